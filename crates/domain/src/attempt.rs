@@ -1,0 +1,111 @@
+//! One intent to submit a job to Slurm.
+
+use std::{fmt, num::NonZeroU32};
+
+use slurm::{ExitCode, InvalidName, JobName, SlurmJobId, SlurmState, StatusCursor};
+
+use crate::{clock::Timestamp, id::JobId};
+
+/// Attempts of a job are numbered from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AttemptNo(NonZeroU32);
+
+impl AttemptNo {
+    pub const FIRST: Self = Self(NonZeroU32::MIN);
+
+    pub fn new(number: u32) -> Option<Self> {
+        NonZeroU32::new(number).map(Self)
+    }
+
+    pub const fn get(self) -> u32 {
+        self.0.get()
+    }
+
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+impl fmt::Display for AttemptNo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One attempt, from the intent to its end.
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    pub no: AttemptNo,
+    /// The attempt's unique Slurm job name: it finds a submission whose answer was lost.
+    pub token: JobName,
+    pub slurm_id: Option<SlurmJobId>,
+    pub slurm_state: Option<SlurmState>,
+    pub exit: Option<ExitCode>,
+    /// The nodes in Slurm's own compressed notation, such as `node[01-03]`.
+    pub nodes: Option<String>,
+    pub reason: Option<String>,
+    pub partition: Option<String>,
+    /// How far the attempt's status file was read.
+    pub status: Option<StatusCursor>,
+    pub intended_at: Timestamp,
+    /// When a submission that may have reached Slurm was last sent.
+    pub sent_at: Option<Timestamp>,
+    pub submitted_at: Option<Timestamp>,
+    pub started_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+    /// Whether the submission's claim on the cluster may be taken over: only after proof that nothing was
+    /// submitted under it.
+    pub retake: bool,
+    /// Submissions that surely had no effect, in a row: they set the pace of the next.
+    pub setbacks: u32,
+    /// When a clean look last found no trace of a submission whose answer was lost.
+    pub absent_at: Option<Timestamp>,
+}
+
+impl Attempt {
+    /// The intent, before anything remote happened.
+    pub(crate) fn intended(job: JobId, no: AttemptNo, now: Timestamp) -> Result<Self, InvalidName> {
+        Ok(Self {
+            no,
+            token: token(job, no).parse()?,
+            slurm_id: None,
+            slurm_state: None,
+            exit: None,
+            nodes: None,
+            reason: None,
+            partition: None,
+            status: None,
+            intended_at: now,
+            sent_at: None,
+            submitted_at: None,
+            started_at: None,
+            ended_at: None,
+            retake: false,
+            setbacks: 0,
+            absent_at: None,
+        })
+    }
+}
+
+/// The first attempt has the name that TAO gives its jobs, so that people find them by it.
+fn token(job: JobId, no: AttemptNo) -> String {
+    if no == AttemptNo::FIRST { format!("tao-job-{job}") } else { format!("tao-job-{job}-r{no}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn the_first_token_is_taos_name_and_later_ones_say_their_number() {
+        let job = JobId::new(Uuid::nil());
+        let second = AttemptNo::FIRST.next();
+        let name = |no| Attempt::intended(job, no, DateTime::UNIX_EPOCH).unwrap().token.to_string();
+        assert_eq!(name(AttemptNo::FIRST), "tao-job-00000000-0000-0000-0000-000000000000");
+        assert_eq!(name(second), "tao-job-00000000-0000-0000-0000-000000000000-r2");
+    }
+}

@@ -1,0 +1,167 @@
+//! How a job ended: the one place that says Done, Error or Canceled of a job that ran.
+
+use slurm::{ExitCode, Markers, SlurmState, StatusChunk};
+
+use crate::{
+    clock::Timestamp,
+    job::{Job, Wanted},
+    observe::{Graces, absorb_status},
+    spec::Work,
+    status::Status,
+    status_file::StatusWord,
+    submission::end,
+};
+
+/// What was found beside a job that Slurm is through with.
+#[derive(Debug, Clone, Copy)]
+pub struct Findings<'a> {
+    pub markers: &'a Markers,
+    pub status: &'a [StatusChunk],
+    pub out_tail: &'a [u8],
+    pub err_tail: &'a [u8],
+}
+
+/// Whether the truth is known yet.
+#[derive(Debug, Clone)]
+pub enum Ending {
+    Ended(Job),
+    /// A last word may still be on its way through the shared file system.
+    Wait { job: Job, until: Timestamp },
+}
+
+/// The verdict on a job that Slurm is through with.
+pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp) -> Ending {
+    let mut job = job.clone();
+    absorb_status(&mut job, found.status);
+    let exit = exit_code(&job, found.markers);
+    if let Some(attempt) = &mut job.attempt {
+        attempt.exit = exit;
+        attempt.ended_at = attempt.ended_at.or(Some(now));
+    }
+    let state = job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.clone());
+    let failed = exit.is_some_and(|exit| exit.code != 0 || exit.signal != 0);
+    // Without a word from Slurm, the exit marker that the script left is the next best witness.
+    let completed = match &state {
+        Some(state) => *state == SlurmState::Completed,
+        None => exit.is_some(),
+    };
+
+    let (status, message) = if completed && !failed {
+        match (job.progress.last_word(), &job.spec.work) {
+            (Some(StatusWord::Success), _) => (Status::Done, "Done.".to_owned()),
+            (Some(StatusWord::Failure), _) => (Status::Error, said_failure(&job)),
+            (Some(StatusWord::Started | StatusWord::Running) | None, Work::Command { .. }) => {
+                (Status::Done, "Done: the command exited with code 0.".to_owned())
+            }
+            (Some(StatusWord::Started | StatusWord::Running) | None, Work::Tao { .. }) => {
+                let ended_at = job.attempt.as_ref().and_then(|attempt| attempt.ended_at).unwrap_or(now);
+                let until = ended_at + graces.last_word;
+                if now < until {
+                    return Ending::Wait { job, until };
+                }
+                (Status::Error, silent(&job, found))
+            }
+        }
+    } else {
+        unhappy_end(&job, state.as_ref(), exit, found)
+    };
+    end(&mut job, status, message, now);
+    Ending::Ended(job)
+}
+
+/// Accounting's word, else the script's own; Slurm's `squeue` does not show exit codes.
+fn exit_code(job: &Job, markers: &Markers) -> Option<ExitCode> {
+    let attempt = job.attempt.as_ref()?;
+    let marked = markers.exit.as_ref().filter(|exit| Some(exit.slurm_id) == attempt.slurm_id);
+    attempt.exit.or(marked.map(|exit| ExitCode { code: exit.code, signal: 0 }))
+}
+
+fn unhappy_end(
+    job: &Job,
+    state: Option<&SlurmState>,
+    exit: Option<ExitCode>,
+    found: &Findings<'_>,
+) -> (Status, String) {
+    let reason = job.attempt.as_ref().and_then(|attempt| attempt.reason.as_deref()).unwrap_or("None");
+    let canceled = || match job.wanted {
+        Wanted::Cancel => "Canceled.".to_owned(),
+        Wanted::Run => "Canceled on the cluster by somebody else.".to_owned(),
+    };
+    match state {
+        Some(SlurmState::Cancelled | SlurmState::Revoked) => (Status::Canceled, canceled()),
+        Some(SlurmState::Preempted) => {
+            (Status::Canceled, "A job of higher priority took the nodes, and Slurm did not requeue this one.".to_owned())
+        }
+        Some(SlurmState::Timeout) => (Status::Error, "The job hit its time limit and was ended by Slurm.".to_owned()),
+        Some(SlurmState::OutOfMemory) => {
+            let text = "The job used more memory than it had asked for and was ended by Slurm.";
+            (Status::Error, with_log(text.to_owned(), found))
+        }
+        Some(SlurmState::Deadline) => (Status::Error, "Slurm could not meet the job's deadline.".to_owned()),
+        Some(state) => (Status::Error, with_log(failed_message(state, exit, reason), found)),
+        None if exit.is_some() => (Status::Error, with_log(failed_message(&SlurmState::Failed, exit, reason), found)),
+        None => match job.wanted {
+            Wanted::Cancel => (Status::Canceled, "Canceled: Slurm does not know the job any more.".to_owned()),
+            Wanted::Run => (
+                Status::Error,
+                "Slurm's queue and accounting have lost the job, and it left no exit marker.".to_owned(),
+            ),
+        },
+    }
+}
+
+fn failed_message(state: &SlurmState, exit: Option<ExitCode>, reason: &str) -> String {
+    let slurm = match reason {
+        "None" | "" => state.as_str().to_owned(),
+        reason => format!("{} {reason}", state.as_str()),
+    };
+    match exit {
+        Some(ExitCode { code, signal: 0 }) if code != 0 => {
+            format!("The job's program exited with code {code} (Slurm: {slurm}).")
+        }
+        Some(ExitCode { signal, .. }) if signal != 0 => {
+            format!("The job's program was ended by signal {signal} (Slurm: {slurm}).")
+        }
+        _ => format!("The job failed (Slurm: {slurm})."),
+    }
+}
+
+fn said_failure(job: &Job) -> String {
+    match &job.progress.message {
+        Some(message) => format!("The job reported a failure: {message}"),
+        None => "The job reported a failure.".to_owned(),
+    }
+}
+
+fn silent(job: &Job, found: &Findings<'_>) -> String {
+    let text = match job.progress.last_word() {
+        Some(_) => "The job ended with code 0 but never reported success.",
+        None => "The job ended with code 0 but wrote no status.json.",
+    };
+    with_log(text.to_owned(), found)
+}
+
+const SHOWN_LINES: usize = 5;
+const SHOWN_CHARS: usize = 200;
+
+/// The sentence, and the last lines of the log that has any: stderr before stdout.
+fn with_log(sentence: String, found: &Findings<'_>) -> String {
+    let from = [("main.err", found.err_tail), ("main.out", found.out_tail)];
+    let last = |bytes: &[u8]| -> Vec<String> {
+        let text = String::from_utf8_lossy(bytes);
+        let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        lines[lines.len().saturating_sub(SHOWN_LINES)..].iter().map(|line| printable(line)).collect()
+    };
+    match from.map(|(name, bytes)| (name, last(bytes))).into_iter().find(|(_, lines)| !lines.is_empty()) {
+        Some((name, lines)) => format!("{sentence} Last lines of {name}:\n{}", lines.join("\n")),
+        None => format!("{sentence} It left no log."),
+    }
+}
+
+/// A log line is hostile: no control characters reach a terminal, and no line fills a page.
+fn printable(line: &str) -> String {
+    line.chars().take(SHOWN_CHARS).map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests;

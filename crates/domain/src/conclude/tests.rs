@@ -1,0 +1,109 @@
+use chrono::{DateTime, TimeDelta};
+use slurm::{ExitMarker, SlurmJobId};
+use test_case::test_case;
+
+use super::*;
+use crate::fixtures::{as_tao, submitted_job};
+
+const T0: Timestamp = DateTime::UNIX_EPOCH;
+
+/// A job that Slurm left in `state`, whose script left `code`, and whose status file's last word is `word`.
+struct Case {
+    tao: bool,
+    state: Option<SlurmState>,
+    code: Option<u8>,
+    word: Option<&'static str>,
+    wanted: Wanted,
+    err: &'static str,
+}
+
+impl Default for Case {
+    fn default() -> Self {
+        let state = Some(SlurmState::Completed);
+        Self { tao: false, state, code: Some(0), word: None, wanted: Wanted::Run, err: "" }
+    }
+}
+
+impl Case {
+    fn job(&self) -> Job {
+        let mut job = if self.tao { as_tao(submitted_job()) } else { submitted_job() };
+        job.wanted = self.wanted;
+        job.progress.word = self.word.map(str::to_owned);
+        if let Some(attempt) = &mut job.attempt {
+            attempt.slurm_state = self.state.clone();
+            attempt.ended_at = Some(T0);
+        }
+        job
+    }
+
+    fn after(&self, seconds: i64) -> Ending {
+        let exit = self.code.map(|code| ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 0 });
+        let markers = Markers { exit, ..Markers::default() };
+        let found = Findings { markers: &markers, status: &[], out_tail: b"", err_tail: self.err.as_bytes() };
+        conclude(&self.job(), &found, &Graces::default(), T0 + TimeDelta::seconds(seconds))
+    }
+
+    fn ended(&self) -> Job {
+        match self.after(0) {
+            Ending::Ended(job) => job,
+            Ending::Wait { .. } => panic!("still waiting"),
+        }
+    }
+}
+
+#[test_case(Case::default() => Status::Done ; "a command that exits 0")]
+#[test_case(Case { tao: true, word: Some("SUCCESS"), ..Case::default() } => Status::Done ; "a training that says SUCCESS")]
+#[test_case(Case { tao: true, word: Some("FAILURE"), ..Case::default() } => Status::Error ; "a training that says FAILURE and exits 0")]
+#[test_case(Case { word: Some("FAILURE"), ..Case::default() } => Status::Error ; "a command that says FAILURE and exits 0")]
+#[test_case(Case { tao: true, word: Some("SUCCESS"), code: Some(1), state: Some(SlurmState::Failed), ..Case::default() } => Status::Error ; "SUCCESS and then a crash")]
+#[test_case(Case { code: Some(3), state: Some(SlurmState::Failed), ..Case::default() } => Status::Error ; "an exit code")]
+#[test_case(Case { code: Some(3), ..Case::default() } => Status::Error ; "an exit code that Slurm did not notice")]
+#[test_case(Case { state: Some(SlurmState::Cancelled), code: None, ..Case::default() } => Status::Canceled ; "cancelled by somebody")]
+#[test_case(Case { state: Some(SlurmState::Cancelled), code: None, wanted: Wanted::Cancel, ..Case::default() } => Status::Canceled ; "cancelled by us")]
+#[test_case(Case { wanted: Wanted::Cancel, ..Case::default() } => Status::Done ; "done before the cancellation reached it")]
+#[test_case(Case { state: Some(SlurmState::Timeout), code: None, ..Case::default() } => Status::Error ; "time limit")]
+#[test_case(Case { state: Some(SlurmState::NodeFail), code: None, ..Case::default() } => Status::Error ; "node failure")]
+#[test_case(Case { state: Some(SlurmState::OutOfMemory), code: None, ..Case::default() } => Status::Error ; "out of memory")]
+#[test_case(Case { state: Some(SlurmState::Preempted), code: None, ..Case::default() } => Status::Canceled ; "preempted for good")]
+#[test_case(Case { state: None, code: Some(0), ..Case::default() } => Status::Done ; "only the marker knows it ended well")]
+#[test_case(Case { state: None, code: Some(2), ..Case::default() } => Status::Error ; "only the marker knows it failed")]
+#[test_case(Case { state: None, code: None, ..Case::default() } => Status::Error ; "nobody knows")]
+#[test_case(Case { state: None, code: None, wanted: Wanted::Cancel, ..Case::default() } => Status::Canceled ; "nobody knows, and it was to be cancelled")]
+fn the_evidence_decides(case: Case) -> Status {
+    let job = case.ended();
+    assert_eq!(job.phase, crate::Phase::Ended);
+    assert!(job.finished_at.is_some());
+    job.status
+}
+
+#[test]
+fn an_exit_code_and_the_last_lines_of_the_log_stand_in_the_message() {
+    let err = "line 1\nline 2\nline 3\nline 4\nline 5\n\nValueError: bad \x1b[31mdata\n";
+    let job = Case { code: Some(3), state: Some(SlurmState::Failed), err, ..Case::default() }.ended();
+    let expected = "The job's program exited with code 3 (Slurm: FAILED). Last lines of main.err:\n\
+                    line 2\nline 3\nline 4\nline 5\nValueError: bad \u{fffd}[31mdata";
+    assert_eq!(job.message, expected);
+    assert_eq!(job.attempt.unwrap().exit, Some(ExitCode { code: 3, signal: 0 }));
+}
+
+#[test]
+fn a_training_without_a_last_word_gets_a_grace_and_then_the_truth() {
+    let case = Case { tao: true, word: Some("RUNNING"), ..Case::default() };
+    assert!(matches!(case.after(59), Ending::Wait { until, .. } if until == T0 + TimeDelta::seconds(60)));
+    match case.after(60) {
+        Ending::Ended(job) => assert_eq!(job.status, Status::Error),
+        Ending::Wait { .. } => panic!("the grace is over"),
+    }
+}
+
+#[test]
+fn a_marker_left_by_another_slurm_job_is_no_evidence() {
+    let case = Case { tao: false, code: None, state: None, ..Case::default() };
+    let exit = ExitMarker { slurm_id: SlurmJobId::new(6).unwrap(), restart: 0, code: 0, at: 0 };
+    let markers = Markers { exit: Some(exit), ..Markers::default() };
+    let found = Findings { markers: &markers, status: &[], out_tail: b"", err_tail: b"" };
+    match conclude(&case.job(), &found, &Graces::default(), T0) {
+        Ending::Ended(job) => assert_eq!(job.status, Status::Error),
+        Ending::Wait { .. } => panic!("nothing to wait for"),
+    }
+}

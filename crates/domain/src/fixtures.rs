@@ -1,0 +1,87 @@
+//! Jobs for the tests of this crate, at the stages of their life.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::DateTime;
+use serde_json::json;
+use slurm::SlurmJobId;
+use uuid::Uuid;
+
+use crate::{
+    id::JobId,
+    job::{Job, Owner, Wanted},
+    progress::Progress,
+    resources::Resources,
+    spec::{JobSpec, Work},
+    status::{Phase, Source, Status},
+};
+
+/// Accepted, nothing done yet.
+pub(crate) fn command_job() -> Job {
+    let t0 = DateTime::UNIX_EPOCH;
+    Job {
+        id: JobId::new(Uuid::from_u128(1)),
+        owner: Owner::new("tester"),
+        cluster: "dgx".parse().unwrap(),
+        spec: JobSpec {
+            name: None,
+            labels: BTreeMap::new(),
+            work: Work::Command { text: "true".to_owned() },
+            image: None,
+            env: BTreeMap::new(),
+            secret_env: BTreeSet::new(),
+            resources: Resources::packaged().unwrap(),
+            mounts: Vec::new(),
+            partitions: None,
+        },
+        wanted: Wanted::Run,
+        status: Status::Pending,
+        phase: Phase::Queued,
+        message: String::new(),
+        pending_reason: None,
+        attempt: None,
+        retry_count: 0,
+        progress: Progress::default(),
+        missing_since: None,
+        created_at: t0,
+        submitted_at: None,
+        started_at: None,
+        finished_at: None,
+        last_modified: t0,
+        observed_at: None,
+        source: Source::Db,
+        version: 1,
+    }
+}
+
+/// Its submission is on the way.
+pub(crate) fn sent_job() -> Job {
+    let mut job = command_job();
+    let mut attempt = job.new_attempt(DateTime::UNIX_EPOCH).unwrap();
+    attempt.sent_at = Some(DateTime::UNIX_EPOCH);
+    job.attempt = Some(attempt);
+    job.phase = Phase::Submitting;
+    job
+}
+
+/// Slurm has it, as job 7.
+pub(crate) fn submitted_job() -> Job {
+    let mut job = sent_job();
+    if let Some(attempt) = &mut job.attempt {
+        attempt.slurm_id = SlurmJobId::new(7);
+        attempt.submitted_at = Some(DateTime::UNIX_EPOCH);
+    }
+    job.submitted_at = Some(DateTime::UNIX_EPOCH);
+    job.phase = Phase::InQueue;
+    job
+}
+
+/// Made a TAO training, whose success only its status file can tell.
+pub(crate) fn as_tao(mut job: Job) -> Job {
+    job.spec.work = Work::Tao {
+        network_arch: "classification_pyt".parse().unwrap(),
+        action: "train".parse().unwrap(),
+        specs: json!({}),
+    };
+    job
+}

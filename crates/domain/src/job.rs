@@ -1,0 +1,86 @@
+//! A job as it is stored: what was asked, where it stands, and its newest attempt.
+
+use std::fmt;
+
+use slurm::InvalidName;
+use strum::{Display, EnumString, IntoStaticStr};
+
+use crate::{
+    attempt::{Attempt, AttemptNo},
+    clock::Timestamp,
+    cluster::ClusterName,
+    id::JobId,
+    progress::Progress,
+    spec::JobSpec,
+    status::{Phase, Source, Status},
+};
+
+/// Whose job it is: the owner of the token that made it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Owner(String);
+
+impl Owner {
+    pub fn new(name: impl Into<String>) -> Self {
+        Self(name.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What the caller wants of the job now. A wish survives restarts and wins over work in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Wanted {
+    Run,
+    Cancel,
+}
+
+/// One job.
+#[derive(Debug, Clone)]
+pub struct Job {
+    pub id: JobId,
+    pub owner: Owner,
+    pub cluster: ClusterName,
+    pub spec: JobSpec,
+    pub wanted: Wanted,
+    pub status: Status,
+    pub phase: Phase,
+    /// What happens now and, when waiting, why: a sentence for a person.
+    pub message: String,
+    /// Slurm's own word for why the job waits.
+    pub pending_reason: Option<String>,
+    pub attempt: Option<Attempt>,
+    pub retry_count: u32,
+    pub progress: Progress,
+    /// Since when neither the scheduler nor accounting knows the job, without interruption.
+    pub missing_since: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub submitted_at: Option<Timestamp>,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+    pub last_modified: Timestamp,
+    pub observed_at: Option<Timestamp>,
+    pub source: Source,
+    /// Rises with every change of the row.
+    pub version: i64,
+}
+
+impl Job {
+    /// The number that the next attempt will have.
+    pub fn next_attempt(&self) -> AttemptNo {
+        self.attempt.as_ref().map_or(AttemptNo::FIRST, |attempt| attempt.no.next())
+    }
+
+    /// A new attempt of this job: an intent, to be stored before anything remote happens.
+    pub fn new_attempt(&self, now: Timestamp) -> Result<Attempt, InvalidName> {
+        Attempt::intended(self.id, self.next_attempt(), now)
+    }
+}

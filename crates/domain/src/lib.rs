@@ -1,0 +1,52 @@
+//! What the service promises, as values and pure functions.
+//!
+//! A request becomes a [`JobSpec`] (`request` → `spec`), a job's spec and attempt become files and a batch
+//! script (`staging`), and what a poll saw becomes the job's next state (`observe`, `conclude`). Nothing here
+//! reads a clock, a socket or a file; time, ids and evidence are arguments.
+
+#![deny(clippy::wildcard_enum_match_arm)]
+
+mod attempt;
+mod clock;
+mod cluster;
+mod conclude;
+#[cfg(test)]
+mod fixtures;
+mod id;
+mod image;
+mod job;
+mod observe;
+mod paths;
+mod progress;
+mod request;
+mod resources;
+mod secret;
+mod spec;
+mod staging;
+mod status;
+mod status_file;
+mod submission;
+mod text;
+mod uri;
+mod violation;
+
+pub use attempt::{Attempt, AttemptNo};
+pub use clock::{Clock, Ids, Timestamp};
+pub use cluster::{Cluster, ClusterChoice, ClusterName, choose_cluster};
+pub use conclude::{Ending, Findings, conclude};
+pub use id::JobId;
+pub use image::ImageRef;
+pub use job::{Job, Owner, Wanted};
+pub use observe::{Graces, Next, Sighting, observe};
+pub use paths::JobPaths;
+pub use progress::Progress;
+pub use request::{BackendDetails, BackendType, ContainerRequest, JobRequest, ResourcesRequest};
+pub use resources::Resources;
+pub use secret::{Secrets, is_secret_key};
+pub use spec::{JobSpec, Mount, Work};
+pub use staging::{StagingError, plan_submission};
+pub use status::{Phase, Source, Status};
+pub use submission::{After, Located, Sent, located, plan, sent, Step};
+pub use status_file::{StatusLine, StatusWord, read_lines};
+pub use text::{Label, Word};
+pub use violation::Violation;

@@ -1,0 +1,239 @@
+//! From what a poll saw to the job's next state. Trouble on the way to the cluster never reaches this file:
+//! a poll that was not answered properly is no sighting.
+
+use chrono::{DateTime, TimeDelta};
+use slurm::{AccountingRow, Markers, QueueRow, SlurmState, StatusChunk, StatusCursor};
+
+use crate::{
+    clock::Timestamp,
+    job::{Job, Wanted},
+    status::{Phase, Source, Status},
+    status_file::{StatusWord, read_lines},
+};
+
+/// How long the truth may be late before its absence counts.
+#[derive(Debug, Clone, Copy)]
+pub struct Graces {
+    /// For a job that neither squeue nor accounting knows, without interruption.
+    pub missing: TimeDelta,
+    /// For the last line of a TAO job's `status.json` to become visible on the login host.
+    pub last_word: TimeDelta,
+}
+
+impl Default for Graces {
+    fn default() -> Self {
+        // A shared file system may show a file a minute late, and sacct lags by seconds when it is busy.
+        Self { missing: TimeDelta::minutes(5), last_word: TimeDelta::seconds(60) }
+    }
+}
+
+/// What one poll saw of one job.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sighting<'a> {
+    pub queue: Option<&'a QueueRow>,
+    /// Whether squeue answered properly, so that a missing row means something.
+    pub queue_answered: bool,
+    pub accounting: Option<&'a AccountingRow>,
+    pub markers: Option<&'a Markers>,
+    pub status: &'a [StatusChunk],
+}
+
+/// A job that a poll changed.
+#[derive(Debug, Clone)]
+pub struct Next {
+    pub job: Job,
+    /// Slurm is through with the job: a step has to read its last words now.
+    pub step_due: bool,
+}
+
+/// The job after a sighting; nothing when it saw nothing new.
+pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) -> Option<Next> {
+    if !matches!(job.phase, Phase::InQueue | Phase::Running | Phase::Paused) {
+        return None;
+    }
+    let mut next = job.clone();
+    absorb_status(&mut next, seen.status);
+    let ours = |name: &str| job.attempt.as_ref().is_some_and(|attempt| attempt.token.as_str() == name);
+    // Slurm starts its ids again after a reset of the controller: a row is ours only with our name on it.
+    match seen.queue.filter(|row| ours(&row.name)) {
+        Some(row) => in_queue(&mut next, row),
+        None if seen.queue_answered => {
+            let accounting = seen.accounting.filter(|row| ours(&row.name));
+            vanished(&mut next, accounting, seen.markers, graces, now);
+        }
+        None => {}
+    }
+    if !differs(job, &next) {
+        return None;
+    }
+    next.observed_at = Some(now);
+    let step_due = next.phase == Phase::Finishing;
+    Some(Next { job: next, step_due })
+}
+
+/// Takes in the new bytes of the status file and moves the cursor past the complete lines.
+pub(crate) fn absorb_status(job: &mut Job, chunks: &[StatusChunk]) {
+    for chunk in chunks {
+        let (lines, taken) = read_lines(&chunk.bytes);
+        job.progress.absorb(&lines);
+        let offset = chunk.start_offset + taken as u64;
+        let cursor = StatusCursor { path: chunk.path.clone(), inode: chunk.inode, offset };
+        if let Some(attempt) = &mut job.attempt {
+            attempt.status = Some(cursor);
+        }
+    }
+}
+
+fn in_queue(job: &mut Job, row: &QueueRow) {
+    job.missing_since = None;
+    job.source = Source::Squeue;
+    let waiting = |job: &mut Job| {
+        show(job, Status::Pending, Phase::InQueue, pending_message(&row.state, &row.reason));
+        job.pending_reason = Some(row.reason.clone());
+    };
+    match &row.state {
+        SlurmState::Pending
+        | SlurmState::Configuring
+        | SlurmState::Requeued
+        | SlurmState::RequeueHold
+        | SlurmState::RequeueFed
+        | SlurmState::ResvDelHold
+        | SlurmState::SpecialExit
+        | SlurmState::PowerUpNode => waiting(job),
+        SlurmState::Running
+        | SlurmState::Completing
+        | SlurmState::Resizing
+        | SlurmState::Signaling
+        | SlurmState::StageOut => {
+            show(job, Status::Running, Phase::Running, running_message(job, &row.nodes));
+            job.started_at = job.started_at.or(at(row.start));
+        }
+        SlurmState::Suspended | SlurmState::Stopped => {
+            show(job, Status::Paused, Phase::Paused, "The scheduler has suspended the job.".to_owned());
+        }
+        // A word we do not know, or that says nothing about the job's life, changes nothing.
+        SlurmState::UpdateDb | SlurmState::Unknown(_) => return,
+        SlurmState::Completed
+        | SlurmState::Failed
+        | SlurmState::Timeout
+        | SlurmState::Cancelled
+        | SlurmState::NodeFail
+        | SlurmState::BootFail
+        | SlurmState::Deadline
+        | SlurmState::OutOfMemory
+        | SlurmState::Preempted
+        | SlurmState::Revoked
+        | SlurmState::LaunchFailed
+        | SlurmState::ReconfigFail => {
+            job.started_at = job.started_at.or(at(row.start));
+            finish(job, Source::Squeue, at(row.end));
+        }
+    }
+    if let Some(attempt) = &mut job.attempt {
+        attempt.slurm_state = Some(row.state.clone());
+        attempt.reason = Some(row.reason.clone());
+        attempt.nodes = (!row.nodes.is_empty()).then(|| row.nodes.clone()).or(attempt.nodes.take());
+        attempt.partition = Some(row.partition.clone());
+        attempt.started_at = attempt.started_at.or(job.started_at);
+    }
+}
+
+/// squeue does not know the job any more: accounting says how it ended, else its own exit marker, else
+/// nobody, and then only time can tell.
+fn vanished(
+    job: &mut Job,
+    accounting: Option<&AccountingRow>,
+    markers: Option<&Markers>,
+    graces: &Graces,
+    now: Timestamp,
+) {
+    let id = job.attempt.as_ref().and_then(|attempt| attempt.slurm_id);
+    let exit = markers.and_then(|m| m.exit.as_ref()).filter(|exit| Some(exit.slurm_id) == id);
+    if let Some(row) = accounting.filter(|row| row.state.is_final()) {
+        if let Some(attempt) = &mut job.attempt {
+            attempt.slurm_state = Some(row.state.clone());
+            attempt.exit = row.exit.or(attempt.exit);
+            attempt.reason = Some(row.reason.clone());
+            attempt.nodes = (!row.nodes.is_empty()).then(|| row.nodes.clone()).or(attempt.nodes.take());
+            attempt.started_at = attempt.started_at.or(at(row.start));
+        }
+        job.started_at = job.started_at.or(at(row.start));
+        finish(job, Source::Sacct, at(row.end));
+    } else if let Some(exit) = exit {
+        finish(job, Source::Marker, at(Some(exit.at)));
+    } else {
+        let since = *job.missing_since.get_or_insert(now);
+        if now - since >= graces.missing {
+            if let Some(attempt) = &mut job.attempt {
+                attempt.slurm_state = None;
+            }
+            finish(job, Source::Squeue, None);
+        }
+    }
+}
+
+fn show(job: &mut Job, status: Status, phase: Phase, message: String) {
+    // Cancelling is the owner's wish and stays on show until the end is seen.
+    job.status = if job.wanted == Wanted::Cancel { Status::Canceling } else { status };
+    job.phase = phase;
+    job.pending_reason = None;
+    if job.wanted == Wanted::Run {
+        job.message = message;
+    }
+}
+
+fn finish(job: &mut Job, source: Source, ended_at: Option<Timestamp>) {
+    job.phase = Phase::Finishing;
+    job.pending_reason = None;
+    job.source = source;
+    job.message = "Slurm is through with the job; reading its last words.".to_owned();
+    if let Some(attempt) = &mut job.attempt {
+        attempt.ended_at = ended_at.or(attempt.ended_at);
+    }
+}
+
+fn pending_message(state: &SlurmState, reason: &str) -> String {
+    match state {
+        SlurmState::RequeueHold | SlurmState::SpecialExit | SlurmState::ResvDelHold => {
+            format!("Held on the cluster ({reason}); an administrator or the user has to release it.")
+        }
+        SlurmState::Configuring | SlurmState::PowerUpNode => "The nodes are being made ready.".to_owned(),
+        _ if reason == "None" || reason.is_empty() => "Waiting in Slurm's queue.".to_owned(),
+        _ if reason.starts_with("JobHeld") || reason.contains("held") => {
+            format!("Held on the cluster ({reason}); an administrator or the user has to release it.")
+        }
+        _ => format!("Waiting in Slurm's queue: {reason}."),
+    }
+}
+
+fn running_message(job: &Job, nodes: &str) -> String {
+    let progress = &job.progress;
+    match (progress.last_word(), progress.epoch, progress.max_epoch) {
+        (Some(StatusWord::Success | StatusWord::Failure), ..) => {
+            "The job has said its last word; waiting for Slurm to end it.".to_owned()
+        }
+        (_, Some(epoch), Some(of)) => format!("Epoch {epoch} of {of} on {nodes}."),
+        _ => format!("Running on {nodes}."),
+    }
+}
+
+fn at(unix: Option<i64>) -> Option<Timestamp> {
+    unix.and_then(|seconds| DateTime::from_timestamp(seconds, 0))
+}
+
+/// Whether anything that is stored or shown has changed.
+fn differs(old: &Job, new: &Job) -> bool {
+    let face = |job: &Job| {
+        (job.status, job.phase, job.message.clone(), job.pending_reason.clone(), job.source, job.missing_since)
+    };
+    let attempt = |job: &Job| {
+        job.attempt.as_ref().map(|a| {
+            let cursor = a.status.as_ref().map(|c| (c.path.clone(), c.inode, c.offset));
+            (a.slurm_state.clone(), a.exit, a.nodes.clone(), a.reason.clone(), a.started_at, a.ended_at, cursor)
+        })
+    };
+    face(old) != face(new) || attempt(old) != attempt(new) || old.progress != new.progress
+}
+
+#[cfg(test)]
+mod tests;

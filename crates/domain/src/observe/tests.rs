@@ -1,0 +1,162 @@
+use chrono::TimeDelta;
+use slurm::{ExitMarker, SlurmJobId};
+use test_case::test_case;
+
+use super::*;
+use crate::fixtures::submitted_job;
+
+const T0: Timestamp = DateTime::UNIX_EPOCH;
+
+fn row(job: &Job, state: SlurmState, reason: &str) -> QueueRow {
+    QueueRow {
+        id: SlurmJobId::new(7).unwrap(),
+        state,
+        reason: reason.to_owned(),
+        nodes: "node01".to_owned(),
+        submit: Some(1),
+        start: Some(2),
+        end: None,
+        partition: "polar".to_owned(),
+        name: job.attempt.as_ref().unwrap().token.to_string(),
+    }
+}
+
+fn see(job: &Job, seen: &Sighting<'_>, seconds: i64) -> Option<Next> {
+    observe(job, seen, &Graces::default(), T0 + TimeDelta::seconds(seconds))
+}
+
+fn queued(job: &Job, state: SlurmState, reason: &str) -> Option<Next> {
+    let row = row(job, state, reason);
+    see(job, &Sighting { queue: Some(&row), queue_answered: true, ..Sighting::default() }, 10)
+}
+
+#[test_case(SlurmState::Pending => (Status::Pending, Phase::InQueue))]
+#[test_case(SlurmState::Configuring => (Status::Pending, Phase::InQueue))]
+#[test_case(SlurmState::Requeued => (Status::Pending, Phase::InQueue))]
+#[test_case(SlurmState::RequeueHold => (Status::Pending, Phase::InQueue))]
+#[test_case(SlurmState::SpecialExit => (Status::Pending, Phase::InQueue))]
+#[test_case(SlurmState::Running => (Status::Running, Phase::Running))]
+#[test_case(SlurmState::Completing => (Status::Running, Phase::Running))]
+#[test_case(SlurmState::Suspended => (Status::Paused, Phase::Paused))]
+#[test_case(SlurmState::Stopped => (Status::Paused, Phase::Paused))]
+#[test_case(SlurmState::Completed => (Status::Pending, Phase::Finishing))]
+#[test_case(SlurmState::Failed => (Status::Pending, Phase::Finishing))]
+#[test_case(SlurmState::Cancelled => (Status::Pending, Phase::Finishing))]
+fn each_state_of_slurm_has_its_place(state: SlurmState) -> (Status, Phase) {
+    let next = queued(&submitted_job(), state, "None").unwrap();
+    assert_eq!(next.step_due, next.job.phase == Phase::Finishing);
+    (next.job.status, next.job.phase)
+}
+
+#[test]
+fn a_state_nobody_knows_changes_nothing() {
+    assert!(queued(&submitted_job(), SlurmState::Unknown("EXOTIC".to_owned()), "None").is_none());
+}
+
+#[test]
+fn the_same_sight_twice_is_no_news() {
+    let once = queued(&submitted_job(), SlurmState::Running, "None").unwrap().job;
+    assert!(queued(&once, SlurmState::Running, "None").is_none());
+}
+
+#[test]
+fn a_held_job_says_who_has_to_act() {
+    let next = queued(&submitted_job(), SlurmState::Pending, "JobHeldAdmin").unwrap();
+    assert!(next.job.message.starts_with("Held on the cluster"), "{}", next.job.message);
+    assert_eq!(next.job.pending_reason.as_deref(), Some("JobHeldAdmin"));
+}
+
+#[test]
+fn a_cancelled_job_stays_canceling_until_its_end_is_seen() {
+    let job = Job { wanted: Wanted::Cancel, status: Status::Canceling, ..submitted_job() };
+    let next = queued(&job, SlurmState::Running, "None").unwrap();
+    assert_eq!(next.job.status, Status::Canceling);
+}
+
+#[test]
+fn a_silent_scheduler_changes_nothing_however_long_it_is_silent() {
+    let job = submitted_job();
+    assert!(see(&job, &Sighting::default(), 1_000_000).is_none());
+}
+
+#[test]
+fn a_row_with_our_id_and_another_name_is_another_job() {
+    let job = submitted_job();
+    let stranger = QueueRow { name: "somebody-else".to_owned(), ..row(&job, SlurmState::Failed, "None") };
+    let seen = Sighting { queue: Some(&stranger), queue_answered: true, ..Sighting::default() };
+    let next = see(&job, &seen, 10).unwrap();
+    assert_eq!(next.job.phase, Phase::InQueue, "only missing, not failed");
+    assert!(next.job.missing_since.is_some());
+}
+
+#[test]
+fn accounting_says_how_a_vanished_job_ended() {
+    let job = submitted_job();
+    let account = AccountingRow {
+        id: SlurmJobId::new(7).unwrap(),
+        state: SlurmState::Failed,
+        exit: Some(slurm::ExitCode { code: 3, signal: 0 }),
+        reason: "NonZeroExitCode".to_owned(),
+        start: Some(1),
+        end: Some(2),
+        nodes: "node01".to_owned(),
+        name: job.attempt.as_ref().unwrap().token.to_string(),
+    };
+    let seen = Sighting { queue_answered: true, accounting: Some(&account), ..Sighting::default() };
+    let next = see(&job, &seen, 10).unwrap();
+    assert!(next.step_due);
+    assert_eq!(next.job.attempt.unwrap().exit.unwrap().code, 3);
+    assert_eq!(next.job.source, Source::Sacct);
+}
+
+#[test]
+fn the_exit_marker_speaks_when_accounting_does_not() {
+    let job = submitted_job();
+    let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 5 };
+    let markers = Markers { exit: Some(exit), ..Markers::default() };
+    let seen = Sighting { queue_answered: true, markers: Some(&markers), ..Sighting::default() };
+    let next = see(&job, &seen, 10).unwrap();
+    assert_eq!((next.job.phase, next.job.source), (Phase::Finishing, Source::Marker));
+}
+
+#[test]
+fn the_exit_marker_of_another_slurm_job_is_not_ours() {
+    let job = submitted_job();
+    let exit = ExitMarker { slurm_id: SlurmJobId::new(6).unwrap(), restart: 0, code: 0, at: 5 };
+    let markers = Markers { exit: Some(exit), ..Markers::default() };
+    let seen = Sighting { queue_answered: true, markers: Some(&markers), ..Sighting::default() };
+    assert_eq!(see(&job, &seen, 10).unwrap().job.phase, Phase::InQueue);
+}
+
+#[test]
+fn a_job_that_everybody_has_lost_is_given_up_only_after_a_continuous_absence() {
+    let gone = Sighting { queue_answered: true, ..Sighting::default() };
+    let missing = see(&submitted_job(), &gone, 0).unwrap().job;
+    assert!(see(&missing, &gone, 299).is_none());
+    assert_eq!(see(&missing, &gone, 300).unwrap().job.phase, Phase::Finishing);
+
+    let back = queued(&missing, SlurmState::Running, "None").unwrap().job;
+    assert_eq!(back.missing_since, None, "one sight of it starts the absence again");
+}
+
+#[test]
+fn status_lines_move_the_progress_and_the_cursor_past_complete_lines_only() {
+    let job = submitted_job();
+    let chunk = StatusChunk {
+        key: String::new(),
+        path: "/lustre/r/status.json".parse().unwrap(),
+        inode: 9,
+        size: 100,
+        start_offset: 10,
+        bytes: b"{\"status\":\"RUNNING\",\"epoch\":2,\"max_epoch\":4}\n{\"sta".to_vec(),
+        restarted: false,
+    };
+    let row = row(&job, SlurmState::Running, "None");
+    let chunks = [chunk];
+    let seen =
+        Sighting { queue: Some(&row), queue_answered: true, status: &chunks, ..Sighting::default() };
+    let next = see(&job, &seen, 10).unwrap().job;
+    assert_eq!(next.progress.percent, Some(50));
+    assert_eq!(next.attempt.unwrap().status.unwrap().offset, 10 + 45);
+    assert_eq!(next.message, "Epoch 2 of 4 on node01.");
+}

@@ -1,0 +1,89 @@
+//! What must not be seen: which environment variables are secret, and the values of one job.
+
+use std::{collections::BTreeMap, fmt};
+
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use slurm::EnvKey;
+
+/// The parts of a key that say "secret", whatever stands around them.
+const TELLING: [&str; 8] =
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "PRIVATE", "AUTH"];
+
+/// Whether a variable's name says that its value is a secret.
+pub fn is_secret_key(key: &EnvKey) -> bool {
+    let upper = key.as_str().to_ascii_uppercase();
+    TELLING.iter().any(|part| upper.contains(part))
+}
+
+/// The secrets of one job, in the open only between the database and the 0600 files on the cluster.
+#[derive(Clone, Default)]
+pub struct Secrets {
+    pub env: BTreeMap<EnvKey, SecretString>,
+    /// TAO's cloud metadata holds access keys at depths that vary by cloud; all of it is treated as secret.
+    pub cloud_metadata: Map<String, Value>,
+}
+
+/// The form that is sealed and stored.
+#[derive(Serialize, Deserialize)]
+struct Opened {
+    env: BTreeMap<EnvKey, String>,
+    cloud_metadata: Map<String, Value>,
+}
+
+impl Secrets {
+    pub fn is_empty(&self) -> bool {
+        self.env.is_empty() && self.cloud_metadata.is_empty()
+    }
+
+    /// The plain bytes to be sealed.
+    pub fn to_plain(&self) -> Result<Vec<u8>, serde_json::Error> {
+        let env = self.env.iter().map(|(key, value)| (key.clone(), value.expose_secret().to_owned())).collect();
+        serde_json::to_vec(&Opened { env, cloud_metadata: self.cloud_metadata.clone() })
+    }
+
+    /// Reads back what [`to_plain`](Self::to_plain) wrote.
+    pub fn from_plain(bytes: &[u8]) -> Result<Self, serde_json::Error> {
+        let Opened { env, cloud_metadata } = serde_json::from_slice(bytes)?;
+        Ok(Self { env: env.into_iter().map(|(key, value)| (key, value.into())).collect(), cloud_metadata })
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secrets").field("env", &self.env.keys()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use test_case::test_case;
+
+    use super::*;
+
+    #[test_case("HF_TOKEN", true)]
+    #[test_case("wandb_api_key", true)]
+    #[test_case("DB_PASSWORD", true)]
+    #[test_case("WANDB_PROJECT", false)]
+    fn a_key_says_whether_it_is_secret(key: &str, secret: bool) {
+        assert_eq!(is_secret_key(&key.parse().unwrap()), secret);
+    }
+
+    #[test]
+    fn debug_shows_names_and_never_values() {
+        let mut secrets = Secrets::default();
+        secrets.env.insert("HF_TOKEN".parse().unwrap(), "hunter2".to_owned().into());
+        secrets.cloud_metadata.insert("secret_key".to_owned(), "hunter3".into());
+        let shown = format!("{secrets:?}");
+        assert!(shown.contains("HF_TOKEN") && !shown.contains("hunter"), "{shown}");
+    }
+
+    #[test]
+    fn what_is_sealed_reads_back() {
+        let mut secrets = Secrets::default();
+        secrets.env.insert("HF_TOKEN".parse().unwrap(), "hunter2".to_owned().into());
+        let back = Secrets::from_plain(&secrets.to_plain().unwrap()).unwrap();
+        assert_eq!(back.env.values().next().unwrap().expose_secret(), "hunter2");
+    }
+}

@@ -1,0 +1,246 @@
+//! What to do next for a job that is due, and what the answer to a submission means.
+//!
+//! Every answer has one of three shapes: it surely had an effect, it surely had none, or nobody knows. The
+//! third is a phase of its own ([`Phase::SubmitUncertain`]) and never leads to a second submission before
+//! absence is proved.
+
+use chrono::TimeDelta;
+use slurm::{Failure, FailureClass, How, SlurmJobId, SubmitAnswer};
+
+use crate::{
+    clock::Timestamp,
+    job::{Job, Wanted},
+    status::{Phase, Source, Status},
+};
+
+/// The one thing that a due job needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing is on the cluster: end it here.
+    EndUnsubmitted,
+    Submit,
+    /// A submission's answer was lost: look for it.
+    Locate,
+    Cancel,
+    /// Slurm is through with it: read its last words.
+    Conclude,
+    /// Nothing to do; the wake-up was for an earlier state.
+    Rest,
+}
+
+/// What a due job needs, from where it stands and what its owner wants.
+pub fn plan(job: &Job) -> Step {
+    let sent = job.attempt.as_ref().is_some_and(|attempt| attempt.sent_at.is_some());
+    match (job.phase, job.wanted) {
+        (Phase::Ended, _) => Step::Rest,
+        (Phase::Finishing, _) => Step::Conclude,
+        (Phase::SubmitUncertain, _) => Step::Locate,
+        (Phase::Submitting, Wanted::Cancel) if sent && !may_retake(job) => Step::Locate,
+        (
+            Phase::Queued
+            | Phase::CheckingInputs
+            | Phase::ConvertingImage
+            | Phase::Staging
+            | Phase::Submitting
+            | Phase::RetryWait,
+            Wanted::Cancel,
+        ) => Step::EndUnsubmitted,
+        (
+            Phase::Queued
+            | Phase::CheckingInputs
+            | Phase::ConvertingImage
+            | Phase::Staging
+            | Phase::Submitting
+            | Phase::RetryWait,
+            Wanted::Run,
+        ) => Step::Submit,
+        (Phase::InQueue | Phase::Running | Phase::Paused, Wanted::Cancel) => Step::Cancel,
+        (Phase::InQueue | Phase::Running | Phase::Paused, Wanted::Run) => Step::Rest,
+    }
+}
+
+fn may_retake(job: &Job) -> bool {
+    job.attempt.as_ref().is_some_and(|attempt| attempt.retake)
+}
+
+/// A job after a step, and when it is due again.
+#[derive(Debug, Clone)]
+pub struct After {
+    pub job: Job,
+    pub due_at: Option<Timestamp>,
+}
+
+/// How a submission's command came back.
+#[derive(Debug, Clone, Copy)]
+pub enum Sent<'a> {
+    Answered(&'a SubmitAnswer),
+    /// The command surely never ran.
+    NotSent { why: &'a str },
+    /// The command may have run; its answer is lost.
+    Lost { why: &'a str },
+}
+
+/// A refused connection or a full queue is asked again after 2, 4, 8 … seconds, at most this long.
+const LONGEST_SETBACK: TimeDelta = TimeDelta::minutes(5);
+/// The time between two looks for a lost submission.
+const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(10);
+/// How long a submission that nobody answers for may still take effect: the far side's bound on the whole
+/// command (185 s) and the controller's own message time-out.
+const LAST_EFFECT: TimeDelta = TimeDelta::seconds(200);
+
+/// The job after its submission was sent.
+pub fn sent(job: &Job, outcome: Sent<'_>, now: Timestamp) -> After {
+    let mut job = job.clone();
+    let due_at = match outcome {
+        Sent::Answered(SubmitAnswer::Submitted { id, how, .. }) => submitted(&mut job, *id, *how, now),
+        Sent::Answered(SubmitAnswer::Refused { failure, .. } | SubmitAnswer::StageFailed(failure)) => {
+            refused(&mut job, failure, now)
+        }
+        Sent::Answered(SubmitAnswer::Skipped) => {
+            allow_retake(&mut job);
+            Some(now)
+        }
+        Sent::Answered(SubmitAnswer::Uncertain) => uncertain(&mut job, "no answer came back", now),
+        Sent::Lost { why } => uncertain(&mut job, why, now),
+        Sent::NotSent { why } => set_back(&mut job, &format!("The cluster cannot be reached: {why}"), now),
+    };
+    After { job, due_at }
+}
+
+/// The job has a Slurm id. A wish to cancel it is carried out at once.
+fn submitted(job: &mut Job, id: SlurmJobId, how: How, now: Timestamp) -> Option<Timestamp> {
+    if let Some(attempt) = &mut job.attempt {
+        attempt.slurm_id = Some(id);
+        attempt.submitted_at = Some(now);
+        attempt.absent_at = None;
+        attempt.setbacks = 0;
+    }
+    job.submitted_at = job.submitted_at.or(Some(now));
+    job.phase = Phase::InQueue;
+    job.source = Source::Squeue;
+    job.observed_at = Some(now);
+    job.message = match how {
+        How::New => format!("Submitted to Slurm as job {id}; waiting for resources."),
+        How::Replay | How::Adopted => {
+            format!("Slurm had accepted the submission already, as job {id}; waiting for resources.")
+        }
+    };
+    match job.wanted {
+        Wanted::Cancel => Some(now),
+        Wanted::Run => None,
+    }
+}
+
+fn refused(job: &mut Job, failure: &Failure, now: Timestamp) -> Option<Timestamp> {
+    match failure.class {
+        FailureClass::Permanent => {
+            end(job, Status::Error, format!("Slurm refuses the job: {}", failure.excerpt), now);
+            None
+        }
+        FailureClass::Ambiguous => uncertain(job, &failure.excerpt, now),
+        FailureClass::Capacity => {
+            allow_retake(job);
+            job.message = format!("Slurm takes no more jobs at the moment: {}", failure.excerpt);
+            Some(now + TimeDelta::minutes(1))
+        }
+        FailureClass::NotDone | FailureClass::Infra => {
+            set_back(job, &format!("The cluster could not take the job yet: {}", failure.excerpt), now)
+        }
+    }
+}
+
+fn set_back(job: &mut Job, why: &str, now: Timestamp) -> Option<Timestamp> {
+    allow_retake(job);
+    let setbacks = job.attempt.as_mut().map_or(1, |attempt| {
+        attempt.setbacks = attempt.setbacks.saturating_add(1);
+        attempt.setbacks
+    });
+    let wait = TimeDelta::seconds(1_i64 << setbacks.min(10)).min(LONGEST_SETBACK);
+    job.message = format!("{why} Trying again in {} s.", wait.num_seconds());
+    Some(now + wait)
+}
+
+fn allow_retake(job: &mut Job) {
+    if let Some(attempt) = &mut job.attempt {
+        attempt.retake = true;
+    }
+}
+
+fn uncertain(job: &mut Job, why: &str, now: Timestamp) -> Option<Timestamp> {
+    job.phase = Phase::SubmitUncertain;
+    job.message =
+        format!("The submission's answer was lost ({why}); looking for it before anything is sent again.");
+    Some(now)
+}
+
+/// What a look for a lost submission found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Located {
+    Found(SlurmJobId),
+    /// The controller answered, and there is no trace anywhere.
+    Absent,
+    /// Somebody who would have to know did not answer.
+    Unclear,
+}
+
+/// The job after a look for its lost submission.
+///
+/// Absence is proved by two clean looks at least ten seconds apart, both after the last moment at which the
+/// submission could still have taken effect. Until then nothing is sent again.
+pub fn located(job: &Job, found: Located, now: Timestamp) -> After {
+    let mut job = job.clone();
+    let due_at = match found {
+        Located::Found(id) => submitted(&mut job, id, How::Adopted, now),
+        Located::Unclear => Some(now + LOOK_AGAIN),
+        Located::Absent => absent(&mut job, now),
+    };
+    After { job, due_at }
+}
+
+fn absent(job: &mut Job, now: Timestamp) -> Option<Timestamp> {
+    let Some(attempt) = &mut job.attempt else { return Some(now) };
+    let over_at = attempt.sent_at.unwrap_or(attempt.intended_at) + LAST_EFFECT;
+    let proved = attempt.absent_at.is_some_and(|first| first >= over_at && now - first >= LOOK_AGAIN);
+    if !proved {
+        if now >= over_at && attempt.absent_at.is_none_or(|first| first < over_at) {
+            attempt.absent_at = Some(now);
+        }
+        return Some(now + LOOK_AGAIN);
+    }
+    attempt.absent_at = None;
+    attempt.retake = true;
+    match job.wanted {
+        Wanted::Cancel => {
+            end(job, Status::Canceled, "Canceled before it reached Slurm.".to_owned(), now);
+            None
+        }
+        Wanted::Run => {
+            job.phase = Phase::Submitting;
+            job.message = "The submission never reached Slurm; sending it again.".to_owned();
+            Some(now)
+        }
+    }
+}
+
+/// Ends the job for good.
+pub(crate) fn end(job: &mut Job, status: Status, message: String, now: Timestamp) {
+    job.status = status;
+    job.phase = Phase::Ended;
+    job.message = message;
+    job.pending_reason = None;
+    job.missing_since = None;
+    job.finished_at = Some(now);
+}
+
+impl Job {
+    /// The job, canceled before anything of it was on the cluster.
+    #[must_use]
+    pub fn canceled_unsubmitted(&self, now: Timestamp) -> Self {
+        let mut job = self.clone();
+        end(&mut job, Status::Canceled, "Canceled before it reached Slurm.".to_owned(), now);
+        job
+    }
+}
+
+#[cfg(test)]
+mod tests;

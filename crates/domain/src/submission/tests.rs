@@ -1,0 +1,139 @@
+use chrono::{DateTime, TimeDelta};
+use slurm::{Failure, FailureClass, How};
+use test_case::test_case;
+
+use super::*;
+use crate::fixtures::{command_job, sent_job, submitted_job};
+
+const T0: Timestamp = DateTime::UNIX_EPOCH;
+
+fn failure(class: FailureClass) -> Failure {
+    Failure { class, rule_id: "test", excerpt: "Slurm's own words".to_owned() }
+}
+
+fn refused(class: FailureClass) -> SubmitAnswer {
+    SubmitAnswer::Refused { failure: failure(class), rc: 1 }
+}
+
+fn answer(job: &Job, answer: &SubmitAnswer) -> After {
+    sent(job, Sent::Answered(answer), T0)
+}
+
+#[test]
+fn a_fresh_job_is_submitted() {
+    assert_eq!(plan(&command_job()), Step::Submit);
+}
+
+#[test]
+fn a_job_cancelled_before_anything_was_sent_ends_here() {
+    let job = Job { wanted: Wanted::Cancel, ..command_job() };
+    assert_eq!(plan(&job), Step::EndUnsubmitted);
+    let ended = job.canceled_unsubmitted(T0);
+    assert_eq!((ended.status, ended.phase), (Status::Canceled, Phase::Ended));
+}
+
+#[test]
+fn a_job_cancelled_while_its_submission_is_in_flight_is_looked_for_first() {
+    let job = Job { wanted: Wanted::Cancel, ..sent_job() };
+    assert_eq!(plan(&job), Step::Locate);
+}
+
+#[test]
+fn an_accepted_submission_waits_for_the_poll() {
+    let id = SlurmJobId::new(7).unwrap();
+    let after = answer(&sent_job(), &SubmitAnswer::Submitted { id, how: How::New, extra: vec![] });
+    assert_eq!((after.job.phase, after.due_at), (Phase::InQueue, None));
+    assert_eq!(after.job.attempt.unwrap().slurm_id, Some(id));
+}
+
+#[test]
+fn a_wish_to_cancel_that_came_in_meanwhile_is_carried_out_at_once() {
+    let id = SlurmJobId::new(7).unwrap();
+    let job = Job { wanted: Wanted::Cancel, ..sent_job() };
+    let after = answer(&job, &SubmitAnswer::Submitted { id, how: How::New, extra: vec![] });
+    assert_eq!(after.due_at, Some(T0));
+    assert_eq!(plan(&after.job), Step::Cancel);
+}
+
+#[test]
+fn a_permanent_refusal_ends_the_job_with_slurms_own_words() {
+    let after = answer(&sent_job(), &refused(FailureClass::Permanent));
+    assert_eq!((after.job.status, after.due_at), (Status::Error, None));
+    assert!(after.job.message.contains("Slurm's own words"));
+}
+
+#[test_case(FailureClass::NotDone ; "surely not done")]
+#[test_case(FailureClass::Infra ; "a broken path")]
+#[test_case(FailureClass::Capacity ; "no room")]
+fn a_refusal_that_will_pass_is_tried_again_later(class: FailureClass) {
+    let after = answer(&sent_job(), &refused(class));
+    assert_eq!((after.job.status, after.job.phase), (Status::Pending, Phase::Submitting));
+    assert!(after.due_at > Some(T0));
+    assert!(after.job.attempt.unwrap().retake, "the claim of a refused submission may be taken over");
+}
+
+#[test]
+fn waiting_grows_with_each_setback_up_to_a_bound() {
+    let (mut job, mut waits) = (sent_job(), vec![]);
+    for _ in 0..12 {
+        let after = sent(&job, Sent::NotSent { why: "no route to host" }, T0);
+        waits.push((after.due_at.unwrap() - T0).num_seconds());
+        job = after.job;
+    }
+    assert_eq!(waits[..4], [2, 4, 8, 16]);
+    assert_eq!(waits[11], 300);
+}
+
+#[test_case(&SubmitAnswer::Uncertain ; "a claim without an id")]
+#[test_case(&refused(FailureClass::Ambiguous) ; "a socket that timed out")]
+fn an_ambiguous_answer_is_looked_into_and_never_sent_again(answered: &SubmitAnswer) {
+    let after = answer(&sent_job(), answered);
+    assert_eq!(after.job.phase, Phase::SubmitUncertain);
+    assert!(!after.job.attempt.as_ref().unwrap().retake);
+    assert_eq!(plan(&after.job), Step::Locate);
+}
+
+#[test]
+fn a_lost_submission_that_is_found_is_adopted() {
+    let lost = sent(&sent_job(), Sent::Lost { why: "no trailer" }, T0).job;
+    let after = located(&lost, Located::Found(SlurmJobId::new(9).unwrap()), T0);
+    assert_eq!(after.job.phase, Phase::InQueue);
+}
+
+#[test]
+fn absence_is_believed_only_after_the_last_effect_and_twice() {
+    let mut job = sent(&sent_job(), Sent::Lost { why: "no trailer" }, T0).job;
+    let mut look = |seconds: i64| {
+        let after = located(&job, Located::Absent, T0 + TimeDelta::seconds(seconds));
+        job = after.job;
+        job.phase
+    };
+    assert_eq!(look(5), Phase::SubmitUncertain);
+    assert_eq!(look(190), Phase::SubmitUncertain, "the far side may still be submitting");
+    assert_eq!(look(201), Phase::SubmitUncertain, "the first look that counts");
+    assert_eq!(look(205), Phase::SubmitUncertain, "too soon after the first");
+    assert_eq!(look(212), Phase::Submitting);
+    assert!(job.attempt.unwrap().retake);
+}
+
+#[test]
+fn a_cancelled_submission_that_never_arrived_ends_canceled() {
+    let mut job = sent(&Job { wanted: Wanted::Cancel, ..sent_job() }, Sent::Lost { why: "x" }, T0).job;
+    for seconds in [201, 212] {
+        job = located(&job, Located::Absent, T0 + TimeDelta::seconds(seconds)).job;
+    }
+    assert_eq!(job.status, Status::Canceled);
+}
+
+#[test]
+fn an_unclear_look_proves_nothing() {
+    let job = sent(&sent_job(), Sent::Lost { why: "x" }, T0).job;
+    let after = located(&job, Located::Unclear, T0 + TimeDelta::hours(1));
+    assert_eq!(after.job.phase, Phase::SubmitUncertain);
+    assert_eq!(after.job.attempt.unwrap().absent_at, None);
+}
+
+#[test]
+fn a_running_job_that_nobody_wants_ended_needs_no_step() {
+    assert_eq!(plan(&submitted_job()), Step::Rest);
+}

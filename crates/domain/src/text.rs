@@ -1,0 +1,97 @@
+//! Short texts from callers, parsed once at the edge.
+
+use std::{fmt, str::FromStr};
+
+use serde_with::{DeserializeFromStr, SerializeDisplay};
+
+/// Why a text was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidText(&'static str);
+
+/// One plain word, such as a network architecture or an action: it becomes an argument of the container's
+/// command line and a filter of the job list.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, SerializeDisplay, DeserializeFromStr)]
+pub struct Word(String);
+
+impl Word {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Word {
+    type Err = InvalidText;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        let first = text.chars().next();
+        if text.len() <= 100 && first.is_some_and(|c| c.is_ascii_alphanumeric()) && text.chars().all(plain) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidText(
+                "must be 1 to 100 letters, digits, `_`, `-` or `.`, beginning with a letter or a digit",
+            ))
+        }
+    }
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A text for people: a job's name, or the key or value of a label. It is stored and shown, and never
+/// reaches a shell or a `#SBATCH` line.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, SerializeDisplay, DeserializeFromStr)]
+pub struct Label(String);
+
+impl Label {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Label {
+    type Err = InvalidText;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if (1..=500).contains(&text.chars().count()) && !text.chars().any(char::is_control) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidText("must be 1 to 500 characters without control characters"))
+        }
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use test_case::test_case;
+
+    use super::*;
+
+    #[test_case("classification_pyt", true)]
+    #[test_case("cosmos-rl", true)]
+    #[test_case("", false ; "empty")]
+    #[test_case("-x", false ; "an option")]
+    #[test_case("a b", false ; "two words")]
+    #[test_case("a\nb", false ; "two lines")]
+    #[test_case("é", false ; "not ASCII")]
+    fn a_word_is_one_plain_word(text: &str, accepted: bool) {
+        assert_eq!(text.parse::<Word>().is_ok(), accepted);
+    }
+
+    #[test_case("Größe, 日本", true)]
+    #[test_case("a\0b", false ; "NUL")]
+    #[test_case("a\nb", false ; "newline")]
+    fn a_label_is_any_text_on_one_line(text: &str, accepted: bool) {
+        assert_eq!(text.parse::<Label>().is_ok(), accepted);
+    }
+}

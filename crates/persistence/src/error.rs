@@ -1,0 +1,45 @@
+//! What can go wrong between the service and its database.
+
+/// A failure of the store. "Not found" is no failure: it is `None`.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The lease that gave the right to write has expired and may belong to somebody else: the result of the
+    /// step is to be dropped.
+    #[error("the lease on {what} was lost; its result is dropped")]
+    LeaseLost { what: String },
+    /// A stored value cannot be read back: the row was written by something else than this program.
+    #[error("table {table}, column {column}, row {row} holds a value that cannot be read")]
+    Corrupt { table: &'static str, column: &'static str, row: String },
+    /// A value cannot be sealed or written as JSON.
+    #[error("a value cannot be stored: {0}")]
+    Unstorable(&'static str),
+    #[error("the database failed")]
+    Driver(#[from] sqlx::Error),
+    #[error("the database's schema cannot be brought up to date")]
+    Migrate(#[from] sqlx::migrate::MigrateError),
+    /// The schema is older or newer than this program.
+    #[error("the database's schema is at version {found:?}, this program needs {wanted}: run `tao-slurm migrate`")]
+    Schema { found: Option<i64>, wanted: i64 },
+}
+
+impl StoreError {
+    /// Whether the database could not be reached or would not serve: the same call may succeed later.
+    pub fn is_unavailable(&self) -> bool {
+        match self {
+            Self::Driver(error) => match error {
+                sqlx::Error::Io(_)
+                | sqlx::Error::Tls(_)
+                | sqlx::Error::PoolTimedOut
+                | sqlx::Error::PoolClosed
+                | sqlx::Error::WorkerCrashed => true,
+                // Class 08: connection; 53: resources; 57: operator intervention; 40: rollback, to be retried.
+                sqlx::Error::Database(error) => error
+                    .code()
+                    .is_some_and(|code| ["08", "53", "57", "40"].iter().any(|class| code.starts_with(class))),
+                _ => false,
+            },
+            Self::Schema { .. } => true,
+            Self::LeaseLost { .. } | Self::Corrupt { .. } | Self::Unstorable(_) | Self::Migrate(_) => false,
+        }
+    }
+}

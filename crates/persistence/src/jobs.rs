@@ -1,0 +1,217 @@
+//! Accepting, finding and cancelling jobs: what callers do.
+
+use std::collections::{BTreeMap, HashMap};
+
+use domain::{Job, JobId, Owner, Secrets, Timestamp, Work};
+use serde_json::Value;
+use slurm::SlurmJobId;
+use uuid::Uuid;
+
+use crate::{
+    error::StoreError,
+    listen,
+    rows::{self, select_jobs},
+    store::Store,
+};
+
+/// Whose jobs a caller may see.
+#[derive(Debug, Clone)]
+pub enum Viewer {
+    All,
+    Owner(Owner),
+}
+
+impl Viewer {
+    /// The owner to filter by; none for one who sees all.
+    pub(crate) fn owner(&self) -> Option<&str> {
+        match self {
+            Self::All => None,
+            Self::Owner(owner) => Some(owner.as_str()),
+        }
+    }
+}
+
+/// A validated job that nobody has stored yet.
+#[derive(Debug)]
+pub struct NewJob {
+    pub job: Job,
+    pub secrets: Secrets,
+    /// SHA-256 of the request: the same id with another request is another job.
+    pub request_hash: [u8; 32],
+}
+
+/// What became of a [`NewJob`].
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "made once a request and taken apart at once")]
+pub enum Inserted {
+    Created(Job),
+    /// The same owner sent the same request with the same id before.
+    Same(Job),
+    /// The id belongs to another request or another owner.
+    Other,
+}
+
+impl Store {
+    /// Stores a job and wakes the workers. Durable when it returns.
+    pub async fn insert_job(&self, new: &NewJob) -> Result<Inserted, StoreError> {
+        let job = &new.job;
+        let spec = serde_json::to_value(&job.spec).map_err(|_| StoreError::Unstorable("its spec is no JSON"))?;
+        let labels: BTreeMap<&str, &str> =
+            job.spec.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let labels = serde_json::to_value(labels).map_err(|_| StoreError::Unstorable("its labels are no JSON"))?;
+        let (network_arch, action) = match &job.spec.work {
+            Work::Tao { network_arch, action, .. } => (Some(network_arch.as_str()), Some(action.as_str())),
+            Work::Command { .. } => (None, None),
+        };
+        let secrets = self.seal_secrets(job.id, &new.secrets)?;
+
+        let mut tx = self.pool.begin().await?;
+        let inserted = sqlx::query!(
+            "-- jobs::insert_job
+             insert into jobs (id, owner, cluster, name, labels, network_arch, action, spec, request_hash, secrets,
+                               status, phase, message, source, created_at, last_modified, due_at)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, now())
+             on conflict (id) do nothing",
+            job.id.get(),
+            job.owner.as_str(),
+            job.cluster.as_str(),
+            job.spec.name.as_ref().map(domain::Label::as_str),
+            labels,
+            network_arch,
+            action,
+            spec,
+            &new.request_hash[..],
+            secrets,
+            <&str>::from(job.status),
+            <&str>::from(job.phase),
+            job.message,
+            <&str>::from(job.source),
+            job.created_at,
+        )
+        .execute(&mut *tx)
+        .await?
+        .rows_affected();
+        if inserted == 0 {
+            let same = sqlx::query_scalar!(
+                r#"-- jobs::insert_job same
+                   select owner = $2 and request_hash = $3 as "same!" from jobs where id = $1"#,
+                job.id.get(),
+                job.owner.as_str(),
+                &new.request_hash[..],
+            )
+            .fetch_optional(&mut *tx)
+            .await?;
+            tx.commit().await?;
+            let stored = self.find_job(job.id, &Viewer::Owner(job.owner.clone())).await?;
+            return Ok(match (same, stored) {
+                (Some(true), Some(stored)) => Inserted::Same(stored),
+                _ => Inserted::Other,
+            });
+        }
+        listen::wake(&mut tx, &job.cluster).await?;
+        tx.commit().await?;
+        match self.find_job(job.id, &Viewer::All).await? {
+            Some(stored) => Ok(Inserted::Created(stored)),
+            None => Ok(Inserted::Other),
+        }
+    }
+
+    pub async fn find_job(&self, id: JobId, viewer: &Viewer) -> Result<Option<Job>, StoreError> {
+        let row = select_jobs!(
+            "jobs::find_job",
+            "where j.id = $1 and ($2::text is null or j.owner = $2)",
+            id.get(),
+            viewer.owner(),
+        )
+        .fetch_optional(&self.pool)
+        .await?;
+        row.map(Job::try_from).transpose()
+    }
+
+    /// Notes the wish to cancel and wakes the workers. A job that has ended stays as it is.
+    pub async fn request_cancel(
+        &self,
+        id: JobId,
+        viewer: &Viewer,
+        now: Timestamp,
+    ) -> Result<Option<Job>, StoreError> {
+        let mut tx = self.pool.begin().await?;
+        let cluster = sqlx::query_scalar!(
+            "-- jobs::request_cancel
+             update jobs
+             set wanted = 'cancel', status = 'Canceling', message = 'Canceling.', due_at = now(),
+                 last_modified = $3, version = version + 1, updated_by = 'request_cancel'
+             where id = $1 and ($2::text is null or owner = $2) and phase <> 'ended' and wanted <> 'cancel'
+             returning cluster",
+            id.get(),
+            viewer.owner(),
+            now,
+        )
+        .fetch_optional(&mut *tx)
+        .await?;
+        if let Some(cluster) = cluster.and_then(|name| name.parse().ok()) {
+            listen::wake(&mut tx, &cluster).await?;
+        }
+        tx.commit().await?;
+        self.find_job(id, viewer).await
+    }
+
+    /// The Slurm ids of the attempts before the newest, oldest first.
+    pub async fn earlier_slurm_ids(&self, id: JobId) -> Result<Vec<SlurmJobId>, StoreError> {
+        let ids = sqlx::query_scalar!(
+            r#"-- jobs::earlier_slurm_ids
+               select a.slurm_job_id as "id!" from slurm_metadata a join jobs j on j.id = a.job_id
+               where a.job_id = $1 and a.attempt < j.attempt and a.slurm_job_id is not null order by a.attempt"#,
+            id.get(),
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(ids.into_iter().filter_map(|id| SlurmJobId::new(u32::try_from(id).ok()?)).collect())
+    }
+
+    /// Opens the secrets of jobs; those that have none, or have ended, are missing from the answer.
+    pub async fn open_secrets(&self, jobs: &[JobId]) -> Result<HashMap<JobId, Secrets>, StoreError> {
+        let ids: Vec<_> = jobs.iter().map(|id| id.get()).collect();
+        let rows = sqlx::query!(
+            r#"-- jobs::open_secrets
+               select id, secrets as "secrets!" from jobs where id = any($1) and secrets is not null"#,
+            &ids
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        let open = |row: (Uuid, Vec<u8>)| {
+            let (id, sealed) = row;
+            let corrupt = || StoreError::Corrupt { table: "jobs", column: "secrets", row: id.to_string() };
+            let plain = self.sealer.open(&sealed, id.as_bytes()).ok_or_else(corrupt)?;
+            Ok((JobId::new(id), Secrets::from_plain(&plain).map_err(|_| corrupt())?))
+        };
+        rows.into_iter().map(|row| open((row.id, row.secrets))).collect()
+    }
+
+    fn seal_secrets(&self, id: JobId, secrets: &Secrets) -> Result<Option<Vec<u8>>, StoreError> {
+        if secrets.is_empty() {
+            return Ok(None);
+        }
+        let plain = zeroize::Zeroizing::new(
+            secrets.to_plain().map_err(|_| StoreError::Unstorable("its secrets are no JSON"))?,
+        );
+        self.sealer.seal(&plain, id.get().as_bytes()).map(Some)
+    }
+
+    /// Jobs of one cluster that Slurm has and is not through with: what a poll asks about.
+    pub async fn active_jobs(&self, cluster: &domain::ClusterName) -> Result<Vec<Job>, StoreError> {
+        let rows = select_jobs!(
+            "jobs::active_jobs",
+            "where j.cluster = $1 and j.phase in ('in_queue', 'running', 'paused')",
+            cluster.as_str(),
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        rows::jobs(rows)
+    }
+}
+
+/// A JSON document that labels of a stored job must contain.
+pub(crate) fn label_filter(labels: &[(String, String)]) -> Value {
+    labels.iter().map(|(key, value)| (key.clone(), Value::String(value.clone()))).collect::<serde_json::Map<_, _>>().into()
+}

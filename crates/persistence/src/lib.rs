@@ -1,0 +1,27 @@
+//! Postgres: the only crate that knows SQL.
+//!
+//! Rows become domain values and back (`rows`); the right to act on a row is a [`Lease`], and every statement
+//! that acts checks its token. Nothing here is held across the network: a lease outlives its transaction.
+
+mod error;
+mod jobs;
+mod leases;
+mod listing;
+mod listen;
+mod polls;
+mod record;
+mod rows;
+mod seal;
+mod store;
+mod tokens;
+
+pub use error::StoreError;
+pub use jobs::{Inserted, NewJob, Viewer};
+pub use leases::{Lane, Lease, LeaseTerms};
+pub use listen::DueListener;
+pub use listing::JobFilter;
+pub use polls::{PollLease, PollResult, Pulse};
+pub use record::StepRecord;
+pub use seal::Sealer;
+pub use store::{MIGRATOR, Store, StoreOptions};
+pub use tokens::{NewToken, Scopes, Token};

@@ -1,0 +1,203 @@
+//! One poller a cluster, by lease, and what its polls changed.
+
+use std::{collections::HashMap, time::Duration};
+
+use domain::{ClusterName, Job, Timestamp};
+use uuid::Uuid;
+
+use crate::{error::StoreError, leases::millis, record::changes, store::Store};
+
+/// The right to poll one cluster.
+#[derive(Debug)]
+pub struct PollLease {
+    pub cluster: ClusterName,
+    token: Uuid,
+}
+
+/// What became of a poll.
+#[derive(Debug)]
+pub enum PollResult<'a> {
+    /// The cluster answered: the jobs that changed, each with whether a step is due now.
+    Answered { changed: &'a [domain::Next] },
+    /// There was nothing to ask about.
+    Idle,
+    /// It did not, or not properly. Nothing is known, so nothing changes.
+    Unanswered { error: &'a str },
+}
+
+/// How fresh the knowledge about a cluster is.
+#[derive(Debug, Clone, Copy)]
+pub struct Pulse {
+    /// The last poll that was answered properly.
+    pub polled_at: Option<Timestamp>,
+    /// The pace at that time.
+    pub interval: Duration,
+}
+
+impl Store {
+    /// Takes the right to poll a cluster if a poll is due and nobody else has it. `token` has to be fresh.
+    pub async fn acquire_poll(
+        &self,
+        cluster: &ClusterName,
+        token: Uuid,
+        duration: Duration,
+    ) -> Result<Option<PollLease>, StoreError> {
+        let taken = sqlx::query!(
+            "-- polls::acquire_poll
+             insert into cluster_polls as p (cluster, lease_token, lease_expires_at)
+             values ($1, $2, now() + $3 * interval '1 millisecond')
+             on conflict (cluster) do update
+             set lease_token = excluded.lease_token, lease_expires_at = excluded.lease_expires_at
+             where p.due_at <= now() and (p.lease_token is null or p.lease_expires_at <= now())",
+            cluster.as_str(),
+            token,
+            millis(duration),
+        )
+        .execute(&self.pool)
+        .await?
+        .rows_affected();
+        Ok((taken > 0).then(|| PollLease { cluster: cluster.clone(), token }))
+    }
+
+    /// Stores what a poll found, in one transaction, and gives the lease back until the next one.
+    ///
+    /// A job that somebody else changed in the meantime is left alone: the next poll sees it again. Returns how
+    /// many jobs were written.
+    pub async fn record_poll(
+        &self,
+        lease: &PollLease,
+        result: PollResult<'_>,
+        interval: Duration,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let (answered, failed, error) = match result {
+            PollResult::Answered { .. } => (true, false, None),
+            PollResult::Idle => (false, false, None),
+            PollResult::Unanswered { error } => (false, true, Some(error)),
+        };
+        let mut tx = self.pool.begin().await?;
+        let ours = sqlx::query!(
+            "-- polls::record_poll lease
+             update cluster_polls
+             set lease_token = null, lease_expires_at = null, due_at = now() + $3 * interval '1 millisecond',
+                 polled_at = case when $4 then $5 else polled_at end,
+                 interval_ms = case when $4 then $6 else interval_ms end,
+                 failures = case when $8 then failures + 1 else 0 end, error = $7
+             where cluster = $1 and lease_token = $2 and lease_expires_at > now()",
+            lease.cluster.as_str(),
+            lease.token,
+            millis(interval),
+            answered,
+            now,
+            i64::try_from(interval.as_millis()).unwrap_or(i64::MAX),
+            error,
+            failed,
+        )
+        .execute(&mut *tx)
+        .await?
+        .rows_affected();
+        if ours == 0 {
+            return Err(StoreError::LeaseLost { what: format!("the poll of cluster {}", lease.cluster) });
+        }
+        let written = match result {
+            PollResult::Answered { changed } if !changed.is_empty() => write(&mut tx, changed, now).await?,
+            PollResult::Answered { .. } | PollResult::Idle | PollResult::Unanswered { .. } => 0,
+        };
+        tx.commit().await?;
+        Ok(written)
+    }
+
+    /// How fresh the knowledge about each cluster is.
+    pub async fn pulses(&self) -> Result<HashMap<ClusterName, Pulse>, StoreError> {
+        let rows = sqlx::query!(
+            "-- polls::pulses
+             select cluster, polled_at, interval_ms from cluster_polls"
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        let pulse = |polled_at, interval_ms: i64| Pulse {
+            polled_at,
+            interval: Duration::from_millis(u64::try_from(interval_ms).unwrap_or(0)),
+        };
+        Ok(rows
+            .into_iter()
+            .filter_map(|row| Some((row.cluster.parse().ok()?, pulse(row.polled_at, row.interval_ms))))
+            .collect())
+    }
+
+    /// How long until the cluster's next poll; none when it was never polled.
+    pub async fn next_poll_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
+        let millis = sqlx::query_scalar!(
+            r#"-- polls::next_poll_in
+               select (extract(epoch from greatest(due_at, lease_expires_at) - now()) * 1000)::bigint
+               from cluster_polls where cluster = $1"#,
+            cluster.as_str(),
+        )
+        .fetch_optional(&self.pool)
+        .await?;
+        Ok(millis.flatten().map(|millis| Duration::from_millis(u64::try_from(millis).unwrap_or(0))))
+    }
+
+    /// Brings the next poll of a cluster forward, since something of ours has just changed there, but not
+    /// closer to the last one than `pace`.
+    pub async fn poll_soon(&self, cluster: &ClusterName, pace: Duration) -> Result<(), StoreError> {
+        sqlx::query!(
+            "-- polls::poll_soon
+             update cluster_polls
+             set due_at = least(due_at, greatest(now(), coalesce(polled_at, now()) + $2 * interval '1 millisecond'))
+             where cluster = $1",
+            cluster.as_str(),
+            millis(pace),
+        )
+        .execute(&self.pool)
+        .await?;
+        Ok(())
+    }
+}
+
+async fn write(
+    connection: &mut sqlx::PgConnection,
+    changed: &[domain::Next],
+    now: Timestamp,
+) -> Result<u64, StoreError> {
+    let due = |next: &domain::Next| next.step_due.then_some(now);
+    let pairs = changed.iter().map(|next| -> (&Job, _) { (&next.job, due(next)) });
+    let (jobs, attempts) = changes(pairs)?;
+    // Guarded by the version that the poll read, since a step or a caller may have moved the job since.
+    let written = sqlx::query_scalar!(
+        r#"-- polls::write
+           with u as (
+               select * from jsonb_to_recordset($1) as u(
+                   id uuid, version bigint, status text, phase text, message text, pending_reason text,
+                   progress jsonb, missing_since timestamptz, started_at timestamptz, observed_at timestamptz,
+                   source text, due_at timestamptz)
+           ), stored as (
+               update jobs j
+               set status = u.status, phase = u.phase, message = u.message, pending_reason = u.pending_reason,
+                   progress = u.progress, missing_since = u.missing_since, started_at = u.started_at,
+                   observed_at = u.observed_at, source = u.source, due_at = coalesce(u.due_at, j.due_at),
+                   last_modified = $3, version = j.version + 1, updated_by = 'record_poll'
+               from u
+               where j.id = u.id and j.version = u.version and j.phase in ('in_queue', 'running', 'paused')
+               returning j.id
+           ), attempts as (
+               update slurm_metadata m
+               set slurm_state = a.slurm_state, exit_code = a.exit_code, exit_signal = a.exit_signal,
+                   nodes = a.nodes, reason = a.reason, partition = a.partition, status_path = a.status_path,
+                   status_inode = a.status_inode, status_offset = a.status_offset, started_at = a.started_at,
+                   ended_at = a.ended_at
+               from jsonb_populate_recordset(null::slurm_metadata, $2) a
+               where m.job_id = a.job_id and m.attempt = a.attempt and a.job_id in (select id from stored)
+           )
+           select count(*) as "count!" from stored"#,
+        jobs,
+        attempts,
+        now,
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(u64::try_from(written).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! The results of steps: one statement for any number of jobs, guarded by the lease's token.
+
+use std::collections::HashSet;
+
+use domain::{Job, JobId, Timestamp};
+use serde_json::Value;
+
+use crate::{
+    error::StoreError,
+    leases::Lease,
+    rows::{AttemptChange, JobChange},
+    store::Store,
+};
+
+/// A job after a step.
+#[derive(Debug)]
+pub struct StepRecord {
+    pub job: Job,
+    /// When it is due again; none when only a poll moves it.
+    pub due_at: Option<Timestamp>,
+}
+
+impl Store {
+    /// Stores intents before they are carried out; the lease is kept. Returns the jobs that were stored: those
+    /// missing are no longer ours to act on.
+    pub async fn record_intents(
+        &self,
+        lease: &Lease,
+        steps: &[StepRecord],
+        now: Timestamp,
+    ) -> Result<HashSet<JobId>, StoreError> {
+        self.record(lease, steps, false, now).await
+    }
+
+    /// Stores results and gives the lease on their jobs back. Returns the jobs that were stored: a result whose
+    /// lease was lost is dropped.
+    pub async fn record_steps(
+        &self,
+        lease: &Lease,
+        steps: &[StepRecord],
+        now: Timestamp,
+    ) -> Result<HashSet<JobId>, StoreError> {
+        self.record(lease, steps, true, now).await
+    }
+
+    async fn record(
+        &self,
+        lease: &Lease,
+        steps: &[StepRecord],
+        release: bool,
+        now: Timestamp,
+    ) -> Result<HashSet<JobId>, StoreError> {
+        if steps.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let (jobs, attempts) = changes(steps.iter().map(|step| (&step.job, step.due_at)))?;
+        // A wish to cancel may have come in while the step was under way: it is kept, and carried out at once.
+        let stored = sqlx::query_scalar!(
+            r#"-- record::record
+               with u as (
+                   select * from jsonb_to_recordset($1) as u(
+                       id uuid, wanted text, status text, phase text, message text, pending_reason text,
+                       attempt int, retry_count int, progress jsonb, missing_since timestamptz,
+                       submitted_at timestamptz, started_at timestamptz, finished_at timestamptz,
+                       observed_at timestamptz, source text, due_at timestamptz)
+               ), stored as (
+                   update jobs j
+                   set status = case when j.wanted <> u.wanted and u.phase <> 'ended' then 'Canceling' else u.status end,
+                       phase = u.phase, message = u.message, pending_reason = u.pending_reason, attempt = u.attempt,
+                       retry_count = u.retry_count, progress = u.progress, missing_since = u.missing_since,
+                       submitted_at = u.submitted_at, started_at = u.started_at, finished_at = u.finished_at,
+                       observed_at = u.observed_at, source = u.source,
+                       due_at = case when u.phase = 'ended' then null
+                                     when j.wanted <> u.wanted then now() else u.due_at end,
+                       secrets = case when u.phase = 'ended' then null else j.secrets end,
+                       lease_token = case when $4 then null else j.lease_token end,
+                       lease_expires_at = case when $4 then null else j.lease_expires_at end,
+                       lease_attempts = case when $4 then 0 else j.lease_attempts end,
+                       last_modified = $5, version = j.version + 1, updated_by = 'record_steps'
+                   from u
+                   where j.id = u.id and j.lease_token = $3 and j.lease_expires_at > now()
+                   returning j.id
+               ), attempts as (
+                   insert into slurm_metadata
+                   select a.job_id, a.attempt, a.token, a.slurm_job_id, a.slurm_state, a.exit_code, a.exit_signal,
+                          a.nodes, a.reason, a.partition, a.script, a.status_path, a.status_inode, a.status_offset,
+                          a.intended_at, a.sent_at, a.submitted_at, a.started_at, a.ended_at, a.retake, a.setbacks,
+                          a.absent_at
+                   from jsonb_populate_recordset(null::slurm_metadata, $2) a
+                   where a.job_id in (select id from stored)
+                   on conflict (job_id, attempt) do update
+                   set slurm_job_id = excluded.slurm_job_id, slurm_state = excluded.slurm_state,
+                       exit_code = excluded.exit_code, exit_signal = excluded.exit_signal, nodes = excluded.nodes,
+                       reason = excluded.reason, partition = excluded.partition,
+                       status_path = excluded.status_path, status_inode = excluded.status_inode,
+                       status_offset = excluded.status_offset, sent_at = excluded.sent_at,
+                       submitted_at = excluded.submitted_at, started_at = excluded.started_at,
+                       ended_at = excluded.ended_at, retake = excluded.retake, setbacks = excluded.setbacks,
+                       absent_at = excluded.absent_at
+               )
+               select id as "id!" from stored"#,
+            jobs,
+            attempts,
+            lease.token,
+            release,
+            now,
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(stored.into_iter().map(JobId::new).collect())
+    }
+
+    /// Notes that the cancellation was sent; the poll confirms it, and it is sent again if that takes longer
+    /// than `again_at`. Nothing else of the job is touched, because a poll may be writing it.
+    pub async fn record_cancel_sent(
+        &self,
+        lease: &Lease,
+        jobs: &[JobId],
+        again_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let ids: Vec<_> = jobs.iter().map(|id| id.get()).collect();
+        sqlx::query!(
+            "-- record::record_cancel_sent
+             update jobs
+             set due_at = case when phase = 'finishing' then now() when phase = 'ended' then null else $3 end,
+                 lease_token = null, lease_expires_at = null, lease_attempts = 0, updated_by = 'record_cancel_sent'
+             where id = any($1) and lease_token = $2 and lease_expires_at > now()",
+            &ids,
+            lease.token,
+            again_at,
+        )
+        .execute(&self.pool)
+        .await?;
+        Ok(())
+    }
+
+    /// Keeps the batch script of an attempt, as it was submitted.
+    pub async fn record_scripts(&self, scripts: &[(JobId, u32, String)]) -> Result<(), StoreError> {
+        let ids: Vec<_> = scripts.iter().map(|(id, ..)| id.get()).collect();
+        let numbers: Vec<_> = scripts.iter().map(|(_, no, _)| i32::try_from(*no).unwrap_or(i32::MAX)).collect();
+        let texts: Vec<_> = scripts.iter().map(|(.., text)| text.clone()).collect();
+        sqlx::query!(
+            "-- record::record_scripts
+             update slurm_metadata a set script = u.script
+             from unnest($1::uuid[], $2::int[], $3::text[]) as u(job_id, attempt, script)
+             where a.job_id = u.job_id and a.attempt = u.attempt",
+            &ids,
+            &numbers,
+            &texts,
+        )
+        .execute(&self.pool)
+        .await?;
+        Ok(())
+    }
+}
+
+/// The two documents that the statements read: the jobs, and those attempts that there are.
+pub(crate) fn changes<'a>(
+    jobs: impl Iterator<Item = (&'a Job, Option<Timestamp>)> + Clone,
+) -> Result<(Value, Value), StoreError> {
+    let changed: Vec<_> = jobs.clone().map(|(job, due_at)| JobChange::new(job, due_at)).collect();
+    let attempts: Vec<_> = jobs
+        .filter_map(|(job, _)| job.attempt.as_ref().map(|attempt| AttemptChange::new(job.id, attempt)))
+        .collect();
+    let json = |value: serde_json::Result<Value>| value.map_err(|_| StoreError::Unstorable("a job is no JSON"));
+    Ok((json(serde_json::to_value(changed))?, json(serde_json::to_value(attempts))?))
+}

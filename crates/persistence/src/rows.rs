@@ -1,0 +1,286 @@
+//! Rows to domain values, and changed values to rows.
+
+use std::str::FromStr;
+
+use domain::{Attempt, AttemptNo, Job, JobId, Owner, Timestamp};
+use serde::Serialize;
+use serde_json::Value;
+use slurm::{ExitCode, SlurmJobId, SlurmState, StatusCursor};
+use uuid::Uuid;
+
+use crate::error::StoreError;
+
+/// Selects whole jobs, each with its newest attempt; `$tail` is the rest of the statement.
+///
+/// A macro because the checked SQL macros take literals only, and this list must not be written four times.
+macro_rules! select_jobs {
+    ($name:literal, $tail:literal $(, $arg:expr)* $(,)?) => {
+        sqlx::query_as!(
+            $crate::rows::JobRow,
+            "-- " + $name + "
+             select j.id, j.owner, j.cluster, j.spec, j.wanted, j.status, j.phase, j.message, j.pending_reason,
+                    j.retry_count, j.progress, j.missing_since, j.created_at, j.submitted_at, j.started_at,
+                    j.finished_at, j.last_modified, j.observed_at, j.source, j.version,
+                    a.attempt as \"attempt?\", a.token as \"token?\", a.slurm_job_id, a.slurm_state, a.exit_code,
+                    a.exit_signal, a.nodes, a.reason, a.partition, a.status_path, a.status_inode, a.status_offset,
+                    a.intended_at as \"intended_at?\", a.sent_at, a.submitted_at as attempt_submitted_at,
+                    a.started_at as attempt_started_at, a.ended_at, a.retake as \"retake?\",
+                    a.setbacks as \"setbacks?\", a.absent_at
+             from jobs j left join slurm_metadata a on a.job_id = j.id and a.attempt = j.attempt
+             " + $tail
+            $(, $arg)*
+        )
+    };
+}
+pub(crate) use select_jobs;
+
+/// A job and its newest attempt, as they are stored.
+#[derive(Debug)]
+pub(crate) struct JobRow {
+    pub(crate) id: Uuid,
+    pub(crate) owner: String,
+    pub(crate) cluster: String,
+    pub(crate) spec: Value,
+    pub(crate) wanted: String,
+    pub(crate) status: String,
+    pub(crate) phase: String,
+    pub(crate) message: String,
+    pub(crate) pending_reason: Option<String>,
+    pub(crate) retry_count: i32,
+    pub(crate) progress: Value,
+    pub(crate) missing_since: Option<Timestamp>,
+    pub(crate) created_at: Timestamp,
+    pub(crate) submitted_at: Option<Timestamp>,
+    pub(crate) started_at: Option<Timestamp>,
+    pub(crate) finished_at: Option<Timestamp>,
+    pub(crate) last_modified: Timestamp,
+    pub(crate) observed_at: Option<Timestamp>,
+    pub(crate) source: String,
+    pub(crate) version: i64,
+    pub(crate) attempt: Option<i32>,
+    pub(crate) token: Option<String>,
+    pub(crate) slurm_job_id: Option<i64>,
+    pub(crate) slurm_state: Option<String>,
+    pub(crate) exit_code: Option<i16>,
+    pub(crate) exit_signal: Option<i16>,
+    pub(crate) nodes: Option<String>,
+    pub(crate) reason: Option<String>,
+    pub(crate) partition: Option<String>,
+    pub(crate) status_path: Option<String>,
+    pub(crate) status_inode: Option<i64>,
+    pub(crate) status_offset: Option<i64>,
+    pub(crate) intended_at: Option<Timestamp>,
+    pub(crate) sent_at: Option<Timestamp>,
+    pub(crate) attempt_submitted_at: Option<Timestamp>,
+    pub(crate) attempt_started_at: Option<Timestamp>,
+    pub(crate) ended_at: Option<Timestamp>,
+    pub(crate) retake: Option<bool>,
+    pub(crate) setbacks: Option<i32>,
+    pub(crate) absent_at: Option<Timestamp>,
+}
+
+/// Names the cell that could not be read.
+struct Cell {
+    table: &'static str,
+    row: Uuid,
+}
+
+impl Cell {
+    fn corrupt(&self, column: &'static str) -> StoreError {
+        StoreError::Corrupt { table: self.table, column, row: self.row.to_string() }
+    }
+
+    fn parse<T: FromStr>(&self, column: &'static str, text: &str) -> Result<T, StoreError> {
+        text.parse().map_err(|_| self.corrupt(column))
+    }
+
+    fn number<T: TryFrom<i64>>(&self, column: &'static str, number: impl Into<i64>) -> Result<T, StoreError> {
+        T::try_from(number.into()).map_err(|_| self.corrupt(column))
+    }
+}
+
+impl TryFrom<JobRow> for Job {
+    type Error = StoreError;
+
+    fn try_from(mut row: JobRow) -> Result<Self, StoreError> {
+        let cell = Cell { table: "jobs", row: row.id };
+        Ok(Self {
+            id: JobId::new(row.id),
+            cluster: cell.parse("cluster", &row.cluster)?,
+            spec: serde_json::from_value(row.spec.take()).map_err(|_| cell.corrupt("spec"))?,
+            wanted: cell.parse("wanted", &row.wanted)?,
+            status: cell.parse("status", &row.status)?,
+            phase: cell.parse("phase", &row.phase)?,
+            retry_count: cell.number("retry_count", row.retry_count)?,
+            progress: serde_json::from_value(row.progress.take()).map_err(|_| cell.corrupt("progress"))?,
+            source: cell.parse("source", &row.source)?,
+            attempt: attempt(&row)?,
+            owner: Owner::new(row.owner),
+            message: row.message,
+            pending_reason: row.pending_reason,
+            missing_since: row.missing_since,
+            created_at: row.created_at,
+            submitted_at: row.submitted_at,
+            started_at: row.started_at,
+            finished_at: row.finished_at,
+            last_modified: row.last_modified,
+            observed_at: row.observed_at,
+            version: row.version,
+        })
+    }
+}
+
+fn attempt(row: &JobRow) -> Result<Option<Attempt>, StoreError> {
+    let cell = Cell { table: "slurm_metadata", row: row.id };
+    let (Some(no), Some(token), Some(intended_at)) = (row.attempt, &row.token, row.intended_at) else {
+        return Ok(None);
+    };
+    let slurm_id = match row.slurm_job_id {
+        Some(id) => Some(slurm_id(&cell, id)?),
+        None => None,
+    };
+    let status = match (&row.status_path, row.status_inode, row.status_offset) {
+        (Some(path), Some(inode), Some(offset)) => Some(StatusCursor {
+            path: cell.parse("status_path", path)?,
+            inode: u64::from_ne_bytes(inode.to_ne_bytes()),
+            offset: cell.number("status_offset", offset)?,
+        }),
+        _ => None,
+    };
+    let exit = match (row.exit_code, row.exit_signal) {
+        (Some(code), Some(signal)) => {
+            Some(ExitCode { code: cell.number("exit_code", code)?, signal: cell.number("exit_signal", signal)? })
+        }
+        _ => None,
+    };
+    Ok(Some(Attempt {
+        no: AttemptNo::new(cell.number("attempt", no)?).ok_or_else(|| cell.corrupt("attempt"))?,
+        token: cell.parse("token", token)?,
+        slurm_id,
+        slurm_state: row.slurm_state.as_deref().map(|text| cell.parse("slurm_state", text)).transpose()?,
+        exit,
+        nodes: row.nodes.clone(),
+        reason: row.reason.clone(),
+        partition: row.partition.clone(),
+        status,
+        intended_at,
+        sent_at: row.sent_at,
+        submitted_at: row.attempt_submitted_at,
+        started_at: row.attempt_started_at,
+        ended_at: row.ended_at,
+        retake: row.retake.unwrap_or_default(),
+        setbacks: cell.number("setbacks", row.setbacks.unwrap_or_default())?,
+        absent_at: row.absent_at,
+    }))
+}
+
+fn slurm_id(cell: &Cell, id: i64) -> Result<SlurmJobId, StoreError> {
+    SlurmJobId::new(cell.number("slurm_job_id", id)?).ok_or_else(|| cell.corrupt("slurm_job_id"))
+}
+
+pub(crate) fn jobs(rows: Vec<JobRow>) -> Result<Vec<Job>, StoreError> {
+    rows.into_iter().map(Job::try_from).collect()
+}
+
+/// What may change of a job after it was accepted; read by the database with `jsonb_to_recordset`, so that
+/// any number of jobs is one statement.
+#[derive(Debug, Serialize)]
+pub(crate) struct JobChange<'a> {
+    id: Uuid,
+    version: i64,
+    wanted: &'static str,
+    status: &'static str,
+    phase: &'static str,
+    message: &'a str,
+    pending_reason: Option<&'a str>,
+    attempt: u32,
+    retry_count: u32,
+    progress: &'a domain::Progress,
+    missing_since: Option<Timestamp>,
+    submitted_at: Option<Timestamp>,
+    started_at: Option<Timestamp>,
+    finished_at: Option<Timestamp>,
+    observed_at: Option<Timestamp>,
+    source: &'static str,
+    due_at: Option<Timestamp>,
+}
+
+impl<'a> JobChange<'a> {
+    pub(crate) fn new(job: &'a Job, due_at: Option<Timestamp>) -> Self {
+        Self {
+            id: job.id.get(),
+            version: job.version,
+            wanted: job.wanted.into(),
+            status: job.status.into(),
+            phase: job.phase.into(),
+            message: &job.message,
+            pending_reason: job.pending_reason.as_deref(),
+            attempt: job.attempt.as_ref().map_or(0, |attempt| attempt.no.get()),
+            retry_count: job.retry_count,
+            progress: &job.progress,
+            missing_since: job.missing_since,
+            submitted_at: job.submitted_at,
+            started_at: job.started_at,
+            finished_at: job.finished_at,
+            observed_at: job.observed_at,
+            source: job.source.into(),
+            due_at,
+        }
+    }
+}
+
+/// An attempt as it is to be stored.
+#[derive(Debug, Serialize)]
+pub(crate) struct AttemptChange<'a> {
+    job_id: Uuid,
+    attempt: u32,
+    token: &'a str,
+    slurm_job_id: Option<u32>,
+    slurm_state: Option<&'a str>,
+    exit_code: Option<u8>,
+    exit_signal: Option<u8>,
+    nodes: Option<&'a str>,
+    reason: Option<&'a str>,
+    partition: Option<&'a str>,
+    status_path: Option<&'a str>,
+    status_inode: Option<i64>,
+    status_offset: Option<i64>,
+    intended_at: Timestamp,
+    sent_at: Option<Timestamp>,
+    submitted_at: Option<Timestamp>,
+    started_at: Option<Timestamp>,
+    ended_at: Option<Timestamp>,
+    retake: bool,
+    setbacks: u32,
+    absent_at: Option<Timestamp>,
+}
+
+impl<'a> AttemptChange<'a> {
+    pub(crate) fn new(job: JobId, attempt: &'a Attempt) -> Self {
+        // Inode numbers use all 64 bits on some file systems, and Postgres has no unsigned type.
+        let signed = |number: u64| i64::from_ne_bytes(number.to_ne_bytes());
+        Self {
+            job_id: job.get(),
+            attempt: attempt.no.get(),
+            token: attempt.token.as_str(),
+            slurm_job_id: attempt.slurm_id.map(SlurmJobId::get),
+            slurm_state: attempt.slurm_state.as_ref().map(SlurmState::as_str),
+            exit_code: attempt.exit.map(|exit| exit.code),
+            exit_signal: attempt.exit.map(|exit| exit.signal),
+            nodes: attempt.nodes.as_deref(),
+            reason: attempt.reason.as_deref(),
+            partition: attempt.partition.as_deref(),
+            status_path: attempt.status.as_ref().map(|cursor| cursor.path.as_str()),
+            status_inode: attempt.status.as_ref().map(|cursor| signed(cursor.inode)),
+            status_offset: attempt.status.as_ref().map(|cursor| signed(cursor.offset)),
+            intended_at: attempt.intended_at,
+            sent_at: attempt.sent_at,
+            submitted_at: attempt.submitted_at,
+            started_at: attempt.started_at,
+            ended_at: attempt.ended_at,
+            retake: attempt.retake,
+            setbacks: attempt.setbacks,
+            absent_at: attempt.absent_at,
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Time that only moves when a test moves it, and ids that count.
+
+use std::sync::{
+    Mutex,
+    atomic::{AtomicU64, Ordering},
+};
+
+use chrono::{DateTime, TimeDelta};
+use domain::{Clock, Ids, Timestamp};
+use uuid::Uuid;
+
+/// A clock that stands still until [`advance`](Self::advance).
+#[derive(Debug)]
+pub struct HandClock(Mutex<Timestamp>);
+
+impl HandClock {
+    /// Begins at an instant that is easy to read in a failed assertion.
+    pub fn new() -> Self {
+        Self(Mutex::new(DateTime::from_timestamp(1_800_000_000, 0).unwrap_or_default()))
+    }
+
+    pub fn advance(&self, by: TimeDelta) {
+        if let Ok(mut now) = self.0.lock() {
+            *now += by;
+        }
+    }
+}
+
+impl Default for HandClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for HandClock {
+    fn now(&self) -> Timestamp {
+        self.0.lock().map_or(DateTime::UNIX_EPOCH, |now| *now)
+    }
+}
+
+/// Ids 1, 2, 3 …: a failed assertion shows which one it was.
+#[derive(Debug, Default)]
+pub struct CountingIds(AtomicU64);
+
+impl CountingIds {
+    fn next(&self) -> Uuid {
+        Uuid::from_u128(u128::from(self.0.fetch_add(1, Ordering::Relaxed)) + 1)
+    }
+}
+
+impl Ids for CountingIds {
+    fn job(&self) -> Uuid {
+        self.next()
+    }
+
+    fn lease(&self) -> Uuid {
+        self.next()
+    }
+}

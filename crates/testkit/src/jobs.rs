@@ -1,0 +1,96 @@
+//! Jobs and a cluster to start a test from.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::DateTime;
+use domain::{
+    Cluster, Job, JobId, JobSpec, Owner, Phase, Progress, Resources, Source, Status, Timestamp, Wanted, Work,
+};
+use serde_json::json;
+use uuid::Uuid;
+
+/// A value that the test itself spelled; a fault in it is a fault of the test.
+fn parsed<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> T {
+    match text.parse() {
+        Ok(value) => value,
+        Err(error) => panic!("{text:?} is not valid in a test: {error:?}"),
+    }
+}
+
+/// The cluster `dgx` of user `tao`.
+pub fn cluster() -> Cluster {
+    Cluster {
+        name: parsed("dgx"),
+        user: parsed("tao"),
+        hosts: vec!["login1".to_owned()],
+        base_dir: parsed("/lustre/users/tao"),
+        account: Some(parsed("team")),
+        partitions: Some(parsed("polar,grizzly")),
+        mounts: vec![parsed("/lustre")],
+        resources: resources(),
+        max_time_hours: 4.0,
+    }
+}
+
+fn resources() -> Resources {
+    match Resources::packaged() {
+        Ok(resources) => resources,
+        Err(error) => panic!("the packaged defaults are not valid: {error}"),
+    }
+}
+
+pub fn spec(work: Work) -> JobSpec {
+    JobSpec {
+        name: None,
+        labels: BTreeMap::new(),
+        work,
+        image: Some(parsed("/lustre/images/tao.sqsh")),
+        env: BTreeMap::new(),
+        secret_env: BTreeSet::new(),
+        resources: resources(),
+        mounts: vec![parsed("/lustre")],
+        partitions: Some(parsed("polar")),
+    }
+}
+
+/// A job as it is when it was just accepted.
+pub fn job_at(number: u128, work: Work, now: Timestamp) -> Job {
+    Job {
+        id: JobId::new(Uuid::from_u128(number)),
+        owner: Owner::new("tester"),
+        cluster: parsed("dgx"),
+        spec: spec(work),
+        wanted: Wanted::Run,
+        status: Status::Pending,
+        phase: Phase::Queued,
+        message: "Accepted; waiting to be submitted.".to_owned(),
+        pending_reason: None,
+        attempt: None,
+        retry_count: 0,
+        progress: Progress::default(),
+        missing_since: None,
+        created_at: now,
+        submitted_at: None,
+        started_at: None,
+        finished_at: None,
+        last_modified: now,
+        observed_at: None,
+        source: Source::Db,
+        version: 1,
+    }
+}
+
+/// A plain command, accepted at the dawn of time.
+pub fn command_job(number: u128) -> Job {
+    job_at(number, Work::Command { text: "true".to_owned() }, DateTime::UNIX_EPOCH)
+}
+
+/// A TAO training, accepted at the dawn of time.
+pub fn tao_job(number: u128) -> Job {
+    let work = Work::Tao {
+        network_arch: parsed("classification_pyt"),
+        action: parsed("train"),
+        specs: json!({"train": {"num_epochs": 3}}),
+    };
+    job_at(number, work, DateTime::UNIX_EPOCH)
+}

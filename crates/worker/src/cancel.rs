@@ -1,0 +1,56 @@
+//! Cancellation of jobs that Slurm has: sent now, confirmed by the poll, sent again until it is.
+
+use chrono::TimeDelta;
+use domain::{Job, JobId};
+use persistence::{Lease, StoreError};
+use slurm::Cancel;
+
+use crate::{
+    link::ClusterLink,
+    worker::{Site, Worker},
+};
+
+/// Slurm gives a job its KillWait (30 s by default) to end; only then does asking again mean anything.
+const SEND_AGAIN: TimeDelta = TimeDelta::seconds(45);
+/// After a cancellation that did not reach the cluster.
+const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
+
+impl<L: ClusterLink> Worker<L> {
+    pub(crate) async fn cancel(
+        &self,
+        site: &Site<L>,
+        lease: &Lease,
+        jobs: Vec<Job>,
+    ) -> Result<(), StoreError> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let attempts = || jobs.iter().filter_map(|job| job.attempt.as_ref());
+        let command = Cancel {
+            ids: attempts().filter_map(|attempt| attempt.slurm_id).collect(),
+            names: attempts().map(|attempt| attempt.token.clone()).collect(),
+        };
+        let again_in = match site.target.link.cancel(&command).await {
+            Ok(answer) => match answer.refused {
+                None => SEND_AGAIN,
+                Some(failure) => {
+                    tracing::warn!(reason = %failure.excerpt, "Slurm refused a cancellation");
+                    SEND_AGAIN
+                }
+            },
+            Err(error) => {
+                tracing::warn!(error = %error, "a cancellation did not get through");
+                TRY_AGAIN
+            }
+        };
+        for job in &jobs {
+            let attempt = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
+            tracing::info!(job.id = %job.id, attempt, "cancellation sent");
+        }
+        let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
+        self.store.record_cancel_sent(lease, &ids, self.clock.now() + again_in).await?;
+        self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
+        site.wake_poll();
+        Ok(())
+    }
+}

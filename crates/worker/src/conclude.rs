@@ -1,0 +1,79 @@
+//! The last words of jobs that Slurm is through with, read in one remote command, and the verdict on each.
+
+use std::collections::HashMap;
+
+use chrono::TimeDelta;
+use domain::{Ending, Findings, Job, JobPaths, conclude};
+use persistence::{Lease, StepRecord, StoreError};
+use slurm::{Conclude, Concluded, Concluding};
+
+use crate::{
+    link::ClusterLink,
+    steps::done,
+    worker::{Site, Worker},
+};
+
+/// Enough for the last lines of a traceback.
+const TAIL_BYTES: usize = 8 * 1024;
+/// After an answer that did not come.
+const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
+
+impl<L: ClusterLink> Worker<L> {
+    pub(crate) async fn conclude(
+        &self,
+        site: &Site<L>,
+        lease: &Lease,
+        jobs: Vec<Job>,
+    ) -> Result<(), StoreError> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let command = Conclude {
+            jobs: jobs.iter().filter_map(|job| concluding(site, job)).collect(),
+            tail_bytes: TAIL_BYTES,
+        };
+        let answer = site.target.link.conclude(&command).await;
+        if let Err(error) = &answer {
+            tracing::warn!(error = %error, "the last words of ended jobs could not be read");
+        }
+        let found: HashMap<&str, &Concluded> =
+            answer.iter().flatten().map(|concluded| (concluded.key.as_str(), concluded)).collect();
+        let now = self.clock.now();
+        let step = |job: Job| -> StepRecord {
+            let token = job.attempt.as_ref().map(|attempt| attempt.token.as_str());
+            match token.and_then(|token| found.get(token)) {
+                Some(concluded) => {
+                    let findings = Findings {
+                        markers: &concluded.markers,
+                        status: &concluded.status,
+                        out_tail: &concluded.out_tail,
+                        err_tail: &concluded.err_tail,
+                    };
+                    match conclude(&job, &findings, &self.settings.graces, now) {
+                        Ending::Ended(job) => done(job, None),
+                        // Looked at again before the grace is over: the word may come any moment.
+                        Ending::Wait { job, until } => done(job, Some(until.min(now + TRY_AGAIN))),
+                    }
+                }
+                None => done(job, Some(now + TRY_AGAIN)),
+            }
+        };
+        let steps: Vec<_> = jobs.into_iter().map(step).collect();
+        self.record(lease, &steps).await?;
+        Ok(())
+    }
+}
+
+fn concluding<L>(site: &Site<L>, job: &Job) -> Option<Concluding> {
+    let attempt = job.attempt.as_ref()?;
+    let paths = JobPaths::new(&site.target.cluster.base_dir, job.id).ok()?;
+    Some(Concluding {
+        key: attempt.token.to_string(),
+        state_dir: paths.state(attempt).ok()?,
+        out_logs: paths.log(attempt, "main.out").ok()?,
+        err_logs: paths.log(attempt, "main.err").ok()?,
+        results_dir: Some(paths.results.clone()),
+        status: attempt.status.clone(),
+        remove: paths.secret_files(),
+    })
+}

@@ -1,0 +1,44 @@
+//! The way to a cluster, as the loop sees it: a remote command, and three kinds of outcome.
+
+use std::future::Future;
+
+use slurm::{
+    Cancel, Cancelled, Conclude, Concluded, FailureClass, Locate, LocateAnswer, ParseError, Poll, PollAnswer,
+    SubmitAnswer, SubmitBatch,
+};
+
+/// A command that brought no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum LinkError {
+    /// It surely had no effect.
+    #[error("{why}")]
+    NotSent { why: String },
+    /// It may have had its effect; nobody knows.
+    #[error("{why}")]
+    Lost { why: String },
+}
+
+impl LinkError {
+    pub(crate) fn from_answer(error: &ParseError) -> Self {
+        let why = error.to_string();
+        match error.class() {
+            FailureClass::NotDone | FailureClass::Capacity | FailureClass::Infra => Self::NotSent { why },
+            FailureClass::Ambiguous | FailureClass::Permanent => Self::Lost { why },
+        }
+    }
+}
+
+/// What the loop asks of a cluster. Real ones are reached by SSH; tests put a fake here.
+pub trait ClusterLink: Clone + Send + Sync + 'static {
+    fn submit(
+        &self,
+        command: &SubmitBatch,
+    ) -> impl Future<Output = Result<Vec<SubmitAnswer>, LinkError>> + Send;
+    fn locate(&self, command: &Locate) -> impl Future<Output = Result<LocateAnswer, LinkError>> + Send;
+    fn poll(&self, command: &Poll) -> impl Future<Output = Result<PollAnswer, LinkError>> + Send;
+    fn conclude(
+        &self,
+        command: &Conclude,
+    ) -> impl Future<Output = Result<Vec<Concluded>, LinkError>> + Send;
+    fn cancel(&self, command: &Cancel) -> impl Future<Output = Result<Cancelled, LinkError>> + Send;
+}

@@ -1,0 +1,72 @@
+//! Looking for submissions whose answer was lost.
+
+use chrono::TimeDelta;
+use domain::{After, Job, Located, located};
+use persistence::{Lease, StepRecord, StoreError};
+use slurm::{Locate, LocateAnswer, LocateKey, SlurmJobId};
+
+use crate::{
+    link::ClusterLink,
+    steps::done,
+    worker::{Site, Worker},
+};
+
+impl<L: ClusterLink> Worker<L> {
+    pub(crate) async fn locate(
+        &self,
+        site: &Site<L>,
+        lease: &Lease,
+        jobs: Vec<Job>,
+    ) -> Result<(), StoreError> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let since = jobs.iter().filter_map(|job| job.attempt.as_ref()).map(|attempt| attempt.intended_at).min();
+        // An hour earlier than the first intent: the clocks of the cluster and of this host may differ.
+        let since = since.unwrap_or_else(|| self.clock.now()) - TimeDelta::hours(1);
+        let key = |job: &Job| {
+            let attempt = job.attempt.as_ref()?;
+            let paths = domain::JobPaths::new(&site.target.cluster.base_dir, job.id).ok()?;
+            Some(LocateKey {
+                key: attempt.token.to_string(),
+                job_name: attempt.token.clone(),
+                state_dir: paths.state(attempt).ok()?,
+            })
+        };
+        let command = Locate { keys: jobs.iter().filter_map(key).collect(), since_unix: since.timestamp() };
+        let answer = site.target.link.locate(&command).await;
+        if let Err(error) = &answer {
+            tracing::warn!(error = %error, "lost submissions could not be looked for");
+        }
+        let now = self.clock.now();
+        let step = |job: &Job| -> StepRecord {
+            let found = answer.as_ref().map_or(Located::Unclear, |answer| sought(job, answer));
+            let After { job, due_at } = located(job, found, now);
+            done(job, due_at)
+        };
+        let steps: Vec<_> = jobs.iter().map(step).collect();
+        self.record(lease, &steps).await?;
+        self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
+        site.wake_poll();
+        Ok(())
+    }
+}
+
+/// What the four witnesses say together: the queue, the id file, the script's claim, accounting.
+///
+/// The job that holds the claim is the one that runs; without a claim the oldest is, and the others will find
+/// its claim when they start.
+fn sought(job: &Job, answer: &LocateAnswer) -> Located {
+    let token = job.attempt.as_ref().map(|attempt| attempt.token.as_str());
+    let Some(found) = answer.found.iter().find(|found| Some(found.key.as_str()) == token) else {
+        return Located::Unclear;
+    };
+    let queued = || found.squeue.iter().map(|(id, _)| *id).min();
+    let accounted = || found.sacct.as_ref().and_then(|ids| ids.iter().copied().min());
+    let id: Option<SlurmJobId> = found.run_claim.or(found.id_file).or_else(queued).or_else(accounted);
+    match id {
+        Some(id) => Located::Found(id),
+        None if answer.controller_answered && found.sacct.is_some() => Located::Absent,
+        None => Located::Unclear,
+    }
+}

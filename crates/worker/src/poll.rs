@@ -1,0 +1,144 @@
+//! The poll: one remote command that asks about every active job of a cluster.
+
+use std::{collections::HashMap, time::Duration};
+
+use chrono::TimeDelta;
+use domain::{Job, JobPaths, Next, Sighting, Timestamp, observe};
+use persistence::{PollResult, StoreError};
+use slurm::{Poll, PollAnswer, SacctOutcome, SqueueOutcome, StatusChunk, Watched};
+
+use crate::{
+    link::ClusterLink,
+    pace::{LastPoll, jittered},
+    worker::{Site, Worker},
+};
+
+/// A poll that takes longer than this is void, and so is the right to it.
+const POLL_LEASE: Duration = Duration::from_secs(90);
+/// How much of one status file, and of all, one poll reads.
+const STATUS_BYTES_PER_FILE: usize = 256 * 1024;
+const STATUS_BYTES_TOTAL: usize = 8 * 1024 * 1024;
+/// A job this young will soon change.
+const YOUNG: TimeDelta = TimeDelta::minutes(2);
+
+impl<L: ClusterLink> Worker<L> {
+    /// Polls the cluster if a poll is due and nobody else has the right to it. Returns the interval from now on.
+    pub(crate) async fn poll_if_due(
+        &self,
+        site: &Site<L>,
+        interval: Duration,
+    ) -> Result<Option<Duration>, StoreError> {
+        let cluster = &site.target.cluster.name;
+        let pace = site.target.pace;
+        let Some(lease) = self.store.acquire_poll(cluster, self.ids.lease(), POLL_LEASE).await? else {
+            return Ok(None);
+        };
+        let jobs = self.store.active_jobs(cluster).await?;
+        if jobs.is_empty() {
+            self.store.record_poll(&lease, PollResult::Idle, pace.min, self.clock.now()).await?;
+            return Ok(Some(pace.min));
+        }
+        let began = tokio::time::Instant::now();
+        let answer = site.target.link.poll(&question(site, &jobs)).await;
+        let took = began.elapsed();
+        let now = self.clock.now();
+        let answer = match properly(answer) {
+            Ok(answer) => answer,
+            Err(error) => {
+                let next = pace.after_failure(interval);
+                tracing::warn!(cluster.name = %cluster, error, "the cluster did not answer a poll");
+                metrics::counter!("slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => "unanswered")
+                    .increment(1);
+                self.store.record_poll(&lease, PollResult::Unanswered { error: &error }, next, now).await?;
+                return Ok(Some(next));
+            }
+        };
+        let changed = self.compare(&jobs, &answer, now);
+        let lively = !changed.is_empty() || jobs.iter().any(|job| is_young(job, now));
+        let next = pace.after(LastPoll { interval, took, lively });
+        let waited = jittered(next, fraction(self.ids.lease().as_u128()));
+        let written =
+            self.store.record_poll(&lease, PollResult::Answered { changed: &changed }, waited, now).await?;
+        tracing::debug!(
+            cluster.name = %cluster, jobs = jobs.len(), changed = changed.len(), written,
+            dropped_rows = answer.dropped_rows, took_ms = took.as_millis(), "polled"
+        );
+        metrics::counter!("slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => "answered").increment(1);
+        if changed.iter().any(|next| next.step_due) {
+            site.wake_lanes();
+        }
+        Ok(Some(next))
+    }
+
+    fn compare(&self, jobs: &[Job], answer: &PollAnswer, now: Timestamp) -> Vec<Next> {
+        let mut status: HashMap<&str, Vec<StatusChunk>> = HashMap::new();
+        for chunk in &answer.status {
+            status.entry(chunk.key.as_str()).or_default().push(chunk.clone());
+        }
+        let queue = match &answer.squeue {
+            SqueueOutcome::Answered(rows) => Some(rows),
+            SqueueOutcome::Failed(_) => None,
+        };
+        let accounting = match &answer.sacct {
+            SacctOutcome::Answered(rows) => Some(rows),
+            SacctOutcome::NotAsked | SacctOutcome::Failed(_) => None,
+        };
+        let changed = jobs.iter().filter_map(|job| {
+            let attempt = job.attempt.as_ref()?;
+            let id = attempt.slurm_id?;
+            let key = attempt.token.as_str();
+            let sighting = Sighting {
+                queue: queue.and_then(|rows| rows.get(&id)),
+                queue_answered: queue.is_some(),
+                accounting: accounting.and_then(|rows| rows.get(&id)),
+                markers: answer.markers.get(key),
+                status: status.get(key).map_or(&[], Vec::as_slice),
+            };
+            let next = observe(job, &sighting, &self.settings.graces, now)?;
+            tracing::info!(
+                job.id = %job.id, attempt = attempt.no.get(), slurm.job_id = id.get(),
+                job.status = %next.job.status, job.phase = %next.job.phase, "{}", next.job.message
+            );
+            Some(next)
+        });
+        changed.collect()
+    }
+}
+
+fn question<L>(site: &Site<L>, jobs: &[Job]) -> Poll {
+    let watched = |job: &Job| {
+        let attempt = job.attempt.as_ref()?;
+        let paths = JobPaths::new(&site.target.cluster.base_dir, job.id).ok()?;
+        Some(Watched {
+            id: attempt.slurm_id?,
+            key: attempt.token.to_string(),
+            results_dir: Some(paths.results.clone()),
+            state_dir: paths.state(attempt).ok()?,
+            status: attempt.status.clone(),
+        })
+    };
+    Poll {
+        jobs: jobs.iter().filter_map(watched).collect(),
+        status_bytes_per_file: STATUS_BYTES_PER_FILE,
+        status_bytes_total: STATUS_BYTES_TOTAL,
+    }
+}
+
+/// An answer in which squeue itself failed is no answer: an empty queue would be read as "all gone".
+fn properly(answer: Result<PollAnswer, crate::LinkError>) -> Result<PollAnswer, String> {
+    let answer = answer.map_err(|error| error.to_string())?;
+    match &answer.squeue {
+        SqueueOutcome::Answered(_) => Ok(answer),
+        SqueueOutcome::Failed(failure) => Err(failure.excerpt.clone()),
+    }
+}
+
+fn is_young(job: &Job, now: Timestamp) -> bool {
+    job.submitted_at.is_some_and(|at| now - at < YOUNG)
+}
+
+/// A number from 0 to 1 out of random bits.
+#[expect(clippy::cast_precision_loss, reason = "jitter needs no precision")]
+fn fraction(bits: u128) -> f64 {
+    (bits % 10_000) as f64 / 10_000.0
+}

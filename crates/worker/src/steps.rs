@@ -1,0 +1,107 @@
+//! Taking steps: leases what is due, sorts it by what `domain` says it needs, and carries that out.
+
+use std::collections::HashSet;
+
+use domain::{Job, JobId, Step, Timestamp, plan};
+use persistence::{Lane, Lease, LeaseTerms, StepRecord, StoreError};
+
+use crate::{
+    keep_alive::keep_alive,
+    link::ClusterLink,
+    worker::{Site, Worker},
+};
+
+/// Leased jobs, by what each of them needs.
+#[derive(Default)]
+struct Sorted {
+    end: Vec<Job>,
+    submit: Vec<Job>,
+    locate: Vec<Job>,
+    cancel: Vec<Job>,
+    conclude: Vec<Job>,
+    rest: Vec<Job>,
+}
+
+impl<L: ClusterLink> Worker<L> {
+    /// Takes one step of every job that is due in this lane, up to a batch. Returns how many were taken.
+    pub(crate) async fn take_steps(&self, site: &Site<L>, lane: Lane) -> Result<usize, StoreError> {
+        let terms = LeaseTerms { duration: self.settings.lease, limit: self.settings.batch };
+        let cluster = &site.target.cluster.name;
+        let mut lease = self.store.acquire_due(cluster, lane, self.ids.lease(), terms).await?;
+        let jobs = std::mem::take(&mut lease.jobs);
+        if jobs.is_empty() {
+            return Ok(0);
+        }
+        let taken = jobs.len();
+        let sorted = sort(jobs);
+        let work = self.carry_out(site, &lease, sorted);
+        keep_alive(&self.store, &lease, self.settings.lease, work).await?;
+        Ok(taken)
+    }
+
+    async fn carry_out(&self, site: &Site<L>, lease: &Lease, sorted: Sorted) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let ended: Vec<_> =
+            sorted.end.iter().map(|job| done(job.canceled_unsubmitted(now), None)).collect();
+        self.record(lease, &ended).await?;
+        let rested: Vec<_> = sorted.rest.into_iter().map(|job| done(job, None)).collect();
+        self.record(lease, &rested).await?;
+        // One remote command for each kind, side by side.
+        let (submitted, located, canceled, concluded) = tokio::join!(
+            self.submit(site, lease, sorted.submit),
+            self.locate(site, lease, sorted.locate),
+            self.cancel(site, lease, sorted.cancel),
+            self.conclude(site, lease, sorted.conclude),
+        );
+        submitted.and(located).and(canceled).and(concluded)
+    }
+
+    /// Stores results and says in the log what became of each job.
+    pub(crate) async fn record(
+        &self,
+        lease: &Lease,
+        steps: &[StepRecord],
+    ) -> Result<HashSet<JobId>, StoreError> {
+        let stored = self.store.record_steps(lease, steps, self.clock.now()).await?;
+        for StepRecord { job, .. } in steps {
+            let attempt = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
+            let slurm_id = job.attempt.as_ref().and_then(|attempt| attempt.slurm_id).map(|id| id.get());
+            if stored.contains(&job.id) {
+                tracing::info!(
+                    job.id = %job.id, attempt, slurm.job_id = slurm_id, job.status = %job.status,
+                    job.phase = %job.phase, "{}", first_line(&job.message)
+                );
+            } else {
+                tracing::warn!(job.id = %job.id, attempt, "the lease was lost; the step's result is dropped");
+            }
+            if job.status.is_final() && stored.contains(&job.id) {
+                metrics::counter!("jobs_finished_total", "outcome" => job.status.to_string()).increment(1);
+            }
+        }
+        Ok(stored)
+    }
+}
+
+pub(crate) fn done(job: Job, due_at: Option<Timestamp>) -> StepRecord {
+    StepRecord { job, due_at }
+}
+
+/// Messages carry log lines of the job below their first line; ours stay on one.
+fn first_line(message: &str) -> &str {
+    message.lines().next().unwrap_or_default()
+}
+
+fn sort(jobs: Vec<Job>) -> Sorted {
+    let mut sorted = Sorted::default();
+    for job in jobs {
+        match plan(&job) {
+            Step::EndUnsubmitted => sorted.end.push(job),
+            Step::Submit => sorted.submit.push(job),
+            Step::Locate => sorted.locate.push(job),
+            Step::Cancel => sorted.cancel.push(job),
+            Step::Conclude => sorted.conclude.push(job),
+            Step::Rest => sorted.rest.push(job),
+        }
+    }
+    sorted
+}

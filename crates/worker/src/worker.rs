@@ -1,0 +1,228 @@
+//! The worker: which loops there are, and when they wake.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use domain::{Clock, Cluster, ClusterName, Graces, Ids};
+use persistence::{Lane, Store, StoreError};
+use tokio::{sync::Notify, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::{link::ClusterLink, pace::Pace};
+
+/// A cluster that this worker serves.
+#[derive(Debug, Clone)]
+pub struct ClusterTarget<L> {
+    pub cluster: Cluster,
+    pub link: L,
+    pub pace: Pace,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct WorkerSettings {
+    /// How long a lease lasts without being extended: the longest wait after a worker dies.
+    pub lease: Duration,
+    /// The most jobs that one remote command submits or concludes.
+    pub batch: u32,
+    pub graces: Graces,
+}
+
+/// A loop ended that never ends by itself.
+#[derive(Debug, thiserror::Error)]
+#[error("a loop of the worker has died")]
+pub struct WorkerError(#[from] tokio::task::JoinError);
+
+/// Leases, observes, decides, acts and records, until it is told to stop.
+#[derive(Debug)]
+pub struct Worker<L> {
+    pub(crate) store: Store,
+    pub(crate) settings: WorkerSettings,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn Ids>,
+    sites: Vec<Arc<Site<L>>>,
+    /// When a loop last came round, in seconds since 1970.
+    beat: AtomicI64,
+}
+
+/// A cluster and what wakes its loops.
+#[derive(Debug)]
+pub(crate) struct Site<L> {
+    pub(crate) target: ClusterTarget<L>,
+    submit_due: Notify,
+    tend_due: Notify,
+    poll_due: Notify,
+}
+
+/// A lost wake-up is made good by a look at least this often.
+const SWEEP: Duration = Duration::from_secs(5);
+
+impl<L: ClusterLink> Worker<L> {
+    pub fn new(
+        store: Store,
+        targets: Vec<ClusterTarget<L>>,
+        settings: WorkerSettings,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn Ids>,
+    ) -> Self {
+        let site = |target| Arc::new(Site::new(target));
+        let beat = AtomicI64::new(clock.now().timestamp());
+        Self { store, settings, clock, ids, sites: targets.into_iter().map(site).collect(), beat }
+    }
+
+    /// How long ago a loop last came round.
+    pub fn heartbeat_age(&self) -> Duration {
+        let age = self.clock.now().timestamp() - self.beat.load(Ordering::Relaxed);
+        Duration::from_secs(u64::try_from(age).unwrap_or(0))
+    }
+
+    /// Runs all loops until `stop`; steps under way are finished first.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) -> Result<(), WorkerError> {
+        let mut loops = JoinSet::new();
+        loops.spawn(Arc::clone(&self).listen(stop.clone()));
+        for site in &self.sites {
+            for lane in [Lane::Submit, Lane::Tend] {
+                loops.spawn(Arc::clone(&self).step(Arc::clone(site), lane, stop.clone()));
+            }
+            loops.spawn(Arc::clone(&self).watch(Arc::clone(site), stop.clone()));
+        }
+        while let Some(ended) = loops.join_next().await {
+            ended?;
+        }
+        Ok(())
+    }
+
+    /// Wakes the lanes of a cluster when the database says that something is due there.
+    async fn listen(self: Arc<Self>, stop: CancellationToken) {
+        let sites: HashMap<&ClusterName, &Arc<Site<L>>> =
+            self.sites.iter().map(|site| (&site.target.cluster.name, site)).collect();
+        while !stop.is_cancelled() {
+            let mut listener = match self.store.listen_due().await {
+                Ok(listener) => listener,
+                Err(error) => {
+                    self.database_failed("listening for due jobs", &error);
+                    pause(SWEEP, &stop).await;
+                    continue;
+                }
+            };
+            loop {
+                let notice = tokio::select! {
+                    notice = listener.next() => notice,
+                    () = stop.cancelled() => return,
+                };
+                match notice {
+                    Ok(Some(cluster)) => {
+                        if let Some(site) = sites.get(&cluster) {
+                            site.wake_lanes();
+                        }
+                    }
+                    // The connection was lost and made again: anything may have been missed.
+                    Ok(None) => sites.values().for_each(|site| site.wake_lanes()),
+                    Err(error) => {
+                        self.database_failed("listening for due jobs", &error);
+                        pause(SWEEP, &stop).await;
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// One lane of steps: takes what is due until nothing is, then sleeps until something will be.
+    async fn step(self: Arc<Self>, site: Arc<Site<L>>, lane: Lane, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            self.beat();
+            let taken = match self.take_steps(&site, lane).await {
+                Ok(taken) => taken,
+                Err(error) => {
+                    self.database_failed("taking steps", &error);
+                    pause(SWEEP, &stop).await;
+                    continue;
+                }
+            };
+            if taken > 0 {
+                continue;
+            }
+            let due = self.store.next_due_in(&site.target.cluster.name, lane).await.ok().flatten();
+            // Rounded up a little: a step taken a moment too early is a look for nothing.
+            let nap = due.map_or(SWEEP, |due| due + Duration::from_millis(20)).clamp(MIN_NAP, SWEEP);
+            tokio::select! {
+                () = site.lane(lane).notified() => {}
+                () = tokio::time::sleep(nap) => {}
+                () = stop.cancelled() => {}
+            }
+        }
+    }
+
+    /// The polls of one cluster, one at a time across all workers.
+    async fn watch(self: Arc<Self>, site: Arc<Site<L>>, stop: CancellationToken) {
+        let mut interval = site.target.pace.min;
+        while !stop.is_cancelled() {
+            self.beat();
+            match self.poll_if_due(&site, interval).await {
+                Ok(Some(next)) => interval = next,
+                Ok(None) => {}
+                Err(error) => {
+                    self.database_failed("polling", &error);
+                    pause(SWEEP, &stop).await;
+                    continue;
+                }
+            }
+            let due = self.store.next_poll_in(&site.target.cluster.name).await.ok().flatten();
+            let nap = due.unwrap_or(site.target.pace.min).clamp(MIN_NAP, SWEEP);
+            tokio::select! {
+                () = site.poll_due.notified() => {}
+                () = tokio::time::sleep(nap) => {}
+                () = stop.cancelled() => {}
+            }
+        }
+    }
+
+    fn beat(&self) {
+        self.beat.store(self.clock.now().timestamp(), Ordering::Relaxed);
+    }
+
+    fn database_failed(&self, doing: &'static str, error: &StoreError) {
+        use std::error::Error as _;
+        let source = error.source().map(ToString::to_string);
+        tracing::warn!(doing, error = %error, source, "the database failed; trying again");
+    }
+}
+
+/// The shortest sleep of a loop, so that a clock that disagrees never makes it spin.
+const MIN_NAP: Duration = Duration::from_millis(50);
+
+impl<L> Site<L> {
+    fn new(target: ClusterTarget<L>) -> Self {
+        Self { target, submit_due: Notify::new(), tend_due: Notify::new(), poll_due: Notify::new() }
+    }
+
+    fn lane(&self, lane: Lane) -> &Notify {
+        match lane {
+            Lane::Submit => &self.submit_due,
+            Lane::Tend => &self.tend_due,
+        }
+    }
+
+    /// Something may be due: every lane looks.
+    pub(crate) fn wake_lanes(&self) {
+        self.submit_due.notify_one();
+        self.tend_due.notify_one();
+    }
+
+    pub(crate) fn wake_poll(&self) {
+        self.poll_due.notify_one();
+    }
+}
+
+async fn pause(time: Duration, stop: &CancellationToken) {
+    tokio::select! {
+        () = tokio::time::sleep(time) => {}
+        () = stop.cancelled() => {}
+    }
+}
