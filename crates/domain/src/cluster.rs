@@ -80,7 +80,8 @@ pub fn choose_cluster<'c>(
     let known = || clusters.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(", ");
     if let Some(name) = choice.cluster_name {
         return clusters.iter().find(|cluster| cluster.name.as_str() == name).ok_or_else(|| {
-            let detail = format!("no cluster of that name is configured; the configured ones are: {}", known());
+            let detail =
+                format!("no cluster of that name is configured; the configured ones are: {}", known());
             Violation::new("/backend_details/cluster_name", "unknown_cluster", detail)
         });
     }

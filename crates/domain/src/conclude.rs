@@ -26,7 +26,10 @@ pub struct Findings<'a> {
 pub enum Ending {
     Ended(Job),
     /// A last word may still be on its way through the shared file system.
-    Wait { job: Job, until: Timestamp },
+    Wait {
+        job: Job,
+        until: Timestamp,
+    },
 }
 
 /// The verdict on a job that Slurm is through with.
@@ -89,19 +92,26 @@ fn unhappy_end(
     };
     match state {
         Some(SlurmState::Cancelled | SlurmState::Revoked) => (Status::Canceled, canceled()),
-        Some(SlurmState::Preempted) => {
-            (Status::Canceled, "A job of higher priority took the nodes, and Slurm did not requeue this one.".to_owned())
+        Some(SlurmState::Preempted) => (
+            Status::Canceled,
+            "A job of higher priority took the nodes, and Slurm did not requeue this one.".to_owned(),
+        ),
+        Some(SlurmState::Timeout) => {
+            (Status::Error, "The job hit its time limit and was ended by Slurm.".to_owned())
         }
-        Some(SlurmState::Timeout) => (Status::Error, "The job hit its time limit and was ended by Slurm.".to_owned()),
         Some(SlurmState::OutOfMemory) => {
             let text = "The job used more memory than it had asked for and was ended by Slurm.";
-            (Status::Error, with_log(text.to_owned(), found))
+            (Status::Error, with_log(text, found))
         }
         Some(SlurmState::Deadline) => (Status::Error, "Slurm could not meet the job's deadline.".to_owned()),
-        Some(state) => (Status::Error, with_log(failed_message(state, exit, reason), found)),
-        None if exit.is_some() => (Status::Error, with_log(failed_message(&SlurmState::Failed, exit, reason), found)),
+        Some(state) => (Status::Error, with_log(&failed_message(state, exit, reason), found)),
+        None if exit.is_some() => {
+            (Status::Error, with_log(&failed_message(&SlurmState::Failed, exit, reason), found))
+        }
         None => match job.wanted {
-            Wanted::Cancel => (Status::Canceled, "Canceled: Slurm does not know the job any more.".to_owned()),
+            Wanted::Cancel => {
+                (Status::Canceled, "Canceled: Slurm does not know the job any more.".to_owned())
+            }
             Wanted::Run => (
                 Status::Error,
                 "Slurm's queue and accounting have lost the job, and it left no exit marker.".to_owned(),
@@ -138,14 +148,14 @@ fn silent(job: &Job, found: &Findings<'_>) -> String {
         Some(_) => "The job ended with code 0 but never reported success.",
         None => "The job ended with code 0 but wrote no status.json.",
     };
-    with_log(text.to_owned(), found)
+    with_log(text, found)
 }
 
 const SHOWN_LINES: usize = 5;
 const SHOWN_CHARS: usize = 200;
 
 /// The sentence, and the last lines of the log that has any: stderr before stdout.
-fn with_log(sentence: String, found: &Findings<'_>) -> String {
+fn with_log(sentence: &str, found: &Findings<'_>) -> String {
     let from = [("main.err", found.err_tail), ("main.out", found.out_tail)];
     let last = |bytes: &[u8]| -> Vec<String> {
         let text = String::from_utf8_lossy(bytes);

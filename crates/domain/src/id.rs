@@ -7,9 +7,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// What the caller asked for, whatever number of attempts it takes: one UUID for life.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
 pub struct JobId(Uuid);
 

@@ -58,7 +58,9 @@ impl FromStr for ImageRef {
             },
         };
         if registry.is_some_and(|host| !is_host(host)) {
-            return Err(InvalidImage("has a registry that is no host name (letters, digits, `.`, `-`, `:port`)"));
+            return Err(InvalidImage(
+                "has a registry that is no host name (letters, digits, `.`, `-`, `:port`)",
+            ));
         }
         let (repository, version) = split_version(name);
         if !repository.split('/').all(is_component) {

@@ -46,7 +46,7 @@ pub use secret::{Secrets, is_secret_key};
 pub use spec::{JobSpec, Mount, Work};
 pub use staging::{StagingError, plan_submission};
 pub use status::{Phase, Source, Status};
-pub use submission::{After, Located, Sent, located, plan, sent, Step};
 pub use status_file::{StatusLine, StatusWord, read_lines};
+pub use submission::{After, Located, Sent, Step, located, plan, sent};
 pub use text::{Label, Word};
 pub use violation::Violation;

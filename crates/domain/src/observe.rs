@@ -85,6 +85,10 @@ pub(crate) fn absorb_status(job: &mut Job, chunks: &[StatusChunk]) {
 }
 
 fn in_queue(job: &mut Job, row: &QueueRow) {
+    // A word we do not know, or that says nothing about the job's life, changes nothing.
+    if matches!(row.state, SlurmState::UpdateDb | SlurmState::Unknown(_)) {
+        return;
+    }
     job.missing_since = None;
     job.source = Source::Squeue;
     let waiting = |job: &mut Job| {
@@ -111,8 +115,7 @@ fn in_queue(job: &mut Job, row: &QueueRow) {
         SlurmState::Suspended | SlurmState::Stopped => {
             show(job, Status::Paused, Phase::Paused, "The scheduler has suspended the job.".to_owned());
         }
-        // A word we do not know, or that says nothing about the job's life, changes nothing.
-        SlurmState::UpdateDb | SlurmState::Unknown(_) => return,
+        SlurmState::UpdateDb | SlurmState::Unknown(_) => {}
         SlurmState::Completed
         | SlurmState::Failed
         | SlurmState::Timeout
@@ -152,7 +155,7 @@ fn vanished(
     if let Some(row) = accounting.filter(|row| row.state.is_final()) {
         if let Some(attempt) = &mut job.attempt {
             attempt.slurm_state = Some(row.state.clone());
-            attempt.exit = row.exit.or(attempt.exit);
+            attempt.exit = row.exit_code.or(attempt.exit);
             attempt.reason = Some(row.reason.clone());
             attempt.nodes = (!row.nodes.is_empty()).then(|| row.nodes.clone()).or(attempt.nodes.take());
             attempt.started_at = attempt.started_at.or(at(row.start));
@@ -186,23 +189,22 @@ fn finish(job: &mut Job, source: Source, ended_at: Option<Timestamp>) {
     job.phase = Phase::Finishing;
     job.pending_reason = None;
     job.source = source;
-    job.message = "Slurm is through with the job; reading its last words.".to_owned();
+    "Slurm is through with the job; reading its last words.".clone_into(&mut job.message);
     if let Some(attempt) = &mut job.attempt {
         attempt.ended_at = ended_at.or(attempt.ended_at);
     }
 }
 
 fn pending_message(state: &SlurmState, reason: &str) -> String {
-    match state {
-        SlurmState::RequeueHold | SlurmState::SpecialExit | SlurmState::ResvDelHold => {
-            format!("Held on the cluster ({reason}); an administrator or the user has to release it.")
-        }
-        SlurmState::Configuring | SlurmState::PowerUpNode => "The nodes are being made ready.".to_owned(),
-        _ if reason == "None" || reason.is_empty() => "Waiting in Slurm's queue.".to_owned(),
-        _ if reason.starts_with("JobHeld") || reason.contains("held") => {
-            format!("Held on the cluster ({reason}); an administrator or the user has to release it.")
-        }
-        _ => format!("Waiting in Slurm's queue: {reason}."),
+    let held = matches!(state, SlurmState::RequeueHold | SlurmState::SpecialExit | SlurmState::ResvDelHold);
+    if held || reason.starts_with("JobHeld") || reason.contains("held") {
+        format!("Held on the cluster ({reason}); an administrator or the user has to release it.")
+    } else if matches!(state, SlurmState::Configuring | SlurmState::PowerUpNode) {
+        "The nodes are being made ready.".to_owned()
+    } else if reason == "None" || reason.is_empty() {
+        "Waiting in Slurm's queue.".to_owned()
+    } else {
+        format!("Waiting in Slurm's queue: {reason}.")
     }
 }
 
@@ -224,12 +226,27 @@ fn at(unix: Option<i64>) -> Option<Timestamp> {
 /// Whether anything that is stored or shown has changed.
 fn differs(old: &Job, new: &Job) -> bool {
     let face = |job: &Job| {
-        (job.status, job.phase, job.message.clone(), job.pending_reason.clone(), job.source, job.missing_since)
+        (
+            job.status,
+            job.phase,
+            job.message.clone(),
+            job.pending_reason.clone(),
+            job.source,
+            job.missing_since,
+        )
     };
     let attempt = |job: &Job| {
         job.attempt.as_ref().map(|a| {
             let cursor = a.status.as_ref().map(|c| (c.path.clone(), c.inode, c.offset));
-            (a.slurm_state.clone(), a.exit, a.nodes.clone(), a.reason.clone(), a.started_at, a.ended_at, cursor)
+            (
+                a.slurm_state.clone(),
+                a.exit,
+                a.nodes.clone(),
+                a.reason.clone(),
+                a.started_at,
+                a.ended_at,
+                cursor,
+            )
         })
     };
     face(old) != face(new) || attempt(old) != attempt(new) || old.progress != new.progress

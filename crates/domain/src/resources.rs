@@ -59,7 +59,8 @@ impl Resources {
             value
         };
         let nodes = within("num_nodes", asked.num_nodes, defaults.nodes, 1, MAX_NODES);
-        let max = within("max_num_gpus_per_node", asked.max_num_gpus_per_node, defaults.max_gpus_per_node, 1, 64);
+        let max =
+            within("max_num_gpus_per_node", asked.max_num_gpus_per_node, defaults.max_gpus_per_node, 1, 64);
         let gpus = within("num_gpus", asked.num_gpus, defaults.gpus_per_node, 0, MAX_GPUS);
         let per_node = within("gpus_per_node", asked.gpus_per_node, 0, 0, max.clamp(1, 64));
         let cpus = within("cpus_per_task", asked.cpus_per_task, defaults.cpus_per_task, 1, MAX_CPUS);
@@ -172,13 +173,13 @@ mod tests {
         assert_eq!((got.time.minutes(), got.soft_timeout.minutes()), (120, 108));
     }
 
-    #[test_case(ResourcesRequest { time_hours: Some(12.0), ..ResourcesRequest::default() }, "/resources/time_hours" ; "longer than allowed")]
-    #[test_case(ResourcesRequest { time_hours: Some(f64::NAN), ..ResourcesRequest::default() }, "/resources/time_hours" ; "not a number")]
-    #[test_case(ResourcesRequest { timeout_hours: Some(4.5), ..ResourcesRequest::default() }, "/resources/timeout_hours" ; "own limit above the wall time")]
-    #[test_case(ResourcesRequest { num_nodes: Some(0), ..ResourcesRequest::default() }, "/resources/num_nodes" ; "no node")]
-    #[test_case(ResourcesRequest { num_gpus: Some(7), gpus_per_node: Some(2), ..ResourcesRequest::default() }, "/resources/num_gpus" ; "two numbers that disagree")]
-    fn a_contradiction_names_its_field(asked: ResourcesRequest, pointer: &str) {
-        let wrong = effective(&asked).unwrap_err();
+    #[test_case(&ResourcesRequest { time_hours: Some(12.0), ..ResourcesRequest::default() }, "/resources/time_hours" ; "longer than allowed")]
+    #[test_case(&ResourcesRequest { time_hours: Some(f64::NAN), ..ResourcesRequest::default() }, "/resources/time_hours" ; "not a number")]
+    #[test_case(&ResourcesRequest { timeout_hours: Some(4.5), ..ResourcesRequest::default() }, "/resources/timeout_hours" ; "own limit above the wall time")]
+    #[test_case(&ResourcesRequest { num_nodes: Some(0), ..ResourcesRequest::default() }, "/resources/num_nodes" ; "no node")]
+    #[test_case(&ResourcesRequest { num_gpus: Some(7), gpus_per_node: Some(2), ..ResourcesRequest::default() }, "/resources/num_gpus" ; "two numbers that disagree")]
+    fn a_contradiction_names_its_field(asked: &ResourcesRequest, pointer: &str) {
+        let wrong = effective(asked).unwrap_err();
         assert_eq!(wrong.iter().map(|v| v.pointer.as_str()).collect::<Vec<_>>(), [pointer]);
     }
 }

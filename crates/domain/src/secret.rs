@@ -8,8 +8,7 @@ use serde_json::{Map, Value};
 use slurm::EnvKey;
 
 /// The parts of a key that say "secret", whatever stands around them.
-const TELLING: [&str; 8] =
-    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "PRIVATE", "AUTH"];
+const TELLING: [&str; 8] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "PRIVATE", "AUTH"];
 
 /// Whether a variable's name says that its value is a secret.
 pub fn is_secret_key(key: &EnvKey) -> bool {
@@ -39,7 +38,8 @@ impl Secrets {
 
     /// The plain bytes to be sealed.
     pub fn to_plain(&self) -> Result<Vec<u8>, serde_json::Error> {
-        let env = self.env.iter().map(|(key, value)| (key.clone(), value.expose_secret().to_owned())).collect();
+        let env =
+            self.env.iter().map(|(key, value)| (key.clone(), value.expose_secret().to_owned())).collect();
         serde_json::to_vec(&Opened { env, cloud_metadata: self.cloud_metadata.clone() })
     }
 

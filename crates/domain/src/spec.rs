@@ -72,7 +72,9 @@ impl FromStr for Mount {
         let parts: Vec<&str> = text.split(':').collect();
         match parts[..] {
             [source] => Ok(Self { source: path(source)?, inside: None, read_only: false }),
-            [source, inside] => Ok(Self { source: path(source)?, inside: Some(path(inside)?), read_only: false }),
+            [source, inside] => {
+                Ok(Self { source: path(source)?, inside: Some(path(inside)?), read_only: false })
+            }
             [source, inside, "ro"] => {
                 Ok(Self { source: path(source)?, inside: Some(path(inside)?), read_only: true })
             }
@@ -120,10 +122,10 @@ impl JobSpec {
     /// Validates a whole request against the configured clusters and parts it from its secrets.
     ///
     /// All faults are found in one go, so that a caller mends them in one go.
-    pub fn from_request<'c>(
+    pub fn from_request(
         request: JobRequest,
-        clusters: &'c [Cluster],
-    ) -> Result<(Self, Secrets, &'c Cluster), Vec<Violation>> {
+        clusters: &[Cluster],
+    ) -> Result<(Self, Secrets, &Cluster), Vec<Violation>> {
         let mut faults = Faults::default();
         let cluster = match cluster_of(&request, clusters) {
             Ok(cluster) => cluster,
@@ -266,12 +268,20 @@ fn work(request: JobRequest, image_named: bool, faults: &mut Faults) -> Option<W
                 faults.add("/specs", "contradiction", "belongs to a TAO job; a command does not read it");
             }
             if text.trim().is_empty() || text.len() > MAX_COMMAND || text.contains('\0') {
-                faults.add("/command", "invalid", format_args!("must be 1 to {MAX_COMMAND} bytes without NUL"));
+                faults.add(
+                    "/command",
+                    "invalid",
+                    format_args!("must be 1 to {MAX_COMMAND} bytes without NUL"),
+                );
             }
             Some(Work::Command { text })
         }
         (Some(_), None, None) => {
-            faults.add("/action", "required", "network_arch says a TAO job, which needs an action such as `train`");
+            faults.add(
+                "/action",
+                "required",
+                "network_arch says a TAO job, which needs an action such as `train`",
+            );
             None
         }
         (None, Some(_), None) => {

@@ -24,8 +24,6 @@ pub enum StagingError {
     Path(#[from] InvalidName),
     #[error("the batch script cannot be written")]
     Script(#[from] ScriptError),
-    #[error("a secret cannot be written as a shell word")]
-    Quote(#[from] slurm::QuoteError),
     #[error("a file of the job cannot be written as JSON")]
     Json(#[from] serde_json::Error),
 }
@@ -59,7 +57,8 @@ pub fn plan_submission(
     };
     let env_file = (!secrets.env.is_empty()).then(|| paths.env_shell.clone());
     if let Some(path) = &env_file {
-        let bytes = shell_environment(secrets)?.into_bytes();
+        let secret = secrets.env.iter().map(|(key, value)| (key, value.expose_secret()));
+        let bytes = slurm::script::env_file(secret)?.into_bytes();
         files.push(StagedFile { path: path.clone(), mode: PRIVATE, bytes });
     }
     let script = script(&job.spec, attempt, cluster, &paths, &state_dir, open, env_file, launch);
@@ -166,15 +165,6 @@ fn tao_files(
             bytes: serde_json::to_vec(&secrets.cloud_metadata)?,
         },
     ])
-}
-
-/// `KEY='value'` lines; the batch script reads them with `set -a`.
-fn shell_environment(secrets: &Secrets) -> Result<String, slurm::QuoteError> {
-    let mut text = String::new();
-    for (key, value) in &secrets.env {
-        text.push_str(&format!("{key}={}\n", slurm::quote(value.expose_secret())?));
-    }
-    Ok(text)
 }
 
 #[expect(clippy::too_many_arguments, reason = "one argument a part of the script, each used once")]

@@ -6,7 +6,18 @@ use utoipa::ToSchema;
 
 /// TAO's job statuses, spelled as TAO spells them.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema, Display, EnumString, EnumIter,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    Display,
+    EnumString,
+    EnumIter,
     IntoStaticStr,
 )]
 pub enum Status {
@@ -31,7 +42,18 @@ impl Status {
 
 /// Where in its life a job is, finer than [`Status`].
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema, Display, EnumString, EnumIter,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    Display,
+    EnumString,
+    EnumIter,
     IntoStaticStr,
 )]
 #[serde(rename_all = "snake_case")]
@@ -58,7 +80,18 @@ pub enum Phase {
 
 /// What the newest observation rests on.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema, Display, EnumString, EnumIter,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    Display,
+    EnumString,
+    EnumIter,
     IntoStaticStr,
 )]
 #[serde(rename_all = "snake_case")]

@@ -51,6 +51,10 @@ pub fn read_lines(bytes: &[u8]) -> (Vec<StatusLine>, usize) {
 }
 
 fn parse_line(line: &[u8]) -> Option<StatusLine> {
+    // serde would read an array as a record without names.
+    if line.trim_ascii_start().first() != Some(&b'{') {
+        return None;
+    }
     // Python writes NaN and Infinity, which are no JSON; the line's other words are too good to lose.
     let raw: Raw = serde_json::from_slice(line)
         .or_else(|_| serde_json::from_str(&without_nan(&String::from_utf8_lossy(line))))
@@ -119,9 +123,10 @@ mod tests {
 
     #[test]
     fn garbage_between_lines_costs_only_itself() {
-        let (lines, taken) = read_lines(b"\xff\xfe\nnot json\n[1]\n{\"status\":\"FAILURE\"}\n");
+        let text = b"\xff\xfe\nnot json\n[1]\n{\"status\":\"FAILURE\"}\n";
+        let (lines, taken) = read_lines(text);
         assert_eq!(lines.iter().map(|l| l.word).collect::<Vec<_>>(), [Some(StatusWord::Failure)]);
-        assert_eq!(taken, 36);
+        assert_eq!(taken, text.len());
     }
 
     #[test]

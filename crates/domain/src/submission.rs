@@ -32,7 +32,7 @@ pub enum Step {
 pub fn plan(job: &Job) -> Step {
     let sent = job.attempt.as_ref().is_some_and(|attempt| attempt.sent_at.is_some());
     match (job.phase, job.wanted) {
-        (Phase::Ended, _) => Step::Rest,
+        (Phase::Ended, _) | (Phase::InQueue | Phase::Running | Phase::Paused, Wanted::Run) => Step::Rest,
         (Phase::Finishing, _) => Step::Conclude,
         (Phase::SubmitUncertain, _) => Step::Locate,
         (Phase::Submitting, Wanted::Cancel) if sent && !may_retake(job) => Step::Locate,
@@ -55,7 +55,6 @@ pub fn plan(job: &Job) -> Step {
             Wanted::Run,
         ) => Step::Submit,
         (Phase::InQueue | Phase::Running | Phase::Paused, Wanted::Cancel) => Step::Cancel,
-        (Phase::InQueue | Phase::Running | Phase::Paused, Wanted::Run) => Step::Rest,
     }
 }
 
@@ -75,9 +74,13 @@ pub struct After {
 pub enum Sent<'a> {
     Answered(&'a SubmitAnswer),
     /// The command surely never ran.
-    NotSent { why: &'a str },
+    NotSent {
+        why: &'a str,
+    },
     /// The command may have run; its answer is lost.
-    Lost { why: &'a str },
+    Lost {
+        why: &'a str,
+    },
 }
 
 /// A refused connection or a full queue is asked again after 2, 4, 8 … seconds, at most this long.
@@ -100,9 +103,11 @@ pub fn sent(job: &Job, outcome: Sent<'_>, now: Timestamp) -> After {
             allow_retake(&mut job);
             Some(now)
         }
-        Sent::Answered(SubmitAnswer::Uncertain) => uncertain(&mut job, "no answer came back", now),
-        Sent::Lost { why } => uncertain(&mut job, why, now),
-        Sent::NotSent { why } => set_back(&mut job, &format!("The cluster cannot be reached: {why}"), now),
+        Sent::Answered(SubmitAnswer::Uncertain) => Some(uncertain(&mut job, "no answer came back", now)),
+        Sent::Lost { why } => Some(uncertain(&mut job, why, now)),
+        Sent::NotSent { why } => {
+            Some(set_back(&mut job, &format!("The cluster cannot be reached: {why}"), now))
+        }
     };
     After { job, due_at }
 }
@@ -137,19 +142,19 @@ fn refused(job: &mut Job, failure: &Failure, now: Timestamp) -> Option<Timestamp
             end(job, Status::Error, format!("Slurm refuses the job: {}", failure.excerpt), now);
             None
         }
-        FailureClass::Ambiguous => uncertain(job, &failure.excerpt, now),
+        FailureClass::Ambiguous => Some(uncertain(job, &failure.excerpt, now)),
         FailureClass::Capacity => {
             allow_retake(job);
             job.message = format!("Slurm takes no more jobs at the moment: {}", failure.excerpt);
             Some(now + TimeDelta::minutes(1))
         }
         FailureClass::NotDone | FailureClass::Infra => {
-            set_back(job, &format!("The cluster could not take the job yet: {}", failure.excerpt), now)
+            Some(set_back(job, &format!("The cluster could not take the job yet: {}", failure.excerpt), now))
         }
     }
 }
 
-fn set_back(job: &mut Job, why: &str, now: Timestamp) -> Option<Timestamp> {
+fn set_back(job: &mut Job, why: &str, now: Timestamp) -> Timestamp {
     allow_retake(job);
     let setbacks = job.attempt.as_mut().map_or(1, |attempt| {
         attempt.setbacks = attempt.setbacks.saturating_add(1);
@@ -157,7 +162,7 @@ fn set_back(job: &mut Job, why: &str, now: Timestamp) -> Option<Timestamp> {
     });
     let wait = TimeDelta::seconds(1_i64 << setbacks.min(10)).min(LONGEST_SETBACK);
     job.message = format!("{why} Trying again in {} s.", wait.num_seconds());
-    Some(now + wait)
+    now + wait
 }
 
 fn allow_retake(job: &mut Job) {
@@ -166,11 +171,11 @@ fn allow_retake(job: &mut Job) {
     }
 }
 
-fn uncertain(job: &mut Job, why: &str, now: Timestamp) -> Option<Timestamp> {
+fn uncertain(job: &mut Job, why: &str, now: Timestamp) -> Timestamp {
     job.phase = Phase::SubmitUncertain;
     job.message =
         format!("The submission's answer was lost ({why}); looking for it before anything is sent again.");
-    Some(now)
+    now
 }
 
 /// What a look for a lost submission found.
@@ -216,7 +221,7 @@ fn absent(job: &mut Job, now: Timestamp) -> Option<Timestamp> {
         }
         Wanted::Run => {
             job.phase = Phase::Submitting;
-            job.message = "The submission never reached Slurm; sending it again.".to_owned();
+            "The submission never reached Slurm; sending it again.".clone_into(&mut job.message);
             Some(now)
         }
     }

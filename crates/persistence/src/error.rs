@@ -18,7 +18,9 @@ pub enum StoreError {
     #[error("the database's schema cannot be brought up to date")]
     Migrate(#[from] sqlx::migrate::MigrateError),
     /// The schema is older or newer than this program.
-    #[error("the database's schema is at version {found:?}, this program needs {wanted}: run `tao-slurm migrate`")]
+    #[error(
+        "the database's schema is at version {found:?}, this program needs {wanted}: run `tao-slurm migrate`"
+    )]
     Schema { found: Option<i64>, wanted: i64 },
 }
 

@@ -55,10 +55,12 @@ impl Store {
     /// Stores a job and wakes the workers. Durable when it returns.
     pub async fn insert_job(&self, new: &NewJob) -> Result<Inserted, StoreError> {
         let job = &new.job;
-        let spec = serde_json::to_value(&job.spec).map_err(|_| StoreError::Unstorable("its spec is no JSON"))?;
+        let spec =
+            serde_json::to_value(&job.spec).map_err(|_| StoreError::Unstorable("its spec is no JSON"))?;
         let labels: BTreeMap<&str, &str> =
             job.spec.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-        let labels = serde_json::to_value(labels).map_err(|_| StoreError::Unstorable("its labels are no JSON"))?;
+        let labels =
+            serde_json::to_value(labels).map_err(|_| StoreError::Unstorable("its labels are no JSON"))?;
         let (network_arch, action) = match &job.spec.work {
             Work::Tao { network_arch, action, .. } => (Some(network_arch.as_str()), Some(action.as_str())),
             Work::Command { .. } => (None, None),
@@ -213,5 +215,9 @@ impl Store {
 
 /// A JSON document that labels of a stored job must contain.
 pub(crate) fn label_filter(labels: &[(String, String)]) -> Value {
-    labels.iter().map(|(key, value)| (key.clone(), Value::String(value.clone()))).collect::<serde_json::Map<_, _>>().into()
+    labels
+        .iter()
+        .map(|(key, value)| (key.clone(), Value::String(value.clone())))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }

@@ -115,7 +115,11 @@ impl Store {
     }
 
     /// When the next job of a lane falls due, as a time from now; none when nothing is scheduled.
-    pub async fn next_due_in(&self, cluster: &ClusterName, lane: Lane) -> Result<Option<Duration>, StoreError> {
+    pub async fn next_due_in(
+        &self,
+        cluster: &ClusterName,
+        lane: Lane,
+    ) -> Result<Option<Duration>, StoreError> {
         let millis = sqlx::query_scalar!(
             r#"-- leases::next_due_in
                select (extract(epoch from min(greatest(due_at, coalesce(lease_expires_at, due_at))) - now()) * 1000)::bigint

@@ -6,8 +6,8 @@
 mod error;
 mod jobs;
 mod leases;
-mod listing;
 mod listen;
+mod listing;
 mod polls;
 mod record;
 mod rows;

@@ -137,7 +137,8 @@ impl Store {
     /// Keeps the batch script of an attempt, as it was submitted.
     pub async fn record_scripts(&self, scripts: &[(JobId, u32, String)]) -> Result<(), StoreError> {
         let ids: Vec<_> = scripts.iter().map(|(id, ..)| id.get()).collect();
-        let numbers: Vec<_> = scripts.iter().map(|(_, no, _)| i32::try_from(*no).unwrap_or(i32::MAX)).collect();
+        let numbers: Vec<_> =
+            scripts.iter().map(|(_, no, _)| i32::try_from(*no).unwrap_or(i32::MAX)).collect();
         let texts: Vec<_> = scripts.iter().map(|(.., text)| text.clone()).collect();
         sqlx::query!(
             "-- record::record_scripts
@@ -162,6 +163,7 @@ pub(crate) fn changes<'a>(
     let attempts: Vec<_> = jobs
         .filter_map(|(job, _)| job.attempt.as_ref().map(|attempt| AttemptChange::new(job.id, attempt)))
         .collect();
-    let json = |value: serde_json::Result<Value>| value.map_err(|_| StoreError::Unstorable("a job is no JSON"));
+    let json =
+        |value: serde_json::Result<Value>| value.map_err(|_| StoreError::Unstorable("a job is no JSON"));
     Ok((json(serde_json::to_value(changed))?, json(serde_json::to_value(attempts))?))
 }

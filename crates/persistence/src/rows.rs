@@ -148,9 +148,10 @@ fn attempt(row: &JobRow) -> Result<Option<Attempt>, StoreError> {
         _ => None,
     };
     let exit = match (row.exit_code, row.exit_signal) {
-        (Some(code), Some(signal)) => {
-            Some(ExitCode { code: cell.number("exit_code", code)?, signal: cell.number("exit_signal", signal)? })
-        }
+        (Some(code), Some(signal)) => Some(ExitCode {
+            code: cell.number("exit_code", code)?,
+            signal: cell.number("exit_signal", signal)?,
+        }),
         _ => None,
     };
     Ok(Some(Attempt {

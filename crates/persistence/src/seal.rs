@@ -37,7 +37,10 @@ impl Sealer {
     /// Opens what [`seal`](Self::seal) made; nothing when the key or the row is another.
     pub(crate) fn open(&self, sealed: &[u8], owner: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         let (nonce, sealed) = sealed.split_at_checked(NONCE)?;
-        self.0.decrypt(XNonce::from_slice(nonce), Payload { msg: sealed, aad: owner }).ok().map(Zeroizing::new)
+        self.0
+            .decrypt(XNonce::from_slice(nonce), Payload { msg: sealed, aad: owner })
+            .ok()
+            .map(Zeroizing::new)
     }
 }
 

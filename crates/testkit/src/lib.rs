@@ -6,5 +6,5 @@ mod fake_cluster;
 mod jobs;
 
 pub use clock::{CountingIds, HandClock};
-pub use fake_cluster::{FakeCluster, Fault};
+pub use fake_cluster::{FakeCluster, Fault, Unanswered};
 pub use jobs::{cluster, command_job, job_at, spec, tao_job};

@@ -70,8 +70,7 @@ fn concluding<L>(site: &Site<L>, job: &Job) -> Option<Concluding> {
     Some(Concluding {
         key: attempt.token.to_string(),
         state_dir: paths.state(attempt).ok()?,
-        out_logs: paths.log(attempt, "main.out").ok()?,
-        err_logs: paths.log(attempt, "main.err").ok()?,
+        logs: [paths.log(attempt, "main.out").ok()?, paths.log(attempt, "main.err").ok()?].concat(),
         results_dir: Some(paths.results.clone()),
         status: attempt.status.clone(),
         remove: paths.secret_files(),

@@ -15,6 +15,8 @@ mod poll;
 mod ssh_link;
 mod steps;
 mod submit;
+#[cfg(test)]
+mod tests;
 mod worker;
 
 pub use link::{ClusterLink, LinkError};

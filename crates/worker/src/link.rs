@@ -36,9 +36,6 @@ pub trait ClusterLink: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<SubmitAnswer>, LinkError>> + Send;
     fn locate(&self, command: &Locate) -> impl Future<Output = Result<LocateAnswer, LinkError>> + Send;
     fn poll(&self, command: &Poll) -> impl Future<Output = Result<PollAnswer, LinkError>> + Send;
-    fn conclude(
-        &self,
-        command: &Conclude,
-    ) -> impl Future<Output = Result<Vec<Concluded>, LinkError>> + Send;
+    fn conclude(&self, command: &Conclude) -> impl Future<Output = Result<Vec<Concluded>, LinkError>> + Send;
     fn cancel(&self, command: &Cancel) -> impl Future<Output = Result<Cancelled, LinkError>> + Send;
 }

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use domain::{After, Job, Located, located};
 use persistence::{Lease, StepRecord, StoreError};
-use slurm::{Locate, LocateAnswer, LocateKey, SlurmJobId};
+use slurm::{Locate, LocateAnswer, SlurmJobId};
 
 use crate::{
     link::ClusterLink,
@@ -21,17 +21,14 @@ impl<L: ClusterLink> Worker<L> {
         if jobs.is_empty() {
             return Ok(());
         }
-        let since = jobs.iter().filter_map(|job| job.attempt.as_ref()).map(|attempt| attempt.intended_at).min();
+        let since =
+            jobs.iter().filter_map(|job| job.attempt.as_ref()).map(|attempt| attempt.intended_at).min();
         // An hour earlier than the first intent: the clocks of the cluster and of this host may differ.
         let since = since.unwrap_or_else(|| self.clock.now()) - TimeDelta::hours(1);
         let key = |job: &Job| {
             let attempt = job.attempt.as_ref()?;
             let paths = domain::JobPaths::new(&site.target.cluster.base_dir, job.id).ok()?;
-            Some(LocateKey {
-                key: attempt.token.to_string(),
-                job_name: attempt.token.clone(),
-                state_dir: paths.state(attempt).ok()?,
-            })
+            Some((attempt.token.to_string(), attempt.token.clone(), paths.state(attempt).ok()?))
         };
         let command = Locate { keys: jobs.iter().filter_map(key).collect(), since_unix: since.timestamp() };
         let answer = site.target.link.locate(&command).await;
@@ -58,7 +55,7 @@ impl<L: ClusterLink> Worker<L> {
 /// its claim when they start.
 fn sought(job: &Job, answer: &LocateAnswer) -> Located {
     let token = job.attempt.as_ref().map(|attempt| attempt.token.as_str());
-    let Some(found) = answer.found.iter().find(|found| Some(found.key.as_str()) == token) else {
+    let Some(found) = answer.located.iter().find(|found| Some(found.key.as_str()) == token) else {
         return Located::Unclear;
     };
     let queued = || found.squeue.iter().map(|(id, _)| *id).min();

@@ -63,7 +63,8 @@ impl<L: ClusterLink> Worker<L> {
             cluster.name = %cluster, jobs = jobs.len(), changed = changed.len(), written,
             dropped_rows = answer.dropped_rows, took_ms = took.as_millis(), "polled"
         );
-        metrics::counter!("slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => "answered").increment(1);
+        metrics::counter!("slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => "answered")
+            .increment(1);
         if changed.iter().any(|next| next.step_due) {
             site.wake_lanes();
         }

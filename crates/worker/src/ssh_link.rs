@@ -1,8 +1,8 @@
 //! A cluster behind SSH: renders commands, sends them, reads the answers.
 
 use slurm::{
-    Cancel, Cancelled, Conclude, Concluded, Locate, LocateAnswer, LogChunk, Poll, PollAnswer, RawOutput, ReadLog,
-    RemoteCommand, SubmitAnswer, SubmitBatch,
+    Cancel, Cancelled, Conclude, Concluded, Locate, LocateAnswer, LogAnswer, LogChunk, Poll, PollAnswer,
+    RawOutput, ReadLog, RemoteCommand, SubmitAnswer, SubmitBatch,
 };
 use ssh::{Command, Effect, SshPool};
 
@@ -31,7 +31,10 @@ impl SshLink {
 
     /// Part of a log; none when there is no such file yet.
     pub async fn read_log(&self, command: &ReadLog) -> Result<Option<LogChunk>, LinkError> {
-        self.call(command, "read_log", Repeat::Safe).await
+        Ok(match self.call(command, "read_log", Repeat::Safe).await? {
+            LogAnswer::Chunk(chunk) => Some(chunk),
+            LogAnswer::Missing => None,
+        })
     }
 
     async fn call<C: RemoteCommand>(

@@ -41,8 +41,7 @@ impl<L: ClusterLink> Worker<L> {
 
     async fn carry_out(&self, site: &Site<L>, lease: &Lease, sorted: Sorted) -> Result<(), StoreError> {
         let now = self.clock.now();
-        let ended: Vec<_> =
-            sorted.end.iter().map(|job| done(job.canceled_unsubmitted(now), None)).collect();
+        let ended: Vec<_> = sorted.end.iter().map(|job| done(job.canceled_unsubmitted(now), None)).collect();
         self.record(lease, &ended).await?;
         let rested: Vec<_> = sorted.rest.into_iter().map(|job| done(job, None)).collect();
         self.record(lease, &rested).await?;

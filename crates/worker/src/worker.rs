@@ -75,6 +75,11 @@ impl<L: ClusterLink> Worker<L> {
         Self { store, settings, clock, ids, sites: targets.into_iter().map(site).collect(), beat }
     }
 
+    #[cfg(test)]
+    pub(crate) fn sites(&self) -> impl Iterator<Item = Arc<Site<L>>> {
+        self.sites.iter().map(Arc::clone)
+    }
+
     /// How long ago a loop last came round.
     pub fn heartbeat_age(&self) -> Duration {
         let age = self.clock.now().timestamp() - self.beat.load(Ordering::Relaxed);

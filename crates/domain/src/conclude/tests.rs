@@ -37,7 +37,12 @@ impl Case {
     }
 
     fn after(&self, seconds: i64) -> Ending {
-        let exit = self.code.map(|code| ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 0 });
+        let exit = self.code.map(|code| ExitMarker {
+            slurm_id: SlurmJobId::new(7).unwrap(),
+            restart: 0,
+            code,
+            at: 0,
+        });
         let markers = Markers { exit, ..Markers::default() };
         let found = Findings { markers: &markers, status: &[], out_tail: b"", err_tail: self.err.as_bytes() };
         conclude(&self.job(), &found, &Graces::default(), T0 + TimeDelta::seconds(seconds))
@@ -51,25 +56,25 @@ impl Case {
     }
 }
 
-#[test_case(Case::default() => Status::Done ; "a command that exits 0")]
-#[test_case(Case { tao: true, word: Some("SUCCESS"), ..Case::default() } => Status::Done ; "a training that says SUCCESS")]
-#[test_case(Case { tao: true, word: Some("FAILURE"), ..Case::default() } => Status::Error ; "a training that says FAILURE and exits 0")]
-#[test_case(Case { word: Some("FAILURE"), ..Case::default() } => Status::Error ; "a command that says FAILURE and exits 0")]
-#[test_case(Case { tao: true, word: Some("SUCCESS"), code: Some(1), state: Some(SlurmState::Failed), ..Case::default() } => Status::Error ; "SUCCESS and then a crash")]
-#[test_case(Case { code: Some(3), state: Some(SlurmState::Failed), ..Case::default() } => Status::Error ; "an exit code")]
-#[test_case(Case { code: Some(3), ..Case::default() } => Status::Error ; "an exit code that Slurm did not notice")]
-#[test_case(Case { state: Some(SlurmState::Cancelled), code: None, ..Case::default() } => Status::Canceled ; "cancelled by somebody")]
-#[test_case(Case { state: Some(SlurmState::Cancelled), code: None, wanted: Wanted::Cancel, ..Case::default() } => Status::Canceled ; "cancelled by us")]
-#[test_case(Case { wanted: Wanted::Cancel, ..Case::default() } => Status::Done ; "done before the cancellation reached it")]
-#[test_case(Case { state: Some(SlurmState::Timeout), code: None, ..Case::default() } => Status::Error ; "time limit")]
-#[test_case(Case { state: Some(SlurmState::NodeFail), code: None, ..Case::default() } => Status::Error ; "node failure")]
-#[test_case(Case { state: Some(SlurmState::OutOfMemory), code: None, ..Case::default() } => Status::Error ; "out of memory")]
-#[test_case(Case { state: Some(SlurmState::Preempted), code: None, ..Case::default() } => Status::Canceled ; "preempted for good")]
-#[test_case(Case { state: None, code: Some(0), ..Case::default() } => Status::Done ; "only the marker knows it ended well")]
-#[test_case(Case { state: None, code: Some(2), ..Case::default() } => Status::Error ; "only the marker knows it failed")]
-#[test_case(Case { state: None, code: None, ..Case::default() } => Status::Error ; "nobody knows")]
-#[test_case(Case { state: None, code: None, wanted: Wanted::Cancel, ..Case::default() } => Status::Canceled ; "nobody knows, and it was to be cancelled")]
-fn the_evidence_decides(case: Case) -> Status {
+#[test_case(&Case::default() => Status::Done ; "a command that exits 0")]
+#[test_case(&Case { tao: true, word: Some("SUCCESS"), ..Case::default() } => Status::Done ; "a training that says SUCCESS")]
+#[test_case(&Case { tao: true, word: Some("FAILURE"), ..Case::default() } => Status::Error ; "a training that says FAILURE and exits 0")]
+#[test_case(&Case { word: Some("FAILURE"), ..Case::default() } => Status::Error ; "a command that says FAILURE and exits 0")]
+#[test_case(&Case { tao: true, word: Some("SUCCESS"), code: Some(1), state: Some(SlurmState::Failed), ..Case::default() } => Status::Error ; "SUCCESS and then a crash")]
+#[test_case(&Case { code: Some(3), state: Some(SlurmState::Failed), ..Case::default() } => Status::Error ; "an exit code")]
+#[test_case(&Case { code: Some(3), ..Case::default() } => Status::Error ; "an exit code that Slurm did not notice")]
+#[test_case(&Case { state: Some(SlurmState::Cancelled), code: None, ..Case::default() } => Status::Canceled ; "cancelled by somebody")]
+#[test_case(&Case { state: Some(SlurmState::Cancelled), code: None, wanted: Wanted::Cancel, ..Case::default() } => Status::Canceled ; "cancelled by us")]
+#[test_case(&Case { wanted: Wanted::Cancel, ..Case::default() } => Status::Done ; "done before the cancellation reached it")]
+#[test_case(&Case { state: Some(SlurmState::Timeout), code: None, ..Case::default() } => Status::Error ; "time limit")]
+#[test_case(&Case { state: Some(SlurmState::NodeFail), code: None, ..Case::default() } => Status::Error ; "node failure")]
+#[test_case(&Case { state: Some(SlurmState::OutOfMemory), code: None, ..Case::default() } => Status::Error ; "out of memory")]
+#[test_case(&Case { state: Some(SlurmState::Preempted), code: None, ..Case::default() } => Status::Canceled ; "preempted for good")]
+#[test_case(&Case { state: None, code: Some(0), ..Case::default() } => Status::Done ; "only the marker knows it ended well")]
+#[test_case(&Case { state: None, code: Some(2), ..Case::default() } => Status::Error ; "only the marker knows it failed")]
+#[test_case(&Case { state: None, code: None, ..Case::default() } => Status::Error ; "nobody knows")]
+#[test_case(&Case { state: None, code: None, wanted: Wanted::Cancel, ..Case::default() } => Status::Canceled ; "nobody knows, and it was to be cancelled")]
+fn the_evidence_decides(case: &Case) -> Status {
     let job = case.ended();
     assert_eq!(job.phase, crate::Phase::Ended);
     assert!(job.finished_at.is_some());

@@ -95,7 +95,7 @@ fn accounting_says_how_a_vanished_job_ended() {
     let account = AccountingRow {
         id: SlurmJobId::new(7).unwrap(),
         state: SlurmState::Failed,
-        exit: Some(slurm::ExitCode { code: 3, signal: 0 }),
+        exit_code: Some(slurm::ExitCode { code: 3, signal: 0 }),
         reason: "NonZeroExitCode".to_owned(),
         start: Some(1),
         end: Some(2),
@@ -153,8 +153,7 @@ fn status_lines_move_the_progress_and_the_cursor_past_complete_lines_only() {
     };
     let row = row(&job, SlurmState::Running, "None");
     let chunks = [chunk];
-    let seen =
-        Sighting { queue: Some(&row), queue_answered: true, status: &chunks, ..Sighting::default() };
+    let seen = Sighting { queue: Some(&row), queue_answered: true, status: &chunks, ..Sighting::default() };
     let next = see(&job, &seen, 10).unwrap().job;
     assert_eq!(next.progress.percent, Some(50));
     assert_eq!(next.attempt.unwrap().status.unwrap().offset, 10 + 45);

@@ -1,0 +1,27 @@
+# `make demo` and `make test` are all there is to know; the rest are their parts.
+
+.PHONY: demo test setup sandbox-up sandbox-down openapi sql fmt
+
+demo: ## From nothing to two jobs run on a real Slurm; ONCE=1 ends by itself
+	@ONCE=$(ONCE) deploy/demo/demo
+
+test: ## Every check there is
+	@ci/test
+
+setup: ## What building needs from Debian
+	@ci/setup
+
+sandbox-up: ## The Slurm cluster in a box
+	@deploy/sandbox/sandbox up
+
+sandbox-down:
+	@deploy/sandbox/sandbox down
+
+openapi: ## Renew openapi/openapi.json from the code
+	@cargo run --quiet --locked -- openapi > openapi/openapi.json.new && mv openapi/openapi.json.new openapi/openapi.json
+
+sql: ## Renew what the SQL macros know of the schema; needs DATABASE_URL
+	@ci/prepare-sql
+
+fmt:
+	@cargo fmt --all

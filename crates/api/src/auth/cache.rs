@@ -1,0 +1,47 @@
+//! Tokens that were looked up a moment ago.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use persistence::{Store, StoreError, Token};
+
+/// How long a revocation may take to be felt.
+const FRESH_FOR: Duration = Duration::from_secs(5);
+/// Far above the number of clients, far below what would be felt in memory.
+const MOST: usize = 1024;
+
+/// Remembers tokens for a few seconds. Unknown ones are not remembered, so a flood of guesses cannot push out
+/// the good ones, and a new token works at once.
+#[derive(Default)]
+pub(crate) struct TokenCache(Mutex<HashMap<[u8; 32], (Instant, Token)>>);
+
+impl TokenCache {
+    pub(crate) async fn find(&self, store: &Store, hash: &[u8; 32]) -> Result<Option<Token>, StoreError> {
+        if let Some(token) = self.fresh(hash) {
+            return Ok(Some(token));
+        }
+        let found = store.find_token(hash).await?;
+        if let Some(token) = &found {
+            self.remember(*hash, token.clone());
+        }
+        Ok(found)
+    }
+
+    fn fresh(&self, hash: &[u8; 32]) -> Option<Token> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(hash).filter(|(at, _)| at.elapsed() < FRESH_FOR).map(|(_, token)| token.clone())
+    }
+
+    fn remember(&self, hash: [u8; 32], token: Token) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST {
+            known.retain(|_, (at, _)| at.elapsed() < FRESH_FOR);
+        }
+        if known.len() < MOST {
+            known.insert(hash, (Instant::now(), token));
+        }
+    }
+}

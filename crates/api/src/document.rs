@@ -1,0 +1,27 @@
+//! `/openapi.json` and `/docs`: the document itself, and a page to read it on.
+
+use axum::{
+    Router,
+    body::Bytes,
+    http::header,
+    response::{IntoResponse, Response},
+    routing,
+};
+use utoipa::openapi::OpenApi;
+use utoipa_swagger_ui::{Config, SwaggerUi};
+
+use crate::state::App;
+
+const PATH: &str = "/openapi.json";
+
+/// Adds both. The document never changes while we run, so it is rendered once.
+pub(crate) fn add(routes: Router<App>, document: &OpenApi) -> Router<App> {
+    // Only a document that is no JSON fails here, and a test renders ours on every build.
+    let text = Bytes::from(document.to_json().unwrap_or_default());
+    let page: Router<App> = SwaggerUi::new("/docs").config(Config::from(PATH)).into();
+    routes.route(PATH, routing::get(move || async move { answer(text) })).merge(page)
+}
+
+fn answer(text: Bytes) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+}

@@ -1,0 +1,42 @@
+//! How a request is read. Every way in which that can fail is a problem with a text for a person.
+
+use axum::{
+    extract::{FromRequestParts, Path},
+    http::request::Parts,
+};
+use domain::JobId;
+
+use crate::{
+    problem::{Kind, Problem},
+    state::App,
+};
+
+mod body;
+mod query;
+
+pub(crate) use body::{Body, Sent};
+pub(crate) use query::{FromQuery, Parameters, Query};
+
+/// The job in the path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JobInPath(pub(crate) JobId);
+
+impl FromRequestParts<App> for JobInPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let Path(text) = Path::<String>::from_request_parts(parts, app)
+            .await
+            .map_err(|_| Problem::new(Kind::BadRequest, "The path is not valid percent-encoded UTF-8."))?;
+        // What is no UUID cannot name a job, so the answer is the one for any job that does not exist.
+        text.parse().map(Self).map_err(|_| {
+            let shown: String = text.chars().take(40).collect();
+            Problem::new(Kind::JobNotFound, format!("`{shown}` is not a job id: a job id is a UUID."))
+        })
+    }
+}
+
+/// A job that does not exist for this caller.
+pub(crate) fn no_such_job(id: JobId) -> Problem {
+    Problem::new(Kind::JobNotFound, format!("There is no job `{id}`."))
+}

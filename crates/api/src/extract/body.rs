@@ -1,0 +1,98 @@
+//! A JSON body: read once as a document, then as a value, so that every fault has a pointer.
+
+use axum::{
+    body::Bytes,
+    extract::{FromRequest, Request},
+    http::{HeaderMap, StatusCode, header},
+};
+use domain::Violation;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{
+    problem::{Kind, Problem},
+    state::App,
+};
+
+mod faults;
+
+/// What the caller sent: the document itself and the value in it.
+#[derive(Debug)]
+pub(crate) struct Sent<T> {
+    pub(crate) document: Value,
+    pub(crate) value: T,
+}
+
+/// A JSON body.
+#[derive(Debug)]
+pub(crate) struct Body<T>(pub(crate) Sent<T>);
+
+impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        if !is_json(request.headers()) {
+            return Err(Problem::new(
+                Kind::UnsupportedMediaType,
+                "Send the body as JSON, with `Content-Type: application/json`.",
+            ));
+        }
+        let bytes = Bytes::from_request(request, app).await.map_err(|rejection| {
+            if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+                let most = app.limits.body_bytes;
+                Problem::new(Kind::BodyTooLarge, format!("The body may have at most {most} bytes."))
+            } else {
+                Problem::new(Kind::BadRequest, "The body ended before it was complete.")
+            }
+        })?;
+        let document: Value = serde_json::from_slice(&bytes).map_err(|error| malformed(&error, &bytes))?;
+        let found = faults::in_text(&document);
+        if !found.is_empty() {
+            return Err(Problem::fields(found));
+        }
+        let value = faults::read(&document).map_err(Problem::fields)?;
+        Ok(Self(Sent { document, value }))
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let text = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
+
+/// The parser's own texts are about characters; what to do about them is ours to say.
+fn malformed(error: &serde_json::Error, bytes: &[u8]) -> Problem {
+    if bytes.trim_ascii().is_empty() {
+        return Problem::new(Kind::MalformedJson, "The body is empty; send the job as a JSON object.");
+    }
+    let (line, column) = place(error, bytes);
+    let text = error.to_string();
+    let what = match text.split(" at line ").next().unwrap_or_default() {
+        "expected ident" | "expected value" => "this is no JSON value (text needs double quotes)",
+        "key must be a string" => "a field's name needs double quotes",
+        what => what,
+    };
+    let detail = format!("Line {line}, column {column}: {what}. Mend the JSON there and send it again.");
+    Problem::new(Kind::MalformedJson, detail)
+}
+
+/// A fault at the end of a line is reported by the parser at column 0 of the next, where nobody finds it.
+fn place(error: &serde_json::Error, bytes: &[u8]) -> (usize, usize) {
+    match (error.line(), error.column()) {
+        (line, 0) if line > 1 => {
+            let before = bytes.split(|byte| *byte == b'\n').nth(line - 2);
+            (line - 1, before.map_or(0, <[u8]>::len))
+        }
+        place => place,
+    }
+}
+
+/// The pointer of a part of a document (RFC 6901 §3: `~` and `/` in a key are escaped).
+fn below(parent: &str, key: &str) -> String {
+    format!("{parent}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+fn fault(pointer: String, code: &'static str, detail: impl std::fmt::Display) -> Violation {
+    Violation::new(pointer, code, detail)
+}

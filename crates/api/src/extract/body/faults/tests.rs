@@ -1,0 +1,75 @@
+use domain::JobRequest;
+use serde_json::json;
+
+use super::*;
+
+fn faults(document: &Value) -> Vec<(String, &'static str)> {
+    match read::<JobRequest>(document) {
+        Ok(_) => Vec::new(),
+        Err(found) => found.into_iter().map(|fault| (fault.pointer, fault.code)).collect(),
+    }
+}
+
+#[test]
+fn every_fault_is_found_in_one_go() {
+    let document = json!({
+        "comand": "true",
+        "command": 1,
+        "resources": {"num_gpus": "four", "gpus": 4},
+        "backend_details": {"backend_type": "lepton", "slurm_metadata": {}},
+    });
+    assert_eq!(
+        faults(&document),
+        [
+            ("/comand".to_owned(), "unknown_field"),
+            ("/command".to_owned(), "wrong_type"),
+            ("/resources/num_gpus".to_owned(), "wrong_type"),
+            ("/resources/gpus".to_owned(), "unknown_field"),
+            ("/backend_details/backend_type".to_owned(), "invalid"),
+            ("/backend_details/slurm_metadata".to_owned(), "unknown_field"),
+        ]
+    );
+}
+
+#[test]
+fn an_unknown_field_is_answered_with_the_known_ones() {
+    let found = read::<JobRequest>(&json!({"backend_details": {"account": "x"}})).unwrap_err();
+    assert_eq!(found[0].pointer, "/backend_details/account");
+    assert!(
+        found[0].detail.contains("`partition`") && found[0].detail.contains("`cluster_name`"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_fault_never_repeats_a_value() {
+    let document = json!({
+        "secret_env_vars": {"HF_TOKEN": 12_345_678, "OTHER": ["hunter2"]},
+        "cloud_metadata": "hunter2",
+        "id": "hunter2",
+        "resources": "hunter2",
+    });
+    let found = read::<JobRequest>(&document).unwrap_err();
+    assert_eq!(found.len(), 5, "{found:?}");
+    let shown = format!("{found:?}");
+    assert!(!shown.contains("hunter2") && !shown.contains("12345678"), "{shown}");
+}
+
+#[test]
+fn a_key_with_slashes_is_escaped_in_its_pointer() {
+    assert_eq!(faults(&json!({"labels": {"a/b~c": 1}})), [("/labels/a~1b~0c".to_owned(), "wrong_type")]);
+}
+
+#[test]
+fn a_document_that_is_no_object_is_one_fault() {
+    for document in [json!([]), json!("x"), json!(null), json!(3)] {
+        assert_eq!(faults(&document).len(), 1, "{document}");
+    }
+}
+
+#[test]
+fn nul_is_found_at_any_depth() {
+    let found = in_text(&json!({"specs": {"a": ["x\u{0}y"], "b\u{0}": 1}}));
+    let pointers: Vec<_> = found.iter().map(|fault| fault.pointer.as_str()).collect();
+    assert_eq!(pointers, ["/specs/a/0", "/specs/b\u{0}"]);
+}

@@ -1,0 +1,66 @@
+//! The jobs: one endpoint a file, and what they share.
+
+use domain::{Job, JobId};
+
+use crate::{
+    auth::Caller,
+    extract::no_such_job,
+    problem::Problem,
+    pulses::Pulses,
+    state::App,
+    view::{Freshness, JobSummary, JobView, StatusView, Surroundings, is_watched},
+};
+
+pub(crate) mod cancel;
+pub(crate) mod create;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod logs;
+mod page_token;
+mod request_hash;
+pub(crate) mod status;
+
+/// A job that the caller may see. One of somebody else's is answered like one that does not exist.
+async fn find(app: &App, caller: &Caller, id: JobId) -> Result<Job, Problem> {
+    app.store.find_job(id, &caller.viewer()).await?.ok_or_else(|| no_such_job(id))
+}
+
+async fn freshness(app: &App, job: &Job) -> Result<Freshness, Problem> {
+    // Only what Slurm has needs the cluster's pulse; the rest costs no second question to the database.
+    let pulses = if is_watched(job.phase) { app.pulses().get(&app.store).await? } else { Pulses::default() };
+    Ok(Freshness::of(job, &pulses, app.clock.now()))
+}
+
+async fn status_of(app: &App, job: &Job) -> Result<StatusView, Problem> {
+    Ok(StatusView::new(job, freshness(app, job).await?))
+}
+
+async fn whole(app: &App, job: &Job) -> Result<JobView, Problem> {
+    let earlier = earlier(app, job).await?;
+    let around = Surroundings {
+        cluster: app.cluster(&job.cluster),
+        freshness: freshness(app, job).await?,
+        earlier: &earlier,
+    };
+    Ok(JobView::new(job, around))
+}
+
+async fn summary(app: &App, job: &Job) -> Result<JobSummary, Problem> {
+    let earlier = earlier(app, job).await?;
+    let around = Surroundings {
+        cluster: app.cluster(&job.cluster),
+        freshness: freshness(app, job).await?,
+        earlier: &earlier,
+    };
+    Ok(JobSummary::new(job, around))
+}
+
+/// The Slurm ids of the attempts before the newest: only a job that was sent again has any.
+async fn earlier(app: &App, job: &Job) -> Result<Vec<slurm::SlurmJobId>, Problem> {
+    match &job.attempt {
+        Some(attempt) if attempt.no > domain::AttemptNo::FIRST => {
+            Ok(app.store.earlier_slurm_ids(job.id).await?)
+        }
+        Some(_) | None => Ok(Vec::new()),
+    }
+}

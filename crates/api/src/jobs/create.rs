@@ -1,0 +1,123 @@
+//! `POST /jobs`: a request becomes a stored job.
+
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use chrono::SubsecRound;
+use domain::{
+    Cluster, Job, JobId, JobRequest, JobSpec, Owner, Phase, Progress, Source, Status, Timestamp, Violation,
+    Wanted,
+};
+use persistence::{Inserted, NewJob};
+use serde_json::Value;
+
+use super::request_hash;
+use crate::{
+    auth::Caller,
+    extract::{Body, Sent},
+    problem::{Kind, Problem, problems},
+    state::App,
+    view::JobView,
+};
+
+problems!(
+    Problems = SECURED,
+    BadRequest,
+    MalformedJson,
+    BodyTooLarge,
+    UnsupportedMediaType,
+    InvalidRequest,
+    IdConflict
+);
+
+/// Send a job
+///
+/// Stores a job; it is durable before the answer, and a worker submits it. Send an `id` of your own to be able to
+/// repeat the request safely: the same id with the same body answers the job that is stored already.
+#[utoipa::path(
+    post,
+    path = "/jobs",
+    tag = "jobs",
+    operation_id = "create_job",
+    request_body = JobRequest,
+    security(("bearer" = [])),
+    responses(
+        (status = 201, description = "The job is stored.", body = JobView,
+            headers(("Location" = String, description = "Where to read the job."))),
+        (status = 200, description = "The job was stored before, by the same request.", body = JobView,
+            headers(("Location" = String, description = "Where to read the job."))),
+        Problems
+    )
+)]
+pub(crate) async fn create_job(
+    State(app): State<App>,
+    caller: Caller,
+    Body(Sent { document, value: request }): Body<JobRequest>,
+) -> Result<Response, Problem> {
+    let lists = lists_for_objects(&document);
+    if !lists.is_empty() {
+        return Err(Problem::fields(lists));
+    }
+    let id = JobId::new(request.id.unwrap_or_else(|| app.ids.job()));
+    let (spec, secrets, cluster) = JobSpec::from_request(request, &app.clusters).map_err(Problem::fields)?;
+    // Postgres keeps microseconds; what is answered now has to be what is answered later.
+    let now = app.clock.now().trunc_subsecs(6);
+    let job = accepted(id, caller.owner, cluster, spec, now);
+    let new = NewJob { job, secrets, request_hash: request_hash::of(&document) };
+    let (status, job) = match app.store.insert_job(&new).await? {
+        Inserted::Created(job) => (StatusCode::CREATED, job),
+        Inserted::Same(job) => (StatusCode::OK, job),
+        Inserted::Other => return Err(id_taken(id)),
+    };
+    tracing::info!(job.id = %job.id, cluster.name = %job.cluster, new = status == StatusCode::CREATED, "job accepted");
+    let mut response = (status, Json(super::whole(&app, &job).await?)).into_response();
+    if let Ok(location) = HeaderValue::from_str(&format!("/jobs/{}", job.id)) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+/// serde fills a struct from a list too, by position. Nobody means that, and the document does not offer it.
+fn lists_for_objects(document: &Value) -> Vec<Violation> {
+    let objects = ["resources", "container", "backend_details"];
+    let lists = objects.into_iter().filter(|field| document[*field].is_array());
+    lists
+        .map(|field| Violation::new(format!("/{field}"), "wrong_type", "must be an object, not an array"))
+        .collect()
+}
+
+fn accepted(id: JobId, owner: Owner, cluster: &Cluster, spec: JobSpec, now: Timestamp) -> Job {
+    Job {
+        id,
+        owner,
+        cluster: cluster.name.clone(),
+        spec,
+        wanted: Wanted::Run,
+        status: Status::Pending,
+        phase: Phase::Queued,
+        message: "Accepted; waiting to be submitted.".to_owned(),
+        pending_reason: None,
+        attempt: None,
+        retry_count: 0,
+        progress: Progress::default(),
+        missing_since: None,
+        created_at: now,
+        submitted_at: None,
+        started_at: None,
+        finished_at: None,
+        last_modified: now,
+        observed_at: None,
+        source: Source::Db,
+        version: 1,
+    }
+}
+
+/// Whose request has the id is not said: it may be somebody else's.
+fn id_taken(id: JobId) -> Problem {
+    let detail =
+        format!("another request has the id `{id}`; repeat that request unchanged, or take a new id");
+    Problem::with_fields(Kind::IdConflict, vec![Violation::new("/id", "id_conflict", detail)])
+}

@@ -1,0 +1,63 @@
+//! HTTP in, domain values out.
+//!
+//! A request passes the layers (`layers`), is read (`extract`) and allowed (`auth`), becomes a domain value in
+//! one endpoint (`jobs`, one file each), and comes back as a view (`view`) or as a problem (`problem`, the only
+//! place that chooses a status). This crate knows no SQL and no SSH: jobs come from `persistence`, bytes of logs
+//! through [`LogSource`].
+
+mod auth;
+mod document;
+mod extract;
+mod health;
+mod jobs;
+mod layers;
+mod log_source;
+mod metrics;
+mod openapi;
+mod problem;
+mod pulses;
+mod state;
+mod view;
+
+use axum::Router;
+use utoipa::OpenApi;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+pub use auth::AuthMode;
+pub use log_source::{LogBytes, LogRequest, LogSource, LogUnavailable};
+pub use state::{ApiState, Limits, Readiness};
+pub use view::{
+    AttemptView, BackendDetailsView, BackendTypeView, ContainerView, JobList, JobSummary, JobView,
+    ProgressView, ResourcesView, SlurmMetadataView, StatusView,
+};
+
+use state::App;
+
+/// The whole service, ready to be served.
+pub fn router(state: ApiState) -> Router {
+    let app = App::new(state);
+    let (routes, document) = routes().split_for_parts();
+    let routes = document::add(routes, &document)
+        .fallback(problem::not_found)
+        .method_not_allowed_fallback(problem::method_not_allowed);
+    layers::around(routes, &app).with_state(app)
+}
+
+/// The OpenAPI document of [`router`]: both are made from the same list, so neither can have what the other lacks.
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    routes().into_openapi()
+}
+
+fn routes() -> OpenApiRouter<App> {
+    let mut routes = OpenApiRouter::with_openapi(openapi::Metadata::openapi())
+        .routes(routes!(jobs::create::create_job, jobs::list::list_jobs))
+        .routes(routes!(jobs::get::get_job))
+        .routes(routes!(jobs::status::get_job_status))
+        .routes(routes!(jobs::logs::get_job_logs))
+        .routes(routes!(jobs::cancel::cancel_job))
+        .routes(routes!(health::livez))
+        .routes(routes!(health::readyz))
+        .routes(routes!(metrics::metrics));
+    openapi::complete(routes.get_openapi_mut());
+    routes
+}

@@ -1,0 +1,36 @@
+//! `/metrics`: the process's numbers for Prometheus.
+
+use axum::{
+    extract::State,
+    http::header,
+    response::{IntoResponse, Response},
+};
+
+use crate::{
+    problem::{Kind, Problem, problems},
+    state::App,
+};
+
+problems!(Problems = ALWAYS, MetricsDisabled);
+
+/// Read the metrics
+///
+/// The process's numbers, in the text format of Prometheus.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "service",
+    operation_id = "get_metrics",
+    security(()),
+    responses(
+        (status = 200, description = "The numbers.", content_type = "text/plain", body = String),
+        Problems
+    )
+)]
+pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
+    let Some(handle) = &app.metrics else {
+        return Err(Problem::new(Kind::MetricsDisabled, "This process was started without metrics."));
+    };
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], handle.render())
+        .into_response())
+}

@@ -1,0 +1,64 @@
+//! What the OpenAPI document says beside its operations.
+
+use utoipa::{
+    Modify, OpenApi,
+    openapi::{
+        RefOr, Schema,
+        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+    },
+};
+
+use crate::problem::{Document, FieldError};
+
+/// The document before any operation is in it.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "tao-slurm",
+        description = "Runs GPU jobs on Slurm clusters. Every error is an RFC 9457 problem with a stable `code`.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0")
+    ),
+    tags(
+        (name = "jobs", description = "Send a job, watch it, read its logs, cancel it."),
+        (name = "service", description = "The service's own health and numbers. No token is needed.")
+    ),
+    components(schemas(Document, FieldError)),
+    modifiers(&Bearer)
+)]
+pub(crate) struct Metadata;
+
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let scheme = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some(
+                "A token with scope `read` to look and `write` to change; `admin` sees every job.",
+            ))
+            .build();
+        document
+            .components
+            .get_or_insert_default()
+            .add_security_scheme("bearer", SecurityScheme::Http(scheme));
+    }
+}
+
+/// Says of the views that each of their fields is always there: one without a value is null, not missing. The
+/// macros take `Option` to mean that a field may be missing, which is true of requests only.
+pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
+    let Some(components) = &mut document.components else { return };
+    for (name, schema) in &mut components.schemas {
+        if name.ends_with("View") || matches!(name.as_str(), "JobSummary" | "JobList") {
+            require_all(schema);
+        }
+    }
+}
+
+fn require_all(schema: &mut RefOr<Schema>) {
+    match schema {
+        RefOr::T(Schema::Object(object)) => object.required = object.properties.keys().cloned().collect(),
+        RefOr::T(Schema::AllOf(parts)) => parts.items.iter_mut().for_each(require_all),
+        RefOr::T(_) | RefOr::Ref(_) => {}
+    }
+}

@@ -1,0 +1,83 @@
+//! The kinds of problem: code, title and HTTP status of each, in one table.
+
+use axum::http::StatusCode;
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident => $status:ident, $code:literal, $title:literal;)*) => {
+        /// What kind of problem it is. The code is a promise to clients: it never changes its meaning.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Kind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl Kind {
+            #[cfg(test)]
+            const ALL: &'static [Self] = &[$(Self::$kind,)*];
+
+            pub(crate) const fn status(self) -> StatusCode {
+                match self {
+                    $(Self::$kind => StatusCode::$status,)*
+                }
+            }
+
+            pub(crate) const fn code(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $code,)*
+                }
+            }
+
+            pub(crate) const fn title(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $title,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Syntax that is no request at all.
+    BadRequest => BAD_REQUEST, "bad_request", "The request cannot be read";
+    MalformedJson => BAD_REQUEST, "malformed_json", "The body is not valid JSON";
+    InvalidParameter => BAD_REQUEST, "invalid_parameter", "A query parameter is not acceptable";
+    Unauthorized => UNAUTHORIZED, "unauthorized", "A valid token is required";
+    Forbidden => FORBIDDEN, "forbidden", "The token does not allow this";
+    NotFound => NOT_FOUND, "not_found", "No such path";
+    /// Also a job of somebody else: whether it exists is not the caller's business.
+    JobNotFound => NOT_FOUND, "job_not_found", "No such job";
+    NoLogYet => NOT_FOUND, "no_log_yet", "The job has no log yet";
+    MetricsDisabled => NOT_FOUND, "metrics_disabled", "Metrics are not collected";
+    MethodNotAllowed => METHOD_NOT_ALLOWED, "method_not_allowed", "The path does not know this method";
+    BodyTooLarge => PAYLOAD_TOO_LARGE, "body_too_large", "The body is too large";
+    UnsupportedMediaType => UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "The body must be JSON";
+    InvalidRequest => UNPROCESSABLE_ENTITY, "invalid_request", "The request is not acceptable";
+    IdConflict => UNPROCESSABLE_ENTITY, "id_conflict", "The id belongs to another request";
+    Internal => INTERNAL_SERVER_ERROR, "internal", "The service failed";
+    DatabaseUnavailable => SERVICE_UNAVAILABLE, "database_unavailable", "The database cannot be reached";
+    ClusterUnavailable => SERVICE_UNAVAILABLE, "cluster_unavailable", "The cluster does not answer";
+    NotReady => SERVICE_UNAVAILABLE, "not_ready", "The service is not ready";
+    Timeout => SERVICE_UNAVAILABLE, "timeout", "The request took too long";
+}
+
+impl Kind {
+    /// RFC 9457 §3.1.1: identifies the kind; there is nothing to fetch behind it.
+    pub(crate) fn uri(self) -> String {
+        format!("urn:tao-slurm:problem:{}", self.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_kinds_share_a_code_and_all_are_errors() {
+        let codes: HashSet<_> = Kind::ALL.iter().map(|kind| kind.code()).collect();
+        assert_eq!(codes.len(), Kind::ALL.len());
+        for kind in Kind::ALL {
+            assert!(kind.status().is_client_error() || kind.status().is_server_error(), "{kind:?}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The problems of an operation, as its document lists them: made from the same table as the answers.
+
+use std::collections::BTreeMap;
+
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
+
+use super::{Kind, MEDIA_TYPE};
+
+/// What any operation may answer.
+pub(crate) const ALWAYS: &[Kind] = &[Kind::Internal, Kind::Timeout];
+
+/// What any operation that needs a token may answer.
+pub(crate) const SECURED: &[Kind] =
+    &[Kind::Unauthorized, Kind::Forbidden, Kind::Internal, Kind::DatabaseUnavailable, Kind::Timeout];
+
+/// Declares the problems of one operation, for its list of responses.
+macro_rules! problems {
+    ($name:ident = $base:ident $(, $kind:ident)* $(,)?) => {
+        /// The problems of this operation.
+        struct $name;
+
+        impl utoipa::IntoResponses for $name {
+            fn responses()
+            -> std::collections::BTreeMap<String, utoipa::openapi::RefOr<utoipa::openapi::Response>> {
+                crate::problem::responses($crate::problem::$base, &[$($crate::problem::Kind::$kind),*])
+            }
+        }
+    };
+}
+
+pub(crate) use problems;
+
+/// One response for each status; kinds that share one are listed in its description.
+pub(crate) fn responses(base: &[Kind], more: &[Kind]) -> BTreeMap<String, RefOr<Response>> {
+    let mut descriptions: BTreeMap<String, String> = BTreeMap::new();
+    for kind in base.iter().chain(more) {
+        let line = format!("{} (`{}`).", kind.title(), kind.code());
+        descriptions
+            .entry(kind.status().as_str().to_owned())
+            .and_modify(|text| {
+                text.push(' ');
+                text.push_str(&line);
+            })
+            .or_insert(line);
+    }
+    let response = |description: String| {
+        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
+        ResponseBuilder::new().description(description).content(MEDIA_TYPE, content).build()
+    };
+    descriptions.into_iter().map(|(status, text)| (status, RefOr::T(response(text)))).collect()
+}

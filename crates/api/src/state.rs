@@ -1,0 +1,109 @@
+//! What the endpoints share.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use domain::{Clock, Cluster, ClusterName, Ids};
+use metrics_exporter_prometheus::PrometheusHandle;
+use persistence::Store;
+
+use crate::{
+    auth::{AuthMode, TokenCache},
+    log_source::LogSource,
+    pulses::PulseCache,
+};
+
+/// Everything the service needs from outside; the composition root makes it.
+#[derive(Clone)]
+pub struct ApiState {
+    /// The database.
+    pub store: Store,
+    /// The configured clusters; the first is the default.
+    pub clusters: Arc<[Cluster]>,
+    /// Where the present moment comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Where new ids come from.
+    pub ids: Arc<dyn Ids>,
+    /// Where the bytes of logs come from.
+    pub logs: Arc<dyn LogSource>,
+    /// Who may call.
+    pub auth: AuthMode,
+    /// The numbers behind `/metrics`; none when they are not collected.
+    pub metrics: Option<PrometheusHandle>,
+    /// What else has to be alive for `/readyz`.
+    pub readiness: Arc<dyn Readiness>,
+    /// How much a request may cost.
+    pub limits: Limits,
+}
+
+impl fmt::Debug for ApiState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiState")
+            .field("auth", &self.auth)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What must be alive in this process, beside the database, for it to be ready.
+pub trait Readiness: Send + Sync + 'static {
+    /// The parts that are not ready, as a person would name them; empty when all are.
+    fn not_ready(&self) -> Vec<String>;
+}
+
+/// How much one request may cost.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The largest body.
+    pub body_bytes: usize,
+    /// The longest time from the request's head to the answer's.
+    pub request_timeout: Duration,
+    /// The most bytes of a log in one answer.
+    pub log_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 10 * 1024 * 1024,
+            request_timeout: Duration::from_secs(40),
+            log_bytes: 8 * 1024 * 1024,
+        }
+    }
+}
+
+/// The state of the router: what came from outside, and what is remembered between requests.
+#[derive(Clone)]
+pub(crate) struct App(Arc<Shared>);
+
+pub(crate) struct Shared {
+    pub(crate) outside: ApiState,
+    pub(crate) tokens: TokenCache,
+    pub(crate) pulses: PulseCache,
+}
+
+impl App {
+    pub(crate) fn new(outside: ApiState) -> Self {
+        Self(Arc::new(Shared { outside, tokens: TokenCache::default(), pulses: PulseCache::default() }))
+    }
+
+    pub(crate) fn tokens(&self) -> &TokenCache {
+        &self.0.tokens
+    }
+
+    pub(crate) fn pulses(&self) -> &PulseCache {
+        &self.0.pulses
+    }
+
+    /// The configured cluster of this name; none when it was taken out of the configuration.
+    pub(crate) fn cluster(&self, name: &ClusterName) -> Option<&Cluster> {
+        self.clusters.iter().find(|cluster| cluster.name == *name)
+    }
+}
+
+impl std::ops::Deref for App {
+    type Target = ApiState;
+
+    fn deref(&self) -> &ApiState {
+        &self.0.outside
+    }
+}

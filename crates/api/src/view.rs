@@ -1,0 +1,257 @@
+//! What callers are shown. A view holds no secret: of a secret variable its name, of credentials nothing.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use domain::{Attempt, Cluster, Job, Work};
+use serde::Serialize;
+use serde_json::Value;
+use slurm::SlurmJobId;
+use utoipa::ToSchema;
+
+mod nodes;
+mod status;
+
+pub(crate) use status::{Freshness, is_watched};
+pub use status::{ProgressView, StatusView};
+
+/// A page of jobs, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct JobList {
+    /// The jobs of this page.
+    pub jobs: Vec<JobSummary>,
+    /// Give this as `page_token` to get the next page; null on the last one.
+    pub next_page_token: Option<String>,
+}
+
+/// A job in a list: its status, and what it is found by.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct JobSummary {
+    /// Where it stands.
+    #[serde(flatten)]
+    pub status: StatusView,
+    /// Whose job it is.
+    pub owner: String,
+    /// As the caller gave them.
+    pub labels: BTreeMap<String, String>,
+    /// The container image, in the spelling of Pyxis.
+    pub image: Option<String>,
+    /// TAO's network architecture; null for a `command`.
+    pub network_arch: Option<String>,
+    /// TAO's action; null for a `command`.
+    pub action: Option<String>,
+    /// TAO's own view of where the job is.
+    pub backend_details: BackendDetailsView,
+}
+
+/// The whole job, with what was asked and what is in force.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct JobView {
+    /// What a list shows of it.
+    #[serde(flatten)]
+    pub summary: JobSummary,
+    /// The experiment's specification, its URIs turned into paths; null for a `command`.
+    #[schema(value_type = Option<Object>)]
+    pub specs: Option<Value>,
+    /// The shell text; null for a TAO job.
+    pub command: Option<String>,
+    /// The environment that is no secret.
+    pub docker_env_vars: BTreeMap<String, String>,
+    /// The names of the secret variables. Their values are never shown.
+    pub secret_env_vars: Vec<String>,
+    /// What the job gets.
+    pub resources: ResourcesView,
+    /// How the container is set up.
+    pub container: ContainerView,
+    /// The newest attempt; null before the first.
+    pub attempt_details: Option<AttemptView>,
+}
+
+/// The resources in force: what was asked, completed by the cluster's defaults.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ResourcesView {
+    /// Nodes.
+    pub num_nodes: u32,
+    /// GPUs on each node.
+    pub gpus_per_node: u32,
+    /// GPUs in all.
+    pub total_gpus: u32,
+    /// How many GPUs a node has.
+    pub max_num_gpus_per_node: u32,
+    /// Processors for each node's task.
+    pub cpus_per_task: u32,
+    /// Whether the job has its nodes to itself.
+    pub exclusive: bool,
+    /// Slurm's limit, in hours.
+    pub time_hours: f64,
+    /// The job's own limit, in hours.
+    pub timeout_hours: f64,
+}
+
+/// How the container is set up.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ContainerView {
+    /// `/path`, `/path:/inside` or `/path:/inside:ro`.
+    pub mounts: Vec<String>,
+}
+
+/// TAO's `backend_details`.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BackendDetailsView {
+    /// Always `slurm`.
+    pub backend_type: BackendTypeView,
+    /// The partitions that the job may run in.
+    pub partition: Option<String>,
+    /// The cluster's name in the service's configuration.
+    pub cluster_name: String,
+    /// What became of it in Slurm. Output only.
+    #[schema(read_only)]
+    pub slurm_metadata: SlurmMetadataView,
+}
+
+/// TAO's `slurm_metadata`.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SlurmMetadataView {
+    /// The newest attempt's id in Slurm.
+    pub slurm_job_id: Option<String>,
+    /// The directory on the cluster below which specs, logs and results lie; null when the cluster is no longer
+    /// configured.
+    pub job_dir: Option<String>,
+    /// How often the job was sent again.
+    pub retry_count: u32,
+    /// The ids in Slurm of the attempts before the newest, oldest first.
+    pub failed_slurm_job_ids: Vec<String>,
+}
+
+/// One attempt to run a job.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AttemptView {
+    /// Counted from 1.
+    pub number: u32,
+    /// Its id in Slurm.
+    pub slurm_job_id: Option<String>,
+    /// Its unique job name in Slurm.
+    pub slurm_job_name: String,
+    /// Its state as Slurm says it.
+    pub slurm_state: Option<String>,
+    /// What the batch script returned.
+    pub exit_code: Option<u8>,
+    /// The signal that ended it; 0 for none.
+    pub exit_signal: Option<u8>,
+    /// Its nodes, one by one.
+    pub nodes: Vec<String>,
+    /// Slurm's reason for its state.
+    pub reason: Option<String>,
+    /// The partition it runs in.
+    pub partition: Option<String>,
+    /// When it was decided on, before anything was sent.
+    pub intended_on: DateTime<Utc>,
+    /// When Slurm accepted it.
+    pub submitted_on: Option<DateTime<Utc>>,
+    /// When it ran.
+    pub started_on: Option<DateTime<Utc>>,
+    /// When it ended.
+    pub ended_on: Option<DateTime<Utc>>,
+}
+
+/// The one backend of this service.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BackendTypeView {
+    /// Slurm.
+    Slurm,
+}
+
+/// Everything that is shown of a job beside the job itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    pub(crate) cluster: Option<&'a Cluster>,
+    pub(crate) freshness: Freshness,
+    pub(crate) earlier: &'a [SlurmJobId],
+}
+
+impl JobSummary {
+    pub(crate) fn new(job: &Job, around: Surroundings<'_>) -> Self {
+        let (network_arch, action) = match &job.spec.work {
+            Work::Tao { network_arch, action, .. } => {
+                (Some(network_arch.to_string()), Some(action.to_string()))
+            }
+            Work::Command { .. } => (None, None),
+        };
+        let slurm_metadata = SlurmMetadataView {
+            slurm_job_id: job.attempt.as_ref().and_then(|a| a.slurm_id).map(|id| id.to_string()),
+            job_dir: around.cluster.map(|cluster| cluster.base_dir.to_string()),
+            retry_count: job.retry_count,
+            failed_slurm_job_ids: around.earlier.iter().map(ToString::to_string).collect(),
+        };
+        Self {
+            status: StatusView::new(job, around.freshness),
+            owner: job.owner.to_string(),
+            labels: job.spec.labels.iter().map(|(key, value)| (key.to_string(), value.clone())).collect(),
+            image: job.spec.image.as_ref().map(ToString::to_string),
+            network_arch,
+            action,
+            backend_details: BackendDetailsView {
+                backend_type: BackendTypeView::Slurm,
+                partition: job.spec.partitions.as_ref().map(ToString::to_string),
+                cluster_name: job.cluster.to_string(),
+                slurm_metadata,
+            },
+        }
+    }
+}
+
+impl JobView {
+    pub(crate) fn new(job: &Job, around: Surroundings<'_>) -> Self {
+        let (specs, command) = match &job.spec.work {
+            Work::Tao { specs, .. } => (Some(specs.clone()), None),
+            Work::Command { text } => (None, Some(text.clone())),
+        };
+        let resources = &job.spec.resources;
+        let hours = |time: slurm::WallTime| f64::from(time.minutes()) / 60.0;
+        Self {
+            summary: JobSummary::new(job, around),
+            specs,
+            command,
+            docker_env_vars: job
+                .spec
+                .env
+                .iter()
+                .map(|(key, value)| (key.to_string(), value.clone()))
+                .collect(),
+            secret_env_vars: job.spec.secret_env.iter().map(ToString::to_string).collect(),
+            resources: ResourcesView {
+                num_nodes: resources.nodes,
+                gpus_per_node: resources.gpus_per_node,
+                total_gpus: resources.nodes.saturating_mul(resources.gpus_per_node),
+                max_num_gpus_per_node: resources.max_gpus_per_node,
+                cpus_per_task: resources.cpus_per_task,
+                exclusive: resources.exclusive,
+                time_hours: hours(resources.time),
+                timeout_hours: hours(resources.soft_timeout),
+            },
+            container: ContainerView { mounts: job.spec.mounts.iter().map(ToString::to_string).collect() },
+            attempt_details: job.attempt.as_ref().map(AttemptView::from),
+        }
+    }
+}
+
+impl From<&Attempt> for AttemptView {
+    fn from(attempt: &Attempt) -> Self {
+        Self {
+            number: attempt.no.get(),
+            slurm_job_id: attempt.slurm_id.map(|id| id.to_string()),
+            slurm_job_name: attempt.token.to_string(),
+            slurm_state: attempt.slurm_state.as_ref().map(ToString::to_string),
+            exit_code: attempt.exit.map(|exit| exit.code),
+            exit_signal: attempt.exit.map(|exit| exit.signal),
+            nodes: attempt.nodes.as_deref().map(nodes::expand).unwrap_or_default(),
+            reason: attempt.reason.clone(),
+            partition: attempt.partition.clone(),
+            intended_on: attempt.intended_at,
+            submitted_on: attempt.submitted_at,
+            started_on: attempt.started_at,
+            ended_on: attempt.ended_at,
+        }
+    }
+}

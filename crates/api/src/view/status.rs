@@ -1,0 +1,201 @@
+//! The small document that dashboards read every few seconds.
+
+// The macro of `ToSchema` knows a moment by this name only.
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::{Job, JobId, Phase, Progress, Source, Status, Timestamp};
+use persistence::Pulse;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::nodes;
+use crate::pulses::Pulses;
+
+/// Where a job stands.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct StatusView {
+    /// The job's one id for life.
+    pub id: JobId,
+    /// The name that the caller gave it.
+    pub name: Option<String>,
+    /// TAO's status.
+    pub status: Status,
+    /// Where in its life the job is, finer than `status`.
+    pub phase: Phase,
+    /// What happens now and, when waiting, why.
+    pub message: String,
+    /// Slurm's own word for why the job waits.
+    pub pending_reason: Option<String>,
+    /// The newest attempt's id in Slurm.
+    #[schema(example = "4711")]
+    pub slurm_job_id: Option<String>,
+    /// The newest attempt's state as Slurm says it.
+    #[schema(example = "RUNNING")]
+    pub slurm_state: Option<String>,
+    /// The cluster's name in the service's configuration.
+    pub cluster: String,
+    /// Where the job runs; before it does, where it may run.
+    pub partition: Option<String>,
+    /// The nodes of the newest attempt, one by one.
+    pub nodes: Vec<String>,
+    /// The number of the newest attempt; 0 before the first.
+    pub attempt: u32,
+    /// How often the job was sent again after a failure of the infrastructure.
+    pub retry_count: u32,
+    /// How far the training has come, as the job says it.
+    pub progress: ProgressView,
+    /// When the service accepted the job.
+    pub created_on: DateTime<Utc>,
+    /// When Slurm first accepted it.
+    pub submitted_on: Option<DateTime<Utc>>,
+    /// When it first ran.
+    pub started_on: Option<DateTime<Utc>>,
+    /// When it ended for good.
+    pub finished_on: Option<DateTime<Utc>>,
+    /// When anything of this last changed.
+    pub last_modified: DateTime<Utc>,
+    /// When the cluster last confirmed it.
+    pub observed_at: Option<DateTime<Utc>>,
+    /// What the newest observation rests on.
+    pub source: Source,
+    /// The cluster has not answered for longer than three polls: everything here may be older than it looks.
+    pub stale: bool,
+    /// Rises with every change of the job.
+    pub version: i64,
+}
+
+/// How far the training has come.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct ProgressView {
+    /// The epoch that was finished last.
+    pub epoch: Option<u64>,
+    /// How many there will be.
+    pub max_epoch: Option<u64>,
+    /// Whole percent, from the epochs.
+    #[schema(maximum = 100)]
+    pub percent: Option<u8>,
+    /// The job's own estimate of the time left.
+    pub eta: Option<String>,
+    /// The job's own measurement.
+    pub time_per_epoch: Option<String>,
+    /// The newest value of each metric.
+    #[schema(value_type = Object)]
+    pub metrics: Map<String, Value>,
+}
+
+impl From<&Progress> for ProgressView {
+    fn from(progress: &Progress) -> Self {
+        Self {
+            epoch: progress.epoch,
+            max_epoch: progress.max_epoch,
+            percent: progress.percent,
+            eta: progress.eta.clone(),
+            time_per_epoch: progress.time_per_epoch.clone(),
+            metrics: progress.metrics.clone(),
+        }
+    }
+}
+
+/// How old the knowledge about a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Freshness {
+    observed_at: Option<Timestamp>,
+    stale: bool,
+}
+
+/// The pace that is assumed of a cluster that was never polled.
+const FIRST_PACE: TimeDelta = TimeDelta::seconds(10);
+
+/// Whether Slurm has the job, so that only polls of its cluster tell more.
+pub(crate) fn is_watched(phase: Phase) -> bool {
+    matches!(phase, Phase::InQueue | Phase::Running | Phase::Paused | Phase::Finishing)
+}
+
+impl Freshness {
+    /// A poll that changes nothing of a job still confirms it, so the cluster's pulse counts beside the job's own
+    /// last observation.
+    pub(crate) fn of(job: &Job, pulses: &Pulses, now: Timestamp) -> Self {
+        if !is_watched(job.phase) {
+            return Self { observed_at: job.observed_at, stale: false };
+        }
+        Self::watched(job.observed_at, pulses.get(&job.cluster), now)
+    }
+
+    fn watched(seen: Option<Timestamp>, pulse: Option<&Pulse>, now: Timestamp) -> Self {
+        let observed_at = seen.max(pulse.and_then(|pulse| pulse.polled_at));
+        let interval = pulse.and_then(|pulse| TimeDelta::from_std(pulse.interval).ok()).unwrap_or(FIRST_PACE);
+        let allowed = interval.checked_mul(3).unwrap_or(TimeDelta::MAX);
+        Self { observed_at, stale: observed_at.is_none_or(|at| now - at > allowed) }
+    }
+}
+
+impl StatusView {
+    pub(crate) fn new(job: &Job, freshness: Freshness) -> Self {
+        let attempt = job.attempt.as_ref();
+        let asked = job.spec.partitions.as_ref().map(ToString::to_string);
+        Self {
+            id: job.id,
+            name: job.spec.name.as_ref().map(ToString::to_string),
+            status: job.status,
+            phase: job.phase,
+            message: job.message.clone(),
+            pending_reason: job.pending_reason.clone(),
+            slurm_job_id: attempt.and_then(|a| a.slurm_id).map(|id| id.to_string()),
+            slurm_state: attempt.and_then(|a| a.slurm_state.as_ref()).map(ToString::to_string),
+            cluster: job.cluster.to_string(),
+            partition: attempt.and_then(|a| a.partition.clone()).or(asked),
+            nodes: attempt.and_then(|a| a.nodes.as_deref()).map(nodes::expand).unwrap_or_default(),
+            attempt: attempt.map_or(0, |a| a.no.get()),
+            retry_count: job.retry_count,
+            progress: ProgressView::from(&job.progress),
+            created_on: job.created_at,
+            submitted_on: job.submitted_at,
+            started_on: job.started_at,
+            finished_on: job.finished_at,
+            last_modified: job.last_modified,
+            observed_at: freshness.observed_at,
+            source: job.source,
+            stale: freshness.stale,
+            version: job.version,
+        }
+    }
+
+    /// A strong validator (RFC 9110 §8.8): what is shown is a function of these three.
+    pub(crate) fn etag(&self) -> String {
+        let seen = self.observed_at.map_or(0, |at| at.timestamp_micros());
+        format!("\"{}-{seen:x}-{}\"", self.version, u8::from(self.stale))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds)
+    }
+
+    #[test]
+    fn a_job_is_stale_when_its_cluster_was_silent_for_longer_than_three_polls() {
+        let pulse = Pulse { polled_at: Some(at(100)), interval: Duration::from_secs(10) };
+        let seen = |now| Freshness::watched(Some(at(50)), Some(&pulse), at(now));
+        assert_eq!(seen(130), Freshness { observed_at: Some(at(100)), stale: false });
+        assert_eq!(seen(131), Freshness { observed_at: Some(at(100)), stale: true });
+    }
+
+    #[test]
+    fn a_job_submitted_after_a_quiet_time_is_not_stale_before_its_first_poll() {
+        let pulse = Pulse { polled_at: Some(at(100)), interval: Duration::from_mins(1) };
+        let seen = Freshness::watched(Some(at(5000)), Some(&pulse), at(5100));
+        assert_eq!(seen, Freshness { observed_at: Some(at(5000)), stale: false });
+    }
+
+    #[test]
+    fn a_cluster_that_was_never_polled_is_stale_after_half_a_minute() {
+        assert!(!Freshness::watched(Some(at(0)), None, at(30)).stale);
+        assert!(Freshness::watched(Some(at(0)), None, at(31)).stale);
+        assert!(Freshness::watched(None, None, at(0)).stale);
+    }
+}

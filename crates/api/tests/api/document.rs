@@ -1,0 +1,89 @@
+use std::collections::BTreeSet;
+
+use api::AuthMode;
+use axum::{body::Body, http::Request};
+use serde_json::Value;
+
+use crate::support::TestApi;
+
+/// Every operation of the document: method, path and the operation itself.
+fn operations() -> Vec<(String, String, Value)> {
+    let document = serde_json::to_value(api::openapi()).unwrap();
+    let paths = document["paths"].as_object().unwrap().clone();
+    let flat = paths.into_iter().flat_map(|(path, item)| {
+        let item = item.as_object().unwrap().clone();
+        item.into_iter().map(move |(method, operation)| (method, path.clone(), operation))
+    });
+    flat.collect()
+}
+
+fn is_secured(operation: &Value) -> bool {
+    operation["security"].as_array().unwrap().iter().any(|one| one.get("bearer").is_some())
+}
+
+#[test]
+fn the_committed_document_is_what_the_code_says() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../openapi/openapi.json");
+    let committed = std::fs::read_to_string(file).unwrap_or_default();
+    let now = api::openapi().to_pretty_json().unwrap() + "\n";
+    assert!(
+        committed == now,
+        "openapi/openapi.json is not current; run: cargo run -- openapi > openapi/openapi.json"
+    );
+}
+
+#[test]
+fn every_operation_is_described_in_full() {
+    let mut ids = BTreeSet::new();
+    for (method, path, operation) in operations() {
+        let at = format!("{method} {path}");
+        for text in ["operationId", "summary", "description"] {
+            assert!(operation[text].as_str().is_some_and(|text| !text.is_empty()), "{at} has no {text}");
+        }
+        assert!(ids.insert(operation["operationId"].to_string()), "{at}: its operationId is taken");
+        assert_eq!(operation["tags"].as_array().unwrap().len(), 1, "{at}");
+        let responses = operation["responses"].as_object().unwrap();
+        assert!(responses.contains_key("500"), "{at}");
+        for (status, response) in responses.iter().filter(|(status, _)| status.as_str() >= "400") {
+            let schema = &response["content"]["application/problem+json"]["schema"]["$ref"];
+            assert_eq!(schema, "#/components/schemas/Problem", "{at} {status}");
+        }
+        if is_secured(&operation) {
+            assert!(responses.contains_key("401") && responses.contains_key("403"), "{at}");
+        }
+        assert_eq!(is_secured(&operation), path.starts_with("/jobs"), "{at}");
+    }
+    assert!(ids.len() >= 9);
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    let document = serde_json::to_value(api::openapi()).unwrap();
+    let text = document.to_string();
+    for reference in text.split("\"$ref\":\"#").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+        assert!(document.pointer(reference).is_some(), "{reference} leads nowhere");
+    }
+}
+
+#[tokio::test]
+async fn every_operation_that_needs_a_token_is_a_problem_without_one() {
+    let api = TestApi::offline(AuthMode::Tokens);
+    for (method, path, operation) in operations() {
+        let uri = path.replace("{id}", "0f8fad5b-d9cb-469f-a165-70867728950e");
+        let request =
+            Request::builder().method(method.to_uppercase().as_str()).uri(uri).body(Body::empty()).unwrap();
+        let answer = api.send(request).await;
+        if is_secured(&operation) {
+            answer.problem(401, "unauthorized");
+        } else {
+            assert_ne!(answer.status, 401, "{method} {path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_served_document_is_the_one_that_is_committed() {
+    let answer = TestApi::offline(AuthMode::Tokens).get("/openapi.json").await;
+    assert_eq!(answer.header("content-type"), "application/json");
+    assert_eq!(answer.json(), serde_json::to_value(api::openapi()).unwrap());
+}

@@ -1,0 +1,83 @@
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use sqlx::PgPool;
+
+use crate::support::TestApi;
+
+fn ids(page: &Value) -> Vec<String> {
+    page["jobs"].as_array().unwrap().iter().map(|job| job["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn pages_have_no_gaps_and_no_repeats_while_jobs_are_added(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let mut sent = Vec::new();
+    for number in 0..7 {
+        sent.push(api.job(&json!({"command": "true"})).await);
+        // Some share their moment: the id decides their order.
+        if number % 3 == 0 {
+            api.clock.advance(1);
+        }
+    }
+    let mut seen = Vec::new();
+    let mut next = "/jobs?limit=2".to_owned();
+    loop {
+        let page = api.get(&next).await;
+        assert_eq!(page.status, 200, "{}", page.text());
+        seen.extend(ids(&page.json()));
+        api.clock.advance(1);
+        api.job(&json!({"command": "true", "name": "late"})).await;
+        let Some(token) = page.json()["next_page_token"].as_str().map(str::to_owned) else {
+            assert!(!page.headers.contains_key("link"));
+            break;
+        };
+        let link = page.header("link");
+        assert_eq!(link, format!("</jobs?limit=2&page_token={token}>; rel=\"next\""));
+        next = link.trim_start_matches('<').split('>').next().unwrap().to_owned();
+    }
+    assert_eq!(seen.len(), 7);
+    assert_eq!(seen.iter().collect::<BTreeSet<_>>(), sent.iter().collect::<BTreeSet<_>>());
+    assert_eq!(seen.first(), sent.last(), "newest first");
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn filters_all_have_to_match(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let tao = json!({
+        "image": "x", "network_arch": "dino", "action": "train", "labels": {"team": "vision", "run": "a:b"},
+    });
+    let tao = api.job(&tao).await;
+    let command = api.job(&json!({"command": "true", "labels": {"team": "vision"}})).await;
+    let found = async |query: &str| ids(&api.get(&format!("/jobs?{query}")).await.json());
+    assert_eq!(found("status=Pending&cluster=dgx").await, [command.clone(), tao.clone()]);
+    assert_eq!(found("network_arch=dino&action=train").await, std::slice::from_ref(&tao));
+    assert_eq!(found("label=team%3Avision&label=run:a:b").await, [tao]);
+    assert_eq!(found("label=team:vision").await.len(), 2);
+    assert!(found("status=Done").await.is_empty());
+    assert!(found("action=evaluate").await.is_empty());
+    assert!(found("cluster=elsewhere").await.is_empty());
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_parameter_that_is_not_acceptable_is_named(pool: PgPool) {
+    let api = TestApi::new(pool);
+    for (query, parameter, code) in [
+        ("colour=red", "colour", "unknown_parameter"),
+        ("status=Runing", "status", "invalid"),
+        ("status=Done&status=Error", "status", "repeated"),
+        ("limit=0", "limit", "out_of_range"),
+        ("limit=201", "limit", "out_of_range"),
+        ("limit=many", "limit", "invalid"),
+        ("label=team", "label", "invalid"),
+        ("label=team:a&label=team:b", "label", "contradiction"),
+        ("cluster=%2Fetc", "cluster", "invalid"),
+        ("action=%00", "action", "invalid"),
+        ("page_token=abc", "page_token", "invalid"),
+    ] {
+        let problem = api.get(&format!("/jobs?{query}")).await.problem(400, "invalid_parameter");
+        assert_eq!(problem["errors"][0]["parameter"], parameter, "{query}");
+        assert_eq!(problem["errors"][0]["code"], code, "{query}");
+        assert!(problem["detail"].as_str().unwrap().contains(parameter), "{query}");
+    }
+}

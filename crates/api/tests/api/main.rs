@@ -1,0 +1,14 @@
+//! The HTTP interface as a caller meets it: the router of the real service, over a real database.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod auth;
+mod cancel;
+mod create;
+mod document;
+mod errors;
+mod list;
+mod logs;
+mod service;
+mod status;
+mod support;

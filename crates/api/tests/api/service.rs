@@ -1,0 +1,47 @@
+use api::AuthMode;
+use sqlx::PgPool;
+
+use crate::support::TestApi;
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_service_with_a_current_database_and_living_loops_is_ready(pool: PgPool) {
+    let api = TestApi::guarded(pool);
+    let answer = api.get("/readyz").await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    api.loops.0.lock().unwrap().push("poller of dgx".to_owned());
+    let problem = api.get("/readyz").await.problem(503, "not_ready");
+    assert_eq!(problem["detail"], "Not ready: poller of dgx.");
+}
+
+#[sqlx::test(migrations = false)]
+async fn a_database_without_its_migrations_is_named(pool: PgPool) {
+    let problem = TestApi::new(pool).get("/readyz").await.problem(503, "not_ready");
+    assert!(problem["detail"].as_str().unwrap().contains("migrations"), "{problem}");
+}
+
+#[tokio::test]
+async fn a_service_without_database_lives_and_is_not_ready() {
+    let api = TestApi::offline(AuthMode::Tokens);
+    assert_eq!(api.get("/livez").await.status, 200);
+    let problem = api.get("/readyz").await.problem(503, "not_ready");
+    assert!(problem["detail"].as_str().unwrap().contains("database"), "{problem}");
+}
+
+#[tokio::test]
+async fn metrics_are_text_for_prometheus() {
+    let answer = TestApi::offline(AuthMode::Tokens).get("/metrics").await;
+    assert_eq!(answer.status, 200);
+    assert!(answer.header("content-type").starts_with("text/plain; version=0.0.4"));
+}
+
+#[tokio::test]
+async fn the_documentation_page_is_served_without_the_network() {
+    let api = TestApi::offline(AuthMode::Tokens);
+    assert_eq!(api.get("/docs").await.status, 303);
+    let page = api.get("/docs/").await;
+    assert_eq!(page.status, 200);
+    assert!(page.text().contains("swagger-ui"));
+    let settings = api.get("/docs/swagger-initializer.js").await;
+    assert!(settings.text().contains("/openapi.json"), "{}", settings.text());
+    assert_eq!(api.get("/docs/swagger-ui.css").await.status, 200);
+}

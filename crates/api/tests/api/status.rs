@@ -1,0 +1,77 @@
+use axum::{body::Body, http::Request};
+use serde_json::json;
+use sqlx::PgPool;
+
+use crate::support::TestApi;
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_status_has_exactly_its_fields(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let id = api.job(&json!({"command": "true", "name": "clip"})).await;
+    api.submit(&id, 4711, "node[01-03]").await;
+    let status = api.get(&format!("/jobs/{id}/status")).await.json();
+    let fields: Vec<_> = status.as_object().unwrap().keys().map(String::as_str).collect();
+    let documented = "id name status phase message pending_reason slurm_job_id slurm_state cluster partition nodes \
+        attempt retry_count progress created_on submitted_on started_on finished_on last_modified observed_at source \
+        stale version";
+    assert_eq!(fields, documented.split_whitespace().collect::<Vec<_>>());
+    let progress: Vec<_> = status["progress"].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(progress, ["epoch", "max_epoch", "percent", "eta", "time_per_epoch", "metrics"]);
+    assert_eq!(status["slurm_job_id"], "4711");
+    assert_eq!(status["nodes"], json!(["node01", "node02", "node03"]));
+    assert_eq!((&status["attempt"], &status["phase"]), (&json!(1), &json!("in_queue")));
+    let job = api.get(&format!("/jobs/{id}")).await.json();
+    assert_eq!(job["attempt_details"]["slurm_job_name"], format!("tao-job-{id}"));
+    assert_eq!(job["backend_details"]["slurm_metadata"]["slurm_job_id"], "4711");
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn an_unchanged_status_is_answered_with_304_and_a_changed_one_is_not(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let id = api.job(&json!({"command": "true"})).await;
+    let path = format!("/jobs/{id}/status");
+    let first = api.get(&path).await;
+    let etag = first.header("etag").to_owned();
+    let ask = async || {
+        let request = Request::get(&path).header("if-none-match", &etag).body(Body::empty()).unwrap();
+        api.send(request).await
+    };
+    let same = ask().await;
+    assert_eq!((same.status.as_u16(), same.bytes.len()), (304, 0));
+    assert_eq!(same.header("etag"), etag);
+    api.post(&format!("/jobs/{id}/cancel"), &json!({})).await;
+    let changed = ask().await;
+    assert_eq!(changed.status, 200);
+    assert_ne!(changed.header("etag"), etag);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_silent_cluster_makes_a_status_stale_and_changes_its_etag_and_nothing_else(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let id = api.job(&json!({"command": "true"})).await;
+    api.submit(&id, 4711, "").await;
+    let path = format!("/jobs/{id}/status");
+    let fresh = api.get(&path).await;
+    api.clock.advance(3600);
+    let stale = api.get(&path).await;
+    assert_ne!(fresh.header("etag"), stale.header("etag"));
+    let (mut before, after) = (fresh.json(), stale.json());
+    assert_eq!((&before["stale"], &after["stale"]), (&json!(false), &json!(true)));
+    before["stale"] = json!(true);
+    assert_eq!(before, after);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn the_ids_of_earlier_attempts_are_kept(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let id = api.job(&json!({"command": "true"})).await;
+    api.fail(&id, 4710).await;
+    api.submit(&id, 4711, "").await;
+    let job = api.get(&format!("/jobs/{id}")).await.json();
+    let metadata = &job["backend_details"]["slurm_metadata"];
+    assert_eq!(metadata["slurm_job_id"], "4711");
+    assert_eq!(metadata["failed_slurm_job_ids"], json!(["4710"]));
+    assert_eq!(metadata["retry_count"], 1);
+    assert_eq!((&job["attempt"], &job["attempt_details"]["number"]), (&json!(2), &json!(2)));
+    assert_eq!(api.get("/jobs").await.json()["jobs"][0]["backend_details"], job["backend_details"]);
+}

@@ -1,0 +1,324 @@
+//! A service to call, with a clock, ids and a cluster's logs in the test's hands.
+
+use std::{
+    collections::HashMap,
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use api::{ApiState, AuthMode, Limits, LogBytes, LogRequest, LogSource, LogUnavailable, Readiness};
+use axum::{
+    Router,
+    body::Body,
+    http::{HeaderMap, Method, Request, StatusCode, header},
+};
+use chrono::{DateTime, TimeDelta};
+use domain::{Clock, Cluster, Ids, Job, Owner, Phase, Resources, Source, Status, Timestamp};
+use http_body_util::BodyExt;
+use metrics_exporter_prometheus::PrometheusBuilder;
+use persistence::{Lane, LeaseTerms, NewToken, Scopes, Sealer, StepRecord, Store};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use sqlx::{PgPool, postgres::PgPoolOptions};
+use tower::ServiceExt;
+use uuid::Uuid;
+
+/// A clock that stands until it is moved.
+pub(crate) struct HandClock(Mutex<Timestamp>);
+
+impl Clock for HandClock {
+    fn now(&self) -> Timestamp {
+        *self.0.lock().unwrap()
+    }
+}
+
+impl HandClock {
+    pub(crate) fn advance(&self, seconds: i64) {
+        *self.0.lock().unwrap() += TimeDelta::seconds(seconds);
+    }
+}
+
+struct CountingIds(AtomicU64);
+
+impl Ids for CountingIds {
+    fn job(&self) -> Uuid {
+        Uuid::from_u128(
+            0x0190_0000_0000_7000_8000_0000_0000_0000 + u128::from(self.0.fetch_add(1, Ordering::SeqCst)),
+        )
+    }
+
+    fn lease(&self) -> Uuid {
+        self.job()
+    }
+}
+
+/// Logs by file name; an outage takes them all away.
+#[derive(Default)]
+pub(crate) struct FakeLogs {
+    pub(crate) files: Mutex<HashMap<&'static str, LogBytes>>,
+    pub(crate) outage: Mutex<Option<&'static str>>,
+    pub(crate) asked: Mutex<Vec<LogRequest>>,
+}
+
+impl LogSource for FakeLogs {
+    fn read(
+        &self,
+        request: LogRequest,
+    ) -> Pin<Box<dyn Future<Output = Result<Option<LogBytes>, LogUnavailable>> + Send + '_>> {
+        let answer = match *self.outage.lock().unwrap() {
+            Some(why) => Err(LogUnavailable { detail: why.to_owned() }),
+            None => Ok(self.files.lock().unwrap().get(request.paths[0].file_name()).cloned()),
+        };
+        self.asked.lock().unwrap().push(request);
+        Box::pin(async move { answer })
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Loops(pub(crate) Mutex<Vec<String>>);
+
+impl Readiness for Loops {
+    fn not_ready(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Loops {
+    /// Makes the next question panic.
+    pub(crate) fn poison(self: &Arc<Self>) {
+        let loops = Arc::clone(self);
+        let held = std::thread::spawn(move || {
+            let _held = loops.0.lock().unwrap();
+            panic!("on purpose");
+        });
+        assert!(held.join().is_err());
+    }
+}
+
+pub(crate) struct TestApi {
+    router: Router,
+    pub(crate) store: Store,
+    pub(crate) clock: Arc<HandClock>,
+    pub(crate) logs: Arc<FakeLogs>,
+    pub(crate) loops: Arc<Loops>,
+}
+
+/// What came back.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes).unwrap_or_else(|_| panic!("no JSON: {:?}", self.text()))
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+
+    #[track_caller]
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).unwrap_or_else(|| panic!("no header {name}")).to_str().unwrap()
+    }
+
+    /// The document of an error, with everything that every error must have.
+    #[track_caller]
+    pub(crate) fn problem(&self, status: u16, code: &str) -> Value {
+        assert_eq!(self.status, status, "{}", self.text());
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        let problem = self.json();
+        assert_eq!(problem["code"], code, "{problem}");
+        assert_eq!(problem["type"], format!("urn:tao-slurm:problem:{code}"));
+        assert_eq!(problem["status"], status);
+        for text in ["title", "detail", "instance"] {
+            assert!(problem[text].as_str().is_some_and(|text| !text.is_empty()), "{text}: {problem}");
+        }
+        assert_eq!(problem["request_id"], self.header("x-request-id"));
+        problem
+    }
+}
+
+pub(crate) fn cluster() -> Cluster {
+    Cluster {
+        name: "dgx".parse().unwrap(),
+        user: "tao".parse().unwrap(),
+        hosts: vec!["login1".to_owned()],
+        base_dir: "/lustre/users/tao".parse().unwrap(),
+        account: None,
+        partitions: Some("polar,grizzly".parse().unwrap()),
+        mounts: vec!["/lustre".parse().unwrap()],
+        resources: Resources::packaged().unwrap(),
+        max_time_hours: 4.0,
+    }
+}
+
+impl TestApi {
+    /// Over a database, everybody allowed.
+    pub(crate) fn new(pool: PgPool) -> Self {
+        Self::with(pool, AuthMode::Disabled, Limits::default())
+    }
+
+    /// Over a database, tokens needed.
+    pub(crate) fn guarded(pool: PgPool) -> Self {
+        Self::with(pool, AuthMode::Tokens, Limits::default())
+    }
+
+    /// Over a database that nobody answers for.
+    pub(crate) fn offline(auth: AuthMode) -> Self {
+        Self::offline_with(auth, Limits::default())
+    }
+
+    pub(crate) fn offline_with(auth: AuthMode, limits: Limits) -> Self {
+        let pool = PgPoolOptions::new()
+            .acquire_timeout(Duration::from_millis(500))
+            .connect_lazy("postgres://nobody@127.0.0.1:1/none")
+            .unwrap();
+        Self::with(pool, auth, limits)
+    }
+
+    fn with(pool: PgPool, auth: AuthMode, limits: Limits) -> Self {
+        let store = Store::from_pool(pool, Sealer::from_key([7; 32]));
+        let clock =
+            Arc::new(HandClock(Mutex::new(DateTime::from_timestamp(1_790_000_000, 123_456_789).unwrap())));
+        let logs = Arc::new(FakeLogs::default());
+        let loops = Arc::new(Loops::default());
+        let router = api::router(ApiState {
+            store: store.clone(),
+            clusters: Arc::from([cluster()]),
+            clock: clock.clone(),
+            ids: Arc::new(CountingIds(AtomicU64::new(1))),
+            logs: logs.clone(),
+            auth,
+            metrics: Some(PrometheusBuilder::new().build_recorder().handle()),
+            readiness: loops.clone(),
+            limits,
+        });
+        Self { router, store, clock, logs, loops }
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (head, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes().to_vec();
+        Answer { status: head.status, headers: head.headers, bytes }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send(Request::get(path).body(Body::empty()).unwrap()).await
+    }
+
+    pub(crate) async fn get_as(&self, token: &str, path: &str) -> Answer {
+        self.call_as(token, Method::GET, path, None).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.post_text(path, &body.to_string()).await
+    }
+
+    pub(crate) async fn post_text(&self, path: &str, body: &str) -> Answer {
+        let request = Request::post(path).header(header::CONTENT_TYPE, "application/json");
+        self.send(request.body(Body::from(body.to_owned())).unwrap()).await
+    }
+
+    pub(crate) async fn call_as(
+        &self,
+        token: &str,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Answer {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::AUTHORIZATION, format!("Bearer {token}"))
+            .header(header::CONTENT_TYPE, "application/json");
+        let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+        self.send(request.body(body).unwrap()).await
+    }
+
+    /// Sends a job and returns its id.
+    pub(crate) async fn job(&self, body: &Value) -> String {
+        let answer = self.post("/jobs", body).await;
+        assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text());
+        answer.json()["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Does what a worker does: one step of the job, which changes it.
+    async fn step(&self, id: &str, due_at: Option<Timestamp>, change: impl FnOnce(&mut Job)) {
+        let terms = LeaseTerms { duration: Duration::from_mins(1), limit: 10 };
+        let dgx = "dgx".parse().unwrap();
+        let lease = self.store.acquire_due(&dgx, Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();
+        let mut job = lease.jobs.iter().find(|job| job.id.to_string() == id).unwrap().clone();
+        change(&mut job);
+        let step = StepRecord { job, due_at };
+        assert_eq!(self.store.record_steps(&lease, &[step], self.clock.now()).await.unwrap().len(), 1);
+    }
+
+    /// Slurm has accepted the job.
+    pub(crate) async fn submit(&self, id: &str, slurm_id: u32, nodes: &str) {
+        let now = self.clock.now();
+        self.step(id, None, |job| {
+            let mut attempt = job.new_attempt(now).unwrap();
+            attempt.slurm_id = slurm::SlurmJobId::new(slurm_id);
+            attempt.submitted_at = Some(now);
+            attempt.nodes = Some(nodes.to_owned());
+            job.attempt = Some(attempt);
+            job.submitted_at = Some(now);
+            job.observed_at = Some(now);
+            job.phase = Phase::InQueue;
+            job.source = Source::Squeue;
+        })
+        .await;
+    }
+
+    /// An attempt failed, and another will follow.
+    pub(crate) async fn fail(&self, id: &str, slurm_id: u32) {
+        let now = self.clock.now();
+        // Due in the past of the database's own clock.
+        self.step(id, Some(DateTime::UNIX_EPOCH), |job| {
+            let mut attempt = job.new_attempt(now).unwrap();
+            attempt.slurm_id = slurm::SlurmJobId::new(slurm_id);
+            attempt.submitted_at = Some(now);
+            job.attempt = Some(attempt);
+            job.retry_count += 1;
+            job.phase = Phase::RetryWait;
+        })
+        .await;
+    }
+
+    /// The job is done.
+    pub(crate) async fn end(&self, id: &str) {
+        let now = self.clock.now();
+        self.step(id, None, |job| {
+            job.status = Status::Done;
+            job.phase = Phase::Ended;
+            job.finished_at = Some(now);
+        })
+        .await;
+    }
+
+    /// Stores a token; `scopes` as `read write`.
+    pub(crate) async fn token(&self, text: &str, owner: &str, scopes: &str, expires_at: Option<Timestamp>) {
+        let has = |scope| scopes.split(' ').any(|word| word == scope);
+        let token = NewToken {
+            id: Uuid::from_u128(u128::from(u64::from_be_bytes(
+                *Sha256::digest(text).first_chunk::<8>().unwrap(),
+            ))),
+            name: text.to_owned(),
+            owner: Owner::new(owner),
+            hash: Sha256::digest(text).into(),
+            scopes: Scopes { read: has("read"), write: has("write"), admin: has("admin") },
+            created_at: self.clock.now(),
+            expires_at,
+        };
+        self.store.create_token(&token).await.unwrap();
+    }
+}

@@ -1,0 +1,163 @@
+//! Where a job stands, on one line.
+
+use domain::Status;
+use serde::Deserialize;
+
+use super::terminal::on_one_line;
+
+/// The parts of the status document that a line shows.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct StatusDocument {
+    pub(crate) id: String,
+    pub(crate) name: Option<String>,
+    pub(crate) status: Status,
+    #[serde(default)]
+    phase: String,
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    pub(crate) cluster: String,
+    pub(crate) slurm_job_id: Option<String>,
+    #[serde(default)]
+    pub(crate) created_on: String,
+    #[serde(default)]
+    progress: Progress,
+    #[serde(default)]
+    stale: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct Progress {
+    epoch: Option<u64>,
+    max_epoch: Option<u64>,
+    percent: Option<u8>,
+    eta: Option<String>,
+}
+
+impl StatusDocument {
+    /// The exit code of who watched the job to its end; none before it.
+    pub(crate) fn exit_code(&self) -> Option<u8> {
+        match self.status {
+            Status::Done => Some(0),
+            Status::Error => Some(1),
+            Status::Canceled => Some(2),
+            _ => None,
+        }
+    }
+
+    /// `status phase [#####-----] 3/6 50% eta … message`, what is not known left out.
+    pub(crate) fn line(&self) -> String {
+        let mut parts = vec![self.status.to_string()];
+        // "ended" and its kin add nothing to the status that says the same.
+        if self.exit_code().is_none() && !self.phase.eq_ignore_ascii_case(&self.status.to_string()) {
+            parts.push(self.phase.clone());
+        }
+        if let Some(id) = &self.slurm_job_id {
+            parts.push(format!("({id})"));
+        }
+        parts.extend(self.progress.text());
+        parts.push(self.message.clone());
+        if self.stale {
+            parts.push("(the cluster has not answered for a while)".to_owned());
+        }
+        on_one_line(
+            parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(" ").as_str(),
+        )
+    }
+
+    pub(crate) fn progress(&self) -> String {
+        self.progress.text().unwrap_or_default()
+    }
+}
+
+const CELLS: usize = 10;
+
+impl Progress {
+    fn text(&self) -> Option<String> {
+        let percent = self.percent.map(|percent| percent.min(100));
+        let mut parts = Vec::new();
+        if let Some(percent) = percent {
+            // Full only when it is: a bar that looks done is believed.
+            let filled = usize::from(percent) * CELLS / 100;
+            parts.push(format!("[{}{}]", "#".repeat(filled), "-".repeat(CELLS - filled)));
+        }
+        match (self.epoch, self.max_epoch) {
+            (Some(epoch), Some(of)) => parts.push(format!("{epoch}/{of}")),
+            (Some(epoch), None) => parts.push(format!("epoch {epoch}")),
+            (None, _) => {}
+        }
+        parts.extend(percent.map(|percent| format!("{percent}%")));
+        parts.extend(self.eta.as_ref().filter(|eta| !eta.is_empty()).map(|eta| format!("eta {eta}")));
+        (!parts.is_empty()).then(|| parts.join(" "))
+    }
+}
+
+/// The line cut to the terminal's width, and the sequence that puts it over the one before.
+pub(crate) fn live_line(line: &str, width: usize) -> String {
+    let room = width.saturating_sub(1).max(20);
+    let cut: String = if line.chars().count() > room {
+        line.chars().take(room - 1).chain(['…']).collect()
+    } else {
+        line.to_owned()
+    };
+    format!("\r\u{1b}[2K{cut}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(json: &str) -> StatusDocument {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn a_running_job_shows_its_bar() {
+        let job = document(
+            r#"{"id": "x", "status": "Running", "phase": "running", "message": "Epoch 3 of 6 on n1.",
+                "slurm_job_id": "4711", "progress": {"epoch": 3, "max_epoch": 6, "percent": 50, "eta": "0:12:00"}}"#,
+        );
+        assert_eq!(job.line(), "Running (4711) [#####-----] 3/6 50% eta 0:12:00 Epoch 3 of 6 on n1.");
+        assert_eq!(job.exit_code(), None);
+    }
+
+    #[test]
+    fn a_waiting_job_shows_its_phase_and_why() {
+        let job = document(
+            r#"{"id": "x", "status": "Pending", "phase": "in_queue", "message": "Waiting: Priority.", "stale": true}"#,
+        );
+        assert_eq!(
+            job.line(),
+            "Pending in_queue Waiting: Priority. (the cluster has not answered for a while)"
+        );
+    }
+
+    #[test]
+    fn the_end_decides_the_exit_code() {
+        for (status, code) in
+            [("Done", Some(0)), ("Error", Some(1)), ("Canceled", Some(2)), ("Canceling", None)]
+        {
+            let job = document(&format!(r#"{{"id": "x", "status": "{status}", "phase": "ended"}}"#));
+            assert_eq!(job.exit_code(), code, "{status}");
+        }
+    }
+
+    #[test]
+    fn the_bar_is_full_only_at_the_end() {
+        let bar = |percent| Progress { percent: Some(percent), ..Progress::default() }.text().unwrap();
+        assert_eq!(bar(0), "[----------] 0%");
+        assert_eq!(bar(99), "[#########-] 99%");
+        assert_eq!(bar(100), "[##########] 100%");
+        assert_eq!(bar(250), "[##########] 100%");
+        assert_eq!(Progress::default().text(), None);
+    }
+
+    #[test]
+    fn a_live_line_never_wraps() {
+        let line = live_line(&"ä".repeat(300), 80);
+        assert_eq!(line.trim_start_matches("\r\u{1b}[2K").chars().count(), 79);
+        assert!(line.ends_with('…'));
+        assert_eq!(live_line("short", 80), "\r\u{1b}[2Kshort");
+    }
+}

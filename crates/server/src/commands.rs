@@ -1,0 +1,61 @@
+//! The subcommands, one a file.
+
+mod cancel;
+mod check_config;
+mod list;
+mod logs;
+mod migrate;
+mod openapi;
+mod output;
+mod serve;
+mod status;
+mod submit;
+mod token;
+mod watch;
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+use crate::{
+    cli::{Cli, Command, TokenCommand},
+    config::{self, Config, Environment, Overrides},
+    telemetry,
+};
+
+/// Runs the command to its end.
+pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let mut overrides = Overrides { file: cli.config, bind: None };
+    match cli.command {
+        Command::Serve(args) => {
+            overrides.bind = args.bind;
+            with_service(&overrides, |config, environment| serve::run(config, environment, args.role))
+        }
+        Command::Migrate => with_service(&overrides, migrate::run),
+        Command::Token(TokenCommand::Create(args)) => {
+            with_service(&overrides, |config, environment| token::create(config, environment, args))
+        }
+        Command::CheckConfig => check_config::run(&overrides, &Environment::of_process()),
+        Command::Openapi => openapi::run(),
+        Command::Submit(args) => submit::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::Logs(args) => logs::run(&args),
+        Command::Cancel(args) => cancel::run(&args),
+        Command::List(args) => list::run(&args),
+    }
+}
+
+/// Reads the configuration, starts the logs and a runtime: what a command needs that is part of the service.
+fn with_service<F: Future<Output = anyhow::Result<ExitCode>>>(
+    overrides: &Overrides,
+    command: impl FnOnce(Config, Environment) -> F,
+) -> anyhow::Result<ExitCode> {
+    let environment = Environment::of_process();
+    let config = config::load(overrides, &environment)?;
+    telemetry::start_logs(&config.settings.log)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(command(config, environment))
+}

@@ -1,0 +1,181 @@
+//! `tao-slurm serve`: everything is made here, runs under the lifecycle, and is taken down in reverse.
+
+use std::{io, net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
+
+use anyhow::Context;
+use api::{ApiState, Limits};
+use axum::serve::ListenerExt;
+use domain::Cluster;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::{net::TcpListener, sync::Mutex};
+use worker::Worker;
+
+use crate::{
+    cli::Role,
+    clock::{RandomIds, SystemClock},
+    config::{self, AuthMode, Config, Environment},
+    database::Database,
+    embedded_postgres::EmbeddedPostgres,
+    lifecycle::{Ending, Lifecycle, signals},
+    telemetry,
+    wiring::{Links, WorkerPulse, worker_settings},
+};
+
+/// How often the recorder of metrics sheds what nobody asked for.
+const UPKEEP: Duration = Duration::from_secs(5);
+const LOOK_AT_POSTGRES: Duration = Duration::from_secs(1);
+
+pub(super) async fn run(config: Config, environment: Environment, role: Role) -> anyhow::Result<ExitCode> {
+    // Signals first: one that comes during the start is an orderly end, too.
+    let signals = signals().context("cannot listen for signals")?;
+    let listener = match role {
+        Role::All | Role::Api => Some(listen(config.settings.server.bind).await?),
+        Role::Worker => None,
+    };
+    let metrics = telemetry::start_metrics()?;
+    for warning in config::warnings(&config) {
+        tracing::warn!("{warning}");
+    }
+    let mut database = Database::open_current(&config, &environment).await?;
+    let lifecycle = Lifecycle::new(config.settings.server.drain_timeout);
+    let postgres = database.take_private().map(|postgres| Arc::new(Mutex::new(postgres)));
+    if let Some(postgres) = &postgres {
+        let stop = lifecycle.soft();
+        lifecycle.spawn("private postgres", watch(Arc::clone(postgres), stop));
+    }
+    let started = start(&config, role, listener, &database, &lifecycle, metrics);
+    let ending = match &started {
+        Ok(()) => lifecycle.run(signals).await,
+        Err(_) => Ending::Failed,
+    };
+    database.close().await?;
+    let postgres = postgres.and_then(Arc::into_inner).map(Mutex::into_inner);
+    Database::stop(postgres).await?;
+    started?;
+    tracing::info!("stopped");
+    Ok(if ending == Ending::Asked { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Puts the parts of this process to work.
+fn start(
+    config: &Config,
+    role: Role,
+    listener: Option<TcpListener>,
+    database: &Database,
+    lifecycle: &Lifecycle,
+    metrics: PrometheusHandle,
+) -> anyhow::Result<()> {
+    let links = Links::start(&config.clusters);
+    let worker = (role != Role::Api).then(|| {
+        let (targets, settings) = (links.targets(&config.clusters), worker_settings(&config.settings));
+        Arc::new(Worker::new(
+            database.store.clone(),
+            targets,
+            settings,
+            Arc::new(SystemClock),
+            Arc::new(RandomIds),
+        ))
+    });
+    if let Some(worker) = &worker {
+        let (worker, stop) = (Arc::clone(worker), lifecycle.soft());
+        lifecycle.spawn("worker", async move { Ok(worker.run(stop).await?) });
+    }
+    let (upkeep, stop) = (metrics.clone(), lifecycle.soft());
+    lifecycle.spawn("metrics", async move {
+        while stop.run_until_cancelled(tokio::time::sleep(UPKEEP)).await.is_some() {
+            upkeep.run_upkeep();
+        }
+        Ok(())
+    });
+    let Some(listener) = listener else {
+        tracing::info!(clusters = config.clusters.len(), "working");
+        return Ok(());
+    };
+    let settings = &config.settings;
+    let clusters: Vec<Cluster> = config.clusters.iter().map(|cluster| cluster.cluster.clone()).collect();
+    // A worker without a cluster has no loops that could come round.
+    let pulse = WorkerPulse(worker.filter(|_| !clusters.is_empty()));
+    let state = ApiState {
+        store: database.store.clone(),
+        clusters: clusters.into(),
+        clock: Arc::new(SystemClock),
+        ids: Arc::new(RandomIds),
+        logs: Arc::new(links),
+        auth: match settings.auth.mode {
+            AuthMode::Tokens => api::AuthMode::Tokens,
+            AuthMode::Disabled => api::AuthMode::Disabled,
+        },
+        metrics: Some(metrics),
+        readiness: Arc::new(pulse),
+        limits: Limits {
+            body_bytes: settings.server.body_limit_bytes,
+            request_timeout: settings.server.request_timeout,
+            ..Limits::default()
+        },
+    };
+    let address = listener.local_addr().context("the listener has no address")?;
+    let (routes, stop) = (api::router(state), lifecycle.soft());
+    // Answers are small and waited for: Nagle's algorithm would hold them back.
+    let listener = listener.tap_io(|stream| {
+        let _ = stream.set_nodelay(true);
+    });
+    lifecycle.spawn("api", async move {
+        Ok(axum::serve(listener, routes).with_graceful_shutdown(stop.cancelled_owned()).await?)
+    });
+    announce(config, address);
+    Ok(())
+}
+
+fn announce(config: &Config, address: SocketAddr) {
+    tracing::info!(
+        clusters = config.clusters.len(),
+        "ready: API at http://{address}, documentation at http://{address}/docs, metrics at http://{address}/metrics"
+    );
+    match config.settings.auth.mode {
+        AuthMode::Tokens => tracing::info!(
+            "callers need a token; make one with `tao-slurm token create --owner NAME --scope read,write`"
+        ),
+        AuthMode::Disabled => {
+            tracing::warn!("auth.mode is \"disabled\": everybody on this machine may run jobs");
+        }
+    }
+}
+
+async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let advice = match error.kind() {
+            io::ErrorKind::AddrInUse => "another program listens there; stop it, or choose another address",
+            io::ErrorKind::PermissionDenied => "ports below 1024 are not for this account; choose another",
+            io::ErrorKind::AddrNotAvailable => "this machine has no such address; choose another",
+            _ => "choose another address",
+        };
+        anyhow::anyhow!(
+            "cannot listen on {address}: {advice} with --bind, TAO_SLURM_BIND or server.bind ({error})"
+        )
+    })
+}
+
+/// Ends the service when its database has ended: better a restart than a process that can do nothing.
+async fn watch(
+    postgres: Arc<Mutex<EmbeddedPostgres>>,
+    stop: tokio_util::sync::CancellationToken,
+) -> anyhow::Result<()> {
+    while stop.run_until_cancelled(tokio::time::sleep(LOOK_AT_POSTGRES)).await.is_some() {
+        if !postgres.lock().await.is_alive() {
+            anyhow::bail!("the private Postgres has ended; see postgres.log in the data directory");
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_address_in_use_is_said_with_what_to_do() {
+        let taken = listen(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+        let error = listen(taken.local_addr().unwrap()).await.unwrap_err().to_string();
+        assert!(error.contains("another program listens there") && error.contains("--bind"), "{error}");
+    }
+}

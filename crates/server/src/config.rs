@@ -1,0 +1,148 @@
+//! The configuration: defaults, then the file, then the environment, checked as a whole.
+//!
+//! The environment is read here and nowhere else. To add a key: a field with its default in `settings`, a line
+//! in `sources::TAKES`, its place in `deploy/config.example.toml`, and, if it has rules, a check below.
+
+mod cluster;
+mod cluster_settings;
+mod database_url;
+mod environment;
+mod key_file;
+mod problems;
+mod render;
+mod settings;
+mod sources;
+mod warnings;
+
+use std::path::{Path, PathBuf};
+
+pub(crate) use cluster::ClusterConfig;
+pub(crate) use environment::Environment;
+pub(crate) use key_file::{existing_key, sealing_key};
+use problems::Problems;
+pub(crate) use render::render;
+pub(crate) use settings::{AuthMode, Log, LogFormat, Settings};
+pub(crate) use warnings::warnings;
+
+/// The file that is read when none is named.
+const USUAL_FILE: &str = "tao-slurm.toml";
+
+/// A configuration without faults.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    /// Every key with the value in use.
+    pub(crate) settings: Settings,
+    pub(crate) clusters: Vec<ClusterConfig>,
+    /// The file it was read from.
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// What the command line says about the configuration.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Overrides {
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) bind: Option<std::net::SocketAddr>,
+}
+
+/// Reads and checks the whole configuration.
+pub(crate) fn load(overrides: &Overrides, environment: &Environment) -> Result<Config, Problems> {
+    let usual = || Some(PathBuf::from(USUAL_FILE)).filter(|path| path.exists());
+    let file = overrides.file.clone().or_else(usual);
+    let mut settings = sources::read(file.as_deref(), environment)?;
+    if let Some(bind) = overrides.bind {
+        settings.server.bind = bind;
+    }
+    let mut problems = Problems::default();
+    places(&mut settings, environment, &mut problems);
+    check_sections(&settings, &mut problems);
+    let written = std::mem::take(&mut settings.clusters);
+    let written = cluster_settings::with_environment(written, environment, &mut problems);
+    settings.clusters =
+        written.into_iter().map(|cluster| cluster.complete(environment, &settings.worker)).collect();
+    let clusters: Vec<ClusterConfig> = settings
+        .clusters
+        .iter()
+        .enumerate()
+        .filter_map(|(index, cluster)| cluster::check(cluster, index + 1, &mut problems))
+        .collect();
+    names_differ(&clusters, &mut problems);
+    problems.or_else(Config { settings, clusters, file })
+}
+
+/// Settles where things lie on this machine.
+fn places(settings: &mut Settings, environment: &Environment, problems: &mut Problems) {
+    let named = Some(&settings.data_dir).filter(|path| !path.as_os_str().is_empty());
+    let dir = named.map(|path| environment.expand(path.clone())).or_else(|| environment.default_data_dir());
+    match dir.map(std::path::absolute) {
+        Some(Ok(dir)) => settings.data_dir = dir,
+        _ => problems.add(
+            "data_dir (TAO_SLURM_DATA_DIR)",
+            "cannot be guessed, because HOME is not set; set it to a directory of this service's own",
+        ),
+    }
+    settings.secrets.key_file = if settings.secrets.key_file.as_os_str().is_empty() {
+        settings.data_dir.join("secrets.key")
+    } else {
+        environment.expand(settings.secrets.key_file.clone())
+    };
+}
+
+fn check_sections(settings: &Settings, problems: &mut Problems) {
+    if settings.auth.mode == AuthMode::Disabled && !settings.server.bind.ip().is_loopback() {
+        problems.add(
+            "auth.mode (TAO_SLURM_AUTH)",
+            format_args!(
+                "is \"disabled\" while server.bind is {}: anybody who reaches it could run jobs as your cluster \
+                 user; bind to 127.0.0.1, or set auth.mode to \"tokens\"",
+                settings.server.bind
+            ),
+        );
+    }
+    if let Some(url) = &settings.database.url {
+        database_url::check(url, problems);
+    }
+    let positive = |problems: &mut Problems, key: &str, is_zero: bool, example: &str| {
+        if is_zero {
+            problems.add(key, format_args!("must be above zero; write for example {example}"));
+        }
+    };
+    let (server, worker) = (&settings.server, &settings.worker);
+    positive(problems, "server.body_limit_bytes", server.body_limit_bytes == 0, "10485760");
+    positive(problems, "server.request_timeout", server.request_timeout.is_zero(), "\"60s\"");
+    positive(problems, "database.max_connections", settings.database.max_connections == 0, "16");
+    positive(problems, "worker.batch_size", worker.batch_size == 0, "64");
+    if worker.lease < std::time::Duration::from_secs(10) {
+        problems.add("worker.lease", "is shorter than a remote command may take; write at least \"10s\"");
+    }
+    if let Err(error) = tracing_subscriber::EnvFilter::builder().parse(&settings.log.filter) {
+        problems.add("log.filter (TAO_SLURM_LOG)", format_args!("{error}; write for example \"info\""));
+    }
+}
+
+fn names_differ(clusters: &[ClusterConfig], problems: &mut Problems) {
+    for (index, one) in clusters.iter().enumerate() {
+        if clusters[..index].iter().any(|other| other.cluster.name == one.cluster.name) {
+            problems.add(
+                format_args!("clusters.{}.name", one.cluster.name),
+                "stands twice; give each cluster its own name",
+            );
+        }
+    }
+}
+
+/// The directory of everything the service keeps on this machine, made for its own account when absent.
+pub(crate) fn make_data_dir(dir: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+
+    use anyhow::Context;
+    // 0711: the account of a private Postgres has to pass through it; nobody else can list it.
+    std::fs::DirBuilder::new().recursive(true).mode(0o711).create(dir).with_context(|| {
+        format!(
+            "cannot make the data directory {}; set data_dir (TAO_SLURM_DATA_DIR) to another",
+            dir.display()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

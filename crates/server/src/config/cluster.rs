@@ -1,0 +1,214 @@
+//! One cluster, from what was written to what jobs and connections need.
+
+use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
+
+use domain::{Cluster, Mount, Resources, ResourcesRequest};
+use ssh::{HostPort, SshConfig};
+
+use super::{
+    cluster_settings::{ClusterSettings, variables_of},
+    environment::Environment,
+    problems::Problems,
+    settings::Worker,
+};
+
+/// A cluster that can be worked with.
+#[derive(Debug, Clone)]
+pub(crate) struct ClusterConfig {
+    pub(crate) cluster: Cluster,
+    pub(crate) ssh: SshConfig,
+    pub(crate) poll_min: Duration,
+    pub(crate) poll_max: Duration,
+}
+
+/// Where TAO's Slurm users keep their results.
+const USERS_DIR: &str = "/lustre/fsw/portfolios/edgeai/users";
+const KEEPALIVE: Duration = Duration::from_secs(20);
+const MAX_TIME_HOURS: f64 = 4.0;
+
+impl ClusterSettings {
+    /// Fills in every default, so that what is shown is what is used.
+    pub(crate) fn complete(self, environment: &Environment, worker: &Worker) -> Self {
+        let base = self.user.as_ref().map(|user| format!("{USERS_DIR}/{user}"));
+        let known_hosts = ["~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts"].map(PathBuf::from).to_vec();
+        let max_time_hours = self.max_time_hours.unwrap_or(MAX_TIME_HOURS);
+        let time_hours = self.time_hours.unwrap_or(4.0_f64.min(max_time_hours));
+        let all = self.over(Self {
+            known_hosts: Some(known_hosts),
+            host_keys: Some(Vec::new()),
+            base_results_dir: base,
+            container_mounts: Some(vec!["/lustre".to_owned()]),
+            num_nodes: Some(1),
+            num_gpus: Some(4),
+            max_num_gpus_per_node: Some(8),
+            cpus_per_task: Some(16),
+            time_hours: Some(time_hours),
+            // As for a job: 0.2 hours below the wall time, or half of a very short one.
+            timeout_hours: Some((time_hours - 0.2).max(time_hours / 2.0)),
+            max_time_hours: Some(max_time_hours),
+            sessions: Some(2),
+            connect_timeout: Some(Duration::from_secs(10)),
+            poll_min: Some(worker.poll_min),
+            poll_max: Some(worker.poll_max),
+            ..Self::default()
+        });
+        let expand = |path: Option<PathBuf>| path.map(|path| environment.expand(path));
+        Self {
+            key_path: expand(all.key_path).or_else(|| usual_key(environment)),
+            agent_socket: expand(all.agent_socket),
+            known_hosts: all
+                .known_hosts
+                .map(|files| files.into_iter().map(|f| environment.expand(f)).collect()),
+            ..all
+        }
+    }
+}
+
+/// The key that `ssh` itself would take, when the configuration names none.
+fn usual_key(environment: &Environment) -> Option<PathBuf> {
+    let dir = environment.home()?.join(".ssh");
+    ["id_ed25519", "id_ecdsa", "id_rsa"].iter().map(|name| dir.join(name)).find(|path| path.is_file())
+}
+
+/// Where a fault lies, in the words of the file and of the environment.
+struct Place<'a> {
+    cluster: &'a str,
+    problems: &'a mut Problems,
+}
+
+impl Place<'_> {
+    fn add(&mut self, key: &str, advice: impl fmt::Display) {
+        let variables = variables_of(key);
+        let cluster = self.cluster;
+        if variables.is_empty() {
+            self.problems.add(format_args!("clusters.{cluster}.{key}"), advice);
+        } else {
+            self.problems.add(format_args!("clusters.{cluster}.{key} ({})", variables.join(", ")), advice);
+        }
+    }
+
+    fn parse<T: FromStr<Err: fmt::Display>>(&mut self, key: &str, text: &str) -> Option<T> {
+        text.trim().parse().map_err(|error| self.add(key, error)).ok()
+    }
+
+    fn required<T: FromStr<Err: fmt::Display>>(
+        &mut self,
+        key: &str,
+        text: Option<&String>,
+        what: &str,
+    ) -> Option<T> {
+        if text.is_none() {
+            self.add(key, format_args!("is missing; set it to {what}"));
+        }
+        self.parse(key, text?)
+    }
+
+    fn each<T: FromStr<Err: fmt::Display>>(&mut self, key: &str, texts: Option<&Vec<String>>) -> Vec<T> {
+        texts.into_iter().flatten().filter_map(|text| self.parse(key, text)).collect()
+    }
+}
+
+/// Checks one complete cluster. `None` when there are faults, which are then in `problems`.
+pub(crate) fn check(
+    settings: &ClusterSettings,
+    number: usize,
+    problems: &mut Problems,
+) -> Option<ClusterConfig> {
+    let label = settings.name.clone().unwrap_or_else(|| format!("[{number}]"));
+    let mut place = Place { cluster: &label, problems };
+    let name = place.required("name", settings.name.as_ref(), "a short name, such as \"dgx\"");
+    let user = place.required("user", settings.user.as_ref(), "your login name on the cluster");
+    let hosts: Vec<HostPort> = place.each("hosts", settings.hosts.as_ref());
+    if settings.hosts.as_ref().is_none_or(Vec::is_empty) {
+        place.add("hosts", "is missing; list the login hosts, such as [\"login1\", \"login2:2222\"]");
+    }
+    let base_dir = settings.base_results_dir.as_ref();
+    let base_dir = base_dir.and_then(|text| place.parse("base_results_dir", text));
+    let account = settings.account.as_ref().and_then(|text| place.parse("account", text));
+    let partitions = settings.partitions.as_ref().map(|list| list.join(","));
+    let partitions = partitions.and_then(|text| place.parse("partitions", &text));
+    let mounts: Vec<Mount> = place.each("container_mounts", settings.container_mounts.as_ref());
+    let resources = resources(settings, &mut place);
+    let (poll_min, poll_max) = pace(settings, &mut place);
+    let ssh = connection(settings, hosts, &mut place);
+    let cluster = Cluster {
+        name: name?,
+        user: user?,
+        hosts: ssh.hosts.iter().map(|host| host.host().to_owned()).collect(),
+        base_dir: base_dir?,
+        account,
+        partitions,
+        mounts,
+        resources: resources?,
+        max_time_hours: settings.max_time_hours.unwrap_or(MAX_TIME_HOURS),
+    };
+    Some(ClusterConfig { cluster, ssh, poll_min, poll_max })
+}
+
+/// The defaults of a job's resources, under the very rules that hold for a job.
+fn resources(settings: &ClusterSettings, place: &mut Place<'_>) -> Option<Resources> {
+    let max = settings.max_time_hours.unwrap_or(MAX_TIME_HOURS);
+    if !max.is_finite() || max <= 0.0 {
+        place.add("max_time_hours", "must be a number of hours above 0, such as 4");
+        return None;
+    }
+    let asked = ResourcesRequest {
+        num_nodes: settings.num_nodes,
+        num_gpus: settings.num_gpus,
+        gpus_per_node: None,
+        max_num_gpus_per_node: settings.max_num_gpus_per_node,
+        cpus_per_task: settings.cpus_per_task,
+        time_hours: settings.time_hours,
+        timeout_hours: settings.timeout_hours,
+    };
+    let packaged = Resources::packaged().map_err(|error| place.add("time_hours", error)).ok()?;
+    Resources::from_request(&asked, &packaged, max)
+        .map_err(|violations| {
+            for violation in violations {
+                place.add(violation.pointer.trim_start_matches("/resources/"), violation.detail);
+            }
+        })
+        .ok()
+}
+
+fn pace(settings: &ClusterSettings, place: &mut Place<'_>) -> (Duration, Duration) {
+    let (min, max) = (settings.poll_min.unwrap_or_default(), settings.poll_max.unwrap_or_default());
+    if min < Duration::from_secs(1) {
+        place.add(
+            "poll_min",
+            "is less than 1s, which a scheduler will not thank us for; write at least \"1s\"",
+        );
+    }
+    if max < min {
+        place.add("poll_max", "is less than poll_min; raise it or lower poll_min");
+    }
+    (min, max)
+}
+
+fn connection(settings: &ClusterSettings, hosts: Vec<HostPort>, place: &mut Place<'_>) -> SshConfig {
+    let sessions = settings.sessions.unwrap_or(2);
+    if !(1..=4).contains(&sessions) {
+        place.add("sessions", "must be from 1 to 4: each is a connection that the login node carries");
+    }
+    for line in settings.host_keys.iter().flatten() {
+        if line.split_whitespace().count() < 3 || line.contains(['\n', '\r']) {
+            place.add(
+                "host_keys",
+                format_args!(
+                    "{line:?} is no known_hosts line; write \"HOST TYPE BASE64\", as ssh-keyscan prints it"
+                ),
+            );
+        }
+    }
+    SshConfig {
+        key_path: settings.key_path.clone(),
+        use_agent: settings.agent_socket.is_some(),
+        agent_socket: settings.agent_socket.clone(),
+        known_hosts: settings.known_hosts.clone().unwrap_or_default(),
+        pinned_host_keys: settings.host_keys.clone().unwrap_or_default(),
+        sessions,
+        connect_timeout: settings.connect_timeout.unwrap_or_default(),
+        keepalive: KEEPALIVE,
+        ..SshConfig::new(settings.user.clone().unwrap_or_default(), hosts)
+    }
+}

@@ -1,0 +1,137 @@
+//! The configuration's sections, with the defaults of every key.
+//!
+//! `deploy/config.example.toml` shows each of them; a test holds the two together.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::cluster_settings::ClusterSettings;
+
+/// The whole configuration, as file and environment give it.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Settings {
+    pub(crate) data_dir: PathBuf,
+    pub(crate) server: Server,
+    pub(crate) database: Database,
+    pub(crate) auth: Auth,
+    pub(crate) secrets: Secrets,
+    pub(crate) worker: Worker,
+    pub(crate) log: Log,
+    pub(crate) clusters: Vec<ClusterSettings>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Server {
+    pub(crate) bind: SocketAddr,
+    pub(crate) body_limit_bytes: usize,
+    #[serde(with = "humantime_serde")]
+    pub(crate) request_timeout: Duration,
+    #[serde(with = "humantime_serde")]
+    pub(crate) drain_timeout: Duration,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            bind: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            body_limit_bytes: 10 * 1024 * 1024,
+            request_timeout: Duration::from_secs(30),
+            drain_timeout: Duration::from_mins(1),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Database {
+    #[serde(serialize_with = "without_password")]
+    pub(crate) url: Option<SecretString>,
+    pub(crate) max_connections: u32,
+}
+
+impl Default for Database {
+    fn default() -> Self {
+        Self { url: None, max_connections: 16 }
+    }
+}
+
+/// Who may call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AuthMode {
+    #[default]
+    Tokens,
+    Disabled,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Auth {
+    pub(crate) mode: AuthMode,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Secrets {
+    /// Empty until the data directory is known: then `secrets.key` in it.
+    pub(crate) key_file: PathBuf,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Worker {
+    #[serde(with = "humantime_serde")]
+    pub(crate) lease: Duration,
+    pub(crate) batch_size: u32,
+    #[serde(with = "humantime_serde")]
+    pub(crate) poll_min: Duration,
+    #[serde(with = "humantime_serde")]
+    pub(crate) poll_max: Duration,
+    #[serde(with = "humantime_serde")]
+    pub(crate) missing_grace: Duration,
+    #[serde(with = "humantime_serde")]
+    pub(crate) last_word_grace: Duration,
+}
+
+impl Default for Worker {
+    fn default() -> Self {
+        Self {
+            lease: Duration::from_mins(2),
+            batch_size: 64,
+            poll_min: Duration::from_secs(5),
+            poll_max: Duration::from_mins(1),
+            missing_grace: Duration::from_mins(5),
+            last_word_grace: Duration::from_mins(1),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    #[default]
+    Human,
+    Json,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Log {
+    pub(crate) format: LogFormat,
+    pub(crate) filter: String,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { format: LogFormat::Human, filter: "info".to_owned() }
+    }
+}
+
+#[expect(clippy::ref_option, reason = "the signature is serde's")]
+fn without_password<S: Serializer>(url: &Option<SecretString>, serializer: S) -> Result<S::Ok, S::Error> {
+    url.as_ref().map(super::database_url::redacted).serialize(serializer)
+}

@@ -1,0 +1,218 @@
+//! The configuration as a whole: what is read, what wins, and what every fault says.
+
+use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
+
+use test_case::test_case;
+
+use super::*;
+
+const CLUSTER: &[(&str, &str)] =
+    &[("HOME", "/home/t"), ("SLURM_USER", "jdoe"), ("SLURM_HOSTNAME", "login1, login2:2222")];
+
+fn read(toml: &str, environment: &[(&str, &str)]) -> Result<Config, Problems> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.toml");
+    fs::write(&path, toml).unwrap();
+    let environment = Environment::of(&[&[("HOME", "/home/t")], environment].concat());
+    load(&Overrides { file: Some(path), bind: None }, &environment)
+}
+
+fn faults(toml: &str, environment: &[(&str, &str)]) -> Vec<String> {
+    read(toml, environment).unwrap_err().lines().to_vec()
+}
+
+fn cluster(config: &Config) -> &ClusterConfig {
+    let [cluster] = config.clusters.as_slice() else { panic!("{} clusters", config.clusters.len()) };
+    cluster
+}
+
+#[test]
+fn the_environment_alone_defines_a_cluster() {
+    let config = load(&Overrides::default(), &Environment::of(CLUSTER)).unwrap();
+    let found = cluster(&config);
+    assert_eq!(found.cluster.name.as_str(), "default");
+    assert_eq!(found.cluster.user.as_str(), "jdoe");
+    assert_eq!(found.cluster.hosts, ["login1", "login2"]);
+    assert_eq!(found.cluster.base_dir.as_str(), "/lustre/fsw/portfolios/edgeai/users/jdoe");
+    assert_eq!(found.cluster.resources, domain::Resources::packaged().unwrap());
+    assert_eq!(
+        found.ssh.hosts.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["login1", "login2:2222"]
+    );
+    let known: Vec<PathBuf> = vec!["/home/t/.ssh/known_hosts".into(), "/etc/ssh/ssh_known_hosts".into()];
+    assert_eq!(found.ssh.known_hosts, known);
+    assert_eq!((found.poll_min, found.poll_max), (Duration::from_secs(5), Duration::from_mins(1)));
+}
+
+#[test]
+fn every_variable_of_a_cluster_reaches_its_key() {
+    let environment: Vec<(&str, &str)> = vec![
+        ("SLURM_CLUSTER_NAME", "dgx"),
+        ("SSH_USER", "second"),
+        ("SSH_HOST", "login9"),
+        ("SSH_KEY_PATH", "~/k"),
+        ("SSH_AUTH_SOCK", "/run/agent"),
+        ("SSH_KNOWN_HOSTS", "/a,/b"),
+        ("SLURM_ACCOUNT", "vision"),
+        ("SLURM_PARTITION", "polar, polar3"),
+        ("SLURM_BASE_RESULTS_DIR", "/lustre/x"),
+        ("SLURM_CONTAINER_MOUNTS", "/lustre,/data:/data:ro"),
+        ("SLURM_NUM_GPUS", "2"),
+        ("SLURM_MAX_GPUS_PER_NODE", "4"),
+        ("SLURM_CPUS_PER_TASK", "8"),
+        ("SLURM_TIME_HOURS", "2"),
+        ("SLURM_TIMEOUT_HOURS", "1.5"),
+        ("TAO_SLURM_POLL_MIN", "7s"),
+        ("TAO_SLURM_POLL_MAX", "2m"),
+    ];
+    let config = read("", &environment).unwrap();
+    let found = cluster(&config);
+    assert_eq!((found.cluster.name.as_str(), found.cluster.user.as_str()), ("dgx", "second"));
+    assert_eq!(found.cluster.hosts, ["login9"]);
+    assert_eq!(found.ssh.key_path.as_deref(), Some(Path::new("/home/t/k")));
+    assert_eq!(
+        (found.ssh.use_agent, found.ssh.agent_socket.as_deref()),
+        (true, Some(Path::new("/run/agent")))
+    );
+    assert_eq!(found.ssh.known_hosts, [PathBuf::from("/a"), PathBuf::from("/b")]);
+    assert_eq!(found.cluster.account.as_ref().map(slurm::Account::as_str), Some("vision"));
+    assert_eq!(found.cluster.partitions.as_ref().map(slurm::PartitionList::as_str), Some("polar,polar3"));
+    assert_eq!(found.cluster.base_dir.as_str(), "/lustre/x");
+    let mounts: Vec<String> = found.cluster.mounts.iter().map(ToString::to_string).collect();
+    assert_eq!(mounts, ["/lustre", "/data:/data:ro"]);
+    let resources = found.cluster.resources;
+    assert_eq!((resources.gpus_per_node, resources.max_gpus_per_node, resources.cpus_per_task), (2, 4, 8));
+    assert_eq!((resources.time.minutes(), resources.soft_timeout.minutes()), (120, 90));
+    assert_eq!((found.poll_min, found.poll_max), (Duration::from_secs(7), Duration::from_mins(2)));
+}
+
+const TWO: &str = "[[clusters]]\nname = \"a\"\nuser = \"ua\"\nhosts = [\"ha\"]\n\
+                   [[clusters]]\nname = \"b\"\nuser = \"ub\"\nhosts = [\"hb\"]\n";
+
+#[test_case("[[clusters]]\nname = \"a\"\nuser = \"ua\"\nhosts = [\"ha\"]", &[("SLURM_USER", "x")], &["a x ha"] ; "the only cluster of the file")]
+#[test_case(TWO, &[("SLURM_CLUSTER_NAME", "b"), ("SLURM_USER", "x")], &["a ua ha", "b x hb"] ; "the one that is named")]
+#[test_case(TWO, &[("SLURM_USER", "x")], &["a ua ha", "b ub hb"] ; "none of several")]
+#[test_case(TWO, &[("SLURM_USER", "x"), ("SLURM_HOSTNAME", "h")], &["a ua ha", "b ub hb", "default x h"] ; "one more")]
+fn the_environment_speaks_of(toml: &str, environment: &[(&str, &str)], expected: &[&str]) {
+    let config = read(toml, environment).unwrap();
+    let seen: Vec<String> = config
+        .clusters
+        .iter()
+        .map(|c| format!("{} {} {}", c.cluster.name, c.cluster.user, c.cluster.hosts.join(",")))
+        .collect();
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn the_command_line_is_stronger_than_everything() {
+    let bind = "127.0.0.1:9".parse().unwrap();
+    let environment = Environment::of(&[("HOME", "/h"), ("TAO_SLURM_BIND", "127.0.0.1:8")]);
+    let config = load(&Overrides { file: None, bind: Some(bind) }, &environment).unwrap();
+    assert_eq!(config.settings.server.bind, bind);
+}
+
+#[test]
+fn a_shorter_limit_shortens_the_default_time() {
+    let config =
+        read("[[clusters]]\nname = \"a\"\nuser = \"u\"\nhosts = [\"h\"]\nmax_time_hours = 2", &[]).unwrap();
+    assert_eq!(cluster(&config).cluster.resources.time.minutes(), 120);
+}
+
+#[test_case("[auth]\nmode = \"disabled\"\n[server]\nbind = \"0.0.0.0:80\"", &[],
+    "auth.mode (TAO_SLURM_AUTH): is \"disabled\" while server.bind is 0.0.0.0:80: anybody" ; "open to all")]
+#[test_case("", &[("DATABASE_URL", "mysql://h/d")], "database.url (DATABASE_URL): is no Postgres URL" ; "another database")]
+#[test_case("[server]\nbody_limit_bytes = 0", &[], "server.body_limit_bytes: must be above zero" ; "no body")]
+#[test_case("[database]\nmax_connections = 0", &[], "database.max_connections: must be above zero" ; "no connection")]
+#[test_case("[worker]\nbatch_size = 0", &[], "worker.batch_size: must be above zero" ; "no batch")]
+#[test_case("[worker]\nlease = \"1s\"", &[], "worker.lease: is shorter than" ; "short lease")]
+#[test_case("[log]\nfilter = \"a=b=c\"", &[], "log.filter (TAO_SLURM_LOG): " ; "bad filter")]
+#[test_case("[[clusters]]", &[], "clusters.[1].name (SLURM_CLUSTER_NAME): is missing" ; "no name")]
+#[test_case("[[clusters]]\nname = \"a\"", &[], "clusters.a.user (SLURM_USER, SSH_USER): is missing; set it to your login name" ; "no user")]
+#[test_case("[[clusters]]\nname = \"a\"", &[], "clusters.a.hosts (SLURM_HOSTNAME, SSH_HOST): is missing; list the login hosts" ; "no host")]
+#[test_case("", &[("SLURM_HOSTNAME", "h:x"), ("SLURM_USER", "u")], "clusters.default.hosts (SLURM_HOSTNAME, SSH_HOST): \"x\" is not a port" ; "bad port")]
+#[test_case("", &[("SLURM_HOSTNAME", "-o"), ("SLURM_USER", "u")], "clusters.default.hosts (SLURM_HOSTNAME, SSH_HOST): \"-o\" is neither" ; "an option as host")]
+#[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "-oProxy")], "clusters.default.user (SLURM_USER, SSH_USER): invalid user name" ; "an option as user")]
+#[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_CLUSTER_NAME", "DGX")], "clusters.DGX.name (SLURM_CLUSTER_NAME): a cluster name is" ; "bad name")]
+#[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_NUM_GPUS", "four")], "SLURM_NUM_GPUS: \"four\" will not do; write a whole number" ; "no number")]
+#[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_BASE_RESULTS_DIR", "x")], "clusters.default.base_results_dir (SLURM_BASE_RESULTS_DIR): invalid remote path" ; "a relative path")]
+#[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_TIME_HOURS", "12")], "clusters.default.time_hours (SLURM_TIME_HOURS): asks for 12 hours; this cluster allows 4" ; "too long")]
+#[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_PARTITION", "a,a")], "clusters.default.partitions (SLURM_PARTITION): invalid partition list" ; "a partition twice")]
+#[test_case("[[clusters]]\nsessions = 5", CLUSTER, "clusters.[1].sessions: must be from 1 to 4" ; "too many sessions")]
+#[test_case("[[clusters]]\nhost_keys = [\"AAAA\"]", CLUSTER, "clusters.[1].host_keys: \"AAAA\" is no known_hosts line" ; "bad host key")]
+#[test_case("[[clusters]]\npoll_min = \"10ms\"", CLUSTER, "clusters.[1].poll_min: is less than 1s" ; "too often")]
+#[test_case("[[clusters]]\npoll_max = \"2s\"", CLUSTER, "clusters.[1].poll_max: is less than poll_min" ; "bounds crossed")]
+#[test_case("[[clusters]]\nmax_time_hours = -1", CLUSTER, "clusters.[1].max_time_hours: must be a number of hours" ; "negative limit")]
+#[test_case("[[clusters]]\nname = \"a\"\nuser = \"u\"\nhosts = [\"h\"]\n[[clusters]]\nname = \"a\"\nuser = \"u\"\nhosts = [\"h\"]", &[], "clusters.a.name: stands twice" ; "two of one name")]
+fn a_fault_names_its_key_and_the_remedy(toml: &str, environment: &[(&str, &str)], expected: &str) {
+    let found = faults(toml, environment);
+    assert!(found.iter().any(|line| line.starts_with(expected)), "{found:#?}");
+}
+
+#[test]
+fn all_faults_come_at_once() {
+    let found = faults("[worker]\nbatch_size = 0\n[[clusters]]\nname = \"a\"\nsessions = 9", &[]);
+    assert_eq!(found.len(), 4, "{found:#?}");
+}
+
+#[test]
+fn without_a_home_the_data_directory_has_to_be_named() {
+    let problems = load(&Overrides::default(), &Environment::of(&[])).unwrap_err();
+    assert!(
+        problems.lines()[0].starts_with("data_dir (TAO_SLURM_DATA_DIR): cannot be guessed"),
+        "{problems}"
+    );
+}
+
+#[test]
+fn the_example_is_the_defaults() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/config.example.toml");
+    let overrides = Overrides { file: Some(path.clone()), bind: None };
+    let environment = Environment::of(&[("HOME", "/home/t")]);
+    let example = load(&overrides, &environment).unwrap().settings;
+    let said: &[(&str, &str)] = &[
+        ("HOME", "/home/t"),
+        ("SLURM_CLUSTER_NAME", "dgx"),
+        ("SLURM_USER", "svc-tao"),
+        ("SLURM_HOSTNAME", "login1.example.org,login2.example.org:2222"),
+    ];
+    let defaults = load(&Overrides::default(), &Environment::of(said)).unwrap().settings;
+    assert_eq!(render(&example).unwrap(), render(&defaults).unwrap());
+    // Every key there is stands in the example, if only as a comment.
+    let text = fs::read_to_string(path).unwrap();
+    for line in render(&example).unwrap().lines().filter(|line| !line.is_empty()) {
+        let key = line.trim_start_matches("# ").split([' ', '=']).next().unwrap();
+        let stands =
+            |line: &str| line == key || line.trim_start_matches("# ").starts_with(&format!("{key} ="));
+        assert!(text.lines().any(stands), "{key} is not in the example");
+    }
+}
+
+#[test]
+fn what_is_shown_can_be_read_again_and_holds_no_password() {
+    let environment = [CLUSTER, &[("DATABASE_URL", "postgres://u:hunter2@h/d")]].concat();
+    let config = read("", &environment).unwrap();
+    let shown = render(&config.settings).unwrap();
+    assert!(shown.contains("url = \"postgres://u:***@h/d\""), "{shown}");
+    assert!(!format!("{config:?}").contains("hunter2"));
+    let again = read(&shown, &[]).unwrap();
+    assert_eq!(render(&again.settings).unwrap(), shown);
+}
+
+#[test]
+fn what_will_fail_later_is_a_warning_with_its_remedy() {
+    let dir = tempfile::tempdir().unwrap();
+    let (key, known) = (dir.path().join("key"), dir.path().join("known_hosts"));
+    fs::write(&key, "x").unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::write(&known, "login1 ssh-ed25519 AAAA\n").unwrap();
+    let (key, known) = (key.display().to_string(), known.display().to_string());
+    let environment =
+        [CLUSTER, &[("SSH_KEY_PATH", key.as_str()), ("SSH_KNOWN_HOSTS", known.as_str())]].concat();
+    let said = warnings(&load(&Overrides::default(), &Environment::of(&environment)).unwrap());
+    assert_eq!(said[0], format!("cluster default: others may read the key {key}; run: chmod 600 {key}"));
+    assert!(said[1].contains("`ssh-keyscan -p 2222 login2`") && said[1].contains("fingerprint"), "{said:?}");
+    assert_eq!(said.len(), 2);
+
+    let without = load(&Overrides::default(), &Environment::of(&[("HOME", "/home/t")])).unwrap();
+    assert!(warnings(&without)[0].starts_with("no cluster is configured"));
+}

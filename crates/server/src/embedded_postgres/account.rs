@@ -1,0 +1,130 @@
+//! Which account runs Postgres: ours, or, since Postgres refuses to run as root, its own.
+
+use std::{
+    fs::{self, DirBuilder, Permissions},
+    io,
+    os::unix::{
+        fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown},
+        process::CommandExt,
+    },
+    path::Path,
+    process::Command,
+};
+
+use anyhow::{Context, bail};
+
+/// The account that Postgres runs under.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Account {
+    pub(super) uid: u32,
+    gid: u32,
+    /// Whether it is another than ours, which takes root to arrange.
+    other: bool,
+}
+
+impl Account {
+    pub(super) fn for_postgres() -> anyhow::Result<Self> {
+        let uid = rustix::process::geteuid();
+        if !uid.is_root() {
+            return Ok(Self { uid: uid.as_raw(), gid: rustix::process::getegid().as_raw(), other: false });
+        }
+        let accounts = fs::read_to_string("/etc/passwd").context("cannot read /etc/passwd")?;
+        match find(&accounts, "postgres") {
+            Some((uid, gid)) => Ok(Self { uid, gid, other: true }),
+            None => bail!(
+                "Postgres does not run as root and this machine has no account `postgres`; run `apt-get install \
+                 postgresql`, or set DATABASE_URL to a Postgres that runs elsewhere"
+            ),
+        }
+    }
+
+    /// A command under this account, in a directory that exists for it.
+    pub(super) fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        // Postgres takes defaults from PG* variables, and its messages are read by us.
+        for variable in ["PGDATA", "PGPORT", "PGHOST", "PGUSER", "PGOPTIONS"] {
+            command.env_remove(variable);
+        }
+        command.env("LC_ALL", "C").current_dir("/");
+        if self.other {
+            command.uid(self.uid).gid(self.gid);
+        }
+        command
+    }
+
+    /// Makes a directory that only this account may enter, or refuses one that is already there and is not.
+    pub(super) fn make_private_dir(&self, dir: &Path) -> anyhow::Result<()> {
+        match DirBuilder::new().mode(0o700).create(dir) {
+            Ok(()) if self.other => chown(dir, Some(self.uid), Some(self.gid))
+                .with_context(|| format!("cannot give {} to the account postgres", dir.display())),
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.check_private(dir),
+            Err(error) => Err(error).with_context(|| format!("cannot make {}", dir.display())),
+        }
+    }
+
+    fn check_private(&self, dir: &Path) -> anyhow::Result<()> {
+        let found = fs::symlink_metadata(dir)?;
+        if !found.is_dir() || found.uid() != self.uid {
+            bail!("{} is not a directory of the account that runs Postgres; remove it", dir.display());
+        }
+        fs::set_permissions(dir, Permissions::from_mode(0o700))
+            .with_context(|| format!("cannot close {} to others", dir.display()))
+    }
+
+    /// Says which directory keeps this account from its data, before Postgres says so in its own words.
+    pub(super) fn check_reaches(&self, home: &Path) -> anyhow::Result<()> {
+        for dir in home.ancestors().skip(1).filter(|_| self.other) {
+            let found = fs::metadata(dir).with_context(|| format!("cannot look at {}", dir.display()))?;
+            let enters = match (found.uid() == self.uid, found.gid() == self.gid) {
+                (true, _) => 0o100,
+                (false, true) => 0o010,
+                (false, false) => 0o001,
+            };
+            if found.mode() & enters == 0 {
+                bail!(
+                    "the account postgres, which runs the private Postgres because root must not, may not pass \
+                     through {}; set data_dir (TAO_SLURM_DATA_DIR) to a place it can reach, such as \
+                     /var/lib/tao-slurm, or set DATABASE_URL",
+                    dir.display()
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The user and group ids of an account in `/etc/passwd`.
+fn find(accounts: &str, name: &str) -> Option<(u32, u32)> {
+    accounts.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let (found, _password) = (fields.next()?, fields.next()?);
+        let ids = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        (found == name).then_some(ids)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_is_found_by_its_whole_name() {
+        let accounts =
+            "root:x:0:0::/root:/bin/sh\nbad line\npostgresql:x:9:9::/:\npostgres:x:101:104:,,,:/v:/b\n";
+        assert_eq!(find(accounts, "postgres"), Some((101, 104)));
+        assert_eq!(find(accounts, "postgre"), None);
+    }
+
+    #[test]
+    fn a_directory_that_the_account_cannot_enter_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
+        let stranger = Account { uid: 4_000_001, gid: 4_000_001, other: true };
+        let error = stranger.check_reaches(&dir.path().join("postgres")).unwrap_err().to_string();
+        assert!(
+            error.contains(&dir.path().display().to_string()) && error.contains("TAO_SLURM_DATA_DIR"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,65 @@
+//! The sandbox as a test sees it: its addresses, and its login node.
+
+use std::{collections::HashMap, fs, path::PathBuf, process::Command};
+
+/// What `sandbox up` wrote down.
+pub(crate) struct Sandbox {
+    pub(crate) env: HashMap<String, String>,
+    dir: PathBuf,
+}
+
+impl Sandbox {
+    pub(crate) fn find() -> Self {
+        let dir = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.sandbox"));
+        let text = fs::read_to_string(dir.join("env")).unwrap_or_else(|error| {
+            panic!("{}: {error}; run `make sandbox-up` first", dir.join("env").display())
+        });
+        let pair = |line: &str| {
+            let (key, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
+            Some((key.to_owned(), unquoted(value).to_owned()))
+        };
+        Self { env: text.lines().filter_map(pair).collect(), dir }
+    }
+
+    pub(crate) fn var(&self, key: &str) -> &str {
+        self.env.get(key).unwrap_or_else(|| panic!("{key} is missing in the sandbox's env file"))
+    }
+
+    /// Runs a shell text on the login node, as the user does whose jobs we run.
+    pub(crate) fn login(&self, text: &str) -> String {
+        let output = Command::new("ssh")
+            .arg("-F")
+            .arg(self.dir.join("ssh/config"))
+            .args(["login1", text])
+            .output()
+            .expect("ssh is installed");
+        assert!(output.status.success(), "{text}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// A SQL statement, and what psql prints of its answer.
+    pub(crate) fn sql(&self, database_url: &str, statement: &str) -> String {
+        let output = Command::new("psql")
+            .args(["-X", "-q", "-A", "-t", "-d", database_url, "-c", statement])
+            .output()
+            .expect("psql is installed");
+        assert!(output.status.success(), "{statement}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// How many logins the login hosts have accepted so far.
+    pub(crate) fn logins(&self) -> usize {
+        let count = |host: &str| {
+            let log = fs::read_to_string(self.dir.join(format!("log/sshd-{host}.log"))).unwrap_or_default();
+            log.matches("Accepted publickey").count()
+        };
+        count("login1") + count("login2")
+    }
+}
+
+/// The value of a `KEY=value` line, with or without quotes around it.
+fn unquoted(value: &str) -> &str {
+    let value = value.trim();
+    let between = |quote: char| value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+    between('\'').or_else(|| between('"')).unwrap_or(value)
+}

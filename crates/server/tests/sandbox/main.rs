@@ -1,0 +1,13 @@
+//! The whole service against the sandbox: a real Slurm, real sshd, real Postgres.
+//!
+//! `deploy/sandbox/sandbox up` first; `make test` does that. Each test starts the program itself, with a database
+//! of its own.
+
+mod cluster;
+mod ending;
+mod failing_setups;
+mod requests;
+mod restart;
+mod secrets;
+mod service;
+mod throughput;

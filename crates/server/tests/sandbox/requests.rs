@@ -1,0 +1,68 @@
+//! Requests that cannot be carried out: each gets an error that says what to do, and nothing is stored.
+
+use serde_json::json;
+
+use crate::{ending::command, service::Service};
+
+#[test]
+fn a_request_that_is_wrong_is_refused_with_what_would_be_right() {
+    let service = Service::start();
+    let cases = [
+        ("{\"command\": ", 400, "malformed"),
+        ("{\"command\": \"true\", \"colour\": \"red\"}", 422, "colour"),
+        ("{\"command\": \"true\", \"resources\": {\"num_gpus\": \"many\"}}", 422, "/resources/num_gpus"),
+        ("{\"command\": \"true\", \"resources\": {\"time_hours\": 12}}", 422, "max_time_hours"),
+        ("{\"command\": \"true\", \"backend_details\": {\"cluster_name\": \"nowhere\"}}", 422, "sandbox"),
+        (
+            "{\"command\": \"true\", \"backend_details\": {\"slurm_metadata\": {\"slurm_job_id\": \"1\"}}}",
+            422,
+            "slurm_metadata",
+        ),
+        ("{}", 422, "network_arch and action, or command"),
+    ];
+    for (body, status, says) in cases {
+        let answer = service.post("/jobs", body);
+        assert_eq!(answer.status, status, "{body}: {}", answer.text);
+        assert!(answer.text.to_lowercase().contains(&says.to_lowercase()), "{body}: {}", answer.text);
+        assert!(answer.json()["code"].is_string());
+    }
+    assert_eq!(service.get("/jobs").json()["jobs"], json!([]), "nothing was stored");
+}
+
+#[test]
+fn a_partition_that_slurm_does_not_know_is_an_error_in_slurms_own_words() {
+    let service = Service::start();
+    let mut job = command("true");
+    job["backend_details"] = json!({"partition": "nosuch"});
+    let ended = service.wait_ended(&service.submit(&job));
+    assert_eq!(ended["status"], "Error");
+    assert!(ended["message"].as_str().unwrap().contains("invalid partition"), "{ended}");
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    let service = Service::start();
+    let nasty = "'; touch /tmp/owned; $(touch /tmp/owned) `touch /tmp/owned` \"|&\n#SBATCH --uid=0\n\\";
+    let mut job = command("printf '%s' \"$NASTY\" | md5sum");
+    job["name"] = "'; $(touch /tmp/owned) | \"x".into();
+    job["docker_env_vars"] = json!({"NASTY": nasty});
+    let id = service.submit(&job);
+    assert_eq!(service.wait_ended(&id)["status"], "Done");
+    assert_eq!(service.sandbox.login("ls /tmp/owned 2>/dev/null || true"), "");
+    let seen = service.get(&format!("/jobs/{id}/logs?stream=out&tail=5")).text;
+    let mut command = std::process::Command::new("md5sum");
+    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), nasty.as_bytes()).unwrap();
+    let expected = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+    assert_eq!(seen.trim(), expected.trim(), "the job saw the value byte for byte");
+}
+
+#[test]
+fn the_document_describes_the_server_that_serves_it() {
+    let service = Service::start();
+    let served = service.get("/openapi.json").json();
+    let printed = service.run(&["openapi"]);
+    let printed: serde_json::Value = serde_json::from_slice(&printed.stdout).unwrap();
+    assert_eq!(served, printed);
+}

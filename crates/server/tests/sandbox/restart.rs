@@ -1,0 +1,63 @@
+//! The service is killed while its jobs run, and started again.
+
+use crate::{
+    ending::command,
+    service::{Service, until},
+};
+
+use std::time::Duration;
+
+/// The Slurm jobs that were ever submitted under the job's name.
+fn slurm_jobs(service: &Service, id: &str) -> Vec<String> {
+    let rows =
+        service.sandbox.login(&format!("sacct -X -n -P -o JobIDRaw -S now-1hours --name tao-job-{id}"));
+    rows.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_job_ends_right_though_the_service_was_killed_while_it_ran() {
+    let mut service = Service::start();
+    let done = service.submit(&command("sleep 6; echo finished"));
+    let failed = service.submit(&command("sleep 6; exit 5"));
+    for id in [&done, &failed] {
+        service.wait(id, "running", |s| s["status"] == "Running");
+    }
+    service.kill();
+    service.spawn();
+    assert_eq!(service.wait_ended(&done)["status"], "Done");
+    assert_eq!(service.wait_ended(&failed)["status"], "Error");
+    for id in [&done, &failed] {
+        until("accounting to show the job", Duration::from_secs(30), || !slurm_jobs(&service, id).is_empty());
+        assert_eq!(slurm_jobs(&service, id).len(), 1);
+    }
+}
+
+#[test]
+fn jobs_are_submitted_once_though_the_service_is_killed_while_submitting() {
+    let mut service = Service::start();
+    let ids: Vec<_> = (0..20).map(|_| service.submit(&command("true"))).collect();
+    // Some are submitted, some on their way, some not begun: whatever the moment, each has to run once.
+    service.kill();
+    service.spawn();
+    for id in &ids {
+        let ended = service.wait(id, "the end", |s| s["phase"] == "ended");
+        assert_eq!(ended["status"], "Done", "{ended}");
+    }
+    until("accounting to show all jobs", Duration::from_secs(30), || {
+        ids.iter().all(|id| !slurm_jobs(&service, id).is_empty())
+    });
+    for id in &ids {
+        assert_eq!(slurm_jobs(&service, id).len(), 1, "{id}");
+    }
+}
+
+#[test]
+fn a_graceful_stop_leaves_jobs_running_and_says_goodbye() {
+    let mut service = Service::start();
+    let id = service.submit(&command("sleep 5"));
+    service.wait(&id, "running", |s| s["status"] == "Running");
+    let stopped = service.stop();
+    assert!(stopped.success(), "{stopped}: {}", service.log_text());
+    service.spawn();
+    assert_eq!(service.wait_ended(&id)["status"], "Done");
+}

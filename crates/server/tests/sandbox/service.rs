@@ -1,0 +1,232 @@
+//! The program under test: started, asked, killed.
+
+use std::{
+    collections::HashMap,
+    fs,
+    io::Read,
+    net::TcpListener,
+    os::unix::process::CommandExt,
+    path::PathBuf,
+    process::{Child, Command, ExitStatus, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::cluster::Sandbox;
+
+/// A running service with a database and a data directory of its own.
+pub(crate) struct Service {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) url: String,
+    pub(crate) database_url: String,
+    pub(crate) log: PathBuf,
+    env: HashMap<String, String>,
+    child: Option<Child>,
+    _data: TempDir,
+}
+
+/// An answer of the API.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
+    }
+}
+
+impl Service {
+    /// Starts the service on the sandbox's cluster.
+    pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same, with some settings of the environment changed.
+    pub(crate) fn start_with(changed: &[(&str, &str)]) -> Self {
+        let mut service = Self::prepare(changed);
+        service.spawn();
+        service
+    }
+
+    /// Everything but the process.
+    pub(crate) fn prepare(changed: &[(&str, &str)]) -> Self {
+        let sandbox = Sandbox::find();
+        let data = tempfile::tempdir().unwrap();
+        let server = sandbox.var("DATABASE_URL").to_owned();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let name = format!("e2e_{}_{port}", std::process::id());
+        sandbox.sql(&server, &format!("create database {name}"));
+        let (base, _) = server.rsplit_once('/').unwrap();
+        let database_url = format!("{base}/{name}");
+
+        let mut env = sandbox.env.clone();
+        env.extend([
+            ("DATABASE_URL".to_owned(), database_url.clone()),
+            ("SLURM_CLUSTER_NAME".to_owned(), "sandbox".to_owned()),
+            ("TAO_SLURM_BIND".to_owned(), format!("127.0.0.1:{port}")),
+            ("TAO_SLURM_AUTH".to_owned(), "disabled".to_owned()),
+            ("TAO_SLURM_DATA_DIR".to_owned(), data.path().display().to_string()),
+            ("TAO_SLURM_POLL_MIN".to_owned(), "1s".to_owned()),
+            (
+                "TAO_SLURM_LOG".to_owned(),
+                "info,tao_slurm=trace,worker=trace,ssh=trace,api=trace,sqlx=warn".to_owned(),
+            ),
+            ("PATH".to_owned(), "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
+            ("HOME".to_owned(), data.path().display().to_string()),
+        ]);
+        env.extend(changed.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+        let log = data.path().join("serve.log");
+        Self {
+            sandbox,
+            url: format!("http://127.0.0.1:{port}"),
+            database_url,
+            log,
+            env,
+            child: None,
+            _data: data,
+        }
+    }
+
+    /// Changes a setting for the next start.
+    pub(crate) fn set(&mut self, key: &str, value: &str) {
+        self.env.insert(key.to_owned(), value.to_owned());
+    }
+
+    pub(crate) fn unset(&mut self, key: &str) {
+        self.env.remove(key);
+    }
+
+    /// Starts the process and waits until it says that it is ready.
+    pub(crate) fn spawn(&mut self) {
+        let log = fs::OpenOptions::new().create(true).append(true).open(&self.log).unwrap();
+        let mut command = self.command(&["serve"]);
+        // A process group of its own: what it starts can be told from what others started.
+        command.stdout(Stdio::null()).stderr(log).process_group(0);
+        self.child = Some(command.spawn().unwrap());
+        until("the service to be ready", Duration::from_secs(30), || {
+            if let Some(status) = self.child.as_mut().unwrap().try_wait().unwrap() {
+                panic!("the service ended with {status}: {}", self.log_text());
+            }
+            self.try_get("/readyz").is_some_and(|answer| answer.status == 200)
+        });
+    }
+
+    /// A command of the program, with this service's settings.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tao-slurm"));
+        command.args(args).env_clear().envs(&self.env).env("TAO_SLURM_URL", &self.url).stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// kill -9, as the kernel does it to a process that used too much memory.
+    pub(crate) fn kill(&mut self) {
+        let mut child = self.child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// SIGTERM, as a service manager sends it.
+    pub(crate) fn stop(&mut self) -> ExitStatus {
+        let mut child = self.child.take().unwrap();
+        Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+        child.wait().unwrap()
+    }
+
+    pub(crate) fn log_text(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.try_get(path).unwrap_or_else(|| panic!("GET {path}: no answer; {}", self.log_text()))
+    }
+
+    fn try_get(&self, path: &str) -> Option<Answer> {
+        read(agent().get(format!("{}{path}", self.url)).call())
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &str) -> Answer {
+        let request = agent().post(format!("{}{path}", self.url)).header("content-type", "application/json");
+        read(request.send(body)).unwrap_or_else(|| panic!("POST {path}: no answer; {}", self.log_text()))
+    }
+
+    /// Submits a job and returns its id.
+    pub(crate) fn submit(&self, job: &Value) -> String {
+        let answer = self.post("/jobs", &job.to_string());
+        assert_eq!(answer.status, 201, "{}", answer.text);
+        answer.json()["id"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn status(&self, id: &str) -> Value {
+        self.get(&format!("/jobs/{id}/status")).json()
+    }
+
+    /// The status document of the job once it satisfies `wanted`.
+    pub(crate) fn wait(&self, id: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let mut last = Value::Null;
+        until(&format!("{what} of {id}"), Duration::from_secs(90), || {
+            last = self.status(id);
+            assert!(
+                wanted(&last) || last["phase"] != "ended",
+                "ended otherwise: {last}\n{}",
+                self.log_text()
+            );
+            wanted(&last)
+        });
+        last
+    }
+
+    pub(crate) fn wait_ended(&self, id: &str) -> Value {
+        self.wait(id, "the end", |status| status["phase"] == "ended")
+    }
+
+    /// A counter or gauge of `/metrics`, summed over its labels that contain `labels`.
+    pub(crate) fn metric(&self, name: &str, labels: &str) -> f64 {
+        let text = self.get("/metrics").text;
+        let lines = text.lines().filter(|line| line.starts_with(name) && line.contains(labels));
+        lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        if self.child.is_some() {
+            self.stop();
+        }
+        let (base, name) = self.database_url.rsplit_once('/').unwrap();
+        self.sandbox
+            .sql(&format!("{base}/postgres"), &format!("drop database if exists {name} with (force)"));
+    }
+}
+
+fn agent() -> ureq::Agent {
+    ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_global(Some(Duration::from_secs(30)))
+        .build()
+        .into()
+}
+
+fn read(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Option<Answer> {
+    let mut answer = answer.ok()?;
+    let mut bytes = Vec::new();
+    answer.body_mut().as_reader().read_to_end(&mut bytes).ok()?;
+    Some(Answer { status: answer.status().as_u16(), text: String::from_utf8_lossy(&bytes).into_owned() })
+}
+
+/// Asks again and again; what is waited for happens in another process, which sends no event.
+#[expect(clippy::disallowed_methods, reason = "a status document is polled: that is what callers do with it")]
+pub(crate) fn until(what: &str, patience: Duration, mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < patience, "waited {patience:?} for {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

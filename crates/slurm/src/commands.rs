@@ -1,0 +1,27 @@
+//! What we ask of a cluster: one file per question, with the program that runs there under `programs/`.
+
+mod cancel;
+mod conclude;
+mod locate;
+pub(crate) mod markers;
+mod poll;
+mod read_log;
+pub(crate) mod status;
+mod submit_batch;
+
+pub use cancel::{Cancel, Cancelled};
+pub use conclude::{Conclude, Concluded, Concluding};
+pub use locate::{Locate, LocateAnswer, Located};
+pub use markers::{ExitMarker, Markers, StartedMarker};
+pub use poll::{AccountingRow, Poll, PollAnswer, QueueRow, SacctOutcome, SqueueOutcome, Watched};
+pub use read_log::{LogAnswer, LogChunk, LogFrom, ReadLog};
+pub use status::{StatusChunk, StatusCursor};
+pub use submit_batch::{How, StagedFile, Submission, SubmitAnswer, SubmitBatch};
+
+/// Room for everything in an answer that does not depend on its size: stderr excerpts, framing.
+const STDOUT_BASE: usize = 256 * 1024;
+
+/// How many bytes so many bytes become in base64, with the line around them.
+const fn encoded(bytes: usize) -> usize {
+    bytes.saturating_add(bytes / 3).saturating_add(64)
+}

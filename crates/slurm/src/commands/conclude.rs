@@ -1,0 +1,160 @@
+//! The last words of jobs that have ended.
+
+use std::time::Duration;
+
+use crate::{
+    Call, ParseError, RawOutput, RemoteCommand, RemotePath,
+    answer::Answer,
+    commands::{
+        markers::{MarkerReader, Markers},
+        status::{StatusChunk, StatusCursor, StatusReader},
+    },
+    feed::Feed,
+};
+
+const PROGRAM: &str = concat!(
+    include_str!("../programs/preamble.sh"),
+    include_str!("../programs/say_file.sh"),
+    include_str!("../programs/markers.sh"),
+    include_str!("../programs/status_files.sh"),
+    include_str!("../programs/conclude.sh"),
+);
+
+/// 35 s and 45 s for the two searches, and some for reading.
+const DEADLINE: Duration = Duration::from_secs(150);
+
+/// At most so many bytes of a status file; a caller that finds more polls once again.
+const STATUS_BYTES: usize = 4 * 1024 * 1024;
+
+/// Collects what ended jobs have left behind, then removes their private files.
+#[derive(Debug, Clone)]
+pub struct Conclude {
+    /// Which jobs.
+    pub jobs: Vec<Concluding>,
+    /// At most so many bytes from the end of each log.
+    pub tail_bytes: usize,
+}
+
+/// A job that has ended.
+#[derive(Debug, Clone)]
+pub struct Concluding {
+    /// The attempt's token.
+    pub key: String,
+    /// Where its marks are.
+    pub state_dir: RemotePath,
+    /// Where its logs may be; of each stream the first that exists counts. A path that ends in `.out` or `.err` is a
+    /// log, any other a directory with `main.out` and `main.err`. The state directory is always tried last.
+    pub logs: Vec<RemotePath>,
+    /// Where its status files are.
+    pub results_dir: Option<RemotePath>,
+    /// How far its status file has been read.
+    pub status: Option<StatusCursor>,
+    /// Files to remove once everything else is read.
+    pub remove: Vec<RemotePath>,
+}
+
+/// What a job has left behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Concluded {
+    /// The attempt's token.
+    pub key: String,
+    /// Its marks.
+    pub markers: Markers,
+    /// What was not yet read of its status file.
+    pub status: Vec<StatusChunk>,
+    /// The end of its standard output.
+    pub out_tail: Vec<u8>,
+    /// The end of its standard error.
+    pub err_tail: Vec<u8>,
+    /// Whether the files to remove are gone.
+    pub removed: bool,
+}
+
+impl Concluding {
+    fn candidates(&self, extension: &str) -> Vec<RemotePath> {
+        let main = format!("main.{extension}");
+        let other = if extension == "out" { ".err" } else { ".out" };
+        let own = format!(".{extension}");
+        let places = self.logs.iter().chain(std::iter::once(&self.state_dir));
+        places
+            .filter_map(|place| match place.file_name() {
+                name if name.ends_with(&own) => Some(place.clone()),
+                name if name.ends_with(other) => None,
+                _ => place.join(&main).ok(),
+            })
+            .collect()
+    }
+}
+
+impl RemoteCommand for Conclude {
+    type Output = Vec<Concluded>;
+
+    fn render(&self) -> Call {
+        let mut feed = Feed::new();
+        feed.field(self.jobs.len()).field(self.tail_bytes).field(STATUS_BYTES).end_line();
+        for (index, job) in self.jobs.iter().enumerate() {
+            let (outs, errs) = (job.candidates("out"), job.candidates("err"));
+            feed.field(index)
+                .field(&job.state_dir)
+                .path_or_absent(job.results_dir.as_ref())
+                .cursor(job.status.as_ref())
+                .field(outs.len())
+                .field(errs.len())
+                .field(job.remove.len())
+                .end_line();
+            for path in outs.iter().chain(&errs).chain(&job.remove) {
+                feed.field(path).end_line();
+            }
+        }
+        let per_job = super::encoded(STATUS_BYTES) + 2 * super::encoded(self.tail_bytes) + 8 * 1024;
+        Call {
+            program: PROGRAM.to_owned(),
+            stdin: feed.into_bytes(),
+            deadline: DEADLINE,
+            stdout_limit: per_job.saturating_mul(self.jobs.len()).saturating_add(super::STDOUT_BASE),
+        }
+    }
+
+    fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
+        let answer = Answer::read("conclude", raw)?;
+        let count = self.jobs.len();
+        // The index stands for the key here, because two jobs may have been given the same one.
+        let indices: Vec<String> = (0..count).map(|index| index.to_string()).collect();
+        let indices: Vec<&str> = indices.iter().map(String::as_str).collect();
+        let (mut markers, mut status) = (MarkerReader::new(), StatusReader::default());
+        let mut tails = vec![None; count];
+        let mut removed = vec![true; count];
+        for mut line in answer.lines() {
+            match line.tag {
+                b"CLAIM" => markers.claim(line, count)?,
+                b"MARK" => markers.mark(line, count)?,
+                b"FILE" => status.file(line, &indices)?,
+                b"DATA" => status.data(line)?,
+                b"TAIL" => {
+                    let index = line.index(count)?;
+                    tails[index] = Some((line.blob()?, line.blob()?));
+                }
+                b"KEPT" => removed[line.index(count)?] = false,
+                _ => return Err(line.malformed("an unknown kind of line")),
+            }
+        }
+        let (mut chunks, _) = status.finish();
+        let mut concluded = Vec::with_capacity(count);
+        for (index, (job, tail)) in self.jobs.iter().zip(tails).enumerate() {
+            let (out_tail, err_tail) = tail.ok_or_else(|| answer.lacks("the end of a log"))?;
+            let mut own: Vec<_> = chunks.extract_if(.., |chunk| chunk.key == indices[index]).collect();
+            for chunk in &mut own {
+                chunk.key.clone_from(&job.key);
+            }
+            concluded.push(Concluded {
+                key: job.key.clone(),
+                markers: markers.take(index).unwrap_or_default(),
+                status: own,
+                out_tail,
+                err_tail,
+                removed: removed[index],
+            });
+        }
+        Ok(concluded)
+    }
+}

@@ -1,0 +1,149 @@
+//! Finding jobs whose submission had no answer.
+
+use std::{collections::HashMap, time::Duration};
+
+use crate::{
+    Call, JobName, ParseError, RawOutput, RemoteCommand, RemotePath, SlurmJobId, SlurmState,
+    answer::{Answer, Line},
+    commands::markers::MarkerReader,
+    feed::Feed,
+};
+
+const PROGRAM: &str = concat!(
+    include_str!("../programs/preamble.sh"),
+    include_str!("../programs/say_file.sh"),
+    include_str!("../programs/markers.sh"),
+    include_str!("../programs/locate.sh"),
+);
+
+/// Twice 65 s for the scheduler and the accounting, and 35 s for the files.
+const DEADLINE: Duration = Duration::from_secs(170);
+
+/// Looks for attempts in every place where one can be: the queue, the id we kept, the claim of the batch script, the
+/// accounting.
+#[derive(Debug, Clone)]
+pub struct Locate {
+    /// The attempts: our token, the name in Slurm, the state directory.
+    pub keys: Vec<(String, JobName, RemotePath)>,
+    /// How far back the accounting is searched, in seconds since 1970. Take some time before the intent: clocks differ.
+    pub since_unix: i64,
+}
+
+/// What was found, for all attempts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocateAnswer {
+    /// One for each attempt, in the order of the question.
+    pub located: Vec<Located>,
+    /// The cluster's clock, in seconds since 1970, before anything was looked at.
+    pub remote_time: i64,
+    /// Whether squeue answered about all the names. If not, an empty `squeue` below says nothing.
+    pub controller_answered: bool,
+}
+
+/// What was found of one attempt. All absent proves absence only if the controller answered, and only once every
+/// sbatch that may have been under way has run into its time limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Located {
+    /// Our token.
+    pub key: String,
+    /// The jobs of that name in the queue, those that ended lately among them.
+    pub squeue: Vec<(SlurmJobId, SlurmState)>,
+    /// The id that a submission has kept.
+    pub id_file: Option<SlurmJobId>,
+    /// The job whose batch script has claimed the attempt.
+    pub run_claim: Option<SlurmJobId>,
+    /// The jobs of that name in the accounting; `None` when it did not answer. It is seconds behind the queue.
+    pub sacct: Option<Vec<SlurmJobId>>,
+}
+
+impl RemoteCommand for Locate {
+    type Output = LocateAnswer;
+
+    fn render(&self) -> Call {
+        let mut feed = Feed::new();
+        feed.field(self.keys.len()).field(self.since_unix.max(0)).end_line();
+        for (index, (_, name, state_dir)) in self.keys.iter().enumerate() {
+            feed.field(index).field(name).field(state_dir).end_line();
+        }
+        Call {
+            program: PROGRAM.to_owned(),
+            stdin: feed.into_bytes(),
+            deadline: DEADLINE,
+            stdout_limit: super::STDOUT_BASE + self.keys.len() * 8 * 1024,
+        }
+    }
+
+    fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
+        let answer = Answer::read("locate", raw)?;
+        let mut found = Found::default();
+        let mut markers = MarkerReader::new();
+        for mut line in answer.lines() {
+            match line.tag {
+                b"TIME" => found.remote_time = Some(line.value()?),
+                b"SQUEUE" => found.controller_answered = Some(line.value::<i32>()? == 0),
+                b"SACCT" => found.accounting_answered = Some(line.value::<i32>()? == 0),
+                b"ROW" => found.queue_row(&line),
+                b"RECORD" => found.record(&line),
+                b"ID" => {
+                    let index = line.index(self.keys.len())?;
+                    if let Ok(id) = line.rest().parse() {
+                        found.ids.insert(index, id);
+                    }
+                }
+                b"CLAIM" => markers.claim(line, self.keys.len())?,
+                b"MARK" => {}
+                _ => return Err(line.malformed("an unknown kind of line")),
+            }
+        }
+        let lacks = || answer.lacks("a part of the answer");
+        let accounting_answered = found.accounting_answered.ok_or_else(lacks)?;
+        let located = self.keys.iter().enumerate().map(|(index, (key, name, _))| Located {
+            key: key.clone(),
+            squeue: found.queue.remove(name.as_str()).unwrap_or_default(),
+            id_file: found.ids.remove(&index),
+            run_claim: markers.take(index).and_then(|marks| marks.run_claim),
+            sacct: accounting_answered.then(|| found.records.remove(name.as_str()).unwrap_or_default()),
+        });
+        Ok(LocateAnswer {
+            located: located.collect(),
+            remote_time: found.remote_time.ok_or_else(lacks)?,
+            controller_answered: found.controller_answered.ok_or_else(lacks)?,
+        })
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    remote_time: Option<i64>,
+    controller_answered: Option<bool>,
+    accounting_answered: Option<bool>,
+    queue: HashMap<String, Vec<(SlurmJobId, SlurmState)>>,
+    records: HashMap<String, Vec<SlurmJobId>>,
+    ids: HashMap<usize, SlurmJobId>,
+}
+
+impl Found {
+    /// `id|state|name`. A row that is not understood costs only itself.
+    fn queue_row(&mut self, line: &Line<'_>) {
+        let row = line.rest();
+        let mut fields = row.splitn(3, '|');
+        let id = fields.next().and_then(|id| id.trim().parse().ok());
+        if let (Some(id), Some(state), Some(name)) = (id, fields.next(), fields.next()) {
+            let Ok(state) = state.parse();
+            self.queue.entry(name.to_owned()).or_default().push((id, state));
+        }
+    }
+
+    /// `id|name`. While a job's record is being made it is called `allocation` (22.05), and is not ours yet.
+    fn record(&mut self, line: &Line<'_>) {
+        let row = line.rest();
+        if let Some((id, name)) = row.split_once('|')
+            && let Ok(id) = id.parse()
+        {
+            let ids = self.records.entry(name.to_owned()).or_default();
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! What became of many jobs, in one command however many they are.
+
+mod rows;
+
+use std::{collections::HashMap, time::Duration};
+
+use crate::{
+    Call, Failure, JobName, ParseError, RawOutput, RemoteCommand, RemotePath, SlurmJobId,
+    answer::{Answer, Line},
+    commands::{
+        markers::{MarkerReader, Markers},
+        status::{StatusChunk, StatusCursor, StatusReader},
+    },
+    feed::Feed,
+};
+
+pub use rows::{AccountingRow, QueueRow};
+
+const PROGRAM: &str = concat!(
+    include_str!("../programs/preamble.sh"),
+    include_str!("../programs/say_file.sh"),
+    include_str!("../programs/markers.sh"),
+    include_str!("../programs/status_files.sh"),
+    include_str!("../programs/poll.sh"),
+);
+
+/// 50 s for squeue, 65 s for sacct, 35 s and 45 s for the two searches, and some for reading.
+const DEADLINE: Duration = Duration::from_secs(220);
+
+/// Bytes of answer to allow for each job: a row of squeue or sacct and the marks.
+const BYTES_PER_JOB: usize = 2048;
+
+/// Asks for the state of all the jobs, and for what is new in their status files.
+#[derive(Debug, Clone)]
+pub struct Poll {
+    /// Which jobs.
+    pub jobs: Vec<Watched>,
+    /// At most so many new bytes of one status file; the rest comes with the next poll.
+    pub status_bytes_per_file: usize,
+    /// At most so many new bytes of all status files together.
+    pub status_bytes_total: usize,
+}
+
+/// A job to look at.
+#[derive(Debug, Clone)]
+pub struct Watched {
+    /// Its id.
+    pub id: SlurmJobId,
+    /// The attempt's token, which is its name in Slurm. What has this id but another name is another job.
+    pub key: String,
+    /// Where its status files are, at most three levels down.
+    pub results_dir: Option<RemotePath>,
+    /// Where its marks are.
+    pub state_dir: RemotePath,
+    /// How far its status file has been read.
+    pub status: Option<StatusCursor>,
+}
+
+/// What was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PollAnswer {
+    /// The cluster's clock, in seconds since 1970, before anything was looked at.
+    pub remote_time: i64,
+    /// What the scheduler says.
+    pub squeue: SqueueOutcome,
+    /// What the accounting says of jobs that the scheduler does not know.
+    pub sacct: SacctOutcome,
+    /// What is new in the status files of jobs that are not waiting. Without the scheduler, of those already being read.
+    pub status: Vec<StatusChunk>,
+    /// The marks of jobs that have ended or that the scheduler does not know, by key.
+    pub markers: HashMap<String, Markers>,
+    /// Rows and files that were not understood and left out.
+    pub dropped_rows: usize,
+}
+
+/// What the scheduler says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SqueueOutcome {
+    /// It answered: a job that is not here is not in the queue. All our user's jobs, watched or not.
+    Answered(HashMap<SlurmJobId, QueueRow>),
+    /// It did not: nothing is known, and nothing about any job may be concluded.
+    Failed(Failure),
+}
+
+/// What the accounting says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SacctOutcome {
+    /// The scheduler knew all the jobs, or did not answer.
+    NotAsked,
+    /// It answered. A record may be missing for seconds after a job was submitted or the controller started.
+    Answered(HashMap<SlurmJobId, AccountingRow>),
+    /// It did not answer, or not about all the jobs.
+    Failed(Failure),
+}
+
+impl RemoteCommand for Poll {
+    type Output = PollAnswer;
+
+    fn render(&self) -> Call {
+        let mut feed = Feed::new();
+        feed.field(self.jobs.len())
+            .field(self.status_bytes_per_file)
+            .field(self.status_bytes_total)
+            .end_line();
+        for (index, job) in self.jobs.iter().enumerate() {
+            // A key that is no job name matches no row, and must not break the framing either.
+            let name = if job.key.parse::<JobName>().is_ok() { job.key.as_str() } else { "?" };
+            feed.field(index)
+                .field(job.id)
+                .field(name)
+                .path_or_absent(job.results_dir.as_ref())
+                .field(&job.state_dir)
+                .cursor(job.status.as_ref())
+                .end_line();
+        }
+        Call {
+            program: PROGRAM.to_owned(),
+            stdin: feed.into_bytes(),
+            deadline: DEADLINE,
+            stdout_limit: super::encoded(self.status_bytes_total)
+                .saturating_add(super::STDOUT_BASE * 16 + self.jobs.len() * BYTES_PER_JOB),
+        }
+    }
+
+    fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
+        let answer = Answer::read("poll", raw)?;
+        let keys: Vec<&str> = self.jobs.iter().map(|job| job.key.as_str()).collect();
+        let mut reader = Reader::new(self);
+        for line in answer.lines() {
+            reader.line(line, &keys)?;
+        }
+        let markers = keys.iter().enumerate();
+        let markers =
+            markers.filter_map(|(i, key)| Some(((*key).to_owned(), reader.markers.take(i)?))).collect();
+        let (status, dropped_files) = reader.status.finish();
+        Ok(PollAnswer {
+            remote_time: reader.remote_time.ok_or_else(|| answer.lacks("the time"))?,
+            squeue: reader.squeue.ok_or_else(|| answer.lacks("the queue"))?,
+            sacct: reader.sacct.ok_or_else(|| answer.lacks("the accounting"))?,
+            status,
+            markers,
+            dropped_rows: reader.dropped + dropped_files,
+        })
+    }
+}
+
+struct Reader<'a> {
+    names: HashMap<SlurmJobId, &'a str>,
+    remote_time: Option<i64>,
+    squeue: Option<SqueueOutcome>,
+    sacct: Option<SacctOutcome>,
+    status: StatusReader,
+    markers: MarkerReader,
+    dropped: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn new(poll: &'a Poll) -> Self {
+        Self {
+            names: poll.jobs.iter().map(|job| (job.id, job.key.as_str())).collect(),
+            remote_time: None,
+            squeue: None,
+            sacct: None,
+            status: StatusReader::default(),
+            markers: MarkerReader::new(),
+            dropped: 0,
+        }
+    }
+
+    fn line(&mut self, mut line: Line<'_>, keys: &[&str]) -> Result<(), ParseError> {
+        match line.tag {
+            b"TIME" => self.remote_time = Some(line.value()?),
+            b"SQUEUE" => {
+                let answered = line.value::<u8>()? == 1;
+                let (_, failure) = line.failure()?;
+                self.squeue = Some(if answered {
+                    SqueueOutcome::Answered(HashMap::new())
+                } else {
+                    SqueueOutcome::Failed(failure)
+                });
+            }
+            b"SACCT" => {
+                let asked = line.value::<u8>()? == 1;
+                let (code, failure) = line.failure()?;
+                self.sacct = Some(match (asked, code) {
+                    (false, _) => SacctOutcome::NotAsked,
+                    (true, 0) => SacctOutcome::Answered(HashMap::new()),
+                    (true, _) => SacctOutcome::Failed(failure),
+                });
+            }
+            b"ROW" => self.queue_row(&line),
+            b"RECORD" => self.record(&line),
+            b"CLAIM" => self.markers.claim(line, keys.len())?,
+            b"MARK" => self.markers.mark(line, keys.len())?,
+            b"FILE" => self.status.file(line, keys)?,
+            b"DATA" => self.status.data(line)?,
+            _ => return Err(line.malformed("an unknown kind of line")),
+        }
+        Ok(())
+    }
+
+    fn queue_row(&mut self, line: &Line<'_>) {
+        let Some(row) = QueueRow::read(&line.rest()) else {
+            self.dropped += 1;
+            return;
+        };
+        let stranger = self.names.get(&row.id).is_some_and(|name| *name != row.name);
+        if stranger {
+            self.dropped += 1;
+        } else if let Some(SqueueOutcome::Answered(rows)) = &mut self.squeue {
+            rows.insert(row.id, row);
+        }
+    }
+
+    fn record(&mut self, line: &Line<'_>) {
+        let Some(row) = AccountingRow::read(&line.rest()) else {
+            self.dropped += 1;
+            return;
+        };
+        // Also skips the placeholder `allocation`, which a record is called while it is being made (22.05).
+        let ours = self.names.get(&row.id).is_some_and(|name| *name == row.name);
+        if ours && let Some(SacctOutcome::Answered(rows)) = &mut self.sacct {
+            rows.insert(row.id, row);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "poll_tests.rs"]
+mod tests;

@@ -1,0 +1,125 @@
+//! One job as squeue and sacct print it.
+
+use crate::{ExitCode, InvalidName, SlurmJobId, SlurmState};
+
+/// The longest text kept of a column, in characters: reasons and node lists are people's text, and hostile.
+const COLUMN: usize = 1000;
+
+/// A job in the queue: `squeue -o '%A|%T|%r|%N|%V|%S|%e|%P|%j'`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueRow {
+    /// Its id.
+    pub id: SlurmJobId,
+    /// Its state.
+    pub state: SlurmState,
+    /// Why it waits or how it failed, as Slurm says it: with spaces, commas and colons.
+    pub reason: String,
+    /// Its nodes, as a range: `node[01-04]`. After a node failure, those it had.
+    pub nodes: String,
+    /// When it was submitted, or requeued, in seconds since 1970.
+    pub submit: Option<i64>,
+    /// When it started or is expected to.
+    pub start: Option<i64>,
+    /// When it ended, or will at the latest.
+    pub end: Option<i64>,
+    /// Its partition, or all it may run in.
+    pub partition: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// A job in the accounting: `sacct -X -o JobIDRaw,State,ExitCode,Reason,Start,End,NodeList,JobName`, its latest run only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountingRow {
+    /// Its id.
+    pub id: SlurmJobId,
+    /// Its state. After a requeue this may be the end of the run before (22.05).
+    pub state: SlurmState,
+    /// What the batch script returned, if it came to that.
+    pub exit_code: Option<ExitCode>,
+    /// The last reason it had to wait for.
+    pub reason: String,
+    /// When it started, in seconds since 1970.
+    pub start: Option<i64>,
+    /// When it ended.
+    pub end: Option<i64>,
+    /// Its nodes; `None assigned` if it never had any.
+    pub nodes: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl QueueRow {
+    /// Reads a row; the name comes last because it may hold the delimiter.
+    pub(super) fn read(row: &str) -> Option<Self> {
+        let mut fields = row.splitn(9, '|');
+        let mut next = || fields.next();
+        let id = next()?.parse().ok()?;
+        let Ok(state) = next()?.parse::<SlurmState>();
+        let (reason, nodes) = (column(next()?), column(next()?));
+        let (submit, start, end) = (time(next()?).ok()?, time(next()?).ok()?, time(next()?).ok()?);
+        let (partition, name) = (column(next()?), column(next()?));
+        Some(Self { id, state, reason, nodes, submit, start, end, partition, name })
+    }
+}
+
+impl AccountingRow {
+    /// Reads a row whose columns are separated by the control character US.
+    pub(super) fn read(row: &str) -> Option<Self> {
+        let mut fields = row.splitn(8, '\u{1f}');
+        let mut next = || fields.next();
+        let id = next()?.parse().ok()?;
+        let Ok(state) = next()?.parse::<SlurmState>();
+        let exit_code = ExitCode::from_column(next()?).ok()?;
+        let reason = column(next()?);
+        let (start, end) = (time(next()?).ok()?, time(next()?).ok()?);
+        let (nodes, name) = (column(next()?), column(next()?));
+        Some(Self { id, state, exit_code, reason, start, end, nodes, name })
+    }
+}
+
+fn column(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(COLUMN).collect()
+}
+
+/// Reads a time, or one of Slurm's words for "no such time".
+///
+/// We ask for seconds since 1970 (`SLURM_TIME_FORMAT=%s`), and for UTC, so that a Slurm that does not know the
+/// variable is understood as well: `2026-11-20T23:07:52`.
+fn time(text: &str) -> Result<Option<i64>, InvalidName> {
+    if matches!(text, "" | "N/A" | "None" | "Unknown" | "(null)") {
+        return Ok(None);
+    }
+    let seconds = text.parse().ok().or_else(|| iso_time(text));
+    seconds.map(Some).ok_or_else(|| InvalidName::new("time", "seconds since 1970", text))
+}
+
+fn iso_time(text: &str) -> Option<i64> {
+    let (date, clock) = text.split_once('T')?;
+    let number = |text: &str| text.parse::<u32>().ok().map(i64::from);
+    let date = date.split('-').map(number).collect::<Option<Vec<_>>>()?;
+    let clock = clock.split(':').map(number).collect::<Option<Vec<_>>>()?;
+    let ([year, month, day], [hour, minute, second]) = (date.as_slice(), clock.as_slice()) else {
+        return None;
+    };
+    let sane = (1970..=9999).contains(year)
+        && (1..=12).contains(month)
+        && (1..=31).contains(day)
+        && *hour < 24
+        && *minute < 60
+        && *second <= 60;
+    sane.then(|| ((days_since_1970(*year, *month, *day) * 24 + hour) * 60 + minute) * 60 + second)
+}
+
+/// Howard Hinnant's `days_from_civil`, for years after 1970.
+fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let (era, year_of_era) = (year / 400, year % 400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 719_468
+}
+
+#[cfg(test)]
+#[path = "rows_tests.rs"]
+mod tests;

@@ -1,0 +1,199 @@
+//! Submitting jobs, such that doing it again does no harm.
+
+use std::{fmt, time::Duration};
+
+use crate::{
+    Call, Failure, FailureClass, JobName, ParseError, RawOutput, RemoteCommand, RemotePath, SlurmJobId,
+    answer::{Answer, Line},
+    feed::Feed,
+};
+
+const PROGRAM: &str = concat!(
+    include_str!("../programs/site_env.sh"),
+    include_str!("../programs/preamble.sh"),
+    include_str!("../programs/submit_batch.sh"),
+);
+
+/// Stages, claims and submits each entry; the answers are aligned with the entries.
+///
+/// An entry that already has a Slurm id answers with it and nothing is done. An entry that somebody has claimed
+/// before is looked for by its name, and never submitted blindly. Entries are begun in order, and up to four wait
+/// for the controller at the same time.
+#[derive(Debug, Clone)]
+pub struct SubmitBatch {
+    /// What to submit. Each must have a state directory of its own.
+    pub entries: Vec<Submission>,
+}
+
+/// One attempt to be submitted.
+#[derive(Debug, Clone)]
+pub struct Submission {
+    /// The attempt's token. Not sent; it is for the caller's own book-keeping.
+    pub key: String,
+    /// The name in Slurm by which the job is found again.
+    pub job_name: JobName,
+    /// Where the claim, the Slurm id and the marks of this attempt are.
+    pub state_dir: RemotePath,
+    /// What must be in place before sbatch runs, the script among it.
+    pub files: Vec<StagedFile>,
+    /// The batch script.
+    pub script_path: RemotePath,
+    /// Directories to make, with their parents. The state directory is always made.
+    pub make_dirs: Vec<RemotePath>,
+    /// Take over a claim that an earlier call has left without a job. The queue is still asked first, and it must answer.
+    /// Not before [`SubmitBatch::DEADLINE`] has passed since that call: its sbatch may still be under way unseen.
+    pub retake: bool,
+}
+
+/// A file to write on the cluster: to a temporary name beside it, then renamed.
+#[derive(Clone)]
+pub struct StagedFile {
+    /// Where to.
+    pub path: RemotePath,
+    /// Its mode; only the permission bits count.
+    pub mode: u32,
+    /// What is in it. Not shown by `Debug`, because it may be secret.
+    pub bytes: Vec<u8>,
+}
+
+impl fmt::Debug for StagedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StagedFile")
+            .field("path", &self.path)
+            .field("mode", &format_args!("{:o}", self.mode))
+            .field("size", &self.bytes.len())
+            .finish()
+    }
+}
+
+/// What became of one entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SubmitAnswer {
+    /// Slurm has the job.
+    Submitted {
+        /// Its id.
+        id: SlurmJobId,
+        /// How it came to it.
+        how: How,
+        /// Other jobs of the same name. They should be cancelled; their scripts will find the claim taken.
+        extra: Vec<SlurmJobId>,
+    },
+    /// sbatch failed. The claim stays, so the next try must say `retake`.
+    Refused {
+        /// What it said. [`FailureClass::Ambiguous`] if it may have submitted nevertheless.
+        failure: Failure,
+        /// What it returned; 124 and 137 are the time limit we gave it.
+        rc: i32,
+    },
+    /// A file or directory could not be written. Nothing was submitted.
+    StageFailed(Failure),
+    /// An earlier call has claimed the entry, and no job of it is to be found, or the queue did not answer.
+    Uncertain,
+    /// There was no time left to begin with it. Nothing was submitted.
+    Skipped,
+}
+
+/// How an id was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum How {
+    /// This call submitted it.
+    New,
+    /// An earlier call submitted it and kept its id.
+    Replay,
+    /// An earlier call submitted it and its answer was lost: it was found by its name or by its claim.
+    Adopted,
+}
+
+impl SubmitBatch {
+    /// After this long no sbatch of a call can still be under way, whether or not its answer arrived: 30 s after which
+    /// none is begun, and 155 s for one. It may sleep and retry by itself for up to 120 s (`sbatch.c`).
+    pub const DEADLINE: Duration = Duration::from_secs(185);
+}
+
+impl RemoteCommand for SubmitBatch {
+    type Output = Vec<SubmitAnswer>;
+
+    fn render(&self) -> Call {
+        let mut feed = Feed::new();
+        feed.field(self.entries.len()).end_line();
+        for entry in &self.entries {
+            feed.field(&entry.job_name)
+                .field(&entry.state_dir)
+                .field(&entry.script_path)
+                .field(u8::from(entry.retake))
+                .field(entry.make_dirs.len())
+                .field(entry.files.len())
+                .end_line();
+            for dir in &entry.make_dirs {
+                feed.field(dir).end_line();
+            }
+            for file in &entry.files {
+                let mode = format!("{:o}", file.mode & 0o777);
+                feed.field(file.bytes.len()).field(mode).field(&file.path).end_line().blob(&file.bytes);
+            }
+        }
+        Call {
+            program: PROGRAM.to_owned(),
+            stdin: feed.into_bytes(),
+            deadline: Self::DEADLINE,
+            stdout_limit: super::STDOUT_BASE + self.entries.len() * super::encoded(4096),
+        }
+    }
+
+    fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
+        let answer = Answer::read("submit", raw)?;
+        let mut answers: Vec<Option<SubmitAnswer>> = vec![None; self.entries.len()];
+        for line in answer.lines() {
+            let (index, one) = entry_answer(line, answers.len())?;
+            if answers[index].replace(one).is_some() {
+                return Err(line.malformed("a second answer to one entry"));
+            }
+        }
+        answers.into_iter().collect::<Option<_>>().ok_or_else(|| answer.lacks("an entry has no answer"))
+    }
+}
+
+fn entry_answer(mut line: Line<'_>, count: usize) -> Result<(usize, SubmitAnswer), ParseError> {
+    let tag = line.tag;
+    let index = line.index(count)?;
+    let answer = match tag {
+        b"OK" => submitted(line)?,
+        b"REFUSED" => {
+            let (rc, mut failure) = line.failure()?;
+            if rc == 0 {
+                failure =
+                    Failure::known(FailureClass::Ambiguous, "no-job-id", "sbatch succeeded without a job id");
+            }
+            SubmitAnswer::Refused { failure, rc }
+        }
+        b"STAGE_FAILED" => SubmitAnswer::StageFailed(stage_failure(&line.blob_text()?)),
+        b"UNCERTAIN" => SubmitAnswer::Uncertain,
+        b"SKIPPED" => SubmitAnswer::Skipped,
+        _ => return Err(line.malformed("an unknown kind of answer")),
+    };
+    Ok((index, answer))
+}
+
+fn submitted(mut line: Line<'_>) -> Result<SubmitAnswer, ParseError> {
+    let id = line.value()?;
+    let how = match line.word()? {
+        b"new" => How::New,
+        b"replay" => How::Replay,
+        b"adopted" => How::Adopted,
+        _ => return Err(line.malformed("an unknown way to an id")),
+    };
+    let extra = line.rest();
+    let extra = extra.split(',').filter(|text| *text != "-").map(str::parse).collect::<Result<_, _>>();
+    Ok(SubmitAnswer::Submitted { id, how, extra: extra.map_err(|_| line.malformed("a job id is expected"))? })
+}
+
+/// Nothing was submitted, whatever the text says. That the site is broken is kept, because it concerns more than this entry.
+fn stage_failure(text: &str) -> Failure {
+    let failure = crate::failure::classify(text);
+    if failure.class == FailureClass::Infra {
+        failure
+    } else {
+        Failure { class: FailureClass::NotDone, rule_id: "staging", ..failure }
+    }
+}

@@ -1,0 +1,58 @@
+//! What goes into a program: lines of tab-separated fields, and blobs whose length stands in the line before.
+
+use crate::{RemotePath, commands::status::StatusCursor};
+
+/// Stands for a field that is not there. No path, number or name of ours is a lone dash, and bash's `read` would
+/// swallow an empty field between two tabs.
+const ABSENT: &str = "-";
+
+/// Builds the stdin of a program.
+#[derive(Default)]
+pub(crate) struct Feed {
+    bytes: Vec<u8>,
+    in_line: bool,
+}
+
+impl Feed {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a field to the current line. The caller vouches that it holds no tab and no newline: a newtype or a number.
+    pub(crate) fn field(&mut self, value: impl std::fmt::Display) -> &mut Self {
+        use std::io::Write;
+        if self.in_line {
+            self.bytes.push(b'\t');
+        }
+        self.in_line = true;
+        // Writing to a Vec cannot fail.
+        let _ = write!(self.bytes, "{value}");
+        self
+    }
+
+    pub(crate) fn path_or_absent(&mut self, path: Option<&RemotePath>) -> &mut Self {
+        self.field(path.map_or(ABSENT, RemotePath::as_str))
+    }
+
+    /// Adds three fields: path, inode, offset.
+    pub(crate) fn cursor(&mut self, cursor: Option<&StatusCursor>) -> &mut Self {
+        self.path_or_absent(cursor.map(|c| &c.path));
+        self.field(cursor.map_or(0, |c| c.inode)).field(cursor.map_or(0, |c| c.offset))
+    }
+
+    pub(crate) fn end_line(&mut self) -> &mut Self {
+        self.bytes.push(b'\n');
+        self.in_line = false;
+        self
+    }
+
+    /// Adds raw bytes. Their number must stand in a line before them.
+    pub(crate) fn blob(&mut self, bytes: &[u8]) -> &mut Self {
+        self.bytes.extend_from_slice(bytes);
+        self
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}

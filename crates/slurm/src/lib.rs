@@ -1,0 +1,44 @@
+//! The language of Slurm: what we say to it, and how we read its answers.
+//!
+//! Pure text: nothing here does I/O, waits, reads a clock, or knows what a job means to anybody. A remote command is
+//! a value with [`RemoteCommand::render`] and [`RemoteCommand::parse`] side by side; somebody else carries the bytes.
+//! Whatever a cluster prints is hostile: sizes are capped, a bad row costs only itself, nothing panics.
+//!
+//! Start at [`RemoteCommand`], then [`Poll`]; the batch script is in [`script`], what went wrong in [`failure`].
+
+#![deny(clippy::wildcard_enum_match_arm)]
+#![deny(missing_docs)]
+
+mod answer;
+mod commands;
+mod exit_code;
+pub mod failure;
+mod feed;
+mod invalid_name;
+mod job_id;
+mod names;
+mod partition_list;
+mod remote_command;
+mod remote_path;
+pub mod script;
+mod state;
+mod text_type;
+mod wall_time;
+
+pub use commands::{
+    AccountingRow, Cancel, Cancelled, Conclude, Concluded, Concluding, ExitMarker, How, Locate, LocateAnswer,
+    Located, LogAnswer, LogChunk, LogFrom, Markers, Poll, PollAnswer, QueueRow, ReadLog, SacctOutcome,
+    SqueueOutcome, StagedFile, StartedMarker, StatusChunk, StatusCursor, Submission, SubmitAnswer,
+    SubmitBatch, Watched,
+};
+pub use exit_code::ExitCode;
+pub use failure::{Failure, FailureClass};
+pub use invalid_name::InvalidName;
+pub use job_id::SlurmJobId;
+pub use names::{Account, EnvKey, JobName, NodeName, Partition, UserName};
+pub use partition_list::PartitionList;
+pub use remote_command::{Call, ParseError, RawOutput, RemoteCommand};
+pub use remote_path::RemotePath;
+pub use script::{BatchScript, Directives, Launch, ScriptError};
+pub use state::SlurmState;
+pub use wall_time::{TimeLimit, WallTime};

@@ -1,0 +1,49 @@
+# shellcheck shell=bash
+# The last words of jobs that have ended; then their private files are removed.
+#
+# stdin: a line "number of jobs, bytes of a tail, bytes of a status file"; for each job a line "index, state
+# directory, results directory, known status file, its inode, offset, candidates for out, for err, files to remove"
+# and a line for each of those paths.
+
+IFS=$'\t' read -r count tail_bytes per_file
+: >"$tmp/states"
+: >"$tmp/want"
+
+# Reads $2 candidates off stdin, and keeps the end of the first that exists in the file $1.
+first_tail() {
+  local i path done=0
+  : >"$1"
+  for ((i = 0; i < $2; i++)); do
+    IFS= read -r path
+    if ((!done)) && [ -f "$path" ]; then
+      done=1
+      tail -c "$tail_bytes" -- "$path" >"$1" 2>/dev/null </dev/null
+    fi
+  done
+}
+
+for ((job = 0; job < count; job++)); do
+  IFS=$'\t' read -r index state results known inode offset outs errs removes || give_up 'the list of jobs did not arrive whole'
+  printf '%s\t%s\n' "$index" "$state" >>"$tmp/states"
+  if [ "$results" != - ]; then
+    printf '%s\t%s\t%s\t%s\t%s\n' "$index" "$results" "$known" "$inode" "$offset" >>"$tmp/want"
+  fi
+  first_tail "$tmp/out.$index" "$outs"
+  first_tail "$tmp/err.$index" "$errs"
+  for ((i = 0; i < removes; i++)); do
+    IFS= read -r path
+    printf '%s\t%s\n' "$index" "$path" >>"$tmp/remove"
+  done
+done
+
+say_markers "$tmp/states"
+say_status_files "$tmp/want" "$per_file" "$((per_file * count))"
+for ((index = 0; index < count; index++)); do
+  say "TAIL $index $(encoded_tail "$tmp/out.$index" "$tail_bytes") $(encoded_tail "$tmp/err.$index" "$tail_bytes")"
+done
+if [ -f "$tmp/remove" ]; then
+  while IFS=$'\t' read -r index path; do
+    if ! rm -f -- "$path" 2>/dev/null; then say "KEPT $index"; fi
+  done <"$tmp/remove"
+fi
+finish

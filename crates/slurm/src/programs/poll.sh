@@ -1,0 +1,83 @@
+# shellcheck shell=bash
+# What became of many jobs: one squeue, sacct only for those it does not know, and what is new in their files.
+# No process is started per job, only per file that changed.
+#
+# stdin: a line "number of jobs, bytes per file, bytes altogether"; for each job a line "index, id, name, results
+# directory, state directory, known status file, its inode, offset". Absent fields are "-".
+
+IFS=$'\t' read -r count per_file altogether
+cat >"$tmp/watched"
+if [ "$(wc -l <"$tmp/watched")" != "$count" ]; then give_up 'the list of jobs did not arrive whole'; fi
+
+say "TIME $(date +%s)"
+
+# A job's name may hold any character, a newline too: only lines that begin with a word nobody could know are rows.
+nonce="$RANDOM$RANDOM$RANDOM$RANDOM"
+timeout -k 5 45 squeue --me -h -t all -o "$nonce|%A|%T|%r|%N|%V|%S|%e|%P|%j" \
+  >"$tmp/squeue" 2>"$tmp/squeue.err" </dev/null
+code=$?
+# squeue may say that it failed and still return 0, and then silence about a job means nothing.
+answered=1
+if [ "$code" != 0 ]; then answered=0; fi
+if [ -s "$tmp/squeue.err" ]; then
+  if [ ! -s "$tmp/squeue" ] || grep -q -i -e error -e 'unable to' -- "$tmp/squeue.err"; then answered=0; fi
+fi
+say "SQUEUE $answered $code $(encoded_tail "$tmp/squeue.err" 2000)"
+
+: >"$tmp/rows"
+: >"$tmp/missing"
+: >"$tmp/ended"
+: >"$tmp/want"
+if ((answered)); then
+  # The name is what is left after eight delimiters, because it may hold one itself. A job of another name has only
+  # inherited the id of ours: ids come round again when a controller is reset.
+  awk -F'\t' -v nonce="$nonce" -v tmp="$tmp" '
+    FILENAME == tmp "/squeue" {
+      if (index($0, nonce "|") != 1) { print "ROW ?" > (tmp "/rows"); next }
+      row = substr($0, length(nonce) + 2, 3000)
+      print "ROW " row > (tmp "/rows")
+      split(row, f, "|")
+      name = row
+      for (k = 1; k <= 8; k++) name = substr(name, index(name, "|") + 1)
+      state[f[1] "|" name] = f[2]
+      next
+    }
+    {
+      found = state[$2 "|" $3]
+      if (found == "") print $2 > (tmp "/missing")
+      if (found == "" || found ~ /^(COMPLETED|FAILED|TIMEOUT|CANCELLED|NODE_FAIL|BOOT_FAIL|DEADLINE|OUT_OF_MEMORY|PREEMPTED|REVOKED|LAUNCH_FAILED|RECONFIG_FAIL)$/)
+        print $1 "\t" $5 > (tmp "/ended")
+      if ($4 != "-" && found !~ /^(PENDING|CONFIGURING|REQUEUED|REQUEUE_HOLD|REQUEUE_FED|RESV_DEL_HOLD|SPECIAL_EXIT|POWER_UP_NODE)$/)
+        print $1 "\t" $4 "\t" $6 "\t" $7 "\t" $8 > (tmp "/want")
+    }' "$tmp/squeue" "$tmp/watched"
+else
+  # Without the scheduler, only files that were being written the last time are looked at.
+  awk -F'\t' '$4 != "-" && $6 != "-" { print $1 "\t" $4 "\t" $6 "\t" $7 "\t" $8 }' "$tmp/watched" >"$tmp/want"
+fi
+say_file "$tmp/rows"
+
+asked=0
+code=0
+: >"$tmp/sacct.err"
+: >"$tmp/records"
+begun=$SECONDS
+while mapfile -t -n 500 ids && ((${#ids[@]} > 0)); do
+  asked=1
+  if ((SECONDS - begun > 30)); then
+    code=124
+    break
+  fi
+  list=$(IFS=, && printf '%s' "${ids[*]}")
+  timeout -k 5 30 sacct -X -P -n --delimiter=$'\037' -o JobIDRaw,State,ExitCode,Reason,Start,End,NodeList,JobName \
+    -j "$list" >"$tmp/sacct" 2>"$tmp/sacct.err" </dev/null
+  code=$?
+  if [ "$code" = 0 ] && grep -q -i -e error -- "$tmp/sacct.err"; then code=1; fi
+  if [ "$code" != 0 ]; then break; fi
+  awk '{ print "RECORD " substr($0, 1, 3000) }' "$tmp/sacct" >>"$tmp/records"
+done <"$tmp/missing"
+say "SACCT $asked $code $(encoded_tail "$tmp/sacct.err" 2000)"
+say_file "$tmp/records"
+
+say_markers "$tmp/ended"
+say_status_files "$tmp/want" "$per_file" "$altogether"
+finish

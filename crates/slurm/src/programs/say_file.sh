@@ -1,0 +1,8 @@
+# shellcheck shell=bash
+# Prints a file of lines as a part of the answer.
+say_file() {
+  local count
+  count=$(wc -l <"$1")
+  cat -- "$1"
+  lines=$((lines + count))
+}

@@ -1,0 +1,81 @@
+# shellcheck shell=bash
+# Puts the files of many entries into their places, with a few processes for all of them: a process for each file
+# would take longer than sbatch does.
+#
+# Filled in by the caller, in the order in which the files arrive: whose they are, how many bytes they are on stdin,
+# how many on disk, which mode, which path. Backslashes and NULs are written as printf's %b reads them.
+file_entry=() file_length=() file_size=() file_mode=() file_path=()
+
+# Gives a command a list of words, as many processes as it takes. $1: name of the array, the rest: the command.
+for_all() {
+  local -n words=$1
+  shift
+  if ((${#words[@]} == 0)); then return 0; fi
+  printf '%s\0' "${words[@]}" | xargs -0 "$@" 2>>"$tmp/stage.err"
+}
+
+# Reads the files from stdin, writes those whose entry is still wanted beside their places, and moves them there.
+# $1: name of an array of answers: an entry that has one is not wanted. What went wrong is left in $tmp/stage.err, and
+# broken[entry] is set.
+stage_files() {
+  local -n settled=$1
+  local -a temporary=() written=() parents=() modes=()
+  local -A size_of=() parent_seen=() to_mode=() to_parent=()
+  local i entry path data size mode parent mask ok
+  mask=$(umask)
+  umask 077
+  for i in "${!file_path[@]}"; do
+    path=${file_path[i]}
+    temporary[i]="${path%/*}/.stage.$$/${path##*/}"
+    parent=${path%/*}
+    if [ -z "${settled[file_entry[i]]}" ] && [ -z "${parent_seen[$parent]+x}" ]; then
+      parent_seen[$parent]=1
+      parents+=("$parent/.stage.$$")
+    fi
+  done
+  for_all parents mkdir --
+  for i in "${!file_path[@]}"; do
+    entry=${file_entry[i]}
+    data=
+    if ((file_length[i] > 0)); then
+      IFS= read -r -N "${file_length[i]}" data || give_up 'the files did not arrive whole'
+    fi
+    if [ -n "${settled[entry]}" ] || [ -n "${broken[entry]}" ]; then continue; fi
+    if { printf '%b' "$data" >"${temporary[i]}"; } 2>>"$tmp/stage.err"; then
+      written+=("${temporary[i]}")
+      if [ "${file_mode[i]}" != 600 ]; then to_mode[${file_mode[i]}]+="$i "; fi
+      to_parent[${file_path[i]%/*}]+="$i "
+    else
+      broken[entry]=1
+    fi
+  done
+  umask "$mask"
+
+  # A full disk may show only in the size.
+  for_all written stat -c '%s %n' -- >"$tmp/sizes"
+  while read -r size path; do size_of[$path]=$size; done <"$tmp/sizes"
+  for mode in "${!to_mode[@]}"; do
+    modes=()
+    for i in ${to_mode[$mode]}; do modes+=("${temporary[i]}"); done
+    if ! for_all modes chmod "$mode" --; then
+      for i in ${to_mode[$mode]}; do broken[file_entry[i]]=1; done
+    fi
+  done
+  for parent in "${!to_parent[@]}"; do
+    written=()
+    for i in ${to_parent[$parent]}; do
+      if [ "${size_of[${temporary[i]}]-}" = "${file_size[i]}" ]; then
+        written+=("${temporary[i]}")
+      else
+        echo "${file_path[i]}: not all bytes were written" >>"$tmp/stage.err"
+        broken[file_entry[i]]=1
+      fi
+    done
+    for_all written mv -f -t "$parent" --
+    for i in ${to_parent[$parent]}; do
+      # It is gone from there only if it was moved.
+      if [ -e "${temporary[i]}" ]; then broken[file_entry[i]]=1; fi
+    done
+  done
+  for_all parents rm -rf --
+}

@@ -1,0 +1,164 @@
+# shellcheck shell=bash
+# Submits jobs so that doing it again does no harm. Prints exactly one line for each entry.
+#
+# stdin: the number of entries; for each a line "job name, state directory, script, retake, directories, files", a line
+# for each directory, and a line "length, size, mode, path" for each file; then the bytes of all files.
+
+name=() state=() script=() retake=() answer=() broken=() dirs=() dir_entry=()
+
+# Answers an entry. $1: index, $2: the answer.
+settle() {
+  answer[$1]=$2
+  say "$2"
+}
+
+# Whether a text is a job id.
+is_id() {
+  case $1 in '' | 0* | *[!0-9]*) return 1 ;; esac
+}
+
+# Keeps an id where the next call will find it. It counts only with its newline, so a part of it is none.
+# $1: state directory, $2: id.
+keep_id() { { printf '%s\n' "$2" >"$1/slurm_id"; } 2>/dev/null; }
+
+# Looks for what an earlier call may have done, and answers if it finds it. $1: index. Returns 0 if it has answered, 1
+# if there is surely nothing, 2 if that is not known.
+adopt() {
+  local found id claim='' rest dir=${state[$1]}
+  found=$(timeout -k 2 8 squeue --me -h -t all -n "${name[$1]}" -o '%A' 2>"$tmp/lookup.err" </dev/null) || return 2
+  if [ -s "$tmp/lookup.err" ]; then return 2; fi
+  if [ -L "$dir/run" ]; then claim=$(readlink -- "$dir/run" </dev/null); fi
+  if ! is_id "$claim"; then claim=; fi
+  found=$(printf '%s\n' "$found" | tr -d ' ' | grep -E '^[1-9][0-9]*$' | sort -n -u)
+  if [ -z "$found" ]; then
+    if [ -z "$claim" ]; then return 1; fi
+    found=$claim
+  fi
+  id=${found%%$'\n'*}
+  if [ -n "$claim" ] && printf '%s\n' "$found" | grep -q -x -F -e "$claim"; then id=$claim; fi
+  rest=$(printf '%s\n' "$found" | grep -v -x -F -e "$id" | head -n 100 | paste -s -d , -)
+  # If its id cannot be kept, the next call will find it in the same way.
+  mkdir -p -- "$dir" 2>/dev/null && keep_id "$dir" "$id"
+  settle "$1" "OK $1 $id adopted ${rest:--}"
+}
+
+# Answers an entry that needs no sbatch, or must not have one. $1: index.
+settle_known() {
+  local id='' found
+  if [ -f "${state[$1]}/slurm_id" ] && read -r id <"${state[$1]}/slurm_id" && is_id "$id"; then
+    settle "$1" "OK $1 $id replay -"
+  elif ((retake[$1])) || [ -e "${state[$1]}/submit" ]; then
+    adopt "$1"
+    found=$?
+    if ((found == 2 || (found == 1 && !retake[$1]))); then settle "$1" "UNCERTAIN $1"; fi
+  fi
+}
+
+# Reads what is asked, but for the bytes of the files.
+read_entries() {
+  local i k dir_count files length size mode path
+  for ((i = 0; i < count; i++)); do
+    IFS=$'\t' read -r "name[i]" "state[i]" "script[i]" "retake[i]" dir_count files || return
+    answer[i]='' broken[i]=''
+    dirs+=("${state[i]}")
+    dir_entry+=("$i")
+    for ((k = 0; k < dir_count; k++)); do
+      IFS= read -r path || return
+      dirs+=("$path")
+      dir_entry+=("$i")
+    done
+    for ((k = 0; k < files; k++)); do
+      IFS=$'\t' read -r length size mode path || return
+      file_entry+=("$i") file_length+=("$length") file_size+=("$size") file_mode+=("$mode") file_path+=("$path")
+    done
+  done
+}
+
+# Makes the directories of the entries that are still wanted.
+make_dirs() {
+  # shellcheck disable=SC2034 # for_all is given its name
+  local -a wanted=()
+  local i
+  for i in "${!dirs[@]}"; do
+    if [ -z "${answer[dir_entry[i]]}" ]; then wanted+=("${dirs[i]}"); fi
+  done
+  for_all wanted mkdir -p --
+  for i in "${!dirs[@]}"; do
+    if [ ! -d "${dirs[i]}" ]; then broken[dir_entry[i]]=1; fi
+  done
+}
+
+# Answers an entry whose sbatch has ended. $1: index, $2: what it returned.
+settle_submitted() {
+  local id=''
+  # With a cluster name: "6605;lab".
+  read -r id <"$tmp/out.$1"
+  id=${id%%;*}
+  if [ "$2" = 0 ] && is_id "$id"; then
+    # The job is there even if its id cannot be kept: the answer counts, and the next call would find it by name.
+    keep_id "${state[$1]}" "$id"
+    settle "$1" "OK $1 $id new -"
+  else
+    settle "$1" "REFUSED $1 $2 $(encoded_tail "$tmp/err.$1" 2000)"
+  fi
+}
+
+# Claims an entry and starts its sbatch. $1: index. Returns 1 if it has been answered instead.
+start() {
+  # Opened with O_EXCL: of several who try, one succeeds.
+  if (($1 >= 0)) && ! { set -C; : >"${state[$1]}/submit"; } 2>"$tmp/claim.err"; then
+    set +C
+    if [ -e "${state[$1]}/submit" ]; then
+      if ((!retake[$1])); then
+        # Somebody else was faster by the time it took to stage.
+        adopt "$1" || settle "$1" "UNCERTAIN $1"
+        return 1
+      fi
+    else
+      settle "$1" "STAGE_FAILED $1 $(encoded_tail "$tmp/claim.err" 2000)"
+      return 1
+    fi
+  fi
+  set +C
+  timeout -k 5 150 sbatch --parsable --export=ALL "${script[$1]}" >"$tmp/out.$1" 2>"$tmp/err.$1" </dev/null &
+}
+
+read -r count
+read_entries || give_up 'the entries did not arrive whole'
+for ((index = 0; index < count; index++)); do
+  if ((SECONDS < 20)); then settle_known "$index"; else settle "$index" "SKIPPED $index"; fi
+done
+: >"$tmp/stage.err"
+make_dirs
+stage_files answer
+
+# The jobs inherit the environment of sbatch.
+unset LC_ALL TZ SLURM_TIME_FORMAT
+for pair in ${site_env[@]+"${site_env[@]}"}; do export "${pair?}"; done
+
+# sbatch waits for the controller more than it works, so a few may run at the same time.
+window=4
+running=() processes=()
+for ((index = 0; index < count; index++)); do
+  if [ -n "${answer[index]}" ]; then continue; fi
+  if [ -n "${broken[index]}" ]; then
+    settle "$index" "STAGE_FAILED $index $(encoded_tail "$tmp/stage.err" 2000)"
+    continue
+  fi
+  if ((${#running[@]} >= window)); then
+    wait "${processes[0]}"
+    settle_submitted "${running[0]}" "$?"
+    running=("${running[@]:1}") processes=("${processes[@]:1}")
+  fi
+  # sbatch may take 155 s: whoever waits for us must still be there when it ends.
+  if ((SECONDS >= 25)); then
+    settle "$index" "SKIPPED $index"
+  elif start "$index"; then
+    running+=("$index") processes+=("$!")
+  fi
+done
+for index in ${running[@]+"${!running[@]}"}; do
+  wait "${processes[index]}"
+  settle_submitted "${running[index]}" "$?"
+done
+finish

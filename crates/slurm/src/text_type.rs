@@ -1,0 +1,38 @@
+//! The macro behind the newtypes over a checked `String`.
+
+/// Implements what every checked text has: parsing, showing, serde as a string, `as_str`.
+///
+/// The type must be a tuple struct of one private `String` and have
+/// `fn check(&str) -> Result<String, InvalidName>`, which returns the canonical spelling.
+macro_rules! text_type {
+    ($name:ident) => {
+        impl $name {
+            /// The text, in its canonical spelling.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::InvalidName;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::check(text).map(Self)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+    };
+}
+
+pub(crate) use text_type;

@@ -1,0 +1,71 @@
+use slurm::{Conclude, Concluded, Concluding};
+
+use crate::site::{Site, id};
+
+fn job(site: &Site, key: &str) -> Concluding {
+    Concluding {
+        key: key.to_owned(),
+        state_dir: site.path(&format!("state/{key}")),
+        logs: vec![site.path(&format!("logs/{key}"))],
+        results_dir: Some(site.path(&format!("results/{key}"))),
+        status: None,
+        remove: vec![site.path(&format!("env/{key}")), site.path(&format!("env/{key}.other"))],
+    }
+}
+
+fn conclude(site: &Site, jobs: Vec<Concluding>) -> Vec<Concluded> {
+    site.run(&Conclude { jobs, tail_bytes: 10 })
+}
+
+#[test]
+fn the_last_words_are_collected_and_the_private_files_removed() {
+    let site = Site::new();
+    site.write("logs/a/main.out", "0123456789abc\n");
+    site.write("logs/a/main.err", "e\n");
+    site.write("state/a/exit", "7 0 3 1700000000\n");
+    site.link("7", "state/a/run");
+    site.write("results/a/x/status.json", "{}\n");
+    site.write("env/a", "SECRET=1");
+    let [a] = conclude(&site, vec![job(&site, "a")]).try_into().unwrap();
+    assert_eq!((a.out_tail.as_slice(), a.err_tail.as_slice()), (&b"456789abc\n"[..], &b"e\n"[..]));
+    assert_eq!(a.markers.exit.unwrap().code, 3);
+    assert_eq!(a.markers.run_claim, Some(id(7)));
+    assert_eq!(
+        (a.status.len(), a.status[0].key.as_str(), a.status[0].bytes.as_slice()),
+        (1, "a", &b"{}\n"[..])
+    );
+    assert!(a.removed);
+    assert!(!site.exists("env/a"));
+}
+
+#[test]
+fn a_job_that_never_ran_has_left_nothing() {
+    let site = Site::new();
+    let [a] = conclude(&site, vec![job(&site, "a")]).try_into().unwrap();
+    assert_eq!((a.out_tail.len(), a.err_tail.len(), a.status.len(), a.removed), (0, 0, 0, true));
+    assert_eq!(a.markers, slurm::Markers::default());
+    assert_eq!(conclude(&site, vec![]), []);
+}
+
+#[test]
+fn logs_are_taken_from_the_first_place_that_has_them() {
+    let site = Site::new();
+    site.write("elsewhere/train.out", "named\n");
+    site.write("state/a/main.err", "state\n");
+    let logs = vec![site.path("nowhere/main.out"), site.path("elsewhere/train.out")];
+    let [a] = conclude(&site, vec![Concluding { logs, ..job(&site, "a") }]).try_into().unwrap();
+    assert_eq!((a.out_tail.as_slice(), a.err_tail.as_slice()), (&b"named\n"[..], &b"state\n"[..]));
+}
+
+#[test]
+fn jobs_are_not_mixed_up_and_what_stays_is_said() {
+    let site = Site::new();
+    site.write("logs/a/main.out", "a\n");
+    site.write("logs/b/main.out", "b\n");
+    site.write("results/b/status.json", "{}\n");
+    site.write("env/a/file", "a directory is not removed");
+    let [a, b] = conclude(&site, vec![job(&site, "a"), job(&site, "b")]).try_into().unwrap();
+    assert_eq!((a.out_tail.as_slice(), b.out_tail.as_slice()), (&b"a\n"[..], &b"b\n"[..]));
+    assert_eq!((a.status.len(), b.status.len()), (0, 1));
+    assert_eq!((a.removed, b.removed), (false, true));
+}

@@ -1,0 +1,83 @@
+//! What comes back may be anything.
+
+use proptest::prelude::*;
+use slurm::{
+    Cancel, Conclude, Concluding, Locate, LogFrom, RawOutput, ReadLog, RemoteCommand, RemotePath, Submission,
+    SubmitBatch,
+};
+
+use crate::site::{id, name};
+
+const TAGS: &[&str] = &[
+    "OK",
+    "REFUSED",
+    "STAGE_FAILED",
+    "UNCERTAIN",
+    "SKIPPED",
+    "TIME",
+    "SQUEUE",
+    "SACCT",
+    "ROW",
+    "RECORD",
+    "ID",
+    "CLAIM",
+    "MARK",
+    "FILE",
+    "DATA",
+    "TAIL",
+    "KEPT",
+    "LOG",
+    "MISSING",
+    "FAIL",
+    "",
+];
+
+fn path(text: &str) -> RemotePath {
+    text.parse().unwrap()
+}
+
+fn parse_all(stdout: &[u8]) {
+    let raw = RawOutput { stdout: stdout.to_vec(), ..RawOutput::default() };
+    let entry = Submission {
+        key: "a".to_owned(),
+        job_name: name("a"),
+        state_dir: path("/s"),
+        files: vec![],
+        script_path: path("/x"),
+        make_dirs: vec![],
+        retake: false,
+    };
+    let job = Concluding {
+        key: "a".to_owned(),
+        state_dir: path("/s"),
+        logs: vec![],
+        results_dir: None,
+        status: None,
+        remove: vec![],
+    };
+    let _ = SubmitBatch { entries: vec![entry.clone(), entry] }.parse(&raw);
+    let _ = Locate { keys: vec![("a".to_owned(), name("a"), path("/s"))], since_unix: 0 }.parse(&raw);
+    let _ = Conclude { jobs: vec![job.clone(), job], tail_bytes: 10 }.parse(&raw);
+    let _ = Cancel { ids: vec![id(1)], names: vec![] }.parse(&raw);
+    let _ = ReadLog { paths: vec![path("/s")], from: LogFrom::TailLines(1), max_bytes: 1 }.parse(&raw);
+}
+
+fn line() -> impl Strategy<Value = String> {
+    let word = "[0-3]|-|new|adopted|exit|started|AAAA|18446744073709551615|/a/b|[ -~]{0,8}";
+    (proptest::sample::select(TAGS), proptest::collection::vec(word, 0..7))
+        .prop_map(|(tag, words)| format!("{tag} {}", words.join(" ")))
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_a_parser_panic(bytes in any::<Vec<u8>>()) {
+        parse_all(&bytes);
+    }
+
+    #[test]
+    fn no_framed_lines_make_a_parser_panic(lines in proptest::collection::vec(line(), 0..8)) {
+        let end = format!("END {}", lines.len());
+        let all: Vec<&str> = lines.iter().map(String::as_str).chain([end.as_str(), ""]).collect();
+        parse_all(all.join("\n").as_bytes());
+    }
+}

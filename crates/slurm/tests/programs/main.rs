@@ -1,0 +1,16 @@
+//! Runs every program under a real bash, against fakes of Slurm's commands that remember.
+
+#![expect(clippy::unwrap_used, reason = "in a test a failing unwrap is a failing test")]
+
+mod site;
+
+mod cancel;
+mod conclude;
+mod hostile_answers;
+mod locate;
+mod poll;
+mod poll_status;
+mod read_log;
+mod submit_batch;
+mod submit_refused;
+mod syntax;

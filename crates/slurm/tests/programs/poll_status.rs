@@ -1,0 +1,160 @@
+//! Polling: what is new in the status files.
+
+use slurm::{Poll, PollAnswer, StatusChunk, StatusCursor, Watched};
+
+use crate::{
+    poll::{poll, row, watched},
+    site::Site,
+};
+
+fn running(site: &Site) -> Watched {
+    site.write("queue", row(7, "RUNNING"));
+    watched(site, 7)
+}
+
+fn cursor(chunk: &StatusChunk) -> StatusCursor {
+    let offset = chunk.start_offset + u64::try_from(chunk.bytes.len()).unwrap();
+    StatusCursor { path: chunk.path.clone(), inode: chunk.inode, offset }
+}
+
+fn only(answer: PollAnswer) -> StatusChunk {
+    let [chunk] = answer.status.try_into().unwrap();
+    chunk
+}
+
+#[test]
+fn a_growing_file_is_read_from_where_reading_ended() {
+    let site = Site::new();
+    let job = running(&site);
+    site.write("results/7/train/status.json", "{\"a\":1}\n");
+    let first = only(poll(&site, vec![job.clone()]));
+    assert_eq!(
+        (first.start_offset, first.bytes.as_slice(), first.restarted),
+        (0, &b"{\"a\":1}\n"[..], false)
+    );
+    assert_eq!(first.path, site.path("results/7/train/status.json"));
+    assert_eq!(first.key, "job-7");
+    let job = Watched { status: Some(cursor(&first)), ..job };
+    assert_eq!(poll(&site, vec![job.clone()]).status, [], "nothing new");
+    site.append("results/7/train/status.json", b"{\"a\":2}\n{\"a\"");
+    let second = only(poll(&site, vec![job]));
+    assert_eq!(
+        (second.start_offset, second.bytes.as_slice(), second.restarted),
+        (8, &b"{\"a\":2}\n{\"a\""[..], false)
+    );
+    assert_eq!(second.size, 20);
+}
+
+#[test]
+fn a_file_that_shrank_is_read_from_its_beginning_and_says_so() {
+    let site = Site::new();
+    let job = running(&site);
+    site.write("results/7/status.json", "a long line\n");
+    let job = Watched { status: Some(cursor(&only(poll(&site, vec![job.clone()])))), ..job };
+    site.write("results/7/status.json", "short\n");
+    let chunk = only(poll(&site, vec![job.clone()]));
+    assert_eq!((chunk.start_offset, chunk.bytes.as_slice(), chunk.restarted), (0, &b"short\n"[..], true));
+    site.write("results/7/status.json", "");
+    let chunk = only(poll(&site, vec![job]));
+    assert_eq!((chunk.size, chunk.bytes.len(), chunk.restarted), (0, 0, true));
+}
+
+#[test]
+fn a_file_that_was_replaced_is_read_from_its_beginning_even_if_it_is_longer() {
+    let site = Site::new();
+    let job = running(&site);
+    site.write("results/7/status.json", "old\n");
+    let job = Watched { status: Some(cursor(&only(poll(&site, vec![job.clone()])))), ..job };
+    site.write("results/7/status.new", "new and longer\n");
+    std::fs::rename(site.file("results/7/status.new"), site.file("results/7/status.json")).unwrap();
+    let chunk = only(poll(&site, vec![job]));
+    assert_eq!((chunk.bytes.as_slice(), chunk.restarted), (&b"new and longer\n"[..], true));
+}
+
+#[test]
+fn a_file_in_another_place_is_followed_only_when_the_known_one_is_gone() {
+    let site = Site::new();
+    let job = running(&site);
+    site.write("results/7/a/status.json", "a\n");
+    let job = Watched { status: Some(cursor(&only(poll(&site, vec![job.clone()])))), ..job };
+    site.write("results/7/b/status.json", "b\n");
+    assert_eq!(poll(&site, vec![job.clone()]).status, []);
+    site.remove("results/7/a/status.json");
+    let chunk = only(poll(&site, vec![job]));
+    assert_eq!((chunk.bytes.as_slice(), chunk.restarted), (&b"b\n"[..], true));
+}
+
+#[test]
+fn huge_files_are_read_in_parts() {
+    let site = Site::new();
+    site.write("queue", row(7, "RUNNING") + &row(8, "COMPLETED") + &row(9, "RUNNING") + &row(10, "RUNNING"));
+    for number in [7, 8, 9, 10] {
+        site.write(&format!("results/{number}/status.json"), "x".repeat(100_000));
+    }
+    let jobs: Vec<Watched> = [7, 8, 9, 10].map(|number| watched(&site, number)).to_vec();
+    let answer = poll(&site, jobs);
+    let mut sizes: Vec<usize> = answer.status.iter().map(|chunk| chunk.bytes.len()).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [500, 1000, 1000], "1000 a file, 2500 altogether");
+    assert!(answer.status.iter().all(|chunk| chunk.size == 100_000));
+}
+
+#[test]
+fn a_waiting_job_has_no_files_to_look_for_and_one_too_deep_is_not_found() {
+    let site = Site::new();
+    site.write("queue", row(7, "PENDING") + &row(8, "RUNNING"));
+    site.write("results/7/status.json", "x\n");
+    site.write("results/8/a/b/c/status.json", "x\n");
+    assert_eq!(poll(&site, vec![watched(&site, 7), watched(&site, 8)]).status, []);
+    site.write("results/8/a/b/status.json", "x\n");
+    assert_eq!(poll(&site, vec![watched(&site, 8)]).status.len(), 1);
+}
+
+#[test]
+fn a_job_that_has_vanished_is_read_to_its_end() {
+    let site = Site::new();
+    site.write("results/7/status.json", "x\n");
+    assert_eq!(poll(&site, vec![watched(&site, 7)]).status.len(), 1);
+}
+
+#[test]
+fn without_the_scheduler_only_known_files_are_read() {
+    let site = Site::new();
+    let job = running(&site);
+    site.write("results/7/status.json", "x\n");
+    let known = Watched { status: Some(cursor(&only(poll(&site, vec![job])))), ..watched(&site, 7) };
+    site.append("results/7/status.json", b"y\n");
+    site.write("results/8/status.json", "z\n");
+    site.write("squeue.rc", "1");
+    let chunk = only(poll(&site, vec![known, watched(&site, 8)]));
+    assert_eq!((chunk.key.as_str(), chunk.bytes.as_slice()), ("job-7", &b"y\n"[..]));
+}
+
+#[test]
+fn a_hostile_directory_name_forges_nothing() {
+    let site = Site::new();
+    let job = running(&site);
+    site.write("results/7/a\n1\t99\t9\tx/status.json", "forged\n");
+    site.write("results/7/a b'\"$(x)/status.json", "honest\n");
+    let chunk = only(poll(&site, vec![job]));
+    assert_eq!(chunk.bytes, b"honest\n");
+    assert_eq!(chunk.path, site.path("results/7/a b'\"$(x)/status.json"));
+}
+
+#[test]
+fn a_path_that_is_no_remote_path_is_dropped_and_counted() {
+    let site = Site::new();
+    let job = running(&site);
+    site.write("results/7/a%j/status.json", "x\n");
+    let answer = poll(&site, vec![job]);
+    assert_eq!((answer.status.len(), answer.dropped_rows), (0, 1));
+}
+
+#[test]
+fn a_key_that_is_no_job_name_does_not_break_the_question() {
+    let site = Site::new();
+    let job = Watched { key: "a\nb\t".to_owned(), ..running(&site) };
+    let answer = site.run(&Poll { jobs: vec![job], status_bytes_per_file: 1, status_bytes_total: 1 });
+    assert_eq!(answer.status, []);
+    assert_eq!(site.calls("sacct"), 1, "no row can be its own");
+}

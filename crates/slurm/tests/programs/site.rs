@@ -1,0 +1,143 @@
+//! A login node of one's own: a directory with fakes of Slurm's commands, and the programs run under a real bash.
+
+use std::{
+    fs,
+    io::Write,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use slurm::{JobName, ParseError, RawOutput, RemoteCommand, RemotePath};
+
+const FAKES: &[(&str, &str)] = &[
+    ("squeue", include_str!("fakes/squeue")),
+    ("sacct", include_str!("fakes/sacct")),
+    ("sbatch", include_str!("fakes/sbatch")),
+    ("scancel", include_str!("fakes/scancel")),
+];
+
+pub(crate) struct Site {
+    dir: tempfile::TempDir,
+}
+
+impl Site {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let site = Self { dir };
+        fs::create_dir_all(site.file("bin")).unwrap();
+        fs::create_dir_all(site.file("tmp")).unwrap();
+        for (name, text) in FAKES {
+            site.program(name, text);
+        }
+        for name in ["queue", "sbatch.calls", "squeue.calls", "sacct.calls", "scancel.calls", "sacct.rows"] {
+            site.write(name, "");
+        }
+        for name in ["sbatch.err", "squeue.err", "sacct.err", "scancel.err"] {
+            site.write(name, "");
+        }
+        site
+    }
+
+    /// Puts a program of bash before all others of its name.
+    pub(crate) fn program(&self, name: &str, text: &str) {
+        let path = self.file("bin").join(name);
+        fs::write(&path, format!("#!/bin/bash\n{text}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// A path as the commands know it.
+    pub(crate) fn path(&self, name: &str) -> RemotePath {
+        self.file(name).to_str().unwrap().parse().unwrap()
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        let path = self.file(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    pub(crate) fn append(&self, name: &str, bytes: &[u8]) {
+        let mut file = fs::OpenOptions::new().create(true).append(true).open(self.file(name)).unwrap();
+        file.write_all(bytes).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.file(name)).unwrap()
+    }
+
+    pub(crate) fn remove(&self, name: &str) {
+        fs::remove_file(self.file(name)).unwrap();
+    }
+
+    pub(crate) fn exists(&self, name: &str) -> bool {
+        self.file(name).symlink_metadata().is_ok()
+    }
+
+    pub(crate) fn calls(&self, program: &str) -> usize {
+        self.read(&format!("{program}.calls")).lines().count()
+    }
+
+    pub(crate) fn link(&self, target: &str, name: &str) {
+        let path = self.file(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, path).unwrap();
+    }
+
+    pub(crate) fn raw<C: RemoteCommand>(&self, command: &C) -> RawOutput {
+        self.raw_with(command, &[])
+    }
+
+    pub(crate) fn raw_with<C: RemoteCommand>(&self, command: &C, env: &[(&str, &str)]) -> RawOutput {
+        let call = command.render();
+        let mut child = Command::new("bash")
+            .args(["--noprofile", "--norc", "-c", &call.program])
+            .env("PATH", format!("{}:/usr/bin:/bin", self.file("bin").display()))
+            .env("TMPDIR", self.file("tmp"))
+            .env("SITE", self.dir.path())
+            .envs(env.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let writer = std::thread::spawn(move || {
+            // A program that gives up early does not read everything.
+            let _ = stdin.write_all(&call.stdin);
+        });
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        assert!(output.stdout.len() <= call.stdout_limit, "{} bytes", output.stdout.len());
+        let left: Vec<_> = fs::read_dir(self.file("tmp")).unwrap().collect();
+        assert!(left.is_empty(), "temporary files are left: {left:?}");
+        RawOutput { stdout: output.stdout, stderr: output.stderr, exit_code: output.status.code().unwrap() }
+    }
+
+    pub(crate) fn try_run<C: RemoteCommand>(&self, command: &C) -> Result<C::Output, ParseError> {
+        let raw = self.raw(command);
+        assert_eq!(String::from_utf8_lossy(&raw.stderr), "", "nothing is said on stderr");
+        assert_eq!(raw.exit_code, 0);
+        command.parse(&raw)
+    }
+
+    pub(crate) fn run<C: RemoteCommand>(&self, command: &C) -> C::Output {
+        self.try_run(command).unwrap()
+    }
+}
+
+pub(crate) fn name(text: &str) -> JobName {
+    text.parse().unwrap()
+}
+
+pub(crate) fn id(number: u32) -> slurm::SlurmJobId {
+    slurm::SlurmJobId::new(number).unwrap()
+}
+
+pub(crate) fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}

@@ -1,0 +1,34 @@
+//! The programs as text.
+
+use std::{
+    io::Write,
+    process::{Command, Stdio},
+};
+
+use slurm::{Cancel, Conclude, Locate, LogFrom, Poll, ReadLog, RemoteCommand, SubmitBatch};
+
+fn programs() -> Vec<String> {
+    vec![
+        SubmitBatch { entries: vec![] }.render().program,
+        Locate { keys: vec![], since_unix: 0 }.render().program,
+        Poll { jobs: vec![], status_bytes_per_file: 0, status_bytes_total: 0 }.render().program,
+        Conclude { jobs: vec![], tail_bytes: 0 }.render().program,
+        Cancel::default().render().program,
+        ReadLog { paths: vec![], from: LogFrom::TailLines(1), max_bytes: 1 }.render().program,
+    ]
+}
+
+#[test]
+fn bash_accepts_every_program() {
+    for program in programs() {
+        let mut bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
+        bash.stdin.take().unwrap().write_all(program.as_bytes()).unwrap();
+        assert!(bash.wait().unwrap().success(), "{program}");
+    }
+}
+
+#[test]
+fn every_program_fits_into_one_argument() {
+    // MAX_ARG_STRLEN of Linux is 128 KiB, and the transport adds its own words.
+    assert!(programs().iter().all(|program| program.len() < 32 * 1024));
+}

@@ -1,0 +1,259 @@
+//! Runs rendered batch scripts under a real bash, with a fake srun that runs what it is given.
+
+#![expect(clippy::unwrap_used, reason = "in a test a failing unwrap is a failing test")]
+
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::PathBuf,
+    process::{Command, Output},
+};
+
+use slurm::{BatchScript, Directives, Launch, RemotePath, WallTime};
+
+/// Keeps what it was called with, and runs what stands after `--`.
+const SRUN: &str = r#"#!/bin/bash
+printf '%s\0' "$@" >"$SITE/srun.args"
+while [ "$1" != -- ]; do shift; done
+shift
+SLURM_NODEID=1 "$@"
+"#;
+
+const SCONTROL: &str = "#!/bin/bash\nprintf 'node03\\nnode04\\n'\n";
+
+struct Node {
+    dir: tempfile::TempDir,
+}
+
+impl Node {
+    fn new() -> Self {
+        let node = Self { dir: tempfile::tempdir().unwrap() };
+        for name in ["bin", "state"] {
+            fs::create_dir(node.file(name)).unwrap();
+        }
+        for (name, text) in [("bin/srun", SRUN), ("bin/scontrol", SCONTROL)] {
+            fs::write(node.file(name), text).unwrap();
+            fs::set_permissions(node.file(name), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        // Slurm makes the log files before the script starts.
+        fs::write(node.file("state/main.out"), "").unwrap();
+        fs::write(node.file("state/main.err"), "").unwrap();
+        node
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn path(&self, name: &str) -> RemotePath {
+        self.file(name).to_str().unwrap().parse().unwrap()
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.file(name)).unwrap()
+    }
+
+    fn script(&self, argv: &[&str]) -> BatchScript {
+        BatchScript {
+            directives: Directives {
+                job_name: "job-1".parse().unwrap(),
+                partitions: None,
+                account: None,
+                nodes: 1,
+                gpus_per_node: 0,
+                cpus_per_task: 1,
+                time: WallTime::from_minutes(10).unwrap(),
+                requeue: true,
+                exclusive: false,
+                exclude: vec![],
+            },
+            state_dir: self.path("state"),
+            log_root: self.path("logs"),
+            env_file: None,
+            exports: vec![],
+            soft_timeout: Some(WallTime::from_minutes(5).unwrap()),
+            launch: Launch::Host { argv: argv.iter().map(|word| (*word).to_owned()).collect() },
+        }
+    }
+
+    fn run(&self, script: &BatchScript, job: u32, restart: u32) -> Output {
+        let path = self.file("script.sh");
+        fs::write(&path, script.render().unwrap()).unwrap();
+        Command::new("bash")
+            .arg(path)
+            .env("PATH", format!("{}:/usr/bin:/bin", self.file("bin").display()))
+            .env("SITE", self.dir.path())
+            .env("SLURM_JOB_ID", job.to_string())
+            .env("SLURM_JOB_NODELIST", "node[03-04]")
+            .env("SLURM_RESTART_COUNT", restart.to_string())
+            .env("SLURMD_NODENAME", "node01")
+            .output()
+            .unwrap()
+    }
+
+    fn words(&self, name: &str) -> Vec<String> {
+        self.read(name).split(['\n', ' ']).map(str::to_owned).collect()
+    }
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn the_exit_code_of_the_command_is_the_scripts_own() {
+    for code in [0, 3, 255] {
+        let node = Node::new();
+        let output = node.run(&node.script(&["bash", "-c", &format!("exit {code}")]), 42, 0);
+        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+        assert_eq!(node.words("state/exit")[..3], ["42", "0", &code.to_string()]);
+    }
+}
+
+#[test]
+fn the_marks_say_who_when_and_where() {
+    let node = Node::new();
+    let output = node.run(&node.script(&["true"]), 42, 2);
+    assert_eq!(stderr(&output), "");
+    let started = node.words("state/started");
+    assert_eq!((started[0].as_str(), started[1].as_str(), started[3].as_str()), ("42", "2", "node01"));
+    assert!(started[2].parse::<i64>().unwrap() > 1_700_000_000);
+    assert!(node.words("state/exit")[3].parse::<i64>().unwrap() > 1_700_000_000);
+    assert_eq!(fs::read_link(node.file("state/run")).unwrap().to_str(), Some("42"));
+    let left: Vec<_> = fs::read_dir(node.file("state")).unwrap().collect();
+    assert_eq!(left.len(), 5, "{left:?}");
+}
+
+#[test]
+fn the_logs_are_where_people_look_for_them() {
+    let node = Node::new();
+    node.run(&node.script(&["true"]), 42, 0);
+    for stream in ["main.out", "main.err"] {
+        let (there, here) =
+            (node.file(&format!("state/{stream}")), node.file(&format!("logs/job-1-42/{stream}")));
+        assert_eq!(fs::metadata(there).unwrap().ino(), fs::metadata(here).unwrap().ino());
+    }
+}
+
+#[test]
+fn a_second_job_touches_nothing() {
+    let node = Node::new();
+    node.run(&node.script(&["true"]), 42, 0);
+    fs::remove_dir_all(node.file("logs")).unwrap();
+    let before = (node.read("state/exit"), node.read("state/started"));
+    let output = node.run(&node.script(&["touch", node.path("touched").as_str()]), 43, 0);
+    assert_eq!(output.status.code(), Some(120));
+    assert_eq!(stderr(&output), "tao-slurm: job 43 stops here: the attempt belongs to job 42\n");
+    assert_eq!((node.read("state/exit"), node.read("state/started")), before);
+    assert!(!node.file("touched").exists() && !node.file("logs").exists());
+}
+
+#[test]
+fn the_same_job_goes_on_after_a_requeue() {
+    let node = Node::new();
+    assert_eq!(node.run(&node.script(&["false"]), 42, 0).status.code(), Some(1));
+    let seen = format!("ls {}; exit 0", node.path("state"));
+    let output = node.run(&node.script(&["bash", "-c", &seen]), 42, 1);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let seen = String::from_utf8(output.stdout).unwrap();
+    assert!(!seen.contains("exit"), "the mark of the run before is gone while this one runs: {seen}");
+    assert_eq!(node.words("state/exit")[..3], ["42", "1", "0"]);
+    assert_eq!(node.words("state/started")[1], "1");
+}
+
+#[test]
+fn hostile_words_arrive_as_they_are() {
+    let node = Node::new();
+    let hostile =
+        ["a'b\"c", "$(touch pwned)", "`id`", "two\nlines", "", "--", "\\", "*", "é\u{1b}", "#!", " "];
+    let argv: Vec<&str> = ["printf", "%s\\0"].into_iter().chain(hostile).collect();
+    let output = node.run(&node.script(&argv), 42, 0);
+    let arrived = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(arrived.split('\0').collect::<Vec<_>>(), [&hostile[..], &[""]].concat());
+}
+
+#[test]
+fn the_environment_comes_from_the_script_and_from_its_file() {
+    let node = Node::new();
+    fs::write(node.file("secret env"), "TOKEN='s3cr\"t $x'\n").unwrap();
+    let script = BatchScript {
+        env_file: Some(node.path("secret env")),
+        exports: vec![("PLAIN".parse().unwrap(), "it's\n$HOME".to_owned())],
+        ..node.script(&["bash", "-c", "printf '%s|%s' \"$PLAIN\" \"$TOKEN\""])
+    };
+    assert_eq!(node.run(&script, 42, 0).stdout, b"it's\n$HOME|s3cr\"t $x");
+}
+
+#[test]
+fn an_environment_file_that_is_not_there_is_said_so() {
+    let node = Node::new();
+    let script = BatchScript { env_file: Some(node.path("nothing")), ..node.script(&["true"]) };
+    let output = node.run(&script, 42, 0);
+    assert_eq!(output.status.code(), Some(121));
+    assert!(stderr(&output).contains(node.path("nothing").as_str()));
+    assert_eq!(node.words("state/exit")[2], "121");
+}
+
+#[test]
+fn a_job_cannot_redirect_the_marks_by_its_environment() {
+    let node = Node::new();
+    let export = |key: &str, value: &str| (key.parse().unwrap(), value.to_owned());
+    let exports = vec![export("SLURM_JOB_ID", "1"), export("_tao_state", "/nowhere"), export("_tao_id", "9")];
+    let output = node.run(&BatchScript { exports, ..node.script(&["bash", "-c", "exit 3"]) }, 42, 0);
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(node.words("state/exit")[..3], ["42", "0", "3"]);
+}
+
+#[test]
+fn the_command_reads_nothing_from_the_script() {
+    let node = Node::new();
+    assert_eq!(node.run(&node.script(&["cat"]), 42, 0).stdout, b"");
+}
+
+#[test]
+fn a_signal_ends_the_script_with_a_code_of_its_own() {
+    let node = Node::new();
+    // The command plays Slurm: it signals the batch script, and ends well.
+    let script = BatchScript {
+        soft_timeout: None,
+        ..node.script(&["bash", "-c", "kill -TERM $(ps -o ppid= -p $PPID)"])
+    };
+    assert_eq!(node.run(&script, 42, 0).status.code(), Some(143));
+    assert_eq!(node.words("state/exit")[2], "143");
+}
+
+#[test]
+fn several_nodes_know_each_other() {
+    let node = Node::new();
+    let show = "echo $WORLD_SIZE $NUM_GPU_PER_NODE $MASTER_ADDR $MASTER_PORT $NODE_RANK $1";
+    let mut script = node.script(&["bash", "-c", show, "x", "a b"]);
+    script.directives.nodes = 2;
+    script.directives.gpus_per_node = 8;
+    let output = node.run(&script, 42, 0);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "2 8 node03 29500 1 a b\n", "{}", stderr(&output));
+}
+
+#[test]
+fn a_container_is_described_to_srun() {
+    let node = Node::new();
+    let launch = Launch::Container {
+        image: "/lustre/a b.sqsh".to_owned(),
+        mounts: vec!["/lustre".to_owned(), "/d$x:/d:ro".to_owned()],
+        forward_env: vec!["A".parse().unwrap(), "B".parse().unwrap()],
+        argv: vec!["true".to_owned()],
+    };
+    node.run(&BatchScript { launch, ..node.script(&[]) }, 42, 0);
+    assert_eq!(
+        node.read("srun.args").split('\0').collect::<Vec<_>>(),
+        [
+            "--container-image=/lustre/a b.sqsh",
+            "--container-mounts=/lustre,/d$x:/d:ro",
+            "--container-env=A,B",
+            "--export=ALL",
+            "--kill-on-bad-exit=1",
+            "--",
+            "true",
+            ""
+        ]
+    );
+}

@@ -1,0 +1,40 @@
+//! Bytes over SSH: sessions, hosts, keys, framing.
+//!
+//! One [`SshPool`] serves one cluster. It runs a [`Command`] on a login host and answers with the
+//! exact bytes the program wrote and the code it ended with, or with an [`SshError`] that says
+//! whether anything may have happened over there ([`SshError::effect`]).
+//!
+//! What it refuses to know: Slurm, jobs, and what the bytes mean.
+//!
+//! Where to read on: [`pool`](SshPool) for the way of a command, `framing` for why an answer can be
+//! believed, `hosts` for failover, `host_key` for whom we talk to.
+
+mod advice;
+mod auth;
+mod backoff;
+mod command;
+mod config;
+mod connect;
+mod error;
+mod exchange;
+mod exec;
+mod framing;
+mod health;
+mod host_key;
+mod host_port;
+mod hosts;
+mod key_file;
+mod known_hosts;
+mod link;
+mod pool;
+mod queue;
+mod readiness;
+mod shell_line;
+mod worker;
+
+pub use command::{Command, Output};
+pub use config::SshConfig;
+pub use error::{Doubt, Effect, HostFailure, SshError};
+pub use health::{HostHealth, HostState, PoolHealth};
+pub use host_port::{HostPort, HostPortError};
+pub use pool::SshPool;

@@ -1,0 +1,93 @@
+//! Several login hosts, some of which do not work.
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use ssh::{Effect, HostPort, HostState, SshConfig, SshError, SshPool};
+
+use crate::sshd::{Sshd, command, free_port};
+
+fn local(port: u16) -> HostPort {
+    HostPort::new("127.0.0.1", port).expect("a host")
+}
+
+fn with_hosts(server: &Sshd, hosts: Vec<HostPort>) -> SshConfig {
+    SshConfig { hosts, ..server.config() }
+}
+
+#[tokio::test]
+async fn a_host_that_refuses_connections_is_passed_over_and_the_other_one_is_kept() {
+    let server = Sshd::start();
+    let dead = local(free_port());
+    let pool = SshPool::start(with_hosts(&server, vec![dead.clone(), server.host()]));
+    for _ in 0..3 {
+        assert_eq!(pool.run(command("true")).await.expect("an answer").host, server.host());
+    }
+    let health = pool.health();
+    assert!(matches!(health.hosts[0].state, HostState::Down { .. }), "{health:?}");
+    assert_eq!((&health.hosts[1].state, health.connects_total), (&HostState::Up, 2));
+    assert!(health.hosts[0].last_error.as_ref().is_some_and(|error| error.contains("refused")), "{health:?}");
+}
+
+#[tokio::test]
+async fn a_host_that_accepts_and_says_nothing_costs_one_connect_timeout() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let server = Sshd::start();
+    let mut config =
+        with_hosts(&server, vec![local(silent.local_addr().expect("an address").port()), server.host()]);
+    config.connect_timeout = Duration::from_secs(1);
+    let begun = Instant::now();
+    let output = SshPool::start(config).run(command("echo x")).await.expect("an answer");
+    assert_eq!((output.host, output.stdout.as_slice()), (server.host(), &b"x\n"[..]));
+    assert!(begun.elapsed() < Duration::from_secs(3), "it took {:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn when_every_host_is_left_alone_the_answer_is_immediate_and_names_each() {
+    let (one, two) = (local(free_port()), local(free_port()));
+    let server = Sshd::start();
+    let pool = SshPool::start(with_hosts(&server, vec![one.clone(), two.clone()]));
+    for _ in 0..2 {
+        let begun = Instant::now();
+        let error = pool.run(command("true")).await.expect_err("an answer from nowhere");
+        let SshError::Unreachable { failures } = &error else { panic!("{error:?}") };
+        let hosts: Vec<&HostPort> = failures.iter().map(|failure| &failure.host).collect();
+        assert_eq!((hosts, error.effect()), (vec![&one, &two], Effect::None));
+        assert!(error.advice().contains(&one.to_string()), "{}", error.advice());
+        assert!(begun.elapsed() < Duration::from_millis(500));
+    }
+    assert_eq!(pool.health().connects_total, 2, "a host was not left alone");
+    tokio::time::sleep(Duration::from_millis(1300)).await;
+    assert!(pool.run(command("true")).await.is_err());
+    assert!(pool.health().connects_total > 2, "no host was tried again");
+}
+
+#[tokio::test]
+async fn a_pool_without_hosts_says_so() {
+    let server = Sshd::start();
+    let error = SshPool::start(with_hosts(&server, vec![])).run(command("true")).await.expect_err("no hosts");
+    assert_eq!(error, SshError::Unreachable { failures: vec![] });
+    assert!(error.advice().contains("Configure"));
+}
+
+#[tokio::test]
+async fn a_host_that_dies_is_replaced_and_the_first_one_is_used_again_when_sessions_are_reopened() {
+    let (first, second) = (Sshd::start(), Sshd::start());
+    let mut config = with_hosts(&first, vec![first.host(), second.host()]);
+    config.pinned_host_keys.push(second.host_key_line(second.host().port()));
+    // The second server accepts the key of the first.
+    std::fs::copy(first.path("user_key.pub"), second.path("authorized_keys")).expect("copied");
+    let pool = SshPool::start(config);
+    assert_eq!(pool.run(command("true")).await.expect("an answer").host, first.host());
+    let mut wanted = command("sleep 3; echo x");
+    wanted.repeatable = true;
+    let kill = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        first.kill_connections();
+    };
+    let (result, ()) = tokio::join!(pool.run(wanted), kill);
+    assert_eq!(result.expect("an answer from the other host").host, second.host());
+    assert_eq!(pool.run(command("true")).await.expect("an answer").host, second.host(), "it did not stay");
+    second.kill_connections();
+    assert_eq!(pool.run(command("true")).await.expect("an answer").host, first.host());
+}

@@ -1,0 +1,216 @@
+//! Commands and their answers, on servers that behave and on servers that make noise.
+
+use std::time::{Duration, Instant};
+
+use ssh::{Doubt, Effect, SshError};
+
+use crate::sshd::{Sshd, command, generate_key};
+
+#[tokio::test]
+async fn a_command_answers_with_its_exact_output_and_code() {
+    let server = Sshd::start();
+    let pool = server.pool();
+    let output =
+        pool.run(command("printf 'a\\0b'; printf 'it'\\''s wrong' >&2; exit 7")).await.expect("an answer");
+    assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (&b"a\0b"[..], &b"it's wrong"[..]));
+    assert_eq!((output.exit_code, output.host), (7, server.host()));
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn standard_input_reaches_the_program_and_ends() {
+    let server = Sshd::start();
+    let pool = server.pool();
+    let mut wanted = command("wc -c; echo done");
+    wanted.stdin = vec![0; 12_345];
+    assert_eq!(pool.run(wanted).await.expect("an answer").stdout, b"12345\ndone\n");
+    assert_eq!(pool.run(command("cat; echo end")).await.expect("an answer").stdout, b"end\n");
+}
+
+#[tokio::test]
+async fn input_that_the_program_does_not_read_is_no_trouble() {
+    let server = Sshd::start();
+    let pool = server.pool();
+    let mut wanted = command("echo early");
+    wanted.stdin = vec![b'x'; 8 << 20];
+    assert_eq!(pool.run(wanted).await.expect("an answer").stdout, b"early\n");
+    assert_eq!(pool.run(command("echo next")).await.expect("an answer").stdout, b"next\n");
+}
+
+#[tokio::test]
+async fn a_program_longer_than_a_packet_is_run() {
+    let server = Sshd::start();
+    let pool = server.pool();
+    let mut wanted = command(&format!("cat; printf %s '{}' | wc -c", "!x\n".repeat(30_000)));
+    wanted.stdin = b"input ".to_vec();
+    assert_eq!(pool.run(wanted).await.expect("an answer").stdout, b"input 90000\n");
+}
+
+#[tokio::test]
+async fn a_child_left_in_the_background_does_not_hold_the_answer_back() {
+    let server = Sshd::start();
+    let pool = server.pool();
+    let begun = Instant::now();
+    let output = pool.run(command("sleep 8 & echo started")).await.expect("an answer");
+    assert_eq!(output.stdout, b"started\n");
+    assert!(begun.elapsed() < Duration::from_secs(3), "it took {:?}", begun.elapsed());
+    assert_eq!(pool.run(command("echo next")).await.expect("an answer").stdout, b"next\n");
+}
+
+#[tokio::test]
+async fn login_noise_and_a_shell_that_echoes_its_command_are_not_part_of_the_answer() {
+    let noisy = "ForceCommand echo \"Welcome! $SSH_ORIGINAL_COMMAND\"; echo 'quota: 99%' >&2; \
+                 eval \"$SSH_ORIGINAL_COMMAND\"; echo goodbye; exit 0";
+    let server = Sshd::with(noisy);
+    let pool = server.pool();
+    let output = pool.run(command("echo 42; echo warning >&2; exit 3")).await.expect("an answer");
+    assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (&b"42\n"[..], &b"warning\n"[..]));
+    assert_eq!(output.exit_code, 3);
+}
+
+#[tokio::test]
+async fn a_start_up_file_named_by_bash_env_does_not_speak_inside_the_answer() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let noise = directory.path().join("noise");
+    std::fs::write(&noise, "echo noise\n").expect("written");
+    let server = Sshd::with(&format!("SetEnv BASH_ENV={}", noise.display()));
+    let pool = server.pool();
+    assert_eq!(pool.run(command("echo 42")).await.expect("an answer").stdout, b"42\n");
+}
+
+#[tokio::test]
+async fn without_the_end_mark_there_is_no_answer_although_the_server_reports_success() {
+    // The command is replaced by one that succeeds and says nothing: a status of 0, and no frame.
+    let server = Sshd::with("ForceCommand exit 0");
+    let pool = server.pool();
+    let error = pool.run(command("echo 42")).await.expect_err("an answer out of nothing");
+    assert!(matches!(&error, SshError::OutcomeUnknown { doubt: Doubt::LinkLost, .. }), "{error:?}");
+    assert_eq!(error.effect(), Effect::Unknown);
+}
+
+#[tokio::test]
+async fn half_an_answer_with_a_status_of_success_is_no_answer() {
+    // Everything up to the end mark, and then a clean exit.
+    let server = Sshd::with("ForceCommand eval \"$SSH_ORIGINAL_COMMAND\" | head -n 2; exit 0");
+    let pool = server.pool();
+    let error = pool.run(command("seq 10")).await.expect_err("half an answer was believed");
+    assert!(matches!(&error, SshError::OutcomeUnknown { doubt: Doubt::LinkLost, .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn one_connection_serves_a_hundred_commands() {
+    let server = Sshd::start();
+    let pool = server.pool();
+    for number in 0..100 {
+        let output = pool.run(command(&format!("echo {number}"))).await.expect("an answer");
+        assert_eq!(output.stdout, format!("{number}\n").as_bytes());
+    }
+    let health = pool.health();
+    assert_eq!((health.connects_total, health.sessions_open, health.commands_total), (1, 1, 100));
+    assert_eq!(server.log().matches("Accepted publickey").count(), 1);
+}
+
+#[tokio::test]
+async fn short_commands_at_the_same_time_share_the_session_and_long_ones_open_a_second() {
+    let server = Sshd::start();
+    let pool = server.pool();
+    pool.run(command("true")).await.expect("an answer");
+    let (one, two) = tokio::join!(pool.run(command("echo 1")), pool.run(command("echo 2")));
+    assert_eq!(
+        (one.expect("an answer").stdout, two.expect("an answer").stdout),
+        (b"1\n".into(), b"2\n".into())
+    );
+    assert_eq!(pool.health().connects_total, 1);
+    let begun = Instant::now();
+    let (one, two) = tokio::join!(pool.run(command("sleep 2")), pool.run(command("sleep 2")));
+    assert!(one.is_ok() && two.is_ok() && begun.elapsed() < Duration::from_millis(3500));
+    assert_eq!(pool.health().connects_total, 2);
+}
+
+#[tokio::test]
+async fn a_server_that_allows_one_session_a_connection_is_enough() {
+    let server = Sshd::with("MaxSessions 1");
+    let pool = server.pool();
+    for _ in 0..50 {
+        pool.run(command("echo x")).await.expect("an answer");
+    }
+    let health = pool.health();
+    assert_eq!((health.connects_total, health.failures_total), (1, 0));
+}
+
+#[tokio::test]
+async fn a_server_that_runs_no_programs_is_told_from_a_lost_answer() {
+    let server = Sshd::with("MaxSessions 0");
+    let error = server.pool().run(command("echo x")).await.expect_err("it ran");
+    assert!(matches!(error, SshError::NotSent { .. }), "{error:?}");
+    assert_eq!(error.effect(), Effect::None);
+}
+
+#[tokio::test]
+async fn dropping_the_future_harms_neither_the_session_nor_the_next_command() {
+    let server = Sshd::start();
+    let mut config = server.config();
+    config.sessions = 1;
+    let pool = ssh::SshPool::start(config);
+    pool.run(command("true")).await.expect("an answer");
+    let running = tokio::time::timeout(Duration::from_millis(200), pool.run(command("sleep 1")));
+    assert!(running.await.is_err());
+    let waiting =
+        tokio::time::timeout(Duration::from_millis(200), pool.run(command("echo never > /dev/null")));
+    assert!(waiting.await.is_err());
+    assert_eq!(pool.run(command("echo 42")).await.expect("an answer").stdout, b"42\n");
+    let health = pool.health();
+    assert_eq!((health.connects_total, health.commands_total), (1, 3), "the withdrawn command was sent");
+}
+
+#[tokio::test]
+async fn a_closed_pool_answers_so_and_lets_a_running_command_end() {
+    let server = Sshd::start();
+    let pool = server.pool();
+    pool.run(command("true")).await.expect("an answer");
+    let clone = pool.clone();
+    let running = clone.run(command("sleep 1; echo finished"));
+    let closing = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let begun = Instant::now();
+        pool.close().await;
+        begun.elapsed()
+    };
+    let (finished, took) = tokio::join!(running, closing);
+    assert_eq!(finished.expect("an answer").stdout, b"finished\n");
+    assert!(took < Duration::from_secs(5), "closing took {took:?}");
+    assert_eq!(clone.run(command("true")).await.expect_err("it ran"), SshError::Closed);
+    assert_eq!(clone.health().sessions_open, 0);
+}
+
+#[tokio::test]
+async fn the_kind_of_the_user_key_does_not_matter() {
+    for kind in ["rsa", "ecdsa"] {
+        let server = Sshd::start();
+        generate_key(&server.path("other_key"), kind);
+        std::fs::copy(server.path("other_key.pub"), server.path("authorized_keys")).expect("copied");
+        let mut config = server.config();
+        config.key_path = Some(server.path("other_key"));
+        let output = ssh::SshPool::start(config).run(command("echo x")).await.expect("an answer");
+        assert_eq!(output.stdout, b"x\n", "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_takes_milliseconds_once_connected() {
+    let server = Sshd::start();
+    let pool = server.pool();
+    pool.run(command("true")).await.expect("an answer");
+    let mut times = Vec::new();
+    for _ in 0..200 {
+        let begun = Instant::now();
+        pool.run(command("true")).await.expect("an answer");
+        times.push(begun.elapsed());
+    }
+    times.sort();
+    let (median, p95) = (times[100], times[190]);
+    // With Nagle's algorithm on, the median is above 44 ms; most of what is left are four processes.
+    let line = format!("\nexec of `true`: median {median:?}, p95 {p95:?}\n");
+    std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).expect("stderr");
+    assert!(median < Duration::from_millis(40), "median {median:?}");
+}

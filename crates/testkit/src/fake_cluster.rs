@@ -1,0 +1,281 @@
+//! A cluster that remembers: what was submitted, claimed, finished, cancelled and forgotten.
+//!
+//! It answers the same typed commands as the real one, by the same rules (a claimed attempt is not submitted again, a
+//! replay answers the same id, `squeue` forgets what accounting keeps), and it can be told to lose a reply before or
+//! after the command had its effect. It cannot run anything: a test says how a job ends.
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use slurm::{
+    AccountingRow, Cancel, Cancelled, Conclude, Concluded, ExitCode, ExitMarker, Failure, FailureClass, How,
+    Locate, LocateAnswer, Located, Markers, Poll, PollAnswer, QueueRow, SacctOutcome, SlurmJobId, SlurmState,
+    SqueueOutcome, Submission, SubmitAnswer, SubmitBatch,
+};
+
+/// What happens to the next command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It never reaches the cluster.
+    Unreachable,
+    /// It has its effect, and the reply is lost.
+    ReplyLost,
+    /// It reaches the cluster and dies between its claim and sbatch: no effect, and no reply.
+    DiesAfterClaim,
+    /// squeue fails; everything else answers.
+    SchedulerSilent,
+}
+
+/// A command that brought no answer, as the transport would report it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unanswered {
+    NotSent,
+    Lost,
+}
+
+/// One Slurm job.
+#[derive(Debug, Clone)]
+struct Entry {
+    id: SlurmJobId,
+    name: String,
+    state: SlurmState,
+    exit: Option<ExitCode>,
+    marker: Option<ExitMarker>,
+    /// Whether squeue still shows it.
+    queued: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    jobs: Vec<Entry>,
+    claims: HashSet<String>,
+    ids: HashMap<String, SlurmJobId>,
+    removed: HashSet<String>,
+    faults: VecDeque<Fault>,
+    refusal: Option<Failure>,
+    commands: usize,
+}
+
+/// The fake cluster. Shared by reference; every method is one remote command or one act of the test.
+#[derive(Debug, Default)]
+pub struct FakeCluster(Mutex<State>);
+
+impl FakeCluster {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something goes wrong with the next command, or with the one after those already planned.
+    pub fn plan_fault(&self, fault: Fault) {
+        self.state().faults.push_back(fault);
+    }
+
+    /// sbatch refuses from now on, or accepts again.
+    pub fn refuse(&self, refusal: Option<(FailureClass, &str)>) {
+        self.state().refusal =
+            refusal.map(|(class, excerpt)| Failure { class, rule_id: "fake", excerpt: excerpt.to_owned() });
+    }
+
+    /// How many Slurm jobs were ever made under a name.
+    pub fn submissions(&self, name: &str) -> usize {
+        self.state().jobs.iter().filter(|job| job.name == name).count()
+    }
+
+    /// How many remote commands have been sent.
+    pub fn commands(&self) -> usize {
+        self.state().commands
+    }
+
+    /// Whether the file was removed by a command.
+    pub fn removed(&self, path: &str) -> bool {
+        self.state().removed.contains(path)
+    }
+
+    /// The job comes into this state, with the exit code if it ends by itself.
+    pub fn set_state(&self, name: &str, state: &SlurmState, code: Option<u8>) {
+        for job in self.state().jobs.iter_mut().filter(|job| job.name == name) {
+            job.state = state.clone();
+            job.exit = code.map(|code| ExitCode { code, signal: 0 });
+            job.marker =
+                code.map(|code| ExitMarker { slurm_id: job.id, restart: 0, code, at: 1_800_000_000 });
+        }
+    }
+
+    /// squeue forgets the job, as it does MinJobAge seconds after its end.
+    pub fn forget(&self, name: &str) {
+        for job in self.state().jobs.iter_mut().filter(|job| job.name == name) {
+            job.queued = false;
+        }
+    }
+
+    /// Neither squeue nor accounting nor a marker knows the job any more.
+    pub fn lose(&self, name: &str) {
+        self.state().jobs.retain(|job| job.name != name);
+    }
+
+    pub fn submit(&self, command: &SubmitBatch) -> Result<Vec<SubmitAnswer>, Unanswered> {
+        let mut state = self.state();
+        let fault = state.next_fault()?;
+        if fault == Some(Fault::DiesAfterClaim) {
+            for entry in &command.entries {
+                state.claims.insert(entry.key.clone());
+            }
+            return Err(Unanswered::Lost);
+        }
+        let answers = command.entries.iter().map(|entry| state.submit(entry)).collect();
+        lost_or(fault, answers)
+    }
+
+    pub fn locate(&self, command: &Locate) -> Result<LocateAnswer, Unanswered> {
+        let mut state = self.state();
+        let fault = state.next_fault()?;
+        let of = |name: &str| state.jobs.iter().filter(|job| job.name == name).cloned().collect::<Vec<_>>();
+        let locate = |key: &str| Located {
+            key: key.to_owned(),
+            squeue: of(key).into_iter().filter(|job| job.queued).map(|job| (job.id, job.state)).collect(),
+            id_file: state.ids.get(key).copied(),
+            run_claim: None,
+            sacct: Some(of(key).into_iter().map(|job| job.id).collect()),
+        };
+        let answer = LocateAnswer {
+            located: command.keys.iter().map(|(key, ..)| locate(key)).collect(),
+            remote_time: 1_800_000_000,
+            controller_answered: fault != Some(Fault::SchedulerSilent),
+        };
+        lost_or(fault, answer)
+    }
+
+    pub fn poll(&self, command: &Poll) -> Result<PollAnswer, Unanswered> {
+        let mut state = self.state();
+        let fault = state.next_fault()?;
+        let queue = state.jobs.iter().filter(|job| job.queued).map(|job| (job.id, queue_row(job))).collect();
+        let watched: HashSet<_> = command.jobs.iter().map(|job| job.id).collect();
+        let gone = |job: &&Entry| !job.queued && watched.contains(&job.id);
+        let squeue = if fault == Some(Fault::SchedulerSilent) {
+            let excerpt = "slurm_load_jobs error: Unable to contact slurm controller".to_owned();
+            SqueueOutcome::Failed(Failure { class: FailureClass::Infra, rule_id: "fake", excerpt })
+        } else {
+            SqueueOutcome::Answered(queue)
+        };
+        let answer = PollAnswer {
+            remote_time: 1_800_000_000,
+            squeue,
+            sacct: SacctOutcome::Answered(
+                state.jobs.iter().filter(gone).map(|job| (job.id, accounting_row(job))).collect(),
+            ),
+            status: Vec::new(),
+            markers: HashMap::new(),
+            dropped_rows: 0,
+        };
+        lost_or(fault, answer)
+    }
+
+    pub fn conclude(&self, command: &Conclude) -> Result<Vec<Concluded>, Unanswered> {
+        let mut state = self.state();
+        let fault = state.next_fault()?;
+        let mut concluded = Vec::new();
+        for job in &command.jobs {
+            let exit = state.jobs.iter().find(|entry| entry.name == job.key).and_then(|entry| entry.marker);
+            state.removed.extend(job.remove.iter().map(ToString::to_string));
+            concluded.push(Concluded {
+                key: job.key.clone(),
+                markers: Markers { exit, ..Markers::default() },
+                status: Vec::new(),
+                out_tail: Vec::new(),
+                err_tail: b"its last line\n".to_vec(),
+                removed: true,
+            });
+        }
+        lost_or(fault, concluded)
+    }
+
+    pub fn cancel(&self, command: &Cancel) -> Result<Cancelled, Unanswered> {
+        let mut state = self.state();
+        let fault = state.next_fault()?;
+        let named = |job: &Entry| command.names.iter().any(|name| name.as_str() == job.name);
+        for job in &mut state.jobs {
+            if (command.ids.contains(&job.id) || named(job)) && !job.state.is_final() {
+                job.state = SlurmState::Cancelled;
+            }
+        }
+        lost_or(fault, Cancelled { refused: None })
+    }
+}
+
+impl State {
+    fn next_fault(&mut self) -> Result<Option<Fault>, Unanswered> {
+        self.commands += 1;
+        match self.faults.pop_front() {
+            Some(Fault::Unreachable) => Err(Unanswered::NotSent),
+            fault => Ok(fault),
+        }
+    }
+
+    /// The rules of the real program: an id is replayed, a claim without one is looked into, never overridden
+    /// unless the entry says so.
+    fn submit(&mut self, entry: &Submission) -> SubmitAnswer {
+        if let Some(id) = self.ids.get(&entry.key) {
+            return SubmitAnswer::Submitted { id: *id, how: How::Replay, extra: Vec::new() };
+        }
+        let claimed = !self.claims.insert(entry.key.clone());
+        if let Some(job) = self.jobs.iter().find(|job| job.queued && job.name == entry.key) {
+            return SubmitAnswer::Submitted { id: job.id, how: How::Adopted, extra: Vec::new() };
+        }
+        if claimed && !entry.retake {
+            return SubmitAnswer::Uncertain;
+        }
+        if let Some(failure) = &self.refusal {
+            return SubmitAnswer::Refused { failure: failure.clone(), rc: 1 };
+        }
+        let next = u32::try_from(self.jobs.len()).unwrap_or(0) + 1;
+        let Some(id) = SlurmJobId::new(next) else { return SubmitAnswer::Skipped };
+        let name = entry.job_name.to_string();
+        self.jobs.push(Entry {
+            id,
+            name,
+            state: SlurmState::Pending,
+            exit: None,
+            marker: None,
+            queued: true,
+        });
+        self.ids.insert(entry.key.clone(), id);
+        SubmitAnswer::Submitted { id, how: How::New, extra: Vec::new() }
+    }
+}
+
+fn lost_or<T>(fault: Option<Fault>, answer: T) -> Result<T, Unanswered> {
+    if fault == Some(Fault::ReplyLost) { Err(Unanswered::Lost) } else { Ok(answer) }
+}
+
+fn queue_row(job: &Entry) -> QueueRow {
+    QueueRow {
+        id: job.id,
+        state: job.state.clone(),
+        reason: "None".to_owned(),
+        nodes: "node01".to_owned(),
+        submit: None,
+        start: None,
+        end: None,
+        partition: "polar".to_owned(),
+        name: job.name.clone(),
+    }
+}
+
+fn accounting_row(job: &Entry) -> AccountingRow {
+    AccountingRow {
+        id: job.id,
+        state: job.state.clone(),
+        exit_code: job.exit,
+        reason: "None".to_owned(),
+        start: None,
+        end: None,
+        nodes: "node01".to_owned(),
+        name: job.name.clone(),
+    }
+}

@@ -1,0 +1,183 @@
+#!/bin/sh
+# Plays a TAO training: same command line, same status file, no mathematics. What it does, and
+# how a test makes it fail, is set by the specs; see "The test image" in the sandbox's README.
+set -eu
+
+usage() {
+  echo "container_handler: error: $1" >&2
+  exit 2
+}
+
+network='' action='' job='' specs='' env_vars='' metadata=''
+while [ $# -gt 0 ]; do
+  [ $# -ge 2 ] || usage "argument $1: expected one argument"
+  case $1 in
+  --neural-network-name) network=$2 ;;
+  --action-name) action=$2 ;;
+  --job-id) job=$2 ;;
+  --specs-file) specs=$2 ;;
+  --docker-env-vars-file) env_vars=$2 ;;
+  --cloud-metadata-file) metadata=$2 ;;
+  *) usage "unrecognized arguments: $1" ;;
+  esac
+  shift 2
+done
+for required in "$network" "$action" "$job" "$specs" "$env_vars" "$metadata"; do
+  [ -n "$required" ] || usage 'the following arguments are required: --neural-network-name,
+  --action-name, --job-id, --specs-file, --docker-env-vars-file, --cloud-metadata-file'
+done
+
+traceback() {
+  cat >&2 <<TEXT
+Traceback (most recent call last):
+  File "/usr/local/lib/python3.12/runpy.py", line 198, in _run_module_as_main
+  File "/opt/nvidia_tao_core/microservices/handlers/container_handler.py", line 1683, in <module>
+$1
+TEXT
+}
+
+# flat FILE: its content as "path<TAB>value" lines.
+flat() {
+  [ -r "$1" ] || {
+    traceback "FileNotFoundError: [Errno 2] No such file or directory: '$1'"
+    exit 1
+  }
+  awk -f /opt/sandbox/json.awk "$1" || {
+    traceback "json.decoder.JSONDecodeError: $1 is not JSON"
+    exit 1
+  }
+}
+settings=$(flat "$specs")
+variables=$(flat "$env_vars")
+flat "$metadata" >/dev/null
+
+# setting PATH DEFAULT: from the specs, where what tests need may be nested deeper.
+setting() {
+  printf '%s\n' "$settings" | awk -F '\t' -v path="$1" -v found="$2" '
+    $1 == path || substr($1, length($1) - length(path)) == "." path { found = $2 }
+    END { print found }'
+}
+variable() { printf '%s\n' "$variables" | awk -F '\t' -v name="$1" '$1 == name { print $2 }'; }
+
+epochs=$(setting train.num_epochs 3)
+epoch_seconds=$(setting sandbox.epoch_seconds 0.3)
+fail=$(setting sandbox.fail none)
+fail_at=$(setting sandbox.fail_at_epoch 1)
+fail_attempts=$(setting sandbox.fail_attempts 0)
+exit_code=$(setting sandbox.exit_code 1)
+
+results=${TAO_API_RESULTS_DIR:-$(variable TAO_API_RESULTS_DIR)}
+[ -n "$results" ] || {
+  traceback "KeyError: 'TAO_API_RESULTS_DIR'"
+  exit 1
+}
+results=$results/$job
+mkdir -p "$results"
+
+rank=${NODE_RANK:-${SLURM_NODEID:-0}}
+nodes=${SLURM_JOB_NUM_NODES:-1}
+
+# Only the first rank reports and saves, but all of them train.
+status() {
+  [ "$rank" -eq 0 ] || return 0
+  now=$(date '+%m/%d/%Y %H:%M:%S' | sed 's/\(^\|[/ :]\)0\([0-9]\)/\1\2/g')
+  printf '{"date": "%s", "time": "%s", "status": "%s", "verbosity": "%s", "message": "%s"%s}\n' \
+    "${now% *}" "${now#* }" "$1" "$2" "$3" "${4:+, $4}" >>"$results/status.json"
+}
+
+# How often this job was started, so that a test can have it fail only the first times.
+attempt=1
+if [ "$rank" -eq 0 ]; then
+  [ ! -r "$results/.attempts" ] || attempt=$(($(cat "$results/.attempts") + 1))
+  echo "$attempt" >"$results/.attempts"
+fi
+[ "$fail_attempts" -eq 0 ] || [ "$attempt" -le "$fail_attempts" ] || fail=none
+
+# As with torch.distributed, nothing starts before the nodes have found the first of them: it
+# greets every other one. One that gets no greeting came between two calls and tries again.
+rendezvous() {
+  [ "$nodes" -gt 1 ] && [ -n "${MASTER_ADDR:-}" ] || return 0
+  address=$MASTER_ADDR:${MASTER_PORT:-29500} greeted=1 tries=0
+  if [ "$rank" -eq 0 ]; then
+    while [ "$greeted" -lt "$nodes" ]; do
+      timeout 60 nc -l -p "${address##*:}" -e /bin/echo hello >/dev/null || no_rendezvous
+      greeted=$((greeted + 1))
+    done
+  else
+    until [ "$(nc -w 2 "$MASTER_ADDR" "${address##*:}" </dev/null 2>/dev/null)" = hello ]; do
+      tries=$((tries + 1))
+      [ "$tries" -lt 120 ] || no_rendezvous
+      sleep 0.5
+    done
+  fi
+  echo "rendezvous of $nodes nodes at $address: rank $rank is there"
+}
+
+no_rendezvous() {
+  traceback "torch.distributed.DistNetworkError: rank $rank: no rendezvous at $address"
+  exit 1
+}
+
+misbehave() {
+  case $fail in
+  exit)
+    traceback 'RuntimeError: Error(s) in loading state_dict for ClassificationModel'
+    exit "$exit_code"
+    ;;
+  status_failure)
+    status FAILURE ERROR "$action failed: dataset is empty"
+    exit 0
+    ;;
+  silent) exit 0 ;;
+  killed) kill -KILL $$ ;;
+  oom_text)
+    traceback 'torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.11 GiB of which 1.05 GiB is free.'
+    exit 1
+    ;;
+  esac
+}
+
+# After the epoch; the shell would otherwise act on a signal only when sleep has ended.
+wait_to_be_stopped() {
+  case $fail in
+  hang) trap '' TERM ;;
+  scancel) trap 'echo "Received SIGTERM, stopping" >&2; exit 143' TERM ;;
+  *) return 0 ;;
+  esac
+  echo "epoch $epoch done, waiting to be stopped"
+  while :; do
+    sleep 3600 &
+    wait $! || true
+  done
+}
+
+train_epoch() {
+  sleep "$epoch_seconds"
+  [ "$epoch" -ne "$fail_at" ] || misbehave
+  loss=$(awk -v e="$epoch" 'BEGIN { printf "%.4f", 2.3 / e }')
+  accuracy=$(awk -v e="$epoch" 'BEGIN { printf "%.4f", 1 - 0.9 / e }')
+  if [ "$fail" = nan ] && [ "$epoch" -ge "$fail_at" ]; then loss=NaN; fi
+  left=$(awk -v n="$((epochs - epoch))" -v s="$epoch_seconds" 'BEGIN { printf "%.1f", n * s }')
+  echo "Epoch $epoch/$epochs: 100%|##########| 64/64 [rank $rank, loss=$loss, accuracy=$accuracy]"
+  [ "$rank" -ne 0 ] || echo "checkpoint of $network, epoch $epoch" \
+    >"$results/model_epoch_$(printf %03d "$epoch").pth"
+  status RUNNING INFO "Training loop in progress" "\"epoch\": $epoch, \"max_epoch\": $epochs, \
+\"eta\": \"${left}s\", \"time_per_epoch\": \"${epoch_seconds}s\", \
+\"kpi\": {\"loss\": $loss, \"accuracy\": $accuracy}"
+  [ "$epoch" -ne "$fail_at" ] || wait_to_be_stopped
+}
+
+echo "Starting $action of $network, job $job, on $(hostname): attempt $attempt, rank $rank of $nodes"
+echo "UserWarning: this is a stand-in; nothing is learned" >&2
+status STARTED INFO "Starting $network $action"
+rendezvous
+last=$(find "$results" -name 'model_epoch_*.pth' | sed 's/.*_0*\([0-9]*\)\.pth$/\1/' |
+  sort -n | tail -n 1)
+[ -z "$last" ] || echo "Resuming after epoch $last"
+epoch=$((${last:-0} + 1))
+while [ "$epoch" -le "$epochs" ]; do
+  train_epoch
+  epoch=$((epoch + 1))
+done
+status SUCCESS INFO "$action finished successfully" "\"kpi\": {\"loss\": ${loss:-0}, \"accuracy\": ${accuracy:-0}}"
+echo "$action finished successfully"

@@ -1,0 +1,76 @@
+# shellcheck shell=bash
+# The container side: the SPANK plugin, `enroot`, the registry and the test image in it.
+
+readonly IMAGE_HOST=registry.sandbox IMAGE=nvidia/tao/tao-toolkit IMAGE_TAG=6.26.3-pyt
+readonly IMAGE_FILE=lustre/images/tao-toolkit.sqsh
+
+containers_build() {
+  spank_build
+  image_build
+}
+
+spank_build() {
+  local plugin=$SANDBOX_DIR/bin/spank_pyxis.so source=("$HERE"/spank/*.c)
+  install -m 755 "$HERE/enroot" "$SANDBOX_DIR/bin/enroot.new"
+  mv "$SANDBOX_DIR/bin/enroot.new" "$SANDBOX_DIR/bin/enroot"
+  is_newer "$plugin" "$HERE"/spank/* && return
+  gcc -std=gnu11 -O1 -Wall -Wextra -Werror -fPIC -shared -o "$plugin.new" "${source[@]}" \
+    >"$SANDBOX_DIR/log/spank.log" 2>&1 ||
+    die "the SPANK plugin does not compile; see $SANDBOX_DIR/log/spank.log"
+  mv "$plugin.new" "$plugin"
+}
+
+# is_newer FILE SOURCE...
+is_newer() {
+  local file=$1 source
+  shift
+  for source in "$@"; do
+    [[ $file -nt $source ]] || return 1
+  done
+}
+
+image_build() {
+  local tree=$SANDBOX_DIR/registry/$IMAGE_HOST/$IMAGE/$IMAGE_TAG
+  is_newer "$SANDBOX_DIR/$IMAGE_FILE" "$HERE"/image/* "$HERE/lib/images.sh" && return
+  rm -rf "$tree" "$tree.new"
+  image_tree "$tree.new"
+  mv "$tree.new" "$tree"
+  # Jobs may be starting from the image that this one replaces.
+  rm -f "$SANDBOX_DIR/$IMAGE_FILE.new"
+  mksquashfs "$tree" "$SANDBOX_DIR/$IMAGE_FILE.new" -all-root -no-progress -quiet \
+    >"$SANDBOX_DIR/log/image.log" 2>&1 ||
+    die "mksquashfs failed; see $SANDBOX_DIR/log/image.log"
+  chown "$LOGIN_USER:$LOGIN_USER" "$SANDBOX_DIR/$IMAGE_FILE.new"
+  mv "$SANDBOX_DIR/$IMAGE_FILE.new" "$SANDBOX_DIR/$IMAGE_FILE"
+}
+
+# busybox for nearly everything, bash because launch scripts are written for it.
+image_tree() {
+  local root=$1 applet
+  install -d "$root"/{bin,dev,etc,lib64,opt/sandbox,proc,root,run,sys,usr/local/bin,var/tmp}
+  install -d -m 1777 "$root/tmp"
+  ln -s ../bin "$root/usr/bin"
+  ln -s bin "$root/sbin"
+  install -m 755 /bin/busybox "$root/bin/busybox"
+  # Relative links: the tree is also looked at from outside.
+  busybox --list | while read -r applet; do
+    [[ $applet == busybox ]] || ln -s busybox "$root/bin/$applet"
+  done
+  install -m 755 /bin/bash "$root/bin/bash"
+  image_libraries "$root" /bin/bash
+  image_libraries "$root" /bin/busybox
+  install -m 755 "$HERE/image/python" "$root/bin/python"
+  install -m 644 "$HERE"/image/*.{sh,awk} "$root/opt/sandbox/"
+  printf 'root:x:0:0:root:/root:/bin/sh\n' >"$root/etc/passwd"
+  printf 'root:x:0:\n' >"$root/etc/group"
+  printf 'NAME="TAO sandbox"\nID=tao-sandbox\nVERSION_ID=%s\n' "$IMAGE_TAG" >"$root/etc/os-release"
+  install -m 644 "$HERE/image/environment" "$root/etc/environment"
+}
+
+# Nothing for a program that is linked statically, as busybox may be.
+image_libraries() {
+  local library
+  { ldd "$2" 2>/dev/null || true; } | sed -n 's|^[^/]*\(/[^ ]*\).*|\1|p' | while read -r library; do
+    install -D -m 755 "$library" "$1$library"
+  done
+}

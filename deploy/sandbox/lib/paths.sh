@@ -1,0 +1,66 @@
+# shellcheck shell=bash disable=SC2034 # the other parts use what is set here
+# Where things are, who owns them, and what the machines of the cluster are called.
+
+readonly RUN_DIR=/run/tao-slurm-sandbox
+
+# Inside the cluster the sandbox directory is mounted here. The clone may lie deeper than a
+# socket path may be long, or below a directory that the daemons' users may not enter.
+readonly VIEW=$RUN_DIR/root
+
+readonly GPU_NODES=(node01 node02 node03 node04)
+readonly CPU_NODES=(cpu01 cpu02)
+readonly NODES=("${GPU_NODES[@]}" "${CPU_NODES[@]}")
+readonly LOGIN_HOSTS=(login1 login2)
+
+readonly LOGIN_USER=tao LOGIN_UID=2001
+readonly OTHER_USER=ming OTHER_UID=2002
+readonly ACCOUNT=tao_account
+readonly BASE_RESULTS_DIR=/lustre/fsw/portfolios/edgeai/users/$LOGIN_USER
+
+paths_make() {
+  local user
+  # Mount points, needed on the host because the machines share its root file system.
+  install -d "$VIEW" /lustre /etc/slurm /run/sshd /run/munge /usr/local/bin
+  # The daemons refuse keys and sockets below a directory that others may write to.
+  install -d -o root -g root -m 755 "$SANDBOX_DIR"
+  # `etc` holds host keys and the database's configuration file, each guarded by its own mode.
+  install -d "$SANDBOX_DIR"/{bin,dev,etc/slurm,etc/ssh,home,log,lustre,registry,run/container,spool,ssh}
+  install -d -o munge -g munge "$SANDBOX_DIR"/{log,run}/munge
+  install -d -o munge -g munge -m 700 "$SANDBOX_DIR/munge"
+  install -d -o slurm -g slurm "$SANDBOX_DIR"/{log,run,state}/slurm
+  install -d -o mysql -g mysql -m 755 "$SANDBOX_DIR/run/mysql"
+  install -d -o postgres -g postgres "$SANDBOX_DIR"/{log,run}/postgres
+  for user in "$LOGIN_USER" "$OTHER_USER"; do
+    [[ -d $SANDBOX_DIR/home/$user ]] || {
+      install -d -o "$user" -g "$user" "$SANDBOX_DIR/home/$user"
+      cp -r /etc/skel/. "$SANDBOX_DIR/home/$user"
+      chown -R "$user:$user" "$SANDBOX_DIR/home/$user"
+    }
+    install -d -o "$user" -g "$user" "$SANDBOX_DIR/lustre/fsw/portfolios/edgeai/users/$user"
+  done
+  install -d -m 1777 "$SANDBOX_DIR/lustre/images"
+}
+
+# Key login is refused to a locked account ("!") when sshd does without PAM, hence "*".
+users_make() {
+  local user uid
+  while read -r user uid; do
+    getent passwd "$user" >/dev/null ||
+      useradd --uid "$uid" --user-group --home-dir "/home/$user" --no-create-home \
+        --shell /bin/bash --password '*' "$user" ||
+      die "cannot create user $user with uid $uid; is that uid taken? (getent passwd $uid)"
+    [[ $(getent shadow "$user" | cut -d: -f2) != !* ]] || usermod -p '*' "$user"
+  done <<<"$LOGIN_USER $LOGIN_UID
+$OTHER_USER $OTHER_UID"
+}
+
+# Files that the person who called the script must be able to read, sudo or not.
+give_to_caller() { chown "${SUDO_UID:-0}:${SUDO_GID:-0}" "$@"; }
+
+# replace FILE: takes the new content on stdin; a reader sees the old file or the new one. One
+# that does not change is left alone, as it may be mounted over another.
+replace() {
+  local new=$1.new
+  cat >"$new"
+  if cmp -s "$new" "$1"; then rm "$new"; else mv "$new" "$1"; fi
+}

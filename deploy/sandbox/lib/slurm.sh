@@ -1,0 +1,62 @@
+# shellcheck shell=bash
+# The controller and the nodes.
+
+slurmctld_up() {
+  alive slurmctld && return
+  launch slurmctld ctl setpriv --reuid=slurm --regid=slurm --init-groups slurmctld -D
+}
+
+nodes_up() {
+  local node off=()
+  for node in "${NODES[@]}"; do
+    alive "slurmd-$node" || off+=("$node")
+  done
+  ((${#off[@]})) || return 0
+  nodes_declare_down "${off[@]}"
+  for node in "${off[@]}"; do
+    # A node whose daemon died may still run the steps it had: power it off before booting it.
+    stop "slurmd-$node"
+    install -d "$SANDBOX_DIR/spool/$node"
+    launch --machine --netns "$(node_netns "$node")" "slurmd-$node" "$node" slurmd -D
+  done
+}
+
+# The controller tells a reboot by the uptime of a node, but these have the host's, and would
+# be believed to run the jobs they had. Down, they lose them; they are back once they register.
+nodes_declare_down() {
+  [[ -e $SANDBOX_DIR/state/slurm/job_state ]] || return 0
+  await_daemon slurmctld 15 inside munged scontrol ping
+  inside munged scontrol update "nodename=$(joined "$@")" state=down reason='powered off' ||
+    die 'slurmctld refused to mark nodes as down'
+}
+
+# slurmd takes a GPU for real only if its File= is a character device; these are /dev/null.
+gpus_make() {
+  local i
+  for i in {0..7}; do
+    [[ -c $SANDBOX_DIR/dev/gpu$i ]] || mknod -m 666 "$SANDBOX_DIR/dev/gpu$i" c 1 3
+  done
+}
+
+nodes_ready() {
+  local ready
+  ready=$(inside munged timeout 5 sinfo -h -N -o '%N %t' 2>/dev/null |
+    sort -u | grep -Ec ' (idle|mix|alloc|comp)$' || true)
+  ((ready == ${#NODES[@]}))
+}
+
+# Nodes that a test has drained, or that went down with work on them, do not come back alone.
+nodes_resume() {
+  local node state
+  while read -r node state; do
+    [[ $state != *@(drain|drng|down|fail)* ]] ||
+      inside munged scontrol update "nodename=$node" state=resume 2>/dev/null || true
+  done < <(inside munged sinfo -h -N -o '%N %t' | sort -u)
+}
+
+slurm_await() {
+  await_daemon slurmctld 15 inside munged scontrol ping
+  nodes_resume
+  await 30 nodes_ready ||
+    die "not every node came up: $(inside munged sinfo -h -N -o '%N=%t' | sort -u | paste -sd ' ')"
+}
