@@ -1,6 +1,6 @@
 //! A job's files and batch script, as one submission.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
@@ -63,14 +63,16 @@ pub fn plan_submission(
     }
     let script = script(&job.spec, attempt, cluster, &paths, &state_dir, open, env_file, launch);
     files.push(StagedFile { path: paths.script.clone(), mode: SHARED, bytes: script.render()?.into_bytes() });
-    let make_dirs = vec![paths.log_root, paths.results, state_dir.clone()];
+    let parents = files.iter().filter_map(|file| file.path.parent());
+    let make_dirs: BTreeSet<RemotePath> =
+        parents.chain([paths.log_root, paths.results, state_dir.clone()]).collect();
     Ok(Submission {
         key: attempt.token.to_string(),
         job_name: attempt.token.clone(),
         state_dir,
         files,
         script_path: paths.script,
-        make_dirs,
+        make_dirs: make_dirs.into_iter().collect(),
         retake,
     })
 }

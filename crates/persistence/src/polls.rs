@@ -175,7 +175,7 @@ async fn write(
                update jobs j
                set status = u.status, phase = u.phase, message = u.message, pending_reason = u.pending_reason,
                    progress = u.progress, missing_since = u.missing_since, started_at = u.started_at,
-                   observed_at = u.observed_at, source = u.source, due_at = coalesce(u.due_at, j.due_at),
+                   observed_at = u.observed_at, source = u.source, due_at = coalesce(now() + (u.due_at - $3), j.due_at),
                    last_modified = $3, version = j.version + 1, updated_by = 'record_poll'
                from u
                where j.id = u.id and j.version = u.version and j.phase in ('in_queue', 'running', 'paused')

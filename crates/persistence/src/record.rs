@@ -1,13 +1,13 @@
 //! The results of steps: one statement for any number of jobs, guarded by the lease's token.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
 use domain::{Job, JobId, Timestamp};
 use serde_json::Value;
 
 use crate::{
     error::StoreError,
-    leases::Lease,
+    leases::{Lease, millis},
     rows::{AttemptChange, JobChange},
     store::Store,
 };
@@ -55,6 +55,7 @@ impl Store {
         }
         let (jobs, attempts) = changes(steps.iter().map(|step| (&step.job, step.due_at)))?;
         // A wish to cancel may have come in while the step was under way: it is kept, and carried out at once.
+        // What is due is counted from the database's clock, whatever the worker's says.
         let stored = sqlx::query_scalar!(
             r#"-- record::record
                with u as (
@@ -71,7 +72,7 @@ impl Store {
                        submitted_at = u.submitted_at, started_at = u.started_at, finished_at = u.finished_at,
                        observed_at = u.observed_at, source = u.source,
                        due_at = case when u.phase = 'ended' then null
-                                     when j.wanted <> u.wanted then now() else u.due_at end,
+                                     when j.wanted <> u.wanted then now() else now() + (u.due_at - $5) end,
                        secrets = case when u.phase = 'ended' then null else j.secrets end,
                        lease_token = case when $4 then null else j.lease_token end,
                        lease_expires_at = case when $4 then null else j.lease_expires_at end,
@@ -111,23 +112,24 @@ impl Store {
     }
 
     /// Notes that the cancellation was sent; the poll confirms it, and it is sent again if that takes longer
-    /// than `again_at`. Nothing else of the job is touched, because a poll may be writing it.
+    /// than `again_in`. Nothing else of the job is touched, because a poll may be writing it.
     pub async fn record_cancel_sent(
         &self,
         lease: &Lease,
         jobs: &[JobId],
-        again_at: Timestamp,
+        again_in: Duration,
     ) -> Result<(), StoreError> {
         let ids: Vec<_> = jobs.iter().map(|id| id.get()).collect();
         sqlx::query!(
             "-- record::record_cancel_sent
              update jobs
-             set due_at = case when phase = 'finishing' then now() when phase = 'ended' then null else $3 end,
+             set due_at = case when phase = 'finishing' then now() when phase = 'ended' then null
+                               else now() + $3 * interval '1 millisecond' end,
                  lease_token = null, lease_expires_at = null, lease_attempts = 0, updated_by = 'record_cancel_sent'
              where id = any($1) and lease_token = $2 and lease_expires_at > now()",
             &ids,
             lease.token,
-            again_at,
+            millis(again_in),
         )
         .execute(&self.pool)
         .await?;

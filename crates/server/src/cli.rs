@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use domain::{JobId, Status};
 use secrecy::SecretString;
 
-use crate::client::ClientError;
+use crate::client::{ClientError, DEFAULT_URL};
 
 /// A command line that cannot be understood: `EX_USAGE` of sysexits(3), because 2 already means a canceled job.
 pub(crate) const EXIT_USAGE: u8 = 64;
@@ -121,7 +121,7 @@ pub(crate) enum Scope {
 #[derive(Debug, Args)]
 pub(crate) struct ServerArgs {
     /// Where the service is
-    #[arg(long, env = "TAO_SLURM_URL", default_value = "http://127.0.0.1:8080")]
+    #[arg(long, env = "TAO_SLURM_URL", default_value = DEFAULT_URL)]
     pub(crate) url: String,
     /// The token to call it with
     #[arg(long, env = "TAO_SLURM_TOKEN", hide_env_values = true)]

@@ -16,6 +16,8 @@ use ureq::http::{Response, StatusCode, header};
 
 use crate::cli::ServerArgs;
 
+/// Where the service is unless somebody says otherwise.
+pub(crate) const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Above the service's own bound, so that its explanation arrives.
 const TIMEOUT: Duration = Duration::from_secs(90);
@@ -62,7 +64,9 @@ pub(crate) struct Answer {
 
 impl Client {
     pub(crate) fn new(server: &ServerArgs) -> Self {
-        let url = server.url.trim_end_matches('/').to_owned();
+        // An empty variable counts as unset, as everywhere.
+        let url = Some(server.url.trim_end_matches('/')).filter(|url| !url.is_empty()).unwrap_or(DEFAULT_URL);
+        let url = url.to_owned();
         let mut config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_TIMEOUT))
@@ -73,7 +77,8 @@ impl Client {
             // A proxy of the environment would look for the service on its own machine.
             config = config.proxy(None);
         }
-        Self { agent: config.build().into(), url, token: server.token.clone() }
+        let token = server.token.as_ref().filter(|token| !token.expose_secret().trim().is_empty());
+        Self { agent: config.build().into(), url, token: token.cloned() }
     }
 
     pub(crate) fn get(&self, path: &str, known: Option<&str>) -> Result<Answer, ClientError> {

@@ -25,7 +25,9 @@ use crate::{
 
 /// Runs the command to its end.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    let mut overrides = Overrides { file: cli.config, bind: None };
+    // An empty variable counts as unset, as everywhere.
+    let file = cli.config.filter(|path| !path.as_os_str().is_empty());
+    let mut overrides = Overrides { file, bind: None };
     match cli.command {
         Command::Serve(args) => {
             overrides.bind = args.bind;

@@ -93,7 +93,7 @@ fn check_sections(settings: &Settings, problems: &mut Problems) {
             "auth.mode (TAO_SLURM_AUTH)",
             format_args!(
                 "is \"disabled\" while server.bind is {}: anybody who reaches it could run jobs as your cluster \
-                 user; bind to 127.0.0.1, or set auth.mode to \"tokens\"",
+                 user; bind to a loopback address, such as 127.0.0.1:8080, or set auth.mode to \"tokens\"",
                 settings.server.bind
             ),
         );
@@ -135,8 +135,7 @@ pub(crate) fn make_data_dir(dir: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
 
     use anyhow::Context;
-    // 0711: the account of a private Postgres has to pass through it; nobody else can list it.
-    std::fs::DirBuilder::new().recursive(true).mode(0o711).create(dir).with_context(|| {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).with_context(|| {
         format!(
             "cannot make the data directory {}; set data_dir (TAO_SLURM_DATA_DIR) to another",
             dir.display()

@@ -10,8 +10,6 @@ use crate::{
     embedded_postgres::EmbeddedPostgres,
 };
 
-/// How long a database that does not answer yet is waited for: compose files start it beside us.
-const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,7 +39,7 @@ impl Database {
             max_connections: settings.database.max_connections,
             acquire_timeout: ACQUIRE_TIMEOUT,
         };
-        match connect(&options, sealer).await {
+        match connect(&options, sealer, settings.database.patience).await {
             Ok(store) => Ok(Self { store, private }),
             Err(error) => {
                 Self::stop(private).await?;
@@ -82,7 +80,7 @@ impl Database {
     }
 }
 
-async fn connect(options: &StoreOptions, sealer: Sealer) -> anyhow::Result<Store> {
+async fn connect(options: &StoreOptions, sealer: Sealer, patience: Duration) -> anyhow::Result<Store> {
     let begun = Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {
@@ -91,7 +89,7 @@ async fn connect(options: &StoreOptions, sealer: Sealer) -> anyhow::Result<Store
             Err(error) => error,
         };
         // A wrong password or a missing database does not mend itself.
-        if !error.is_unavailable() || begun.elapsed() + pause > PATIENCE {
+        if !error.is_unavailable() || begun.elapsed() + pause > patience {
             return Err(error).context(
                 "cannot connect to the database; check database.url (DATABASE_URL) and that its server runs, or \
                  leave it out to get a private one",

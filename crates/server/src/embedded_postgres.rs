@@ -73,6 +73,7 @@ impl EmbeddedPostgres {
                     data_dir.display()
                 );
             }
+            account.let_in(data_dir)?;
             account.check_reaches(&layout.home)?;
             let (postmaster, child) = launch(&layout, &account, search_path)?;
             (postmaster, Some(child))

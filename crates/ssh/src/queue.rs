@@ -119,8 +119,9 @@ impl Queue {
         state.jobs.retain(|job| !job.reply.is_closed());
         let Some(oldest) = state.jobs.front() else { return Next::Sleep(None) };
         let patience = oldest.enqueued + PATIENCE;
-        let others_are_connected = state.threads.iter().any(|other| other.is_connected());
-        if !connected && others_are_connected && Instant::now() < patience {
+        let others_may_take_it =
+            state.threads.iter().any(|other| *other != Thread::Idle { connected: false });
+        if !connected && others_may_take_it && Instant::now() < patience {
             return Next::Sleep(Some(patience));
         }
         let Some(job) = state.jobs.pop_front() else { return Next::Sleep(None) };
@@ -166,12 +167,6 @@ impl State {
     fn best_idle(&self) -> Option<usize> {
         let find = |wanted| self.threads.iter().position(|thread| *thread == wanted);
         find(Thread::Idle { connected: true }).or_else(|| find(Thread::Idle { connected: false }))
-    }
-}
-
-impl Thread {
-    fn is_connected(self) -> bool {
-        matches!(self, Self::Idle { connected: true } | Self::Busy { connected: true })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Cancellation of jobs that Slurm has: sent now, confirmed by the poll, sent again until it is.
 
-use chrono::TimeDelta;
+use std::time::Duration;
+
 use domain::{Job, JobId};
 use persistence::{Lease, StoreError};
 use slurm::Cancel;
@@ -11,9 +12,9 @@ use crate::{
 };
 
 /// Slurm gives a job its KillWait (30 s by default) to end; only then does asking again mean anything.
-const SEND_AGAIN: TimeDelta = TimeDelta::seconds(45);
+const SEND_AGAIN: Duration = Duration::from_secs(45);
 /// After a cancellation that did not reach the cluster.
-const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
+const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 impl<L: ClusterLink> Worker<L> {
     pub(crate) async fn cancel(
@@ -48,7 +49,7 @@ impl<L: ClusterLink> Worker<L> {
             tracing::info!(job.id = %job.id, attempt, "cancellation sent");
         }
         let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
-        self.store.record_cancel_sent(lease, &ids, self.clock.now() + again_in).await?;
+        self.store.record_cancel_sent(lease, &ids, again_in).await?;
         self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
         site.wake_poll();
         Ok(())

@@ -64,7 +64,8 @@ impl Bench {
         let store = Store::from_pool(pool.clone(), Sealer::from_key([7; 32]));
         let pace = Pace { min: Duration::ZERO, max: Duration::ZERO };
         let target = ClusterTarget { cluster: cluster(), link: FakeLink(Arc::clone(&fake)), pace };
-        let settings = WorkerSettings { lease: Duration::from_secs(30), batch: 64, graces: Graces::default() };
+        let settings =
+            WorkerSettings { lease: Duration::from_secs(30), batch: 64, graces: Graces::default() };
         let clock_of = Arc::clone(&clock);
         let worker = Worker::new(store, vec![target], settings, clock_of, Arc::new(CountingIds::default()));
         let site = worker.sites().next().unwrap();
@@ -128,7 +129,11 @@ async fn a_job_goes_from_accepted_to_done(pool: PgPool) {
     bench.step(Lane::Tend).await;
     assert_eq!(bench.status(id).await, (Status::Done, Phase::Ended));
     assert!(bench.fake.removed(&format!("/lustre/users/tao/env/{id}.sh")));
-    assert_eq!(bench.step(Lane::Submit).await + bench.step(Lane::Tend).await, 0, "and nothing is due any more");
+    assert_eq!(
+        bench.step(Lane::Submit).await + bench.step(Lane::Tend).await,
+        0,
+        "and nothing is due any more"
+    );
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]

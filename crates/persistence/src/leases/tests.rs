@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta};
+use chrono::DateTime;
 use domain::{Job, JobId, Phase, Secrets, Status, Wanted};
 use sqlx::PgPool;
 use testkit::command_job;
@@ -171,7 +171,7 @@ async fn each_lane_takes_its_own(pool: PgPool) {
     let lease = acquire(&store, 1, 10).await;
     let mut step = submitting(&job);
     step.job.phase = Phase::SubmitUncertain;
-    step.due_at = Some(DateTime::UNIX_EPOCH + TimeDelta::seconds(1));
+    step.due_at = Some(DateTime::UNIX_EPOCH);
     store.record_steps(&lease, &[step], DateTime::UNIX_EPOCH).await.unwrap();
 
     assert_eq!(acquire(&store, 2, 10).await.jobs.len(), 0);

@@ -51,7 +51,9 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let title = if self.title.is_empty() { "the service refused" } else { &self.title };
         f.write_str(&on_one_line(title))?;
-        if let Some(detail) = &self.detail {
+        // One fault is often the whole detail; it is said once, in its own line.
+        let said = |detail: &&String| self.errors.iter().any(|fault| detail.contains(&fault.detail));
+        if let Some(detail) = self.detail.as_ref().filter(|detail| self.errors.len() != 1 || !said(detail)) {
             write!(f, "\n  {}", on_one_line(detail))?;
         }
         for fault in &self.errors {
@@ -88,6 +90,12 @@ mod tests {
             shown(json),
             "Invalid request\n  Two fields are wrong.\n  - /image: is missing\n  - limit: is too big\n  hint: see /docs"
         );
+    }
+
+    #[test]
+    fn a_single_fault_is_not_said_twice() {
+        let json = r#"{"title": "No", "status": 422, "detail": "/a: is odd.", "errors": [{"pointer": "/a", "detail": "is odd"}]}"#;
+        assert_eq!(shown(json), "No\n  - /a: is odd");
     }
 
     #[test]

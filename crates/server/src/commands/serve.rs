@@ -27,7 +27,7 @@ const LOOK_AT_POSTGRES: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(config: Config, environment: Environment, role: Role) -> anyhow::Result<ExitCode> {
     // Signals first: one that comes during the start is an orderly end, too.
-    let signals = signals().context("cannot listen for signals")?;
+    let mut signals = signals().context("cannot listen for signals")?;
     let listener = match role {
         Role::All | Role::Api => Some(listen(config.settings.server.bind).await?),
         Role::Worker => None,
@@ -36,7 +36,16 @@ pub(super) async fn run(config: Config, environment: Environment, role: Role) ->
     for warning in config::warnings(&config) {
         tracing::warn!("{warning}");
     }
-    let mut database = Database::open_current(&config, &environment).await?;
+    let opening = Database::open_current(&config, &environment);
+    let mut database = if config.settings.database.url.is_some() {
+        // Somebody else's database may be waited for, and that wait may be cut short.
+        tokio::select! {
+            opened = opening => opened?,
+            Some(_) = signals.recv() => return Ok(ExitCode::SUCCESS),
+        }
+    } else {
+        opening.await?
+    };
     let lifecycle = Lifecycle::new(config.settings.server.drain_timeout);
     let postgres = database.take_private().map(|postgres| Arc::new(Mutex::new(postgres)));
     if let Some(postgres) = &postgres {

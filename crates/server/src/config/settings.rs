@@ -51,11 +51,14 @@ pub(crate) struct Database {
     #[serde(serialize_with = "without_password")]
     pub(crate) url: Option<SecretString>,
     pub(crate) max_connections: u32,
+    /// How long a database that does not answer yet is waited for: compose files start it beside us.
+    #[serde(with = "humantime_serde")]
+    pub(crate) patience: Duration,
 }
 
 impl Default for Database {
     fn default() -> Self {
-        Self { url: None, max_connections: 16 }
+        Self { url: None, max_connections: 16, patience: Duration::from_secs(30) }
     }
 }
 
@@ -127,7 +130,10 @@ pub(crate) struct Log {
 
 impl Default for Log {
     fn default() -> Self {
-        Self { format: LogFormat::Human, filter: "info".to_owned() }
+        Self {
+            format: LogFormat::Human, // sqlx repeats the remarks of Postgres at `info`.
+            filter: "info,sqlx=warn".to_owned(),
+        }
     }
 }
 

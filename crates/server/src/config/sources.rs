@@ -13,8 +13,9 @@ use figment::{
 use super::{environment::Environment, problems::Problems, settings::Settings};
 
 /// The variables that set one key each. Those of a cluster are in `cluster_settings`.
-const VARIABLES: [(&str, &str); 8] = [
+const VARIABLES: [(&str, &str); 11] = [
     ("DATABASE_URL", "database.url"),
+    ("TAO_SLURM_DATABASE_PATIENCE", "database.patience"),
     ("TAO_SLURM_BIND", "server.bind"),
     ("TAO_SLURM_AUTH", "auth.mode"),
     ("TAO_SLURM_DATA_DIR", "data_dir"),
@@ -22,16 +23,19 @@ const VARIABLES: [(&str, &str); 8] = [
     ("TAO_SLURM_LOG_FORMAT", "log.format"),
     ("TAO_SLURM_POLL_MIN", "worker.poll_min"),
     ("TAO_SLURM_POLL_MAX", "worker.poll_max"),
+    ("TAO_SLURM_MISSING_GRACE", "worker.missing_grace"),
+    ("TAO_SLURM_LAST_WORD_GRACE", "worker.last_word_grace"),
 ];
 
 /// What each key takes, for the one who got it wrong.
-const TAKES: [(&str, &str); 22] = [
+const TAKES: [(&str, &str); 23] = [
     ("server.bind", "an IP address and a port, such as \"127.0.0.1:8080\""),
     ("server.body_limit_bytes", "a number of bytes, such as 10485760"),
     ("server.request_timeout", DURATION),
     ("server.drain_timeout", DURATION),
     ("database.url", "a text, such as \"postgres://USER:PASSWORD@HOST:5432/DATABASE\""),
     ("database.max_connections", "a whole number, such as 16"),
+    ("database.patience", DURATION),
     ("auth.mode", "\"tokens\" or \"disabled\""),
     ("worker.lease", DURATION),
     ("worker.batch_size", "a whole number, such as 64"),

@@ -72,16 +72,35 @@ impl Account {
             .with_context(|| format!("cannot close {} to others", dir.display()))
     }
 
+    /// Lets this account pass through our own data directory, by its group: it can enter, and list nothing.
+    pub(super) fn let_in(&self, data_dir: &Path) -> anyhow::Result<()> {
+        let found =
+            fs::metadata(data_dir).with_context(|| format!("cannot look at {}", data_dir.display()))?;
+        let ours = found.uid() == rustix::process::geteuid().as_raw();
+        if !self.other || !ours || self.may_enter(&found) {
+            return Ok(());
+        }
+        chown(data_dir, None, Some(self.gid))
+            .and_then(|()| {
+                fs::set_permissions(data_dir, Permissions::from_mode(found.mode() & 0o700 | 0o010))
+            })
+            .with_context(|| format!("cannot let the account postgres into {}", data_dir.display()))
+    }
+
+    fn may_enter(&self, dir: &fs::Metadata) -> bool {
+        let bit = match (dir.uid() == self.uid, dir.gid() == self.gid) {
+            (true, _) => 0o100,
+            (false, true) => 0o010,
+            (false, false) => 0o001,
+        };
+        dir.mode() & bit != 0
+    }
+
     /// Says which directory keeps this account from its data, before Postgres says so in its own words.
     pub(super) fn check_reaches(&self, home: &Path) -> anyhow::Result<()> {
         for dir in home.ancestors().skip(1).filter(|_| self.other) {
             let found = fs::metadata(dir).with_context(|| format!("cannot look at {}", dir.display()))?;
-            let enters = match (found.uid() == self.uid, found.gid() == self.gid) {
-                (true, _) => 0o100,
-                (false, true) => 0o010,
-                (false, false) => 0o001,
-            };
-            if found.mode() & enters == 0 {
+            if !self.may_enter(&found) {
                 bail!(
                     "the account postgres, which runs the private Postgres because root must not, may not pass \
                      through {}; set data_dir (TAO_SLURM_DATA_DIR) to a place it can reach, such as \

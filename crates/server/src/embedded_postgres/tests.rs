@@ -10,10 +10,7 @@ struct Place(tempfile::TempDir);
 
 impl Place {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        // As root, the account postgres has to pass through.
-        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o711)).unwrap();
-        Self(dir)
+        Self(tempfile::tempdir().unwrap())
     }
 
     fn start(&self) -> EmbeddedPostgres {
@@ -102,7 +99,8 @@ fn a_data_directory_with_a_long_name_works() {
     let place = Place::new();
     let long = place.0.path().join("x".repeat(120));
     fs::create_dir(&long).unwrap();
-    fs::set_permissions(&long, fs::Permissions::from_mode(0o711)).unwrap();
+    // As root, the account postgres has to pass through what is not the data directory itself.
+    fs::set_permissions(place.0.path(), fs::Permissions::from_mode(0o711)).unwrap();
     let postgres = EmbeddedPostgres::start(&long, &[]).unwrap();
     let sockets = postgres.postmaster.clone();
     postgres.stop().unwrap();

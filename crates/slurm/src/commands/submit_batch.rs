@@ -11,6 +11,7 @@ use crate::{
 const PROGRAM: &str = concat!(
     include_str!("../programs/site_env.sh"),
     include_str!("../programs/preamble.sh"),
+    include_str!("../programs/stage_files.sh"),
     include_str!("../programs/submit_batch.sh"),
 );
 
@@ -45,7 +46,7 @@ pub struct Submission {
     pub retake: bool,
 }
 
-/// A file to write on the cluster: to a temporary name beside it, then renamed.
+/// A file to write on the cluster: to a temporary place beside its own, then moved there.
 #[derive(Clone)]
 pub struct StagedFile {
     /// Where to.
@@ -106,7 +107,7 @@ pub enum How {
 }
 
 impl SubmitBatch {
-    /// After this long no sbatch of a call can still be under way, whether or not its answer arrived: 30 s after which
+    /// After this long no sbatch of a call can still be under way, whether or not its answer arrived: 25 s after which
     /// none is begun, and 155 s for one. It may sleep and retry by itself for up to 120 s (`sbatch.c`).
     pub const DEADLINE: Duration = Duration::from_secs(185);
 }
@@ -115,8 +116,10 @@ impl RemoteCommand for SubmitBatch {
     type Output = Vec<SubmitAnswer>;
 
     fn render(&self) -> Call {
+        let sent: Vec<Vec<u8>> =
+            self.entries.iter().flat_map(|entry| &entry.files).map(|file| escaped(&file.bytes)).collect();
+        let mut files = sent.iter();
         let mut feed = Feed::new();
-        feed.field(self.entries.len()).end_line();
         for entry in &self.entries {
             feed.field(&entry.job_name)
                 .field(&entry.state_dir)
@@ -128,10 +131,16 @@ impl RemoteCommand for SubmitBatch {
             for dir in &entry.make_dirs {
                 feed.field(dir).end_line();
             }
-            for file in &entry.files {
+            for (file, sent) in entry.files.iter().zip(files.by_ref()) {
                 let mode = format!("{:o}", file.mode & 0o777);
-                feed.field(file.bytes.len()).field(mode).field(&file.path).end_line().blob(&file.bytes);
+                feed.field(sent.len()).field(file.bytes.len()).field(mode).field(&file.path).end_line();
             }
+        }
+        let header = feed.into_bytes();
+        let mut feed = Feed::new();
+        feed.field(header.len()).end_line().blob(&header);
+        for sent in &sent {
+            feed.blob(sent);
         }
         Call {
             program: PROGRAM.to_owned(),
@@ -152,6 +161,19 @@ impl RemoteCommand for SubmitBatch {
         }
         answers.into_iter().collect::<Option<_>>().ok_or_else(|| answer.lacks("an entry has no answer"))
     }
+}
+
+/// As bash's `printf %b` reads it: the far side writes files by a builtin, and a variable of bash holds no NUL.
+fn escaped(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            0 => out.extend_from_slice(br"\0000"),
+            b'\\' => out.extend_from_slice(br"\\"),
+            _ => out.push(*byte),
+        }
+    }
+    out
 }
 
 fn entry_answer(mut line: Line<'_>, count: usize) -> Result<(usize, SubmitAnswer), ParseError> {

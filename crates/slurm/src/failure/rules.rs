@@ -51,6 +51,9 @@ rules! {
     NotDone "job-not-known": "Invalid job id specified",
         "the controller has forgotten the job (MinJobAge), so there was nothing to act on",
         ["slurm_load_jobs error: Invalid job id specified"];
+    NotDone "question-cut": "did not arrive whole",
+        "one of our own programs read less than it was sent, and stopped before it did anything",
+        ["the entries did not arrive whole"];
 
     // Broken path or site.
     Infra "spool-write": "I/O error writing script/environment to file",

@@ -3,7 +3,7 @@
 #
 # stdin: a line "number of ids, number of names", then each on a line of its own.
 
-IFS=$'\t' read -r ids names
+IFS=$'\t' read -r ids names || give_up 'the list of ids did not arrive whole'
 
 # Runs scancel, and prints how it failed if it did.
 cancel() {

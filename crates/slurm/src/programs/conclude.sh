@@ -5,7 +5,7 @@
 # directory, results directory, known status file, its inode, offset, candidates for out, for err, files to remove"
 # and a line for each of those paths.
 
-IFS=$'\t' read -r count tail_bytes per_file
+IFS=$'\t' read -r count tail_bytes per_file || give_up 'the list of jobs did not arrive whole'
 : >"$tmp/states"
 : >"$tmp/want"
 

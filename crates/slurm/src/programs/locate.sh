@@ -3,7 +3,7 @@
 #
 # stdin: a line "number of jobs, since"; for each job a line "index, job name, state directory".
 
-IFS=$'\t' read -r count since
+IFS=$'\t' read -r count since || give_up 'the list of jobs did not arrive whole'
 cat >"$tmp/wanted"
 if [ "$(wc -l <"$tmp/wanted")" != "$count" ]; then give_up 'the list of jobs did not arrive whole'; fi
 cut -f2 -- "$tmp/wanted" >"$tmp/names"

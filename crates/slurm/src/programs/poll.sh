@@ -5,7 +5,7 @@
 # stdin: a line "number of jobs, bytes per file, bytes altogether"; for each job a line "index, id, name, results
 # directory, state directory, known status file, its inode, offset". Absent fields are "-".
 
-IFS=$'\t' read -r count per_file altogether
+IFS=$'\t' read -r count per_file altogether || give_up 'the list of jobs did not arrive whole'
 cat >"$tmp/watched"
 if [ "$(wc -l <"$tmp/watched")" != "$count" ]; then give_up 'the list of jobs did not arrive whole'; fi
 

@@ -4,7 +4,7 @@
 # stdin: a line "number of paths, lines or offset, how many lines or which offset, at most so many bytes"; then each
 # path on a line of its own. The first that exists is read.
 
-IFS=$'\t' read -r count kind from limit
+IFS=$'\t' read -r count kind from limit || give_up 'the list of paths did not arrive whole'
 index=0
 for (( ; index < count; index++)); do
   IFS= read -r path || give_up 'the list of paths did not arrive whole'

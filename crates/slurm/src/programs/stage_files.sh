@@ -11,26 +11,28 @@ for_all() {
   local -n words=$1
   shift
   if ((${#words[@]} == 0)); then return 0; fi
-  printf '%s\0' "${words[@]}" | xargs -0 "$@" 2>>"$tmp/stage.err"
+  printf '%s\0' "${words[@]}" | xargs -0 "$@"
 }
 
 # Reads the files from stdin, writes those whose entry is still wanted beside their places, and moves them there.
-# $1: name of an array of answers: an entry that has one is not wanted. What went wrong is left in $tmp/stage.err, and
+# $1: name of an array of answers: an entry that has one is not wanted. What went wrong is said on stderr, and
 # broken[entry] is set.
 stage_files() {
   local -n settled=$1
   local -a temporary=() written=() parents=() modes=()
   local -A size_of=() parent_seen=() to_mode=() to_parent=()
-  local i entry path data size mode parent mask ok
+  local i entry path data size mode parent mask place
+  # Two login nodes may run a process of the same number, but the end of mktemp's name is random.
+  place=".stage.${tmp##*.}"
   mask=$(umask)
   umask 077
   for i in "${!file_path[@]}"; do
     path=${file_path[i]}
-    temporary[i]="${path%/*}/.stage.$$/${path##*/}"
+    temporary[i]="${path%/*}/$place/${path##*/}"
     parent=${path%/*}
     if [ -z "${settled[file_entry[i]]}" ] && [ -z "${parent_seen[$parent]+x}" ]; then
       parent_seen[$parent]=1
-      parents+=("$parent/.stage.$$")
+      parents+=("$parent/$place")
     fi
   done
   for_all parents mkdir --
@@ -41,7 +43,7 @@ stage_files() {
       IFS= read -r -N "${file_length[i]}" data || give_up 'the files did not arrive whole'
     fi
     if [ -n "${settled[entry]}" ] || [ -n "${broken[entry]}" ]; then continue; fi
-    if { printf '%b' "$data" >"${temporary[i]}"; } 2>>"$tmp/stage.err"; then
+    if printf '%b' "$data" >"${temporary[i]}"; then
       written+=("${temporary[i]}")
       if [ "${file_mode[i]}" != 600 ]; then to_mode[${file_mode[i]}]+="$i "; fi
       to_parent[${file_path[i]%/*}]+="$i "
@@ -67,7 +69,7 @@ stage_files() {
       if [ "${size_of[${temporary[i]}]-}" = "${file_size[i]}" ]; then
         written+=("${temporary[i]}")
       else
-        echo "${file_path[i]}: not all bytes were written" >>"$tmp/stage.err"
+        echo "${file_path[i]}: not all bytes were written" >&2
         broken[file_entry[i]]=1
       fi
     done

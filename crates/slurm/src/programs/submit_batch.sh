@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # Submits jobs so that doing it again does no harm. Prints exactly one line for each entry.
 #
-# stdin: the number of entries; for each a line "job name, state directory, script, retake, directories, files", a line
-# for each directory, and a line "length, size, mode, path" for each file; then the bytes of all files.
+# stdin: a line with the length of what follows it; for each entry a line "job name, state directory, script, retake,
+# directories, files", a line for each directory, and a line "length, size, mode, path" for each file; then the bytes of
+# all files.
 
 name=() state=() script=() retake=() answer=() broken=() dirs=() dir_entry=()
 
@@ -19,7 +20,7 @@ is_id() {
 
 # Keeps an id where the next call will find it. It counts only with its newline, so a part of it is none.
 # $1: state directory, $2: id.
-keep_id() { { printf '%s\n' "$2" >"$1/slurm_id"; } 2>/dev/null; }
+keep_id() { printf '%s\n' "$2" >"$1/slurm_id"; }
 
 # Looks for what an earlier call may have done, and answers if it finds it. $1: index. Returns 0 if it has answered, 1
 # if there is surely nothing, 2 if that is not known.
@@ -38,7 +39,7 @@ adopt() {
   if [ -n "$claim" ] && printf '%s\n' "$found" | grep -q -x -F -e "$claim"; then id=$claim; fi
   rest=$(printf '%s\n' "$found" | grep -v -x -F -e "$id" | head -n 100 | paste -s -d , -)
   # If its id cannot be kept, the next call will find it in the same way.
-  mkdir -p -- "$dir" 2>/dev/null && keep_id "$dir" "$id"
+  { mkdir -p -- "$dir" && keep_id "$dir" "$id"; } 2>/dev/null
   settle "$1" "OK $1 $id adopted ${rest:--}"
 }
 
@@ -54,24 +55,33 @@ settle_known() {
   fi
 }
 
-# Reads what is asked, but for the bytes of the files.
+# Reads what is asked, but for the bytes of the files. As one block: bash reads a line from a pipe byte by byte.
 read_entries() {
-  local i k dir_count files length size mode path
-  for ((i = 0; i < count; i++)); do
-    IFS=$'\t' read -r "name[i]" "state[i]" "script[i]" "retake[i]" dir_count files || return
-    answer[i]='' broken[i]=''
-    dirs+=("${state[i]}")
-    dir_entry+=("$i")
-    for ((k = 0; k < dir_count; k++)); do
-      IFS= read -r path || return
-      dirs+=("$path")
-      dir_entry+=("$i")
-    done
-    for ((k = 0; k < files; k++)); do
-      IFS=$'\t' read -r length size mode path || return
-      file_entry+=("$i") file_length+=("$length") file_size+=("$size") file_mode+=("$mode") file_path+=("$path")
+  local length text i=-1 k line=0 IFS
+  local -a lines field
+  read -r length || return
+  if ((length == 0)); then return; fi
+  IFS= read -r -N "$length" text || return
+  set -f
+  IFS=$'\n'
+  # shellcheck disable=SC2206 # to be split: no line is empty and none holds what -f forbids to expand
+  lines=($text)
+  IFS=$'\t'
+  while ((line < ${#lines[@]})); do
+    # shellcheck disable=SC2206
+    field=(${lines[line++]})
+    name[++i]=${field[0]} state[i]=${field[1]} script[i]=${field[2]} retake[i]=${field[3]} answer[i]='' broken[i]=''
+    dirs+=("${state[i]}" "${lines[@]:line:field[4]}")
+    for ((k = 0; k <= field[4]; k++)); do dir_entry+=("$i"); done
+    for ((line += field[4], k = field[5]; k > 0; k--)); do
+      # shellcheck disable=SC2206
+      field=(${lines[line++]})
+      file_entry+=("$i") file_length+=("${field[0]}") file_size+=("${field[1]}") file_mode+=("${field[2]}")
+      file_path+=("${field[3]}")
     done
   done
+  set +f
+  count=$((i + 1))
 }
 
 # Makes the directories of the entries that are still wanted.
@@ -88,25 +98,26 @@ make_dirs() {
   done
 }
 
-# Answers an entry whose sbatch has ended. $1: index, $2: what it returned.
+# Answers an entry whose sbatch has ended. $1: index, $2: where its output is, $3: what it returned.
 settle_submitted() {
   local id=''
   # With a cluster name: "6605;lab".
-  read -r id <"$tmp/out.$1"
+  read -r id <"$tmp/out.$2"
   id=${id%%;*}
-  if [ "$2" = 0 ] && is_id "$id"; then
+  if [ "$3" = 0 ] && is_id "$id"; then
     # The job is there even if its id cannot be kept: the answer counts, and the next call would find it by name.
     keep_id "${state[$1]}" "$id"
     settle "$1" "OK $1 $id new -"
   else
-    settle "$1" "REFUSED $1 $2 $(encoded_tail "$tmp/err.$1" 2000)"
+    settle "$1" "REFUSED $1 $3 $(encoded_tail "$tmp/err.$2" 2000)"
   fi
 }
 
-# Claims an entry and starts its sbatch. $1: index. Returns 1 if it has been answered instead.
+# Claims an entry and starts its sbatch. $1: index, $2: where to put its output. Returns 1 if it has been answered instead.
 start() {
   # Opened with O_EXCL: of several who try, one succeeds.
-  if (($1 >= 0)) && ! { set -C; : >"${state[$1]}/submit"; } 2>"$tmp/claim.err"; then
+  set -C
+  if ! : >"${state[$1]}/submit"; then
     set +C
     if [ -e "${state[$1]}/submit" ]; then
       if ((!retake[$1])); then
@@ -115,20 +126,21 @@ start() {
         return 1
       fi
     else
-      settle "$1" "STAGE_FAILED $1 $(encoded_tail "$tmp/claim.err" 2000)"
+      settle "$1" "STAGE_FAILED $1 $(encoded_tail "$tmp/stage.err" 2000)"
       return 1
     fi
   fi
   set +C
-  timeout -k 5 150 sbatch --parsable --export=ALL "${script[$1]}" >"$tmp/out.$1" 2>"$tmp/err.$1" </dev/null &
+  timeout -k 5 150 sbatch --parsable --export=ALL "${script[$1]}" >"$tmp/out.$2" 2>"$tmp/err.$2" </dev/null &
 }
 
-read -r count
+count=0
 read_entries || give_up 'the entries did not arrive whole'
 for ((index = 0; index < count; index++)); do
   if ((SECONDS < 20)); then settle_known "$index"; else settle "$index" "SKIPPED $index"; fi
 done
-: >"$tmp/stage.err"
+# Opened once, because opening it for every file would take as long as writing the file.
+exec 2>>"$tmp/stage.err"
 make_dirs
 stage_files answer
 
@@ -136,29 +148,30 @@ stage_files answer
 unset LC_ALL TZ SLURM_TIME_FORMAT
 for pair in ${site_env[@]+"${site_env[@]}"}; do export "${pair?}"; done
 
-# sbatch waits for the controller more than it works, so a few may run at the same time.
+# sbatch waits for the controller more than it works, so a few may run at the same time. The oldest is waited for first,
+# so its place in the window is the next to be free.
 window=4
+begun=0 ended=0
 running=() processes=()
+await_oldest() {
+  local place=$((ended++ % window))
+  wait "${processes[place]}"
+  settle_submitted "${running[place]}" "$place" "$?"
+}
 for ((index = 0; index < count; index++)); do
   if [ -n "${answer[index]}" ]; then continue; fi
   if [ -n "${broken[index]}" ]; then
     settle "$index" "STAGE_FAILED $index $(encoded_tail "$tmp/stage.err" 2000)"
     continue
   fi
-  if ((${#running[@]} >= window)); then
-    wait "${processes[0]}"
-    settle_submitted "${running[0]}" "$?"
-    running=("${running[@]:1}") processes=("${processes[@]:1}")
-  fi
+  if ((begun - ended == window)); then await_oldest; fi
   # sbatch may take 155 s: whoever waits for us must still be there when it ends.
   if ((SECONDS >= 25)); then
     settle "$index" "SKIPPED $index"
-  elif start "$index"; then
-    running+=("$index") processes+=("$!")
+  elif start "$index" "$((begun % window))"; then
+    running[begun % window]=$index
+    processes[begun++ % window]=$!
   fi
 done
-for index in ${running[@]+"${!running[@]}"}; do
-  wait "${processes[index]}"
-  settle_submitted "${running[index]}" "$?"
-done
+while ((ended < begun)); do await_oldest; done
 finish

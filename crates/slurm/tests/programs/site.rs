@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use slurm::{JobName, ParseError, RawOutput, RemoteCommand, RemotePath};
+use slurm::{Call, JobName, ParseError, RawOutput, RemoteCommand, RemotePath};
 
 const FAKES: &[(&str, &str)] = &[
     ("squeue", include_str!("fakes/squeue")),
@@ -93,7 +93,17 @@ impl Site {
     }
 
     pub(crate) fn raw_with<C: RemoteCommand>(&self, command: &C, env: &[(&str, &str)]) -> RawOutput {
-        let call = command.render();
+        self.call(command.render(), env)
+    }
+
+    /// Only the first bytes of stdin arrive.
+    pub(crate) fn raw_cut<C: RemoteCommand>(&self, command: &C, length: usize) -> RawOutput {
+        let mut call = command.render();
+        call.stdin.truncate(length);
+        self.call(call, &[])
+    }
+
+    fn call(&self, call: Call, env: &[(&str, &str)]) -> RawOutput {
         let mut child = Command::new("bash")
             .args(["--noprofile", "--norc", "-c", &call.program])
             .env("PATH", format!("{}:/usr/bin:/bin", self.file("bin").display()))

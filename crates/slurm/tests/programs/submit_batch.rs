@@ -59,6 +59,17 @@ fn files_are_staged_with_their_modes_and_nothing_is_left_beside_them() {
 }
 
 #[test]
+fn every_byte_of_a_file_arrives() {
+    let site = Site::new();
+    let mut bytes: Vec<u8> = (0..=255).cycle().take(20_000).collect();
+    bytes.extend_from_slice(b"\\c \\n \\0 \x007\n\n");
+    let mut all = entry(&site, "a");
+    all.files[0].bytes.clone_from(&bytes);
+    assert_eq!(one(&site, all), submitted(101, How::New));
+    assert_eq!(std::fs::read(site.file("env/a")).unwrap(), bytes);
+}
+
+#[test]
 fn a_second_submission_answers_the_same_id_and_submits_nothing() {
     let site = Site::new();
     one(&site, entry(&site, "a"));

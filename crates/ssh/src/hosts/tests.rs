@@ -87,7 +87,7 @@ fn whoever_waits_for_a_connect_that_fails_does_not_try_the_same_again() {
     hosts.begin_connect(0).expect("a turn");
     let second = std::thread::scope(|scope| {
         let waiting = scope.spawn(|| hosts.begin_connect(0));
-        // Long enough for the other one to be waiting, and harmless when it is not yet.
+        // Two connects in a row take the length of the pace: by then the other one is waiting.
         hosts.begin_connect(1).expect("a turn");
         hosts.connected(1);
         hosts.begin_connect(1).expect("a turn, after the pace");

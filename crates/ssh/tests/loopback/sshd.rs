@@ -85,11 +85,7 @@ impl Sshd {
 
     /// Kills the processes that serve connections, with everything they started; not the listener.
     pub(crate) fn kill_connections(&self) {
-        for pid in descendants(self.child.id()) {
-            // The `kill` of the shell: the program is not installed everywhere.
-            let _ =
-                Process::new("sh").args(["-c", &format!("kill -KILL {pid}")]).stderr(Stdio::null()).status();
-        }
+        kill(&descendants(self.child.id()));
     }
 
     pub(crate) fn log(&self) -> String {
@@ -99,10 +95,21 @@ impl Sshd {
 
 impl Drop for Sshd {
     fn drop(&mut self) {
-        self.kill_connections();
+        let connections = descendants(self.child.id());
+        // The listener first, or a client that has lost its connection gets another one.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        kill(&connections);
     }
+}
+
+/// By the `kill` of the shell: the program is not installed everywhere.
+fn kill(processes: &[u32]) {
+    let ids: Vec<String> = processes.iter().map(u32::to_string).collect();
+    let _ = Process::new("sh")
+        .args(["-c", &format!("kill -KILL {}", ids.join(" "))])
+        .stderr(Stdio::null())
+        .status();
 }
 
 /// A command with a deadline of 20 s that accepts a mebibyte.
