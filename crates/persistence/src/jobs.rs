@@ -42,7 +42,6 @@ pub struct NewJob {
 
 /// What became of a [`NewJob`].
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "made once a request and taken apart at once")]
 pub enum Inserted {
     Created(Job),
     /// The same owner sent the same request with the same id before.

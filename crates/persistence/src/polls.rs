@@ -14,6 +14,12 @@ pub struct PollLease {
     token: Uuid,
 }
 
+impl PollLease {
+    fn lost(&self) -> StoreError {
+        StoreError::LeaseLost { what: format!("the poll of cluster {}", self.cluster) }
+    }
+}
+
 /// What became of a poll.
 #[derive(Debug)]
 pub enum PollResult<'a> {
@@ -42,7 +48,7 @@ impl Store {
         token: Uuid,
         duration: Duration,
     ) -> Result<Option<PollLease>, StoreError> {
-        let taken = sqlx::query!(
+        let won = sqlx::query!(
             "-- polls::acquire_poll
              insert into cluster_polls as p (cluster, lease_token, lease_expires_at)
              values ($1, $2, now() + $3 * interval '1 millisecond')
@@ -56,7 +62,23 @@ impl Store {
         .execute(&self.pool)
         .await?
         .rows_affected();
-        Ok((taken > 0).then(|| PollLease { cluster: cluster.clone(), token }))
+        Ok((won > 0).then(|| PollLease { cluster: cluster.clone(), token }))
+    }
+
+    /// Keeps the right to poll for another while, because the cluster takes its time to answer.
+    pub async fn extend_poll(&self, lease: &PollLease, duration: Duration) -> Result<(), StoreError> {
+        let kept = sqlx::query!(
+            "-- polls::extend_poll
+             update cluster_polls set lease_expires_at = now() + $3 * interval '1 millisecond'
+             where cluster = $1 and lease_token = $2 and lease_expires_at > now()",
+            lease.cluster.as_str(),
+            lease.token,
+            millis(duration),
+        )
+        .execute(&self.pool)
+        .await?
+        .rows_affected();
+        if kept == 0 { Err(lease.lost()) } else { Ok(()) }
     }
 
     /// Stores what a poll found, in one transaction, and gives the lease back until the next one.
@@ -97,7 +119,7 @@ impl Store {
         .await?
         .rows_affected();
         if ours == 0 {
-            return Err(StoreError::LeaseLost { what: format!("the poll of cluster {}", lease.cluster) });
+            return Err(lease.lost());
         }
         let written = match result {
             PollResult::Answered { changed } if !changed.is_empty() => write(&mut tx, changed, now).await?,

@@ -57,12 +57,12 @@ mod tests {
     #[test]
     fn a_secret_opens_only_with_its_key_and_in_its_row() {
         let sealer = Sealer::from_key([7; 32]);
-        let sealed = sealer.seal(b"hunter2", b"row 1").unwrap();
-        assert_eq!(sealer.open(&sealed, b"row 1").unwrap().as_slice(), b"hunter2");
-        assert!(sealer.open(&sealed, b"row 2").is_none());
-        assert!(Sealer::from_key([8; 32]).open(&sealed, b"row 1").is_none());
-        assert!(sealer.open(&sealed[..10], b"row 1").is_none());
-        assert!(!sealed.windows(7).any(|part| part == b"hunter2"));
+        let locked = sealer.seal(b"hunter2", b"row 1").unwrap();
+        assert_eq!(sealer.open(&locked, b"row 1").unwrap().as_slice(), b"hunter2");
+        assert!(sealer.open(&locked, b"row 2").is_none());
+        assert!(Sealer::from_key([8; 32]).open(&locked, b"row 1").is_none());
+        assert!(sealer.open(&locked[..10], b"row 1").is_none());
+        assert!(!locked.windows(7).any(|part| part == b"hunter2"));
     }
 
     #[test]

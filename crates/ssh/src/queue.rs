@@ -69,7 +69,7 @@ pub(crate) enum Next {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Thread {
     Idle { connected: bool },
-    Busy { connected: bool },
+    Busy,
 }
 
 /// The queue of a pool.
@@ -125,7 +125,7 @@ impl Queue {
             return Next::Sleep(Some(patience));
         }
         let Some(job) = state.jobs.pop_front() else { return Next::Sleep(None) };
-        state.set(thread, Thread::Busy { connected });
+        state.set(thread, Thread::Busy);
         // The next one may have been waiting for this thread.
         let wanted = if state.jobs.is_empty() { None } else { state.best_idle() };
         drop(state);
@@ -135,9 +135,9 @@ impl Queue {
         Next::Job(Box::new(job))
     }
 
-    /// The thread is busy, and has a session or not.
-    pub(crate) fn set_busy(&self, thread: usize, connected: bool) {
-        self.lock().set(thread, Thread::Busy { connected });
+    /// The thread is busy with its own session, and takes no command before its next call.
+    pub(crate) fn set_busy(&self, thread: usize) {
+        self.lock().set(thread, Thread::Busy);
     }
 
     /// Refuses further commands, gives back those that wait, and wakes every thread.
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn a_thread_without_a_session_waits_a_moment_for_the_connected_one() {
         let queue = queue(2);
-        queue.set_busy(0, true);
+        queue.set_busy(0);
         let (job, _answer) = job();
         assert!(queue.push(job).is_ok());
         let Next::Sleep(Some(until)) = queue.next(1, false) else { panic!("it did not wait") };

@@ -88,7 +88,7 @@ impl Worker {
 
     fn probe(&mut self) {
         // A dead link costs the whole bound; a command that comes meanwhile goes to another thread.
-        self.shared.queue.set_busy(self.index, self.link.is_some());
+        self.shared.queue.set_busy(self.index);
         let bound = PROBE_BOUND.min(self.shared.config.keepalive);
         if self.link.as_ref().is_some_and(|link| link.answers(&self.wake_ups, Instant::now() + bound)) {
             self.next_probe = Instant::now() + self.shared.config.keepalive;
@@ -183,7 +183,6 @@ impl Worker {
                 Ok(link) => {
                     tracing::info!(%host, "connected");
                     shared.hosts.connected(index);
-                    shared.queue.set_busy(self.index, true);
                     self.next_probe = Instant::now() + shared.config.keepalive;
                     self.link = Some(link);
                     return Ok(());

@@ -19,6 +19,11 @@ impl HandClock {
         Self(Mutex::new(DateTime::from_timestamp(1_800_000_000, 0).unwrap_or_default()))
     }
 
+    /// Begins at an instant of the test's choice.
+    pub fn at(now: Timestamp) -> Self {
+        Self(Mutex::new(now))
+    }
+
     pub fn advance(&self, by: TimeDelta) {
         if let Ok(mut now) = self.0.lock() {
             *now += by;
@@ -38,13 +43,15 @@ impl Clock for HandClock {
     }
 }
 
-/// Ids 1, 2, 3 …: a failed assertion shows which one it was.
+/// Ids that look like UUIDs v7 and count 1, 2, 3 …: a failed assertion shows which one it was.
 #[derive(Debug, Default)]
 pub struct CountingIds(AtomicU64);
 
+const FIRST_ID: u128 = 0x0190_0000_0000_7000_8000_0000_0000_0001;
+
 impl CountingIds {
     fn next(&self) -> Uuid {
-        Uuid::from_u128(u128::from(self.0.fetch_add(1, Ordering::Relaxed)) + 1)
+        Uuid::from_u128(FIRST_ID + u128::from(self.0.fetch_add(1, Ordering::Relaxed)))
     }
 }
 

@@ -107,7 +107,7 @@ impl FakeCluster {
         }
     }
 
-    /// squeue forgets the job, as it does MinJobAge seconds after its end.
+    /// squeue forgets the job, as it does `MinJobAge` seconds after its end.
     pub fn forget(&self, name: &str) {
         for job in self.state().jobs.iter_mut().filter(|job| job.name == name) {
             job.queued = false;

@@ -11,7 +11,7 @@ use crate::{
     worker::{Site, Worker},
 };
 
-/// Slurm gives a job its KillWait (30 s by default) to end; only then does asking again mean anything.
+/// Slurm gives a job its `KillWait` (30 s by default) to end; only then does asking again mean anything.
 const SEND_AGAIN: Duration = Duration::from_secs(45);
 /// After a cancellation that did not reach the cluster.
 const TRY_AGAIN: Duration = Duration::from_secs(5);

@@ -45,7 +45,7 @@ pub(crate) fn jittered(interval: Duration, random: f64) -> Duration {
 mod tests {
     use super::*;
 
-    const PACE: Pace = Pace { min: Duration::from_secs(5), max: Duration::from_secs(60) };
+    const PACE: Pace = Pace { min: Duration::from_secs(5), max: Duration::from_mins(1) };
 
     fn after(interval: u64, took_millis: u64, lively: bool) -> Duration {
         let (interval, took) = (Duration::from_secs(interval), Duration::from_millis(took_millis));
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn a_quiet_cluster_is_asked_less_and_less_often() {
         assert_eq!(after(5, 10, false), Duration::from_millis(7500));
-        assert_eq!(after(50, 10, false), Duration::from_secs(60));
+        assert_eq!(after(50, 10, false), Duration::from_mins(1));
     }
 
     #[test]

@@ -8,13 +8,12 @@ use persistence::{PollResult, StoreError};
 use slurm::{Poll, PollAnswer, SacctOutcome, SqueueOutcome, StatusChunk, Watched};
 
 use crate::{
+    keep_alive::keep_alive,
     link::ClusterLink,
     pace::{LastPoll, jittered},
     worker::{Site, Worker},
 };
 
-/// A poll that takes longer than this is void, and so is the right to it.
-const POLL_LEASE: Duration = Duration::from_secs(90);
 /// How much of one status file, and of all, one poll reads.
 const STATUS_BYTES_PER_FILE: usize = 256 * 1024;
 const STATUS_BYTES_TOTAL: usize = 8 * 1024 * 1024;
@@ -30,7 +29,8 @@ impl<L: ClusterLink> Worker<L> {
     ) -> Result<Option<Duration>, StoreError> {
         let cluster = &site.target.cluster.name;
         let pace = site.target.pace;
-        let Some(lease) = self.store.acquire_poll(cluster, self.ids.lease(), POLL_LEASE).await? else {
+        let Some(lease) = self.store.acquire_poll(cluster, self.ids.lease(), self.settings.lease).await?
+        else {
             return Ok(None);
         };
         let jobs = self.store.active_jobs(cluster).await?;
@@ -39,7 +39,10 @@ impl<L: ClusterLink> Worker<L> {
             return Ok(Some(pace.min));
         }
         let began = tokio::time::Instant::now();
-        let answer = site.target.link.poll(&question(site, &jobs)).await;
+        let question = question(site, &jobs);
+        let duration = self.settings.lease;
+        let extend = || self.store.extend_poll(&lease, duration);
+        let answer = keep_alive(duration, extend, site.target.link.poll(&question)).await;
         let took = began.elapsed();
         let now = self.clock.now();
         let answer = match properly(answer) {

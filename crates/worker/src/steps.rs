@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use domain::{Job, JobId, Step, Timestamp, plan};
 use persistence::{Lane, Lease, LeaseTerms, StepRecord, StoreError};
+use slurm::SlurmJobId;
 
 use crate::{
     keep_alive::keep_alive,
@@ -35,7 +36,8 @@ impl<L: ClusterLink> Worker<L> {
         let taken = jobs.len();
         let sorted = sort(jobs);
         let work = self.carry_out(site, &lease, sorted);
-        keep_alive(&self.store, &lease, self.settings.lease, work).await?;
+        let duration = self.settings.lease;
+        keep_alive(duration, || self.store.extend(&lease, duration), work).await?;
         Ok(taken)
     }
 
@@ -64,7 +66,7 @@ impl<L: ClusterLink> Worker<L> {
         let stored = self.store.record_steps(lease, steps, self.clock.now()).await?;
         for StepRecord { job, .. } in steps {
             let attempt = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
-            let slurm_id = job.attempt.as_ref().and_then(|attempt| attempt.slurm_id).map(|id| id.get());
+            let slurm_id = job.attempt.as_ref().and_then(|attempt| attempt.slurm_id).map(SlurmJobId::get);
             if stored.contains(&job.id) {
                 tracing::info!(
                     job.id = %job.id, attempt, slurm.job_id = slurm_id, job.status = %job.status,

@@ -95,7 +95,7 @@ impl<L: ClusterLink> Worker<L> {
         }
         self.record(lease, &refused).await?;
         self.store.record_scripts(&scripts).await?;
-        Ok((jobs, SubmitBatch { entries }))
+        Ok((jobs, SubmitBatch::new(entries)))
     }
 
     fn judge(&self, jobs: &[Job], answers: &Result<Vec<SubmitAnswer>, LinkError>) -> Vec<StepRecord> {

@@ -110,7 +110,7 @@ impl<L: ClusterLink> Worker<L> {
             let mut listener = match self.store.listen_due().await {
                 Ok(listener) => listener,
                 Err(error) => {
-                    self.database_failed("listening for due jobs", &error);
+                    database_failed("listening for due jobs", &error);
                     pause(SWEEP, &stop).await;
                     continue;
                 }
@@ -129,7 +129,7 @@ impl<L: ClusterLink> Worker<L> {
                     // The connection was lost and made again: anything may have been missed.
                     Ok(None) => sites.values().for_each(|site| site.wake_lanes()),
                     Err(error) => {
-                        self.database_failed("listening for due jobs", &error);
+                        database_failed("listening for due jobs", &error);
                         pause(SWEEP, &stop).await;
                         break;
                     }
@@ -145,7 +145,7 @@ impl<L: ClusterLink> Worker<L> {
             let taken = match self.take_steps(&site, lane).await {
                 Ok(taken) => taken,
                 Err(error) => {
-                    self.database_failed("taking steps", &error);
+                    database_failed("taking steps", &error);
                     pause(SWEEP, &stop).await;
                     continue;
                 }
@@ -173,7 +173,7 @@ impl<L: ClusterLink> Worker<L> {
                 Ok(Some(next)) => interval = next,
                 Ok(None) => {}
                 Err(error) => {
-                    self.database_failed("polling", &error);
+                    database_failed("polling", &error);
                     pause(SWEEP, &stop).await;
                     continue;
                 }
@@ -191,12 +191,12 @@ impl<L: ClusterLink> Worker<L> {
     fn beat(&self) {
         self.beat.store(self.clock.now().timestamp(), Ordering::Relaxed);
     }
+}
 
-    fn database_failed(&self, doing: &'static str, error: &StoreError) {
-        use std::error::Error as _;
-        let source = error.source().map(ToString::to_string);
-        tracing::warn!(doing, error = %error, source, "the database failed; trying again");
-    }
+fn database_failed(doing: &'static str, error: &StoreError) {
+    use std::error::Error as _;
+    let source = error.source().map(ToString::to_string);
+    tracing::warn!(doing, error = %error, source, "the database failed; trying again");
 }
 
 /// The shortest sleep of a loop, so that a clock that disagrees never makes it spin.

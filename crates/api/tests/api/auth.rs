@@ -24,7 +24,7 @@ async fn a_token_ends_when_it_expires_though_it_was_looked_up_before(pool: PgPoo
     let api = TestApi::guarded(pool);
     api.token("t", "ann", "read", Some(api.clock.now() + TimeDelta::seconds(60))).await;
     assert_eq!(api.get_as("t", "/jobs").await.status, 200);
-    api.clock.advance(60);
+    api.clock.advance(TimeDelta::seconds(60));
     api.get_as("t", "/jobs").await.problem(401, "unauthorized");
 }
 

@@ -1,3 +1,4 @@
+use chrono::TimeDelta;
 use serde_json::json;
 use sqlx::PgPool;
 
@@ -79,7 +80,7 @@ async fn the_same_id_and_body_again_is_the_same_job_and_another_body_is_refused(
     let id = "0f8fad5b-d9cb-469f-a165-70867728950e";
     let first = api.post_text("/jobs", &format!(r#"{{"id":"{id}","command":"true","num_gpu":1}}"#)).await;
     assert_eq!(first.status, 201, "{}", first.text());
-    api.clock.advance(60);
+    api.clock.advance(TimeDelta::seconds(60));
     let again =
         api.post_text("/jobs", &format!(r#"{{ "num_gpu": 1, "command": "true", "id": "{id}" }}"#)).await;
     assert_eq!(again.status, 200, "{}", again.text());

@@ -1,3 +1,4 @@
+use chrono::TimeDelta;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ async fn pages_have_no_gaps_and_no_repeats_while_jobs_are_added(pool: PgPool) {
         sent.push(api.job(&json!({"command": "true"})).await);
         // Some share their moment: the id decides their order.
         if number % 3 == 0 {
-            api.clock.advance(1);
+            api.clock.advance(TimeDelta::seconds(1));
         }
     }
     let mut seen = Vec::new();
@@ -26,7 +27,7 @@ async fn pages_have_no_gaps_and_no_repeats_while_jobs_are_added(pool: PgPool) {
         let page = api.get(&next).await;
         assert_eq!(page.status, 200, "{}", page.text());
         seen.extend(ids(&page.json()));
-        api.clock.advance(1);
+        api.clock.advance(TimeDelta::seconds(1));
         api.job(&json!({"command": "true", "name": "late"})).await;
         let Some(token) = page.json()["next_page_token"].as_str().map(str::to_owned) else {
             assert!(!page.headers.contains_key("link"));

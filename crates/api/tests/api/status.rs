@@ -1,4 +1,5 @@
 use axum::{body::Body, http::Request};
+use chrono::TimeDelta;
 use serde_json::json;
 use sqlx::PgPool;
 
@@ -52,7 +53,7 @@ async fn a_silent_cluster_makes_a_status_stale_and_changes_its_etag_and_nothing_
     api.submit(&id, 4711, "").await;
     let path = format!("/jobs/{id}/status");
     let fresh = api.get(&path).await;
-    api.clock.advance(3600);
+    api.clock.advance(TimeDelta::seconds(3600));
     let stale = api.get(&path).await;
     assert_ne!(fresh.header("etag"), stale.header("etag"));
     let (mut before, after) = (fresh.json(), stale.json());

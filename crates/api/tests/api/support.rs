@@ -3,10 +3,7 @@
 use std::{
     collections::HashMap,
     pin::Pin,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -16,45 +13,17 @@ use axum::{
     body::Body,
     http::{HeaderMap, Method, Request, StatusCode, header},
 };
-use chrono::{DateTime, TimeDelta};
-use domain::{Clock, Cluster, Ids, Job, Owner, Phase, Resources, Source, Status, Timestamp};
+use chrono::DateTime;
+use domain::{Clock, Cluster, Job, Owner, Phase, Resources, Source, Status, Timestamp};
 use http_body_util::BodyExt;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use persistence::{Lane, LeaseTerms, NewToken, Scopes, Sealer, StepRecord, Store};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sqlx::{PgPool, postgres::PgPoolOptions};
+use testkit::{CountingIds, HandClock};
 use tower::ServiceExt;
 use uuid::Uuid;
-
-/// A clock that stands until it is moved.
-pub(crate) struct HandClock(Mutex<Timestamp>);
-
-impl Clock for HandClock {
-    fn now(&self) -> Timestamp {
-        *self.0.lock().unwrap()
-    }
-}
-
-impl HandClock {
-    pub(crate) fn advance(&self, seconds: i64) {
-        *self.0.lock().unwrap() += TimeDelta::seconds(seconds);
-    }
-}
-
-struct CountingIds(AtomicU64);
-
-impl Ids for CountingIds {
-    fn job(&self) -> Uuid {
-        Uuid::from_u128(
-            0x0190_0000_0000_7000_8000_0000_0000_0000 + u128::from(self.0.fetch_add(1, Ordering::SeqCst)),
-        )
-    }
-
-    fn lease(&self) -> Uuid {
-        self.job()
-    }
-}
 
 /// Logs by file name; an outage takes them all away.
 #[derive(Default)]
@@ -186,15 +155,14 @@ impl TestApi {
 
     fn with(pool: PgPool, auth: AuthMode, limits: Limits) -> Self {
         let store = Store::from_pool(pool, Sealer::from_key([7; 32]));
-        let clock =
-            Arc::new(HandClock(Mutex::new(DateTime::from_timestamp(1_790_000_000, 123_456_789).unwrap())));
+        let clock = Arc::new(HandClock::at(DateTime::from_timestamp(1_790_000_000, 123_456_789).unwrap()));
         let logs = Arc::new(FakeLogs::default());
         let loops = Arc::new(Loops::default());
         let router = api::router(ApiState {
             store: store.clone(),
             clusters: Arc::from([cluster()]),
             clock: clock.clone(),
-            ids: Arc::new(CountingIds(AtomicU64::new(1))),
+            ids: Arc::new(CountingIds::default()),
             logs: logs.clone(),
             auth,
             metrics: Some(PrometheusBuilder::new().build_recorder().handle()),

@@ -6,7 +6,7 @@ use testkit::command_job;
 use super::*;
 use crate::{Inserted, Lane, LeaseTerms, NewJob, Sealer, StepRecord, Viewer};
 
-const LEASE: Duration = Duration::from_secs(60);
+const LEASE: Duration = Duration::from_mins(1);
 const T0: Timestamp = DateTime::UNIX_EPOCH;
 
 fn store(pool: PgPool) -> Store {

@@ -103,7 +103,7 @@ pub(crate) struct Worker {
 impl Default for Worker {
     fn default() -> Self {
         Self {
-            lease: Duration::from_mins(2),
+            lease: Duration::from_secs(30),
             batch_size: 64,
             poll_min: Duration::from_secs(5),
             poll_max: Duration::from_mins(1),

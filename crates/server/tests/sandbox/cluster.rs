@@ -37,16 +37,6 @@ impl Sandbox {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
-    /// A SQL statement, and what psql prints of its answer.
-    pub(crate) fn sql(&self, database_url: &str, statement: &str) -> String {
-        let output = Command::new("psql")
-            .args(["-X", "-q", "-A", "-t", "-d", database_url, "-c", statement])
-            .output()
-            .expect("psql is installed");
-        assert!(output.status.success(), "{statement}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).trim().to_owned()
-    }
-
     /// How many logins the login hosts have accepted so far.
     pub(crate) fn logins(&self) -> usize {
         let count = |host: &str| {
@@ -55,6 +45,16 @@ impl Sandbox {
         };
         count("login1") + count("login2")
     }
+}
+
+/// A SQL statement, and what psql prints of its answer.
+pub(crate) fn sql(database_url: &str, statement: &str) -> String {
+    let output = Command::new("psql")
+        .args(["-X", "-q", "-A", "-t", "-d", database_url, "-c", statement])
+        .output()
+        .expect("psql is installed");
+    assert!(output.status.success(), "{statement}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
 /// The value of a `KEY=value` line, with or without quotes around it.

@@ -91,7 +91,7 @@ fn an_exit_code_is_an_error_with_that_code_and_the_last_lines() {
         assert!(message.contains("exited with code 3"), "{message}");
         assert!(message.contains("Last lines of main.err:\n"), "{message}");
         let whole = service.get(&format!("/jobs/{id}")).json();
-        assert_eq!(whole["attempt"]["exit_code"], 3, "{whole}");
+        assert_eq!(whole["attempt_details"]["exit_code"], 3, "{whole}");
     }
 }
 
@@ -192,7 +192,7 @@ fn what_the_command_line_shows_is_what_happened() {
 
     let canceled = service.submit(&command("exec sleep 600"));
     assert!(service.run(&["cancel", &canceled]).status.success());
-    until("the cancelled job to end", std::time::Duration::from_secs(60), || {
+    until("the cancelled job to end", std::time::Duration::from_mins(1), || {
         service.status(&canceled)["status"] == "Canceled"
     });
 }

@@ -3,6 +3,8 @@
 //! `deploy/sandbox/sandbox up` first; `make test` does that. Each test starts the program itself, with a database
 //! of its own.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
 mod cluster;
 mod ending;
 mod failing_setups;

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::{
+    cluster::sql,
     ending::{command, training},
     service::Service,
 };
@@ -41,8 +42,7 @@ fn a_secret_reaches_the_job_and_is_nowhere_else() {
         // `command` comes back as it was written; the secret fields do not.
         assert!(!text.contains("\"secret_key\""), "{path}: {text}");
     }
-    let stored =
-        service.sandbox.sql(&service.database_url, "select count(*) from jobs where secrets is not null");
+    let stored = sql(&service.database_url, "select count(*) from jobs where secrets is not null");
     assert_eq!(stored, "0");
 }
 

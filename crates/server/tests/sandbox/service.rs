@@ -14,7 +14,7 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::cluster::Sandbox;
+use crate::cluster::{Sandbox, sql};
 
 /// A running service with a database and a data directory of its own.
 pub(crate) struct Service {
@@ -59,7 +59,7 @@ impl Service {
         let server = sandbox.var("DATABASE_URL").to_owned();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let name = format!("e2e_{}_{port}", std::process::id());
-        sandbox.sql(&server, &format!("create database {name}"));
+        sql(&server, &format!("create database {name}"));
         let (base, _) = server.rsplit_once('/').unwrap();
         let database_url = format!("{base}/{name}");
 
@@ -201,8 +201,7 @@ impl Drop for Service {
             self.stop();
         }
         let (base, name) = self.database_url.rsplit_once('/').unwrap();
-        self.sandbox
-            .sql(&format!("{base}/postgres"), &format!("drop database if exists {name} with (force)"));
+        sql(&format!("{base}/postgres"), &format!("drop database if exists {name} with (force)"));
     }
 }
 

@@ -20,7 +20,7 @@ fn two_hundred_jobs_end_done_over_no_more_logins_than_sessions() {
         let path = format!("/jobs?status={status}&limit=200");
         service.get(&path).json()["jobs"].as_array().map_or(0, Vec::len)
     };
-    until("all jobs to end", Duration::from_secs(180), || {
+    until("all jobs to end", Duration::from_mins(3), || {
         assert_eq!(ended("Error"), 0, "{}", service.get("/jobs?status=Error&limit=1").text);
         ended("Done") == JOBS
     });

@@ -24,6 +24,8 @@ const PROGRAM: &str = concat!(
 pub struct SubmitBatch {
     /// What to submit. Each must have a state directory of its own.
     pub entries: Vec<Submission>,
+    /// Entries that have not begun after this time are answered with [`SubmitAnswer::Skipped`]; whole seconds.
+    pub begin_within: Duration,
 }
 
 /// One attempt to be submitted.
@@ -110,6 +112,11 @@ impl SubmitBatch {
     /// After this long no sbatch of a call can still be under way, whether or not its answer arrived: 25 s after which
     /// none is begun, and 155 s for one. It may sleep and retry by itself for up to 120 s (`sbatch.c`).
     pub const DEADLINE: Duration = Duration::from_secs(185);
+
+    /// These entries, each to begin within 20 seconds.
+    pub fn new(entries: Vec<Submission>) -> Self {
+        Self { entries, begin_within: Duration::from_secs(20) }
+    }
 }
 
 impl RemoteCommand for SubmitBatch {
@@ -138,7 +145,7 @@ impl RemoteCommand for SubmitBatch {
         }
         let header = feed.into_bytes();
         let mut feed = Feed::new();
-        feed.field(header.len()).end_line().blob(&header);
+        feed.field(header.len()).field(self.begin_within.as_secs()).end_line().blob(&header);
         for sent in &sent {
             feed.blob(sent);
         }

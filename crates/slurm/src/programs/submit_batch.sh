@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # Submits jobs so that doing it again does no harm. Prints exactly one line for each entry.
 #
-# stdin: a line with the length of what follows it; for each entry a line "job name, state directory, script, retake,
-# directories, files", a line for each directory, and a line "length, size, mode, path" for each file; then the bytes of
-# all files.
+# stdin: a line "length of what follows it, seconds in which entries are begun"; for each entry a line "job name,
+# state directory, script, retake, directories, files", a line for each directory, and a line "length, size, mode,
+# path" for each file; then the bytes of all files.
 
 name=() state=() script=() retake=() answer=() broken=() dirs=() dir_entry=()
 
@@ -59,7 +59,7 @@ settle_known() {
 read_entries() {
   local length text i=-1 k line=0 IFS
   local -a lines field
-  read -r length || return
+  read -r length patience || return
   if ((length == 0)); then return; fi
   IFS= read -r -N "$length" text || return
   set -f
@@ -137,7 +137,7 @@ start() {
 count=0
 read_entries || give_up 'the entries did not arrive whole'
 for ((index = 0; index < count; index++)); do
-  if ((SECONDS < 20)); then settle_known "$index"; else settle "$index" "SKIPPED $index"; fi
+  if ((SECONDS < patience)); then settle_known "$index"; else settle "$index" "SKIPPED $index"; fi
 done
 # Opened once, because opening it for every file would take as long as writing the file.
 exec 2>>"$tmp/stage.err"
@@ -166,7 +166,7 @@ for ((index = 0; index < count; index++)); do
   fi
   if ((begun - ended == window)); then await_oldest; fi
   # sbatch may take 155 s: whoever waits for us must still be there when it ends.
-  if ((SECONDS >= 25)); then
+  if ((SECONDS >= patience + 5)); then
     settle "$index" "SKIPPED $index"
   elif start "$index" "$((begun % window))"; then
     running[begun % window]=$index

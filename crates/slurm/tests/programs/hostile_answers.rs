@@ -55,7 +55,7 @@ fn parse_all(stdout: &[u8]) {
         status: None,
         remove: vec![],
     };
-    let _ = SubmitBatch { entries: vec![entry.clone(), entry] }.parse(&raw);
+    let _ = SubmitBatch::new(vec![entry.clone(), entry]).parse(&raw);
     let _ = Locate { keys: vec![("a".to_owned(), name("a"), path("/s"))], since_unix: 0 }.parse(&raw);
     let _ = Conclude { jobs: vec![job.clone(), job], tail_bytes: 10 }.parse(&raw);
     let _ = Cancel { ids: vec![id(1)], names: vec![] }.parse(&raw);

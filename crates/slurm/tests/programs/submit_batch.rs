@@ -26,7 +26,7 @@ pub(crate) fn entry(site: &Site, key: &str) -> Submission {
 }
 
 pub(crate) fn submit(site: &Site, entries: Vec<Submission>) -> Vec<SubmitAnswer> {
-    site.run(&SubmitBatch { entries })
+    site.run(&SubmitBatch::new(entries))
 }
 
 pub(crate) fn one(site: &Site, entry: Submission) -> SubmitAnswer {
@@ -179,7 +179,7 @@ fn an_id_file_that_holds_no_id_is_no_replay() {
 #[test]
 fn the_job_gets_the_environment_of_the_site_and_not_ours() {
     let site = Site::new();
-    let batch = SubmitBatch { entries: vec![entry(&site, "a")] };
+    let batch = SubmitBatch::new(vec![entry(&site, "a")]);
     site.raw_with(&batch, &[("TZ", "Europe/Berlin"), ("LC_ALL", "C.UTF-8"), ("SBATCH_PARTITION", "wrong")]);
     let mut env: Vec<String> = site.read("sbatch.env").lines().map(str::to_owned).collect();
     let umask = env.pop();

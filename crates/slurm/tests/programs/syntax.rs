@@ -9,7 +9,7 @@ use slurm::{Cancel, Conclude, Locate, LogFrom, Poll, ReadLog, RemoteCommand, Sub
 
 fn programs() -> Vec<String> {
     vec![
-        SubmitBatch { entries: vec![] }.render().program,
+        SubmitBatch::new(vec![]).render().program,
         Locate { keys: vec![], since_unix: 0 }.render().program,
         Poll { jobs: vec![], status_bytes_per_file: 0, status_bytes_total: 0 }.render().program,
         Conclude { jobs: vec![], tail_bytes: 0 }.render().program,
