@@ -39,7 +39,7 @@ impl Default for Server {
         Self {
             bind: SocketAddr::from(([127, 0, 0, 1], 8080)),
             body_limit_bytes: 10 * 1024 * 1024,
-            request_timeout: Duration::from_secs(30),
+            request_timeout: Duration::from_secs(40),
             drain_timeout: Duration::from_mins(1),
         }
     }
