@@ -9,49 +9,27 @@ use uuid::Uuid;
 
 use crate::{
     id::JobId,
-    job::{Job, Owner, Wanted},
-    progress::Progress,
+    job::{Job, Owner},
     resources::Resources,
     spec::{JobSpec, Work},
-    status::{Phase, Source, Status},
+    status::Phase,
 };
 
 /// Accepted, nothing done yet.
 pub(crate) fn command_job() -> Job {
-    let t0 = DateTime::UNIX_EPOCH;
-    Job {
-        id: JobId::new(Uuid::from_u128(1)),
-        owner: Owner::new("tester"),
-        cluster: "dgx".parse().unwrap(),
-        spec: JobSpec {
-            name: None,
-            labels: BTreeMap::new(),
-            work: Work::Command { text: "true".to_owned() },
-            image: None,
-            env: BTreeMap::new(),
-            secret_env: BTreeSet::new(),
-            resources: Resources::packaged().unwrap(),
-            mounts: Vec::new(),
-            partitions: None,
-        },
-        wanted: Wanted::Run,
-        status: Status::Pending,
-        phase: Phase::Queued,
-        message: String::new(),
-        pending_reason: None,
-        attempt: None,
-        retry_count: 0,
-        progress: Progress::default(),
-        missing_since: None,
-        created_at: t0,
-        submitted_at: None,
-        started_at: None,
-        finished_at: None,
-        last_modified: t0,
-        observed_at: None,
-        source: Source::Db,
-        version: 1,
-    }
+    let spec = JobSpec {
+        name: None,
+        labels: BTreeMap::new(),
+        work: Work::Command { text: "true".to_owned() },
+        image: None,
+        env: BTreeMap::new(),
+        secret_env: BTreeSet::new(),
+        resources: Resources::packaged().unwrap(),
+        mounts: Vec::new(),
+        partitions: None,
+    };
+    let id = JobId::new(Uuid::from_u128(1));
+    Job::accepted(id, Owner::new("tester"), "dgx".parse().unwrap(), spec, DateTime::UNIX_EPOCH)
 }
 
 /// Its submission is on the way.

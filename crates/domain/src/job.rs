@@ -74,6 +74,33 @@ pub struct Job {
 }
 
 impl Job {
+    /// A job that was just accepted: nothing has been done for it yet.
+    pub fn accepted(id: JobId, owner: Owner, cluster: ClusterName, spec: JobSpec, now: Timestamp) -> Self {
+        Self {
+            id,
+            owner,
+            cluster,
+            spec,
+            wanted: Wanted::Run,
+            status: Status::Pending,
+            phase: Phase::Queued,
+            message: "Accepted; waiting to be submitted.".to_owned(),
+            pending_reason: None,
+            attempt: None,
+            retry_count: 0,
+            progress: Progress::default(),
+            missing_since: None,
+            created_at: now,
+            submitted_at: None,
+            started_at: None,
+            finished_at: None,
+            last_modified: now,
+            observed_at: None,
+            source: Source::Db,
+            version: 1,
+        }
+    }
+
     /// The number that the next attempt will have.
     pub fn next_attempt(&self) -> AttemptNo {
         self.attempt.as_ref().map_or(AttemptNo::FIRST, |attempt| attempt.no.next())

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::DateTime;
-use domain::{
-    Cluster, Job, JobId, JobSpec, Owner, Phase, Progress, Resources, Source, Status, Timestamp, Wanted, Work,
-};
+use domain::{Cluster, Job, JobId, JobSpec, Owner, Resources, Timestamp, Work};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -55,29 +53,7 @@ pub fn spec(work: Work) -> JobSpec {
 
 /// A job as it is when it was just accepted.
 pub fn job_at(number: u128, work: Work, now: Timestamp) -> Job {
-    Job {
-        id: JobId::new(Uuid::from_u128(number)),
-        owner: Owner::new("tester"),
-        cluster: parsed("dgx"),
-        spec: spec(work),
-        wanted: Wanted::Run,
-        status: Status::Pending,
-        phase: Phase::Queued,
-        message: "Accepted; waiting to be submitted.".to_owned(),
-        pending_reason: None,
-        attempt: None,
-        retry_count: 0,
-        progress: Progress::default(),
-        missing_since: None,
-        created_at: now,
-        submitted_at: None,
-        started_at: None,
-        finished_at: None,
-        last_modified: now,
-        observed_at: None,
-        source: Source::Db,
-        version: 1,
-    }
+    Job::accepted(JobId::new(Uuid::from_u128(number)), Owner::new("tester"), parsed("dgx"), spec(work), now)
 }
 
 /// A plain command, accepted at the dawn of time.

@@ -7,10 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use chrono::SubsecRound;
-use domain::{
-    Cluster, Job, JobId, JobRequest, JobSpec, Owner, Phase, Progress, Source, Status, Timestamp, Violation,
-    Wanted,
-};
+use domain::{Job, JobId, JobRequest, JobSpec, Violation};
 use persistence::{Inserted, NewJob};
 use serde_json::Value;
 
@@ -65,7 +62,7 @@ pub(crate) async fn create_job(
     let (spec, secrets, cluster) = JobSpec::from_request(request, &app.clusters).map_err(Problem::fields)?;
     // Postgres keeps microseconds; what is answered now has to be what is answered later.
     let now = app.clock.now().trunc_subsecs(6);
-    let job = accepted(id, caller.owner, cluster, spec, now);
+    let job = Job::accepted(id, caller.owner, cluster.name.clone(), spec, now);
     let new = NewJob { job, secrets, request_hash: request_hash::of(&document) };
     let (status, job) = match app.store.insert_job(&new).await? {
         Inserted::Created(job) => (StatusCode::CREATED, job),
@@ -87,32 +84,6 @@ fn lists_for_objects(document: &Value) -> Vec<Violation> {
     lists
         .map(|field| Violation::new(format!("/{field}"), "wrong_type", "must be an object, not an array"))
         .collect()
-}
-
-fn accepted(id: JobId, owner: Owner, cluster: &Cluster, spec: JobSpec, now: Timestamp) -> Job {
-    Job {
-        id,
-        owner,
-        cluster: cluster.name.clone(),
-        spec,
-        wanted: Wanted::Run,
-        status: Status::Pending,
-        phase: Phase::Queued,
-        message: "Accepted; waiting to be submitted.".to_owned(),
-        pending_reason: None,
-        attempt: None,
-        retry_count: 0,
-        progress: Progress::default(),
-        missing_since: None,
-        created_at: now,
-        submitted_at: None,
-        started_at: None,
-        finished_at: None,
-        last_modified: now,
-        observed_at: None,
-        source: Source::Db,
-        version: 1,
-    }
 }
 
 /// Whose request has the id is not said: it may be somebody else's.
