@@ -22,6 +22,7 @@ create table jobs (
     retry_count     integer     not null default 0 check (retry_count >= 0),
     progress        jsonb       not null default '{}',          -- domain::Progress
     missing_since   timestamptz,                                -- since when squeue and sacct both do not know it
+    finishing_since timestamptz,                                -- since when its last words are being read
     created_at      timestamptz not null,
     submitted_at    timestamptz,
     started_at      timestamptz,
@@ -55,6 +56,7 @@ create table slurm_metadata (
     job_id          uuid        not null references jobs (id) on delete cascade,
     attempt         integer     not null check (attempt >= 1),
     token           text        not null unique,                -- the Slurm job name: finds a submission whose answer was lost
+    job_dir         text        not null,                       -- the base directory of that time: the configured one may change
     slurm_job_id    bigint      check (slurm_job_id > 0),
     slurm_state     text,
     exit_code       smallint,

@@ -7,6 +7,7 @@ use axum::{
 use domain::JobId;
 
 use crate::{
+    layers,
     problem::{Kind, Problem},
     state::App,
 };
@@ -15,7 +16,7 @@ mod body;
 mod query;
 
 pub(crate) use body::{Body, Sent};
-pub(crate) use query::{FromQuery, Parameters, Query};
+pub(crate) use query::{FromQuery, NoParameters, Parameters, Query};
 
 /// The job in the path.
 #[derive(Debug, Clone, Copy)]
@@ -29,10 +30,12 @@ impl FromRequestParts<App> for JobInPath {
             .await
             .map_err(|_| Problem::new(Kind::BadRequest, "The path is not valid percent-encoded UTF-8."))?;
         // What is no UUID cannot name a job, so the answer is the one for any job that does not exist.
-        text.parse().map(Self).map_err(|_| {
+        let id = text.parse().map_err(|_| {
             let shown: String = text.chars().take(40).collect();
             Problem::new(Kind::JobNotFound, format!("`{shown}` is not a job id: a job id is a UUID."))
-        })
+        })?;
+        layers::name_job(id);
+        Ok(Self(id))
     }
 }
 

@@ -10,8 +10,9 @@ use axum::{
     middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
 };
+use domain::JobId;
 use tower_http::{catch_panic::CatchPanicLayer, sensitive_headers::SetSensitiveRequestHeadersLayer};
-use tracing::Instrument;
+use tracing::{Instrument, Span, field};
 
 use crate::{
     problem::{Kind, Problem},
@@ -61,6 +62,7 @@ async fn recorded(request: Request, next: Next) -> Response {
         request.id = request_id(request.headers()),
         http.method = %method,
         http.path = request.uri().path(),
+        job.id = field::Empty,
     );
     let begun = Instant::now();
     let response = next.run(request).instrument(span.clone()).await;
@@ -88,6 +90,12 @@ async fn recorded(request: Request, next: Next) -> Response {
     )
     .record(took.as_secs_f64());
     response
+}
+
+/// Says which job the request is about. It becomes part of the request's span, so that every line on the way to
+/// the answer has it, a failure of the database included.
+pub(crate) fn name_job(id: JobId) {
+    Span::current().record("job.id", field::display(id));
 }
 
 /// Completes every problem with the request's path and id, and turns any other error into one.

@@ -43,6 +43,19 @@ pub fn router(state: ApiState) -> Router {
     layers::around(routes, &app).with_state(app)
 }
 
+/// The service's own health and numbers, and nothing else: for a process that serves no API.
+pub fn health_router(state: ApiState) -> Router {
+    let app = App::new(state);
+    let routes = OpenApiRouter::new()
+        .routes(routes!(health::livez))
+        .routes(routes!(health::readyz))
+        .routes(routes!(metrics::metrics));
+    let routes = Router::from(routes)
+        .fallback(problem::not_served_here)
+        .method_not_allowed_fallback(problem::method_not_allowed);
+    layers::around(routes, &app).with_state(app)
+}
+
 /// The OpenAPI document of [`router`]: both are made from the same list, so neither can have what the other lacks.
 pub fn openapi() -> utoipa::openapi::OpenApi {
     routes().into_openapi()

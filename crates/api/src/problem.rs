@@ -221,6 +221,15 @@ pub(crate) async fn not_found(request: Request) -> Problem {
     Problem::no_such_path(request.uri())
 }
 
+/// Answers a path of a process that serves no API.
+pub(crate) async fn not_served_here(request: Request) -> Problem {
+    let detail = format!(
+        "`{}` is not served here: this process has /livez, /readyz and /metrics only.",
+        request.uri().path()
+    );
+    Problem::new(Kind::NotFound, detail)
+}
+
 /// Answers a method that the path does not know; axum adds the `Allow` header.
 pub(crate) async fn method_not_allowed(request: Request) -> Problem {
     let detail = format!(

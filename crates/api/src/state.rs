@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use domain::{Clock, Cluster, ClusterName, Ids};
 use metrics_exporter_prometheus::PrometheusHandle;
 use persistence::Store;
+use tokio::sync::Semaphore;
 
 use crate::{
     auth::{AuthMode, TokenCache},
@@ -50,7 +51,7 @@ pub trait Readiness: Send + Sync + 'static {
     fn not_ready(&self) -> Vec<String>;
 }
 
-/// How much one request may cost.
+/// How much one request may cost, and all that read logs together.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// The largest body.
@@ -59,6 +60,11 @@ pub struct Limits {
     pub request_timeout: Duration,
     /// The most bytes of a log in one answer.
     pub log_bytes: u64,
+    /// How many requests may read logs at a time. Each occupies a connection to a login host for as long as the
+    /// shared file system takes, and may hold `log_bytes` twice.
+    pub log_reads: usize,
+    /// How long one more waits for its turn before it is told to come back.
+    pub log_patience: Duration,
 }
 
 impl Default for Limits {
@@ -67,6 +73,8 @@ impl Default for Limits {
             body_bytes: 10 * 1024 * 1024,
             request_timeout: Duration::from_secs(40),
             log_bytes: 8 * 1024 * 1024,
+            log_reads: 4,
+            log_patience: Duration::from_secs(2),
         }
     }
 }
@@ -79,11 +87,14 @@ pub(crate) struct Shared {
     pub(crate) outside: ApiState,
     pub(crate) tokens: TokenCache,
     pub(crate) pulses: PulseCache,
+    pub(crate) log_turns: Semaphore,
 }
 
 impl App {
     pub(crate) fn new(outside: ApiState) -> Self {
-        Self(Arc::new(Shared { outside, tokens: TokenCache::default(), pulses: PulseCache::default() }))
+        let log_turns = Semaphore::new(outside.limits.log_reads);
+        let (tokens, pulses) = (TokenCache::default(), PulseCache::default());
+        Self(Arc::new(Shared { outside, tokens, pulses, log_turns }))
     }
 
     pub(crate) fn tokens(&self) -> &TokenCache {
@@ -92,6 +103,11 @@ impl App {
 
     pub(crate) fn pulses(&self) -> &PulseCache {
         &self.0.pulses
+    }
+
+    /// The right to read a log, one for each that may be read at a time.
+    pub(crate) fn log_turns(&self) -> &Semaphore {
+        &self.0.log_turns
     }
 
     /// The configured cluster of this name; none when it was taken out of the configuration.

@@ -180,7 +180,10 @@ impl JobSummary {
         };
         let slurm_metadata = SlurmMetadataView {
             slurm_job_id: job.attempt.as_ref().and_then(|a| a.slurm_id).map(|id| id.to_string()),
-            job_dir: around.cluster.map(|cluster| cluster.base_dir.to_string()),
+            job_dir: match (&job.attempt, around.cluster) {
+                (Some(attempt), _) => Some(attempt.job_dir.to_string()),
+                (None, cluster) => cluster.map(|cluster| cluster.base_dir.to_string()),
+            },
             retry_count: job.retry_count,
             failed_slurm_job_ids: around.earlier.iter().map(ToString::to_string).collect(),
         };

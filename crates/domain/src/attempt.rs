@@ -2,7 +2,7 @@
 
 use std::{fmt, num::NonZeroU32};
 
-use slurm::{ExitCode, InvalidName, JobName, SlurmJobId, SlurmState, StatusCursor};
+use slurm::{ExitCode, InvalidName, JobName, RemotePath, SlurmJobId, SlurmState, StatusCursor};
 
 use crate::{clock::Timestamp, id::JobId};
 
@@ -39,6 +39,8 @@ pub struct Attempt {
     pub no: AttemptNo,
     /// The attempt's unique Slurm job name: it finds a submission whose answer was lost.
     pub token: JobName,
+    /// The base directory that everything of the attempt lies below: the configured one may change later.
+    pub job_dir: RemotePath,
     pub slurm_id: Option<SlurmJobId>,
     pub slurm_state: Option<SlurmState>,
     pub exit: Option<ExitCode>,
@@ -49,7 +51,7 @@ pub struct Attempt {
     /// How far the attempt's status file was read.
     pub status: Option<StatusCursor>,
     pub intended_at: Timestamp,
-    /// When a submission that may have reached Slurm was last sent.
+    /// The latest moment at which a submission that may have reached Slurm was on its way.
     pub sent_at: Option<Timestamp>,
     pub submitted_at: Option<Timestamp>,
     pub started_at: Option<Timestamp>,
@@ -65,10 +67,16 @@ pub struct Attempt {
 
 impl Attempt {
     /// The intent, before anything remote happened.
-    pub(crate) fn intended(job: JobId, no: AttemptNo, now: Timestamp) -> Result<Self, InvalidName> {
+    pub(crate) fn intended(
+        job: JobId,
+        no: AttemptNo,
+        job_dir: RemotePath,
+        now: Timestamp,
+    ) -> Result<Self, InvalidName> {
         Ok(Self {
             no,
             token: token(job, no).parse()?,
+            job_dir,
             slurm_id: None,
             slurm_state: None,
             exit: None,
@@ -88,6 +96,13 @@ impl Attempt {
     }
 }
 
+impl Attempt {
+    /// Whether a submission was sent of which nobody knows yet what became of it.
+    pub fn is_unanswered(&self) -> bool {
+        self.sent_at.is_some() && !self.retake && self.slurm_id.is_none()
+    }
+}
+
 /// The first attempt has the name that TAO gives its jobs, so that people find them by it.
 fn token(job: JobId, no: AttemptNo) -> String {
     if no == AttemptNo::FIRST { format!("tao-job-{job}") } else { format!("tao-job-{job}-r{no}") }
@@ -104,7 +119,12 @@ mod tests {
     fn the_first_token_is_taos_name_and_later_ones_say_their_number() {
         let job = JobId::new(Uuid::nil());
         let second = AttemptNo::FIRST.next();
-        let name = |no| Attempt::intended(job, no, DateTime::UNIX_EPOCH).unwrap().token.to_string();
+        let name = |no| {
+            Attempt::intended(job, no, "/lustre/tao".parse().unwrap(), DateTime::UNIX_EPOCH)
+                .unwrap()
+                .token
+                .to_string()
+        };
         assert_eq!(name(AttemptNo::FIRST), "tao-job-00000000-0000-0000-0000-000000000000");
         assert_eq!(name(second), "tao-job-00000000-0000-0000-0000-000000000000-r2");
     }

@@ -1,20 +1,22 @@
 //! How a job ended: the one place that says Done, Error or Canceled of a job that ran.
 
-use slurm::{ExitCode, Markers, SlurmState, StatusChunk};
+use slurm::{ExitCode, Markers, SlurmJobId, SlurmState, StatusChunk};
 
 use crate::{
     clock::Timestamp,
     job::{Job, Wanted},
     observe::{Graces, absorb_status},
     spec::Work,
-    status::Status,
-    status_file::StatusWord,
+    status::{Phase, Status},
+    status_file::{StatusWord, read_lines},
     submission::end,
 };
 
 /// What was found beside a job that Slurm is through with.
 #[derive(Debug, Clone, Copy)]
 pub struct Findings<'a> {
+    /// Whether the job's files could be looked at: if not, that they say nothing means nothing.
+    pub readable: bool,
     pub markers: &'a Markers,
     pub status: &'a [StatusChunk],
     pub out_tail: &'a [u8],
@@ -25,6 +27,8 @@ pub struct Findings<'a> {
 #[derive(Debug, Clone)]
 pub enum Ending {
     Ended(Job),
+    /// Ours was a second copy and did nothing; the first runs under this id.
+    Adopt(Job),
     /// A last word may still be on its way through the shared file system.
     Wait {
         job: Job,
@@ -35,8 +39,17 @@ pub enum Ending {
 /// The verdict on a job that Slurm is through with.
 pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp) -> Ending {
     let mut job = job.clone();
-    absorb_status(&mut job, found.status);
+    absorb_status(&mut job, found.status, now);
     let exit = exit_code(&job, found.markers);
+    if let Some(first) = first_copy(&job, exit, found.markers) {
+        adopt(&mut job, first, now);
+        return Ending::Adopt(job);
+    }
+    let until = job.finishing_since.unwrap_or(now) + graces.last_word;
+    if now < until && last_words_are_out(&job, exit, found) {
+        return Ending::Wait { job, until };
+    }
+    absorb_rest(&mut job, found.status, now);
     if let Some(attempt) = &mut job.attempt {
         attempt.exit = exit;
         attempt.ended_at = attempt.ended_at.or(Some(now));
@@ -57,8 +70,6 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
                 (Status::Done, "Done: the command exited with code 0.".to_owned())
             }
             (Some(StatusWord::Started | StatusWord::Running) | None, Work::Tao { .. }) => {
-                let ended_at = job.attempt.as_ref().and_then(|attempt| attempt.ended_at).unwrap_or(now);
-                let until = ended_at + graces.last_word;
                 if now < until {
                     return Ending::Wait { job, until };
                 }
@@ -70,6 +81,46 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
     };
     end(&mut job, status, message, now);
     Ending::Ended(job)
+}
+
+/// Whether something that must be there cannot be seen yet: a shared file system shows a file late.
+fn last_words_are_out(job: &Job, exit: Option<ExitCode>, found: &Findings<'_>) -> bool {
+    let by_itself = match job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref()) {
+        // Only these two leave an exit marker; whoever is killed leaves none.
+        Some(state) => matches!(state, SlurmState::Completed | SlurmState::Failed),
+        None => false,
+    };
+    let unread = found.status.iter().any(|chunk| !chunk.complete);
+    !found.readable || unread || (by_itself && exit.is_none())
+}
+
+/// Takes a last line that was never ended by a newline: nobody writes to it any more.
+fn absorb_rest(job: &mut Job, chunks: &[StatusChunk], now: Timestamp) {
+    for chunk in chunks {
+        let (_, taken) = read_lines(&chunk.bytes);
+        let rest = [&chunk.bytes[taken..], b"\n"].concat();
+        job.progress.absorb(&read_lines(&rest).0, now);
+    }
+}
+
+/// Another Slurm job that holds the attempt, if ours found it taken.
+fn first_copy(job: &Job, exit: Option<ExitCode>, markers: &Markers) -> Option<SlurmJobId> {
+    let ours = job.attempt.as_ref()?.slurm_id?;
+    let was_taken = exit.is_some_and(|exit| exit.code == slurm::script::EXIT_CLAIMED);
+    markers.run_claim.filter(|first| was_taken && *first != ours)
+}
+
+fn adopt(job: &mut Job, first: SlurmJobId, now: Timestamp) {
+    if let Some(attempt) = &mut job.attempt {
+        attempt.slurm_id = Some(first);
+        attempt.slurm_state = None;
+        attempt.exit = None;
+        attempt.ended_at = None;
+    }
+    job.phase = Phase::InQueue;
+    job.finishing_since = None;
+    job.observed_at = Some(now);
+    job.message = format!("Slurm had two copies of the submission; the one that runs is job {first}.");
 }
 
 /// Accounting's word, else the script's own; Slurm's `squeue` does not show exit codes.
@@ -90,6 +141,20 @@ fn unhappy_end(
         Wanted::Cancel => "Canceled.".to_owned(),
         Wanted::Run => "Canceled on the cluster by somebody else.".to_owned(),
     };
+    // The job had said how it ended before it was ended from outside: by us, to free its nodes, or by its limit.
+    let said = match job.wanted {
+        Wanted::Run => job.progress.last_word(),
+        Wanted::Cancel => None,
+    };
+    match (state, said) {
+        (Some(SlurmState::Cancelled | SlurmState::Timeout), Some(StatusWord::Success)) => {
+            return (Status::Done, "Done: it had reported success before it was ended.".to_owned());
+        }
+        (Some(SlurmState::Cancelled | SlurmState::Timeout), Some(StatusWord::Failure)) => {
+            return (Status::Error, said_failure(job));
+        }
+        _ => {}
+    }
     match state {
         Some(SlurmState::Cancelled | SlurmState::Revoked) => (Status::Canceled, canceled()),
         Some(SlurmState::Preempted) => (
@@ -105,7 +170,7 @@ fn unhappy_end(
         }
         Some(SlurmState::Deadline) => (Status::Error, "Slurm could not meet the job's deadline.".to_owned()),
         Some(state) => (Status::Error, with_log(&failed_message(state, exit, reason), found)),
-        None if exit.is_some() => {
+        None if exit.is_some() && job.wanted == Wanted::Run => {
             (Status::Error, with_log(&failed_message(&SlurmState::Failed, exit, reason), found))
         }
         None => match job.wanted {

@@ -35,7 +35,7 @@ pub(crate) fn command_job() -> Job {
 /// Its submission is on the way.
 pub(crate) fn sent_job() -> Job {
     let mut job = command_job();
-    let mut attempt = job.new_attempt(DateTime::UNIX_EPOCH).unwrap();
+    let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), DateTime::UNIX_EPOCH).unwrap();
     attempt.sent_at = Some(DateTime::UNIX_EPOCH);
     job.attempt = Some(attempt);
     job.phase = Phase::Submitting;

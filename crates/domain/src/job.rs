@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use slurm::InvalidName;
+use slurm::{InvalidName, RemotePath};
 use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::{
@@ -62,6 +62,8 @@ pub struct Job {
     pub progress: Progress,
     /// Since when neither the scheduler nor accounting knows the job, without interruption.
     pub missing_since: Option<Timestamp>,
+    /// Since when Slurm is known to be through with it and its last words are being read.
+    pub finishing_since: Option<Timestamp>,
     pub created_at: Timestamp,
     pub submitted_at: Option<Timestamp>,
     pub started_at: Option<Timestamp>,
@@ -90,6 +92,7 @@ impl Job {
             retry_count: 0,
             progress: Progress::default(),
             missing_since: None,
+            finishing_since: None,
             created_at: now,
             submitted_at: None,
             started_at: None,
@@ -107,7 +110,7 @@ impl Job {
     }
 
     /// A new attempt of this job: an intent, to be stored before anything remote happens.
-    pub fn new_attempt(&self, now: Timestamp) -> Result<Attempt, InvalidName> {
-        Attempt::intended(self.id, self.next_attempt(), now)
+    pub fn new_attempt(&self, job_dir: RemotePath, now: Timestamp) -> Result<Attempt, InvalidName> {
+        Attempt::intended(self.id, self.next_attempt(), job_dir, now)
     }
 }

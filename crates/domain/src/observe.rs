@@ -16,14 +16,21 @@ use crate::{
 pub struct Graces {
     /// For a job that neither squeue nor accounting knows, without interruption.
     pub missing: TimeDelta,
-    /// For the last line of a TAO job's `status.json` to become visible on the login host.
+    /// For a job's last words (its exit marker, the last line of its `status.json`) to become visible on the
+    /// login host.
     pub last_word: TimeDelta,
+    /// For a job that has said SUCCESS or FAILURE to end by itself, before its allocation is freed.
+    pub release: TimeDelta,
 }
 
 impl Default for Graces {
     fn default() -> Self {
         // A shared file system may show a file a minute late, and sacct lags by seconds when it is busy.
-        Self { missing: TimeDelta::minutes(5), last_word: TimeDelta::seconds(60) }
+        Self {
+            missing: TimeDelta::minutes(5),
+            last_word: TimeDelta::seconds(60),
+            release: TimeDelta::minutes(2),
+        }
     }
 }
 
@@ -34,6 +41,8 @@ pub struct Sighting<'a> {
     /// Whether squeue answered properly, so that a missing row means something.
     pub queue_answered: bool,
     pub accounting: Option<&'a AccountingRow>,
+    /// Whether accounting answered properly, or is known to be switched off.
+    pub accounting_answered: bool,
     pub markers: Option<&'a Markers>,
     pub status: &'a [StatusChunk],
 }
@@ -52,30 +61,36 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
         return None;
     }
     let mut next = job.clone();
-    absorb_status(&mut next, seen.status);
+    absorb_status(&mut next, seen.status, now);
     let ours = |name: &str| job.attempt.as_ref().is_some_and(|attempt| attempt.token.as_str() == name);
     // Slurm starts its ids again after a reset of the controller: a row is ours only with our name on it.
     match seen.queue.filter(|row| ours(&row.name)) {
-        Some(row) => in_queue(&mut next, row),
+        Some(row) => in_queue(&mut next, row, now),
         None if seen.queue_answered => {
             let accounting = seen.accounting.filter(|row| ours(&row.name));
-            vanished(&mut next, accounting, seen.markers, graces, now);
+            vanished(&mut next, &Sighting { accounting, ..*seen }, graces, now);
         }
         None => {}
     }
-    if !differs(job, &next) {
+    let over = outlives_its_last_word(job, graces, now) && next.phase == Phase::Running;
+    if !differs(job, &next) && !over {
         return None;
     }
     next.observed_at = Some(now);
-    let step_due = next.phase == Phase::Finishing;
+    let step_due = over || next.phase == Phase::Finishing;
     Some(Next { job: next, step_due })
 }
 
+/// Whether the job has said SUCCESS or FAILURE and holds its nodes all the same: its allocation is to be freed.
+pub(crate) fn outlives_its_last_word(job: &Job, graces: &Graces, now: Timestamp) -> bool {
+    job.progress.last_word_at.is_some_and(|at| now - at >= graces.release)
+}
+
 /// Takes in the new bytes of the status file and moves the cursor past the complete lines.
-pub(crate) fn absorb_status(job: &mut Job, chunks: &[StatusChunk]) {
+pub(crate) fn absorb_status(job: &mut Job, chunks: &[StatusChunk], now: Timestamp) {
     for chunk in chunks {
         let (lines, taken) = read_lines(&chunk.bytes);
-        job.progress.absorb(&lines);
+        job.progress.absorb(&lines, now);
         let offset = chunk.start_offset + taken as u64;
         let cursor = StatusCursor { path: chunk.path.clone(), inode: chunk.inode, offset };
         if let Some(attempt) = &mut job.attempt {
@@ -84,7 +99,7 @@ pub(crate) fn absorb_status(job: &mut Job, chunks: &[StatusChunk]) {
     }
 }
 
-fn in_queue(job: &mut Job, row: &QueueRow) {
+fn in_queue(job: &mut Job, row: &QueueRow, now: Timestamp) {
     // A word we do not know, or that says nothing about the job's life, changes nothing.
     if matches!(row.state, SlurmState::UpdateDb | SlurmState::Unknown(_)) {
         return;
@@ -129,7 +144,7 @@ fn in_queue(job: &mut Job, row: &QueueRow) {
         | SlurmState::LaunchFailed
         | SlurmState::ReconfigFail => {
             job.started_at = job.started_at.or(at(row.start));
-            finish(job, Source::Squeue, at(row.end));
+            finish(job, Source::Squeue, at(row.end), now);
         }
     }
     if let Some(attempt) = &mut job.attempt {
@@ -143,16 +158,10 @@ fn in_queue(job: &mut Job, row: &QueueRow) {
 
 /// squeue does not know the job any more: accounting says how it ended, else its own exit marker, else
 /// nobody, and then only time can tell.
-fn vanished(
-    job: &mut Job,
-    accounting: Option<&AccountingRow>,
-    markers: Option<&Markers>,
-    graces: &Graces,
-    now: Timestamp,
-) {
+fn vanished(job: &mut Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) {
     let id = job.attempt.as_ref().and_then(|attempt| attempt.slurm_id);
-    let exit = markers.and_then(|m| m.exit.as_ref()).filter(|exit| Some(exit.slurm_id) == id);
-    if let Some(row) = accounting.filter(|row| row.state.is_final()) {
+    let exit = seen.markers.and_then(|m| m.exit.as_ref()).filter(|exit| Some(exit.slurm_id) == id);
+    if let Some(row) = seen.accounting.filter(|row| row.state.is_final()) {
         if let Some(attempt) = &mut job.attempt {
             attempt.slurm_state = Some(row.state.clone());
             attempt.exit = row.exit_code.or(attempt.exit);
@@ -161,17 +170,24 @@ fn vanished(
             attempt.started_at = attempt.started_at.or(at(row.start));
         }
         job.started_at = job.started_at.or(at(row.start));
-        finish(job, Source::Sacct, at(row.end));
+        finish(job, Source::Sacct, at(row.end), now);
     } else if let Some(exit) = exit {
-        finish(job, Source::Marker, at(Some(exit.at)));
-    } else {
+        forget_state(job);
+        finish(job, Source::Marker, at(Some(exit.at)), now);
+    } else if seen.accounting_answered && seen.accounting.is_none() {
+        // Only absence from both counts: accounting that is down, or lags behind with an old state, proves nothing.
         let since = *job.missing_since.get_or_insert(now);
         if now - since >= graces.missing {
-            if let Some(attempt) = &mut job.attempt {
-                attempt.slurm_state = None;
-            }
-            finish(job, Source::Squeue, None);
+            forget_state(job);
+            finish(job, Source::Squeue, None, now);
         }
+    }
+}
+
+/// The last state that Slurm told is not the one in which the job ended.
+fn forget_state(job: &mut Job) {
+    if let Some(attempt) = &mut job.attempt {
+        attempt.slurm_state = None;
     }
 }
 
@@ -185,13 +201,15 @@ fn show(job: &mut Job, status: Status, phase: Phase, message: String) {
     }
 }
 
-fn finish(job: &mut Job, source: Source, ended_at: Option<Timestamp>) {
+fn finish(job: &mut Job, source: Source, ended_at: Option<Timestamp>, now: Timestamp) {
     job.phase = Phase::Finishing;
     job.pending_reason = None;
     job.source = source;
     "Slurm is through with the job; reading its last words.".clone_into(&mut job.message);
+    job.finishing_since = Some(now);
     if let Some(attempt) = &mut job.attempt {
-        attempt.ended_at = ended_at.or(attempt.ended_at);
+        // The clock of a node may be ahead of ours; no job ends in the future.
+        attempt.ended_at = ended_at.map(|at| at.min(now)).or(attempt.ended_at);
     }
 }
 
@@ -219,8 +237,11 @@ fn running_message(job: &Job, nodes: &str) -> String {
     }
 }
 
+/// A time that the cluster told. What is no time of our age is a broken clock, or somebody's joke.
 fn at(unix: Option<i64>) -> Option<Timestamp> {
-    unix.and_then(|seconds| DateTime::from_timestamp(seconds, 0))
+    const YEAR_3000: i64 = 32_503_680_000;
+    unix.filter(|seconds| (1..YEAR_3000).contains(seconds))
+        .and_then(|seconds| DateTime::from_timestamp(seconds, 0))
 }
 
 /// Whether anything that is stored or shown has changed.

@@ -25,6 +25,7 @@ pub struct JobPaths {
 }
 
 impl JobPaths {
+    /// `base` is the attempt's [`job_dir`](Attempt::job_dir).
     pub fn new(base: &RemotePath, id: JobId) -> Result<Self, InvalidName> {
         let results_root = base.join("results")?;
         Ok(Self {

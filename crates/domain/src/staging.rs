@@ -39,20 +39,20 @@ pub fn plan_submission(
     secrets: &Secrets,
     retake: bool,
 ) -> Result<Submission, StagingError> {
-    let paths = JobPaths::new(&cluster.base_dir, job.id)?;
+    let paths = JobPaths::new(&attempt.job_dir, job.id)?;
     let state_dir = paths.state(attempt)?;
-    let open = open_environment(job, cluster, &paths)?;
+    let open = open_environment(job, attempt, &paths)?;
     let (launch, mut files) = match &job.spec.work {
         Work::Tao { network_arch, action, specs } => {
             let argv = tao_command(job, &paths, network_arch.as_str(), action.as_str());
-            let launch = container(&job.spec, cluster, &open, secrets, argv);
+            let launch = container(&job.spec, attempt, &open, secrets, argv);
             (launch, tao_files(&paths, specs, &open, secrets)?)
         }
         Work::Command { text } => {
             let file = state_dir.join("command.sh")?;
             let argv = ["bash", "-euo", "pipefail", file.as_str()].map(str::to_owned).to_vec();
             let staged = StagedFile { path: file, mode: SHARED, bytes: text.clone().into_bytes() };
-            (container(&job.spec, cluster, &open, secrets, argv), vec![staged])
+            (container(&job.spec, attempt, &open, secrets, argv), vec![staged])
         }
     };
     let env_file = (!secrets.env.is_empty()).then(|| paths.env_shell.clone());
@@ -80,10 +80,10 @@ pub fn plan_submission(
 /// The environment that is no secret: what TAO sets for every job, then what the caller asked for.
 fn open_environment(
     job: &Job,
-    cluster: &Cluster,
+    attempt: &Attempt,
     paths: &JobPaths,
 ) -> Result<BTreeMap<EnvKey, String>, InvalidName> {
-    let caches = cluster.base_dir.join(".cache/huggingface")?;
+    let caches = attempt.job_dir.join(".cache/huggingface")?;
     let ours = [
         ("TAO_API_JOB_ID", job.id.to_string()),
         // The container appends the job's id itself.
@@ -129,7 +129,7 @@ fn tao_command(job: &Job, paths: &JobPaths, network_arch: &str, action: &str) ->
 
 fn container(
     spec: &JobSpec,
-    cluster: &Cluster,
+    attempt: &Attempt,
     open: &BTreeMap<EnvKey, String>,
     secrets: &Secrets,
     argv: Vec<String>,
@@ -137,7 +137,7 @@ fn container(
     let Some(image) = &spec.image else { return Launch::Host { argv } };
     let mut mounts: Vec<String> = spec.mounts.iter().map(ToString::to_string).collect();
     // The job's own files lie below the base directory: without it the container finds none of them.
-    let base = cluster.base_dir.as_str();
+    let base = attempt.job_dir.as_str();
     if !mounts.iter().any(|mount| base == mount || base.starts_with(&format!("{mount}/"))) {
         mounts.push(base.to_owned());
     }

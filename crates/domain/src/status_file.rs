@@ -39,11 +39,14 @@ struct Raw {
 }
 
 /// A metric that is no number is somebody's experiment, and a thousand of them are a mistake.
-const MAX_METRICS: usize = 64;
+pub(crate) const MAX_METRICS: usize = 64;
 const MAX_TEXT: usize = 2000;
+/// JavaScript clients read no larger whole number exactly.
+const MAX_EPOCH: u64 = (1 << 53) - 1;
 
 /// Reads the complete lines in `bytes` and says how many bytes they took: the rest is a line still being
-/// written, to be read again with its end. Lines that are no JSON objects are passed over.
+/// written, to be read again with its end. Lines that are no JSON objects are passed over. Numbers of epochs
+/// that no database stores are passed over too.
 pub fn read_lines(bytes: &[u8]) -> (Vec<StatusLine>, usize) {
     let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let lines = bytes[..complete].split(|byte| *byte == b'\n').filter_map(parse_line).collect();
@@ -60,14 +63,14 @@ fn parse_line(line: &[u8]) -> Option<StatusLine> {
         .or_else(|_| serde_json::from_str(&without_nan(&String::from_utf8_lossy(line))))
         .ok()?;
     let text = |value: Option<Value>| match value? {
-        Value::String(text) => Some(shorten(text)),
+        Value::String(text) => Some(plain(&text)),
         Value::Number(number) => Some(number.to_string()),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     };
-    let count = |value: Option<Value>| value.as_ref().and_then(Value::as_u64);
+    let count = |value: Option<Value>| value.as_ref().and_then(Value::as_u64).filter(|n| *n <= MAX_EPOCH);
     let metrics = match raw.kpi {
         Some(Value::Object(fields)) => {
-            fields.into_iter().filter(|(_, value)| value.is_number()).take(MAX_METRICS).collect()
+            fields.into_iter().filter(|(key, value)| is_metric(key, value)).take(MAX_METRICS).collect()
         }
         _ => Map::new(),
     };
@@ -80,6 +83,10 @@ fn parse_line(line: &[u8]) -> Option<StatusLine> {
         time_per_epoch: text(raw.time_per_epoch),
         metrics,
     })
+}
+
+fn is_metric(key: &str, value: &Value) -> bool {
+    value.is_number() && key.chars().count() <= 100 && !key.chars().any(char::is_control)
 }
 
 /// Replaces the bare words NaN and ±Infinity by null, outside of strings.
@@ -102,11 +109,14 @@ fn without_nan(line: &str) -> String {
     clean
 }
 
-fn shorten(text: String) -> String {
-    match text.char_indices().nth(MAX_TEXT) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text,
+/// One line without control characters: Postgres stores no NUL, and a terminal obeys an escape.
+fn plain(text: &str) -> String {
+    let mut plain: String =
+        text.chars().take(MAX_TEXT).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    if text.chars().nth(MAX_TEXT).is_some() {
+        plain.push('…');
     }
+    plain
 }
 
 #[cfg(test)]
@@ -142,6 +152,14 @@ mod tests {
     fn a_word_we_do_not_know_says_nothing_about_the_job() {
         let (lines, _) = read_lines(b"{\"status\":\"SKIPPED\"}\n");
         assert_eq!(lines[0].word, None);
+    }
+
+    #[test]
+    fn control_characters_reach_neither_the_database_nor_a_terminal() {
+        let line = b"{\"status\":\"RUNNING\",\"message\":\"a\\u0000b\\u001b[31m\",\"kpi\":{\"k\\u0000\":1,\"ok\":2}}\n";
+        let (lines, _) = read_lines(line);
+        assert_eq!(lines[0].message.as_deref(), Some("a\u{fffd}b\u{fffd}[31m"));
+        assert_eq!(lines[0].metrics.keys().collect::<Vec<_>>(), ["ok"]);
     }
 
     proptest::proptest! {

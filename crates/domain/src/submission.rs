@@ -8,8 +8,10 @@ use chrono::TimeDelta;
 use slurm::{Failure, FailureClass, How, SlurmJobId, SubmitAnswer};
 
 use crate::{
+    attempt::Attempt,
     clock::Timestamp,
     job::{Job, Wanted},
+    observe::{Graces, outlives_its_last_word},
     status::{Phase, Source, Status},
 };
 
@@ -29,13 +31,15 @@ pub enum Step {
 }
 
 /// What a due job needs, from where it stands and what its owner wants.
-pub fn plan(job: &Job) -> Step {
-    let sent = job.attempt.as_ref().is_some_and(|attempt| attempt.sent_at.is_some());
+pub fn plan(job: &Job, graces: &Graces, now: Timestamp) -> Step {
+    let unanswered = job.attempt.as_ref().is_some_and(Attempt::is_unanswered);
     match (job.phase, job.wanted) {
-        (Phase::Ended, _) | (Phase::InQueue | Phase::Running | Phase::Paused, Wanted::Run) => Step::Rest,
         (Phase::Finishing, _) => Step::Conclude,
         (Phase::SubmitUncertain, _) => Step::Locate,
-        (Phase::Submitting, Wanted::Cancel) if sent && !may_retake(job) => Step::Locate,
+        (Phase::Submitting, Wanted::Cancel) if unanswered => Step::Locate,
+        // It has said its last word and holds its nodes all the same.
+        (Phase::Running, Wanted::Run) if outlives_its_last_word(job, graces, now) => Step::Cancel,
+        (Phase::Ended, _) | (Phase::InQueue | Phase::Running | Phase::Paused, Wanted::Run) => Step::Rest,
         (
             Phase::Queued
             | Phase::CheckingInputs
@@ -56,10 +60,6 @@ pub fn plan(job: &Job) -> Step {
         ) => Step::Submit,
         (Phase::InQueue | Phase::Running | Phase::Paused, Wanted::Cancel) => Step::Cancel,
     }
-}
-
-fn may_retake(job: &Job) -> bool {
-    job.attempt.as_ref().is_some_and(|attempt| attempt.retake)
 }
 
 /// A job after a step, and when it is due again.
@@ -91,10 +91,17 @@ const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(10);
 /// command (185 s) and the controller's own message time-out.
 const LAST_EFFECT: TimeDelta = TimeDelta::seconds(200);
 
-/// The job after its submission was sent.
-pub fn sent(job: &Job, outcome: Sent<'_>, now: Timestamp) -> After {
+/// The job after its submission was sent. `before` is the attempt as it was before that.
+///
+/// What surely had no effect says nothing about an earlier submission of the same attempt that nobody has
+/// answered for: that one has to be looked for.
+pub fn sent(job: &Job, before: Option<&Attempt>, outcome: Sent<'_>, now: Timestamp) -> After {
     let mut job = job.clone();
+    let unanswered = before.is_some_and(Attempt::is_unanswered);
     let due_at = match outcome {
+        Sent::Answered(SubmitAnswer::Skipped) | Sent::NotSent { .. } if unanswered => {
+            Some(uncertain(&mut job, "the service was interrupted", now))
+        }
         Sent::Answered(SubmitAnswer::Submitted { id, how, .. }) => submitted(&mut job, *id, *how, now),
         Sent::Answered(SubmitAnswer::Refused { failure, .. } | SubmitAnswer::StageFailed(failure)) => {
             refused(&mut job, failure, now)
@@ -172,6 +179,10 @@ fn allow_retake(job: &mut Job) {
 }
 
 fn uncertain(job: &mut Job, why: &str, now: Timestamp) -> Timestamp {
+    // It may have waited for a free session until now: only from here on can it have no further effect.
+    if let Some(attempt) = &mut job.attempt {
+        attempt.sent_at = Some(now);
+    }
     job.phase = Phase::SubmitUncertain;
     job.message =
         format!("The submission's answer was lost ({why}); looking for it before anything is sent again.");
@@ -234,10 +245,27 @@ pub(crate) fn end(job: &mut Job, status: Status, message: String, now: Timestamp
     job.message = message;
     job.pending_reason = None;
     job.missing_since = None;
+    job.finishing_since = None;
     job.finished_at = Some(now);
 }
 
 impl Job {
+    /// The job as it was before its end was recorded, to be cancelled once more: its end has to wait.
+    #[must_use]
+    pub fn not_ended(&self) -> Self {
+        let mut job = self.clone();
+        job.status = match job.wanted {
+            Wanted::Cancel => Status::Canceling,
+            Wanted::Run => Status::Pending,
+        };
+        job.phase = Phase::Submitting;
+        job.finished_at = None;
+        if let Some(attempt) = &mut job.attempt {
+            attempt.retake = true;
+        }
+        job
+    }
+
     /// The job, canceled before anything of it was on the cluster.
     #[must_use]
     pub fn canceled_unsubmitted(&self, now: Timestamp) -> Self {

@@ -25,6 +25,12 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether the database refused a value rather than failed: class 22 is bad data, 23 a broken constraint.
+    pub(crate) fn is_about_the_data(&self) -> bool {
+        let Self::Driver(sqlx::Error::Database(error)) = self else { return false };
+        error.code().is_some_and(|code| code.starts_with("22") || code.starts_with("23"))
+    }
+
     /// Whether the database could not be reached or would not serve: the same call may succeed later.
     pub fn is_unavailable(&self) -> bool {
         match self {

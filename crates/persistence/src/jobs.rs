@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use domain::{Job, JobId, Owner, Secrets, Timestamp, Work};
+use domain::{ClusterName, Job, JobId, Owner, Secrets, Timestamp, Work};
 use serde_json::Value;
 use slurm::SlurmJobId;
 use uuid::Uuid;
@@ -170,8 +170,12 @@ impl Store {
         Ok(ids.into_iter().filter_map(|id| SlurmJobId::new(u32::try_from(id).ok()?)).collect())
     }
 
-    /// Opens the secrets of jobs; those that have none, or have ended, are missing from the answer.
-    pub async fn open_secrets(&self, jobs: &[JobId]) -> Result<HashMap<JobId, Secrets>, StoreError> {
+    /// Opens the secrets of jobs; those that have none, or have ended, are missing from the answer. Each opens or
+    /// fails by itself, so that one that was sealed with a lost key holds up nobody else.
+    pub async fn open_secrets(
+        &self,
+        jobs: &[JobId],
+    ) -> Result<HashMap<JobId, Result<Secrets, StoreError>>, StoreError> {
         let ids: Vec<_> = jobs.iter().map(|id| id.get()).collect();
         let rows = sqlx::query!(
             r#"-- jobs::open_secrets
@@ -180,13 +184,24 @@ impl Store {
         )
         .fetch_all(&self.pool)
         .await?;
-        let open = |row: (Uuid, Vec<u8>)| {
-            let (id, sealed) = row;
+        let open = |id: Uuid, sealed: &[u8]| {
             let corrupt = || StoreError::Corrupt { table: "jobs", column: "secrets", row: id.to_string() };
-            let plain = self.sealer.open(&sealed, id.as_bytes()).ok_or_else(corrupt)?;
-            Ok((JobId::new(id), Secrets::from_plain(&plain).map_err(|_| corrupt())?))
+            let plain = self.sealer.open(sealed, id.as_bytes()).ok_or_else(corrupt)?;
+            Secrets::from_plain(&plain).map_err(|_| corrupt())
         };
-        rows.into_iter().map(|row| open((row.id, row.secrets))).collect()
+        Ok(rows.into_iter().map(|row| (JobId::new(row.id), open(row.id, &row.secrets))).collect())
+    }
+
+    /// How many jobs of each cluster have not ended: a cluster that is not configured any more strands them.
+    pub async fn live_jobs_by_cluster(&self) -> Result<HashMap<ClusterName, u64>, StoreError> {
+        let rows = sqlx::query!(
+            r#"-- jobs::live_jobs_by_cluster
+               select cluster, count(*) as "jobs!" from jobs where phase <> 'ended' group by cluster"#
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        let pair = |cluster: &str, jobs: i64| Some((cluster.parse().ok()?, u64::try_from(jobs).ok()?));
+        Ok(rows.iter().filter_map(|row| pair(&row.cluster, row.jobs)).collect())
     }
 
     fn seal_secrets(&self, id: JobId, secrets: &Secrets) -> Result<Option<Vec<u8>>, StoreError> {
@@ -200,7 +215,7 @@ impl Store {
     }
 
     /// Jobs of one cluster that Slurm has and is not through with: what a poll asks about.
-    pub async fn active_jobs(&self, cluster: &domain::ClusterName) -> Result<Vec<Job>, StoreError> {
+    pub async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<Job>, StoreError> {
         let rows = select_jobs!(
             "jobs::active_jobs",
             "where j.cluster = $1 and j.phase in ('in_queue', 'running', 'paused')",
@@ -208,7 +223,7 @@ impl Store {
         )
         .fetch_all(&self.pool)
         .await?;
-        rows::jobs(rows)
+        Ok(rows::readable(rows).0)
     }
 }
 

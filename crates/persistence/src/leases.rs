@@ -79,7 +79,27 @@ impl Store {
         )
         .fetch_all(&self.pool)
         .await?;
-        Ok(Lease { token, jobs: rows::jobs(rows)? })
+        let (jobs, corrupt) = rows::readable(rows);
+        if !corrupt.is_empty() {
+            self.set_aside(token, &corrupt).await?;
+        }
+        Ok(Lease { token, jobs })
+    }
+
+    /// Puts jobs that cannot be read behind those that can, for an hour at a time, until somebody mends them.
+    async fn set_aside(&self, token: Uuid, jobs: &[Uuid]) -> Result<(), StoreError> {
+        sqlx::query!(
+            "-- leases::set_aside
+             update jobs
+             set due_at = now() + interval '1 hour', lease_token = null, lease_expires_at = null,
+                 updated_by = 'set_aside'
+             where id = any($1) and lease_token = $2",
+            jobs,
+            token,
+        )
+        .execute(&self.pool)
+        .await?;
+        Ok(())
     }
 
     /// Keeps the lease for another while. An expired one is gone: somebody else may have it.

@@ -48,6 +48,6 @@ impl Store {
         )
         .fetch_all(&self.pool)
         .await?;
-        rows::jobs(rows)
+        Ok(rows::readable(rows).0)
     }
 }

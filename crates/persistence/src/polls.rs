@@ -21,7 +21,7 @@ impl PollLease {
 }
 
 /// What became of a poll.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub enum PollResult<'a> {
     /// The cluster answered: the jobs that changed, each with whether a step is due now.
     Answered { changed: &'a [domain::Next] },
@@ -83,9 +83,35 @@ impl Store {
 
     /// Stores what a poll found, in one transaction, and gives the lease back until the next one.
     ///
-    /// A job that somebody else changed in the meantime is left alone: the next poll sees it again. Returns how
-    /// many jobs were written.
+    /// A job that somebody else changed in the meantime is left alone: the next poll sees it again. So is one with
+    /// something that the database refuses, which must not hold up the others. Returns how many jobs were written.
     pub async fn record_poll(
+        &self,
+        lease: &PollLease,
+        result: PollResult<'_>,
+        interval: Duration,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        match self.record_poll_together(lease, result, interval, now).await {
+            Err(error) if error.is_about_the_data() => {}
+            together => return together,
+        }
+        let PollResult::Answered { changed } = result else { return Ok(0) };
+        let mut written = 0;
+        for next in changed {
+            let mut connection = self.pool.acquire().await?;
+            match write(&mut connection, std::slice::from_ref(next), now).await {
+                Ok(one) => written += one,
+                Err(error) => {
+                    tracing::error!(job.id = %next.job.id, error = ?error, "the database refuses a job's new state");
+                }
+            }
+        }
+        self.record_poll_together(lease, PollResult::Answered { changed: &[] }, interval, now).await?;
+        Ok(written)
+    }
+
+    async fn record_poll_together(
         &self,
         lease: &PollLease,
         result: PollResult<'_>,
@@ -191,13 +217,16 @@ async fn write(
            with u as (
                select * from jsonb_to_recordset($1) as u(
                    id uuid, version bigint, status text, phase text, message text, pending_reason text,
-                   progress jsonb, missing_since timestamptz, started_at timestamptz, observed_at timestamptz,
+                   progress jsonb, missing_since timestamptz, finishing_since timestamptz, started_at timestamptz,
+                   observed_at timestamptz,
                    source text, due_at timestamptz)
            ), stored as (
                update jobs j
                set status = u.status, phase = u.phase, message = u.message, pending_reason = u.pending_reason,
-                   progress = u.progress, missing_since = u.missing_since, started_at = u.started_at,
-                   observed_at = u.observed_at, source = u.source, due_at = coalesce(now() + (u.due_at - $3), j.due_at),
+                   progress = u.progress, missing_since = u.missing_since,
+                   finishing_since = u.finishing_since, started_at = u.started_at,
+                   observed_at = u.observed_at, source = u.source, due_at = case when u.phase = 'finishing' then now()
+                                 else coalesce(j.due_at, now() + (u.due_at - $3)) end,
                    last_modified = $3, version = j.version + 1, updated_by = 'record_poll'
                from u
                where j.id = u.id and j.version = u.version and j.phase in ('in_queue', 'running', 'paused')

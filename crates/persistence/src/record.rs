@@ -50,6 +50,31 @@ impl Store {
         release: bool,
         now: Timestamp,
     ) -> Result<HashSet<JobId>, StoreError> {
+        match self.record_together(lease, steps, release, now).await {
+            Err(error) if error.is_about_the_data() && steps.len() > 1 => {}
+            together => return together,
+        }
+        // One job has something that the database refuses: the others must not wait for it.
+        let mut stored = HashSet::new();
+        for step in steps {
+            match self.record_together(lease, std::slice::from_ref(step), release, now).await {
+                Ok(ids) => stored.extend(ids),
+                Err(error) if error.is_about_the_data() => {
+                    tracing::error!(job.id = %step.job.id, error = ?error, "the database refuses a job's new state");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(stored)
+    }
+
+    async fn record_together(
+        &self,
+        lease: &Lease,
+        steps: &[StepRecord],
+        release: bool,
+        now: Timestamp,
+    ) -> Result<HashSet<JobId>, StoreError> {
         if steps.is_empty() {
             return Ok(HashSet::new());
         }
@@ -61,7 +86,7 @@ impl Store {
                with u as (
                    select * from jsonb_to_recordset($1) as u(
                        id uuid, wanted text, status text, phase text, message text, pending_reason text,
-                       attempt int, retry_count int, progress jsonb, missing_since timestamptz,
+                       attempt int, retry_count int, progress jsonb, missing_since timestamptz, finishing_since timestamptz,
                        submitted_at timestamptz, started_at timestamptz, finished_at timestamptz,
                        observed_at timestamptz, source text, due_at timestamptz)
                ), stored as (
@@ -69,6 +94,7 @@ impl Store {
                    set status = case when j.wanted <> u.wanted and u.phase <> 'ended' then 'Canceling' else u.status end,
                        phase = u.phase, message = u.message, pending_reason = u.pending_reason, attempt = u.attempt,
                        retry_count = u.retry_count, progress = u.progress, missing_since = u.missing_since,
+                       finishing_since = u.finishing_since,
                        submitted_at = u.submitted_at, started_at = u.started_at, finished_at = u.finished_at,
                        observed_at = u.observed_at, source = u.source,
                        due_at = case when u.phase = 'ended' then null
@@ -83,7 +109,7 @@ impl Store {
                    returning j.id
                ), attempts as (
                    insert into slurm_metadata
-                   select a.job_id, a.attempt, a.token, a.slurm_job_id, a.slurm_state, a.exit_code, a.exit_signal,
+                   select a.job_id, a.attempt, a.token, a.job_dir, a.slurm_job_id, a.slurm_state, a.exit_code, a.exit_signal,
                           a.nodes, a.reason, a.partition, a.script, a.status_path, a.status_inode, a.status_offset,
                           a.intended_at, a.sent_at, a.submitted_at, a.started_at, a.ended_at, a.retake, a.setbacks,
                           a.absent_at
@@ -111,25 +137,28 @@ impl Store {
         Ok(stored.into_iter().map(JobId::new).collect())
     }
 
-    /// Notes that the cancellation was sent; the poll confirms it, and it is sent again if that takes longer
-    /// than `again_in`. Nothing else of the job is touched, because a poll may be writing it.
-    pub async fn record_cancel_sent(
+    /// Gives the lease on jobs back without a new state: they are due again `again_in` from now, or not at all
+    /// until something else makes them so. Nothing else of a job is touched, because a poll may be writing it.
+    pub async fn put_off(
         &self,
         lease: &Lease,
         jobs: &[JobId],
-        again_in: Duration,
+        again_in: Option<Duration>,
     ) -> Result<(), StoreError> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
         let ids: Vec<_> = jobs.iter().map(|id| id.get()).collect();
         sqlx::query!(
-            "-- record::record_cancel_sent
+            "-- record::put_off
              update jobs
              set due_at = case when phase = 'finishing' then now() when phase = 'ended' then null
                                else now() + $3 * interval '1 millisecond' end,
-                 lease_token = null, lease_expires_at = null, lease_attempts = 0, updated_by = 'record_cancel_sent'
+                 lease_token = null, lease_expires_at = null, lease_attempts = 0, updated_by = 'put_off'
              where id = any($1) and lease_token = $2 and lease_expires_at > now()",
             &ids,
             lease.token,
-            millis(again_in),
+            again_in.map(millis),
         )
         .execute(&self.pool)
         .await?;

@@ -4,7 +4,6 @@ use std::str::FromStr;
 
 use domain::{Attempt, AttemptNo, Job, JobId, Owner, Timestamp};
 use serde::Serialize;
-use serde_json::Value;
 use slurm::{ExitCode, SlurmJobId, SlurmState, StatusCursor};
 use uuid::Uuid;
 
@@ -18,10 +17,10 @@ macro_rules! select_jobs {
         sqlx::query_as!(
             $crate::rows::JobRow,
             "-- " + $name + "
-             select j.id, j.owner, j.cluster, j.spec, j.wanted, j.status, j.phase, j.message, j.pending_reason,
-                    j.retry_count, j.progress, j.missing_since, j.created_at, j.submitted_at, j.started_at,
+             select j.id, j.owner, j.cluster, j.spec::text as \"spec!\", j.wanted, j.status, j.phase, j.message, j.pending_reason,
+                    j.retry_count, j.progress::text as \"progress!\", j.missing_since, j.finishing_since, j.created_at, j.submitted_at, j.started_at,
                     j.finished_at, j.last_modified, j.observed_at, j.source, j.version,
-                    a.attempt as \"attempt?\", a.token as \"token?\", a.slurm_job_id, a.slurm_state, a.exit_code,
+                    a.attempt as \"attempt?\", a.token as \"token?\", a.job_dir as \"job_dir?\", a.slurm_job_id, a.slurm_state, a.exit_code,
                     a.exit_signal, a.nodes, a.reason, a.partition, a.status_path, a.status_inode, a.status_offset,
                     a.intended_at as \"intended_at?\", a.sent_at, a.submitted_at as attempt_submitted_at,
                     a.started_at as attempt_started_at, a.ended_at, a.retake as \"retake?\",
@@ -40,15 +39,17 @@ pub(crate) struct JobRow {
     pub(crate) id: Uuid,
     pub(crate) owner: String,
     pub(crate) cluster: String,
-    pub(crate) spec: Value,
+    /// As text: a document that cannot be read must cost its own row, not the whole statement.
+    pub(crate) spec: String,
     pub(crate) wanted: String,
     pub(crate) status: String,
     pub(crate) phase: String,
     pub(crate) message: String,
     pub(crate) pending_reason: Option<String>,
     pub(crate) retry_count: i32,
-    pub(crate) progress: Value,
+    pub(crate) progress: String,
     pub(crate) missing_since: Option<Timestamp>,
+    pub(crate) finishing_since: Option<Timestamp>,
     pub(crate) created_at: Timestamp,
     pub(crate) submitted_at: Option<Timestamp>,
     pub(crate) started_at: Option<Timestamp>,
@@ -59,6 +60,7 @@ pub(crate) struct JobRow {
     pub(crate) version: i64,
     pub(crate) attempt: Option<i32>,
     pub(crate) token: Option<String>,
+    pub(crate) job_dir: Option<String>,
     pub(crate) slurm_job_id: Option<i64>,
     pub(crate) slurm_state: Option<String>,
     pub(crate) exit_code: Option<i16>,
@@ -102,23 +104,24 @@ impl Cell {
 impl TryFrom<JobRow> for Job {
     type Error = StoreError;
 
-    fn try_from(mut row: JobRow) -> Result<Self, StoreError> {
+    fn try_from(row: JobRow) -> Result<Self, StoreError> {
         let cell = Cell { table: "jobs", row: row.id };
         Ok(Self {
             id: JobId::new(row.id),
             cluster: cell.parse("cluster", &row.cluster)?,
-            spec: serde_json::from_value(row.spec.take()).map_err(|_| cell.corrupt("spec"))?,
+            spec: serde_json::from_str(&row.spec).map_err(|_| cell.corrupt("spec"))?,
             wanted: cell.parse("wanted", &row.wanted)?,
             status: cell.parse("status", &row.status)?,
             phase: cell.parse("phase", &row.phase)?,
             retry_count: cell.number("retry_count", row.retry_count)?,
-            progress: serde_json::from_value(row.progress.take()).map_err(|_| cell.corrupt("progress"))?,
+            progress: serde_json::from_str(&row.progress).map_err(|_| cell.corrupt("progress"))?,
             source: cell.parse("source", &row.source)?,
             attempt: attempt(&row)?,
             owner: Owner::new(row.owner),
             message: row.message,
             pending_reason: row.pending_reason,
             missing_since: row.missing_since,
+            finishing_since: row.finishing_since,
             created_at: row.created_at,
             submitted_at: row.submitted_at,
             started_at: row.started_at,
@@ -132,7 +135,9 @@ impl TryFrom<JobRow> for Job {
 
 fn attempt(row: &JobRow) -> Result<Option<Attempt>, StoreError> {
     let cell = Cell { table: "slurm_metadata", row: row.id };
-    let (Some(no), Some(token), Some(intended_at)) = (row.attempt, &row.token, row.intended_at) else {
+    let (Some(no), Some(token), Some(job_dir), Some(intended_at)) =
+        (row.attempt, &row.token, &row.job_dir, row.intended_at)
+    else {
         return Ok(None);
     };
     let slurm_id = match row.slurm_job_id {
@@ -157,6 +162,7 @@ fn attempt(row: &JobRow) -> Result<Option<Attempt>, StoreError> {
     Ok(Some(Attempt {
         no: AttemptNo::new(cell.number("attempt", no)?).ok_or_else(|| cell.corrupt("attempt"))?,
         token: cell.parse("token", token)?,
+        job_dir: cell.parse("job_dir", job_dir)?,
         slurm_id,
         slurm_state: row.slurm_state.as_deref().map(|text| cell.parse("slurm_state", text)).transpose()?,
         exit,
@@ -179,8 +185,20 @@ fn slurm_id(cell: &Cell, id: i64) -> Result<SlurmJobId, StoreError> {
     SlurmJobId::new(cell.number("slurm_job_id", id)?).ok_or_else(|| cell.corrupt("slurm_job_id"))
 }
 
-pub(crate) fn jobs(rows: Vec<JobRow>) -> Result<Vec<Job>, StoreError> {
-    rows.into_iter().map(Job::try_from).collect()
+/// The jobs that can be read, and the ids of the rows that cannot: one bad row must not hold up the others.
+pub(crate) fn readable(rows: Vec<JobRow>) -> (Vec<Job>, Vec<Uuid>) {
+    let (mut jobs, mut corrupt) = (Vec::with_capacity(rows.len()), Vec::new());
+    for row in rows {
+        let id = row.id;
+        match Job::try_from(row) {
+            Ok(job) => jobs.push(job),
+            Err(error) => {
+                tracing::error!(job.id = %id, error = %error, "a stored job cannot be read; it is left alone");
+                corrupt.push(id);
+            }
+        }
+    }
+    (jobs, corrupt)
 }
 
 /// What may change of a job after it was accepted; read by the database with `jsonb_to_recordset`, so that
@@ -198,6 +216,7 @@ pub(crate) struct JobChange<'a> {
     retry_count: u32,
     progress: &'a domain::Progress,
     missing_since: Option<Timestamp>,
+    finishing_since: Option<Timestamp>,
     submitted_at: Option<Timestamp>,
     started_at: Option<Timestamp>,
     finished_at: Option<Timestamp>,
@@ -220,6 +239,7 @@ impl<'a> JobChange<'a> {
             retry_count: job.retry_count,
             progress: &job.progress,
             missing_since: job.missing_since,
+            finishing_since: job.finishing_since,
             submitted_at: job.submitted_at,
             started_at: job.started_at,
             finished_at: job.finished_at,
@@ -236,6 +256,7 @@ pub(crate) struct AttemptChange<'a> {
     job_id: Uuid,
     attempt: u32,
     token: &'a str,
+    job_dir: &'a str,
     slurm_job_id: Option<u32>,
     slurm_state: Option<&'a str>,
     exit_code: Option<u8>,
@@ -264,6 +285,7 @@ impl<'a> AttemptChange<'a> {
             job_id: job.get(),
             attempt: attempt.no.get(),
             token: attempt.token.as_str(),
+            job_dir: attempt.job_dir.as_str(),
             slurm_job_id: attempt.slurm_id.map(SlurmJobId::get),
             slurm_state: attempt.slurm_state.as_ref().map(SlurmState::as_str),
             exit_code: attempt.exit.map(|exit| exit.code),

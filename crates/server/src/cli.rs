@@ -67,7 +67,7 @@ pub(crate) struct ServeArgs {
     /// Which parts to run in this process; all processes share one database
     #[arg(long, value_enum, default_value_t = Role::All)]
     pub(crate) role: Role,
-    /// The address to listen on, instead of the configured one
+    /// The address to listen on, instead of the configured one; a worker shows only its health there
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) bind: Option<SocketAddr>,
 }

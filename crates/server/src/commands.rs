@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use crate::{
-    cli::{Cli, Command, TokenCommand},
+    cli::{Cli, Command, Role, TokenCommand},
     config::{self, Config, Environment, Overrides},
     telemetry,
 };
@@ -27,10 +27,13 @@ use crate::{
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     // An empty variable counts as unset, as everywhere.
     let file = cli.config.filter(|path| !path.as_os_str().is_empty());
-    let mut overrides = Overrides { file, bind: None };
+    let mut overrides = Overrides { file, ..Overrides::default() };
     match cli.command {
         Command::Serve(args) => {
-            overrides.bind = args.bind;
+            match args.role {
+                Role::All | Role::Api => overrides.bind = args.bind,
+                Role::Worker => overrides.worker_bind = args.bind,
+            }
             with_service(&overrides, |config, environment| serve::run(config, environment, args.role))
         }
         Command::Migrate => with_service(&overrides, migrate::run),

@@ -42,6 +42,7 @@ pub(crate) struct Config {
 pub(crate) struct Overrides {
     pub(crate) file: Option<PathBuf>,
     pub(crate) bind: Option<std::net::SocketAddr>,
+    pub(crate) worker_bind: Option<std::net::SocketAddr>,
 }
 
 /// Reads and checks the whole configuration.
@@ -52,6 +53,7 @@ pub(crate) fn load(overrides: &Overrides, environment: &Environment) -> Result<C
     if let Some(bind) = overrides.bind {
         settings.server.bind = bind;
     }
+    settings.worker.bind = overrides.worker_bind.or(settings.worker.bind);
     let mut problems = Problems::default();
     places(&mut settings, environment, &mut problems);
     check_sections(&settings, &mut problems);

@@ -11,6 +11,8 @@ mod config;
 mod database;
 mod embedded_postgres;
 mod lifecycle;
+mod log_links;
+mod stranded;
 mod telemetry;
 mod wiring;
 

@@ -1,64 +1,26 @@
-//! What joins the crates: connections to the clusters, logs over them, and what has to be alive.
+//! What joins the worker to the rest: its clusters, its settings, and whether it is alive.
 
-use std::{collections::HashMap, pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use api::{LogBytes, LogRequest, LogSource, LogUnavailable, Readiness};
-use domain::{ClusterName, Graces};
-use slurm::ReadLog;
+use api::Readiness;
+use domain::Graces;
 use ssh::SshPool;
 use worker::{ClusterTarget, Pace, SshLink, Worker, WorkerSettings};
 
 use crate::config::{ClusterConfig, Settings};
 
-/// A loop that has not come round for so long is stuck: a poll of a slow cluster is over well before.
-const STUCK: Duration = Duration::from_mins(2);
+/// A loop that has not come round for so long is stuck: one round waits for a few remote commands, and each of
+/// them is over, answered or not, well before.
+const STUCK: Duration = Duration::from_mins(5);
 
-/// The connections of this process, one pool a cluster.
-#[derive(Debug, Clone)]
-pub(crate) struct Links(HashMap<ClusterName, SshLink>);
-
-impl Links {
-    /// Starts the pools. They connect when they are first used.
-    pub(crate) fn start(clusters: &[ClusterConfig]) -> Self {
-        let start = |cluster: &ClusterConfig| {
-            (cluster.cluster.name.clone(), SshLink::new(SshPool::start(cluster.ssh.clone())))
-        };
-        Self(clusters.iter().map(start).collect())
-    }
-
-    /// The clusters as the worker serves them.
-    pub(crate) fn targets(&self, clusters: &[ClusterConfig]) -> Vec<ClusterTarget<SshLink>> {
-        let target = |cluster: &ClusterConfig| {
-            let link = self.0.get(&cluster.cluster.name)?.clone();
-            let pace = Pace { min: cluster.poll_min, max: cluster.poll_max };
-            Some(ClusterTarget { cluster: cluster.cluster.clone(), link, pace })
-        };
-        clusters.iter().filter_map(target).collect()
-    }
-}
-
-impl LogSource for Links {
-    fn read(
-        &self,
-        request: LogRequest,
-    ) -> Pin<Box<dyn Future<Output = Result<Option<LogBytes>, LogUnavailable>> + Send + '_>> {
-        Box::pin(async move {
-            let Some(link) = self.0.get(&request.cluster) else {
-                return Err(LogUnavailable {
-                    detail: format!("the cluster {} is not configured", request.cluster),
-                });
-            };
-            let command = ReadLog { paths: request.paths, from: request.from, max_bytes: request.max_bytes };
-            match link.read_log(&command).await {
-                Ok(chunk) => Ok(chunk.map(|chunk| LogBytes {
-                    size: chunk.size,
-                    start: chunk.start,
-                    bytes: chunk.bytes,
-                })),
-                Err(error) => Err(LogUnavailable { detail: error.to_string() }),
-            }
-        })
-    }
+/// The clusters as the worker serves them, each with connections of its own. They connect when first used.
+pub(crate) fn targets(clusters: &[ClusterConfig]) -> Vec<ClusterTarget<SshLink>> {
+    let target = |cluster: &ClusterConfig| ClusterTarget {
+        cluster: cluster.cluster.clone(),
+        link: SshLink::new(SshPool::start(cluster.ssh.clone())),
+        pace: Pace { min: cluster.poll_min, max: cluster.poll_max },
+    };
+    clusters.iter().map(target).collect()
 }
 
 /// What the worker is told of the configuration.
@@ -71,16 +33,36 @@ pub(crate) fn worker_settings(settings: &Settings) -> WorkerSettings {
         graces: Graces {
             missing: seconds(settings.worker.missing_grace),
             last_word: seconds(settings.worker.last_word_grace),
+            ..Graces::default()
         },
     }
 }
 
-/// Whether this process's worker comes round; without one there is nothing to wait for.
+/// Whether each loop of this process's worker comes round; without a worker there is nothing to wait for.
 pub(crate) struct WorkerPulse(pub(crate) Option<Arc<Worker<SshLink>>>);
 
 impl Readiness for WorkerPulse {
     fn not_ready(&self) -> Vec<String> {
-        let age = self.0.as_ref().map(|worker| worker.heartbeat_age()).filter(|age| *age > STUCK);
-        age.map(|age| format!("worker (no loop came round for {} s)", age.as_secs())).into_iter().collect()
+        let silent = self.0.as_ref().map(|worker| worker.silent_loops(STUCK));
+        silent.into_iter().flatten().map(|name| stuck(&name)).collect()
+    }
+}
+
+fn stuck(name: &str) -> String {
+    format!("worker loop \"{name}\" (has not come round for {} min)", STUCK.as_secs() / 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stuck_loop_is_named_with_how_long_it_has_been_silent() {
+        assert_eq!(stuck("dgx poll"), "worker loop \"dgx poll\" (has not come round for 5 min)");
+    }
+
+    #[test]
+    fn a_process_without_a_worker_waits_for_no_loop() {
+        assert_eq!(WorkerPulse(None).not_ready(), Vec::<String>::new());
     }
 }

@@ -6,6 +6,7 @@ mod locate;
 pub(crate) mod markers;
 mod poll;
 mod read_log;
+mod remove;
 pub(crate) mod status;
 mod submit_batch;
 
@@ -15,6 +16,7 @@ pub use locate::{Locate, LocateAnswer, Located};
 pub use markers::{ExitMarker, Markers, StartedMarker};
 pub use poll::{AccountingRow, Poll, PollAnswer, QueueRow, SacctOutcome, SqueueOutcome, Watched};
 pub use read_log::{LogAnswer, LogChunk, LogFrom, ReadLog};
+pub use remove::{Remove, Removed};
 pub use status::{StatusChunk, StatusCursor};
 pub use submit_batch::{How, StagedFile, Submission, SubmitAnswer, SubmitBatch};
 

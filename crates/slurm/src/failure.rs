@@ -77,6 +77,11 @@ impl Failure {
     pub fn known(class: FailureClass, rule_id: &'static str, text: &str) -> Self {
         Self { class, rule_id, excerpt: excerpt(text, "") }
     }
+
+    /// True when the site keeps no accounting, so that there is nothing in it and never will be.
+    pub(crate) fn is_accounting_disabled(&self) -> bool {
+        self.rule_id == "accounting-disabled"
+    }
 }
 
 /// Classifies what a command that failed printed on stderr. A text that no rule knows is

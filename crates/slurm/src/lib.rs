@@ -27,9 +27,9 @@ mod wall_time;
 
 pub use commands::{
     AccountingRow, Cancel, Cancelled, Conclude, Concluded, Concluding, ExitMarker, How, Locate, LocateAnswer,
-    Located, LogAnswer, LogChunk, LogFrom, Markers, Poll, PollAnswer, QueueRow, ReadLog, SacctOutcome,
-    SqueueOutcome, StagedFile, StartedMarker, StatusChunk, StatusCursor, Submission, SubmitAnswer,
-    SubmitBatch, Watched,
+    Located, LogAnswer, LogChunk, LogFrom, Markers, Poll, PollAnswer, QueueRow, ReadLog, Remove, Removed,
+    SacctOutcome, SqueueOutcome, StagedFile, StartedMarker, StatusChunk, StatusCursor, Submission,
+    SubmitAnswer, SubmitBatch, Watched,
 };
 pub use exit_code::ExitCode;
 pub use failure::{Failure, FailureClass};

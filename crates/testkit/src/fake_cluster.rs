@@ -11,8 +11,8 @@ use std::{
 
 use slurm::{
     AccountingRow, Cancel, Cancelled, Conclude, Concluded, ExitCode, ExitMarker, Failure, FailureClass, How,
-    Locate, LocateAnswer, Located, Markers, Poll, PollAnswer, QueueRow, SacctOutcome, SlurmJobId, SlurmState,
-    SqueueOutcome, Submission, SubmitAnswer, SubmitBatch,
+    Locate, LocateAnswer, Located, Markers, Poll, PollAnswer, QueueRow, Remove, Removed, SacctOutcome,
+    SlurmJobId, SlurmState, SqueueOutcome, Submission, SubmitAnswer, SubmitBatch,
 };
 
 /// What happens to the next command.
@@ -187,6 +187,7 @@ impl FakeCluster {
                 key: job.key.clone(),
                 markers: Markers { exit, ..Markers::default() },
                 status: Vec::new(),
+                readable: true,
                 out_tail: Vec::new(),
                 err_tail: b"its last line\n".to_vec(),
                 removed: true,
@@ -198,13 +199,22 @@ impl FakeCluster {
     pub fn cancel(&self, command: &Cancel) -> Result<Cancelled, Unanswered> {
         let mut state = self.state();
         let fault = state.next_fault()?;
+        let known =
+            |job: &Entry| command.jobs.iter().any(|(id, name)| *id == job.id && name.as_str() == job.name);
         let named = |job: &Entry| command.names.iter().any(|name| name.as_str() == job.name);
         for job in &mut state.jobs {
-            if (command.ids.contains(&job.id) || named(job)) && !job.state.is_final() {
+            if (known(job) || named(job)) && !job.state.is_final() {
                 job.state = SlurmState::Cancelled;
             }
         }
         lost_or(fault, Cancelled { refused: None })
+    }
+
+    pub fn remove(&self, command: &Remove) -> Result<Removed, Unanswered> {
+        let mut state = self.state();
+        let fault = state.next_fault()?;
+        state.removed.extend(command.paths.iter().map(ToString::to_string));
+        lost_or(fault, Removed { removed: true })
     }
 }
 

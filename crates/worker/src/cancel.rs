@@ -26,17 +26,15 @@ impl<L: ClusterLink> Worker<L> {
         if jobs.is_empty() {
             return Ok(());
         }
-        let attempts = || jobs.iter().filter_map(|job| job.attempt.as_ref());
-        let command = Cancel {
-            ids: attempts().filter_map(|attempt| attempt.slurm_id).collect(),
-            names: attempts().map(|attempt| attempt.token.clone()).collect(),
-        };
+        let attempts = jobs.iter().filter_map(|job| job.attempt.as_ref());
+        let known = attempts.filter_map(|attempt| Some((attempt.slurm_id?, attempt.token.clone())));
+        let command = Cancel { jobs: known.collect(), names: Vec::new() };
         let again_in = match site.target.link.cancel(&command).await {
             Ok(answer) => match answer.refused {
                 None => SEND_AGAIN,
                 Some(failure) => {
                     tracing::warn!(reason = %failure.excerpt, "Slurm refused a cancellation");
-                    SEND_AGAIN
+                    TRY_AGAIN
                 }
             },
             Err(error) => {
@@ -49,7 +47,7 @@ impl<L: ClusterLink> Worker<L> {
             tracing::info!(job.id = %job.id, attempt, "cancellation sent");
         }
         let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
-        self.store.record_cancel_sent(lease, &ids, again_in).await?;
+        self.store.put_off(lease, &ids, Some(again_in)).await?;
         self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
         site.wake_poll();
         Ok(())

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::TimeDelta;
-use domain::{Ending, Findings, Job, JobPaths, conclude};
+use domain::{Ending, Findings, Graces, Job, JobPaths, Timestamp, conclude};
 use persistence::{Lease, StepRecord, StoreError};
 use slurm::{Conclude, Concluded, Concluding};
 
@@ -15,6 +15,8 @@ use crate::{
 
 /// Enough for the last lines of a traceback.
 const TAIL_BYTES: usize = 8 * 1024;
+/// How much of all status files one command reads; what is left is read by the next.
+const STATUS_BYTES: usize = 8 * 1024 * 1024;
 /// After an answer that did not come.
 const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
 
@@ -29,8 +31,9 @@ impl<L: ClusterLink> Worker<L> {
             return Ok(());
         }
         let command = Conclude {
-            jobs: jobs.iter().filter_map(|job| concluding(site, job)).collect(),
+            jobs: jobs.iter().filter_map(concluding).collect(),
             tail_bytes: TAIL_BYTES,
+            status_bytes_total: STATUS_BYTES,
         };
         let answer = site.target.link.conclude(&command).await;
         if let Err(error) = &answer {
@@ -44,13 +47,20 @@ impl<L: ClusterLink> Worker<L> {
             match token.and_then(|token| found.get(token)) {
                 Some(concluded) => {
                     let findings = Findings {
+                        readable: concluded.readable,
                         markers: &concluded.markers,
                         status: &concluded.status,
                         out_tail: &concluded.out_tail,
                         err_tail: &concluded.err_tail,
                     };
                     match conclude(&job, &findings, &self.settings.graces, now) {
-                        Ending::Ended(job) => done(job, None),
+                        // Somebody else's right to look at the secrets ends with the job, so they go first.
+                        Ending::Ended(_)
+                            if !concluded.removed && is_early(&job, &self.settings.graces, now) =>
+                        {
+                            done(job, Some(now + TRY_AGAIN))
+                        }
+                        Ending::Ended(job) | Ending::Adopt(job) => done(job, None),
                         // Looked at again before the grace is over: the word may come any moment.
                         Ending::Wait { job, until } => done(job, Some(until.min(now + TRY_AGAIN))),
                     }
@@ -64,9 +74,14 @@ impl<L: ClusterLink> Worker<L> {
     }
 }
 
-fn concluding<L>(site: &Site<L>, job: &Job) -> Option<Concluding> {
+/// Whether files that cannot be removed are still worth waiting for; somebody may have removed the directory.
+fn is_early(job: &Job, graces: &Graces, now: Timestamp) -> bool {
+    job.finishing_since.is_some_and(|since| now - since < graces.missing)
+}
+
+fn concluding(job: &Job) -> Option<Concluding> {
     let attempt = job.attempt.as_ref()?;
-    let paths = JobPaths::new(&site.target.cluster.base_dir, job.id).ok()?;
+    let paths = JobPaths::new(&attempt.job_dir, job.id).ok()?;
     Some(Concluding {
         key: attempt.token.to_string(),
         state_dir: paths.state(attempt).ok()?,

@@ -17,6 +17,7 @@ mod steps;
 mod submit;
 #[cfg(test)]
 mod tests;
+mod unsubmitted;
 mod worker;
 
 pub use link::{ClusterLink, LinkError};

@@ -4,7 +4,7 @@ use std::future::Future;
 
 use slurm::{
     Cancel, Cancelled, Conclude, Concluded, FailureClass, Locate, LocateAnswer, ParseError, Poll, PollAnswer,
-    SubmitAnswer, SubmitBatch,
+    Remove, Removed, SubmitAnswer, SubmitBatch,
 };
 
 /// A command that brought no answer.
@@ -38,4 +38,5 @@ pub trait ClusterLink: Clone + Send + Sync + 'static {
     fn poll(&self, command: &Poll) -> impl Future<Output = Result<PollAnswer, LinkError>> + Send;
     fn conclude(&self, command: &Conclude) -> impl Future<Output = Result<Vec<Concluded>, LinkError>> + Send;
     fn cancel(&self, command: &Cancel) -> impl Future<Output = Result<Cancelled, LinkError>> + Send;
+    fn remove(&self, command: &Remove) -> impl Future<Output = Result<Removed, LinkError>> + Send;
 }

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use domain::{After, Job, Located, located};
 use persistence::{Lease, StepRecord, StoreError};
-use slurm::{Locate, LocateAnswer, SlurmJobId};
+use slurm::{JobName, Locate, LocateAnswer, SlurmJobId};
 
 use crate::{
     link::ClusterLink,
@@ -27,7 +27,7 @@ impl<L: ClusterLink> Worker<L> {
         let since = since.unwrap_or_else(|| self.clock.now()) - TimeDelta::hours(1);
         let key = |job: &Job| {
             let attempt = job.attempt.as_ref()?;
-            let paths = domain::JobPaths::new(&site.target.cluster.base_dir, job.id).ok()?;
+            let paths = domain::JobPaths::new(&attempt.job_dir, job.id).ok()?;
             Some((attempt.token.to_string(), attempt.token.clone(), paths.state(attempt).ok()?))
         };
         let command = Locate { keys: jobs.iter().filter_map(key).collect(), since_unix: since.timestamp() };
@@ -42,11 +42,25 @@ impl<L: ClusterLink> Worker<L> {
             done(job, due_at)
         };
         let steps: Vec<_> = jobs.iter().map(step).collect();
-        self.record(lease, &steps).await?;
+        let copies = answer
+            .iter()
+            .flat_map(|answer| steps.iter().flat_map(|step| copies(&step.job, answer)))
+            .collect();
+        self.record_unsubmitted(site, lease, steps).await?;
+        self.cancel_copies(site, copies).await;
         self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
         site.wake_poll();
         Ok(())
     }
+}
+
+/// The Slurm jobs of an attempt in the queue that are not the one we adopted.
+fn copies(job: &Job, answer: &LocateAnswer) -> Vec<(SlurmJobId, JobName)> {
+    let Some(attempt) = &job.attempt else { return Vec::new() };
+    let Some(adopted) = attempt.slurm_id else { return Vec::new() };
+    let found = answer.located.iter().filter(|found| found.key == attempt.token.as_str());
+    let active = found.flat_map(|found| &found.squeue).filter(|(_, state)| state.is_active());
+    active.filter(|(id, _)| *id != adopted).map(|(id, _)| (*id, attempt.token.clone())).collect()
 }
 
 /// What the four witnesses say together: the queue, the id file, the script's claim, accounting.

@@ -39,7 +39,7 @@ impl<L: ClusterLink> Worker<L> {
             return Ok(Some(pace.min));
         }
         let began = tokio::time::Instant::now();
-        let question = question(site, &jobs);
+        let question = question(&jobs);
         let duration = self.settings.lease;
         let extend = || self.store.extend_poll(&lease, duration);
         let answer = keep_alive(duration, extend, site.target.link.poll(&question)).await;
@@ -83,9 +83,11 @@ impl<L: ClusterLink> Worker<L> {
             SqueueOutcome::Answered(rows) => Some(rows),
             SqueueOutcome::Failed(_) => None,
         };
-        let accounting = match &answer.sacct {
-            SacctOutcome::Answered(rows) => Some(rows),
-            SacctOutcome::NotAsked | SacctOutcome::Failed(_) => None,
+        let (accounting, accounting_answered) = match &answer.sacct {
+            SacctOutcome::Answered(rows) => (Some(rows), true),
+            // Where nothing is kept, an absence there is all that there can be.
+            SacctOutcome::Disabled => (None, true),
+            SacctOutcome::NotAsked | SacctOutcome::Failed(_) => (None, false),
         };
         let changed = jobs.iter().filter_map(|job| {
             let attempt = job.attempt.as_ref()?;
@@ -95,6 +97,7 @@ impl<L: ClusterLink> Worker<L> {
                 queue: queue.and_then(|rows| rows.get(&id)),
                 queue_answered: queue.is_some(),
                 accounting: accounting.and_then(|rows| rows.get(&id)),
+                accounting_answered,
                 markers: answer.markers.get(key),
                 status: status.get(key).map_or(&[], Vec::as_slice),
             };
@@ -109,10 +112,10 @@ impl<L: ClusterLink> Worker<L> {
     }
 }
 
-fn question<L>(site: &Site<L>, jobs: &[Job]) -> Poll {
+fn question(jobs: &[Job]) -> Poll {
     let watched = |job: &Job| {
         let attempt = job.attempt.as_ref()?;
-        let paths = JobPaths::new(&site.target.cluster.base_dir, job.id).ok()?;
+        let paths = JobPaths::new(&attempt.job_dir, job.id).ok()?;
         Some(Watched {
             id: attempt.slurm_id?,
             key: attempt.token.to_string(),

@@ -2,7 +2,7 @@
 
 use slurm::{
     Cancel, Cancelled, Conclude, Concluded, Locate, LocateAnswer, LogAnswer, LogChunk, Poll, PollAnswer,
-    RawOutput, ReadLog, RemoteCommand, SubmitAnswer, SubmitBatch,
+    RawOutput, ReadLog, RemoteCommand, Remove, Removed, SubmitAnswer, SubmitBatch,
 };
 use ssh::{Command, Effect, SshPool};
 
@@ -96,5 +96,9 @@ impl ClusterLink for SshLink {
 
     async fn cancel(&self, command: &Cancel) -> Result<Cancelled, LinkError> {
         self.call(command, "cancel", Repeat::Safe).await
+    }
+
+    async fn remove(&self, command: &Remove) -> Result<Removed, LinkError> {
+        self.call(command, "remove", Repeat::Safe).await
     }
 }

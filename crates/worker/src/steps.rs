@@ -34,7 +34,7 @@ impl<L: ClusterLink> Worker<L> {
             return Ok(0);
         }
         let taken = jobs.len();
-        let sorted = sort(jobs);
+        let sorted = self.sort(jobs);
         let work = self.carry_out(site, &lease, sorted);
         let duration = self.settings.lease;
         keep_alive(duration, || self.store.extend(&lease, duration), work).await?;
@@ -44,9 +44,9 @@ impl<L: ClusterLink> Worker<L> {
     async fn carry_out(&self, site: &Site<L>, lease: &Lease, sorted: Sorted) -> Result<(), StoreError> {
         let now = self.clock.now();
         let ended: Vec<_> = sorted.end.iter().map(|job| done(job.canceled_unsubmitted(now), None)).collect();
-        self.record(lease, &ended).await?;
-        let rested: Vec<_> = sorted.rest.into_iter().map(|job| done(job, None)).collect();
-        self.record(lease, &rested).await?;
+        self.record_unsubmitted(site, lease, ended).await?;
+        let rested: Vec<_> = sorted.rest.iter().map(|job| job.id).collect();
+        self.store.put_off(lease, &rested, None).await?;
         // One remote command for each kind, side by side.
         let (submitted, located, canceled, concluded) = tokio::join!(
             self.submit(site, lease, sorted.submit),
@@ -55,6 +55,21 @@ impl<L: ClusterLink> Worker<L> {
             self.conclude(site, lease, sorted.conclude),
         );
         submitted.and(located).and(canceled).and(concluded)
+    }
+
+    fn sort(&self, jobs: Vec<Job>) -> Sorted {
+        let (mut sorted, now) = (Sorted::default(), self.clock.now());
+        for job in jobs {
+            match plan(&job, &self.settings.graces, now) {
+                Step::EndUnsubmitted => sorted.end.push(job),
+                Step::Submit => sorted.submit.push(job),
+                Step::Locate => sorted.locate.push(job),
+                Step::Cancel => sorted.cancel.push(job),
+                Step::Conclude => sorted.conclude.push(job),
+                Step::Rest => sorted.rest.push(job),
+            }
+        }
+        sorted
     }
 
     /// Stores results and says in the log what became of each job.
@@ -90,19 +105,4 @@ pub(crate) fn done(job: Job, due_at: Option<Timestamp>) -> StepRecord {
 /// Messages carry log lines of the job below their first line; ours stay on one.
 fn first_line(message: &str) -> &str {
     message.lines().next().unwrap_or_default()
-}
-
-fn sort(jobs: Vec<Job>) -> Sorted {
-    let mut sorted = Sorted::default();
-    for job in jobs {
-        match plan(&job) {
-            Step::EndUnsubmitted => sorted.end.push(job),
-            Step::Submit => sorted.submit.push(job),
-            Step::Locate => sorted.locate.push(job),
-            Step::Cancel => sorted.cancel.push(job),
-            Step::Conclude => sorted.conclude.push(job),
-            Step::Rest => sorted.rest.push(job),
-        }
-    }
-    sorted
 }

@@ -1,8 +1,8 @@
 //! Submission: intent first, then one remote command for the whole batch.
 
-use domain::{After, Job, Phase, Sent, Status, plan_submission, sent};
+use domain::{After, Attempt, Job, Phase, Secrets, Sent, Status, plan_submission, sent};
 use persistence::{Lease, StepRecord, StoreError};
-use slurm::{Cancel, SlurmJobId, SubmitAnswer, SubmitBatch};
+use slurm::{Cancel, JobName, SlurmJobId, SubmitAnswer, SubmitBatch};
 
 use crate::{
     link::{ClusterLink, LinkError},
@@ -10,10 +10,18 @@ use crate::{
     worker::{Site, Worker},
 };
 
-/// A job whose intent is about to be stored, and whether the claim of an earlier try may be taken over.
+/// A job whose submission is about to be sent.
 struct Intent {
     job: Job,
-    retake: bool,
+    /// The attempt as it was before: whether its claim may be taken over, and whether an earlier submission of it
+    /// is still without an answer.
+    before: Option<Attempt>,
+}
+
+impl Intent {
+    fn retake(&self) -> bool {
+        self.before.as_ref().is_some_and(|attempt| attempt.retake)
+    }
 }
 
 impl<L: ClusterLink> Worker<L> {
@@ -26,15 +34,15 @@ impl<L: ClusterLink> Worker<L> {
         if jobs.is_empty() {
             return Ok(());
         }
-        let intents = self.store_intents(lease, jobs).await?;
-        let (jobs, batch) = self.stage(site, lease, intents).await?;
-        if jobs.is_empty() {
+        let intents = self.store_intents(site, lease, jobs).await?;
+        let (intents, batch) = self.stage(site, lease, intents).await?;
+        if intents.is_empty() {
             return Ok(());
         }
         let answers = site.target.link.submit(&batch).await;
-        let steps = self.judge(&jobs, &answers);
-        self.record(lease, &steps).await?;
-        self.cancel_doubles(site, &answers).await;
+        let steps = self.judge(&intents, &answers);
+        self.record_unsubmitted(site, lease, steps).await?;
+        self.cancel_doubles(site, &intents, &answers).await;
         // The poll finds out soon what became of them, instead of at the pace of a quiet cluster.
         self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
         site.wake_poll();
@@ -42,23 +50,29 @@ impl<L: ClusterLink> Worker<L> {
     }
 
     /// Commits the attempts before anything remote happens. Jobs whose lease was lost drop out here.
-    async fn store_intents(&self, lease: &Lease, jobs: Vec<Job>) -> Result<Vec<Intent>, StoreError> {
+    async fn store_intents(
+        &self,
+        site: &Site<L>,
+        lease: &Lease,
+        jobs: Vec<Job>,
+    ) -> Result<Vec<Intent>, StoreError> {
         let now = self.clock.now();
         let mut intents = Vec::with_capacity(jobs.len());
         for mut job in jobs {
-            let attempt = match job.attempt.take().filter(|attempt| attempt.ended_at.is_none()) {
+            let before = job.attempt.clone().filter(|attempt| attempt.ended_at.is_none());
+            let attempt = match before.clone() {
                 Some(attempt) => Ok(attempt),
-                None => job.new_attempt(now),
+                None => job.new_attempt(site.target.cluster.base_dir.clone(), now),
             };
             match attempt {
                 Ok(mut attempt) => {
                     // From here on a crash leaves a claim that nobody may take over without looking.
-                    let retake = std::mem::take(&mut attempt.retake);
+                    attempt.retake = false;
                     attempt.sent_at = Some(now);
                     job.attempt = Some(attempt);
                     job.phase = Phase::Submitting;
                     "Being submitted to Slurm.".clone_into(&mut job.message);
-                    intents.push(Intent { job, retake });
+                    intents.push(Intent { job, before });
                 }
                 Err(error) => tracing::error!(job.id = %job.id, error = %error, "no token can be made"),
             }
@@ -75,30 +89,50 @@ impl<L: ClusterLink> Worker<L> {
         site: &Site<L>,
         lease: &Lease,
         intents: Vec<Intent>,
-    ) -> Result<(Vec<Job>, SubmitBatch), StoreError> {
+    ) -> Result<(Vec<Intent>, SubmitBatch), StoreError> {
         let ids: Vec<_> = intents.iter().map(|intent| intent.job.id).collect();
-        let secrets = self.store.open_secrets(&ids).await?;
-        let (mut jobs, mut entries, mut scripts, mut refused) = (vec![], vec![], vec![], vec![]);
-        for Intent { job, retake } in intents {
+        let mut secrets = self.store.open_secrets(&ids).await?;
+        let (mut staged, mut entries, mut scripts, mut refused) = (vec![], vec![], vec![], vec![]);
+        for intent in intents {
+            let job = &intent.job;
             let Some(attempt) = &job.attempt else { continue };
-            let of_job = secrets.get(&job.id).cloned().unwrap_or_default();
-            match plan_submission(&job, attempt, &site.target.cluster, &of_job, retake) {
+            let of_job = match secrets.remove(&job.id) {
+                None => Secrets::default(),
+                Some(Ok(opened)) => opened,
+                Some(Err(_)) => {
+                    refused.push(done(self.unstageable(job, LOST_KEY), None));
+                    continue;
+                }
+            };
+            match plan_submission(job, attempt, &site.target.cluster, &of_job, intent.retake()) {
                 Ok(entry) => {
                     let script = entry.files.iter().find(|file| file.path == entry.script_path);
                     let text = script.map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
                     scripts.push((job.id, attempt.no.get(), text.unwrap_or_default()));
                     entries.push(entry);
-                    jobs.push(job);
+                    staged.push(intent);
                 }
-                Err(error) => refused.push(done(unstageable(&job, &error, self.clock.now()), None)),
+                Err(error) => {
+                    let why = format!(
+                        "The job cannot be put into files: {error}. This is a defect of the service."
+                    );
+                    refused.push(done(self.unstageable(job, &why), None));
+                }
             }
         }
-        self.record(lease, &refused).await?;
+        self.record_unsubmitted(site, lease, refused).await?;
         self.store.record_scripts(&scripts).await?;
-        Ok((jobs, SubmitBatch::new(entries)))
+        Ok((staged, SubmitBatch::new(entries)))
     }
 
-    fn judge(&self, jobs: &[Job], answers: &Result<Vec<SubmitAnswer>, LinkError>) -> Vec<StepRecord> {
+    fn unstageable(&self, job: &Job, why: &str) -> Job {
+        let mut job = job.canceled_unsubmitted(self.clock.now());
+        job.status = Status::Error;
+        why.clone_into(&mut job.message);
+        job
+    }
+
+    fn judge(&self, intents: &[Intent], answers: &Result<Vec<SubmitAnswer>, LinkError>) -> Vec<StepRecord> {
         let now = self.clock.now();
         let outcome = |index: usize| match answers {
             Ok(answers) => match answers.get(index) {
@@ -108,38 +142,45 @@ impl<L: ClusterLink> Worker<L> {
             Err(LinkError::NotSent { why }) => Sent::NotSent { why },
             Err(LinkError::Lost { why }) => Sent::Lost { why },
         };
-        let record = |(index, job): (usize, &Job)| {
-            let After { job, due_at } = sent(job, outcome(index), now);
+        let record = |(index, intent): (usize, &Intent)| {
+            let After { job, due_at } = sent(&intent.job, intent.before.as_ref(), outcome(index), now);
             done(job, due_at)
         };
-        jobs.iter().enumerate().map(record).collect()
+        intents.iter().enumerate().map(record).collect()
     }
 
     /// More than one Slurm job with one token: all but the adopted one are cancelled. Their own claim has kept
     /// them from running the work twice.
-    async fn cancel_doubles(&self, site: &Site<L>, answers: &Result<Vec<SubmitAnswer>, LinkError>) {
+    async fn cancel_doubles(
+        &self,
+        site: &Site<L>,
+        intents: &[Intent],
+        answers: &Result<Vec<SubmitAnswer>, LinkError>,
+    ) {
         let Ok(answers) = answers else { return };
-        let ids: Vec<SlurmJobId> = answers
-            .iter()
-            .flat_map(|answer| match answer {
-                SubmitAnswer::Submitted { extra, .. } => extra.clone(),
+        let doubles = |(intent, answer): (&Intent, &SubmitAnswer)| -> Vec<(SlurmJobId, JobName)> {
+            match (answer, &intent.job.attempt) {
+                (SubmitAnswer::Submitted { extra, .. }, Some(attempt)) => {
+                    extra.iter().map(|id| (*id, attempt.token.clone())).collect()
+                }
                 _ => Vec::new(),
-            })
-            .collect();
-        if ids.is_empty() {
+            }
+        };
+        self.cancel_copies(site, intents.iter().zip(answers).flat_map(doubles).collect()).await;
+    }
+
+    /// Cancels Slurm jobs that are second copies of an attempt.
+    pub(crate) async fn cancel_copies(&self, site: &Site<L>, copies: Vec<(SlurmJobId, JobName)>) {
+        if copies.is_empty() {
             return;
         }
-        metrics::counter!("submit_duplicates_detected_total").increment(ids.len() as u64);
-        tracing::warn!(?ids, "one token has several Slurm jobs; cancelling all but one");
-        if let Err(error) = site.target.link.cancel(&Cancel { ids, names: Vec::new() }).await {
-            tracing::warn!(error = %error, "the duplicates could not be cancelled");
+        metrics::counter!("submit_duplicates_detected_total").increment(copies.len() as u64);
+        tracing::warn!(?copies, "one attempt has several Slurm jobs; cancelling all but one");
+        if let Err(error) = site.target.link.cancel(&Cancel { jobs: copies, names: Vec::new() }).await {
+            tracing::warn!(error = %error, "the copies could not be cancelled; their claim keeps them from running");
         }
     }
 }
 
-fn unstageable(job: &Job, error: &domain::StagingError, now: domain::Timestamp) -> Job {
-    let mut job = job.canceled_unsubmitted(now);
-    job.status = Status::Error;
-    job.message = format!("The job cannot be put into files: {error}. This is a defect of the service.");
-    job
-}
+const LOST_KEY: &str = "The job's secrets cannot be opened with the service's present key, so it cannot be \
+                        submitted. Send it again, or give the service the key that it had (secrets.key_file).";

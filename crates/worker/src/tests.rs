@@ -6,8 +6,8 @@ use chrono::TimeDelta;
 use domain::{Clock, Graces, Job, JobId, Phase, Secrets, Status};
 use persistence::{Inserted, Lane, NewJob, Sealer, Store, Viewer};
 use slurm::{
-    Cancel, Cancelled, Conclude, Concluded, FailureClass, Locate, LocateAnswer, Poll, PollAnswer, SlurmState,
-    SubmitAnswer, SubmitBatch,
+    Cancel, Cancelled, Conclude, Concluded, FailureClass, Locate, LocateAnswer, Poll, PollAnswer, Remove,
+    Removed, SlurmState, SubmitAnswer, SubmitBatch,
 };
 use sqlx::PgPool;
 use testkit::{CountingIds, FakeCluster, Fault, HandClock, Unanswered, cluster, command_job};
@@ -46,6 +46,10 @@ impl ClusterLink for FakeLink {
 
     async fn cancel(&self, command: &Cancel) -> Result<Cancelled, LinkError> {
         told(self.0.cancel(command))
+    }
+
+    async fn remove(&self, command: &Remove) -> Result<Removed, LinkError> {
+        told(self.0.remove(command))
     }
 }
 
@@ -309,4 +313,60 @@ async fn last_words_that_cannot_be_read_are_asked_for_again(pool: PgPool) {
     bench.make_due().await;
     bench.step(Lane::Tend).await;
     assert_eq!(bench.status(id).await.0, Status::Done);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_refused_job_leaves_no_secret_on_the_cluster(pool: PgPool) {
+    let bench = Bench::new(pool);
+    bench.fake.refuse(Some((FailureClass::Permanent, "invalid partition specified")));
+    let (id, _) = bench.submitted().await;
+    assert_eq!(bench.status(id).await.0, Status::Error);
+    assert!(bench.fake.removed(&format!("/lustre/users/tao/env/{id}.sh")));
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_job_whose_secrets_cannot_be_removed_yet_has_not_ended(pool: PgPool) {
+    let bench = Bench::new(pool);
+    bench.fake.refuse(Some((FailureClass::Capacity, "too many jobs")));
+    let (id, _) = bench.submitted().await;
+    bench.worker.store.request_cancel(id, &Viewer::All, bench.clock.now()).await.unwrap();
+    bench.fake.plan_fault(Fault::Unreachable);
+    bench.step(Lane::Submit).await;
+    assert_eq!(bench.status(id).await.0, Status::Canceling);
+    bench.make_due().await;
+    bench.step(Lane::Submit).await;
+    assert_eq!(bench.status(id).await, (Status::Canceled, Phase::Ended));
+    assert!(bench.fake.removed(&format!("/lustre/users/tao/env/{id}.sh")));
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_worker_that_died_while_submitting_is_not_taken_for_one_that_never_sent(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let (id, name) = bench.submitted().await;
+    // As a crash between the answer and its record leaves it.
+    sqlx::raw_sql(
+        "update jobs set phase = 'submitting', submitted_at = null, due_at = now();
+         update slurm_metadata set slurm_job_id = null, submitted_at = null",
+    )
+    .execute(&bench.pool)
+    .await
+    .unwrap();
+    bench.fake.plan_fault(Fault::Unreachable);
+    bench.step(Lane::Submit).await;
+    assert_eq!(bench.status(id).await.1, Phase::SubmitUncertain);
+    bench.worker.store.request_cancel(id, &Viewer::All, bench.clock.now()).await.unwrap();
+    bench.step(Lane::Tend).await;
+    assert_eq!(bench.status(id).await, (Status::Canceling, Phase::InQueue), "found, and now cancelled");
+    assert_eq!(bench.fake.submissions(&name), 1);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_job_with_secrets_of_a_lost_key_ends_and_the_others_go_on(pool: PgPool) {
+    let mut bench = Bench::new(pool);
+    let sealed = bench.accept(command_job(1)).await;
+    bench.worker.store = Store::from_pool(bench.pool.clone(), Sealer::from_key([8; 32]));
+    let fresh = bench.accept(command_job(2)).await;
+    bench.step(Lane::Submit).await;
+    assert_eq!(bench.status(sealed).await.0, Status::Error);
+    assert_eq!(bench.status(fresh).await.1, Phase::InQueue);
 }

@@ -1,11 +1,8 @@
 //! The worker: which loops there are, and when they wake.
 
 use std::{
-    collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -46,8 +43,8 @@ pub struct Worker<L> {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
     sites: Vec<Arc<Site<L>>>,
-    /// When a loop last came round, in seconds since 1970.
-    beat: AtomicI64,
+    /// When each loop last came round, in seconds since 1970.
+    beats: Mutex<BTreeMap<String, i64>>,
 }
 
 /// A cluster and what wakes its loops.
@@ -71,8 +68,14 @@ impl<L: ClusterLink> Worker<L> {
         ids: Arc<dyn Ids>,
     ) -> Self {
         let site = |target| Arc::new(Site::new(target));
-        let beat = AtomicI64::new(clock.now().timestamp());
-        Self { store, settings, clock, ids, sites: targets.into_iter().map(site).collect(), beat }
+        Self {
+            store,
+            settings,
+            clock,
+            ids,
+            sites: targets.into_iter().map(site).collect(),
+            beats: Mutex::default(),
+        }
     }
 
     #[cfg(test)]
@@ -80,10 +83,11 @@ impl<L: ClusterLink> Worker<L> {
         self.sites.iter().map(Arc::clone)
     }
 
-    /// How long ago a loop last came round.
-    pub fn heartbeat_age(&self) -> Duration {
-        let age = self.clock.now().timestamp() - self.beat.load(Ordering::Relaxed);
-        Duration::from_secs(u64::try_from(age).unwrap_or(0))
+    /// The loops that have not come round for longer than `limit`, by name.
+    pub fn silent_loops(&self, limit: Duration) -> Vec<String> {
+        let latest = self.clock.now().timestamp() - i64::try_from(limit.as_secs()).unwrap_or(i64::MAX);
+        let beats = self.beats.lock().unwrap_or_else(PoisonError::into_inner);
+        beats.iter().filter(|(_, beat)| **beat < latest).map(|(name, _)| name.clone()).collect()
     }
 
     /// Runs all loops until `stop`; steps under way are finished first.
@@ -140,8 +144,9 @@ impl<L: ClusterLink> Worker<L> {
 
     /// One lane of steps: takes what is due until nothing is, then sleeps until something will be.
     async fn step(self: Arc<Self>, site: Arc<Site<L>>, lane: Lane, stop: CancellationToken) {
+        let name = format!("{} {lane:?}", site.target.cluster.name);
         while !stop.is_cancelled() {
-            self.beat();
+            self.beat(&name);
             let taken = match self.take_steps(&site, lane).await {
                 Ok(taken) => taken,
                 Err(error) => {
@@ -167,8 +172,9 @@ impl<L: ClusterLink> Worker<L> {
     /// The polls of one cluster, one at a time across all workers.
     async fn watch(self: Arc<Self>, site: Arc<Site<L>>, stop: CancellationToken) {
         let mut interval = site.target.pace.min;
+        let name = format!("{} poll", site.target.cluster.name);
         while !stop.is_cancelled() {
-            self.beat();
+            self.beat(&name);
             match self.poll_if_due(&site, interval).await {
                 Ok(Some(next)) => interval = next,
                 Ok(None) => {}
@@ -188,8 +194,9 @@ impl<L: ClusterLink> Worker<L> {
         }
     }
 
-    fn beat(&self) {
-        self.beat.store(self.clock.now().timestamp(), Ordering::Relaxed);
+    fn beat(&self, name: &str) {
+        let mut beats = self.beats.lock().unwrap_or_else(PoisonError::into_inner);
+        beats.insert(name.to_owned(), self.clock.now().timestamp());
     }
 }
 

@@ -16,6 +16,10 @@ use crate::{
 
 mod faults;
 
+/// How deep the arrays and objects of a body may be nested. What is stored has a few more levels around it, and
+/// JSON is read back only up to 128 (`serde_json`'s own limit): what is accepted must stay readable.
+const MOST_LEVELS: u32 = 64;
+
 /// What the caller sent: the document itself and the value in it.
 #[derive(Debug)]
 pub(crate) struct Sent<T> {
@@ -46,6 +50,9 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
             }
         })?;
         let document: Value = serde_json::from_slice(&bytes).map_err(|error| malformed(&error, &bytes))?;
+        if is_deeper(&document, MOST_LEVELS) {
+            return Err(too_deep());
+        }
         let found = faults::in_text(&document);
         if !found.is_empty() {
             return Err(Problem::fields(found));
@@ -61,6 +68,23 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
 }
 
+/// Whether arrays and objects are nested in more than so many levels.
+fn is_deeper(value: &Value, levels: u32) -> bool {
+    let Some(below) = levels.checked_sub(1) else { return value.is_array() || value.is_object() };
+    match value {
+        Value::Array(items) => items.iter().any(|item| is_deeper(item, below)),
+        Value::Object(fields) => fields.values().any(|item| is_deeper(item, below)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+fn too_deep() -> Problem {
+    let detail = format!(
+        "The body's arrays and objects may be nested in at most {MOST_LEVELS} levels. Flatten it and send it again."
+    );
+    Problem::new(Kind::TooDeep, detail)
+}
+
 /// The parser's own texts are about characters; what to do about them is ours to say.
 fn malformed(error: &serde_json::Error, bytes: &[u8]) -> Problem {
     if bytes.trim_ascii().is_empty() {
@@ -68,6 +92,9 @@ fn malformed(error: &serde_json::Error, bytes: &[u8]) -> Problem {
     }
     let (line, column) = place(error, bytes);
     let text = error.to_string();
+    if text.starts_with("recursion limit exceeded") {
+        return too_deep();
+    }
     let what = match text.split(" at line ").next().unwrap_or_default() {
         "expected ident" | "expected value" => "this is no JSON value (text needs double quotes)",
         "key must be a string" => "a field's name needs double quotes",

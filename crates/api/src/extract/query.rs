@@ -38,6 +38,18 @@ impl<T: FromQuery> FromRequestParts<App> for Query<T> {
     }
 }
 
+/// What an operation takes that has no parameters.
+#[derive(Debug)]
+pub(crate) struct NoParameters;
+
+impl FromQuery for NoParameters {
+    const KNOWN: &'static [&'static str] = &[];
+
+    fn from_query(_: &Parameters) -> Result<Self, Problem> {
+        Ok(Self)
+    }
+}
+
 /// The parameters as they stand in the URL.
 #[derive(Debug)]
 pub(crate) struct Parameters(Vec<(String, String)>);
@@ -47,7 +59,10 @@ impl Parameters {
         for (name, value) in &self.0 {
             if !known.contains(&name.as_str()) {
                 let shown: String = name.chars().take(40).collect();
-                let detail = format!("is not known here; the known parameters are {}", known.join(", "));
+                let detail = match known {
+                    [] => "is not known here; this path takes no parameters".to_owned(),
+                    known => format!("is not known here; the known parameters are {}", known.join(", ")),
+                };
                 return Err(Problem::parameter(&shown, "unknown_parameter", detail));
             }
             // No stored text has one, and Postgres takes none.

@@ -9,13 +9,13 @@ use axum::{
 
 use crate::{
     auth::Caller,
-    extract::{JobInPath, no_such_job},
+    extract::{JobInPath, NoParameters, Query, no_such_job},
     problem::{Problem, problems},
     state::App,
     view::StatusView,
 };
 
-problems!(Problems = SECURED, JobNotFound);
+problems!(Problems = SECURED, BadRequest, InvalidParameter, JobNotFound);
 
 /// Cancel a job
 ///
@@ -37,6 +37,7 @@ pub(crate) async fn cancel_job(
     State(app): State<App>,
     caller: Caller,
     JobInPath(id): JobInPath,
+    Query(NoParameters): Query<NoParameters>,
 ) -> Result<Response, Problem> {
     let job = app
         .store

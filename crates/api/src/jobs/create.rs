@@ -15,6 +15,7 @@ use super::request_hash;
 use crate::{
     auth::Caller,
     extract::{Body, Sent},
+    layers,
     problem::{Kind, Problem, problems},
     state::App,
     view::JobView,
@@ -27,6 +28,7 @@ problems!(
     BodyTooLarge,
     UnsupportedMediaType,
     InvalidRequest,
+    TooDeep,
     IdConflict
 );
 
@@ -60,6 +62,7 @@ pub(crate) async fn create_job(
     }
     let id = JobId::new(request.id.unwrap_or_else(|| app.ids.job()));
     let (spec, secrets, cluster) = JobSpec::from_request(request, &app.clusters).map_err(Problem::fields)?;
+    layers::name_job(id);
     // Postgres keeps microseconds; what is answered now has to be what is answered later.
     let now = app.clock.now().trunc_subsecs(6);
     let job = Job::accepted(id, caller.owner, cluster.name.clone(), spec, now);
@@ -69,7 +72,14 @@ pub(crate) async fn create_job(
         Inserted::Same(job) => (StatusCode::OK, job),
         Inserted::Other => return Err(id_taken(id)),
     };
-    tracing::info!(job.id = %job.id, cluster.name = %job.cluster, new = status == StatusCode::CREATED, "job accepted");
+    // The first line of a job's trail; the worker's go on with the attempts from 1.
+    tracing::info!(
+        job.id = %job.id,
+        attempt = 0,
+        cluster.name = %job.cluster,
+        new = status == StatusCode::CREATED,
+        "job accepted"
+    );
     let mut response = (status, Json(super::whole(&app, &job).await?)).into_response();
     if let Ok(location) = HeaderValue::from_str(&format!("/jobs/{}", job.id)) {
         response.headers_mut().insert(header::LOCATION, location);

@@ -4,13 +4,13 @@ use axum::{Json, extract::State};
 
 use crate::{
     auth::Caller,
-    extract::JobInPath,
+    extract::{JobInPath, NoParameters, Query},
     problem::{Problem, problems},
     state::App,
     view::JobView,
 };
 
-problems!(Problems = SECURED, JobNotFound);
+problems!(Problems = SECURED, BadRequest, InvalidParameter, JobNotFound);
 
 /// Read a job
 ///
@@ -28,6 +28,7 @@ pub(crate) async fn get_job(
     State(app): State<App>,
     caller: Caller,
     JobInPath(id): JobInPath,
+    Query(NoParameters): Query<NoParameters>,
 ) -> Result<Json<JobView>, Problem> {
     let job = super::find(&app, &caller, id).await?;
     Ok(Json(super::whole(&app, &job).await?))

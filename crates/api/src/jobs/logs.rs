@@ -8,6 +8,7 @@ use axum::{
 use domain::{Job, JobPaths, Phase};
 use slurm::LogFrom;
 use strum::EnumString;
+use tokio::{sync::SemaphorePermit, time::timeout};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
@@ -18,7 +19,15 @@ use crate::{
     state::App,
 };
 
-problems!(Problems = SECURED, BadRequest, InvalidParameter, JobNotFound, NoLogYet, ClusterUnavailable);
+problems!(
+    Problems = SECURED,
+    BadRequest,
+    InvalidParameter,
+    JobNotFound,
+    NoLogYet,
+    ClusterUnavailable,
+    LogsBusy
+);
 
 const SIZE: HeaderName = HeaderName::from_static("x-log-size");
 const OFFSET: HeaderName = HeaderName::from_static("x-log-offset");
@@ -127,6 +136,7 @@ pub(crate) async fn get_job_logs(
     Query(part): Query<Part>,
 ) -> Result<Response, Problem> {
     let job = super::find(&app, &caller, id).await?;
+    let _turn = turn(&app).await?;
     let mut read = Vec::new();
     for file in part.stream.files() {
         read.extend(read_file(&app, &job, file, part.from(app.limits.log_bytes)).await?);
@@ -137,6 +147,20 @@ pub(crate) async fn get_job_logs(
     Ok(answer(read, part.stream))
 }
 
+/// Waits for the right to read. A crowd of readers must neither queue up on a login host nor fill our memory.
+async fn turn(app: &App) -> Result<SemaphorePermit<'_>, Problem> {
+    match timeout(app.limits.log_patience, app.log_turns().acquire()).await {
+        Ok(Ok(turn)) => Ok(turn),
+        Ok(Err(_)) | Err(_) => {
+            let detail = format!(
+                "{} requests read logs already, which is the most at a time. Ask again.",
+                app.limits.log_reads
+            );
+            Err(Problem::unavailable(Kind::LogsBusy, detail))
+        }
+    }
+}
+
 async fn read_file(app: &App, job: &Job, file: &str, from: LogFrom) -> Result<Option<LogBytes>, Problem> {
     let Some(attempt) = &job.attempt else { return Ok(None) };
     let Some(cluster) = app.cluster(&job.cluster) else {
@@ -144,7 +168,7 @@ async fn read_file(app: &App, job: &Job, file: &str, from: LogFrom) -> Result<Op
             format!("The cluster `{}` is no longer configured, so its logs cannot be read.", job.cluster);
         return Err(Problem::unavailable(Kind::ClusterUnavailable, detail));
     };
-    let paths = JobPaths::new(&cluster.base_dir, job.id).and_then(|paths| paths.log(attempt, file));
+    let paths = JobPaths::new(&attempt.job_dir, job.id).and_then(|paths| paths.log(attempt, file));
     let paths = paths.map_err(|error| {
         tracing::error!(%error, job.id = %job.id, "the paths of a job are not valid");
         Problem::internal()

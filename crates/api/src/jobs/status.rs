@@ -9,13 +9,13 @@ use axum::{
 
 use crate::{
     auth::Caller,
-    extract::JobInPath,
+    extract::{JobInPath, NoParameters, Query},
     problem::{Problem, problems},
     state::App,
     view::StatusView,
 };
 
-problems!(Problems = SECURED, JobNotFound);
+problems!(Problems = SECURED, BadRequest, InvalidParameter, JobNotFound);
 
 /// Read a job's status
 ///
@@ -42,6 +42,7 @@ pub(crate) async fn get_job_status(
     State(app): State<App>,
     caller: Caller,
     JobInPath(id): JobInPath,
+    Query(NoParameters): Query<NoParameters>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let job = super::find(&app, &caller, id).await?;

@@ -51,10 +51,12 @@ kinds! {
     BodyTooLarge => PAYLOAD_TOO_LARGE, "body_too_large", "The body is too large";
     UnsupportedMediaType => UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "The body must be JSON";
     InvalidRequest => UNPROCESSABLE_ENTITY, "invalid_request", "The request is not acceptable";
+    TooDeep => UNPROCESSABLE_ENTITY, "too_deep", "The body is nested too deeply";
     IdConflict => UNPROCESSABLE_ENTITY, "id_conflict", "The id belongs to another request";
     Internal => INTERNAL_SERVER_ERROR, "internal", "The service failed";
     DatabaseUnavailable => SERVICE_UNAVAILABLE, "database_unavailable", "The database cannot be reached";
     ClusterUnavailable => SERVICE_UNAVAILABLE, "cluster_unavailable", "The cluster does not answer";
+    LogsBusy => SERVICE_UNAVAILABLE, "logs_busy", "Too many logs are being read";
     NotReady => SERVICE_UNAVAILABLE, "not_ready", "The service is not ready";
     Timeout => SERVICE_UNAVAILABLE, "timeout", "The request took too long";
 }

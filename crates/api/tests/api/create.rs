@@ -119,3 +119,20 @@ async fn every_fault_of_a_request_is_named_and_nothing_is_stored(pool: PgPool) {
     assert_eq!(nul.problem(422, "invalid_request")["errors"][0]["pointer"], "/specs/a");
     assert_eq!(api.get("/jobs").await.json()["jobs"], json!([]));
 }
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn the_deepest_document_that_is_accepted_can_be_read_back(pool: PgPool) {
+    let api = TestApi::new(pool);
+    // The body itself is the first level, `specs` the second.
+    let nested = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels - 1), "}".repeat(levels - 1));
+    let send = async |levels: usize| {
+        let specs = nested(levels);
+        let body = format!(r#"{{"network_arch": "a", "action": "b", "image": "x", "specs": {specs}}}"#);
+        api.post_text("/jobs", &body).await
+    };
+    let deepest = send(64).await;
+    assert_eq!(deepest.status, 201, "{}", deepest.text());
+    assert_eq!(api.get(deepest.header("location")).await.json(), deepest.json());
+    send(65).await.problem(422, "too_deep");
+    assert_eq!(api.get("/jobs").await.json()["jobs"].as_array().unwrap().len(), 1);
+}

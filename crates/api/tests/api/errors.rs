@@ -15,10 +15,21 @@ async fn malformed_json_names_its_line_and_column() {
     let api = TestApi::offline(AuthMode::Disabled);
     let problem = api.post_text("/jobs", "{\n  \"command\": tru\n}").await.problem(400, "malformed_json");
     assert!(problem["detail"].as_str().unwrap().starts_with("Line 2, column 16: "), "{problem}");
-    let deep = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
-    api.post_text("/jobs", &deep).await.problem(400, "malformed_json");
     let empty = api.post_text("/jobs", "").await.problem(400, "malformed_json");
     assert!(empty["detail"].as_str().unwrap().contains("empty"));
+}
+
+#[tokio::test]
+async fn a_body_that_is_nested_too_deeply_is_refused_and_the_limit_named() {
+    let api = TestApi::offline(AuthMode::Disabled);
+    // The last is deeper than the parser itself goes.
+    for levels in [65, 127, 1000] {
+        for (open, shut) in [("[", "]"), (r#"{"a":"#, "}")] {
+            let body = format!("{}1{}", open.repeat(levels), shut.repeat(levels));
+            let problem = api.post_text("/jobs", &body).await.problem(422, "too_deep");
+            assert!(problem["detail"].as_str().unwrap().contains("at most 64 levels"), "{problem}");
+        }
+    }
 }
 
 #[tokio::test]

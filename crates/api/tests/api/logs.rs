@@ -1,4 +1,6 @@
-use api::LogBytes;
+use std::time::Duration;
+
+use api::{Limits, LogBytes};
 use serde_json::json;
 use slurm::LogFrom;
 use sqlx::PgPool;
@@ -6,7 +8,10 @@ use sqlx::PgPool;
 use crate::support::TestApi;
 
 async fn running(pool: PgPool) -> (TestApi, String) {
-    let api = TestApi::new(pool);
+    running_on(TestApi::new(pool)).await
+}
+
+async fn running_on(api: TestApi) -> (TestApi, String) {
     let id = api.job(&json!({"command": "true"})).await;
     api.submit(&id, 4711, "node1").await;
     (api, id)
@@ -90,4 +95,48 @@ async fn parameters_that_contradict_each_other_are_named(pool: PgPool) {
         let problem = api.get(&format!("/jobs/{id}/logs?{query}")).await.problem(400, "invalid_parameter");
         assert_eq!(problem["errors"][0]["parameter"], parameter, "{query}");
     }
+}
+
+/// Waits until so many reads have reached the cluster.
+async fn reads(api: &TestApi, wanted: usize) {
+    while api.logs.asked.lock().unwrap().len() < wanted {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_crowd_of_readers_is_told_to_come_back_and_never_reaches_the_cluster(pool: PgPool) {
+    let limits = Limits { log_reads: 2, log_patience: Duration::from_millis(50), ..Limits::default() };
+    let (api, id) = running_on(TestApi::limited(pool, limits)).await;
+    api.logs.files.lock().unwrap().insert("main.out", file(b"epoch 1\n", 0, 8));
+    let path = format!("/jobs/{id}/logs?stream=out");
+    let held = api.logs.hold.lock().await;
+    let crowd = async {
+        reads(&api, 2).await;
+        let refused = api.get(&path).await;
+        refused.problem(503, "logs_busy");
+        assert_eq!(refused.header("retry-after"), "5");
+        assert_eq!(api.logs.asked.lock().unwrap().len(), 2);
+        // What reads no log is not held up.
+        assert_eq!(api.get(&format!("/jobs/{id}/status")).await.status, 200);
+        drop(held);
+    };
+    let (first, second, ()) = tokio::join!(api.get(&path), api.get(&path), crowd);
+    assert_eq!((first.text(), second.text()), ("epoch 1\n".to_owned(), "epoch 1\n".to_owned()));
+    assert_eq!(api.get(&path).await.status, 200, "a turn is given back");
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_reader_that_comes_a_moment_too_early_gets_its_turn(pool: PgPool) {
+    let limits = Limits { log_reads: 1, ..Limits::default() };
+    let (api, id) = running_on(TestApi::limited(pool, limits)).await;
+    api.logs.files.lock().unwrap().insert("main.out", file(b"epoch 1\n", 0, 8));
+    let path = format!("/jobs/{id}/logs?stream=out");
+    let held = api.logs.hold.lock().await;
+    let release = async {
+        reads(&api, 1).await;
+        drop(held);
+    };
+    let (first, second, ()) = tokio::join!(api.get(&path), api.get(&path), release);
+    assert_eq!((first.status.as_u16(), second.status.as_u16()), (200, 200));
 }

@@ -1,4 +1,5 @@
 use api::AuthMode;
+use axum::{body::Body, http::Request};
 use sqlx::PgPool;
 
 use crate::support::TestApi;
@@ -44,4 +45,20 @@ async fn the_documentation_page_is_served_without_the_network() {
     let settings = api.get("/docs/swagger-initializer.js").await;
     assert!(settings.text().contains("/openapi.json"), "{}", settings.text());
     assert_eq!(api.get("/docs/swagger-ui.css").await.status, 200);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_process_without_an_api_still_says_how_it_is(pool: PgPool) {
+    let api = TestApi::health_only(pool);
+    for path in ["/livez", "/readyz", "/metrics"] {
+        assert_eq!(api.get(path).await.status, 200, "{path}");
+    }
+    api.loops.0.lock().unwrap().push("poller of dgx".to_owned());
+    api.get("/readyz").await.problem(503, "not_ready");
+    for path in ["/jobs", "/docs", "/openapi.json"] {
+        let problem = api.get(path).await.problem(404, "not_found");
+        assert!(problem["detail"].as_str().unwrap().contains("/readyz"), "{problem}");
+    }
+    let wrong = Request::post("/livez").body(Body::empty()).unwrap();
+    api.send(wrong).await.problem(405, "method_not_allowed");
 }

@@ -1,17 +1,12 @@
 //! A service to call, with a clock, ids and a cluster's logs in the test's hands.
 
-use std::{
-    collections::HashMap,
-    pin::Pin,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use api::{ApiState, AuthMode, Limits, LogBytes, LogRequest, LogSource, LogUnavailable, Readiness};
+use api::{ApiState, AuthMode, Limits};
 use axum::{
     Router,
     body::Body,
-    http::{HeaderMap, Method, Request, StatusCode, header},
+    http::{Method, Request, StatusCode, header},
 };
 use chrono::DateTime;
 use domain::{Clock, Cluster, Job, Owner, Phase, Resources, Source, Status, Timestamp};
@@ -25,48 +20,11 @@ use testkit::{CountingIds, HandClock};
 use tower::ServiceExt;
 use uuid::Uuid;
 
-/// Logs by file name; an outage takes them all away.
-#[derive(Default)]
-pub(crate) struct FakeLogs {
-    pub(crate) files: Mutex<HashMap<&'static str, LogBytes>>,
-    pub(crate) outage: Mutex<Option<&'static str>>,
-    pub(crate) asked: Mutex<Vec<LogRequest>>,
-}
+mod answer;
+mod fakes;
 
-impl LogSource for FakeLogs {
-    fn read(
-        &self,
-        request: LogRequest,
-    ) -> Pin<Box<dyn Future<Output = Result<Option<LogBytes>, LogUnavailable>> + Send + '_>> {
-        let answer = match *self.outage.lock().unwrap() {
-            Some(why) => Err(LogUnavailable { detail: why.to_owned() }),
-            None => Ok(self.files.lock().unwrap().get(request.paths[0].file_name()).cloned()),
-        };
-        self.asked.lock().unwrap().push(request);
-        Box::pin(async move { answer })
-    }
-}
-
-#[derive(Default)]
-pub(crate) struct Loops(pub(crate) Mutex<Vec<String>>);
-
-impl Readiness for Loops {
-    fn not_ready(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
-    }
-}
-
-impl Loops {
-    /// Makes the next question panic.
-    pub(crate) fn poison(self: &Arc<Self>) {
-        let loops = Arc::clone(self);
-        let held = std::thread::spawn(move || {
-            let _held = loops.0.lock().unwrap();
-            panic!("on purpose");
-        });
-        assert!(held.join().is_err());
-    }
-}
+pub(crate) use answer::Answer;
+pub(crate) use fakes::{FakeLogs, Loops};
 
 pub(crate) struct TestApi {
     router: Router,
@@ -74,45 +32,6 @@ pub(crate) struct TestApi {
     pub(crate) clock: Arc<HandClock>,
     pub(crate) logs: Arc<FakeLogs>,
     pub(crate) loops: Arc<Loops>,
-}
-
-/// What came back.
-pub(crate) struct Answer {
-    pub(crate) status: StatusCode,
-    pub(crate) headers: HeaderMap,
-    pub(crate) bytes: Vec<u8>,
-}
-
-impl Answer {
-    #[track_caller]
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_slice(&self.bytes).unwrap_or_else(|_| panic!("no JSON: {:?}", self.text()))
-    }
-
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes).into_owned()
-    }
-
-    #[track_caller]
-    pub(crate) fn header(&self, name: &str) -> &str {
-        self.headers.get(name).unwrap_or_else(|| panic!("no header {name}")).to_str().unwrap()
-    }
-
-    /// The document of an error, with everything that every error must have.
-    #[track_caller]
-    pub(crate) fn problem(&self, status: u16, code: &str) -> Value {
-        assert_eq!(self.status, status, "{}", self.text());
-        assert_eq!(self.header("content-type"), "application/problem+json");
-        let problem = self.json();
-        assert_eq!(problem["code"], code, "{problem}");
-        assert_eq!(problem["type"], format!("urn:tao-slurm:problem:{code}"));
-        assert_eq!(problem["status"], status);
-        for text in ["title", "detail", "instance"] {
-            assert!(problem[text].as_str().is_some_and(|text| !text.is_empty()), "{text}: {problem}");
-        }
-        assert_eq!(problem["request_id"], self.header("x-request-id"));
-        problem
-    }
 }
 
 pub(crate) fn cluster() -> Cluster {
@@ -140,6 +59,16 @@ impl TestApi {
         Self::with(pool, AuthMode::Tokens, Limits::default())
     }
 
+    /// Over a database, with limits of its own.
+    pub(crate) fn limited(pool: PgPool, limits: Limits) -> Self {
+        Self::with(pool, AuthMode::Disabled, limits)
+    }
+
+    /// Only the service's own health, over a database.
+    pub(crate) fn health_only(pool: PgPool) -> Self {
+        Self::routed(pool, AuthMode::Tokens, Limits::default(), api::health_router)
+    }
+
     /// Over a database that nobody answers for.
     pub(crate) fn offline(auth: AuthMode) -> Self {
         Self::offline_with(auth, Limits::default())
@@ -154,11 +83,15 @@ impl TestApi {
     }
 
     fn with(pool: PgPool, auth: AuthMode, limits: Limits) -> Self {
+        Self::routed(pool, auth, limits, api::router)
+    }
+
+    fn routed(pool: PgPool, auth: AuthMode, limits: Limits, router: fn(ApiState) -> Router) -> Self {
         let store = Store::from_pool(pool, Sealer::from_key([7; 32]));
         let clock = Arc::new(HandClock::at(DateTime::from_timestamp(1_790_000_000, 123_456_789).unwrap()));
         let logs = Arc::new(FakeLogs::default());
         let loops = Arc::new(Loops::default());
-        let router = api::router(ApiState {
+        let router = router(ApiState {
             store: store.clone(),
             clusters: Arc::from([cluster()]),
             clock: clock.clone(),
@@ -234,7 +167,7 @@ impl TestApi {
     pub(crate) async fn submit(&self, id: &str, slurm_id: u32, nodes: &str) {
         let now = self.clock.now();
         self.step(id, None, |job| {
-            let mut attempt = job.new_attempt(now).unwrap();
+            let mut attempt = job.new_attempt(&cluster().base_dir, now).unwrap();
             attempt.slurm_id = slurm::SlurmJobId::new(slurm_id);
             attempt.submitted_at = Some(now);
             attempt.nodes = Some(nodes.to_owned());
@@ -252,7 +185,7 @@ impl TestApi {
         let now = self.clock.now();
         // Due in the past of the database's own clock.
         self.step(id, Some(DateTime::UNIX_EPOCH), |job| {
-            let mut attempt = job.new_attempt(now).unwrap();
+            let mut attempt = job.new_attempt(&cluster().base_dir, now).unwrap();
             attempt.slurm_id = slurm::SlurmJobId::new(slurm_id);
             attempt.submitted_at = Some(now);
             job.attempt = Some(attempt);

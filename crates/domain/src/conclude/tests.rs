@@ -15,12 +15,13 @@ struct Case {
     word: Option<&'static str>,
     wanted: Wanted,
     err: &'static str,
+    readable: bool,
 }
 
 impl Default for Case {
     fn default() -> Self {
         let state = Some(SlurmState::Completed);
-        Self { tao: false, state, code: Some(0), word: None, wanted: Wanted::Run, err: "" }
+        Self { tao: false, state, code: Some(0), word: None, wanted: Wanted::Run, err: "", readable: true }
     }
 }
 
@@ -28,6 +29,7 @@ impl Case {
     fn job(&self) -> Job {
         let mut job = if self.tao { as_tao(submitted_job()) } else { submitted_job() };
         job.wanted = self.wanted;
+        job.finishing_since = Some(T0);
         job.progress.word = self.word.map(str::to_owned);
         if let Some(attempt) = &mut job.attempt {
             attempt.slurm_state = self.state.clone();
@@ -44,14 +46,20 @@ impl Case {
             at: 0,
         });
         let markers = Markers { exit, ..Markers::default() };
-        let found = Findings { markers: &markers, status: &[], out_tail: b"", err_tail: self.err.as_bytes() };
+        let found = Findings {
+            readable: self.readable,
+            markers: &markers,
+            status: &[],
+            out_tail: b"",
+            err_tail: self.err.as_bytes(),
+        };
         conclude(&self.job(), &found, &Graces::default(), T0 + TimeDelta::seconds(seconds))
     }
 
     fn ended(&self) -> Job {
         match self.after(0) {
             Ending::Ended(job) => job,
-            Ending::Wait { .. } => panic!("still waiting"),
+            other @ (Ending::Adopt(_) | Ending::Wait { .. }) => panic!("{other:?}"),
         }
     }
 }
@@ -72,6 +80,11 @@ impl Case {
 #[test_case(&Case { state: Some(SlurmState::Preempted), code: None, ..Case::default() } => Status::Canceled ; "preempted for good")]
 #[test_case(&Case { state: None, code: Some(0), ..Case::default() } => Status::Done ; "only the marker knows it ended well")]
 #[test_case(&Case { state: None, code: Some(2), ..Case::default() } => Status::Error ; "only the marker knows it failed")]
+#[test_case(&Case { state: None, code: Some(143), wanted: Wanted::Cancel, ..Case::default() } => Status::Canceled ; "only the marker knows of the cancelled one")]
+#[test_case(&Case { tao: true, word: Some("SUCCESS"), state: Some(SlurmState::Cancelled), code: None, ..Case::default() } => Status::Done ; "freed after it had said SUCCESS")]
+#[test_case(&Case { tao: true, word: Some("SUCCESS"), state: Some(SlurmState::Timeout), code: None, ..Case::default() } => Status::Done ; "SUCCESS and a hang until the limit")]
+#[test_case(&Case { tao: true, word: Some("FAILURE"), state: Some(SlurmState::Cancelled), code: None, ..Case::default() } => Status::Error ; "freed after it had said FAILURE")]
+#[test_case(&Case { tao: true, word: Some("SUCCESS"), state: Some(SlurmState::Cancelled), code: None, wanted: Wanted::Cancel, ..Case::default() } => Status::Canceled ; "cancelled by its owner after SUCCESS")]
 #[test_case(&Case { state: None, code: None, ..Case::default() } => Status::Error ; "nobody knows")]
 #[test_case(&Case { state: None, code: None, wanted: Wanted::Cancel, ..Case::default() } => Status::Canceled ; "nobody knows, and it was to be cancelled")]
 fn the_evidence_decides(case: &Case) -> Status {
@@ -97,7 +110,7 @@ fn a_training_without_a_last_word_gets_a_grace_and_then_the_truth() {
     assert!(matches!(case.after(59), Ending::Wait { until, .. } if until == T0 + TimeDelta::seconds(60)));
     match case.after(60) {
         Ending::Ended(job) => assert_eq!(job.status, Status::Error),
-        Ending::Wait { .. } => panic!("the grace is over"),
+        other @ (Ending::Adopt(_) | Ending::Wait { .. }) => panic!("{other:?}"),
     }
 }
 
@@ -106,9 +119,61 @@ fn a_marker_left_by_another_slurm_job_is_no_evidence() {
     let case = Case { tao: false, code: None, state: None, ..Case::default() };
     let exit = ExitMarker { slurm_id: SlurmJobId::new(6).unwrap(), restart: 0, code: 0, at: 0 };
     let markers = Markers { exit: Some(exit), ..Markers::default() };
-    let found = Findings { markers: &markers, status: &[], out_tail: b"", err_tail: b"" };
+    let found = Findings { readable: true, markers: &markers, status: &[], out_tail: b"", err_tail: b"" };
     match conclude(&case.job(), &found, &Graces::default(), T0) {
         Ending::Ended(job) => assert_eq!(job.status, Status::Error),
-        Ending::Wait { .. } => panic!("nothing to wait for"),
+        other @ (Ending::Adopt(_) | Ending::Wait { .. }) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_exit_marker_that_must_be_there_is_waited_for_and_not_for_ever() {
+    let case = Case { state: Some(SlurmState::Failed), code: None, ..Case::default() };
+    assert!(matches!(case.after(59), Ending::Wait { .. }));
+    assert!(matches!(case.after(60), Ending::Ended(job) if job.status == Status::Error));
+}
+
+#[test]
+fn files_that_cannot_be_looked_at_say_nothing_for_a_while() {
+    let case = Case { tao: true, word: Some("SUCCESS"), readable: false, ..Case::default() };
+    assert!(matches!(case.after(59), Ending::Wait { .. }));
+    assert!(matches!(case.after(60), Ending::Ended(job) if job.status == Status::Done));
+}
+
+#[test]
+fn a_copy_that_found_the_attempt_taken_gives_way_to_the_one_that_runs() {
+    let job = Case { state: Some(SlurmState::Failed), ..Case::default() }.job();
+    let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 120, at: 0 };
+    let markers = Markers { exit: Some(exit), run_claim: SlurmJobId::new(8), ..Markers::default() };
+    let found = Findings { readable: true, markers: &markers, status: &[], out_tail: b"", err_tail: b"" };
+    match conclude(&job, &found, &Graces::default(), T0) {
+        Ending::Adopt(job) => {
+            assert_eq!(job.phase, crate::Phase::InQueue);
+            assert_eq!(job.attempt.unwrap().slurm_id, SlurmJobId::new(8));
+        }
+        other @ (Ending::Ended(_) | Ending::Wait { .. }) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_last_line_without_its_newline_counts_once_nobody_writes_any_more() {
+    let job = Case { tao: true, word: Some("RUNNING"), ..Case::default() }.job();
+    let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 0 };
+    let markers = Markers { exit: Some(exit), ..Markers::default() };
+    let chunk = StatusChunk {
+        key: String::new(),
+        path: "/lustre/r/status.json".parse().unwrap(),
+        inode: 1,
+        size: 20,
+        start_offset: 0,
+        bytes: b"{\"status\":\"SUCCESS\"}".to_vec(),
+        restarted: false,
+        complete: true,
+    };
+    let status = [chunk];
+    let found = Findings { readable: true, markers: &markers, status: &status, out_tail: b"", err_tail: b"" };
+    match conclude(&job, &found, &Graces::default(), T0) {
+        Ending::Ended(job) => assert_eq!(job.status, Status::Done),
+        other @ (Ending::Adopt(_) | Ending::Wait { .. }) => panic!("{other:?}"),
     }
 }

@@ -83,7 +83,12 @@ fn a_silent_scheduler_changes_nothing_however_long_it_is_silent() {
 fn a_row_with_our_id_and_another_name_is_another_job() {
     let job = submitted_job();
     let stranger = QueueRow { name: "somebody-else".to_owned(), ..row(&job, SlurmState::Failed, "None") };
-    let seen = Sighting { queue: Some(&stranger), queue_answered: true, ..Sighting::default() };
+    let seen = Sighting {
+        queue: Some(&stranger),
+        queue_answered: true,
+        accounting_answered: true,
+        ..Sighting::default()
+    };
     let next = see(&job, &seen, 10).unwrap();
     assert_eq!(next.job.phase, Phase::InQueue, "only missing, not failed");
     assert!(next.job.missing_since.is_some());
@@ -124,13 +129,18 @@ fn the_exit_marker_of_another_slurm_job_is_not_ours() {
     let job = submitted_job();
     let exit = ExitMarker { slurm_id: SlurmJobId::new(6).unwrap(), restart: 0, code: 0, at: 5 };
     let markers = Markers { exit: Some(exit), ..Markers::default() };
-    let seen = Sighting { queue_answered: true, markers: Some(&markers), ..Sighting::default() };
+    let seen = Sighting {
+        queue_answered: true,
+        accounting_answered: true,
+        markers: Some(&markers),
+        ..Sighting::default()
+    };
     assert_eq!(see(&job, &seen, 10).unwrap().job.phase, Phase::InQueue);
 }
 
 #[test]
 fn a_job_that_everybody_has_lost_is_given_up_only_after_a_continuous_absence() {
-    let gone = Sighting { queue_answered: true, ..Sighting::default() };
+    let gone = Sighting { queue_answered: true, accounting_answered: true, ..Sighting::default() };
     let missing = see(&submitted_job(), &gone, 0).unwrap().job;
     assert!(see(&missing, &gone, 299).is_none());
     assert_eq!(see(&missing, &gone, 300).unwrap().job.phase, Phase::Finishing);
@@ -150,6 +160,7 @@ fn status_lines_move_the_progress_and_the_cursor_past_complete_lines_only() {
         start_offset: 10,
         bytes: b"{\"status\":\"RUNNING\",\"epoch\":2,\"max_epoch\":4}\n{\"sta".to_vec(),
         restarted: false,
+        complete: true,
     };
     let row = row(&job, SlurmState::Running, "None");
     let chunks = [chunk];
@@ -158,4 +169,37 @@ fn status_lines_move_the_progress_and_the_cursor_past_complete_lines_only() {
     assert_eq!(next.progress.percent, Some(50));
     assert_eq!(next.attempt.unwrap().status.unwrap().offset, 10 + 45);
     assert_eq!(next.message, "Epoch 2 of 4 on node01.");
+}
+
+#[test]
+fn accounting_that_does_not_answer_proves_no_absence() {
+    let silent = Sighting { queue_answered: true, ..Sighting::default() };
+    assert!(see(&submitted_job(), &silent, 1_000_000).is_none());
+}
+
+#[test]
+fn the_state_before_the_end_is_not_the_state_of_the_end() {
+    let running = queued(&submitted_job(), SlurmState::Running, "None").unwrap().job;
+    let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 5 };
+    let markers = Markers { exit: Some(exit), ..Markers::default() };
+    let seen = Sighting { queue_answered: true, markers: Some(&markers), ..Sighting::default() };
+    let next = see(&running, &seen, 10).unwrap().job;
+    assert_eq!(next.attempt.unwrap().slurm_state, None);
+}
+
+#[test_case(999_999_999_999 ; "year 33658")]
+#[test_case(-5 ; "before 1970")]
+fn a_clock_that_cannot_be_right_is_not_believed(at: i64) {
+    let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at };
+    let markers = Markers { exit: Some(exit), ..Markers::default() };
+    let seen = Sighting { queue_answered: true, markers: Some(&markers), ..Sighting::default() };
+    let next = see(&submitted_job(), &seen, 10).unwrap().job;
+    assert_eq!(next.attempt.unwrap().ended_at, None);
+}
+
+#[test]
+fn a_job_that_outlives_its_last_word_needs_a_step() {
+    let mut running = queued(&submitted_job(), SlurmState::Running, "None").unwrap().job;
+    running.progress.last_word_at = Some(T0 - TimeDelta::minutes(2));
+    assert!(queued(&running, SlurmState::Running, "None").unwrap().step_due);
 }

@@ -16,18 +16,22 @@ fn refused(class: FailureClass) -> SubmitAnswer {
 }
 
 fn answer(job: &Job, answer: &SubmitAnswer) -> After {
-    sent(job, Sent::Answered(answer), T0)
+    sent(job, None, Sent::Answered(answer), T0)
+}
+
+fn planned(job: &Job) -> Step {
+    plan(job, &Graces::default(), T0)
 }
 
 #[test]
 fn a_fresh_job_is_submitted() {
-    assert_eq!(plan(&command_job()), Step::Submit);
+    assert_eq!(planned(&command_job()), Step::Submit);
 }
 
 #[test]
 fn a_job_cancelled_before_anything_was_sent_ends_here() {
     let job = Job { wanted: Wanted::Cancel, ..command_job() };
-    assert_eq!(plan(&job), Step::EndUnsubmitted);
+    assert_eq!(planned(&job), Step::EndUnsubmitted);
     let ended = job.canceled_unsubmitted(T0);
     assert_eq!((ended.status, ended.phase), (Status::Canceled, Phase::Ended));
 }
@@ -35,7 +39,7 @@ fn a_job_cancelled_before_anything_was_sent_ends_here() {
 #[test]
 fn a_job_cancelled_while_its_submission_is_in_flight_is_looked_for_first() {
     let job = Job { wanted: Wanted::Cancel, ..sent_job() };
-    assert_eq!(plan(&job), Step::Locate);
+    assert_eq!(planned(&job), Step::Locate);
 }
 
 #[test]
@@ -52,7 +56,7 @@ fn a_wish_to_cancel_that_came_in_meanwhile_is_carried_out_at_once() {
     let job = Job { wanted: Wanted::Cancel, ..sent_job() };
     let after = answer(&job, &SubmitAnswer::Submitted { id, how: How::New, extra: vec![] });
     assert_eq!(after.due_at, Some(T0));
-    assert_eq!(plan(&after.job), Step::Cancel);
+    assert_eq!(planned(&after.job), Step::Cancel);
 }
 
 #[test]
@@ -76,7 +80,7 @@ fn a_refusal_that_will_pass_is_tried_again_later(class: FailureClass) {
 fn waiting_grows_with_each_setback_up_to_a_bound() {
     let (mut job, mut waits) = (sent_job(), vec![]);
     for _ in 0..12 {
-        let after = sent(&job, Sent::NotSent { why: "no route to host" }, T0);
+        let after = sent(&job, None, Sent::NotSent { why: "no route to host" }, T0);
         waits.push((after.due_at.unwrap() - T0).num_seconds());
         job = after.job;
     }
@@ -90,19 +94,19 @@ fn an_ambiguous_answer_is_looked_into_and_never_sent_again(answered: &SubmitAnsw
     let after = answer(&sent_job(), answered);
     assert_eq!(after.job.phase, Phase::SubmitUncertain);
     assert!(!after.job.attempt.as_ref().unwrap().retake);
-    assert_eq!(plan(&after.job), Step::Locate);
+    assert_eq!(planned(&after.job), Step::Locate);
 }
 
 #[test]
 fn a_lost_submission_that_is_found_is_adopted() {
-    let lost = sent(&sent_job(), Sent::Lost { why: "no trailer" }, T0).job;
+    let lost = sent(&sent_job(), None, Sent::Lost { why: "no trailer" }, T0).job;
     let after = located(&lost, Located::Found(SlurmJobId::new(9).unwrap()), T0);
     assert_eq!(after.job.phase, Phase::InQueue);
 }
 
 #[test]
 fn absence_is_believed_only_after_the_last_effect_and_twice() {
-    let mut job = sent(&sent_job(), Sent::Lost { why: "no trailer" }, T0).job;
+    let mut job = sent(&sent_job(), None, Sent::Lost { why: "no trailer" }, T0).job;
     let mut look = |seconds: i64| {
         let after = located(&job, Located::Absent, T0 + TimeDelta::seconds(seconds));
         job = after.job;
@@ -118,7 +122,7 @@ fn absence_is_believed_only_after_the_last_effect_and_twice() {
 
 #[test]
 fn a_cancelled_submission_that_never_arrived_ends_canceled() {
-    let mut job = sent(&Job { wanted: Wanted::Cancel, ..sent_job() }, Sent::Lost { why: "x" }, T0).job;
+    let mut job = sent(&Job { wanted: Wanted::Cancel, ..sent_job() }, None, Sent::Lost { why: "x" }, T0).job;
     for seconds in [201, 212] {
         job = located(&job, Located::Absent, T0 + TimeDelta::seconds(seconds)).job;
     }
@@ -127,7 +131,7 @@ fn a_cancelled_submission_that_never_arrived_ends_canceled() {
 
 #[test]
 fn an_unclear_look_proves_nothing() {
-    let job = sent(&sent_job(), Sent::Lost { why: "x" }, T0).job;
+    let job = sent(&sent_job(), None, Sent::Lost { why: "x" }, T0).job;
     let after = located(&job, Located::Unclear, T0 + TimeDelta::hours(1));
     assert_eq!(after.job.phase, Phase::SubmitUncertain);
     assert_eq!(after.job.attempt.unwrap().absent_at, None);
@@ -135,5 +139,30 @@ fn an_unclear_look_proves_nothing() {
 
 #[test]
 fn a_running_job_that_nobody_wants_ended_needs_no_step() {
-    assert_eq!(plan(&submitted_job()), Step::Rest);
+    assert_eq!(planned(&submitted_job()), Step::Rest);
+}
+
+#[test]
+fn what_was_surely_not_sent_says_nothing_about_an_earlier_submission_without_an_answer() {
+    let before = sent_job().attempt;
+    for outcome in [Sent::NotSent { why: "no route to host" }, Sent::Answered(&SubmitAnswer::Skipped)] {
+        let after = sent(&sent_job(), before.as_ref(), outcome, T0);
+        assert_eq!(after.job.phase, Phase::SubmitUncertain);
+        assert!(!after.job.attempt.unwrap().retake);
+    }
+}
+
+#[test]
+fn a_lost_submission_may_have_been_sent_as_late_as_its_loss() {
+    let later = T0 + TimeDelta::seconds(150);
+    let after = sent(&sent_job(), None, Sent::Lost { why: "no trailer" }, later);
+    assert_eq!(after.job.attempt.unwrap().sent_at, Some(later));
+}
+
+#[test]
+fn a_job_that_outlives_its_last_word_is_freed_from_its_nodes() {
+    let mut job = Job { phase: Phase::Running, ..submitted_job() };
+    job.progress.last_word_at = Some(T0);
+    assert_eq!(planned(&job), Step::Rest);
+    assert_eq!(plan(&job, &Graces::default(), T0 + TimeDelta::minutes(2)), Step::Cancel);
 }

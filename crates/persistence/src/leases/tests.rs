@@ -43,7 +43,7 @@ async fn let_expire(store: &Store, lease: &Lease) {
 
 fn submitting(job: &Job) -> StepRecord {
     let mut job = job.clone();
-    job.attempt = Some(job.new_attempt(DateTime::UNIX_EPOCH).unwrap());
+    job.attempt = Some(job.new_attempt("/lustre/tao".parse().unwrap(), DateTime::UNIX_EPOCH).unwrap());
     job.phase = Phase::Submitting;
     StepRecord { job, due_at: None }
 }
@@ -178,4 +178,41 @@ async fn each_lane_takes_its_own(pool: PgPool) {
     let tend =
         store.acquire_due(&"dgx".parse().unwrap(), Lane::Tend, Uuid::from_u128(3), TERMS).await.unwrap();
     assert_eq!(tend.jobs.len(), 1);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_row_that_cannot_be_read_holds_up_nobody_else(pool: PgPool) {
+    let store = store(pool);
+    let bad = insert(&store, 1).await;
+    let good = insert(&store, 2).await;
+    sqlx::query!("update jobs set spec = '{\"work\": 7}' where id = $1", bad.id.get())
+        .execute(&store.pool)
+        .await
+        .unwrap();
+    assert_eq!(acquire(&store, 1, 1).await.jobs.len(), 0, "the bad one is first, and is set aside");
+    let lease = acquire(&store, 2, 1).await;
+    assert_eq!(lease.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [good.id]);
+    let filter = crate::JobFilter { limit: 10, ..crate::JobFilter::default() };
+    assert_eq!(store.list_jobs(&Viewer::All, &filter).await.unwrap().len(), 1);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_result_that_the_database_refuses_holds_up_nobody_else(pool: PgPool) {
+    let store = store(pool);
+    let (bad, good) = (insert(&store, 1).await, insert(&store, 2).await);
+    let lease = acquire(&store, 1, 10).await;
+    let mut refused = submitting(&bad);
+    refused.job.message = "a NUL \0 in it".to_owned();
+    let stored =
+        store.record_steps(&lease, &[refused, submitting(&good)], DateTime::UNIX_EPOCH).await.unwrap();
+    assert_eq!(stored.into_iter().collect::<Vec<_>>(), [good.id]);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn secrets_sealed_with_another_key_fail_by_themselves(pool: PgPool) {
+    let store = store(pool);
+    let job = insert(&store, 1).await;
+    let other = Store::from_pool(store.pool.clone(), Sealer::from_key([8; 32]));
+    let opened = other.open_secrets(&[job.id]).await.unwrap();
+    assert!(opened[&job.id].is_err());
 }

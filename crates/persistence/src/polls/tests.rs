@@ -27,7 +27,7 @@ async fn active_job(store: &Store) -> Job {
     let Inserted::Created(mut job) = store.insert_job(&new).await.unwrap() else { panic!("not created") };
     let terms = LeaseTerms { duration: LEASE, limit: 1 };
     let lease = store.acquire_due(&dgx(), Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();
-    let mut attempt = job.new_attempt(T0).unwrap();
+    let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), T0).unwrap();
     attempt.slurm_id = slurm::SlurmJobId::new(7);
     attempt.submitted_at = Some(T0);
     job.attempt = Some(attempt);
@@ -97,5 +97,20 @@ async fn an_unanswered_poll_keeps_the_pulse_of_the_last_answer(pool: PgPool) {
     let lease = acquire(&store, 2).await.unwrap();
     let later = T0 + chrono::TimeDelta::hours(1);
     store.record_poll(&lease, PollResult::Unanswered { error: "no route" }, LEASE, later).await.unwrap();
+    assert_eq!(store.pulses().await.unwrap()[&dgx()].polled_at, Some(T0));
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_sight_that_the_database_refuses_holds_up_nobody_else(pool: PgPool) {
+    let store = store(pool);
+    let job = active_job(&store).await;
+    let lease = acquire(&store, 1).await.unwrap();
+    let mut refused = running(&job);
+    refused.job.message = "a NUL \0 in it".to_owned();
+    let changed = [refused, running(&job)];
+    let written =
+        store.record_poll(&lease, PollResult::Answered { changed: &changed }, LEASE, T0).await.unwrap();
+    assert_eq!(written, 1);
+    assert_eq!(store.find_job(job.id, &Viewer::All).await.unwrap().unwrap().status, Status::Running);
     assert_eq!(store.pulses().await.unwrap()[&dgx()].polled_at, Some(T0));
 }

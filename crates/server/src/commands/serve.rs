@@ -1,6 +1,6 @@
 //! `tao-slurm serve`: everything is made here, runs under the lifecycle, and is taken down in reverse.
 
-use std::{io, net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
+use std::{net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use api::{ApiState, Limits};
@@ -17,9 +17,14 @@ use crate::{
     database::Database,
     embedded_postgres::EmbeddedPostgres,
     lifecycle::{Ending, Lifecycle, signals},
-    telemetry,
-    wiring::{Links, WorkerPulse, worker_settings},
+    log_links::LogLinks,
+    stranded, telemetry,
+    wiring::{WorkerPulse, targets, worker_settings},
 };
+
+mod listener;
+
+use listener::listen;
 
 /// How often the recorder of metrics sheds what nobody asked for.
 const UPKEEP: Duration = Duration::from_secs(5);
@@ -28,10 +33,7 @@ const LOOK_AT_POSTGRES: Duration = Duration::from_secs(1);
 pub(super) async fn run(config: Config, environment: Environment, role: Role) -> anyhow::Result<ExitCode> {
     // Signals first: one that comes during the start is an orderly end, too.
     let mut signals = signals().context("cannot listen for signals")?;
-    let listener = match role {
-        Role::All | Role::Api => Some(listen(config.settings.server.bind).await?),
-        Role::Worker => None,
-    };
+    let listener = listen(&config.settings, role).await?;
     let metrics = telemetry::start_metrics()?;
     for warning in config::warnings(&config) {
         tracing::warn!("{warning}");
@@ -46,6 +48,7 @@ pub(super) async fn run(config: Config, environment: Environment, role: Role) ->
     } else {
         opening.await?
     };
+    warn_of_stranded(&config, &database).await;
     let lifecycle = Lifecycle::new(config.settings.server.drain_timeout);
     let postgres = database.take_private().map(|postgres| Arc::new(Mutex::new(postgres)));
     if let Some(postgres) = &postgres {
@@ -74,9 +77,8 @@ fn start(
     lifecycle: &Lifecycle,
     metrics: PrometheusHandle,
 ) -> anyhow::Result<()> {
-    let links = Links::start(&config.clusters);
     let worker = (role != Role::Api).then(|| {
-        let (targets, settings) = (links.targets(&config.clusters), worker_settings(&config.settings));
+        let (targets, settings) = (targets(&config.clusters), worker_settings(&config.settings));
         Arc::new(Worker::new(
             database.store.clone(),
             targets,
@@ -102,20 +104,18 @@ fn start(
     };
     let settings = &config.settings;
     let clusters: Vec<Cluster> = config.clusters.iter().map(|cluster| cluster.cluster.clone()).collect();
-    // A worker without a cluster has no loops that could come round.
-    let pulse = WorkerPulse(worker.filter(|_| !clusters.is_empty()));
     let state = ApiState {
         store: database.store.clone(),
         clusters: clusters.into(),
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),
-        logs: Arc::new(links),
+        logs: Arc::new(LogLinks::new(&config.clusters)),
         auth: match settings.auth.mode {
             AuthMode::Tokens => api::AuthMode::Tokens,
             AuthMode::Disabled => api::AuthMode::Disabled,
         },
         metrics: Some(metrics),
-        readiness: Arc::new(pulse),
+        readiness: Arc::new(WorkerPulse(worker)),
         limits: Limits {
             body_bytes: settings.server.body_limit_bytes,
             request_timeout: settings.server.request_timeout,
@@ -123,19 +123,44 @@ fn start(
         },
     };
     let address = listener.local_addr().context("the listener has no address")?;
-    let (routes, stop) = (api::router(state), lifecycle.soft());
+    let routes = match role {
+        Role::All | Role::Api => api::router(state),
+        Role::Worker => api::health_router(state),
+    };
+    let stop = lifecycle.soft();
     // Answers are small and waited for: Nagle's algorithm would hold them back.
     let listener = listener.tap_io(|stream| {
         let _ = stream.set_nodelay(true);
     });
-    lifecycle.spawn("api", async move {
+    lifecycle.spawn("http", async move {
         Ok(axum::serve(listener, routes).with_graceful_shutdown(stop.cancelled_owned()).await?)
     });
-    announce(config, address);
+    announce(config, role, address);
     Ok(())
 }
 
-fn announce(config: &Config, address: SocketAddr) {
+/// Says once what somebody has to know who took a cluster out of the configuration too early.
+async fn warn_of_stranded(config: &Config, database: &Database) {
+    match database.store.live_jobs_by_cluster().await {
+        Ok(live) => {
+            let configured = config.clusters.iter().map(|cluster| &cluster.cluster.name);
+            if let Some(warning) = stranded::warning(live, configured) {
+                tracing::warn!("{warning}");
+            }
+        }
+        // Only advice is lost; whoever needs the database will say what is wrong with it.
+        Err(error) => tracing::warn!(%error, "cannot look for jobs on clusters that are not configured"),
+    }
+}
+
+fn announce(config: &Config, role: Role, address: SocketAddr) {
+    if role == Role::Worker {
+        tracing::info!(
+            clusters = config.clusters.len(),
+            "working: health at http://{address}/readyz, metrics at http://{address}/metrics"
+        );
+        return;
+    }
     tracing::info!(
         clusters = config.clusters.len(),
         "ready: API at http://{address}, documentation at http://{address}/docs, metrics at http://{address}/metrics"
@@ -150,20 +175,6 @@ fn announce(config: &Config, address: SocketAddr) {
     }
 }
 
-async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.map_err(|error| {
-        let advice = match error.kind() {
-            io::ErrorKind::AddrInUse => "another program listens there; stop it, or choose another address",
-            io::ErrorKind::PermissionDenied => "ports below 1024 are not for this account; choose another",
-            io::ErrorKind::AddrNotAvailable => "this machine has no such address; choose another",
-            _ => "choose another address",
-        };
-        anyhow::anyhow!(
-            "cannot listen on {address}: {advice} with --bind, TAO_SLURM_BIND or server.bind ({error})"
-        )
-    })
-}
-
 /// Ends the service when its database has ended: better a restart than a process that can do nothing.
 async fn watch(
     postgres: Arc<Mutex<EmbeddedPostgres>>,
@@ -175,16 +186,4 @@ async fn watch(
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn an_address_in_use_is_said_with_what_to_do() {
-        let taken = listen(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
-        let error = listen(taken.local_addr().unwrap()).await.unwrap_err().to_string();
-        assert!(error.contains("another program listens there") && error.contains("--bind"), "{error}");
-    }
 }

@@ -87,6 +87,9 @@ pub(crate) struct Secrets {
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Worker {
+    /// Where a process that is only a worker shows its health and its numbers. Nowhere unless it is said: such a
+    /// process is not expected to listen.
+    pub(crate) bind: Option<SocketAddr>,
     #[serde(with = "humantime_serde")]
     pub(crate) lease: Duration,
     pub(crate) batch_size: u32,
@@ -103,6 +106,7 @@ pub(crate) struct Worker {
 impl Default for Worker {
     fn default() -> Self {
         Self {
+            bind: None,
             lease: Duration::from_secs(30),
             batch_size: 64,
             poll_min: Duration::from_secs(5),

@@ -13,7 +13,7 @@ use figment::{
 use super::{environment::Environment, problems::Problems, settings::Settings};
 
 /// The variables that set one key each. Those of a cluster are in `cluster_settings`.
-const VARIABLES: [(&str, &str); 11] = [
+const VARIABLES: [(&str, &str); 12] = [
     ("DATABASE_URL", "database.url"),
     ("TAO_SLURM_DATABASE_PATIENCE", "database.patience"),
     ("TAO_SLURM_BIND", "server.bind"),
@@ -21,6 +21,7 @@ const VARIABLES: [(&str, &str); 11] = [
     ("TAO_SLURM_DATA_DIR", "data_dir"),
     ("TAO_SLURM_LOG", "log.filter"),
     ("TAO_SLURM_LOG_FORMAT", "log.format"),
+    ("TAO_SLURM_WORKER_BIND", "worker.bind"),
     ("TAO_SLURM_POLL_MIN", "worker.poll_min"),
     ("TAO_SLURM_POLL_MAX", "worker.poll_max"),
     ("TAO_SLURM_MISSING_GRACE", "worker.missing_grace"),
@@ -28,7 +29,7 @@ const VARIABLES: [(&str, &str); 11] = [
 ];
 
 /// What each key takes, for the one who got it wrong.
-const TAKES: [(&str, &str); 23] = [
+const TAKES: [(&str, &str); 24] = [
     ("server.bind", "an IP address and a port, such as \"127.0.0.1:8080\""),
     ("server.body_limit_bytes", "a number of bytes, such as 10485760"),
     ("server.request_timeout", DURATION),
@@ -37,6 +38,7 @@ const TAKES: [(&str, &str); 23] = [
     ("database.max_connections", "a whole number, such as 16"),
     ("database.patience", DURATION),
     ("auth.mode", "\"tokens\" or \"disabled\""),
+    ("worker.bind", "an IP address and a port, such as \"127.0.0.1:8081\""),
     ("worker.lease", DURATION),
     ("worker.batch_size", "a whole number, such as 64"),
     ("worker.poll_min", DURATION),

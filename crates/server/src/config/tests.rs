@@ -14,7 +14,7 @@ fn read(toml: &str, environment: &[(&str, &str)]) -> Result<Config, Problems> {
     let path = dir.path().join("t.toml");
     fs::write(&path, toml).unwrap();
     let environment = Environment::of(&[&[("HOME", "/home/t")], environment].concat());
-    load(&Overrides { file: Some(path), bind: None }, &environment)
+    load(&Overrides { file: Some(path), ..Overrides::default() }, &environment)
 }
 
 fn faults(toml: &str, environment: &[(&str, &str)]) -> Vec<String> {
@@ -107,8 +107,22 @@ fn the_environment_speaks_of(toml: &str, environment: &[(&str, &str)], expected:
 fn the_command_line_is_stronger_than_everything() {
     let bind = "127.0.0.1:9".parse().unwrap();
     let environment = Environment::of(&[("HOME", "/h"), ("TAO_SLURM_BIND", "127.0.0.1:8")]);
-    let config = load(&Overrides { file: None, bind: Some(bind) }, &environment).unwrap();
+    let config = load(&Overrides { bind: Some(bind), ..Overrides::default() }, &environment).unwrap();
     assert_eq!(config.settings.server.bind, bind);
+}
+
+#[test]
+fn a_worker_listens_only_where_it_is_told_to() {
+    let bind =
+        |toml: &str, environment: &[(&str, &str)]| read(toml, environment).unwrap().settings.worker.bind;
+    let file = "[worker]\nbind = \"127.0.0.1:7\"";
+    assert_eq!(bind("", &[("TAO_SLURM_BIND", "127.0.0.1:8")]), None);
+    assert_eq!(bind(file, &[]), Some("127.0.0.1:7".parse().unwrap()));
+    let environment = [("HOME", "/h"), ("TAO_SLURM_WORKER_BIND", "127.0.0.1:8")];
+    assert_eq!(bind(file, &environment), Some("127.0.0.1:8".parse().unwrap()));
+    let line = Overrides { worker_bind: Some("127.0.0.1:9".parse().unwrap()), ..Overrides::default() };
+    let config = load(&line, &Environment::of(&environment)).unwrap();
+    assert_eq!(config.settings.worker.bind, line.worker_bind);
 }
 
 #[test]
@@ -166,7 +180,7 @@ fn without_a_home_the_data_directory_has_to_be_named() {
 #[test]
 fn the_example_is_the_defaults() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/config.example.toml");
-    let overrides = Overrides { file: Some(path.clone()), bind: None };
+    let overrides = Overrides { file: Some(path.clone()), ..Overrides::default() };
     let environment = Environment::of(&[("HOME", "/home/t")]);
     let example = load(&overrides, &environment).unwrap().settings;
     let said: &[(&str, &str)] = &[

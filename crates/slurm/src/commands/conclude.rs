@@ -15,15 +15,17 @@ use crate::{
 const PROGRAM: &str = concat!(
     include_str!("../programs/preamble.sh"),
     include_str!("../programs/say_file.sh"),
+    include_str!("../programs/search.sh"),
     include_str!("../programs/markers.sh"),
     include_str!("../programs/status_files.sh"),
+    include_str!("../programs/remove_file.sh"),
     include_str!("../programs/conclude.sh"),
 );
 
 /// 35 s and 45 s for the two searches, and some for reading.
 const DEADLINE: Duration = Duration::from_secs(150);
 
-/// At most so many bytes of a status file; a caller that finds more polls once again.
+/// At most so many bytes of a status file.
 const STATUS_BYTES: usize = 4 * 1024 * 1024;
 
 /// Collects what ended jobs have left behind, then removes their private files.
@@ -33,6 +35,8 @@ pub struct Conclude {
     pub jobs: Vec<Concluding>,
     /// At most so many bytes from the end of each log.
     pub tail_bytes: usize,
+    /// At most so many bytes of all status files together. A chunk that is not complete goes on in the next call.
+    pub status_bytes_total: usize,
 }
 
 /// A job that has ended.
@@ -53,21 +57,31 @@ pub struct Concluding {
     pub remove: Vec<RemotePath>,
 }
 
-/// What a job has left behind.
+/// What a job has left behind. Nothing follows from what is missing here unless `readable` is true.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Concluded {
     /// The attempt's token.
     pub key: String,
     /// Its marks.
     pub markers: Markers,
-    /// What was not yet read of its status file.
+    /// What was not yet read of its status file: at most one chunk. If it is not complete, there is more to come.
     pub status: Vec<StatusChunk>,
     /// The end of its standard output.
     pub out_tail: Vec<u8>,
     /// The end of its standard error.
     pub err_tail: Vec<u8>,
-    /// Whether the files to remove are gone.
+    /// Whether the files to remove are surely gone. False while the directory of one is not there: it may come back
+    /// with the file in it.
     pub removed: bool,
+    /// Whether all places could be looked at: the state directory, which we made, was there, and no search and no read
+    /// of this job's files failed or ran out of time. If not, ask again. A job can make its own files unreadable for
+    /// ever, so do not ask for ever.
+    pub readable: bool,
+}
+
+impl Conclude {
+    /// A good value for [`Conclude::status_bytes_total`]: 8 MiB.
+    pub const STATUS_BYTES_TOTAL: usize = 8 * 1024 * 1024;
 }
 
 impl Concluding {
@@ -91,7 +105,11 @@ impl RemoteCommand for Conclude {
 
     fn render(&self) -> Call {
         let mut feed = Feed::new();
-        feed.field(self.jobs.len()).field(self.tail_bytes).field(STATUS_BYTES).end_line();
+        feed.field(self.jobs.len())
+            .field(self.tail_bytes)
+            .field(STATUS_BYTES)
+            .field(self.status_bytes_total)
+            .end_line();
         for (index, job) in self.jobs.iter().enumerate() {
             let (outs, errs) = (job.candidates("out"), job.candidates("err"));
             feed.field(index)
@@ -106,12 +124,15 @@ impl RemoteCommand for Conclude {
                 feed.field(path).end_line();
             }
         }
-        let per_job = super::encoded(STATUS_BYTES) + 2 * super::encoded(self.tail_bytes) + 8 * 1024;
+        let per_job = super::encoded(self.tail_bytes).saturating_mul(2).saturating_add(8 * 1024);
         Call {
             program: PROGRAM.to_owned(),
             stdin: feed.into_bytes(),
             deadline: DEADLINE,
-            stdout_limit: per_job.saturating_mul(self.jobs.len()).saturating_add(super::STDOUT_BASE),
+            stdout_limit: per_job
+                .saturating_mul(self.jobs.len())
+                .saturating_add(super::encoded(self.status_bytes_total))
+                .saturating_add(super::STDOUT_BASE),
         }
     }
 
@@ -124,6 +145,7 @@ impl RemoteCommand for Conclude {
         let (mut markers, mut status) = (MarkerReader::new(), StatusReader::default());
         let mut tails = vec![None; count];
         let mut removed = vec![true; count];
+        let mut readable = vec![true; count];
         for mut line in answer.lines() {
             match line.tag {
                 b"CLAIM" => markers.claim(line, count)?,
@@ -135,6 +157,7 @@ impl RemoteCommand for Conclude {
                     tails[index] = Some((line.blob()?, line.blob()?));
                 }
                 b"KEPT" => removed[line.index(count)?] = false,
+                b"UNREAD" => readable[line.index(count)?] = false,
                 _ => return Err(line.malformed("an unknown kind of line")),
             }
         }
@@ -153,6 +176,7 @@ impl RemoteCommand for Conclude {
                 out_tail,
                 err_tail,
                 removed: removed[index],
+                readable: readable[index],
             });
         }
         Ok(concluded)

@@ -12,6 +12,7 @@ use crate::{
 const PROGRAM: &str = concat!(
     include_str!("../programs/preamble.sh"),
     include_str!("../programs/say_file.sh"),
+    include_str!("../programs/search.sh"),
     include_str!("../programs/markers.sh"),
     include_str!("../programs/locate.sh"),
 );
@@ -52,7 +53,8 @@ pub struct Located {
     pub id_file: Option<SlurmJobId>,
     /// The job whose batch script has claimed the attempt.
     pub run_claim: Option<SlurmJobId>,
-    /// The jobs of that name in the accounting; `None` when it did not answer. It is seconds behind the queue.
+    /// The jobs of that name in the accounting; `None` when it did not answer. It is seconds behind the queue. A site
+    /// without accounting has none, and that is an answer.
     pub sacct: Option<Vec<SlurmJobId>>,
 }
 
@@ -81,7 +83,10 @@ impl RemoteCommand for Locate {
             match line.tag {
                 b"TIME" => found.remote_time = Some(line.value()?),
                 b"SQUEUE" => found.controller_answered = Some(line.value::<i32>()? == 0),
-                b"SACCT" => found.accounting_answered = Some(line.value::<i32>()? == 0),
+                b"SACCT" => {
+                    let (code, failure) = line.failure()?;
+                    found.accounting_answered = Some(code == 0 || failure.is_accounting_disabled());
+                }
                 b"ROW" => found.queue_row(&line),
                 b"RECORD" => found.record(&line),
                 b"ID" => {

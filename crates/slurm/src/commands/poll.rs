@@ -19,6 +19,7 @@ pub use rows::{AccountingRow, QueueRow};
 const PROGRAM: &str = concat!(
     include_str!("../programs/preamble.sh"),
     include_str!("../programs/say_file.sh"),
+    include_str!("../programs/search.sh"),
     include_str!("../programs/markers.sh"),
     include_str!("../programs/status_files.sh"),
     include_str!("../programs/poll.sh"),
@@ -69,14 +70,16 @@ pub struct PollAnswer {
     pub status: Vec<StatusChunk>,
     /// The marks of jobs that have ended or that the scheduler does not know, by key.
     pub markers: HashMap<String, Markers>,
-    /// Rows and files that were not understood and left out.
+    /// Rows and files that were not understood and left out; none of them is a watched job in the queue.
     pub dropped_rows: usize,
 }
 
 /// What the scheduler says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SqueueOutcome {
-    /// It answered: a job that is not here is not in the queue. All our user's jobs, watched or not.
+    /// It answered: a job that is not here is not in the queue. All our user's jobs, watched or not. A watched job whose
+    /// row was not understood is here all the same, with [`SlurmState::Unknown`](crate::SlurmState::Unknown) if that
+    /// is what was not understood: nothing is new about it.
     Answered(HashMap<SlurmJobId, QueueRow>),
     /// It did not: nothing is known, and nothing about any job may be concluded.
     Failed(Failure),
@@ -89,6 +92,8 @@ pub enum SacctOutcome {
     NotAsked,
     /// It answered. A record may be missing for seconds after a job was submitted or the controller started.
     Answered(HashMap<SlurmJobId, AccountingRow>),
+    /// The site keeps no accounting: what the scheduler has forgotten is known only by the job's files.
+    Disabled,
     /// It did not answer, or not about all the jobs.
     Failed(Failure),
 }
@@ -145,7 +150,8 @@ impl RemoteCommand for Poll {
 }
 
 struct Reader<'a> {
-    names: HashMap<SlurmJobId, &'a str>,
+    /// More than one for an id that has come round again.
+    names: HashMap<SlurmJobId, Vec<&'a str>>,
     remote_time: Option<i64>,
     squeue: Option<SqueueOutcome>,
     sacct: Option<SacctOutcome>,
@@ -156,8 +162,12 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(poll: &'a Poll) -> Self {
+        let mut names: HashMap<SlurmJobId, Vec<&str>> = HashMap::new();
+        for job in &poll.jobs {
+            names.entry(job.id).or_default().push(&job.key);
+        }
         Self {
-            names: poll.jobs.iter().map(|job| (job.id, job.key.as_str())).collect(),
+            names,
             remote_time: None,
             squeue: None,
             sacct: None,
@@ -184,6 +194,7 @@ impl<'a> Reader<'a> {
                 let (code, failure) = line.failure()?;
                 self.sacct = Some(match (asked, code) {
                     (false, _) => SacctOutcome::NotAsked,
+                    (true, _) if failure.is_accounting_disabled() => SacctOutcome::Disabled,
                     (true, 0) => SacctOutcome::Answered(HashMap::new()),
                     (true, _) => SacctOutcome::Failed(failure),
                 });
@@ -204,7 +215,7 @@ impl<'a> Reader<'a> {
             self.dropped += 1;
             return;
         };
-        let stranger = self.names.get(&row.id).is_some_and(|name| *name != row.name);
+        let stranger = self.names.get(&row.id).is_some_and(|names| !names.contains(&row.name.as_str()));
         if stranger {
             self.dropped += 1;
         } else if let Some(SqueueOutcome::Answered(rows)) = &mut self.squeue {
@@ -218,7 +229,7 @@ impl<'a> Reader<'a> {
             return;
         };
         // Also skips the placeholder `allocation`, which a record is called while it is being made (22.05).
-        let ours = self.names.get(&row.id).is_some_and(|name| *name == row.name);
+        let ours = self.names.get(&row.id).is_some_and(|names| names.contains(&row.name.as_str()));
         if ours && let Some(SacctOutcome::Answered(rows)) = &mut self.sacct {
             rows.insert(row.id, row);
         }

@@ -29,7 +29,7 @@ fn a_malformed_row_costs_only_itself() {
             "TIME 1700000000",
             "SQUEUE 1 0 -",
             "ROW ?",
-            "ROW 7|RUNNING|None|n1|1|2|3|polar|job-7",
+            "ROW 7|RUNNING|job-7|1|2|3|polar|n1|None",
             "ROW 8|half",
             "SACCT 0 0 -",
         ],
@@ -47,15 +47,30 @@ fn an_id_that_now_belongs_to_another_job_is_not_ours() {
         &[
             "TIME 1",
             "SQUEUE 1 0 -",
-            "ROW 7|COMPLETED|None|n1|1|2|3|polar|somebody-else",
+            "ROW 7|COMPLETED|somebody-else|1|2|3|polar|n1|None",
             "SACCT 1 0 -",
-            "RECORD 7\u{1f}COMPLETED\u{1f}0:0\u{1f}\u{1f}1\u{1f}2\u{1f}n1\u{1f}allocation",
-            "RECORD 7\u{1f}COMPLETED\u{1f}0:0\u{1f}\u{1f}1\u{1f}2\u{1f}n1\u{1f}somebody-else",
+            "RECORD 7\u{1f}COMPLETED\u{1f}0:0\u{1f}allocation\u{1f}1\u{1f}2\u{1f}n1\u{1f}",
+            "RECORD 7\u{1f}COMPLETED\u{1f}0:0\u{1f}somebody-else\u{1f}1\u{1f}2\u{1f}n1\u{1f}",
         ],
     )
     .unwrap();
     assert_eq!(answer.squeue, SqueueOutcome::Answered(HashMap::new()));
     assert_eq!(answer.sacct, SacctOutcome::Answered(HashMap::new()));
+}
+
+#[test]
+fn an_id_that_has_come_round_again_is_seen_under_either_of_our_names() {
+    for key in ["job-7", "again"] {
+        let mut poll = poll(&[7, 7]);
+        poll.jobs[1].key = "again".to_owned();
+        let row = format!("ROW 7|RUNNING|{key}|1|2|3|polar|n1|None");
+        let SqueueOutcome::Answered(rows) =
+            parse(&poll, &["TIME 1", "SQUEUE 1 0 -", &row, "SACCT 0 0 -"]).unwrap().squeue
+        else {
+            panic!("answered")
+        };
+        assert_eq!(rows.values().map(|row| row.name.as_str()).collect::<Vec<_>>(), [key]);
+    }
 }
 
 #[test]
@@ -78,7 +93,7 @@ fn ten_thousand_jobs_render_and_parse_quickly_enough_to_be_tested() {
     let poll = poll(&ids);
     assert!(poll.render().stdin.len() < 1_000_000);
     let mut body = vec!["TIME 1".to_owned(), "SQUEUE 1 0 -".to_owned()];
-    body.extend(ids.iter().map(|id| format!("ROW {id}|PENDING|Priority||1|N/A|N/A|polar|job-{id}")));
+    body.extend(ids.iter().map(|id| format!("ROW {id}|PENDING|job-{id}|1|N/A|N/A|polar||Priority")));
     body.push("SACCT 0 0 -".to_owned());
     let body: Vec<&str> = body.iter().map(String::as_str).collect();
     let SqueueOutcome::Answered(rows) = parse(&poll, &body).unwrap().squeue else { panic!("answered") };

@@ -22,12 +22,15 @@ pub struct StatusChunk {
     pub path: RemotePath,
     /// Its inode.
     pub inode: u64,
-    /// Its size in bytes. More than `start_offset` and `bytes` together: the rest did not fit into this answer.
+    /// Its size in bytes when it was found.
     pub size: u64,
     /// Where in the file `bytes` begins.
     pub start_offset: u64,
     /// What stands there. The last line may not be complete yet.
     pub bytes: Vec<u8>,
+    /// True when that is everything up to `size`. Otherwise the rest did not fit into this answer, or could not be
+    /// read; `bytes` may even be empty.
+    pub complete: bool,
     /// True when the file is not the one the cursor was for, or has shrunk: reading began again at 0.
     pub restarted: bool,
 }
@@ -59,6 +62,7 @@ impl StatusReader {
                     size,
                     start_offset,
                     bytes: Vec::new(),
+                    complete: start_offset >= size,
                     restarted,
                 });
             }
@@ -73,7 +77,11 @@ impl StatusReader {
         }
         let bytes = line.blob()?;
         match self.chunks.last_mut() {
-            Some(chunk) => chunk.bytes = bytes,
+            Some(chunk) => {
+                let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+                chunk.complete = chunk.start_offset.saturating_add(length) >= chunk.size;
+                chunk.bytes = bytes;
+            }
             None => return Err(line.malformed("bytes without a file")),
         }
         Ok(())

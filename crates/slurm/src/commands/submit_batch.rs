@@ -48,7 +48,10 @@ pub struct Submission {
     pub retake: bool,
 }
 
-/// A file to write on the cluster: to a temporary place beside its own, then moved there.
+/// A file to write on the cluster: to a temporary place beside its own, then moved there. A call that is ended early
+/// takes the temporary place away; one that is killed cannot, so every call takes away what is a day old.
+///
+/// After a refusal the file stays: [`Remove`](crate::Remove) it if the entry is given up.
 #[derive(Clone)]
 pub struct StagedFile {
     /// Where to.

@@ -1,28 +1,41 @@
 # shellcheck shell=bash
-# Cancels jobs, by id and by name. What is unknown or has ended is cancelled already.
+# Cancels jobs, by id and name or by name alone. What is not in the queue is cancelled already.
 #
-# stdin: a line "number of ids, number of names", then each on a line of its own.
+# stdin: a line "number of jobs, number of names"; for each job a line "id, name", then each name on a line of its own.
 
-IFS=$'\t' read -r ids names || give_up 'the list of ids did not arrive whole'
+IFS=$'\t' read -r jobs names || give_up 'the list of jobs did not arrive whole'
+cat >"$tmp/asked"
+if [ "$(wc -l <"$tmp/asked")" != "$((jobs + names))" ]; then give_up 'the list of jobs did not arrive whole'; fi
+if ((jobs + names == 0)); then finish; fi
 
-# Runs scancel, and prints how it failed if it did.
-cancel() {
-  local code=124
+# Ids start again when a controller is reset, so an id alone may be another job of the same user: only what the queue
+# shows under our name is cancelled. A name may hold any character, so it ends at a word nobody could know.
+nonce="$RANDOM$RANDOM$RANDOM$RANDOM"
+timeout -k 5 30 squeue --me -h -t all -o "$nonce|%A|%j|$nonce" >"$tmp/queue" 2>"$tmp/err" </dev/null
+code=$?
+if [ "$code" = 0 ] && complains "$tmp/err"; then code=1; fi
+if [ "$code" != 0 ]; then
+  say "UNSEEN $code $(encoded_tail "$tmp/err" 2000)"
+  finish
+fi
+awk -F'\t' -v nonce="$nonce" -v jobs="$jobs" '
+  pass == 1 { if (FNR <= jobs) job[$1 "|" $2]; else name[$1]; next }
+  {
+    row = $0
+    if (index(row, nonce "|") != 1 || !sub("[|]" nonce "$", "", row)) next
+    row = substr(row, length(nonce) + 2)
+    at = index(row, "|")
+    id = substr(row, 1, at - 1)
+    if ((row in job || substr(row, at + 1) in name) && id ~ /^[1-9][0-9]*$/ && !seen[id]++) print id
+  }' pass=1 "$tmp/asked" pass=2 "$tmp/queue" >"$tmp/ids"
+
+while mapfile -t -n 500 chunk && ((${#chunk[@]} > 0)); do
+  code=124
   : >"$tmp/err"
   if ((SECONDS < 60)); then
-    timeout -k 5 30 scancel "$@" 2>"$tmp/err" >/dev/null </dev/null
+    timeout -k 5 30 scancel "${chunk[@]}" 2>"$tmp/err" >/dev/null </dev/null
     code=$?
   fi
   if [ "$code" != 0 ]; then say "REFUSED $code $(encoded_tail "$tmp/err" 60000)"; fi
-}
-
-while ((ids > 0)) && mapfile -t -n "$((ids < 500 ? ids : 500))" chunk && ((${#chunk[@]} > 0)); do
-  ids=$((ids - ${#chunk[@]}))
-  cancel "${chunk[@]}"
-done
-for ((i = 0; i < names; i++)); do
-  IFS= read -r name || give_up 'the list of names did not arrive whole'
-  cancel --me -n "$name"
-done
-if ((ids > 0)); then give_up 'the list of ids did not arrive whole'; fi
+done <"$tmp/ids"
 finish

@@ -1,13 +1,14 @@
 # shellcheck shell=bash
 # The last words of jobs that have ended; then their private files are removed.
 #
-# stdin: a line "number of jobs, bytes of a tail, bytes of a status file"; for each job a line "index, state
-# directory, results directory, known status file, its inode, offset, candidates for out, for err, files to remove"
-# and a line for each of those paths.
+# stdin: a line "number of jobs, bytes of a tail, bytes of a status file, bytes of all status files"; for each job a
+# line "index, state directory, results directory, known status file, its inode, offset, candidates for out, for err,
+# files to remove" and a line for each of those paths.
 
-IFS=$'\t' read -r count tail_bytes per_file || give_up 'the list of jobs did not arrive whole'
+IFS=$'\t' read -r count tail_bytes per_file altogether || give_up 'the list of jobs did not arrive whole'
 : >"$tmp/states"
 : >"$tmp/want"
+: >"$tmp/unread"
 
 # Reads $2 candidates off stdin, and keeps the end of the first that exists in the file $1.
 first_tail() {
@@ -17,14 +18,26 @@ first_tail() {
     IFS= read -r path
     if ((!done)) && [ -f "$path" ]; then
       done=1
-      tail -c "$tail_bytes" -- "$path" >"$1" 2>/dev/null </dev/null
+      if ! tail -c "$tail_bytes" -- "$path" >"$1" 2>/dev/null </dev/null; then unread "$index"; fi
     fi
   done
+}
+
+# Keeps in mind that nothing follows from what is missing of a job. $1: its index.
+unread() { printf '%s\n' "$1" >>"$tmp/unread"; }
+
+# The state directory was made before the job was submitted: where there is none, the file system is not there.
+check_states() {
+  local index dir
+  while IFS=$'\t' read -r index dir; do
+    if [ ! -d "$dir" ]; then unread "$index"; fi
+  done <"$tmp/states"
 }
 
 for ((job = 0; job < count; job++)); do
   IFS=$'\t' read -r index state results known inode offset outs errs removes || give_up 'the list of jobs did not arrive whole'
   printf '%s\t%s\n' "$index" "$state" >>"$tmp/states"
+  if [ ! -d "$state" ]; then unread "$index"; fi
   if [ "$results" != - ]; then
     printf '%s\t%s\t%s\t%s\t%s\n' "$index" "$results" "$known" "$inode" "$offset" >>"$tmp/want"
   fi
@@ -37,13 +50,18 @@ for ((job = 0; job < count; job++)); do
 done
 
 say_markers "$tmp/states"
-say_status_files "$tmp/want" "$per_file" "$((per_file * count))"
+say_status_files "$tmp/want" "$per_file" "$altogether"
+# Once more: it may have come and gone while the rest was read.
+check_states
 for ((index = 0; index < count; index++)); do
   say "TAIL $index $(encoded_tail "$tmp/out.$index" "$tail_bytes") $(encoded_tail "$tmp/err.$index" "$tail_bytes")"
 done
+sort -n -u -- "$tmp/unread" | sed 's/^/UNREAD /' >"$tmp/said"
+say_file "$tmp/said"
 if [ -f "$tmp/remove" ]; then
   while IFS=$'\t' read -r index path; do
-    if ! rm -f -- "$path" 2>/dev/null; then say "KEPT $index"; fi
+    # The rest is for the next call, before nobody waits for this one any more.
+    if ((SECONDS >= 120)) || ! remove_file "$path"; then say "KEPT $index"; fi
   done <"$tmp/remove"
 fi
 finish

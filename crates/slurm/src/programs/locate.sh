@@ -23,7 +23,7 @@ ask_all() {
     list=$(IFS=, && printf '%s' "${names[*]}")
     timeout -k 5 30 "$@" "$list" >>"$tmp/rows" 2>"$tmp/err" </dev/null
     code=$?
-    if [ "$code" = 0 ] && grep -q -i -e error -e 'unable to' -- "$tmp/err"; then code=1; fi
+    if [ "$code" = 0 ] && complains "$tmp/err"; then code=1; fi
     if [ "$code" != 0 ]; then break; fi
   done <"$tmp/names"
 }

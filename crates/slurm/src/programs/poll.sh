@@ -12,16 +12,14 @@ if [ "$(wc -l <"$tmp/watched")" != "$count" ]; then give_up 'the list of jobs di
 say "TIME $(date +%s)"
 
 # A job's name may hold any character, a newline too: only lines that begin with a word nobody could know are rows.
+# So does a name end only at that word. What is people's text comes last, where a cut does no harm.
 nonce="$RANDOM$RANDOM$RANDOM$RANDOM"
-timeout -k 5 45 squeue --me -h -t all -o "$nonce|%A|%T|%r|%N|%V|%S|%e|%P|%j" \
+timeout -k 5 45 squeue --me -h -t all -o "$nonce|%A|%T|%j|$nonce|%V|%S|%e|%P|%N|%r" \
   >"$tmp/squeue" 2>"$tmp/squeue.err" </dev/null
 code=$?
 # squeue may say that it failed and still return 0, and then silence about a job means nothing.
 answered=1
-if [ "$code" != 0 ]; then answered=0; fi
-if [ -s "$tmp/squeue.err" ]; then
-  if [ ! -s "$tmp/squeue" ] || grep -q -i -e error -e 'unable to' -- "$tmp/squeue.err"; then answered=0; fi
-fi
+if [ "$code" != 0 ] || complains "$tmp/squeue.err"; then answered=0; fi
 say "SQUEUE $answered $code $(encoded_tail "$tmp/squeue.err" 2000)"
 
 : >"$tmp/rows"
@@ -29,23 +27,25 @@ say "SQUEUE $answered $code $(encoded_tail "$tmp/squeue.err" 2000)"
 : >"$tmp/ended"
 : >"$tmp/want"
 if ((answered)); then
-  # The name is what is left after eight delimiters, because it may hold one itself. A job of another name has only
-  # inherited the id of ours: ids come round again when a controller is reset.
+  # A job of another name has only inherited the id of ours: ids come round again when a controller is reset. One that
+  # has our name is there, whatever else its row says.
   awk -F'\t' -v nonce="$nonce" -v tmp="$tmp" '
     FILENAME == tmp "/squeue" {
-      if (index($0, nonce "|") != 1) { print "ROW ?" > (tmp "/rows"); next }
-      row = substr($0, length(nonce) + 2, 3000)
-      print "ROW " row > (tmp "/rows")
-      split(row, f, "|")
-      name = row
-      for (k = 1; k <= 8; k++) name = substr(name, index(name, "|") + 1)
+      at = index($0, "|" nonce "|")
+      if (index($0, nonce "|") != 1 || !at) { print "ROW ?" > (tmp "/rows"); next }
+      name = substr($0, length(nonce) + 2, at - length(nonce) - 2)
+      split(name, f, "|")
+      for (k = 1; k <= 2; k++) name = substr(name, index(name, "|") + 1)
       state[f[1] "|" name] = f[2]
+      gsub(/[|]/, "?", name)
+      print "ROW " f[1] "|" f[2] "|" substr(name, 1, 200) substr($0, at + length(nonce) + 1, 2500) > (tmp "/rows")
       next
     }
     {
-      found = state[$2 "|" $3]
-      if (found == "") print $2 > (tmp "/missing")
-      if (found == "" || found ~ /^(COMPLETED|FAILED|TIMEOUT|CANCELLED|NODE_FAIL|BOOT_FAIL|DEADLINE|OUT_OF_MEMORY|PREEMPTED|REVOKED|LAUNCH_FAILED|RECONFIG_FAIL)$/)
+      there = ($2 "|" $3) in state
+      found = there ? state[$2 "|" $3] : ""
+      if (!there) print $2 > (tmp "/missing")
+      if (!there || found ~ /^(COMPLETED|FAILED|TIMEOUT|CANCELLED|NODE_FAIL|BOOT_FAIL|DEADLINE|OUT_OF_MEMORY|PREEMPTED|REVOKED|LAUNCH_FAILED|RECONFIG_FAIL)$/)
         print $1 "\t" $5 > (tmp "/ended")
       if ($4 != "-" && found !~ /^(PENDING|CONFIGURING|REQUEUED|REQUEUE_HOLD|REQUEUE_FED|RESV_DEL_HOLD|SPECIAL_EXIT|POWER_UP_NODE)$/)
         print $1 "\t" $4 "\t" $6 "\t" $7 "\t" $8 > (tmp "/want")
@@ -68,10 +68,10 @@ while mapfile -t -n 500 ids && ((${#ids[@]} > 0)); do
     break
   fi
   list=$(IFS=, && printf '%s' "${ids[*]}")
-  timeout -k 5 30 sacct -X -P -n --delimiter=$'\037' -o JobIDRaw,State,ExitCode,Reason,Start,End,NodeList,JobName \
+  timeout -k 5 30 sacct -X -P -n --delimiter=$'\037' -o JobIDRaw,State,ExitCode,JobName,Start,End,NodeList,Reason \
     -j "$list" >"$tmp/sacct" 2>"$tmp/sacct.err" </dev/null
   code=$?
-  if [ "$code" = 0 ] && grep -q -i -e error -- "$tmp/sacct.err"; then code=1; fi
+  if [ "$code" = 0 ] && complains "$tmp/sacct.err"; then code=1; fi
   if [ "$code" != 0 ]; then break; fi
   awk '{ print "RECORD " substr($0, 1, 3000) }' "$tmp/sacct" >>"$tmp/records"
 done <"$tmp/missing"

@@ -17,6 +17,10 @@ encoded_tail() {
   if [ -s "$1" ]; then tail -c "$2" -- "$1" | base64 -w0; else printf -- -; fi
 }
 
+# Whether what a command of Slurm printed on stderr says that it failed: some do and return 0. Any other word is a
+# site's greeting or a warning. $1: file.
+complains() { grep -q -i -e error -e 'unable to' -- "$1"; }
+
 finish() {
   printf 'END %s\n' "$lines"
   exit 0

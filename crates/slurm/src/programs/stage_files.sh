@@ -5,6 +5,8 @@
 # Filled in by the caller, in the order in which the files arrive: whose they are, how many bytes they are on stdin,
 # how many on disk, which mode, which path. Backslashes and NULs are written as printf's %b reads them.
 file_entry=() file_length=() file_size=() file_mode=() file_path=()
+# The directories that files are written into before they are moved. The caller removes them if it is ended early.
+stages=()
 
 # Gives a command a list of words, as many processes as it takes. $1: name of the array, the rest: the command.
 for_all() {
@@ -14,11 +16,23 @@ for_all() {
   printf '%s\0' "${words[@]}" | xargs -0 "$@"
 }
 
+# Removes what a program that was killed has left beside the files, in the middle of staging and a day ago or earlier.
+# $1: name of an array of directories.
+remove_abandoned() {
+  local -n places=$1
+  if ((${#places[@]} == 0)); then return 0; fi
+  # A few at a time and not for long: the next call goes on.
+  printf '%s\0' "${places[@]}" \
+    | timeout -k 1 4 xargs -0 bash -c 'exec find "$@" -maxdepth 1 -name ".stage.*" -type d -mmin +1440 -print0' find \
+    | head -z -n 200 | timeout -k 1 4 xargs -0 -r rm -rf --
+} 2>/dev/null
+
 # Reads the files from stdin, writes those whose entry is still wanted beside their places, and moves them there.
 # $1: name of an array of answers: an entry that has one is not wanted. What went wrong is said on stderr, and
 # broken[entry] is set.
 stage_files() {
   local -n settled=$1
+  # shellcheck disable=SC2034 # parents: remove_abandoned is given its name
   local -a temporary=() written=() parents=() modes=()
   local -A size_of=() parent_seen=() to_mode=() to_parent=()
   local i entry path data size mode parent mask place
@@ -32,10 +46,12 @@ stage_files() {
     parent=${path%/*}
     if [ -z "${settled[file_entry[i]]}" ] && [ -z "${parent_seen[$parent]+x}" ]; then
       parent_seen[$parent]=1
-      parents+=("$parent/$place")
+      parents+=("$parent/")
+      stages+=("$parent/$place")
     fi
   done
-  for_all parents mkdir --
+  remove_abandoned parents
+  for_all stages mkdir --
   for i in "${!file_path[@]}"; do
     entry=${file_entry[i]}
     data=
@@ -79,5 +95,6 @@ stage_files() {
       if [ -e "${temporary[i]}" ]; then broken[file_entry[i]]=1; fi
     done
   done
-  for_all parents rm -rf --
+  for_all stages rm -rf --
+  stages=()
 }

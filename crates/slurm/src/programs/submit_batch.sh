@@ -27,7 +27,7 @@ keep_id() { printf '%s\n' "$2" >"$1/slurm_id"; }
 adopt() {
   local found id claim='' rest dir=${state[$1]}
   found=$(timeout -k 2 8 squeue --me -h -t all -n "${name[$1]}" -o '%A' 2>"$tmp/lookup.err" </dev/null) || return 2
-  if [ -s "$tmp/lookup.err" ]; then return 2; fi
+  if complains "$tmp/lookup.err"; then return 2; fi
   if [ -L "$dir/run" ]; then claim=$(readlink -- "$dir/run" </dev/null); fi
   if ! is_id "$claim"; then claim=; fi
   found=$(printf '%s\n' "$found" | tr -d ' ' | grep -E '^[1-9][0-9]*$' | sort -n -u)
@@ -141,6 +141,8 @@ for ((index = 0; index < count; index++)); do
 done
 # Opened once, because opening it for every file would take as long as writing the file.
 exec 2>>"$tmp/stage.err"
+# bash comes here for a signal too. What was staged and not moved may be secret.
+trap 'for_all stages rm -rf --; rm -rf -- "$tmp"' EXIT
 make_dirs
 stage_files answer
 

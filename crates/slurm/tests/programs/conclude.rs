@@ -2,7 +2,7 @@ use slurm::{Conclude, Concluded, Concluding};
 
 use crate::site::{Site, id};
 
-fn job(site: &Site, key: &str) -> Concluding {
+pub(crate) fn job(site: &Site, key: &str) -> Concluding {
     Concluding {
         key: key.to_owned(),
         state_dir: site.path(&format!("state/{key}")),
@@ -13,8 +13,8 @@ fn job(site: &Site, key: &str) -> Concluding {
     }
 }
 
-fn conclude(site: &Site, jobs: Vec<Concluding>) -> Vec<Concluded> {
-    site.run(&Conclude { jobs, tail_bytes: 10 })
+pub(crate) fn conclude(site: &Site, jobs: Vec<Concluding>) -> Vec<Concluded> {
+    site.run(&Conclude { jobs, tail_bytes: 10, status_bytes_total: 1000 })
 }
 
 #[test]
@@ -34,15 +34,18 @@ fn the_last_words_are_collected_and_the_private_files_removed() {
         (a.status.len(), a.status[0].key.as_str(), a.status[0].bytes.as_slice()),
         (1, "a", &b"{}\n"[..])
     );
-    assert!(a.removed);
+    assert!(a.removed && a.readable && a.status[0].complete);
     assert!(!site.exists("env/a"));
 }
 
 #[test]
 fn a_job_that_never_ran_has_left_nothing() {
     let site = Site::new();
+    site.write("state/a/submit", "");
+    site.write("env/other", "");
     let [a] = conclude(&site, vec![job(&site, "a")]).try_into().unwrap();
     assert_eq!((a.out_tail.len(), a.err_tail.len(), a.status.len(), a.removed), (0, 0, 0, true));
+    assert!(a.readable, "its state directory says that the file system is there");
     assert_eq!(a.markers, slurm::Markers::default());
     assert_eq!(conclude(&site, vec![]), []);
 }

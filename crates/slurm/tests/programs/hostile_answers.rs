@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use slurm::{
-    Cancel, Conclude, Concluding, Locate, LogFrom, RawOutput, ReadLog, RemoteCommand, RemotePath, Submission,
-    SubmitBatch,
+    Cancel, Conclude, Concluding, Locate, LogFrom, RawOutput, ReadLog, RemoteCommand, RemotePath, Remove,
+    Submission, SubmitBatch,
 };
 
 use crate::site::{id, name};
@@ -26,6 +26,8 @@ const TAGS: &[&str] = &[
     "DATA",
     "TAIL",
     "KEPT",
+    "UNREAD",
+    "UNSEEN",
     "LOG",
     "MISSING",
     "FAIL",
@@ -57,8 +59,9 @@ fn parse_all(stdout: &[u8]) {
     };
     let _ = SubmitBatch::new(vec![entry.clone(), entry]).parse(&raw);
     let _ = Locate { keys: vec![("a".to_owned(), name("a"), path("/s"))], since_unix: 0 }.parse(&raw);
-    let _ = Conclude { jobs: vec![job.clone(), job], tail_bytes: 10 }.parse(&raw);
-    let _ = Cancel { ids: vec![id(1)], names: vec![] }.parse(&raw);
+    let _ = Conclude { jobs: vec![job.clone(), job], tail_bytes: 10, status_bytes_total: 10 }.parse(&raw);
+    let _ = Cancel { jobs: vec![(id(1), name("a"))], names: vec![] }.parse(&raw);
+    let _ = Remove { paths: vec![path("/s")] }.parse(&raw);
     let _ = ReadLog { paths: vec![path("/s")], from: LogFrom::TailLines(1), max_bytes: 1 }.parse(&raw);
 }
 

@@ -41,6 +41,14 @@ fn silence_is_not_absence() {
 }
 
 #[test]
+fn a_site_without_accounting_has_answered_that_nothing_is_in_it() {
+    let site = Site::new();
+    site.write("sacct.rc", "1");
+    site.write("sacct.err", "Slurm accounting storage is disabled\n");
+    assert_eq!(locate(&site, &["a"]).located[0].sacct, Some(vec![]));
+}
+
+#[test]
 fn many_names_are_asked_for_two_hundred_at_a_time() {
     let site = Site::new();
     let keys: Vec<String> = (0..401).map(|n| format!("job-{n}")).collect();

@@ -6,11 +6,15 @@ mod site;
 
 mod cancel;
 mod conclude;
+mod conclude_unreadable;
 mod hostile_answers;
 mod locate;
 mod poll;
+mod poll_odd_rows;
 mod poll_status;
 mod read_log;
+mod remove;
 mod submit_batch;
+mod submit_leftovers;
 mod submit_refused;
 mod syntax;

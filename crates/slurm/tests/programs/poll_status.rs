@@ -32,6 +32,7 @@ fn a_growing_file_is_read_from_where_reading_ended() {
         (first.start_offset, first.bytes.as_slice(), first.restarted),
         (0, &b"{\"a\":1}\n"[..], false)
     );
+    assert!(first.complete);
     assert_eq!(first.path, site.path("results/7/train/status.json"));
     assert_eq!(first.key, "job-7");
     let job = Watched { status: Some(cursor(&first)), ..job };
@@ -95,8 +96,8 @@ fn huge_files_are_read_in_parts() {
     let answer = poll(&site, jobs);
     let mut sizes: Vec<usize> = answer.status.iter().map(|chunk| chunk.bytes.len()).collect();
     sizes.sort_unstable();
-    assert_eq!(sizes, [500, 1000, 1000], "1000 a file, 2500 altogether");
-    assert!(answer.status.iter().all(|chunk| chunk.size == 100_000));
+    assert_eq!(sizes, [0, 500, 1000, 1000], "1000 a file, 2500 altogether");
+    assert!(answer.status.iter().all(|chunk| chunk.size == 100_000 && !chunk.complete));
 }
 
 #[test]
@@ -108,6 +109,22 @@ fn a_waiting_job_has_no_files_to_look_for_and_one_too_deep_is_not_found() {
     assert_eq!(poll(&site, vec![watched(&site, 7), watched(&site, 8)]).status, []);
     site.write("results/8/a/b/status.json", "x\n");
     assert_eq!(poll(&site, vec![watched(&site, 8)]).status.len(), 1);
+}
+
+#[test]
+fn a_search_that_did_not_end_never_changes_to_another_file() {
+    let site = Site::new();
+    let job = running(&site);
+    site.write("results/7/a/status.json", "a\n");
+    let known = Watched { status: Some(cursor(&only(poll(&site, vec![job.clone()])))), ..job.clone() };
+    site.write("results/7/b/status.json", "b\n");
+    // It has found the one file and not yet the other.
+    site.program("find", "/usr/bin/find \"$@\" | grep -v /a/status.json\nkill -KILL $$");
+    assert_eq!(poll(&site, vec![known.clone()]).status, []);
+    assert_eq!(poll(&site, vec![job]).status, [], "nor is the wrong one begun with");
+    site.append("results/7/a/status.json", b"c\n");
+    site.program("find", "/usr/bin/find \"$@\"\nkill -KILL $$");
+    assert_eq!(only(poll(&site, vec![known])).bytes, b"c\n", "the known one is read on");
 }
 
 #[test]

@@ -17,6 +17,9 @@ const FAKES: &[(&str, &str)] = &[
     ("scancel", include_str!("fakes/scancel")),
 ];
 
+/// Instead of the exit code of a program that a signal has ended.
+const KILLED: i32 = -1;
+
 pub(crate) struct Site {
     dir: tempfile::TempDir,
 }
@@ -125,7 +128,11 @@ impl Site {
         assert!(output.stdout.len() <= call.stdout_limit, "{} bytes", output.stdout.len());
         let left: Vec<_> = fs::read_dir(self.file("tmp")).unwrap().collect();
         assert!(left.is_empty(), "temporary files are left: {left:?}");
-        RawOutput { stdout: output.stdout, stderr: output.stderr, exit_code: output.status.code().unwrap() }
+        RawOutput {
+            stdout: output.stdout,
+            stderr: output.stderr,
+            exit_code: output.status.code().unwrap_or(KILLED),
+        }
     }
 
     pub(crate) fn try_run<C: RemoteCommand>(&self, command: &C) -> Result<C::Output, ParseError> {

@@ -136,6 +136,17 @@ fn a_retake_is_uncertain_while_the_queue_does_not_answer() {
 }
 
 #[test]
+fn a_warning_of_the_site_is_no_silence_of_the_queue() {
+    let site = Site::new();
+    site.write("squeue.err", "squeue: This cluster will be down on Friday.\n");
+    std::fs::create_dir_all(site.file("state/a/submit")).unwrap();
+    let retake = || Submission { retake: true, ..entry(&site, "a") };
+    assert_eq!(one(&site, retake()), submitted(101, How::New));
+    site.remove("state/a/slurm_id");
+    assert_eq!(one(&site, retake()), submitted(101, How::Adopted));
+}
+
+#[test]
 fn a_lost_answer_is_found_by_the_name() {
     let site = Site::new();
     one(&site, entry(&site, "a"));

@@ -10,6 +10,7 @@ use test_case::test_case;
 use crate::{
     site::Site,
     submit_batch::{entry, one, submit, submitted},
+    submit_leftovers::stages,
 };
 
 #[test_case("1", "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)", FailureClass::NotDone; "not done")]
@@ -29,6 +30,7 @@ fn a_refusal_has_a_class_and_leaves_the_claim(code: &str, stderr: &str, class: F
     assert_eq!(failure.excerpt, stderr);
     assert!(site.exists("state/a/submit"));
     assert!(!site.exists("state/a/slurm_id"));
+    assert_eq!(stages(&site, "env"), 0);
 }
 
 #[test]
@@ -104,6 +106,7 @@ fn a_question_that_was_cut_anywhere_submits_nothing_that_is_not_whole() {
     for length in (0..whole).step_by(7) {
         let raw = site.raw_cut(&batch, length);
         assert_eq!(batch.parse(&raw).unwrap_err().class(), FailureClass::NotDone, "{length} of {whole}");
+        assert_eq!(stages(&site, "env"), 0, "{length} of {whole}");
     }
     assert_eq!(site.calls("sbatch"), 0);
 }

@@ -5,15 +5,16 @@ use std::{
     process::{Command, Stdio},
 };
 
-use slurm::{Cancel, Conclude, Locate, LogFrom, Poll, ReadLog, RemoteCommand, SubmitBatch};
+use slurm::{Cancel, Conclude, Locate, LogFrom, Poll, ReadLog, RemoteCommand, Remove, SubmitBatch};
 
 fn programs() -> Vec<String> {
     vec![
         SubmitBatch::new(vec![]).render().program,
         Locate { keys: vec![], since_unix: 0 }.render().program,
         Poll { jobs: vec![], status_bytes_per_file: 0, status_bytes_total: 0 }.render().program,
-        Conclude { jobs: vec![], tail_bytes: 0 }.render().program,
+        Conclude { jobs: vec![], tail_bytes: 0, status_bytes_total: 0 }.render().program,
         Cancel::default().render().program,
+        Remove::default().render().program,
         ReadLog { paths: vec![], from: LogFrom::TailLines(1), max_bytes: 1 }.render().program,
     ]
 }

@@ -1,11 +1,12 @@
 //! One job as squeue and sacct print it.
 
-use crate::{ExitCode, InvalidName, SlurmJobId, SlurmState};
+use crate::{ExitCode, SlurmJobId, SlurmState};
 
 /// The longest text kept of a column, in characters: reasons and node lists are people's text, and hostile.
 const COLUMN: usize = 1000;
 
-/// A job in the queue: `squeue -o '%A|%T|%r|%N|%V|%S|%e|%P|%j'`.
+/// A job in the queue: `squeue -o '%A|%T|%j|%V|%S|%e|%P|%N|%r'`. What was not understood, or was cut off, is `None` or
+/// empty: the id, the state and the name come first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueRow {
     /// Its id.
@@ -16,7 +17,7 @@ pub struct QueueRow {
     pub reason: String,
     /// Its nodes, as a range: `node[01-04]`. After a node failure, those it had.
     pub nodes: String,
-    /// When it was submitted, or requeued, in seconds since 1970.
+    /// When it was submitted, or requeued, in seconds since 1970. Times that were not understood are `None` too.
     pub submit: Option<i64>,
     /// When it started or is expected to.
     pub start: Option<i64>,
@@ -24,18 +25,18 @@ pub struct QueueRow {
     pub end: Option<i64>,
     /// Its partition, or all it may run in.
     pub partition: String,
-    /// Its name.
+    /// Its name. One that is not ours may be cut, and has `?` where `|` was.
     pub name: String,
 }
 
-/// A job in the accounting: `sacct -X -o JobIDRaw,State,ExitCode,Reason,Start,End,NodeList,JobName`, its latest run only.
+/// A job in the accounting: `sacct -X -o JobIDRaw,State,ExitCode,JobName,Start,End,NodeList,Reason`, its latest run only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountingRow {
     /// Its id.
     pub id: SlurmJobId,
     /// Its state. After a requeue this may be the end of the run before (22.05).
     pub state: SlurmState,
-    /// What the batch script returned, if it came to that.
+    /// What the batch script returned, if it came to that and was understood.
     pub exit_code: Option<ExitCode>,
     /// The last reason it had to wait for.
     pub reason: String,
@@ -50,30 +51,31 @@ pub struct AccountingRow {
 }
 
 impl QueueRow {
-    /// Reads a row; the name comes last because it may hold the delimiter.
+    /// Reads a row of which at least id, state and name are there.
     pub(super) fn read(row: &str) -> Option<Self> {
         let mut fields = row.splitn(9, '|');
-        let mut next = || fields.next();
-        let id = next()?.parse().ok()?;
-        let Ok(state) = next()?.parse::<SlurmState>();
-        let (reason, nodes) = (column(next()?), column(next()?));
-        let (submit, start, end) = (time(next()?).ok()?, time(next()?).ok()?, time(next()?).ok()?);
-        let (partition, name) = (column(next()?), column(next()?));
+        let id = fields.next()?.parse().ok()?;
+        let Ok(state) = fields.next()?.parse::<SlurmState>();
+        let name = column(fields.next()?);
+        let mut next = || fields.next().unwrap_or_default();
+        let (submit, start, end) = (time(next()), time(next()), time(next()));
+        let (partition, nodes, reason) = (column(next()), column(next()), column(next()));
         Some(Self { id, state, reason, nodes, submit, start, end, partition, name })
     }
 }
 
 impl AccountingRow {
-    /// Reads a row whose columns are separated by the control character US.
+    /// Reads a row whose columns are separated by the control character US, and of which at least the first four are
+    /// there.
     pub(super) fn read(row: &str) -> Option<Self> {
         let mut fields = row.splitn(8, '\u{1f}');
-        let mut next = || fields.next();
-        let id = next()?.parse().ok()?;
-        let Ok(state) = next()?.parse::<SlurmState>();
-        let exit_code = ExitCode::from_column(next()?).ok()?;
-        let reason = column(next()?);
-        let (start, end) = (time(next()?).ok()?, time(next()?).ok()?);
-        let (nodes, name) = (column(next()?), column(next()?));
+        let id = fields.next()?.parse().ok()?;
+        let Ok(state) = fields.next()?.parse::<SlurmState>();
+        let exit_code = ExitCode::from_column(fields.next()?).ok().flatten();
+        let name = column(fields.next()?);
+        let mut next = || fields.next().unwrap_or_default();
+        let (start, end) = (time(next()), time(next()));
+        let (nodes, reason) = (column(next()), column(next()));
         Some(Self { id, state, exit_code, reason, start, end, nodes, name })
     }
 }
@@ -82,16 +84,12 @@ fn column(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(COLUMN).collect()
 }
 
-/// Reads a time, or one of Slurm's words for "no such time".
+/// Reads a time. `N/A`, `Unknown` and what else there may be instead of one is `None`.
 ///
 /// We ask for seconds since 1970 (`SLURM_TIME_FORMAT=%s`), and for UTC, so that a Slurm that does not know the
 /// variable is understood as well: `2026-11-20T23:07:52`.
-fn time(text: &str) -> Result<Option<i64>, InvalidName> {
-    if matches!(text, "" | "N/A" | "None" | "Unknown" | "(null)") {
-        return Ok(None);
-    }
-    let seconds = text.parse().ok().or_else(|| iso_time(text));
-    seconds.map(Some).ok_or_else(|| InvalidName::new("time", "seconds since 1970", text))
+fn time(text: &str) -> Option<i64> {
+    text.parse().ok().or_else(|| iso_time(text))
 }
 
 fn iso_time(text: &str) -> Option<i64> {

@@ -12,13 +12,13 @@ const SACCT_24_11: &str = include_str!("../../../tests/fixtures/24.11/sacct.txt"
 /// `%i|%F|%K|%P|%j|%u|%T|%t|%r|%R|%M|%l|%D|%N|%S|%e|%E|%V`.
 fn as_we_ask(recorded: &str) -> String {
     let f: Vec<&str> = recorded.split('|').collect();
-    [f[1], f[6], f[8], f[13], f[17], f[14], f[15], f[3], f[4]].join("|")
+    [f[1], f[6], f[4], f[17], f[14], f[15], f[3], f[13], f[8]].join("|")
 }
 
 /// `JobID,JobIDRaw,State,ExitCode,DerivedExitCode,Reason,Start,End,ElapsedRaw,NNodes,NodeList,Partition`.
 fn as_we_ask_sacct(recorded: &str) -> String {
     let f: Vec<&str> = recorded.split('|').collect();
-    [f[1], f[2], f[3], f[5], f[6], f[7], f[10], "wrap"].join("\u{1f}")
+    [f[1], f[2], f[3], "wrap", f[6], f[7], f[10], f[5]].join("\u{1f}")
 }
 
 #[test_case(QUEUE_22_05; "22.05")]
@@ -45,29 +45,33 @@ fn every_recorded_row_of_sacct_is_understood(recorded: &str) {
 }
 
 #[test]
-fn a_name_may_hold_the_delimiter() {
-    let row = QueueRow::read("7|RUNNING|None|node01|1700000000|1700000001|1700000301|polar|a|b|c").unwrap();
-    assert_eq!(row.name, "a|b|c");
-    assert_eq!(
-        (row.submit, row.start, row.end),
-        (Some(1_700_000_000), Some(1_700_000_001), Some(1_700_000_301))
-    );
+fn a_reason_may_hold_the_delimiter_and_keeps_its_commas_and_colons() {
+    let row = QueueRow::read(
+        "43|PENDING|j|1700000000|N/A|N/A|polar||ReqNodeNotAvail, UnavailableNodes:node02|or so",
+    )
+    .unwrap();
+    assert_eq!(row.reason, "ReqNodeNotAvail, UnavailableNodes:node02|or so");
+    assert_eq!((row.submit, row.start, row.end), (Some(1_700_000_000), None, None));
+    assert_eq!((row.partition.as_str(), row.nodes.as_str()), ("polar", ""));
 }
 
 #[test]
-fn a_reason_keeps_its_commas_and_colons() {
-    let row =
-        QueueRow::read("43|PENDING|ReqNodeNotAvail, UnavailableNodes:node02||5|N/A|N/A|polar|j").unwrap();
-    assert_eq!(row.reason, "ReqNodeNotAvail, UnavailableNodes:node02");
-    assert_eq!((row.start, row.end), (None, None));
+fn a_row_is_there_whatever_follows_its_name() {
+    let row = QueueRow::read("7|RUNNING|j").unwrap();
+    assert_eq!((row.name.as_str(), row.state, row.submit), ("j", SlurmState::Running, None));
+    let row = QueueRow::read("7|RUNNING|j|soon|2|3|pol").unwrap();
+    assert_eq!((row.submit, row.start, row.partition.as_str()), (None, Some(2), "pol"));
+    let row = QueueRow::read("7||j|1|2|3|polar|n|r").unwrap();
+    assert_eq!(row.state, SlurmState::Unknown(String::new()));
+    let record = AccountingRow::read("7\u{1f}FAILED\u{1f}?\u{1f}j\u{1f}soon").unwrap();
+    assert_eq!((record.name.as_str(), record.exit_code, record.start), ("j", None, None));
 }
 
 #[test_case(""; "empty")]
-#[test_case("7|RUNNING|None|node01|1|2|3|polar"; "a column short")]
-#[test_case("x|RUNNING|None|node01|1|2|3|polar|j"; "no id")]
-#[test_case("7_[1-3]|PENDING|None|node01|1|2|3|polar|j"; "an array")]
-#[test_case("7|RUNNING|None|node01|soon|2|3|polar|j"; "no time")]
-fn a_malformed_row_is_none(row: &str) {
+#[test_case("7|RUNNING"; "no name")]
+#[test_case("x|RUNNING|j|1|2|3|polar|node01|None"; "no id")]
+#[test_case("7_[1-3]|PENDING|j|1|2|3|polar|node01|None"; "an array")]
+fn a_row_without_id_or_name_is_none(row: &str) {
     assert_eq!(QueueRow::read(row), None);
 }
 
@@ -83,10 +87,10 @@ fn a_time_in_words_is_utc(text: &str, expected: Option<i64>) {
 #[test]
 fn an_empty_exit_code_is_none_and_a_signal_is_kept() {
     let row =
-        |code: &str| AccountingRow::read(&["7", "FAILED", code, "", "5", "6", "n1", "j"].join("\u{1f}"));
+        |code: &str| AccountingRow::read(&["7", "FAILED", code, "j", "5", "6", "n1", ""].join("\u{1f}"));
     assert_eq!(row("").unwrap().exit_code, None);
     assert_eq!(row("0:53").unwrap().exit_code, Some(ExitCode { code: 0, signal: 53 }));
-    assert_eq!(row("?"), None);
+    assert_eq!(row("?").unwrap().exit_code, None, "the record counts all the same");
 }
 
 proptest! {

@@ -1,0 +1,56 @@
+//! Removing files that nobody needs any more.
+
+use std::time::Duration;
+
+use crate::{Call, ParseError, RawOutput, RemoteCommand, RemotePath, answer::Answer, feed::Feed};
+
+const PROGRAM: &str = concat!(
+    include_str!("../programs/preamble.sh"),
+    include_str!("../programs/remove_file.sh"),
+    include_str!("../programs/remove.sh"),
+);
+
+/// 30 s after which nothing new is begun, and 15 s for one file.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// Removes files: the secrets of a submission that was refused, for instance.
+#[derive(Debug, Clone, Default)]
+pub struct Remove {
+    /// Which files. A directory is not removed.
+    pub paths: Vec<RemotePath>,
+}
+
+/// What became of the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Removed {
+    /// Whether all of them are surely gone, or never were there. False while the directory of one is missing: it may
+    /// come back with the file in it.
+    pub removed: bool,
+}
+
+impl RemoteCommand for Remove {
+    type Output = Removed;
+
+    fn render(&self) -> Call {
+        let mut feed = Feed::new();
+        feed.field(self.paths.len()).end_line();
+        for path in &self.paths {
+            feed.field(path).end_line();
+        }
+        Call {
+            program: PROGRAM.to_owned(),
+            stdin: feed.into_bytes(),
+            deadline: DEADLINE,
+            stdout_limit: super::STDOUT_BASE,
+        }
+    }
+
+    fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
+        let answer = Answer::read("remove", raw)?;
+        let mut line = answer.lines().next().ok_or_else(|| answer.lacks("how many files were kept"))?;
+        if line.tag != b"KEPT" {
+            return Err(line.malformed("an unknown kind of line"));
+        }
+        Ok(Removed { removed: line.value::<usize>()? == 0 })
+    }
+}

@@ -1,0 +1,133 @@
+//! Concluding: a file system that is not there, or slow, is not a job that wrote nothing.
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use slurm::{Conclude, Concluded, Concluding};
+use test_case::test_case;
+
+use crate::{
+    conclude::{conclude, job},
+    site::Site,
+};
+
+/// Two jobs of which everything can be read.
+fn two(site: &Site) -> Vec<Concluding> {
+    for key in ["a", "b"] {
+        site.write(&format!("state/{key}/submit"), "");
+        site.write(&format!("results/{key}/status.json"), "{}\n");
+        site.write(&format!("env/{key}"), "SECRET=1");
+    }
+    vec![job(site, "a"), job(site, "b")]
+}
+
+fn readable(concluded: &[Concluded]) -> Vec<bool> {
+    concluded.iter().map(|one| one.readable).collect()
+}
+
+#[test]
+fn a_job_without_a_state_directory_has_not_been_looked_at() {
+    let site = Site::new();
+    let jobs = two(&site);
+    fs::remove_dir_all(site.file("state/a")).unwrap();
+    assert_eq!(readable(&conclude(&site, jobs)), [false, true]);
+}
+
+#[test]
+fn results_that_were_never_written_are_no_failure() {
+    let site = Site::new();
+    let jobs = two(&site);
+    fs::remove_dir_all(site.file("results/a")).unwrap();
+    let concluded = conclude(&site, jobs);
+    assert_eq!(readable(&concluded), [true, true]);
+    assert_eq!((concluded[0].status.len(), concluded[1].status.len()), (0, 1));
+}
+
+#[test_case("-name run"; "for the claims")]
+#[test_case("-name status.json"; "for the status files")]
+fn a_search_that_runs_out_of_time_says_nothing_about_any_job(which: &str) {
+    let site = Site::new();
+    let jobs = two(&site);
+    let slow = format!("case $* in *'{which}'*) exit 124 ;; esac\nexec /usr/bin/timeout \"$@\"");
+    site.program("timeout", &slow);
+    assert_eq!(readable(&conclude(&site, jobs)), [false, false]);
+}
+
+#[test_case("find: '$SITE/results/a/x': Input/output error", [false, true]; "one directory is broken")]
+#[test_case("find: '$SITE/results/b': Stale file handle", [true, false]; "the other one is")]
+#[test_case("find: '$SITE/results/a': Permission denied", [false, true]; "one may not be entered")]
+#[test_case("find: '$SITE/results/a/x': Permission denied", [true, true]; "a job has locked away something of its own")]
+#[test_case("find: '$SITE/results/a/x': No such file or directory", [true, true]; "something went away meanwhile")]
+#[test_case("find: cannot work today", [false, false]; "about no directory")]
+fn a_search_that_failed_for_one_job_is_a_failure_for_that_one(complaint: &str, expected: [bool; 2]) {
+    let site = Site::new();
+    let jobs = two(&site);
+    site.program(
+        "find",
+        &format!(
+            "case $* in *status.json*) echo \"{complaint}\" >&2; /usr/bin/find \"$@\"; exit 1 ;; esac\n\
+             exec /usr/bin/find \"$@\""
+        ),
+    );
+    assert_eq!(readable(&conclude(&site, jobs)), expected);
+}
+
+#[test]
+fn a_status_file_that_cannot_be_read_to_its_end_is_a_failure() {
+    let site = Site::new();
+    let jobs = two(&site);
+    site.program("tail", "case $* in */results/a/*) exit 1 ;; esac\nexec /usr/bin/tail \"$@\"");
+    let concluded = conclude(&site, jobs);
+    assert_eq!(readable(&concluded), [false, true]);
+    assert!(!concluded[0].status[0].complete && concluded[1].status[0].complete);
+}
+
+#[test]
+fn a_log_that_cannot_be_read_is_a_failure() {
+    let site = Site::new();
+    let jobs = two(&site);
+    site.write("logs/b/main.out", "text\n");
+    site.program("tail", "case $* in */main.out) exit 1 ;; esac\nexec /usr/bin/tail \"$@\"");
+    assert_eq!(readable(&conclude(&site, jobs)), [true, false]);
+}
+
+#[test]
+fn files_in_a_directory_that_is_not_there_are_not_removed() {
+    let site = Site::new();
+    let mut jobs = two(&site);
+    jobs[0].remove = vec![site.path("gone/secret")];
+    let concluded = conclude(&site, jobs);
+    assert_eq!((concluded[0].removed, concluded[1].removed), (false, true));
+    fs::write(site.file("env/b"), "SECRET=1").unwrap();
+    fs::set_permissions(site.file("env"), fs::Permissions::from_mode(0o000)).unwrap();
+    let locked = fs::read_dir(site.file("env")).is_err();
+    let concluded = conclude(&site, vec![job(&site, "b")]);
+    fs::set_permissions(site.file("env"), fs::Permissions::from_mode(0o755)).unwrap();
+    // Nothing is locked to root.
+    assert_eq!(concluded[0].removed, !locked);
+}
+
+#[test]
+fn status_files_share_a_budget_and_what_did_not_fit_is_said() {
+    let site = Site::new();
+    let jobs = two(&site);
+    for key in ["a", "b"] {
+        site.write(&format!("results/{key}/status.json"), "x".repeat(800));
+    }
+    let concluded = conclude(&site, jobs.clone());
+    let mut chunks: Vec<_> =
+        concluded.iter().map(|one| (one.status[0].bytes.len(), one.status[0].complete)).collect();
+    chunks.sort_unstable();
+    assert_eq!(chunks, [(200, false), (800, true)]);
+    assert_eq!(readable(&concluded), [true, true], "there was only no room");
+    let none = site.run(&Conclude { jobs, tail_bytes: 10, status_bytes_total: 0 });
+    assert!(none.iter().all(|one| one.status[0].bytes.is_empty() && !one.status[0].complete));
+}
+
+#[test]
+fn an_answer_about_many_jobs_has_a_limit_that_can_be_kept_in_memory() {
+    use slurm::RemoteCommand;
+    let site = Site::new();
+    let jobs: Vec<_> = std::iter::repeat_n(job(&site, "a"), 64).collect();
+    let command = Conclude { jobs, tail_bytes: 8192, status_bytes_total: Conclude::STATUS_BYTES_TOTAL };
+    assert!(command.render().stdout_limit < 16 * 1024 * 1024);
+}

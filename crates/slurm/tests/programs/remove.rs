@@ -1,0 +1,48 @@
+use slurm::{FailureClass, RemoteCommand, Remove, Removed};
+
+use crate::site::Site;
+
+fn remove(site: &Site, names: &[&str]) -> bool {
+    let Removed { removed } = site.run(&Remove { paths: names.iter().map(|name| site.path(name)).collect() });
+    removed
+}
+
+#[test]
+fn files_are_removed_and_may_be_gone_already() {
+    let site = Site::new();
+    site.write("env/a b", "SECRET=1");
+    site.write("env/kept", "");
+    assert!(remove(&site, &["env/a b", "env/never"]));
+    assert!(remove(&site, &["env/a b"]));
+    assert!(remove(&site, &[]));
+    assert!(!site.exists("env/a b") && site.exists("env/kept"));
+}
+
+#[test]
+fn a_directory_that_is_not_there_may_come_back_with_the_file() {
+    let site = Site::new();
+    site.write("env/a", "SECRET=1");
+    assert!(!remove(&site, &["gone/b", "env/a"]));
+    assert!(!site.exists("env/a"), "the others are removed all the same");
+}
+
+#[test]
+fn a_directory_is_kept_and_said_so() {
+    let site = Site::new();
+    site.write("env/a/file", "");
+    assert!(!remove(&site, &["env/a"]));
+    assert!(site.exists("env/a/file"));
+}
+
+#[test]
+fn a_question_that_was_cut_removes_nothing() {
+    let site = Site::new();
+    site.write("env/a", "");
+    site.write("env/ab", "");
+    let command = Remove { paths: vec![site.path("env/ab")] };
+    for length in 0..command.render().stdin.len() {
+        let raw = site.raw_cut(&command, length);
+        assert_eq!(command.parse(&raw).unwrap_err().class(), FailureClass::NotDone, "{length}");
+    }
+    assert!(site.exists("env/a") && site.exists("env/ab"));
+}
