@@ -149,16 +149,12 @@ pub(crate) async fn get_job_logs(
 
 /// Waits for the right to read. A crowd of readers must neither queue up on a login host nor fill our memory.
 async fn turn(app: &App) -> Result<SemaphorePermit<'_>, Problem> {
-    match timeout(app.limits.log_patience, app.log_turns().acquire()).await {
-        Ok(Ok(turn)) => Ok(turn),
-        Ok(Err(_)) | Err(_) => {
-            let detail = format!(
-                "{} requests read logs already, which is the most at a time. Ask again.",
-                app.limits.log_reads
-            );
-            Err(Problem::unavailable(Kind::LogsBusy, detail))
-        }
-    }
+    let waited = timeout(app.limits.log_patience, app.log_turns().acquire()).await;
+    waited.ok().and_then(Result::ok).ok_or_else(|| {
+        let most = app.limits.log_reads;
+        let detail = format!("{most} requests read logs already, which is the most at a time. Ask again.");
+        Problem::unavailable(Kind::LogsBusy, detail)
+    })
 }
 
 async fn read_file(app: &App, job: &Job, file: &str, from: LogFrom) -> Result<Option<LogBytes>, Problem> {

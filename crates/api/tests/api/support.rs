@@ -167,7 +167,7 @@ impl TestApi {
     pub(crate) async fn submit(&self, id: &str, slurm_id: u32, nodes: &str) {
         let now = self.clock.now();
         self.step(id, None, |job| {
-            let mut attempt = job.new_attempt(&cluster().base_dir, now).unwrap();
+            let mut attempt = job.new_attempt(cluster().base_dir, now).unwrap();
             attempt.slurm_id = slurm::SlurmJobId::new(slurm_id);
             attempt.submitted_at = Some(now);
             attempt.nodes = Some(nodes.to_owned());
@@ -185,7 +185,7 @@ impl TestApi {
         let now = self.clock.now();
         // Due in the past of the database's own clock.
         self.step(id, Some(DateTime::UNIX_EPOCH), |job| {
-            let mut attempt = job.new_attempt(&cluster().base_dir, now).unwrap();
+            let mut attempt = job.new_attempt(cluster().base_dir, now).unwrap();
             attempt.slurm_id = slurm::SlurmJobId::new(slurm_id);
             attempt.submitted_at = Some(now);
             job.attempt = Some(attempt);

@@ -33,6 +33,17 @@ fn a_job_without_a_state_directory_has_not_been_looked_at() {
 }
 
 #[test]
+fn a_file_system_that_comes_or_goes_meanwhile_has_not_been_looked_at() {
+    let site = Site::new();
+    let jobs = two(&site);
+    fs::rename(site.file("state/a"), site.file("state/away")).unwrap();
+    site.program("find", "mv \"$SITE/state/away\" \"$SITE/state/a\" 2>/dev/null\nexec /usr/bin/find \"$@\"");
+    assert_eq!(readable(&conclude(&site, jobs.clone())), [false, true], "it came");
+    site.program("find", "rm -rf -- \"$SITE/state/b\"\nexec /usr/bin/find \"$@\"");
+    assert_eq!(readable(&conclude(&site, jobs)), [true, false], "it went");
+}
+
+#[test]
 fn results_that_were_never_written_are_no_failure() {
     let site = Site::new();
     let jobs = two(&site);
