@@ -96,8 +96,11 @@ impl<L: ClusterLink> Worker<L> {
         loops.spawn(Arc::clone(&self).listen(stop.clone()));
         for site in &self.sites {
             for lane in [Lane::Submit, Lane::Tend] {
+                // Noted before it runs, so that one which never comes round is missed too.
+                self.beat(&lane_name(site, lane));
                 loops.spawn(Arc::clone(&self).step(Arc::clone(site), lane, stop.clone()));
             }
+            self.beat(&poll_name(site));
             loops.spawn(Arc::clone(&self).watch(Arc::clone(site), stop.clone()));
         }
         while let Some(ended) = loops.join_next().await {
@@ -144,7 +147,7 @@ impl<L: ClusterLink> Worker<L> {
 
     /// One lane of steps: takes what is due until nothing is, then sleeps until something will be.
     async fn step(self: Arc<Self>, site: Arc<Site<L>>, lane: Lane, stop: CancellationToken) {
-        let name = format!("{} {lane:?}", site.target.cluster.name);
+        let name = lane_name(&site, lane);
         while !stop.is_cancelled() {
             self.beat(&name);
             let taken = match self.take_steps(&site, lane).await {
@@ -172,7 +175,7 @@ impl<L: ClusterLink> Worker<L> {
     /// The polls of one cluster, one at a time across all workers.
     async fn watch(self: Arc<Self>, site: Arc<Site<L>>, stop: CancellationToken) {
         let mut interval = site.target.pace.min;
-        let name = format!("{} poll", site.target.cluster.name);
+        let name = poll_name(&site);
         while !stop.is_cancelled() {
             self.beat(&name);
             match self.poll_if_due(&site, interval).await {
@@ -198,6 +201,18 @@ impl<L: ClusterLink> Worker<L> {
         let mut beats = self.beats.lock().unwrap_or_else(PoisonError::into_inner);
         beats.insert(name.to_owned(), self.clock.now().timestamp());
     }
+}
+
+fn lane_name<L>(site: &Site<L>, lane: Lane) -> String {
+    let lane = match lane {
+        Lane::Submit => "submissions",
+        Lane::Tend => "other steps",
+    };
+    format!("{lane} of cluster {}", site.target.cluster.name)
+}
+
+fn poll_name<L>(site: &Site<L>) -> String {
+    format!("poll of cluster {}", site.target.cluster.name)
 }
 
 fn database_failed(doing: &'static str, error: &StoreError) {

@@ -102,6 +102,16 @@ fn a_log_that_cannot_be_read_is_a_failure() {
 }
 
 #[test]
+fn a_mark_that_is_there_and_cannot_be_read_is_a_failure() {
+    let site = Site::new();
+    let jobs = two(&site);
+    // A builtin cannot be faked, but bash drops NULs, so it gets nothing out of a file that has a size.
+    site.write("state/a/exit", "\0\0\0");
+    let concluded = conclude(&site, jobs);
+    assert_eq!((readable(&concluded), concluded[0].markers.exit), (vec![false, true], None));
+}
+
+#[test]
 fn files_in_a_directory_that_is_not_there_are_not_removed() {
     let site = Site::new();
     let mut jobs = two(&site);

@@ -6,6 +6,7 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::{Mutex, PoisonError},
 };
 
 use slurm::{Call, JobName, ParseError, RawOutput, RemoteCommand, RemotePath};
@@ -19,6 +20,10 @@ const FAKES: &[(&str, &str)] = &[
 
 /// Instead of the exit code of a program that a signal has ended.
 const KILLED: i32 = -1;
+
+/// A file that is open for writing cannot be run, and a process has the open files of all tests until it becomes the
+/// program it was started for: no program is written while another is started.
+static PROGRAMS: Mutex<()> = Mutex::new(());
 
 pub(crate) struct Site {
     dir: tempfile::TempDir,
@@ -45,6 +50,7 @@ impl Site {
     /// Puts a program of bash before all others of its name.
     pub(crate) fn program(&self, name: &str, text: &str) {
         let path = self.file("bin").join(name);
+        let _alone = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
         fs::write(&path, format!("#!/bin/bash\n{text}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -107,6 +113,7 @@ impl Site {
     }
 
     fn call(&self, call: Call, env: &[(&str, &str)]) -> RawOutput {
+        let alone = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
         let mut child = Command::new("bash")
             .args(["--noprofile", "--norc", "-c", &call.program])
             .env("PATH", format!("{}:/usr/bin:/bin", self.file("bin").display()))
@@ -118,6 +125,7 @@ impl Site {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
+        drop(alone);
         let mut stdin = child.stdin.take().unwrap();
         let writer = std::thread::spawn(move || {
             // A program that gives up early does not read everything.

@@ -29,6 +29,19 @@ fn bash_accepts_every_program() {
 }
 
 #[test]
+fn shellcheck_accepts_every_program() {
+    for program in programs() {
+        let mut check = Command::new("shellcheck");
+        // SC2317: the common parts have functions that not every program needs.
+        check.args(["--shell=bash", "--exclude=SC2317", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut check = check.spawn().expect("shellcheck is installed: apt-get install shellcheck");
+        check.stdin.take().unwrap().write_all(program.as_bytes()).unwrap();
+        let said = check.wait_with_output().unwrap();
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stdout));
+    }
+}
+
+#[test]
 fn every_program_fits_into_one_argument() {
     // MAX_ARG_STRLEN of Linux is 128 KiB, and the transport adds its own words.
     assert!(programs().iter().all(|program| program.len() < 32 * 1024));
