@@ -131,9 +131,10 @@ fn submitted(job: &mut Job, id: SlurmJobId, how: How, now: Timestamp) -> Option<
     job.phase = Phase::InQueue;
     job.source = Source::Squeue;
     job.observed_at = Some(now);
-    job.message = match how {
-        How::New => format!("Submitted to Slurm as job {id}; waiting for resources."),
-        How::Replay | How::Adopted => {
+    job.message = match (job.wanted, how) {
+        (Wanted::Cancel, _) => format!("Canceling: Slurm has it as job {id}."),
+        (Wanted::Run, How::New) => format!("Submitted to Slurm as job {id}; waiting for resources."),
+        (Wanted::Run, How::Replay | How::Adopted) => {
             format!("Slurm had accepted the submission already, as job {id}; waiting for resources.")
         }
     };
