@@ -8,6 +8,7 @@ use slurm::Cancel;
 
 use crate::{
     link::ClusterLink,
+    steps::warn_of_each,
     worker::{Site, Worker},
 };
 
@@ -33,12 +34,12 @@ impl<L: ClusterLink> Worker<L> {
             Ok(answer) => match answer.refused {
                 None => SEND_AGAIN,
                 Some(failure) => {
-                    tracing::warn!(reason = %failure.excerpt, "Slurm refused a cancellation");
+                    warn_of_each(&jobs, &failure.excerpt, "Slurm refused a cancellation");
                     TRY_AGAIN
                 }
             },
             Err(error) => {
-                tracing::warn!(error = %error, "a cancellation did not get through");
+                warn_of_each(&jobs, &error, "a cancellation did not get through");
                 TRY_AGAIN
             }
         };

@@ -9,7 +9,7 @@ use slurm::{Conclude, Concluded, Concluding};
 
 use crate::{
     link::ClusterLink,
-    steps::done,
+    steps::{done, warn_of_each},
     worker::{Site, Worker},
 };
 
@@ -37,7 +37,7 @@ impl<L: ClusterLink> Worker<L> {
         };
         let answer = site.target.link.conclude(&command).await;
         if let Err(error) = &answer {
-            tracing::warn!(error = %error, "the last words of ended jobs could not be read");
+            warn_of_each(&jobs, error, "the job's last words could not be read");
         }
         let found: HashMap<&str, &Concluded> =
             answer.iter().flatten().map(|concluded| (concluded.key.as_str(), concluded)).collect();

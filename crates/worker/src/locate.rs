@@ -7,7 +7,7 @@ use slurm::{JobName, Locate, LocateAnswer, SlurmJobId};
 
 use crate::{
     link::ClusterLink,
-    steps::done,
+    steps::{done, warn_of_each},
     worker::{Site, Worker},
 };
 
@@ -33,7 +33,7 @@ impl<L: ClusterLink> Worker<L> {
         let command = Locate { keys: jobs.iter().filter_map(key).collect(), since_unix: since.timestamp() };
         let answer = site.target.link.locate(&command).await;
         if let Err(error) = &answer {
-            tracing::warn!(error = %error, "lost submissions could not be looked for");
+            warn_of_each(&jobs, error, "the lost submission could not be looked for");
         }
         let now = self.clock.now();
         let step = |job: &Job| -> StepRecord {

@@ -1,6 +1,6 @@
 //! Taking steps: leases what is due, sorts it by what `domain` says it needs, and carries that out.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, fmt};
 
 use domain::{Job, JobId, Step, Timestamp, plan};
 use persistence::{Lane, Lease, LeaseTerms, StepRecord, StoreError};
@@ -100,6 +100,14 @@ impl<L: ClusterLink> Worker<L> {
 
 pub(crate) fn done(job: Job, due_at: Option<Timestamp>) -> StepRecord {
     StepRecord { job, due_at }
+}
+
+/// Says of each job what went wrong with a command that was for all of them.
+pub(crate) fn warn_of_each<'a>(jobs: impl IntoIterator<Item = &'a Job>, why: &dyn fmt::Display, what: &str) {
+    for job in jobs {
+        let attempt = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
+        tracing::warn!(job.id = %job.id, attempt, error = %why, "{what}");
+    }
 }
 
 /// Messages carry log lines of the job below their first line; ours stay on one.

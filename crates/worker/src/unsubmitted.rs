@@ -7,7 +7,7 @@ use slurm::{RemotePath, Remove};
 
 use crate::{
     link::ClusterLink,
-    steps::done,
+    steps::{done, warn_of_each},
     worker::{Site, Worker},
 };
 
@@ -24,7 +24,7 @@ impl<L: ClusterLink> Worker<L> {
         steps: Vec<StepRecord>,
     ) -> Result<(), StoreError> {
         let paths: Vec<RemotePath> = steps.iter().flat_map(|step| staged_secrets(&step.job)).collect();
-        let removed = paths.is_empty() || self.remove(site, paths).await;
+        let removed = paths.is_empty() || self.remove(site, &steps, paths).await;
         let now = self.clock.now();
         let keep = |step: StepRecord| {
             if removed || staged_secrets(&step.job).is_empty() {
@@ -38,11 +38,12 @@ impl<L: ClusterLink> Worker<L> {
         Ok(())
     }
 
-    async fn remove(&self, site: &Site<L>, paths: Vec<RemotePath>) -> bool {
+    async fn remove(&self, site: &Site<L>, steps: &[StepRecord], paths: Vec<RemotePath>) -> bool {
         match site.target.link.remove(&Remove { paths }).await {
             Ok(answer) => answer.removed,
             Err(error) => {
-                tracing::warn!(error = %error, "files with secrets could not be removed; trying again");
+                let jobs = steps.iter().map(|step| &step.job);
+                warn_of_each(jobs, &error, "files with secrets could not be removed; trying again");
                 false
             }
         }
