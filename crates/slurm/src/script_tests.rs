@@ -178,7 +178,7 @@ fn a_container_on_two_nodes_sees_the_rendezvous_whatever_its_image_says() {
 }
 
 #[test]
-fn bash_accepts_every_script() {
+fn bash_and_shellcheck_accept_every_script() {
     let hostile = Launch::Host { argv: vec!["a'b\"c$(x)`y`\n\\".to_owned(), String::new()] };
     let with_space = "/lustre/a b/'c\"d/state".parse::<RemotePath>().unwrap();
     for script in [
@@ -191,8 +191,20 @@ fn bash_accepts_every_script() {
         let mut bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
         bash.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
         assert!(bash.wait().unwrap().success(), "{text}");
+        assert_eq!(shellcheck(&text), "", "{text}");
         assert!(!text.contains("set -x") && !text.contains("-euxo"));
     }
+}
+
+/// What shellcheck has against a script; nothing when it is clean.
+fn shellcheck(text: &str) -> String {
+    // SC1090, SC1091: the environment file exists on the cluster only. SC2016: a caller's text may hold anything.
+    // SC2317: a function that only a trap calls.
+    let mut check = Command::new("shellcheck");
+    check.args(["--exclude=SC1090,SC1091,SC2016,SC2317", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut check = check.spawn().expect("shellcheck is installed: apt-get install shellcheck");
+    check.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    String::from_utf8(check.wait_with_output().unwrap().stdout).unwrap()
 }
 
 #[test]
