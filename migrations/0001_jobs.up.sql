@@ -13,13 +13,14 @@ create table jobs (
     spec            jsonb       not null,                       -- domain::JobSpec; holds no secret
     request_hash    bytea       not null,                       -- SHA-256 of the request: the same id again must be the same job
     secrets         bytea,                                      -- sealed (AEAD); null when there are none or the job has ended
-    wanted          text        not null default 'run'  check (wanted in ('run', 'cancel')),
+    wanted          text        not null default 'run'  check (wanted in ('run', 'cancel', 'pause', 'delete')),
     status          text        not null check (status in ('Pending', 'Started', 'Running', 'Done', 'Error', 'Canceling', 'Canceled', 'Pausing', 'Paused', 'Resuming')),
     phase           text        not null,
     message         text        not null,
     pending_reason  text,                                       -- Slurm's own word
     attempt         integer     not null default 0 check (attempt >= 0),  -- the newest row in slurm_metadata; 0: none yet
     retry_count     integer     not null default 0 check (retry_count >= 0),
+    failures        jsonb       not null default '[]',          -- domain::PastFailure of each attempt that failed for the infrastructure
     progress        jsonb       not null default '{}',          -- domain::Progress
     missing_since   timestamptz,                                -- since when squeue and sacct both do not know it
     finishing_since timestamptz,                                -- since when its last words are being read
@@ -40,12 +41,12 @@ create table jobs (
     constraint lease_is_whole   check ((lease_token is null) = (lease_expires_at is null)),
     constraint ended_is_final   check ((phase = 'ended') = (status in ('Done', 'Error', 'Canceled'))),
     constraint ended_has_time   check ((phase = 'ended') = (finished_at is not null)),
-    constraint ended_keeps_none check (phase <> 'ended' or (secrets is null and due_at is null))
+    constraint ended_keeps_none check (phase <> 'ended' or (secrets is null and (due_at is null or wanted = 'delete')))
 );
 
 -- What a worker takes next, and what a poll asks about.
 create index jobs_due    on jobs (due_at) where due_at is not null;
-create index jobs_active on jobs (cluster) where phase in ('in_queue', 'running', 'paused');
+create index jobs_active on jobs (cluster) where phase in ('in_queue', 'running', 'suspended');
 -- Keyset pages, newest first.
 create index jobs_newest on jobs (created_at desc, id desc);
 create index jobs_owner_newest on jobs (owner, created_at desc, id desc);
@@ -76,9 +77,18 @@ create table slurm_metadata (
     retake          boolean     not null default false,         -- the claim on the cluster may be taken over
     setbacks        integer     not null default 0,             -- submissions without effect in a row
     absent_at       timestamptz,                                -- first clean look that found no trace
+    excluded_nodes  text[]      not null default '{}',          -- what Slurm was told to keep away from
+    requeues        integer     not null default 0,             -- how often Slurm put it back into its queue
+    requeue_unexplained boolean not null default false,         -- it did, and why is not known yet
+    concluded_at    timestamptz,                                -- when the verdict fell
+    outcome         text        check (outcome in ('done', 'error', 'canceled', 'paused', 'retried')),
+    why             text,                                       -- why it was or was not made again
+    rule            text,                                       -- the rule that decided so
+    matched_line    text,                                       -- the line of the log that it matched
 
     primary key (job_id, attempt),
     constraint cursor_is_whole check ((status_path is null) = (status_inode is null) and (status_path is null) = (status_offset is null)),
+    constraint verdict_is_whole check ((concluded_at is null) = (outcome is null)),
     constraint exit_is_whole   check ((exit_code is null) = (exit_signal is null)),
     constraint submitted_has_id check ((submitted_at is null) = (slurm_job_id is null))
 );

@@ -13,9 +13,11 @@ use crate::{
 };
 
 mod body;
+mod body_if_any;
 mod query;
 
 pub(crate) use body::{Body, Sent};
+pub(crate) use body_if_any::BodyIfAny;
 pub(crate) use query::{FromQuery, NoParameters, Parameters, Query};
 
 /// The job in the path.

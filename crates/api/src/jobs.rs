@@ -13,11 +13,15 @@ use crate::{
 
 pub(crate) mod cancel;
 pub(crate) mod create;
+pub(crate) mod delete;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod logs;
 mod page_token;
+pub(crate) mod pause;
 mod request_hash;
+pub(crate) mod resume;
+pub(crate) mod retry;
 pub(crate) mod status;
 
 /// A job that the caller may see. One of somebody else's is answered like one that does not exist.

@@ -64,10 +64,13 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 fn routes() -> OpenApiRouter<App> {
     let mut routes = OpenApiRouter::with_openapi(openapi::Metadata::openapi())
         .routes(routes!(jobs::create::create_job, jobs::list::list_jobs))
-        .routes(routes!(jobs::get::get_job))
+        .routes(routes!(jobs::get::get_job, jobs::delete::delete_job))
         .routes(routes!(jobs::status::get_job_status))
         .routes(routes!(jobs::logs::get_job_logs))
         .routes(routes!(jobs::cancel::cancel_job))
+        .routes(routes!(jobs::pause::pause_job))
+        .routes(routes!(jobs::resume::resume_job))
+        .routes(routes!(jobs::retry::retry_job))
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
         .routes(routes!(metrics::metrics));

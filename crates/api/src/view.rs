@@ -9,7 +9,6 @@ use serde_json::Value;
 use slurm::SlurmJobId;
 use utoipa::ToSchema;
 
-mod nodes;
 mod status;
 
 pub(crate) use status::{Freshness, is_watched};
@@ -248,7 +247,7 @@ impl From<&Attempt> for AttemptView {
             slurm_state: attempt.slurm_state.as_ref().map(ToString::to_string),
             exit_code: attempt.exit.map(|exit| exit.code),
             exit_signal: attempt.exit.map(|exit| exit.signal),
-            nodes: attempt.nodes.as_deref().map(nodes::expand).unwrap_or_default(),
+            nodes: attempt.nodes.as_deref().map(slurm::node_list::expand).unwrap_or_default(),
             reason: attempt.reason.clone(),
             partition: attempt.partition.clone(),
             intended_on: attempt.intended_at,

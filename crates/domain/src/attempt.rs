@@ -2,7 +2,8 @@
 
 use std::{fmt, num::NonZeroU32};
 
-use slurm::{ExitCode, InvalidName, JobName, RemotePath, SlurmJobId, SlurmState, StatusCursor};
+use slurm::{ExitCode, InvalidName, JobName, NodeName, RemotePath, SlurmJobId, SlurmState, StatusCursor};
+use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::{clock::Timestamp, id::JobId};
 
@@ -63,6 +64,40 @@ pub struct Attempt {
     pub setbacks: u32,
     /// When a clean look last found no trace of a submission whose answer was lost.
     pub absent_at: Option<Timestamp>,
+    /// Nodes that Slurm was told to keep away from.
+    pub excluded: Vec<NodeName>,
+    /// How often Slurm has put it back into its queue after it had started.
+    pub requeues: u32,
+    /// Slurm has put it back into its queue, and why is not known yet.
+    pub requeue_unexplained: bool,
+    /// What became of it; none while it is not over.
+    pub verdict: Option<Verdict>,
+}
+
+/// What became of an attempt, and why it was or was not made again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    pub at: Timestamp,
+    pub outcome: Outcome,
+    /// A sentence for a person.
+    pub why: String,
+    /// The rule that decided about another attempt, if it was one.
+    pub rule: Option<String>,
+    /// The line of the log that the rule matched.
+    pub line: Option<String>,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Outcome {
+    Done,
+    Error,
+    Canceled,
+    /// Its owner paused the job.
+    Paused,
+    /// It failed, and the job was sent again.
+    Retried,
 }
 
 impl Attempt {
@@ -92,6 +127,10 @@ impl Attempt {
             retake: false,
             setbacks: 0,
             absent_at: None,
+            excluded: Vec::new(),
+            requeues: 0,
+            requeue_unexplained: false,
+            verdict: None,
         })
     }
 }

@@ -27,6 +27,7 @@ pub(crate) fn command_job() -> Job {
         resources: Resources::packaged().unwrap(),
         mounts: Vec::new(),
         partitions: None,
+        max_retries: 10,
     };
     let id = JobId::new(Uuid::from_u128(1));
     Job::accepted(id, Owner::new("tester"), "dgx".parse().unwrap(), spec, DateTime::UNIX_EPOCH)

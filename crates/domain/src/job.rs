@@ -11,6 +11,7 @@ use crate::{
     cluster::ClusterName,
     id::JobId,
     progress::Progress,
+    retry::PastFailure,
     spec::JobSpec,
     status::{Phase, Source, Status},
 };
@@ -41,6 +42,10 @@ impl fmt::Display for Owner {
 pub enum Wanted {
     Run,
     Cancel,
+    /// Off the cluster, keeping its checkpoints, until it is resumed.
+    Pause,
+    /// Gone, with everything that it left on the cluster.
+    Delete,
 }
 
 /// One job.
@@ -58,7 +63,11 @@ pub struct Job {
     /// Slurm's own word for why the job waits.
     pub pending_reason: Option<String>,
     pub attempt: Option<Attempt>,
+    /// Attempts that were made again because of the infrastructure, since the job was accepted or its owner last
+    /// sent it again: the budget is counted by it.
     pub retry_count: u32,
+    /// The attempts that failed for reasons of the infrastructure, oldest first.
+    pub failures: Vec<PastFailure>,
     pub progress: Progress,
     /// Since when neither the scheduler nor accounting knows the job, without interruption.
     pub missing_since: Option<Timestamp>,
@@ -90,6 +99,7 @@ impl Job {
             pending_reason: None,
             attempt: None,
             retry_count: 0,
+            failures: Vec::new(),
             progress: Progress::default(),
             missing_since: None,
             finishing_since: None,

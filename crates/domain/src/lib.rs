@@ -10,6 +10,7 @@ mod attempt;
 mod clock;
 mod cluster;
 mod conclude;
+mod diagnosis;
 #[cfg(test)]
 mod fixtures;
 mod id;
@@ -19,7 +20,10 @@ mod observe;
 mod paths;
 mod progress;
 mod request;
+mod reroute;
+mod resend;
 mod resources;
+mod retry;
 mod secret;
 mod spec;
 mod staging;
@@ -30,10 +34,13 @@ mod text;
 mod uri;
 mod violation;
 
-pub use attempt::{Attempt, AttemptNo};
+pub use attempt::{Attempt, AttemptNo, Outcome, Verdict};
 pub use clock::{Clock, Ids, Timestamp};
 pub use cluster::{Cluster, ClusterChoice, ClusterName, choose_cluster};
 pub use conclude::{Ending, Findings, conclude};
+pub use diagnosis::{
+    Cause, Diagnosis, Evidence, RULES as FAILURE_RULES, Rule as FailureRule, SickNode, diagnose,
+};
 pub use id::JobId;
 pub use image::ImageRef;
 pub use job::{Job, Owner, Wanted};
@@ -41,7 +48,10 @@ pub use observe::{Graces, Next, Sighting, observe};
 pub use paths::JobPaths;
 pub use progress::Progress;
 pub use request::{BackendDetails, BackendType, ContainerRequest, JobRequest, ResourcesRequest};
+pub use reroute::{Rerouted, rerouted};
+pub use resend::RetryRequest;
 pub use resources::Resources;
+pub use retry::{PastFailure, RetryTerms, excluded};
 pub use secret::{Secrets, is_secret_key};
 pub use spec::{JobSpec, Mount, Work};
 pub use staging::{StagingError, plan_submission};

@@ -7,6 +7,7 @@ use slurm::{AccountingRow, Markers, QueueRow, SlurmState, StatusChunk, StatusCur
 use crate::{
     clock::Timestamp,
     job::{Job, Wanted},
+    retry::RetryTerms,
     status::{Phase, Source, Status},
     status_file::{StatusWord, read_lines},
 };
@@ -21,6 +22,7 @@ pub struct Graces {
     pub last_word: TimeDelta,
     /// For a job that has said SUCCESS or FAILURE to end by itself, before its allocation is freed.
     pub release: TimeDelta,
+    pub retry: RetryTerms,
 }
 
 impl Default for Graces {
@@ -30,6 +32,7 @@ impl Default for Graces {
             missing: TimeDelta::minutes(5),
             last_word: TimeDelta::seconds(60),
             release: TimeDelta::minutes(2),
+            retry: RetryTerms::default(),
         }
     }
 }
@@ -57,7 +60,7 @@ pub struct Next {
 
 /// The job after a sighting; nothing when it saw nothing new.
 pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) -> Option<Next> {
-    if !matches!(job.phase, Phase::InQueue | Phase::Running | Phase::Paused) {
+    if !matches!(job.phase, Phase::InQueue | Phase::Running | Phase::Suspended) {
         return None;
     }
     let mut next = job.clone();
@@ -77,7 +80,9 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
         return None;
     }
     next.observed_at = Some(now);
-    let step_due = over || next.phase == Phase::Finishing;
+    let requeued = next.attempt.as_ref().is_some_and(|attempt| attempt.requeue_unexplained)
+        && job.attempt.as_ref().is_some_and(|attempt| !attempt.requeue_unexplained);
+    let step_due = over || requeued || next.phase == Phase::Finishing;
     Some(Next { job: next, step_due })
 }
 
@@ -107,6 +112,7 @@ fn in_queue(job: &mut Job, row: &QueueRow, now: Timestamp) {
     job.missing_since = None;
     job.source = Source::Squeue;
     let waiting = |job: &mut Job| {
+        put_back(job);
         show(job, Status::Pending, Phase::InQueue, pending_message(&row.state, &row.reason));
         job.pending_reason = Some(row.reason.clone());
     };
@@ -124,11 +130,16 @@ fn in_queue(job: &mut Job, row: &QueueRow, now: Timestamp) {
         | SlurmState::Resizing
         | SlurmState::Signaling
         | SlurmState::StageOut => {
+            started(job, at(row.start));
             show(job, Status::Running, Phase::Running, running_message(job, &row.nodes));
-            job.started_at = job.started_at.or(at(row.start));
         }
         SlurmState::Suspended | SlurmState::Stopped => {
-            show(job, Status::Paused, Phase::Paused, "The scheduler has suspended the job.".to_owned());
+            show(
+                job,
+                Status::Paused,
+                Phase::Suspended,
+                "Slurm has suspended the job; it may go on later.".to_owned(),
+            );
         }
         SlurmState::UpdateDb | SlurmState::Unknown(_) => {}
         SlurmState::Completed
@@ -143,7 +154,7 @@ fn in_queue(job: &mut Job, row: &QueueRow, now: Timestamp) {
         | SlurmState::Revoked
         | SlurmState::LaunchFailed
         | SlurmState::ReconfigFail => {
-            job.started_at = job.started_at.or(at(row.start));
+            started(job, at(row.start));
             finish(job, Source::Squeue, at(row.end), now);
         }
     }
@@ -152,8 +163,30 @@ fn in_queue(job: &mut Job, row: &QueueRow, now: Timestamp) {
         attempt.reason = Some(row.reason.clone());
         attempt.nodes = (!row.nodes.is_empty()).then(|| row.nodes.clone()).or(attempt.nodes.take());
         attempt.partition = Some(row.partition.clone());
-        attempt.started_at = attempt.started_at.or(job.started_at);
     }
+}
+
+/// The job waits in the queue: if it had been started, Slurm has put it back.
+fn put_back(job: &mut Job) {
+    let Some(attempt) = job.attempt.as_mut().filter(|attempt| attempt.started_at.is_some()) else { return };
+    attempt.started_at = None;
+    attempt.requeues = attempt.requeues.saturating_add(1);
+    attempt.requeue_unexplained = true;
+    // What its last run said about itself says nothing about the next.
+    job.progress.begin_run();
+}
+
+/// The job runs, since `start`. Another start than the known one is another run, whose wait no poll has seen.
+fn started(job: &mut Job, start: Option<Timestamp>) {
+    job.started_at = job.started_at.or(start);
+    let Some(attempt) = &mut job.attempt else { return };
+    attempt.requeue_unexplained = false;
+    if let (Some(known), Some(start)) = (attempt.started_at, start)
+        && known != start
+    {
+        attempt.requeues = attempt.requeues.saturating_add(1);
+    }
+    attempt.started_at = start.or(attempt.started_at);
 }
 
 /// squeue does not know the job any more: accounting says how it ended, else its own exit marker, else
@@ -168,6 +201,7 @@ fn vanished(job: &mut Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp)
             attempt.reason = Some(row.reason.clone());
             attempt.nodes = (!row.nodes.is_empty()).then(|| row.nodes.clone()).or(attempt.nodes.take());
             attempt.started_at = attempt.started_at.or(at(row.start));
+            attempt.requeue_unexplained = false;
         }
         job.started_at = job.started_at.or(at(row.start));
         finish(job, Source::Sacct, at(row.end), now);
@@ -193,7 +227,11 @@ fn forget_state(job: &mut Job) {
 
 fn show(job: &mut Job, status: Status, phase: Phase, message: String) {
     // Cancelling is the owner's wish and stays on show until the end is seen.
-    job.status = if job.wanted == Wanted::Cancel { Status::Canceling } else { status };
+    job.status = match job.wanted {
+        Wanted::Cancel | Wanted::Delete => Status::Canceling,
+        Wanted::Pause => Status::Pausing,
+        Wanted::Run => status,
+    };
     job.phase = phase;
     job.pending_reason = None;
     if job.wanted == Wanted::Run {
@@ -266,6 +304,7 @@ fn differs(old: &Job, new: &Job) -> bool {
                 a.reason.clone(),
                 a.started_at,
                 a.ended_at,
+                a.requeues,
                 cursor,
             )
         })

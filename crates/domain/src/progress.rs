@@ -57,6 +57,12 @@ impl Progress {
         };
     }
 
+    /// Another run begins: what the last one said of its end is not about this one.
+    pub fn begin_run(&mut self) {
+        self.word = None;
+        self.last_word_at = None;
+    }
+
     /// The last word about the whole job.
     pub fn last_word(&self) -> Option<StatusWord> {
         self.word.as_deref().and_then(|word| word.parse().ok())

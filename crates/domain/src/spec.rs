@@ -35,6 +35,14 @@ pub struct JobSpec {
     pub resources: Resources,
     pub mounts: Vec<Mount>,
     pub partitions: Option<PartitionList>,
+    /// How many attempts that the infrastructure failed are made again.
+    #[serde(default = "packaged_retries")]
+    pub max_retries: u32,
+}
+
+/// TAO's own budget.
+const fn packaged_retries() -> u32 {
+    10
 }
 
 /// What is run.
@@ -94,7 +102,7 @@ impl fmt::Display for Mount {
 }
 
 /// TAO's own bound on a name or value is 500 characters; ours leaves room for long tokens and lists.
-const MAX_ENV_VALUE: usize = 32 * 1024;
+pub(crate) const MAX_ENV_VALUE: usize = 32 * 1024;
 const MAX_COMMAND: usize = 256 * 1024;
 const MAX_LABELS: usize = 64;
 const MAX_ENV: usize = 1000;
@@ -158,6 +166,7 @@ impl JobSpec {
                     resources,
                     mounts,
                     partitions,
+                    max_retries: packaged_retries(),
                 };
                 Ok((spec, Secrets { env: secret_env, cloud_metadata }, cluster))
             }

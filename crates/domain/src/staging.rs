@@ -192,7 +192,7 @@ fn script(
             time: resources.time,
             requeue: true,
             exclusive: resources.exclusive,
-            exclude: Vec::new(),
+            exclude: attempt.excluded.clone(),
         },
         state_dir: state_dir.clone(),
         log_root: paths.log_root.clone(),

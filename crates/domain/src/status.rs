@@ -71,9 +71,13 @@ pub enum Phase {
     /// Slurm has the job and has not started it.
     InQueue,
     Running,
-    /// Slurm is through with the job; its last words are being read.
+    /// Slurm has suspended it: it keeps its place, and goes on without a word from us.
+    Suspended,
+    /// Slurm is through with the attempt; its last words are being read.
     Finishing,
+    /// The attempt failed for a reason that is not the job's; the next one begins after a while.
     RetryWait,
+    /// At rest by its owner's wish: nothing of it is in Slurm.
     Paused,
     Ended,
 }

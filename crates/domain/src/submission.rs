@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use slurm::{Failure, FailureClass, How, SlurmJobId, SubmitAnswer};
 
 use crate::{
-    attempt::Attempt,
+    attempt::{Attempt, Outcome, Verdict},
     clock::Timestamp,
     job::{Job, Wanted},
     observe::{Graces, outlives_its_last_word},
@@ -20,12 +20,18 @@ use crate::{
 pub enum Step {
     /// Nothing is on the cluster: end it here.
     EndUnsubmitted,
+    /// Nothing is on the cluster: leave it at rest here.
+    PauseUnsubmitted,
     Submit,
     /// A submission's answer was lost: look for it.
     Locate,
     Cancel,
+    /// Slurm has put it back into its queue: find out why, and keep it away from a node that failed.
+    Reroute,
     /// Slurm is through with it: read its last words.
     Conclude,
+    /// Its owner wants it gone: remove what it left on the cluster, then the job.
+    Purge,
     /// Nothing to do; the wake-up was for an earlier state.
     Rest,
 }
@@ -33,32 +39,36 @@ pub enum Step {
 /// What a due job needs, from where it stands and what its owner wants.
 pub fn plan(job: &Job, graces: &Graces, now: Timestamp) -> Step {
     let unanswered = job.attempt.as_ref().is_some_and(Attempt::is_unanswered);
+    let unexplained = job.attempt.as_ref().is_some_and(|attempt| attempt.requeue_unexplained);
     match (job.phase, job.wanted) {
         (Phase::Finishing, _) => Step::Conclude,
         (Phase::SubmitUncertain, _) => Step::Locate,
-        (Phase::Submitting, Wanted::Cancel) if unanswered => Step::Locate,
+        (Phase::Submitting, Wanted::Cancel | Wanted::Pause | Wanted::Delete) if unanswered => Step::Locate,
+        (Phase::Ended, Wanted::Delete) => Step::Purge,
         // It has said its last word and holds its nodes all the same.
         (Phase::Running, Wanted::Run) if outlives_its_last_word(job, graces, now) => Step::Cancel,
-        (Phase::Ended, _) | (Phase::InQueue | Phase::Running | Phase::Paused, Wanted::Run) => Step::Rest,
+        (Phase::InQueue, Wanted::Run) if unexplained => Step::Reroute,
+        (Phase::Ended, _)
+        | (Phase::InQueue | Phase::Running | Phase::Suspended, Wanted::Run)
+        | (Phase::Paused, Wanted::Pause) => Step::Rest,
+        (
+            Phase::InQueue | Phase::Running | Phase::Suspended,
+            Wanted::Cancel | Wanted::Pause | Wanted::Delete,
+        ) => Step::Cancel,
         (
             Phase::Queued
             | Phase::CheckingInputs
             | Phase::ConvertingImage
             | Phase::Staging
             | Phase::Submitting
-            | Phase::RetryWait,
-            Wanted::Cancel,
-        ) => Step::EndUnsubmitted,
-        (
-            Phase::Queued
-            | Phase::CheckingInputs
-            | Phase::ConvertingImage
-            | Phase::Staging
-            | Phase::Submitting
-            | Phase::RetryWait,
-            Wanted::Run,
-        ) => Step::Submit,
-        (Phase::InQueue | Phase::Running | Phase::Paused, Wanted::Cancel) => Step::Cancel,
+            | Phase::RetryWait
+            | Phase::Paused,
+            wanted,
+        ) => match wanted {
+            Wanted::Run => Step::Submit,
+            Wanted::Pause => Step::PauseUnsubmitted,
+            Wanted::Cancel | Wanted::Delete => Step::EndUnsubmitted,
+        },
     }
 }
 
@@ -132,20 +142,30 @@ fn submitted(job: &mut Job, id: SlurmJobId, how: How, now: Timestamp) -> Option<
     job.source = Source::Squeue;
     job.observed_at = Some(now);
     job.message = match (job.wanted, how) {
-        (Wanted::Cancel, _) => format!("Canceling: Slurm has it as job {id}."),
+        (Wanted::Cancel | Wanted::Delete, _) => format!("Canceling: Slurm has it as job {id}."),
+        (Wanted::Pause, _) => format!("Pausing: Slurm has it as job {id}."),
         (Wanted::Run, How::New) => format!("Submitted to Slurm as job {id}; waiting for resources."),
         (Wanted::Run, How::Replay | How::Adopted) => {
             format!("Slurm had accepted the submission already, as job {id}; waiting for resources.")
         }
     };
     match job.wanted {
-        Wanted::Cancel => Some(now),
+        Wanted::Cancel | Wanted::Pause | Wanted::Delete => Some(now),
         Wanted::Run => None,
     }
 }
 
 fn refused(job: &mut Job, failure: &Failure, now: Timestamp) -> Option<Timestamp> {
     match failure.class {
+        FailureClass::Permanent if has_exclusions(job) => {
+            if let Some(attempt) = &mut job.attempt {
+                attempt.excluded.clear();
+            }
+            allow_retake(job);
+            "Slurm finds no place without the nodes that failed; trying with all of them."
+                .clone_into(&mut job.message);
+            Some(now)
+        }
         FailureClass::Permanent => {
             end(job, Status::Error, format!("Slurm refuses the job: {}", failure.excerpt), now);
             None
@@ -160,6 +180,11 @@ fn refused(job: &mut Job, failure: &Failure, now: Timestamp) -> Option<Timestamp
             Some(set_back(job, &format!("The cluster could not take the job yet: {}", failure.excerpt), now))
         }
     }
+}
+
+/// Whether it may be our own exclusion of nodes that leaves no place for the job.
+fn has_exclusions(job: &Job) -> bool {
+    job.attempt.as_ref().is_some_and(|attempt| !attempt.excluded.is_empty())
 }
 
 fn set_back(job: &mut Job, why: &str, now: Timestamp) -> Timestamp {
@@ -227,8 +252,12 @@ fn absent(job: &mut Job, now: Timestamp) -> Option<Timestamp> {
     attempt.absent_at = None;
     attempt.retake = true;
     match job.wanted {
-        Wanted::Cancel => {
+        Wanted::Cancel | Wanted::Delete => {
             end(job, Status::Canceled, "Canceled before it reached Slurm.".to_owned(), now);
+            None
+        }
+        Wanted::Pause => {
+            rest(job, "Paused before it reached Slurm.".to_owned());
             None
         }
         Wanted::Run => {
@@ -239,8 +268,26 @@ fn absent(job: &mut Job, now: Timestamp) -> Option<Timestamp> {
     }
 }
 
-/// Ends the job for good.
+/// Leaves the job at rest, until its owner resumes it.
+pub(crate) fn rest(job: &mut Job, message: String) {
+    job.status = Status::Paused;
+    job.phase = Phase::Paused;
+    job.message = message;
+    job.pending_reason = None;
+    job.missing_since = None;
+    job.finishing_since = None;
+}
+
+/// Ends the job; only its owner can send it again.
 pub(crate) fn end(job: &mut Job, status: Status, message: String, now: Timestamp) {
+    let outcome = if status == Status::Done {
+        Outcome::Done
+    } else if status == Status::Canceled {
+        Outcome::Canceled
+    } else {
+        Outcome::Error
+    };
+    close_attempt(job, Verdict { at: now, outcome, why: message.clone(), rule: None, line: None });
     job.status = status;
     job.phase = Phase::Ended;
     job.message = message;
@@ -250,20 +297,37 @@ pub(crate) fn end(job: &mut Job, status: Status, message: String, now: Timestamp
     job.finished_at = Some(now);
 }
 
+/// Keeps what became of the newest attempt, if there is one and nothing was said of it yet.
+pub(crate) fn close_attempt(job: &mut Job, verdict: Verdict) {
+    if let Some(attempt) = &mut job.attempt {
+        attempt.verdict.get_or_insert(verdict);
+    }
+}
+
 impl Job {
     /// The job as it was before its end was recorded, to be cancelled once more: its end has to wait.
     #[must_use]
     pub fn not_ended(&self) -> Self {
         let mut job = self.clone();
         job.status = match job.wanted {
-            Wanted::Cancel => Status::Canceling,
+            Wanted::Cancel | Wanted::Delete => Status::Canceling,
+            Wanted::Pause => Status::Pausing,
             Wanted::Run => Status::Pending,
         };
         job.phase = Phase::Submitting;
         job.finished_at = None;
         if let Some(attempt) = &mut job.attempt {
             attempt.retake = true;
+            attempt.verdict = None;
         }
+        job
+    }
+
+    /// The job, at rest before anything of it was on the cluster.
+    #[must_use]
+    pub fn paused_unsubmitted(&self) -> Self {
+        let mut job = self.clone();
+        rest(&mut job, "Paused before it reached Slurm.".to_owned());
         job
     }
 

@@ -1,10 +1,10 @@
-//! Accepting, finding and cancelling jobs: what callers do.
+//! Accepting and finding jobs.
 
 use std::collections::{BTreeMap, HashMap};
 
-use domain::{ClusterName, Job, JobId, Owner, Secrets, Timestamp, Work};
+use domain::{ClusterName, Job, JobId, Owner, Secrets, Work};
 use serde_json::Value;
-use slurm::SlurmJobId;
+use slurm::{RemotePath, SlurmJobId};
 use uuid::Uuid;
 
 use crate::{
@@ -120,7 +120,7 @@ impl Store {
     pub async fn find_job(&self, id: JobId, viewer: &Viewer) -> Result<Option<Job>, StoreError> {
         let row = select_jobs!(
             "jobs::find_job",
-            "where j.id = $1 and ($2::text is null or j.owner = $2)",
+            "where j.id = $1 and ($2::text is null or j.owner = $2) and j.wanted <> 'delete'",
             id.get(),
             viewer.owner(),
         )
@@ -129,32 +129,24 @@ impl Store {
         row.map(Job::try_from).transpose()
     }
 
-    /// Notes the wish to cancel and wakes the workers. A job that has ended stays as it is.
-    pub async fn request_cancel(
-        &self,
-        id: JobId,
-        viewer: &Viewer,
-        now: Timestamp,
-    ) -> Result<Option<Job>, StoreError> {
-        let mut tx = self.pool.begin().await?;
-        let cluster = sqlx::query_scalar!(
-            "-- jobs::request_cancel
-             update jobs
-             set wanted = 'cancel', status = 'Canceling', message = 'Canceling.', due_at = now(),
-                 last_modified = $3, version = version + 1, updated_by = 'request_cancel'
-             where id = $1 and ($2::text is null or owner = $2) and phase <> 'ended' and wanted <> 'cancel'
-             returning cluster",
-            id.get(),
-            viewer.owner(),
-            now,
+    /// The base directories of all attempts of jobs, each once.
+    pub async fn base_dirs(&self, jobs: &[JobId]) -> Result<Vec<(JobId, RemotePath)>, StoreError> {
+        let ids: Vec<_> = jobs.iter().map(|id| id.get()).collect();
+        let rows = sqlx::query!(
+            "-- jobs::base_dirs
+             select distinct job_id, job_dir from slurm_metadata where job_id = any($1)",
+            &ids
         )
-        .fetch_optional(&mut *tx)
+        .fetch_all(&self.pool)
         .await?;
-        if let Some(cluster) = cluster.and_then(|name| name.parse().ok()) {
-            listen::wake(&mut tx, &cluster).await?;
-        }
-        tx.commit().await?;
-        self.find_job(id, viewer).await
+        let corrupt = |id: Uuid| StoreError::Corrupt {
+            table: "slurm_metadata",
+            column: "job_dir",
+            row: id.to_string(),
+        };
+        rows.into_iter()
+            .map(|row| Ok((JobId::new(row.job_id), row.job_dir.parse().map_err(|_| corrupt(row.job_id))?)))
+            .collect()
     }
 
     /// The Slurm ids of the attempts before the newest, oldest first.
@@ -204,7 +196,7 @@ impl Store {
         Ok(rows.iter().filter_map(|row| pair(&row.cluster, row.jobs)).collect())
     }
 
-    fn seal_secrets(&self, id: JobId, secrets: &Secrets) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(crate) fn seal_secrets(&self, id: JobId, secrets: &Secrets) -> Result<Option<Vec<u8>>, StoreError> {
         if secrets.is_empty() {
             return Ok(None);
         }
@@ -218,7 +210,7 @@ impl Store {
     pub async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<Job>, StoreError> {
         let rows = select_jobs!(
             "jobs::active_jobs",
-            "where j.cluster = $1 and j.phase in ('in_queue', 'running', 'paused')",
+            "where j.cluster = $1 and j.phase in ('in_queue', 'running', 'suspended')",
             cluster.as_str(),
         )
         .fetch_all(&self.pool)

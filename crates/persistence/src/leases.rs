@@ -22,7 +22,7 @@ pub struct LeaseTerms {
 /// Which steps are taken side by side: a slow submission must not hold up the end of other jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
-    /// Jobs that are not on the cluster yet.
+    /// Jobs of which nothing is on the cluster: not yet, or not any more.
     Submit,
     /// Everything after that.
     Tend,
@@ -50,7 +50,7 @@ impl Store {
              with due as (
                  select id from jobs
                  where due_at <= now() and cluster = $1 and (lease_token is null or lease_expires_at <= now())
-                   and (submitted_at is null and phase not in ('submit_uncertain', 'finishing')) = $5
+                   and (phase in ('queued', 'checking_inputs', 'converting_image', 'staging', 'submitting', 'retry_wait', 'paused')) = $5
                  order by due_at
                  limit $2
                  for update skip locked
@@ -145,7 +145,7 @@ impl Store {
                select (extract(epoch from min(greatest(due_at, coalesce(lease_expires_at, due_at))) - now()) * 1000)::bigint
                from jobs
                where due_at is not null and cluster = $1
-                 and (submitted_at is null and phase not in ('submit_uncertain', 'finishing')) = $2"#,
+                 and (phase in ('queued', 'checking_inputs', 'converting_image', 'staging', 'submitting', 'retry_wait', 'paused')) = $2"#,
             cluster.as_str(),
             lane == Lane::Submit,
         )

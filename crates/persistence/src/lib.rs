@@ -14,6 +14,7 @@ mod rows;
 mod seal;
 mod store;
 mod tokens;
+mod wishes;
 
 pub use error::StoreError;
 pub use jobs::{Inserted, NewJob, Viewer};
@@ -25,3 +26,4 @@ pub use record::StepRecord;
 pub use seal::Sealer;
 pub use store::{MIGRATOR, Store, StoreOptions};
 pub use tokens::{NewToken, Scopes, Token};
+pub use wishes::Wished;

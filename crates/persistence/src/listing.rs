@@ -33,6 +33,7 @@ impl Store {
                and ($4::text is null or j.network_arch = $4)
                and ($5::text is null or j.action = $5)
                and ($6::jsonb = '{}' or j.labels @> $6)
+               and j.wanted <> 'delete'
                and ($7::timestamptz is null or (j.created_at, j.id) < ($7, $8::uuid))
              order by j.created_at desc, j.id desc
              limit $9",

@@ -229,14 +229,14 @@ async fn write(
                                  else coalesce(j.due_at, now() + (u.due_at - $3)) end,
                    last_modified = $3, version = j.version + 1, updated_by = 'record_poll'
                from u
-               where j.id = u.id and j.version = u.version and j.phase in ('in_queue', 'running', 'paused')
+               where j.id = u.id and j.version = u.version and j.phase in ('in_queue', 'running', 'suspended')
                returning j.id
            ), attempts as (
                update slurm_metadata m
                set slurm_state = a.slurm_state, exit_code = a.exit_code, exit_signal = a.exit_signal,
                    nodes = a.nodes, reason = a.reason, partition = a.partition, status_path = a.status_path,
                    status_inode = a.status_inode, status_offset = a.status_offset, started_at = a.started_at,
-                   ended_at = a.ended_at
+                   ended_at = a.ended_at, requeues = a.requeues, requeue_unexplained = a.requeue_unexplained
                from jsonb_populate_recordset(null::slurm_metadata, $2) a
                where m.job_id = a.job_id and m.attempt = a.attempt and a.job_id in (select id from stored)
            )

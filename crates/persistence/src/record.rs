@@ -86,14 +86,16 @@ impl Store {
                with u as (
                    select * from jsonb_to_recordset($1) as u(
                        id uuid, wanted text, status text, phase text, message text, pending_reason text,
-                       attempt int, retry_count int, progress jsonb, missing_since timestamptz, finishing_since timestamptz,
+                       attempt int, retry_count int, failures jsonb, progress jsonb, missing_since timestamptz, finishing_since timestamptz,
                        submitted_at timestamptz, started_at timestamptz, finished_at timestamptz,
                        observed_at timestamptz, source text, due_at timestamptz)
                ), stored as (
                    update jobs j
-                   set status = case when j.wanted <> u.wanted and u.phase <> 'ended' then 'Canceling' else u.status end,
+                   set status = case when j.wanted <> u.wanted and u.phase <> 'ended'
+                                     then case j.wanted when 'cancel' then 'Canceling' when 'pause' then 'Pausing' else u.status end
+                                     else u.status end,
                        phase = u.phase, message = u.message, pending_reason = u.pending_reason, attempt = u.attempt,
-                       retry_count = u.retry_count, progress = u.progress, missing_since = u.missing_since,
+                       retry_count = u.retry_count, failures = u.failures, progress = u.progress, missing_since = u.missing_since,
                        finishing_since = u.finishing_since,
                        submitted_at = u.submitted_at, started_at = u.started_at, finished_at = u.finished_at,
                        observed_at = u.observed_at, source = u.source,
@@ -112,7 +114,8 @@ impl Store {
                    select a.job_id, a.attempt, a.token, a.job_dir, a.slurm_job_id, a.slurm_state, a.exit_code, a.exit_signal,
                           a.nodes, a.reason, a.partition, a.script, a.status_path, a.status_inode, a.status_offset,
                           a.intended_at, a.sent_at, a.submitted_at, a.started_at, a.ended_at, a.retake, a.setbacks,
-                          a.absent_at
+                          a.absent_at, coalesce(a.excluded_nodes, '{}'), a.requeues, a.requeue_unexplained, a.concluded_at,
+                          a.outcome, a.why, a.rule, a.matched_line
                    from jsonb_populate_recordset(null::slurm_metadata, $2) a
                    where a.job_id in (select id from stored)
                    on conflict (job_id, attempt) do update
@@ -123,7 +126,10 @@ impl Store {
                        status_offset = excluded.status_offset, sent_at = excluded.sent_at,
                        submitted_at = excluded.submitted_at, started_at = excluded.started_at,
                        ended_at = excluded.ended_at, retake = excluded.retake, setbacks = excluded.setbacks,
-                       absent_at = excluded.absent_at
+                       absent_at = excluded.absent_at, excluded_nodes = excluded.excluded_nodes,
+                       requeues = excluded.requeues, requeue_unexplained = excluded.requeue_unexplained,
+                       concluded_at = excluded.concluded_at, outcome = excluded.outcome, why = excluded.why,
+                       rule = excluded.rule, matched_line = excluded.matched_line
                )
                select id as "id!" from stored"#,
             jobs,
@@ -152,13 +158,28 @@ impl Store {
         sqlx::query!(
             "-- record::put_off
              update jobs
-             set due_at = case when phase = 'finishing' then now() when phase = 'ended' then null
+             set due_at = case when phase = 'finishing' then now() when phase = 'ended' and wanted <> 'delete' then null
                                else now() + $3 * interval '1 millisecond' end,
                  lease_token = null, lease_expires_at = null, lease_attempts = 0, updated_by = 'put_off'
              where id = any($1) and lease_token = $2 and lease_expires_at > now()",
             &ids,
             lease.token,
             again_in.map(millis),
+        )
+        .execute(&self.pool)
+        .await?;
+        Ok(())
+    }
+
+    /// Deletes jobs whose owners wanted them gone, now that nothing of them is on the cluster.
+    pub async fn delete_purged(&self, lease: &Lease, jobs: &[JobId]) -> Result<(), StoreError> {
+        let ids: Vec<_> = jobs.iter().map(|id| id.get()).collect();
+        sqlx::query!(
+            "-- record::delete_purged
+             delete from jobs
+             where id = any($1) and wanted = 'delete' and lease_token = $2 and lease_expires_at > now()",
+            &ids,
+            lease.token,
         )
         .execute(&self.pool)
         .await?;

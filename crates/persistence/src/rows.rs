@@ -2,9 +2,9 @@
 
 use std::str::FromStr;
 
-use domain::{Attempt, AttemptNo, Job, JobId, Owner, Timestamp};
+use domain::{Attempt, AttemptNo, Job, JobId, Owner, Timestamp, Verdict};
 use serde::Serialize;
-use slurm::{ExitCode, SlurmJobId, SlurmState, StatusCursor};
+use slurm::{ExitCode, NodeName, SlurmJobId, SlurmState, StatusCursor};
 use uuid::Uuid;
 
 use crate::error::StoreError;
@@ -18,13 +18,15 @@ macro_rules! select_jobs {
             $crate::rows::JobRow,
             "-- " + $name + "
              select j.id, j.owner, j.cluster, j.spec::text as \"spec!\", j.wanted, j.status, j.phase, j.message, j.pending_reason,
-                    j.retry_count, j.progress::text as \"progress!\", j.missing_since, j.finishing_since, j.created_at, j.submitted_at, j.started_at,
+                    j.retry_count, j.failures::text as \"failures!\", j.progress::text as \"progress!\", j.missing_since, j.finishing_since, j.created_at, j.submitted_at, j.started_at,
                     j.finished_at, j.last_modified, j.observed_at, j.source, j.version,
                     a.attempt as \"attempt?\", a.token as \"token?\", a.job_dir as \"job_dir?\", a.slurm_job_id, a.slurm_state, a.exit_code,
                     a.exit_signal, a.nodes, a.reason, a.partition, a.status_path, a.status_inode, a.status_offset,
                     a.intended_at as \"intended_at?\", a.sent_at, a.submitted_at as attempt_submitted_at,
                     a.started_at as attempt_started_at, a.ended_at, a.retake as \"retake?\",
-                    a.setbacks as \"setbacks?\", a.absent_at
+                    a.setbacks as \"setbacks?\", a.absent_at, a.excluded_nodes as \"excluded_nodes?\",
+                    a.requeues as \"requeues?\", a.requeue_unexplained as \"requeue_unexplained?\",
+                    a.concluded_at, a.outcome, a.why, a.rule, a.matched_line
              from jobs j left join slurm_metadata a on a.job_id = j.id and a.attempt = j.attempt
              " + $tail
             $(, $arg)*
@@ -47,6 +49,7 @@ pub(crate) struct JobRow {
     pub(crate) message: String,
     pub(crate) pending_reason: Option<String>,
     pub(crate) retry_count: i32,
+    pub(crate) failures: String,
     pub(crate) progress: String,
     pub(crate) missing_since: Option<Timestamp>,
     pub(crate) finishing_since: Option<Timestamp>,
@@ -79,6 +82,14 @@ pub(crate) struct JobRow {
     pub(crate) retake: Option<bool>,
     pub(crate) setbacks: Option<i32>,
     pub(crate) absent_at: Option<Timestamp>,
+    pub(crate) excluded_nodes: Option<Vec<String>>,
+    pub(crate) requeues: Option<i32>,
+    pub(crate) requeue_unexplained: Option<bool>,
+    pub(crate) concluded_at: Option<Timestamp>,
+    pub(crate) outcome: Option<String>,
+    pub(crate) why: Option<String>,
+    pub(crate) rule: Option<String>,
+    pub(crate) matched_line: Option<String>,
 }
 
 /// Names the cell that could not be read.
@@ -114,6 +125,7 @@ impl TryFrom<JobRow> for Job {
             status: cell.parse("status", &row.status)?,
             phase: cell.parse("phase", &row.phase)?,
             retry_count: cell.number("retry_count", row.retry_count)?,
+            failures: serde_json::from_str(&row.failures).map_err(|_| cell.corrupt("failures"))?,
             progress: serde_json::from_str(&row.progress).map_err(|_| cell.corrupt("progress"))?,
             source: cell.parse("source", &row.source)?,
             attempt: attempt(&row)?,
@@ -178,6 +190,25 @@ fn attempt(row: &JobRow) -> Result<Option<Attempt>, StoreError> {
         retake: row.retake.unwrap_or_default(),
         setbacks: cell.number("setbacks", row.setbacks.unwrap_or_default())?,
         absent_at: row.absent_at,
+        excluded: excluded(&cell, row.excluded_nodes.as_deref().unwrap_or_default())?,
+        requeues: cell.number("requeues", row.requeues.unwrap_or_default())?,
+        requeue_unexplained: row.requeue_unexplained.unwrap_or_default(),
+        verdict: verdict(&cell, row)?,
+    }))
+}
+
+fn excluded(cell: &Cell, names: &[String]) -> Result<Vec<NodeName>, StoreError> {
+    names.iter().map(|name| cell.parse("excluded_nodes", name)).collect()
+}
+
+fn verdict(cell: &Cell, row: &JobRow) -> Result<Option<Verdict>, StoreError> {
+    let (Some(at), Some(outcome)) = (row.concluded_at, &row.outcome) else { return Ok(None) };
+    Ok(Some(Verdict {
+        at,
+        outcome: cell.parse("outcome", outcome)?,
+        why: row.why.clone().unwrap_or_default(),
+        rule: row.rule.clone(),
+        line: row.matched_line.clone(),
     }))
 }
 
@@ -214,6 +245,7 @@ pub(crate) struct JobChange<'a> {
     pending_reason: Option<&'a str>,
     attempt: u32,
     retry_count: u32,
+    failures: &'a [domain::PastFailure],
     progress: &'a domain::Progress,
     missing_since: Option<Timestamp>,
     finishing_since: Option<Timestamp>,
@@ -237,6 +269,7 @@ impl<'a> JobChange<'a> {
             pending_reason: job.pending_reason.as_deref(),
             attempt: job.attempt.as_ref().map_or(0, |attempt| attempt.no.get()),
             retry_count: job.retry_count,
+            failures: &job.failures,
             progress: &job.progress,
             missing_since: job.missing_since,
             finishing_since: job.finishing_since,
@@ -275,6 +308,14 @@ pub(crate) struct AttemptChange<'a> {
     retake: bool,
     setbacks: u32,
     absent_at: Option<Timestamp>,
+    excluded_nodes: &'a [NodeName],
+    requeues: u32,
+    requeue_unexplained: bool,
+    concluded_at: Option<Timestamp>,
+    outcome: Option<&'static str>,
+    why: Option<&'a str>,
+    rule: Option<&'a str>,
+    matched_line: Option<&'a str>,
 }
 
 impl<'a> AttemptChange<'a> {
@@ -304,6 +345,14 @@ impl<'a> AttemptChange<'a> {
             retake: attempt.retake,
             setbacks: attempt.setbacks,
             absent_at: attempt.absent_at,
+            excluded_nodes: &attempt.excluded,
+            requeues: attempt.requeues,
+            requeue_unexplained: attempt.requeue_unexplained,
+            concluded_at: attempt.verdict.as_ref().map(|verdict| verdict.at),
+            outcome: attempt.verdict.as_ref().map(|verdict| verdict.outcome.into()),
+            why: attempt.verdict.as_ref().map(|verdict| verdict.why.as_str()),
+            rule: attempt.verdict.as_ref().and_then(|verdict| verdict.rule.as_deref()),
+            matched_line: attempt.verdict.as_ref().and_then(|verdict| verdict.line.as_deref()),
         }
     }
 }

@@ -2,21 +2,29 @@
 
 mod cancel;
 mod conclude;
+mod exclude;
 mod locate;
 pub(crate) mod markers;
+mod node_health;
 mod poll;
+mod purge;
 mod read_log;
 mod remove;
+mod requeued;
 pub(crate) mod status;
 mod submit_batch;
 
 pub use cancel::{Cancel, Cancelled};
 pub use conclude::{Conclude, Concluded, Concluding};
+pub use exclude::{Exclude, Excluded};
 pub use locate::{Locate, LocateAnswer, Located};
 pub use markers::{ExitMarker, Markers, StartedMarker};
+pub use node_health::{NodeHealth, NodeHealthAnswer};
 pub use poll::{AccountingRow, Poll, PollAnswer, QueueRow, SacctOutcome, SqueueOutcome, Watched};
+pub use purge::{Purge, Purged};
 pub use read_log::{LogAnswer, LogChunk, LogFrom, ReadLog};
 pub use remove::{Remove, Removed};
+pub use requeued::{EarlierRun, Requeued};
 pub use status::{StatusChunk, StatusCursor};
 pub use submit_batch::{How, StagedFile, Submission, SubmitAnswer, SubmitBatch};
 

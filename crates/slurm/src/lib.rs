@@ -17,6 +17,7 @@ mod feed;
 mod invalid_name;
 mod job_id;
 mod names;
+pub mod node_list;
 mod partition_list;
 mod remote_command;
 mod remote_path;
@@ -26,8 +27,9 @@ mod text_type;
 mod wall_time;
 
 pub use commands::{
-    AccountingRow, Cancel, Cancelled, Conclude, Concluded, Concluding, ExitMarker, How, Locate, LocateAnswer,
-    Located, LogAnswer, LogChunk, LogFrom, Markers, Poll, PollAnswer, QueueRow, ReadLog, Remove, Removed,
+    AccountingRow, Cancel, Cancelled, Conclude, Concluded, Concluding, EarlierRun, Exclude, Excluded,
+    ExitMarker, How, Locate, LocateAnswer, Located, LogAnswer, LogChunk, LogFrom, Markers, NodeHealth,
+    NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, QueueRow, ReadLog, Remove, Removed, Requeued,
     SacctOutcome, SqueueOutcome, StagedFile, StartedMarker, StatusChunk, StatusCursor, Submission,
     SubmitAnswer, SubmitBatch, Watched,
 };

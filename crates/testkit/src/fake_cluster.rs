@@ -5,15 +5,17 @@
 //! after the command had its effect. It cannot run anything: a test says how a job ends.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use slurm::{
-    AccountingRow, Cancel, Cancelled, Conclude, Concluded, ExitCode, ExitMarker, Failure, FailureClass, How,
-    Locate, LocateAnswer, Located, Markers, Poll, PollAnswer, QueueRow, Remove, Removed, SacctOutcome,
-    SlurmJobId, SlurmState, SqueueOutcome, Submission, SubmitAnswer, SubmitBatch,
+    AccountingRow, Cancel, Cancelled, Conclude, Concluded, EarlierRun, Exclude, Excluded, ExitCode,
+    ExitMarker, Failure, FailureClass, How, Locate, LocateAnswer, Located, Markers, NodeHealth,
+    NodeHealthAnswer, NodeName, Poll, PollAnswer, Purge, Purged, QueueRow, Remove, Removed, Requeued,
+    SacctOutcome, SlurmJobId, SlurmState, SqueueOutcome, Submission, SubmitAnswer, SubmitBatch,
 };
+use uuid::Uuid;
 
 /// What happens to the next command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +47,13 @@ struct Entry {
     marker: Option<ExitMarker>,
     /// Whether squeue still shows it.
     queued: bool,
+    node: String,
+    /// How often it was started.
+    runs: i64,
+    /// How its last run ended, if it was put back into the queue.
+    earlier: Option<SlurmState>,
+    excluded: Vec<NodeName>,
+    log: Vec<u8>,
 }
 
 #[derive(Debug, Default)]
@@ -53,6 +62,8 @@ struct State {
     claims: HashSet<String>,
     ids: HashMap<String, SlurmJobId>,
     removed: HashSet<String>,
+    purged: HashSet<Uuid>,
+    sick: BTreeMap<NodeName, String>,
     faults: VecDeque<Fault>,
     refusal: Option<Failure>,
     commands: usize,
@@ -105,6 +116,45 @@ impl FakeCluster {
             job.marker =
                 code.map(|code| ExitMarker { slurm_id: job.id, restart: 0, code, at: 1_800_000_000 });
         }
+    }
+
+    /// The job runs on this node.
+    pub fn run_on(&self, name: &str, node: &str) {
+        for job in self.state().jobs.iter_mut().filter(|job| job.name == name) {
+            node.clone_into(&mut job.node);
+            job.state = SlurmState::Running;
+            job.runs += 1;
+        }
+    }
+
+    /// Slurm puts the job back into its queue, because its run ended so.
+    pub fn requeue(&self, name: &str, because: &SlurmState) {
+        for job in self.state().jobs.iter_mut().filter(|job| job.name == name) {
+            job.state = SlurmState::Pending;
+            job.earlier = Some(because.clone());
+        }
+    }
+
+    /// What the job has written to its standard error.
+    pub fn write_log(&self, name: &str, text: &str) {
+        for job in self.state().jobs.iter_mut().filter(|job| job.name == name) {
+            job.log = text.as_bytes().to_vec();
+        }
+    }
+
+    /// Slurm does not trust the node any more.
+    pub fn sicken(&self, node: NodeName, why: &str) {
+        self.state().sick.insert(node, why.to_owned());
+    }
+
+    /// The nodes that the job is kept away from.
+    pub fn excluded(&self, name: &str) -> Vec<NodeName> {
+        self.state().jobs.iter().filter(|job| job.name == name).flat_map(|job| job.excluded.clone()).collect()
+    }
+
+    /// Whether everything of the job was removed.
+    pub fn purged(&self, job: Uuid) -> bool {
+        self.state().purged.contains(&job)
     }
 
     /// squeue forgets the job, as it does `MinJobAge` seconds after its end.
@@ -181,7 +231,9 @@ impl FakeCluster {
         let fault = state.next_fault()?;
         let mut concluded = Vec::new();
         for job in &command.jobs {
-            let exit = state.jobs.iter().find(|entry| entry.name == job.key).and_then(|entry| entry.marker);
+            let entry = state.jobs.iter().find(|entry| entry.name == job.key);
+            let exit = entry.and_then(|entry| entry.marker);
+            let log = entry.map_or_else(Vec::new, |entry| entry.log.clone());
             state.removed.extend(job.remove.iter().map(ToString::to_string));
             concluded.push(Concluded {
                 key: job.key.clone(),
@@ -189,7 +241,7 @@ impl FakeCluster {
                 status: Vec::new(),
                 readable: true,
                 out_tail: Vec::new(),
-                err_tail: b"its last line\n".to_vec(),
+                err_tail: log,
                 removed: true,
             });
         }
@@ -215,6 +267,43 @@ impl FakeCluster {
         let fault = state.next_fault()?;
         state.removed.extend(command.paths.iter().map(ToString::to_string));
         lost_or(fault, Removed { removed: true })
+    }
+
+    pub fn purge(&self, command: &Purge) -> Result<Purged, Unanswered> {
+        let mut state = self.state();
+        let fault = state.next_fault()?;
+        state.purged.extend(command.jobs.iter().map(|(_, id)| *id));
+        lost_or(fault, Purged { left: Vec::new() })
+    }
+
+    pub fn node_health(&self, command: &NodeHealth) -> Result<NodeHealthAnswer, Unanswered> {
+        let mut state = self.state();
+        let fault = state.next_fault()?;
+        let asked = |node: &NodeName| command.nodes.contains(node);
+        let sick = state.sick.iter().filter(|(node, _)| asked(node));
+        let sick = sick.map(|(node, why)| (node.clone(), why.clone())).collect();
+        lost_or(fault, NodeHealthAnswer { sick: Some(sick) })
+    }
+
+    pub fn requeued(&self, command: &Requeued) -> Result<HashMap<SlurmJobId, EarlierRun>, Unanswered> {
+        let mut state = self.state();
+        let fault = state.next_fault()?;
+        let asked = |job: &&Entry| command.jobs.iter().any(|(id, _)| *id == job.id);
+        let run =
+            |job: &Entry| Some((job.id, EarlierRun { state: job.earlier.clone()?, nodes: job.node.clone() }));
+        let runs = state.jobs.iter().filter(asked).filter_map(run).collect();
+        lost_or(fault, runs)
+    }
+
+    pub fn exclude(&self, command: &Exclude) -> Result<Excluded, Unanswered> {
+        let mut state = self.state();
+        let fault = state.next_fault()?;
+        for (id, _, nodes) in &command.jobs {
+            for job in state.jobs.iter_mut().filter(|job| job.id == *id) {
+                job.excluded.clone_from(nodes);
+            }
+        }
+        lost_or(fault, Excluded { failed: vec![None; command.jobs.len()] })
     }
 }
 
@@ -253,6 +342,11 @@ impl State {
             exit: None,
             marker: None,
             queued: true,
+            node: "node01".to_owned(),
+            runs: 0,
+            earlier: None,
+            excluded: Vec::new(),
+            log: b"its last line\n".to_vec(),
         });
         self.ids.insert(entry.key.clone(), id);
         SubmitAnswer::Submitted { id, how: How::New, extra: Vec::new() }
@@ -268,9 +362,9 @@ fn queue_row(job: &Entry) -> QueueRow {
         id: job.id,
         state: job.state.clone(),
         reason: "None".to_owned(),
-        nodes: "node01".to_owned(),
+        nodes: job.node.clone(),
         submit: None,
-        start: None,
+        start: (job.runs > 0).then(|| 1_700_000_000 + job.runs * 100),
         end: None,
         partition: "polar".to_owned(),
         name: job.name.clone(),
@@ -285,7 +379,7 @@ fn accounting_row(job: &Entry) -> AccountingRow {
         reason: "None".to_owned(),
         start: None,
         end: None,
-        nodes: "node01".to_owned(),
+        nodes: job.node.clone(),
         name: job.name.clone(),
     }
 }

@@ -48,6 +48,7 @@ pub fn spec(work: Work) -> JobSpec {
         resources: resources(),
         mounts: vec![parsed("/lustre")],
         partitions: Some(parsed("polar")),
+        max_retries: 10,
     }
 }
 

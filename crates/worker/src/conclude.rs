@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use chrono::TimeDelta;
-use domain::{Ending, Findings, Graces, Job, JobPaths, Timestamp, conclude};
+use domain::{Ending, Findings, Graces, Job, JobPaths, SickNode, Timestamp, Wanted, conclude};
 use persistence::{Lease, StepRecord, StoreError};
-use slurm::{Conclude, Concluded, Concluding};
+use slurm::{Conclude, Concluded, Concluding, NodeName, SlurmState, node_list};
 
 use crate::{
     link::ClusterLink,
@@ -13,8 +13,8 @@ use crate::{
     worker::{Site, Worker},
 };
 
-/// Enough for the last lines of a traceback.
-const TAIL_BYTES: usize = 8 * 1024;
+/// Enough for the last 500 lines of most logs, which the rules about failures search.
+const TAIL_BYTES: usize = 64 * 1024;
 /// How much of all status files one command reads; what is left is read by the next.
 const STATUS_BYTES: usize = 8 * 1024 * 1024;
 /// After an answer that did not come.
@@ -41,6 +41,7 @@ impl<L: ClusterLink> Worker<L> {
         }
         let found: HashMap<&str, &Concluded> =
             answer.iter().flatten().map(|concluded| (concluded.key.as_str(), concluded)).collect();
+        let sick = self.sick_nodes(site, nodes_of_failed(&jobs)).await;
         let now = self.clock.now();
         let step = |job: Job| -> StepRecord {
             let token = job.attempt.as_ref().map(|attempt| attempt.token.as_str());
@@ -52,15 +53,18 @@ impl<L: ClusterLink> Worker<L> {
                         status: &concluded.status,
                         out_tail: &concluded.out_tail,
                         err_tail: &concluded.err_tail,
+                        role_tails: &[],
+                        sick: &of_job(&job, &sick),
                     };
                     match conclude(&job, &findings, &self.settings.graces, now) {
                         // Somebody else's right to look at the secrets ends with the job, so they go first.
-                        Ending::Ended(_)
+                        Ending::Ended(_) | Ending::Paused(_) | Ending::Again { .. }
                             if !concluded.removed && is_early(&job, &self.settings.graces, now) =>
                         {
                             done(job, Some(now + TRY_AGAIN))
                         }
-                        Ending::Ended(job) | Ending::Adopt(job) => done(job, None),
+                        Ending::Ended(job) | Ending::Paused(job) | Ending::Adopt(job) => done(job, None),
+                        Ending::Again { job, due_at } => done(job, Some(due_at)),
                         // Looked at again before the grace is over: the word may come any moment.
                         Ending::Wait { job, until } => done(job, Some(until.min(now + TRY_AGAIN))),
                     }
@@ -77,6 +81,25 @@ impl<L: ClusterLink> Worker<L> {
 /// Whether files that cannot be removed are still worth waiting for; somebody may have removed the directory.
 fn is_early(job: &Job, graces: &Graces, now: Timestamp) -> bool {
     job.finishing_since.is_some_and(|since| now - since < graces.missing)
+}
+
+/// The nodes of jobs whose end may be their fault: a job that did what it should needs nobody's health.
+fn nodes_of_failed(jobs: &[Job]) -> Vec<NodeName> {
+    let failed = |job: &&Job| {
+        let state = job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref());
+        job.wanted == Wanted::Run && state.is_some_and(|state| *state == SlurmState::Failed)
+    };
+    jobs.iter().filter(failed).flat_map(nodes).collect()
+}
+
+fn nodes(job: &Job) -> Vec<NodeName> {
+    let list = job.attempt.as_ref().and_then(|attempt| attempt.nodes.as_deref()).unwrap_or_default();
+    node_list::expand(list).iter().filter_map(|name| name.parse().ok()).collect()
+}
+
+fn of_job(job: &Job, sick: &[SickNode]) -> Vec<SickNode> {
+    let own = nodes(job);
+    sick.iter().filter(|node| own.contains(&node.name)).cloned().collect()
 }
 
 fn concluding(job: &Job) -> Option<Concluding> {

@@ -12,6 +12,8 @@ mod link;
 mod locate;
 mod pace;
 mod poll;
+mod purge;
+mod reroute;
 mod ssh_link;
 mod steps;
 mod submit;

@@ -1,10 +1,11 @@
 //! The way to a cluster, as the loop sees it: a remote command, and three kinds of outcome.
 
-use std::future::Future;
+use std::{collections::HashMap, future::Future};
 
 use slurm::{
-    Cancel, Cancelled, Conclude, Concluded, FailureClass, Locate, LocateAnswer, ParseError, Poll, PollAnswer,
-    Remove, Removed, SubmitAnswer, SubmitBatch,
+    Cancel, Cancelled, Conclude, Concluded, EarlierRun, Exclude, Excluded, FailureClass, Locate,
+    LocateAnswer, NodeHealth, NodeHealthAnswer, ParseError, Poll, PollAnswer, Purge, Purged, Remove, Removed,
+    Requeued, SlurmJobId, SubmitAnswer, SubmitBatch,
 };
 
 /// A command that brought no answer.
@@ -39,4 +40,14 @@ pub trait ClusterLink: Clone + Send + Sync + 'static {
     fn conclude(&self, command: &Conclude) -> impl Future<Output = Result<Vec<Concluded>, LinkError>> + Send;
     fn cancel(&self, command: &Cancel) -> impl Future<Output = Result<Cancelled, LinkError>> + Send;
     fn remove(&self, command: &Remove) -> impl Future<Output = Result<Removed, LinkError>> + Send;
+    fn purge(&self, command: &Purge) -> impl Future<Output = Result<Purged, LinkError>> + Send;
+    fn node_health(
+        &self,
+        command: &NodeHealth,
+    ) -> impl Future<Output = Result<NodeHealthAnswer, LinkError>> + Send;
+    fn requeued(
+        &self,
+        command: &Requeued,
+    ) -> impl Future<Output = Result<HashMap<SlurmJobId, EarlierRun>, LinkError>> + Send;
+    fn exclude(&self, command: &Exclude) -> impl Future<Output = Result<Excluded, LinkError>> + Send;
 }

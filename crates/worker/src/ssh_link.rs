@@ -1,8 +1,11 @@
 //! A cluster behind SSH: renders commands, sends them, reads the answers.
 
+use std::collections::HashMap;
+
 use slurm::{
-    Cancel, Cancelled, Conclude, Concluded, Locate, LocateAnswer, LogAnswer, LogChunk, Poll, PollAnswer,
-    RawOutput, ReadLog, RemoteCommand, Remove, Removed, SubmitAnswer, SubmitBatch,
+    Cancel, Cancelled, Conclude, Concluded, EarlierRun, Exclude, Excluded, Locate, LocateAnswer, LogAnswer,
+    LogChunk, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, RawOutput, ReadLog,
+    RemoteCommand, Remove, Removed, Requeued, SlurmJobId, SubmitAnswer, SubmitBatch,
 };
 use ssh::{Command, Effect, SshPool};
 
@@ -100,5 +103,21 @@ impl ClusterLink for SshLink {
 
     async fn remove(&self, command: &Remove) -> Result<Removed, LinkError> {
         self.call(command, "remove", Repeat::Safe).await
+    }
+
+    async fn purge(&self, command: &Purge) -> Result<Purged, LinkError> {
+        self.call(command, "purge", Repeat::Safe).await
+    }
+
+    async fn node_health(&self, command: &NodeHealth) -> Result<NodeHealthAnswer, LinkError> {
+        self.call(command, "node_health", Repeat::Safe).await
+    }
+
+    async fn requeued(&self, command: &Requeued) -> Result<HashMap<SlurmJobId, EarlierRun>, LinkError> {
+        self.call(command, "requeued", Repeat::Safe).await
+    }
+
+    async fn exclude(&self, command: &Exclude) -> Result<Excluded, LinkError> {
+        self.call(command, "exclude", Repeat::Safe).await
     }
 }

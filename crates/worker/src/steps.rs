@@ -16,6 +16,9 @@ use crate::{
 #[derive(Default)]
 struct Sorted {
     end: Vec<Job>,
+    pause: Vec<Job>,
+    reroute: Vec<Job>,
+    purge: Vec<Job>,
     submit: Vec<Job>,
     locate: Vec<Job>,
     cancel: Vec<Job>,
@@ -45,16 +48,20 @@ impl<L: ClusterLink> Worker<L> {
         let now = self.clock.now();
         let ended: Vec<_> = sorted.end.iter().map(|job| done(job.canceled_unsubmitted(now), None)).collect();
         self.record_unsubmitted(site, lease, ended).await?;
+        let paused: Vec<_> = sorted.pause.iter().map(|job| done(job.paused_unsubmitted(), None)).collect();
+        self.record_unsubmitted(site, lease, paused).await?;
         let rested: Vec<_> = sorted.rest.iter().map(|job| job.id).collect();
         self.store.put_off(lease, &rested, None).await?;
         // One remote command for each kind, side by side.
-        let (submitted, located, canceled, concluded) = tokio::join!(
+        let (submitted, located, canceled, concluded, rerouted, purged) = tokio::join!(
             self.submit(site, lease, sorted.submit),
             self.locate(site, lease, sorted.locate),
             self.cancel(site, lease, sorted.cancel),
             self.conclude(site, lease, sorted.conclude),
+            self.reroute(site, lease, sorted.reroute),
+            self.purge(site, lease, sorted.purge),
         );
-        submitted.and(located).and(canceled).and(concluded)
+        submitted.and(located).and(canceled).and(concluded).and(rerouted).and(purged)
     }
 
     fn sort(&self, jobs: Vec<Job>) -> Sorted {
@@ -62,6 +69,9 @@ impl<L: ClusterLink> Worker<L> {
         for job in jobs {
             match plan(&job, &self.settings.graces, now) {
                 Step::EndUnsubmitted => sorted.end.push(job),
+                Step::PauseUnsubmitted => sorted.pause.push(job),
+                Step::Reroute => sorted.reroute.push(job),
+                Step::Purge => sorted.purge.push(job),
                 Step::Submit => sorted.submit.push(job),
                 Step::Locate => sorted.locate.push(job),
                 Step::Cancel => sorted.cancel.push(job),

@@ -1,6 +1,6 @@
 //! Submission: intent first, then one remote command for the whole batch.
 
-use domain::{After, Attempt, Job, Phase, Secrets, Sent, Status, plan_submission, sent};
+use domain::{After, Attempt, Job, Phase, Secrets, Sent, Status, excluded, plan_submission, sent};
 use persistence::{Lease, StepRecord, StoreError};
 use slurm::{Cancel, JobName, SlurmJobId, SubmitAnswer, SubmitBatch};
 
@@ -59,10 +59,16 @@ impl<L: ClusterLink> Worker<L> {
         let now = self.clock.now();
         let mut intents = Vec::with_capacity(jobs.len());
         for mut job in jobs {
-            let before = job.attempt.clone().filter(|attempt| attempt.ended_at.is_none());
+            let before = job.attempt.clone().filter(|attempt| attempt.verdict.is_none());
             let attempt = match before.clone() {
                 Some(attempt) => Ok(attempt),
-                None => job.new_attempt(site.target.cluster.base_dir.clone(), now),
+                None => job.new_attempt(site.target.cluster.base_dir.clone(), now).map(|mut attempt| {
+                    attempt.excluded = excluded(&job, &self.settings.graces.retry, now);
+                    // The status file goes on where the last attempt has left it.
+                    attempt.status = job.attempt.as_ref().and_then(|last| last.status.clone());
+                    job.progress.begin_run();
+                    attempt
+                }),
             };
             match attempt {
                 Ok(mut attempt) => {

@@ -1,16 +1,20 @@
 //! The loop against the fake cluster and a real Postgres: one step or poll at a time, by hand.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
 use domain::{Clock, Graces, Job, JobId, Phase, Secrets, Status};
 use persistence::{Inserted, Lane, NewJob, Sealer, Store, Viewer};
 use slurm::{
-    Cancel, Cancelled, Conclude, Concluded, FailureClass, Locate, LocateAnswer, Poll, PollAnswer, Remove,
-    Removed, SlurmState, SubmitAnswer, SubmitBatch,
+    Cancel, Cancelled, Conclude, Concluded, EarlierRun, Exclude, Excluded, FailureClass, Locate,
+    LocateAnswer, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, Remove, Removed, Requeued,
+    SlurmJobId, SlurmState, SubmitAnswer, SubmitBatch,
 };
 use sqlx::PgPool;
 use testkit::{CountingIds, FakeCluster, Fault, HandClock, Unanswered, cluster, command_job};
+
+mod again;
+mod wishes;
 
 use crate::{
     ClusterLink, ClusterTarget, LinkError, Pace, WorkerSettings,
@@ -50,6 +54,22 @@ impl ClusterLink for FakeLink {
 
     async fn remove(&self, command: &Remove) -> Result<Removed, LinkError> {
         told(self.0.remove(command))
+    }
+
+    async fn purge(&self, command: &Purge) -> Result<Purged, LinkError> {
+        told(self.0.purge(command))
+    }
+
+    async fn node_health(&self, command: &NodeHealth) -> Result<NodeHealthAnswer, LinkError> {
+        told(self.0.node_health(command))
+    }
+
+    async fn requeued(&self, command: &Requeued) -> Result<HashMap<SlurmJobId, EarlierRun>, LinkError> {
+        told(self.0.requeued(command))
+    }
+
+    async fn exclude(&self, command: &Exclude) -> Result<Excluded, LinkError> {
+        told(self.0.exclude(command))
     }
 }
 

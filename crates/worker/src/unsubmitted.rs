@@ -1,7 +1,7 @@
 //! Jobs that end without ever having run: what was staged for them goes first.
 
 use chrono::TimeDelta;
-use domain::{Job, JobPaths};
+use domain::{Job, JobPaths, Phase};
 use persistence::{Lease, StepRecord, StoreError};
 use slurm::{RemotePath, Remove};
 
@@ -53,7 +53,7 @@ impl<L: ClusterLink> Worker<L> {
 /// The files with secrets of a job that ended, if anything was ever staged for it.
 fn staged_secrets(job: &Job) -> Vec<RemotePath> {
     match &job.attempt {
-        Some(attempt) if job.status.is_final() => {
+        Some(attempt) if job.status.is_final() || job.phase == Phase::Paused => {
             JobPaths::new(&attempt.job_dir, job.id).map_or_else(|_| Vec::new(), |paths| paths.secret_files())
         }
         _ => Vec::new(),

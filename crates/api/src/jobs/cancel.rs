@@ -6,6 +6,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
+use persistence::Wished;
 
 use crate::{
     auth::Caller,
@@ -39,11 +40,11 @@ pub(crate) async fn cancel_job(
     JobInPath(id): JobInPath,
     Query(NoParameters): Query<NoParameters>,
 ) -> Result<Response, Problem> {
-    let job = app
-        .store
-        .request_cancel(id, &caller.viewer(), app.clock.now())
-        .await?
-        .ok_or_else(|| no_such_job(id))?;
+    let job = match app.store.request_cancel(id, &caller.viewer(), app.clock.now()).await? {
+        // One that is being cancelled already stays as it is, too.
+        Wished::Taken(job) | Wished::Stays(job) => job,
+        Wished::NoJob => return Err(no_such_job(id)),
+    };
     let status = if job.status.is_final() { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(super::status_of(&app, &job).await?)).into_response())
 }

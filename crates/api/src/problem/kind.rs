@@ -48,6 +48,7 @@ kinds! {
     NoLogYet => NOT_FOUND, "no_log_yet", "The job has no log yet";
     MetricsDisabled => NOT_FOUND, "metrics_disabled", "Metrics are not collected";
     MethodNotAllowed => METHOD_NOT_ALLOWED, "method_not_allowed", "The path does not know this method";
+    WrongState => CONFLICT, "wrong_state", "The job's state does not allow this";
     BodyTooLarge => PAYLOAD_TOO_LARGE, "body_too_large", "The body is too large";
     UnsupportedMediaType => UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "The body must be JSON";
     InvalidRequest => UNPROCESSABLE_ENTITY, "invalid_request", "The request is not acceptable";

@@ -8,7 +8,6 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::nodes;
 use crate::pulses::Pulses;
 
 /// Where a job stands.
@@ -108,7 +107,7 @@ const FIRST_PACE: TimeDelta = TimeDelta::seconds(10);
 
 /// Whether Slurm has the job, so that only polls of its cluster tell more.
 pub(crate) fn is_watched(phase: Phase) -> bool {
-    matches!(phase, Phase::InQueue | Phase::Running | Phase::Paused | Phase::Finishing)
+    matches!(phase, Phase::InQueue | Phase::Running | Phase::Suspended | Phase::Finishing)
 }
 
 impl Freshness {
@@ -144,7 +143,7 @@ impl StatusView {
             slurm_state: attempt.and_then(|a| a.slurm_state.as_ref()).map(ToString::to_string),
             cluster: job.cluster.to_string(),
             partition: attempt.and_then(|a| a.partition.clone()).or(asked),
-            nodes: attempt.and_then(|a| a.nodes.as_deref()).map(nodes::expand).unwrap_or_default(),
+            nodes: attempt.and_then(|a| a.nodes.as_deref()).map(slurm::node_list::expand).unwrap_or_default(),
             attempt: attempt.map_or(0, |a| a.no.get()),
             retry_count: job.retry_count,
             progress: ProgressView::from(&job.progress),

@@ -83,7 +83,7 @@ async fn a_method_that_the_path_does_not_know_is_answered_with_those_it_knows() 
     let api = TestApi::offline(AuthMode::Tokens);
     for (method, path, allow) in [
         (Method::DELETE, "/jobs", "GET,HEAD,POST"),
-        (Method::PUT, "/jobs/0f8fad5b-d9cb-469f-a165-70867728950e", "GET,HEAD"),
+        (Method::PUT, "/jobs/0f8fad5b-d9cb-469f-a165-70867728950e", "DELETE,GET,HEAD"),
         (Method::GET, "/jobs/0f8fad5b-d9cb-469f-a165-70867728950e/cancel", "POST"),
         (Method::POST, "/livez", "GET,HEAD"),
     ] {

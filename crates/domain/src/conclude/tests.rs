@@ -1,3 +1,5 @@
+#![expect(clippy::wildcard_enum_match_arm, reason = "what a test does not expect is what it shows")]
+
 use chrono::{DateTime, TimeDelta};
 use slurm::{ExitMarker, SlurmJobId};
 use test_case::test_case;
@@ -52,6 +54,8 @@ impl Case {
             status: &[],
             out_tail: b"",
             err_tail: self.err.as_bytes(),
+            role_tails: b"",
+            sick: &[],
         };
         conclude(&self.job(), &found, &Graces::default(), T0 + TimeDelta::seconds(seconds))
     }
@@ -59,7 +63,7 @@ impl Case {
     fn ended(&self) -> Job {
         match self.after(0) {
             Ending::Ended(job) => job,
-            other @ (Ending::Adopt(_) | Ending::Wait { .. }) => panic!("{other:?}"),
+            other => panic!("{other:?}"),
         }
     }
 }
@@ -75,7 +79,6 @@ impl Case {
 #[test_case(&Case { state: Some(SlurmState::Cancelled), code: None, wanted: Wanted::Cancel, ..Case::default() } => Status::Canceled ; "cancelled by us")]
 #[test_case(&Case { wanted: Wanted::Cancel, ..Case::default() } => Status::Done ; "done before the cancellation reached it")]
 #[test_case(&Case { state: Some(SlurmState::Timeout), code: None, ..Case::default() } => Status::Error ; "time limit")]
-#[test_case(&Case { state: Some(SlurmState::NodeFail), code: None, ..Case::default() } => Status::Error ; "node failure")]
 #[test_case(&Case { state: Some(SlurmState::OutOfMemory), code: None, ..Case::default() } => Status::Error ; "out of memory")]
 #[test_case(&Case { state: Some(SlurmState::Preempted), code: None, ..Case::default() } => Status::Canceled ; "preempted for good")]
 #[test_case(&Case { state: None, code: Some(0), ..Case::default() } => Status::Done ; "only the marker knows it ended well")]
@@ -98,7 +101,8 @@ fn the_evidence_decides(case: &Case) -> Status {
 fn an_exit_code_and_the_last_lines_of_the_log_stand_in_the_message() {
     let err = "line 1\nline 2\nline 3\nline 4\nline 5\n\nValueError: bad \x1b[31mdata\n";
     let job = Case { code: Some(3), state: Some(SlurmState::Failed), err, ..Case::default() }.ended();
-    let expected = "The job's program exited with code 3 (Slurm: FAILED). Last lines of main.err:\n\
+    let expected = "The job's program exited with code 3 (Slurm: FAILED). Not tried again, because the job's own \
+                    code or its specification is wrong. Last lines of main.err:\n\
                     line 2\nline 3\nline 4\nline 5\nValueError: bad \u{fffd}[31mdata";
     assert_eq!(job.message, expected);
     assert_eq!(job.attempt.unwrap().exit, Some(ExitCode { code: 3, signal: 0 }));
@@ -110,7 +114,7 @@ fn a_training_without_a_last_word_gets_a_grace_and_then_the_truth() {
     assert!(matches!(case.after(59), Ending::Wait { until, .. } if until == T0 + TimeDelta::seconds(60)));
     match case.after(60) {
         Ending::Ended(job) => assert_eq!(job.status, Status::Error),
-        other @ (Ending::Adopt(_) | Ending::Wait { .. }) => panic!("{other:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -119,10 +123,18 @@ fn a_marker_left_by_another_slurm_job_is_no_evidence() {
     let case = Case { tao: false, code: None, state: None, ..Case::default() };
     let exit = ExitMarker { slurm_id: SlurmJobId::new(6).unwrap(), restart: 0, code: 0, at: 0 };
     let markers = Markers { exit: Some(exit), ..Markers::default() };
-    let found = Findings { readable: true, markers: &markers, status: &[], out_tail: b"", err_tail: b"" };
+    let found = Findings {
+        readable: true,
+        markers: &markers,
+        status: &[],
+        out_tail: b"",
+        err_tail: b"",
+        role_tails: b"",
+        sick: &[],
+    };
     match conclude(&case.job(), &found, &Graces::default(), T0) {
         Ending::Ended(job) => assert_eq!(job.status, Status::Error),
-        other @ (Ending::Adopt(_) | Ending::Wait { .. }) => panic!("{other:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -145,13 +157,21 @@ fn a_copy_that_found_the_attempt_taken_gives_way_to_the_one_that_runs() {
     let job = Case { state: Some(SlurmState::Failed), ..Case::default() }.job();
     let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 120, at: 0 };
     let markers = Markers { exit: Some(exit), run_claim: SlurmJobId::new(8), ..Markers::default() };
-    let found = Findings { readable: true, markers: &markers, status: &[], out_tail: b"", err_tail: b"" };
+    let found = Findings {
+        readable: true,
+        markers: &markers,
+        status: &[],
+        out_tail: b"",
+        err_tail: b"",
+        role_tails: b"",
+        sick: &[],
+    };
     match conclude(&job, &found, &Graces::default(), T0) {
         Ending::Adopt(job) => {
             assert_eq!(job.phase, crate::Phase::InQueue);
             assert_eq!(job.attempt.unwrap().slurm_id, SlurmJobId::new(8));
         }
-        other @ (Ending::Ended(_) | Ending::Wait { .. }) => panic!("{other:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -171,9 +191,64 @@ fn a_last_line_without_its_newline_counts_once_nobody_writes_any_more() {
         complete: true,
     };
     let status = [chunk];
-    let found = Findings { readable: true, markers: &markers, status: &status, out_tail: b"", err_tail: b"" };
+    let found = Findings {
+        readable: true,
+        markers: &markers,
+        status: &status,
+        out_tail: b"",
+        err_tail: b"",
+        role_tails: b"",
+        sick: &[],
+    };
     match conclude(&job, &found, &Graces::default(), T0) {
         Ending::Ended(job) => assert_eq!(job.status, Status::Done),
-        other @ (Ending::Adopt(_) | Ending::Wait { .. }) => panic!("{other:?}"),
+        other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_job_that_lost_its_node_is_sent_again_without_it() {
+    let mut job = Case { state: Some(SlurmState::NodeFail), code: None, ..Case::default() }.job();
+    job.attempt.as_mut().unwrap().nodes = Some("node01".to_owned());
+    let found = Findings {
+        readable: true,
+        markers: &Markers::default(),
+        status: &[],
+        out_tail: b"",
+        err_tail: b"",
+        role_tails: b"",
+        sick: &[],
+    };
+    let Ending::Again { job, due_at } = conclude(&job, &found, &Graces::default(), T0) else {
+        panic!("it must be sent again")
+    };
+    assert_eq!((job.status, job.phase, job.retry_count), (Status::Pending, Phase::RetryWait, 1));
+    assert_eq!(due_at, T0 + TimeDelta::milliseconds(12_015));
+    assert_eq!(job.failures.len(), 1);
+    let verdict = job.attempt.unwrap().verdict.unwrap();
+    assert_eq!(verdict.outcome, Outcome::Retried);
+    assert_eq!(job.message, format!("Attempt 1 failed. {}", verdict.why));
+    assert!(verdict.why.contains("without node01"), "{}", verdict.why);
+}
+
+#[test]
+fn a_cancellation_wins_over_another_try() {
+    let case =
+        Case { state: Some(SlurmState::NodeFail), code: None, wanted: Wanted::Cancel, ..Case::default() };
+    assert!(matches!(case.after(0), Ending::Ended(_)));
+}
+
+#[test]
+fn a_paused_job_is_at_rest_and_not_canceled() {
+    let case =
+        Case { state: Some(SlurmState::Cancelled), code: None, wanted: Wanted::Pause, ..Case::default() };
+    let Ending::Paused(job) = case.after(0) else { panic!("it must be at rest") };
+    assert_eq!((job.status, job.phase), (Status::Paused, Phase::Paused));
+    assert!(job.finished_at.is_none());
+}
+
+#[test]
+fn a_job_that_ended_well_before_it_could_be_paused_is_done() {
+    let case = Case { wanted: Wanted::Pause, ..Case::default() };
+    assert_eq!(case.ended().status, Status::Done);
 }

@@ -7,7 +7,7 @@ const MOST: usize = 1024;
 ///
 /// A part that cannot be read, or that would make the list too long, stays as Slurm wrote it: nothing that was
 /// said is lost, and no text makes us write out a million names.
-pub(crate) fn expand(list: &str) -> Vec<String> {
+pub fn expand(list: &str) -> Vec<String> {
     let mut nodes = Vec::new();
     for part in split(list) {
         // squeue's words for "none": before a job has nodes, and in old versions.

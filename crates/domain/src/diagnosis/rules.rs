@@ -1,0 +1,161 @@
+//! The table: a line of a log → whose fault it is. Every example is a test.
+//!
+//! TAO's sixteen patterns are covered in what they mean; what they also hit by mistake (`NCCL_ASYNC_ERROR_HANDLING`,
+//! a weights file that is "not found" for a GPU model, CUDA out of memory) stands among the others here.
+
+use super::{Cause, Rule};
+
+macro_rules! rules {
+    ($($cause:ident $id:literal: $pattern:literal, $why:literal, [$($matching:literal),+ $(,)?], [$($other:literal),* $(,)?];)*) => {
+        /// Every rule.
+        pub const RULES: &[Rule] = &[$(Rule {
+            id: $id,
+            pattern: $pattern,
+            cause: Cause::$cause,
+            why: $why,
+            matching: &[$($matching),+],
+            others: &[$($other),*],
+        }),*];
+    };
+}
+
+// A traceback's last line, as Python prints it: at the beginning of a line, perhaps after torchrun's rank.
+rules! {
+    User "cuda-out-of-memory": r"CUDA out of memory|OutOfMemoryError: CUDA|CUDA error: out of memory|cudaErrorMemoryAllocation|CUBLAS_STATUS_ALLOC_FAILED",
+        "the model and its batch do not fit into the GPU's memory",
+        ["torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB (GPU 0; 79.15 GiB total capacity)",
+         "RuntimeError: CUDA error: out of memory",
+         "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"],
+        ["NCCL INFO memory: 20 GiB"];
+    User "device-assertion": r"device-side assert triggered|Assertion `.*` failed\.?$",
+        "a check within the job's own GPU code failed",
+        ["RuntimeError: CUDA error: device-side assert triggered",
+         "../aten/src/ATen/native/cuda/Loss.cu:250: block: [0,0,0], thread: [3,0,0] Assertion `t >= 0 && t < n_classes` failed."],
+        [];
+    User "import-error": r"^(?:\[rank\d+\]: ?)?(?:ModuleNotFoundError|ImportError): ",
+        "the container lacks a module that the job needs",
+        ["ModuleNotFoundError: No module named 'mmcv'", "[rank0]: ImportError: cannot import name 'x' from 'y'"],
+        ["WARNING: ImportError was ignored: no module named apex"];
+    User "assertion": r"^(?:\[rank\d+\]: ?)?AssertionError\b",
+        "a check within the job's own code failed",
+        ["AssertionError", "[rank3]: AssertionError: batch size must be positive"],
+        ["caught AssertionError and went on"];
+    User "python-error": r"^(?:\[rank\d+\]: ?)?(?:KeyError|ValueError|TypeError|AttributeError|NameError|IndexError|SyntaxError|IndentationError|NotImplementedError|ZeroDivisionError|UnicodeDecodeError|json\.decoder\.JSONDecodeError|yaml\.\w+\.\w*Error|omegaconf\.errors\.\w+|hydra\.errors\.\w+)(?::|$)",
+        "the job's own code or its specification is wrong",
+        ["ValueError: num_classes must be 20", "[rank1]: KeyError: 'train'",
+         "omegaconf.errors.ConfigAttributeError: Key 'epochs' is not in struct"],
+        ["UserWarning: ValueError is raised in later versions"];
+    User "file-missing": r"^(?:\[rank\d+\]: ?)?(?:FileNotFoundError|NotADirectoryError|IsADirectoryError|PermissionError): ",
+        "a file that the job was told to use is not there, or not for it",
+        ["FileNotFoundError: [Errno 2] No such file or directory: '/lustre/a/annotations.json'",
+         "PermissionError: [Errno 13] Permission denied: '/lustre/b'"],
+        ["mkdir: cannot create directory: File exists"];
+    User "shape-mismatch": r"size mismatch for |mat1 and mat2 shapes cannot be multiplied|The size of tensor a .* must match the size of tensor b",
+        "the model and its data or checkpoint do not fit together",
+        ["RuntimeError: Error(s) in loading state_dict: size mismatch for head.weight: copying a param with shape [20]",
+         "RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x512 and 256x10)"],
+        [];
+    User "shared-memory": r"insufficient shared memory|DataLoader worker \(pid.*\) is killed by signal: Bus error",
+        "the job's data loaders need more shared memory than the container has",
+        ["RuntimeError: DataLoader worker (pid 92) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory."],
+        [];
+    User "quota": r"Disk quota exceeded",
+        "the user's quota on the shared file system is used up",
+        ["OSError: [Errno 122] Disk quota exceeded"],
+        [];
+    User "registry-credentials": r"Could not process JSON input|returned error code: 40[13]\b",
+        "the registry refuses the image without valid credentials: install them for enroot on the cluster",
+        ["slurmstepd-node01: error: pyxis:     [ERROR] Could not process JSON input",
+         "[ERROR] URL https://registry/v2/x/manifests/1 returned error code: 401 Unauthorized"],
+        [];
+    User "image-missing": r"manifests/\S+ returned error code: 404|\[ERROR\] No such file or directory: \S+\.sqsh|\[ERROR\] Invalid image format",
+        "there is no such image",
+        ["[ERROR] URL http://registry/v2/x/manifests/9 returned error code: 404 Not Found",
+         "slurmstepd-node01: error: pyxis:     [ERROR] No such file or directory: /lustre/none.sqsh"],
+        [];
+    User "mount-missing": r"container-mounts: source path does not exist",
+        "a path to be mounted into the container is not there",
+        ["slurmstepd-node01: error: pyxis: --container-mounts: source path does not exist: /nope"],
+        [];
+    User "command-missing": r"^\S+: line \d+: .*: command not found$|execve\(\): .*: No such file or directory",
+        "the command is not there",
+        ["/lustre/u/state/1/1/command.sh: line 3: trian: command not found",
+         "slurmstepd: error: execve(): /opt/none: No such file or directory"],
+        [];
+
+    Infrastructure "nccl": r"Watchdog caught collective operation timeout|ncclRemoteError|ncclSystemError|ncclInternalError|NCCL.*(?:unhandled system error|remote process exited or there was a network error)|NCCL WARN .*(?:timed? ?out|Connection (?:closed|reset)|ibv_\w+ failed|Cuda failure)|NCCL.*communicator was aborted",
+        "NCCL lost its connection between the GPUs",
+        ["[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4, OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1800123 milliseconds before timing out.",
+         "torch.distributed.DistBackendError: NCCL error in: ../ProcessGroupNCCL.cpp:1970, ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
+         "node02:171:220 [3] misc/ibvwrap.cc:262 NCCL WARN Call to ibv_modify_qp failed with error Connection timed out",
+         "RuntimeError: NCCL communicator was aborted on rank 1."],
+        ["NCCL INFO NCCL_ASYNC_ERROR_HANDLING set by environment to 1",
+         "node01:1:1 [0] NCCL INFO Using network IB", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"];
+    Infrastructure "cuda-initialisation": r"cuInit\b.*fail|CUDA (?:driver )?initialization.*(?:error|failed)|CUDA driver version is insufficient|no CUDA-capable device|NVIDIA driver.*too old|No CUDA GPUs are available|CUDA unknown error|system not yet initialized|devices are busy or unavailable|nvidia-container-cli: initialization error",
+        "CUDA could not be initialised on the node",
+        ["RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.",
+         "cuInit(0) failed with 802", "RuntimeError: No CUDA GPUs are available",
+         "The NVIDIA driver on your system is too old (found version 11040).",
+         "CUDA initialization: CUDA unknown error - this may be due to an incorrectly set up environment",
+         "RuntimeError: CUDA error: no CUDA-capable device is detected",
+         "CUDA driver version is insufficient for CUDA runtime version",
+         "RuntimeError: CUDA error: system not yet initialized",
+         "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable"],
+        ["CUDA initialization took 3.2 s"];
+    Infrastructure "cuda-unavailable": r"torch\.cuda\.is_available\(\)\s*(?:is|returned|returns|==?|:|->)?\s*False",
+        "the node has no working GPU for the job",
+        ["check: torch.cuda.is_available() returned False"],
+        ["if torch.cuda.is_available(): use_amp = False"];
+    Infrastructure "gpu-lost": r"Unable to determine the device handle for GPU|GPU.*(?:fallen off the bus|is lost)|nvidia-smi has failed because it couldn't communicate",
+        "a GPU of the node is gone",
+        ["Unable to determine the device handle for GPU 0000:3B:00.0: Unknown Error",
+         "NVRM: GPU at PCI:0000:3b:00: GPU has fallen off the bus.", "Unable to determine the device handle for GPU0: GPU is lost"],
+        ["GPU pretrained weights file not found: resnet50.pth"];
+    Infrastructure "xid": r"NVRM: Xid \(PCI:[0-9A-Fa-f:.]+\): (?:48|5[678]|6[1-4]|6[89]|7[349]|92|9[45]|109|110|119|12[0-5]|13[67]|14[0-9])\b",
+        "the GPU's driver reported a fault of the hardware",
+        ["[12.3] NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus.",
+         "NVRM: Xid (PCI:0000:86:00): 48, pid='<unknown>', DBE (double bit error)", "NVRM: Xid (PCI:0000:86:00): 119, Timeout waiting for RPC"],
+        // 13, 31, 43 and 45 are what a program's own bad access looks like.
+        ["NVRM: Xid (PCI:0000:3b:00): 31, pid=1, MMU Fault", "NVRM: Xid (PCI:0000:3b:00): 13, Graphics Exception"];
+    Infrastructure "ecc": r"(?i:uncorrectable ECC error|cudaErrorECCUncorrectable|double[- ]bit ECC)",
+        "the GPU's memory is faulty",
+        ["RuntimeError: CUDA error: uncorrectable ECC error encountered"],
+        ["checking second error handler", "Volatile ECC errors: 0"];
+    Infrastructure "gpu-temperature": r"(?i:GPU.*(?:thermal shutdown|temperature.*(?:exceeded|critical|shut ?down)))",
+        "a GPU became too hot",
+        ["GPU 3 temperature 95C exceeded the shutdown threshold"],
+        ["GPU 0 temperature: 45C", "| N/A   GPU 31C temperature ok |"];
+    Infrastructure "infiniband": r"(?i:transport retry counter exceeded|IBV_WC_RETRY_EXC_ERR|RDMA_CM_EVENT_\w*ERROR|(?:mlx\d+_\d+|InfiniBand|ib\d+|RDMA).{0,60}(?:link (?:is )?down|port (?:is )?down|lost carrier|fatal error|device error|async(?:hronous)? (?:fatal )?event.*error))|NET/IB\s*:.*Got completion.*error",
+        "the network between the nodes failed",
+        ["mlx5_0: link down", "node01 kernel: mlx5_core 0000:5e:00.0: ib0: link is down",
+         "NCCL WARN NET/IB : Got completion from peer 10.0.0.2<4791> with error 12, opcode 0, len 0, vendor err 129",
+         "RDMA transport retry counter exceeded", "InfiniBand device error on port 1"],
+        ["NET/IB : Using [0]mlx5_0:1/IB", "RDMA error handling enabled"];
+    Infrastructure "oom-killer": r"Out of memory: Killed process|invoked oom-killer|oom-kill:constraint=CONSTRAINT_NONE",
+        "the node ran out of memory and its kernel killed processes",
+        ["kernel: Out of memory: Killed process 4211 (python) total-vm:93312kB",
+         "python invoked oom-killer: gfp_mask=0x100cca, order=0"],
+        ["slurmstepd: error: Detected 1 oom_kill event in StepId=12.0. Some of the step tasks have been OOM Killed."];
+    Infrastructure "file-system": r"Stale file handle|\bESTALE\b|: Input/output error|\[Errno 5\]|Transport endpoint is not connected|Cannot send after transport endpoint shutdown",
+        "the shared file system failed",
+        ["OSError: [Errno 116] Stale file handle: '/lustre/a/b.tar'", "cat: /lustre/a: Input/output error",
+         "OSError: [Errno 5] Input/output error", "ls: cannot access '/lustre': Cannot send after transport endpoint shutdown"],
+        [];
+    Infrastructure "image-pull": r"(?:pyxis|enroot|\[ERROR\]|curl: \().*(?:timed out|Could not resolve host|Connection reset|connection refused|returned error code: (?:429|5\d\d))|curl: \((?:6|7|18|28|35|52|56)\)|pyxis: .*couldn't (?:create|get) .*|pyxis: container was not started successfully by another task",
+        "the image could not be fetched or unpacked on the node",
+        ["slurmstepd-node01: error: pyxis:     curl: (28) Connection timed out after 30000 milliseconds",
+         "[ERROR] URL https://registry/v2/x/blobs/y returned error code: 503 Service Unavailable",
+         "slurmstepd-node01: error: pyxis: couldn't create enroot start configuration script",
+         "curl: (6) Could not resolve host: registry"],
+        ["[INFO] Downloading 3 missing layers..."];
+    Infrastructure "slurm-step": r"srun: error: .*(?:Node failure on|Unable to confirm allocation|Task launch for .* failed on node|Timed out waiting for job step)|slurmstepd.*: error: .*(?:Communication connection failure|Node failure)|Job step aborted: .*due to node failure",
+        "Slurm lost a node of the job, or could not start its step",
+        ["srun: error: Node failure on node02",
+         "srun: error: Task launch for StepId=12.0 failed on node node03: Communication connection failure"],
+        ["srun: error: node02: task 1: Exited with exit code 1"];
+    Infrastructure "rendezvous": r"RendezvousConnectionError|The (?:client|server) socket has failed to (?:connect|listen)|EADDRINUSE|TCPStore.*timed? ?out",
+        "the job's nodes could not find each other, or the port was taken",
+        ["torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store has failed.",
+         "RuntimeError: The server socket has failed to listen on any local network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE"],
+        [];
+}

@@ -1,0 +1,104 @@
+//! A job that Slurm itself has put back into its queue: why, and which nodes it is to be kept away from now.
+//!
+//! Slurm runs a job whose node failed again, under the same id, and would give it the same node as soon as that one is
+//! back. Other reasons (a preemption, an administrator) say nothing against the nodes.
+
+use slurm::{EarlierRun, NodeName, SlurmState, node_list};
+
+use crate::{
+    clock::Timestamp,
+    diagnosis::SickNode,
+    job::Job,
+    retry::{PastFailure, RetryTerms, excluded},
+};
+
+/// What is to be done about a job that waits again.
+#[derive(Debug, Clone)]
+pub struct Rerouted {
+    pub job: Job,
+    /// All the nodes that it is to be kept away from; empty when there is nothing to do.
+    pub exclude: Vec<NodeName>,
+}
+
+/// The job once it is known how its earlier run ended; `sick` are those of its nodes that Slurm does not trust.
+pub fn rerouted(
+    job: &Job,
+    run: &EarlierRun,
+    sick: &[SickNode],
+    terms: &RetryTerms,
+    now: Timestamp,
+) -> Rerouted {
+    let mut job = job.clone();
+    let Some(attempt) = &mut job.attempt else { return Rerouted { job, exclude: Vec::new() } };
+    attempt.requeue_unexplained = false;
+    let (no, slurm_id) = (attempt.no.get(), attempt.slurm_id);
+    let why = if matches!(run.state, SlurmState::NodeFail | SlurmState::BootFail) {
+        let nodes: Vec<NodeName> =
+            node_list::expand(&run.nodes).iter().filter_map(|name| name.parse().ok()).collect();
+        // Of several nodes only Slurm knows which it was, as long as it has not come back.
+        let blamed = match nodes.as_slice() {
+            [_] => nodes,
+            _ => sick.iter().map(|node| node.name.clone()).filter(|name| nodes.contains(name)).collect(),
+        };
+        let signature = run.state.as_str().to_ascii_lowercase();
+        job.failures.push(PastFailure { attempt: no, slurm_id, signature, nodes: blamed, at: now });
+        "a node failed"
+    } else if run.state == SlurmState::Preempted {
+        "a job of higher priority took its nodes"
+    } else {
+        "it was requeued on the cluster"
+    };
+    let exclude = excluded(&job, terms, now);
+    let without = match exclude.as_slice() {
+        [] => String::new(),
+        nodes => {
+            format!(
+                "; it keeps away from {}",
+                nodes.iter().map(NodeName::as_str).collect::<Vec<_>>().join(", ")
+            )
+        }
+    };
+    job.message = format!("Back in Slurm's queue, because {why}{without}.");
+    let changed = job.attempt.as_ref().is_some_and(|attempt| attempt.excluded != exclude);
+    Rerouted { exclude: if changed { exclude } else { Vec::new() }, job }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::fixtures::submitted_job;
+
+    fn after(state: SlurmState, nodes: &str, sick: &[SickNode]) -> Rerouted {
+        let mut job = submitted_job();
+        job.attempt.as_mut().unwrap().requeue_unexplained = true;
+        let run = EarlierRun { state, nodes: nodes.to_owned() };
+        rerouted(&job, &run, sick, &RetryTerms::default(), DateTime::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn a_node_that_failed_is_kept_away_from() {
+        let after = after(SlurmState::NodeFail, "node01", &[]);
+        assert_eq!(after.exclude, ["node01".parse().unwrap()]);
+        assert_eq!(
+            after.job.message,
+            "Back in Slurm's queue, because a node failed; it keeps away from node01."
+        );
+        assert!(!after.job.attempt.unwrap().requeue_unexplained);
+    }
+
+    #[test]
+    fn of_several_nodes_the_sick_one_is() {
+        let sick = [SickNode { name: "node02".parse().unwrap(), state: "down".to_owned() }];
+        assert_eq!(after(SlurmState::NodeFail, "node[01-03]", &sick).exclude, ["node02".parse().unwrap()]);
+        assert_eq!(after(SlurmState::NodeFail, "node[01-03]", &[]).exclude, []);
+    }
+
+    #[test]
+    fn a_preemption_says_nothing_against_the_node() {
+        let after = after(SlurmState::Preempted, "node01", &[]);
+        assert_eq!(after.exclude, []);
+        assert!(after.job.failures.is_empty());
+    }
+}

@@ -1,0 +1,185 @@
+//! What callers want of jobs that are there: to cancel, pause, resume, send again or delete them.
+//!
+//! A wish is stored and the workers are woken; nothing here waits for a cluster. Each statement changes the job only
+//! in a state in which the wish makes sense, and the job is returned as it is afterwards: the caller tells by it
+//! whether the wish was taken.
+
+use domain::{Job, JobId, Secrets, Timestamp};
+
+use crate::{error::StoreError, jobs::Viewer, listen, store::Store};
+
+/// What became of a wish.
+#[derive(Debug)]
+pub enum Wished {
+    /// It will be carried out.
+    Taken(Job),
+    /// It makes no sense in the state in which the job is, and nothing was changed.
+    Stays(Job),
+    /// There is no such job, for this viewer.
+    NoJob,
+}
+
+impl Store {
+    /// Notes the wish to cancel. A job that has ended stays as it is.
+    pub async fn request_cancel(
+        &self,
+        id: JobId,
+        viewer: &Viewer,
+        now: Timestamp,
+    ) -> Result<Wished, StoreError> {
+        let mut tx = self.pool.begin().await?;
+        let cluster = sqlx::query_scalar!(
+            "-- wishes::request_cancel
+             update jobs
+             set wanted = 'cancel', status = 'Canceling', message = 'Canceling.', due_at = now(),
+                 last_modified = $3, version = version + 1, updated_by = 'request_cancel'
+             where id = $1 and ($2::text is null or owner = $2) and phase <> 'ended' and wanted in ('run', 'pause')
+             returning cluster",
+            id.get(),
+            viewer.owner(),
+            now,
+        )
+        .fetch_optional(&mut *tx)
+        .await?;
+        self.granted(tx, cluster, id, viewer).await
+    }
+
+    /// Notes the wish to take a job off the cluster and keep it. Only a job that is to run can be paused.
+    pub async fn request_pause(
+        &self,
+        id: JobId,
+        viewer: &Viewer,
+        now: Timestamp,
+    ) -> Result<Wished, StoreError> {
+        let mut tx = self.pool.begin().await?;
+        let cluster = sqlx::query_scalar!(
+            "-- wishes::request_pause
+             update jobs
+             set wanted = 'pause', status = 'Pausing', message = 'Pausing.', due_at = now(),
+                 last_modified = $3, version = version + 1, updated_by = 'request_pause'
+             where id = $1 and ($2::text is null or owner = $2) and phase <> 'ended' and wanted = 'run'
+             returning cluster",
+            id.get(),
+            viewer.owner(),
+            now,
+        )
+        .fetch_optional(&mut *tx)
+        .await?;
+        self.granted(tx, cluster, id, viewer).await
+    }
+
+    /// Sends a job that is at rest to the cluster again, under the same id.
+    pub async fn request_resume(
+        &self,
+        id: JobId,
+        viewer: &Viewer,
+        now: Timestamp,
+    ) -> Result<Wished, StoreError> {
+        let mut tx = self.pool.begin().await?;
+        let cluster = sqlx::query_scalar!(
+            "-- wishes::request_resume
+             update jobs
+             set wanted = 'run', status = 'Resuming', phase = 'queued', message = 'Resuming; waiting to be submitted.',
+                 due_at = now(), last_modified = $3, version = version + 1, updated_by = 'request_resume'
+             where id = $1 and ($2::text is null or owner = $2) and phase = 'paused' and wanted = 'pause'
+             returning cluster",
+            id.get(),
+            viewer.owner(),
+            now,
+        )
+        .fetch_optional(&mut *tx)
+        .await?;
+        self.granted(tx, cluster, id, viewer).await
+    }
+
+    /// Sends a job that failed or was canceled again, under the same id, with its whole budget of retries. Its secrets
+    /// were erased when it ended: `secrets` are the ones to use.
+    pub async fn request_retry(
+        &self,
+        id: JobId,
+        viewer: &Viewer,
+        secrets: &Secrets,
+        now: Timestamp,
+    ) -> Result<Wished, StoreError> {
+        let sealed = self.seal_secrets(id, secrets)?;
+        let mut tx = self.pool.begin().await?;
+        let cluster = sqlx::query_scalar!(
+            "-- wishes::request_retry
+             update jobs
+             set wanted = 'run', status = 'Pending', phase = 'queued', message = 'To be sent again; waiting to be submitted.',
+                 retry_count = 0, failures = '[]', progress = '{}', pending_reason = null, submitted_at = null,
+                 started_at = null, finished_at = null, secrets = $4, due_at = now(),
+                 last_modified = $3, version = version + 1, updated_by = 'request_retry'
+             where id = $1 and ($2::text is null or owner = $2) and phase = 'ended' and status in ('Error', 'Canceled')
+               and wanted <> 'delete'
+             returning cluster",
+            id.get(),
+            viewer.owner(),
+            now,
+            sealed,
+        )
+        .fetch_optional(&mut *tx)
+        .await?;
+        self.granted(tx, cluster, id, viewer).await
+    }
+
+    /// Deletes a job that has ended. With `artifacts`, what it left on the cluster goes first: until then it is stored,
+    /// and nobody sees it any more.
+    pub async fn request_delete(
+        &self,
+        id: JobId,
+        viewer: &Viewer,
+        artifacts: bool,
+        now: Timestamp,
+    ) -> Result<Wished, StoreError> {
+        let Some(job) = self.find_job(id, viewer).await? else { return Ok(Wished::NoJob) };
+        let mut tx = self.pool.begin().await?;
+        let cluster = if artifacts {
+            sqlx::query_scalar!(
+                "-- wishes::request_delete with artifacts
+                 update jobs
+                 set wanted = 'delete', due_at = now(), last_modified = $2, version = version + 1,
+                     updated_by = 'request_delete'
+                 where id = $1 and phase = 'ended' and wanted <> 'delete'
+                 returning cluster",
+                id.get(),
+                now,
+            )
+            .fetch_optional(&mut *tx)
+            .await?
+        } else {
+            sqlx::query_scalar!(
+                "-- wishes::request_delete
+                 delete from jobs where id = $1 and phase = 'ended' and wanted <> 'delete' returning cluster",
+                id.get(),
+            )
+            .fetch_optional(&mut *tx)
+            .await?
+        };
+        let Some(cluster) = cluster else { return Ok(Wished::Stays(job)) };
+        if let Ok(cluster) = cluster.parse() {
+            listen::wake(&mut tx, &cluster).await?;
+        }
+        tx.commit().await?;
+        Ok(Wished::Taken(job))
+    }
+
+    async fn granted(
+        &self,
+        mut tx: sqlx::Transaction<'_, sqlx::Postgres>,
+        cluster: Option<String>,
+        id: JobId,
+        viewer: &Viewer,
+    ) -> Result<Wished, StoreError> {
+        let taken = cluster.is_some();
+        if let Some(cluster) = cluster.and_then(|name| name.parse().ok()) {
+            listen::wake(&mut tx, &cluster).await?;
+        }
+        tx.commit().await?;
+        Ok(match self.find_job(id, viewer).await? {
+            Some(job) if taken => Wished::Taken(job),
+            Some(job) => Wished::Stays(job),
+            None => Wished::NoJob,
+        })
+    }
+}

@@ -1,0 +1,19 @@
+# shellcheck shell=bash
+# Keeps jobs in the queue away from nodes.
+#
+# stdin: a line "number of jobs"; for each a line "index, id, name, nodes".
+
+read -r count || give_up 'the list of jobs did not arrive whole'
+cat >"$tmp/jobs"
+if [ "$(wc -l <"$tmp/jobs")" != "$count" ]; then give_up 'the list of jobs did not arrive whole'; fi
+while IFS=$'\t' read -r index id name nodes; do
+  code=124
+  : >"$tmp/err"
+  # Ids start again when a controller is reset: only a job of our name is changed.
+  if ((SECONDS < 60)) && [ "$(timeout -k 5 20 squeue --me -h -j "$id" -o %j 2>"$tmp/err" </dev/null)" = "$name" ]; then
+    timeout -k 5 20 scontrol update "JobId=$id" "ExcNodeList=$nodes" >/dev/null 2>"$tmp/err" </dev/null
+    code=$?
+  fi
+  say "DONE $index $code $(encoded_tail "$tmp/err" 1000)"
+done <"$tmp/jobs"
+finish

@@ -1,0 +1,112 @@
+//! Jobs that Slurm has put back into its queue: why it did, and away from the node that failed.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use domain::{Job, Rerouted, SickNode, rerouted};
+use persistence::{Lease, StepRecord, StoreError};
+use slurm::{Exclude, NodeHealth, NodeName, Requeued, node_list};
+
+use crate::{
+    link::ClusterLink,
+    steps::{done, warn_of_each},
+    worker::{Site, Worker},
+};
+
+/// Accounting lags by seconds, and Slurm holds a job that lost its node back for longer than that.
+const TRY_AGAIN: TimeDelta = TimeDelta::seconds(2);
+
+impl<L: ClusterLink> Worker<L> {
+    pub(crate) async fn reroute(
+        &self,
+        site: &Site<L>,
+        lease: &Lease,
+        jobs: Vec<Job>,
+    ) -> Result<(), StoreError> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let attempts = jobs.iter().filter_map(|job| job.attempt.as_ref());
+        let asked = attempts.filter_map(|attempt| Some((attempt.slurm_id?, attempt.token.clone())));
+        let runs = match site.target.link.requeued(&Requeued { jobs: asked.collect() }).await {
+            Ok(runs) => runs,
+            Err(error) => {
+                warn_of_each(&jobs, &error, "why Slurm requeued the job is not known yet");
+                Default::default()
+            }
+        };
+        let nodes = runs.values().flat_map(|run| node_list::expand(&run.nodes));
+        let sick = self.sick_nodes(site, nodes.filter_map(|name| name.parse().ok()).collect()).await;
+        let now = self.clock.now();
+        let mut steps = Vec::with_capacity(jobs.len());
+        let mut exclusions = Vec::new();
+        for job in jobs {
+            let id = job.attempt.as_ref().and_then(|attempt| attempt.slurm_id);
+            let Some((id, run)) = id.and_then(|id| Some((id, runs.get(&id)?))) else {
+                steps.push(done(job, Some(now + TRY_AGAIN)));
+                continue;
+            };
+            let Rerouted { job, exclude } = rerouted(&job, run, &sick, &self.settings.graces.retry, now);
+            if let (false, Some(attempt)) = (exclude.is_empty(), &job.attempt) {
+                exclusions.push((steps.len(), (id, attempt.token.clone(), exclude)));
+            }
+            steps.push(done(job, None));
+        }
+        self.exclude(site, &mut steps, exclusions).await;
+        self.record(lease, &steps).await?;
+        Ok(())
+    }
+
+    /// Tells Slurm, and notes in the attempts what it took. A refusal costs nothing but the exclusion.
+    async fn exclude(
+        &self,
+        site: &Site<L>,
+        steps: &mut [StepRecord],
+        exclusions: Vec<(usize, (slurm::SlurmJobId, slurm::JobName, Vec<NodeName>))>,
+    ) {
+        if exclusions.is_empty() {
+            return;
+        }
+        let command = Exclude { jobs: exclusions.iter().map(|(_, job)| job.clone()).collect() };
+        match site.target.link.exclude(&command).await {
+            Ok(answer) => {
+                for ((step, (_, _, nodes)), failure) in exclusions.into_iter().zip(answer.failed) {
+                    let job = &mut steps[step].job;
+                    match failure {
+                        None => {
+                            if let Some(attempt) = &mut job.attempt {
+                                attempt.excluded = nodes;
+                            }
+                        }
+                        Some(failure) => {
+                            tracing::warn!(job.id = %job.id, error = %failure, "Slurm does not exclude the failed node");
+                        }
+                    }
+                }
+            }
+            Err(error) => {
+                let jobs: Vec<&Job> = exclusions.iter().map(|(step, _)| &steps[*step].job).collect();
+                warn_of_each(jobs.into_iter(), &error, "the failed node could not be excluded");
+            }
+        }
+    }
+
+    /// Those of the nodes that Slurm does not trust now; none when it does not say.
+    pub(crate) async fn sick_nodes(&self, site: &Site<L>, nodes: Vec<NodeName>) -> Vec<SickNode> {
+        let nodes: Vec<NodeName> =
+            nodes.into_iter().map(|node| (node, ())).collect::<BTreeMap<_, _>>().into_keys().collect();
+        if nodes.is_empty() {
+            return Vec::new();
+        }
+        match site.target.link.node_health(&NodeHealth { nodes }).await {
+            Ok(answer) => {
+                let sick = answer.sick.unwrap_or_default().into_iter();
+                sick.map(|(name, state)| SickNode { name, state }).collect()
+            }
+            Err(error) => {
+                tracing::warn!(cluster.name = %site.target.cluster.name, error = %error, "the health of nodes is not known");
+                Vec::new()
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Pausing, resuming, sending again and deleting.
+
+use persistence::Wished;
+
+use super::*;
+
+fn taken(wished: Wished) -> Job {
+    match wished {
+        Wished::Taken(job) => job,
+        other => panic!("{other:?}"),
+    }
+}
+
+impl Bench {
+    async fn pause(&self, id: JobId) {
+        taken(self.worker.store.request_pause(id, &Viewer::All, self.clock.now()).await.unwrap());
+    }
+
+    async fn resume(&self, id: JobId) -> Job {
+        taken(self.worker.store.request_resume(id, &Viewer::All, self.clock.now()).await.unwrap())
+    }
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_running_job_is_paused_and_resumed_under_its_id(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let (id, name) = bench.submitted().await;
+    bench.fake.run_on(&name, "node01");
+    bench.poll().await;
+    bench.pause(id).await;
+    assert_eq!(bench.status(id).await.0, Status::Pausing);
+    bench.step(Lane::Tend).await;
+    bench.poll().await;
+    bench.step(Lane::Tend).await;
+    assert_eq!(bench.status(id).await, (Status::Paused, Phase::Paused));
+    let commands = bench.fake.commands();
+    bench.poll().await;
+    assert_eq!(bench.fake.commands(), commands, "nothing of it is asked about while it is at rest");
+
+    assert_eq!(bench.resume(id).await.status, Status::Resuming);
+    bench.step(Lane::Submit).await;
+    assert_eq!(bench.fake.submissions(&format!("{name}-r2")), 1);
+    let job = bench.job(id).await;
+    assert_eq!((job.phase, job.retry_count), (Phase::InQueue, 0));
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_job_that_is_not_in_slurm_yet_is_paused_at_once(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let id = bench.accept(command_job(1)).await;
+    bench.pause(id).await;
+    bench.step(Lane::Submit).await;
+    assert_eq!(bench.status(id).await, (Status::Paused, Phase::Paused));
+    assert_eq!(bench.fake.commands(), 0);
+    bench.resume(id).await;
+    bench.step(Lane::Submit).await;
+    assert_eq!(bench.fake.submissions(&format!("tao-job-{id}")), 1);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_pause_during_a_lost_submission_reaches_what_was_submitted(pool: PgPool) {
+    let bench = Bench::new(pool);
+    bench.fake.plan_fault(Fault::ReplyLost);
+    let (id, name) = bench.submitted().await;
+    bench.pause(id).await;
+    for _ in 0..3 {
+        bench.make_due().await;
+        bench.step(Lane::Tend).await;
+        bench.poll().await;
+    }
+    assert_eq!(bench.status(id).await, (Status::Paused, Phase::Paused));
+    assert_eq!(bench.fake.submissions(&name), 1);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_paused_job_can_be_cancelled(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let id = bench.accept(command_job(1)).await;
+    bench.pause(id).await;
+    bench.step(Lane::Submit).await;
+    taken(bench.worker.store.request_cancel(id, &Viewer::All, bench.clock.now()).await.unwrap());
+    bench.step(Lane::Submit).await;
+    assert_eq!(bench.status(id).await, (Status::Canceled, Phase::Ended));
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_failed_job_is_sent_again_with_its_whole_budget(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let (id, name) = bench.submitted().await;
+    bench.fake.set_state(&name, &SlurmState::Failed, Some(3));
+    bench.poll().await;
+    bench.step(Lane::Tend).await;
+    assert_eq!(bench.status(id).await.0, Status::Error);
+    let mut secrets = Secrets::default();
+    secrets.env.insert("HF_TOKEN".parse().unwrap(), "hunter3".to_owned().into());
+    let store = &bench.worker.store;
+    taken(store.request_retry(id, &Viewer::All, &secrets, bench.clock.now()).await.unwrap());
+    let job = bench.job(id).await;
+    assert_eq!((job.status, job.phase, job.finished_at), (Status::Pending, Phase::Queued, None));
+    bench.step(Lane::Submit).await;
+    assert_eq!(bench.fake.submissions(&format!("{name}-r2")), 1);
+    let again = store.request_retry(id, &Viewer::All, &secrets, bench.clock.now()).await.unwrap();
+    assert!(matches!(again, Wished::Stays(_)), "once is enough");
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_job_deleted_with_its_artifacts_is_gone_once_the_cluster_has_removed_them(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let (id, name) = bench.submitted().await;
+    let store = &bench.worker.store;
+    let early = store.request_delete(id, &Viewer::All, true, bench.clock.now()).await.unwrap();
+    assert!(matches!(early, Wished::Stays(_)));
+    bench.fake.set_state(&name, &SlurmState::Completed, Some(0));
+    bench.poll().await;
+    bench.step(Lane::Tend).await;
+    taken(store.request_delete(id, &Viewer::All, true, bench.clock.now()).await.unwrap());
+    assert!(store.find_job(id, &Viewer::All).await.unwrap().is_none(), "nobody sees it any more");
+    bench.fake.plan_fault(Fault::Unreachable);
+    bench.step(Lane::Tend).await;
+    assert!(!bench.fake.purged(id.get()));
+    bench.make_due().await;
+    bench.step(Lane::Tend).await;
+    assert!(bench.fake.purged(id.get()));
+    let left: i64 = sqlx::query_scalar("select count(*) from jobs").fetch_one(&bench.pool).await.unwrap();
+    assert_eq!(left, 0);
+}
