@@ -1,11 +1,11 @@
 //! Jobs that Slurm has put back into its queue: why it did, and away from the node that failed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeSet, HashMap};
 
 use chrono::TimeDelta;
 use domain::{Job, Rerouted, SickNode, rerouted};
 use persistence::{Lease, StepRecord, StoreError};
-use slurm::{Exclude, NodeHealth, NodeName, Requeued, node_list};
+use slurm::{Exclude, JobName, NodeHealth, NodeName, Requeued, SlurmJobId, node_list};
 
 use crate::{
     link::ClusterLink,
@@ -15,6 +15,15 @@ use crate::{
 
 /// Accounting lags by seconds, and Slurm holds a job that lost its node back for longer than that.
 const TRY_AGAIN: TimeDelta = TimeDelta::seconds(2);
+
+/// A job that is to be kept away from nodes.
+struct Exclusion {
+    /// The step that keeps what became of it.
+    step: usize,
+    id: SlurmJobId,
+    token: JobName,
+    nodes: Vec<NodeName>,
+}
 
 impl<L: ClusterLink> Worker<L> {
     pub(crate) async fn reroute(
@@ -32,7 +41,7 @@ impl<L: ClusterLink> Worker<L> {
             Ok(runs) => runs,
             Err(error) => {
                 warn_of_each(&jobs, &error, "why Slurm requeued the job is not known yet");
-                Default::default()
+                HashMap::new()
             }
         };
         let nodes = runs.values().flat_map(|run| node_list::expand(&run.nodes));
@@ -48,7 +57,12 @@ impl<L: ClusterLink> Worker<L> {
             };
             let Rerouted { job, exclude } = rerouted(&job, run, &sick, &self.settings.graces.retry, now);
             if let (false, Some(attempt)) = (exclude.is_empty(), &job.attempt) {
-                exclusions.push((steps.len(), (id, attempt.token.clone(), exclude)));
+                exclusions.push(Exclusion {
+                    step: steps.len(),
+                    id,
+                    token: attempt.token.clone(),
+                    nodes: exclude,
+                });
             }
             steps.push(done(job, None));
         }
@@ -58,19 +72,15 @@ impl<L: ClusterLink> Worker<L> {
     }
 
     /// Tells Slurm, and notes in the attempts what it took. A refusal costs nothing but the exclusion.
-    async fn exclude(
-        &self,
-        site: &Site<L>,
-        steps: &mut [StepRecord],
-        exclusions: Vec<(usize, (slurm::SlurmJobId, slurm::JobName, Vec<NodeName>))>,
-    ) {
+    async fn exclude(&self, site: &Site<L>, steps: &mut [StepRecord], exclusions: Vec<Exclusion>) {
         if exclusions.is_empty() {
             return;
         }
-        let command = Exclude { jobs: exclusions.iter().map(|(_, job)| job.clone()).collect() };
+        let told = |exclusion: &Exclusion| (exclusion.id, exclusion.token.clone(), exclusion.nodes.clone());
+        let command = Exclude { jobs: exclusions.iter().map(told).collect() };
         match site.target.link.exclude(&command).await {
             Ok(answer) => {
-                for ((step, (_, _, nodes)), failure) in exclusions.into_iter().zip(answer.failed) {
+                for (Exclusion { step, nodes, .. }, failure) in exclusions.into_iter().zip(answer.failed) {
                     let job = &mut steps[step].job;
                     match failure {
                         None => {
@@ -85,16 +95,15 @@ impl<L: ClusterLink> Worker<L> {
                 }
             }
             Err(error) => {
-                let jobs: Vec<&Job> = exclusions.iter().map(|(step, _)| &steps[*step].job).collect();
-                warn_of_each(jobs.into_iter(), &error, "the failed node could not be excluded");
+                let jobs: Vec<&Job> = exclusions.iter().map(|exclusion| &steps[exclusion.step].job).collect();
+                warn_of_each(jobs, &error, "the failed node could not be excluded");
             }
         }
     }
 
     /// Those of the nodes that Slurm does not trust now; none when it does not say.
     pub(crate) async fn sick_nodes(&self, site: &Site<L>, nodes: Vec<NodeName>) -> Vec<SickNode> {
-        let nodes: Vec<NodeName> =
-            nodes.into_iter().map(|node| (node, ())).collect::<BTreeMap<_, _>>().into_keys().collect();
+        let nodes: Vec<NodeName> = nodes.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
         if nodes.is_empty() {
             return Vec::new();
         }
