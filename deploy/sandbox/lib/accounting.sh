@@ -10,7 +10,7 @@ mariadb_up() {
   # A first start that was interrupted leaves a directory without this mark.
   if [[ ! -e $data/.installed ]]; then
     rm -rf "$data"
-    install -d -o mysql -g mysql -m 700 "$data"
+    owned mysql -m 700 "$data"
     inside munged mariadb-install-db --no-defaults --user=mysql --datadir="$VIEW/state/mysql" \
       --skip-test-db --auth-root-authentication-method=socket \
       >"$SANDBOX_DIR/log/mariadb-install.log" 2>&1 ||

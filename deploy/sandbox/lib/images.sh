@@ -6,18 +6,32 @@ readonly IMAGE_FILE=lustre/images/tao-toolkit.sqsh
 
 containers_build() {
   spank_build
+  tools_build
   image_build
 }
 
 spank_build() {
-  local plugin=$SANDBOX_DIR/bin/spank_pyxis.so source=("$HERE"/spank/*.c)
   install -m 755 "$HERE/enroot" "$SANDBOX_DIR/bin/enroot.new"
   mv "$SANDBOX_DIR/bin/enroot.new" "$SANDBOX_DIR/bin/enroot"
-  is_newer "$plugin" "$HERE"/spank/* && return
-  gcc -std=gnu11 -O1 -Wall -Wextra -Werror -fPIC -shared -o "$plugin.new" "${source[@]}" \
-    >"$SANDBOX_DIR/log/spank.log" 2>&1 ||
-    die "the SPANK plugin does not compile; see $SANDBOX_DIR/log/spank.log"
-  mv "$plugin.new" "$plugin"
+  is_newer "$SANDBOX_DIR/bin/spank_pyxis.so" "$HERE"/spank/* ${ROOTFS:+"$ROOTFS/.made"} ||
+    compile spank_pyxis.so -fPIC -shared "$HERE"/spank/*.c
+}
+
+tools_build() {
+  is_newer "$SANDBOX_DIR/bin/complete-job" "$HERE"/tools/* ${ROOTFS:+"$ROOTFS/.made"} ||
+    compile complete-job "$HERE/tools/complete-job.c" -lslurm
+}
+
+# compile NAME ARGUMENT...: against the libslurm of the machines, into their path.
+compile() {
+  local target=$SANDBOX_DIR/bin/$1 where=()
+  shift
+  # gcc looks for libraries in the host's directories first, whatever its sysroot.
+  [[ -z $ROOTFS ]] || where=("--sysroot=$ROOTFS" "-L$ROOTFS/usr/lib/$(gcc -print-multiarch)")
+  gcc "${where[@]}" -std=gnu11 -O1 -Wall -Wextra -Werror -o "$target.new" "$@" \
+    >"$SANDBOX_DIR/log/compile.log" 2>&1 ||
+    die "${target##*/} does not compile; see $SANDBOX_DIR/log/compile.log"
+  mv "$target.new" "$target"
 }
 
 # is_newer FILE SOURCE...
@@ -40,7 +54,7 @@ image_build() {
   mksquashfs "$tree" "$SANDBOX_DIR/$IMAGE_FILE.new" -all-root -no-progress -quiet \
     >"$SANDBOX_DIR/log/image.log" 2>&1 ||
     die "mksquashfs failed; see $SANDBOX_DIR/log/image.log"
-  chown "$LOGIN_USER:$LOGIN_USER" "$SANDBOX_DIR/$IMAGE_FILE.new"
+  chown "$(ids "$LOGIN_USER")" "$SANDBOX_DIR/$IMAGE_FILE.new"
   mv "$SANDBOX_DIR/$IMAGE_FILE.new" "$SANDBOX_DIR/$IMAGE_FILE"
 }
 

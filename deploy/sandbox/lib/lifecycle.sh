@@ -9,13 +9,15 @@ sandbox_up() {
   install -d "$SANDBOX_DIR" "$SANDBOX_DIR"/{log,run}
   lock
   processes_forget_stale
-  if instance_load && all_alive && nodes_ready; then
+  if instance_load && rootfs_ready && all_alive && nodes_ready; then
     containers_build
-    say "already up (instance $INSTANCE)"
+    say "already up (instance $INSTANCE, Slurm $SLURM)"
     unlock
     return
   fi
   packages_install
+  rootfs_make
+  release_keep
   instance_is_running || instance_claim
   users_make
   paths_make
@@ -25,7 +27,7 @@ sandbox_up() {
   munge_up
   slurm_conf_write
   login_keys
-  say "instance $INSTANCE: login hosts ${LOGIN_ADDR[*]} port $SSH_PORT, nodes $SUBNET.11-16"
+  say "instance $INSTANCE, Slurm $SLURM: login hosts ${LOGIN_ADDR[*]} port $SSH_PORT, nodes $SUBNET.11-16"
   postgres_up & background+=($!)
   containers_build & background+=($!)
   mariadb_up
@@ -48,13 +50,14 @@ sandbox_install() {
   install -d "$SANDBOX_DIR/log"
   lock
   packages_install
+  rootfs_make
   unlock
 }
 
 # Two `up`s, or an `up` and a `down`, would undo each other's work.
 lock() {
   exec {LOCK}>"$SANDBOX_DIR/lock"
-  flock -w 120 "$LOCK" || die "another sandbox command holds $SANDBOX_DIR/lock"
+  flock -w 900 "$LOCK" || die "another sandbox command holds $SANDBOX_DIR/lock"
 }
 
 unlock() {
@@ -90,6 +93,7 @@ SSH_KEY_PATH=$SANDBOX_DIR/ssh/id_ed25519
 SSH_KNOWN_HOSTS=$SANDBOX_DIR/ssh/known_hosts
 DATABASE_URL=postgres://postgres@127.0.0.1:$POSTGRES_PORT/tao_slurm
 SANDBOX_DIR=$SANDBOX_DIR
+SANDBOX_SLURM=$SLURM
 SANDBOX_LUSTRE=$SANDBOX_DIR/lustre
 SANDBOX_SSHD_LOGS=$SANDBOX_DIR/log/sshd-login1.log,$SANDBOX_DIR/log/sshd-login2.log
 ENV

@@ -9,7 +9,7 @@ munge_up() {
   local dir=$SANDBOX_DIR/munge
   if [[ ! -s $dir/key ]]; then
     (umask 077 && head -c 128 /dev/urandom >"$dir/key")
-    chown munge:munge "$dir/key"
+    chown "$(ids munge)" "$dir/key"
   fi
   # After a crash the old socket and its lock are in the way.
   rm -f "$SANDBOX_DIR"/run/munge/*

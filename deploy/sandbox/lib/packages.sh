@@ -1,11 +1,13 @@
 # shellcheck shell=bash
 # What the sandbox needs from Debian.
 
-readonly PACKAGES=(
-  slurmctld slurmd slurmdbd slurm-client libslurm-dev munge
-  mariadb-server postgresql openssh-server openssh-client
-  squashfs-tools gcc libc6-dev iproute2 util-linux
-)
+packages_wanted() {
+  PACKAGES=(postgresql openssh-client squashfs-tools gcc libc6-dev iproute2 util-linux)
+  case $SLURM in
+  22.05) PACKAGES+=(slurmctld slurmd slurmdbd slurm-client libslurm-dev munge mariadb-server openssh-server) ;;
+  *) PACKAGES+=(debootstrap) ;;
+  esac
+}
 
 packages_missing() {
   local package
@@ -23,6 +25,7 @@ packages_missing() {
 
 packages_install() {
   local missing log=$SANDBOX_DIR/log/packages.log
+  packages_wanted
   mapfile -t missing < <(packages_missing)
   ((${#missing[@]})) || return 0
   command -v apt-get >/dev/null ||

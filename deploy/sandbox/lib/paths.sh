@@ -7,6 +7,9 @@ readonly RUN_DIR=/run/tao-slurm-sandbox
 # socket path may be long, or below a directory that the daemons' users may not enter.
 readonly VIEW=$RUN_DIR/root
 
+# Where a machine with a root file system of its own mounts it, before it enters it.
+readonly MACHINE_ROOT=$RUN_DIR/machine
+
 readonly GPU_NODES=(node01 node02 node03 node04)
 readonly CPU_NODES=(cpu01 cpu02)
 readonly NODES=("${GPU_NODES[@]}" "${CPU_NODES[@]}")
@@ -19,24 +22,24 @@ readonly BASE_RESULTS_DIR=/lustre/fsw/portfolios/edgeai/users/$LOGIN_USER
 
 paths_make() {
   local user
-  # Mount points, needed on the host because the machines share its root file system.
-  install -d "$VIEW" /lustre /etc/slurm /run/sshd /run/munge /usr/local/bin
+  # Mount points, needed on the host because machines share its root file system.
+  install -d "$VIEW" "$MACHINE_ROOT" /lustre /etc/slurm /run/sshd /run/munge /usr/local/bin
   # The daemons refuse keys and sockets below a directory that others may write to.
   install -d -o root -g root -m 755 "$SANDBOX_DIR"
   # `etc` holds host keys and the database's configuration file, each guarded by its own mode.
   install -d "$SANDBOX_DIR"/{bin,dev,etc/slurm,etc/ssh,home,log,lustre,registry,run/container,spool,ssh}
-  install -d -o munge -g munge "$SANDBOX_DIR"/{log,run}/munge
-  install -d -o munge -g munge -m 700 "$SANDBOX_DIR/munge"
-  install -d -o slurm -g slurm "$SANDBOX_DIR"/{log,run,state}/slurm
-  install -d -o mysql -g mysql -m 755 "$SANDBOX_DIR/run/mysql"
+  owned munge "$SANDBOX_DIR"/{log,run}/munge
+  owned munge -m 700 "$SANDBOX_DIR/munge"
+  owned slurm "$SANDBOX_DIR"/{log,run,state}/slurm
+  owned mysql -m 755 "$SANDBOX_DIR/run/mysql"
   install -d -o postgres -g postgres "$SANDBOX_DIR"/{log,run}/postgres
   for user in "$LOGIN_USER" "$OTHER_USER"; do
     [[ -d $SANDBOX_DIR/home/$user ]] || {
-      install -d -o "$user" -g "$user" "$SANDBOX_DIR/home/$user"
+      owned "$user" "$SANDBOX_DIR/home/$user"
       cp -r /etc/skel/. "$SANDBOX_DIR/home/$user"
-      chown -R "$user:$user" "$SANDBOX_DIR/home/$user"
+      chown -R "$(ids "$user")" "$SANDBOX_DIR/home/$user"
     }
-    install -d -o "$user" -g "$user" "$SANDBOX_DIR/lustre/fsw/portfolios/edgeai/users/$user"
+    owned "$user" "$SANDBOX_DIR/lustre/fsw/portfolios/edgeai/users/$user"
   done
   install -d -m 1777 "$SANDBOX_DIR/lustre/images"
 }

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# A PostgreSQL of the sandbox's own, for the service and for its tests.
+# A PostgreSQL of the sandbox's own, for the service and for its tests. Always the host's.
 
 postgres_up() {
   alive postgres && return
@@ -9,14 +9,14 @@ postgres_up() {
   if [[ ! -e $data/.installed ]]; then
     rm -rf "$data"
     install -d -o postgres -g postgres -m 700 "$data"
-    inside munged "${as[@]}" "$bin/initdb" -D "$VIEW/state/postgres" -U postgres -A trust \
+    at_view "${as[@]}" "$bin/initdb" -D "$VIEW/state/postgres" -U postgres -A trust \
       -E UTF8 --locale=C.UTF-8 --no-sync >"$SANDBOX_DIR/log/initdb.log" 2>&1 ||
       die "initdb failed; see $SANDBOX_DIR/log/initdb.log"
     touch "$data/.installed"
   fi
   # After a crash the pid in it may be that of another process, and postgres would not start.
   rm -f "$data/postmaster.pid" "$SANDBOX_DIR"/run/postgres/.s.PGSQL.*
-  launch postgres ctl "${as[@]}" "$bin/postgres" -D "$VIEW/state/postgres" \
+  launch --host postgres ctl "${as[@]}" "$bin/postgres" -D "$VIEW/state/postgres" \
     -p "$POSTGRES_PORT" -k "$VIEW/run/postgres" -c listen_addresses=127.0.0.1 \
     -c fsync=off -c full_page_writes=off -c synchronous_commit=off -c max_connections=300
   await_daemon postgres 20 postgres_sql 'select 1'

@@ -7,14 +7,18 @@
 
 readonly CLUSTER_PATH=$VIEW/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
-# launch [--machine] [--netns NAME] NAME HOSTNAME COMMAND...
+# launch [--machine] [--netns NAME] [--host] NAME HOSTNAME COMMAND...; --host: of the host, whatever Slurm's release.
 launch() {
-  local holder=no enter=() isolate=()
+  local holder=no enter=() isolate=() tree=$ROOTFS
   while [[ $1 == --* ]]; do
     case $1 in
     --machine)
       holder=yes
       isolate=(--pid --fork --kill-child)
+      shift
+      ;;
+    --host)
+      tree=
       shift
       ;;
     --netns)
@@ -28,7 +32,7 @@ launch() {
   # Every step of this chain execs the next one, so $! is the daemon or its namespace's holder.
   # The daemons get a clean environment: the caller's may point to another Slurm or database.
   setsid env -i "PATH=$CLUSTER_PATH" "LC_ALL=$LC_ALL" "SANDBOX_DIR=$SANDBOX_DIR" "VIEW=$VIEW" \
-    "${enter[@]}" \
+    "ROOTFS=$tree" "MACHINE_ROOT=$MACHINE_ROOT" "${enter[@]}" \
     unshare --mount --uts --propagation slave "${isolate[@]}" -- \
     "$HERE/lib/machine" "$@" </dev/null >"$SANDBOX_DIR/log/$name.out" 2>&1 {LOCK}>&- &
   if [[ $holder == yes ]]; then
@@ -123,6 +127,13 @@ inside() {
   target=$(running "$name.pid") || die "$name is not running; try: sandbox up"
   nsenter --target "$target" --mount --uts --net --pid --wd=/ -- \
     env -i "PATH=$CLUSTER_PATH" "LC_ALL=$LC_ALL" "TERM=${TERM-dumb}" "$@"
+}
+
+# at_view COMMAND...: runs a command of the host's that finds the sandbox where the cluster does.
+at_view() {
+  # shellcheck disable=SC2016 # for the shell inside
+  unshare --mount --propagation slave -- \
+    bash -c 'mount --bind "$0" "$1" && shift && exec "$@"' "$SANDBOX_DIR" "$VIEW" "$@"
 }
 
 # Pids from before a reboot mean nothing, whatever they happen to name now.

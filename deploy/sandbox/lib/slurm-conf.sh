@@ -16,7 +16,7 @@ CONF
 required $VIEW/bin/spank_pyxis.so scratch=$VIEW/run/container
 CONF
   slurmdbd_conf | replace "$conf/slurmdbd.conf"
-  chown slurm:slurm "$conf/slurmdbd.conf"
+  chown "$(ids slurm)" "$conf/slurmdbd.conf"
   chmod 600 "$conf/slurmdbd.conf"
 }
 
@@ -85,7 +85,7 @@ SlurmdTimeout=10
 InactiveLimit=0
 KillWait=5
 CompleteWait=0
-UnkillableStepTimeout=30
+UnkillableStepTimeout=50
 BatchStartTimeout=10
 MessageTimeout=10
 TCPTimeout=5
@@ -120,6 +120,7 @@ PartitionName=grizzly Nodes=$gpu MaxTime=04:00:00 DefaultTime=04:00:00
 PartitionName=cpu Nodes=$cpu MaxTime=1-00:00:00 DefaultTime=04:00:00
 PartitionName=long Nodes=$gpu MaxTime=7-00:00:00 DefaultTime=1-00:00:00
 PartitionName=scavenge Nodes=$gpu MaxTime=04:00:00 DefaultTime=01:00:00 PriorityTier=1 PreemptMode=REQUEUE
+PartitionName=forfeit Nodes=$gpu MaxTime=04:00:00 DefaultTime=01:00:00 PriorityTier=1 PreemptMode=CANCEL
 CONF
 }
 

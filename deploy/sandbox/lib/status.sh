@@ -5,6 +5,7 @@ sandbox_status() {
   instance_load || die "no sandbox in $SANDBOX_DIR; start one with: sandbox up"
   processes_forget_stale
   local bad=0 i node states=
+  printf '%-15s %-51s %s\n' slurm "${ROOTFS:-/}" "$SLURM"
   report munged "$MUNGE_SOCKET" || bad=1
   report mariadbd "$MARIADB_SOCKET" || bad=1
   report slurmdbd "$CTL_ADDR:$SLURMDBD_PORT" || bad=1

@@ -1,6 +1,6 @@
 //! The sandbox as a test sees it: its addresses, and its login node.
 
-use std::{collections::HashMap, fs, path::PathBuf, process::Command};
+use std::{collections::HashMap, env, fs, path::PathBuf, process::Command};
 
 /// What `sandbox up` wrote down.
 pub(crate) struct Sandbox {
@@ -10,7 +10,8 @@ pub(crate) struct Sandbox {
 
 impl Sandbox {
     pub(crate) fn find() -> Self {
-        let dir = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.sandbox"));
+        let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.sandbox");
+        let dir = env::var_os("SANDBOX_DIR").map_or_else(|| PathBuf::from(own), PathBuf::from);
         let text = fs::read_to_string(dir.join("env")).unwrap_or_else(|error| {
             panic!("{}: {error}; run `make sandbox-up` first", dir.join("env").display())
         });

@@ -49,7 +49,8 @@ fn a_secret_reaches_the_job_and_is_nowhere_else() {
 #[test]
 fn the_container_gets_its_files_and_they_are_gone_at_the_end() {
     let service = Service::start();
-    let mut job = training(2, &json!({"epoch_seconds": 1}));
+    // Longer than the longest time between two polls, so that one of them sees it run.
+    let mut job = training(2, &json!({"epoch_seconds": 4}));
     job["secret_env_vars"] = json!({"HF_TOKEN": SECRET});
     let id = service.submit(&job);
     service.wait(&id, "running", |s| s["status"] == "Running");
