@@ -5,7 +5,12 @@ use std::{fmt, str::FromStr};
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 use slurm::{Account, PartitionList, RemotePath, UserName};
 
-use crate::{resources::Resources, spec::Mount, violation::Violation};
+use crate::{
+    mount::Mount,
+    policy::{BatchSettings, ImageSettings, RetrySettings},
+    resources::Resources,
+    violation::Violation,
+};
 
 /// A cluster's name in the configuration and in every answer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, SerializeDisplay, DeserializeFromStr)]
@@ -58,6 +63,9 @@ pub struct Cluster {
     pub resources: Resources,
     /// The longest wall time a request may ask for, in hours.
     pub max_time_hours: f64,
+    pub images: ImageSettings,
+    pub retries: RetrySettings,
+    pub batch: BatchSettings,
 }
 
 /// What a request says about where it wants to run.

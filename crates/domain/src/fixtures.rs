@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::DateTime;
-use serde_json::json;
+use serde_json::{Map, json};
 use slurm::SlurmJobId;
 use uuid::Uuid;
 
 use crate::{
     id::JobId,
     job::{Job, Owner},
+    policy::ImagePolicy,
     resources::Resources,
-    spec::{JobSpec, Work},
+    spec::{DEFAULT_MASTER_PORT, JobSpec, Work},
     status::Phase,
 };
 
@@ -22,12 +23,20 @@ pub(crate) fn command_job() -> Job {
         labels: BTreeMap::new(),
         work: Work::Command { text: "true".to_owned() },
         image: None,
+        image_policy: ImagePolicy::default(),
         env: BTreeMap::new(),
         secret_env: BTreeSet::new(),
+        cloud_plain: Map::new(),
+        cloud_secret_keys: BTreeSet::new(),
+        inputs: Vec::new(),
+        required_paths: Vec::new(),
         resources: Resources::packaged().unwrap(),
+        master_port: DEFAULT_MASTER_PORT,
+        max_retries: 10,
+        use_requeue: true,
+        timeout_minutes: None,
         mounts: Vec::new(),
         partitions: None,
-        max_retries: 10,
     };
     let id = JobId::new(Uuid::from_u128(1));
     Job::accepted(id, Owner::new("tester"), "dgx".parse().unwrap(), spec, DateTime::UNIX_EPOCH)

@@ -20,7 +20,8 @@ pub fn is_secret_key(key: &EnvKey) -> bool {
 #[derive(Clone, Default)]
 pub struct Secrets {
     pub env: BTreeMap<EnvKey, SecretString>,
-    /// TAO's cloud metadata holds access keys at depths that vary by cloud; all of it is treated as secret.
+    /// TAO's workspace details hold access keys at depths that vary by cloud: all of them but the few that are
+    /// known to be harmless, which are in [`JobSpec::cloud_plain`](crate::JobSpec).
     pub cloud_metadata: Map<String, Value>,
 }
 

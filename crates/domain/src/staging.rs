@@ -46,7 +46,7 @@ pub fn plan_submission(
         Work::Tao { network_arch, action, specs } => {
             let argv = tao_command(job, &paths, network_arch.as_str(), action.as_str());
             let launch = container(&job.spec, attempt, &open, secrets, argv);
-            (launch, tao_files(&paths, specs, &open, secrets)?)
+            (launch, tao_files(&paths, &job.spec, specs, &open, secrets)?)
         }
         Work::Command { text } => {
             let file = state_dir.join("command.sh")?;
@@ -147,6 +147,7 @@ fn container(
 
 fn tao_files(
     paths: &JobPaths,
+    spec: &JobSpec,
     specs: &Value,
     open: &BTreeMap<EnvKey, String>,
     secrets: &Secrets,
@@ -158,14 +159,12 @@ fn tao_files(
     let plain = open.iter().map(|(key, value)| (key.to_string(), value.as_str()));
     let secret = secrets.env.iter().map(|(key, value)| (key.to_string(), value.expose_secret()));
     let env: Map<String, Value> = plain.chain(secret).map(|(key, value)| (key, json!(value))).collect();
+    let mut cloud = spec.cloud_plain.clone();
+    cloud.extend(secrets.cloud_metadata.clone());
     Ok(vec![
         StagedFile { path: paths.specs.clone(), mode: SHARED, bytes: serde_json::to_vec(&specs)? },
         StagedFile { path: paths.env_json.clone(), mode: PRIVATE, bytes: serde_json::to_vec(&env)? },
-        StagedFile {
-            path: paths.meta.clone(),
-            mode: PRIVATE,
-            bytes: serde_json::to_vec(&secrets.cloud_metadata)?,
-        },
+        StagedFile { path: paths.meta.clone(), mode: PRIVATE, bytes: serde_json::to_vec(&cloud)? },
     ])
 }
 

@@ -4,6 +4,7 @@
 //! in `sources::TAKES`, its place in `deploy/config.example.toml`, and, if it has rules, a check below.
 
 mod cluster;
+mod cluster_policies;
 mod cluster_settings;
 mod database_url;
 mod environment;

@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::DateTime;
-use domain::{Cluster, Job, JobId, JobSpec, Owner, Resources, Timestamp, Work};
-use serde_json::json;
+use domain::{
+    BatchSettings, Cluster, DEFAULT_MASTER_PORT, ImagePolicy, ImageSettings, Job, JobId, JobSpec, Owner,
+    Resources, RetrySettings, Timestamp, Work,
+};
+use serde_json::{Map, json};
 use uuid::Uuid;
 
 /// A value that the test itself spelled; a fault in it is a fault of the test.
@@ -27,6 +30,12 @@ pub fn cluster() -> Cluster {
         mounts: vec![parsed("/lustre")],
         resources: resources(),
         max_time_hours: 4.0,
+        images: match ImageSettings::packaged(&parsed("/lustre/users/tao")) {
+            Ok(images) => images,
+            Err(error) => panic!("the packaged defaults are not valid: {error}"),
+        },
+        retries: RetrySettings::default(),
+        batch: BatchSettings::default(),
     }
 }
 
@@ -43,12 +52,20 @@ pub fn spec(work: Work) -> JobSpec {
         labels: BTreeMap::new(),
         work,
         image: Some(parsed("/lustre/images/tao.sqsh")),
+        image_policy: ImagePolicy::default(),
         env: BTreeMap::new(),
         secret_env: BTreeSet::new(),
+        cloud_plain: Map::new(),
+        cloud_secret_keys: BTreeSet::new(),
+        inputs: Vec::new(),
+        required_paths: Vec::new(),
         resources: resources(),
+        master_port: DEFAULT_MASTER_PORT,
+        max_retries: 10,
+        use_requeue: true,
+        timeout_minutes: None,
         mounts: vec![parsed("/lustre")],
         partitions: Some(parsed("polar")),
-        max_retries: 10,
     }
 }
 

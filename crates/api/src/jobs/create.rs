@@ -89,7 +89,7 @@ pub(crate) async fn create_job(
 
 /// serde fills a struct from a list too, by position. Nobody means that, and the document does not offer it.
 fn lists_for_objects(document: &Value) -> Vec<Violation> {
-    let objects = ["resources", "container", "backend_details"];
+    let objects = ["resources", "container", "retry", "backend_details"];
     let lists = objects.into_iter().filter(|field| document[*field].is_array());
     lists
         .map(|field| Violation::new(format!("/{field}"), "wrong_type", "must be an object, not an array"))

@@ -9,7 +9,10 @@ use axum::{
     http::{Method, Request, StatusCode, header},
 };
 use chrono::DateTime;
-use domain::{Clock, Cluster, Job, Owner, Phase, Resources, Source, Status, Timestamp};
+use domain::{
+    BatchSettings, Clock, Cluster, ImageSettings, Job, Owner, Phase, Resources, RetrySettings, Source,
+    Status, Timestamp,
+};
 use http_body_util::BodyExt;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use persistence::{Lane, LeaseTerms, NewToken, Scopes, Sealer, StepRecord, Store};
@@ -45,6 +48,9 @@ pub(crate) fn cluster() -> Cluster {
         mounts: vec!["/lustre".parse().unwrap()],
         resources: Resources::packaged().unwrap(),
         max_time_hours: 4.0,
+        images: ImageSettings::packaged(&"/lustre/users/tao".parse().unwrap()).unwrap(),
+        retries: RetrySettings::default(),
+        batch: BatchSettings::default(),
     }
 }
 

@@ -2,6 +2,11 @@ use serde_json::json;
 use test_case::test_case;
 
 use super::*;
+use crate::{
+    cluster::Cluster,
+    policy::{BatchSettings, ImageSettings, RetrySettings},
+    secret::Secrets,
+};
 
 fn clusters() -> Vec<Cluster> {
     let cluster = |name: &str, user: &str, host: &str| Cluster {
@@ -14,6 +19,9 @@ fn clusters() -> Vec<Cluster> {
         mounts: vec!["/lustre".parse().unwrap()],
         resources: Resources::packaged().unwrap(),
         max_time_hours: 4.0,
+        images: ImageSettings::packaged(&"/lustre/users/tao".parse().unwrap()).unwrap(),
+        retries: RetrySettings::default(),
+        batch: BatchSettings::default(),
     };
     vec![cluster("dgx", "tao", "login1"), cluster("other", "svc", "far")]
 }
@@ -79,11 +87,4 @@ fn a_tao_workspace_chooses_among_the_configured_clusters() {
 #[test_case(json!({"command": " ", "name": "a\u{0}b"}), &["/name invalid", "/command invalid"] ; "several faults at once")]
 fn a_fault_names_its_field(request: Value, expected: &[&str]) {
     assert_eq!(faults(request), expected);
-}
-
-#[test_case("/lustre" ; "one path")]
-#[test_case("/lustre:/data" ; "two paths")]
-#[test_case("/lustre:/data:ro" ; "read-only")]
-fn a_mount_reads_back_as_itself(text: &str) {
-    assert_eq!(text.parse::<Mount>().unwrap().to_string(), text);
 }

@@ -2,10 +2,12 @@
 
 use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
-use domain::{Cluster, Mount, Resources, ResourcesRequest};
+use domain::{BatchSettings, Cluster, ImagePolicy, Mount, Resources, ResourcesRequest, RetrySettings};
+use slurm::RemotePath;
 use ssh::{HostPort, SshConfig};
 
 use super::{
+    cluster_policies,
     cluster_settings::{ClusterSettings, variables_of},
     environment::Environment,
     problems::Problems,
@@ -33,6 +35,10 @@ impl ClusterSettings {
         let known_hosts = ["~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts"].map(PathBuf::from).to_vec();
         let max_time_hours = self.max_time_hours.unwrap_or(MAX_TIME_HOURS);
         let time_hours = self.time_hours.unwrap_or(4.0_f64.min(max_time_hours));
+        let images = ImagePolicy::default();
+        let retries = RetrySettings::default();
+        let batch = BatchSettings::default();
+        let cache = self.base_results_dir.clone().or_else(|| base.clone());
         let all = self.over(Self {
             known_hosts: Some(known_hosts),
             host_keys: Some(Vec::new()),
@@ -46,6 +52,19 @@ impl ClusterSettings {
             // As for a job: 0.2 hours below the wall time, or half of a very short one.
             timeout_hours: Some((time_hours - 0.2).max(time_hours / 2.0)),
             max_time_hours: Some(max_time_hours),
+            use_sqsh: Some(images.use_sqsh),
+            require_sqsh: Some(images.require_sqsh),
+            force_reconvert_latest: Some(images.force_reconvert_latest),
+            sqsh_cache_dir: cache,
+            conversion_partition: Some("cpu".to_owned()),
+            conversion_minutes: Some(30),
+            conversion_memory_gb: Some(32),
+            max_retries: Some(retries.max_retries),
+            use_requeue: Some(retries.use_requeue),
+            max_requeues: Some(retries.max_requeues),
+            node_exclusion_hours: Some(retries.node_exclusion_hours),
+            warning_seconds: Some(batch.warning_seconds),
+            sbatch_export: Some(batch.sbatch_export.to_string()),
             sessions: Some(2),
             connect_timeout: Some(Duration::from_secs(10)),
             poll_min: Some(worker.poll_min),
@@ -71,13 +90,13 @@ fn usual_key(environment: &Environment) -> Option<PathBuf> {
 }
 
 /// Where a fault lies, in the words of the file and of the environment.
-struct Place<'a> {
+pub(super) struct Place<'a> {
     cluster: &'a str,
     problems: &'a mut Problems,
 }
 
 impl Place<'_> {
-    fn add(&mut self, key: &str, advice: impl fmt::Display) {
+    pub(super) fn add(&mut self, key: &str, advice: impl fmt::Display) {
         let variables = variables_of(key);
         let cluster = self.cluster;
         if variables.is_empty() {
@@ -87,7 +106,7 @@ impl Place<'_> {
         }
     }
 
-    fn parse<T: FromStr<Err: fmt::Display>>(&mut self, key: &str, text: &str) -> Option<T> {
+    pub(super) fn parse<T: FromStr<Err: fmt::Display>>(&mut self, key: &str, text: &str) -> Option<T> {
         text.trim().parse().map_err(|error| self.add(key, error)).ok()
     }
 
@@ -131,16 +150,23 @@ pub(crate) fn check(
     let resources = resources(settings, &mut place);
     let (poll_min, poll_max) = pace(settings, &mut place);
     let ssh = connection(settings, hosts, &mut place);
+    let retries = cluster_policies::retries(settings, &mut place);
+    let batch = cluster_policies::batch(settings, &mut place);
+    let base_dir: RemotePath = base_dir?;
+    let images = cluster_policies::images(settings, &base_dir, &mut place);
     let cluster = Cluster {
         name: name?,
         user: user?,
         hosts: ssh.hosts.iter().map(|host| host.host().to_owned()).collect(),
-        base_dir: base_dir?,
+        base_dir,
         account,
         partitions,
         mounts,
         resources: resources?,
         max_time_hours: settings.max_time_hours.unwrap_or(MAX_TIME_HOURS),
+        images: images?,
+        retries,
+        batch,
     };
     Some(ClusterConfig { cluster, ssh, poll_min, poll_max })
 }
@@ -160,6 +186,7 @@ fn resources(settings: &ClusterSettings, place: &mut Place<'_>) -> Option<Resour
         cpus_per_task: settings.cpus_per_task,
         time_hours: settings.time_hours,
         timeout_hours: settings.timeout_hours,
+        master_port: None,
     };
     let packaged = Resources::packaged().map_err(|error| place.add("time_hours", error)).ok()?;
     Resources::from_request(&asked, &packaged, max)

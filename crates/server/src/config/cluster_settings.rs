@@ -28,6 +28,21 @@ pub(crate) struct ClusterSettings {
     pub(crate) time_hours: Option<f64>,
     pub(crate) timeout_hours: Option<f64>,
     pub(crate) max_time_hours: Option<f64>,
+    pub(crate) use_sqsh: Option<bool>,
+    pub(crate) require_sqsh: Option<bool>,
+    pub(crate) force_reconvert_latest: Option<bool>,
+    pub(crate) sqsh_cache_dir: Option<String>,
+    pub(crate) conversion_partition: Option<String>,
+    pub(crate) conversion_minutes: Option<u32>,
+    pub(crate) conversion_memory_gb: Option<u32>,
+    pub(crate) enroot_temp_dir: Option<String>,
+    pub(crate) max_retries: Option<u32>,
+    pub(crate) use_requeue: Option<bool>,
+    pub(crate) max_requeues: Option<u32>,
+    pub(crate) node_exclusion_hours: Option<u32>,
+    pub(crate) mail_user: Option<String>,
+    pub(crate) warning_seconds: Option<u32>,
+    pub(crate) sbatch_export: Option<String>,
     pub(crate) sessions: Option<usize>,
     #[serde(with = "humantime_serde")]
     pub(crate) connect_timeout: Option<Duration>,
@@ -38,7 +53,7 @@ pub(crate) struct ClusterSettings {
 }
 
 /// Each key's variables, the preferred one first. Messages name them beside the key.
-pub(crate) const VARIABLES: [(&str, &[&str]); 15] = [
+pub(crate) const VARIABLES: [(&str, &[&str]); 25] = [
     ("name", &["SLURM_CLUSTER_NAME"]),
     ("user", &["SLURM_USER", "SSH_USER"]),
     ("hosts", &["SLURM_HOSTNAME", "SSH_HOST"]),
@@ -54,6 +69,16 @@ pub(crate) const VARIABLES: [(&str, &[&str]); 15] = [
     ("cpus_per_task", &["SLURM_CPUS_PER_TASK"]),
     ("time_hours", &["SLURM_TIME_HOURS"]),
     ("timeout_hours", &["SLURM_TIMEOUT_HOURS"]),
+    ("use_sqsh", &["SLURM_USE_SQSH"]),
+    ("require_sqsh", &["SLURM_REQUIRE_SQSH"]),
+    ("force_reconvert_latest", &["SLURM_FORCE_RECONVERT_LATEST"]),
+    ("sqsh_cache_dir", &["SLURM_SQSH_CACHE_DIR"]),
+    ("conversion_partition", &["SLURM_CONVERSION_PARTITION"]),
+    ("conversion_minutes", &["SLURM_CONVERSION_TIMEOUT_MINUTES"]),
+    ("conversion_memory_gb", &["SLURM_CONVERSION_MEMORY_GB"]),
+    ("enroot_temp_dir", &["SLURM_ENROOT_TEMP_PATH"]),
+    ("use_requeue", &["SLURM_USE_REQUEUE"]),
+    ("mail_user", &["SLURM_MAIL_USER"]),
 ];
 
 pub(crate) fn variables_of(key: &str) -> &'static [&'static str] {
@@ -98,6 +123,26 @@ impl ClusterSettings {
                 "a number of hours, such as 4 or 3.8",
                 problems,
             ),
+            use_sqsh: flag(environment, "use_sqsh", problems),
+            require_sqsh: flag(environment, "require_sqsh", problems),
+            force_reconvert_latest: flag(environment, "force_reconvert_latest", problems),
+            sqsh_cache_dir: text("sqsh_cache_dir"),
+            conversion_partition: text("conversion_partition"),
+            conversion_minutes: number(
+                environment,
+                "conversion_minutes",
+                "a whole number, such as 30",
+                problems,
+            ),
+            conversion_memory_gb: number(
+                environment,
+                "conversion_memory_gb",
+                "a whole number, such as 30",
+                problems,
+            ),
+            enroot_temp_dir: text("enroot_temp_dir"),
+            use_requeue: flag(environment, "use_requeue", problems),
+            mail_user: text("mail_user"),
             ..Self::default()
         }
     }
@@ -123,6 +168,21 @@ impl ClusterSettings {
             time_hours: self.time_hours.or(lower.time_hours),
             timeout_hours: self.timeout_hours.or(lower.timeout_hours),
             max_time_hours: self.max_time_hours.or(lower.max_time_hours),
+            use_sqsh: self.use_sqsh.or(lower.use_sqsh),
+            require_sqsh: self.require_sqsh.or(lower.require_sqsh),
+            force_reconvert_latest: self.force_reconvert_latest.or(lower.force_reconvert_latest),
+            sqsh_cache_dir: self.sqsh_cache_dir.or(lower.sqsh_cache_dir),
+            conversion_partition: self.conversion_partition.or(lower.conversion_partition),
+            conversion_minutes: self.conversion_minutes.or(lower.conversion_minutes),
+            conversion_memory_gb: self.conversion_memory_gb.or(lower.conversion_memory_gb),
+            enroot_temp_dir: self.enroot_temp_dir.or(lower.enroot_temp_dir),
+            max_retries: self.max_retries.or(lower.max_retries),
+            use_requeue: self.use_requeue.or(lower.use_requeue),
+            max_requeues: self.max_requeues.or(lower.max_requeues),
+            node_exclusion_hours: self.node_exclusion_hours.or(lower.node_exclusion_hours),
+            mail_user: self.mail_user.or(lower.mail_user),
+            warning_seconds: self.warning_seconds.or(lower.warning_seconds),
+            sbatch_export: self.sbatch_export.or(lower.sbatch_export),
             sessions: self.sessions.or(lower.sessions),
             connect_timeout: self.connect_timeout.or(lower.connect_timeout),
             poll_min: self.poll_min.or(lower.poll_min),
@@ -143,6 +203,19 @@ fn number<T: FromStr>(
         problems.add(name, format_args!("{value:?} will not do; write {expected}"));
     }
     parsed
+}
+
+/// What TAO takes for yes, and its opposites; anything else is a mistake to be told of.
+fn flag(environment: &Environment, key: &str, problems: &mut Problems) -> Option<bool> {
+    let (name, value) = environment.first(variables_of(key))?;
+    match value.trim().to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "y" | "on" => Some(true),
+        "0" | "false" | "no" | "n" | "off" => Some(false),
+        _ => {
+            problems.add(name, format_args!("{value:?} will not do; write true or false"));
+            None
+        }
+    }
 }
 
 /// Brings the environment's cluster into the file's list.

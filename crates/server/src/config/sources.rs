@@ -29,7 +29,7 @@ const VARIABLES: [(&str, &str); 12] = [
 ];
 
 /// What each key takes, for the one who got it wrong.
-const TAKES: [(&str, &str); 24] = [
+const TAKES: [(&str, &str); 27] = [
     ("server.bind", "an IP address and a port, such as \"127.0.0.1:8080\""),
     ("server.body_limit_bytes", "a number of bytes, such as 10485760"),
     ("server.request_timeout", DURATION),
@@ -52,9 +52,13 @@ const TAKES: [(&str, &str); 24] = [
     ("host_keys", "a list of known_hosts lines, such as [\"login1 ssh-ed25519 AAAA…\"]"),
     ("partitions", "a list of partitions, such as [\"polar\", \"polar3\"]"),
     ("container_mounts", "a list of mounts, such as [\"/lustre\", \"/data:/data:ro\"]"),
+    ("use_sqsh", FLAG),
+    ("require_sqsh", FLAG),
+    ("use_requeue", FLAG),
     ("connect_timeout", DURATION),
     ("poll_min", DURATION),
 ];
+const FLAG: &str = "true or false";
 const DURATION: &str = "a duration, such as \"5s\", \"2m\" or \"1h 30m\"";
 
 /// One variable as a layer of its own, so that an error can name it.

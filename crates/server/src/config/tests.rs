@@ -62,6 +62,16 @@ fn every_variable_of_a_cluster_reaches_its_key() {
         ("SLURM_CPUS_PER_TASK", "8"),
         ("SLURM_TIME_HOURS", "2"),
         ("SLURM_TIMEOUT_HOURS", "1.5"),
+        ("SLURM_USE_SQSH", "yes"),
+        ("SLURM_REQUIRE_SQSH", "on"),
+        ("SLURM_FORCE_RECONVERT_LATEST", "1"),
+        ("SLURM_SQSH_CACHE_DIR", "/lustre/sqsh"),
+        ("SLURM_CONVERSION_PARTITION", "prep"),
+        ("SLURM_CONVERSION_TIMEOUT_MINUTES", "45"),
+        ("SLURM_CONVERSION_MEMORY_GB", "64"),
+        ("SLURM_ENROOT_TEMP_PATH", "/lustre/tmp"),
+        ("SLURM_USE_REQUEUE", "off"),
+        ("SLURM_MAIL_USER", "team@example.org"),
         ("TAO_SLURM_POLL_MIN", "7s"),
         ("TAO_SLURM_POLL_MAX", "2m"),
     ];
@@ -84,6 +94,17 @@ fn every_variable_of_a_cluster_reaches_its_key() {
     assert_eq!((resources.gpus_per_node, resources.max_gpus_per_node, resources.cpus_per_task), (2, 4, 8));
     assert_eq!((resources.time.minutes(), resources.soft_timeout.minutes()), (120, 90));
     assert_eq!((found.poll_min, found.poll_max), (Duration::from_secs(7), Duration::from_mins(2)));
+    let images = &found.cluster.images;
+    let policy = images.policy;
+    assert_eq!((policy.use_sqsh, policy.require_sqsh, policy.force_reconvert_latest), (true, true, true));
+    assert_eq!((images.cache_dir.as_str(), images.conversion_partition.as_str()), ("/lustre/sqsh", "prep"));
+    assert_eq!((images.conversion_minutes, images.conversion_memory_gb), (45, 64));
+    assert_eq!(images.temp_dir.as_ref().map(slurm::RemotePath::as_str), Some("/lustre/tmp"));
+    assert!(!found.cluster.retries.use_requeue);
+    assert_eq!(
+        found.cluster.batch.mail_user.as_ref().map(slurm::MailAddress::as_str),
+        Some("team@example.org")
+    );
 }
 
 const TWO: &str = "[[clusters]]\nname = \"a\"\nuser = \"ua\"\nhosts = [\"ha\"]\n\
@@ -153,6 +174,12 @@ fn a_shorter_limit_shortens_the_default_time() {
 #[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_PARTITION", "a,a")], "clusters.default.partitions (SLURM_PARTITION): invalid partition list" ; "a partition twice")]
 #[test_case("[[clusters]]\nsessions = 5", CLUSTER, "clusters.[1].sessions: must be from 1 to 4" ; "too many sessions")]
 #[test_case("[[clusters]]\nhost_keys = [\"AAAA\"]", CLUSTER, "clusters.[1].host_keys: \"AAAA\" is no known_hosts line" ; "bad host key")]
+#[test_case("[[clusters]]\nuse_sqsh = false\nrequire_sqsh = true", CLUSTER, "clusters.[1].require_sqsh (SLURM_REQUIRE_SQSH): requires what use_sqsh switches off" ; "requires what is off")]
+#[test_case("[[clusters]]\nmax_retries = 101", CLUSTER, "clusters.[1].max_retries: must be from 0 to 100" ; "too many retries")]
+#[test_case("[[clusters]]\nwarning_seconds = 70000", CLUSTER, "clusters.[1].warning_seconds: must be from 0 to 65535" ; "a warning that Slurm cannot give")]
+#[test_case("[[clusters]]\nsbatch_export = \"some\"", CLUSTER, "clusters.[1].sbatch_export: must be \"ALL\" or \"NIL\"" ; "half an environment")]
+#[test_case("[[clusters]]\nmail_user = \"a b\"", CLUSTER, "clusters.[1].mail_user (SLURM_MAIL_USER): invalid mail address" ; "no address")]
+#[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_USE_SQSH", "perhaps")], "SLURM_USE_SQSH: \"perhaps\" will not do; write true or false" ; "neither yes nor no")]
 #[test_case("[[clusters]]\npoll_min = \"10ms\"", CLUSTER, "clusters.[1].poll_min: is less than 1s" ; "too often")]
 #[test_case("[[clusters]]\npoll_max = \"2s\"", CLUSTER, "clusters.[1].poll_max: is less than poll_min" ; "bounds crossed")]
 #[test_case("[[clusters]]\nmax_time_hours = -1", CLUSTER, "clusters.[1].max_time_hours: must be a number of hours" ; "negative limit")]
