@@ -11,6 +11,7 @@ mod extract;
 mod health;
 mod jobs;
 mod layers;
+mod log_reads;
 mod log_source;
 mod metrics;
 mod openapi;
@@ -24,7 +25,7 @@ use utoipa::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub use auth::AuthMode;
-pub use log_source::{LogBytes, LogRequest, LogSource, LogUnavailable};
+pub use log_source::{LogReading, LogSource, LogUnavailable};
 pub use state::{ApiState, Limits, Readiness};
 pub use view::{
     AttemptView, BackendDetailsView, BackendTypeView, ContainerView, JobList, JobSummary, JobView,

@@ -6,9 +6,11 @@ use domain::{Clock, Cluster, ClusterName, Ids};
 use metrics_exporter_prometheus::PrometheusHandle;
 use persistence::Store;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     auth::{AuthMode, TokenCache},
+    log_reads::LogReads,
     log_source::LogSource,
     pulses::PulseCache,
 };
@@ -34,6 +36,8 @@ pub struct ApiState {
     pub readiness: Arc<dyn Readiness>,
     /// How much a request may cost.
     pub limits: Limits,
+    /// Cancelled when the service is to finish: answers that go on and on end then.
+    pub stop: CancellationToken,
 }
 
 impl fmt::Debug for ApiState {
@@ -60,11 +64,19 @@ pub struct Limits {
     pub request_timeout: Duration,
     /// The most bytes of a log in one answer.
     pub log_bytes: u64,
-    /// How many requests may read logs at a time. Each occupies a connection to a login host for as long as the
-    /// shared file system takes, and may hold `log_bytes` twice.
+    /// How many requests may read logs of one cluster at a time. Each occupies a connection to a login host for as
+    /// long as the shared file system takes, and may hold `log_bytes` twice.
     pub log_reads: usize,
     /// How long one more waits for its turn before it is told to come back.
     pub log_patience: Duration,
+    /// How long a cluster may take to answer a question about logs.
+    pub log_answer: Duration,
+    /// How many logs may be followed at a time. Each is a connection to us and at most half a megabyte.
+    pub log_followers: usize,
+    /// How soon a followed log that has grown is looked at again.
+    pub log_tick: Duration,
+    /// After this long a follower has to come again, and show that he still may.
+    pub follow_for: Duration,
 }
 
 impl Default for Limits {
@@ -75,6 +87,10 @@ impl Default for Limits {
             log_bytes: 8 * 1024 * 1024,
             log_reads: 4,
             log_patience: Duration::from_secs(2),
+            log_answer: Duration::from_secs(10),
+            log_followers: 100,
+            log_tick: Duration::from_secs(1),
+            follow_for: Duration::from_hours(1),
         }
     }
 }
@@ -87,14 +103,17 @@ pub(crate) struct Shared {
     pub(crate) outside: ApiState,
     pub(crate) tokens: TokenCache,
     pub(crate) pulses: PulseCache,
-    pub(crate) log_turns: Semaphore,
+    pub(crate) log_reads: LogReads,
+    pub(crate) followers: Arc<Semaphore>,
 }
 
 impl App {
     pub(crate) fn new(outside: ApiState) -> Self {
-        let log_turns = Semaphore::new(outside.limits.log_reads);
+        let Limits { log_answer, log_reads, log_followers, .. } = outside.limits;
+        let log_reads = LogReads::new(Arc::clone(&outside.logs), log_answer, log_reads);
+        let followers = Arc::new(Semaphore::new(log_followers));
         let (tokens, pulses) = (TokenCache::default(), PulseCache::default());
-        Self(Arc::new(Shared { outside, tokens, pulses, log_turns }))
+        Self(Arc::new(Shared { outside, tokens, pulses, log_reads, followers }))
     }
 
     pub(crate) fn tokens(&self) -> &TokenCache {
@@ -105,9 +124,14 @@ impl App {
         &self.0.pulses
     }
 
-    /// The right to read a log, one for each that may be read at a time.
-    pub(crate) fn log_turns(&self) -> &Semaphore {
-        &self.0.log_turns
+    /// The one way to the logs on the clusters.
+    pub(crate) fn log_reads(&self) -> &LogReads {
+        &self.0.log_reads
+    }
+
+    /// The right to follow a log, one for each that may be followed at a time.
+    pub(crate) fn followers(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.0.followers)
     }
 
     /// The configured cluster of this name; none when it was taken out of the configuration.

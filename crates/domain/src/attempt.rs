@@ -142,6 +142,24 @@ impl Attempt {
     }
 }
 
+/// Where the files of an attempt lie, and nothing else about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptPlace {
+    pub no: AttemptNo,
+    /// As [`Attempt::token`].
+    pub token: JobName,
+    /// As [`Attempt::job_dir`].
+    pub job_dir: RemotePath,
+    pub slurm_id: Option<SlurmJobId>,
+}
+
+impl From<&Attempt> for AttemptPlace {
+    fn from(attempt: &Attempt) -> Self {
+        let Attempt { no, token, job_dir, slurm_id, .. } = attempt;
+        Self { no: *no, token: token.clone(), job_dir: job_dir.clone(), slurm_id: *slurm_id }
+    }
+}
+
 /// The first attempt has the name that TAO gives its jobs, so that people find them by it.
 fn token(job: JobId, no: AttemptNo) -> String {
     if no == AttemptNo::FIRST { format!("tao-job-{job}") } else { format!("tao-job-{job}-r{no}") }

@@ -16,6 +16,8 @@ mod fixtures;
 mod id;
 mod image;
 mod job;
+mod log_file;
+mod log_position;
 mod mount;
 mod observe;
 mod paths;
@@ -36,7 +38,7 @@ mod text;
 mod uri;
 mod violation;
 
-pub use attempt::{Attempt, AttemptNo, Outcome, Verdict};
+pub use attempt::{Attempt, AttemptNo, AttemptPlace, Outcome, Verdict};
 pub use clock::{Clock, Ids, Timestamp};
 pub use cluster::{Cluster, ClusterChoice, ClusterName, choose_cluster};
 pub use conclude::{Ending, Findings, conclude};
@@ -46,6 +48,8 @@ pub use diagnosis::{
 pub use id::JobId;
 pub use image::ImageRef;
 pub use job::{Job, Owner, Wanted};
+pub use log_file::{LogFile, LogRole, LogStream, NoLogName};
+pub use log_position::{LogPosition, LogSight};
 pub use mount::{InvalidMount, Mount};
 pub use observe::{Graces, Next, Sighting, observe};
 pub use paths::JobPaths;

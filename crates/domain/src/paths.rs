@@ -1,8 +1,12 @@
 //! Where everything of a job lies on the cluster: the one place that knows the layout.
 
-use slurm::{InvalidName, RemotePath, SlurmJobId};
+use slurm::{InvalidName, RemotePath};
 
-use crate::{attempt::Attempt, id::JobId};
+use crate::{
+    attempt::{Attempt, AttemptNo, AttemptPlace},
+    id::JobId,
+    log_file::{LogFile, LogRole},
+};
 
 /// The paths of one job below the cluster's base directory.
 #[derive(Debug, Clone)]
@@ -44,26 +48,86 @@ impl JobPaths {
 
     /// Claim, Slurm id, markers and the open ends of the logs of one attempt.
     pub fn state(&self, attempt: &Attempt) -> Result<RemotePath, InvalidName> {
-        self.base.join(&format!("state/{}/{}", self.id, attempt.no))
+        self.state_of(attempt.no)
     }
 
-    /// Where a log may be, best first: its documented path, then the file that Slurm itself opened, which is
-    /// all there is when the job never came to run.
+    fn state_of(&self, attempt: AttemptNo) -> Result<RemotePath, InvalidName> {
+        self.base.join(&format!("state/{}/{attempt}", self.id))
+    }
+
+    /// Where a log of the batch script may be, best first.
     pub fn log(&self, attempt: &Attempt, file: &str) -> Result<Vec<RemotePath>, InvalidName> {
-        let opened = self.state(attempt)?.join(file)?;
-        Ok(match attempt.slurm_id {
-            Some(id) => vec![self.documented_log(attempt, id)?.join(file)?, opened],
+        self.main_log(&AttemptPlace::from(attempt), file)
+    }
+
+    /// Where a log may be, best first; nowhere as long as Slurm has not given the attempt its id.
+    pub fn log_file(&self, place: &AttemptPlace, file: &LogFile) -> Result<Vec<RemotePath>, InvalidName> {
+        match file {
+            LogFile::Main(_) => self.main_log(place, &file.to_string()),
+            LogFile::Task { .. } => {
+                let directory = self.documented_logs(place)?;
+                directory.iter().map(|directory| directory.join(&file.to_string())).collect()
+            }
+        }
+    }
+
+    /// The directory with the logs of a role's tasks.
+    pub fn role_logs(&self, place: &AttemptPlace, role: &LogRole) -> Result<Option<RemotePath>, InvalidName> {
+        self.documented_logs(place)?.map(|directory| directory.join(role.as_str())).transpose()
+    }
+
+    /// Its documented path, then the file that Slurm itself opened, which is all there is when the job never came
+    /// to run.
+    fn main_log(&self, place: &AttemptPlace, file: &str) -> Result<Vec<RemotePath>, InvalidName> {
+        let opened = self.state_of(place.no)?.join(file)?;
+        Ok(match self.documented_logs(place)? {
+            Some(directory) => vec![directory.join(file)?, opened],
             None => vec![opened],
         })
     }
 
     /// `slurm-logs/<slurm_job_name>-<slurm_job_id>`, as TAO documents it.
-    fn documented_log(&self, attempt: &Attempt, id: SlurmJobId) -> Result<RemotePath, InvalidName> {
-        self.log_root.join(&format!("{}-{id}", attempt.token))
+    fn documented_logs(&self, place: &AttemptPlace) -> Result<Option<RemotePath>, InvalidName> {
+        let directory = place.slurm_id.map(|id| self.log_root.join(&format!("{}-{id}", place.token)));
+        directory.transpose()
     }
 
     /// The files that hold secrets.
     pub fn secret_files(&self) -> Vec<RemotePath> {
         vec![self.env_json.clone(), self.env_shell.clone(), self.meta.clone()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn place(slurm_id: Option<u32>) -> AttemptPlace {
+        AttemptPlace {
+            no: AttemptNo::FIRST.next(),
+            token: "tao-job-x-r2".parse().unwrap(),
+            job_dir: "/lustre/tao".parse().unwrap(),
+            slurm_id: slurm_id.and_then(slurm::SlurmJobId::new),
+        }
+    }
+
+    #[test]
+    fn logs_lie_below_the_name_and_id_of_their_own_attempt() {
+        let paths = JobPaths::new(&"/lustre/tao".parse().unwrap(), JobId::new(Uuid::nil())).unwrap();
+        let shown = |id, file: &str| -> Vec<String> {
+            let found = paths.log_file(&place(id), &file.parse().unwrap()).unwrap();
+            found.iter().map(ToString::to_string).collect()
+        };
+        let opened = "/lustre/tao/state/00000000-0000-0000-0000-000000000000/2/main.err";
+        assert_eq!(shown(Some(7), "main.err"), ["/lustre/tao/slurm-logs/tao-job-x-r2-7/main.err", opened]);
+        assert_eq!(shown(None, "main.err"), [opened]);
+        assert_eq!(shown(Some(7), "policy/3.out"), ["/lustre/tao/slurm-logs/tao-job-x-r2-7/policy/3.out"]);
+        assert_eq!(shown(None, "policy/3.out"), Vec::<String>::new());
+        let role = "policy".parse().unwrap();
+        let directory = paths.role_logs(&place(Some(7)), &role).unwrap().unwrap();
+        assert_eq!(directory.as_str(), "/lustre/tao/slurm-logs/tao-job-x-r2-7/policy");
+        assert_eq!(paths.role_logs(&place(None), &role).unwrap(), None);
     }
 }

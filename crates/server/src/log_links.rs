@@ -3,11 +3,11 @@
 //! Reading a log takes as long as the cluster's file system does, and readers come in crowds. On the worker's
 //! sessions they would stand before polls and submissions; on one session of their own they delay only each other.
 
-use std::{collections::HashMap, pin::Pin, sync::OnceLock};
+use std::{collections::HashMap, sync::OnceLock};
 
-use api::{LogBytes, LogRequest, LogSource, LogUnavailable};
+use api::{LogReading, LogSource, LogUnavailable};
 use domain::ClusterName;
-use slurm::ReadLog;
+use slurm::{LogQuestion, ReadLogs};
 use ssh::{SshConfig, SshPool};
 use worker::SshLink;
 
@@ -41,25 +41,14 @@ impl LogLink {
 }
 
 impl LogSource for LogLinks {
-    fn read(
-        &self,
-        request: LogRequest,
-    ) -> Pin<Box<dyn Future<Output = Result<Option<LogBytes>, LogUnavailable>> + Send + '_>> {
+    fn ask(&self, cluster: &ClusterName, questions: Vec<LogQuestion>) -> LogReading {
+        let Some(link) = self.0.get(cluster).map(|link| link.open().clone()) else {
+            let detail = format!("the cluster {cluster} is not configured");
+            return Box::pin(async { Err(LogUnavailable { detail }) });
+        };
         Box::pin(async move {
-            let Some(link) = self.0.get(&request.cluster) else {
-                return Err(LogUnavailable {
-                    detail: format!("the cluster {} is not configured", request.cluster),
-                });
-            };
-            let command = ReadLog { paths: request.paths, from: request.from, max_bytes: request.max_bytes };
-            match link.open().read_log(&command).await {
-                Ok(chunk) => Ok(chunk.map(|chunk| LogBytes {
-                    size: chunk.size,
-                    start: chunk.start,
-                    bytes: chunk.bytes,
-                })),
-                Err(error) => Err(LogUnavailable { detail: error.to_string() }),
-            }
+            let command = ReadLogs { questions };
+            link.read_logs(&command).await.map_err(|error| LogUnavailable { detail: error.to_string() })
         })
     }
 }

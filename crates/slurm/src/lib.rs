@@ -29,9 +29,9 @@ mod wall_time;
 
 pub use commands::{
     AccountingRow, Cancel, Cancelled, Conclude, Concluded, Concluding, EarlierRun, Exclude, Excluded,
-    ExitMarker, How, Locate, LocateAnswer, Located, LogAnswer, LogChunk, LogFrom, Markers, NodeHealth,
-    NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, QueueRow, ReadLog, Remove, Removed, Requeued,
-    SacctOutcome, SqueueOutcome, StagedFile, StartedMarker, StatusChunk, StatusCursor, Submission,
+    ExitMarker, How, Locate, LocateAnswer, Located, LogAnswer, LogChunk, LogFrom, LogQuestion, Markers,
+    NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, QueueRow, ReadLogs, Remove, Removed,
+    Requeued, SacctOutcome, SqueueOutcome, StagedFile, StartedMarker, StatusChunk, StatusCursor, Submission,
     SubmitAnswer, SubmitBatch, Watched,
 };
 pub use exit_code::ExitCode;

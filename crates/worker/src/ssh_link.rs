@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use slurm::{
     Cancel, Cancelled, Conclude, Concluded, EarlierRun, Exclude, Excluded, Locate, LocateAnswer, LogAnswer,
-    LogChunk, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, RawOutput, ReadLog,
-    RemoteCommand, Remove, Removed, Requeued, SlurmJobId, SubmitAnswer, SubmitBatch,
+    NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, RawOutput, ReadLogs, RemoteCommand,
+    Remove, Removed, Requeued, SlurmJobId, SubmitAnswer, SubmitBatch,
 };
 use ssh::{Command, Effect, SshPool};
 
@@ -32,12 +32,9 @@ impl SshLink {
         &self.0
     }
 
-    /// Part of a log; none when there is no such file yet.
-    pub async fn read_log(&self, command: &ReadLog) -> Result<Option<LogChunk>, LinkError> {
-        Ok(match self.call(command, "read_log", Repeat::Safe).await? {
-            LogAnswer::Chunk(chunk) => Some(chunk),
-            LogAnswer::Missing => None,
-        })
+    /// Parts of logs, an answer for each question.
+    pub async fn read_logs(&self, command: &ReadLogs) -> Result<Vec<LogAnswer>, LinkError> {
+        self.call(command, "read_logs", Repeat::Safe).await
     }
 
     async fn call<C: RemoteCommand>(

@@ -45,6 +45,7 @@ kinds! {
     NotFound => NOT_FOUND, "not_found", "No such path";
     /// Also a job of somebody else: whether it exists is not the caller's business.
     JobNotFound => NOT_FOUND, "job_not_found", "No such job";
+    AttemptNotFound => NOT_FOUND, "attempt_not_found", "The job has no such attempt";
     NoLogYet => NOT_FOUND, "no_log_yet", "The job has no log yet";
     MetricsDisabled => NOT_FOUND, "metrics_disabled", "Metrics are not collected";
     MethodNotAllowed => METHOD_NOT_ALLOWED, "method_not_allowed", "The path does not know this method";
@@ -55,6 +56,7 @@ kinds! {
     TooDeep => UNPROCESSABLE_ENTITY, "too_deep", "The body is nested too deeply";
     IdConflict => UNPROCESSABLE_ENTITY, "id_conflict", "The id belongs to another request";
     Internal => INTERNAL_SERVER_ERROR, "internal", "The service failed";
+    LogUnreadable => BAD_GATEWAY, "log_unreadable", "The cluster does not let us read the log";
     DatabaseUnavailable => SERVICE_UNAVAILABLE, "database_unavailable", "The database cannot be reached";
     ClusterUnavailable => SERVICE_UNAVAILABLE, "cluster_unavailable", "The cluster does not answer";
     LogsBusy => SERVICE_UNAVAILABLE, "logs_busy", "Too many logs are being read";

@@ -7,6 +7,7 @@ mod cancel;
 mod create;
 mod document;
 mod errors;
+mod follow;
 mod list;
 mod log_lines;
 mod logs;

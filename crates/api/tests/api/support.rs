@@ -20,13 +20,16 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 use testkit::{CountingIds, HandClock};
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use uuid::Uuid;
 
 mod answer;
+mod events;
 mod fakes;
 
 pub(crate) use answer::Answer;
+pub(crate) use events::{Events, Told};
 pub(crate) use fakes::{FakeLogs, Loops};
 
 pub(crate) struct TestApi {
@@ -35,6 +38,7 @@ pub(crate) struct TestApi {
     pub(crate) clock: Arc<HandClock>,
     pub(crate) logs: Arc<FakeLogs>,
     pub(crate) loops: Arc<Loops>,
+    pub(crate) stop: CancellationToken,
 }
 
 pub(crate) fn cluster() -> Cluster {
@@ -97,6 +101,7 @@ impl TestApi {
         let clock = Arc::new(HandClock::at(DateTime::from_timestamp(1_790_000_000, 123_456_789).unwrap()));
         let logs = Arc::new(FakeLogs::default());
         let loops = Arc::new(Loops::default());
+        let stop = CancellationToken::new();
         let router = router(ApiState {
             store: store.clone(),
             clusters: Arc::from([cluster()]),
@@ -107,8 +112,9 @@ impl TestApi {
             metrics: Some(PrometheusBuilder::new().build_recorder().handle()),
             readiness: loops.clone(),
             limits,
+            stop: stop.clone(),
         });
-        Self { router, store, clock, logs, loops }
+        Self { router, store, clock, logs, loops, stop }
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
@@ -116,6 +122,18 @@ impl TestApi {
         let (head, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes().to_vec();
         Answer { status: head.status, headers: head.headers, bytes }
+    }
+
+    /// An answer that goes on and on.
+    pub(crate) async fn events(&self, path: &str, last: Option<&str>) -> Events {
+        let mut request = Request::get(path);
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        let response = self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()[header::CONTENT_TYPE], "text/event-stream");
+        Events::new(response.into_body())
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -162,7 +180,10 @@ impl TestApi {
     async fn step(&self, id: &str, due_at: Option<Timestamp>, change: impl FnOnce(&mut Job)) {
         let terms = LeaseTerms { duration: Duration::from_mins(1), limit: 10 };
         let dgx = "dgx".parse().unwrap();
-        let lease = self.store.acquire_due(&dgx, Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();
+        let mut lease = self.store.acquire_due(&dgx, Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();
+        if lease.jobs.is_empty() {
+            lease = self.store.acquire_due(&dgx, Lane::Tend, Uuid::from_u128(9), terms).await.unwrap();
+        }
         let mut job = lease.jobs.iter().find(|job| job.id.to_string() == id).unwrap().clone();
         change(&mut job);
         let step = StepRecord { job, due_at };
@@ -172,7 +193,8 @@ impl TestApi {
     /// Slurm has accepted the job.
     pub(crate) async fn submit(&self, id: &str, slurm_id: u32, nodes: &str) {
         let now = self.clock.now();
-        self.step(id, None, |job| {
+        // Due in the past of the database's own clock, for the step after this one.
+        self.step(id, Some(DateTime::UNIX_EPOCH), |job| {
             let mut attempt = job.new_attempt(cluster().base_dir, now).unwrap();
             attempt.slurm_id = slurm::SlurmJobId::new(slurm_id);
             attempt.submitted_at = Some(now);

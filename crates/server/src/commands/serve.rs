@@ -121,6 +121,7 @@ fn start(
             request_timeout: settings.server.request_timeout,
             ..Limits::default()
         },
+        stop: lifecycle.soft(),
     };
     let address = listener.local_addr().context("the listener has no address")?;
     let routes = match role {

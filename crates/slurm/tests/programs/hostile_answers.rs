@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use slurm::{
-    Cancel, Conclude, Concluding, Locate, LogFrom, RawOutput, ReadLog, RemoteCommand, RemotePath, Remove,
-    Submission, SubmitBatch,
+    Cancel, Conclude, Concluding, Locate, LogFrom, LogQuestion, RawOutput, ReadLogs, RemoteCommand,
+    RemotePath, Remove, Submission, SubmitBatch,
 };
 
 use crate::site::{id, name};
@@ -29,6 +29,8 @@ const TAGS: &[&str] = &[
     "UNREAD",
     "UNSEEN",
     "LOG",
+    "FILE",
+    "UNREADABLE",
     "MISSING",
     "FAIL",
     "",
@@ -62,7 +64,10 @@ fn parse_all(stdout: &[u8]) {
     let _ = Conclude { jobs: vec![job.clone(), job], tail_bytes: 10, status_bytes_total: 10 }.parse(&raw);
     let _ = Cancel { jobs: vec![(id(1), name("a"))], names: vec![] }.parse(&raw);
     let _ = Remove { paths: vec![path("/s")] }.parse(&raw);
-    let _ = ReadLog { paths: vec![path("/s")], from: LogFrom::TailLines(1), max_bytes: 1 }.parse(&raw);
+    let part = || LogQuestion::Part { paths: vec![path("/s")], from: LogFrom::TailLines(1), max_bytes: 1 };
+    let files = LogQuestion::Files { directory: path("/s"), most: 2 };
+    let _ = ReadLogs { questions: vec![part()] }.parse(&raw);
+    let _ = ReadLogs { questions: vec![part(), files, part()] }.parse(&raw);
 }
 
 fn line() -> impl Strategy<Value = String> {

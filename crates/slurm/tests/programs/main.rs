@@ -12,7 +12,7 @@ mod locate;
 mod poll;
 mod poll_odd_rows;
 mod poll_status;
-mod read_log;
+mod read_logs;
 mod remove;
 mod submit_batch;
 mod submit_leftovers;

@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use slurm::{Cancel, Conclude, Locate, LogFrom, Poll, ReadLog, RemoteCommand, Remove, SubmitBatch};
+use slurm::{Cancel, Conclude, Locate, Poll, ReadLogs, RemoteCommand, Remove, SubmitBatch};
 
 fn programs() -> Vec<String> {
     vec![
@@ -15,7 +15,7 @@ fn programs() -> Vec<String> {
         Conclude { jobs: vec![], tail_bytes: 0, status_bytes_total: 0 }.render().program,
         Cancel::default().render().program,
         Remove::default().render().program,
-        ReadLog { paths: vec![], from: LogFrom::TailLines(1), max_bytes: 1 }.render().program,
+        ReadLogs { questions: vec![] }.render().program,
     ]
 }
 

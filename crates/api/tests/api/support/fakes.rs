@@ -1,35 +1,95 @@
 //! What a cluster's logs and this process's loops say, in the test's hands.
 
 use std::{
-    collections::HashMap,
-    pin::Pin,
+    collections::BTreeMap,
     sync::{Arc, Mutex},
 };
 
-use api::{LogBytes, LogRequest, LogSource, LogUnavailable, Readiness};
+use api::{LogReading, LogSource, LogUnavailable, Readiness};
+use domain::ClusterName;
+use slurm::{LogAnswer, LogChunk, LogFrom, LogQuestion, RemotePath};
 
-/// Logs by file name; an outage takes them all away.
+/// Logs by the end of their path; an outage takes them all away.
 #[derive(Default)]
 pub(crate) struct FakeLogs {
-    pub(crate) files: Mutex<HashMap<&'static str, LogBytes>>,
+    files: Mutex<BTreeMap<String, (u64, Vec<u8>)>>,
     pub(crate) outage: Mutex<Option<&'static str>>,
-    pub(crate) asked: Mutex<Vec<LogRequest>>,
+    /// The commands so far.
+    pub(crate) asked: Mutex<Vec<Vec<LogQuestion>>>,
     /// Whoever holds it holds up every answer.
-    pub(crate) hold: tokio::sync::Mutex<()>,
+    pub(crate) hold: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl FakeLogs {
+    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        self.replace(name, 7, bytes);
+    }
+
+    /// Another file under the name.
+    pub(crate) fn replace(&self, name: &str, inode: u64, bytes: impl AsRef<[u8]>) {
+        self.files.lock().unwrap().insert(name.to_owned(), (inode, bytes.as_ref().to_vec()));
+    }
+
+    pub(crate) fn append(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        let mut files = self.files.lock().unwrap();
+        files.entry(name.to_owned()).or_insert((7, Vec::new())).1.extend_from_slice(bytes.as_ref());
+    }
+
+    fn answer(&self, question: &LogQuestion) -> LogAnswer {
+        let files = self.files.lock().unwrap();
+        match question {
+            LogQuestion::Files { directory, .. } => {
+                let role = format!("{}/", directory.file_name());
+                LogAnswer::Files(
+                    files.keys().filter_map(|name| Some(name.strip_prefix(&role)?.to_owned())).collect(),
+                )
+            }
+            LogQuestion::Part { paths, from, max_bytes } => {
+                let found =
+                    |path: &RemotePath| files.iter().find(|(name, _)| path.as_str().ends_with(name.as_str()));
+                let Some((path, (inode, bytes))) = paths.iter().find_map(|path| Some((path, found(path)?.1)))
+                else {
+                    return LogAnswer::Missing;
+                };
+                LogAnswer::Chunk(part(path, *inode, bytes, *from, *max_bytes))
+            }
+        }
+    }
+}
+
+fn part(path: &RemotePath, inode: u64, whole: &[u8], from: LogFrom, most: u64) -> LogChunk {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let (start, end) = match from {
+        LogFrom::Offset(offset) => {
+            let start = usize::try_from(offset).unwrap_or(usize::MAX).min(whole.len());
+            (start, start.saturating_add(most).min(whole.len()))
+        }
+        LogFrom::TailLines(lines) => {
+            let body = whole.strip_suffix(b"\n").unwrap_or(whole);
+            let breaks = (0..body.len()).rev().filter(|at| body[*at] == b'\n');
+            let start = breaks.map(|at| at + 1).nth(lines as usize - 1).unwrap_or(0);
+            (start.max(whole.len().saturating_sub(most)), whole.len())
+        }
+    };
+    LogChunk {
+        path: path.clone(),
+        size: whole.len() as u64,
+        inode,
+        start: start as u64,
+        bytes: whole[start..end].to_vec(),
+    }
 }
 
 impl LogSource for FakeLogs {
-    fn read(
-        &self,
-        request: LogRequest,
-    ) -> Pin<Box<dyn Future<Output = Result<Option<LogBytes>, LogUnavailable>> + Send + '_>> {
+    fn ask(&self, _: &ClusterName, questions: Vec<LogQuestion>) -> LogReading {
         let answer = match *self.outage.lock().unwrap() {
             Some(why) => Err(LogUnavailable { detail: why.to_owned() }),
-            None => Ok(self.files.lock().unwrap().get(request.paths[0].file_name()).cloned()),
+            None => Ok(questions.iter().map(|question| self.answer(question)).collect()),
         };
-        self.asked.lock().unwrap().push(request);
+        self.asked.lock().unwrap().push(questions);
+        let hold = Arc::clone(&self.hold);
         Box::pin(async move {
-            drop(self.hold.lock().await);
+            drop(hold.lock().await);
             answer
         })
     }

@@ -1,0 +1,75 @@
+# shellcheck shell=bash
+# Parts of logs: the last lines, or bytes from an offset, and the names of logs in a directory. Only the bytes asked
+# for are read, however long a log is.
+#
+# stdin: a line "number of questions"; then each question, a line
+#   lines|offset, how many lines or which offset, at most so many bytes, number of paths   and each path on its own line
+#   files, 0, at most so many names, 1                                                     and the directory
+# The first of the paths that exists is read.
+
+# The log may grow while it is read: what is past its size of a moment ago belongs to the next call.
+slice() { tail -c "+$(($1 + 1))" -- "$path" 2>/dev/null </dev/null | head -c "$2"; }
+length_of() { stat -c %s -- "$1" </dev/null; }
+
+# From the end in growing blocks, until one holds more than the lines asked for.
+last_lines() {
+  local block=65536 taken
+  for (( ; ; block *= 8)); do
+    block=$((block < limit ? block : limit))
+    start=$((size > block ? size - block : 0))
+    slice "$start" "$((size - start))" >"$tmp/block"
+    tail -n "$from" -- "$tmp/block" >"$tmp/part" </dev/null
+    taken=$(length_of "$tmp/block")
+    start=$((start + taken - $(length_of "$tmp/part")))
+    if [ "$(length_of "$tmp/part")" -lt "$taken" ] || ((block >= limit || block >= size)); then return; fi
+  done
+}
+
+say_part() {
+  local index=$1 place=-1 candidate path='' size inode start left at
+  for ((at = 0; at < paths; at++)); do
+    IFS= read -r candidate || give_up 'the list of paths did not arrive whole'
+    if [ "$place" = -1 ] && [ -f "$candidate" ]; then place=$at path=$candidate; fi
+  done
+  if [ "$place" = -1 ]; then
+    say "MISSING $index"
+    return
+  fi
+  # It may vanish at any moment.
+  if ! read -r size inode < <(stat -L -c '%s %i' -- "$path" 2>"$tmp/err" </dev/null); then
+    say "MISSING $index"
+    return
+  fi
+  if [ ! -r "$path" ]; then
+    say "UNREADABLE $index"
+    return
+  fi
+  if [ "$kind" = lines ]; then
+    last_lines
+  else
+    start=$((from < size ? from : size))
+    left=$((size - start))
+    slice "$start" "$((left < limit ? left : limit))" >"$tmp/part"
+  fi
+  say "LOG $index $place $size $inode $start"
+  say "DATA $(encoded_tail "$tmp/part" "$limit")"
+}
+
+say_files() {
+  local index=$1 directory name
+  IFS= read -r directory || give_up 'the list of paths did not arrive whole'
+  for name in "$directory"/*.out "$directory"/*.err; do
+    name=${name##*/}
+    if ((limit > 0)) && [[ $name =~ ^[0-9]{1,6}\.(out|err)$ ]]; then
+      say "FILE $index $name"
+      limit=$((limit - 1))
+    fi
+  done
+}
+
+IFS= read -r count || give_up 'the number of questions did not arrive'
+for ((index = 0; index < count; index++)); do
+  IFS=$'\t' read -r kind from limit paths || give_up 'the list of questions did not arrive whole'
+  if [ "$kind" = files ]; then say_files "$index"; else say_part "$index"; fi
+done
+finish
