@@ -25,7 +25,7 @@ pub use purge::{Purge, Purged};
 pub use read_logs::{LogAnswer, LogChunk, LogFrom, LogQuestion, ReadLogs};
 pub use remove::{Remove, Removed};
 pub use requeued::{EarlierRun, Requeued};
-pub use status::{StatusChunk, StatusCursor};
+pub use status::{RunNote, STATUS_FILES, STATUS_OVERLAP, StatusChunk, StatusCursor};
 pub use submit_batch::{How, StagedFile, Submission, SubmitAnswer, SubmitBatch};
 
 /// Room for everything in an answer that does not depend on its size: stderr excerpts, framing.

@@ -34,10 +34,12 @@ impl Feed {
         self.field(path.map_or(ABSENT, RemotePath::as_str))
     }
 
-    /// Adds three fields: path, inode, offset.
-    pub(crate) fn cursor(&mut self, cursor: Option<&StatusCursor>) -> &mut Self {
-        self.path_or_absent(cursor.map(|c| &c.path));
-        self.field(cursor.map_or(0, |c| c.inode)).field(cursor.map_or(0, |c| c.offset))
+    /// Adds a line for each: the index of its job, inode, offset, path.
+    pub(crate) fn cursors(&mut self, index: usize, cursors: &[StatusCursor]) -> &mut Self {
+        for cursor in cursors {
+            self.field(index).field(cursor.inode).field(cursor.offset).field(&cursor.path).end_line();
+        }
+        self
     }
 
     pub(crate) fn end_line(&mut self) -> &mut Self {

@@ -31,8 +31,8 @@ pub use commands::{
     AccountingRow, Cancel, Cancelled, Conclude, Concluded, Concluding, EarlierRun, Exclude, Excluded,
     ExitMarker, How, Locate, LocateAnswer, Located, LogAnswer, LogChunk, LogFrom, LogQuestion, Markers,
     NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, QueueRow, ReadLogs, Remove, Removed,
-    Requeued, SacctOutcome, SqueueOutcome, StagedFile, StartedMarker, StatusChunk, StatusCursor, Submission,
-    SubmitAnswer, SubmitBatch, Watched,
+    Requeued, RunNote, STATUS_FILES, STATUS_OVERLAP, SacctOutcome, SqueueOutcome, StagedFile, StartedMarker,
+    StatusChunk, StatusCursor, Submission, SubmitAnswer, SubmitBatch, Watched,
 };
 pub use exit_code::ExitCode;
 pub use failure::{Failure, FailureClass};

@@ -22,8 +22,8 @@ const PROGRAM: &str = concat!(
     include_str!("../programs/conclude.sh"),
 );
 
-/// 35 s and 45 s for the two searches, and some for reading.
-const DEADLINE: Duration = Duration::from_secs(150);
+/// 35 s, 45 s and 25 s for the three searches, and some for reading.
+const DEADLINE: Duration = Duration::from_secs(175);
 
 /// At most so many bytes of a status file.
 const STATUS_BYTES: usize = 4 * 1024 * 1024;
@@ -51,8 +51,8 @@ pub struct Concluding {
     pub logs: Vec<RemotePath>,
     /// Where its status files are.
     pub results_dir: Option<RemotePath>,
-    /// How far its status file has been read.
-    pub status: Option<StatusCursor>,
+    /// How far each of its status files has been read.
+    pub status: Vec<StatusCursor>,
     /// Files to remove once everything else is read.
     pub remove: Vec<RemotePath>,
 }
@@ -64,7 +64,8 @@ pub struct Concluded {
     pub key: String,
     /// Its marks.
     pub markers: Markers,
-    /// What was not yet read of its status file: at most one chunk. If it is not complete, there is more to come.
+    /// What was not yet read of its status files: at most one chunk of each. If one is not complete, there is more to
+    /// come.
     pub status: Vec<StatusChunk>,
     /// The end of its standard output.
     pub out_tail: Vec<u8>,
@@ -115,16 +116,17 @@ impl RemoteCommand for Conclude {
             feed.field(index)
                 .field(&job.state_dir)
                 .path_or_absent(job.results_dir.as_ref())
-                .cursor(job.status.as_ref())
+                .field(job.status.len())
                 .field(outs.len())
                 .field(errs.len())
                 .field(job.remove.len())
                 .end_line();
+            feed.cursors(index, &job.status);
             for path in outs.iter().chain(&errs).chain(&job.remove) {
                 feed.field(path).end_line();
             }
         }
-        let per_job = super::encoded(self.tail_bytes).saturating_mul(2).saturating_add(8 * 1024);
+        let per_job = super::encoded(self.tail_bytes).saturating_mul(2).saturating_add(16 * 1024);
         Call {
             program: PROGRAM.to_owned(),
             stdin: feed.into_bytes(),

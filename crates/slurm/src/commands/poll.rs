@@ -25,11 +25,14 @@ const PROGRAM: &str = concat!(
     include_str!("../programs/poll.sh"),
 );
 
-/// 50 s for squeue, 65 s for sacct, 35 s and 45 s for the two searches, and some for reading.
-const DEADLINE: Duration = Duration::from_secs(220);
+/// 50 s for squeue, 65 s for sacct, 35 s, 45 s and 25 s for the three searches, and some for reading.
+const DEADLINE: Duration = Duration::from_secs(245);
 
 /// Bytes of answer to allow for each job: a row of squeue or sacct and the marks.
-const BYTES_PER_JOB: usize = 2048;
+const BYTES_PER_JOB: usize = 6 * 1024;
+
+/// Bytes of answer to allow for each known status file beside what is new in it: the overlap and a long path.
+const BYTES_PER_FILE: usize = 4 * 1024;
 
 /// Asks for the state of all the jobs, and for what is new in their status files.
 #[derive(Debug, Clone)]
@@ -53,8 +56,8 @@ pub struct Watched {
     pub results_dir: Option<RemotePath>,
     /// Where its marks are.
     pub state_dir: RemotePath,
-    /// How far its status file has been read.
-    pub status: Option<StatusCursor>,
+    /// How far each of its status files has been read.
+    pub status: Vec<StatusCursor>,
 }
 
 /// What was seen.
@@ -103,7 +106,9 @@ impl RemoteCommand for Poll {
 
     fn render(&self) -> Call {
         let mut feed = Feed::new();
+        let known_files = self.jobs.iter().map(|job| job.status.len()).sum::<usize>();
         feed.field(self.jobs.len())
+            .field(known_files)
             .field(self.status_bytes_per_file)
             .field(self.status_bytes_total)
             .end_line();
@@ -115,15 +120,18 @@ impl RemoteCommand for Poll {
                 .field(name)
                 .path_or_absent(job.results_dir.as_ref())
                 .field(&job.state_dir)
-                .cursor(job.status.as_ref())
                 .end_line();
+        }
+        for (index, job) in self.jobs.iter().enumerate() {
+            feed.cursors(index, &job.status);
         }
         Call {
             program: PROGRAM.to_owned(),
             stdin: feed.into_bytes(),
             deadline: DEADLINE,
-            stdout_limit: super::encoded(self.status_bytes_total)
-                .saturating_add(super::STDOUT_BASE * 16 + self.jobs.len() * BYTES_PER_JOB),
+            stdout_limit: super::encoded(self.status_bytes_total).saturating_add(
+                super::STDOUT_BASE * 16 + self.jobs.len() * BYTES_PER_JOB + known_files * BYTES_PER_FILE,
+            ),
         }
     }
 

@@ -9,7 +9,7 @@ fn poll(ids: &[u32]) -> Poll {
         key: format!("job-{id}"),
         results_dir: None,
         state_dir: "/s".parse().unwrap(),
-        status: None,
+        status: Vec::new(),
     });
     Poll { jobs: jobs.collect(), status_bytes_per_file: 1000, status_bytes_total: 10_000 }
 }

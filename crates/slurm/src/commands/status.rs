@@ -18,14 +18,21 @@ pub struct StatusCursor {
 pub struct StatusChunk {
     /// Whose file, as the question called it.
     pub key: String,
-    /// Which file: the one of the cursor while it exists, else the one written last.
+    /// Which file.
     pub path: RemotePath,
     /// Its inode.
     pub inode: u64,
     /// Its size in bytes when it was found.
     pub size: u64,
+    /// When it was last written, in microseconds since 1970 by the clock of the file system.
+    pub written_at: i64,
+    /// What the newest run of the job found when it began.
+    pub note: Option<RunNote>,
     /// Where in the file `bytes` begins.
     pub start_offset: u64,
+    /// What stands right before that, at most [`STATUS_OVERLAP`] bytes. They were read before: if they are not the same
+    /// any more, neither is the file. Fewer than there must be could not be read.
+    pub before: Vec<u8>,
     /// What stands there. The last line may not be complete yet.
     pub bytes: Vec<u8>,
     /// True when that is everything up to `size`. Otherwise the rest did not fit into this answer, or could not be
@@ -33,6 +40,25 @@ pub struct StatusChunk {
     pub complete: bool,
     /// True when the file is not the one the cursor was for, or has shrunk: reading began again at 0.
     pub restarted: bool,
+}
+
+/// What the batch script wrote down at the beginning of its newest run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunNote {
+    /// When, in microseconds since 1970 by the clock of the file system. Another run has another time.
+    pub at: i64,
+    /// Everything before this byte of the file is of an earlier run.
+    pub fresh_from: u64,
+}
+
+/// How many bytes before a cursor are read again.
+pub const STATUS_OVERLAP: usize = 512;
+/// How many status files a job has at most; more are not looked at.
+pub const STATUS_FILES: usize = 16;
+
+/// How many bytes of overlap there are before an offset.
+pub(crate) fn overlap(offset: u64) -> usize {
+    usize::try_from(offset).map_or(STATUS_OVERLAP, |offset| offset.min(STATUS_OVERLAP))
 }
 
 /// Collects chunks from the lines of an answer: `FILE` says which, the `DATA` after it holds the bytes.
@@ -50,6 +76,10 @@ impl StatusReader {
         let index = line.index(keys.len())?;
         let (inode, size, start_offset) = (line.value()?, line.value()?, line.value()?);
         let restarted = line.value::<u8>()? == 1;
+        let written_at = line.value()?;
+        let noted_at = line.word()?;
+        let fresh_from = line.value()?;
+        let note = str::from_utf8(noted_at).ok().and_then(|at| at.parse().ok());
         self.skipping = true;
         match line.rest().parse::<RemotePath>() {
             Ok(path) => {
@@ -60,7 +90,10 @@ impl StatusReader {
                     path,
                     inode,
                     size,
+                    written_at,
+                    note: note.map(|at| RunNote { at, fresh_from }),
                     start_offset,
+                    before: Vec::new(),
                     bytes: Vec::new(),
                     complete: start_offset >= size,
                     restarted,
@@ -75,12 +108,13 @@ impl StatusReader {
         if self.skipping {
             return Ok(());
         }
-        let bytes = line.blob()?;
+        let mut before = line.blob()?;
         match self.chunks.last_mut() {
             Some(chunk) => {
+                let bytes = before.split_off(overlap(chunk.start_offset).min(before.len()));
                 let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
                 chunk.complete = chunk.start_offset.saturating_add(length) >= chunk.size;
-                chunk.bytes = bytes;
+                (chunk.before, chunk.bytes) = (before, bytes);
             }
             None => return Err(line.malformed("bytes without a file")),
         }

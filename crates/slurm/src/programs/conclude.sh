@@ -2,12 +2,13 @@
 # The last words of jobs that have ended; then their private files are removed.
 #
 # stdin: a line "number of jobs, bytes of a tail, bytes of a status file, bytes of all status files"; for each job a
-# line "index, state directory, results directory, known status file, its inode, offset, candidates for out, for err,
-# files to remove" and a line for each of those paths.
+# line "index, state directory, results directory, known status files, candidates for out, for err, files to remove", a
+# line "index, inode, offset, path" for each known status file and a line for each of the other paths.
 
 IFS=$'\t' read -r count tail_bytes per_file altogether || give_up 'the list of jobs did not arrive whole'
 : >"$tmp/states"
 : >"$tmp/want"
+: >"$tmp/known"
 : >"$tmp/unread"
 
 # Reads $2 candidates off stdin, and keeps the end of the first that exists in the file $1.
@@ -35,12 +36,16 @@ check_states() {
 }
 
 for ((job = 0; job < count; job++)); do
-  IFS=$'\t' read -r index state results known inode offset outs errs removes || give_up 'the list of jobs did not arrive whole'
+  IFS=$'\t' read -r index state results knowns outs errs removes || give_up 'the list of jobs did not arrive whole'
   printf '%s\t%s\n' "$index" "$state" >>"$tmp/states"
   if [ ! -d "$state" ]; then unread "$index"; fi
   if [ "$results" != - ]; then
-    printf '%s\t%s\t%s\t%s\t%s\n' "$index" "$results" "$known" "$inode" "$offset" >>"$tmp/want"
+    printf '%s\t%s\t%s\n' "$index" "$results" "$state" >>"$tmp/want"
   fi
+  for ((i = 0; i < knowns; i++)); do
+    IFS= read -r path
+    printf '%s\n' "$path" >>"$tmp/known"
+  done
   first_tail "$tmp/out.$index" "$outs"
   first_tail "$tmp/err.$index" "$errs"
   for ((i = 0; i < removes; i++)); do
@@ -50,7 +55,7 @@ for ((job = 0; job < count; job++)); do
 done
 
 say_markers "$tmp/states"
-say_status_files "$tmp/want" "$per_file" "$altogether"
+say_status_files "$tmp/want" "$tmp/known" "$per_file" "$altogether"
 # Once more: it may have come and gone while the rest was read.
 check_states
 for ((index = 0; index < count; index++)); do

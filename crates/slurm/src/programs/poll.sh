@@ -2,12 +2,17 @@
 # What became of many jobs: one squeue, sacct only for those it does not know, and what is new in their files.
 # No process is started per job, only per file that changed.
 #
-# stdin: a line "number of jobs, bytes per file, bytes altogether"; for each job a line "index, id, name, results
-# directory, state directory, known status file, its inode, offset". Absent fields are "-".
+# stdin: a line "number of jobs, number of known status files, bytes per file, bytes altogether"; for each job a line
+# "index, id, name, results directory, state directory"; for each known status file a line "index of its job, inode,
+# offset, path". Absent fields are "-".
 
-IFS=$'\t' read -r count per_file altogether || give_up 'the list of jobs did not arrive whole'
-cat >"$tmp/watched"
-if [ "$(wc -l <"$tmp/watched")" != "$count" ]; then give_up 'the list of jobs did not arrive whole'; fi
+IFS=$'\t' read -r count known per_file altogether || give_up 'the list of jobs did not arrive whole'
+: >"$tmp/watched"
+: >"$tmp/known"
+awk -v tmp="$tmp" -v count="$count" '{ print > (tmp (NR <= count ? "/watched" : "/known")) }'
+if [ "$(cat -- "$tmp/watched" "$tmp/known" | wc -l)" != $((count + known)) ]; then
+  give_up 'the list of jobs did not arrive whole'
+fi
 
 say "TIME $(date +%s)"
 
@@ -48,11 +53,12 @@ if ((answered)); then
       if (!there || found ~ /^(COMPLETED|FAILED|TIMEOUT|CANCELLED|NODE_FAIL|BOOT_FAIL|DEADLINE|OUT_OF_MEMORY|PREEMPTED|REVOKED|LAUNCH_FAILED|RECONFIG_FAIL)$/)
         print $1 "\t" $5 > (tmp "/ended")
       if ($4 != "-" && found !~ /^(PENDING|CONFIGURING|REQUEUED|REQUEUE_HOLD|REQUEUE_FED|RESV_DEL_HOLD|SPECIAL_EXIT|POWER_UP_NODE)$/)
-        print $1 "\t" $4 "\t" $6 "\t" $7 "\t" $8 > (tmp "/want")
+        print $1 "\t" $4 "\t" $5 > (tmp "/want")
     }' "$tmp/squeue" "$tmp/watched"
 else
   # Without the scheduler, only files that were being written the last time are looked at.
-  awk -F'\t' '$4 != "-" && $6 != "-" { print $1 "\t" $4 "\t" $6 "\t" $7 "\t" $8 }' "$tmp/watched" >"$tmp/want"
+  awk -F'\t' 'pass == 1 { read[$1]; next } $4 != "-" && $1 in read { print $1 "\t" $4 "\t" $5 }' \
+    pass=1 "$tmp/known" pass=2 "$tmp/watched" >"$tmp/want"
 fi
 say_file "$tmp/rows"
 
@@ -79,5 +85,5 @@ say "SACCT $asked $code $(encoded_tail "$tmp/sacct.err" 2000)"
 say_file "$tmp/records"
 
 say_markers "$tmp/ended"
-say_status_files "$tmp/want" "$per_file" "$altogether"
+say_status_files "$tmp/want" "$tmp/known" "$per_file" "$altogether"
 finish

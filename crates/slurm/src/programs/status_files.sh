@@ -1,54 +1,114 @@
 # shellcheck shell=bash
 # The status files of many jobs: one find for all of them, and a read only for those that changed.
 
+# No job has more status files than this: what a job names anew at each step would otherwise grow its row without end.
+status_files_per_job=16
+# Bytes before the known offset that are read again: they show whether the file is still the one that was read.
+status_overlap=512
+
 # Prints what is new, and adds to $tmp/unread the indices of jobs whose files could not be looked for or read.
-# $1: file of lines "index TAB results directory TAB known path TAB inode TAB offset", $2: at most so many bytes of a
-# file, $3: at most so many bytes altogether.
+# $1: file of lines "index TAB results directory TAB state directory", $2: file of lines "index TAB inode TAB offset TAB
+# path" of the files that were read before, $3: at most so many bytes of a file, $4: at most so many bytes altogether.
 say_status_files() {
-  local index inode size start restarted path want left=$3
+  local index inode size start restarted written from path want begin left=$4
   # A job names its own directories: a name with a control character could forge a line of this list.
   search "$1" 40 \
     'exec find -H "$@" -maxdepth 3 ! -path "*[[:cntrl:]]*" -name status.json -type f -printf "%i\t%s\t%T@\t%p\n"'
   cat -- "$tmp/unsearched" >>"$tmp/unread"
-  # The file known from last time if it is still there, else the one written last; after a search that did not end
-  # nobody knows which that is. Inodes are compared as text: on Lustre they need all of 64 bits, and awk counts in
-  # floating point.
-  awk -F'\t' '
-    pass == 1 { jobs[$2] = jobs[$2] " " $1; known[$1] = $3; inode[$1] = $4; offset[$1] = $5; next }
-    pass == 2 { unsearched[$1]; next }
+  # The files known from last time, and new ones, those written last first, while there is room; after a search that did
+  # not end nobody knows which those are. Inodes and offsets are compared as text where they can be: on Lustre an inode
+  # needs all of 64 bits, and awk counts in floating point.
+  awk -F'\t' -v most="$status_files_per_job" -v most_bytes="$3" -v seed="$RANDOM" '
+    function changed(j, inode, size, start, restarted, time, path,    want) {
+      want = size - start
+      if (want > most_bytes) want = most_bytes
+      # What is long waits behind what is short, so that one huge file holds up nobody; among the long ones chance is fair.
+      printf "%.0f\t%.6f\t%s\t%s\t%s\t%s\t%d\t%.0f\t%s\n", want, rand(), j, inode, size, \
+        start, restarted, time * 1000000, path
+    }
+    BEGIN { srand(seed) }
+    pass == 1 { jobs[$2] = jobs[$2] " " $1; next }
+    pass == 2 { inode[$1, $4] = $2; offset[$1, $4] = $3; files[$1]++; next }
+    pass == 3 { unsearched[$1]; next }
     {
       dir = $4
       while (sub("/[^/]*$", "", dir) && dir != "") {
         n = split(jobs[dir], ids, " ")
         for (k = 1; k <= n; k++) {
           j = ids[k]
-          if (j in unsearched && $4 != known[j]) continue
-          better = !(j in path) || $4 == known[j] || (path[j] != known[j] && $3 + 0 > time[j])
-          if (better) { path[j] = $4; at[j] = $1; size[j] = $2; time[j] = $3 + 0 }
+          if ((j, $4) in inode) {
+            same = inode[j, $4] "" == $1 ""
+            if (same && offset[j, $4] "" == $2 "") continue
+            resumed = same && $2 + 0 > offset[j, $4] + 0
+            changed(j, $1, $2, resumed ? offset[j, $4] : 0, !resumed, $3, $4)
+          } else if (!(j in unsearched) && $2 + 0 > 0) {
+            fresh[j]++
+            line[j, fresh[j]] = $0
+          }
         }
       }
     }
     END {
-      for (j in path) {
-        same = path[j] == known[j] && at[j] "" == inode[j] ""
-        if (same && size[j] + 0 == offset[j] + 0) continue
-        resumed = same && size[j] + 0 > offset[j] + 0
-        if (known[j] == "-" && size[j] + 0 == 0) continue
-        print j "\t" at[j] "\t" size[j] "\t" (resumed ? offset[j] : 0) "\t" (resumed || known[j] == "-" ? 0 : 1) "\t" path[j]
-      }
-    }' pass=1 "$1" pass=2 "$tmp/unsearched" pass=3 "$tmp/found" >"$tmp/changed"
-  while IFS=$'\t' read -r index inode size start restarted path; do
+      for (j in fresh)
+        for (room = most - files[j]; room > 0; room--) {
+          best = 0
+          for (k = 1; k <= fresh[j]; k++) {
+            split(line[j, k], f, "\t")
+            if (line[j, k] != "" && (!best || f[3] + 0 > newest)) { best = k; newest = f[3] + 0 }
+          }
+          if (!best) break
+          split(line[j, best], f, "\t")
+          line[j, best] = ""
+          changed(j, f[1], f[2], 0, 0, f[3], f[4])
+        }
+    }' pass=1 "$1" pass=2 "$2" pass=3 "$tmp/unsearched" pass=4 "$tmp/found" \
+    | sort -t $'\t' -k1,1n -k2,2n | cut -f3- >"$tmp/changed"
+  earlier_runs "$1"
+  while IFS=$'\t' read -r index inode size start restarted written from path; do
     want=$((size - start))
-    if ((want > $2)); then want=$2; fi
+    if ((want > $3)); then want=$3; fi
     if ((want > left)); then want=$left; fi
     left=$((left - want))
+    begin=$((start > status_overlap ? start - status_overlap : 0))
     # A file that there is no room for is named all the same: who reads for the last time must know that there is more.
-    say "FILE $index $inode $size $start $restarted $path"
+    say "FILE $index $inode $size $start $restarted $written $from $path"
     : >"$tmp/new"
     if ((want > 0)); then
-      tail -c "+$((start + 1))" -- "$path" 2>/dev/null </dev/null | head -c "$want" >"$tmp/new"
+      want=$((want + start - begin))
+      tail -c "+$((begin + 1))" -- "$path" 2>/dev/null </dev/null | head -c "$want" >"$tmp/new"
       if (($(wc -c <"$tmp/new") < want)); then printf '%s\n' "$index" >>"$tmp/unread"; fi
     fi
     say "DATA $(encoded_tail "$tmp/new" "$want")"
   done <"$tmp/changed"
+}
+
+# Adds to each line of $tmp/changed what the newest run of its job found in that file when it began: "microseconds since
+# 1970 of that note TAB bytes of earlier runs", or "- TAB 0" when there is no note. Files of jobs whose note could not be
+# looked for are left out. $1: as above.
+earlier_runs() {
+  awk -F'\t' 'pass == 1 { some[$1]; next } $1 in some { print $1 "\t" $3 }' pass=1 "$tmp/changed" pass=2 "$1" >"$tmp/states"
+  search "$tmp/states" 20 \
+    'exec find -H "$@" -maxdepth 1 -name status_from -type f -size -64k -printf "%T@\t%h\n"'
+  cat -- "$tmp/unsearched" >>"$tmp/unread"
+  awk -F'\t' '
+    pass == 1 { jobs[$2] = jobs[$2] " " $1; next }
+    pass == 2 { unsearched[$1]; next }
+    pass == 3 {
+      n = split(jobs[$2], ids, " ")
+      note = $2 "/status_from"
+      for (lines = 0; lines < 1000 && (getline text < note) > 0; lines++)
+        if (text ~ /^[0-9]+ [0-9]+ /) {
+          split(text, f, " ")
+          for (k = 1; k <= n; k++) from[ids[k], f[1]] = f[2]
+        }
+      close(note)
+      for (k = 1; k <= n; k++) at[ids[k]] = sprintf("%.0f", $1 * 1000000)
+      next
+    }
+    !($1 in unsearched) {
+      path = $7
+      for (k = 8; k <= NF; k++) path = path "\t" $k
+      print $1 "\t" $2 "\t" $3 "\t" $4 "\t" $5 "\t" $6 "\t" ($1 in at ? at[$1] : "-") " " (($1, $2) in from ? from[$1, $2] : 0) "\t" path
+    }' pass=1 "$tmp/states" pass=2 "$tmp/unsearched" pass=3 "$tmp/found" pass=4 "$tmp/changed" >"$tmp/noted"
+  mv -f -- "$tmp/noted" "$tmp/changed"
 }

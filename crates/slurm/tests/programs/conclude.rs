@@ -8,7 +8,7 @@ pub(crate) fn job(site: &Site, key: &str) -> Concluding {
         state_dir: site.path(&format!("state/{key}")),
         logs: vec![site.path(&format!("logs/{key}"))],
         results_dir: Some(site.path(&format!("results/{key}"))),
-        status: None,
+        status: Vec::new(),
         remove: vec![site.path(&format!("env/{key}")), site.path(&format!("env/{key}.other"))],
     }
 }

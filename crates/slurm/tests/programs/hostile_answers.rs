@@ -56,7 +56,7 @@ fn parse_all(stdout: &[u8]) {
         state_dir: path("/s"),
         logs: vec![],
         results_dir: None,
-        status: None,
+        status: Vec::new(),
         remove: vec![],
     };
     let _ = SubmitBatch::new(vec![entry.clone(), entry]).parse(&raw);

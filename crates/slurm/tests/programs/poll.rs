@@ -14,7 +14,7 @@ pub(crate) fn watched(site: &Site, number: u32) -> Watched {
         key: format!("job-{number}"),
         results_dir: Some(site.path(&format!("results/{number}"))),
         state_dir: site.path(&format!("state/{number}")),
-        status: None,
+        status: Vec::new(),
     }
 }
 

@@ -35,7 +35,7 @@ fn a_growing_file_is_read_from_where_reading_ended() {
     assert!(first.complete);
     assert_eq!(first.path, site.path("results/7/train/status.json"));
     assert_eq!(first.key, "job-7");
-    let job = Watched { status: Some(cursor(&first)), ..job };
+    let job = Watched { status: vec![cursor(&first)], ..job };
     assert_eq!(poll(&site, vec![job.clone()]).status, [], "nothing new");
     site.append("results/7/train/status.json", b"{\"a\":2}\n{\"a\"");
     let second = only(poll(&site, vec![job]));
@@ -51,7 +51,7 @@ fn a_file_that_shrank_is_read_from_its_beginning_and_says_so() {
     let site = Site::new();
     let job = running(&site);
     site.write("results/7/status.json", "a long line\n");
-    let job = Watched { status: Some(cursor(&only(poll(&site, vec![job.clone()])))), ..job };
+    let job = Watched { status: vec![cursor(&only(poll(&site, vec![job.clone()])))], ..job };
     site.write("results/7/status.json", "short\n");
     let chunk = only(poll(&site, vec![job.clone()]));
     assert_eq!((chunk.start_offset, chunk.bytes.as_slice(), chunk.restarted), (0, &b"short\n"[..], true));
@@ -65,7 +65,7 @@ fn a_file_that_was_replaced_is_read_from_its_beginning_even_if_it_is_longer() {
     let site = Site::new();
     let job = running(&site);
     site.write("results/7/status.json", "old\n");
-    let job = Watched { status: Some(cursor(&only(poll(&site, vec![job.clone()])))), ..job };
+    let job = Watched { status: vec![cursor(&only(poll(&site, vec![job.clone()])))], ..job };
     site.write("results/7/status.new", "new and longer\n");
     std::fs::rename(site.file("results/7/status.new"), site.file("results/7/status.json")).unwrap();
     let chunk = only(poll(&site, vec![job]));
@@ -73,16 +73,81 @@ fn a_file_that_was_replaced_is_read_from_its_beginning_even_if_it_is_longer() {
 }
 
 #[test]
-fn a_file_in_another_place_is_followed_only_when_the_known_one_is_gone() {
+fn several_files_are_followed_each_from_where_reading_ended() {
     let site = Site::new();
     let job = running(&site);
     site.write("results/7/a/status.json", "a\n");
-    let job = Watched { status: Some(cursor(&only(poll(&site, vec![job.clone()])))), ..job };
+    let first = only(poll(&site, vec![job.clone()]));
+    let job = Watched { status: vec![cursor(&first)], ..job };
     site.write("results/7/b/status.json", "b\n");
+    let second = only(poll(&site, vec![job.clone()]));
+    assert_eq!((second.bytes.as_slice(), second.restarted), (&b"b\n"[..], false));
+    assert!(second.written_at >= first.written_at && first.written_at > 1_700_000_000_000_000);
+    let job = Watched { status: vec![cursor(&first), cursor(&second)], ..job };
     assert_eq!(poll(&site, vec![job.clone()]).status, []);
-    site.remove("results/7/a/status.json");
+    site.append("results/7/a/status.json", b"aa\n");
+    site.append("results/7/b/status.json", b"bb\n");
+    let mut both = poll(&site, vec![job]).status;
+    both.sort_by_key(|chunk| chunk.path.to_string());
+    assert_eq!(both.iter().map(|c| c.bytes.as_slice()).collect::<Vec<_>>(), [&b"aa\n"[..], b"bb\n"]);
+    assert_eq!(both.iter().map(|c| c.before.as_slice()).collect::<Vec<_>>(), [&b"a\n"[..], b"b\n"]);
+}
+
+#[test]
+fn a_job_has_at_most_sixteen_status_files_the_known_ones_first() {
+    let site = Site::new();
+    let job = running(&site);
+    site.write("results/7/old/status.json", "old\n");
+    let job = Watched { status: vec![cursor(&only(poll(&site, vec![job.clone()])))], ..job };
+    for number in 0..40 {
+        site.write(&format!("results/7/{number}/status.json"), "new\n");
+    }
+    site.append("results/7/old/status.json", b"more\n");
+    let chunks = poll(&site, vec![job]).status;
+    assert_eq!(chunks.len(), slurm::STATUS_FILES);
+    assert!(chunks.iter().any(|chunk| chunk.bytes == b"more\n"));
+}
+
+#[test]
+fn only_the_end_of_what_was_read_is_read_again() {
+    let site = Site::new();
+    let job = running(&site);
+    site.write("results/7/status.json", "x".repeat(900) + "\n");
+    let job = Watched { status: vec![cursor(&only(poll(&site, vec![job.clone()])))], ..job };
+    site.append("results/7/status.json", b"y\n");
     let chunk = only(poll(&site, vec![job]));
-    assert_eq!((chunk.bytes.as_slice(), chunk.restarted), (&b"b\n"[..], true));
+    assert_eq!((chunk.before.len(), chunk.bytes.as_slice(), chunk.start_offset), (512, &b"y\n"[..], 901));
+    assert!(chunk.complete && chunk.before.ends_with(b"x\n"));
+}
+
+#[test]
+fn what_the_newest_run_found_is_said_with_each_file() {
+    let site = Site::new();
+    let job = running(&site);
+    site.write("results/7/status.json", "old\n");
+    assert_eq!(only(poll(&site, vec![job.clone()])).note, None, "no run has written a note");
+    let inode = only(poll(&site, vec![job.clone()])).inode;
+    site.write(
+        "state/7/status_from",
+        format!("garbage\n{inode} 4 /some/path with spaces/status.json\n99 x y\n"),
+    );
+    site.append("results/7/status.json", b"new\n");
+    let note = only(poll(&site, vec![job.clone()])).note.unwrap();
+    assert_eq!(note.fresh_from, 4);
+    assert!(note.at > 1_700_000_000_000_000);
+    site.write("results/7/b/status.json", "all new\n");
+    let chunks = poll(&site, vec![job]).status;
+    let other = chunks.iter().find(|chunk| chunk.bytes == b"all new\n").unwrap();
+    assert_eq!(other.note.unwrap().fresh_from, 0, "what was not there then is new as a whole");
+}
+
+#[test]
+fn a_note_that_could_not_be_looked_for_leaves_the_file_for_later() {
+    let site = Site::new();
+    let job = running(&site);
+    site.write("results/7/status.json", "old\n");
+    site.program("find", "case \"$*\" in *status_from*) kill -KILL $$ ;; esac\nexec /usr/bin/find \"$@\"");
+    assert_eq!(poll(&site, vec![job]).status, []);
 }
 
 #[test]
@@ -116,14 +181,14 @@ fn a_search_that_did_not_end_never_changes_to_another_file() {
     let site = Site::new();
     let job = running(&site);
     site.write("results/7/a/status.json", "a\n");
-    let known = Watched { status: Some(cursor(&only(poll(&site, vec![job.clone()])))), ..job.clone() };
+    let known = Watched { status: vec![cursor(&only(poll(&site, vec![job.clone()])))], ..job.clone() };
     site.write("results/7/b/status.json", "b\n");
     // It has found the one file and not yet the other.
     site.program("find", "/usr/bin/find \"$@\" | grep -v /a/status.json\nkill -KILL $$");
     assert_eq!(poll(&site, vec![known.clone()]).status, []);
     assert_eq!(poll(&site, vec![job]).status, [], "nor is the wrong one begun with");
     site.append("results/7/a/status.json", b"c\n");
-    site.program("find", "/usr/bin/find \"$@\"\nkill -KILL $$");
+    site.program("find", "/usr/bin/find \"$@\"\ncase \"$*\" in *status.json*) kill -KILL $$ ;; esac");
     assert_eq!(only(poll(&site, vec![known])).bytes, b"c\n", "the known one is read on");
 }
 
@@ -139,7 +204,7 @@ fn without_the_scheduler_only_known_files_are_read() {
     let site = Site::new();
     let job = running(&site);
     site.write("results/7/status.json", "x\n");
-    let known = Watched { status: Some(cursor(&only(poll(&site, vec![job])))), ..watched(&site, 7) };
+    let known = Watched { status: vec![cursor(&only(poll(&site, vec![job])))], ..watched(&site, 7) };
     site.append("results/7/status.json", b"y\n");
     site.write("results/8/status.json", "z\n");
     site.write("squeue.rc", "1");
