@@ -2,10 +2,10 @@
 
 use std::{fmt, num::NonZeroU32};
 
-use slurm::{ExitCode, InvalidName, JobName, NodeName, RemotePath, SlurmJobId, SlurmState, StatusCursor};
+use slurm::{ExitCode, InvalidName, JobName, NodeName, RemotePath, SlurmJobId, SlurmState};
 use strum::{Display, EnumString, IntoStaticStr};
 
-use crate::{clock::Timestamp, id::JobId};
+use crate::{clock::Timestamp, id::JobId, status_files::StatusFiles};
 
 /// Attempts of a job are numbered from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,8 +49,8 @@ pub struct Attempt {
     pub nodes: Option<String>,
     pub reason: Option<String>,
     pub partition: Option<String>,
-    /// How far the attempt's status file was read.
-    pub status: Option<StatusCursor>,
+    /// How far the job's status files were read, by this attempt and those before.
+    pub status: StatusFiles,
     pub intended_at: Timestamp,
     /// The latest moment at which a submission that may have reached Slurm was on its way.
     pub sent_at: Option<Timestamp>,
@@ -118,7 +118,7 @@ impl Attempt {
             nodes: None,
             reason: None,
             partition: None,
-            status: None,
+            status: StatusFiles::default(),
             intended_at: now,
             sent_at: None,
             submitted_at: None,

@@ -1,5 +1,6 @@
 //! How a job ended: the one place that says Done, Error or Canceled of a job that ran.
 
+use chrono::TimeDelta;
 use slurm::{ExitCode, Markers, SlurmJobId, SlurmState, StatusChunk};
 
 use crate::{
@@ -7,11 +8,11 @@ use crate::{
     clock::Timestamp,
     diagnosis::{Cause, Evidence, SickNode, diagnose},
     job::{Job, Wanted},
-    observe::{Graces, absorb_status},
+    observe::{Graces, absorb_rest, absorb_status, is_held_back},
     retry::{Again, PastFailure, again},
     spec::Work,
     status::{Phase, Status},
-    status_file::{StatusWord, read_lines},
+    status_file::StatusWord,
     submission::{close_attempt, end, rest},
 };
 
@@ -53,17 +54,23 @@ pub enum Ending {
 /// The verdict on a job that Slurm is through with.
 pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp) -> Ending {
     let mut job = job.clone();
-    absorb_status(&mut job, found.status, now);
+    let until = job.finishing_since.unwrap_or(now) + graces.last_word;
+    let held_back = is_held_back(&job, found.status, now);
+    absorb_status(&mut job, found.status, now >= until, now);
     let exit = exit_code(&job, found.markers);
     if let Some(first) = first_copy(&job, exit, found.markers) {
         adopt(&mut job, first, now);
         return Ending::Adopt(job);
     }
-    let until = job.finishing_since.unwrap_or(now) + graces.last_word;
-    if now < until && last_words_are_out(&job, exit, found) {
+    if is_catching_up(&job, found, now) {
+        return Ending::Wait { job, until: now };
+    }
+    if now < until && (held_back || last_words_are_out(&job, exit, found)) {
         return Ending::Wait { job, until };
     }
+    let read = job.clone();
     absorb_rest(&mut job, found.status, now);
+    a_failure_outweighs_a_success(&mut job);
     if let Some(attempt) = &mut job.attempt {
         attempt.exit = exit;
         attempt.ended_at = attempt.ended_at.or(Some(now));
@@ -85,7 +92,8 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
             }
             (Some(StatusWord::Started | StatusWord::Running) | None, Work::Tao { .. }) => {
                 if now < until {
-                    return Ending::Wait { job, until };
+                    // The line without its newline may still get the rest of it.
+                    return Ending::Wait { job: read, until };
                 }
                 (Status::Error, silent(&job, found))
             }
@@ -207,12 +215,23 @@ fn last_words_are_out(job: &Job, exit: Option<ExitCode>, found: &Findings<'_>) -
     !found.readable || unread || (by_itself && exit.is_none())
 }
 
-/// Takes a last line that was never ended by a newline: nobody writes to it any more.
-fn absorb_rest(job: &mut Job, chunks: &[StatusChunk], now: Timestamp) {
-    for chunk in chunks {
-        let (_, taken) = read_lines(&chunk.bytes);
-        let rest = [&chunk.bytes[taken..], b"\n"].concat();
-        job.progress.absorb(&read_lines(&rest).0, now);
+/// How long the rest of a status file that is far behind is read before the verdict.
+const CATCH_UP: TimeDelta = TimeDelta::minutes(10);
+
+/// Whether more of a status file is there than one answer holds: the last word is at its end.
+fn is_catching_up(job: &Job, found: &Findings<'_>, now: Timestamp) -> bool {
+    let more = found.status.iter().any(|chunk| !chunk.complete && !chunk.bytes.is_empty());
+    more && job.finishing_since.is_some_and(|since| now - since < CATCH_UP)
+}
+
+/// Several processes of a job may each have a status file of their own: one that failed has made the job fail.
+fn a_failure_outweighs_a_success(job: &mut Job) {
+    let failure = job.attempt.as_ref().and_then(|attempt| attempt.status.failure());
+    if job.progress.last_word() == Some(StatusWord::Success)
+        && let Some(message) = failure.map(str::to_owned)
+    {
+        job.progress.word = Some(StatusWord::Failure.to_string());
+        job.progress.message = Some(message).filter(|message| !message.is_empty());
     }
 }
 

@@ -120,7 +120,20 @@ impl Job {
     }
 
     /// A new attempt of this job: an intent, to be stored before anything remote happens.
+    /// It reads the status files on from where the last attempt ended.
     pub fn new_attempt(&self, job_dir: RemotePath, now: Timestamp) -> Result<Attempt, InvalidName> {
-        Attempt::intended(self.id, self.next_attempt(), job_dir, now)
+        let mut attempt = Attempt::intended(self.id, self.next_attempt(), job_dir, now)?;
+        if let Some(last) = &self.attempt {
+            attempt.status = last.status.inherited();
+        }
+        Ok(attempt)
+    }
+
+    /// The same attempt runs again, because Slurm has requeued it: what its last run said is not about this one.
+    pub(crate) fn begin_run(&mut self) {
+        self.progress.begin_run();
+        if let Some(attempt) = &mut self.attempt {
+            attempt.status.begin_run();
+        }
     }
 }

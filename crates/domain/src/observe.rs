@@ -2,14 +2,17 @@
 //! a poll that was not answered properly is no sighting.
 
 use chrono::{DateTime, TimeDelta};
-use slurm::{AccountingRow, Markers, QueueRow, SlurmState, StatusChunk, StatusCursor};
+use slurm::{AccountingRow, Markers, QueueRow, SlurmState, StatusChunk};
 
 use crate::{
     clock::Timestamp,
     job::{Job, Wanted},
+    paths::JobPaths,
+    progress::Progress,
     retry::RetryTerms,
     status::{Phase, Source, Status},
-    status_file::{StatusWord, read_lines},
+    status_file::StatusWord,
+    status_files::{Reading, StatusFiles},
 };
 
 /// How long the truth may be late before its absence counts.
@@ -64,10 +67,19 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
         return None;
     }
     let mut next = job.clone();
-    absorb_status(&mut next, seen.status, now);
     let ours = |name: &str| job.attempt.as_ref().is_some_and(|attempt| attempt.token.as_str() == name);
     // Slurm starts its ids again after a reset of the controller: a row is ours only with our name on it.
-    match seen.queue.filter(|row| ours(&row.name)) {
+    let row = seen.queue.filter(|row| ours(&row.name));
+    if row.is_some_and(|row| is_another_run(job, row)) {
+        next.begin_run();
+        if let (Some(attempt), Some(row)) = (&mut next.attempt, row) {
+            attempt.started_at = None;
+            attempt.requeues = attempt.requeues.saturating_add(1);
+            attempt.requeue_unexplained = is_waiting(&row.state);
+        }
+    }
+    absorb_status(&mut next, seen.status, false, now);
+    match row {
         Some(row) => in_queue(&mut next, row, now),
         None if seen.queue_answered => {
             let accounting = seen.accounting.filter(|row| ours(&row.name));
@@ -75,7 +87,7 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
         }
         None => {}
     }
-    let over = outlives_its_last_word(job, graces, now) && next.phase == Phase::Running;
+    let over = outlives_its_last_word(&next, graces, now) && next.phase == Phase::Running;
     if !differs(job, &next) && !over {
         return None;
     }
@@ -91,17 +103,72 @@ pub(crate) fn outlives_its_last_word(job: &Job, graces: &Graces, now: Timestamp)
     job.progress.last_word_at.is_some_and(|at| now - at >= graces.release)
 }
 
-/// Takes in the new bytes of the status file and moves the cursor past the complete lines.
-pub(crate) fn absorb_status(job: &mut Job, chunks: &[StatusChunk], now: Timestamp) {
-    for chunk in chunks {
-        let (lines, taken) = read_lines(&chunk.bytes);
-        job.progress.absorb(&lines, now);
-        let offset = chunk.start_offset + taken as u64;
-        let cursor = StatusCursor { path: chunk.path.clone(), inode: chunk.inode, offset };
-        if let Some(attempt) = &mut job.attempt {
-            attempt.status = Some(cursor);
-        }
+/// Whether Slurm has requeued the job since it was last seen to run: it waits again, or runs since another time.
+fn is_another_run(job: &Job, row: &QueueRow) -> bool {
+    // Accounting and the queue may round a time differently.
+    const ROUNDING: TimeDelta = TimeDelta::seconds(1);
+    let Some(known) = job.attempt.as_ref().and_then(|attempt| attempt.started_at) else { return false };
+    if is_waiting(&row.state) {
+        return true;
     }
+    !matches!(row.state, SlurmState::UpdateDb | SlurmState::Unknown(_))
+        && at(row.start).is_some_and(|start| start - known > ROUNDING)
+}
+
+/// Takes in the new bytes of the status files and moves the cursors past the complete lines. `over`: nobody writes to
+/// them any more.
+pub(crate) fn absorb_status(job: &mut Job, chunks: &[StatusChunk], over: bool, now: Timestamp) {
+    read_status(job, chunks, over, now, |files, chunk, progress, reading| {
+        files.take(chunk, progress, reading)
+    });
+}
+
+/// Takes last lines that were never ended by a newline.
+pub(crate) fn absorb_rest(job: &mut Job, chunks: &[StatusChunk], now: Timestamp) {
+    read_status(job, chunks, true, now, |files, chunk, progress, reading| {
+        files.take_rest(chunk, progress, reading);
+    });
+}
+
+/// Whether it cannot be told yet of some lines which run of the job has written them.
+pub(crate) fn is_held_back(job: &Job, chunks: &[StatusChunk], now: Timestamp) -> bool {
+    let mut held_back = false;
+    read_status(&mut job.clone(), chunks, false, now, |files, chunk, progress, reading| {
+        held_back |= files.is_held_back(chunk, progress.run, reading);
+    });
+    held_back
+}
+
+fn read_status(
+    job: &mut Job,
+    chunks: &[StatusChunk],
+    over: bool,
+    now: Timestamp,
+    mut read: impl FnMut(&mut StatusFiles, &StatusChunk, &mut Progress, Reading<'_>),
+) {
+    let Some(attempt) = &mut job.attempt else { return };
+    let paths = JobPaths::new(&attempt.job_dir, job.id);
+    let results = paths.as_ref().map_or("", |paths| paths.results.as_str());
+    let reading = Reading { results, started_at: attempt.started_at, over, now };
+    let mut chunks: Vec<&StatusChunk> = chunks.iter().collect();
+    chunks.sort_by_key(|chunk| chunk.written_at);
+    for chunk in chunks {
+        read(&mut attempt.status, chunk, &mut job.progress, reading);
+    }
+}
+
+fn is_waiting(state: &SlurmState) -> bool {
+    matches!(
+        state,
+        SlurmState::Pending
+            | SlurmState::Configuring
+            | SlurmState::Requeued
+            | SlurmState::RequeueHold
+            | SlurmState::RequeueFed
+            | SlurmState::ResvDelHold
+            | SlurmState::SpecialExit
+            | SlurmState::PowerUpNode
+    )
 }
 
 fn in_queue(job: &mut Job, row: &QueueRow, now: Timestamp) {
@@ -112,7 +179,6 @@ fn in_queue(job: &mut Job, row: &QueueRow, now: Timestamp) {
     job.missing_since = None;
     job.source = Source::Squeue;
     let waiting = |job: &mut Job| {
-        put_back(job);
         show(job, Status::Pending, Phase::InQueue, pending_message(&row.state, &row.reason));
         job.pending_reason = Some(row.reason.clone());
     };
@@ -166,27 +232,13 @@ fn in_queue(job: &mut Job, row: &QueueRow, now: Timestamp) {
     }
 }
 
-/// The job waits in the queue: if it had been started, Slurm has put it back.
-fn put_back(job: &mut Job) {
-    let Some(attempt) = job.attempt.as_mut().filter(|attempt| attempt.started_at.is_some()) else { return };
-    attempt.started_at = None;
-    attempt.requeues = attempt.requeues.saturating_add(1);
-    attempt.requeue_unexplained = true;
-    // What its last run said about itself says nothing about the next.
-    job.progress.begin_run();
-}
-
-/// The job runs, since `start`. Another start than the known one is another run, whose wait no poll has seen.
+/// The job runs, since `start`.
 fn started(job: &mut Job, start: Option<Timestamp>) {
     job.started_at = job.started_at.or(start);
-    let Some(attempt) = &mut job.attempt else { return };
-    attempt.requeue_unexplained = false;
-    if let (Some(known), Some(start)) = (attempt.started_at, start)
-        && known != start
-    {
-        attempt.requeues = attempt.requeues.saturating_add(1);
+    if let Some(attempt) = &mut job.attempt {
+        attempt.requeue_unexplained = false;
+        attempt.started_at = attempt.started_at.or(start);
     }
-    attempt.started_at = start.or(attempt.started_at);
 }
 
 /// squeue does not know the job any more: accounting says how it ended, else its own exit marker, else
@@ -296,7 +348,6 @@ fn differs(old: &Job, new: &Job) -> bool {
     };
     let attempt = |job: &Job| {
         job.attempt.as_ref().map(|a| {
-            let cursor = a.status.as_ref().map(|c| (c.path.clone(), c.inode, c.offset));
             (
                 a.slurm_state.clone(),
                 a.exit,
@@ -305,7 +356,7 @@ fn differs(old: &Job, new: &Job) -> bool {
                 a.started_at,
                 a.ended_at,
                 a.requeues,
-                cursor,
+                a.status.clone(),
             )
         })
     };

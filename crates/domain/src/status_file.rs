@@ -1,7 +1,7 @@
-//! TAO's `status.json`: JSON Lines that the container appends while it runs.
+//! TAO's `status.json`: JSON Lines that the container appends while it runs. What one line says.
 
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use chrono::NaiveDate;
+use serde_json::{Map, Value, json};
 use strum::EnumString;
 
 /// What a line says of the whole job. Other words (`SKIPPED`, …) say nothing about it.
@@ -15,74 +15,139 @@ pub enum StatusWord {
 }
 
 /// One complete line.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct StatusLine {
     pub word: Option<StatusWord>,
     pub message: Option<String>,
     pub epoch: Option<u64>,
     pub max_epoch: Option<u64>,
+    pub cur_iter: Option<u64>,
     pub eta: Option<String>,
     pub time_per_epoch: Option<String>,
+    pub time_per_iter: Option<String>,
+    pub key_metric: Option<f64>,
     pub metrics: Map<String, Value>,
-}
-
-/// The fields we read; the rest of a line is TAO's own business.
-#[derive(Deserialize)]
-struct Raw {
-    status: Option<Value>,
-    message: Option<Value>,
-    epoch: Option<Value>,
-    max_epoch: Option<Value>,
-    eta: Option<Value>,
-    time_per_epoch: Option<Value>,
-    kpi: Option<Value>,
+    /// When it was written by the job's own `date` and `time`, in seconds since 1970 as if its clock were in UTC: only
+    /// differences between lines mean something.
+    pub clock: Option<i64>,
 }
 
 /// A metric that is no number is somebody's experiment, and a thousand of them are a mistake.
 pub(crate) const MAX_METRICS: usize = 64;
+/// A line that is longer, in bytes, is not read.
+const MAX_LINE: usize = 128 * 1024;
+/// Of a longer line, in bytes, an event keeps only the plain fields.
+const MAX_EVENT: usize = 16 * 1024;
 const MAX_TEXT: usize = 2000;
 /// JavaScript clients read no larger whole number exactly.
-const MAX_EPOCH: u64 = (1 << 53) - 1;
+const MAX_WHOLE: u64 = (1 << 53) - 1;
 
-/// Reads the complete lines in `bytes` and says how many bytes they took: the rest is a line still being
-/// written, to be read again with its end. Lines that are no JSON objects are passed over. Numbers of epochs
-/// that no database stores are passed over too.
-pub fn read_lines(bytes: &[u8]) -> (Vec<StatusLine>, usize) {
-    let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let lines = bytes[..complete].split(|byte| *byte == b'\n').filter_map(parse_line).collect();
-    (lines, complete)
+/// The complete lines of some bytes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Cut<'a> {
+    /// Where each begins, and its text without the newline; none for one that is too long to be read.
+    pub(crate) lines: Vec<(usize, Option<&'a [u8]>)>,
+    /// How many bytes they took: the rest is a line still being written, to be read again with its end.
+    pub(crate) taken: usize,
+    /// The bytes end within a line that is too long to be read.
+    pub(crate) skipping: bool,
 }
 
-fn parse_line(line: &[u8]) -> Option<StatusLine> {
-    // serde would read an array as a record without names.
-    if line.trim_ascii_start().first() != Some(&b'{') {
+/// Cuts bytes into lines. `skipping` says that they begin within a line that is too long to be read.
+pub(crate) fn cut(bytes: &[u8], mut skipping: bool) -> Cut<'_> {
+    let (mut lines, mut begin) = (Vec::new(), 0);
+    while let Some(length) = bytes[begin..].iter().position(|byte| *byte == b'\n') {
+        let text = &bytes[begin..begin + length];
+        lines.push((begin, (!skipping && length <= MAX_LINE).then_some(text)));
+        skipping = false;
+        begin += length + 1;
+    }
+    let skipping = skipping || bytes.len() - begin > MAX_LINE;
+    let taken = if skipping { bytes.len() } else { begin };
+    Cut { lines, taken, skipping }
+}
+
+/// What the complete lines in `bytes` say, and how many bytes they took. Lines that are no JSON objects are passed over.
+pub fn read_lines(bytes: &[u8]) -> (Vec<StatusLine>, usize) {
+    let cut = cut(bytes, false);
+    let texts = cut.lines.iter().filter_map(|(_, text)| *text);
+    (texts.filter_map(|text| read_line(text)?.0).collect(), cut.taken)
+}
+
+/// What a line says, if it is a JSON object, and what its event shows. An empty line is none.
+pub(crate) fn read_line(text: &[u8]) -> Option<(Option<StatusLine>, Value)> {
+    if text.iter().all(u8::is_ascii_whitespace) {
         return None;
     }
-    // Python writes NaN and Infinity, which are no JSON; the line's other words are too good to lose.
-    let raw: Raw = serde_json::from_slice(line)
-        .or_else(|_| serde_json::from_str(&without_nan(&String::from_utf8_lossy(line))))
-        .ok()?;
-    let text = |value: Option<Value>| match value? {
-        Value::String(text) => Some(plain(&text)),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
-    };
-    let count = |value: Option<Value>| value.as_ref().and_then(Value::as_u64).filter(|n| *n <= MAX_EPOCH);
-    let metrics = match raw.kpi {
-        Some(Value::Object(fields)) => {
-            fields.into_iter().filter(|(key, value)| is_metric(key, value)).take(MAX_METRICS).collect()
+    let Some(mut fields) = object(text) else { return Some((None, unreadable(text))) };
+    let line = StatusLine::from(&fields);
+    if text.len() > MAX_EVENT {
+        fields.retain(|_, value| !value.is_object() && !value.is_array());
+        fields.values_mut().for_each(shorten);
+        // Many small fields make a long line too.
+        if fields.len() > MAX_METRICS {
+            fields = fields.into_iter().take(MAX_METRICS).collect();
         }
-        _ => Map::new(),
+        fields.insert("truncated_from_bytes".to_owned(), text.len().into());
+    }
+    Some((Some(line), storable(Value::Object(fields))))
+}
+
+/// What an event shows of a line that says nothing.
+pub(crate) fn unreadable(text: &[u8]) -> Value {
+    let start: String = String::from_utf8_lossy(&text[..text.len().min(1000)]).chars().take(200).collect();
+    json!({ "unreadable": plain(&start) })
+}
+
+fn object(text: &[u8]) -> Option<Map<String, Value>> {
+    // Python writes NaN and Infinity, which are no JSON; the line's other words are too good to lose.
+    serde_json::from_slice(text)
+        .or_else(|_| serde_json::from_str(&without_nan(&String::from_utf8_lossy(text))))
+        .ok()
+}
+
+impl From<&Map<String, Value>> for StatusLine {
+    fn from(fields: &Map<String, Value>) -> Self {
+        let text = |key| match fields.get(key)? {
+            Value::String(text) => Some(plain(text)),
+            Value::Number(number) => Some(number.to_string()),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        };
+        let count = |key| fields.get(key).and_then(Value::as_u64).filter(|n| *n <= MAX_WHOLE);
+        let metrics = match fields.get("kpi") {
+            Some(Value::Object(fields)) => {
+                let metrics = fields.iter().filter(|(key, value)| is_metric(key, value)).take(MAX_METRICS);
+                metrics.map(|(key, value)| (key.clone(), value.clone())).collect()
+            }
+            _ => Map::new(),
+        };
+        Self {
+            word: fields.get("status").and_then(Value::as_str).and_then(|word| word.parse().ok()),
+            message: text("message"),
+            epoch: count("epoch"),
+            max_epoch: count("max_epoch"),
+            cur_iter: count("cur_iter"),
+            eta: text("eta"),
+            time_per_epoch: text("time_per_epoch"),
+            time_per_iter: text("time_per_iter"),
+            key_metric: fields.get("key_metric").and_then(Value::as_f64),
+            metrics,
+            clock: text("date").zip(text("time")).and_then(|(date, time)| clock(&date, &time)),
+        }
+    }
+}
+
+/// TAO's `date` is `M/D/YYYY` and its `time` `H:M:S`, neither padded.
+fn clock(date: &str, time: &str) -> Option<i64> {
+    let numbers = |text: &str, by: char| -> Option<[u32; 3]> {
+        let numbers: Vec<u32> = text.split(by).map(|part| part.trim().parse().ok()).collect::<Option<_>>()?;
+        numbers.try_into().ok()
     };
-    Some(StatusLine {
-        word: raw.status.as_ref().and_then(Value::as_str).and_then(|word| word.parse().ok()),
-        message: text(raw.message),
-        epoch: count(raw.epoch),
-        max_epoch: count(raw.max_epoch),
-        eta: text(raw.eta),
-        time_per_epoch: text(raw.time_per_epoch),
-        metrics,
-    })
+    let [month, day, year] = numbers(date, '/')?;
+    let [hour, minute, second] = numbers(time, ':')?;
+    let at =
+        NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, month, day)?.and_hms_opt(hour, minute, second)?;
+    Some(at.and_utc().timestamp())
 }
 
 fn is_metric(key: &str, value: &Value) -> bool {
@@ -119,59 +184,24 @@ fn plain(text: &str) -> String {
     plain
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unfinished_line_is_left_for_later() {
-        let (lines, taken) = read_lines(b"{\"status\":\"RUNNING\",\"epoch\":1}\n{\"status\":\"SUCC");
-        assert_eq!(lines.len(), 1);
-        assert_eq!(lines[0].word, Some(StatusWord::Running));
-        assert_eq!(taken, 31);
-    }
-
-    #[test]
-    fn garbage_between_lines_costs_only_itself() {
-        let text = b"\xff\xfe\nnot json\n[1]\n{\"status\":\"FAILURE\"}\n";
-        let (lines, taken) = read_lines(text);
-        assert_eq!(lines.iter().map(|l| l.word).collect::<Vec<_>>(), [Some(StatusWord::Failure)]);
-        assert_eq!(taken, text.len());
-    }
-
-    #[test]
-    fn a_loss_that_is_not_a_number_does_not_hide_the_epoch() {
-        let line = b"{\"status\":\"RUNNING\",\"epoch\":4,\"message\":\"NaN \\\" NaN\",\"kpi\":{\"loss\":NaN,\"acc\":0.5}}\n";
-        let (lines, _) = read_lines(line);
-        assert_eq!(lines[0].epoch, Some(4));
-        assert_eq!(lines[0].message.as_deref(), Some("NaN \" NaN"));
-        assert_eq!(lines[0].metrics.keys().collect::<Vec<_>>(), ["acc"]);
-    }
-
-    #[test]
-    fn a_word_we_do_not_know_says_nothing_about_the_job() {
-        let (lines, _) = read_lines(b"{\"status\":\"SKIPPED\"}\n");
-        assert_eq!(lines[0].word, None);
-    }
-
-    #[test]
-    fn control_characters_reach_neither_the_database_nor_a_terminal() {
-        let line = b"{\"status\":\"RUNNING\",\"message\":\"a\\u0000b\\u001b[31m\",\"kpi\":{\"k\\u0000\":1,\"ok\":2}}\n";
-        let (lines, _) = read_lines(line);
-        assert_eq!(lines[0].message.as_deref(), Some("a\u{fffd}b\u{fffd}[31m"));
-        assert_eq!(lines[0].metrics.keys().collect::<Vec<_>>(), ["ok"]);
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn any_bytes_are_read_without_panic(bytes: Vec<u8>) {
-            let (_, taken) = read_lines(&bytes);
-            proptest::prop_assert!(taken <= bytes.len());
-        }
-
-        #[test]
-        fn any_text_survives_the_removal_of_nan(text: String) {
-            without_nan(&text);
-        }
+fn shorten(value: &mut Value) {
+    if let Value::String(text) = value {
+        *text = plain(text);
     }
 }
+
+/// The same without the one character that Postgres stores in no text.
+fn storable(value: Value) -> Value {
+    let text = |text: String| if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text };
+    match value {
+        Value::String(string) => Value::String(text(string)),
+        Value::Array(values) => values.into_iter().map(storable).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(key, value)| (text(key), storable(value))).collect::<Map<_, _>>().into()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+    }
+}
+
+#[cfg(test)]
+mod tests;

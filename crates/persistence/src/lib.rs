@@ -5,6 +5,7 @@
 
 mod attempt_place;
 mod error;
+mod events;
 mod jobs;
 mod leases;
 mod listen;
@@ -18,6 +19,7 @@ mod tokens;
 mod wishes;
 
 pub use error::StoreError;
+pub use events::JobEvent;
 pub use jobs::{Inserted, NewJob, Viewer};
 pub use leases::{Lane, Lease, LeaseTerms};
 pub use listen::DueListener;

@@ -5,7 +5,12 @@ use std::{collections::HashMap, time::Duration};
 use domain::{ClusterName, Job, Timestamp};
 use uuid::Uuid;
 
-use crate::{error::StoreError, leases::millis, record::changes, store::Store};
+use crate::{
+    error::StoreError,
+    leases::millis,
+    record::{Changes, changes},
+    store::Store,
+};
 
 /// The right to poll one cluster.
 #[derive(Debug)]
@@ -203,14 +208,14 @@ impl Store {
     }
 }
 
-async fn write(
+pub(crate) async fn write(
     connection: &mut sqlx::PgConnection,
     changed: &[domain::Next],
     now: Timestamp,
 ) -> Result<u64, StoreError> {
     let due = |next: &domain::Next| next.step_due.then_some(now);
     let pairs = changed.iter().map(|next| -> (&Job, _) { (&next.job, due(next)) });
-    let (jobs, attempts) = changes(pairs)?;
+    let Changes { jobs, attempts, lines } = changes(pairs)?;
     // Guarded by the version that the poll read, since a step or a caller may have moved the job since.
     let written = sqlx::query_scalar!(
         r#"-- polls::write
@@ -220,6 +225,15 @@ async fn write(
                    progress jsonb, missing_since timestamptz, finishing_since timestamptz, started_at timestamptz,
                    observed_at timestamptz,
                    source text, due_at timestamptz)
+           ), old as (
+               select j.id, j.events from jobs j join u on u.id = j.id
+               where j.version = u.version and j.phase in ('in_queue', 'running', 'suspended')
+               for update of j
+           ), lines as (
+               select l.* from jsonb_to_recordset($4) as l(
+                   job_id uuid, ord bigint, attempt int, kind text, file text, earlier_run boolean, data jsonb)
+           ), counted as (
+               select job_id, count(*) as lines from lines group by job_id
            ), stored as (
                update jobs j
                set status = u.status, phase = u.phase, message = u.message, pending_reason = u.pending_reason,
@@ -227,15 +241,22 @@ async fn write(
                    finishing_since = u.finishing_since, started_at = u.started_at,
                    observed_at = u.observed_at, source = u.source, due_at = case when u.phase = 'finishing' then now()
                                  else coalesce(j.due_at, now() + (u.due_at - $3)) end,
+                   events = old.events + coalesce(counted.lines, 0),
                    last_modified = $3, version = j.version + 1, updated_by = 'record_poll'
-               from u
-               where j.id = u.id and j.version = u.version and j.phase in ('in_queue', 'running', 'suspended')
+               from u join old on old.id = u.id left join counted on counted.job_id = u.id
+               where j.id = u.id
                returning j.id
+           ), said as (
+               insert into job_events (job_id, seq, at, kind, attempt, file, earlier_run, data)
+               select l.job_id, old.events + l.ord, $3, l.kind, l.attempt, l.file, l.earlier_run, l.data
+               from lines l join old on old.id = l.job_id
+               where l.job_id in (select id from stored)
+               order by l.job_id, l.ord
            ), attempts as (
                update slurm_metadata m
                set slurm_state = a.slurm_state, exit_code = a.exit_code, exit_signal = a.exit_signal,
-                   nodes = a.nodes, reason = a.reason, partition = a.partition, status_path = a.status_path,
-                   status_inode = a.status_inode, status_offset = a.status_offset, started_at = a.started_at,
+                   nodes = a.nodes, reason = a.reason, partition = a.partition,
+                   status_files = a.status_files, started_at = a.started_at,
                    ended_at = a.ended_at, requeues = a.requeues, requeue_unexplained = a.requeue_unexplained
                from jsonb_populate_recordset(null::slurm_metadata, $2) a
                where m.job_id = a.job_id and m.attempt = a.attempt and a.job_id in (select id from stored)
@@ -244,6 +265,7 @@ async fn write(
         jobs,
         attempts,
         now,
+        lines,
     )
     .fetch_one(connection)
     .await?;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     error::StoreError,
     leases::{Lease, millis},
-    rows::{AttemptChange, JobChange},
+    rows::{AttemptChange, JobChange, LineChange},
     store::Store,
 };
 
@@ -78,9 +78,10 @@ impl Store {
         if steps.is_empty() {
             return Ok(HashSet::new());
         }
-        let (jobs, attempts) = changes(steps.iter().map(|step| (&step.job, step.due_at)))?;
+        let Changes { jobs, attempts, lines } = changes(steps.iter().map(|step| (&step.job, step.due_at)))?;
         // A wish to cancel may have come in while the step was under way: it is kept, and carried out at once.
-        // What is due is counted from the database's clock, whatever the worker's says.
+        // What is due is counted from the database's clock, whatever the worker's says. While Slurm has the job, its
+        // progress and status files are the poll's: only a step that concludes it moves the cursors and adds what it read.
         let stored = sqlx::query_scalar!(
             r#"-- record::record
                with u as (
@@ -89,13 +90,25 @@ impl Store {
                        attempt int, retry_count int, failures jsonb, progress jsonb, missing_since timestamptz, finishing_since timestamptz,
                        submitted_at timestamptz, started_at timestamptz, finished_at timestamptz,
                        observed_at timestamptz, source text, due_at timestamptz)
+               ), old as (
+                   select j.id, j.phase, j.events from jobs j join u on u.id = j.id
+                   where j.lease_token = $3 and j.lease_expires_at > now()
+                   for update of j
+               ), lines as (
+                   select l.* from jsonb_to_recordset($6) as l(
+                       job_id uuid, ord bigint, attempt int, kind text, file text, earlier_run boolean, data jsonb)
+                   join old on old.id = l.job_id and old.phase = 'finishing'
+               ), counted as (
+                   select job_id, count(*) as lines from lines group by job_id
                ), stored as (
                    update jobs j
                    set status = case when j.wanted <> u.wanted and u.phase <> 'ended'
                                      then case j.wanted when 'cancel' then 'Canceling' when 'pause' then 'Pausing' else u.status end
                                      else u.status end,
                        phase = u.phase, message = u.message, pending_reason = u.pending_reason, attempt = u.attempt,
-                       retry_count = u.retry_count, failures = u.failures, progress = u.progress, missing_since = u.missing_since,
+                       retry_count = u.retry_count, failures = u.failures, missing_since = u.missing_since,
+                       progress = case when old.phase in ('in_queue', 'running', 'suspended') and j.attempt = u.attempt
+                                       then j.progress else u.progress end,
                        finishing_since = u.finishing_since,
                        submitted_at = u.submitted_at, started_at = u.started_at, finished_at = u.finished_at,
                        observed_at = u.observed_at, source = u.source,
@@ -105,14 +118,25 @@ impl Store {
                        lease_token = case when $4 then null else j.lease_token end,
                        lease_expires_at = case when $4 then null else j.lease_expires_at end,
                        lease_attempts = case when $4 then 0 else j.lease_attempts end,
+                       events = old.events + coalesce(counted.lines, 0),
                        last_modified = $5, version = j.version + 1, updated_by = 'record_steps'
-                   from u
-                   where j.id = u.id and j.lease_token = $3 and j.lease_expires_at > now()
+                   from u join old on old.id = u.id left join counted on counted.job_id = u.id
+                   where j.id = u.id
                    returning j.id
+               ), said as (
+                   insert into job_events (job_id, seq, at, kind, attempt, file, earlier_run, data)
+                   select l.job_id, old.events + l.ord, $5, l.kind, l.attempt, l.file, l.earlier_run, l.data
+                   from lines l join old on old.id = l.job_id
+                   where l.job_id in (select id from stored)
+                   order by l.job_id, l.ord
                ), attempts as (
-                   insert into slurm_metadata
+                   insert into slurm_metadata (
+                       job_id, attempt, token, job_dir, slurm_job_id, slurm_state, exit_code, exit_signal, nodes, reason,
+                       partition, script, status_files, intended_at, sent_at, submitted_at, started_at, ended_at, retake,
+                       setbacks, absent_at, excluded_nodes, requeues, requeue_unexplained, concluded_at, outcome, why,
+                       rule, matched_line)
                    select a.job_id, a.attempt, a.token, a.job_dir, a.slurm_job_id, a.slurm_state, a.exit_code, a.exit_signal,
-                          a.nodes, a.reason, a.partition, a.script, a.status_path, a.status_inode, a.status_offset,
+                          a.nodes, a.reason, a.partition, a.script, a.status_files,
                           a.intended_at, a.sent_at, a.submitted_at, a.started_at, a.ended_at, a.retake, a.setbacks,
                           a.absent_at, coalesce(a.excluded_nodes, '{}'), a.requeues, a.requeue_unexplained, a.concluded_at,
                           a.outcome, a.why, a.rule, a.matched_line
@@ -122,8 +146,8 @@ impl Store {
                    set slurm_job_id = excluded.slurm_job_id, slurm_state = excluded.slurm_state,
                        exit_code = excluded.exit_code, exit_signal = excluded.exit_signal, nodes = excluded.nodes,
                        reason = excluded.reason, partition = excluded.partition,
-                       status_path = excluded.status_path, status_inode = excluded.status_inode,
-                       status_offset = excluded.status_offset, sent_at = excluded.sent_at,
+                       status_files = case when (select phase from old where id = excluded.job_id) = 'finishing'
+                                           then excluded.status_files else slurm_metadata.status_files end, sent_at = excluded.sent_at,
                        submitted_at = excluded.submitted_at, started_at = excluded.started_at,
                        ended_at = excluded.ended_at, retake = excluded.retake, setbacks = excluded.setbacks,
                        absent_at = excluded.absent_at, excluded_nodes = excluded.excluded_nodes,
@@ -137,6 +161,7 @@ impl Store {
             lease.token,
             release,
             now,
+            lines,
         )
         .fetch_all(&self.pool)
         .await?;
@@ -207,15 +232,29 @@ impl Store {
     }
 }
 
-/// The two documents that the statements read: the jobs, and those attempts that there are.
+/// The documents that the statements read.
+pub(crate) struct Changes {
+    pub(crate) jobs: Value,
+    /// Those attempts that there are.
+    pub(crate) attempts: Value,
+    /// What was read in their status files.
+    pub(crate) lines: Value,
+}
+
 pub(crate) fn changes<'a>(
     jobs: impl Iterator<Item = (&'a Job, Option<Timestamp>)> + Clone,
-) -> Result<(Value, Value), StoreError> {
+) -> Result<Changes, StoreError> {
     let changed: Vec<_> = jobs.clone().map(|(job, due_at)| JobChange::new(job, due_at)).collect();
     let attempts: Vec<_> = jobs
+        .clone()
         .filter_map(|(job, _)| job.attempt.as_ref().map(|attempt| AttemptChange::new(job.id, attempt)))
         .collect();
+    let lines: Vec<_> = jobs.flat_map(|(job, _)| LineChange::all_of(job)).collect();
     let json =
         |value: serde_json::Result<Value>| value.map_err(|_| StoreError::Unstorable("a job is no JSON"));
-    Ok((json(serde_json::to_value(changed))?, json(serde_json::to_value(attempts))?))
+    Ok(Changes {
+        jobs: json(serde_json::to_value(changed))?,
+        attempts: json(serde_json::to_value(attempts))?,
+        lines: json(serde_json::to_value(lines))?,
+    })
 }

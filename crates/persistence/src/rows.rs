@@ -2,9 +2,9 @@
 
 use std::str::FromStr;
 
-use domain::{Attempt, AttemptNo, Job, JobId, Owner, Timestamp, Verdict};
+use domain::{Attempt, AttemptNo, Job, JobId, Owner, StatusFiles, Timestamp, Verdict};
 use serde::Serialize;
-use slurm::{ExitCode, NodeName, SlurmJobId, SlurmState, StatusCursor};
+use slurm::{ExitCode, NodeName, SlurmJobId, SlurmState};
 use uuid::Uuid;
 
 use crate::error::StoreError;
@@ -21,7 +21,7 @@ macro_rules! select_jobs {
                     j.retry_count, j.failures::text as \"failures!\", j.progress::text as \"progress!\", j.missing_since, j.finishing_since, j.created_at, j.submitted_at, j.started_at,
                     j.finished_at, j.last_modified, j.observed_at, j.source, j.version,
                     a.attempt as \"attempt?\", a.token as \"token?\", a.job_dir as \"job_dir?\", a.slurm_job_id, a.slurm_state, a.exit_code,
-                    a.exit_signal, a.nodes, a.reason, a.partition, a.status_path, a.status_inode, a.status_offset,
+                    a.exit_signal, a.nodes, a.reason, a.partition, a.status_files::text as \"status_files?\",
                     a.intended_at as \"intended_at?\", a.sent_at, a.submitted_at as attempt_submitted_at,
                     a.started_at as attempt_started_at, a.ended_at, a.retake as \"retake?\",
                     a.setbacks as \"setbacks?\", a.absent_at, a.excluded_nodes as \"excluded_nodes?\",
@@ -71,9 +71,7 @@ pub(crate) struct JobRow {
     pub(crate) nodes: Option<String>,
     pub(crate) reason: Option<String>,
     pub(crate) partition: Option<String>,
-    pub(crate) status_path: Option<String>,
-    pub(crate) status_inode: Option<i64>,
-    pub(crate) status_offset: Option<i64>,
+    pub(crate) status_files: Option<String>,
     pub(crate) intended_at: Option<Timestamp>,
     pub(crate) sent_at: Option<Timestamp>,
     pub(crate) attempt_submitted_at: Option<Timestamp>,
@@ -156,13 +154,9 @@ fn attempt(row: &JobRow) -> Result<Option<Attempt>, StoreError> {
         Some(id) => Some(slurm_id(&cell, id)?),
         None => None,
     };
-    let status = match (&row.status_path, row.status_inode, row.status_offset) {
-        (Some(path), Some(inode), Some(offset)) => Some(StatusCursor {
-            path: cell.parse("status_path", path)?,
-            inode: u64::from_ne_bytes(inode.to_ne_bytes()),
-            offset: cell.number("status_offset", offset)?,
-        }),
-        _ => None,
+    let status = match &row.status_files {
+        Some(text) => serde_json::from_str(text).map_err(|_| cell.corrupt("status_files"))?,
+        None => StatusFiles::default(),
     };
     let exit = match (row.exit_code, row.exit_signal) {
         (Some(code), Some(signal)) => Some(ExitCode {
@@ -297,9 +291,7 @@ pub(crate) struct AttemptChange<'a> {
     nodes: Option<&'a str>,
     reason: Option<&'a str>,
     partition: Option<&'a str>,
-    status_path: Option<&'a str>,
-    status_inode: Option<i64>,
-    status_offset: Option<i64>,
+    status_files: &'a StatusFiles,
     intended_at: Timestamp,
     sent_at: Option<Timestamp>,
     submitted_at: Option<Timestamp>,
@@ -320,8 +312,6 @@ pub(crate) struct AttemptChange<'a> {
 
 impl<'a> AttemptChange<'a> {
     pub(crate) fn new(job: JobId, attempt: &'a Attempt) -> Self {
-        // Inode numbers use all 64 bits on some file systems, and Postgres has no unsigned type.
-        let signed = |number: u64| i64::from_ne_bytes(number.to_ne_bytes());
         Self {
             job_id: job.get(),
             attempt: attempt.no.get(),
@@ -334,9 +324,7 @@ impl<'a> AttemptChange<'a> {
             nodes: attempt.nodes.as_deref(),
             reason: attempt.reason.as_deref(),
             partition: attempt.partition.as_deref(),
-            status_path: attempt.status.as_ref().map(|cursor| cursor.path.as_str()),
-            status_inode: attempt.status.as_ref().map(|cursor| signed(cursor.inode)),
-            status_offset: attempt.status.as_ref().map(|cursor| signed(cursor.offset)),
+            status_files: &attempt.status,
             intended_at: attempt.intended_at,
             sent_at: attempt.sent_at,
             submitted_at: attempt.submitted_at,
@@ -354,5 +342,40 @@ impl<'a> AttemptChange<'a> {
             rule: attempt.verdict.as_ref().and_then(|verdict| verdict.rule.as_deref()),
             matched_line: attempt.verdict.as_ref().and_then(|verdict| verdict.line.as_deref()),
         }
+    }
+}
+
+/// Something that was read in a job's status files.
+#[derive(Debug, Serialize)]
+pub(crate) struct LineChange<'a> {
+    job_id: Uuid,
+    /// Counted from 1 among those of the job that are stored together.
+    ord: usize,
+    attempt: u32,
+    kind: &'static str,
+    file: &'a str,
+    earlier_run: bool,
+    data: &'a serde_json::Value,
+}
+
+impl<'a> LineChange<'a> {
+    pub(crate) fn all_of(job: &'a Job) -> impl Iterator<Item = Self> {
+        let read = job.attempt.iter().flat_map(|attempt| {
+            attempt
+                .status
+                .events()
+                .iter()
+                .enumerate()
+                .map(move |(index, event)| (attempt.no, index + 1, event))
+        });
+        read.map(|(attempt, ord, event)| Self {
+            job_id: job.id.get(),
+            ord,
+            attempt: attempt.get(),
+            kind: event.kind.into(),
+            file: &event.file,
+            earlier_run: event.earlier_run,
+            data: &event.data,
+        })
     }
 }

@@ -34,10 +34,11 @@ impl Feed {
         self.field(path.map_or(ABSENT, RemotePath::as_str))
     }
 
-    /// Adds a line for each: the index of its job, inode, offset, path.
+    /// Adds a line for each: the index of its job, inode, offset, time of writing, path.
     pub(crate) fn cursors(&mut self, index: usize, cursors: &[StatusCursor]) -> &mut Self {
         for cursor in cursors {
-            self.field(index).field(cursor.inode).field(cursor.offset).field(&cursor.path).end_line();
+            self.field(index).field(cursor.inode).field(cursor.offset).field(cursor.written_at);
+            self.field(&cursor.path).end_line();
         }
         self
     }

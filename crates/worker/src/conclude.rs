@@ -110,7 +110,7 @@ fn concluding(job: &Job) -> Option<Concluding> {
         state_dir: paths.state(attempt).ok()?,
         logs: [paths.log(attempt, "main.out").ok()?, paths.log(attempt, "main.err").ok()?].concat(),
         results_dir: Some(paths.results.clone()),
-        status: attempt.status.clone(),
+        status: attempt.status.cursors(),
         remove: paths.secret_files(),
     })
 }

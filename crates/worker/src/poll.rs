@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// How much of one status file, and of all, one poll reads.
-const STATUS_BYTES_PER_FILE: usize = 256 * 1024;
+const STATUS_BYTES_PER_FILE: usize = 1024 * 1024;
 const STATUS_BYTES_TOTAL: usize = 8 * 1024 * 1024;
 /// A job this young will soon change.
 const YOUNG: TimeDelta = TimeDelta::minutes(2);
@@ -121,7 +121,7 @@ fn question(jobs: &[Job]) -> Poll {
             key: attempt.token.to_string(),
             results_dir: Some(paths.results.clone()),
             state_dir: paths.state(attempt).ok()?,
-            status: attempt.status.clone(),
+            status: attempt.status.cursors(),
         })
     };
     Poll {

@@ -64,9 +64,9 @@ impl<L: ClusterLink> Worker<L> {
                 Some(attempt) => Ok(attempt),
                 None => job.new_attempt(site.target.cluster.base_dir.clone(), now).map(|mut attempt| {
                     attempt.excluded = excluded(&job, &self.settings.graces.retry, now);
-                    // The status file goes on where the last attempt has left it.
-                    attempt.status = job.attempt.as_ref().and_then(|last| last.status.clone());
-                    job.progress.begin_run();
+                    if job.attempt.is_some() {
+                        job.progress.begin_run();
+                    }
                     attempt
                 }),
             };

@@ -156,8 +156,11 @@ fn status_lines_move_the_progress_and_the_cursor_past_complete_lines_only() {
         key: String::new(),
         path: "/lustre/r/status.json".parse().unwrap(),
         inode: 9,
-        size: 100,
-        start_offset: 10,
+        size: 55,
+        written_at: 0,
+        note: None,
+        start_offset: 0,
+        before: Vec::new(),
         bytes: b"{\"status\":\"RUNNING\",\"epoch\":2,\"max_epoch\":4}\n{\"sta".to_vec(),
         restarted: false,
         complete: true,
@@ -167,7 +170,8 @@ fn status_lines_move_the_progress_and_the_cursor_past_complete_lines_only() {
     let seen = Sighting { queue: Some(&row), queue_answered: true, status: &chunks, ..Sighting::default() };
     let next = see(&job, &seen, 10).unwrap().job;
     assert_eq!(next.progress.percent, Some(50));
-    assert_eq!(next.attempt.unwrap().status.unwrap().offset, 10 + 45);
+    let attempt = next.attempt.unwrap();
+    assert_eq!((attempt.status.cursors()[0].offset, attempt.status.events().len()), (45, 1));
     assert_eq!(next.message, "Epoch 2 of 4 on node01.");
 }
 

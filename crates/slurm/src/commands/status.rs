@@ -11,6 +11,9 @@ pub struct StatusCursor {
     pub inode: u64,
     /// Everything before this byte has been read. Set it past the last complete line.
     pub offset: u64,
+    /// The [`written_at`](StatusChunk::written_at) of what was read last: a file that was written anew to the same length
+    /// has another.
+    pub written_at: i64,
 }
 
 /// A part of a status file that had not been read.
@@ -31,7 +34,7 @@ pub struct StatusChunk {
     /// Where in the file `bytes` begins.
     pub start_offset: u64,
     /// What stands right before that, at most [`STATUS_OVERLAP`] bytes. They were read before: if they are not the same
-    /// any more, neither is the file. Fewer than there must be could not be read.
+    /// any more, neither is the file. Fewer than there must be could not be read, or there was no room.
     pub before: Vec<u8>,
     /// What stands there. The last line may not be complete yet.
     pub bytes: Vec<u8>,

@@ -8,7 +8,7 @@ status_overlap=512
 
 # Prints what is new, and adds to $tmp/unread the indices of jobs whose files could not be looked for or read.
 # $1: file of lines "index TAB results directory TAB state directory", $2: file of lines "index TAB inode TAB offset TAB
-# path" of the files that were read before, $3: at most so many bytes of a file, $4: at most so many bytes altogether.
+# microseconds since 1970 TAB path" of the files that were read before, $3: at most so many bytes of a file, $4: at most so many bytes altogether.
 say_status_files() {
   local index inode size start restarted written from path want begin left=$4
   # A job names its own directories: a name with a control character could forge a line of this list.
@@ -19,16 +19,17 @@ say_status_files() {
   # not end nobody knows which those are. Inodes and offsets are compared as text where they can be: on Lustre an inode
   # needs all of 64 bits, and awk counts in floating point.
   awk -F'\t' -v most="$status_files_per_job" -v most_bytes="$3" -v seed="$RANDOM" '
+    function micros(time) { return sprintf("%.0f", time * 1000000) }
     function changed(j, inode, size, start, restarted, time, path,    want) {
       want = size - start
       if (want > most_bytes) want = most_bytes
       # What is long waits behind what is short, so that one huge file holds up nobody; among the long ones chance is fair.
-      printf "%.0f\t%.6f\t%s\t%s\t%s\t%s\t%d\t%.0f\t%s\n", want, rand(), j, inode, size, \
-        start, restarted, time * 1000000, path
+      printf "%.0f\t%.6f\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", want, rand(), j, inode, size, \
+        start, restarted, micros(time), path
     }
     BEGIN { srand(seed) }
     pass == 1 { jobs[$2] = jobs[$2] " " $1; next }
-    pass == 2 { inode[$1, $4] = $2; offset[$1, $4] = $3; files[$1]++; next }
+    pass == 2 { inode[$1, $5] = $2; offset[$1, $5] = $3; written[$1, $5] = $4; files[$1]++; next }
     pass == 3 { unsearched[$1]; next }
     {
       dir = $4
@@ -38,8 +39,8 @@ say_status_files() {
           j = ids[k]
           if ((j, $4) in inode) {
             same = inode[j, $4] "" == $1 ""
-            if (same && offset[j, $4] "" == $2 "") continue
-            resumed = same && $2 + 0 > offset[j, $4] + 0
+            if (same && offset[j, $4] "" == $2 "" && written[j, $4] "" == micros($3)) continue
+            resumed = same && $2 + 0 >= offset[j, $4] + 0
             changed(j, $1, $2, resumed ? offset[j, $4] : 0, !resumed, $3, $4)
           } else if (!(j in unsearched) && $2 + 0 > 0) {
             fresh[j]++
@@ -73,7 +74,7 @@ say_status_files() {
     # A file that there is no room for is named all the same: who reads for the last time must know that there is more.
     say "FILE $index $inode $size $start $restarted $written $from $path"
     : >"$tmp/new"
-    if ((want > 0)); then
+    if ((want > 0 || (start > 0 && start == size))); then
       want=$((want + start - begin))
       tail -c "+$((begin + 1))" -- "$path" 2>/dev/null </dev/null | head -c "$want" >"$tmp/new"
       if (($(wc -c <"$tmp/new") < want)); then printf '%s\n' "$index" >>"$tmp/unread"; fi

@@ -14,7 +14,7 @@ fn running(site: &Site) -> Watched {
 
 fn cursor(chunk: &StatusChunk) -> StatusCursor {
     let offset = chunk.start_offset + u64::try_from(chunk.bytes.len()).unwrap();
-    StatusCursor { path: chunk.path.clone(), inode: chunk.inode, offset }
+    StatusCursor { path: chunk.path.clone(), inode: chunk.inode, offset, written_at: chunk.written_at }
 }
 
 fn only(answer: PollAnswer) -> StatusChunk {
@@ -118,6 +118,19 @@ fn only_the_end_of_what_was_read_is_read_again() {
     let chunk = only(poll(&site, vec![job]));
     assert_eq!((chunk.before.len(), chunk.bytes.as_slice(), chunk.start_offset), (512, &b"y\n"[..], 901));
     assert!(chunk.complete && chunk.before.ends_with(b"x\n"));
+}
+
+#[test]
+fn a_file_that_was_written_anew_to_the_same_length_shows_its_end() {
+    let site = Site::new();
+    let job = running(&site);
+    site.write("results/7/status.json", "old\n");
+    let job = Watched { status: vec![cursor(&only(poll(&site, vec![job.clone()])))], ..job };
+    assert_eq!(poll(&site, vec![job.clone()]).status, []);
+    site.write("results/7/status.json", "new\n");
+    let chunk = only(poll(&site, vec![job]));
+    assert_eq!((chunk.before.as_slice(), chunk.bytes.len(), chunk.start_offset), (&b"new\n"[..], 0, 4));
+    assert!(chunk.complete && !chunk.restarted);
 }
 
 #[test]
