@@ -119,7 +119,7 @@ fn is_another_run(job: &Job, row: &QueueRow) -> bool {
 /// them any more.
 pub(crate) fn absorb_status(job: &mut Job, chunks: &[StatusChunk], over: bool, now: Timestamp) {
     read_status(job, chunks, over, now, |files, chunk, progress, reading| {
-        files.take(chunk, progress, reading)
+        files.take(chunk, progress, reading);
     });
 }
 

@@ -109,10 +109,9 @@ proptest::proptest! {
     }
 
     #[test]
-    fn no_line_is_cut_twice_or_lost_wherever_the_bytes_are_parted(lines: Vec<String>, at in 0.0..1.0f64) {
+    fn no_line_is_cut_twice_or_lost_wherever_the_bytes_are_parted(lines: Vec<String>, at: proptest::sample::Index) {
         let text: String = lines.iter().map(|line| line.replace('\n', " ") + "\n").collect();
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
-        let at = (text.len() as f64 * at) as usize;
+        let at = at.index(text.len() + 1);
         let bytes = text.as_bytes();
         let first = cut(&bytes[..at], false);
         let second = cut(&bytes[first.taken..], first.skipping);
