@@ -19,7 +19,8 @@ pub struct QueueRow {
     pub nodes: String,
     /// When it was submitted, or requeued, in seconds since 1970. Times that were not understood are `None` too.
     pub submit: Option<i64>,
-    /// When it started or is expected to.
+    /// When it started or is expected to. `None` for what ended without ever having had a node: what is printed then is
+    /// the time of its end (22.05, and 24.11 for some).
     pub start: Option<i64>,
     /// When it ended, or will at the latest.
     pub end: Option<i64>,
@@ -40,11 +41,11 @@ pub struct AccountingRow {
     pub exit_code: Option<ExitCode>,
     /// The last reason it had to wait for.
     pub reason: String,
-    /// When it started, in seconds since 1970.
+    /// When it started, in seconds since 1970. `None` for what never had a node, though 22.05 prints a time.
     pub start: Option<i64>,
     /// When it ended.
     pub end: Option<i64>,
-    /// Its nodes; `None assigned` if it never had any.
+    /// Its nodes; empty if it never had any, which is printed as `None assigned`.
     pub nodes: String,
     /// Its name.
     pub name: String,
@@ -60,6 +61,7 @@ impl QueueRow {
         let mut next = || fields.next().unwrap_or_default();
         let (submit, start, end) = (time(next()), time(next()), time(next()));
         let (partition, nodes, reason) = (column(next()), column(next()), column(next()));
+        let start = start.filter(|_| !nodes.is_empty() || state.is_active());
         Some(Self { id, state, reason, nodes, submit, start, end, partition, name })
     }
 }
@@ -75,7 +77,10 @@ impl AccountingRow {
         let name = column(fields.next()?);
         let mut next = || fields.next().unwrap_or_default();
         let (start, end) = (time(next()), time(next()));
-        let (nodes, reason) = (column(next()), column(next()));
+        let nodes = next();
+        let nodes = column(if nodes == "None assigned" { "" } else { nodes });
+        let start = start.filter(|_| !nodes.is_empty());
+        let reason = column(next());
         Some(Self { id, state, exit_code, reason, start, end, nodes, name })
     }
 }
