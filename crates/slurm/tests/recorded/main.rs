@@ -30,7 +30,7 @@ fn recorded(release: &str, state: &str) -> (SlurmJobId, PollAnswer) {
         key: key.to_owned(),
         results_dir: None,
         state_dir: "/nonexistent".parse().unwrap(),
-        status: None,
+        status: Vec::new(),
     });
     let poll = Poll { jobs: jobs.into(), status_bytes_per_file: 1000, status_bytes_total: 1000 };
     let answer = poll.parse(&RawOutput { stdout, ..RawOutput::default() });
