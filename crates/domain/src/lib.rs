@@ -22,6 +22,7 @@ mod log_position;
 mod mount;
 mod observe;
 mod paths;
+mod pending;
 mod policy;
 mod progress;
 mod request;

@@ -9,6 +9,7 @@ use crate::{
     job::{Job, Wanted},
     paths::JobPaths,
     progress::Progress,
+    pending::pending_message,
     retry::RetryTerms,
     status::{Phase, Source, Status},
     status_file::StatusWord,
@@ -300,19 +301,6 @@ fn finish(job: &mut Job, source: Source, ended_at: Option<Timestamp>, now: Times
     if let Some(attempt) = &mut job.attempt {
         // The clock of a node may be ahead of ours; no job ends in the future.
         attempt.ended_at = ended_at.map(|at| at.min(now)).or(attempt.ended_at);
-    }
-}
-
-fn pending_message(state: &SlurmState, reason: &str) -> String {
-    let held = matches!(state, SlurmState::RequeueHold | SlurmState::SpecialExit | SlurmState::ResvDelHold);
-    if held || reason.starts_with("JobHeld") || reason.contains("held") {
-        format!("Held on the cluster ({reason}); an administrator or the user has to release it.")
-    } else if matches!(state, SlurmState::Configuring | SlurmState::PowerUpNode) {
-        "The nodes are being made ready.".to_owned()
-    } else if reason == "None" || reason.is_empty() {
-        "Waiting in Slurm's queue.".to_owned()
-    } else {
-        format!("Waiting in Slurm's queue: {reason}.")
     }
 }
 

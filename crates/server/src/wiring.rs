@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use api::Readiness;
-use domain::Graces;
+use domain::{Graces, RetryTerms};
 use ssh::SshPool;
 use worker::{ClusterTarget, Pace, SshLink, Worker, WorkerSettings};
 
@@ -33,7 +33,12 @@ pub(crate) fn worker_settings(settings: &Settings) -> WorkerSettings {
         graces: Graces {
             missing: seconds(settings.worker.missing_grace),
             last_word: seconds(settings.worker.last_word_grace),
-            ..Graces::default()
+            release: seconds(settings.worker.release_grace),
+            retry: RetryTerms {
+                first_wait: seconds(settings.worker.retry_wait),
+                longest_wait: seconds(settings.worker.retry_wait_max),
+                ..RetryTerms::default()
+            },
         },
     }
 }

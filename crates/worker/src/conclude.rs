@@ -42,6 +42,7 @@ impl<L: ClusterLink> Worker<L> {
         let found: HashMap<&str, &Concluded> =
             answer.iter().flatten().map(|concluded| (concluded.key.as_str(), concluded)).collect();
         let sick = self.sick_nodes(site, nodes_of_failed(&jobs)).await;
+        let graces = self.graces(site);
         let now = self.clock.now();
         let step = |job: Job| -> StepRecord {
             let token = job.attempt.as_ref().map(|attempt| attempt.token.as_str());
@@ -56,10 +57,10 @@ impl<L: ClusterLink> Worker<L> {
                         role_tails: &[],
                         sick: &of_job(&job, &sick),
                     };
-                    match conclude(&job, &findings, &self.settings.graces, now) {
+                    match conclude(&job, &findings, &graces, now) {
                         // Somebody else's right to look at the secrets ends with the job, so they go first.
                         Ending::Ended(_) | Ending::Paused(_) | Ending::Again { .. }
-                            if !concluded.removed && is_early(&job, &self.settings.graces, now) =>
+                            if !concluded.removed && is_early(&job, &graces, now) =>
                         {
                             done(job, Some(now + TRY_AGAIN))
                         }

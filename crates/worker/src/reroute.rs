@@ -55,7 +55,7 @@ impl<L: ClusterLink> Worker<L> {
                 steps.push(done(job, Some(now + TRY_AGAIN)));
                 continue;
             };
-            let Rerouted { job, exclude } = rerouted(&job, run, &sick, &self.settings.graces.retry, now);
+            let Rerouted { job, exclude } = rerouted(&job, run, &sick, &self.graces(site).retry, now);
             if let (false, Some(attempt)) = (exclude.is_empty(), &job.attempt) {
                 exclusions.push(Exclusion {
                     step: steps.len(),

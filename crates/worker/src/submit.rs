@@ -63,7 +63,7 @@ impl<L: ClusterLink> Worker<L> {
             let attempt = match before.clone() {
                 Some(attempt) => Ok(attempt),
                 None => job.new_attempt(site.target.cluster.base_dir.clone(), now).map(|mut attempt| {
-                    attempt.excluded = excluded(&job, &self.settings.graces.retry, now);
+                    attempt.excluded = excluded(&job, &self.graces(site).retry, now);
                     if job.attempt.is_some() {
                         job.progress.begin_run();
                     }

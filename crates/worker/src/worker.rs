@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use chrono::TimeDelta;
 use domain::{Clock, Cluster, ClusterName, Graces, Ids};
 use persistence::{Lane, Store, StoreError};
 use tokio::{sync::Notify, task::JoinSet};
@@ -60,6 +61,13 @@ pub(crate) struct Site<L> {
 const SWEEP: Duration = Duration::from_secs(5);
 
 impl<L: ClusterLink> Worker<L> {
+    /// The waits that hold for a cluster: how long its nodes are kept away from is its own setting.
+    pub(crate) fn graces(&self, site: &Site<L>) -> Graces {
+        let mut graces = self.settings.graces;
+        graces.retry.exclude_for = TimeDelta::hours(site.target.cluster.retries.node_exclusion_hours.into());
+        graces
+    }
+
     pub fn new(
         store: Store,
         targets: Vec<ClusterTarget<L>>,

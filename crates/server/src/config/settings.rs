@@ -101,6 +101,12 @@ pub(crate) struct Worker {
     pub(crate) missing_grace: Duration,
     #[serde(with = "humantime_serde")]
     pub(crate) last_word_grace: Duration,
+    #[serde(with = "humantime_serde")]
+    pub(crate) release_grace: Duration,
+    #[serde(with = "humantime_serde")]
+    pub(crate) retry_wait: Duration,
+    #[serde(with = "humantime_serde")]
+    pub(crate) retry_wait_max: Duration,
 }
 
 impl Default for Worker {
@@ -113,6 +119,9 @@ impl Default for Worker {
             poll_max: Duration::from_mins(1),
             missing_grace: Duration::from_mins(5),
             last_word_grace: Duration::from_mins(1),
+            release_grace: Duration::from_mins(2),
+            retry_wait: Duration::from_secs(15),
+            retry_wait_max: Duration::from_mins(10),
         }
     }
 }

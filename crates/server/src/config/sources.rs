@@ -13,7 +13,7 @@ use figment::{
 use super::{environment::Environment, problems::Problems, settings::Settings};
 
 /// The variables that set one key each. Those of a cluster are in `cluster_settings`.
-const VARIABLES: [(&str, &str); 12] = [
+const VARIABLES: [(&str, &str); 14] = [
     ("DATABASE_URL", "database.url"),
     ("TAO_SLURM_DATABASE_PATIENCE", "database.patience"),
     ("TAO_SLURM_BIND", "server.bind"),
@@ -26,10 +26,12 @@ const VARIABLES: [(&str, &str); 12] = [
     ("TAO_SLURM_POLL_MAX", "worker.poll_max"),
     ("TAO_SLURM_MISSING_GRACE", "worker.missing_grace"),
     ("TAO_SLURM_LAST_WORD_GRACE", "worker.last_word_grace"),
+    ("TAO_SLURM_RELEASE_GRACE", "worker.release_grace"),
+    ("TAO_SLURM_RETRY_WAIT", "worker.retry_wait"),
 ];
 
 /// What each key takes, for the one who got it wrong.
-const TAKES: [(&str, &str); 27] = [
+const TAKES: [(&str, &str); 30] = [
     ("server.bind", "an IP address and a port, such as \"127.0.0.1:8080\""),
     ("server.body_limit_bytes", "a number of bytes, such as 10485760"),
     ("server.request_timeout", DURATION),
@@ -45,6 +47,9 @@ const TAKES: [(&str, &str); 27] = [
     ("worker.poll_max", DURATION),
     ("worker.missing_grace", DURATION),
     ("worker.last_word_grace", DURATION),
+    ("worker.release_grace", DURATION),
+    ("worker.retry_wait", DURATION),
+    ("worker.retry_wait_max", DURATION),
     ("log.format", "\"human\" or \"json\""),
     ("log.filter", "a filter, such as \"info\" or \"info,worker=debug\""),
     ("hosts", "a list of login hosts, such as [\"login1\", \"login2:2222\"]"),

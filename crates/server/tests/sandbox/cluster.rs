@@ -38,6 +38,20 @@ impl Sandbox {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
+    /// Runs a command as the cluster's administrator.
+    pub(crate) fn admin(&self, command: &[&str]) -> String {
+        self.try_admin(command).unwrap_or_else(|said| panic!("{command:?}: {said}"))
+    }
+
+    /// The same, when it may be refused.
+    pub(crate) fn try_admin(&self, command: &[&str]) -> Result<String, String> {
+        let program = self.dir.join("../deploy/sandbox/sandbox");
+        let output =
+            Command::new(program).args(["shell", "ctl"]).args(command).output().expect("bash is installed");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+    }
+
     /// How many logins the login hosts have accepted so far.
     pub(crate) fn logins(&self) -> usize {
         let count = |host: &str| {

@@ -12,4 +12,6 @@ mod requests;
 mod restart;
 mod secrets;
 mod service;
+mod states;
 mod throughput;
+mod wishes;

@@ -157,6 +157,11 @@ impl Service {
         read(request.send(body)).unwrap_or_else(|| panic!("POST {path}: no answer; {}", self.log_text()))
     }
 
+    pub(crate) fn delete(&self, path: &str) -> Answer {
+        let request = agent().delete(format!("{}{path}", self.url));
+        read(request.call()).unwrap_or_else(|| panic!("DELETE {path}: no answer; {}", self.log_text()))
+    }
+
     /// Submits a job and returns its id.
     pub(crate) fn submit(&self, job: &Value) -> String {
         let answer = self.post("/jobs", &job.to_string());

@@ -1,0 +1,256 @@
+//! What Slurm does to jobs, done for real: each state, and what is said of the job then.
+
+use serde_json::{Value, json};
+
+use crate::{
+    ending::{command, training},
+    service::{Service, until},
+};
+
+/// The Slurm id in a status document.
+pub(crate) fn slurm_id(status: &Value) -> String {
+    status["slurm_job_id"].as_str().map_or_else(|| status["slurm_job_id"].to_string(), str::to_owned)
+}
+
+fn running(service: &Service, job: &Value) -> (String, Value) {
+    let id = service.submit(job);
+    let status = service.wait(&id, "running", |s| s["status"] == "Running" && s["nodes"][0].is_string());
+    (id, status)
+}
+
+/// Brings a node back when the test is over, however it ends.
+struct Downed<'a> {
+    service: &'a Service,
+    node: String,
+}
+
+impl<'a> Downed<'a> {
+    fn node(service: &'a Service, node: &str) -> Self {
+        let name = format!("nodename={node}");
+        service.sandbox.admin(&["scontrol", "update", &name, "state=down", "reason=test"]);
+        Self { service, node: node.to_owned() }
+    }
+}
+
+impl Drop for Downed<'_> {
+    fn drop(&mut self) {
+        // Slurm takes a node back by itself once its daemon registers again, and then refuses to resume it.
+        self.service.sandbox.try_admin(&[
+            "scontrol",
+            "update",
+            &format!("nodename={}", self.node),
+            "state=resume",
+        ]);
+        until("the node to be back", std::time::Duration::from_secs(30), || {
+            let state = self.service.sandbox.login(&format!("sinfo -h -n {} -o %T", self.node));
+            state.lines().any(|line| matches!(line, "idle" | "mixed" | "allocated"))
+        });
+    }
+}
+
+#[test]
+fn a_job_whose_node_fails_reaches_done_on_another() {
+    let service = Service::start();
+    let (id, status) = running(&service, &training(3, &json!({"epoch_seconds": 2})));
+    let first = status["nodes"][0].as_str().unwrap().to_owned();
+    let down = Downed::node(&service, &first);
+    let back = service.wait(&id, "back in the queue", |s| {
+        s["status"] == "Pending" && s["message"].as_str().is_some_and(|text| text.contains("keeps away"))
+    });
+    assert!(back["message"].as_str().unwrap().contains(&first), "{back}");
+    // Slurm would give it the node again as soon as it is back.
+    drop(down);
+    let again = service.wait(&id, "running again", |s| s["status"] == "Running");
+    assert_ne!(again["nodes"][0], first.as_str(), "{again}");
+    let excluded = service.sandbox.login(&format!("scontrol -o show job {}", slurm_id(&again)));
+    assert!(excluded.contains(&format!("ExcNodeList={first}")), "{excluded}");
+    let ended = service.wait_ended(&id);
+    assert_eq!(ended["status"], "Done", "{ended}");
+}
+
+#[test]
+fn a_node_failure_that_slurm_does_not_requeue_is_a_new_attempt_without_that_node() {
+    let service = Service::start_with(&[("TAO_SLURM_RETRY_WAIT", "1s")]);
+    let mut job = training(3, &json!({"epoch_seconds": 1}));
+    job["use_requeue"] = false.into();
+    let (id, status) = running(&service, &job);
+    let first = status["nodes"][0].as_str().unwrap().to_owned();
+    let down = Downed::node(&service, &first);
+    let waiting = service.wait(&id, "the retry", |s| s["retry_count"] == 1);
+    assert_eq!(waiting["status"], "Pending", "{waiting}");
+    drop(down);
+    let again = service.wait(&id, "running again", |s| s["status"] == "Running" && s["attempt"] == 2);
+    assert_ne!(again["nodes"][0], first.as_str(), "{again}");
+    let ended = service.wait_ended(&id);
+    assert_eq!((&ended["status"], &ended["retry_count"]), (&json!("Done"), &json!(1)), "{ended}");
+    let whole = service.get(&format!("/jobs/{id}")).json();
+    let failed = &whole["backend_details"]["slurm_metadata"]["failed_slurm_job_ids"];
+    assert_eq!(
+        failed[0].as_str().map(str::to_owned).unwrap_or(failed[0].to_string()),
+        slurm_id(&status),
+        "{whole}"
+    );
+}
+
+#[test]
+fn a_training_error_is_not_tried_again_and_says_why() {
+    let service = Service::start();
+    let id = service.submit(&command("echo 'ValueError: num_classes must be 20' >&2; exit 1"));
+    let ended = service.wait_ended(&id);
+    assert_eq!((&ended["status"], &ended["retry_count"]), (&json!("Error"), &json!(0)), "{ended}");
+    let message = ended["message"].as_str().unwrap();
+    assert!(
+        message.contains("Not tried again, because the job's own code or its specification is wrong."),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_fault_of_the_infrastructure_in_the_log_is_tried_again() {
+    let service = Service::start_with(&[("TAO_SLURM_RETRY_WAIT", "1s")]);
+    // The first attempt fails as a GPU does, the second finds what the first has left.
+    let text = "mark=$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID/second
+        if [ ! -e \"$mark\" ]; then touch \"$mark\"; echo 'NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.' >&2; exit 1; fi
+        echo \"on $(hostname)\"";
+    let id = service.submit(&command(text));
+    let ended = service.wait_ended(&id);
+    assert_eq!((&ended["status"], &ended["retry_count"]), (&json!("Done"), &json!(1)), "{ended}");
+}
+
+#[test]
+fn an_administrators_scancel_is_a_cancellation() {
+    let service = Service::start();
+    let (id, status) = running(&service, &command("exec sleep 600"));
+    service.sandbox.admin(&["scancel", &slurm_id(&status)]);
+    let ended = service.wait_ended(&id);
+    assert_eq!(ended["status"], "Canceled", "{ended}");
+    assert!(ended["message"].as_str().unwrap().contains("by somebody else"), "{ended}");
+}
+
+#[test]
+fn a_time_limit_is_an_error() {
+    let service = Service::start();
+    let (id, status) = running(&service, &command("exec sleep 600"));
+    let soon = service.sandbox.login("date -d '+2 sec' +%FT%T");
+    let name = format!("jobid={}", slurm_id(&status));
+    service.sandbox.admin(&["scontrol", "update", &name, &format!("EndTime={soon}")]);
+    let ended = service.wait_ended(&id);
+    assert_eq!((&ended["status"], &ended["slurm_state"]), (&json!("Error"), &json!("TIMEOUT")), "{ended}");
+    assert!(ended["message"].as_str().unwrap().contains("time limit"), "{ended}");
+    assert_eq!(ended["retry_count"], 0);
+}
+
+#[test]
+fn a_suspended_job_is_paused_and_goes_on() {
+    let service = Service::start();
+    let (id, status) = running(&service, &command("sleep 3"));
+    service.sandbox.admin(&["scontrol", "suspend", &slurm_id(&status)]);
+    let paused = service.wait(&id, "suspended", |s| s["status"] == "Paused");
+    assert_eq!(
+        (&paused["phase"], &paused["slurm_state"]),
+        (&json!("suspended"), &json!("SUSPENDED")),
+        "{paused}"
+    );
+    let answer = service.post(&format!("/jobs/{id}/resume"), "");
+    assert_eq!(answer.status, 409, "only Slurm can let it go on: {}", answer.text);
+    service.sandbox.admin(&["scontrol", "resume", &slurm_id(&status)]);
+    assert_eq!(service.wait_ended(&id)["status"], "Done");
+}
+
+#[test]
+fn a_job_that_is_requeued_by_hand_runs_again_under_its_id() {
+    let service = Service::start();
+    let (id, status) = running(&service, &training(3, &json!({"epoch_seconds": 1})));
+    service.sandbox.admin(&["scontrol", "requeue", &slurm_id(&status)]);
+    let back = service.wait(&id, "back in the queue", |s| s["status"] == "Pending");
+    assert_eq!(back["phase"], "in_queue", "{back}");
+    let ended = service.wait_ended(&id);
+    assert_eq!((&ended["status"], slurm_id(&ended)), (&json!("Done"), slurm_id(&status)), "{ended}");
+    assert_eq!(ended["retry_count"], 0, "Slurm's own requeues are not counted: {ended}");
+}
+
+#[test]
+fn a_job_that_is_requeued_and_held_says_so_until_it_is_released() {
+    let service = Service::start();
+    let (id, status) = running(&service, &training(2, &json!({"epoch_seconds": 1})));
+    service.sandbox.admin(&["scontrol", "requeuehold", &slurm_id(&status)]);
+    let held = service.wait(&id, "held", |s| s["message"].as_str().is_some_and(|m| m.starts_with("Held")));
+    assert_eq!(held["status"], "Pending", "{held}");
+    service.sandbox.admin(&["scontrol", "release", &slurm_id(&status)]);
+    assert_eq!(service.wait_ended(&id)["status"], "Done");
+}
+
+#[test]
+fn a_job_in_special_exit_is_held_and_not_over() {
+    let service = Service::start();
+    let (id, status) = running(&service, &command("sleep 2"));
+    service.sandbox.admin(&["scontrol", "requeuehold", "State=SpecialExit", &slurm_id(&status)]);
+    let held = service.wait(&id, "held", |s| s["slurm_state"] == "SPECIAL_EXIT");
+    assert_eq!(held["status"], "Pending", "{held}");
+    service.sandbox.admin(&["scontrol", "release", &slurm_id(&status)]);
+    assert_eq!(service.wait_ended(&id)["status"], "Done");
+}
+
+#[test]
+fn a_preempted_job_that_slurm_requeues_stays_pending_and_ends_done() {
+    let service = Service::start();
+    let mut job = training(3, &json!({"epoch_seconds": 1}));
+    job["backend_details"] = json!({"backend_type": "slurm", "partition": "scavenge"});
+    job["resources"] = json!({"num_gpus": 8, "cpus_per_task": 64, "num_nodes": 4, "time_hours": 0.5});
+    let (id, _) = running(&service, &job);
+    let mut other = command("sleep 1");
+    other["backend_details"] = json!({"backend_type": "slurm", "partition": "polar"});
+    let winner = service.submit(&other);
+    let back = service.wait(&id, "preempted", |s| s["status"] == "Pending");
+    assert_eq!(back["retry_count"], 0, "{back}");
+    assert_eq!(service.wait_ended(&winner)["status"], "Done");
+    let ended = service.wait_ended(&id);
+    assert_eq!(ended["status"], "Done", "{ended}");
+}
+
+#[test]
+fn a_preempted_job_that_slurm_does_not_requeue_is_canceled_and_says_why() {
+    let service = Service::start();
+    let mut job = command("exec sleep 600");
+    job["use_requeue"] = false.into();
+    job["backend_details"] = json!({"backend_type": "slurm", "partition": "scavenge"});
+    job["resources"] = json!({"num_gpus": 8, "cpus_per_task": 64, "num_nodes": 4, "time_hours": 0.5});
+    let (id, _) = running(&service, &job);
+    let mut other = command("sleep 1");
+    other["backend_details"] = json!({"backend_type": "slurm", "partition": "polar"});
+    service.submit(&other);
+    let ended = service.wait_ended(&id);
+    assert_eq!(
+        (&ended["status"], &ended["slurm_state"]),
+        (&json!("Canceled"), &json!("PREEMPTED")),
+        "{ended}"
+    );
+    assert!(ended["message"].as_str().unwrap().contains("higher priority"), "{ended}");
+}
+
+#[test]
+fn a_held_job_and_one_that_can_never_start_say_so() {
+    let service = Service::start();
+    // All nodes, so that it waits for the holder.
+    let (holder, _) = running(&service, &command("exec sleep 600"));
+    let mut job = command("true");
+    job["resources"] = json!({"num_gpus": 8, "num_nodes": 4, "cpus_per_task": 64, "time_hours": 0.1});
+    let id = service.submit(&job);
+    let waiting = service.wait(&id, "in the queue", |s| s["pending_reason"].is_string());
+    let name = slurm_id(&waiting);
+    service.sandbox.admin(&["scontrol", "hold", &name]);
+    let held = service.wait(&id, "held", |s| s["message"].as_str().is_some_and(|m| m.starts_with("Held")));
+    assert_eq!(held["pending_reason"], "JobHeldAdmin", "{held}");
+    service.sandbox.admin(&["scontrol", "release", &name]);
+
+    let failed = service.submit(&command("exit 3"));
+    let failed = slurm_id(&service.wait_ended(&failed));
+    let update = format!("dependency=afterok:{failed}");
+    service.sandbox.admin(&["scontrol", "update", &format!("jobid={name}"), &update]);
+    let never = service.wait(&id, "never", |s| s["pending_reason"] == "DependencyNeverSatisfied");
+    assert!(never["message"].as_str().unwrap().contains("can never start; cancel it"), "{never}");
+    for job in [&id, &holder] {
+        service.post(&format!("/jobs/{job}/cancel"), "");
+    }
+    assert_eq!(service.wait_ended(&id)["status"], "Canceled");
+}

@@ -1,0 +1,90 @@
+//! Pausing, resuming, sending again and deleting, on a real cluster.
+
+use serde_json::{Value, json};
+
+use crate::{
+    ending::{command, training},
+    service::{Service, until},
+};
+
+/// Where the service keeps everything of its user.
+fn base(service: &Service) -> String {
+    service.sandbox.var("SLURM_BASE_RESULTS_DIR").to_owned()
+}
+
+#[test]
+fn a_paused_training_goes_on_where_it_was() {
+    let service = Service::start();
+    let id = service.submit(&training(8, &json!({"epoch_seconds": 0.7})));
+    service.wait(&id, "some epochs", |s| s["progress"]["epoch"].as_u64().is_some_and(|epoch| epoch >= 2));
+    let answer = service.post(&format!("/jobs/{id}/pause"), "");
+    assert_eq!((answer.status, &answer.json()["status"]), (202, &json!("Pausing")));
+    let paused = service.wait(&id, "paused", |s| s["status"] == "Paused");
+    assert_eq!(paused["phase"], "paused", "{paused}");
+    let queue = service.sandbox.login(&format!("squeue --me -h -n tao-job-{id} -o %A"));
+    assert_eq!(queue, "", "nothing of it is in Slurm");
+    assert_eq!(service.post(&format!("/jobs/{id}/pause"), "").status, 200, "once more changes nothing");
+
+    let answer = service.post(&format!("/jobs/{id}/resume"), "");
+    assert_eq!((answer.status, &answer.json()["status"]), (202, &json!("Resuming")));
+    let ended = service.wait_ended(&id);
+    assert_eq!((&ended["status"], &ended["attempt"]), (&json!("Done"), &json!(2)), "{ended}");
+    let log = service.get(&format!("/jobs/{id}/logs?stream=out&tail=100")).text;
+    assert!(!log.contains("poch 1/8"), "the second attempt begins where the first was paused: {log}");
+}
+
+#[test]
+fn a_job_that_waits_is_paused_and_resumed() {
+    let service = Service::start();
+    let mut holder = command("exec sleep 600");
+    holder["resources"] = json!({"num_gpus": 8, "num_nodes": 4, "cpus_per_task": 64, "time_hours": 0.5});
+    let holder = service.submit(&holder);
+    service.wait(&holder, "running", |s| s["status"] == "Running");
+    let mut job = command("echo out");
+    job["resources"]["cpus_per_task"] = 64.into();
+    let id = service.submit(&job);
+    service.wait(&id, "in the queue", |s| s["phase"] == "in_queue");
+    service.post(&format!("/jobs/{id}/pause"), "");
+    service.wait(&id, "paused", |s| s["status"] == "Paused");
+    service.post(&format!("/jobs/{holder}/cancel"), "");
+    service.post(&format!("/jobs/{id}/resume"), "");
+    assert_eq!(service.wait_ended(&id)["status"], "Done");
+    service.wait_ended(&holder);
+}
+
+#[test]
+fn a_failed_job_with_secrets_is_sent_again_with_them() {
+    let service = Service::start();
+    let mut job = command("test \"$HF_TOKEN\" = right || { echo \"not that one\" >&2; exit 5; }");
+    job["secret_env_vars"] = json!({"HF_TOKEN": "wrong"});
+    let id = service.submit(&job);
+    assert_eq!(service.wait_ended(&id)["status"], "Error");
+    let without = service.post(&format!("/jobs/{id}/retry"), "");
+    assert_eq!(without.status, 422, "{}", without.text);
+    assert_eq!(without.json()["errors"][0]["pointer"], "/secret_env_vars/HF_TOKEN");
+    let with = json!({"secret_env_vars": {"HF_TOKEN": "right"}}).to_string();
+    assert_eq!(service.post(&format!("/jobs/{id}/retry"), &with).status, 202);
+    let ended = service.wait(&id, "the second end", |s| s["phase"] == "ended" && s["attempt"] == 2);
+    assert_eq!(ended["status"], "Done", "{ended}");
+    assert_eq!(service.post(&format!("/jobs/{id}/retry"), &with).status, 409, "Done is done");
+}
+
+#[test]
+fn a_deleted_job_leaves_nothing_when_asked_to() {
+    let service = Service::start();
+    let id = service.submit(&training(1, &json!({"epoch_seconds": 0.1})));
+    assert_eq!(service.delete(&format!("/jobs/{id}")).status, 409, "it has not ended");
+    service.wait_ended(&id);
+    let kept = service.submit(&command("true"));
+    service.wait_ended(&kept);
+    let find = |id: &str| service.sandbox.login(&format!("find {} -name '*{id}*'", base(&service)));
+    assert!(find(&id).contains("results/"), "{}", find(&id));
+    assert_eq!(service.delete(&format!("/jobs/{id}?artifacts=true")).status, 204);
+    assert_eq!(service.get(&format!("/jobs/{id}")).status, 404);
+    until("its files to be gone", std::time::Duration::from_secs(30), || find(&id).is_empty());
+    assert!(!find(&kept).is_empty(), "what is of others stays");
+    assert_eq!(service.delete(&format!("/jobs/{kept}")).status, 204);
+    assert!(!find(&kept).is_empty(), "and so does what nobody asked to remove");
+    let jobs: Value = service.get("/jobs").json();
+    assert!(!jobs.to_string().contains(&kept), "{jobs}");
+}
