@@ -189,7 +189,7 @@ fn script(
             gpus_per_node: resources.gpus_per_node,
             cpus_per_task: resources.cpus_per_task,
             time: resources.time,
-            requeue: true,
+            requeue: spec.use_requeue,
             exclusive: resources.exclusive,
             exclude: attempt.excluded.clone(),
         },

@@ -30,12 +30,16 @@ pub fn cluster() -> Cluster {
         mounts: vec![parsed("/lustre")],
         resources: resources(),
         max_time_hours: 4.0,
-        images: match ImageSettings::packaged(&parsed("/lustre/users/tao")) {
-            Ok(images) => images,
-            Err(error) => panic!("the packaged defaults are not valid: {error}"),
-        },
+        images: images(),
         retries: RetrySettings::default(),
         batch: BatchSettings::default(),
+    }
+}
+
+fn images() -> ImageSettings {
+    match ImageSettings::packaged(&parsed("/lustre/users/tao")) {
+        Ok(images) => images,
+        Err(error) => panic!("the packaged defaults are not valid: {error}"),
     }
 }
 

@@ -75,6 +75,8 @@ impl<L: ClusterLink> Worker<L> {
         };
         let steps: Vec<_> = jobs.into_iter().map(step).collect();
         self.record(lease, &steps).await?;
+        // One that goes again is due in the other lane.
+        site.wake_lanes();
         Ok(())
     }
 }

@@ -205,6 +205,10 @@ impl Drop for Service {
         if self.child.is_some() {
             self.stop();
         }
+        if std::thread::panicking() {
+            // What a failed test leaves behind would hold the nodes of the next.
+            self.sandbox.login("scancel --me");
+        }
         let (base, name) = self.database_url.rsplit_once('/').unwrap();
         sql(&format!("{base}/postgres"), &format!("drop database if exists {name} with (force)"));
     }
