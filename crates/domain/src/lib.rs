@@ -17,6 +17,7 @@ mod fixtures;
 mod id;
 mod image;
 mod job;
+pub mod limits;
 mod log_file;
 mod log_position;
 mod mount;

@@ -4,12 +4,14 @@
 //! that acts checks its token. Nothing here is held across the network: a lease outlives its transaction.
 
 mod attempt_place;
+mod cluster_polls;
 mod error;
 mod events;
 mod jobs;
 mod leases;
 mod listen;
 mod listing;
+mod partitions;
 mod polls;
 mod record;
 mod rows;
@@ -18,12 +20,14 @@ mod store;
 mod tokens;
 mod wishes;
 
+pub use cluster_polls::PollState;
 pub use error::StoreError;
 pub use events::JobEvent;
 pub use jobs::{Inserted, NewJob, Viewer};
 pub use leases::{Lane, Lease, LeaseTerms};
 pub use listen::DueListener;
 pub use listing::JobFilter;
+pub use partitions::KnownPartitions;
 pub use polls::{PollLease, PollResult, Pulse};
 pub use record::StepRecord;
 pub use seal::Sealer;

@@ -14,11 +14,13 @@ mod commands;
 mod exit_code;
 pub mod failure;
 mod feed;
+mod gres;
 mod invalid_name;
 mod job_id;
 mod mail_address;
 mod names;
 pub mod node_list;
+mod partition_info;
 mod partition_list;
 mod remote_command;
 mod remote_path;
@@ -34,12 +36,15 @@ pub use commands::{
     Requeued, RunNote, STATUS_FILES, STATUS_OVERLAP, SacctOutcome, SqueueOutcome, StagedFile, StartedMarker,
     StatusChunk, StatusCursor, Submission, SubmitAnswer, SubmitBatch, Watched,
 };
+// What is asked about a cluster, apart from its jobs.
+pub use commands::{Partitions, PartitionsAnswer};
 pub use exit_code::ExitCode;
 pub use failure::{Failure, FailureClass};
 pub use invalid_name::InvalidName;
 pub use job_id::SlurmJobId;
 pub use mail_address::MailAddress;
 pub use names::{Account, EnvKey, JobName, NodeName, Partition, UserName};
+pub use partition_info::{NodeGroup, PartitionInfo};
 pub use partition_list::PartitionList;
 pub use remote_command::{Call, ParseError, RawOutput, RemoteCommand};
 pub use remote_path::RemotePath;

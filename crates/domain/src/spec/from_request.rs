@@ -126,7 +126,8 @@ fn resources(request: &JobRequest, cluster: &Cluster, faults: &mut Faults) -> Op
         (Some(gpus), _) => asked.num_gpus = Some(gpus),
         (None, _) => {}
     }
-    Resources::from_request(&asked, &cluster.resources, cluster.max_time_hours)
+    // How long a job may run is for its partitions to say: `limits::check`.
+    Resources::from_request(&asked, &cluster.resources, f64::INFINITY)
         .map_err(|wrong| faults.0.extend(wrong))
         .ok()
 }

@@ -9,6 +9,7 @@ mod conclude;
 mod conclude_unreadable;
 mod hostile_answers;
 mod locate;
+mod partitions;
 mod poll;
 mod poll_odd_rows;
 mod poll_status;

@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use slurm::{Cancel, Conclude, Locate, Poll, ReadLogs, RemoteCommand, Remove, SubmitBatch};
+use slurm::{Cancel, Conclude, Locate, Partitions, Poll, ReadLogs, RemoteCommand, Remove, SubmitBatch};
 
 fn programs() -> Vec<String> {
     vec![
@@ -15,6 +15,7 @@ fn programs() -> Vec<String> {
         Conclude { jobs: vec![], tail_bytes: 0, status_bytes_total: 0 }.render().program,
         Cancel::default().render().program,
         Remove::default().render().program,
+        Partitions.render().program,
         ReadLogs { questions: vec![] }.render().program,
     ]
 }

@@ -1,0 +1,130 @@
+//! What the partitions of a cluster are.
+
+use std::{collections::HashMap, time::Duration};
+
+use crate::{
+    Call, NodeGroup, ParseError, Partition, PartitionInfo, RawOutput, RemoteCommand, answer::Answer, gres,
+};
+
+const PROGRAM: &str = concat!(
+    include_str!("../programs/preamble.sh"),
+    include_str!("../programs/say_file.sh"),
+    include_str!("../programs/partitions.sh"),
+);
+
+/// sinfo gets 30 s and runs beside the others; what follows only reads files.
+const DEADLINE: Duration = Duration::from_secs(40);
+
+/// Asks for all partitions, hidden ones too: a job may name them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Partitions;
+
+/// What the partitions are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionsAnswer {
+    /// In sinfo's order, which is that of `slurm.conf`.
+    pub partitions: Vec<PartitionInfo>,
+    /// Whether a job is refused that is beyond the limits of only one of its partitions (`EnforcePartLimits=ALL` in
+    /// slurm.conf(5)). False when the site did not say.
+    pub all_must_allow: bool,
+    /// Rows that could not be read.
+    pub dropped: usize,
+}
+
+impl RemoteCommand for Partitions {
+    type Output = PartitionsAnswer;
+
+    fn render(&self) -> Call {
+        Call {
+            program: PROGRAM.to_owned(),
+            stdin: Vec::new(),
+            deadline: DEADLINE,
+            // 5000 rows of each kind, most of them far shorter than what they may be.
+            stdout_limit: super::STDOUT_BASE + 8 * 1024 * 1024,
+        }
+    }
+
+    fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
+        let answer = Answer::read("partitions", raw)?;
+        let mut found = PartitionsAnswer { partitions: Vec::new(), all_must_allow: false, dropped: 0 };
+        let mut described = HashMap::new();
+        for mut line in answer.lines() {
+            match line.tag {
+                b"REFUSED" => return Err(line.failure()?.1.into()),
+                b"ENFORCE" => found.all_must_allow = line.rest().trim().eq_ignore_ascii_case("all"),
+                b"SHOW" => described.extend(description(&line.rest())),
+                b"ROW" => match row(&line.rest()) {
+                    Some((partition, group)) => add(&mut found.partitions, partition, group),
+                    None => found.dropped += 1,
+                },
+                _ => return Err(line.malformed("an unknown kind of line")),
+            }
+        }
+        for partition in &mut found.partitions {
+            if let Some(Description { max_nodes, allow_accounts }) = described.remove(&partition.name) {
+                (partition.max_nodes, partition.allow_accounts) = (max_nodes, allow_accounts);
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn add(partitions: &mut Vec<PartitionInfo>, partition: PartitionInfo, group: NodeGroup) {
+    match partitions.iter_mut().find(|known| known.name == partition.name) {
+        Some(known) => known.nodes.push(group),
+        None => partitions.push(PartitionInfo { nodes: vec![group], ..partition }),
+    }
+}
+
+/// One row of sinfo: the partition without its nodes, and some of them.
+fn row(text: &str) -> Option<(PartitionInfo, NodeGroup)> {
+    let fields: Vec<&str> = text.splitn(9, '|').map(str::trim).collect();
+    let [name, availability, limit, default, count, state, cpus, memory, gres] = fields[..] else {
+        return None;
+    };
+    let (gpus, gpu_types) = gres::gpus(gres);
+    let group = NodeGroup {
+        state: word(state)?,
+        count: count.parse().ok()?,
+        // A plus sign says that some nodes have more.
+        cpus: cpus.trim_end_matches('+').parse().ok()?,
+        memory_mib: memory.trim_end_matches('+').parse().ok()?,
+        gpus,
+        gpu_types,
+    };
+    let partition = PartitionInfo {
+        is_default: name.ends_with('*'),
+        name: name.trim_end_matches('*').parse().ok()?,
+        availability: word(availability)?,
+        time_limit: limit.parse().ok(),
+        default_time: default.parse().ok(),
+        max_nodes: None,
+        allow_accounts: None,
+        nodes: Vec::new(),
+    };
+    Some((partition, group))
+}
+
+/// A word of Slurm's own, such as `idle*` or `n/a`.
+fn word(text: &str) -> Option<String> {
+    let is_word = (1..=40).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    is_word.then(|| text.to_owned())
+}
+
+/// What only scontrol says of a partition.
+struct Description {
+    max_nodes: Option<u32>,
+    allow_accounts: Option<Vec<String>>,
+}
+
+fn description(text: &str) -> Option<(Partition, Description)> {
+    let value = |key: &str| text.split(' ').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
+    let accounts = value("AllowAccounts").filter(|accounts| *accounts != "ALL" && *accounts != "(null)");
+    let accounts = accounts.map(|accounts| accounts.split(',').filter_map(word).take(1000).collect());
+    let max_nodes = value("MaxNodes").and_then(|nodes| nodes.parse().ok());
+    Some((value("PartitionName")?.parse().ok()?, Description { max_nodes, allow_accounts: accounts }))
+}
+
+#[cfg(test)]
+#[path = "partitions_tests.rs"]
+mod tests;

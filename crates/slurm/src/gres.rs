@@ -1,0 +1,73 @@
+//! Generic resources of a node as sinfo's `%G` lists them: `gpu:a100:8(S:0-1),nvme:1` (gres.conf(5)).
+
+use std::collections::BTreeSet;
+
+/// How many GPUs a list names, and of which types. What cannot be read counts as nothing.
+pub(crate) fn gpus(list: &str) -> (u32, BTreeSet<String>) {
+    let (mut count, mut types) = (0_u32, BTreeSet::new());
+    for entry in entries(list) {
+        let mut parts = entry.split(':');
+        if parts.next() != Some("gpu") {
+            continue;
+        }
+        let parts: Vec<&str> = parts.collect();
+        let (kind, number) = match parts.as_slice() {
+            [] => (None, Some(1)),
+            [one] => one.parse().map_or((Some(*one), Some(1)), |number| (None, Some(number))),
+            [kind, number, ..] => (Some(*kind), number.parse::<u32>().ok()),
+        };
+        count = count.saturating_add(number.unwrap_or(0));
+        types.extend(kind.filter(|kind| is_plain(kind)).map(str::to_owned));
+    }
+    (count, types)
+}
+
+/// The entries without what stands in parentheses: those say which sockets, and may hold commas.
+fn entries(list: &str) -> Vec<String> {
+    let (mut entries, mut depth) = (vec![String::new()], 0_u32);
+    for character in list.chars() {
+        match character {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => entries.push(String::new()),
+            other if depth == 0 => {
+                if let Some(entry) = entries.last_mut() {
+                    entry.push(other);
+                }
+            }
+            _ => {}
+        }
+    }
+    entries
+}
+
+fn is_plain(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use test_case::test_case;
+
+    use super::*;
+
+    #[test_case("gpu:8", 8, &[] ; "without a type")]
+    #[test_case("gpu:a100:8(S:0-1)", 8, &["a100"] ; "with type and sockets")]
+    #[test_case("gpu:a100:4(S:0,1),gpu:v100:2(S:1),nvme:1", 6, &["a100", "v100"] ; "two types and something else")]
+    #[test_case("gpu", 1, &[] ; "one without a number")]
+    #[test_case("gpu:h100", 1, &["h100"] ; "a type without a number")]
+    #[test_case("(null)", 0, &[] ; "nothing")]
+    #[test_case("gpus:8,nvidia:gpu:3", 0, &[] ; "other resources")]
+    #[test_case("gpu:99999999999", 1, &["99999999999"] ; "no number of GPUs")]
+    fn gpus_are_counted(list: &str, count: u32, types: &[&str]) {
+        assert_eq!(gpus(list), (count, types.iter().map(|kind| (*kind).to_owned()).collect()));
+    }
+
+    proptest! {
+        #[test]
+        fn no_list_makes_the_reader_panic(list in any::<String>()) {
+            let _ = gpus(&list);
+        }
+    }
+}
