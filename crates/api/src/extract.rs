@@ -4,7 +4,7 @@ use axum::{
     extract::{FromRequestParts, Path},
     http::request::Parts,
 };
-use domain::JobId;
+use domain::{Cluster, JobId};
 
 use crate::{
     layers,
@@ -38,6 +38,28 @@ impl FromRequestParts<App> for JobInPath {
         })?;
         layers::name_job(id);
         Ok(Self(id))
+    }
+}
+
+/// The configured cluster in the path.
+#[derive(Debug, Clone)]
+pub(crate) struct ClusterInPath(pub(crate) Cluster);
+
+impl FromRequestParts<App> for ClusterInPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let Path(text) = Path::<String>::from_request_parts(parts, app)
+            .await
+            .map_err(|_| Problem::new(Kind::BadRequest, "The path is not valid percent-encoded UTF-8."))?;
+        let found = text.parse().ok().and_then(|name| app.cluster(&name).cloned());
+        found.map(Self).ok_or_else(|| {
+            let shown: String = text.chars().take(64).collect();
+            let known: Vec<&str> = app.clusters.iter().map(|cluster| cluster.name.as_str()).collect();
+            let detail =
+                format!("No cluster `{shown}` is configured; the configured ones are: {}.", known.join(", "));
+            Problem::new(Kind::ClusterNotFound, detail)
+        })
     }
 }
 

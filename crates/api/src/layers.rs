@@ -79,7 +79,7 @@ async fn recorded(request: Request, next: Next) -> Response {
         );
     });
     // A method is the caller's word too: only the ones we serve become label values.
-    let method = if matches!(method.as_str(), "GET" | "HEAD" | "POST") {
+    let method = if matches!(method.as_str(), "GET" | "HEAD" | "POST" | "PUT" | "DELETE") {
         method.to_string()
     } else {
         "other".to_owned()

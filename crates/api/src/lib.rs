@@ -1,15 +1,18 @@
 //! HTTP in, domain values out.
 //!
 //! A request passes the layers (`layers`), is read (`extract`) and allowed (`auth`), becomes a domain value in
-//! one endpoint (`jobs`, one file each), and comes back as a view (`view`) or as a problem (`problem`, the only
+//! one endpoint (`jobs`, `clusters`, one file each), and comes back as a view (`view`) or as a problem (`problem`, the only
 //! place that chooses a status). This crate knows no SQL and no SSH: jobs come from `persistence`, bytes of logs
 //! through [`LogSource`].
 
 mod auth;
+mod cluster_links;
+mod clusters;
 mod document;
 mod extract;
 mod health;
 mod jobs;
+mod known_partitions;
 mod layers;
 mod log_reads;
 mod log_source;
@@ -25,12 +28,14 @@ use utoipa::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub use auth::AuthMode;
+pub use cluster_links::{ClusterLinks, HostReport, HostState, LinkReport, LinkUse};
 pub use log_source::{LogReading, LogSource, LogUnavailable};
 pub use state::{ApiState, Limits, Readiness};
 pub use view::{
     AttemptView, BackendDetailsView, BackendTypeView, ContainerView, JobList, JobSummary, JobView,
     ProgressView, ResourcesView, SlurmMetadataView, StatusView,
 };
+pub use view::{ClusterList, ClusterView, PartitionList, PartitionView};
 
 use state::App;
 
@@ -72,6 +77,9 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(jobs::pause::pause_job))
         .routes(routes!(jobs::resume::resume_job))
         .routes(routes!(jobs::retry::retry_job))
+        .routes(routes!(clusters::list::list_clusters))
+        .routes(routes!(clusters::get::get_cluster))
+        .routes(routes!(clusters::partitions::list_partitions))
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
         .routes(routes!(metrics::metrics));

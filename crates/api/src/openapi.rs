@@ -20,6 +20,7 @@ use crate::problem::{Document, FieldError};
     ),
     tags(
         (name = "jobs", description = "Send a job, watch it, read its logs, cancel it."),
+        (name = "clusters", description = "Look at the clusters, and at what they allow."),
         (name = "service", description = "The service's own health and numbers. No token is needed.")
     ),
     components(schemas(Document, FieldError)),
@@ -49,7 +50,9 @@ impl Modify for Bearer {
 pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
     let Some(components) = &mut document.components else { return };
     for (name, schema) in &mut components.schemas {
-        if name.ends_with("View") || matches!(name.as_str(), "JobSummary" | "JobList") {
+        if name.ends_with("View")
+            || matches!(name.as_str(), "JobSummary" | "JobList" | "ClusterList" | "PartitionList")
+        {
             require_all(schema);
         }
     }

@@ -10,6 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     auth::{AuthMode, TokenCache},
+    cluster_links::ClusterLinks,
+    known_partitions::PartitionsCache,
     log_reads::LogReads,
     log_source::LogSource,
     pulses::PulseCache,
@@ -28,6 +30,8 @@ pub struct ApiState {
     pub ids: Arc<dyn Ids>,
     /// Where the bytes of logs come from.
     pub logs: Arc<dyn LogSource>,
+    /// How this process's connections to the clusters fare.
+    pub links: Arc<dyn ClusterLinks>,
     /// Who may call.
     pub auth: AuthMode,
     /// The numbers behind `/metrics`; none when they are not collected.
@@ -103,6 +107,7 @@ pub(crate) struct Shared {
     pub(crate) outside: ApiState,
     pub(crate) tokens: TokenCache,
     pub(crate) pulses: PulseCache,
+    pub(crate) partitions: PartitionsCache,
     pub(crate) log_reads: LogReads,
     pub(crate) followers: Arc<Semaphore>,
 }
@@ -113,7 +118,8 @@ impl App {
         let log_reads = LogReads::new(Arc::clone(&outside.logs), log_answer, log_reads);
         let followers = Arc::new(Semaphore::new(log_followers));
         let (tokens, pulses) = (TokenCache::default(), PulseCache::default());
-        Self(Arc::new(Shared { outside, tokens, pulses, log_reads, followers }))
+        let partitions = PartitionsCache::default();
+        Self(Arc::new(Shared { outside, tokens, pulses, partitions, log_reads, followers }))
     }
 
     pub(crate) fn tokens(&self) -> &TokenCache {
@@ -122,6 +128,10 @@ impl App {
 
     pub(crate) fn pulses(&self) -> &PulseCache {
         &self.0.pulses
+    }
+
+    pub(crate) fn partitions(&self) -> &PartitionsCache {
+        &self.0.partitions
     }
 
     /// The one way to the logs on the clusters.

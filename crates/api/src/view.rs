@@ -9,7 +9,13 @@ use serde_json::Value;
 use slurm::SlurmJobId;
 use utoipa::ToSchema;
 
+mod cluster;
+mod partition;
 mod status;
+
+pub(crate) use cluster::ClusterFacts;
+pub use cluster::{ClusterList, ClusterView};
+pub use partition::{PartitionList, PartitionView};
 
 pub(crate) use status::{Freshness, is_watched};
 pub use status::{ProgressView, StatusView};

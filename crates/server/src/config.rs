@@ -114,6 +114,12 @@ fn check_sections(settings: &Settings, problems: &mut Problems) {
     positive(problems, "server.request_timeout", server.request_timeout.is_zero(), "\"60s\"");
     positive(problems, "database.max_connections", settings.database.max_connections == 0, "16");
     positive(problems, "worker.batch_size", worker.batch_size == 0, "64");
+    if worker.partitions_every < std::time::Duration::from_secs(1) {
+        problems.add(
+            "worker.partitions_every",
+            "is less than 1s, which a scheduler will not thank us for; write for example \"5m\"",
+        );
+    }
     if worker.lease < std::time::Duration::from_secs(10) {
         problems.add("worker.lease", "is shorter than a remote command may take; write at least \"10s\"");
     }

@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::OnceLock};
 use api::{LogReading, LogSource, LogUnavailable};
 use domain::ClusterName;
 use slurm::{LogQuestion, ReadLogs};
-use ssh::{SshConfig, SshPool};
+use ssh::{PoolHealth, SshConfig, SshPool};
 use worker::SshLink;
 
 use crate::config::ClusterConfig;
@@ -27,6 +27,13 @@ impl LogLinks {
     pub(crate) fn new(clusters: &[ClusterConfig]) -> Self {
         let link = |cluster: &ClusterConfig| (cluster.cluster.name.clone(), LogLink::new(&cluster.ssh));
         Self(clusters.iter().map(link).collect())
+    }
+}
+
+impl LogLinks {
+    /// What is known of a cluster's connection; none before the first read.
+    pub(crate) fn health(&self, cluster: &ClusterName) -> Option<PoolHealth> {
+        Some(self.0.get(cluster)?.opened.get()?.pool().health())
     }
 }
 

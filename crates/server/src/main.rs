@@ -6,6 +6,7 @@
 mod cli;
 mod client;
 mod clock;
+mod cluster_links;
 mod commands;
 mod config;
 mod database;

@@ -29,6 +29,7 @@ pub(crate) fn worker_settings(settings: &Settings) -> WorkerSettings {
         |duration: Duration| chrono::TimeDelta::from_std(duration).unwrap_or(chrono::TimeDelta::MAX);
     WorkerSettings {
         lease: settings.worker.lease,
+        partitions_every: settings.worker.partitions_every,
         batch: settings.worker.batch_size,
         graces: Graces {
             missing: seconds(settings.worker.missing_grace),

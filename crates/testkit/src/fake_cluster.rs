@@ -295,6 +295,15 @@ impl FakeCluster {
         lost_or(fault, runs)
     }
 
+    /// One partition, whatever jobs there are.
+    pub fn partitions(&self, command: &slurm::Partitions) -> Result<slurm::PartitionsAnswer, Unanswered> {
+        let mut state = self.state();
+        let fault = state.next_fault()?;
+        let stdout = b"ENFORCE ALL\nROW polar*|up|4:00:00|n/a|4|idle|64|512000|gpu:8\nEND 2\n".to_vec();
+        let raw = slurm::RawOutput { stdout, ..slurm::RawOutput::default() };
+        lost_or(fault, slurm::RemoteCommand::parse(command, &raw).map_err(|_| Unanswered::Lost)?)
+    }
+
     pub fn exclude(&self, command: &Exclude) -> Result<Excluded, Unanswered> {
         let mut state = self.state();
         let fault = state.next_fault()?;

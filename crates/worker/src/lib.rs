@@ -11,6 +11,7 @@ mod keep_alive;
 mod link;
 mod locate;
 mod pace;
+mod partitions;
 mod poll;
 mod purge;
 mod reroute;

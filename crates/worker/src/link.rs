@@ -49,5 +49,9 @@ pub trait ClusterLink: Clone + Send + Sync + 'static {
         &self,
         command: &Requeued,
     ) -> impl Future<Output = Result<HashMap<SlurmJobId, EarlierRun>, LinkError>> + Send;
+    fn partitions(
+        &self,
+        command: &slurm::Partitions,
+    ) -> impl Future<Output = Result<slurm::PartitionsAnswer, LinkError>> + Send;
     fn exclude(&self, command: &Exclude) -> impl Future<Output = Result<Excluded, LinkError>> + Send;
 }

@@ -114,6 +114,10 @@ impl ClusterLink for SshLink {
         self.call(command, "requeued", Repeat::Safe).await
     }
 
+    async fn partitions(&self, command: &slurm::Partitions) -> Result<slurm::PartitionsAnswer, LinkError> {
+        self.call(command, "partitions", Repeat::Safe).await
+    }
+
     async fn exclude(&self, command: &Exclude) -> Result<Excluded, LinkError> {
         self.call(command, "exclude", Repeat::Safe).await
     }

@@ -14,6 +14,7 @@ use sqlx::PgPool;
 use testkit::{CountingIds, FakeCluster, Fault, HandClock, Unanswered, cluster, command_job};
 
 mod again;
+mod partitions;
 mod wishes;
 
 use crate::{
@@ -68,6 +69,10 @@ impl ClusterLink for FakeLink {
         told(self.0.requeued(command))
     }
 
+    async fn partitions(&self, command: &slurm::Partitions) -> Result<slurm::PartitionsAnswer, LinkError> {
+        told(self.0.partitions(command))
+    }
+
     async fn exclude(&self, command: &Exclude) -> Result<Excluded, LinkError> {
         told(self.0.exclude(command))
     }
@@ -88,8 +93,12 @@ impl Bench {
         let store = Store::from_pool(pool.clone(), Sealer::from_key([7; 32]));
         let pace = Pace { min: Duration::ZERO, max: Duration::ZERO };
         let target = ClusterTarget { cluster: cluster(), link: FakeLink(Arc::clone(&fake)), pace };
-        let settings =
-            WorkerSettings { lease: Duration::from_secs(30), batch: 64, graces: Graces::default() };
+        let settings = WorkerSettings {
+            lease: Duration::from_secs(30),
+            batch: 64,
+            graces: Graces::default(),
+            partitions_every: Duration::from_mins(5),
+        };
         let clock_of = Arc::clone(&clock);
         let worker = Worker::new(store, vec![target], settings, clock_of, Arc::new(CountingIds::default()));
         let site = worker.sites().next().unwrap();

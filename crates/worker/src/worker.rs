@@ -12,7 +12,7 @@ use persistence::{Lane, Store, StoreError};
 use tokio::{sync::Notify, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::{link::ClusterLink, pace::Pace};
+use crate::{link::ClusterLink, pace::Pace, partitions::partitions_name};
 
 /// A cluster that this worker serves.
 #[derive(Debug, Clone)]
@@ -29,6 +29,8 @@ pub struct WorkerSettings {
     /// The most jobs that one remote command submits or concludes.
     pub batch: u32,
     pub graces: Graces,
+    /// How often a cluster is asked for its partitions.
+    pub partitions_every: Duration,
 }
 
 /// A loop ended that never ends by itself.
@@ -58,7 +60,7 @@ pub(crate) struct Site<L> {
 }
 
 /// A lost wake-up is made good by a look at least this often.
-const SWEEP: Duration = Duration::from_secs(5);
+pub(crate) const SWEEP: Duration = Duration::from_secs(5);
 
 impl<L: ClusterLink> Worker<L> {
     /// The waits that hold for a cluster: how long its nodes are kept away from is its own setting.
@@ -110,6 +112,8 @@ impl<L: ClusterLink> Worker<L> {
             }
             self.beat(&poll_name(site));
             loops.spawn(Arc::clone(&self).watch(Arc::clone(site), stop.clone()));
+            self.beat(&partitions_name(site));
+            loops.spawn(Arc::clone(&self).learn(Arc::clone(site), stop.clone()));
         }
         while let Some(ended) = loops.join_next().await {
             ended?;
@@ -205,7 +209,7 @@ impl<L: ClusterLink> Worker<L> {
         }
     }
 
-    fn beat(&self, name: &str) {
+    pub(crate) fn beat(&self, name: &str) {
         let mut beats = self.beats.lock().unwrap_or_else(PoisonError::into_inner);
         beats.insert(name.to_owned(), self.clock.now().timestamp());
     }
@@ -223,14 +227,14 @@ fn poll_name<L>(site: &Site<L>) -> String {
     format!("poll of cluster {}", site.target.cluster.name)
 }
 
-fn database_failed(doing: &'static str, error: &StoreError) {
+pub(crate) fn database_failed(doing: &'static str, error: &StoreError) {
     use std::error::Error as _;
     let source = error.source().map(ToString::to_string);
     tracing::warn!(doing, error = %error, source, "the database failed; trying again");
 }
 
 /// The shortest sleep of a loop, so that a clock that disagrees never makes it spin.
-const MIN_NAP: Duration = Duration::from_millis(50);
+pub(crate) const MIN_NAP: Duration = Duration::from_millis(50);
 
 impl<L> Site<L> {
     fn new(target: ClusterTarget<L>) -> Self {
@@ -255,7 +259,7 @@ impl<L> Site<L> {
     }
 }
 
-async fn pause(time: Duration, stop: &CancellationToken) {
+pub(crate) async fn pause(time: Duration, stop: &CancellationToken) {
     tokio::select! {
         () = tokio::time::sleep(time) => {}
         () = stop.cancelled() => {}

@@ -15,6 +15,7 @@ use super::request_hash;
 use crate::{
     auth::Caller,
     extract::{Body, Sent},
+    known_partitions::beyond_limits,
     layers,
     problem::{Kind, Problem, problems},
     state::App,
@@ -63,6 +64,11 @@ pub(crate) async fn create_job(
     let id = JobId::new(request.id.unwrap_or_else(|| app.ids.job()));
     let (spec, secrets, cluster) = JobSpec::from_request(request, &app.clusters).map_err(Problem::fields)?;
     layers::name_job(id);
+    let beyond = beyond_limits(&app, cluster, &spec).await?;
+    // Limits change, and the same request again has the same answer.
+    if !beyond.is_empty() && app.store.find_job(id, &caller.viewer()).await?.is_none() {
+        return Err(Problem::fields(beyond));
+    }
     // Postgres keeps microseconds; what is answered now has to be what is answered later.
     let now = app.clock.now().trunc_subsecs(6);
     let job = Job::accepted(id, caller.owner, cluster.name.clone(), spec, now);

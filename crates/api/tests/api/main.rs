@@ -4,6 +4,7 @@
 
 mod auth;
 mod cancel;
+mod clusters;
 mod create;
 mod document;
 mod errors;

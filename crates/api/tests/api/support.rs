@@ -25,10 +25,12 @@ use tower::ServiceExt;
 use uuid::Uuid;
 
 mod answer;
+mod clusters;
 mod events;
 mod fakes;
 
 pub(crate) use answer::Answer;
+pub(crate) use clusters::FakeLinks;
 pub(crate) use events::{Events, Told};
 pub(crate) use fakes::{FakeLogs, Loops};
 
@@ -38,6 +40,7 @@ pub(crate) struct TestApi {
     pub(crate) clock: Arc<HandClock>,
     pub(crate) logs: Arc<FakeLogs>,
     pub(crate) loops: Arc<Loops>,
+    pub(crate) links: Arc<FakeLinks>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -101,6 +104,7 @@ impl TestApi {
         let clock = Arc::new(HandClock::at(DateTime::from_timestamp(1_790_000_000, 123_456_789).unwrap()));
         let logs = Arc::new(FakeLogs::default());
         let loops = Arc::new(Loops::default());
+        let links = Arc::new(FakeLinks::default());
         let stop = CancellationToken::new();
         let router = router(ApiState {
             store: store.clone(),
@@ -108,13 +112,14 @@ impl TestApi {
             clock: clock.clone(),
             ids: Arc::new(CountingIds::default()),
             logs: logs.clone(),
+            links: links.clone(),
             auth,
             metrics: Some(PrometheusBuilder::new().build_recorder().handle()),
             readiness: loops.clone(),
             limits,
             stop: stop.clone(),
         });
-        Self { router, store, clock, logs, loops, stop }
+        Self { router, store, clock, logs, loops, links, stop }
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {

@@ -13,6 +13,7 @@ use worker::Worker;
 use crate::{
     cli::Role,
     clock::{RandomIds, SystemClock},
+    cluster_links::Links,
     config::{self, AuthMode, Config, Environment},
     database::Database,
     embedded_postgres::EmbeddedPostgres,
@@ -77,8 +78,11 @@ fn start(
     lifecycle: &Lifecycle,
     metrics: PrometheusHandle,
 ) -> anyhow::Result<()> {
+    let logs = Arc::new(LogLinks::new(&config.clusters));
+    let targets = if role == Role::Api { Vec::new() } else { targets(&config.clusters) };
+    let links = Arc::new(Links::new(&config.clusters, &targets, Arc::clone(&logs)));
     let worker = (role != Role::Api).then(|| {
-        let (targets, settings) = (targets(&config.clusters), worker_settings(&config.settings));
+        let settings = worker_settings(&config.settings);
         Arc::new(Worker::new(
             database.store.clone(),
             targets,
@@ -109,7 +113,8 @@ fn start(
         clusters: clusters.into(),
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),
-        logs: Arc::new(LogLinks::new(&config.clusters)),
+        logs,
+        links,
         auth: match settings.auth.mode {
             AuthMode::Tokens => api::AuthMode::Tokens,
             AuthMode::Disabled => api::AuthMode::Disabled,

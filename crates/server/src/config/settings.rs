@@ -98,6 +98,8 @@ pub(crate) struct Worker {
     #[serde(with = "humantime_serde")]
     pub(crate) poll_max: Duration,
     #[serde(with = "humantime_serde")]
+    pub(crate) partitions_every: Duration,
+    #[serde(with = "humantime_serde")]
     pub(crate) missing_grace: Duration,
     #[serde(with = "humantime_serde")]
     pub(crate) last_word_grace: Duration,
@@ -117,6 +119,7 @@ impl Default for Worker {
             batch_size: 64,
             poll_min: Duration::from_secs(5),
             poll_max: Duration::from_mins(1),
+            partitions_every: Duration::from_mins(5),
             missing_grace: Duration::from_mins(5),
             last_word_grace: Duration::from_mins(1),
             release_grace: Duration::from_mins(2),

@@ -13,7 +13,7 @@ use figment::{
 use super::{environment::Environment, problems::Problems, settings::Settings};
 
 /// The variables that set one key each. Those of a cluster are in `cluster_settings`.
-const VARIABLES: [(&str, &str); 14] = [
+const VARIABLES: [(&str, &str); 15] = [
     ("DATABASE_URL", "database.url"),
     ("TAO_SLURM_DATABASE_PATIENCE", "database.patience"),
     ("TAO_SLURM_BIND", "server.bind"),
@@ -24,6 +24,7 @@ const VARIABLES: [(&str, &str); 14] = [
     ("TAO_SLURM_WORKER_BIND", "worker.bind"),
     ("TAO_SLURM_POLL_MIN", "worker.poll_min"),
     ("TAO_SLURM_POLL_MAX", "worker.poll_max"),
+    ("TAO_SLURM_PARTITIONS_EVERY", "worker.partitions_every"),
     ("TAO_SLURM_MISSING_GRACE", "worker.missing_grace"),
     ("TAO_SLURM_LAST_WORD_GRACE", "worker.last_word_grace"),
     ("TAO_SLURM_RELEASE_GRACE", "worker.release_grace"),
@@ -31,7 +32,7 @@ const VARIABLES: [(&str, &str); 14] = [
 ];
 
 /// What each key takes, for the one who got it wrong.
-const TAKES: [(&str, &str); 30] = [
+const TAKES: [(&str, &str); 31] = [
     ("server.bind", "an IP address and a port, such as \"127.0.0.1:8080\""),
     ("server.body_limit_bytes", "a number of bytes, such as 10485760"),
     ("server.request_timeout", DURATION),
@@ -45,6 +46,7 @@ const TAKES: [(&str, &str); 30] = [
     ("worker.batch_size", "a whole number, such as 64"),
     ("worker.poll_min", DURATION),
     ("worker.poll_max", DURATION),
+    ("worker.partitions_every", DURATION),
     ("worker.missing_grace", DURATION),
     ("worker.last_word_grace", DURATION),
     ("worker.release_grace", DURATION),
