@@ -39,12 +39,13 @@ pub fn check(spec: &JobSpec, limits: &PartitionLimits) -> Vec<Violation> {
         return vec![unknown];
     }
     let chosen = said.chosen(&listed);
-    let time = match said.time(spec, &chosen) {
-        Some(violation) => Some(violation),
-        None if is_packaged(&listed) || !said.knows_time_of(&chosen) => {
-            configured_time(spec, limits.max_time_hours)
-        }
-        None => None,
+    let configured = || configured_time(spec, limits.max_time_hours);
+    let time = if is_packaged(&listed) {
+        configured().or_else(|| said.time(spec, &chosen))
+    } else if said.knows_time_of(&chosen) {
+        said.time(spec, &chosen)
+    } else {
+        said.time(spec, &chosen).or_else(configured)
     };
     time.into_iter().chain(said.gpus(spec, &chosen)).collect()
 }

@@ -242,7 +242,7 @@ impl ClusterPollView {
         let allowed = TimeDelta::from_std(poll.interval.saturating_mul(3)).unwrap_or(TimeDelta::MAX);
         Self {
             polled_on: poll.polled_at,
-            age_seconds: age.map(|age| age.as_seconds_f64()),
+            age_seconds: age.map(|age| TimeDelta::milliseconds(age.num_milliseconds()).as_seconds_f64()),
             interval_seconds: poll.interval.as_secs_f64(),
             failures: poll.failures,
             error: poll.error.clone(),

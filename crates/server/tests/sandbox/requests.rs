@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::{ending::command, service::Service};
+use crate::{clusters::learnt, ending::command, service::Service};
 
 #[test]
 fn a_request_that_is_wrong_is_refused_with_what_would_be_right() {
@@ -30,13 +30,21 @@ fn a_request_that_is_wrong_is_refused_with_what_would_be_right() {
 }
 
 #[test]
-fn a_partition_that_slurm_does_not_know_is_an_error_in_slurms_own_words() {
+fn a_partition_that_slurm_does_not_know_is_refused_with_those_that_it_does() {
     let service = Service::start();
-    let mut job = command("true");
-    job["backend_details"] = json!({"partition": "nosuch"});
-    let ended = service.wait_ended(&service.submit(&job));
+    learnt(&service);
+    let body = json!({"command": "true", "backend_details": {"partition": "nosuch"}}).to_string();
+    let answer = service.post("/jobs", &body);
+    assert_eq!(answer.status, 422, "{}", answer.text);
+    assert!(answer.text.contains("polar") && answer.text.contains("long"), "{}", answer.text);
+}
+
+#[test]
+fn an_account_that_slurm_does_not_know_is_an_error_in_slurms_own_words() {
+    let service = Service::start_with(&[("SLURM_ACCOUNT", "nosuch")]);
+    let ended = service.wait_ended(&service.submit(&command("true")));
     assert_eq!(ended["status"], "Error");
-    assert!(ended["message"].as_str().unwrap().contains("invalid partition"), "{ended}");
+    assert!(ended["message"].as_str().unwrap().contains("Invalid account"), "{ended}");
 }
 
 #[test]

@@ -1,0 +1,106 @@
+//! What the API says about a cluster, and that it never waits for one.
+
+use std::{
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::service::{Service, until};
+
+/// Waits until the cluster has said what its partitions are.
+pub(crate) fn learnt(service: &Service) -> Value {
+    let mut list = Value::Null;
+    until("the partitions", Duration::from_secs(30), || {
+        list = service.get("/clusters/sandbox/partitions").json();
+        list["fetched_on"].is_string()
+    });
+    // The API remembers for a second what it has seen, other processes' news included.
+    list
+}
+
+fn partition<'a>(list: &'a Value, name: &str) -> &'a Value {
+    list["partitions"].as_array().unwrap().iter().find(|one| one["name"] == name).unwrap()
+}
+
+#[test]
+fn the_partitions_are_those_of_the_real_slurm() {
+    let service = Service::start();
+    let list = learnt(&service);
+    let (polar, long, cpu) = (partition(&list, "polar"), partition(&list, "long"), partition(&list, "cpu"));
+    assert_eq!((&polar["is_default"], &polar["time_limit_hours"]), (&json!(true), &json!(4.0)));
+    assert_eq!((&polar["nodes"], &polar["gpus_per_node"]), (&json!(4), &json!(8)));
+    assert_eq!((&long["time_limit_hours"], &cpu["gpus_per_node"]), (&json!(168.0), &json!(0)));
+    let states = polar["nodes_by_state"].as_object().unwrap();
+    assert_eq!(states.values().map(|count| count.as_u64().unwrap()).sum::<u64>(), 4, "{polar}");
+    assert_eq!(list["all_must_allow"], true, "EnforcePartLimits of the sandbox");
+
+    let cluster = service.get("/clusters/sandbox").json();
+    assert_eq!(cluster["state"], "ok", "{cluster}");
+    assert!(cluster["login_hosts"].as_array().unwrap().iter().any(|host| host["state"] == "up"), "{cluster}");
+    assert!(cluster["ssh"]["commands_total"].as_u64().unwrap() >= 1, "{cluster}");
+    assert!(!cluster.to_string().contains("id_ed25519"), "no path of a key: {cluster}");
+}
+
+#[test]
+fn jobs_are_held_against_what_the_cluster_said() {
+    let service = Service::start();
+    learnt(&service);
+    let refused = |resources: Value, partition: &str| {
+        let body =
+            json!({"command": "true", "resources": resources, "backend_details": {"partition": partition}});
+        let answer = service.post("/jobs", &body.to_string());
+        assert_eq!(answer.status, 422, "{}", answer.text);
+        answer.json()["errors"][0]["detail"].as_str().unwrap().to_owned()
+    };
+    let detail = refused(json!({"time_hours": 12}), "polar");
+    assert!(detail.contains("partition polar allows 4 (sinfo") && detail.contains("long"), "{detail}");
+    let detail = refused(json!({"time_hours": 12}), "polar,polar3,polar4,grizzly");
+    assert!(detail.contains("max_time_hours"), "{detail}");
+    let detail = refused(json!({"gpus_per_node": 16, "max_num_gpus_per_node": 16}), "polar");
+    assert!(detail.contains("has more than 8"), "{detail}");
+    let long =
+        json!({"command": "true", "resources": {"time_hours": 12}, "backend_details": {"partition": "long"}});
+    let ended = service.wait_ended(&service.submit(&long));
+    assert_eq!(ended["status"], "Done", "Slurm itself takes what was let through: {ended}");
+}
+
+/// Login hosts that accept connections and say nothing.
+struct Frozen(Vec<String>);
+
+impl Frozen {
+    fn new(service: &Service) -> Self {
+        let dir = service.sandbox.var("SANDBOX_DIR");
+        let pid = |host: &str| {
+            let text = std::fs::read_to_string(format!("{dir}/run/sshd-{host}.pid")).unwrap();
+            text.split_whitespace().next().unwrap().to_owned()
+        };
+        let frozen = Self(vec![pid("login1"), pid("login2")]);
+        frozen.signal("-STOP");
+        frozen
+    }
+
+    fn signal(&self, signal: &str) {
+        assert!(Command::new("kill").arg(signal).args(&self.0).status().unwrap().success());
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        self.signal("-CONT");
+    }
+}
+
+#[test]
+fn with_both_login_hosts_frozen_every_look_is_answered_at_once() {
+    let service = Service::start();
+    learnt(&service);
+    let frozen = Frozen::new(&service);
+    for path in ["/clusters", "/clusters/sandbox", "/clusters/sandbox/partitions", "/jobs"] {
+        let began = Instant::now();
+        assert_eq!(service.get(path).status, 200, "{path}");
+        assert!(began.elapsed() < Duration::from_millis(500), "{path}: {:?}", began.elapsed());
+    }
+    drop(frozen);
+}
