@@ -26,6 +26,8 @@ mod paths;
 mod pending;
 mod policy;
 mod progress;
+#[cfg(test)]
+mod recorded_tests;
 mod request;
 mod reroute;
 mod resend;

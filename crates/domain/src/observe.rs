@@ -81,7 +81,10 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
     }
     absorb_status(&mut next, seen.status, false, now);
     match row {
-        Some(row) => in_queue(&mut next, row, now),
+        Some(row) => {
+            in_queue(&mut next, row, now);
+            signal_told(&mut next, row, seen.accounting.filter(|record| ours(&record.name)));
+        }
         None if seen.queue_answered => {
             let accounting = seen.accounting.filter(|row| ours(&row.name));
             vanished(&mut next, &Sighting { accounting, ..*seen }, graces, now);
@@ -239,6 +242,17 @@ fn started(job: &mut Job, start: Option<Timestamp>) {
     if let Some(attempt) = &mut job.attempt {
         attempt.requeue_unexplained = false;
         attempt.started_at = attempt.started_at.or(start);
+    }
+}
+
+/// By which signal the job ended: the queue says so (24.11), or accounting, which was asked in the same poll (22.05). What
+/// returns a code leaves a mark.
+fn signal_told(job: &mut Job, row: &QueueRow, record: Option<&AccountingRow>) {
+    // While accounting lags behind, its record may be that of an earlier run.
+    let record = record.filter(|record| record.state == row.state && record.end == row.end);
+    let told = row.raised_signal().or(record.and_then(|record| record.exit_code));
+    if let Some(attempt) = job.attempt.as_mut().filter(|_| row.state.is_final()) {
+        attempt.exit = told.filter(|exit| exit.signal != 0).or(attempt.exit);
     }
 }
 

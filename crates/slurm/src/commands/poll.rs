@@ -67,7 +67,7 @@ pub struct PollAnswer {
     pub remote_time: i64,
     /// What the scheduler says.
     pub squeue: SqueueOutcome,
-    /// What the accounting says of jobs that the scheduler does not know.
+    /// What the accounting says of jobs that the scheduler does not know, or of which it says too little.
     pub sacct: SacctOutcome,
     /// What is new in the status files of jobs that are not waiting. Without the scheduler, of those already being read.
     pub status: Vec<StatusChunk>,
@@ -91,7 +91,7 @@ pub enum SqueueOutcome {
 /// What the accounting says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SacctOutcome {
-    /// The scheduler knew all the jobs, or did not answer.
+    /// The scheduler said enough of all the jobs, or did not answer.
     NotAsked,
     /// It answered. A record may be missing for seconds after a job was submitted or the controller started.
     Answered(HashMap<SlurmJobId, AccountingRow>),

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# What became of many jobs: one squeue, sacct only for those it does not know, and what is new in their files.
+# What became of many jobs: one squeue, sacct only for those of which it does not say enough, and what is new in their
+# files.
 # No process is started per job, only per file that changed.
 #
 # stdin: a line "number of jobs, number of known status files, bytes per file, bytes altogether"; for each job a line
@@ -42,6 +43,8 @@ if ((answered)); then
       split(name, f, "|")
       for (k = 1; k <= 2; k++) name = substr(name, index(name, "|") + 1)
       state[f[1] "|" name] = f[2]
+      # 22.05 says this of whatever was ended by a signal, and not by which; 24.11 does.
+      if (f[2] == "FAILED" && $0 ~ /[|]JobLaunchFailure$/) unsaid[f[1] "|" name]
       gsub(/[|]/, "?", name)
       print "ROW " f[1] "|" f[2] "|" substr(name, 1, 200) substr($0, at + length(nonce) + 1, 2500) > (tmp "/rows")
       next
@@ -49,7 +52,7 @@ if ((answered)); then
     {
       there = ($2 "|" $3) in state
       found = there ? state[$2 "|" $3] : ""
-      if (!there) print $2 > (tmp "/missing")
+      if (!there || ($2 "|" $3) in unsaid) print $2 > (tmp "/missing")
       if (!there || found ~ /^(COMPLETED|FAILED|TIMEOUT|CANCELLED|NODE_FAIL|BOOT_FAIL|DEADLINE|OUT_OF_MEMORY|PREEMPTED|REVOKED|LAUNCH_FAILED|RECONFIG_FAIL)$/)
         print $1 "\t" $5 > (tmp "/ended")
       if ($4 != "-" && found !~ /^(PENDING|CONFIGURING|REQUEUED|REQUEUE_HOLD|REQUEUE_FED|RESV_DEL_HOLD|SPECIAL_EXIT|POWER_UP_NODE)$/)

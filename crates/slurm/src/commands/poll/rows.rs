@@ -52,6 +52,12 @@ pub struct AccountingRow {
 }
 
 impl QueueRow {
+    /// The signal that ended it, where the reason says so: `RaisedSignal:9(Killed)` (24.11).
+    pub fn raised_signal(&self) -> Option<ExitCode> {
+        let (signal, _) = self.reason.strip_prefix("RaisedSignal:")?.split_once('(')?;
+        Some(ExitCode { code: 0, signal: signal.parse().ok()? })
+    }
+
     /// Reads a row of which at least id, state and name are there.
     pub(super) fn read(row: &str) -> Option<Self> {
         let mut fields = row.splitn(9, '|');
