@@ -10,6 +10,7 @@ mod attempt;
 mod clock;
 mod cluster;
 mod conclude;
+mod datasets;
 mod diagnosis;
 mod eta;
 #[cfg(test)]

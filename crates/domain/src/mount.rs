@@ -13,6 +13,28 @@ pub struct Mount {
     read_only: bool,
 }
 
+impl Mount {
+    /// Where the container sees it.
+    pub fn inside(&self) -> &RemotePath {
+        self.inside.as_ref().unwrap_or(&self.source)
+    }
+
+    /// Where a path of the container lies on the cluster, if it is below this mount.
+    pub fn on_cluster(&self, path: &RemotePath) -> Option<RemotePath> {
+        let rest = path.as_str().strip_prefix(self.inside().as_str())?;
+        match rest.strip_prefix('/') {
+            Some(below) => self.source.join(below).ok(),
+            None => rest.is_empty().then(|| self.source.clone()),
+        }
+    }
+}
+
+impl From<RemotePath> for Mount {
+    fn from(source: RemotePath) -> Self {
+        Self { source, inside: None, read_only: false }
+    }
+}
+
 /// A text that is no mount.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be `/source`, `/source:/inside` or `/source:/inside:ro`, with absolute paths and no comma")]
@@ -62,5 +84,15 @@ mod tests {
     #[test_case("/lustre:/data:ro" ; "read-only")]
     fn a_mount_reads_back_as_itself(text: &str) {
         assert_eq!(text.parse::<Mount>().unwrap().to_string(), text);
+    }
+
+    #[test_case("/lustre", "/lustre/a", Some("/lustre/a") ; "the same path")]
+    #[test_case("/lustre/x:/data", "/data/a", Some("/lustre/x/a") ; "another name inside")]
+    #[test_case("/lustre/x:/data", "/data", Some("/lustre/x") ; "the mount itself")]
+    #[test_case("/lustre", "/lustre2/a", None ; "a name that begins alike")]
+    #[test_case("/lustre:/data", "/lustre/a", None ; "the outer name is not seen inside")]
+    fn a_path_of_the_container_is_found_on_the_cluster(mount: &str, path: &str, found: Option<&str>) {
+        let found_path = mount.parse::<Mount>().unwrap().on_cluster(&path.parse().unwrap());
+        assert_eq!(found_path.as_ref().map(RemotePath::as_str), found);
     }
 }

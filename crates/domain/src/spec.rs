@@ -4,6 +4,7 @@ mod cloud;
 mod environment;
 mod faults;
 mod from_request;
+mod inputs;
 mod labels;
 mod work;
 

@@ -18,3 +18,8 @@ impl Violation {
         Self { pointer: pointer.into(), code, detail: detail.to_string() }
     }
 }
+
+/// The pointer of a field (RFC 6901 §3: `~` and `/` in a key are escaped).
+pub(crate) fn pointer(parent: &str, key: &str) -> String {
+    format!("{parent}/{}", key.replace('~', "~0").replace('/', "~1"))
+}

@@ -5,8 +5,13 @@ use std::collections::BTreeMap;
 use secrecy::SecretString;
 use slurm::EnvKey;
 
-use super::faults::{Faults, pointer};
-use crate::{request::JobRequest, secret::is_secret_key, uri};
+use super::faults::Faults;
+use crate::{
+    request::JobRequest,
+    secret::is_secret_key,
+    uri::{Reference, reference},
+    violation::pointer,
+};
 
 /// TAO's own bound on a name or value is 500 characters; ours leaves room for long tokens and lists.
 pub(crate) const MAX_ENV_VALUE: usize = 32 * 1024;
@@ -34,10 +39,22 @@ pub(super) fn environment(request: &JobRequest, faults: &mut Faults) -> Environm
             faults.add(at, "reserved", "is reserved: SLURM_* and BASH_ENV cannot be set by a job");
         } else if secret.contains_key(&key) || env.contains_key(&key) {
             faults.add(at, "contradiction", "is in docker_env_vars as well; give it once");
-        } else if sealed || is_secret_key(&key) {
+        } else if sealed {
             secret.insert(key, value.clone().into());
         } else {
-            env.insert(key, uri::path_of(value).unwrap_or_else(|| value.clone()));
+            let value = match reference(value) {
+                Reference::Shared(Ok(path)) => path,
+                Reference::Shared(Err(error)) => {
+                    faults.add(at, "invalid", error);
+                    continue;
+                }
+                _ => value.clone(),
+            };
+            if is_secret_key(&key) {
+                secret.insert(key, value.into());
+            } else {
+                env.insert(key, value);
+            }
         }
     }
     (env, secret)

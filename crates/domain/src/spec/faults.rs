@@ -17,8 +17,3 @@ impl Faults {
         text.parse().map_err(|error| self.add(pointer, "invalid", error)).ok()
     }
 }
-
-/// RFC 6901 §3: `~` and `/` in a key are escaped.
-pub(super) fn pointer(parent: &str, key: &str) -> String {
-    format!("{parent}/{}", key.replace('~', "~0").replace('/', "~1"))
-}

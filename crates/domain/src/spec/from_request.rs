@@ -1,15 +1,15 @@
 //! From a request to a job: every field checked, every default filled in.
 
-use std::{collections::BTreeSet, num::NonZeroU32};
+use std::num::NonZeroU32;
 
 use serde_json::Value;
-use slurm::RemotePath;
 
 use super::{
     DEFAULT_MASTER_PORT, JobSpec,
     cloud::{self, Cloud},
     environment::environment,
     faults::Faults,
+    inputs::{inputs, required_paths},
     labels::labels,
     work::work,
 };
@@ -20,11 +20,9 @@ use crate::{
     request::{ContainerRequest, JobRequest},
     resources::Resources,
     secret::Secrets,
-    uri,
     violation::Violation,
 };
 
-const MOST_INPUTS: usize = 1000;
 const MOST_RETRIES: u32 = 100;
 /// A year.
 const MOST_MINUTES: u32 = 365 * 24 * 60;
@@ -62,11 +60,11 @@ impl JobSpec {
         let Cloud { plain: cloud_plain, secret: cloud_metadata, secret_keys: cloud_secret_keys } =
             cloud::part(std::mem::take(&mut request.cloud_metadata));
         let image_named = request.image.is_some();
-        let work = work(request, image_named, &mut faults);
+        let mut work = work(request, image_named, &mut faults);
+        let required_paths = required_paths(&inputs, work.as_mut(), &mounts, cluster, &mut faults);
 
         match (work, resources) {
             (Some(work), Some(resources)) if faults.0.is_empty() => {
-                let required_paths: BTreeSet<RemotePath> = inputs.iter().cloned().collect();
                 let spec = Self {
                     name,
                     labels,
@@ -77,8 +75,8 @@ impl JobSpec {
                     secret_env: secret_env.keys().cloned().collect(),
                     cloud_plain,
                     cloud_secret_keys,
-                    required_paths: required_paths.into_iter().collect(),
                     inputs,
+                    required_paths,
                     resources,
                     master_port,
                     max_retries,
@@ -175,16 +173,4 @@ fn timeout_minutes(asked: Option<u32>, faults: &mut Faults) -> Option<NonZeroU32
         faults.add("/timeout_minutes", "out_of_range", format_args!("must be from 1 to {MOST_MINUTES}"));
     }
     within
-}
-
-fn inputs(asked: &[String], faults: &mut Faults) -> Vec<RemotePath> {
-    if asked.len() > MOST_INPUTS {
-        faults.add("/inputs", "too_many", format_args!("at most {MOST_INPUTS} inputs"));
-        return Vec::new();
-    }
-    let parse = |(at, text): (usize, &String)| {
-        let path = uri::path_of(text);
-        faults.parse(&format!("/inputs/{at}"), path.as_deref().unwrap_or(text))
-    };
-    asked.iter().enumerate().filter_map(parse).collect()
 }

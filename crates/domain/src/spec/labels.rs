@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::faults::{Faults, pointer};
-use crate::text::Label;
+use super::faults::Faults;
+use crate::{text::Label, violation::pointer};
 
 const MAX_LABELS: usize = 64;
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Work, faults::Faults};
-use crate::{request::JobRequest, uri};
+use crate::request::JobRequest;
 
 const MAX_COMMAND: usize = 256 * 1024;
 
@@ -13,8 +13,7 @@ pub(super) fn work(request: JobRequest, image_named: bool, faults: &mut Faults) 
             if !image_named {
                 faults.add("/image", "required", "a TAO job needs the container image to run in");
             }
-            let mut specs = Value::Object(request.specs.unwrap_or_default());
-            uri::localise(&mut specs);
+            let specs = Value::Object(request.specs.unwrap_or_default());
             let network_arch = faults.parse("/network_arch", &network_arch);
             let action = faults.parse("/action", &action);
             Some(Work::Tao { network_arch: network_arch?, action: action?, specs })
