@@ -96,7 +96,9 @@ fn text_value(
         }
         Reference::Absolute if is_data => match text.parse::<RemotePath>() {
             Ok(path) => {
-                examined.required.extend(on_cluster(&path, mounts).and_then(|path| to_look_for(path.as_str())));
+                examined
+                    .required
+                    .extend(on_cluster(&path, mounts).and_then(|path| to_look_for(path.as_str())));
             }
             Err(error) => fault("invalid", error.to_string()),
         },

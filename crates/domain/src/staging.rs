@@ -73,6 +73,8 @@ pub fn plan_submission(
         files,
         script_path: paths.script,
         make_dirs: make_dirs.into_iter().collect(),
+        inputs: job.spec.required_paths.clone(),
+        base_dir: attempt.job_dir.clone(),
         retake,
     })
 }

@@ -4,6 +4,8 @@
 //! third is a phase of its own ([`Phase::SubmitUncertain`]) and never leads to a second submission before
 //! absence is proved.
 
+mod missing;
+
 use chrono::TimeDelta;
 use slurm::{Failure, FailureClass, How, SlurmJobId, SubmitAnswer};
 
@@ -109,12 +111,19 @@ pub fn sent(job: &Job, before: Option<&Attempt>, outcome: Sent<'_>, now: Timesta
     let mut job = job.clone();
     let unanswered = before.is_some_and(Attempt::is_unanswered);
     let due_at = match outcome {
-        Sent::Answered(SubmitAnswer::Skipped) | Sent::NotSent { .. } if unanswered => {
+        // An earlier command that was never heard of may be about to submit all the same.
+        Sent::Answered(SubmitAnswer::Skipped | SubmitAnswer::MissingInputs { .. }) | Sent::NotSent { .. }
+            if unanswered =>
+        {
             Some(uncertain(&mut job, "the service was interrupted", now))
         }
         Sent::Answered(SubmitAnswer::Submitted { id, how, .. }) => submitted(&mut job, *id, *how, now),
         Sent::Answered(SubmitAnswer::Refused { failure, .. } | SubmitAnswer::StageFailed(failure)) => {
             refused(&mut job, failure, now)
+        }
+        Sent::Answered(SubmitAnswer::MissingInputs { paths }) => {
+            end(&mut job, Status::Error, missing::sentence(paths), now);
+            None
         }
         Sent::Answered(SubmitAnswer::Skipped) => {
             allow_retake(&mut job);

@@ -23,7 +23,9 @@ pub(crate) enum Reference<'a> {
 pub(crate) enum InvalidUri {
     #[error("must name an absolute path, with three slashes: `lustre:///path`")]
     Relative,
-    #[error("must name a path of at most 3000 bytes without `.` or `..` parts, control characters, `%` or `\\`")]
+    #[error(
+        "must name a path of at most 3000 bytes without `.` or `..` parts, control characters, `%` or `\\`"
+    )]
     Path,
 }
 

@@ -66,6 +66,7 @@ struct State {
     sick: BTreeMap<NodeName, String>,
     faults: VecDeque<Fault>,
     refusal: Option<Failure>,
+    missing: HashSet<String>,
     commands: usize,
 }
 
@@ -91,6 +92,11 @@ impl FakeCluster {
     pub fn refuse(&self, refusal: Option<(FailureClass, &str)>) {
         self.state().refusal =
             refusal.map(|(class, excerpt)| Failure { class, rule_id: "fake", excerpt: excerpt.to_owned() });
+    }
+
+    /// The file system has nothing at this path from now on.
+    pub fn take_away(&self, path: &str) {
+        self.state().missing.insert(path.to_owned());
     }
 
     /// How many Slurm jobs were ever made under a name.
@@ -331,13 +337,19 @@ impl State {
         if let Some(id) = self.ids.get(&entry.key) {
             return SubmitAnswer::Submitted { id: *id, how: How::Replay, extra: Vec::new() };
         }
-        let claimed = !self.claims.insert(entry.key.clone());
+        let claimed = self.claims.contains(&entry.key);
         if let Some(job) = self.jobs.iter().find(|job| job.queued && job.name == entry.key) {
             return SubmitAnswer::Submitted { id: job.id, how: How::Adopted, extra: Vec::new() };
         }
         if claimed && !entry.retake {
             return SubmitAnswer::Uncertain;
         }
+        let paths: Vec<_> =
+            entry.inputs.iter().filter(|path| self.missing.contains(path.as_str())).cloned().collect();
+        if !paths.is_empty() {
+            return SubmitAnswer::MissingInputs { paths };
+        }
+        self.claims.insert(entry.key.clone());
         if let Some(failure) = &self.refusal {
             return SubmitAnswer::Refused { failure: failure.clone(), rc: 1 };
         }

@@ -170,6 +170,25 @@ async fn a_job_goes_from_accepted_to_done(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_job_whose_inputs_are_missing_ends_without_its_secrets_and_unsubmitted(pool: PgPool) {
+    let bench = Bench::new(pool);
+    bench.fake.take_away("/lustre/data/a");
+    let mut job = command_job(1);
+    job.spec.required_paths = vec!["/lustre/data/a".parse().unwrap(), "/lustre/data/b".parse().unwrap()];
+    let id = bench.accept(job).await;
+    bench.step(Lane::Submit).await;
+    let job = bench.job(id).await;
+    assert_eq!((job.status, job.phase), (Status::Error, Phase::Ended));
+    assert!(
+        job.message.contains("/lustre/data/a") && !job.message.contains("/lustre/data/b"),
+        "{}",
+        job.message
+    );
+    assert_eq!(bench.fake.submissions(&format!("tao-job-{id}")), 0);
+    assert!(bench.worker.store.open_secrets(&[id]).await.unwrap().is_empty());
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn many_jobs_are_one_submission_and_one_poll(pool: PgPool) {
     let bench = Bench::new(pool);
     for number in 1..=50 {

@@ -121,5 +121,7 @@ pub(super) fn names_a_root(key: &str) -> bool {
 
 /// The key itself, or with a prefix before `_`.
 fn ends_as(key: &str, names: &[&str]) -> bool {
-    names.iter().any(|name| key.strip_suffix(name).is_some_and(|front| front.is_empty() || front.ends_with('_')))
+    names
+        .iter()
+        .any(|name| key.strip_suffix(name).is_some_and(|front| front.is_empty() || front.ends_with('_')))
 }

@@ -72,7 +72,9 @@ pub(super) fn required_paths(
         faults.add(
             "/specs",
             "too_many",
-            format_args!("names more than {MOST_INPUTS} paths of data sets; name the directories that they are in"),
+            format_args!(
+                "names more than {MOST_INPUTS} paths of data sets; name the directories that they are in"
+            ),
         );
     }
     required.into_iter().collect()

@@ -145,11 +145,24 @@ fn a_running_job_that_nobody_wants_ended_needs_no_step() {
 #[test]
 fn what_was_surely_not_sent_says_nothing_about_an_earlier_submission_without_an_answer() {
     let before = sent_job().attempt;
-    for outcome in [Sent::NotSent { why: "no route to host" }, Sent::Answered(&SubmitAnswer::Skipped)] {
+    let missing = SubmitAnswer::MissingInputs { paths: vec!["/lustre/a".parse().unwrap()] };
+    for outcome in [
+        Sent::NotSent { why: "no route to host" },
+        Sent::Answered(&SubmitAnswer::Skipped),
+        Sent::Answered(&missing),
+    ] {
         let after = sent(&sent_job(), before.as_ref(), outcome, T0);
         assert_eq!(after.job.phase, Phase::SubmitUncertain);
         assert!(!after.job.attempt.unwrap().retake);
     }
+}
+
+#[test]
+fn a_missing_input_ends_the_job_and_is_named() {
+    let missing = SubmitAnswer::MissingInputs { paths: vec!["/lustre/a".parse().unwrap()] };
+    let after = sent(&sent_job(), None, Sent::Answered(&missing), T0);
+    assert_eq!((after.job.status, after.job.phase, after.due_at), (Status::Error, Phase::Ended, None));
+    assert!(after.job.message.contains("/lustre/a"), "{}", after.job.message);
 }
 
 #[test]

@@ -12,6 +12,7 @@ const PROGRAM: &str = concat!(
     include_str!("../programs/site_env.sh"),
     include_str!("../programs/preamble.sh"),
     include_str!("../programs/stage_files.sh"),
+    include_str!("../programs/find_inputs.sh"),
     include_str!("../programs/submit_batch.sh"),
 );
 
@@ -43,6 +44,11 @@ pub struct Submission {
     pub script_path: RemotePath,
     /// Directories to make, with their parents. The state directory is always made.
     pub make_dirs: Vec<RemotePath>,
+    /// Files and directories that must be there before anything is staged; an entry that has a job already is not
+    /// asked for them.
+    pub inputs: Vec<RemotePath>,
+    /// Below it everything of ours lies. While it cannot be read, no input is said to be missing.
+    pub base_dir: RemotePath,
     /// Take over a claim that an earlier call has left without a job. The queue is still asked first, and it must answer.
     /// Not before [`SubmitBatch::DEADLINE`] has passed since that call: its sbatch may still be under way unseen.
     pub retake: bool,
@@ -91,7 +97,12 @@ pub enum SubmitAnswer {
         /// What it returned; 124 and 137 are the time limit we gave it.
         rc: i32,
     },
-    /// A file or directory could not be written. Nothing was submitted.
+    /// Inputs are not there, or may not be read. Nothing was staged or submitted.
+    MissingInputs {
+        /// All of them.
+        paths: Vec<RemotePath>,
+    },
+    /// A file or directory could not be written, or an input could not be looked for. Nothing was submitted.
     StageFailed(Failure),
     /// An earlier call has claimed the entry, and no job of it is to be found, or the queue did not answer.
     Uncertain,
@@ -137,6 +148,8 @@ impl RemoteCommand for SubmitBatch {
                 .field(u8::from(entry.retake))
                 .field(entry.make_dirs.len())
                 .field(entry.files.len())
+                .field(&entry.base_dir)
+                .field(entry.inputs.len())
                 .end_line();
             for dir in &entry.make_dirs {
                 feed.field(dir).end_line();
@@ -144,6 +157,9 @@ impl RemoteCommand for SubmitBatch {
             for (file, sent) in entry.files.iter().zip(files.by_ref()) {
                 let mode = format!("{:o}", file.mode & 0o777);
                 feed.field(sent.len()).field(file.bytes.len()).field(mode).field(&file.path).end_line();
+            }
+            for path in &entry.inputs {
+                feed.field(path).end_line();
             }
         }
         let header = feed.into_bytes();
@@ -156,7 +172,10 @@ impl RemoteCommand for SubmitBatch {
             program: PROGRAM.to_owned(),
             stdin: feed.into_bytes(),
             deadline: Self::DEADLINE,
-            stdout_limit: super::STDOUT_BASE + self.entries.len() * super::encoded(4096),
+            stdout_limit: super::STDOUT_BASE
+                + self.entries.len() * super::encoded(4096)
+                // A missing input is answered with its place, a number.
+                + self.entries.iter().map(|entry| entry.inputs.len() * 6).sum::<usize>(),
         }
     }
 
@@ -164,7 +183,7 @@ impl RemoteCommand for SubmitBatch {
         let answer = Answer::read("submit", raw)?;
         let mut answers: Vec<Option<SubmitAnswer>> = vec![None; self.entries.len()];
         for line in answer.lines() {
-            let (index, one) = entry_answer(line, answers.len())?;
+            let (index, one) = entry_answer(line, &self.entries)?;
             if answers[index].replace(one).is_some() {
                 return Err(line.malformed("a second answer to one entry"));
             }
@@ -186,9 +205,9 @@ fn escaped(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-fn entry_answer(mut line: Line<'_>, count: usize) -> Result<(usize, SubmitAnswer), ParseError> {
+fn entry_answer(mut line: Line<'_>, entries: &[Submission]) -> Result<(usize, SubmitAnswer), ParseError> {
     let tag = line.tag;
-    let index = line.index(count)?;
+    let index = line.index(entries.len())?;
     let answer = match tag {
         b"OK" => submitted(line)?,
         b"REFUSED" => {
@@ -199,7 +218,8 @@ fn entry_answer(mut line: Line<'_>, count: usize) -> Result<(usize, SubmitAnswer
             }
             SubmitAnswer::Refused { failure, rc }
         }
-        b"STAGE_FAILED" => SubmitAnswer::StageFailed(stage_failure(&line.blob_text()?)),
+        b"MISSING" => missing(line, &entries[index].inputs)?,
+        b"STAGE_FAILED" | b"UNREADABLE" => SubmitAnswer::StageFailed(stage_failure(&line.blob_text()?)),
         b"UNCERTAIN" => SubmitAnswer::Uncertain,
         b"SKIPPED" => SubmitAnswer::Skipped,
         _ => return Err(line.malformed("an unknown kind of answer")),
@@ -218,6 +238,14 @@ fn submitted(mut line: Line<'_>) -> Result<SubmitAnswer, ParseError> {
     let extra = line.rest();
     let extra = extra.split(',').filter(|text| *text != "-").map(str::parse).collect::<Result<_, _>>();
     Ok(SubmitAnswer::Submitted { id, how, extra: extra.map_err(|_| line.malformed("a job id is expected"))? })
+}
+
+/// The far side names inputs by their places: what it prints becomes no path.
+fn missing(line: Line<'_>, inputs: &[RemotePath]) -> Result<SubmitAnswer, ParseError> {
+    let place = |text: &str| text.parse::<usize>().ok().and_then(|place| inputs.get(place).cloned());
+    let paths = line.rest().split(',').map(place).collect::<Option<Vec<_>>>();
+    let paths = paths.ok_or_else(|| line.malformed("the place of an input is expected"))?;
+    Ok(SubmitAnswer::MissingInputs { paths })
 }
 
 /// Nothing was submitted, whatever the text says. That the site is broken is kept, because it concerns more than this entry.

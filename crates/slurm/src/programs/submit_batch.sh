@@ -2,8 +2,8 @@
 # Submits jobs so that doing it again does no harm. Prints exactly one line for each entry.
 #
 # stdin: a line "length of what follows it, seconds in which entries are begun"; for each entry a line "job name,
-# state directory, script, retake, directories, files", a line for each directory, and a line "length, size, mode,
-# path" for each file; then the bytes of all files.
+# state directory, script, retake, directories, files, base directory, inputs", a line for each directory, a line
+# "length, size, mode, path" for each file, and a line for each input; then the bytes of all files.
 
 name=() state=() script=() retake=() answer=() broken=() dirs=() dir_entry=()
 
@@ -57,7 +57,7 @@ settle_known() {
 
 # Reads what is asked, but for the bytes of the files. As one block: bash reads a line from a pipe byte by byte.
 read_entries() {
-  local length text i=-1 k line=0 IFS
+  local length text i=-1 k line=0 inputs IFS
   local -a lines field
   read -r length patience || return
   if ((length == 0)); then return; fi
@@ -71,6 +71,7 @@ read_entries() {
     # shellcheck disable=SC2206
     field=(${lines[line++]})
     name[++i]=${field[0]} state[i]=${field[1]} script[i]=${field[2]} retake[i]=${field[3]} answer[i]='' broken[i]=''
+    base[i]=${field[6]} inputs=${field[7]}
     dirs+=("${state[i]}" "${lines[@]:line:field[4]}")
     for ((k = 0; k <= field[4]; k++)); do dir_entry+=("$i"); done
     for ((line += field[4], k = field[5]; k > 0; k--)); do
@@ -78,6 +79,9 @@ read_entries() {
       field=(${lines[line++]})
       file_entry+=("$i") file_length+=("${field[0]}") file_size+=("${field[1]}") file_mode+=("${field[2]}")
       file_path+=("${field[3]}")
+    done
+    for ((k = 0; k < inputs; k++)); do
+      need+=("${lines[line++]}") need_entry+=("$i") need_place+=("$k")
     done
   done
   set +f
@@ -143,6 +147,7 @@ done
 exec 2>>"$tmp/stage.err"
 # bash comes here for a signal too. What was staged and not moved may be secret.
 trap 'for_all stages rm -rf --; rm -rf -- "$tmp"' EXIT
+find_inputs answer
 make_dirs
 stage_files answer
 

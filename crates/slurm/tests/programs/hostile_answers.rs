@@ -49,6 +49,8 @@ fn parse_all(stdout: &[u8]) {
         files: vec![],
         script_path: path("/x"),
         make_dirs: vec![],
+        inputs: vec!["/lustre/a".parse().unwrap()],
+        base_dir: "/lustre".parse().unwrap(),
         retake: false,
     };
     let job = Concluding {

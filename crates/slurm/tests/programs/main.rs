@@ -16,6 +16,7 @@ mod poll_status;
 mod read_logs;
 mod remove;
 mod submit_batch;
+mod submit_inputs;
 mod submit_leftovers;
 mod submit_refused;
 mod syntax;

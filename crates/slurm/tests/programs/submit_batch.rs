@@ -21,6 +21,8 @@ pub(crate) fn entry(site: &Site, key: &str) -> Submission {
         ],
         script_path: site.path(&format!("sbatch/{key}.sh")),
         make_dirs: vec![site.path("env"), site.path("sbatch"), site.path("results/a b")],
+        inputs: vec![],
+        base_dir: site.path(""),
         retake: false,
     }
 }

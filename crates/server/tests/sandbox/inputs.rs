@@ -1,0 +1,58 @@
+//! What a job needs has to be on the cluster: what is not there is named before anything is staged.
+
+use serde_json::json;
+
+use crate::{
+    ending::{command, training},
+    service::Service,
+};
+
+#[test]
+fn every_missing_path_is_named_and_slurm_never_hears_of_the_job() {
+    let service = Service::start();
+    let mut job = training(1, &json!({"epoch_seconds": 0.1}));
+    job["specs"]["dataset"] = json!({
+        "train_data_sources": [{"image_dir": "lustre:///lustre/none/images", "json_file": "/lustre/none/a b.json"}],
+        "val_dataset": {"data_root": "slurm://None/lustre/images"},
+    });
+    job["inputs"] = json!(["lustre:///lustre/none/$(touch owned)'\"", "/lustre/images/tao-toolkit.sqsh"]);
+    let id = service.submit(&job);
+    let ended = service.wait_ended(&id);
+    assert_eq!(ended["status"], "Error", "{ended}");
+    let message = ended["message"].as_str().unwrap();
+    for path in ["/lustre/none/images", "/lustre/none/a b.json", "/lustre/none/$(touch owned)'\""] {
+        assert!(message.contains(path), "{message}");
+    }
+    assert!(!message.contains("/lustre/images"), "what is there is not named: {message}");
+    let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR");
+    let left = service.sandbox.login(&format!(
+        "find {base} -name '*{id}*' -not -path '*/state/*'; ls owned 2>&1 | grep -v 'No such' || true"
+    ));
+    assert_eq!(left, "", "nothing was staged");
+    assert_eq!(service.sandbox.login(&format!("sacct -nX --name tao-job-{id} -o jobid")), "");
+}
+
+#[test]
+fn a_job_whose_inputs_are_there_runs() {
+    let service = Service::start();
+    let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR");
+    let data = format!("{base}/inputs-test/a b");
+    service.sandbox.login(&format!("mkdir -p '{data}' && touch '{data}/x.json'"));
+    let mut job = command("true");
+    job["inputs"] = json!([format!("lustre://{data}/x.json"), format!("slurm://None{data}")]);
+    let id = service.submit(&job);
+    assert_eq!(service.wait_ended(&id)["status"], "Done");
+}
+
+#[test]
+fn an_input_that_the_user_may_not_read_is_said_so() {
+    let service = Service::start();
+    let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR");
+    service.sandbox.login(&format!("mkdir -p {base}/locked && chmod 000 {base}/locked"));
+    let mut job = command("true");
+    job["inputs"] = json!([format!("{base}/locked/a")]);
+    let ended = service.wait_ended(&service.submit(&job));
+    service.sandbox.login(&format!("chmod 700 {base}/locked"));
+    assert_eq!(ended["status"], "Error");
+    assert!(ended["message"].as_str().unwrap().contains("may not be read"), "{ended}");
+}
