@@ -32,8 +32,9 @@ examine_path() {
   return 1
 }
 
-# Whether the base directory of an entry can be read; it is made if this is the first job below it. $1: index.
-has_base() { { mkdir -p -- "${base[$1]}" && [ -r "${base[$1]}" ] && [ -x "${base[$1]}" ]; } 2>/dev/null; }
+# Whether the base directory of an entry can be used. If this is the first job below it, something is put there, so
+# that it can be told from a file system that is not mounted. $1: index.
+has_base() { { mkdir -p -- "${base[$1]}/state" && [ -r "${base[$1]}" ] && [ -x "${base[$1]}" ]; } 2>/dev/null; }
 
 # Answers the entries whose inputs are not all there. $1: name of the array of answers: an entry that has one is left
 # alone. Uses settle, which the caller defines.

@@ -115,7 +115,7 @@ fn a_mark_that_is_there_and_cannot_be_read_is_a_failure() {
 fn files_in_a_directory_that_is_not_there_are_not_removed() {
     let site = Site::new();
     let mut jobs = two(&site);
-    jobs[0].remove = vec![site.path("gone/secret")];
+    jobs[0].remove = vec![site.path("gone/env/secret")];
     let concluded = conclude(&site, jobs);
     assert_eq!((concluded[0].removed, concluded[1].removed), (false, true));
     fs::write(site.file("env/b"), "SECRET=1").unwrap();

@@ -22,8 +22,17 @@ fn files_are_removed_and_may_be_gone_already() {
 fn a_directory_that_is_not_there_may_come_back_with_the_file() {
     let site = Site::new();
     site.write("env/a", "SECRET=1");
-    assert!(!remove(&site, &["gone/b", "env/a"]));
+    assert!(!remove(&site, &["gone/env/b", "env/a"]));
     assert!(!site.exists("env/a"), "the others are removed all the same");
+    std::fs::create_dir(site.file("mountpoint")).unwrap();
+    assert!(!remove(&site, &["mountpoint/env/b"]), "an empty directory: its file system is not mounted");
+}
+
+#[test]
+fn what_was_never_staged_is_gone() {
+    let site = Site::new();
+    site.write("base/state/a", "");
+    assert!(remove(&site, &["base/env/a"]), "a job without secrets makes no directory for them");
 }
 
 #[test]

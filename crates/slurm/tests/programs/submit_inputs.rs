@@ -43,7 +43,7 @@ fn every_missing_input_is_named_and_nothing_is_staged() {
         missing(&site, &[names[0], names[2], names[3], names[4]])
     );
     assert_eq!(site.calls("sbatch"), 0);
-    assert!(!site.exists("env") && !site.exists("state"), "nothing was staged");
+    assert!(!site.exists("env") && !site.exists("state/a"), "nothing was staged");
 }
 
 #[test]
