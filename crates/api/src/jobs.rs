@@ -11,9 +11,11 @@ use crate::{
     view::{Freshness, JobSummary, JobView, StatusView, Surroundings, is_watched},
 };
 
+pub(crate) mod attempts;
 pub(crate) mod cancel;
 pub(crate) mod create;
 pub(crate) mod delete;
+pub(crate) mod events;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod logs;
@@ -22,6 +24,7 @@ pub(crate) mod pause;
 mod request_hash;
 pub(crate) mod resume;
 pub(crate) mod retry;
+pub(crate) mod script;
 pub(crate) mod status;
 
 /// A job that the caller may see. One of somebody else's is answered like one that does not exist.

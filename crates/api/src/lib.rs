@@ -32,8 +32,8 @@ pub use cluster_links::{ClusterLinks, HostReport, HostState, LinkReport, LinkUse
 pub use log_source::{LogReading, LogSource, LogUnavailable};
 pub use state::{ApiState, Limits, Readiness};
 pub use view::{
-    AttemptView, BackendDetailsView, BackendTypeView, ContainerView, JobList, JobSummary, JobView,
-    ProgressView, ResourcesView, SlurmMetadataView, StatusView,
+    AttemptListView, AttemptView, BackendDetailsView, BackendTypeView, ContainerView, EventListView,
+    EventView, JobList, JobSummary, JobView, ProgressView, ResourcesView, SlurmMetadataView, StatusView,
 };
 pub use view::{ClusterList, ClusterView, PartitionList, PartitionView};
 
@@ -72,6 +72,9 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(jobs::create::create_job, jobs::list::list_jobs))
         .routes(routes!(jobs::get::get_job, jobs::delete::delete_job))
         .routes(routes!(jobs::status::get_job_status))
+        .routes(routes!(jobs::events::get_job_events))
+        .routes(routes!(jobs::attempts::get_job_attempts))
+        .routes(routes!(jobs::script::get_job_script))
         .routes(routes!(jobs::logs::get_job_logs))
         .routes(routes!(jobs::cancel::cancel_job))
         .routes(routes!(jobs::pause::pause_job))

@@ -3,20 +3,21 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use domain::{Attempt, Cluster, Job, Work};
+use domain::{Attempt, Cluster, Job, JobId, Work};
 use serde::Serialize;
 use serde_json::Value;
 use slurm::SlurmJobId;
 use utoipa::ToSchema;
 
 mod cluster;
+mod event;
 mod partition;
 mod status;
 
 pub(crate) use cluster::ClusterFacts;
 pub use cluster::{ClusterList, ClusterView};
+pub use event::{EventListView, EventView};
 pub use partition::{PartitionList, PartitionView};
-
 pub(crate) use status::{Freshness, is_watched};
 pub use status::{ProgressView, StatusView};
 
@@ -128,6 +129,15 @@ pub struct SlurmMetadataView {
     pub failed_slurm_job_ids: Vec<String>,
 }
 
+/// Every attempt to run a job, oldest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AttemptListView {
+    /// Whose they are.
+    pub job_id: JobId,
+    /// The attempts.
+    pub attempts: Vec<AttemptView>,
+}
+
 /// One attempt to run a job.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AttemptView {
@@ -157,6 +167,20 @@ pub struct AttemptView {
     pub started_on: Option<DateTime<Utc>>,
     /// When it ended.
     pub ended_on: Option<DateTime<Utc>>,
+    /// How often Slurm has put it back into its queue after it had started.
+    pub requeues: u32,
+    /// The nodes that it was to keep away from.
+    pub excluded_nodes: Vec<String>,
+    /// `done`, `error`, `canceled`, `paused` or `retried`; null while it is not over.
+    pub outcome: Option<String>,
+    /// When that was decided.
+    pub concluded_on: Option<DateTime<Utc>>,
+    /// Why the job was or was not sent again, in a sentence.
+    pub why: Option<String>,
+    /// The rule that decided so, if it was one.
+    pub rule: Option<String>,
+    /// The line of the log that the rule matched.
+    pub matched_line: Option<String>,
 }
 
 /// The one backend of this service.
@@ -246,6 +270,7 @@ impl JobView {
 
 impl From<&Attempt> for AttemptView {
     fn from(attempt: &Attempt) -> Self {
+        let verdict = attempt.verdict.as_ref();
         Self {
             number: attempt.no.get(),
             slurm_job_id: attempt.slurm_id.map(|id| id.to_string()),
@@ -260,6 +285,13 @@ impl From<&Attempt> for AttemptView {
             submitted_on: attempt.submitted_at,
             started_on: attempt.started_at,
             ended_on: attempt.ended_at,
+            requeues: attempt.requeues,
+            excluded_nodes: attempt.excluded.iter().map(ToString::to_string).collect(),
+            outcome: verdict.map(|verdict| verdict.outcome.to_string()),
+            concluded_on: verdict.map(|verdict| verdict.at),
+            why: verdict.map(|verdict| verdict.why.clone()),
+            rule: verdict.and_then(|verdict| verdict.rule.clone()),
+            matched_line: verdict.and_then(|verdict| verdict.line.clone()),
         }
     }
 }

@@ -63,22 +63,6 @@ impl Store {
             })
             .collect()
     }
-
-    /// The batch script of an attempt as it was submitted, the newest that has one if none is named.
-    pub async fn script(&self, job: JobId, attempt: Option<u32>) -> Result<Option<String>, StoreError> {
-        let script = sqlx::query_scalar!(
-            r#"-- events::script
-               select script as "script!" from slurm_metadata
-               where job_id = $1 and script is not null and ($2::int is null or attempt = $2)
-               order by attempt desc
-               limit 1"#,
-            job.get(),
-            attempt.map(|number| i32::try_from(number).unwrap_or(i32::MAX)),
-        )
-        .fetch_optional(&self.pool)
-        .await?;
-        Ok(script)
-    }
 }
 
 #[cfg(test)]

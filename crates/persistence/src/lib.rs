@@ -4,6 +4,7 @@
 //! that acts checks its token. Nothing here is held across the network: a lease outlives its transaction.
 
 mod attempt_place;
+mod attempts;
 mod cluster_polls;
 mod error;
 mod events;

@@ -14,6 +14,14 @@ use crate::error::StoreError;
 /// A macro because the checked SQL macros take literals only, and this list must not be written four times.
 macro_rules! select_jobs {
     ($name:literal, $tail:literal $(, $arg:expr)* $(,)?) => {
+        $crate::rows::select_attempts!($name, "a.attempt = j.attempt", $tail $(, $arg)*)
+    };
+}
+pub(crate) use select_jobs;
+
+/// The same with those of its attempts that `$which` names, each in a row of its own.
+macro_rules! select_attempts {
+    ($name:literal, $which:literal, $tail:literal $(, $arg:expr)* $(,)?) => {
         sqlx::query_as!(
             $crate::rows::JobRow,
             "-- " + $name + "
@@ -27,13 +35,13 @@ macro_rules! select_jobs {
                     a.setbacks as \"setbacks?\", a.absent_at, a.excluded_nodes as \"excluded_nodes?\",
                     a.requeues as \"requeues?\", a.requeue_unexplained as \"requeue_unexplained?\",
                     a.concluded_at, a.outcome, a.why, a.rule, a.matched_line
-             from jobs j left join slurm_metadata a on a.job_id = j.id and a.attempt = j.attempt
+             from jobs j left join slurm_metadata a on a.job_id = j.id and " + $which + "
              " + $tail
             $(, $arg)*
         )
     };
 }
-pub(crate) use select_jobs;
+pub(crate) use select_attempts;
 
 /// A job and its newest attempt, as they are stored.
 #[derive(Debug)]

@@ -1,9 +1,12 @@
 //! The command line.
 
+mod history;
+
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use domain::{JobId, Status};
+pub(crate) use history::{EventsArgs, Kind, ScriptArgs};
 use secrecy::SecretString;
 
 use crate::client::{ClientError, DEFAULT_URL};
@@ -56,6 +59,12 @@ pub(crate) enum Command {
     Status(StatusArgs),
     /// Print a job's logs
     Logs(LogsArgs),
+    /// Print what happened to a job: its transitions and its status lines
+    Events(EventsArgs),
+    /// Print each attempt to run a job, and what became of it
+    Attempts(JobArgs),
+    /// Print a job's batch script as it was submitted
+    Script(ScriptArgs),
     /// Cancel a job
     Cancel(JobArgs),
     /// List jobs, newest first

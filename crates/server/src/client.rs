@@ -11,7 +11,7 @@ use problem::Problem;
 pub(crate) use progress::{StatusDocument, live_line};
 use secrecy::{ExposeSecret, SecretString};
 pub(crate) use table::table;
-pub(crate) use terminal::printable;
+pub(crate) use terminal::{on_one_line, printable};
 use ureq::http::{Response, StatusCode, header};
 
 use crate::cli::ServerArgs;

@@ -1,12 +1,15 @@
 //! The subcommands, one a file.
 
+mod attempts;
 mod cancel;
 mod check_config;
+mod events;
 mod list;
 mod logs;
 mod migrate;
 mod openapi;
 mod output;
+mod script;
 mod serve;
 mod status;
 mod submit;
@@ -45,6 +48,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Submit(args) => submit::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Logs(args) => logs::run(&args),
+        Command::Events(args) => events::run(&args),
+        Command::Attempts(args) => attempts::run(&args),
+        Command::Script(args) => script::run(&args),
         Command::Cancel(args) => cancel::run(&args),
         Command::List(args) => list::run(&args),
     }

@@ -73,10 +73,20 @@ pub struct ProgressView {
     /// Whole percent, from the epochs.
     #[schema(maximum = 100)]
     pub percent: Option<u8>,
-    /// The job's own estimate of the time left.
+    /// The time left: the job's own estimate in its own words, else as `D days, H:MM:SS` by the pace of its epochs.
     pub eta: Option<String>,
+    /// The same in seconds, if it can be told.
+    pub eta_seconds: Option<u64>,
     /// The job's own measurement.
     pub time_per_epoch: Option<String>,
+    /// The job's own measurement.
+    pub time_per_iter: Option<String>,
+    /// The iteration it is in.
+    pub cur_iter: Option<u64>,
+    /// The newest value of the metric that the job is judged by.
+    pub key_metric: Option<f64>,
+    /// The job's newest sentence.
+    pub message: Option<String>,
     /// The newest value of each metric.
     #[schema(value_type = Object)]
     pub metrics: Map<String, Value>,
@@ -88,8 +98,13 @@ impl From<&Progress> for ProgressView {
             epoch: progress.epoch,
             max_epoch: progress.max_epoch,
             percent: progress.percent,
-            eta: progress.eta.clone(),
+            eta: progress.eta_text(),
+            eta_seconds: progress.eta_seconds(),
             time_per_epoch: progress.time_per_epoch.clone(),
+            time_per_iter: progress.time_per_iter.clone(),
+            cur_iter: progress.cur_iter,
+            key_metric: progress.key_metric,
+            message: progress.message.clone(),
             metrics: progress.metrics.clone(),
         }
     }

@@ -9,6 +9,7 @@ mod create;
 mod document;
 mod errors;
 mod follow;
+mod history;
 mod list;
 mod log_lines;
 mod logs;
