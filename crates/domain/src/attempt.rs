@@ -5,7 +5,7 @@ use std::{fmt, num::NonZeroU32};
 use slurm::{ExitCode, InvalidName, JobName, NodeName, RemotePath, SlurmJobId, SlurmState};
 use strum::{Display, EnumString, IntoStaticStr};
 
-use crate::{clock::Timestamp, id::JobId, status_files::StatusFiles};
+use crate::{clock::Timestamp, conversion::LaunchImage, id::JobId, status_files::StatusFiles};
 
 /// Attempts of a job are numbered from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,6 +72,8 @@ pub struct Attempt {
     pub requeue_unexplained: bool,
     /// What became of it; none while it is not over.
     pub verdict: Option<Verdict>,
+    /// What it is launched with, if that was decided for this attempt; else the image of the job.
+    pub image: Option<LaunchImage>,
 }
 
 /// What became of an attempt, and why it was or was not made again.
@@ -131,11 +133,17 @@ impl Attempt {
             requeues: 0,
             requeue_unexplained: false,
             verdict: None,
+            image: None,
         })
     }
 }
 
 impl Attempt {
+    /// Whether it is under way: the next submission belongs to it.
+    pub fn is_open(&self) -> bool {
+        self.verdict.is_none()
+    }
+
     /// Whether a submission was sent of which nobody knows yet what became of it.
     pub fn is_unanswered(&self) -> bool {
         self.sent_at.is_some() && !self.retake && self.slurm_id.is_none()

@@ -38,6 +38,28 @@ impl ImageRef {
             Self::Registry { registry: None, repository, version } => format!("{repository}{version}"),
         }
     }
+
+    /// The spelling that `enroot import` reads: `docker://[REGISTRY#]IMAGE[:TAG]`.
+    pub fn enroot(&self) -> String {
+        format!("docker://{}", self.pyxis())
+    }
+
+    /// Whether its tag moves by custom: `latest`, or none.
+    pub fn is_latest(&self) -> bool {
+        matches!(self, Self::Registry { version, .. } if version.is_empty() || version == ":latest")
+    }
+
+    /// The name of its file in a cache: two images never share one, because each character that parts an image's
+    /// name stands for itself alone, as one that no image's name has.
+    pub fn cache_file_name(&self) -> String {
+        let other = |c| match c {
+            '/' => '+',
+            ':' => '=',
+            '#' => '~',
+            c => c,
+        };
+        format!("{}.sqsh", self.pyxis().chars().map(other).collect::<String>())
+    }
 }
 
 impl FromStr for ImageRef {
@@ -140,6 +162,17 @@ mod tests {
         let image = text.parse::<ImageRef>().unwrap();
         assert_eq!(image.pyxis(), pyxis);
         assert_eq!(pyxis.parse::<ImageRef>().unwrap(), image, "what we store reads back as the same image");
+    }
+
+    #[test_case("myorg#img:1", "myorg/img:1" ; "a registry and an organisation of one name")]
+    #[test_case("a/b:c", "a/b-c" ; "a tag")]
+    #[test_case("a/b_c", "a/b/c" ; "a slash and an underscore")]
+    #[test_case("r.io/a:5_b", "r.io:5/a_b" ; "a port and a tag")]
+    #[test_case("img", "img:latest" ; "no tag and latest")]
+    fn two_images_never_share_a_file(one: &str, other: &str) {
+        let name = |text: &str| text.parse::<ImageRef>().unwrap().cache_file_name();
+        assert_ne!(name(one), name(other));
+        assert!(!name(one).contains('/') && name(one).ends_with(".sqsh"));
     }
 
     #[test_case("" ; "nothing")]

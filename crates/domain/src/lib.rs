@@ -10,6 +10,7 @@ mod attempt;
 mod clock;
 mod cluster;
 mod conclude;
+mod conversion;
 mod datasets;
 mod diagnosis;
 mod eta;
@@ -49,6 +50,11 @@ pub use attempt::{Attempt, AttemptNo, AttemptPlace, Outcome, Verdict};
 pub use clock::{Clock, Ids, Timestamp};
 pub use cluster::{Cluster, ClusterChoice, ClusterName, choose_cluster};
 pub use conclude::{Ending, Findings, conclude};
+pub use conversion::{
+    Abandoned, Conversion, ConversionFindings, ConversionRun, ConversionState, ConversionStep, Demand,
+    ImageChoice, LaunchImage, Moved, cached_image, choose_image, conversion_concluded, conversion_located,
+    conversion_seen, conversion_sent, conversion_step, plan_conversion, wants_fresh,
+};
 pub use diagnosis::{
     Cause, Diagnosis, Evidence, RULES as FAILURE_RULES, Rule as FailureRule, SickNode, diagnose,
 };

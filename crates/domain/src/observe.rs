@@ -330,7 +330,7 @@ fn running_message(job: &Job, nodes: &str) -> String {
 }
 
 /// A time that the cluster told. What is no time of our age is a broken clock, or somebody's joke.
-fn at(unix: Option<i64>) -> Option<Timestamp> {
+pub(crate) fn at(unix: Option<i64>) -> Option<Timestamp> {
     const YEAR_3000: i64 = 32_503_680_000;
     unix.filter(|seconds| (1..YEAR_3000).contains(seconds))
         .and_then(|seconds| DateTime::from_timestamp(seconds, 0))

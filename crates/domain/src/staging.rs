@@ -136,7 +136,8 @@ fn container(
     secrets: &Secrets,
     argv: Vec<String>,
 ) -> Launch {
-    let Some(image) = &spec.image else { return Launch::Host { argv } };
+    let launched = attempt.image.as_ref().map(|launched| &launched.image);
+    let Some(image) = launched.or(spec.image.as_ref()) else { return Launch::Host { argv } };
     let mut mounts: Vec<String> = spec.mounts.iter().map(ToString::to_string).collect();
     // The job's own files lie below the base directory: without it the container finds none of them.
     let base = attempt.job_dir.as_str();

@@ -96,12 +96,12 @@ pub enum Sent<'a> {
 }
 
 /// A refused connection or a full queue is asked again after 2, 4, 8 … seconds, at most this long.
-const LONGEST_SETBACK: TimeDelta = TimeDelta::minutes(5);
+pub(crate) const LONGEST_SETBACK: TimeDelta = TimeDelta::minutes(5);
 /// The time between two looks for a lost submission.
-const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(10);
+pub(crate) const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(10);
 /// How long a submission that nobody answers for may still take effect: the far side's bound on the whole
 /// command (185 s) and the controller's own message time-out.
-const LAST_EFFECT: TimeDelta = TimeDelta::seconds(200);
+pub(crate) const LAST_EFFECT: TimeDelta = TimeDelta::seconds(200);
 
 /// The job after its submission was sent. `before` is the attempt as it was before that.
 ///

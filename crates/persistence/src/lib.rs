@@ -6,6 +6,7 @@
 mod attempt_place;
 mod attempts;
 mod cluster_polls;
+mod conversions;
 mod error;
 mod events;
 mod jobs;
@@ -22,6 +23,7 @@ mod tokens;
 mod wishes;
 
 pub use cluster_polls::PollState;
+pub use conversions::{ConversionLease, ConversionRecord, ImageWish};
 pub use error::StoreError;
 pub use events::JobEvent;
 pub use jobs::{Inserted, NewJob, Viewer};

@@ -134,12 +134,12 @@ impl Store {
                        job_id, attempt, token, job_dir, slurm_job_id, slurm_state, exit_code, exit_signal, nodes, reason,
                        partition, script, status_files, intended_at, sent_at, submitted_at, started_at, ended_at, retake,
                        setbacks, absent_at, excluded_nodes, requeues, requeue_unexplained, concluded_at, outcome, why,
-                       rule, matched_line)
+                       rule, matched_line, image, image_note)
                    select a.job_id, a.attempt, a.token, a.job_dir, a.slurm_job_id, a.slurm_state, a.exit_code, a.exit_signal,
                           a.nodes, a.reason, a.partition, a.script, a.status_files,
                           a.intended_at, a.sent_at, a.submitted_at, a.started_at, a.ended_at, a.retake, a.setbacks,
                           a.absent_at, coalesce(a.excluded_nodes, '{}'), a.requeues, a.requeue_unexplained, a.concluded_at,
-                          a.outcome, a.why, a.rule, a.matched_line
+                          a.outcome, a.why, a.rule, a.matched_line, a.image, a.image_note
                    from jsonb_populate_recordset(null::slurm_metadata, $2) a
                    where a.job_id in (select id from stored)
                    on conflict (job_id, attempt) do update
@@ -153,7 +153,8 @@ impl Store {
                        absent_at = excluded.absent_at, excluded_nodes = excluded.excluded_nodes,
                        requeues = excluded.requeues, requeue_unexplained = excluded.requeue_unexplained,
                        concluded_at = excluded.concluded_at, outcome = excluded.outcome, why = excluded.why,
-                       rule = excluded.rule, matched_line = excluded.matched_line
+                       rule = excluded.rule, matched_line = excluded.matched_line,
+                       image = excluded.image, image_note = excluded.image_note
                )
                select id as "id!" from stored"#,
             jobs,

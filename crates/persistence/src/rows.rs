@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use domain::{Attempt, AttemptNo, Job, JobId, Owner, StatusFiles, Timestamp, Verdict};
+use domain::{Attempt, AttemptNo, Job, JobId, LaunchImage, Owner, StatusFiles, Timestamp, Verdict};
 use serde::Serialize;
 use slurm::{ExitCode, NodeName, SlurmJobId, SlurmState};
 use uuid::Uuid;
@@ -34,7 +34,7 @@ macro_rules! select_attempts {
                     a.started_at as attempt_started_at, a.ended_at, a.retake as \"retake?\",
                     a.setbacks as \"setbacks?\", a.absent_at, a.excluded_nodes as \"excluded_nodes?\",
                     a.requeues as \"requeues?\", a.requeue_unexplained as \"requeue_unexplained?\",
-                    a.concluded_at, a.outcome, a.why, a.rule, a.matched_line
+                    a.concluded_at, a.outcome, a.why, a.rule, a.matched_line, a.image, a.image_note
              from jobs j left join slurm_metadata a on a.job_id = j.id and " + $which + "
              " + $tail
             $(, $arg)*
@@ -96,12 +96,14 @@ pub(crate) struct JobRow {
     pub(crate) why: Option<String>,
     pub(crate) rule: Option<String>,
     pub(crate) matched_line: Option<String>,
+    pub(crate) image: Option<String>,
+    pub(crate) image_note: Option<String>,
 }
 
 /// Names the cell that could not be read.
-struct Cell {
-    table: &'static str,
-    row: Uuid,
+pub(crate) struct Cell {
+    pub(crate) table: &'static str,
+    pub(crate) row: Uuid,
 }
 
 impl Cell {
@@ -109,11 +111,15 @@ impl Cell {
         StoreError::Corrupt { table: self.table, column, row: self.row.to_string() }
     }
 
-    fn parse<T: FromStr>(&self, column: &'static str, text: &str) -> Result<T, StoreError> {
+    pub(crate) fn parse<T: FromStr>(&self, column: &'static str, text: &str) -> Result<T, StoreError> {
         text.parse().map_err(|_| self.corrupt(column))
     }
 
-    fn number<T: TryFrom<i64>>(&self, column: &'static str, number: impl Into<i64>) -> Result<T, StoreError> {
+    pub(crate) fn number<T: TryFrom<i64>>(
+        &self,
+        column: &'static str,
+        number: impl Into<i64>,
+    ) -> Result<T, StoreError> {
         T::try_from(number.into()).map_err(|_| self.corrupt(column))
     }
 }
@@ -196,6 +202,12 @@ fn attempt(row: &JobRow) -> Result<Option<Attempt>, StoreError> {
         requeues: cell.number("requeues", row.requeues.unwrap_or_default())?,
         requeue_unexplained: row.requeue_unexplained.unwrap_or_default(),
         verdict: verdict(&cell, row)?,
+        image: match &row.image {
+            Some(text) => {
+                Some(LaunchImage { image: cell.parse("image", text)?, note: row.image_note.clone() })
+            }
+            None => None,
+        },
     }))
 }
 
@@ -214,7 +226,7 @@ fn verdict(cell: &Cell, row: &JobRow) -> Result<Option<Verdict>, StoreError> {
     }))
 }
 
-fn slurm_id(cell: &Cell, id: i64) -> Result<SlurmJobId, StoreError> {
+pub(crate) fn slurm_id(cell: &Cell, id: i64) -> Result<SlurmJobId, StoreError> {
     SlurmJobId::new(cell.number("slurm_job_id", id)?).ok_or_else(|| cell.corrupt("slurm_job_id"))
 }
 
@@ -316,6 +328,8 @@ pub(crate) struct AttemptChange<'a> {
     why: Option<&'a str>,
     rule: Option<&'a str>,
     matched_line: Option<&'a str>,
+    image: Option<String>,
+    image_note: Option<&'a str>,
 }
 
 impl<'a> AttemptChange<'a> {
@@ -349,6 +363,8 @@ impl<'a> AttemptChange<'a> {
             why: attempt.verdict.as_ref().map(|verdict| verdict.why.as_str()),
             rule: attempt.verdict.as_ref().and_then(|verdict| verdict.rule.as_deref()),
             matched_line: attempt.verdict.as_ref().and_then(|verdict| verdict.line.as_deref()),
+            image: attempt.image.as_ref().map(|launched| launched.image.to_string()),
+            image_note: attempt.image.as_ref().and_then(|launched| launched.note.as_deref()),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What we ask of a cluster: one file per question, with the program that runs there under `programs/`.
 
 mod cancel;
+mod check_images;
 mod conclude;
 mod exclude;
 mod locate;
@@ -16,6 +17,7 @@ pub(crate) mod status;
 mod submit_batch;
 
 pub use cancel::{Cancel, Cancelled};
+pub use check_images::{CheckImages, ImageFile};
 pub use conclude::{Conclude, Concluded, Concluding};
 pub use exclude::{Exclude, Excluded};
 pub use locate::{Locate, LocateAnswer, Located};

@@ -30,11 +30,11 @@ mod text_type;
 mod wall_time;
 
 pub use commands::{
-    AccountingRow, Cancel, Cancelled, Conclude, Concluded, Concluding, EarlierRun, Exclude, Excluded,
-    ExitMarker, How, Locate, LocateAnswer, Located, LogAnswer, LogChunk, LogFrom, LogQuestion, Markers,
-    NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, QueueRow, ReadLogs, Remove, Removed,
-    Requeued, RunNote, STATUS_FILES, STATUS_OVERLAP, SacctOutcome, SqueueOutcome, StagedFile, StartedMarker,
-    StatusChunk, StatusCursor, Submission, SubmitAnswer, SubmitBatch, Watched,
+    AccountingRow, Cancel, Cancelled, CheckImages, Conclude, Concluded, Concluding, EarlierRun, Exclude,
+    Excluded, ExitMarker, How, ImageFile, Locate, LocateAnswer, Located, LogAnswer, LogChunk, LogFrom,
+    LogQuestion, Markers, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, QueueRow, ReadLogs,
+    Remove, Removed, Requeued, RunNote, STATUS_FILES, STATUS_OVERLAP, SacctOutcome, SqueueOutcome,
+    StagedFile, StartedMarker, StatusChunk, StatusCursor, Submission, SubmitAnswer, SubmitBatch, Watched,
 };
 // What is asked about a cluster, apart from its jobs.
 pub use commands::{Partitions, PartitionsAnswer};
@@ -48,6 +48,6 @@ pub use partition_info::{NodeGroup, PartitionInfo};
 pub use partition_list::PartitionList;
 pub use remote_command::{Call, ParseError, RawOutput, RemoteCommand};
 pub use remote_path::RemotePath;
-pub use script::{BatchScript, Directives, Launch, ScriptError};
+pub use script::{BatchScript, ConversionScript, Directives, Launch, ScriptError};
 pub use state::SlurmState;
 pub use wall_time::{TimeLimit, WallTime};

@@ -4,6 +4,7 @@
 //! own beside this one. What must hold of a script: it exits with the code of what it ran, it never traces (`-x`
 //! would print secrets), and a second copy of an attempt touches nothing.
 
+mod conversion;
 mod directives;
 mod env_file;
 mod launch;
@@ -12,6 +13,7 @@ use std::fmt::Write;
 
 use crate::{EnvKey, RemotePath, WallTime};
 
+pub use conversion::ConversionScript;
 pub use directives::Directives;
 pub use env_file::env_file;
 pub use launch::Launch;

@@ -10,10 +10,11 @@ use std::{
 };
 
 use slurm::{
-    AccountingRow, Cancel, Cancelled, Conclude, Concluded, EarlierRun, Exclude, Excluded, ExitCode,
-    ExitMarker, Failure, FailureClass, How, Locate, LocateAnswer, Located, Markers, NodeHealth,
-    NodeHealthAnswer, NodeName, Poll, PollAnswer, Purge, Purged, QueueRow, Remove, Removed, Requeued,
-    SacctOutcome, SlurmJobId, SlurmState, SqueueOutcome, Submission, SubmitAnswer, SubmitBatch,
+    AccountingRow, Cancel, Cancelled, CheckImages, Conclude, Concluded, EarlierRun, Exclude, Excluded,
+    ExitCode, ExitMarker, Failure, FailureClass, How, ImageFile, Locate, LocateAnswer, Located, Markers,
+    NodeHealth, NodeHealthAnswer, NodeName, Poll, PollAnswer, Purge, Purged, QueueRow, RemotePath, Remove,
+    Removed, Requeued, SacctOutcome, SlurmJobId, SlurmState, SqueueOutcome, Submission, SubmitAnswer,
+    SubmitBatch,
 };
 use uuid::Uuid;
 
@@ -64,6 +65,7 @@ struct State {
     removed: HashSet<String>,
     purged: HashSet<Uuid>,
     sick: BTreeMap<NodeName, String>,
+    images: HashMap<String, ImageFile>,
     faults: VecDeque<Fault>,
     refusal: Option<Failure>,
     missing: HashSet<String>,
@@ -161,6 +163,11 @@ impl FakeCluster {
     /// Whether everything of the job was removed.
     pub fn purged(&self, job: Uuid) -> bool {
         self.state().purged.contains(&job)
+    }
+
+    /// Something is at the place of an image from now on.
+    pub fn put_image(&self, path: &str, file: ImageFile) {
+        self.state().images.insert(path.to_owned(), file);
     }
 
     /// squeue forgets the job, as it does `MinJobAge` seconds after its end.
@@ -266,6 +273,14 @@ impl FakeCluster {
             }
         }
         lost_or(fault, Cancelled { refused: None })
+    }
+
+    pub fn check_images(&self, command: &CheckImages) -> Result<Vec<ImageFile>, Unanswered> {
+        let mut state = self.state();
+        let fault = state.next_fault()?;
+        let at = |path: &RemotePath| state.images.get(path.as_str()).copied().unwrap_or(ImageFile::Absent);
+        let found = command.paths.iter().map(at).collect();
+        lost_or(fault, found)
     }
 
     pub fn remove(&self, command: &Remove) -> Result<Removed, Unanswered> {

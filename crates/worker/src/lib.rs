@@ -7,6 +7,8 @@
 
 mod cancel;
 mod conclude;
+mod conversions;
+mod images;
 mod keep_alive;
 mod link;
 mod locate;

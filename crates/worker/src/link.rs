@@ -3,9 +3,9 @@
 use std::{collections::HashMap, future::Future};
 
 use slurm::{
-    Cancel, Cancelled, Conclude, Concluded, EarlierRun, Exclude, Excluded, FailureClass, Locate,
-    LocateAnswer, NodeHealth, NodeHealthAnswer, ParseError, Poll, PollAnswer, Purge, Purged, Remove, Removed,
-    Requeued, SlurmJobId, SubmitAnswer, SubmitBatch,
+    Cancel, Cancelled, CheckImages, Conclude, Concluded, EarlierRun, Exclude, Excluded, FailureClass,
+    ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, ParseError, Poll, PollAnswer, Purge,
+    Purged, Remove, Removed, Requeued, SlurmJobId, SubmitAnswer, SubmitBatch,
 };
 
 /// A command that brought no answer.
@@ -39,6 +39,10 @@ pub trait ClusterLink: Clone + Send + Sync + 'static {
     fn poll(&self, command: &Poll) -> impl Future<Output = Result<PollAnswer, LinkError>> + Send;
     fn conclude(&self, command: &Conclude) -> impl Future<Output = Result<Vec<Concluded>, LinkError>> + Send;
     fn cancel(&self, command: &Cancel) -> impl Future<Output = Result<Cancelled, LinkError>> + Send;
+    fn check_images(
+        &self,
+        command: &CheckImages,
+    ) -> impl Future<Output = Result<Vec<ImageFile>, LinkError>> + Send;
     fn remove(&self, command: &Remove) -> impl Future<Output = Result<Removed, LinkError>> + Send;
     fn purge(&self, command: &Purge) -> impl Future<Output = Result<Purged, LinkError>> + Send;
     fn node_health(

@@ -37,7 +37,8 @@ impl<L: ClusterLink> Worker<L> {
         }
         let now = self.clock.now();
         let step = |job: &Job| -> StepRecord {
-            let found = answer.as_ref().map_or(Located::Unclear, |answer| sought(job, answer));
+            let token = job.attempt.as_ref().map(|attempt| &attempt.token);
+            let found = answer.as_ref().map_or(Located::Unclear, |answer| sought(token, answer));
             let After { job, due_at } = located(job, found, now);
             done(job, due_at)
         };
@@ -58,17 +59,26 @@ impl<L: ClusterLink> Worker<L> {
 fn copies(job: &Job, answer: &LocateAnswer) -> Vec<(SlurmJobId, JobName)> {
     let Some(attempt) = &job.attempt else { return Vec::new() };
     let Some(adopted) = attempt.slurm_id else { return Vec::new() };
-    let found = answer.located.iter().filter(|found| found.key == attempt.token.as_str());
+    copies_of(answer, &attempt.token, adopted)
+}
+
+/// The Slurm jobs of that name in the queue that are not the adopted one.
+pub(crate) fn copies_of(
+    answer: &LocateAnswer,
+    token: &JobName,
+    adopted: SlurmJobId,
+) -> Vec<(SlurmJobId, JobName)> {
+    let found = answer.located.iter().filter(|found| found.key == token.as_str());
     let active = found.flat_map(|found| &found.squeue).filter(|(_, state)| state.is_active());
-    active.filter(|(id, _)| *id != adopted).map(|(id, _)| (*id, attempt.token.clone())).collect()
+    active.filter(|(id, _)| *id != adopted).map(|(id, _)| (*id, token.clone())).collect()
 }
 
 /// What the four witnesses say together: the queue, the id file, the script's claim, accounting.
 ///
 /// The job that holds the claim is the one that runs; without a claim the oldest is, and the others will find
 /// its claim when they start.
-fn sought(job: &Job, answer: &LocateAnswer) -> Located {
-    let token = job.attempt.as_ref().map(|attempt| attempt.token.as_str());
+pub(crate) fn sought(token: Option<&JobName>, answer: &LocateAnswer) -> Located {
+    let token = token.map(JobName::as_str);
     let Some(found) = answer.located.iter().find(|found| Some(found.key.as_str()) == token) else {
         return Located::Unclear;
     };

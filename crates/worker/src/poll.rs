@@ -3,11 +3,12 @@
 use std::{collections::HashMap, time::Duration};
 
 use chrono::TimeDelta;
-use domain::{Job, JobPaths, Next, Sighting, Timestamp, observe};
+use domain::{Conversion, Job, JobPaths, Next, Sighting, Timestamp, conversion_seen, observe};
 use persistence::{PollResult, StoreError};
-use slurm::{Poll, PollAnswer, SacctOutcome, SqueueOutcome, StatusChunk, Watched};
+use slurm::{Poll, PollAnswer, SacctOutcome, SlurmJobId, SqueueOutcome, StatusChunk, Watched};
 
 use crate::{
+    conversions::say,
     keep_alive::keep_alive,
     link::ClusterLink,
     pace::{LastPoll, jittered},
@@ -34,12 +35,13 @@ impl<L: ClusterLink> Worker<L> {
             return Ok(None);
         };
         let jobs = self.store.active_jobs(cluster).await?;
-        if jobs.is_empty() {
+        let conversions = self.store.active_conversions(cluster).await?;
+        if jobs.is_empty() && conversions.is_empty() {
             self.store.record_poll(&lease, PollResult::Idle, pace.min, self.clock.now()).await?;
             return Ok(Some(pace.min));
         }
         let began = tokio::time::Instant::now();
-        let question = question(&jobs);
+        let question = question(&jobs, &conversions);
         let duration = self.settings.lease;
         let extend = || self.store.extend_poll(&lease, duration);
         let answer = keep_alive(duration, extend, site.target.link.poll(&question)).await;
@@ -57,7 +59,12 @@ impl<L: ClusterLink> Worker<L> {
             }
         };
         let changed = self.compare(&jobs, &answer, now);
-        let lively = !changed.is_empty() || jobs.iter().any(|job| is_young(job, now));
+        let moved = self.compare_conversions(&conversions, &answer, now);
+        self.store.record_seen_conversions(cluster, &moved, now).await?;
+        let young = |at: Option<Timestamp>| at.is_some_and(|at| now - at < YOUNG);
+        let mut submitted =
+            jobs.iter().map(|job| job.submitted_at).chain(conversions.iter().map(submitted_at));
+        let lively = !changed.is_empty() || !moved.is_empty() || submitted.any(young);
         let next = pace.after(LastPoll { interval, took, lively });
         let waited = jittered(next, fraction(self.ids.lease().as_u128()));
         let written =
@@ -68,7 +75,7 @@ impl<L: ClusterLink> Worker<L> {
         );
         metrics::counter!("slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => "answered")
             .increment(1);
-        if changed.iter().any(|next| next.step_due) {
+        if !moved.is_empty() || changed.iter().any(|next| next.step_due) {
             site.wake_lanes();
         }
         Ok(Some(next))
@@ -79,28 +86,12 @@ impl<L: ClusterLink> Worker<L> {
         for chunk in &answer.status {
             status.entry(chunk.key.as_str()).or_default().push(chunk.clone());
         }
-        let queue = match &answer.squeue {
-            SqueueOutcome::Answered(rows) => Some(rows),
-            SqueueOutcome::Failed(_) => None,
-        };
-        let (accounting, accounting_answered) = match &answer.sacct {
-            SacctOutcome::Answered(rows) => (Some(rows), true),
-            // Where nothing is kept, an absence there is all that there can be.
-            SacctOutcome::Disabled => (None, true),
-            SacctOutcome::NotAsked | SacctOutcome::Failed(_) => (None, false),
-        };
         let changed = jobs.iter().filter_map(|job| {
             let attempt = job.attempt.as_ref()?;
             let id = attempt.slurm_id?;
             let key = attempt.token.as_str();
-            let sighting = Sighting {
-                queue: queue.and_then(|rows| rows.get(&id)),
-                queue_answered: queue.is_some(),
-                accounting: accounting.and_then(|rows| rows.get(&id)),
-                accounting_answered,
-                markers: answer.markers.get(key),
-                status: status.get(key).map_or(&[], Vec::as_slice),
-            };
+            let status = status.get(key).map_or(&[][..], Vec::as_slice);
+            let sighting = Sighting { status, ..sighting(answer, id, key) };
             let next = observe(job, &sighting, &self.settings.graces, now)?;
             tracing::info!(
                 job.id = %job.id, attempt = attempt.no.get(), slurm.job_id = id.get(),
@@ -110,9 +101,50 @@ impl<L: ClusterLink> Worker<L> {
         });
         changed.collect()
     }
+
+    fn compare_conversions(
+        &self,
+        conversions: &[Conversion],
+        answer: &PollAnswer,
+        now: Timestamp,
+    ) -> Vec<Conversion> {
+        // A clock that is off by more than a day is broken, or somebody's joke.
+        let ahead = answer.remote_time.saturating_sub(now.timestamp()).clamp(-86_400, 86_400);
+        let ahead = TimeDelta::seconds(ahead);
+        let moved = conversions.iter().filter_map(|conversion| {
+            let run = conversion.run.as_ref()?;
+            let sighting = sighting(answer, run.slurm_id?, run.token.as_str());
+            let next = conversion_seen(conversion, &sighting, ahead, &self.settings.graces, now)?;
+            say(&next);
+            Some(next)
+        });
+        moved.collect()
+    }
 }
 
-fn question(jobs: &[Job]) -> Poll {
+/// What a poll saw of one Slurm job, but for its status files.
+fn sighting<'a>(answer: &'a PollAnswer, id: SlurmJobId, key: &str) -> Sighting<'a> {
+    let queue = match &answer.squeue {
+        SqueueOutcome::Answered(rows) => Some(rows),
+        SqueueOutcome::Failed(_) => None,
+    };
+    let (accounting, accounting_answered) = match &answer.sacct {
+        SacctOutcome::Answered(rows) => (Some(rows), true),
+        // Where nothing is kept, an absence there is all that there can be.
+        SacctOutcome::Disabled => (None, true),
+        SacctOutcome::NotAsked | SacctOutcome::Failed(_) => (None, false),
+    };
+    Sighting {
+        queue: queue.and_then(|rows| rows.get(&id)),
+        queue_answered: queue.is_some(),
+        accounting: accounting.and_then(|rows| rows.get(&id)),
+        accounting_answered,
+        markers: answer.markers.get(key),
+        status: &[],
+    }
+}
+
+fn question(jobs: &[Job], conversions: &[Conversion]) -> Poll {
     let watched = |job: &Job| {
         let attempt = job.attempt.as_ref()?;
         let paths = JobPaths::new(&attempt.job_dir, job.id).ok()?;
@@ -125,10 +157,22 @@ fn question(jobs: &[Job]) -> Poll {
         })
     };
     Poll {
-        jobs: jobs.iter().filter_map(watched).collect(),
+        jobs: jobs.iter().filter_map(watched).chain(conversions.iter().filter_map(watched_run)).collect(),
         status_bytes_per_file: STATUS_BYTES_PER_FILE,
         status_bytes_total: STATUS_BYTES_TOTAL,
     }
+}
+
+/// A conversion is one more row of the same question.
+fn watched_run(conversion: &Conversion) -> Option<Watched> {
+    let run = conversion.run.as_ref()?;
+    Some(Watched {
+        id: run.slurm_id?,
+        key: run.token.to_string(),
+        results_dir: None,
+        state_dir: run.state_dir.clone(),
+        status: Vec::new(),
+    })
 }
 
 /// An answer in which squeue itself failed is no answer: an empty queue would be read as "all gone".
@@ -140,8 +184,8 @@ fn properly(answer: Result<PollAnswer, crate::LinkError>) -> Result<PollAnswer, 
     }
 }
 
-fn is_young(job: &Job, now: Timestamp) -> bool {
-    job.submitted_at.is_some_and(|at| now - at < YOUNG)
+fn submitted_at(conversion: &Conversion) -> Option<Timestamp> {
+    conversion.run.as_ref().and_then(|run| run.submitted_at)
 }
 
 /// A number from 0 to 1 out of random bits.

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use slurm::{
-    Cancel, Cancelled, Conclude, Concluded, EarlierRun, Exclude, Excluded, Locate, LocateAnswer, LogAnswer,
-    NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, RawOutput, ReadLogs, RemoteCommand,
-    Remove, Removed, Requeued, SlurmJobId, SubmitAnswer, SubmitBatch,
+    Cancel, Cancelled, CheckImages, Conclude, Concluded, EarlierRun, Exclude, Excluded, ImageFile, Locate,
+    LocateAnswer, LogAnswer, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, RawOutput,
+    ReadLogs, RemoteCommand, Remove, Removed, Requeued, SlurmJobId, SubmitAnswer, SubmitBatch,
 };
 use ssh::{Command, Effect, SshPool};
 
@@ -96,6 +96,10 @@ impl ClusterLink for SshLink {
 
     async fn cancel(&self, command: &Cancel) -> Result<Cancelled, LinkError> {
         self.call(command, "cancel", Repeat::Safe).await
+    }
+
+    async fn check_images(&self, command: &CheckImages) -> Result<Vec<ImageFile>, LinkError> {
+        self.call(command, "check_images", Repeat::Safe).await
     }
 
     async fn remove(&self, command: &Remove) -> Result<Removed, LinkError> {

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, fmt};
 
-use domain::{Job, JobId, Step, Timestamp, plan};
+use domain::{Job, JobId, Phase, Step, Timestamp, plan};
 use persistence::{Lane, Lease, LeaseTerms, StepRecord, StoreError};
 use slurm::SlurmJobId;
 
@@ -46,15 +46,23 @@ impl<L: ClusterLink> Worker<L> {
 
     async fn carry_out(&self, site: &Site<L>, lease: &Lease, sorted: Sorted) -> Result<(), StoreError> {
         let now = self.clock.now();
+        let gone: Vec<_> = sorted
+            .end
+            .iter()
+            .chain(&sorted.pause)
+            .filter(|job| job.phase == Phase::ConvertingImage)
+            .map(|job| job.id)
+            .collect();
         let ended: Vec<_> = sorted.end.iter().map(|job| done(job.canceled_unsubmitted(now), None)).collect();
         self.record_unsubmitted(site, lease, ended).await?;
         let paused: Vec<_> = sorted.pause.iter().map(|job| done(job.paused_unsubmitted(), None)).collect();
         self.record_unsubmitted(site, lease, paused).await?;
+        self.store.look_after_conversions(&site.target.cluster.name, &gone).await?;
         let rested: Vec<_> = sorted.rest.iter().map(|job| job.id).collect();
         self.store.put_off(lease, &rested, None).await?;
         // One remote command for each kind, side by side.
         let (submitted, located, canceled, concluded, rerouted, purged) = tokio::join!(
-            self.submit(site, lease, sorted.submit),
+            Box::pin(self.submit(site, lease, sorted.submit)),
             self.locate(site, lease, sorted.locate),
             self.cancel(site, lease, sorted.cancel),
             self.conclude(site, lease, sorted.conclude),

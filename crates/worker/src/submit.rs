@@ -5,6 +5,7 @@ use persistence::{Lease, StepRecord, StoreError};
 use slurm::{Cancel, JobName, SlurmJobId, SubmitAnswer, SubmitBatch};
 
 use crate::{
+    images::Settled,
     link::{ClusterLink, LinkError},
     steps::done,
     worker::{Site, Worker},
@@ -34,7 +35,11 @@ impl<L: ClusterLink> Worker<L> {
         if jobs.is_empty() {
             return Ok(());
         }
-        let intents = self.store_intents(site, lease, jobs).await?;
+        let settled = self.settle_images(site, lease, jobs).await?;
+        if settled.jobs.is_empty() {
+            return Ok(());
+        }
+        let intents = self.store_intents(site, lease, settled).await?;
         let (intents, batch) = self.stage(site, lease, intents).await?;
         if intents.is_empty() {
             return Ok(());
@@ -54,16 +59,18 @@ impl<L: ClusterLink> Worker<L> {
         &self,
         site: &Site<L>,
         lease: &Lease,
-        jobs: Vec<Job>,
+        settled: Settled,
     ) -> Result<Vec<Intent>, StoreError> {
         let now = self.clock.now();
+        let Settled { jobs, mut images } = settled;
         let mut intents = Vec::with_capacity(jobs.len());
         for mut job in jobs {
-            let before = job.attempt.clone().filter(|attempt| attempt.verdict.is_none());
+            let before = job.attempt.clone().filter(Attempt::is_open);
             let attempt = match before.clone() {
                 Some(attempt) => Ok(attempt),
                 None => job.new_attempt(site.target.cluster.base_dir.clone(), now).map(|mut attempt| {
                     attempt.excluded = excluded(&job, &self.graces(site).retry, now);
+                    attempt.image = images.remove(&job.id);
                     if job.attempt.is_some() {
                         job.progress.begin_run();
                     }
@@ -131,7 +138,7 @@ impl<L: ClusterLink> Worker<L> {
         Ok((staged, SubmitBatch::new(entries)))
     }
 
-    fn unstageable(&self, job: &Job, why: &str) -> Job {
+    pub(crate) fn unstageable(&self, job: &Job, why: &str) -> Job {
         let mut job = job.canceled_unsubmitted(self.clock.now());
         job.status = Status::Error;
         why.clone_into(&mut job.message);
@@ -140,16 +147,10 @@ impl<L: ClusterLink> Worker<L> {
 
     fn judge(&self, intents: &[Intent], answers: &Result<Vec<SubmitAnswer>, LinkError>) -> Vec<StepRecord> {
         let now = self.clock.now();
-        let outcome = |index: usize| match answers {
-            Ok(answers) => match answers.get(index) {
-                Some(answer) => Sent::Answered(answer),
-                None => Sent::Lost { why: "the answer was incomplete" },
-            },
-            Err(LinkError::NotSent { why }) => Sent::NotSent { why },
-            Err(LinkError::Lost { why }) => Sent::Lost { why },
-        };
         let record = |(index, intent): (usize, &Intent)| {
-            let After { job, due_at } = sent(&intent.job, intent.before.as_ref(), outcome(index), now);
+            let After { mut job, due_at } =
+                sent(&intent.job, intent.before.as_ref(), outcome(answers, index), now);
+            say_image(&mut job);
             done(job, due_at)
         };
         intents.iter().enumerate().map(record).collect()
@@ -185,6 +186,26 @@ impl<L: ClusterLink> Worker<L> {
         if let Err(error) = site.target.link.cancel(&Cancel { jobs: copies, names: Vec::new() }).await {
             tracing::warn!(error = %error, "the copies could not be cancelled; their claim keeps them from running");
         }
+    }
+}
+
+/// A job that runs without the cached file that it asked for says why, once it is in the queue.
+fn say_image(job: &mut Job) {
+    let note = job.attempt.as_ref().and_then(|attempt| attempt.image.as_ref()?.note.as_deref());
+    if let (Phase::InQueue, Some(note)) = (job.phase, note) {
+        job.message = format!("{} {note}", job.message);
+    }
+}
+
+/// How the submission of one entry came back.
+pub(crate) fn outcome(answers: &Result<Vec<SubmitAnswer>, LinkError>, index: usize) -> Sent<'_> {
+    match answers {
+        Ok(answers) => match answers.get(index) {
+            Some(answer) => Sent::Answered(answer),
+            None => Sent::Lost { why: "the answer was incomplete" },
+        },
+        Err(LinkError::NotSent { why }) => Sent::NotSent { why },
+        Err(LinkError::Lost { why }) => Sent::Lost { why },
     }
 }
 

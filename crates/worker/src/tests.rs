@@ -6,14 +6,15 @@ use chrono::TimeDelta;
 use domain::{Clock, Graces, Job, JobId, Phase, Secrets, Status};
 use persistence::{Inserted, Lane, NewJob, Sealer, Store, Viewer};
 use slurm::{
-    Cancel, Cancelled, Conclude, Concluded, EarlierRun, Exclude, Excluded, FailureClass, Locate,
-    LocateAnswer, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, Remove, Removed, Requeued,
-    SlurmJobId, SlurmState, SubmitAnswer, SubmitBatch,
+    Cancel, Cancelled, CheckImages, Conclude, Concluded, EarlierRun, Exclude, Excluded, FailureClass,
+    ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, Remove,
+    Removed, Requeued, SlurmJobId, SlurmState, SubmitAnswer, SubmitBatch,
 };
 use sqlx::PgPool;
 use testkit::{CountingIds, FakeCluster, Fault, HandClock, Unanswered, cluster, command_job};
 
 mod again;
+mod images;
 mod partitions;
 mod wishes;
 
@@ -51,6 +52,10 @@ impl ClusterLink for FakeLink {
 
     async fn cancel(&self, command: &Cancel) -> Result<Cancelled, LinkError> {
         told(self.0.cancel(command))
+    }
+
+    async fn check_images(&self, command: &CheckImages) -> Result<Vec<ImageFile>, LinkError> {
+        told(self.0.check_images(command))
     }
 
     async fn remove(&self, command: &Remove) -> Result<Removed, LinkError> {

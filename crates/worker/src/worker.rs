@@ -56,6 +56,7 @@ pub(crate) struct Site<L> {
     pub(crate) target: ClusterTarget<L>,
     submit_due: Notify,
     tend_due: Notify,
+    conversion_due: Notify,
     poll_due: Notify,
 }
 
@@ -110,6 +111,8 @@ impl<L: ClusterLink> Worker<L> {
                 self.beat(&lane_name(site, lane));
                 loops.spawn(Arc::clone(&self).step(Arc::clone(site), lane, stop.clone()));
             }
+            self.beat(&conversions_name(site));
+            loops.spawn(Arc::clone(&self).convert(Arc::clone(site), stop.clone()));
             self.beat(&poll_name(site));
             loops.spawn(Arc::clone(&self).watch(Arc::clone(site), stop.clone()));
             self.beat(&partitions_name(site));
@@ -174,11 +177,9 @@ impl<L: ClusterLink> Worker<L> {
                 continue;
             }
             let due = self.store.next_due_in(&site.target.cluster.name, lane).await.ok().flatten();
-            // Rounded up a little: a step taken a moment too early is a look for nothing.
-            let nap = due.map_or(SWEEP, |due| due + Duration::from_millis(20)).clamp(MIN_NAP, SWEEP);
             tokio::select! {
                 () = site.lane(lane).notified() => {}
-                () = tokio::time::sleep(nap) => {}
+                () = tokio::time::sleep(nap(due)) => {}
                 () = stop.cancelled() => {}
             }
         }
@@ -223,6 +224,10 @@ fn lane_name<L>(site: &Site<L>, lane: Lane) -> String {
     format!("{lane} of cluster {}", site.target.cluster.name)
 }
 
+pub(crate) fn conversions_name<L>(site: &Site<L>) -> String {
+    format!("conversions of images of cluster {}", site.target.cluster.name)
+}
+
 fn poll_name<L>(site: &Site<L>) -> String {
     format!("poll of cluster {}", site.target.cluster.name)
 }
@@ -236,9 +241,21 @@ pub(crate) fn database_failed(doing: &'static str, error: &StoreError) {
 /// The shortest sleep of a loop, so that a clock that disagrees never makes it spin.
 pub(crate) const MIN_NAP: Duration = Duration::from_millis(50);
 
+/// How long a lane sleeps whose next step falls due then. Rounded up a little: a step taken a moment too early is a
+/// look for nothing.
+fn nap(due: Option<Duration>) -> Duration {
+    due.map_or(SWEEP, |due| due + Duration::from_millis(20)).clamp(MIN_NAP, SWEEP)
+}
+
 impl<L> Site<L> {
     fn new(target: ClusterTarget<L>) -> Self {
-        Self { target, submit_due: Notify::new(), tend_due: Notify::new(), poll_due: Notify::new() }
+        Self {
+            target,
+            submit_due: Notify::new(),
+            tend_due: Notify::new(),
+            conversion_due: Notify::new(),
+            poll_due: Notify::new(),
+        }
     }
 
     fn lane(&self, lane: Lane) -> &Notify {
@@ -252,6 +269,16 @@ impl<L> Site<L> {
     pub(crate) fn wake_lanes(&self) {
         self.submit_due.notify_one();
         self.tend_due.notify_one();
+        self.conversion_due.notify_one();
+    }
+
+    /// Sleeps until a conversion is said to be due, or falls due, or a sweep is.
+    pub(crate) async fn sleep_until_conversion(&self, due: Option<Duration>, stop: &CancellationToken) {
+        tokio::select! {
+            () = self.conversion_due.notified() => {}
+            () = tokio::time::sleep(nap(due)) => {}
+            () = stop.cancelled() => {}
+        }
     }
 
     pub(crate) fn wake_poll(&self) {

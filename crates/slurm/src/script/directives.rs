@@ -75,7 +75,7 @@ impl Directives {
 
 /// A path as sbatch reads it from an `#SBATCH` line: its own reader knows quotes, takes a bare `#` for a comment and
 /// splits at spaces (`sbatch/opt.c`), but it expands nothing but `%`, which a `RemotePath` cannot hold.
-fn path_word(dir: &RemotePath, name: &str) -> Result<String, ScriptError> {
+pub(super) fn path_word(dir: &RemotePath, name: &str) -> Result<String, ScriptError> {
     let path = format!("{dir}/{name}");
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
     if path.chars().all(plain) {

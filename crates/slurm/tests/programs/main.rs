@@ -5,6 +5,7 @@
 mod site;
 
 mod cancel;
+mod check_images;
 mod conclude;
 mod conclude_unreadable;
 mod hostile_answers;

@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use slurm::{Cancel, Conclude, Locate, Partitions, Poll, ReadLogs, RemoteCommand, Remove, SubmitBatch};
+use slurm::{Cancel, CheckImages, Conclude, Locate, Partitions, Poll, ReadLogs, RemoteCommand, Remove, SubmitBatch};
 
 fn programs() -> Vec<String> {
     vec![
@@ -14,6 +14,7 @@ fn programs() -> Vec<String> {
         Poll { jobs: vec![], status_bytes_per_file: 0, status_bytes_total: 0 }.render().program,
         Conclude { jobs: vec![], tail_bytes: 0, status_bytes_total: 0 }.render().program,
         Cancel::default().render().program,
+        CheckImages::default().render().program,
         Remove::default().render().program,
         Partitions.render().program,
         ReadLogs { questions: vec![] }.render().program,

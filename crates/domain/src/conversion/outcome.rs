@@ -1,0 +1,269 @@
+//! From what a poll saw of a conversion to its end.
+
+use chrono::TimeDelta;
+use slurm::{ImageFile, Markers, SlurmState, script::EXIT_CLAIMED};
+
+use super::{Abandoned, Conversion, ConversionState, Demand, LOOK_ROUND, Moved};
+use crate::{
+    clock::Timestamp,
+    cluster::Cluster,
+    observe::{Graces, Sighting, at},
+};
+
+/// A run that the infrastructure ended is made again, so often in a row.
+const MOST_MISHAPS: u32 = 3;
+/// After a look at last words that were not all there.
+const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(3);
+/// The longest text of enroot's that goes into a message, in characters.
+const LONGEST_ERROR: usize = 600;
+
+/// The conversion after a sighting; nothing when it saw nothing new. `ahead` is how far the cluster's clock is ahead of
+/// ours.
+pub fn conversion_seen(
+    conversion: &Conversion,
+    seen: &Sighting<'_>,
+    ahead: TimeDelta,
+    graces: &Graces,
+    now: Timestamp,
+) -> Option<Conversion> {
+    if !matches!(conversion.state, ConversionState::InQueue | ConversionState::Running) {
+        return None;
+    }
+    let mut next = conversion.clone();
+    let token = conversion.run.as_ref().map(|run| run.token.as_str());
+    match seen.queue.filter(|row| Some(row.name.as_str()) == token) {
+        Some(row) => {
+            next.in_queue(&row.state, &row.reason, &row.nodes, at(row.start).map(|at| at - ahead), now);
+        }
+        None if seen.queue_answered => next.vanished(seen, ahead, graces, now),
+        None => {}
+    }
+    let face = |c: &Conversion| {
+        let run = c.run.as_ref().map(|run| (run.slurm_state.clone(), run.began_at, run.missing_since));
+        (c.state, c.message.clone(), run)
+    };
+    (face(conversion) != face(&next)).then_some(next)
+}
+
+impl Conversion {
+    fn in_queue(
+        &mut self,
+        state: &SlurmState,
+        reason: &str,
+        nodes: &str,
+        start: Option<Timestamp>,
+        now: Timestamp,
+    ) {
+        // A word we do not know, or that says nothing about the run's life, changes nothing.
+        if matches!(state, SlurmState::UpdateDb | SlurmState::Unknown(_)) {
+            return;
+        }
+        let Some(run) = &mut self.run else { return };
+        run.missing_since = None;
+        run.slurm_state = Some(state.clone());
+        let id = run.slurm_id.map(|id| id.to_string()).unwrap_or_default();
+        let image = &self.image;
+        if state.is_final() {
+            run.began_at = start.filter(|_| !nodes.is_empty()).map(|at| at.min(now)).or(run.began_at);
+            self.finish(now);
+        } else if matches!(
+            state,
+            SlurmState::Running
+                | SlurmState::Completing
+                | SlurmState::Resizing
+                | SlurmState::Signaling
+                | SlurmState::StageOut
+        ) {
+            // After a requeue it begins anew, so the latest start counts.
+            run.began_at = start.map(|at| at.min(now)).or(run.began_at).or(Some(now));
+            self.state = ConversionState::Running;
+            let since = run.began_at.unwrap_or(now).format("%H:%M:%S UTC");
+            self.message =
+                format!("Converting the image {image}: Slurm job {id} runs on {nodes} since {since}.");
+        } else {
+            run.began_at = None;
+            self.state = ConversionState::InQueue;
+            self.message = if reason.is_empty() || reason == "None" {
+                format!("Converting the image {image}: Slurm job {id} waits for a node.")
+            } else {
+                format!("Converting the image {image}: Slurm job {id} waits for a node ({reason}).")
+            };
+        }
+    }
+
+    /// As for jobs: accounting says how it ended, else its own exit marker, else nobody, and then only time can tell.
+    fn vanished(&mut self, seen: &Sighting<'_>, ahead: TimeDelta, graces: &Graces, now: Timestamp) {
+        let Some(run) = &mut self.run else { return };
+        let ours = |name: &str| name == run.token.as_str();
+        let row = seen.accounting.filter(|row| ours(&row.name));
+        let exit =
+            seen.markers.and_then(|marks| marks.exit).filter(|exit| Some(exit.slurm_id) == run.slurm_id);
+        if let Some(row) = row.filter(|row| row.state.is_final()) {
+            run.slurm_state = Some(row.state.clone());
+            run.exit = row.exit_code.or(run.exit);
+            run.began_at = at(row.start).map(|at| (at - ahead).min(now)).or(run.began_at);
+            self.finish(now);
+        } else if exit.is_some() {
+            run.slurm_state = None;
+            self.finish(now);
+        } else if seen.accounting_answered && row.is_none() {
+            let since = *run.missing_since.get_or_insert(now);
+            if now - since >= graces.missing {
+                run.slurm_state = None;
+                self.finish(now);
+            }
+        }
+    }
+
+    fn finish(&mut self, now: Timestamp) {
+        self.state = ConversionState::Finishing;
+        self.message =
+            format!("Converting the image {}: looking at what the conversion has made.", self.image);
+        if let Some(run) = &mut self.run {
+            run.finishing_since = Some(now);
+        }
+    }
+}
+
+/// What was found beside a conversion that Slurm is through with.
+#[derive(Debug, Clone, Copy)]
+pub struct ConversionFindings<'a> {
+    pub markers: &'a Markers,
+    /// The end of what enroot wrote on standard error.
+    pub err_tail: &'a [u8],
+    /// What is at its target, as the login host sees it.
+    pub file: ImageFile,
+}
+
+/// The verdict on a conversion that Slurm is through with.
+pub fn conversion_concluded(
+    conversion: &Conversion,
+    found: &ConversionFindings<'_>,
+    demand: &Demand,
+    cluster: &Cluster,
+    graces: &Graces,
+    now: Timestamp,
+) -> Moved {
+    let mut next = conversion.clone();
+    let due_at = next.conclude(found, demand, cluster, graces, now);
+    Moved { conversion: next, due_at }
+}
+
+impl Conversion {
+    fn conclude(
+        &mut self,
+        found: &ConversionFindings<'_>,
+        demand: &Demand,
+        cluster: &Cluster,
+        graces: &Graces,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let Some(run) = self.run.clone() else {
+            self.state = ConversionState::Wanted;
+            return Some(now);
+        };
+        if found.file == ImageFile::Whole {
+            self.ready(run.target, run.began_at.or(run.submitted_at), now);
+            return None;
+        }
+        let marked =
+            found.markers.exit.filter(|exit| Some(exit.slurm_id) == run.slurm_id).map(|exit| exit.code);
+        let code = marked.or(run.exit.filter(|exit| exit.signal == 0).map(|exit| exit.code));
+        // Ours was a second copy and did nothing; the first runs under another id.
+        let claimed = found.markers.run_claim.filter(|claim| Some(*claim) != run.slurm_id);
+        if let (Some(EXIT_CLAIMED), Some(claim)) = (code, claimed) {
+            if let Some(run) = &mut self.run {
+                (run.slurm_id, run.slurm_state, run.exit) = (Some(claim), None, None);
+                (run.missing_since, run.finishing_since) = (None, None);
+            }
+            self.state = ConversionState::InQueue;
+            return Some(now + LOOK_ROUND);
+        }
+        // Its last words, or the file itself, may still be on their way through the shared file system.
+        let awaited = code.is_none() || code == Some(0) || found.file == ImageFile::Unread;
+        let until = run.finishing_since.unwrap_or(now) + graces.last_word;
+        let tells = matches!(run.slurm_state, Some(SlurmState::Completed | SlurmState::Failed) | None);
+        if awaited && tells && now < until {
+            return Some((now + LOOK_AGAIN).min(until));
+        }
+        self.judge(run.slurm_state.as_ref(), code, found, demand, cluster, now)
+    }
+
+    fn judge(
+        &mut self,
+        state: Option<&SlurmState>,
+        code: Option<u8>,
+        found: &ConversionFindings<'_>,
+        demand: &Demand,
+        cluster: &Cluster,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let settings = &cluster.images;
+        let why = match (self.abandoned, state) {
+            (Some(Abandoned::Unneeded), _) if demand.waiters == 0 => {
+                *self = self.shelved().conversion;
+                return None;
+            }
+            (Some(Abandoned::Unneeded), _) => {
+                self.again();
+                return Some(now);
+            }
+            (Some(Abandoned::NeverStarted), _) => "its job found no node to run on for an hour".to_owned(),
+            (None, Some(SlurmState::Timeout | SlurmState::Deadline)) => format!(
+                "it took longer than the {} minutes it has (conversion_minutes)",
+                settings.conversion_minutes
+            ),
+            (None, Some(SlurmState::OutOfMemory)) => {
+                format!(
+                    "it needed more than the {} GiB it has (conversion_memory_gb)",
+                    settings.conversion_memory_gb
+                )
+            }
+            (None, Some(SlurmState::Cancelled)) => "its job was cancelled on the cluster".to_owned(),
+            (None, Some(SlurmState::Completed | SlurmState::Failed) | None) if code == Some(0) => format!(
+                "its job ended well, but {} is no whole image on the login host; is the cache directory on a file \
+                 system that all nodes share?",
+                self.run.as_ref().map_or("the file", |run| run.target.as_str())
+            ),
+            (None, Some(SlurmState::Completed | SlurmState::Failed) | None) if code.is_some() => {
+                enroot_error(found.err_tail, code.unwrap_or_default())
+            }
+            // A node died, the job was preempted, or nobody knows: nothing that the image is guilty of.
+            (None, state) => {
+                if self.mishaps < MOST_MISHAPS {
+                    self.mishaps += 1;
+                    self.again();
+                    return Some(now);
+                }
+                format!("its job was ended by the cluster {} times", self.mishaps + 1)
+                    + &state.map_or(String::new(), |state| format!(" ({state})"))
+            }
+        };
+        self.failed(why, now);
+        None
+    }
+
+    /// From the beginning: whether somebody else has made it meanwhile is looked up first.
+    fn again(&mut self) {
+        *self = Self { abandoned: None, ..self.reopened() };
+        self.message = format!(
+            "Converting the image {}: the cluster has ended the conversion; trying again.",
+            self.image
+        );
+    }
+}
+
+/// What enroot had against it: its last line that says so, or else the last line of all.
+fn enroot_error(err_tail: &[u8], code: u8) -> String {
+    let text = String::from_utf8_lossy(err_tail);
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let tells = |line: &&str| ["[ERROR]", "curl: (", "tao-slurm:"].iter().any(|word| line.contains(word));
+    let line = lines().rfind(tells).or_else(|| lines().next_back());
+    let clean: String = line
+        .unwrap_or("it said nothing")
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(LONGEST_ERROR)
+        .collect();
+    format!("enroot import ended with code {code}: {clean}")
+}

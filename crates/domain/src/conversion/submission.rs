@@ -1,0 +1,182 @@
+//! What the answer to a conversion's submission means: the rules are those of jobs.
+
+use std::collections::BTreeSet;
+
+use chrono::TimeDelta;
+use slurm::{
+    ConversionScript, Failure, FailureClass, RemotePath, SlurmJobId, StagedFile, Submission, SubmitAnswer,
+};
+
+use super::{Conversion, ConversionRun, ConversionState, LOOK_ROUND, Moved};
+use crate::{
+    clock::Timestamp,
+    cluster::Cluster,
+    staging::StagingError,
+    submission::{LAST_EFFECT, LONGEST_SETBACK, LOOK_AGAIN, Located, Sent},
+};
+
+/// What one remote command needs to submit the conversion's newest run.
+pub fn plan_conversion(
+    conversion: &Conversion,
+    run: &ConversionRun,
+    cluster: &Cluster,
+    retake: bool,
+) -> Result<Submission, StagingError> {
+    let settings = &cluster.images;
+    let temp_root = match &settings.temp_dir {
+        Some(dir) => dir.clone(),
+        None => settings.cache_dir.join(".enroot-tmp")?,
+    };
+    let script = ConversionScript {
+        job_name: run.token.clone(),
+        partition: settings.conversion_partition.clone(),
+        account: cluster.account.clone(),
+        minutes: settings.conversion_minutes,
+        memory_gb: settings.conversion_memory_gb,
+        state_dir: run.state_dir.clone(),
+        uri: conversion.image.enroot(),
+        target: run.target.clone(),
+        temp_root,
+    };
+    let path = run.state_dir.join("convert.sbatch")?;
+    let bytes = script.render()?.into_bytes();
+    let make_dirs: BTreeSet<RemotePath> =
+        run.target.parent().into_iter().chain([run.state_dir.clone()]).collect();
+    Ok(Submission {
+        key: run.token.to_string(),
+        job_name: run.token.clone(),
+        state_dir: run.state_dir.clone(),
+        files: vec![StagedFile { path: path.clone(), mode: 0o644, bytes }],
+        script_path: path,
+        make_dirs: make_dirs.into_iter().collect(),
+        retake,
+    })
+}
+
+impl Conversion {
+    /// The conversion whose submission is about to be sent. From here on a crash leaves a claim that nobody may take
+    /// over without looking.
+    #[must_use]
+    pub fn sending(&self, now: Timestamp) -> Self {
+        let mut next = self.clone();
+        if let Some(run) = &mut next.run {
+            (run.retake, run.sent_at) = (false, Some(now));
+        }
+        next
+    }
+
+    fn allow_retake(&mut self) {
+        if let Some(run) = &mut self.run {
+            run.retake = true;
+        }
+    }
+
+    fn submitted(&mut self, id: SlurmJobId, now: Timestamp) -> Timestamp {
+        if let Some(run) = &mut self.run {
+            (run.slurm_id, run.submitted_at) = (Some(id), Some(now));
+            (run.absent_at, run.setbacks) = (None, 0);
+        }
+        self.state = ConversionState::InQueue;
+        self.message = format!("Converting the image {}: Slurm job {id} waits for a node.", self.image);
+        now + LOOK_ROUND
+    }
+
+    fn refused(&mut self, failure: &Failure, now: Timestamp) -> Option<Timestamp> {
+        match failure.class {
+            FailureClass::Permanent => {
+                self.failed(format!("Slurm refuses the conversion's job: {}", failure.excerpt), now);
+                None
+            }
+            FailureClass::Ambiguous => Some(self.uncertain(&failure.excerpt, now)),
+            FailureClass::Capacity => {
+                self.allow_retake();
+                self.message = format!("Slurm takes no conversion of the image now: {}", failure.excerpt);
+                Some(now + TimeDelta::minutes(1))
+            }
+            FailureClass::NotDone | FailureClass::Infra => {
+                Some(self.set_back(&format!("The image cannot be converted yet: {}", failure.excerpt), now))
+            }
+        }
+    }
+
+    fn set_back(&mut self, why: &str, now: Timestamp) -> Timestamp {
+        self.allow_retake();
+        let setbacks = self.run.as_mut().map_or(1, |run| {
+            run.setbacks = run.setbacks.saturating_add(1);
+            run.setbacks
+        });
+        let wait = TimeDelta::seconds(1_i64 << setbacks.min(10)).min(LONGEST_SETBACK);
+        self.message = format!("{why} Trying again in {} s.", wait.num_seconds());
+        now + wait
+    }
+
+    fn uncertain(&mut self, why: &str, now: Timestamp) -> Timestamp {
+        // It may have waited for a free session until now: only from here on can it have no further effect.
+        if let Some(run) = &mut self.run {
+            run.sent_at = Some(now);
+        }
+        self.state = ConversionState::SubmitUncertain;
+        self.message = format!(
+            "Converting the image {}: the submission's answer was lost ({why}); looking for it before anything is sent \
+             again.",
+            self.image
+        );
+        now
+    }
+}
+
+/// The conversion after its submission was sent. `unanswered` says whether an earlier one of the same run still was.
+pub fn conversion_sent(
+    conversion: &Conversion,
+    unanswered: bool,
+    outcome: Sent<'_>,
+    now: Timestamp,
+) -> Moved {
+    let mut next = conversion.clone();
+    let due_at = match outcome {
+        Sent::Answered(SubmitAnswer::Skipped) | Sent::NotSent { .. } if unanswered => {
+            Some(next.uncertain("the service was interrupted", now))
+        }
+        Sent::Answered(SubmitAnswer::Submitted { id, .. }) => Some(next.submitted(*id, now)),
+        Sent::Answered(SubmitAnswer::Refused { failure, .. } | SubmitAnswer::StageFailed(failure)) => {
+            next.refused(failure, now)
+        }
+        Sent::Answered(SubmitAnswer::Skipped) => {
+            next.allow_retake();
+            Some(now)
+        }
+        Sent::Answered(SubmitAnswer::Uncertain) => Some(next.uncertain("no answer came back", now)),
+        Sent::Lost { why } => Some(next.uncertain(why, now)),
+        Sent::NotSent { why } => Some(next.set_back(&format!("The cluster cannot be reached: {why}"), now)),
+    };
+    Moved { conversion: next, due_at }
+}
+
+/// The conversion after a look for its lost submission: absence is proved as it is for jobs.
+pub fn conversion_located(conversion: &Conversion, found: Located, now: Timestamp) -> Moved {
+    let mut next = conversion.clone();
+    let due_at = match found {
+        Located::Found(id) => next.submitted(id, now),
+        Located::Unclear => now + LOOK_AGAIN,
+        Located::Absent => next.absent(now),
+    };
+    Moved { conversion: next, due_at: Some(due_at) }
+}
+
+impl Conversion {
+    fn absent(&mut self, now: Timestamp) -> Timestamp {
+        let Some(run) = &mut self.run else { return now };
+        let over_at = run.sent_at.unwrap_or(run.intended_at) + LAST_EFFECT;
+        let proved = run.absent_at.is_some_and(|first| first >= over_at && now - first >= LOOK_AGAIN);
+        if !proved {
+            if now >= over_at && run.absent_at.is_none_or(|first| first < over_at) {
+                run.absent_at = Some(now);
+            }
+            return now + LOOK_AGAIN;
+        }
+        (run.absent_at, run.retake) = (None, true);
+        self.state = ConversionState::Submitting;
+        self.message = format!("Converting the image {}: its job is being submitted again.", self.image);
+        now
+    }
+}

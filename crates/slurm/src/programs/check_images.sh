@@ -1,0 +1,23 @@
+# shellcheck shell=bash
+# Which cached images are there.
+#
+# stdin: a line "number of files", then each path on a line of its own.
+
+read -r count || give_up 'the list of files did not arrive whole'
+cat >"$tmp/paths"
+if [ "$(wc -l <"$tmp/paths")" != "$count" ]; then give_up 'the list of files did not arrive whole'; fi
+index=0
+while IFS= read -r path; do
+  # A file system that hangs would take as long for each of them.
+  if ((SECONDS >= 40)); then
+    say "IMAGE $index unread"
+  elif whole_image "$path"; then
+    say "IMAGE $index whole"
+  elif [ -e "$path" ]; then
+    say "IMAGE $index broken"
+  else
+    say "IMAGE $index absent"
+  fi
+  index=$((index + 1))
+done <"$tmp/paths"
+finish

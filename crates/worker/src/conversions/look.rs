@@ -1,0 +1,149 @@
+//! Looking at what is there: files before and after a conversion, and conversions that nobody needs any more.
+
+use std::time::Duration;
+
+use domain::{Abandoned, Conversion, ConversionFindings, ConversionRun, conversion_concluded};
+use persistence::{ConversionLease, StoreError};
+use slurm::{Cancel, CheckImages, Conclude, Concluding, ImageFile, Markers};
+
+use super::{Wanted, warn_of};
+use crate::{
+    link::ClusterLink,
+    worker::{Site, Worker},
+};
+
+/// Slurm gives a job its `KillWait` (30 s by default) to end; only then does asking again mean anything.
+const CANCEL_AGAIN: Duration = Duration::from_secs(45);
+/// After a cancellation that did not reach the cluster.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
+/// Enough for the last lines of enroot.
+const TAIL_BYTES: usize = 8 * 1024;
+
+impl<L: ClusterLink> Worker<L> {
+    pub(super) async fn check_images(
+        &self,
+        site: &Site<L>,
+        lease: &ConversionLease,
+        wanted: Vec<Wanted>,
+    ) -> Result<(), StoreError> {
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let command = CheckImages { paths: wanted.iter().map(|(one, _)| one.place().clone()).collect() };
+        let found = match site.target.link.check_images(&command).await {
+            Ok(found) => found,
+            Err(error) => {
+                warn_of(
+                    wanted.iter().map(|(one, _)| one),
+                    &error,
+                    "the image's place could not be looked at",
+                );
+                let moved = wanted.into_iter().map(|(one, _)| self.not_answered(one, &error));
+                return self.store_moved(site, lease, moved.collect()).await;
+            }
+        };
+        let (now, base_dir) = (self.clock.now(), &site.target.cluster.base_dir);
+        let step = |((conversion, demand), found): (&Wanted, ImageFile)| {
+            conversion
+                .checked(found, demand, base_dir, now)
+                .inspect_err(
+                    |error| tracing::error!(%error, image = %conversion.image, "no path for a conversion"),
+                )
+                .ok()
+        };
+        let moved = wanted.iter().zip(found).filter_map(step).collect();
+        self.store_moved(site, lease, moved).await
+    }
+
+    pub(super) async fn cancel_conversions(
+        &self,
+        site: &Site<L>,
+        lease: &ConversionLease,
+        conversions: Vec<(Conversion, Abandoned)>,
+    ) -> Result<(), StoreError> {
+        if conversions.is_empty() {
+            return Ok(());
+        }
+        // By id, and never by name alone: others may have a job of that name.
+        let known = |(one, _): &(Conversion, Abandoned)| {
+            one.run.as_ref().and_then(|run| Some((run.slurm_id?, run.token.clone())))
+        };
+        let command = Cancel { jobs: conversions.iter().filter_map(known).collect(), names: Vec::new() };
+        let again_in = match site.target.link.cancel(&command).await {
+            Ok(answer) if answer.refused.is_none() => CANCEL_AGAIN,
+            Ok(_) => TRY_AGAIN,
+            Err(error) => {
+                warn_of(conversions.iter().map(|(one, _)| one), &error, "a cancellation did not get through");
+                TRY_AGAIN
+            }
+        };
+        for (one, why) in &conversions {
+            tracing::info!(image = %one.image, %why, "a conversion is cancelled");
+        }
+        let abandoned: Vec<_> = conversions.iter().map(|(one, why)| (one.id, Some(*why))).collect();
+        self.store.put_off_conversions(lease, &abandoned, Some(again_in)).await?;
+        self.poll_soon(site).await
+    }
+
+    pub(super) async fn conclude_conversions(
+        &self,
+        site: &Site<L>,
+        lease: &ConversionLease,
+        wanted: Vec<Wanted>,
+    ) -> Result<(), StoreError> {
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let runs = || wanted.iter().filter_map(|(one, _)| one.run.as_ref());
+        let command = Conclude {
+            jobs: runs().map(concluding).collect(),
+            tail_bytes: TAIL_BYTES,
+            status_bytes_total: 0,
+        };
+        let check = CheckImages { paths: runs().map(|run| run.target.clone()).collect() };
+        let link = &site.target.link;
+        let answers = match link.conclude(&command).await {
+            Ok(concluded) => link.check_images(&check).await.map(|files| (concluded, files)),
+            Err(error) => Err(error),
+        };
+        let (concluded, files) = match answers {
+            Ok(answers) => answers,
+            Err(error) => {
+                warn_of(
+                    wanted.iter().map(|(one, _)| one),
+                    &error,
+                    "what a conversion made could not be looked at",
+                );
+                let moved = wanted.into_iter().map(|(one, _)| self.not_answered(one, &error));
+                return self.store_moved(site, lease, moved.collect()).await;
+            }
+        };
+        let now = self.clock.now();
+        let step = |(one, demand): &Wanted| {
+            let run = one.run.as_ref();
+            let place = run.and_then(|run| check.paths.iter().position(|path| *path == run.target));
+            let said = run.and_then(|run| concluded.iter().find(|said| said.key == run.token.as_str()));
+            let nothing = Markers::default();
+            let found = ConversionFindings {
+                markers: said.map_or(&nothing, |said| &said.markers),
+                err_tail: said.map_or(&[], |said| &said.err_tail),
+                file: place.and_then(|place| files.get(place)).copied().unwrap_or(ImageFile::Unread),
+            };
+            conversion_concluded(one, &found, demand, &site.target.cluster, &self.settings.graces, now)
+        };
+        let moved = wanted.iter().map(step).collect();
+        self.store_moved(site, lease, moved).await
+    }
+}
+
+fn concluding(run: &ConversionRun) -> Concluding {
+    Concluding {
+        key: run.token.to_string(),
+        state_dir: run.state_dir.clone(),
+        // Its logs are in the state directory, which is looked at anyway.
+        logs: Vec::new(),
+        results_dir: None,
+        status: Vec::new(),
+        remove: Vec::new(),
+    }
+}

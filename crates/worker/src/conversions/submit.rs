@@ -1,0 +1,109 @@
+//! Submitting conversions, and looking for submissions whose answer was lost.
+
+use chrono::TimeDelta;
+use domain::{
+    Conversion, ConversionRun, Located, Moved, conversion_located, conversion_sent, plan_conversion,
+};
+use persistence::{ConversionLease, StoreError};
+use slurm::{JobName, Locate, SlurmJobId, SubmitAnswer, SubmitBatch};
+
+use super::warn_of;
+use crate::{
+    link::ClusterLink,
+    locate::{copies_of, sought},
+    submit::outcome,
+    worker::{Site, Worker},
+};
+
+impl<L: ClusterLink> Worker<L> {
+    pub(super) async fn submit_conversions(
+        &self,
+        site: &Site<L>,
+        lease: &ConversionLease,
+        conversions: Vec<Conversion>,
+    ) -> Result<(), StoreError> {
+        if conversions.is_empty() {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        // Committed before anything remote happens; what was known of it before says how to read the answer.
+        let intents = conversions.iter().map(|one| Moved { conversion: one.sending(now), due_at: Some(now) });
+        let stored = self.store_conversions(site, lease, intents.collect(), false).await?;
+        let (mut sent, mut entries) = (Vec::new(), Vec::new());
+        for before in conversions.iter().filter(|one| stored.contains(&one.id)) {
+            // The intent has raised the version.
+            let intent = Conversion { version: before.version + 1, ..before.sending(now) };
+            let Some(run) = &intent.run else { continue };
+            let was = before.run.as_ref();
+            let retake = was.is_some_and(|run| run.retake);
+            match plan_conversion(&intent, run, &site.target.cluster, retake) {
+                Ok(entry) => {
+                    entries.push(entry);
+                    sent.push((intent, was.is_some_and(ConversionRun::is_unanswered)));
+                }
+                Err(error) => {
+                    tracing::error!(%error, image = %intent.image, "a conversion cannot be put into files");
+                }
+            }
+        }
+        if sent.is_empty() {
+            return Ok(());
+        }
+        let answers = site.target.link.submit(&SubmitBatch::new(entries)).await;
+        let now = self.clock.now();
+        let step = |(index, (intent, unanswered)): (usize, &(Conversion, bool))| {
+            conversion_sent(intent, *unanswered, outcome(&answers, index), now)
+        };
+        let moved: Vec<_> = sent.iter().enumerate().map(step).collect();
+        let doubles =
+            answers.iter().flatten().zip(&sent).flat_map(|(answer, (intent, _))| doubles(answer, intent));
+        let doubles = doubles.collect();
+        self.store_moved(site, lease, moved).await?;
+        self.cancel_copies(site, doubles).await;
+        self.poll_soon(site).await
+    }
+
+    pub(super) async fn locate_conversions(
+        &self,
+        site: &Site<L>,
+        lease: &ConversionLease,
+        conversions: Vec<Conversion>,
+    ) -> Result<(), StoreError> {
+        let runs = || conversions.iter().filter_map(|one| one.run.as_ref());
+        let Some(since) = runs().map(|run| run.intended_at).min() else { return Ok(()) };
+        let key = |run: &ConversionRun| (run.token.to_string(), run.token.clone(), run.state_dir.clone());
+        // An hour earlier than the first intent: the clocks of the cluster and of this host may differ.
+        let since = since - TimeDelta::hours(1);
+        let command = Locate { keys: runs().map(key).collect(), since_unix: since.timestamp() };
+        let answer = site.target.link.locate(&command).await;
+        if let Err(error) = &answer {
+            warn_of(&conversions, error, "the lost submission of a conversion could not be looked for");
+        }
+        let now = self.clock.now();
+        let step = |one: &Conversion| {
+            let token = one.run.as_ref().map(|run| &run.token);
+            let found = answer.as_ref().map_or(Located::Unclear, |answer| sought(token, answer));
+            conversion_located(one, found, now)
+        };
+        let moved: Vec<_> = conversions.iter().map(step).collect();
+        let mut copies = Vec::new();
+        for run in moved.iter().filter_map(|moved| moved.conversion.run.as_ref()) {
+            if let (Ok(answer), Some(adopted)) = (&answer, run.slurm_id) {
+                copies.extend(copies_of(answer, &run.token, adopted));
+            }
+        }
+        self.store_moved(site, lease, moved).await?;
+        self.cancel_copies(site, copies).await;
+        self.poll_soon(site).await
+    }
+}
+
+/// Other Slurm jobs of the same run.
+fn doubles(answer: &SubmitAnswer, conversion: &Conversion) -> Vec<(SlurmJobId, JobName)> {
+    match (answer, &conversion.run) {
+        (SubmitAnswer::Submitted { extra, .. }, Some(run)) => {
+            extra.iter().map(|id| (*id, run.token.clone())).collect()
+        }
+        _ => Vec::new(),
+    }
+}
