@@ -159,6 +159,10 @@ pub struct AttemptView {
     pub reason: Option<String>,
     /// The partition it runs in.
     pub partition: Option<String>,
+    /// What it was launched with, if that is not the job's image as it was given: a file of the cache, for instance.
+    pub image: Option<String>,
+    /// Why it was launched with the image itself although a file of the cache was asked for.
+    pub image_note: Option<String>,
     /// When it was decided on, before anything was sent.
     pub intended_on: DateTime<Utc>,
     /// When Slurm accepted it.
@@ -281,6 +285,8 @@ impl From<&Attempt> for AttemptView {
             nodes: attempt.nodes.as_deref().map(slurm::node_list::expand).unwrap_or_default(),
             reason: attempt.reason.clone(),
             partition: attempt.partition.clone(),
+            image: attempt.image.as_ref().map(|launched| launched.image.to_string()),
+            image_note: attempt.image.as_ref().and_then(|launched| launched.note.clone()),
             intended_on: attempt.intended_at,
             submitted_on: attempt.submitted_at,
             started_on: attempt.started_at,

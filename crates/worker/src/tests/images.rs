@@ -98,7 +98,7 @@ async fn many_jobs_of_one_image_are_one_conversion(pool: PgPool) {
     bench.end_conversion(&name, 0, ImageFile::Whole).await;
     for id in &ids {
         assert_eq!(bench.status(*id).await.1, Phase::InQueue);
-        assert!(bench.script(*id).await.contains(&format!("--container-image={}", cached())));
+        assert!(bench.script(*id).await.contains(&cached()));
     }
     assert_eq!((bench.state().await.as_str(), bench.fake.submissions(&name)), ("ready", 1));
     assert_eq!(bench.convert().await, 0, "and nothing of it is due any more");
