@@ -131,7 +131,7 @@ impl Drop for SecondWorker {
 #[test]
 fn ten_jobs_of_a_new_image_and_two_workers_are_one_conversion() {
     let mut site = Site::new();
-    let image = site.push(&site.name("many"), "1", 2);
+    let image = site.push(&site.name("many"), "1", 5);
     let _second = SecondWorker::of(&site.service);
     let ids: Vec<_> = (0..10).map(|_| site.submit(&image, &json!({}))).collect();
     site.converting(&ids[3]);
