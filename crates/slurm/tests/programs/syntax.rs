@@ -5,7 +5,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-use slurm::{Cancel, CheckImages, Conclude, Locate, Partitions, Poll, ReadLogs, RemoteCommand, Remove, SubmitBatch};
+use slurm::{
+    Cancel, CheckImages, Conclude, Locate, Partitions, Poll, ReadLogs, RemoteCommand, Remove, SubmitBatch,
+};
 
 fn programs() -> Vec<String> {
     vec![
