@@ -63,10 +63,7 @@ pub fn plan_submission(
     }
     let script = script(&job.spec, attempt, cluster, &paths, &state_dir, open, env_file, launch);
     files.push(StagedFile { path: paths.script.clone(), mode: SHARED, bytes: script.render()?.into_bytes() });
-    // The directories of secrets too, if the job has none: at its end a directory that is not there would be taken for
-    // a file system that may come back with them.
-    let secret = paths.secret_files();
-    let parents = files.iter().map(|file| &file.path).chain(&secret).filter_map(RemotePath::parent);
+    let parents = files.iter().filter_map(|file| file.path.parent());
     let make_dirs: BTreeSet<RemotePath> =
         parents.chain([paths.log_root, paths.results, state_dir.clone()]).collect();
     Ok(Submission {

@@ -49,6 +49,8 @@ pub fn plan_conversion(
         files: vec![StagedFile { path: path.clone(), mode: 0o644, bytes }],
         script_path: path,
         make_dirs: make_dirs.into_iter().collect(),
+        base_dir: cluster.base_dir.clone(),
+        inputs: Vec::new(),
         retake,
     })
 }
@@ -141,7 +143,8 @@ pub fn conversion_sent(
         Sent::Answered(SubmitAnswer::Refused { failure, .. } | SubmitAnswer::StageFailed(failure)) => {
             next.refused(failure, now)
         }
-        Sent::Answered(SubmitAnswer::Skipped) => {
+        // A conversion names no inputs, so none of them is missing.
+        Sent::Answered(SubmitAnswer::Skipped | SubmitAnswer::MissingInputs { .. }) => {
             next.allow_retake();
             Some(now)
         }
