@@ -7,6 +7,7 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod attempt;
+mod checkpoint;
 mod clock;
 mod cluster;
 mod conclude;

@@ -2,6 +2,7 @@
 
 mod cancel;
 mod check_images;
+mod checkpoints;
 mod conclude;
 mod exclude;
 mod locate;
@@ -18,6 +19,7 @@ mod submit_batch;
 
 pub use cancel::{Cancel, Cancelled};
 pub use check_images::{CheckImages, ImageFile};
+pub use checkpoints::Checkpoints;
 pub use conclude::{Conclude, Concluded, Concluding};
 pub use exclude::{Exclude, Excluded};
 pub use locate::{Locate, LocateAnswer, Located};

@@ -30,10 +30,10 @@ mod text_type;
 mod wall_time;
 
 pub use commands::{
-    AccountingRow, Cancel, Cancelled, CheckImages, Conclude, Concluded, Concluding, EarlierRun, Exclude,
-    Excluded, ExitMarker, How, ImageFile, Locate, LocateAnswer, Located, LogAnswer, LogChunk, LogFrom,
-    LogQuestion, Markers, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, QueueRow, ReadLogs,
-    Remove, Removed, Requeued, RunNote, STATUS_FILES, STATUS_OVERLAP, SacctOutcome, SqueueOutcome,
+    AccountingRow, Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, Concluding, EarlierRun,
+    Exclude, Excluded, ExitMarker, How, ImageFile, Locate, LocateAnswer, Located, LogAnswer, LogChunk,
+    LogFrom, LogQuestion, Markers, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, QueueRow,
+    ReadLogs, Remove, Removed, Requeued, RunNote, STATUS_FILES, STATUS_OVERLAP, SacctOutcome, SqueueOutcome,
     StagedFile, StartedMarker, StatusChunk, StatusCursor, Submission, SubmitAnswer, SubmitBatch, Watched,
 };
 // What is asked about a cluster, apart from its jobs.

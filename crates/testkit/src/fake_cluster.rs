@@ -10,10 +10,10 @@ use std::{
 };
 
 use slurm::{
-    AccountingRow, Cancel, Cancelled, CheckImages, Conclude, Concluded, EarlierRun, Exclude, Excluded,
-    ExitCode, ExitMarker, Failure, FailureClass, How, ImageFile, Locate, LocateAnswer, Located, Markers,
-    NodeHealth, NodeHealthAnswer, NodeName, Poll, PollAnswer, Purge, Purged, QueueRow, RemotePath, Remove,
-    Removed, Requeued, SacctOutcome, SlurmJobId, SlurmState, SqueueOutcome, Submission, SubmitAnswer,
+    AccountingRow, Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude,
+    Excluded, ExitCode, ExitMarker, Failure, FailureClass, How, ImageFile, Locate, LocateAnswer, Located,
+    Markers, NodeHealth, NodeHealthAnswer, NodeName, Poll, PollAnswer, Purge, Purged, QueueRow, RemotePath,
+    Remove, Removed, Requeued, SacctOutcome, SlurmJobId, SlurmState, SqueueOutcome, Submission, SubmitAnswer,
     SubmitBatch,
 };
 use uuid::Uuid;
@@ -323,6 +323,12 @@ impl FakeCluster {
         let stdout = b"ENFORCE ALL\nROW polar*|up|4:00:00|n/a|4|idle|64|512000|gpu:8\nEND 2\n".to_vec();
         let raw = slurm::RawOutput { stdout, ..slurm::RawOutput::default() };
         lost_or(fault, slurm::RemoteCommand::parse(command, &raw).map_err(|_| Unanswered::Lost)?)
+    }
+
+    pub fn checkpoints(&self, command: &Checkpoints) -> Result<Vec<Option<RemotePath>>, Unanswered> {
+        let mut state = self.state();
+        let fault = state.next_fault()?;
+        lost_or(fault, vec![None; command.results.len()])
     }
 
     pub fn exclude(&self, command: &Exclude) -> Result<Excluded, Unanswered> {

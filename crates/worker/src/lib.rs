@@ -6,6 +6,7 @@
 //! under the lease's token. There is no retry in here: a job that is still due is simply taken again.
 
 mod cancel;
+mod checkpoints;
 mod conclude;
 mod conversions;
 mod images;

@@ -3,9 +3,9 @@
 use std::{collections::HashMap, future::Future};
 
 use slurm::{
-    Cancel, Cancelled, CheckImages, Conclude, Concluded, EarlierRun, Exclude, Excluded, FailureClass,
-    ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, ParseError, Poll, PollAnswer, Purge,
-    Purged, Remove, Removed, Requeued, SlurmJobId, SubmitAnswer, SubmitBatch,
+    Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
+    FailureClass, ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, ParseError, Poll,
+    PollAnswer, Purge, Purged, RemotePath, Remove, Removed, Requeued, SlurmJobId, SubmitAnswer, SubmitBatch,
 };
 
 /// A command that brought no answer.
@@ -57,5 +57,9 @@ pub trait ClusterLink: Clone + Send + Sync + 'static {
         &self,
         command: &slurm::Partitions,
     ) -> impl Future<Output = Result<slurm::PartitionsAnswer, LinkError>> + Send;
+    fn checkpoints(
+        &self,
+        command: &Checkpoints,
+    ) -> impl Future<Output = Result<Vec<Option<RemotePath>>, LinkError>> + Send;
     fn exclude(&self, command: &Exclude) -> impl Future<Output = Result<Excluded, LinkError>> + Send;
 }

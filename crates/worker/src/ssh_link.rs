@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use slurm::{
-    Cancel, Cancelled, CheckImages, Conclude, Concluded, EarlierRun, Exclude, Excluded, ImageFile, Locate,
-    LocateAnswer, LogAnswer, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, RawOutput,
-    ReadLogs, RemoteCommand, Remove, Removed, Requeued, SlurmJobId, SubmitAnswer, SubmitBatch,
+    Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
+    ImageFile, Locate, LocateAnswer, LogAnswer, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge,
+    Purged, RawOutput, ReadLogs, RemoteCommand, RemotePath, Remove, Removed, Requeued, SlurmJobId,
+    SubmitAnswer, SubmitBatch,
 };
 use ssh::{Command, Effect, SshPool};
 
@@ -120,6 +121,10 @@ impl ClusterLink for SshLink {
 
     async fn partitions(&self, command: &slurm::Partitions) -> Result<slurm::PartitionsAnswer, LinkError> {
         self.call(command, "partitions", Repeat::Safe).await
+    }
+
+    async fn checkpoints(&self, command: &Checkpoints) -> Result<Vec<Option<RemotePath>>, LinkError> {
+        self.call(command, "checkpoints", Repeat::Safe).await
     }
 
     async fn exclude(&self, command: &Exclude) -> Result<Excluded, LinkError> {

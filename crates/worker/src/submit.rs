@@ -105,6 +105,8 @@ impl<L: ClusterLink> Worker<L> {
     ) -> Result<(Vec<Intent>, SubmitBatch), StoreError> {
         let ids: Vec<_> = intents.iter().map(|intent| intent.job.id).collect();
         let mut secrets = self.store.open_secrets(&ids).await?;
+        let jobs: Vec<&Job> = intents.iter().map(|intent| &intent.job).collect();
+        let checkpoints = self.checkpoints(site, &jobs).await;
         let (mut staged, mut entries, mut scripts, mut refused) = (vec![], vec![], vec![], vec![]);
         for intent in intents {
             let job = &intent.job;
@@ -117,7 +119,14 @@ impl<L: ClusterLink> Worker<L> {
                     continue;
                 }
             };
-            match plan_submission(job, attempt, &site.target.cluster, &of_job, intent.retake()) {
+            let from = checkpoints.get(&job.id).map(|checkpoint| job.going_on_from(checkpoint));
+            match plan_submission(
+                from.as_ref().unwrap_or(job),
+                attempt,
+                &site.target.cluster,
+                &of_job,
+                intent.retake(),
+            ) {
                 Ok(entry) => {
                     let script = entry.files.iter().find(|file| file.path == entry.script_path);
                     let text = script.map(|file| String::from_utf8_lossy(&file.bytes).into_owned());

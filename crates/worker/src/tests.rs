@@ -6,9 +6,9 @@ use chrono::TimeDelta;
 use domain::{Clock, Graces, Job, JobId, Phase, Secrets, Status};
 use persistence::{Inserted, Lane, NewJob, Sealer, Store, Viewer};
 use slurm::{
-    Cancel, Cancelled, CheckImages, Conclude, Concluded, EarlierRun, Exclude, Excluded, FailureClass,
-    ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, Remove,
-    Removed, Requeued, SlurmJobId, SlurmState, SubmitAnswer, SubmitBatch,
+    Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
+    FailureClass, ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge,
+    Purged, RemotePath, Remove, Removed, Requeued, SlurmJobId, SlurmState, SubmitAnswer, SubmitBatch,
 };
 use sqlx::PgPool;
 use testkit::{CountingIds, FakeCluster, Fault, HandClock, Unanswered, cluster, command_job};
@@ -76,6 +76,10 @@ impl ClusterLink for FakeLink {
 
     async fn partitions(&self, command: &slurm::Partitions) -> Result<slurm::PartitionsAnswer, LinkError> {
         told(self.0.partitions(command))
+    }
+
+    async fn checkpoints(&self, command: &Checkpoints) -> Result<Vec<Option<RemotePath>>, LinkError> {
+        told(self.0.checkpoints(command))
     }
 
     async fn exclude(&self, command: &Exclude) -> Result<Excluded, LinkError> {

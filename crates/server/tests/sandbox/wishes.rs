@@ -15,7 +15,9 @@ fn base(service: &Service) -> String {
 #[test]
 fn a_paused_training_goes_on_where_it_was() {
     let service = Service::start();
-    let id = service.submit(&training(8, &json!({"epoch_seconds": 0.7})));
+    let mut job = training(12, &json!({"epoch_seconds": 1.5}));
+    job["specs"]["train"]["resume_training_checkpoint_path"] = Value::Null;
+    let id = service.submit(&job);
     service.wait(&id, "some epochs", |s| s["progress"]["epoch"].as_u64().is_some_and(|epoch| epoch >= 2));
     let answer = service.post(&format!("/jobs/{id}/pause"), "");
     assert_eq!((answer.status, &answer.json()["status"]), (202, &json!("Pausing")));
@@ -30,7 +32,11 @@ fn a_paused_training_goes_on_where_it_was() {
     let ended = service.wait_ended(&id);
     assert_eq!((&ended["status"], &ended["attempt"]), (&json!("Done"), &json!(2)), "{ended}");
     let log = service.get(&format!("/jobs/{id}/logs?stream=out&tail=100")).text;
-    assert!(!log.contains("poch 1/8"), "the second attempt begins where the first was paused: {log}");
+    let specs = service.sandbox.login(&format!("cat {}/specs/{id}.json", base(&service)));
+    let specs: Value = serde_json::from_str(&specs).unwrap();
+    let from = specs["train"]["resume_training_checkpoint_path"].as_str().unwrap();
+    assert!(from.contains(&format!("/results/{id}/")) && from.contains("model_epoch_"), "{from}");
+    assert!(!log.contains("poch 1/12"), "the second attempt begins where the first was paused: {log}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod site;
 
 mod cancel;
 mod check_images;
+mod checkpoints;
 mod conclude;
 mod conclude_unreadable;
 mod hostile_answers;
@@ -14,8 +15,10 @@ mod partitions;
 mod poll;
 mod poll_odd_rows;
 mod poll_status;
+mod purge;
 mod read_logs;
 mod remove;
+mod requeued;
 mod submit_batch;
 mod submit_inputs;
 mod submit_leftovers;

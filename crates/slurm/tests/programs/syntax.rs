@@ -6,7 +6,8 @@ use std::{
 };
 
 use slurm::{
-    Cancel, CheckImages, Conclude, Locate, Partitions, Poll, ReadLogs, RemoteCommand, Remove, SubmitBatch,
+    Cancel, CheckImages, Checkpoints, Conclude, Exclude, Locate, NodeHealth, Partitions, Poll, Purge,
+    ReadLogs, RemoteCommand, Remove, Requeued, SubmitBatch,
 };
 
 fn programs() -> Vec<String> {
@@ -19,6 +20,11 @@ fn programs() -> Vec<String> {
         CheckImages::default().render().program,
         Remove::default().render().program,
         Partitions.render().program,
+        Checkpoints::default().render().program,
+        Exclude::default().render().program,
+        NodeHealth::default().render().program,
+        Purge::default().render().program,
+        Requeued::default().render().program,
         ReadLogs { questions: vec![] }.render().program,
     ]
 }
