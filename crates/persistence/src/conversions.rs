@@ -3,8 +3,6 @@
 mod leases;
 mod record;
 mod rows;
-#[cfg(test)]
-mod tests;
 
 use domain::{ClusterName, Conversion, ImageRef, JobId};
 use slurm::RemotePath;

@@ -1,1 +1,216 @@
+use chrono::DateTime;
+use proptest::prelude::*;
+use slurm::{AccountingRow, ExitMarker, Markers, SlurmState};
+use test_case::test_case;
 
+use super::*;
+use crate::{
+    observe::{Graces, Sighting},
+    policy::ImageSettings,
+};
+
+fn now() -> Timestamp {
+    DateTime::from_timestamp(1_800_000_000, 0).unwrap()
+}
+
+fn one_waits() -> Demand {
+    Demand { waiters: 1, fresh_since: None }
+}
+
+fn wanted() -> Conversion {
+    Conversion {
+        id: Uuid::from_u128(7),
+        cluster: "dgx".parse().unwrap(),
+        cache_path: "/lustre/sqsh/r.io~a+b=1.sqsh".parse().unwrap(),
+        image: "r.io/a/b:1".parse().unwrap(),
+        state: ConversionState::Wanted,
+        message: String::new(),
+        file: None,
+        file_seen_at: None,
+        file_began_at: None,
+        error: None,
+        failures: 0,
+        retry_at: None,
+        mishaps: 0,
+        abandoned: None,
+        run: None,
+        version: 1,
+    }
+}
+
+/// Slurm has it, as job 9.
+fn running() -> Conversion {
+    let base = "/lustre/tao".parse().unwrap();
+    let begun = wanted().checked(ImageFile::Absent, &one_waits(), &base, now()).unwrap().conversion;
+    let mut running = begun.sending(now());
+    running.state = ConversionState::Running;
+    let run = running.run.as_mut().unwrap();
+    (run.slurm_id, run.submitted_at) = (SlurmJobId::new(9), Some(now()));
+    running
+}
+
+fn cluster() -> crate::Cluster {
+    crate::Cluster {
+        name: "dgx".parse().unwrap(),
+        user: "tao".parse().unwrap(),
+        hosts: Vec::new(),
+        base_dir: "/lustre/tao".parse().unwrap(),
+        account: None,
+        partitions: None,
+        mounts: Vec::new(),
+        resources: crate::Resources::packaged().unwrap(),
+        max_time_hours: 4.0,
+        images: ImageSettings::packaged(&"/lustre/tao".parse().unwrap()).unwrap(),
+        retries: crate::RetrySettings::default(),
+        batch: crate::BatchSettings::default(),
+    }
+}
+
+/// What becomes of a run that ended in this state and left this.
+fn ended(state: SlurmState, code: Option<u8>, err: &[u8], file: ImageFile) -> Conversion {
+    let mut conversion = running();
+    conversion.state = ConversionState::Finishing;
+    let run = conversion.run.as_mut().unwrap();
+    (run.slurm_state, run.finishing_since) = (Some(state), Some(now() - TimeDelta::hours(1)));
+    let exit = code.map(|code| ExitMarker { slurm_id: SlurmJobId::new(9).unwrap(), restart: 0, code, at: 0 });
+    let markers = Markers { exit, ..Markers::default() };
+    let found = ConversionFindings { markers: &markers, err_tail: err, file };
+    conversion_concluded(&conversion, &found, &one_waits(), &cluster(), &Graces::default(), now()).conversion
+}
+
+#[test]
+fn a_token_and_a_state_directory_belong_to_one_row_and_one_run() {
+    let first = running().run.unwrap();
+    assert_eq!(first.token.as_str(), "tao-sqsh-00000000000000000000000000000007-1");
+    assert_eq!(first.state_dir.as_str(), "/lustre/tao/state/images/00000000000000000000000000000007/1");
+    let base = "/lustre/tao".parse().unwrap();
+    let second = running().checked(ImageFile::Broken, &one_waits(), &base, now()).unwrap().conversion;
+    assert_eq!(second.run.unwrap().no.get(), 2);
+}
+
+#[test_case(ConversionState::Wanted, 1 => ConversionStep::Check; "a wanted one is looked for")]
+#[test_case(ConversionState::Wanted, 0 => ConversionStep::Shelve; "nobody wants it")]
+#[test_case(ConversionState::Submitting, 1 => ConversionStep::Submit; "it is submitted")]
+#[test_case(ConversionState::Submitting, 0 => ConversionStep::Locate; "nobody wants what may have been submitted")]
+#[test_case(ConversionState::SubmitUncertain, 0 => ConversionStep::Locate; "a lost answer is looked for whoever waits")]
+#[test_case(ConversionState::InQueue, 1 => ConversionStep::Rest; "the poll moves it")]
+#[test_case(ConversionState::Running, 0 => ConversionStep::Cancel(Abandoned::Unneeded); "nobody waits any more")]
+#[test_case(ConversionState::Finishing, 0 => ConversionStep::Conclude; "its last words are read whoever waits")]
+#[test_case(ConversionState::Ready, 0 => ConversionStep::Rest; "ready")]
+#[test_case(ConversionState::Failed, 5 => ConversionStep::Rest; "failed")]
+fn a_conversion_takes_one_step(state: ConversionState, waiters: u32) -> ConversionStep {
+    let mut conversion = Conversion { state, ..running() };
+    if state == ConversionState::Submitting {
+        conversion.run.as_mut().unwrap().slurm_id = None;
+    }
+    conversion_step(&conversion, &Demand { waiters, fresh_since: None }, now())
+}
+
+#[test]
+fn a_conversion_that_never_starts_is_given_up_and_one_that_runs_is_not() {
+    let late = now() + TimeDelta::minutes(61);
+    let queued = Conversion { state: ConversionState::InQueue, ..running() };
+    let never = ConversionStep::Cancel(Abandoned::NeverStarted);
+    assert_eq!(conversion_step(&queued, &one_waits(), late), never);
+    assert_eq!(conversion_step(&running(), &one_waits(), late), ConversionStep::Rest);
+}
+
+#[test_case(SlurmState::Completed, Some(0), ImageFile::Whole, ConversionState::Ready, ""; "made")]
+#[test_case(SlurmState::Failed, Some(1), ImageFile::Whole, ConversionState::Ready, ""; "somebody else has made it")]
+#[test_case(SlurmState::Failed, Some(6), ImageFile::Absent, ConversionState::Failed, "code 6: [ERROR] no"; "enroot failed")]
+#[test_case(SlurmState::Completed, Some(0), ImageFile::Absent, ConversionState::Failed, "all nodes share"; "a cache that nobody shares")]
+#[test_case(SlurmState::Timeout, Some(143), ImageFile::Absent, ConversionState::Failed, "conversion_minutes"; "time")]
+#[test_case(SlurmState::OutOfMemory, None, ImageFile::Absent, ConversionState::Failed, "conversion_memory_gb"; "memory")]
+#[test_case(SlurmState::Cancelled, Some(143), ImageFile::Absent, ConversionState::Failed, "cancelled on the cluster"; "by hand")]
+#[test_case(SlurmState::NodeFail, None, ImageFile::Absent, ConversionState::Wanted, ""; "a dead node")]
+#[test_case(SlurmState::Preempted, None, ImageFile::Absent, ConversionState::Wanted, ""; "preempted")]
+fn an_end_has_one_meaning(
+    state: SlurmState,
+    code: Option<u8>,
+    file: ImageFile,
+    expected: ConversionState,
+    says: &str,
+) {
+    let conversion = ended(state, code, b"[INFO] begun\n[ERROR] no\nslurmstepd: bye\n", file);
+    assert_eq!(conversion.state, expected, "{}", conversion.message);
+    assert!(conversion.error.unwrap_or_default().contains(says));
+}
+
+#[test]
+fn dead_nodes_are_not_blamed_on_the_image_for_ever() {
+    let mut conversion = running();
+    for _ in 0..4 {
+        conversion.state = ConversionState::Finishing;
+        let run = conversion.run.as_mut().unwrap();
+        run.slurm_state = Some(SlurmState::NodeFail);
+        let found =
+            ConversionFindings { markers: &Markers::default(), err_tail: b"", file: ImageFile::Absent };
+        let terms = (&one_waits(), &cluster(), &Graces::default());
+        conversion = conversion_concluded(&conversion, &found, terms.0, terms.1, terms.2, now()).conversion;
+    }
+    assert_eq!(conversion.state, ConversionState::Failed);
+}
+
+#[test]
+fn failures_in_a_row_wait_longer_up_to_an_hour() {
+    let mut conversion = running();
+    let waits: Vec<_> = (0..6)
+        .map(|_| {
+            conversion.failed("no".to_owned(), now());
+            (conversion.retry_at.unwrap() - now()).num_minutes()
+        })
+        .collect();
+    assert_eq!(waits, [5, 10, 20, 40, 60, 60]);
+}
+
+#[test]
+fn a_poll_that_was_not_answered_changes_nothing() {
+    let seen =
+        conversion_seen(&running(), &Sighting::default(), TimeDelta::zero(), &Graces::default(), now());
+    assert!(seen.is_none());
+}
+
+#[test]
+fn somebody_elses_record_of_its_id_says_nothing() {
+    let row = AccountingRow {
+        id: SlurmJobId::new(9).unwrap(),
+        state: SlurmState::Completed,
+        exit_code: None,
+        reason: String::new(),
+        start: None,
+        end: None,
+        nodes: String::new(),
+        name: "another".to_owned(),
+    };
+    let seen = Sighting {
+        queue_answered: true,
+        accounting: Some(&row),
+        accounting_answered: true,
+        ..Sighting::default()
+    };
+    let seen = conversion_seen(&running(), &seen, TimeDelta::zero(), &Graces::default(), now()).unwrap();
+    assert_eq!(seen.state, ConversionState::Running, "it is missing, and nothing more");
+    assert_eq!(seen.run.unwrap().missing_since, Some(now()));
+}
+
+#[test]
+fn an_import_is_fresh_for_those_who_were_accepted_before_it_began() {
+    let mut ready = running();
+    ready.ready(ready.cache_path.clone(), Some(now()), now());
+    let demand = |seconds| Demand { waiters: 1, fresh_since: Some(now() + TimeDelta::seconds(seconds)) };
+    let base = "/lustre/tao".parse().unwrap();
+    let after = |seconds| ready.checked(ImageFile::Whole, &demand(seconds), &base, now()).unwrap().conversion;
+    assert_eq!(after(0).state, ConversionState::Ready);
+    let again = after(1);
+    assert_eq!(again.state, ConversionState::Submitting);
+    assert_ne!(again.run.unwrap().target, ready.cache_path, "the file that jobs read stays as it is");
+}
+
+proptest! {
+    #[test]
+    fn no_log_makes_a_message_long_or_unprintable(tail in any::<Vec<u8>>()) {
+        let error = ended(SlurmState::Failed, Some(1), &tail, ImageFile::Absent).error.unwrap();
+        prop_assert!(error.chars().count() < 700);
+        prop_assert!(!error.contains(char::is_control));
+    }
+}
