@@ -86,6 +86,11 @@ impl JobPaths {
         })
     }
 
+    /// The documented directory of the attempt's logs, once it has a Slurm id.
+    pub fn log_dir(&self, attempt: &Attempt) -> Result<Option<RemotePath>, InvalidName> {
+        self.documented_logs(&AttemptPlace::from(attempt))
+    }
+
     /// `slurm-logs/<slurm_job_name>-<slurm_job_id>`, as TAO documents it.
     fn documented_logs(&self, place: &AttemptPlace) -> Result<Option<RemotePath>, InvalidName> {
         let directory = place.slurm_id.map(|id| self.log_root.join(&format!("{}-{id}", place.token)));

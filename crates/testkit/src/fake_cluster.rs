@@ -255,6 +255,7 @@ impl FakeCluster {
                 readable: true,
                 out_tail: Vec::new(),
                 err_tail: log,
+                role_tails: Vec::new(),
                 removed: true,
             });
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::TimeDelta;
-use domain::{Ending, Findings, Graces, Job, JobPaths, SickNode, Timestamp, Wanted, conclude};
+use domain::{Ending, Findings, Graces, Job, JobPaths, SickNode, Timestamp, Wanted, Work, conclude};
 use persistence::{Lease, StepRecord, StoreError};
 use slurm::{Conclude, Concluded, Concluding, NodeName, SlurmState, node_list};
 
@@ -54,7 +54,7 @@ impl<L: ClusterLink> Worker<L> {
                         status: &concluded.status,
                         out_tail: &concluded.out_tail,
                         err_tail: &concluded.err_tail,
-                        role_tails: &[],
+                        role_tails: &concluded.role_tails,
                         sick: &of_job(&job, &sick),
                     };
                     match conclude(&job, &findings, &graces, now) {
@@ -105,10 +105,16 @@ fn of_job(job: &Job, sick: &[SickNode]) -> Vec<SickNode> {
     sick.iter().filter(|node| own.contains(&node.name)).cloned().collect()
 }
 
+/// Whether the job is one of several programs with logs of their own.
+fn has_roles(job: &Job) -> bool {
+    matches!(&job.spec.work, Work::Tao { network_arch, .. } if network_arch.as_str() == "cosmos-rl")
+}
+
 fn concluding(job: &Job) -> Option<Concluding> {
     let attempt = job.attempt.as_ref()?;
     let paths = JobPaths::new(&attempt.job_dir, job.id).ok()?;
     Some(Concluding {
+        role_logs: if has_roles(job) { paths.log_dir(attempt).ok()? } else { None },
         key: attempt.token.to_string(),
         state_dir: paths.state(attempt).ok()?,
         logs: [paths.log(attempt, "main.out").ok()?, paths.log(attempt, "main.err").ok()?].concat(),

@@ -9,6 +9,7 @@ mod cluster;
 mod clusters;
 mod ending;
 mod failing_setups;
+mod frozen;
 mod images;
 mod inputs;
 mod requests;

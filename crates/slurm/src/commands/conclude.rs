@@ -28,6 +28,9 @@ const DEADLINE: Duration = Duration::from_secs(175);
 /// At most so many bytes of a status file.
 const STATUS_BYTES: usize = 4 * 1024 * 1024;
 
+/// At most so many bytes of the logs of a job's roles together.
+const ROLE_BYTES: usize = 128 * 1024;
+
 /// Collects what ended jobs have left behind, then removes their private files.
 #[derive(Debug, Clone)]
 pub struct Conclude {
@@ -53,6 +56,8 @@ pub struct Concluding {
     pub results_dir: Option<RemotePath>,
     /// How far each of its status files has been read.
     pub status: Vec<StatusCursor>,
+    /// A directory that may have one for each of its roles (`controller`, `policy`, `rollout`), with their logs.
+    pub role_logs: Option<RemotePath>,
     /// Files to remove once everything else is read.
     pub remove: Vec<RemotePath>,
 }
@@ -71,6 +76,8 @@ pub struct Concluded {
     pub out_tail: Vec<u8>,
     /// The end of its standard error.
     pub err_tail: Vec<u8>,
+    /// The ends of the logs of its roles, one after the other.
+    pub role_tails: Vec<u8>,
     /// Whether the files to remove are surely gone. False while the directory of one is not there: it may come back
     /// with the file in it.
     pub removed: bool,
@@ -116,6 +123,7 @@ impl RemoteCommand for Conclude {
             feed.field(index)
                 .field(&job.state_dir)
                 .path_or_absent(job.results_dir.as_ref())
+                .path_or_absent(job.role_logs.as_ref())
                 .field(job.status.len())
                 .field(outs.len())
                 .field(errs.len())
@@ -127,12 +135,14 @@ impl RemoteCommand for Conclude {
             }
         }
         let per_job = super::encoded(self.tail_bytes).saturating_mul(2).saturating_add(16 * 1024);
+        let with_roles = self.jobs.iter().filter(|job| job.role_logs.is_some()).count();
         Call {
             program: PROGRAM.to_owned(),
             stdin: feed.into_bytes(),
             deadline: DEADLINE,
             stdout_limit: per_job
                 .saturating_mul(self.jobs.len())
+                .saturating_add(super::encoded(ROLE_BYTES).saturating_mul(with_roles))
                 .saturating_add(super::encoded(self.status_bytes_total))
                 .saturating_add(super::STDOUT_BASE),
         }
@@ -156,7 +166,7 @@ impl RemoteCommand for Conclude {
                 b"DATA" => status.data(line)?,
                 b"TAIL" => {
                     let index = line.index(count)?;
-                    tails[index] = Some((line.blob()?, line.blob()?));
+                    tails[index] = Some((line.blob()?, line.blob()?, line.blob()?));
                 }
                 b"KEPT" => removed[line.index(count)?] = false,
                 b"UNREAD" => readable[line.index(count)?] = false,
@@ -166,7 +176,7 @@ impl RemoteCommand for Conclude {
         let (mut chunks, _) = status.finish();
         let mut concluded = Vec::with_capacity(count);
         for (index, (job, tail)) in self.jobs.iter().zip(tails).enumerate() {
-            let (out_tail, err_tail) = tail.ok_or_else(|| answer.lacks("the end of a log"))?;
+            let (out_tail, err_tail, role_tails) = tail.ok_or_else(|| answer.lacks("the end of a log"))?;
             let mut own: Vec<_> = chunks.extract_if(.., |chunk| chunk.key == indices[index]).collect();
             for chunk in &mut own {
                 chunk.key.clone_from(&job.key);
@@ -177,6 +187,7 @@ impl RemoteCommand for Conclude {
                 status: own,
                 out_tail,
                 err_tail,
+                role_tails,
                 removed: removed[index],
                 readable: readable[index],
             });

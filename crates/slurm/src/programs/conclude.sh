@@ -2,7 +2,7 @@
 # The last words of jobs that have ended; then their private files are removed.
 #
 # stdin: a line "number of jobs, bytes of a tail, bytes of a status file, bytes of all status files"; for each job a
-# line "index, state directory, results directory, known status files, candidates for out, for err, files to remove", a
+# line "index, state directory, results directory, directory of role logs, known status files, candidates for out, for err, files to remove", a
 # line "index, inode, offset, path" for each known status file and a line for each of the other paths.
 
 IFS=$'\t' read -r count tail_bytes per_file altogether || give_up 'the list of jobs did not arrive whole'
@@ -24,6 +24,18 @@ first_tail() {
   done
 }
 
+# Prints the ends of the logs of a job's roles, where it has any: of at most 32 tasks. $1: directory.
+role_tails() {
+  local log tasks=0
+  if [ "$1" = - ]; then return; fi
+  for log in "$1"/{controller,policy,rollout}/*.{out,err}; do
+    if [ -f "$log" ] && ((tasks++ < 64)); then
+      tail -c 4096 -- "$log" 2>/dev/null </dev/null
+      echo
+    fi
+  done
+}
+
 # Keeps in mind that nothing follows from what is missing of a job. $1: its index.
 unread() { printf '%s\n' "$1" >>"$tmp/unread"; }
 
@@ -36,7 +48,7 @@ check_states() {
 }
 
 for ((job = 0; job < count; job++)); do
-  IFS=$'\t' read -r index state results knowns outs errs removes || give_up 'the list of jobs did not arrive whole'
+  IFS=$'\t' read -r index state results roles knowns outs errs removes || give_up 'the list of jobs did not arrive whole'
   printf '%s\t%s\n' "$index" "$state" >>"$tmp/states"
   if [ ! -d "$state" ]; then unread "$index"; fi
   if [ "$results" != - ]; then
@@ -48,6 +60,7 @@ for ((job = 0; job < count; job++)); do
   done
   first_tail "$tmp/out.$index" "$outs"
   first_tail "$tmp/err.$index" "$errs"
+  role_tails "$roles" >"$tmp/role.$index"
   for ((i = 0; i < removes; i++)); do
     IFS= read -r path
     printf '%s\t%s\n' "$index" "$path" >>"$tmp/remove"
@@ -59,7 +72,8 @@ say_status_files "$tmp/want" "$tmp/known" "$per_file" "$altogether"
 # Once more: it may have come and gone while the rest was read.
 check_states
 for ((index = 0; index < count; index++)); do
-  say "TAIL $index $(encoded_tail "$tmp/out.$index" "$tail_bytes") $(encoded_tail "$tmp/err.$index" "$tail_bytes")"
+  say "TAIL $index $(encoded_tail "$tmp/out.$index" "$tail_bytes") $(encoded_tail "$tmp/err.$index" "$tail_bytes") \
+$(encoded_tail "$tmp/role.$index" 131072)"
 done
 sort -n -u -- "$tmp/unread" | sed 's/^/UNREAD /' >"$tmp/said"
 say_file "$tmp/said"

@@ -4,6 +4,7 @@ use crate::site::{Site, id};
 
 pub(crate) fn job(site: &Site, key: &str) -> Concluding {
     Concluding {
+        role_logs: None,
         key: key.to_owned(),
         state_dir: site.path(&format!("state/{key}")),
         logs: vec![site.path(&format!("logs/{key}"))],
@@ -71,4 +72,19 @@ fn jobs_are_not_mixed_up_and_what_stays_is_said() {
     assert_eq!((a.out_tail.as_slice(), b.out_tail.as_slice()), (&b"a\n"[..], &b"b\n"[..]));
     assert_eq!((a.status.len(), b.status.len()), (0, 1));
     assert_eq!((a.removed, b.removed), (false, true));
+}
+
+#[test]
+fn the_ends_of_the_logs_of_roles_are_read_too() {
+    let site = Site::new();
+    site.write("state/a/run", "");
+    site.write("logs/a/policy/0.err", "policy said");
+    site.write("logs/a/rollout/1.out", format!("{}the end", "x".repeat(10_000)));
+    site.write("logs/a/other/0.out", "nobody asked");
+    let [a] = conclude(&site, vec![Concluding { role_logs: Some(site.path("logs/a")), ..job(&site, "a") }])
+        .try_into()
+        .unwrap();
+    let tails = String::from_utf8(a.role_tails).unwrap();
+    assert!(tails.contains("policy said\n") && tails.ends_with("the end\n"), "{tails}");
+    assert!(!tails.contains("nobody") && tails.len() < 5000, "{}", tails.len());
 }

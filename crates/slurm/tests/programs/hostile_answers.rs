@@ -54,6 +54,7 @@ fn parse_all(stdout: &[u8]) {
         retake: false,
     };
     let job = Concluding {
+        role_logs: None,
         key: "a".to_owned(),
         state_dir: path("/s"),
         logs: vec![],

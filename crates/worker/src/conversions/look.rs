@@ -138,6 +138,7 @@ impl<L: ClusterLink> Worker<L> {
 
 fn concluding(run: &ConversionRun) -> Concluding {
     Concluding {
+        role_logs: None,
         key: run.token.to_string(),
         state_dir: run.state_dir.clone(),
         // Its logs are in the state directory, which is looked at anyway.
