@@ -166,12 +166,30 @@ pub(crate) struct StatusArgs {
 pub(crate) struct LogsArgs {
     /// The job's id
     pub(crate) id: JobId,
-    /// Which log
-    #[arg(long, value_enum, default_value_t = Stream::All)]
-    pub(crate) stream: Stream,
-    /// The last so many lines [default: the service's, 500]
-    #[arg(long, value_name = "LINES")]
+    /// Which logs [default: all; with --offset, out]
+    #[arg(long, value_enum)]
+    pub(crate) stream: Option<Stream>,
+    /// The logs of a role's tasks, such as policy, instead of the job's own
+    #[arg(long)]
+    pub(crate) role: Option<String>,
+    /// Only this task of the role, counted from 0
+    #[arg(long, value_name = "NUMBER", requires = "role")]
+    pub(crate) task: Option<u32>,
+    /// Which attempt, counted from 1 [default: the newest]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) attempt: Option<u32>,
+    /// The last so many lines of each [default: the service's, 500; with --follow, the whole log]
+    #[arg(long, value_name = "LINES", conflicts_with = "offset")]
     pub(crate) tail: Option<u32>,
+    /// From this byte on, of one log
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) offset: Option<u64>,
+    /// At most so many bytes
+    #[arg(long, value_name = "BYTES", requires = "offset", conflicts_with = "follow")]
+    pub(crate) limit: Option<u64>,
+    /// Go on until the job has ended, through all its further attempts
+    #[arg(long, short)]
+    pub(crate) follow: bool,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 }
@@ -184,6 +202,12 @@ pub(crate) enum Stream {
     Err,
     /// Both, one after the other
     All,
+    /// Both, of the tasks of the role controller
+    Controller,
+    /// Both, of the tasks of the role policy
+    Policy,
+    /// Both, of the tasks of the role rollout
+    Rollout,
 }
 
 #[derive(Debug, Args)]

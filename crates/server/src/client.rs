@@ -1,5 +1,6 @@
 //! The command line as a client of the API.
 
+mod events;
 mod problem;
 mod progress;
 mod table;
@@ -7,6 +8,7 @@ mod terminal;
 
 use std::time::Duration;
 
+pub(crate) use events::{EventReader, ServerEvent};
 use problem::Problem;
 pub(crate) use progress::{StatusDocument, live_line};
 use secrecy::{ExposeSecret, SecretString};
@@ -21,6 +23,8 @@ pub(crate) const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Above the service's own bound, so that its explanation arrives.
 const TIMEOUT: Duration = Duration::from_secs(90);
+/// A stream is taken up again after this long: a connection that died in silence is noticed by then.
+const LONGEST_STREAM: Duration = Duration::from_mins(2);
 const LONGEST_ANSWER: u64 = 256 * 1024 * 1024;
 
 /// The service could not be asked, or it refused.
@@ -90,6 +94,32 @@ impl Client {
             request = request.header(header::IF_NONE_MATCH, etag);
         }
         self.read(request.call())
+    }
+
+    /// A stream of events from after the `last` one that was received; none when there is nothing to come any more.
+    pub(crate) fn events(
+        &self,
+        path: &str,
+        last: Option<&str>,
+    ) -> Result<Option<EventReader<ureq::BodyReader<'static>>>, ClientError> {
+        let request = self.agent.get(format!("{}{path}", self.url)).config();
+        let request = request.timeout_global(Some(LONGEST_STREAM)).build();
+        let mut request = request.header(header::ACCEPT, "text/event-stream");
+        if let Some(token) = self.authorization() {
+            request = request.header(header::AUTHORIZATION, token);
+        }
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        let sent = request.call();
+        match &sent {
+            Ok(response) if response.status() == StatusCode::NO_CONTENT => Ok(None),
+            Ok(response) if response.status().is_success() => {
+                Ok(sent.ok().map(|response| EventReader::new(response.into_body().into_reader())))
+            }
+            // What is no stream is a problem, and read as one.
+            _ => self.read(sent).and_then(|_| Err(self.foreign(&"no stream of events"))),
+        }
     }
 
     /// `json` is sent as it is: the service judges it, and says what is wrong where.

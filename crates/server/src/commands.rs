@@ -4,6 +4,7 @@ mod attempts;
 mod cancel;
 mod check_config;
 mod events;
+mod follow;
 mod list;
 mod logs;
 mod migrate;

@@ -8,7 +8,7 @@ use crate::client::{Answer, Client, ClientError, StatusDocument, live_line};
 /// An unchanged job costs the service an empty answer.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How many looks in a row may fail: a restart of the service, or a few minutes of bad network.
-const MOST_FAILURES: u32 = 60;
+pub(super) const MOST_FAILURES: u32 = 60;
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Follows the job until it ends; the exit code says how.
@@ -63,10 +63,15 @@ fn patiently(client: &Client, path: &str, known: Option<&str>) -> Result<Answer,
                     remark(&format!("\n{error}\nTrying again; the job is not affected."));
                 }
                 failures += 1;
-                pause((LOOK_EVERY * failures).min(LONGEST_PAUSE));
+                pause_after(failures);
             }
         }
     }
+}
+
+/// Waits longer after each failure in a row.
+pub(super) fn pause_after(failures: u32) {
+    pause((LOOK_EVERY * failures).min(LONGEST_PAUSE));
 }
 
 #[expect(clippy::disallowed_methods, reason = "the client is one thread with nothing else to do")]
