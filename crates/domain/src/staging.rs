@@ -64,8 +64,11 @@ pub fn plan_submission(
     let script = script(&job.spec, attempt, cluster, &paths, &state_dir, open, env_file, launch);
     files.push(StagedFile { path: paths.script.clone(), mode: SHARED, bytes: script.render()?.into_bytes() });
     let parents = files.iter().filter_map(|file| file.path.parent());
+    // Also without a secret: at the end all of them have to be surely gone, which a missing directory does not say.
+    let private = paths.secret_files();
+    let private = private.iter().filter_map(RemotePath::parent);
     let make_dirs: BTreeSet<RemotePath> =
-        parents.chain([paths.log_root, paths.results, state_dir.clone()]).collect();
+        parents.chain(private).chain([paths.log_root, paths.results, state_dir.clone()]).collect();
     Ok(Submission {
         key: attempt.token.to_string(),
         job_name: attempt.token.clone(),

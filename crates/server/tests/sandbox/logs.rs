@@ -60,20 +60,20 @@ fn follow(
         request = request.header("last-event-id", last);
     }
     let lines = BufReader::new(request.call().unwrap().into_body().into_reader()).lines();
-    let (mut told, mut name, mut id) = (Vec::new(), String::new(), None);
+    let (mut told, mut name, mut id, mut data) = (Vec::new(), String::new(), None, None);
     for line in lines {
         let line = line.unwrap();
         match line.split_once(": ") {
             Some(("event", value)) => value.clone_into(&mut name),
             Some(("id", value)) => id = Some(value.to_owned()),
-            Some(("data", value)) => {
-                let data = serde_json::from_str(value).unwrap();
-                told.push(Told { name: std::mem::take(&mut name), id: id.take(), data });
-                if enough(&told) {
-                    break;
-                }
-            }
+            Some(("data", value)) => data = Some(serde_json::from_str(value).unwrap()),
             _ => {}
+        }
+        if let Some(data) = data.take_if(|_| line.is_empty()) {
+            told.push(Told { name: std::mem::take(&mut name), id: id.take(), data });
+            if enough(&told) {
+                break;
+            }
         }
     }
     told
@@ -235,7 +235,8 @@ echo "oops" > "$ROLE_LOGS/policy/1.err"
     let read =
         |query: &str| String::from_utf8(get(&service, &format!("/jobs/{id}/logs?{query}")).bytes).unwrap();
     assert_eq!(read("stream=controller"), "controller at work\n");
-    assert_eq!(read("role=policy&task=1"), format!("{}oops\n", steps(1)));
+    let headed = format!("==> policy/1.out <==\n{}==> policy/1.err <==\noops\n", steps(1));
+    assert_eq!(read("role=policy&task=1"), headed);
     let all = read("stream=policy");
     let place = |name: &str| all.find(&format!("==> policy/{name} <==\n")).unwrap_or_else(|| panic!("{all}"));
     assert!(place("1.out") < place("1.err") && place("1.err") < place("10.out"), "{all}");
@@ -311,9 +312,9 @@ impl Frozen {
     fn all(sandbox: &Sandbox) -> Self {
         let mut pids = Vec::new();
         for host in ["login1", "login2"] {
-            let mut found = vec![
-                fs::read_to_string(sandbox.file(&format!("run/sshd-{host}.pid"))).unwrap().trim().to_owned(),
-            ];
+            // The pid, and when the process began.
+            let listener = fs::read_to_string(sandbox.file(&format!("run/sshd-{host}.pid"))).unwrap();
+            let mut found = vec![listener.split_whitespace().next().unwrap().to_owned()];
             // The listener first: then there are no new ones.
             while let Some(pid) = found.pop() {
                 signal("STOP", &pid);

@@ -218,14 +218,16 @@ impl Follower {
             self.remark(format!("The login user of the cluster may not read `{file}`."), said);
         }
         let (is_closing, was_settled) = (!matches!(self.outlook, Outlook::Alive), self.settled > 0);
-        let (is_news, more) = (!news.events.is_empty(), news.more);
+        let (is_news, more) = (!news.events.is_empty() || news.found, news.more);
+        let at_once = is_news && (more || news.found);
         said.extend(news.events.into_iter().map(|(event, cursor)| (event, Some(cursor))));
-        self.pace = match (more, is_news) {
+        self.pace = match (at_once, is_news) {
             (true, _) => Pace::AtOnce,
             (false, true) => Pace::Grown,
+            // Not at once either when more is said to be there: a cluster that says so without end is no loop of ours.
             (false, false) => self.pace.silent(),
         };
-        if !is_closing || more || news.doubtful {
+        if !is_closing || more || news.found || news.doubtful {
             self.settled = 0;
         } else if was_settled {
             self.conclude(said).await;

@@ -19,6 +19,13 @@ const STRIDE: u64 = 512 * 1024;
 /// With many logs each gets less, and never less than this.
 const LEAST_STRIDE: u64 = 16 * 1024;
 
+/// How many bytes there are from `offset` to a multiple of the stride: to the second one when the next is so near that
+/// only the beginning of a character may stand before it, which is never passed on alone.
+fn up_to_a_multiple(stride: u64, offset: u64) -> u64 {
+    let left = stride - offset % stride;
+    if left < 4 { left + stride } else { left }
+}
+
 /// The logs of one attempt.
 #[derive(Debug)]
 pub(super) struct Watched {
@@ -50,6 +57,8 @@ pub(super) struct News {
     pub(super) events: Vec<(LogEvent, Cursor)>,
     /// More is there already.
     pub(super) more: bool,
+    /// Logs that were not known before.
+    pub(super) found: bool,
     /// It has to be looked at again before anything can be said.
     pub(super) doubtful: bool,
     /// The logs that the login user may not read.
@@ -103,9 +112,8 @@ impl Watched {
         for log in &self.logs {
             let (from, bytes) = match log.at {
                 At::Start(Part::Tail(lines)) => (LogFrom::TailLines(lines), (most / count).max(1)),
-                At::Start(Part::Bytes { offset, .. }) => (LogFrom::Offset(offset), stride - offset % stride),
-                At::Position(LogPosition { offset, .. }) => {
-                    (LogFrom::Offset(offset), stride - offset % stride)
+                At::Start(Part::Bytes { offset, .. }) | At::Position(LogPosition { offset, .. }) => {
+                    (LogFrom::Offset(offset), up_to_a_multiple(stride, offset))
                 }
             };
             questions.push(place::part_of(job, &self.place, &log.file, from, bytes)?);
@@ -142,7 +150,7 @@ impl Watched {
         for file in self.which.among(names.map_or(&[], Vec::as_slice)) {
             if !self.logs.iter().any(|log| log.file == file) {
                 self.logs.push(Log { file, at: At::Start(self.start) });
-                news.more = true;
+                news.found = true;
             }
         }
         news
