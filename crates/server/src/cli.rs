@@ -67,6 +67,14 @@ pub(crate) enum Command {
     Script(ScriptArgs),
     /// Cancel a job
     Cancel(JobArgs),
+    /// Take a job off the cluster and keep it, with its checkpoints, until it is resumed
+    Pause(JobArgs),
+    /// Let a paused job go on from its newest checkpoint
+    Resume(JobArgs),
+    /// Send a job again that failed or was canceled
+    Retry(RetryArgs),
+    /// Delete a job that has ended
+    Delete(DeleteArgs),
     /// List jobs, newest first
     List(ListArgs),
 }
@@ -208,6 +216,28 @@ pub(crate) enum Stream {
     Policy,
     /// Both, of the tasks of the role rollout
     Rollout,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RetryArgs {
+    /// The job's id
+    pub(crate) id: JobId,
+    /// A JSON file with the values that were secret: `{"secret_env_vars": {…}, "cloud_metadata": {…}}`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secrets: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DeleteArgs {
+    /// The job's id
+    pub(crate) id: JobId,
+    /// Also remove its results, logs, specification and script from the cluster
+    #[arg(long)]
+    pub(crate) artifacts: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }
 
 #[derive(Debug, Args)]

@@ -134,6 +134,14 @@ impl Client {
         self.read(request.header(header::CONTENT_TYPE, "application/json").send(json))
     }
 
+    pub(crate) fn delete(&self, path: &str) -> Result<Answer, ClientError> {
+        let mut request = self.agent.delete(format!("{}{path}", self.url));
+        if let Some(token) = self.authorization() {
+            request = request.header(header::AUTHORIZATION, token);
+        }
+        self.read(request.call())
+    }
+
     /// Reads an answer's document.
     pub(crate) fn document<T: serde::de::DeserializeOwned>(&self, body: &[u8]) -> Result<T, ClientError> {
         serde_json::from_slice(body).map_err(|error| self.foreign(&error))

@@ -1,8 +1,8 @@
 //! The subcommands, one a file.
 
 mod attempts;
-mod cancel;
 mod check_config;
+mod delete;
 mod events;
 mod follow;
 mod list;
@@ -10,12 +10,14 @@ mod logs;
 mod migrate;
 mod openapi;
 mod output;
+mod retry;
 mod script;
 mod serve;
 mod status;
 mod submit;
 mod token;
 mod watch;
+mod wish;
 
 use std::process::ExitCode;
 
@@ -52,7 +54,11 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Events(args) => events::run(&args),
         Command::Attempts(args) => attempts::run(&args),
         Command::Script(args) => script::run(&args),
-        Command::Cancel(args) => cancel::run(&args),
+        Command::Cancel(args) => wish::run(wish::Wish::Cancel, &args),
+        Command::Pause(args) => wish::run(wish::Wish::Pause, &args),
+        Command::Resume(args) => wish::run(wish::Wish::Resume, &args),
+        Command::Retry(args) => retry::run(&args),
+        Command::Delete(args) => delete::run(&args),
         Command::List(args) => list::run(&args),
     }
 }
