@@ -60,7 +60,7 @@ pub use diagnosis::{
     Cause, Diagnosis, Evidence, RULES as FAILURE_RULES, Rule as FailureRule, SickNode, diagnose,
 };
 pub use id::JobId;
-pub use image::ImageRef;
+pub use image::{ImageRef, InvalidImage};
 pub use job::{Job, Owner, Wanted};
 pub use log_file::{LogFile, LogRole, LogStream, NoLogName};
 pub use log_position::{LogPosition, LogSight};

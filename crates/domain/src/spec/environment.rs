@@ -48,7 +48,10 @@ pub(super) fn environment(request: &JobRequest, faults: &mut Faults) -> Environm
                     faults.add(at, "invalid", error);
                     continue;
                 }
-                _ => value.clone(),
+                Reference::Absolute
+                | Reference::Local { .. }
+                | Reference::Remote { .. }
+                | Reference::Bare => value.clone(),
             };
             if is_secret_key(&key) {
                 secret.insert(key, value.into());

@@ -61,7 +61,7 @@ impl JobSpec {
             cloud::part(std::mem::take(&mut request.cloud_metadata));
         let image_named = request.image.is_some();
         let mut work = work(request, image_named, &mut faults);
-        let required_paths = required_paths(&inputs, work.as_mut(), &mounts, cluster, &mut faults);
+        let required_paths = required_paths(&inputs, &mut work, &mounts, cluster, &mut faults);
 
         match (work, resources) {
             (Some(work), Some(resources)) if faults.0.is_empty() => {

@@ -55,7 +55,7 @@ pub(super) fn inputs(asked: &[String], faults: &mut Faults) -> Vec<RemotePath> {
 /// The inputs, and the data sets of a specification, whose URIs become paths here.
 pub(super) fn required_paths(
     inputs: &[RemotePath],
-    work: Option<&mut Work>,
+    work: &mut Option<Work>,
     mounts: &[Mount],
     cluster: &Cluster,
     faults: &mut Faults,
