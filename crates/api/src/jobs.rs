@@ -11,6 +11,7 @@ use crate::{
     view::{Freshness, JobSummary, JobView, StatusView, Surroundings, is_watched},
 };
 
+mod accept;
 pub(crate) mod attempts;
 pub(crate) mod cancel;
 pub(crate) mod create;
@@ -26,6 +27,7 @@ pub(crate) mod resume;
 pub(crate) mod retry;
 pub(crate) mod script;
 pub(crate) mod status;
+pub(crate) mod validate;
 
 /// A job that the caller may see. One of somebody else's is answered like one that does not exist.
 async fn find(app: &App, caller: &Caller, id: JobId) -> Result<Job, Problem> {

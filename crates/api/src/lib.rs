@@ -29,6 +29,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub use auth::AuthMode;
 pub use cluster_links::{ClusterLinks, HostReport, HostState, LinkReport, LinkUse};
+pub use jobs::validate::{ValidationView, WarningView};
 pub use log_source::{LogReading, LogSource, LogUnavailable};
 pub use state::{ApiState, Limits, Readiness};
 pub use view::{
@@ -70,6 +71,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 fn routes() -> OpenApiRouter<App> {
     let mut routes = OpenApiRouter::with_openapi(openapi::Metadata::openapi())
         .routes(routes!(jobs::create::create_job, jobs::list::list_jobs))
+        .routes(routes!(jobs::validate::validate_job))
         .routes(routes!(jobs::get::get_job, jobs::delete::delete_job))
         .routes(routes!(jobs::status::get_job_status))
         .routes(routes!(jobs::events::get_job_events))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use domain::{Attempt, Cluster, Job, JobId, Work};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use slurm::SlurmJobId;
 use utoipa::ToSchema;
 
@@ -65,8 +65,23 @@ pub struct JobView {
     pub docker_env_vars: BTreeMap<String, String>,
     /// The names of the secret variables. Their values are never shown.
     pub secret_env_vars: Vec<String>,
+    /// What of TAO's workspace details is no secret.
+    #[schema(value_type = Object)]
+    pub cloud_metadata: Map<String, Value>,
+    /// The top-level names of the workspace details that are secret. Their values are never shown.
+    pub secret_cloud_metadata: Vec<String>,
+    /// The files and directories that the caller listed.
+    pub inputs: Vec<String>,
+    /// Everything that must be on the cluster before the job is staged: the inputs, and the data sets of `specs`.
+    pub required_paths: Vec<String>,
     /// What the job gets.
     pub resources: ResourcesView,
+    /// How often the job goes again by itself.
+    pub retry: RetryView,
+    /// Whether Slurm itself may start the job again.
+    pub use_requeue: bool,
+    /// A running job that writes nothing for so many minutes is ended; null for no such limit.
+    pub timeout_minutes: Option<u32>,
     /// How the container is set up.
     pub container: ContainerView,
     /// The newest attempt; null before the first.
@@ -92,6 +107,15 @@ pub struct ResourcesView {
     pub time_hours: f64,
     /// The job's own limit, in hours.
     pub timeout_hours: f64,
+    /// The port at which the nodes of the job meet.
+    pub master_port: u16,
+}
+
+/// How often the job goes again by itself.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RetryView {
+    /// Attempts after the first, for failures of the infrastructure.
+    pub max_retries: u32,
 }
 
 /// How the container is set up.
@@ -99,6 +123,12 @@ pub struct ResourcesView {
 pub struct ContainerView {
     /// `/path`, `/path:/inside` or `/path:/inside:ro`.
     pub mounts: Vec<String>,
+    /// Whether the image is converted to a SquashFS file before the job starts.
+    pub use_sqsh: bool,
+    /// Whether the job fails when that fails.
+    pub require_sqsh: bool,
+    /// Whether an image tagged `latest` is converted anew.
+    pub force_reconvert_latest: bool,
 }
 
 /// TAO's `backend_details`.
@@ -265,8 +295,21 @@ impl JobView {
                 exclusive: resources.exclusive,
                 time_hours: hours(resources.time),
                 timeout_hours: hours(resources.soft_timeout),
+                master_port: job.spec.master_port,
             },
-            container: ContainerView { mounts: job.spec.mounts.iter().map(ToString::to_string).collect() },
+            cloud_metadata: job.spec.cloud_plain.clone(),
+            secret_cloud_metadata: job.spec.cloud_secret_keys.iter().cloned().collect(),
+            inputs: job.spec.inputs.iter().map(ToString::to_string).collect(),
+            required_paths: job.spec.required_paths.iter().map(ToString::to_string).collect(),
+            retry: RetryView { max_retries: job.spec.max_retries },
+            use_requeue: job.spec.use_requeue,
+            timeout_minutes: job.spec.timeout_minutes.map(std::num::NonZeroU32::get),
+            container: ContainerView {
+                mounts: job.spec.mounts.iter().map(ToString::to_string).collect(),
+                use_sqsh: job.spec.image_policy.use_sqsh,
+                require_sqsh: job.spec.image_policy.require_sqsh,
+                force_reconvert_latest: job.spec.image_policy.force_reconvert_latest,
+            },
             attempt_details: job.attempt.as_ref().map(AttemptView::from),
         }
     }

@@ -87,11 +87,20 @@ pub fn choose_cluster<'c>(
 ) -> Result<&'c Cluster, Violation> {
     let known = || clusters.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(", ");
     if let Some(name) = choice.cluster_name {
-        return clusters.iter().find(|cluster| cluster.name.as_str() == name).ok_or_else(|| {
+        let named = clusters.iter().find(|cluster| cluster.name.as_str() == name).ok_or_else(|| {
             let detail =
                 format!("no cluster of that name is configured; the configured ones are: {}", known());
             Violation::new("/backend_details/cluster_name", "unknown_cluster", detail)
-        });
+        })?;
+        let other_user = choice.slurm_user.is_some_and(|user| user != named.user.as_str());
+        if other_user || !choice.slurm_hostnames.iter().all(|host| named.hosts.contains(host)) {
+            return Err(Violation::new(
+                "/backend_details/cluster_name",
+                "contradiction",
+                "has another user or other login hosts than cloud_metadata says; leave one of them out",
+            ));
+        }
+        return Ok(named);
     }
     if let Some(user) = choice.slurm_user {
         let serves = |cluster: &&Cluster| {

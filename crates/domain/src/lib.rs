@@ -46,6 +46,7 @@ mod submission;
 mod text;
 mod uri;
 mod violation;
+mod warnings;
 
 pub use attempt::{Attempt, AttemptNo, AttemptPlace, Outcome, Verdict};
 pub use clock::{Clock, Ids, Timestamp};
@@ -82,4 +83,5 @@ pub use status_file::{StatusLine, StatusWord, read_lines};
 pub use status_files::{StatusEvent, StatusEventKind, StatusFiles};
 pub use submission::{After, Located, Sent, Step, located, plan, sent};
 pub use text::{Label, Word};
-pub use violation::Violation;
+pub use violation::{Violation, pointer};
+pub use warnings::Warning;

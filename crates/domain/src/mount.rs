@@ -19,6 +19,12 @@ impl Mount {
         self.inside.as_ref().unwrap_or(&self.source)
     }
 
+    /// Whether the container sees a path of the cluster.
+    pub fn shows(&self, path: &RemotePath) -> bool {
+        let rest = path.as_str().strip_prefix(self.source.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
     /// Where a path of the container lies on the cluster, if it is below this mount.
     pub fn on_cluster(&self, path: &RemotePath) -> Option<RemotePath> {
         let rest = path.as_str().strip_prefix(self.inside().as_str())?;

@@ -120,6 +120,14 @@ pub struct ContainerRequest {
     pub force_reconvert_latest: Option<bool>,
 }
 
+impl ContainerRequest {
+    /// Whether any field is given.
+    pub(crate) fn says_something(&self) -> bool {
+        let Self { mounts, use_sqsh, require_sqsh, force_reconvert_latest } = self;
+        mounts.is_some() || use_sqsh.is_some() || require_sqsh.is_some() || force_reconvert_latest.is_some()
+    }
+}
+
 /// How often the job goes again by itself.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

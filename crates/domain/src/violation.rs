@@ -19,7 +19,14 @@ impl Violation {
     }
 }
 
-/// The pointer of a field (RFC 6901 §3: `~` and `/` in a key are escaped).
-pub(crate) fn pointer(parent: &str, key: &str) -> String {
-    format!("{parent}/{}", key.replace('~', "~0").replace('/', "~1"))
+/// A pointer names a field for a person; a name of a megabyte would only be a megabyte of answer.
+const LONGEST_KEY: usize = 200;
+
+/// The pointer of a field (RFC 6901 §3: `~` and `/` in a key are escaped). Of a very long key only the beginning.
+pub fn pointer(parent: &str, key: &str) -> String {
+    let escaped = |key: &str| key.replace('~', "~0").replace('/', "~1");
+    match key.char_indices().nth(LONGEST_KEY) {
+        Some((end, _)) => format!("{parent}/{}…", escaped(&key[..end])),
+        None => format!("{parent}/{}", escaped(key)),
+    }
 }

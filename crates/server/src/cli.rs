@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Token(TokenCommand),
     /// Send a job to the service and print its id
     Submit(SubmitArgs),
+    /// Show what the service would make of a job, and send nothing to Slurm
+    Validate(ValidateArgs),
     /// Show where a job stands
     Status(StatusArgs),
     /// Print a job's logs
@@ -155,6 +157,14 @@ pub(crate) struct SubmitArgs {
     /// Follow the job to its end
     #[arg(long)]
     pub(crate) watch: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArgs {
+    /// The job as JSON; `-` reads standard input
+    pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 }

@@ -16,6 +16,7 @@ mod serve;
 mod status;
 mod submit;
 mod token;
+mod validate;
 mod watch;
 mod wish;
 
@@ -49,6 +50,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::CheckConfig => check_config::run(&overrides, &Environment::of_process()),
         Command::Openapi => openapi::run(),
         Command::Submit(args) => submit::run(&args),
+        Command::Validate(args) => validate::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Logs(args) => logs::run(&args),
         Command::Events(args) => events::run(&args),

@@ -5,7 +5,7 @@ use axum::{
     extract::{FromRequest, Request},
     http::{HeaderMap, StatusCode, header},
 };
-use domain::Violation;
+use domain::{Violation, pointer as below};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -113,11 +113,6 @@ fn place(error: &serde_json::Error, bytes: &[u8]) -> (usize, usize) {
         }
         place => place,
     }
-}
-
-/// The pointer of a part of a document (RFC 6901 §3: `~` and `/` in a key are escaped).
-fn below(parent: &str, key: &str) -> String {
-    format!("{parent}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
 fn fault(pointer: String, code: &'static str, detail: impl std::fmt::Display) -> Violation {

@@ -6,17 +6,16 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use chrono::SubsecRound;
-use domain::{Job, JobId, JobRequest, JobSpec, Violation};
+use domain::{JobId, JobRequest, Violation};
 use persistence::{Inserted, NewJob};
-use serde_json::Value;
 
-use super::request_hash;
+use super::{
+    accept::{Accepted, accept},
+    request_hash,
+};
 use crate::{
     auth::Caller,
-    extract::{Body, Sent},
-    known_partitions::beyond_limits,
-    layers,
+    extract::Body,
     problem::{Kind, Problem, problems},
     state::App,
     view::JobView,
@@ -55,23 +54,10 @@ problems!(
 pub(crate) async fn create_job(
     State(app): State<App>,
     caller: Caller,
-    Body(Sent { document, value: request }): Body<JobRequest>,
+    Body(sent): Body<JobRequest>,
 ) -> Result<Response, Problem> {
-    let lists = lists_for_objects(&document);
-    if !lists.is_empty() {
-        return Err(Problem::fields(lists));
-    }
-    let id = JobId::new(request.id.unwrap_or_else(|| app.ids.job()));
-    let (spec, secrets, cluster) = JobSpec::from_request(request, &app.clusters).map_err(Problem::fields)?;
-    layers::name_job(id);
-    let beyond = beyond_limits(&app, cluster, &spec).await?;
-    // Limits change, and the same request again has the same answer.
-    if !beyond.is_empty() && app.store.find_job(id, &caller.viewer()).await?.is_none() {
-        return Err(Problem::fields(beyond));
-    }
-    // Postgres keeps microseconds; what is answered now has to be what is answered later.
-    let now = app.clock.now().trunc_subsecs(6);
-    let job = Job::accepted(id, caller.owner, cluster.name.clone(), spec, now);
+    let Accepted { job, secrets, document, .. } = accept(&app, caller, sent).await?;
+    let id = job.id;
     let new = NewJob { job, secrets, request_hash: request_hash::of(&document) };
     let (status, job) = match app.store.insert_job(&new).await? {
         Inserted::Created(job) => (StatusCode::CREATED, job),
@@ -91,15 +77,6 @@ pub(crate) async fn create_job(
         response.headers_mut().insert(header::LOCATION, location);
     }
     Ok(response)
-}
-
-/// serde fills a struct from a list too, by position. Nobody means that, and the document does not offer it.
-fn lists_for_objects(document: &Value) -> Vec<Violation> {
-    let objects = ["resources", "container", "retry", "backend_details"];
-    let lists = objects.into_iter().filter(|field| document[*field].is_array());
-    lists
-        .map(|field| Violation::new(format!("/{field}"), "wrong_type", "must be an object, not an array"))
-        .collect()
 }
 
 /// Whose request has the id is not said: it may be somebody else's.

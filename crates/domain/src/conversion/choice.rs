@@ -35,7 +35,8 @@ const FRESH: TimeDelta = TimeDelta::minutes(10);
 pub fn cached_image(spec: &JobSpec) -> Option<&ImageRef> {
     match &spec.image {
         Some(image @ ImageRef::Registry { .. }) if spec.image_policy.use_sqsh => Some(image),
-        Some(ImageRef::Registry { .. } | ImageRef::File(_)) | None => None,
+        // The node of a conversion has another Docker daemon than the job's.
+        Some(ImageRef::Registry { .. } | ImageRef::File(_) | ImageRef::Daemon { .. }) | None => None,
     }
 }
 

@@ -49,6 +49,13 @@ impl JobSpec {
             None => cluster.partitions.clone(),
         };
         let mounts = mounts(request.container.mounts.as_deref(), cluster, &mut faults);
+        if request.image.is_none() && request.container.says_something() {
+            faults.add(
+                "/container",
+                "contradiction",
+                "says how a container is set up, and there is no image: name one, or leave the container out",
+            );
+        }
         let image_policy = image_policy(&request.container, cluster.images.policy, &mut faults);
         let resources = resources(&request, cluster, &mut faults);
         let master_port = master_port(request.resources.master_port, &mut faults);
@@ -132,6 +139,13 @@ fn resources(request: &JobRequest, cluster: &Cluster, faults: &mut Faults) -> Op
 
 fn image_policy(asked: &ContainerRequest, default: ImagePolicy, faults: &mut Faults) -> ImagePolicy {
     let use_sqsh = asked.use_sqsh.unwrap_or(default.use_sqsh || asked.require_sqsh == Some(true));
+    if asked.use_sqsh == Some(false) && asked.force_reconvert_latest == Some(true) {
+        faults.add(
+            "/container/force_reconvert_latest",
+            "contradiction",
+            "asks to convert what use_sqsh leaves unconverted; leave one of them out",
+        );
+    }
     if asked.use_sqsh == Some(false) && asked.require_sqsh == Some(true) {
         faults.add(
             "/container/require_sqsh",

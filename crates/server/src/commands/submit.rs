@@ -17,9 +17,6 @@ use crate::{
 
 pub(super) fn run(args: &SubmitArgs) -> anyhow::Result<ExitCode> {
     let job = read(&args.file)?;
-    if job.trim_ascii().is_empty() {
-        bail!("{} is empty; write a job as JSON into it", args.file.display());
-    }
     let client = Client::new(&args.server);
     let answer = client.post("/jobs", &job)?;
     let stored: StatusDocument = client.document(&answer.body)?;
@@ -35,11 +32,16 @@ pub(super) fn run(args: &SubmitArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
+/// A job as JSON; `-` is standard input.
+pub(super) fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
+    let mut text = Vec::new();
     if file == Path::new("-") {
-        let mut text = Vec::new();
         io::stdin().lock().read_to_end(&mut text).context("cannot read standard input")?;
-        return Ok(text);
+    } else {
+        text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     }
-    fs::read(file).with_context(|| format!("cannot read {}", file.display()))
+    if text.trim_ascii().is_empty() {
+        bail!("{} is empty; write a job as JSON into it", file.display());
+    }
+    Ok(text)
 }

@@ -1,0 +1,103 @@
+//! `POST /jobs/validate`: everything that `POST /jobs` would say of a request, and nothing stored.
+
+use axum::{Json, extract::State};
+use domain::{JobRequest, Warning, plan_submission};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::accept::{Accepted, accept};
+use crate::{
+    auth::Caller,
+    extract::{Body, NoParameters, Query},
+    problem::{Problem, problems},
+    state::App,
+    view::{Freshness, JobView, Surroundings},
+};
+
+problems!(
+    Problems = SECURED,
+    BadRequest,
+    InvalidParameter,
+    MalformedJson,
+    BodyTooLarge,
+    UnsupportedMediaType,
+    InvalidRequest,
+    TooDeep
+);
+
+/// What a request would become.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ValidationView {
+    /// The job as sending the request would answer it, with every default filled in. Of secrets there are names only.
+    pub job: JobView,
+    /// The batch script of its first attempt. It holds no secret.
+    pub batch_script: String,
+    /// What is allowed and may not be what was meant.
+    pub warnings: Vec<WarningView>,
+}
+
+/// Something that is allowed and may not be what was meant.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WarningView {
+    /// JSON pointer to the field of the request.
+    pub pointer: String,
+    /// Stable name of the rule.
+    pub code: String,
+    /// What happens, and what would be otherwise.
+    pub detail: String,
+}
+
+impl From<Warning> for WarningView {
+    fn from(warning: Warning) -> Self {
+        Self { pointer: warning.pointer, code: warning.code.to_owned(), detail: warning.detail }
+    }
+}
+
+/// Validate a job
+///
+/// Makes every check of sending a job, stores nothing, and shows what the request would become.
+#[utoipa::path(
+    post,
+    path = "/jobs/validate",
+    tag = "jobs",
+    operation_id = "validate_job",
+    request_body = JobRequest,
+    security(("bearer" = [])),
+    responses((status = 200, description = "The request is valid.", body = ValidationView), Problems)
+)]
+pub(crate) async fn validate_job(
+    State(app): State<App>,
+    caller: Caller,
+    Query(NoParameters): Query<NoParameters>,
+    Body(sent): Body<JobRequest>,
+) -> Result<Json<ValidationView>, Problem> {
+    let viewer = caller.viewer();
+    let named = sent.value.id.is_some();
+    let Accepted { mut job, secrets, cluster, .. } = accept(&app, caller, sent).await?;
+    let mut warnings = job.spec.warnings(cluster);
+    if named && app.store.find_job(job.id, &viewer).await?.is_some() {
+        warnings.push(Warning::new(
+            "/id",
+            "id_exists",
+            "a job has this id: the request that made it would be answered with that job, any other one refused",
+        ));
+    }
+    let defect = |error: &dyn std::fmt::Display| {
+        tracing::error!(error = %error, "a valid request cannot be put into files");
+        Problem::internal()
+    };
+    let attempt =
+        job.new_attempt(cluster.base_dir.clone(), job.created_at).map_err(|error| defect(&error))?;
+    let submission =
+        plan_submission(&job, &attempt, cluster, &secrets, false).map_err(|error| defect(&error))?;
+    let script = submission.files.iter().find(|file| file.path == submission.script_path);
+    let batch_script =
+        script.map(|file| String::from_utf8_lossy(&file.bytes).into_owned()).unwrap_or_default();
+    job.message = "Valid; nothing was stored.".to_owned();
+    let around = Surroundings { cluster: Some(cluster), freshness: Freshness::default(), earlier: &[] };
+    Ok(Json(ValidationView {
+        job: JobView::new(&job, around),
+        batch_script,
+        warnings: warnings.into_iter().map(WarningView::from).collect(),
+    }))
+}

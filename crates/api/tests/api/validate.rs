@@ -1,0 +1,125 @@
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use sqlx::PgPool;
+
+use crate::support::TestApi;
+
+fn training() -> Value {
+    json!({
+        "image": "registry.example/tao/tao-toolkit:6", "network_arch": "classification_pyt", "action": "train",
+        "specs": {"dataset": {"train_dataset": {"images_dir": "lustre:///lustre/a"}}},
+        "secret_env_vars": {"HF_TOKEN": "hunter2"}, "cloud_metadata": {"slurm_user": "tao", "slurm_hostname": ["login1"],
+        "aws": {"secret_key": "hunter3"}},
+    })
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_valid_request_is_shown_whole_and_stored_nowhere(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let answer = api.post("/jobs/validate", &training()).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let seen = answer.json();
+    let job = &seen["job"];
+    assert_eq!(job["required_paths"], json!(["/lustre/a"]));
+    assert_eq!(job["resources"]["gpus_per_node"], 4, "defaults are filled in");
+    assert_eq!((&job["use_requeue"], &job["retry"]["max_retries"]), (&json!(true), &json!(10)));
+    assert_eq!(
+        (&job["container"]["use_sqsh"], &job["resources"]["master_port"]),
+        (&json!(true), &json!(29500))
+    );
+    assert_eq!(
+        (&job["secret_env_vars"], &job["secret_cloud_metadata"]),
+        (&json!(["HF_TOKEN"]), &json!(["aws"]))
+    );
+    assert_eq!(job["cloud_metadata"]["slurm_user"], "tao");
+    let script = seen["batch_script"].as_str().unwrap();
+    assert!(script.starts_with("#!/bin/bash\n") && script.contains("container_handler"), "{script}");
+    assert!(!answer.text().contains("hunter"), "{}", answer.text());
+    assert_eq!(api.get("/jobs").await.json()["jobs"], json!([]));
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn what_sending_would_refuse_validating_refuses_alike(pool: PgPool) {
+    let api = TestApi::new(pool);
+    for body in [
+        json!({}),
+        json!({"command": "x", "specs": {}}),
+        json!({"command": "x", "resources": []}),
+        json!({"command": "x", "colour": "red"}),
+        json!({"command": "x", "resources": {"time_hours": 12}}),
+        json!({"command": "x", "backend_details": {"slurm_metadata": {"slurm_job_id": "1"}}}),
+        json!({"command": "x", "backend_details": {"backend_type": "lepton"}}),
+    ] {
+        let (sent, validated) = (api.post("/jobs", &body).await, api.post("/jobs/validate", &body).await);
+        assert_eq!(sent.status, 422, "{body}");
+        assert_eq!(sent.json()["errors"], validated.json()["errors"], "{body}");
+    }
+    let metadata = api.post("/jobs/validate", &json!({"backend_details": {"slurm_metadata": {}}})).await;
+    assert!(metadata.text().contains("output only"), "{}", metadata.text());
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn an_unknown_parameter_is_refused(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let answer = api.post("/jobs/validate?alive=true", &json!({"command": "true"})).await;
+    assert_eq!(answer.status, 400, "{}", answer.text());
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn what_may_not_be_meant_is_a_warning(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let cases = [
+        (json!({"image": "tao"}), "moving_tag"),
+        (json!({"specs": {"results_dir": "/lustre/mine"}}), "replaced"),
+        (json!({"specs": {}}), "empty"),
+        (json!({"resources": {"num_nodes": 2, "num_gpus": 4}}), "gpus_per_node"),
+        (json!({"resources": {"time_hours": 2, "timeout_hours": 2}}), "no_margin"),
+        (json!({"inputs": ["/data/a"]}), "not_mounted"),
+        (json!({"cloud_metadata": {"base_results_dir": "/lustre/elsewhere"}}), "ignored"),
+    ];
+    assert_eq!(api.post("/jobs/validate", &training()).await.json()["warnings"], json!([]));
+    for (change, code) in cases {
+        let mut body = training();
+        for (key, value) in change.as_object().unwrap() {
+            body[key] = value.clone();
+        }
+        let answer = api.post("/jobs/validate", &body).await;
+        assert_eq!(answer.status, 200, "{body}: {}", answer.text());
+        let warnings = answer.json()["warnings"].clone();
+        let codes: Vec<&str> =
+            warnings.as_array().unwrap().iter().map(|w| w["code"].as_str().unwrap()).collect();
+        assert_eq!(codes, [code], "{body}");
+    }
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn an_id_that_a_job_has_is_said(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let id = api.job(&json!({"command": "true"})).await;
+    let answer = api.post("/jobs/validate", &json!({"id": id, "command": "false"})).await;
+    assert_eq!(answer.json()["warnings"][0]["code"], "id_exists");
+}
+
+/// Every field that the program reads stands in the document, and every one of the document is read.
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn the_document_has_exactly_the_fields_that_are_read(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let document = api.get("/openapi.json").await.json();
+    let objects = [
+        ("JobRequest", json!({"zzz": 1})),
+        ("ResourcesRequest", json!({"resources": {"zzz": 1}})),
+        ("ContainerRequest", json!({"container": {"zzz": 1}})),
+        ("RetryBudget", json!({"retry": {"zzz": 1}})),
+        ("BackendDetails", json!({"backend_details": {"zzz": 1}})),
+    ];
+    for (schema, body) in objects {
+        let properties = document["components"]["schemas"][schema]["properties"].as_object().unwrap();
+        let documented: BTreeSet<&str> = properties.keys().map(String::as_str).collect();
+        let refusal = api.post("/jobs", &body).await.json();
+        let detail = refusal["errors"][0]["detail"].as_str().unwrap().to_owned();
+        // The program names what it reads: "the known fields are `a`, `b`".
+        let read: BTreeSet<&str> = detail.split('`').skip(1).step_by(2).collect();
+        assert_eq!(documented, read, "{schema}");
+    }
+}
