@@ -82,8 +82,11 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
     absorb_status(&mut next, seen.status, false, now);
     match row {
         Some(row) => {
-            in_queue(&mut next, row, now);
-            signal_told(&mut next, row, seen.accounting.filter(|record| ours(&record.name)));
+            let record = seen.accounting.filter(|record| ours(&record.name) && is_of_this_end(record, row));
+            if record.is_some() || !is_to_be_told(row, now) {
+                in_queue(&mut next, row, now);
+                signal_told(&mut next, row, record);
+            }
         }
         None if seen.queue_answered => {
             let accounting = seen.accounting.filter(|row| ours(&row.name));
@@ -245,11 +248,22 @@ fn started(job: &mut Job, start: Option<Timestamp>) {
     }
 }
 
+/// Whether a record is of the end that the queue shows: accounting that lags behind still has an earlier run's.
+fn is_of_this_end(record: &AccountingRow, row: &QueueRow) -> bool {
+    record.state == row.state && record.end == row.end
+}
+
+/// Whether accounting will say soon by which signal the job ended, and the queue does not (22.05).
+fn is_to_be_told(row: &QueueRow, now: Timestamp) -> bool {
+    // Accounting lags by seconds. A cluster whose clock is further off than this is not waited for.
+    const LAG: TimeDelta = TimeDelta::seconds(30);
+    let ended = at(row.end).map_or(TimeDelta::MAX, |end| (now - end).abs());
+    row.state == SlurmState::Failed && row.reason == "JobLaunchFailure" && ended < LAG
+}
+
 /// By which signal the job ended: the queue says so (24.11), or accounting, which was asked in the same poll (22.05). What
 /// returns a code leaves a mark.
 fn signal_told(job: &mut Job, row: &QueueRow, record: Option<&AccountingRow>) {
-    // While accounting lags behind, its record may be that of an earlier run.
-    let record = record.filter(|record| record.state == row.state && record.end == row.end);
     let told = row.raised_signal().or(record.and_then(|record| record.exit_code));
     if let Some(attempt) = job.attempt.as_mut().filter(|_| row.state.is_final()) {
         attempt.exit = told.filter(|exit| exit.signal != 0).or(attempt.exit);

@@ -1,5 +1,5 @@
 use chrono::TimeDelta;
-use slurm::{ExitMarker, SlurmJobId};
+use slurm::{ExitCode, ExitMarker, SlurmJobId};
 use test_case::test_case;
 
 use super::*;
@@ -206,4 +206,30 @@ fn a_job_that_outlives_its_last_word_needs_a_step() {
     let mut running = queued(&submitted_job(), SlurmState::Running, "None").unwrap().job;
     running.progress.last_word_at = Some(T0 - TimeDelta::minutes(2));
     assert!(queued(&running, SlurmState::Running, "None").unwrap().step_due);
+}
+
+#[test]
+fn a_death_of_which_accounting_has_not_told_yet_is_waited_for_and_not_for_long() {
+    let job = submitted_job();
+    let mut failed = row(&job, SlurmState::Failed, "JobLaunchFailure");
+    failed.end = Some(100);
+    let seen = Sighting { queue: Some(&failed), queue_answered: true, ..Sighting::default() };
+    assert!(see(&job, &seen, 101).is_none());
+    assert_eq!(see(&job, &seen, 131).unwrap().job.phase, Phase::Finishing);
+    assert_eq!(see(&job, &seen, 60).unwrap().job.phase, Phase::Finishing, "a clock that is wrong");
+
+    let earlier = AccountingRow {
+        id: failed.id,
+        state: SlurmState::Failed,
+        exit_code: Some(ExitCode { code: 0, signal: 9 }),
+        reason: "None".to_owned(),
+        start: Some(2),
+        end: Some(50),
+        nodes: "node01".to_owned(),
+        name: failed.name.clone(),
+    };
+    assert!(see(&job, &Sighting { accounting: Some(&earlier), ..seen }, 101).is_none());
+    let record = AccountingRow { end: Some(100), ..earlier };
+    let next = see(&job, &Sighting { accounting: Some(&record), ..seen }, 101).unwrap().job;
+    assert_eq!((next.phase, next.attempt.unwrap().exit), (Phase::Finishing, record.exit_code));
 }

@@ -50,9 +50,10 @@ impl Sandbox {
 
     /// The same, when it may be refused.
     pub(crate) fn try_admin(&self, command: &[&str]) -> Result<String, String> {
-        let program = self.dir.join("../deploy/sandbox/sandbox");
-        let output =
-            Command::new(program).args(["shell", "ctl"]).args(command).output().expect("bash is installed");
+        let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/sandbox/sandbox");
+        let mut shell = Command::new(program);
+        shell.env("SANDBOX_DIR", &self.dir).args(["shell", "ctl"]).args(command);
+        let output = shell.output().expect("bash is installed");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
         if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
     }

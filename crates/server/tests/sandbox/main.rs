@@ -12,6 +12,7 @@ mod failing_setups;
 mod frozen;
 mod images;
 mod inputs;
+mod killed;
 mod logs;
 mod requests;
 mod restart;

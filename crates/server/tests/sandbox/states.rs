@@ -12,7 +12,7 @@ pub(crate) fn slurm_id(status: &Value) -> String {
     status["slurm_job_id"].as_str().map_or_else(|| status["slurm_job_id"].to_string(), str::to_owned)
 }
 
-fn running(service: &Service, job: &Value) -> (String, Value) {
+pub(crate) fn running(service: &Service, job: &Value) -> (String, Value) {
     let id = service.submit(job);
     let status = service.wait(&id, "running", |s| s["status"] == "Running" && s["nodes"][0].is_string());
     (id, status)

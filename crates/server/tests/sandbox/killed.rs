@@ -1,0 +1,33 @@
+//! Jobs that are killed before they can leave a mark: only Slurm knows how they ended.
+
+use crate::{
+    ending::command,
+    service::Service,
+    states::{running, slurm_id},
+};
+
+#[test]
+fn a_batch_script_that_is_killed_tells_by_which_signal() {
+    let service = Service::start();
+    let (id, status) = running(&service, &command("sleep 300"));
+    service.sandbox.login(&format!("scancel --signal=KILL --batch {}", slurm_id(&status)));
+    let ended = service.wait_ended(&id);
+    assert_eq!(ended["status"], "Error", "{ended}");
+    let message = ended["message"].as_str().unwrap();
+    assert!(message.starts_with("The job's program was ended by signal 9"), "{message}");
+}
+
+#[test]
+fn a_job_that_ran_out_of_memory_says_so() {
+    let service = Service::start();
+    let (id, status) = running(&service, &command("sleep 300"));
+    service.sandbox.admin(&["complete-job", &slurm_id(&status), "253"]);
+    let ended = service.wait_ended(&id);
+    assert_eq!(
+        (&ended["status"], &ended["slurm_state"]),
+        (&"Error".into(), &"OUT_OF_MEMORY".into()),
+        "{ended}"
+    );
+    let message = ended["message"].as_str().unwrap();
+    assert!(message.starts_with("The job used more memory than it had asked for"), "{message}");
+}
