@@ -37,6 +37,7 @@ mod resend;
 mod resources;
 mod retry;
 mod secret;
+mod settle;
 mod spec;
 mod staging;
 mod status;

@@ -63,6 +63,18 @@ pub fn rerouted(
     Rerouted { exclude: if changed { exclude } else { Vec::new() }, job }
 }
 
+impl Job {
+    /// The job, when nobody can say why Slurm put it back into its queue.
+    #[must_use]
+    pub fn without_explanation(&self) -> Self {
+        let mut job = self.clone();
+        if let Some(attempt) = &mut job.attempt {
+            attempt.requeue_unexplained = false;
+        }
+        job
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use chrono::DateTime;

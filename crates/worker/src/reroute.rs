@@ -13,8 +13,11 @@ use crate::{
     worker::{Site, Worker},
 };
 
-/// Accounting lags by seconds, and Slurm holds a job that lost its node back for longer than that.
-const TRY_AGAIN: TimeDelta = TimeDelta::seconds(2);
+/// Accounting lags by seconds, and Slurm holds a job that lost its node back for longer than that. Asked less and less
+/// often, and not for ever: a site may keep no accounting.
+const TRY_AGAIN_FIRST: TimeDelta = TimeDelta::seconds(2);
+const TRY_AGAIN_LAST: TimeDelta = TimeDelta::minutes(1);
+const GIVE_UP: TimeDelta = TimeDelta::minutes(10);
 
 /// A job that is to be kept away from nodes.
 struct Exclusion {
@@ -49,10 +52,18 @@ impl<L: ClusterLink> Worker<L> {
         let now = self.clock.now();
         let mut steps = Vec::with_capacity(jobs.len());
         let mut exclusions = Vec::new();
+        let (mut unknown, mut wait) = (Vec::new(), TRY_AGAIN_FIRST);
         for job in jobs {
             let id = job.attempt.as_ref().and_then(|attempt| attempt.slurm_id);
             let Some((id, run)) = id.and_then(|id| Some((id, runs.get(&id)?))) else {
-                steps.push(done(job, Some(now + TRY_AGAIN)));
+                // Nothing of a job is written while its requeue is unexplained, so this is how long it has been so.
+                let since = now - job.last_modified;
+                if since >= GIVE_UP {
+                    steps.push(done(job.without_explanation(), None));
+                } else {
+                    wait = wait.max(since.min(TRY_AGAIN_LAST));
+                    unknown.push(job.id);
+                }
                 continue;
             };
             let Rerouted { job, exclude } = rerouted(&job, run, &sick, &self.graces(site).retry, now);
@@ -68,7 +79,7 @@ impl<L: ClusterLink> Worker<L> {
         }
         self.exclude(site, &mut steps, exclusions).await;
         self.record(lease, &steps).await?;
-        Ok(())
+        self.store.put_off(lease, &unknown, wait.to_std().ok()).await
     }
 
     /// Tells Slurm, and notes in the attempts what it took. A refusal costs nothing but the exclusion.

@@ -5,7 +5,10 @@ use slurm::{ExitMarker, SlurmJobId};
 use test_case::test_case;
 
 use super::*;
-use crate::fixtures::{as_tao, submitted_job};
+use crate::{
+    Outcome,
+    fixtures::{as_tao, submitted_job},
+};
 
 const T0: Timestamp = DateTime::UNIX_EPOCH;
 
@@ -248,6 +251,13 @@ fn a_paused_job_is_at_rest_and_not_canceled() {
     let Ending::Paused(job) = case.after(0) else { panic!("it must be at rest") };
     assert_eq!((job.status, job.phase), (Status::Paused, Phase::Paused));
     assert!(job.finished_at.is_none());
+}
+
+#[test]
+fn a_node_that_fails_while_its_job_is_being_paused_does_not_fail_the_job() {
+    let case =
+        Case { state: Some(SlurmState::NodeFail), code: None, wanted: Wanted::Pause, ..Case::default() };
+    assert!(matches!(case.after(0), Ending::Paused(job) if job.phase == Phase::Paused));
 }
 
 #[test]

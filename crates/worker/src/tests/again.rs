@@ -120,3 +120,22 @@ async fn an_exclusion_that_leaves_no_place_is_given_up(pool: PgPool) {
     let job = bench.job(id).await;
     assert_eq!((job.phase, job.attempt.unwrap().excluded.len()), (Phase::InQueue, 0));
 }
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_requeue_that_nobody_explains_is_not_asked_about_for_ever(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let (id, name) = bench.submitted().await;
+    bench.fake.run_on(&name, "node01");
+    bench.poll().await;
+    // Back in the queue, and accounting has no run that ended.
+    bench.fake.set_state(&name, &SlurmState::Pending, None);
+    bench.poll().await;
+    for minutes in [0, 5, 6] {
+        assert!(bench.job(id).await.attempt.unwrap().requeue_unexplained);
+        bench.clock.advance(TimeDelta::minutes(minutes));
+        bench.make_due().await;
+        bench.step(Lane::Tend).await;
+    }
+    let job = bench.job(id).await;
+    assert_eq!((job.phase, job.attempt.unwrap().requeue_unexplained), (Phase::InQueue, false));
+}

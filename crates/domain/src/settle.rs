@@ -1,0 +1,116 @@
+//! What follows from the end of an attempt: the job ends, rests, or goes again.
+
+use slurm::SlurmState;
+
+use crate::{
+    attempt::{Outcome, Verdict},
+    clock::Timestamp,
+    conclude::{Ending, Findings},
+    diagnosis::{Cause, Evidence, diagnose},
+    job::{Job, Wanted},
+    observe::Graces,
+    retry::{Again, PastFailure, again},
+    status::{Phase, Status},
+    submission::{close_attempt, end, rest},
+};
+
+/// What follows from the way the attempt ended, and from what its owner wants.
+pub(crate) fn settle(
+    mut job: Job,
+    status: Status,
+    message: String,
+    found: &Findings<'_>,
+    graces: &Graces,
+    now: Timestamp,
+) -> Ending {
+    match (status, job.wanted) {
+        (Status::Canceled, Wanted::Pause) => pause(job, now),
+        (Status::Error, Wanted::Run | Wanted::Pause) if may_be_retried(&job) => {
+            retry_or_end(job, message, found, graces, now)
+        }
+        _ => {
+            end(&mut job, status, message, now);
+            Ending::Ended(job)
+        }
+    }
+}
+
+fn pause(mut job: Job, now: Timestamp) -> Ending {
+    let why = "Paused by its owner.".to_owned();
+    close_attempt(&mut job, Verdict { at: now, outcome: Outcome::Paused, why, rule: None, line: None });
+    rest(&mut job, "Paused; resuming it goes on from its newest checkpoint.".to_owned());
+    Ending::Paused(job)
+}
+
+/// Whether the way the attempt ended leaves room for a fault of the infrastructure: a time limit and a job that
+/// nobody can find any more do not.
+fn may_be_retried(job: &Job) -> bool {
+    match job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref()) {
+        Some(SlurmState::Timeout | SlurmState::Cancelled | SlurmState::Revoked | SlurmState::Preempted) => {
+            false
+        }
+        Some(_) => true,
+        // Slurm has forgotten it, and its own exit marker is what says that it failed.
+        None => job.attempt.as_ref().is_some_and(|attempt| attempt.exit.is_some()),
+    }
+}
+
+fn retry_or_end(
+    mut job: Job,
+    message: String,
+    found: &Findings<'_>,
+    graces: &Graces,
+    now: Timestamp,
+) -> Ending {
+    let Some(attempt) = job.attempt.clone() else {
+        end(&mut job, Status::Error, message, now);
+        return Ending::Ended(job);
+    };
+    let logs = [found.err_tail, found.out_tail, found.role_tails];
+    let diagnosis = diagnose(&Evidence {
+        state: attempt.slurm_state.as_ref(),
+        exit: attempt.exit,
+        nodes: attempt.nodes.as_deref().unwrap_or_default(),
+        sick: found.sick,
+        logs: &logs,
+    });
+    if let Some(found) = diagnosis.as_ref().filter(|found| found.cause == Cause::Infrastructure) {
+        job.failures.push(PastFailure {
+            attempt: attempt.no.get(),
+            slurm_id: attempt.slurm_id,
+            signature: found.signature.clone(),
+            nodes: found.nodes.clone(),
+            at: now,
+        });
+    }
+    let (rule, line) = diagnosis.clone().map_or((None, None), |found| (Some(found.signature), found.line));
+    let verdict = |outcome, why: &str| Verdict { at: now, outcome, why: why.to_owned(), rule, line };
+    match again(&job, diagnosis.as_ref(), &graces.retry, now) {
+        Again::No { why } => {
+            close_attempt(&mut job, verdict(Outcome::Error, &why));
+            end(&mut job, Status::Error, with_why(&message, &why), now);
+            Ending::Ended(job)
+        }
+        // It would be off the cluster by now if the infrastructure had not been faster.
+        Again::Yes { .. } if job.wanted == Wanted::Pause => pause(job, now),
+        Again::Yes { wait, why } => {
+            close_attempt(&mut job, verdict(Outcome::Retried, &why));
+            job.retry_count += 1;
+            job.status = Status::Pending;
+            job.phase = Phase::RetryWait;
+            job.message = format!("Attempt {} failed. {why}", attempt.no);
+            job.pending_reason = None;
+            job.missing_since = None;
+            job.finishing_since = None;
+            Ending::Again { job, due_at: now + wait }
+        }
+    }
+}
+
+/// The sentence about another attempt goes behind the first line: after it may come the end of a log.
+fn with_why(message: &str, why: &str) -> String {
+    match message.split_once(" Last lines of ") {
+        Some((sentence, log)) => format!("{sentence} {why} Last lines of {log}"),
+        None => format!("{message} {why}"),
+    }
+}
