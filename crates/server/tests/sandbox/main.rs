@@ -19,5 +19,6 @@ mod restart;
 mod secrets;
 mod service;
 mod states;
+mod status_files;
 mod throughput;
 mod wishes;

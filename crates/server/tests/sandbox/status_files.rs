@@ -1,0 +1,141 @@
+//! What jobs say in their status files, on the real cluster: each line an event, once, and the truth at the end.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::{
+    ending::command,
+    service::{Service, until},
+    states::slurm_id,
+};
+
+/// A job that knows where its results are: `$results` in its text.
+fn writer(service: &Service, id: &str, text: &str) -> Value {
+    let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR");
+    let mut job = command(&format!("results={base}/results/{id}; mkdir -p \"$results\"\n{text}"));
+    job["id"] = id.into();
+    job
+}
+
+fn fresh_id(number: u32) -> String {
+    format!("{:08x}-0000-4000-8000-{:012x}", std::process::id(), number)
+}
+
+/// All events of a job, by pages.
+fn events(service: &Service, id: &str, kind: &str) -> Vec<Value> {
+    let (mut all, mut after) = (Vec::new(), json!(0));
+    loop {
+        let page = service.get(&format!("/jobs/{id}/events?limit=1000&after={after}&kind={kind}")).json();
+        let events = page["events"].as_array().unwrap();
+        if events.is_empty() {
+            return all;
+        }
+        all.extend(events.iter().cloned());
+        after = page["next_after"].clone();
+    }
+}
+
+#[test]
+fn a_thousand_lines_written_at_once_are_a_thousand_events_in_order() {
+    let service = Service::start();
+    let id = fresh_id(1);
+    let text = r#"for n in $(seq 1000); do
+  echo "{\"status\":\"RUNNING\",\"message\":\"$n\",\"epoch\":$n,\"max_epoch\":1000}" >>"$results/status.json"
+  [ $((n % 250)) != 0 ] || sleep 1.5
+done"#;
+    service.submit(&writer(&service, &id, text));
+    let ended = service.wait_ended(&id);
+    assert_eq!((&ended["status"], &ended["progress"]["epoch"]), (&json!("Done"), &json!(1000)), "{ended}");
+    let lines: Vec<u64> = events(&service, &id, "status")
+        .iter()
+        .map(|event| event["data"]["epoch"].as_u64().unwrap())
+        .collect();
+    assert_eq!(lines, (1..=1000).collect::<Vec<_>>());
+    let all = service.get(&format!("/jobs/{id}/events?limit=1000&after=900")).json();
+    let numbers: Vec<u64> =
+        all["events"].as_array().unwrap().iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (901..901 + numbers.len() as u64).collect::<Vec<_>>());
+    let shown = service.run(&["events", &id, "--kind", "transition"]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("Pending queued") && shown.contains("Done ended"), "{shown}");
+    let script = service.run(&["script", &id]);
+    assert!(String::from_utf8_lossy(&script.stdout).starts_with("#!/bin/bash\n#SBATCH "));
+    let attempts = service.run(&["attempts", &id]);
+    assert!(String::from_utf8_lossy(&attempts.stdout).contains("COMPLETED code 0"));
+}
+
+#[test]
+fn a_hundred_megabytes_hold_up_nobody_and_are_read_to_their_end() {
+    let service = Service::start();
+    let id = fresh_id(2);
+    let text = r#"awk 'BEGIN {
+  for (n = 1; n <= 700000; n++)
+    printf "{\"status\":\"RUNNING\",\"epoch\":%d,\"max_epoch\":700000,\"message\":\"%s\",\"kpi\":{\"loss\":0.5}}\n", n, \
+      "a line that is as long as lines of real trainings are, more or less, or longer"
+}' >"$results/status.json"
+sleep 6
+echo '{"status":"SUCCESS","message":"read to the end"}' >>"$results/status.json""#;
+    service.submit(&writer(&service, &id, text));
+    service.wait(&id, "lines", |status| status["progress"]["epoch"].is_u64());
+    let began = Instant::now();
+    let small = service.submit(&command("true"));
+    assert_eq!(service.wait_ended(&small)["status"], "Done");
+    assert!(began.elapsed() < Duration::from_secs(25), "the other job took {:?}", began.elapsed());
+    let mut ended = Value::Null;
+    until("the end of the big one", Duration::from_mins(4), || {
+        ended = service.status(&id);
+        ended["phase"] == "ended"
+    });
+    assert_eq!((&ended["status"], &ended["progress"]["epoch"]), (&json!("Done"), &json!(700_000)), "{ended}");
+    assert_eq!(ended["progress"]["message"], "read to the end");
+    let kept = events(&service, &id, "status").len();
+    assert_eq!((kept, events(&service, &id, "events_truncated").len()), (100_000, 1));
+}
+
+#[test]
+fn a_failure_that_was_said_before_a_requeue_does_not_end_the_next_run() {
+    let service = Service::start_with(&[("TAO_SLURM_RELEASE_GRACE", "6s")]);
+    let id = fresh_id(3);
+    let text = r#"if [ ! -e "$results/ran" ]; then
+  touch "$results/ran"
+  echo '{"status":"FAILURE","message":"of the first run"}' >>"$results/status.json"
+  exec sleep 600
+fi
+sleep 12
+echo '{"status":"SUCCESS","message":"of the second run"}' >>"$results/status.json""#;
+    service.submit(&writer(&service, &id, text));
+    let said = service.wait(&id, "its failure", |status| status["progress"]["message"] == "of the first run");
+    service.sandbox.admin(&["scontrol", "requeue", &slurm_id(&said)]);
+    let waiting = service.wait(&id, "back in the queue", |status| status["phase"] == "in_queue");
+    assert_eq!(waiting["progress"]["message"], Value::Null, "{waiting}");
+    let ended = service.wait_ended(&id);
+    assert_eq!((&ended["status"], &ended["slurm_state"]), (&json!("Done"), &json!("COMPLETED")), "{ended}");
+    let said: Vec<Value> =
+        events(&service, &id, "status").iter().map(|event| event["data"]["status"].clone()).collect();
+    assert_eq!(said, ["FAILURE", "SUCCESS"]);
+    assert_eq!(service.get(&format!("/jobs/{id}/attempts")).json()["attempts"][0]["requeues"], 1);
+}
+
+#[test]
+fn a_file_that_is_cut_or_replaced_while_it_is_written_loses_no_line_that_stands_there() {
+    let service = Service::start();
+    let id = fresh_id(4);
+    let text = r#"say() { echo "{\"status\":\"$1\",\"message\":\"$2\"}"; }
+mkdir -p "$results/train"
+say STARTED 1 >"$results/train/status.json"; say RUNNING 2 >>"$results/train/status.json"; sleep 6
+say RUNNING 3 >"$results/train/status.json"; say RUNNING 4 >>"$results/train/status.json"; sleep 6
+say RUNNING 5 >"$results/new"; say RUNNING 6 >>"$results/new"; mv "$results/new" "$results/train/status.json"; sleep 6
+printf '{"status":"RUNNING","message":NaN,"kpi":{"loss":Infinity}}\nno JSON\n' >>"$results/train/status.json"
+say SUCCESS 7 >"$results/status.json"
+printf '{"status":"SUCCESS","message":"8"}' >>"$results/train/status.json""#;
+    service.submit(&writer(&service, &id, text));
+    assert_eq!(service.wait_ended(&id)["status"], "Done");
+    let events = events(&service, &id, "status");
+    let mut said: Vec<&str> = events.iter().filter_map(|event| event["data"]["message"].as_str()).collect();
+    said.sort_unstable();
+    assert_eq!(said, ["1", "2", "3", "4", "5", "6", "7", "8"]);
+    assert!(events.iter().any(|event| event["data"]["unreadable"] == "no JSON"));
+    assert!(events.iter().any(|event| event["data"]["kpi"] == json!({"loss": null})));
+    assert!(events.iter().any(|event| event["file"] == "train/status.json"));
+}
