@@ -186,7 +186,10 @@ fn unhappy_end(
         _ => {}
     }
     match state {
-        Some(SlurmState::Cancelled | SlurmState::Revoked) => (Status::Canceled, canceled()),
+        Some(SlurmState::Cancelled | SlurmState::Revoked) => match &job.kill_reason {
+            Some(why) if job.wanted == Wanted::Run => (Status::Error, with_log(why, found)),
+            _ => (Status::Canceled, canceled()),
+        },
         Some(SlurmState::Preempted) => (
             Status::Canceled,
             "A job of higher priority took the nodes, and Slurm did not requeue this one.".to_owned(),

@@ -6,6 +6,7 @@ use slurm::{InvalidName, RemotePath};
 use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::{
+    activity::Activity,
     attempt::{Attempt, AttemptNo},
     clock::Timestamp,
     cluster::ClusterName,
@@ -69,6 +70,10 @@ pub struct Job {
     /// The attempts that failed for reasons of the infrastructure, oldest first.
     pub failures: Vec<PastFailure>,
     pub progress: Progress,
+    /// Its last sign of life, if it is watched for one.
+    pub activity: Option<Activity>,
+    /// Why we end its present run ourselves, in a sentence.
+    pub kill_reason: Option<String>,
     /// Since when neither the scheduler nor accounting knows the job, without interruption.
     pub missing_since: Option<Timestamp>,
     /// Since when Slurm is known to be through with it and its last words are being read.
@@ -101,6 +106,8 @@ impl Job {
             retry_count: 0,
             failures: Vec::new(),
             progress: Progress::default(),
+            activity: None,
+            kill_reason: None,
             missing_since: None,
             finishing_since: None,
             created_at: now,
@@ -129,9 +136,12 @@ impl Job {
         Ok(attempt)
     }
 
-    /// The same attempt runs again, because Slurm has requeued it: what its last run said is not about this one.
-    pub(crate) fn begin_run(&mut self) {
+    /// Another run begins, of a new attempt or because Slurm has requeued the same: what is known of the last one is not
+    /// about this one.
+    pub fn begin_run(&mut self) {
         self.progress.begin_run();
+        self.activity = None;
+        self.kill_reason = None;
         if let Some(attempt) = &mut self.attempt {
             attempt.status.begin_run();
         }

@@ -6,6 +6,7 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
+mod activity;
 mod attempt;
 mod checkpoint;
 mod clock;
@@ -49,6 +50,7 @@ mod uri;
 mod violation;
 mod warnings;
 
+pub use activity::{Activity, wants_signs_of_life};
 pub use attempt::{Attempt, AttemptNo, AttemptPlace, Outcome, Verdict};
 pub use clock::{Clock, Ids, Timestamp};
 pub use cluster::{Cluster, ClusterChoice, ClusterName, choose_cluster};

@@ -2,9 +2,10 @@
 //! a poll that was not answered properly is no sighting.
 
 use chrono::{DateTime, TimeDelta};
-use slurm::{AccountingRow, Markers, QueueRow, SlurmState, StatusChunk};
+use slurm::{AccountingRow, Markers, QueueRow, SignsOfLife, SlurmState, StatusChunk};
 
 use crate::{
+    activity,
     clock::Timestamp,
     job::{Job, Wanted},
     paths::JobPaths,
@@ -52,6 +53,10 @@ pub struct Sighting<'a> {
     pub accounting_answered: bool,
     pub markers: Option<&'a Markers>,
     pub status: &'a [StatusChunk],
+    /// How much it has written, if that was asked and could be seen.
+    pub signs_of_life: Option<&'a SignsOfLife>,
+    /// How long in all the cluster could not be heard so far.
+    pub deaf: TimeDelta,
 }
 
 /// A job that a poll changed.
@@ -94,6 +99,13 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
         }
         None => {}
     }
+    activity::watch(&mut next, seen.signs_of_life, seen.deaf, now);
+    let doomed = next.kill_reason.is_some() && job.kill_reason.is_none();
+    if let Some(why) =
+        next.kill_reason.as_ref().filter(|_| next.phase == Phase::Running && next.wanted == Wanted::Run)
+    {
+        next.message = format!("{why} Ending the job.");
+    }
     let over = outlives_its_last_word(&next, graces, now) && next.phase == Phase::Running;
     if !differs(job, &next) && !over {
         return None;
@@ -101,7 +113,7 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
     next.observed_at = Some(now);
     let requeued = next.attempt.as_ref().is_some_and(|attempt| attempt.requeue_unexplained)
         && job.attempt.as_ref().is_some_and(|attempt| !attempt.requeue_unexplained);
-    let step_due = over || requeued || next.phase == Phase::Finishing;
+    let step_due = over || doomed || requeued || next.phase == Phase::Finishing;
     Some(Next { job: next, step_due })
 }
 
@@ -360,6 +372,8 @@ fn differs(old: &Job, new: &Job) -> bool {
             job.pending_reason.clone(),
             job.source,
             job.missing_since,
+            job.activity.clone(),
+            job.kill_reason.clone(),
         )
     };
     let attempt = |job: &Job| {

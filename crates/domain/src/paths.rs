@@ -92,7 +92,7 @@ impl JobPaths {
     }
 
     /// `slurm-logs/<slurm_job_name>-<slurm_job_id>`, as TAO documents it.
-    fn documented_logs(&self, place: &AttemptPlace) -> Result<Option<RemotePath>, InvalidName> {
+    pub fn documented_logs(&self, place: &AttemptPlace) -> Result<Option<RemotePath>, InvalidName> {
         let directory = place.slurm_id.map(|id| self.log_root.join(&format!("{}-{id}", place.token)));
         directory.transpose()
     }

@@ -68,6 +68,7 @@ fn recorded(release: &str, state: &str) -> (QueueRow, Option<AccountingRow>) {
         results_dir: None,
         state_dir: "/nonexistent".parse().unwrap(),
         status: Vec::new(),
+        signs_of_life: None,
     };
     let other = Watched { key: "somebody-else".to_owned(), ..watched.clone() };
     let poll = Poll { jobs: vec![watched, other], status_bytes_per_file: 1000, status_bytes_total: 1000 };

@@ -49,6 +49,8 @@ pub fn plan(job: &Job, graces: &Graces, now: Timestamp) -> Step {
         (Phase::Ended, Wanted::Delete) => Step::Purge,
         // It has said its last word and holds its nodes all the same.
         (Phase::Running, Wanted::Run) if outlives_its_last_word(job, graces, now) => Step::Cancel,
+        // It has given no sign of life for too long.
+        (Phase::Running, Wanted::Run) if job.kill_reason.is_some() => Step::Cancel,
         (Phase::InQueue, Wanted::Run) if unexplained => Step::Reroute,
         (Phase::Ended, _)
         | (Phase::InQueue | Phase::Running | Phase::Suspended, Wanted::Run)

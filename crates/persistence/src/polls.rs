@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use chrono::TimeDelta;
 use domain::{ClusterName, Job, Timestamp};
 use uuid::Uuid;
 
@@ -16,10 +17,20 @@ use crate::{
 #[derive(Debug)]
 pub struct PollLease {
     pub cluster: ClusterName,
+    /// The last poll that was answered properly.
+    pub polled_at: Option<Timestamp>,
     token: Uuid,
+    interval: TimeDelta,
+    deaf: TimeDelta,
 }
 
 impl PollLease {
+    /// How long in all the cluster could not be heard, if it is heard now.
+    pub fn deaf_until(&self, now: Timestamp) -> TimeDelta {
+        let gap = self.polled_at.map_or(TimeDelta::zero(), |last| now - last);
+        if gap > self.interval * 3 + TimeDelta::seconds(30) { self.deaf + gap } else { self.deaf }
+    }
+
     fn lost(&self) -> StoreError {
         StoreError::LeaseLost { what: format!("the poll of cluster {}", self.cluster) }
     }
@@ -59,15 +70,21 @@ impl Store {
              values ($1, $2, now() + $3 * interval '1 millisecond')
              on conflict (cluster) do update
              set lease_token = excluded.lease_token, lease_expires_at = excluded.lease_expires_at
-             where p.due_at <= now() and (p.lease_token is null or p.lease_expires_at <= now())",
+             where p.due_at <= now() and (p.lease_token is null or p.lease_expires_at <= now())
+             returning polled_at, interval_ms, deaf_ms",
             cluster.as_str(),
             token,
             millis(duration),
         )
-        .execute(&self.pool)
-        .await?
-        .rows_affected();
-        Ok((won > 0).then(|| PollLease { cluster: cluster.clone(), token }))
+        .fetch_optional(&self.pool)
+        .await?;
+        Ok(won.map(|row| PollLease {
+            cluster: cluster.clone(),
+            polled_at: row.polled_at,
+            token,
+            interval: TimeDelta::milliseconds(row.interval_ms),
+            deaf: TimeDelta::milliseconds(row.deaf_ms),
+        }))
     }
 
     /// Keeps the right to poll for another while, because the cluster takes its time to answer.
@@ -135,7 +152,8 @@ impl Store {
              set lease_token = null, lease_expires_at = null, due_at = now() + $3 * interval '1 millisecond',
                  polled_at = case when $4 then $5 else polled_at end,
                  interval_ms = case when $4 then $6 else interval_ms end,
-                 failures = case when $8 then failures + 1 else 0 end, error = $7
+                 failures = case when $8 then failures + 1 else 0 end, error = $7,
+                 deaf_ms = case when $4 then $9 else deaf_ms end
              where cluster = $1 and lease_token = $2 and lease_expires_at > now()",
             lease.cluster.as_str(),
             lease.token,
@@ -145,6 +163,7 @@ impl Store {
             i64::try_from(interval.as_millis()).unwrap_or(i64::MAX),
             error,
             failed,
+            lease.deaf_until(now).num_milliseconds(),
         )
         .execute(&mut *tx)
         .await?
@@ -222,7 +241,7 @@ pub(crate) async fn write(
            with u as (
                select * from jsonb_to_recordset($1) as u(
                    id uuid, version bigint, status text, phase text, message text, pending_reason text,
-                   progress jsonb, missing_since timestamptz, finishing_since timestamptz, started_at timestamptz,
+                   progress jsonb, activity jsonb, kill_reason text, missing_since timestamptz, finishing_since timestamptz, started_at timestamptz,
                    observed_at timestamptz,
                    source text, due_at timestamptz)
            ), old as (
@@ -237,7 +256,7 @@ pub(crate) async fn write(
            ), stored as (
                update jobs j
                set status = u.status, phase = u.phase, message = u.message, pending_reason = u.pending_reason,
-                   progress = u.progress, missing_since = u.missing_since,
+                   progress = u.progress, activity = u.activity, kill_reason = u.kill_reason, missing_since = u.missing_since,
                    finishing_since = u.finishing_since, started_at = u.started_at,
                    observed_at = u.observed_at, source = u.source, due_at = case when u.phase = 'finishing' then now()
                                  else coalesce(j.due_at, now() + (u.due_at - $3)) end,

@@ -87,7 +87,7 @@ impl Store {
                with u as (
                    select * from jsonb_to_recordset($1) as u(
                        id uuid, wanted text, status text, phase text, message text, pending_reason text,
-                       attempt int, retry_count int, failures jsonb, progress jsonb, missing_since timestamptz, finishing_since timestamptz,
+                       attempt int, retry_count int, failures jsonb, progress jsonb, activity jsonb, kill_reason text, missing_since timestamptz, finishing_since timestamptz,
                        submitted_at timestamptz, started_at timestamptz, finished_at timestamptz,
                        observed_at timestamptz, source text, due_at timestamptz)
                ), old as (
@@ -109,6 +109,10 @@ impl Store {
                        retry_count = u.retry_count, failures = u.failures, missing_since = u.missing_since,
                        progress = case when old.phase in ('in_queue', 'running', 'suspended') and j.attempt = u.attempt
                                        then j.progress else u.progress end,
+                       activity = case when old.phase in ('in_queue', 'running', 'suspended') and j.attempt = u.attempt
+                                       then j.activity else u.activity end,
+                       kill_reason = case when old.phase in ('in_queue', 'running', 'suspended') and j.attempt = u.attempt
+                                       then j.kill_reason else u.kill_reason end,
                        finishing_since = u.finishing_since,
                        submitted_at = u.submitted_at, started_at = u.started_at, finished_at = u.finished_at,
                        observed_at = u.observed_at, source = u.source,

@@ -26,7 +26,9 @@ pub use locate::{Locate, LocateAnswer, Located};
 pub use markers::{ExitMarker, Markers, StartedMarker};
 pub use node_health::{NodeHealth, NodeHealthAnswer};
 pub use partitions::{Partitions, PartitionsAnswer};
-pub use poll::{AccountingRow, Poll, PollAnswer, QueueRow, SacctOutcome, SqueueOutcome, Watched};
+pub use poll::{
+    AccountingRow, Poll, PollAnswer, QueueRow, SacctOutcome, SignsOfLife, SqueueOutcome, Watched,
+};
 pub use purge::{Purge, Purged};
 pub use read_logs::{LogAnswer, LogChunk, LogFrom, LogQuestion, ReadLogs};
 pub use remove::{Remove, Removed};

@@ -33,8 +33,9 @@ pub use commands::{
     AccountingRow, Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, Concluding, EarlierRun,
     Exclude, Excluded, ExitMarker, How, ImageFile, Locate, LocateAnswer, Located, LogAnswer, LogChunk,
     LogFrom, LogQuestion, Markers, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, QueueRow,
-    ReadLogs, Remove, Removed, Requeued, RunNote, STATUS_FILES, STATUS_OVERLAP, SacctOutcome, SqueueOutcome,
-    StagedFile, StartedMarker, StatusChunk, StatusCursor, Submission, SubmitAnswer, SubmitBatch, Watched,
+    ReadLogs, Remove, Removed, Requeued, RunNote, STATUS_FILES, STATUS_OVERLAP, SacctOutcome, SignsOfLife,
+    SqueueOutcome, StagedFile, StartedMarker, StatusChunk, StatusCursor, Submission, SubmitAnswer,
+    SubmitBatch, Watched,
 };
 // What is asked about a cluster, apart from its jobs.
 pub use commands::{Partitions, PartitionsAnswer};

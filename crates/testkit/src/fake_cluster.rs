@@ -234,6 +234,7 @@ impl FakeCluster {
             ),
             status: Vec::new(),
             markers: HashMap::new(),
+            signs_of_life: HashMap::new(),
             dropped_rows: 0,
         };
         lost_or(fault, answer)

@@ -3,7 +3,9 @@
 use std::{collections::HashMap, time::Duration};
 
 use chrono::TimeDelta;
-use domain::{Conversion, Job, JobPaths, Next, Sighting, Timestamp, conversion_seen, observe};
+use domain::{
+    Conversion, Job, JobPaths, Next, Sighting, Timestamp, conversion_seen, observe, wants_signs_of_life,
+};
 use persistence::{PollResult, StoreError};
 use slurm::{Poll, PollAnswer, SacctOutcome, SlurmJobId, SqueueOutcome, StatusChunk, Watched};
 
@@ -41,7 +43,7 @@ impl<L: ClusterLink> Worker<L> {
             return Ok(Some(pace.min));
         }
         let began = tokio::time::Instant::now();
-        let question = question(&jobs, &conversions);
+        let question = question(&jobs, &conversions, lease.polled_at, self.clock.now());
         let duration = self.settings.lease;
         let extend = || self.store.extend_poll(&lease, duration);
         let answer = keep_alive(duration, extend, site.target.link.poll(&question)).await;
@@ -58,7 +60,7 @@ impl<L: ClusterLink> Worker<L> {
                 return Ok(Some(next));
             }
         };
-        let changed = self.compare(&jobs, &answer, now);
+        let changed = self.compare(&jobs, &answer, lease.deaf_until(now), now);
         let moved = self.compare_conversions(&conversions, &answer, now);
         self.store.record_seen_conversions(cluster, &moved, now).await?;
         let young = |at: Option<Timestamp>| at.is_some_and(|at| now - at < YOUNG);
@@ -81,7 +83,7 @@ impl<L: ClusterLink> Worker<L> {
         Ok(Some(next))
     }
 
-    fn compare(&self, jobs: &[Job], answer: &PollAnswer, now: Timestamp) -> Vec<Next> {
+    fn compare(&self, jobs: &[Job], answer: &PollAnswer, deaf: TimeDelta, now: Timestamp) -> Vec<Next> {
         let mut status: HashMap<&str, Vec<StatusChunk>> = HashMap::new();
         for chunk in &answer.status {
             status.entry(chunk.key.as_str()).or_default().push(chunk.clone());
@@ -91,7 +93,8 @@ impl<L: ClusterLink> Worker<L> {
             let id = attempt.slurm_id?;
             let key = attempt.token.as_str();
             let status = status.get(key).map_or(&[][..], Vec::as_slice);
-            let sighting = Sighting { status, ..sighting(answer, id, key) };
+            let signs_of_life = answer.signs_of_life.get(key);
+            let sighting = Sighting { status, signs_of_life, deaf, ..sighting(answer, id, key) };
             let next = observe(job, &sighting, &self.settings.graces, now)?;
             tracing::info!(
                 job.id = %job.id, attempt = attempt.no.get(), slurm.job_id = id.get(),
@@ -141,10 +144,12 @@ fn sighting<'a>(answer: &'a PollAnswer, id: SlurmJobId, key: &str) -> Sighting<'
         accounting_answered,
         markers: answer.markers.get(key),
         status: &[],
+        signs_of_life: None,
+        deaf: TimeDelta::zero(),
     }
 }
 
-fn question(jobs: &[Job], conversions: &[Conversion]) -> Poll {
+fn question(jobs: &[Job], conversions: &[Conversion], last: Option<Timestamp>, now: Timestamp) -> Poll {
     let watched = |job: &Job| {
         let attempt = job.attempt.as_ref()?;
         let paths = JobPaths::new(&attempt.job_dir, job.id).ok()?;
@@ -154,6 +159,11 @@ fn question(jobs: &[Job], conversions: &[Conversion]) -> Poll {
             results_dir: Some(paths.results.clone()),
             state_dir: paths.state(attempt).ok()?,
             status: attempt.status.cursors(),
+            signs_of_life: paths
+                .documented_logs(&attempt.into())
+                .ok()
+                .flatten()
+                .filter(|_| wants_signs_of_life(job, last, now)),
         })
     };
     Poll {
@@ -172,6 +182,7 @@ fn watched_run(conversion: &Conversion) -> Option<Watched> {
         results_dir: None,
         state_dir: run.state_dir.clone(),
         status: Vec::new(),
+        signs_of_life: None,
     })
 }
 

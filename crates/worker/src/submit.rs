@@ -72,7 +72,7 @@ impl<L: ClusterLink> Worker<L> {
                     attempt.excluded = excluded(&job, &self.graces(site).retry, now);
                     attempt.image = images.remove(&job.id);
                     if job.attempt.is_some() {
-                        job.progress.begin_run();
+                        job.begin_run();
                     }
                     attempt
                 }),

@@ -233,3 +233,70 @@ fn a_death_of_which_accounting_has_not_told_yet_is_waited_for_and_not_for_long()
     let next = see(&job, &Sighting { accounting: Some(&record), ..seen }, 101).unwrap().job;
     assert_eq!((next.phase, next.attempt.unwrap().exit), (Phase::Finishing, record.exit_code));
 }
+
+fn requeued_after(words: &str) -> (Job, Next) {
+    let chunk = StatusChunk {
+        key: String::new(),
+        path: "/lustre/r/status.json".parse().unwrap(),
+        inode: 9,
+        size: words.len() as u64,
+        written_at: 0,
+        note: None,
+        start_offset: 0,
+        before: Vec::new(),
+        bytes: words.as_bytes().to_vec(),
+        complete: true,
+        restarted: false,
+    };
+    let job = submitted_job();
+    let row = row(&job, SlurmState::Running, "None");
+    let chunks = [chunk];
+    let seen = Sighting { queue: Some(&row), queue_answered: true, status: &chunks, ..Sighting::default() };
+    let running = see(&job, &seen, 10).unwrap().job;
+    let next = queued(&running, SlurmState::Pending, "BeginTime").unwrap();
+    (running, next)
+}
+
+#[test]
+fn what_a_job_said_before_it_was_requeued_is_not_about_its_next_run() {
+    let (before, after) = requeued_after("{\"status\":\"FAILURE\",\"epoch\":3,\"message\":\"no\"}\n");
+    assert_eq!(before.progress.last_word(), Some(StatusWord::Failure));
+    assert_eq!((after.job.progress.last_word(), after.job.progress.epoch), (None, None));
+    let again = queued(&after.job, SlurmState::Running, "None").unwrap();
+    let later = T0 + TimeDelta::hours(1);
+    assert!(!outlives_its_last_word(&again.job, &Graces::default(), later));
+    assert_eq!(crate::plan(&again.job, &Graces::default(), later), crate::Step::Rest);
+}
+
+#[test]
+fn a_requeue_that_no_poll_has_seen_shows_by_its_start() {
+    let (running, _) = requeued_after("{\"status\":\"FAILURE\"}\n");
+    let later = QueueRow { start: Some(500), ..row(&running, SlurmState::Running, "None") };
+    let next =
+        see(&running, &Sighting { queue: Some(&later), queue_answered: true, ..Sighting::default() }, 600);
+    let next = next.unwrap().job;
+    assert_eq!((next.progress.last_word(), next.attempt.unwrap().requeues), (None, 1));
+}
+
+#[test]
+fn a_job_without_a_sign_of_life_needs_a_step_and_says_why() {
+    let mut job = submitted_job();
+    job.spec.timeout_minutes = std::num::NonZeroU32::new(5);
+    let signs = SignsOfLife { files: 1, bytes: 1, newest: 1 };
+    let row = row(&job, SlurmState::Running, "None");
+    let seen = Sighting {
+        queue: Some(&row),
+        queue_answered: true,
+        signs_of_life: Some(&signs),
+        ..Sighting::default()
+    };
+    let watched = see(&job, &seen, 0).unwrap().job;
+    let doomed = see(&watched, &seen, 300).unwrap();
+    assert!(doomed.step_due && doomed.job.message.ends_with("Ending the job."), "{}", doomed.job.message);
+    assert_eq!(crate::plan(&doomed.job, &Graces::default(), T0), crate::Step::Cancel);
+    assert_eq!(
+        queued(&doomed.job, SlurmState::Pending, "None").unwrap().job.kill_reason,
+        None,
+        "another run"
+    );
+}

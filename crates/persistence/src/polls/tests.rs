@@ -114,3 +114,40 @@ async fn a_sight_that_the_database_refuses_holds_up_nobody_else(pool: PgPool) {
     assert_eq!(store.find_job(job.id, &Viewer::All).await.unwrap().unwrap().status, Status::Running);
     assert_eq!(store.pulses().await.unwrap()[&dgx()].polled_at, Some(T0));
 }
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn the_time_in_which_a_cluster_could_not_be_heard_adds_up(pool: PgPool) {
+    let store = store(pool);
+    let at = |minutes| T0 + TimeDelta::minutes(minutes);
+    let poll = async |token, now| {
+        let lease = acquire(&store, token).await.unwrap();
+        let deaf = lease.deaf_until(now);
+        sqlx::query("update cluster_polls set due_at = now()").execute(&store.pool).await.unwrap();
+        store.record_poll(&lease, PollResult::Answered { changed: &[] }, Duration::ZERO, now).await.unwrap();
+        deaf.num_minutes()
+    };
+    assert_eq!(poll(1, at(0)).await, 0);
+    assert_eq!(poll(2, T0 + TimeDelta::seconds(20)).await, 0);
+    let lease = acquire(&store, 3).await.unwrap();
+    store.record_poll(&lease, PollResult::Unanswered { error: "x" }, Duration::ZERO, at(30)).await.unwrap();
+    assert_eq!(poll(4, at(60)).await, 59);
+    assert_eq!(poll(5, at(60) + TimeDelta::seconds(20)).await, 59);
+    assert_eq!(poll(6, at(90)).await, 89);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn what_dooms_a_job_survives(pool: PgPool) {
+    let store = store(pool);
+    let job = active_job(&store).await;
+    let mut next = running(&job);
+    next.job.kill_reason = Some("No sign of life.".to_owned());
+    next.job.activity = serde_json::from_value(serde_json::json!({
+        "signs": {"files": 1, "bytes": u64::MAX, "newest": 3}, "since": T0, "deaf_ms": 4
+    }))
+    .unwrap();
+    let lease = acquire(&store, 1).await.unwrap();
+    let changed = [next.clone()];
+    store.record_poll(&lease, PollResult::Answered { changed: &changed }, LEASE, T0).await.unwrap();
+    let found = store.find_job(job.id, &Viewer::All).await.unwrap().unwrap();
+    assert_eq!((found.kill_reason, found.activity), (next.job.kill_reason, next.job.activity));
+}

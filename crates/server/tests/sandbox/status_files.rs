@@ -139,3 +139,26 @@ printf '{"status":"SUCCESS","message":"8"}' >>"$results/train/status.json""#;
     assert!(events.iter().any(|event| event["data"]["kpi"] == json!({"loss": null})));
     assert!(events.iter().any(|event| event["file"] == "train/status.json"));
 }
+
+#[test]
+fn a_job_that_gives_no_sign_of_life_is_ended_and_one_that_writes_is_not() {
+    let service = Service::start();
+    let limited = |text: &str| {
+        let mut job = command(text);
+        job["timeout_minutes"] = 1.into();
+        service.submit(&job)
+    };
+    let dead = limited("echo alive once; exec sleep 600");
+    let alive = limited("for n in $(seq 20); do echo $n; sleep 5; done");
+    let mut ended = Value::Null;
+    until("the end of the dead one", Duration::from_mins(4), || {
+        ended = service.status(&dead);
+        ended["phase"] == "ended"
+    });
+    assert_eq!((&ended["status"], &ended["slurm_state"]), (&json!("Error"), &json!("CANCELLED")), "{ended}");
+    let message = ended["message"].as_str().unwrap();
+    assert!(message.starts_with("No sign of life for 1 minute: no new status line"), "{message}");
+    assert!(message.contains("alive once"), "{message}");
+    until("the end of the other", Duration::from_mins(3), || service.status(&alive)["phase"] == "ended");
+    assert_eq!(service.status(&alive)["status"], "Done");
+}

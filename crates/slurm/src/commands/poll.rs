@@ -22,11 +22,13 @@ const PROGRAM: &str = concat!(
     include_str!("../programs/search.sh"),
     include_str!("../programs/markers.sh"),
     include_str!("../programs/status_files.sh"),
+    include_str!("../programs/signs_of_life.sh"),
     include_str!("../programs/poll.sh"),
 );
 
-/// 50 s for squeue, 65 s for sacct, 35 s, 45 s and 25 s for the three searches, and some for reading.
-const DEADLINE: Duration = Duration::from_secs(245);
+/// 50 s for squeue, 65 s for sacct, 35 s, 45 s and twice 25 s for the searches, and some for
+/// reading.
+const DEADLINE: Duration = Duration::from_secs(270);
 
 /// Bytes of answer to allow for each job: a row of squeue or sacct and the marks.
 const BYTES_PER_JOB: usize = 6 * 1024;
@@ -58,6 +60,19 @@ pub struct Watched {
     pub state_dir: RemotePath,
     /// How far each of its status files has been read.
     pub status: Vec<StatusCursor>,
+    /// Where its logs are, if it is to be said how much it has written. Needs a results directory.
+    pub signs_of_life: Option<RemotePath>,
+}
+
+/// How much a running job has written: its results, its logs and its marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignsOfLife {
+    /// How many files.
+    pub files: u64,
+    /// How many bytes in all of them.
+    pub bytes: u64,
+    /// When the newest was written, in microseconds since 1970 by the clock of the file system; 0 without files.
+    pub newest: i64,
 }
 
 /// What was seen.
@@ -73,6 +88,8 @@ pub struct PollAnswer {
     pub status: Vec<StatusChunk>,
     /// The marks of jobs that have ended or that the scheduler does not know, by key.
     pub markers: HashMap<String, Markers>,
+    /// How much those running jobs have written that it was asked of and whose files could be looked at, by key.
+    pub signs_of_life: HashMap<String, SignsOfLife>,
     /// Rows and files that were not understood and left out; none of them is a watched job in the queue.
     pub dropped_rows: usize,
 }
@@ -120,6 +137,7 @@ impl RemoteCommand for Poll {
                 .field(name)
                 .path_or_absent(job.results_dir.as_ref())
                 .field(&job.state_dir)
+                .path_or_absent(job.signs_of_life.as_ref().filter(|_| job.results_dir.is_some()))
                 .end_line();
         }
         for (index, job) in self.jobs.iter().enumerate() {
@@ -152,6 +170,11 @@ impl RemoteCommand for Poll {
             sacct: reader.sacct.ok_or_else(|| answer.lacks("the accounting"))?,
             status,
             markers,
+            signs_of_life: reader
+                .signs
+                .into_iter()
+                .map(|(index, signs)| (keys[index].to_owned(), signs))
+                .collect(),
             dropped_rows: reader.dropped + dropped_files,
         })
     }
@@ -165,6 +188,7 @@ struct Reader<'a> {
     sacct: Option<SacctOutcome>,
     status: StatusReader,
     markers: MarkerReader,
+    signs: HashMap<usize, SignsOfLife>,
     dropped: usize,
 }
 
@@ -181,6 +205,7 @@ impl<'a> Reader<'a> {
             sacct: None,
             status: StatusReader::default(),
             markers: MarkerReader::new(),
+            signs: HashMap::new(),
             dropped: 0,
         }
     }
@@ -209,6 +234,11 @@ impl<'a> Reader<'a> {
             }
             b"ROW" => self.queue_row(&line),
             b"RECORD" => self.record(&line),
+            b"ALIVE" => {
+                let index = line.index(keys.len())?;
+                let signs = SignsOfLife { files: line.value()?, bytes: line.value()?, newest: line.value()? };
+                self.signs.insert(index, signs);
+            }
             b"CLAIM" => self.markers.claim(line, keys.len())?,
             b"MARK" => self.markers.mark(line, keys.len())?,
             b"FILE" => self.status.file(line, keys)?,

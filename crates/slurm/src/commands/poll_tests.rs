@@ -10,6 +10,7 @@ fn poll(ids: &[u32]) -> Poll {
         results_dir: None,
         state_dir: "/s".parse().unwrap(),
         status: Vec::new(),
+        signs_of_life: None,
     });
     Poll { jobs: jobs.collect(), status_bytes_per_file: 1000, status_bytes_total: 10_000 }
 }

@@ -4,7 +4,8 @@
 # No process is started per job, only per file that changed.
 #
 # stdin: a line "number of jobs, number of known status files, bytes per file, bytes altogether"; for each job a line
-# "index, id, name, results directory, state directory"; for each known status file a line "index of its job, inode,
+# "index, id, name, results directory, state directory,
+# log directory if its signs of life are asked for"; for each known status file a line "index of its job, inode,
 # offset, path". Absent fields are "-".
 
 IFS=$'\t' read -r count known per_file altogether || give_up 'the list of jobs did not arrive whole'
@@ -32,6 +33,7 @@ say "SQUEUE $answered $code $(encoded_tail "$tmp/squeue.err" 2000)"
 : >"$tmp/missing"
 : >"$tmp/ended"
 : >"$tmp/want"
+: >"$tmp/alive"
 if ((answered)); then
   # A job of another name has only inherited the id of ours: ids come round again when a controller is reset. One that
   # has our name is there, whatever else its row says.
@@ -57,6 +59,8 @@ if ((answered)); then
         print $1 "\t" $5 > (tmp "/ended")
       if ($4 != "-" && found !~ /^(PENDING|CONFIGURING|REQUEUED|REQUEUE_HOLD|REQUEUE_FED|RESV_DEL_HOLD|SPECIAL_EXIT|POWER_UP_NODE)$/)
         print $1 "\t" $4 "\t" $5 > (tmp "/want")
+      if ($6 != "-" && found == "RUNNING")
+        print $1 "\t" $4 "\n" $1 "\t" $5 "\n" $1 "\t" $6 > (tmp "/alive")
     }' "$tmp/squeue" "$tmp/watched"
 else
   # Without the scheduler, only files that were being written the last time are looked at.
@@ -89,4 +93,5 @@ say_file "$tmp/records"
 
 say_markers "$tmp/ended"
 say_status_files "$tmp/want" "$tmp/known" "$per_file" "$altogether"
+if [ -s "$tmp/alive" ]; then say_signs_of_life "$tmp/alive"; fi
 finish

@@ -15,6 +15,7 @@ pub(crate) fn watched(site: &Site, number: u32) -> Watched {
         results_dir: Some(site.path(&format!("results/{number}"))),
         state_dir: site.path(&format!("state/{number}")),
         status: Vec::new(),
+        signs_of_life: None,
     }
 }
 

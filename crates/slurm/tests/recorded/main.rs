@@ -31,6 +31,7 @@ fn recorded(release: &str, state: &str) -> (SlurmJobId, PollAnswer) {
         results_dir: None,
         state_dir: "/nonexistent".parse().unwrap(),
         status: Vec::new(),
+        signs_of_life: None,
     });
     let poll = Poll { jobs: jobs.into(), status_bytes_per_file: 1000, status_bytes_total: 1000 };
     let answer = poll.parse(&RawOutput { stdout, ..RawOutput::default() });
