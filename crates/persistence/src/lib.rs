@@ -5,6 +5,7 @@
 
 mod attempt_place;
 mod attempts;
+mod changes;
 mod cluster_polls;
 mod conversions;
 mod error;

@@ -6,9 +6,9 @@ use domain::{Job, JobId, Timestamp};
 use serde_json::Value;
 
 use crate::{
+    changes::{AttemptChange, JobChange, LineChange},
     error::StoreError,
     leases::{Lease, millis},
-    rows::{AttemptChange, JobChange, LineChange},
     store::Store,
 };
 
