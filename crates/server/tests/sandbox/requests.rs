@@ -2,7 +2,11 @@
 
 use serde_json::json;
 
-use crate::{clusters::learnt, ending::command, service::Service};
+use crate::{
+    clusters::learnt,
+    ending::{command, training},
+    service::Service,
+};
 
 #[test]
 fn a_request_that_is_wrong_is_refused_with_what_would_be_right() {
@@ -73,4 +77,71 @@ fn the_document_describes_the_server_that_serves_it() {
     let printed = service.run(&["openapi"]);
     let printed: serde_json::Value = serde_json::from_slice(&printed.stdout).unwrap();
     assert_eq!(served, printed);
+}
+
+#[test]
+fn hostile_text_reaches_the_containers_files_byte_for_byte() {
+    let service = Service::start();
+    let nasty = "'; touch /tmp/owned2; $(touch /tmp/owned2) `touch /tmp/owned2` \"|&\n#SBATCH --uid=0\n\\ \\n %j é\u{202e}";
+    let mut job = training(60, &json!({"epoch_seconds": 0.5}));
+    job["specs"]["note"] = json!({nasty: [nasty, "-oProxyCommand=x", "a,b|c"]});
+    job["labels"] = json!({"why": nasty});
+    job["docker_env_vars"] = json!({"NASTY": nasty});
+    job["secret_env_vars"] = json!({"NASTY_SECRET": nasty});
+    job["cloud_metadata"] = json!({"slurm_note": {nasty: nasty}});
+    let id = service.submit(&job);
+    service.wait(&id, "it to run", |status| status["status"] == "Running");
+    let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR");
+    let staged = |name: &str| -> serde_json::Value {
+        serde_json::from_str(&service.sandbox.login(&format!("cat {base}/{name}/{id}.json"))).unwrap()
+    };
+    let specs = staged("specs");
+    assert_eq!(specs["note"], job["specs"]["note"]);
+    assert_eq!(specs["results_dir"], format!("{base}/results/{id}"));
+    let env = staged("env");
+    assert_eq!((&env["NASTY"], &env["NASTY_SECRET"]), (&json!(nasty), &json!(nasty)));
+    assert_eq!(env["TAO_API_RESULTS_DIR"], format!("{base}/results"));
+    assert_eq!(staged("meta"), job["cloud_metadata"]);
+    let script = service.get(&format!("/jobs/{id}/script")).text;
+    let header = script.lines().take_while(|line| line.is_empty() || line.starts_with('#'));
+    assert!(
+        header.clone().count() > 5
+            && !header.clone().any(|line| line.contains("uid") || line.contains("owned"))
+    );
+    assert_eq!(service.post(&format!("/jobs/{id}/cancel"), "{}").status, 202);
+    assert_eq!(service.wait_ended(&id)["status"], "Canceled");
+    assert_eq!(service.sandbox.login("ls /tmp/owned2 2>/dev/null || true"), "");
+    assert_eq!(
+        service.sandbox.login(&format!("ls {base}/env/{id}.* {base}/meta/{id}.* 2>/dev/null || true")),
+        ""
+    );
+}
+
+#[test]
+fn hostile_commands_are_run_as_they_are_written() {
+    let service = Service::start();
+    let text =
+        "cat <<'END' | md5sum\n'\"$(x) `y` \\ #SBATCH --uid=0 \u{202e}é\nEND\n# a comment with ' one quote\n";
+    let id = service.submit(&command(text));
+    assert_eq!(service.wait_ended(&id)["status"], "Done");
+    let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR");
+    let staged = service.sandbox.login(&format!("cat {base}/state/{id}/1/command.sh"));
+    assert_eq!(staged, text.trim());
+}
+
+#[test]
+fn validating_shows_the_script_and_stores_nothing() {
+    let service = Service::start();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("job.json");
+    std::fs::write(&file, training(1, &json!({})).to_string()).unwrap();
+    let output = service.run(&["validate", file.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let script = String::from_utf8(output.stdout).unwrap();
+    assert!(script.starts_with("#!/bin/bash") && script.contains("container_handler"), "{script}");
+    std::fs::write(&file, "{\"command\": \"true\", \"specs\": {}}").unwrap();
+    let refused = service.run(&["validate", file.to_str().unwrap()]);
+    assert!(!refused.status.success());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("/specs"), "{refused:?}");
+    assert_eq!(service.get("/jobs").json()["jobs"], json!([]));
 }
