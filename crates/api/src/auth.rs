@@ -37,9 +37,27 @@ impl Caller {
     }
 }
 
+/// A caller that may do everything: extracting it is the check.
+#[derive(Debug, Clone)]
+pub(crate) struct Admin(pub(crate) Caller);
+
+impl FromRequestParts<App> for Admin {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let caller = Caller::from_request_parts(parts, app).await?;
+        if caller.admin {
+            Ok(Self(caller))
+        } else {
+            Err(Problem::forbidden("This needs a token with the scope `admin`.", NEEDS_ADMIN))
+        }
+    }
+}
+
 const NO_TOKEN: &str = r#"Bearer realm="tao-slurm""#;
 const BAD_TOKEN: &str = r#"Bearer realm="tao-slurm", error="invalid_token""#;
 const NEEDS_READ: &str = r#"Bearer realm="tao-slurm", error="insufficient_scope", scope="read""#;
+const NEEDS_ADMIN: &str = r#"Bearer realm="tao-slurm", error="insufficient_scope", scope="admin""#;
 const NEEDS_WRITE: &str = r#"Bearer realm="tao-slurm", error="insufficient_scope", scope="write""#;
 
 impl FromRequestParts<App> for Caller {

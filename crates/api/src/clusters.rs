@@ -6,14 +6,17 @@ use domain::{Cluster, ClusterName};
 use persistence::PollState;
 
 use crate::{
-    problem::Problem,
+    cluster_ops::ClusterUnavailable,
+    problem::{Kind, Problem},
     state::App,
     view::{ClusterFacts, ClusterView},
 };
 
+pub(crate) mod credentials;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod partitions;
+pub(crate) mod preflight;
 
 async fn views<'a>(
     app: &App,
@@ -32,4 +35,17 @@ async fn views<'a>(
         ClusterView::new(cluster, facts, now)
     };
     Ok(clusters.map(view).collect())
+}
+
+fn unavailable(cluster: &Cluster, error: ClusterUnavailable) -> Problem {
+    match error {
+        ClusterUnavailable::Busy => {
+            let detail = format!("The cluster `{}` is being asked this already. Ask again.", cluster.name);
+            Problem::unavailable(Kind::ClusterBusy, detail)
+        }
+        ClusterUnavailable::Unanswered { detail } => {
+            let detail = format!("The cluster `{}` did not do it: {detail}", cluster.name);
+            Problem::unavailable(Kind::ClusterUnavailable, detail)
+        }
+    }
 }

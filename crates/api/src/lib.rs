@@ -7,6 +7,7 @@
 
 mod auth;
 mod cluster_links;
+mod cluster_ops;
 mod clusters;
 mod document;
 mod extract;
@@ -29,6 +30,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub use auth::AuthMode;
 pub use cluster_links::{ClusterLinks, HostReport, HostState, LinkReport, LinkUse};
+pub use cluster_ops::{ClusterAnswer, ClusterOps, ClusterUnavailable};
 pub use jobs::validate::{ValidationView, WarningView};
 pub use log_source::{LogReading, LogSource, LogUnavailable};
 pub use state::{ApiState, Limits, Readiness};
@@ -36,7 +38,7 @@ pub use view::{
     AttemptListView, AttemptView, BackendDetailsView, BackendTypeView, ContainerView, EventListView,
     EventView, JobList, JobSummary, JobView, ProgressView, ResourcesView, SlurmMetadataView, StatusView,
 };
-pub use view::{ClusterList, ClusterView, PartitionList, PartitionView};
+pub use view::{ClusterList, ClusterView, PartitionList, PartitionView, PreflightView};
 
 use state::App;
 
@@ -85,6 +87,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(clusters::list::list_clusters))
         .routes(routes!(clusters::get::get_cluster))
         .routes(routes!(clusters::partitions::list_partitions))
+        .routes(routes!(clusters::preflight::preflight_cluster))
+        .routes(routes!(clusters::credentials::put_enroot_credentials))
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
         .routes(routes!(metrics::metrics));

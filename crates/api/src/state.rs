@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     auth::{AuthMode, TokenCache},
     cluster_links::ClusterLinks,
+    cluster_ops::ClusterOps,
     known_partitions::PartitionsCache,
     log_reads::LogReads,
     log_source::LogSource,
@@ -32,6 +33,8 @@ pub struct ApiState {
     pub logs: Arc<dyn LogSource>,
     /// How this process's connections to the clusters fare.
     pub links: Arc<dyn ClusterLinks>,
+    /// The way to ask something of a cluster itself.
+    pub ops: Arc<dyn ClusterOps>,
     /// Who may call.
     pub auth: AuthMode,
     /// The numbers behind `/metrics`; none when they are not collected.

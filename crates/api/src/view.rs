@@ -12,12 +12,14 @@ use utoipa::ToSchema;
 mod cluster;
 mod event;
 mod partition;
+mod preflight;
 mod status;
 
 pub(crate) use cluster::ClusterFacts;
 pub use cluster::{ClusterList, ClusterView};
 pub use event::{EventListView, EventView};
 pub use partition::{PartitionList, PartitionView};
+pub use preflight::PreflightView;
 pub(crate) use status::{Freshness, is_watched};
 pub use status::{ProgressView, StatusView};
 

@@ -8,9 +8,11 @@ use slurm::SlurmJobId;
 use uuid::Uuid;
 
 use crate::{
+    cluster::Cluster,
     id::JobId,
     job::{Job, Owner},
     policy::ImagePolicy,
+    policy::{BatchSettings, ImageSettings, RetrySettings},
     resources::Resources,
     spec::{DEFAULT_MASTER_PORT, JobSpec, Work},
     status::Phase,
@@ -72,4 +74,23 @@ pub(crate) fn as_tao(mut job: Job) -> Job {
         specs: json!({}),
     };
     job
+}
+
+/// The cluster `dgx` of user `tao`.
+pub(crate) fn cluster() -> Cluster {
+    let base_dir: slurm::RemotePath = "/lustre/users/tao".parse().unwrap();
+    Cluster {
+        name: "dgx".parse().unwrap(),
+        user: "tao".parse().unwrap(),
+        hosts: vec!["login1".to_owned()],
+        account: Some("team".parse().unwrap()),
+        partitions: Some("polar,grizzly".parse().unwrap()),
+        mounts: Vec::new(),
+        resources: Resources::packaged().unwrap(),
+        max_time_hours: 4.0,
+        images: ImageSettings::packaged(&base_dir).unwrap(),
+        retries: RetrySettings::default(),
+        batch: BatchSettings::default(),
+        base_dir,
+    }
 }

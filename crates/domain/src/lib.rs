@@ -29,6 +29,7 @@ mod observe;
 mod paths;
 mod pending;
 mod policy;
+pub mod preflight;
 mod progress;
 #[cfg(test)]
 mod recorded_tests;

@@ -79,6 +79,10 @@ pub(crate) enum Command {
     Delete(DeleteArgs),
     /// List jobs, newest first
     List(ListArgs),
+    /// List the clusters and how they fare
+    Clusters(ClustersArgs),
+    /// Try a cluster: what is wrong, and how to mend it
+    Preflight(PreflightArgs),
 }
 
 #[derive(Debug, Args)]
@@ -254,6 +258,20 @@ pub(crate) struct DeleteArgs {
 pub(crate) struct JobArgs {
     /// The job's id
     pub(crate) id: JobId,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ClustersArgs {
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PreflightArgs {
+    /// The cluster's name [default: the service's default cluster]
+    pub(crate) cluster: Option<domain::ClusterName>,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 }

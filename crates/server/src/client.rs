@@ -12,7 +12,7 @@ pub(crate) use events::{EventReader, ServerEvent};
 use problem::Problem;
 pub(crate) use progress::{StatusDocument, live_line};
 use secrecy::{ExposeSecret, SecretString};
-pub(crate) use table::table;
+pub(crate) use table::{columns, table};
 pub(crate) use terminal::{on_one_line, printable};
 use ureq::http::{Response, StatusCode, header};
 

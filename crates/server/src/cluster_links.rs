@@ -7,7 +7,7 @@ use domain::ClusterName;
 use ssh::{HostHealth, HostPort, HostState, PoolHealth, SshPool};
 use worker::{ClusterTarget, SshLink};
 
-use crate::{config::ClusterConfig, log_links::LogLinks};
+use crate::{cluster_ops::Operations, config::ClusterConfig, log_links::LogLinks};
 
 /// The pools of this process, by cluster.
 #[derive(Debug)]
@@ -16,6 +16,7 @@ pub(crate) struct Links {
     /// Empty in a process without a worker.
     worker: HashMap<ClusterName, SshPool>,
     logs: Arc<LogLinks>,
+    ops: Arc<Operations>,
 }
 
 impl Links {
@@ -23,11 +24,17 @@ impl Links {
         clusters: &[ClusterConfig],
         targets: &[ClusterTarget<SshLink>],
         logs: Arc<LogLinks>,
+        ops: Arc<Operations>,
     ) -> Self {
         let hosts = |cluster: &ClusterConfig| (cluster.cluster.name.clone(), cluster.ssh.hosts.clone());
         let pool =
             |target: &ClusterTarget<SshLink>| (target.cluster.name.clone(), target.link.pool().clone());
-        Self { hosts: clusters.iter().map(hosts).collect(), worker: targets.iter().map(pool).collect(), logs }
+        Self {
+            hosts: clusters.iter().map(hosts).collect(),
+            worker: targets.iter().map(pool).collect(),
+            logs,
+            ops,
+        }
     }
 }
 
@@ -36,7 +43,8 @@ impl ClusterLinks for Links {
         let hosts = self.hosts.get(cluster).map(Vec::as_slice).unwrap_or_default();
         let worker = self.worker.get(cluster).map(|pool| report(LinkUse::Worker, Some(pool.health()), hosts));
         let logs = report(LinkUse::Logs, self.logs.health(cluster), hosts);
-        worker.into_iter().chain([logs]).collect()
+        let ops = report(LinkUse::Operations, self.ops.health(cluster), hosts);
+        worker.into_iter().chain([logs, ops]).collect()
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod attempts;
 mod check_config;
+mod clusters;
 mod delete;
 mod events;
 mod follow;
@@ -10,6 +11,7 @@ mod logs;
 mod migrate;
 mod openapi;
 mod output;
+mod preflight;
 mod retry;
 mod script;
 mod serve;
@@ -62,6 +64,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Retry(args) => retry::run(&args),
         Command::Delete(args) => delete::run(&args),
         Command::List(args) => list::run(&args),
+        Command::Clusters(args) => clusters::run(&args),
+        Command::Preflight(args) => preflight::run(&args),
     }
 }
 

@@ -7,6 +7,7 @@ mod cli;
 mod client;
 mod clock;
 mod cluster_links;
+mod cluster_ops;
 mod commands;
 mod config;
 mod database;

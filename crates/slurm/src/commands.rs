@@ -5,23 +5,27 @@ mod check_images;
 mod checkpoints;
 mod conclude;
 mod exclude;
+mod install_credentials;
 mod locate;
 pub(crate) mod markers;
 mod node_health;
 mod partitions;
 mod poll;
+mod preflight;
 mod purge;
 mod read_logs;
 mod remove;
 mod requeued;
 pub(crate) mod status;
 mod submit_batch;
+mod test_only;
 
 pub use cancel::{Cancel, Cancelled};
 pub use check_images::{CheckImages, ImageFile};
 pub use checkpoints::Checkpoints;
 pub use conclude::{Conclude, Concluded, Concluding};
 pub use exclude::{Exclude, Excluded};
+pub use install_credentials::InstallCredentials;
 pub use locate::{Locate, LocateAnswer, Located};
 pub use markers::{ExitMarker, Markers, StartedMarker};
 pub use node_health::{NodeHealth, NodeHealthAnswer};
@@ -29,12 +33,14 @@ pub use partitions::{Partitions, PartitionsAnswer};
 pub use poll::{
     AccountingRow, Poll, PollAnswer, QueueRow, SacctOutcome, SignsOfLife, SqueueOutcome, Watched,
 };
+pub use preflight::{Association, BaseDir, BaseState, DeepFacts, Preflight, PreflightAnswer, Said};
 pub use purge::{Purge, Purged};
 pub use read_logs::{LogAnswer, LogChunk, LogFrom, LogQuestion, ReadLogs};
 pub use remove::{Remove, Removed};
 pub use requeued::{EarlierRun, Requeued};
 pub use status::{RunNote, STATUS_FILES, STATUS_OVERLAP, StatusChunk, StatusCursor};
 pub use submit_batch::{How, StagedFile, Submission, SubmitAnswer, SubmitBatch};
+pub use test_only::{TestOnly, TestOnlyAnswer, TestVerdict};
 
 /// Room for everything in an answer that does not depend on its size: stderr excerpts, framing.
 const STDOUT_BASE: usize = 256 * 1024;

@@ -19,6 +19,7 @@ mod invalid_name;
 mod job_id;
 mod mail_address;
 mod names;
+mod netrc_word;
 pub mod node_list;
 mod partition_info;
 mod partition_list;
@@ -38,13 +39,17 @@ pub use commands::{
     SubmitBatch, Watched,
 };
 // What is asked about a cluster, apart from its jobs.
-pub use commands::{Partitions, PartitionsAnswer};
+pub use commands::{
+    Association, BaseDir, BaseState, DeepFacts, InstallCredentials, Partitions, PartitionsAnswer, Preflight,
+    PreflightAnswer, Said, TestOnly, TestOnlyAnswer, TestVerdict,
+};
 pub use exit_code::ExitCode;
 pub use failure::{Failure, FailureClass};
 pub use invalid_name::InvalidName;
 pub use job_id::SlurmJobId;
 pub use mail_address::MailAddress;
 pub use names::{Account, EnvKey, JobName, NodeName, Partition, UserName};
+pub use netrc_word::{InvalidNetrcWord, NetrcWord};
 pub use partition_info::{NodeGroup, PartitionInfo};
 pub use partition_list::PartitionList;
 pub use remote_command::{Call, ParseError, RawOutput, RemoteCommand};

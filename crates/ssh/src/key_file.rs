@@ -36,6 +36,15 @@ pub(crate) fn check(path: &Path) -> Result<(), SshError> {
     Ok(())
 }
 
+/// The permission bits of a key file that can be used; an error with the path and the reason when it cannot.
+pub fn inspect_key(path: &Path) -> Result<u32, SshError> {
+    check(path)?;
+    let metadata = path
+        .metadata()
+        .map_err(|error| SshError::KeyUnreadable { path: path.to_owned(), reason: error.to_string() })?;
+    Ok(metadata.permissions().mode() & 0o777)
+}
+
 /// Warns when others than the owner can read the key.
 pub(crate) fn warn_if_exposed(path: &Path) {
     let mode = |metadata: Metadata| metadata.permissions().mode() & 0o777;

@@ -37,4 +37,5 @@ pub use config::SshConfig;
 pub use error::{Doubt, Effect, HostFailure, SshError};
 pub use health::{HostHealth, HostState, PoolHealth};
 pub use host_port::{HostPort, HostPortError};
+pub use key_file::inspect_key;
 pub use pool::SshPool;

@@ -61,6 +61,7 @@ kinds! {
     LogUnreadable => BAD_GATEWAY, "log_unreadable", "The cluster does not let us read the log";
     DatabaseUnavailable => SERVICE_UNAVAILABLE, "database_unavailable", "The database cannot be reached";
     ClusterUnavailable => SERVICE_UNAVAILABLE, "cluster_unavailable", "The cluster does not answer";
+    ClusterBusy => SERVICE_UNAVAILABLE, "cluster_busy", "The cluster is being asked this already";
     LogsBusy => SERVICE_UNAVAILABLE, "logs_busy", "Too many logs are being read";
     NotReady => SERVICE_UNAVAILABLE, "not_ready", "The service is not ready";
     Timeout => SERVICE_UNAVAILABLE, "timeout", "The request took too long";

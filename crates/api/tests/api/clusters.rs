@@ -1,8 +1,12 @@
 use std::time::Duration;
 
-use api::{AuthMode, HostReport, HostState, LinkReport, LinkUse};
+use api::{AuthMode, ClusterUnavailable, HostReport, HostState, LinkReport, LinkUse};
+use axum::http::Method;
 use chrono::TimeDelta;
-use domain::Clock;
+use domain::{
+    Clock,
+    preflight::{Check, Outcome},
+};
 use persistence::PollResult;
 use serde_json::json;
 use slurm::{PartitionsAnswer, RawOutput, RemoteCommand};
@@ -220,4 +224,101 @@ async fn looking_at_clusters_needs_read(pool: PgPool) {
 async fn without_the_database_clusters_are_a_503() {
     let api = TestApi::offline(AuthMode::Disabled);
     api.get("/clusters").await.problem(503, "database_unavailable");
+}
+
+fn check(id: &'static str, outcome: Outcome) -> Check {
+    let mend = (outcome == Outcome::Fail).then(|| "Run: chmod 600 key".to_owned());
+    Check { id, subject: None, outcome, seen: "mode 0644".to_owned(), mend }
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_preflight_is_a_list_of_checks_and_their_worst(pool: PgPool) {
+    let api = TestApi::new(pool);
+    *api.ops.checks.lock().unwrap() = vec![
+        check("login", Outcome::Pass),
+        check("private_key", Outcome::Fail),
+        check("quota", Outcome::Skipped),
+    ];
+    let answer = api.post_text("/clusters/dgx/preflight", "").await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let found = answer.json();
+    assert_eq!((&found["cluster"], &found["outcome"]), (&json!("dgx"), &json!("fail")));
+    assert_eq!(
+        found["checks"][1],
+        json!({"id": "private_key", "subject": null, "outcome": "fail", "seen": "mode 0644", "mend": "Run: chmod 600 key"})
+    );
+    *api.ops.outage.lock().unwrap() = Some(ClusterUnavailable::Busy);
+    let busy = api.post_text("/clusters/dgx/preflight", "").await;
+    busy.problem(503, "cluster_busy");
+    assert_eq!(busy.header("retry-after"), "5");
+    api.post_text("/clusters/nosuch/preflight", "").await.problem(404, "cluster_not_found");
+}
+
+fn credentials(password: &str) -> serde_json::Value {
+    json!({"machine": "nvcr.io", "login": "$oauthtoken", "password": password})
+}
+
+const CREDENTIALS: &str = "/clusters/dgx/enroot-credentials";
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn credentials_go_to_the_cluster_and_come_back_in_no_answer(pool: PgPool) {
+    let api = TestApi::guarded(pool);
+    api.token("root", "root", "admin", None).await;
+    let put =
+        async |body: &serde_json::Value| api.call_as("root", Method::PUT, CREDENTIALS, Some(body)).await;
+    let answer = put(&credentials("hunter2")).await;
+    assert_eq!((answer.status.as_u16(), answer.text().as_str()), (204, ""));
+    assert_eq!(*api.ops.asked.lock().unwrap(), ["nvcr.io\t$oauthtoken\thunter2\n"]);
+
+    for (field, value) in [
+        ("password", json!("hunter2 hunter2")),
+        ("password", json!("$(hunter2)")),
+        ("password", json!("hunter2\nmachine x login y password z")),
+        ("password", json!("hunter2\"")),
+        ("password", json!("hunter2".repeat(1000))),
+        ("password", json!(["hunter2"])),
+        ("password", json!(77_665_544)),
+        ("password", json!("")),
+        ("machine", json!("nvcr.io/hunter2")),
+        ("machine", json!("-o hunter2")),
+        ("login", json!("hunter2\thunter2")),
+        ("hunter", json!("hunter2")),
+    ] {
+        let mut body = credentials("good");
+        body[field] = value;
+        let answer = put(&body).await;
+        let problem = answer.problem(422, "invalid_request");
+        assert_eq!(problem["errors"][0]["pointer"], format!("/{field}"));
+        assert!(
+            !answer.text().contains("hunter2") && !answer.text().contains("77665544"),
+            "{}",
+            answer.text()
+        );
+    }
+    put(&json!(["nvcr.io", "u", "hunter2"])).await.problem(422, "invalid_request");
+    assert_eq!(api.ops.asked.lock().unwrap().len(), 1, "nothing of it was sent");
+
+    let detail = "no login host answers".to_owned();
+    *api.ops.outage.lock().unwrap() = Some(ClusterUnavailable::Unanswered { detail });
+    let answer = put(&credentials("hunter2")).await;
+    answer.problem(503, "cluster_unavailable");
+    assert!(answer.text().contains("no login host answers") && !answer.text().contains("hunter2"));
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_preflight_needs_write_and_credentials_need_admin(pool: PgPool) {
+    let api = TestApi::guarded(pool);
+    api.token("reader", "ann", "read", None).await;
+    api.token("writer", "ann", "read write", None).await;
+    let preflight =
+        async |token: &str| api.call_as(token, Method::POST, "/clusters/dgx/preflight", None).await;
+    preflight("reader").await.problem(403, "forbidden");
+    assert_eq!(preflight("writer").await.status, 200);
+    let body = credentials("hunter2");
+    for token in ["reader", "writer"] {
+        api.call_as(token, Method::PUT, CREDENTIALS, Some(&body)).await.problem(403, "forbidden");
+    }
+    let refused = api.call_as("writer", Method::PUT, CREDENTIALS, Some(&body)).await;
+    assert!(refused.header("www-authenticate").contains(r#"scope="admin""#));
+    assert!(api.ops.asked.lock().unwrap().is_empty());
 }

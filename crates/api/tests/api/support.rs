@@ -30,7 +30,7 @@ mod events;
 mod fakes;
 
 pub(crate) use answer::Answer;
-pub(crate) use clusters::FakeLinks;
+pub(crate) use clusters::{FakeLinks, FakeOps};
 pub(crate) use events::{Events, Told};
 pub(crate) use fakes::{FakeLogs, Loops};
 
@@ -41,6 +41,7 @@ pub(crate) struct TestApi {
     pub(crate) logs: Arc<FakeLogs>,
     pub(crate) loops: Arc<Loops>,
     pub(crate) links: Arc<FakeLinks>,
+    pub(crate) ops: Arc<FakeOps>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -105,6 +106,7 @@ impl TestApi {
         let logs = Arc::new(FakeLogs::default());
         let loops = Arc::new(Loops::default());
         let links = Arc::new(FakeLinks::default());
+        let ops = Arc::new(FakeOps::default());
         let stop = CancellationToken::new();
         let router = router(ApiState {
             store: store.clone(),
@@ -113,13 +115,14 @@ impl TestApi {
             ids: Arc::new(CountingIds::default()),
             logs: logs.clone(),
             links: links.clone(),
+            ops: ops.clone(),
             auth,
             metrics: Some(PrometheusBuilder::new().build_recorder().handle()),
             readiness: loops.clone(),
             limits,
             stop: stop.clone(),
         });
-        Self { router, store, clock, logs, loops, links, stop }
+        Self { router, store, clock, logs, loops, links, ops, stop }
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {

@@ -8,7 +8,13 @@ const HEAD: [&str; 7] = ["ID", "STATUS", "CLUSTER", "SLURM", "CREATED", "PROGRES
 pub(crate) fn table(jobs: &[StatusDocument]) -> String {
     let mut rows = vec![HEAD.map(str::to_owned)];
     rows.extend(jobs.iter().map(row));
-    let mut widths = [0; HEAD.len()];
+    columns(&rows)
+}
+
+/// Rows in columns as wide as their widest cell; the last is not filled up.
+pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
+    let rows: Vec<_> = rows.iter().map(|row| row.each_ref().map(|cell| on_one_line(cell))).collect();
+    let mut widths = [0; N];
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
@@ -35,7 +41,6 @@ fn row(job: &StatusDocument) -> [String; HEAD.len()] {
         job.progress(),
         job.name.clone().unwrap_or_default(),
     ]
-    .map(|cell| on_one_line(&cell))
 }
 
 #[cfg(test)]

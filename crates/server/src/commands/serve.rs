@@ -14,6 +14,7 @@ use crate::{
     cli::Role,
     clock::{RandomIds, SystemClock},
     cluster_links::Links,
+    cluster_ops::Operations,
     config::{self, AuthMode, Config, Environment},
     database::Database,
     embedded_postgres::EmbeddedPostgres,
@@ -80,7 +81,8 @@ fn start(
 ) -> anyhow::Result<()> {
     let logs = Arc::new(LogLinks::new(&config.clusters));
     let targets = if role == Role::Api { Vec::new() } else { targets(&config.clusters) };
-    let links = Arc::new(Links::new(&config.clusters, &targets, Arc::clone(&logs)));
+    let ops = Arc::new(Operations::new(&config.clusters));
+    let links = Arc::new(Links::new(&config.clusters, &targets, Arc::clone(&logs), Arc::clone(&ops)));
     let worker = (role != Role::Api).then(|| {
         let settings = worker_settings(&config.settings);
         Arc::new(Worker::new(
@@ -115,6 +117,7 @@ fn start(
         ids: Arc::new(RandomIds),
         logs,
         links,
+        ops,
         auth: match settings.auth.mode {
             AuthMode::Tokens => api::AuthMode::Tokens,
             AuthMode::Disabled => api::AuthMode::Disabled,

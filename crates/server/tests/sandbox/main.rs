@@ -7,6 +7,7 @@
 
 mod cluster;
 mod clusters;
+mod credentials;
 mod ending;
 mod failing_setups;
 mod frozen;
@@ -14,6 +15,7 @@ mod images;
 mod inputs;
 mod killed;
 mod logs;
+mod preflight;
 mod requests;
 mod restart;
 mod secrets;

@@ -170,6 +170,11 @@ impl Service {
         read(request.call()).unwrap_or_else(|| panic!("DELETE {path}: no answer; {}", self.log_text()))
     }
 
+    pub(crate) fn put(&self, path: &str, body: &str) -> Answer {
+        let request = agent().put(format!("{}{path}", self.url)).header("content-type", "application/json");
+        read(request.send(body)).unwrap_or_else(|| panic!("PUT {path}: no answer; {}", self.log_text()))
+    }
+
     /// Submits a job and returns its id.
     pub(crate) fn submit(&self, job: &Value) -> String {
         let answer = self.post("/jobs", &job.to_string());

@@ -7,7 +7,7 @@ use std::{
 
 use slurm::{
     Cancel, CheckImages, Checkpoints, Conclude, Exclude, Locate, NodeHealth, Partitions, Poll, Purge,
-    ReadLogs, RemoteCommand, Remove, Requeued, SubmitBatch,
+    ReadLogs, RemoteCommand, Remove, Requeued, SubmitBatch, TestOnly,
 };
 
 fn programs() -> Vec<String> {
@@ -20,6 +20,9 @@ fn programs() -> Vec<String> {
         CheckImages::default().render().program,
         Remove::default().render().program,
         Partitions.render().program,
+        TestOnly { script: None, paths: vec![] }.render().program,
+        crate::preflight::question(true).render().program,
+        crate::install_credentials::entry("a", "b", "c").render().program,
         Checkpoints::default().render().program,
         Exclude::default().render().program,
         NodeHealth::default().render().program,

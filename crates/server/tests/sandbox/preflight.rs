@@ -1,0 +1,197 @@
+//! The preflight against the real cluster: each failure is brought about for real, and said with how to mend it.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
+
+use serde_json::Value;
+
+use crate::{cluster::Sandbox, service::Service};
+
+fn preflight(service: &Service) -> Value {
+    let answer = service.post("/clusters/sandbox/preflight", "");
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.json()
+}
+
+/// The checks of this name.
+fn checks<'a>(found: &'a Value, id: &str) -> Vec<&'a Value> {
+    found["checks"].as_array().unwrap().iter().filter(|check| check["id"] == id).collect()
+}
+
+/// The only failure of a cluster that is otherwise well must be of this name, and say so.
+#[track_caller]
+fn fails(found: &Value, id: &str, seen: &str, mend: &str) {
+    assert_eq!(found["outcome"], "fail", "{found:#}");
+    for check in found["checks"].as_array().unwrap() {
+        assert!(check["outcome"] != "fail" || check["id"] == id, "{check:#}");
+    }
+    let failed = checks(found, id);
+    let says = |field: &str, word: &str| {
+        failed.iter().any(|one| one[field].as_str().unwrap_or_default().contains(word))
+    };
+    assert!(says("seen", seen) && says("mend", mend), "{failed:#?}");
+}
+
+fn copy(from: &str, to: &Path, mode: u32) {
+    fs::copy(from, to).unwrap();
+    fs::set_permissions(to, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_cluster_that_works_passes_and_costs_one_command_a_login_host() {
+    let service = Service::start();
+    // Make sure that the worker's own connections are made already.
+    crate::clusters::learnt(&service);
+    let before = service.sandbox.logins();
+    let found = preflight(&service);
+    for check in found["checks"].as_array().unwrap() {
+        let fine = ["pass", "skipped"].iter().any(|fine| check["outcome"] == *fine);
+        assert!(fine || check["id"] == "enroot_credentials" || check["id"] == "free_space", "{check:#}");
+    }
+    assert!(
+        service.sandbox.logins() - before <= 3,
+        "one login a host, and perhaps a second one of the worker"
+    );
+    assert_eq!((checks(&found, "login").len(), checks(&found, "host_key").len()), (2, 2));
+    let partitions = checks(&found, "partition");
+    assert_eq!(partitions.len(), 4);
+    assert!(partitions[0]["seen"].as_str().unwrap().contains("in partition polar"), "{}", partitions[0]);
+    let text = found.to_string();
+    for word in
+        ["Slurmctld(primary) at ctl is UP", "tao_account", "srun knows --container-image", "GiB are free"]
+    {
+        assert!(text.contains(word), "{word}: {found:#}");
+    }
+    let output = service.run(&["preflight"]);
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && shown.contains("scheduler_commands"), "{shown}");
+    let shown = String::from_utf8(service.run(&["clusters"]).stdout).unwrap();
+    assert!(shown.contains("sandbox") && shown.contains("127."), "{shown}");
+}
+
+#[test]
+fn a_key_that_others_may_read_is_a_failure() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = dir.path().join("key");
+    copy(Sandbox::find().var("SSH_KEY_PATH"), &key, 0o644);
+    let service = Service::start_with(&[("SSH_KEY_PATH", key.to_str().unwrap())]);
+    fails(&preflight(&service), "private_key", "0644", "chmod 600");
+    let output = service.run(&["preflight", "sandbox"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("mend: Run: chmod 600"));
+}
+
+#[test]
+fn a_key_that_no_host_takes_fails_the_login_of_each() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = dir.path().join("wrong");
+    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key).status();
+    assert!(made.unwrap().success());
+    let service = Service::start_with(&[("SSH_KEY_PATH", key.to_str().unwrap()), ("SSH_AUTH_SOCK", "")]);
+    let found = preflight(&service);
+    fails(&found, "login", "refused to log in", "authorized_keys");
+    assert_eq!(checks(&found, "login").len(), 2);
+    assert!(checks(&found, "host_key").iter().all(|check| check["outcome"] == "pass"), "{found:#}");
+}
+
+#[test]
+fn a_host_key_of_somebody_else_is_told_for_the_host_that_has_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let known = dir.path().join("known_hosts");
+    let sandbox = Sandbox::find();
+    let text = fs::read_to_string(sandbox.var("SSH_KNOWN_HOSTS")).unwrap();
+    let first =
+        sandbox.var("SLURM_HOSTNAME").split(',').next().unwrap().split(':').next().unwrap().to_owned();
+    // The first host has the key of the second.
+    let second_key =
+        text.lines().find(|line| !line.contains(&first)).unwrap().split_once(' ').unwrap().1.to_owned();
+    let swapped: String = text
+        .lines()
+        .map(|line| match line.split_once(' ') {
+            Some((names, _)) if names.contains(&first) => format!("{names} {second_key}\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    fs::write(&known, swapped).unwrap();
+    let service = Service::start_with(&[("SSH_KNOWN_HOSTS", known.to_str().unwrap())]);
+    let found = preflight(&service);
+    fails(&found, "host_key", "not one of the known ones", "ssh-ed25519 ");
+    let outcomes: Vec<&Value> = checks(&found, "host_key").iter().map(|check| &check["outcome"]).collect();
+    assert_eq!(outcomes, ["fail", "pass"]);
+    assert_eq!(checks(&found, "controller")[0]["outcome"], "pass", "the other host speaks for the cluster");
+}
+
+#[test]
+fn a_host_that_does_not_answer_is_told_beside_the_one_that_does() {
+    let hosts = Sandbox::find().var("SLURM_HOSTNAME").to_owned();
+    let (_, second) = hosts.split_once(',').unwrap();
+    let service = Service::start_with(&[("SLURM_HOSTNAME", format!("127.254.254.254:1,{second}").as_str())]);
+    let found = preflight(&service);
+    fails(&found, "login", "cannot connect to 127.254.254.254:1", "");
+    assert_eq!(checks(&found, "account")[0]["outcome"], "pass");
+}
+
+#[test]
+fn an_account_and_a_partition_that_are_not_ours_are_told_with_those_that_are() {
+    let service = Service::start_with(&[("SLURM_ACCOUNT", "nosuch")]);
+    let found = preflight(&service);
+    let account = checks(&found, "account")[0];
+    assert_eq!(account["outcome"], "fail");
+    assert!(account["seen"].as_str().unwrap().contains("tao_account"), "{account}");
+    let partition = checks(&found, "partition")[0];
+    assert!(partition["seen"].as_str().unwrap().contains("Invalid account"), "{partition}");
+
+    let service = Service::start_with(&[("SLURM_PARTITION", "polar,nosuch")]);
+    let found = preflight(&service);
+    fails(&found, "partition", "Invalid partition name", "SLURM_PARTITION");
+    let outcomes: Vec<&Value> = checks(&found, "partition").iter().map(|check| &check["outcome"]).collect();
+    assert_eq!(outcomes, ["pass", "fail"]);
+}
+
+#[test]
+fn a_base_directory_that_cannot_be_written_is_told_by_each_host() {
+    let service = Service::start_with(&[("SLURM_BASE_RESULTS_DIR", "/usr/lib")]);
+    let found = preflight(&service);
+    fails(&found, "base_directory", "/usr/lib cannot be written", "SLURM_BASE_RESULTS_DIR");
+    assert_eq!(checks(&found, "base_directory").len(), 2);
+    let service = Service::start_with(&[("SLURM_BASE_RESULTS_DIR", "/etc/no/such")]);
+    fails(&preflight(&service), "base_directory", "cannot be made", "SLURM_BASE_RESULTS_DIR");
+}
+
+/// A shell text as the other user of the account, whose login no other test changes.
+fn as_ming(sandbox: &Sandbox, text: &str) {
+    let config = format!("{}/ssh/config", sandbox.var("SANDBOX_DIR"));
+    let done = Command::new("ssh").args(["-F", &config, "-l", "ming", "login1", text]).status().unwrap();
+    assert!(done.success(), "{text}");
+}
+
+/// What ming's bash reads for every non-interactive login.
+struct Bashrc<'a>(&'a Sandbox);
+
+impl<'a> Bashrc<'a> {
+    fn with(sandbox: &'a Sandbox, text: &str) -> Self {
+        as_ming(sandbox, &format!("printf '%s\n' '{text}' >~/.bashrc"));
+        Self(sandbox)
+    }
+}
+
+impl Drop for Bashrc<'_> {
+    fn drop(&mut self) {
+        as_ming(self.0, "/usr/bin/rm -f ~/.bashrc");
+    }
+}
+
+#[test]
+fn commands_that_are_not_on_path_are_named() {
+    let service = Service::prepare(&[("SLURM_USER", "ming"), ("SLURM_BASE_RESULTS_DIR", "/tmp")]);
+    let few = "mkdir -p ~/few; for c in bash mktemp base64 tail head rm timeout stat df awk sed cut wc cat mkdir chmod \
+               sleep kill grep id tr sort; do ln -sf /usr/bin/$c ~/few/; done; PATH=~/few";
+    let sandbox = Sandbox::find();
+    let _bashrc = Bashrc::with(&sandbox, few);
+    let mut service = service;
+    service.spawn();
+    let found = preflight(&service);
+    let commands = checks(&found, "scheduler_commands");
+    assert!(commands.iter().all(|check| check["outcome"] == "fail"), "{found:#}");
+    assert!(commands[0]["seen"].as_str().unwrap().contains("sbatch, squeue"), "{}", commands[0]);
+    assert!(commands[0]["mend"].as_str().unwrap().contains("PATH"), "{}", commands[0]);
+}
