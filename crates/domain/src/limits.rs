@@ -42,7 +42,7 @@ pub fn check(spec: &JobSpec, limits: &PartitionLimits) -> Vec<Violation> {
     let configured = || configured_time(spec, limits.max_time_hours);
     let time = if is_packaged(&listed) {
         configured().or_else(|| said.time(spec, &chosen))
-    } else if said.knows_time_of(&chosen) {
+    } else if knows_time_of(&chosen) {
         said.time(spec, &chosen)
     } else {
         said.time(spec, &chosen).or_else(configured)
@@ -79,10 +79,6 @@ impl SaidLimits {
             if listed.is_empty() { partition.is_default } else { listed.contains(&partition.name) }
         };
         self.partitions.iter().filter(is_chosen).collect()
-    }
-
-    fn knows_time_of(&self, chosen: &[&PartitionInfo]) -> bool {
-        !chosen.is_empty() && chosen.iter().all(|partition| partition.time_limit.is_some())
     }
 
     /// With `EnforcePartLimits=ALL` one partition that is too short is enough to be refused, else all have to be.
@@ -127,6 +123,10 @@ impl SaidLimits {
             Violation::new("/resources/num_gpus", "gpu_limit", detail)
         })
     }
+}
+
+fn knows_time_of(chosen: &[&PartitionInfo]) -> bool {
+    !chosen.is_empty() && chosen.iter().all(|partition| partition.time_limit.is_some())
 }
 
 fn time_limit(detail: std::fmt::Arguments<'_>) -> Violation {

@@ -4,7 +4,7 @@ use axum::{extract::State, http::StatusCode};
 use domain::Violation;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
-use slurm::{InstallCredentials, NetrcWord};
+use slurm::{InstallCredentials, InvalidNetrcWord, NetrcWord};
 use utoipa::ToSchema;
 
 use crate::{
@@ -87,22 +87,23 @@ pub(crate) async fn put_enroot_credentials(
 
 fn command(sent: &EnrootCredentials) -> Result<InstallCredentials, Vec<Violation>> {
     let mut wrong = Vec::new();
-    let mut word = |field: &str, parsed: Result<NetrcWord, slurm::InvalidNetrcWord>| {
-        parsed.map_err(|error| wrong.push(Violation::new(format!("/{field}"), "invalid", error))).ok()
+    let mut fault = |field: &str, error: InvalidNetrcWord| {
+        wrong.push(Violation::new(format!("/{field}"), "invalid", error));
     };
-    let machine = word("machine", sent.machine.parse());
-    let login = word("login", sent.login.parse());
-    let password = word("password", NetrcWord::password(sent.password.expose_secret()));
+    let password = sent.password.expose_secret();
+    let machine = sent.machine.parse::<NetrcWord>().map_err(|error| fault("machine", error)).ok();
+    let login = sent.login.parse::<NetrcWord>().map_err(|error| fault("login", error)).ok();
+    if let Err(error) = NetrcWord::password(password) {
+        fault("password", error);
+    }
     // What names a registry stands at the front of image names, and in our log.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':');
     if machine.is_some() && !(sent.machine.len() <= 253 && sent.machine.bytes().all(plain)) {
         wrong.push(Violation::new("/machine", "invalid", "must be a host name such as nvcr.io"));
     }
-    match (machine, login, password) {
-        (Some(machine), Some(login), Some(password)) if wrong.is_empty() => {
-            InstallCredentials::new(machine, login, password)
-                .map_err(|error| vec![Violation::new("/password", "invalid", error)])
-        }
+    match (machine, login) {
+        (Some(machine), Some(login)) if wrong.is_empty() => InstallCredentials::new(machine, login, password)
+            .map_err(|error| vec![Violation::new("/password", "invalid", error)]),
         _ => Err(wrong),
     }
 }

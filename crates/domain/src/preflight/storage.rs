@@ -43,10 +43,9 @@ pub(super) fn base_dir(cluster: &Cluster, finding: &HostFinding) -> Check {
 /// The file system is shared, so what one host says of it is true of all.
 pub(super) fn space(cluster: &Cluster, hosts: &[HostFinding]) -> Vec<Check> {
     let id = "free_space";
-    let answers = hosts.iter().filter_map(|host| host.found.as_ref().ok());
-    let Some((free, all, inodes)) = answers
-        .filter_map(|answer| answer.base.space.map(|(free, all)| (free, all, answer.base.free_inodes)))
-        .next()
+    let mut answers = hosts.iter().filter_map(|host| host.found.as_ref().ok());
+    let Some((free, all, inodes)) =
+        answers.find_map(|answer| answer.base.space.map(|(free, all)| (free, all, answer.base.free_inodes)))
     else {
         return unasked(id);
     };

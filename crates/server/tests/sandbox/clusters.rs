@@ -1,13 +1,13 @@
 //! What the API says about a cluster, and that it never waits for one.
 
-use std::{
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::service::{Service, until};
+use crate::{
+    frozen::Frozen,
+    service::{Service, until},
+};
 
 /// Waits until the cluster has said what its partitions are.
 pub(crate) fn learnt(service: &Service) -> Value {
@@ -16,7 +16,6 @@ pub(crate) fn learnt(service: &Service) -> Value {
         list = service.get("/clusters/sandbox/partitions").json();
         list["fetched_on"].is_string()
     });
-    // The API remembers for a second what it has seen, other processes' news included.
     list
 }
 
@@ -64,32 +63,6 @@ fn jobs_are_held_against_what_the_cluster_said() {
         json!({"command": "true", "resources": {"time_hours": 12}, "backend_details": {"partition": "long"}});
     let ended = service.wait_ended(&service.submit(&long));
     assert_eq!(ended["status"], "Done", "Slurm itself takes what was let through: {ended}");
-}
-
-/// Login hosts that accept connections and say nothing.
-struct Frozen(Vec<String>);
-
-impl Frozen {
-    fn new(service: &Service) -> Self {
-        let dir = service.sandbox.var("SANDBOX_DIR");
-        let pid = |host: &str| {
-            let text = std::fs::read_to_string(format!("{dir}/run/sshd-{host}.pid")).unwrap();
-            text.split_whitespace().next().unwrap().to_owned()
-        };
-        let frozen = Self(vec![pid("login1"), pid("login2")]);
-        frozen.signal("-STOP");
-        frozen
-    }
-
-    fn signal(&self, signal: &str) {
-        assert!(Command::new("kill").arg(signal).args(&self.0).status().unwrap().success());
-    }
-}
-
-impl Drop for Frozen {
-    fn drop(&mut self) {
-        self.signal("-CONT");
-    }
 }
 
 #[test]

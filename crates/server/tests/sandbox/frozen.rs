@@ -11,10 +11,10 @@ use crate::{
 };
 
 /// All processes of both sshds, stopped until this is dropped.
-struct Frozen(Vec<String>);
+pub(crate) struct Frozen(Vec<String>);
 
 impl Frozen {
-    fn new(service: &Service) -> Self {
+    pub(crate) fn new(service: &Service) -> Self {
         let run = format!("{}/run", service.sandbox.var("SANDBOX_DIR"));
         let mut pids = Vec::new();
         for host in ["login1", "login2"] {

@@ -28,10 +28,9 @@ pub struct InstallCredentials {
 }
 
 impl InstallCredentials {
-    /// Each word is checked by its own type; `password` by [`NetrcWord::password`].
-    pub fn new(machine: NetrcWord, login: NetrcWord, password: NetrcWord) -> Result<Self, InvalidNetrcWord> {
-        let password = NetrcWord::password(password.expose())?;
-        Ok(Self { machine, login, password })
+    /// The password is checked as [`NetrcWord::password`] says, the other words are already.
+    pub fn new(machine: NetrcWord, login: NetrcWord, password: &str) -> Result<Self, InvalidNetrcWord> {
+        Ok(Self { machine, login, password: NetrcWord::password(password)? })
     }
 }
 

@@ -15,14 +15,11 @@ const SHOW: [&str; 2] = [
 ];
 
 fn parse(enforce: &str, show: &str, rows: &str) -> Result<PartitionsAnswer, ParseError> {
-    let mut text = format!("ENFORCE {enforce}\n");
-    for line in show.lines() {
-        text.push_str(&format!("SHOW {line}\n"));
-    }
-    for line in rows.lines() {
-        text.push_str(&format!("ROW {line}\n"));
-    }
-    text.push_str(&format!("END {}\n", text.lines().count()));
+    let mut lines = vec![format!("ENFORCE {enforce}")];
+    lines.extend(show.lines().map(|line| format!("SHOW {line}")));
+    lines.extend(rows.lines().map(|line| format!("ROW {line}")));
+    lines.push(format!("END {}\n", lines.len()));
+    let text = lines.join("\n");
     Partitions.parse(&RawOutput { stdout: text.into_bytes(), ..RawOutput::default() })
 }
 

@@ -8,7 +8,7 @@ const FILE: &str = ".config/enroot/.credentials";
 
 pub(crate) fn entry(machine: &str, login: &str, password: &str) -> InstallCredentials {
     let word = |text: &str| text.parse::<NetrcWord>().unwrap();
-    InstallCredentials::new(word(machine), word(login), NetrcWord::password(password).unwrap()).unwrap()
+    InstallCredentials::new(word(machine), word(login), password).unwrap()
 }
 
 fn install(site: &Site, command: &InstallCredentials) {
