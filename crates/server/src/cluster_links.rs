@@ -106,11 +106,12 @@ mod tests {
 
     #[test]
     fn a_host_that_is_left_alone_says_since_when_and_for_how_long() {
-        let now = Instant::now() + Duration::from_mins(1);
+        let since = Instant::now();
+        let now = since + Duration::from_secs(30);
         let error = "connection refused".to_owned();
         let host = HostHealth {
             host: "login1:2222".parse().unwrap(),
-            state: HostState::Down { since: now - Duration::from_secs(30), error: error.clone() },
+            state: HostState::Down { since, error: error.clone() },
             last_error: Some(error),
             next_try: Some(now + Duration::from_secs(10)),
         };

@@ -33,8 +33,10 @@ fn link(used_for: LinkUse, hosts: Vec<HostReport>) -> LinkReport {
 }
 
 fn said(rows: &str) -> PartitionsAnswer {
-    let rows: String = rows.lines().map(|row| format!("ROW {row}\n")).collect();
-    let stdout = format!("ENFORCE NO\n{rows}END {}\n", rows.lines().count() + 1).into_bytes();
+    let mut lines = vec!["ENFORCE NO".to_owned()];
+    lines.extend(rows.lines().map(|row| format!("ROW {row}")));
+    lines.push(format!("END {}\n", lines.len()));
+    let stdout = lines.join("\n").into_bytes();
     slurm::Partitions.parse(&RawOutput { stdout, ..RawOutput::default() }).unwrap()
 }
 

@@ -104,13 +104,11 @@ fn a_host_key_of_somebody_else_is_told_for_the_host_that_has_it() {
     // The first host has the key of the second.
     let second_key =
         text.lines().find(|line| !line.contains(&first)).unwrap().split_once(' ').unwrap().1.to_owned();
-    let swapped: String = text
-        .lines()
-        .map(|line| match line.split_once(' ') {
-            Some((names, _)) if names.contains(&first) => format!("{names} {second_key}\n"),
-            _ => format!("{line}\n"),
-        })
-        .collect();
+    let swap = |line: &str| match line.split_once(' ') {
+        Some((names, _)) if names.contains(&first) => format!("{names} {second_key}"),
+        _ => line.to_owned(),
+    };
+    let swapped = text.lines().map(swap).collect::<Vec<_>>().join("\n");
     fs::write(&known, swapped).unwrap();
     let service = Service::start_with(&[("SSH_KNOWN_HOSTS", known.to_str().unwrap())]);
     let found = preflight(&service);
