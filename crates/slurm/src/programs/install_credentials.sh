@@ -29,7 +29,7 @@ for ((tries = 0; ; tries++)); do
 done
 new=$dir/.credentials.new.${tmp##*.}
 trap 'rm -f -- "$new"; rmdir -- "$lock" 2>/dev/null; rm -rf -- "$tmp"' EXIT
-if [ ! -e "$credentials" ]; then : >"$new"; elif ! cp -- "$credentials" "$new" 2>"$tmp/err" </dev/null; then
+if [ ! -e "$credentials" ]; then : >"$new"; elif ! cp -- "$credentials" "$new" 2>"$tmp/err"; then
   give_up "$(head -c 2000 "$tmp/err")"
 fi
 if [ -n "$(tr -d '\n\t\r\40-\176\200-\377' <"$new" | head -c 1 | base64 -w0)" ]; then
@@ -113,7 +113,7 @@ if [ "$code" != 0 ] || ! printf 'machine %s login %s password %s\n' "$machine" "
   | grep -q -F -f - -- "$new.merged" 2>/dev/null; then
   give_up "the credentials could not be written: $(head -c 1000 "$tmp/err")"
 fi
-if ! chmod 600 -- "$new.merged" 2>"$tmp/err" || ! mv -f -- "$new.merged" "$credentials" 2>"$tmp/err" </dev/null; then
+if ! chmod 600 -- "$new.merged" 2>"$tmp/err" || ! mv -f -- "$new.merged" "$credentials" 2>"$tmp/err"; then
   give_up "$(head -c 2000 "$tmp/err")"
 fi
 say INSTALLED
