@@ -15,6 +15,8 @@ mod conclude;
 mod conversion;
 mod datasets;
 mod diagnosis;
+#[cfg(test)]
+mod edge_tests;
 mod eta;
 #[cfg(test)]
 mod fixtures;
@@ -72,6 +74,7 @@ pub use log_position::{LogPosition, LogSight};
 pub use mount::{InvalidMount, Mount};
 pub use observe::{Graces, Next, Sighting, observe};
 pub use paths::JobPaths;
+pub use paths::base_of;
 pub use policy::{BatchSettings, ImagePolicy, ImageSettings, RetrySettings, SbatchExport};
 pub use progress::Progress;
 pub use request::{BackendDetails, BackendType, ContainerRequest, JobRequest, ResourcesRequest, RetryBudget};

@@ -28,6 +28,16 @@ pub struct JobPaths {
     id: JobId,
 }
 
+/// The base directory that a configured results directory means: results go into the `results` below the base, so
+/// a directory that is called so itself is that one. TAO has three rules for this that disagree, and a job of its own
+/// then waits for ever for a status in another place.
+pub fn base_of(results_dir: RemotePath) -> RemotePath {
+    match results_dir.parent() {
+        Some(parent) if results_dir.file_name() == "results" => parent,
+        _ => results_dir,
+    }
+}
+
 impl JobPaths {
     /// `base` is the attempt's [`job_dir`](Attempt::job_dir).
     pub fn new(base: &RemotePath, id: JobId) -> Result<Self, InvalidName> {
@@ -107,6 +117,8 @@ impl JobPaths {
 mod tests {
     use uuid::Uuid;
 
+    use test_case::test_case;
+
     use super::*;
 
     fn place(slurm_id: Option<u32>) -> AttemptPlace {
@@ -116,6 +128,19 @@ mod tests {
             job_dir: "/lustre/tao".parse().unwrap(),
             slurm_id: slurm_id.and_then(slurm::SlurmJobId::new),
         }
+    }
+
+    #[test_case("/lustre/tao", "/lustre/tao/results" ; "a base")]
+    #[test_case("/lustre/tao/results", "/lustre/tao/results" ; "its results")]
+    #[test_case("/lustre/tao/results/", "/lustre/tao/results" ; "with a slash")]
+    #[test_case("/lustre/tess", "/lustre/tess/results" ; "a name of the same letters")]
+    #[test_case("/results", "/results/results" ; "one without a parent is a base")]
+    #[test_case("/lustre/my-results", "/lustre/my-results/results" ; "a name that only ends so")]
+    fn results_have_one_place(configured: &str, root: &str) {
+        let id = JobId::new(Uuid::nil());
+        let paths = JobPaths::new(&base_of(configured.parse().unwrap()), id).unwrap();
+        assert_eq!(paths.results_root.as_str(), root);
+        assert_eq!(paths.results.as_str(), format!("{root}/{id}"));
     }
 
     #[test]

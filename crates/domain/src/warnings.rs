@@ -6,6 +6,7 @@ use crate::{
     cluster::Cluster,
     image::ImageRef,
     mount::Mount,
+    paths::base_of,
     spec::{JobSpec, Work},
     violation::Violation,
 };
@@ -74,9 +75,8 @@ impl JobSpec {
     }
 
     fn warn_of_places(&self, cluster: &Cluster, found: &mut Vec<Warning>) {
-        if let Some(base) = self.cloud_plain.get("base_results_dir").and_then(Value::as_str)
-            && base.trim_end_matches('/') != cluster.base_dir.as_str()
-        {
+        let asked = self.cloud_plain.get("base_results_dir").and_then(Value::as_str);
+        if asked.is_some_and(|text| text.parse().map(base_of).as_ref() != Ok(&cluster.base_dir)) {
             found.push(Warning::new(
                 "/cloud_metadata/base_results_dir",
                 "ignored",

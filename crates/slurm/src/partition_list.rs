@@ -48,6 +48,8 @@ impl From<Partition> for PartitionList {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -62,6 +64,17 @@ mod tests {
     fn an_empty_part_a_repetition_and_a_space_are_refused() {
         for text in ["", ",", "polar,", "polar,polar", "polar, grizzly", "polar\n"] {
             assert!(text.parse::<PartitionList>().is_err(), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_parses_needs_no_quoting(text in "[ -~\n\té]{0,30}|[a-z,]{0,12}") {
+            if let Ok(list) = text.parse::<PartitionList>() {
+                let plain = |c: char| c.is_ascii_alphanumeric() || "_.+-,".contains(c);
+                prop_assert!(list.as_str().chars().all(plain) && !list.as_str().starts_with('-'));
+                prop_assert_eq!(list.iter().map(|one| one.to_string()).collect::<Vec<_>>().join(","), text);
+            }
         }
     }
 }

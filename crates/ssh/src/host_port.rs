@@ -133,6 +133,8 @@ impl From<HostPort> for String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -192,5 +194,18 @@ mod tests {
         assert_eq!(name("login1"), Ok("login1".to_owned()));
         assert_eq!(name("login1:2222"), Ok("[login1]:2222".to_owned()));
         assert_eq!(name("[::1]:2222"), Ok("[::1]:2222".to_owned()));
+    }
+
+    proptest! {
+        #[test]
+        fn what_parses_is_no_option_and_needs_no_quoting(
+            text in prop_oneof![any::<String>(), "[ -~\n]{0,30}", "[a-z0-9.:\\[\\]_-]{0,30}"],
+        ) {
+            if let Ok(address) = text.parse::<HostPort>() {
+                let plain = |c: char| c.is_ascii_alphanumeric() || "._-:%".contains(c);
+                prop_assert!(address.host().chars().all(plain) && !address.host().starts_with('-'), "{}", address);
+                prop_assert_eq!(address.to_string().parse::<HostPort>().unwrap(), address);
+            }
+        }
     }
 }

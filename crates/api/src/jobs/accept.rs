@@ -17,11 +17,11 @@ pub(super) struct Accepted<'a> {
     pub(super) document: Value,
 }
 
-pub(super) async fn accept<'a>(
-    app: &'a App,
+pub(super) async fn accept(
+    app: &App,
     caller: Caller,
     Sent { document, value: request }: Sent<JobRequest>,
-) -> Result<Accepted<'a>, Problem> {
+) -> Result<Accepted<'_>, Problem> {
     let lists = lists_for_objects(&document);
     if !lists.is_empty() {
         return Err(Problem::fields(lists));

@@ -93,7 +93,7 @@ pub(crate) async fn validate_job(
     let script = submission.files.iter().find(|file| file.path == submission.script_path);
     let batch_script =
         script.map(|file| String::from_utf8_lossy(&file.bytes).into_owned()).unwrap_or_default();
-    job.message = "Valid; nothing was stored.".to_owned();
+    "Valid; nothing was stored.".clone_into(&mut job.message);
     let around = Surroundings { cluster: Some(cluster), freshness: Freshness::default(), earlier: &[] };
     Ok(Json(ValidationView {
         job: JobView::new(&job, around),

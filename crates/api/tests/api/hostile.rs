@@ -58,7 +58,7 @@ fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     match value {
         Value::Object(fields) => {
-            fields.iter().for_each(|(key, value)| pointers(value, &format!("{at}/{key}"), found))
+            fields.iter().for_each(|(key, value)| pointers(value, &format!("{at}/{key}"), found));
         }
         Value::Array(items) => {
             items

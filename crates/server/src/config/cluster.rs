@@ -38,7 +38,8 @@ impl ClusterSettings {
         let images = ImagePolicy::default();
         let retries = RetrySettings::default();
         let batch = BatchSettings::default();
-        let cache = self.base_results_dir.clone().or_else(|| base.clone());
+        let cache = self.base_results_dir.as_ref().or(base.as_ref());
+        let cache = cache.and_then(|text| text.parse().ok()).map(|path| domain::base_of(path).to_string());
         let all = self.over(Self {
             known_hosts: Some(known_hosts),
             host_keys: Some(Vec::new()),
@@ -152,7 +153,7 @@ pub(crate) fn check(
     let ssh = connection(settings, hosts, &mut place);
     let retries = cluster_policies::retries(settings, &mut place);
     let batch = cluster_policies::batch(settings, &mut place);
-    let base_dir: RemotePath = base_dir?;
+    let base_dir: RemotePath = domain::base_of(base_dir?);
     let images = cluster_policies::images(settings, &base_dir, &mut place);
     let cluster = Cluster {
         name: name?,

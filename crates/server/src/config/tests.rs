@@ -45,6 +45,14 @@ fn the_environment_alone_defines_a_cluster() {
 }
 
 #[test]
+fn a_results_directory_means_the_base_above_it() {
+    let environment = [CLUSTER, &[("SLURM_BASE_RESULTS_DIR", "/lustre/x/results/")]].concat();
+    let config = load(&Overrides::default(), &Environment::of(&environment)).unwrap();
+    let found = &cluster(&config).cluster;
+    assert_eq!((found.base_dir.as_str(), found.images.cache_dir.as_str()), ("/lustre/x", "/lustre/x"));
+}
+
+#[test]
 fn every_variable_of_a_cluster_reaches_its_key() {
     let environment: Vec<(&str, &str)> = vec![
         ("SLURM_CLUSTER_NAME", "dgx"),
