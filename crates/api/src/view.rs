@@ -296,7 +296,7 @@ impl JobView {
                 cpus_per_task: resources.cpus_per_task,
                 exclusive: resources.exclusive,
                 time_hours: hours(resources.time),
-                timeout_hours: hours(resources.soft_timeout),
+                timeout_hours: f64::from(resources.soft_timeout.seconds()) / 3600.0,
                 master_port: job.spec.master_port,
             },
             cloud_metadata: job.spec.cloud_plain.clone(),

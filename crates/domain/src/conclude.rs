@@ -185,9 +185,15 @@ fn unhappy_end(
         }
         _ => {}
     }
+    if found.markers.limited && exit.is_some_and(|exit| exit.code == slurm::script::EXIT_LIMIT) {
+        return (Status::Error, with_log("The job reached its own time limit and did not go on.", found));
+    }
     match state {
         Some(SlurmState::Cancelled | SlurmState::Revoked) => match &job.kill_reason {
             Some(why) if job.wanted == Wanted::Run => (Status::Error, with_log(why, found)),
+            None if found.markers.self_cancelled && job.wanted == Wanted::Run => {
+                (Status::Error, with_log("The job cancelled itself.", found))
+            }
             _ => (Status::Canceled, canceled()),
         },
         Some(SlurmState::Preempted) => (

@@ -13,6 +13,7 @@ mod clock;
 mod cluster;
 mod conclude;
 mod conversion;
+pub mod cosmos;
 mod datasets;
 mod diagnosis;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! How many nodes, GPUs, processors and hours: TAO's arithmetic, with contradictions refused.
 
 use serde::{Deserialize, Serialize};
-use slurm::WallTime;
+use slurm::{RunTime, WallTime};
 
 use crate::{request::ResourcesRequest, violation::Violation};
 
@@ -16,7 +16,7 @@ pub struct Resources {
     pub exclusive: bool,
     pub time: WallTime,
     /// The job's own limit, below Slurm's, so that it ends in order.
-    pub soft_timeout: WallTime,
+    pub soft_timeout: RunTime,
 }
 
 const MAX_NODES: u32 = 1024;
@@ -33,7 +33,7 @@ impl Resources {
             cpus_per_task: 16,
             exclusive: false,
             time: WallTime::from_hours(4.0)?,
-            soft_timeout: WallTime::from_hours(3.8)?,
+            soft_timeout: RunTime::from_hours(3.8)?,
         })
     }
 
@@ -104,7 +104,7 @@ fn times(
     defaults: &Resources,
     max_time_hours: f64,
     wrong: &mut Vec<Violation>,
-) -> Option<(WallTime, WallTime)> {
+) -> Option<(WallTime, RunTime)> {
     if let Some(hours) = asked.time_hours.filter(|hours| *hours > max_time_hours) {
         wrong.push(Violation::new(
             "/resources/time_hours",
@@ -115,24 +115,22 @@ fn times(
         ));
         return None;
     }
-    let mut parse = |field: &str, hours: f64| {
-        WallTime::from_hours(hours)
-            .map_err(|_| {
-                wrong.push(Violation::new(
-                    format!("/resources/{field}"),
-                    "out_of_range",
-                    "must be a number of hours above 0",
-                ));
-            })
-            .ok()
+    let mut refuse = |field: &str| {
+        let detail = "must be a number of hours above 0";
+        wrong.push(Violation::new(format!("/resources/{field}"), "out_of_range", detail));
     };
-    let time = asked.time_hours.map_or(Some(defaults.time), |hours| parse("time_hours", hours))?;
+    let time = match asked.time_hours {
+        Some(hours) => WallTime::from_hours(hours).map_err(|_| refuse("time_hours")).ok()?,
+        None => defaults.time,
+    };
     let soft = match (asked.timeout_hours, asked.time_hours) {
-        (Some(hours), _) => parse("timeout_hours", hours)?,
-        (None, Some(hours)) => parse("time_hours", (hours - 0.2).max(hours / 2.0))?,
+        (Some(hours), _) => RunTime::from_hours(hours).map_err(|_| refuse("timeout_hours")).ok()?,
+        (None, Some(hours)) => {
+            RunTime::from_hours((hours - 0.2).max(hours / 2.0)).map_err(|_| refuse("time_hours")).ok()?
+        }
         (None, None) => defaults.soft_timeout,
     };
-    if soft > time {
+    if u64::from(soft.seconds()) > time.seconds() {
         wrong.push(Violation::new(
             "/resources/timeout_hours",
             "contradiction",
@@ -170,7 +168,7 @@ mod tests {
     fn the_soft_timeout_follows_the_wall_time() {
         let asked = ResourcesRequest { time_hours: Some(2.0), ..ResourcesRequest::default() };
         let got = effective(&asked).unwrap();
-        assert_eq!((got.time.minutes(), got.soft_timeout.minutes()), (120, 108));
+        assert_eq!((got.time.minutes(), got.soft_timeout.seconds()), (120, 108 * 60));
     }
 
     #[test_case(&ResourcesRequest { time_hours: Some(12.0), ..ResourcesRequest::default() }, "/resources/time_hours" ; "longer than allowed")]

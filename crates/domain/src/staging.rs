@@ -1,35 +1,43 @@
 //! A job's files and batch script, as one submission.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod environment;
+mod files;
+mod launch;
+
+use std::collections::BTreeSet;
 
 use secrecy::ExposeSecret;
-use serde_json::{Map, Value, json};
-use slurm::{
-    BatchScript, Directives, EnvKey, InvalidName, Launch, RemotePath, ScriptError, StagedFile, Submission,
-};
+use slurm::{BatchScript, Directives, InvalidName, Launch, RemotePath, ScriptError, StagedFile, Submission};
 
 use crate::{
     attempt::Attempt,
     cluster::Cluster,
+    cosmos::{self, CosmosPlan},
     job::Job,
     paths::JobPaths,
+    policy::SbatchExport,
     secret::Secrets,
-    spec::{JobSpec, Work},
+    spec::Work,
 };
+pub(crate) use environment::CUDA_OVERRIDE;
+use launch::{is_cosmos, launch, tao_command, task};
 
 /// Why a job cannot be put into files: always a defect of ours, since the request was validated.
 #[derive(Debug, thiserror::Error)]
 pub enum StagingError {
-    #[error("a path of the job is not valid")]
+    #[error("a path or a value of the job is not valid")]
     Path(#[from] InvalidName),
     #[error("the batch script cannot be written")]
     Script(#[from] ScriptError),
     #[error("a file of the job cannot be written as JSON")]
     Json(#[from] serde_json::Error),
+    #[error("the roles of the job cannot be dealt to its nodes")]
+    Roles,
 }
 
 const PRIVATE: u32 = 0o600;
 const SHARED: u32 = 0o644;
+const PROGRAM: u32 = 0o755;
 
 /// Everything that one remote command needs to stage and submit this attempt, and the script it submits.
 pub fn plan_submission(
@@ -41,27 +49,47 @@ pub fn plan_submission(
 ) -> Result<Submission, StagingError> {
     let paths = JobPaths::new(&attempt.job_dir, job.id)?;
     let state_dir = paths.state(attempt)?;
-    let open = open_environment(job, attempt, &paths)?;
-    let (launch, mut files) = match &job.spec.work {
+    let plan = roles(job)?;
+    let open = environment::open(job, attempt, &paths, plan.as_ref())?;
+    let (argv, mut files) = match &job.spec.work {
         Work::Tao { network_arch, action, specs } => {
             let argv = tao_command(job, &paths, network_arch.as_str(), action.as_str());
-            let launch = container(&job.spec, attempt, &open, secrets, argv);
-            (launch, tao_files(&paths, &job.spec, specs, &open, secrets)?)
+            (argv, files::tao_files(&paths, &job.spec, specs, &open, secrets)?)
         }
         Work::Command { text } => {
             let file = state_dir.join("command.sh")?;
             let argv = ["bash", "-euo", "pipefail", file.as_str()].map(str::to_owned).to_vec();
-            let staged = StagedFile { path: file, mode: SHARED, bytes: text.clone().into_bytes() };
-            (container(&job.spec, attempt, &open, secrets, argv), vec![staged])
+            // The warning before a time limit ends nobody who has not asked for it. On the first line, so that the
+            // shell's messages name the lines as they were written.
+            let bytes = format!("trap '' USR1; {text}").into_bytes();
+            (argv, vec![StagedFile { path: file, mode: SHARED, bytes }])
         }
     };
+    let launch = launch(&job.spec, attempt, &open, secrets, argv, plan.as_ref());
+    if matches!(launch, Launch::Host { .. }) {
+        let path = state_dir.join("bin/scancel")?;
+        let bytes = slurm::script::SCANCEL.as_bytes().to_vec();
+        files.push(StagedFile { path, mode: PROGRAM, bytes });
+    }
     let env_file = (!secrets.env.is_empty()).then(|| paths.env_shell.clone());
     if let Some(path) = &env_file {
         let secret = secrets.env.iter().map(|(key, value)| (key, value.expose_secret()));
         let bytes = slurm::script::env_file(secret)?.into_bytes();
         files.push(StagedFile { path: path.clone(), mode: PRIVATE, bytes });
     }
-    let script = script(&job.spec, attempt, cluster, &paths, &state_dir, open, env_file, launch);
+    let script = BatchScript {
+        directives: directives(job, attempt, cluster),
+        state_dir: state_dir.clone(),
+        log_root: paths.log_root.clone(),
+        results_dir: paths.results.clone(),
+        env_file,
+        task: task(&job.spec, &open)?,
+        exports: open.into_iter().collect(),
+        soft_timeout: Some(job.spec.resources.soft_timeout),
+        max_requeues: cluster.retries.max_requeues,
+        master_port: job.spec.master_port,
+        launch,
+    };
     files.push(StagedFile { path: paths.script.clone(), mode: SHARED, bytes: script.render()?.into_bytes() });
     let parents = files.iter().filter_map(|file| file.path.parent());
     // Also without a secret: at the end all of them have to be surely gone, which a missing directory does not say.
@@ -82,128 +110,40 @@ pub fn plan_submission(
     })
 }
 
-/// The environment that is no secret: what TAO sets for every job, then what the caller asked for.
-fn open_environment(
-    job: &Job,
-    attempt: &Attempt,
-    paths: &JobPaths,
-) -> Result<BTreeMap<EnvKey, String>, InvalidName> {
-    let caches = attempt.job_dir.join(".cache/huggingface")?;
-    let ours = [
-        ("TAO_API_JOB_ID", job.id.to_string()),
-        // The container appends the job's id itself.
-        ("TAO_API_RESULTS_DIR", paths.results_root.to_string()),
-        // The container then writes its status to files instead of calling a service back.
-        ("CLOUD_BASED", "False".to_owned()),
-        ("HF_HOME", caches.to_string()),
-        ("PYTHONNOUSERSITE", "1".to_owned()),
-        ("PYTHONDONTWRITEBYTECODE", "1".to_owned()),
-        ("NCCL_DEBUG", "INFO".to_owned()),
-        ("LOGLEVEL", "INFO".to_owned()),
-    ];
-    let mut env = BTreeMap::new();
-    for (key, value) in ours {
-        env.insert(key.parse()?, value);
+/// The roles of a Cosmos-RL training on several nodes, dealt to them as when it was accepted.
+fn roles(job: &Job) -> Result<Option<CosmosPlan>, StagingError> {
+    let resources = &job.spec.resources;
+    match &job.spec.work {
+        Work::Tao { network_arch, action, specs }
+            if resources.nodes > 1 && cosmos::is_training(network_arch.as_str(), action.as_str()) =>
+        {
+            let plan = cosmos::plan(specs, resources.gpus_per_node).map_err(|_| StagingError::Roles)?;
+            if plan.nodes() == resources.nodes { Ok(Some(plan)) } else { Err(StagingError::Roles) }
+        }
+        Work::Tao { .. } | Work::Command { .. } => Ok(None),
     }
-    env.extend(job.spec.env.iter().map(|(key, value)| (key.clone(), value.clone())));
-    Ok(env)
 }
 
-/// TAO's container entry point, with the arguments that its own parser takes.
-fn tao_command(job: &Job, paths: &JobPaths, network_arch: &str, action: &str) -> Vec<String> {
-    let id = job.id.to_string();
-    let words = [
-        "python",
-        "-m",
-        "nvidia_tao_core.microservices.handlers.container_handler",
-        "--neural-network-name",
-        network_arch,
-        "--action-name",
-        action,
-        "--job-id",
-        &id,
-        "--specs-file",
-        paths.specs.as_str(),
-        "--docker-env-vars-file",
-        paths.env_json.as_str(),
-        "--cloud-metadata-file",
-        paths.meta.as_str(),
-    ];
-    words.map(str::to_owned).to_vec()
-}
-
-fn container(
-    spec: &JobSpec,
-    attempt: &Attempt,
-    open: &BTreeMap<EnvKey, String>,
-    secrets: &Secrets,
-    argv: Vec<String>,
-) -> Launch {
-    let launched = attempt.image.as_ref().map(|launched| &launched.image);
-    let Some(image) = launched.or(spec.image.as_ref()) else { return Launch::Host { argv } };
-    let mut mounts: Vec<String> = spec.mounts.iter().map(ToString::to_string).collect();
-    // The job's own files lie below the base directory: without it the container finds none of them.
-    let base = attempt.job_dir.as_str();
-    if !mounts.iter().any(|mount| base == mount || base.starts_with(&format!("{mount}/"))) {
-        mounts.push(base.to_owned());
-    }
-    let forward_env = open.keys().chain(secrets.env.keys()).cloned().collect();
-    Launch::Container { image: image.pyxis(), mounts, forward_env, argv }
-}
-
-fn tao_files(
-    paths: &JobPaths,
-    spec: &JobSpec,
-    specs: &Value,
-    open: &BTreeMap<EnvKey, String>,
-    secrets: &Secrets,
-) -> Result<Vec<StagedFile>, StagingError> {
-    let mut specs = specs.clone();
-    if let Value::Object(fields) = &mut specs {
-        fields.insert("results_dir".to_owned(), json!(paths.results.as_str()));
-    }
-    let plain = open.iter().map(|(key, value)| (key.to_string(), value.as_str()));
-    let secret = secrets.env.iter().map(|(key, value)| (key.to_string(), value.expose_secret()));
-    let env: Map<String, Value> = plain.chain(secret).map(|(key, value)| (key, json!(value))).collect();
-    let mut cloud = spec.cloud_plain.clone();
-    cloud.extend(secrets.cloud_metadata.clone());
-    Ok(vec![
-        StagedFile { path: paths.specs.clone(), mode: SHARED, bytes: serde_json::to_vec(&specs)? },
-        StagedFile { path: paths.env_json.clone(), mode: PRIVATE, bytes: serde_json::to_vec(&env)? },
-        StagedFile { path: paths.meta.clone(), mode: PRIVATE, bytes: serde_json::to_vec(&cloud)? },
-    ])
-}
-
-#[expect(clippy::too_many_arguments, reason = "one argument a part of the script, each used once")]
-fn script(
-    spec: &JobSpec,
-    attempt: &Attempt,
-    cluster: &Cluster,
-    paths: &JobPaths,
-    state_dir: &RemotePath,
-    open: BTreeMap<EnvKey, String>,
-    env_file: Option<RemotePath>,
-    launch: Launch,
-) -> BatchScript {
+fn directives(job: &Job, attempt: &Attempt, cluster: &Cluster) -> Directives {
+    let spec = &job.spec;
     let resources = spec.resources;
-    BatchScript {
-        directives: Directives {
-            job_name: attempt.token.clone(),
-            partitions: spec.partitions.clone(),
-            account: cluster.account.clone(),
-            nodes: resources.nodes,
-            gpus_per_node: resources.gpus_per_node,
-            cpus_per_task: resources.cpus_per_task,
-            time: resources.time,
-            requeue: spec.use_requeue,
-            exclusive: resources.exclusive,
-            exclude: attempt.excluded.clone(),
-        },
-        state_dir: state_dir.clone(),
-        log_root: paths.log_root.clone(),
-        env_file,
-        exports: open.into_iter().collect(),
-        soft_timeout: Some(resources.soft_timeout),
-        launch,
+    Directives {
+        job_name: attempt.token.clone(),
+        partitions: spec.partitions.clone(),
+        account: cluster.account.clone(),
+        nodes: resources.nodes,
+        gpus_per_node: resources.gpus_per_node,
+        cpus_per_task: resources.cpus_per_task,
+        time: resources.time,
+        requeue: spec.use_requeue,
+        exclusive: resources.exclusive,
+        all_memory: is_cosmos(spec),
+        exclude: attempt.excluded.clone(),
+        mail: cluster.batch.mail_user.clone(),
+        login_environment: cluster.batch.sbatch_export == SbatchExport::All,
+        warning_seconds: cluster.batch.warning_seconds,
     }
 }
+
+#[cfg(test)]
+mod tests;

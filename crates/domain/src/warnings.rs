@@ -34,7 +34,7 @@ impl JobSpec {
                 ),
             ));
         }
-        if resources.soft_timeout == resources.time {
+        if u64::from(resources.soft_timeout.seconds()) == resources.time.seconds() {
             found.push(Warning::new(
                 "/resources/timeout_hours",
                 "no_margin",

@@ -11,6 +11,7 @@
 
 mod answer;
 mod commands;
+mod cuda_version;
 mod exit_code;
 pub mod failure;
 mod feed;
@@ -25,6 +26,7 @@ mod partition_info;
 mod partition_list;
 mod remote_command;
 mod remote_path;
+mod run_time;
 pub mod script;
 mod state;
 mod text_type;
@@ -34,15 +36,16 @@ pub use commands::{
     AccountingRow, Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, Concluding, EarlierRun,
     Exclude, Excluded, ExitMarker, How, ImageFile, Locate, LocateAnswer, Located, LogAnswer, LogChunk,
     LogFrom, LogQuestion, Markers, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, QueueRow,
-    ReadLogs, Remove, Removed, Requeued, RunNote, STATUS_FILES, STATUS_OVERLAP, SacctOutcome, SignsOfLife,
-    SqueueOutcome, StagedFile, StartedMarker, StatusChunk, StatusCursor, Submission, SubmitAnswer,
-    SubmitBatch, Watched,
+    ReadLogs, Remove, Removed, Requeued, RequeuedMarker, RunNote, STATUS_FILES, STATUS_OVERLAP, SacctOutcome,
+    SignsOfLife, SqueueOutcome, StagedFile, StartedMarker, StatusChunk, StatusCursor, Submission,
+    SubmitAnswer, SubmitBatch, Watched,
 };
 // What is asked about a cluster, apart from its jobs.
 pub use commands::{
     Association, BaseDir, BaseState, DeepFacts, InstallCredentials, Partitions, PartitionsAnswer, Preflight,
     PreflightAnswer, Said, TestOnly, TestOnlyAnswer, TestVerdict,
 };
+pub use cuda_version::CudaVersion;
 pub use exit_code::ExitCode;
 pub use failure::{Failure, FailureClass};
 pub use invalid_name::InvalidName;
@@ -54,6 +57,10 @@ pub use partition_info::{NodeGroup, PartitionInfo};
 pub use partition_list::PartitionList;
 pub use remote_command::{Call, ParseError, RawOutput, RemoteCommand};
 pub use remote_path::RemotePath;
-pub use script::{BatchScript, ConversionScript, Directives, Launch, ScriptError};
+pub use run_time::RunTime;
+pub use script::{
+    BatchScript, Container, ConversionScript, CosmosNodes, Directives, Launch, OnWarning, ScriptError,
+    TaskSetup,
+};
 pub use state::SlurmState;
 pub use wall_time::{TimeLimit, WallTime};

@@ -5,18 +5,23 @@
 //! would print secrets), and a second copy of an attempt touches nothing.
 
 mod conversion;
+mod cosmos;
 mod directives;
 mod env_file;
+mod environment;
 mod launch;
+mod task;
 
 use std::fmt::Write;
 
-use crate::{EnvKey, RemotePath, WallTime};
+use crate::{EnvKey, RemotePath, RunTime};
 
 pub use conversion::ConversionScript;
+pub use cosmos::CosmosNodes;
 pub use directives::Directives;
 pub use env_file::env_file;
-pub use launch::Launch;
+pub use launch::{Container, Launch};
+pub use task::{OnWarning, TaskSetup};
 
 /// The exit code of a copy that found the attempt claimed by another job.
 pub const EXIT_CLAIMED: u8 = 120;
@@ -24,9 +29,21 @@ pub const EXIT_CLAIMED: u8 = 120;
 pub const EXIT_NO_ENV_FILE: u8 = 121;
 /// The exit code when the first host of several cannot be found out.
 pub const EXIT_NO_RENDEZVOUS: u8 = 122;
+/// The exit code of a job that reached its own time limit, as of `timeout(1)`.
+pub const EXIT_LIMIT: u8 = 124;
+
+/// A program to stand before the real `scancel` as `bin/scancel` in the state directory, mode 0755: a job that cancels
+/// itself leaves the mark `self_cancelled`.
+pub const SCANCEL: &str = include_str!("script/scancel.sh");
 
 const CLAIM: &str = include_str!("script/claim.sh");
+const MARKS: &str = include_str!("script/marks.sh");
+const BASELINE: &str = include_str!("script/baseline.sh");
+const START: &str = include_str!("script/start.sh");
 const RENDEZVOUS: &str = include_str!("script/rendezvous.sh");
+const CLOCK: &str = include_str!("script/clock.sh");
+const WAIT: &str = include_str!("script/wait.sh");
+const REQUEUE: &str = include_str!("script/requeue.sh");
 
 /// Everything a batch script is made from.
 #[derive(Debug, Clone)]
@@ -38,12 +55,22 @@ pub struct BatchScript {
     pub state_dir: RemotePath,
     /// Below it the logs get the place where people look for them: `<job name>-<Slurm job id>/main.out` and `main.err`.
     pub log_root: RemotePath,
+    /// Where the job's status files are. What is in them when a run starts is kept in `status_from` in the state
+    /// directory, a line `<inode> <size> <path>` for each.
+    pub results_dir: RemotePath,
     /// A file of `KEY=value` lines in shell quoting, read before the job starts. For secrets: mode 0600.
     pub env_file: Option<RemotePath>,
     /// Environment that is no secret: it stands in the script.
     pub exports: Vec<(EnvKey, String)>,
-    /// When to end the job from inside, before Slurm does it; the script then exits with 124.
-    pub soft_timeout: Option<WallTime>,
+    /// When to end the job from inside, before Slurm does it; the script then exits with [`EXIT_LIMIT`], or requeues
+    /// itself if its directives allow it.
+    pub soft_timeout: Option<RunTime>,
+    /// How often it may requeue itself at its soft time-out.
+    pub max_requeues: u32,
+    /// Where the nodes of a job meet, on the first of them.
+    pub master_port: u16,
+    /// What each task does before it becomes its program.
+    pub task: TaskSetup,
     /// What to run.
     pub launch: Launch,
 }
@@ -80,43 +107,55 @@ impl BatchScript {
         assign(&mut out, "_tao_state", &quoted("the state directory", self.state_dir.as_str())?);
         let log_root = quoted("the log directory", self.log_root.as_str())?;
         assign(&mut out, "_tao_logs", &format!("{log_root}/{job_name}-\"$SLURM_JOB_ID\""));
+        assign(&mut out, "_tao_results", &quoted("the results directory", self.results_dir.as_str())?);
         out.push_str(CLAIM);
-        self.environment(&mut out)?;
+        for part in [MARKS, BASELINE, START] {
+            out.push_str(part);
+        }
+        environment::render(self, &mut out)?;
         if self.directives.nodes > 1 {
             let Directives { nodes, gpus_per_node, .. } = &self.directives;
             let _ = writeln!(
                 out,
-                "\nexport WORLD_SIZE={nodes} NUM_GPU_PER_NODE={gpus_per_node} MASTER_PORT=29500"
+                "\nexport WORLD_SIZE={nodes} NUM_GPU_PER_NODE={gpus_per_node} MASTER_PORT={}",
+                self.master_port
             );
             out.push_str(RENDEZVOUS);
         }
-        out.push('\n');
+        out.push_str(WAIT);
         if let Some(limit) = self.soft_timeout {
-            let _ = write!(out, "timeout --kill-after=60 {}m ", limit.minutes());
+            out.push('\n');
+            assign(&mut out, "_tao_limit", &limit.seconds().to_string());
+            out.push_str(CLOCK);
         }
-        self.launch.render(self.directives.nodes, &mut out)?;
-        out.push_str(" </dev/null\ncode=$?\nexit \"$code\"\n");
+        self.launch.render(self.directives.nodes, &self.task, &mut out)?;
+        self.ending(&mut out);
         Ok(out)
     }
 
-    fn environment(&self, out: &mut String) -> Result<(), ScriptError> {
-        if !self.exports.is_empty() {
-            out.push('\n');
+    /// What follows once the programs run.
+    fn ending(&self, out: &mut String) {
+        if let Some(limit) = self.soft_timeout {
+            let warning = warning_before(u64::from(limit.seconds()), self.directives.warning_seconds);
+            let _ = write!(out, "_tao_run_clock {} {warning} &\n_tao_clock=$!\n", limit.seconds());
         }
-        for (key, value) in &self.exports {
-            let _ = writeln!(out, "export {key}={}", quoted("the value of an environment variable", value)?);
+        out.push_str(self.launch.waiting());
+        out.push_str("_tao_programs=()\nif ((_tao_ended)); then exit \"$_tao_ended\"; fi\n");
+        if self.soft_timeout.is_some() {
+            if self.directives.requeue {
+                out.push_str(REQUEUE);
+                let _ = writeln!(out, "if ((_tao_limited)); then _tao_requeue {}; fi", self.max_requeues);
+            }
+            let _ = writeln!(out, "if ((_tao_limited)); then exit {EXIT_LIMIT}; fi");
         }
-        if let Some(env_file) = &self.env_file {
-            let path = quoted("the environment file", env_file.as_str())?;
-            let _ = write!(
-                out,
-                "\nif [ ! -r {path} ]; then\n  \
-                 echo \"tao-slurm: the environment file of this job is not there:\" {path} >&2\n  \
-                 exit {EXIT_NO_ENV_FILE}\nfi\nset -a\n. {path}\nset +a\n"
-            );
-        }
-        Ok(())
+        out.push_str("exit \"$_tao_code\"\n");
     }
+}
+
+/// How long before a limit to warn, in seconds: never in the first half of the time that there is.
+fn warning_before(limit: u64, asked: u32) -> u64 {
+    // Slurm keeps the time of `--signal` in 16 bits.
+    u64::from(asked.min(65_535)).min(limit / 2)
 }
 
 fn assign(out: &mut String, name: &str, value: &str) {

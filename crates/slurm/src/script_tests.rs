@@ -6,6 +6,7 @@ use std::{
 use test_case::test_case;
 
 use super::*;
+use crate::{CudaVersion, WallTime};
 
 fn base() -> BatchScript {
     BatchScript {
@@ -19,19 +20,27 @@ fn base() -> BatchScript {
             time: WallTime::from_minutes(240).unwrap(),
             requeue: true,
             exclusive: false,
+            all_memory: false,
             exclude: vec![],
+            mail: None,
+            login_environment: true,
+            warning_seconds: 120,
         },
         state_dir: "/lustre/u/state/1/1".parse().unwrap(),
         log_root: "/lustre/u/slurm-logs".parse().unwrap(),
+        results_dir: "/lustre/u/results/1".parse().unwrap(),
         env_file: Some("/lustre/u/env/1".parse().unwrap()),
         exports: vec![("WANDB_PROJECT".parse().unwrap(), "it's $HOME".to_owned())],
-        soft_timeout: Some(WallTime::from_hours(3.8).unwrap()),
-        launch: Launch::Container {
+        soft_timeout: Some(RunTime::from_hours(3.8).unwrap()),
+        max_requeues: 10,
+        master_port: 29500,
+        task: TaskSetup { lightning_safe: true, on_warning: OnWarning::Ignore, ..TaskSetup::default() },
+        launch: Launch::Container(Container {
             image: "nvcr.io#nvidia/tao:6".to_owned(),
             mounts: vec!["/lustre".to_owned(), "/data:/data:ro".to_owned()],
             forward_env: vec!["WANDB_PROJECT".parse().unwrap()],
             argv: vec!["python".to_owned(), "-c".to_owned(), "print('a b')".to_owned()],
-        },
+        }),
     }
 }
 
@@ -47,17 +56,30 @@ fn on_two_hosts() -> BatchScript {
         ..base().directives
     };
     let launch = Launch::Host { argv: vec!["./train.sh".to_owned()] };
-    BatchScript { directives, launch, env_file: None, exports: vec![], soft_timeout: None, ..base() }
+    let task = TaskSetup::default();
+    BatchScript { directives, launch, task, env_file: None, exports: vec![], soft_timeout: None, ..base() }
 }
 
-/// The fixed part is in a file of its own, and shown whole in one snapshot only.
+/// The fixed parts are in files of their own.
 fn rendered(script: &BatchScript) -> String {
-    script.render().unwrap().replace(CLAIM, "[claim]\n").replace(RENDEZVOUS, "[rendezvous]\n")
+    let fixed = [
+        (CLAIM, "[claim]\n"),
+        (MARKS, "[marks]\n"),
+        (BASELINE, "[baseline]\n"),
+        (START, "[start]\n"),
+        (RENDEZVOUS, "[rendezvous]\n"),
+        (WAIT, "[wait]\n"),
+        (CLOCK, "[clock]\n"),
+        (REQUEUE, "[requeue]\n"),
+        (cosmos::HOSTS, "[hosts]\n"),
+        (cosmos::WAIT_ROLES, "[wait for roles]\n"),
+    ];
+    fixed.iter().fold(script.render().unwrap(), |text, (part, name)| text.replace(part, name))
 }
 
 #[test]
 fn a_container_on_one_node() {
-    insta::assert_snapshot!(base().render().unwrap(), @r##"
+    insta::assert_snapshot!(rendered(&base()), @r##"
     #!/bin/bash
     #SBATCH --job-name=tao-job-1
     #SBATCH --account=edgeai
@@ -71,51 +93,18 @@ fn a_container_on_one_node() {
     #SBATCH --error=/lustre/u/state/1/1/main.err
     #SBATCH --open-mode=append
     #SBATCH --wait-all-nodes=1
+    #SBATCH --export=ALL
+    #SBATCH --signal=B:USR1@120
     #SBATCH --requeue
     # Written by tao-slurm for one attempt of one job. It is not read again after it was submitted.
 
     readonly _tao_state=/lustre/u/state/1/1
     readonly _tao_logs=/lustre/u/slurm-logs/tao-job-1-"$SLURM_JOB_ID"
-    readonly _tao_id=${SLURM_JOB_ID:?} _tao_restart=${SLURM_RESTART_COUNT:-0}
-
-    # An attempt belongs to one job. Making a symbolic link either succeeds or does not, and the link says who made it, so
-    # there is no moment at which the claim has no owner. After a requeue the owner is this same job.
-    if ! ln -sT -- "$_tao_id" "$_tao_state/run" 2>/dev/null; then
-      _tao_owner=$(readlink -- "$_tao_state/run")
-      if [ "$_tao_owner" != "$_tao_id" ]; then
-        echo "tao-slurm: job $_tao_id stops here: the attempt belongs to job ${_tao_owner:-(its claim cannot be made)}" >&2
-        exit 120
-      fi
-    fi
-
-    # Slurm before 23 makes no directories for logs, so it writes them where they were sure to exist.
-    mkdir -p -- "$_tao_logs"
-    for _tao_stream in out err; do
-      if [ ! -e "$_tao_logs/main.$_tao_stream" ]; then
-        ln -- "$_tao_state/main.$_tao_stream" "$_tao_logs/main.$_tao_stream" 2>/dev/null \
-          || ln -s -- "$_tao_state/main.$_tao_stream" "$_tao_logs/main.$_tao_stream"
-      fi
-    done
-
-    # Writes a mark in one step. $1: its name, the rest: what it says.
-    _tao_mark() {
-      local name=$1
-      shift
-      echo "$_tao_id $_tao_restart $*" >"$_tao_state/.$name.$_tao_id" \
-        && mv -f -- "$_tao_state/.$name.$_tao_id" "$_tao_state/$name"
-    }
-    _tao_finish() {
-      local code=$?
-      _tao_mark exit "$code" "$(date +%s)"
-      exit "$code"
-    }
-    rm -f -- "$_tao_state/exit"
-    _tao_mark started "$(date +%s)" "${SLURMD_NODENAME:-$(hostname)}"
-    trap _tao_finish EXIT
-    # Without these a signal would end the script with the code of whatever came before it.
-    trap 'exit 129' HUP
-    trap 'exit 130' INT
-    trap 'exit 143' TERM
+    readonly _tao_results=/lustre/u/results/1
+    [claim]
+    [marks]
+    [baseline]
+    [start]
 
     export WANDB_PROJECT="it's "'$HOME'
 
@@ -126,10 +115,22 @@ fn a_container_on_one_node() {
     set -a
     . /lustre/u/env/1
     set +a
+    [wait]
 
-    timeout --kill-after=60 228m srun --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --container-env=WANDB_PROJECT --export=ALL --kill-on-bad-exit=1 -- python -c "print('a b')" </dev/null
-    code=$?
-    exit "$code"
+    readonly _tao_limit=13680
+    [clock]
+
+    "$_tao_srun" --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --container-env=WANDB_PROJECT --export=ALL --kill-on-bad-exit=1 -- bash -c "trap '' USR1; export SLURM_JOB_NAME=bash; unset SLURM_NTASKS SLURM_NNODES SLURM_PROCID SLURM_LOCALID SLURM_NTASKS_PER_NODE RANK LOCAL_RANK GROUP_RANK WORLD_SIZE NODE_RANK NUM_GPU_PER_NODE MASTER_ADDR MASTER_PORT NNODES NPROC_PER_NODE; exec \""'$@"' task python -c "print('a b')" </dev/null &
+    _tao_programs=("$!")
+    _tao_run_clock 13680 120 &
+    _tao_clock=$!
+    _tao_wait "${_tao_programs[0]}"
+    _tao_programs=()
+    if ((_tao_ended)); then exit "$_tao_ended"; fi
+    [requeue]
+    if ((_tao_limited)); then _tao_requeue 10; fi
+    if ((_tao_limited)); then exit 124; fi
+    exit "$_tao_code"
     "##);
 }
 
@@ -147,6 +148,8 @@ fn a_command_on_two_hosts() {
     #SBATCH --error=/lustre/u/state/1/1/main.err
     #SBATCH --open-mode=append
     #SBATCH --wait-all-nodes=1
+    #SBATCH --export=ALL
+    #SBATCH --signal=B:USR1@120
     #SBATCH --exclude=node07,node09
     #SBATCH --no-requeue
     #SBATCH --exclusive
@@ -154,14 +157,23 @@ fn a_command_on_two_hosts() {
 
     readonly _tao_state=/lustre/u/state/1/1
     readonly _tao_logs=/lustre/u/slurm-logs/tao-job-1-"$SLURM_JOB_ID"
+    readonly _tao_results=/lustre/u/results/1
     [claim]
+    [marks]
+    [baseline]
+    [start]
+    export PATH="$_tao_state/bin:$PATH"
 
     export WORLD_SIZE=2 NUM_GPU_PER_NODE=0 MASTER_PORT=29500
     [rendezvous]
+    [wait]
 
-    srun --export=ALL --kill-on-bad-exit=1 -- bash -c 'export NODE_RANK=$SLURM_NODEID; exec "$@"' node-rank ./train.sh </dev/null
-    code=$?
-    exit "$code"
+    "$_tao_srun" --export=ALL --kill-on-bad-exit=1 -- bash -c 'export NODE_RANK="${SLURM_NODEID:?}"; exec "$@"' task ./train.sh </dev/null &
+    _tao_programs=("$!")
+    _tao_wait "${_tao_programs[0]}"
+    _tao_programs=()
+    if ((_tao_ended)); then exit "$_tao_ended"; fi
+    exit "$_tao_code"
     "##);
 }
 
@@ -177,6 +189,165 @@ fn a_container_on_two_nodes_sees_the_rendezvous_whatever_its_image_says() {
     assert!(text.contains("export WORLD_SIZE=2 NUM_GPU_PER_NODE=4 MASTER_PORT=29500"), "{text}");
 }
 
+/// A training of two nodes for the policy and one for the rollout.
+fn cosmos() -> BatchScript {
+    let BatchScript { launch, directives, .. } = base();
+    let Launch::Container(container) = launch else { unreachable!() };
+    let roles = Some(CosmosNodes { policy: 2, rollout: 1, controller_port: 8082 });
+    BatchScript {
+        directives: Directives {
+            nodes: 3,
+            gpus_per_node: 8,
+            exclusive: true,
+            all_memory: true,
+            ..directives
+        },
+        task: TaskSetup {
+            cuda: Some("12.8".parse::<CudaVersion>().unwrap()),
+            on_warning: OnWarning::Ignore,
+            ..TaskSetup::default()
+        },
+        launch: Launch::Cosmos { container, roles },
+        ..base()
+    }
+}
+
+#[test]
+fn cosmos_on_three_nodes() {
+    insta::assert_snapshot!(rendered(&cosmos()), @r##"
+    #!/bin/bash
+    #SBATCH --job-name=tao-job-1
+    #SBATCH --account=edgeai
+    #SBATCH --partition=polar,polar3
+    #SBATCH --nodes=3
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --ntasks=3
+    #SBATCH --gres=gpu:8
+    #SBATCH --cpus-per-task=16
+    #SBATCH --mem=0
+    #SBATCH --time=04:00:00
+    #SBATCH --output=/lustre/u/state/1/1/main.out
+    #SBATCH --error=/lustre/u/state/1/1/main.err
+    #SBATCH --open-mode=append
+    #SBATCH --wait-all-nodes=1
+    #SBATCH --export=ALL
+    #SBATCH --signal=B:USR1@120
+    #SBATCH --requeue
+    #SBATCH --exclusive
+    # Written by tao-slurm for one attempt of one job. It is not read again after it was submitted.
+
+    readonly _tao_state=/lustre/u/state/1/1
+    readonly _tao_logs=/lustre/u/slurm-logs/tao-job-1-"$SLURM_JOB_ID"
+    readonly _tao_results=/lustre/u/results/1
+    [claim]
+    [marks]
+    [baseline]
+    [start]
+
+    export WANDB_PROJECT="it's "'$HOME'
+
+    if [ ! -r /lustre/u/env/1 ]; then
+      echo "tao-slurm: the environment file of this job is not there:" /lustre/u/env/1 >&2
+      exit 121
+    fi
+    set -a
+    . /lustre/u/env/1
+    set +a
+
+    export WORLD_SIZE=3 NUM_GPU_PER_NODE=8 MASTER_PORT=29500
+    [rendezvous]
+    [wait]
+
+    readonly _tao_limit=13680
+    [clock]
+
+    readonly _tao_policy_nodes=2 _tao_rollout_nodes=1 _tao_controller_port=8082
+    [hosts]
+    [wait for roles]
+
+    _tao_roles=()
+    COSMOS_NODE_ROLE=controller "$_tao_srun" --overlap --nodes=1 --ntasks=1 --nodelist="$CONTROLLER_NODE" --output="$_tao_logs"/controller/%t.out --error="$_tao_logs"/controller/%t.err --open-mode=append --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --container-env=WANDB_PROJECT,WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT,COSMOS_NODE_ROLE,COSMOS_CONTROLLER_HOST,CONTROLLER_NODE,POLICY_NODES,ROLLOUT_NODES,SLURM_NODEID,SLURMD_NODENAME --no-container-mount-home --export=ALL --kill-on-bad-exit=1 -- bash -c "trap '' USR1; export NODE_RANK=\""'${SLURM_NODEID:?}"; export CUDA_HOME=/usr/local/cuda-12.8 CUDA_PATH=/usr/local/cuda-12.8 LD_LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LIBRARY_PATH:+:$LIBRARY_PATH}" CPATH="/usr/local/cuda-12.8/include${CPATH:+:$CPATH}"; exec "$@"' task python -c "print('a b')" </dev/null &
+    _tao_programs+=("$!") _tao_roles+=(controller)
+    COSMOS_NODE_ROLE=policy "$_tao_srun" --overlap --nodes=2 --ntasks=2 --nodelist="$(_tao_slice 0 "$_tao_policy_nodes" ,)" --output="$_tao_logs"/policy/%t.out --error="$_tao_logs"/policy/%t.err --open-mode=append --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --container-env=WANDB_PROJECT,WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT,COSMOS_NODE_ROLE,COSMOS_CONTROLLER_HOST,CONTROLLER_NODE,POLICY_NODES,ROLLOUT_NODES,SLURM_NODEID,SLURMD_NODENAME --no-container-mount-home --export=ALL --kill-on-bad-exit=1 -- bash -c "trap '' USR1; export NODE_RANK=\""'${SLURM_NODEID:?}"; export CUDA_HOME=/usr/local/cuda-12.8 CUDA_PATH=/usr/local/cuda-12.8 LD_LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LIBRARY_PATH:+:$LIBRARY_PATH}" CPATH="/usr/local/cuda-12.8/include${CPATH:+:$CPATH}"; exec "$@"' task python -c "print('a b')" </dev/null &
+    _tao_programs+=("$!") _tao_roles+=(policy)
+    COSMOS_NODE_ROLE=rollout "$_tao_srun" --nodes=1 --ntasks=1 --nodelist="$(_tao_slice "$_tao_policy_nodes" "$_tao_rollout_nodes" ,)" --output="$_tao_logs"/rollout/%t.out --error="$_tao_logs"/rollout/%t.err --open-mode=append --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --container-env=WANDB_PROJECT,WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT,COSMOS_NODE_ROLE,COSMOS_CONTROLLER_HOST,CONTROLLER_NODE,POLICY_NODES,ROLLOUT_NODES,SLURM_NODEID,SLURMD_NODENAME --no-container-mount-home --export=ALL --kill-on-bad-exit=1 -- bash -c "trap '' USR1; export NODE_RANK=\""'${SLURM_NODEID:?}"; export CUDA_HOME=/usr/local/cuda-12.8 CUDA_PATH=/usr/local/cuda-12.8 LD_LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LIBRARY_PATH:+:$LIBRARY_PATH}" CPATH="/usr/local/cuda-12.8/include${CPATH:+:$CPATH}"; exec "$@"' task python -c "print('a b')" </dev/null &
+    _tao_programs+=("$!") _tao_roles+=(rollout)
+    _tao_run_clock 13680 120 &
+    _tao_clock=$!
+    _tao_wait_roles
+    _tao_programs=()
+    if ((_tao_ended)); then exit "$_tao_ended"; fi
+    [requeue]
+    if ((_tao_limited)); then _tao_requeue 10; fi
+    if ((_tao_limited)); then exit 124; fi
+    exit "$_tao_code"
+    "##);
+}
+
+#[test]
+fn cosmos_without_a_rollout_has_two_roles() {
+    let mut script = cosmos();
+    let Launch::Cosmos { roles: Some(roles), .. } = &mut script.launch else { unreachable!() };
+    (roles.policy, roles.rollout) = (3, 0);
+    let text = rendered(&script);
+    assert!(text.contains("COSMOS_NODE_ROLE=policy") && !text.contains("COSMOS_NODE_ROLE=rollout"), "{text}");
+}
+
+#[test]
+fn cosmos_on_one_node_is_one_step_of_plain_srun() {
+    let mut script = cosmos();
+    script.directives.nodes = 1;
+    let Launch::Cosmos { roles, .. } = &mut script.launch else { unreachable!() };
+    *roles = None;
+    let text = rendered(&script);
+    assert!(text.contains("--no-container-mount-home --export=ALL"), "{text}");
+    assert!(text.contains("#SBATCH --mem=0\n"), "{text}");
+    for absent in ["unset ", "SLURM_JOB_NAME=bash", "--overlap", "COSMOS_NODE_ROLE"] {
+        assert!(!text.contains(absent), "{absent}: {text}");
+    }
+}
+
+#[test]
+fn what_a_cluster_asks_for_is_in_the_directives() {
+    let mut script = base();
+    script.directives.mail = Some("ops@example.org".parse().unwrap());
+    script.directives.warning_seconds = 300;
+    let text = rendered(&script);
+    for line in ["mail-type=ALL", "mail-user=ops@example.org", "signal=B:USR1@300"] {
+        assert!(text.contains(&format!("#SBATCH --{line}\n")), "{line}: {text}");
+    }
+}
+
+#[test]
+fn without_a_wish_there_is_no_warning_and_no_mail() {
+    let mut script = base();
+    script.directives.warning_seconds = 0;
+    let text = rendered(&script);
+    assert!(!text.contains("--signal") && !text.contains("--mail"), "{text}");
+    assert!(text.contains("\n_tao_run_clock 13680 0 &\n"), "{text}");
+}
+
+#[test]
+fn a_warning_leaves_half_of_a_short_time() {
+    assert_eq!(warning_before(36, 120), 18);
+    assert_eq!(warning_before(13_680, 120), 120);
+    assert_eq!(warning_before(1_000_000, u32::MAX), 65_535);
+}
+
+#[test]
+fn a_job_that_may_not_requeue_never_asks_for_it() {
+    let mut script = base();
+    script.directives.requeue = false;
+    let text = script.render().unwrap();
+    assert!(text.contains("#SBATCH --no-requeue\n") && !text.contains("scontrol requeue"), "{text}");
+}
+
+#[test]
+fn another_port_is_rendered() {
+    let script = BatchScript { master_port: 31_000, ..on_two_hosts() };
+    assert!(rendered(&script).contains("MASTER_PORT=31000\n"));
+}
+
 #[test]
 fn bash_and_shellcheck_accept_every_script() {
     let hostile = Launch::Host { argv: vec!["a'b\"c$(x)`y`\n\\".to_owned(), String::new()] };
@@ -184,6 +355,7 @@ fn bash_and_shellcheck_accept_every_script() {
     for script in [
         base(),
         on_two_hosts(),
+        cosmos(),
         BatchScript { launch: hostile, ..base() },
         BatchScript { log_root: with_space.clone(), env_file: Some(with_space), ..base() },
     ] {
@@ -213,11 +385,13 @@ fn shellcheck(text: &str) -> String {
 #[test]
 fn what_cannot_be_passed_on_is_refused() {
     let host = |argv: &[&str]| Launch::Host { argv: argv.iter().map(|word| (*word).to_owned()).collect() };
-    let container = |image: &str, mount: &str| Launch::Container {
-        image: image.to_owned(),
-        mounts: vec![mount.to_owned()],
-        forward_env: vec![],
-        argv: vec!["x".to_owned()],
+    let container = |image: &str, mount: &str| {
+        Launch::Container(Container {
+            image: image.to_owned(),
+            mounts: vec![mount.to_owned()],
+            forward_env: vec![],
+            argv: vec!["x".to_owned()],
+        })
     };
     let render = |launch: Launch| BatchScript { launch, ..base() }.render();
     assert_eq!(render(host(&[])), Err(ScriptError::EmptyCommand));

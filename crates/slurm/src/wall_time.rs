@@ -75,7 +75,7 @@ impl FromStr for WallTime {
     }
 }
 
-fn seconds_of(text: &str) -> Option<u64> {
+pub(crate) fn seconds_of(text: &str) -> Option<u64> {
     let (days, clock) = match text.split_once('-') {
         Some((days, clock)) => (Some(number(days)?), clock),
         None => (None, text),

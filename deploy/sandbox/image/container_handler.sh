@@ -76,10 +76,12 @@ mkdir -p "$results"
 
 rank=${NODE_RANK:-${SLURM_NODEID:-0}}
 nodes=${SLURM_JOB_NUM_NODES:-1}
+role=${COSMOS_NODE_ROLE:-}
 
-# Only the first rank reports and saves, but all of them train.
+# Only the first rank reports and saves, but all of them train. Of several roles, only the policy trains.
+first() { [ "$rank" -eq 0 ] && [ "${role:-policy}" = policy ]; }
 status() {
-  [ "$rank" -eq 0 ] || return 0
+  first || return 0
   now=$(date '+%m/%d/%Y %H:%M:%S' | sed 's/\(^\|[/ :]\)0\([0-9]\)/\1\2/g')
   printf '{"date": "%s", "time": "%s", "status": "%s", "verbosity": "%s", "message": "%s"%s}\n' \
     "${now% *}" "${now#* }" "$1" "$2" "$3" "${4:+, $4}" >>"$results/status.json"
@@ -87,7 +89,7 @@ status() {
 
 # How often this job was started, so that a test can have it fail only the first times.
 attempt=1
-if [ "$rank" -eq 0 ]; then
+if first; then
   [ ! -r "$results/.attempts" ] || attempt=$(($(cat "$results/.attempts") + 1))
   echo "$attempt" >"$results/.attempts"
 fi
@@ -96,7 +98,7 @@ fi
 # As with torch.distributed, nothing starts before the nodes have found the first of them: it
 # greets every other one. One that gets no greeting came between two calls and tries again.
 rendezvous() {
-  [ "$nodes" -gt 1 ] && [ -n "${MASTER_ADDR:-}" ] || return 0
+  [ "$nodes" -gt 1 ] && [ -n "${MASTER_ADDR:-}" ] && [ -z "$role" ] || return 0
   address=$MASTER_ADDR:${MASTER_PORT:-29500} greeted=1 tries=0
   if [ "$rank" -eq 0 ]; then
     while [ "$greeted" -lt "$nodes" ]; do
@@ -116,6 +118,15 @@ rendezvous() {
 no_rendezvous() {
   traceback "torch.distributed.DistNetworkError: rank $rank: no rendezvous at $address"
   exit 1
+}
+
+# The other roles serve the policy until it has ended.
+serve() {
+  echo "role $role of $COSMOS_CONTROLLER_HOST on $SLURMD_NODENAME: policy on $POLICY_NODES, rollout on $ROLLOUT_NODES"
+  [ "$role" = controller ] || [ "$role" = rollout ] || return 0
+  until [ -e "$results/.policy_ended" ]; do sleep 0.2; done
+  echo "role $role ends"
+  exit 0
 }
 
 misbehave() {
@@ -159,7 +170,7 @@ train_epoch() {
   if [ "$fail" = nan ] && [ "$epoch" -ge "$fail_at" ]; then loss=NaN; fi
   left=$(awk -v n="$((epochs - epoch))" -v s="$epoch_seconds" 'BEGIN { printf "%.1f", n * s }')
   echo "Epoch $epoch/$epochs: 100%|##########| 64/64 [rank $rank, loss=$loss, accuracy=$accuracy]"
-  [ "$rank" -ne 0 ] || echo "checkpoint of $network, epoch $epoch" \
+  ! first || echo "checkpoint of $network, epoch $epoch" \
     >"$results/model_epoch_$(printf %03d "$epoch").pth"
   status RUNNING INFO "Training loop in progress" "\"epoch\": $epoch, \"max_epoch\": $epochs, \
 \"eta\": \"${left}s\", \"time_per_epoch\": \"${epoch_seconds}s\", \
@@ -170,6 +181,7 @@ train_epoch() {
 echo "Starting $action of $network, job $job, on $(hostname): attempt $attempt, rank $rank of $nodes"
 echo "UserWarning: this is a stand-in; nothing is learned" >&2
 status STARTED INFO "Starting $network $action"
+[ -z "$role" ] || serve
 rendezvous
 last=$(find "$results" -name 'model_epoch_*.pth' | sed 's/.*_0*\([0-9]*\)\.pth$/\1/' |
   sort -n | tail -n 1)
@@ -181,3 +193,4 @@ while [ "$epoch" -le "$epochs" ]; do
 done
 status SUCCESS INFO "$action finished successfully" "\"kpi\": {\"loss\": ${loss:-0}, \"accuracy\": ${accuracy:-0}}"
 echo "$action finished successfully"
+! first || : >"$results/.policy_ended"

@@ -193,7 +193,7 @@ impl ClusterView {
                 max_num_gpus_per_node: cluster.resources.max_gpus_per_node,
                 cpus_per_task: cluster.resources.cpus_per_task,
                 time_hours: f64::from(cluster.resources.time.minutes()) / 60.0,
-                timeout_hours: f64::from(cluster.resources.soft_timeout.minutes()) / 60.0,
+                timeout_hours: f64::from(cluster.resources.soft_timeout.seconds()) / 3600.0,
             },
             max_time_hours: cluster.max_time_hours,
             partitions_fetched_on,

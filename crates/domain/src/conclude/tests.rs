@@ -265,3 +265,44 @@ fn a_job_that_ended_well_before_it_could_be_paused_is_done() {
     let case = Case { wanted: Wanted::Pause, ..Case::default() };
     assert_eq!(case.ended().status, Status::Done);
 }
+
+/// How a job ends whose marks are these.
+fn ended_with(case: &Case, markers: &Markers) -> Job {
+    let found = Findings {
+        readable: true,
+        markers,
+        status: &[],
+        out_tail: b"",
+        err_tail: b"the last line\n",
+        role_tails: b"",
+        sick: &[],
+    };
+    match conclude(&case.job(), &found, &Graces::default(), T0) {
+        Ending::Ended(job) => job,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_job_that_cancels_itself_has_failed() {
+    let markers = Markers { self_cancelled: true, ..Markers::default() };
+    let case = || Case { state: Some(SlurmState::Cancelled), code: None, ..Case::default() };
+    let job = ended_with(&case(), &markers);
+    assert_eq!(job.status, Status::Error);
+    assert!(job.message.starts_with("The job cancelled itself."), "{}", job.message);
+    let wanted = Case { wanted: Wanted::Cancel, ..case() };
+    assert_eq!(ended_with(&wanted, &markers).status, Status::Canceled, "its owner wanted that too");
+    assert_eq!(ended_with(&case(), &Markers::default()).status, Status::Canceled, "somebody else did");
+}
+
+#[test]
+fn a_job_that_reached_its_own_limit_for_the_last_time_says_so() {
+    let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 2, code: 124, at: 0 };
+    let markers = Markers { exit: Some(exit), limited: true, ..Markers::default() };
+    let case = Case { state: Some(SlurmState::Failed), code: None, ..Case::default() };
+    let job = ended_with(&case, &markers);
+    assert_eq!(job.status, Status::Error);
+    assert!(job.message.starts_with("The job reached its own time limit"), "{}", job.message);
+    let markers = Markers { limited: false, ..markers };
+    assert!(ended_with(&case, &markers).message.contains("exited with code 124"));
+}

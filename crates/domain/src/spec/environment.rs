@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use secrecy::SecretString;
-use slurm::EnvKey;
+use slurm::{CudaVersion, EnvKey};
 
 use super::faults::Faults;
 use crate::{
     request::JobRequest,
     secret::is_secret_key,
+    staging::CUDA_OVERRIDE,
     uri::{Reference, reference},
     violation::pointer,
 };
@@ -34,6 +35,12 @@ pub(super) fn environment(request: &JobRequest, faults: &mut Faults) -> Environm
             continue;
         }
         let Some(key) = faults.parse::<EnvKey>(&at, key) else { continue };
+        if key.as_str() == CUDA_OVERRIDE
+            && (sealed || !(value.is_empty() || value.parse::<CudaVersion>().is_ok()))
+        {
+            faults.add(at, "invalid", "must be a CUDA version such as 12.8, in docker_env_vars");
+            continue;
+        }
         // Slurm and the batch script rely on theirs; a job that redefines them would be lied about.
         if key.as_str().starts_with("SLURM_") || key.as_str() == "BASH_ENV" {
             faults.add(at, "reserved", "is reserved: SLURM_* and BASH_ENV cannot be set by a job");

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use serde_json::Value;
 
 use super::{
-    DEFAULT_MASTER_PORT, JobSpec,
+    DEFAULT_MASTER_PORT, JobSpec, Work,
     cloud::{self, Cloud},
     environment::environment,
     faults::Faults,
@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, ClusterChoice, choose_cluster},
+    cosmos::{self, Asked},
     mount::Mount,
     policy::ImagePolicy,
     request::{ContainerRequest, JobRequest},
@@ -67,8 +68,14 @@ impl JobSpec {
         let Cloud { plain: cloud_plain, secret: cloud_metadata, secret_keys: cloud_secret_keys } =
             cloud::part(std::mem::take(&mut request.cloud_metadata));
         let image_named = request.image.is_some();
+        let asked = Asked {
+            nodes: request.resources.num_nodes,
+            gpus: request.resources.num_gpus.or(request.num_gpu),
+            gpus_per_node: request.resources.gpus_per_node,
+        };
         let mut work = work(request, image_named, &mut faults);
         let required_paths = required_paths(&inputs, &mut work, &mounts, cluster, &mut faults);
+        let resources = fitted(resources, work.as_ref(), asked, &mut faults);
 
         match (work, resources) {
             (Some(work), Some(resources)) if faults.0.is_empty() => {
@@ -135,6 +142,23 @@ fn resources(request: &JobRequest, cluster: &Cluster, faults: &mut Faults) -> Op
     Resources::from_request(&asked, &cluster.resources, f64::INFINITY)
         .map_err(|wrong| faults.0.extend(wrong))
         .ok()
+}
+
+/// A training of several roles gets the nodes that its specification asks for.
+fn fitted(
+    resources: Option<Resources>,
+    work: Option<&Work>,
+    asked: Asked,
+    faults: &mut Faults,
+) -> Option<Resources> {
+    match work {
+        Some(Work::Tao { network_arch, action, specs })
+            if cosmos::is_training(network_arch.as_str(), action.as_str()) =>
+        {
+            cosmos::fit(specs, resources?, asked).map_err(|wrong| faults.0.extend(wrong)).ok()
+        }
+        Some(Work::Tao { .. } | Work::Command { .. }) | None => resources,
+    }
 }
 
 fn image_policy(asked: &ContainerRequest, default: ImagePolicy, faults: &mut Faults) -> ImagePolicy {

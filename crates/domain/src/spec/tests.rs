@@ -92,6 +92,10 @@ fn a_tao_workspace_chooses_among_the_configured_clusters() {
 #[test_case(json!({"command": "x", "inputs": ["lustre:///a", "lustre://a", "a", "file:///a", "s3://a/b", "/a/../b"]}), &["/inputs/1 invalid", "/inputs/2 local_path", "/inputs/3 local_path", "/inputs/4 remote_data", "/inputs/5 invalid"] ; "inputs that are none")]
 #[test_case(json!({"command": "x", "docker_env_vars": {"DATA": "lustre://rel"}}), &["/docker_env_vars/DATA invalid"] ; "a bad URI in the environment")]
 #[test_case(json!({"network_arch": "a", "action": "train", "image": "x", "specs": {"dataset": "s3://b/a"}}), &["/specs/dataset remote_data"] ; "a data set that would be fetched")]
+#[test_case(json!({"command": "x", "docker_env_vars": {"CUDA_OVERRIDE_VERSION": "12.8; id"}}), &["/docker_env_vars/CUDA_OVERRIDE_VERSION invalid"] ; "a CUDA version that is none")]
+#[test_case(json!({"command": "x", "secret_env_vars": {"CUDA_OVERRIDE_VERSION": "12.8"}}), &["/secret_env_vars/CUDA_OVERRIDE_VERSION invalid"] ; "a secret CUDA version")]
+#[test_case(json!({"network_arch": "cosmos-rl", "action": "train", "image": "x", "specs": {"policy": {"parallelism": {"tp_size": 13}}}}), &["/specs/policy/parallelism impossible_shape"] ; "a shape that fits no node")]
+#[test_case(json!({"network_arch": "cosmos-rl", "action": "train", "image": "x", "num_gpu": 4, "specs": {"policy": {"parallelism": {"tp_size": 8}}}}), &["/resources/num_gpus contradiction"] ; "fewer GPUs than its specification needs")]
 fn a_fault_names_its_field(request: Value, expected: &[&str]) {
     assert_eq!(faults(request), expected);
 }
@@ -158,4 +162,17 @@ fn a_job_of_an_earlier_release_reads_back() {
     }
     let spec: JobSpec = serde_json::from_value(stored).unwrap();
     assert_eq!((spec.master_port, spec.max_retries, spec.use_requeue), (29500, 10, true));
+}
+
+#[test]
+fn a_training_of_several_roles_gets_the_nodes_of_its_specification() {
+    let (spec, _, _) = accepted(json!({
+        "network_arch": "cosmos-rl", "action": "train", "image": "x",
+        "specs": {"policy": {"parallelism": {"tp_size": 16}}, "rollout": {"parallelism": {"tp_size": 8}}},
+    }));
+    assert_eq!((spec.resources.nodes, spec.resources.gpus_per_node, spec.resources.exclusive), (3, 8, true));
+    let (spec, _, _) = accepted(json!({
+        "network_arch": "cosmos-rl", "action": "evaluate", "image": "x", "resources": {"num_gpus": 1},
+    }));
+    assert_eq!((spec.resources.nodes, spec.resources.gpus_per_node), (1, 1), "an evaluation has no roles");
 }

@@ -100,7 +100,7 @@ fn every_variable_of_a_cluster_reaches_its_key() {
     assert_eq!(mounts, ["/lustre", "/data:/data:ro"]);
     let resources = found.cluster.resources;
     assert_eq!((resources.gpus_per_node, resources.max_gpus_per_node, resources.cpus_per_task), (2, 4, 8));
-    assert_eq!((resources.time.minutes(), resources.soft_timeout.minutes()), (120, 90));
+    assert_eq!((resources.time.minutes(), resources.soft_timeout.seconds()), (120, 90 * 60));
     assert_eq!((found.poll_min, found.poll_max), (Duration::from_secs(7), Duration::from_mins(2)));
     let images = &found.cluster.images;
     let policy = images.policy;

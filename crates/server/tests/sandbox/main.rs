@@ -18,6 +18,7 @@ mod logs;
 mod preflight;
 mod requests;
 mod restart;
+mod script;
 mod secrets;
 mod service;
 mod states;

@@ -13,6 +13,15 @@ pub struct Markers {
     pub started: Option<StartedMarker>,
     /// Which Slurm job holds the attempt: the target of the symbolic link `run`.
     pub run_claim: Option<SlurmJobId>,
+    /// That the batch script has put the job back into the queue at its own time limit. It is no word about the end:
+    /// only a run that does not go back leaves an exit mark.
+    pub requeued: Option<RequeuedMarker>,
+    /// Whether the newest run was warned that a time limit was near.
+    pub warned: bool,
+    /// Whether the newest run reached the job's own time limit.
+    pub limited: bool,
+    /// Whether a program of the newest run has asked Slurm to cancel the job.
+    pub self_cancelled: bool,
 }
 
 /// `exit`: written in one step when the batch script ends by itself. Absent after SIGKILL or a node's death.
@@ -41,6 +50,19 @@ pub struct StartedMarker {
     pub hostname: String,
 }
 
+/// `requeued`: written in one step before the batch script asks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequeuedMarker {
+    /// Who wrote it.
+    pub slurm_id: SlurmJobId,
+    /// How often Slurm had requeued the job before (`SLURM_RESTART_COUNT`), for whatever reason.
+    pub restart: u32,
+    /// How often the job has requeued itself by then.
+    pub times: u32,
+    /// When, in seconds since 1970 by the clock of the compute node.
+    pub at: i64,
+}
+
 /// Collects marks by the index of their job from the lines `CLAIM` and `MARK`.
 pub(super) struct MarkerReader {
     marks: HashMap<usize, Markers>,
@@ -63,6 +85,11 @@ impl MarkerReader {
         match line.word()? {
             b"exit" => marks.exit = exit_marker(&line.rest()),
             b"started" => marks.started = started_marker(&line.rest()),
+            b"requeued" => marks.requeued = requeued_marker(&line.rest()),
+            // Written before the run began that the other marks speak of, they would have been removed.
+            b"warned" => marks.warned = true,
+            b"limited" => marks.limited = true,
+            b"self_cancelled" => marks.self_cancelled = true,
             _ => return Err(line.malformed("an unknown mark")),
         }
         Ok(())
@@ -79,6 +106,17 @@ fn exit_marker(text: &str) -> Option<ExitMarker> {
         slurm_id: words.next()?.parse().ok()?,
         restart: words.next()?.parse().ok()?,
         code: words.next()?.parse().ok()?,
+        at: words.next()?.parse().ok()?,
+    };
+    if words.next().is_none() { Some(marker) } else { None }
+}
+
+fn requeued_marker(text: &str) -> Option<RequeuedMarker> {
+    let mut words = text.split(' ');
+    let marker = RequeuedMarker {
+        slurm_id: words.next()?.parse().ok()?,
+        restart: words.next()?.parse().ok()?,
+        times: words.next()?.parse().ok()?,
         at: words.next()?.parse().ok()?,
     };
     if words.next().is_none() { Some(marker) } else { None }
@@ -115,6 +153,16 @@ mod tests {
     }
 
     #[test]
+    fn a_requeue_mark_is_read() {
+        let marker = requeued_marker("42 3 2 1700000000").unwrap();
+        assert_eq!(
+            (marker.slurm_id.get(), marker.restart, marker.times, marker.at),
+            (42, 3, 2, 1_700_000_000)
+        );
+        assert_eq!(requeued_marker("42 3 2"), None);
+    }
+
+    #[test]
     fn a_mark_that_was_cut_or_forged_is_none() {
         for text in ["", "42", "42 1 137", "42 1 256 1", "0 0 0 0", "42 1 1 1 1", "42  1 1 1", "x 1 1 1"] {
             assert_eq!(exit_marker(text), None, "{text:?}");
@@ -131,7 +179,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_makes_the_readers_panic(text in any::<String>()) {
-            let _ = (exit_marker(&text), started_marker(&text));
+            let _ = (exit_marker(&text), started_marker(&text), requeued_marker(&text));
         }
     }
 }

@@ -12,7 +12,7 @@ say_markers() {
     pass=1 "$tmp/found" pass=2 "$1" >"$tmp/claimed"
   say_file "$tmp/claimed"
   while IFS=$'\t' read -r index dir; do
-    for mark in exit started; do
+    for mark in exit started requeued warned limited self_cancelled; do
       # Anything but a plain file, a pipe for instance, could block the read.
       if [ -f "$dir/$mark" ]; then
         line=

@@ -135,7 +135,7 @@ start() {
     fi
   fi
   set +C
-  timeout -k 5 150 sbatch --parsable --export=ALL "${script[$1]}" >"$tmp/out.$2" 2>"$tmp/err.$2" </dev/null &
+  timeout -k 5 150 sbatch --parsable "${script[$1]}" >"$tmp/out.$2" 2>"$tmp/err.$2" </dev/null &
 }
 
 count=0

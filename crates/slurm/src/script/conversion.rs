@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::{
     Account, JobName, Partition, RemotePath,
-    script::{CLAIM, ScriptError, assign, directives::path_word, quoted},
+    script::{CLAIM, MARKS, START, ScriptError, assign, directives::path_word, quoted},
 };
 
 const WHOLE_IMAGE: &str = include_str!("../programs/whole_image.sh");
@@ -73,7 +73,9 @@ impl ConversionScript {
         assign(&mut out, "_tao_target", &quoted("the cached image", self.target.as_str())?);
         assign(&mut out, "_tao_uri", &quoted("the image", &self.uri)?);
         assign(&mut out, "_tao_temp_root", &quoted("the temporary directory", self.temp_root.as_str())?);
-        out.push_str(CLAIM);
+        for part in [CLAIM, MARKS, START] {
+            out.push_str(part);
+        }
         out.push('\n');
         out.push_str(WHOLE_IMAGE);
         out.push_str(CONVERT);

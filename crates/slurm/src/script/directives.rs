@@ -2,10 +2,14 @@
 
 use std::fmt::Write;
 
-use crate::{Account, JobName, NodeName, PartitionList, RemotePath, WallTime, script::ScriptError};
+use crate::{
+    Account, JobName, MailAddress, NodeName, PartitionList, RemotePath, WallTime,
+    script::{ScriptError, warning_before},
+};
 
 /// What is asked of Slurm. Every field is a type that cannot hold a space or a newline, so no line needs escaping.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a line of its own, there or not")]
 pub struct Directives {
     /// The attempt's token.
     pub job_name: JobName,
@@ -25,8 +29,16 @@ pub struct Directives {
     pub requeue: bool,
     /// Whether its nodes are shared with nobody.
     pub exclusive: bool,
+    /// Whether the job gets all memory of its nodes, whatever a partition gives by default.
+    pub all_memory: bool,
     /// Nodes to keep away from.
     pub exclude: Vec<NodeName>,
+    /// Who gets Slurm's mails about the job.
+    pub mail: Option<MailAddress>,
+    /// Whether the job inherits the environment of the login shell that submits it, or only Slurm's own variables.
+    pub login_environment: bool,
+    /// How long before a time limit the job is warned, in seconds; 0 for no warning.
+    pub warning_seconds: u32,
 }
 
 impl Directives {
@@ -56,11 +68,24 @@ impl Directives {
             line("gres", &format_args!("gpu:{}", self.gpus_per_node));
         }
         line("cpus-per-task", &self.cpus_per_task);
+        if self.all_memory {
+            line("mem", &0);
+        }
         line("time", &self.time);
         line("output", &path_word(state_dir, "main.out")?);
         line("error", &path_word(state_dir, "main.err")?);
         line("open-mode", &"append");
         line("wait-all-nodes", &1);
+        line("export", &if self.login_environment { "ALL" } else { "NIL" });
+        let warning = warning_before(self.time.seconds(), self.warning_seconds);
+        if warning > 0 {
+            // B: to the batch script alone, which marks it and passes it on.
+            line("signal", &format_args!("B:USR1@{warning}"));
+        }
+        if let Some(mail) = &self.mail {
+            line("mail-type", &"ALL");
+            line("mail-user", mail);
+        }
         if !self.exclude.is_empty() {
             let names: Vec<&str> = self.exclude.iter().map(NodeName::as_str).collect();
             line("exclude", &names.join(","));

@@ -2,29 +2,25 @@
 
 use std::fmt::Write;
 
-use crate::{
-    EnvKey,
-    script::{ScriptError, quoted},
-};
+use super::{CosmosNodes, ScriptError, TaskSetup, cosmos, quoted};
+use crate::EnvKey;
 
-/// Run by each task: the rank of a node is known only on the node. `$SLURM_NODEID` counts from 0.
-const NODE_RANK: &str = r#"export NODE_RANK=$SLURM_NODEID; exec "$@""#;
 /// What every node must see as the batch script set it, even if the image sets it too.
 const RENDEZVOUS_ENV: &str = "WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT";
+/// The program in the background, so that the script hears signals; its id and the wait for it follow.
+const STARTED: &str = " </dev/null &\n_tao_programs=(\"$!\")\n";
 
 /// What to run, one task on each node.
 #[derive(Debug, Clone)]
 pub enum Launch {
-    /// In a container, by the Pyxis plugin of srun.
-    Container {
-        /// As Pyxis spells it: `registry#image:tag` or the path of a SquashFS file.
-        image: String,
-        /// As Pyxis spells them: `/from:/to:ro`, none with a comma.
-        mounts: Vec<String>,
-        /// Variables that shall win over those the image sets.
-        forward_env: Vec<EnvKey>,
-        /// The command and its arguments.
-        argv: Vec<String>,
+    /// In a container.
+    Container(Container),
+    /// Cosmos-RL, in a container that does not see the home directory. One step on one node, or several roles.
+    Cosmos {
+        /// What every role runs; it knows its role by `COSMOS_NODE_ROLE`.
+        container: Container,
+        /// How the nodes are dealt to the roles, if there is more than one node.
+        roles: Option<CosmosNodes>,
     },
     /// On the node itself.
     Host {
@@ -33,59 +29,100 @@ pub enum Launch {
     },
 }
 
+/// A command in a container, by the Pyxis plugin of srun.
+#[derive(Debug, Clone)]
+pub struct Container {
+    /// As Pyxis spells it: `registry#image:tag` or the path of a SquashFS file.
+    pub image: String,
+    /// As Pyxis spells them: `/from:/to:ro`, none with a comma.
+    pub mounts: Vec<String>,
+    /// Variables that shall win over those the image sets.
+    pub forward_env: Vec<EnvKey>,
+    /// The command and its arguments.
+    pub argv: Vec<String>,
+}
+
 impl Launch {
-    /// The srun command, without a newline at its end.
-    pub(super) fn render(&self, nodes: u32, out: &mut String) -> Result<(), ScriptError> {
-        out.push_str("srun");
-        let argv = match self {
-            Self::Host { argv } => argv,
-            Self::Container { image, mounts, forward_env, argv } => {
-                container(image, mounts, forward_env, nodes, out)?;
-                argv
+    /// Starts the programs.
+    pub(super) fn render(&self, nodes: u32, task: &TaskSetup, out: &mut String) -> Result<(), ScriptError> {
+        let rendezvous: &[&str] = if nodes > 1 { &[RENDEZVOUS_ENV] } else { &[] };
+        match self {
+            Self::Cosmos { container, roles: Some(roles) } => {
+                return cosmos::render(roles, container, rendezvous, task, out);
             }
-        };
-        if argv.is_empty() {
-            return Err(ScriptError::EmptyCommand);
+            Self::Cosmos { container, roles: None } => {
+                out.push_str("\n\"$_tao_srun\"");
+                container.options(rendezvous, out)?;
+                out.push_str(" --no-container-mount-home");
+                program(&container.argv, nodes, task, out)?;
+            }
+            Self::Container(container) => {
+                out.push_str("\n\"$_tao_srun\"");
+                container.options(rendezvous, out)?;
+                program(&container.argv, nodes, task, out)?;
+            }
+            Self::Host { argv } => {
+                out.push_str("\n\"$_tao_srun\"");
+                program(argv, nodes, task, out)?;
+            }
         }
-        // Without --kill-on-bad-exit the other nodes would wait for the dead one until the time limit.
-        out.push_str(" --export=ALL --kill-on-bad-exit=1 --");
-        if nodes > 1 {
-            let _ = write!(out, " bash -c {} node-rank", quoted("the wrapper", NODE_RANK)?);
+        out.push_str(STARTED);
+        Ok(())
+    }
+
+    /// Waits for the programs.
+    pub(super) fn waiting(&self) -> &'static str {
+        match self {
+            Self::Cosmos { roles: Some(_), .. } => "_tao_wait_roles\n",
+            Self::Cosmos { roles: None, .. } | Self::Container(_) | Self::Host { .. } => {
+                "_tao_wait \"${_tao_programs[0]}\"\n"
+            }
         }
-        for word in argv {
-            let _ = write!(out, " {}", quoted("the command", word)?);
+    }
+}
+
+impl Container {
+    /// The options of Pyxis. `also_env`: lists of further variables that shall win over those of the image.
+    pub(super) fn options(&self, also_env: &[&str], out: &mut String) -> Result<(), ScriptError> {
+        let Self { image, mounts, forward_env, .. } = self;
+        if image.is_empty() || image.contains(char::is_control) {
+            return Err(ScriptError::Forbidden {
+                what: "the image",
+                forbidden: "control characters, nor be empty",
+            });
+        }
+        if mounts.iter().any(|mount| mount.is_empty() || mount.contains(|c: char| c.is_control() || c == ','))
+        {
+            let forbidden = "commas or control characters, nor be empty";
+            return Err(ScriptError::Forbidden { what: "a mount", forbidden });
+        }
+        let _ = write!(out, " --container-image={}", quoted("the image", image)?);
+        if !mounts.is_empty() {
+            let _ = write!(out, " --container-mounts={}", quoted("a mount", &mounts.join(","))?);
+        }
+        let env: Vec<&str> = forward_env.iter().map(EnvKey::as_str).chain(also_env.iter().copied()).collect();
+        if !env.is_empty() {
+            let _ = write!(out, " --container-env={}", env.join(","));
         }
         Ok(())
     }
 }
 
-fn container(
-    image: &str,
-    mounts: &[String],
-    forward_env: &[EnvKey],
+/// The last options of srun, then the program with its arguments.
+pub(super) fn program(
+    argv: &[String],
     nodes: u32,
+    task: &TaskSetup,
     out: &mut String,
 ) -> Result<(), ScriptError> {
-    if image.is_empty() || image.contains(char::is_control) {
-        return Err(ScriptError::Forbidden {
-            what: "the image",
-            forbidden: "control characters, nor be empty",
-        });
+    if argv.is_empty() {
+        return Err(ScriptError::EmptyCommand);
     }
-    if mounts.iter().any(|mount| mount.is_empty() || mount.contains(|c: char| c.is_control() || c == ',')) {
-        let forbidden = "commas or control characters, nor be empty";
-        return Err(ScriptError::Forbidden { what: "a mount", forbidden });
-    }
-    let _ = write!(out, " --container-image={}", quoted("the image", image)?);
-    if !mounts.is_empty() {
-        let _ = write!(out, " --container-mounts={}", quoted("a mount", &mounts.join(","))?);
-    }
-    let mut env: Vec<&str> = forward_env.iter().map(EnvKey::as_str).collect();
-    if nodes > 1 {
-        env.push(RENDEZVOUS_ENV);
-    }
-    if !env.is_empty() {
-        let _ = write!(out, " --container-env={}", env.join(","));
+    // Without --kill-on-bad-exit the other nodes would wait for the dead one until the time limit.
+    out.push_str(" --export=ALL --kill-on-bad-exit=1 --");
+    task.render(nodes, out)?;
+    for word in argv {
+        let _ = write!(out, " {}", quoted("the command", word)?);
     }
     Ok(())
 }

@@ -57,7 +57,7 @@ fn files_are_staged_with_their_modes_and_nothing_is_left_beside_them() {
     assert!(site.exists("results/a b"));
     assert_eq!(site.read("state/a/slurm_id"), "101\n");
     let call = site.read("sbatch.calls");
-    assert_eq!(call, format!("--parsable --export=ALL {}\n", site.path("sbatch/a.sh")));
+    assert_eq!(call, format!("--parsable {}\n", site.path("sbatch/a.sh")));
 }
 
 #[test]

@@ -1,104 +1,17 @@
-//! Runs rendered batch scripts under a real bash, with a fake srun that runs what it is given.
+//! Runs rendered batch scripts under a real bash, with fakes of Slurm's programs that run what they are given.
 
 #![expect(clippy::unwrap_used, reason = "in a test a failing unwrap is a failing test")]
 
-use std::{
-    fs,
-    os::unix::fs::{MetadataExt, PermissionsExt},
-    path::PathBuf,
-    process::{Command, Output},
-};
+mod limits;
+mod node;
+mod roles;
+mod self_cancel;
 
-use slurm::{BatchScript, Directives, Launch, RemotePath, WallTime};
+use std::{fs, os::unix::fs::MetadataExt};
 
-/// Keeps what it was called with, and runs what stands after `--`.
-const SRUN: &str = r#"#!/bin/bash
-printf '%s\0' "$@" >"$SITE/srun.args"
-while [ "$1" != -- ]; do shift; done
-shift
-SLURM_NODEID=1 "$@"
-"#;
+use slurm::{BatchScript, Container, Launch};
 
-const SCONTROL: &str = "#!/bin/bash\nprintf 'node03\\nnode04\\n'\n";
-
-struct Node {
-    dir: tempfile::TempDir,
-}
-
-impl Node {
-    fn new() -> Self {
-        let node = Self { dir: tempfile::tempdir().unwrap() };
-        for name in ["bin", "state"] {
-            fs::create_dir(node.file(name)).unwrap();
-        }
-        for (name, text) in [("bin/srun", SRUN), ("bin/scontrol", SCONTROL)] {
-            fs::write(node.file(name), text).unwrap();
-            fs::set_permissions(node.file(name), fs::Permissions::from_mode(0o755)).unwrap();
-        }
-        // Slurm makes the log files before the script starts.
-        fs::write(node.file("state/main.out"), "").unwrap();
-        fs::write(node.file("state/main.err"), "").unwrap();
-        node
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn path(&self, name: &str) -> RemotePath {
-        self.file(name).to_str().unwrap().parse().unwrap()
-    }
-
-    fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.file(name)).unwrap()
-    }
-
-    fn script(&self, argv: &[&str]) -> BatchScript {
-        BatchScript {
-            directives: Directives {
-                job_name: "job-1".parse().unwrap(),
-                partitions: None,
-                account: None,
-                nodes: 1,
-                gpus_per_node: 0,
-                cpus_per_task: 1,
-                time: WallTime::from_minutes(10).unwrap(),
-                requeue: true,
-                exclusive: false,
-                exclude: vec![],
-            },
-            state_dir: self.path("state"),
-            log_root: self.path("logs"),
-            env_file: None,
-            exports: vec![],
-            soft_timeout: Some(WallTime::from_minutes(5).unwrap()),
-            launch: Launch::Host { argv: argv.iter().map(|word| (*word).to_owned()).collect() },
-        }
-    }
-
-    fn run(&self, script: &BatchScript, job: u32, restart: u32) -> Output {
-        let path = self.file("script.sh");
-        fs::write(&path, script.render().unwrap()).unwrap();
-        Command::new("bash")
-            .arg(path)
-            .env("PATH", format!("{}:/usr/bin:/bin", self.file("bin").display()))
-            .env("SITE", self.dir.path())
-            .env("SLURM_JOB_ID", job.to_string())
-            .env("SLURM_JOB_NODELIST", "node[03-04]")
-            .env("SLURM_RESTART_COUNT", restart.to_string())
-            .env("SLURMD_NODENAME", "node01")
-            .output()
-            .unwrap()
-    }
-
-    fn words(&self, name: &str) -> Vec<String> {
-        self.read(name).split(['\n', ' ']).map(str::to_owned).collect()
-    }
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+use crate::node::{Node, stderr};
 
 #[test]
 fn the_exit_code_of_the_command_is_the_scripts_own() {
@@ -121,7 +34,7 @@ fn the_marks_say_who_when_and_where() {
     assert!(node.words("state/exit")[3].parse::<i64>().unwrap() > 1_700_000_000);
     assert_eq!(fs::read_link(node.file("state/run")).unwrap().to_str(), Some("42"));
     let left: Vec<_> = fs::read_dir(node.file("state")).unwrap().collect();
-    assert_eq!(left.len(), 5, "{left:?}");
+    assert_eq!(left.len(), 7, "{left:?}");
 }
 
 #[test]
@@ -236,12 +149,12 @@ fn several_nodes_know_each_other() {
 #[test]
 fn a_container_is_described_to_srun() {
     let node = Node::new();
-    let launch = Launch::Container {
+    let launch = Launch::Container(Container {
         image: "/lustre/a b.sqsh".to_owned(),
         mounts: vec!["/lustre".to_owned(), "/d$x:/d:ro".to_owned()],
         forward_env: vec!["A".parse().unwrap(), "B".parse().unwrap()],
         argv: vec!["true".to_owned()],
-    };
+    });
     node.run(&BatchScript { launch, ..node.script(&[]) }, 42, 0);
     assert_eq!(
         node.read("srun.args").split('\0').collect::<Vec<_>>(),

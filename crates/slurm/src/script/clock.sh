@@ -1,0 +1,36 @@
+
+_tao_on_limit() {
+  _tao_seen=1
+  # Anybody can send a signal; only the clock's own comes when the time is over.
+  if (($(_tao_now) - _tao_began < _tao_limit)); then return; fi
+  _tao_limited=1
+  echo "tao-slurm: the job has reached its own time limit of $_tao_limit s; its program is ended" >&2
+  _tao_mark limited "$(_tao_now)"
+}
+trap _tao_on_limit USR2
+
+# Runs beside the programs: warns this script, says when their time is over, and then ends them, gently first.
+# $1: seconds to the limit, $2: how long before it to warn (0: not at all).
+_tao_run_clock() {
+  local PATH=$_tao_path
+  # Its sleep must not outlive it. A trap runs between any two commands, so only $! is sure to name it; until there is
+  # one, it names nothing that matters.
+  : &
+  trap 'kill $! 2>/dev/null; exit' TERM
+  _tao_sleep() {
+    sleep "$1" >/dev/null 2>&1 &
+    wait $!
+  }
+  _tao_sleep $(($1 - $2))
+  if (($2)); then
+    kill -USR1 $$
+    _tao_sleep "$2"
+  fi
+  kill -USR2 $$
+  # srun takes SIGTERM for a wish to kill its step; only this way can the program put its work in order.
+  timeout 30 scancel --signal=TERM "$_tao_id" >&2 </dev/null
+  _tao_sleep 60
+  kill -TERM "${_tao_programs[@]}" 2>/dev/null
+  _tao_sleep 15
+  kill -KILL "${_tao_programs[@]}" 2>/dev/null
+}

@@ -1,0 +1,37 @@
+
+# Waits until all roles have ended well, or one has not: that one ends the others, and its code is in $_tao_code.
+_tao_wait_roles() {
+  local role running
+  while :; do
+    running=0
+    for role in "${!_tao_programs[@]}"; do
+      if kill -0 "${_tao_programs[role]}" 2>/dev/null; then
+        running=1
+        continue
+      fi
+      _tao_wait "${_tao_programs[role]}"
+      unset "_tao_programs[role]"
+      if ((_tao_code != 0)); then
+        echo "tao-slurm: the role ${_tao_roles[role]} has ended with code $_tao_code; the others are ended" >&2
+        _tao_end_roles
+        return
+      fi
+    done
+    if ((!running)); then break; fi
+    PATH=$_tao_path sleep 1 &
+    wait $!
+  done
+}
+
+_tao_end_roles() {
+  local failed=$_tao_code program tries
+  kill -TERM "${_tao_programs[@]}" 2>/dev/null
+  for ((tries = 0; tries < 30; tries++)); do
+    if ! kill -0 "${_tao_programs[@]}" 2>/dev/null; then break; fi
+    PATH=$_tao_path sleep 1 &
+    wait $!
+  done
+  kill -KILL "${_tao_programs[@]}" 2>/dev/null
+  for program in "${_tao_programs[@]}"; do _tao_wait "$program"; done
+  _tao_code=$failed
+}

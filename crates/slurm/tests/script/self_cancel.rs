@@ -1,0 +1,29 @@
+//! A job whose own program cancels it leaves a mark.
+
+use test_case::test_case;
+
+use crate::node::Node;
+
+#[test_case("scancel $SLURM_JOB_ID" => true ; "by its id")]
+#[test_case("scancel -f 42" => true ; "by its id, with an option before")]
+#[test_case("scancel 41 42" => true ; "among others")]
+#[test_case("scancel --me" => true ; "with everything of its user")]
+#[test_case("scancel -u someone" => true ; "with everything of a user")]
+#[test_case("scancel --signal=KILL 42" => true ; "by SIGKILL")]
+#[test_case("scancel -s 9 42" => true ; "by the number of SIGKILL")]
+#[test_case("sh -c 'exec scancel 42'" => true ; "from another shell")]
+#[test_case("scancel 41" => false ; "another job")]
+#[test_case("scancel 42.0" => false ; "a step")]
+#[test_case("scancel -n other" => false ; "a name")]
+#[test_case("scancel --name=other" => false ; "a name, written otherwise")]
+#[test_case("scancel --signal=USR1 42" => false ; "a signal that only its program hears")]
+#[test_case("scancel -s USR1 42" => false ; "the same, written otherwise")]
+#[test_case("scancel -sUSR1 42" => false ; "the same, in one word")]
+#[test_case("true" => false ; "not at all")]
+fn a_job_that_cancels_itself_says_so(text: &str) -> bool {
+    let node = Node::new();
+    let output = node.run(&node.script(&["bash", "-c", text]), 42, 0);
+    assert_eq!(output.status.code(), Some(0), "{}", crate::stderr(&output));
+    assert_eq!(node.has("scancel.calls"), text.contains("scancel"), "the real one is called all the same");
+    node.has("state/self_cancelled")
+}
