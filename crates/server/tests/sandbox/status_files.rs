@@ -165,3 +165,29 @@ fn a_job_that_gives_no_sign_of_life_is_ended_and_one_that_writes_is_not() {
     until("the end of the other", Duration::from_mins(3), || service.status(&alive)["phase"] == "ended");
     assert_eq!(service.status(&alive)["status"], "Done");
 }
+
+#[test]
+fn a_failure_that_nobody_read_before_the_requeue_says_nothing_of_the_next_run() {
+    let service = Service::start_with(&[("TAO_SLURM_RELEASE_GRACE", "1s")]);
+    let id = fresh_id(5);
+    let text = r#"if [ ! -e "$results/ran" ]; then
+  touch "$results/ran"
+  echo '{"status":"STARTED","message":"of the first run"}' >>"$results/status.json"
+  until [ -e "$results/fail" ]; do sleep 0.1; done
+  echo '{"status":"FAILURE","message":"unread"}' >>"$results/status.json"
+  scontrol requeue "$SLURM_JOB_ID"
+  exec sleep 600
+fi
+echo '{"status":"RUNNING","message":"of the second run"}' >>"$results/status.json"
+until [ -e "$results/done" ]; do sleep 0.1; done"#;
+    service.submit(&writer(&service, &id, text));
+    let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR");
+    service.wait(&id, "its first line", |status| status["progress"]["message"] == "of the first run");
+    service.sandbox.login(&format!("touch {base}/results/{id}/fail"));
+    service.wait(&id, "its second run", |status| status["progress"]["message"] == "of the second run");
+    service.sandbox.login(&format!("touch {base}/results/{id}/done"));
+    assert_eq!(service.wait_ended(&id)["status"], "Done");
+    let said = events(&service, &id, "status");
+    let words: Vec<&str> = said.iter().filter_map(|event| event["data"]["status"].as_str()).collect();
+    assert_eq!(words, ["STARTED", "FAILURE", "RUNNING"], "an event all the same");
+}
