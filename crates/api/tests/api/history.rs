@@ -47,7 +47,7 @@ async fn attempts_say_what_became_of_them_and_their_scripts_are_kept(pool: PgPoo
     assert_eq!((none.status.as_u16(), &none.json()["code"]), (404, &json!("no_script_yet")));
 
     api.submit(&id, 4711, "node[01-02]").await;
-    sqlx::query(
+    sqlx::raw_sql(
         "update slurm_metadata set script = '#!/bin/bash', outcome = 'retried', why = 'A node died.',
          concluded_at = now(), rule = 'node_fail', excluded_nodes = '{node03}'",
     )

@@ -33,7 +33,7 @@ const PAGE: usize = 1000;
 pub(super) fn run(args: &EventsArgs) -> anyhow::Result<ExitCode> {
     let client = Client::new(&args.server);
     let mut output = Output::new();
-    let kinds: String = args.kind.iter().map(|kind| format!("&kind={}", name(*kind))).collect();
+    let kinds = args.kind.iter().flat_map(|kind| ["&kind=", name(*kind)]).collect::<String>();
     let mut after = args.after;
     loop {
         let path = format!("/jobs/{}/events?limit={PAGE}&after={after}{kinds}", args.id);

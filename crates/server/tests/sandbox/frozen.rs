@@ -47,6 +47,7 @@ fn with_children(pid: &str, pids: &mut Vec<String>) {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "shown with the test, for whoever asks how long it took")]
 fn a_frozen_cluster_holds_up_no_answer_and_changes_no_job() {
     let service = Service::start_with(&[("TAO_SLURM_POLL_MAX", "2s")]);
     let id = service.submit(&training(40, &json!({"epoch_seconds": 1})));

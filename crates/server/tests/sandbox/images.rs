@@ -286,8 +286,8 @@ fn a_job_cancelled_during_its_conversion_ends_at_once_and_so_does_what_nobody_ne
 
     site.service.post(&format!("/jobs/{second}/cancel"), "");
     assert_eq!(site.service.wait_ended(&second)["status"], "Canceled");
-    until("the conversion to be cancelled", Duration::from_secs(60), || {
+    until("the conversion to be cancelled", Duration::from_mins(1), || {
         site.conversions_of(1)[0].contains("CANCELLED")
     });
-    until("its files to be gone", Duration::from_secs(60), || site.files().is_empty());
+    until("its files to be gone", Duration::from_mins(1), || site.files().is_empty());
 }

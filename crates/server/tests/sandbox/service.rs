@@ -71,6 +71,8 @@ impl Service {
             ("TAO_SLURM_AUTH".to_owned(), "disabled".to_owned()),
             ("TAO_SLURM_DATA_DIR".to_owned(), data.path().display().to_string()),
             ("TAO_SLURM_POLL_MIN".to_owned(), "1s".to_owned()),
+            // However slow this machine is: most of these tests wait for what a poll has to see.
+            ("TAO_SLURM_POLL_MAX".to_owned(), "1500ms".to_owned()),
             (
                 "TAO_SLURM_LOG".to_owned(),
                 "info,tao_slurm=trace,worker=trace,ssh=trace,api=trace,sqlx=warn".to_owned(),
