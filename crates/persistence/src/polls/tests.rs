@@ -122,7 +122,7 @@ async fn the_time_in_which_a_cluster_could_not_be_heard_adds_up(pool: PgPool) {
     let poll = async |token, now| {
         let lease = acquire(&store, token).await.unwrap();
         let deaf = lease.deaf_until(now);
-        sqlx::query("update cluster_polls set due_at = now()").execute(&store.pool).await.unwrap();
+        sqlx::raw_sql("update cluster_polls set due_at = now()").execute(&store.pool).await.unwrap();
         store.record_poll(&lease, PollResult::Answered { changed: &[] }, Duration::ZERO, now).await.unwrap();
         deaf.num_minutes()
     };
