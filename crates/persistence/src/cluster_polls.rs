@@ -30,7 +30,7 @@ impl Store {
             r#"-- cluster_polls::states
                select p.cluster, p.polled_at, p.interval_ms, p.failures, p.error, p.due_at,
                       (select count(*) from jobs j
-                       where j.cluster = p.cluster and j.phase in ('in_queue', 'running', 'paused')) as "active_jobs!"
+                       where j.cluster = p.cluster and j.phase in ('in_queue', 'running', 'suspended')) as "active_jobs!"
                from cluster_polls p"#
         )
         .fetch_all(&self.pool)
