@@ -37,7 +37,7 @@ async fn views<'a>(
     Ok(clusters.map(view).collect())
 }
 
-fn unavailable(cluster: &Cluster, error: ClusterUnavailable) -> Problem {
+pub(crate) fn unavailable(cluster: &Cluster, error: ClusterUnavailable) -> Problem {
     match error {
         ClusterUnavailable::Busy => {
             let detail = format!("The cluster `{}` is being asked this already. Ask again.", cluster.name);

@@ -31,7 +31,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub use auth::AuthMode;
 pub use cluster_links::{ClusterLinks, HostReport, HostState, LinkReport, LinkUse};
 pub use cluster_ops::{ClusterAnswer, ClusterOps, ClusterUnavailable};
-pub use jobs::validate::{ValidationView, WarningView};
+pub use jobs::validate::{LiveView, ValidationView, WarningView};
 pub use log_source::{LogReading, LogSource, LogUnavailable};
 pub use state::{ApiState, Limits, Readiness};
 pub use view::{

@@ -169,6 +169,9 @@ pub(crate) struct SubmitArgs {
 pub(crate) struct ValidateArgs {
     /// The job as JSON; `-` reads standard input
     pub(crate) file: PathBuf,
+    /// Ask the cluster too: whether Slurm would take the script, and whether the data are there
+    #[arg(long)]
+    pub(crate) live: bool,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 }

@@ -3,12 +3,14 @@
 use axum::{Json, extract::State};
 use domain::{JobRequest, Warning, plan_submission};
 use serde::Serialize;
+use slurm::{RemotePath, TestOnly, TestOnlyAnswer, TestVerdict};
 use utoipa::ToSchema;
 
 use super::accept::{Accepted, accept};
 use crate::{
     auth::Caller,
-    extract::{Body, NoParameters, Query},
+    clusters::unavailable,
+    extract::{Body, FromQuery, Parameters, Query},
     problem::{Problem, problems},
     state::App,
     view::{Freshness, JobView, Surroundings},
@@ -22,7 +24,9 @@ problems!(
     BodyTooLarge,
     UnsupportedMediaType,
     InvalidRequest,
-    TooDeep
+    TooDeep,
+    ClusterBusy,
+    ClusterUnavailable
 );
 
 /// What a request would become.
@@ -34,6 +38,47 @@ pub struct ValidationView {
     pub batch_script: String,
     /// What is allowed and may not be what was meant.
     pub warnings: Vec<WarningView>,
+    /// What the cluster says; null when it was not asked (`live=true`).
+    pub live: Option<LiveView>,
+}
+
+/// What the cluster says to a job that was not submitted.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct LiveView {
+    /// Whether `sbatch --test-only` takes the batch script.
+    pub accepted: bool,
+    /// What it says: when and where the job would start, or why it would not.
+    pub sbatch: String,
+    /// Paths that must be there and are not.
+    pub missing: Vec<String>,
+    /// Paths that the file system did not tell about in time.
+    pub unknown: Vec<String>,
+}
+
+impl From<TestOnlyAnswer> for LiveView {
+    fn from(answer: TestOnlyAnswer) -> Self {
+        let (accepted, sbatch) = match answer.script {
+            Some(TestVerdict::Accepted(said)) => (true, said),
+            Some(TestVerdict::Refused(failure)) => (false, failure.excerpt),
+            None => (false, "sbatch said nothing".to_owned()),
+        };
+        let texts = |paths: Vec<RemotePath>| paths.iter().map(ToString::to_string).collect();
+        Self { accepted, sbatch, missing: texts(answer.missing), unknown: texts(answer.unknown) }
+    }
+}
+
+/// Whether the cluster is asked too.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    live: bool,
+}
+
+impl FromQuery for Asked {
+    const KNOWN: &'static [&'static str] = &["live"];
+
+    fn from_query(parameters: &Parameters) -> Result<Self, Problem> {
+        Ok(Self { live: parameters.parse("live", "`true` or `false`")?.unwrap_or(false) })
+    }
 }
 
 /// Something that is allowed and may not be what was meant.
@@ -55,12 +100,14 @@ impl From<Warning> for WarningView {
 
 /// Validate a job
 ///
-/// Makes every check of sending a job, stores nothing, and shows what the request would become.
+/// Makes every check of sending a job, stores nothing, and shows what the request would become. With `live=true` the
+/// cluster is asked too, which takes seconds: whether Slurm would take the script, and whether the data are there.
 #[utoipa::path(
     post,
     path = "/jobs/validate",
     tag = "jobs",
     operation_id = "validate_job",
+    params(("live" = Option<bool>, Query, description = "Ask the cluster too. Default: false.")),
     request_body = JobRequest,
     security(("bearer" = [])),
     responses((status = 200, description = "The request is valid.", body = ValidationView), Problems)
@@ -68,7 +115,7 @@ impl From<Warning> for WarningView {
 pub(crate) async fn validate_job(
     State(app): State<App>,
     caller: Caller,
-    Query(NoParameters): Query<NoParameters>,
+    Query(Asked { live }): Query<Asked>,
     Body(sent): Body<JobRequest>,
 ) -> Result<Json<ValidationView>, Problem> {
     let viewer = caller.viewer();
@@ -94,10 +141,18 @@ pub(crate) async fn validate_job(
     let batch_script =
         script.map(|file| String::from_utf8_lossy(&file.bytes).into_owned()).unwrap_or_default();
     "Valid; nothing was stored.".clone_into(&mut job.message);
+    let live = if live {
+        let command = TestOnly { script: Some(batch_script.clone()), paths: job.spec.required_paths.clone() };
+        let answer = app.ops.test_only(&cluster.name, command).await;
+        Some(LiveView::from(answer.map_err(|error| unavailable(cluster, error))?))
+    } else {
+        None
+    };
     let around = Surroundings { cluster: Some(cluster), freshness: Freshness::default(), earlier: &[] };
     Ok(Json(ValidationView {
         job: JobView::new(&job, around),
         batch_script,
         warnings: warnings.into_iter().map(WarningView::from).collect(),
+        live,
     }))
 }

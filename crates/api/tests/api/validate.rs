@@ -1,6 +1,8 @@
 use std::collections::BTreeSet;
 
+use api::ClusterUnavailable;
 use serde_json::{Value, json};
+use slurm::{TestOnlyAnswer, TestVerdict};
 use sqlx::PgPool;
 
 use crate::support::TestApi;
@@ -122,4 +124,36 @@ async fn the_document_has_exactly_the_fields_that_are_read(pool: PgPool) {
         let read: BTreeSet<&str> = detail.split('`').skip(1).step_by(2).collect();
         assert_eq!(documented, read, "{schema}");
     }
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn the_cluster_has_its_say_when_it_is_asked(pool: PgPool) {
+    let api = TestApi::new(pool);
+    *api.ops.trial.lock().unwrap() = Some(TestOnlyAnswer {
+        script: Some(TestVerdict::Accepted("sbatch: Job 7 to start at 2026-01-01T00:00:00".to_owned())),
+        missing: vec!["/lustre/a".parse().unwrap()],
+        unknown: vec![],
+    });
+    assert_eq!(api.post("/jobs/validate", &training()).await.json()["live"], json!(null));
+    assert!(api.ops.asked.lock().unwrap().is_empty(), "nobody is asked who need not be");
+    let answer = api.post("/jobs/validate?live=true", &training()).await.json();
+    assert_eq!(
+        answer["live"],
+        json!({
+            "accepted": true, "sbatch": "sbatch: Job 7 to start at 2026-01-01T00:00:00",
+            "missing": ["/lustre/a"], "unknown": [],
+        })
+    );
+    let asked = api.ops.asked.lock().unwrap().concat();
+    assert!(asked.contains("/lustre/a\n") && asked.contains("#SBATCH --time="), "{asked}");
+    assert!(!asked.contains("hunter"));
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_cluster_that_does_not_answer_is_no_verdict(pool: PgPool) {
+    let api = TestApi::new(pool);
+    *api.ops.outage.lock().unwrap() = Some(ClusterUnavailable::Unanswered { detail: "no route".to_owned() });
+    let answer = api.post("/jobs/validate?live=true", &training()).await;
+    answer.problem(503, "cluster_unavailable");
+    assert_eq!(api.post("/jobs/validate?live=perhaps", &training()).await.status, 400);
 }

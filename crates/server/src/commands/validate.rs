@@ -18,6 +18,15 @@ use crate::{
 struct Validation {
     batch_script: String,
     warnings: Vec<Warning>,
+    live: Option<Live>,
+}
+
+#[derive(Deserialize)]
+struct Live {
+    accepted: bool,
+    sbatch: String,
+    missing: Vec<String>,
+    unknown: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -29,7 +38,8 @@ struct Warning {
 pub(super) fn run(args: &ValidateArgs) -> anyhow::Result<ExitCode> {
     let job = submit::read(&args.file)?;
     let client = Client::new(&args.server);
-    let answer = client.post("/jobs/validate", &job)?;
+    let live = if args.live { "?live=true" } else { "" };
+    let answer = client.post(&format!("/jobs/validate{live}"), &job)?;
     let mut output = Output::new();
     if args.server.json {
         output.document(&answer.body)?;
@@ -40,5 +50,15 @@ pub(super) fn run(args: &ValidateArgs) -> anyhow::Result<ExitCode> {
     for warning in validation.warnings {
         remark(&on_one_line(&format!("warning: {}: {}", warning.pointer, warning.detail)));
     }
-    Ok(ExitCode::SUCCESS)
+    let Some(live) = validation.live else { return Ok(ExitCode::SUCCESS) };
+    let word = if live.accepted { "would take it" } else { "would refuse it" };
+    remark(&on_one_line(&format!("Slurm {word}: {}", live.sbatch)));
+    for path in &live.missing {
+        remark(&on_one_line(&format!("missing: {path}")));
+    }
+    for path in &live.unknown {
+        remark(&on_one_line(&format!("cannot be looked for at the moment: {path}")));
+    }
+    // As a script would want it: 0 only for a job that could run.
+    Ok(if live.accepted && live.missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -139,6 +139,25 @@ fn validating_shows_the_script_and_stores_nothing() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let script = String::from_utf8(output.stdout).unwrap();
     assert!(script.starts_with("#!/bin/bash") && script.contains("container_handler"), "{script}");
+
+    let live = service.run(&["validate", "--live", file.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&live.stderr).into_owned();
+    assert!(live.status.success() && said.contains("Slurm would take it"), "{said}");
+    let mut missing = training(1, &json!({}));
+    missing["inputs"] = json!(["/lustre/none"]);
+    missing["backend_details"] = json!({"partition": "nosuch"});
+    let answer = service.post("/jobs/validate?live=true", &missing.to_string());
+    if answer.status == 200 {
+        let live = &answer.json()["live"];
+        assert_eq!(
+            (&live["accepted"], &live["missing"]),
+            (&json!(false), &json!(["/lustre/none"])),
+            "{live}"
+        );
+    } else {
+        // Its partitions are known already, so that nobody had to be asked.
+        assert!(answer.status == 422 && answer.text.contains("nosuch"), "{}", answer.text);
+    }
     std::fs::write(&file, "{\"command\": \"true\", \"specs\": {}}").unwrap();
     let refused = service.run(&["validate", file.to_str().unwrap()]);
     assert!(!refused.status.success());

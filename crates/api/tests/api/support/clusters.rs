@@ -21,6 +21,8 @@ impl ClusterLinks for FakeLinks {
 pub(crate) struct FakeOps {
     pub(crate) checks: Mutex<Vec<Check>>,
     pub(crate) outage: Mutex<Option<ClusterUnavailable>>,
+    /// What a trial brings.
+    pub(crate) trial: Mutex<Option<TestOnlyAnswer>>,
     /// The standard input of what was asked.
     pub(crate) asked: Mutex<Vec<String>>,
 }
@@ -47,8 +49,10 @@ impl ClusterOps for FakeOps {
         })
     }
 
-    fn test_only<'a>(&'a self, _: &'a ClusterName, _: TestOnly) -> ClusterAnswer<'a, TestOnlyAnswer> {
-        let answer = TestOnlyAnswer { script: None, missing: Vec::new(), unknown: Vec::new() };
+    fn test_only<'a>(&'a self, _: &'a ClusterName, command: TestOnly) -> ClusterAnswer<'a, TestOnlyAnswer> {
+        self.asked.lock().unwrap().push(String::from_utf8(command.render().stdin).unwrap());
+        let nothing = TestOnlyAnswer { script: None, missing: Vec::new(), unknown: Vec::new() };
+        let answer = self.trial.lock().unwrap().clone().unwrap_or(nothing);
         Box::pin(async { self.answer(answer) })
     }
 }
