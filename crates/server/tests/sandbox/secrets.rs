@@ -1,47 +1,109 @@
-//! A secret reaches the job, and nothing else.
+//! A secret reaches its job, and nothing else.
 
-use serde_json::json;
+mod places;
+mod planted;
+
+use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::{
     cluster::sql,
     ending::{command, training},
-    service::Service,
+    secrets::{
+        places::{CommandLines, Places},
+        planted::Secrets,
+    },
+    service::{Service, until},
+    states::slurm_id,
 };
 
-const SECRET: &str = "hunter2-';$(touch /tmp/owned)\"";
+/// Tells by its digest which values the job got, waits for a file, and then goes on.
+const TELL_AND_WAIT: &str = "printf %s \"$HF_TOKEN$WANDB_API_KEY\" | sha256sum
+    here=$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID
+    until [ -e $here/go ]; do sleep 0.2; done
+    ";
+/// Fails once as a GPU does, so that everything is staged a second time.
+const FAIL_ONCE: &str = "if [ ! -e $here/second ]; then
+        touch $here/second
+        echo 'NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.' >&2
+        exit 1
+    fi";
+
+/// A job of each kind, all with the same secrets: in the order in which they are submitted.
+fn jobs(secrets: &Secrets) -> Vec<Value> {
+    let mut contained = command(TELL_AND_WAIT);
+    contained["image"] = "/lustre/images/tao-toolkit.sqsh".into();
+    let mut all = vec![
+        training(3, &json!({"epoch_seconds": 0.1, "fail": "hang"})),
+        contained,
+        command(&format!("{TELL_AND_WAIT}{FAIL_ONCE}")),
+        training(1, &json!({"epoch_seconds": 0.1})),
+    ];
+    for job in &mut all {
+        secrets.give_to(job);
+    }
+    all
+}
 
 #[test]
-fn a_secret_reaches_the_job_and_is_nowhere_else() {
-    let service = Service::start();
-    let mut job =
-        command("test \"$HF_TOKEN\" = \"$(cat <<'END'\nhunter2-';$(touch /tmp/owned)\"\nEND\n)\" && sleep 3");
-    job["secret_env_vars"] = json!({"HF_TOKEN": SECRET});
-    job["cloud_metadata"] = json!({"aws": {"bucket": {"secret_key": SECRET}}});
-    let id = service.submit(&job);
-    service.wait(&id, "running", |s| s["status"] == "Running");
+fn a_secret_reaches_its_jobs_and_is_nowhere_else_then_or_later() {
+    let service = Service::start_with(&[("TAO_SLURM_LOG", "trace"), ("TAO_SLURM_RETRY_WAIT", "1s")]);
+    let secrets = Secrets::new(&["secret_env_vars", "docker_env_vars", "cloud_metadata"]);
+    // On a node, and on the login host.
+    let command_lines = CommandLines::watch(&secrets, &["--cloud-metadata-file", "sshd: tao"]);
+    let ids: Vec<String> = jobs(&secrets).iter().map(|job| service.submit(job)).collect();
+    let (waiting, hung) = (&ids[..3], &ids[0]);
+    let mut places = Places::of(&service, &secrets);
 
-    let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR").to_owned();
-    let mode = service.sandbox.login(&format!("stat -c %a {base}/env/{id}.sh"));
-    assert_eq!(mode, "600");
-    let script =
-        service.sandbox.login(&format!("scontrol write batch_script $(squeue -h -o %A -n tao-job-{id}) -"));
-    assert!(!script.contains("hunter2") && script.contains("SBATCH"), "{script}");
-
-    let ended = service.wait_ended(&id);
-    assert_eq!(ended["status"], "Done", "the job saw another value: {ended}");
-    let left = service
-        .sandbox
-        .login(&format!("grep -rlF hunter2- {base} || true; ls {base}/env | grep {id} || true"));
-    // The command's own text holds the value that it compares with; nothing else may.
-    let left: Vec<_> = left.lines().filter(|line| !line.ends_with("command.sh")).collect();
-    assert!(left.is_empty(), "{left:?}");
-    assert!(!service.log_text().contains("hunter2"), "the service's log");
-    let answers = [format!("/jobs/{id}"), format!("/jobs/{id}/status"), "/jobs".to_owned()];
-    for path in answers {
-        let text = service.get(&path).text;
-        // `command` comes back as it was written; the secret fields do not.
-        assert!(!text.contains("\"secret_key\""), "{path}: {text}");
+    for id in waiting {
+        let status = service.wait(id, "running", |s| s["status"] == "Running" && s["nodes"][0].is_string());
+        places.controller(&slurm_id(&status));
     }
+    service.wait(hung, "an epoch", |s| s["progress"]["epoch"].is_u64());
+    places.service(&ids);
+    let holding = places.files();
+    for path in &holding {
+        // Those of the fourth job may be gone by now.
+        let Ok(file) = fs::metadata(path) else { continue };
+        let private = path.contains("/users/tao/env/") || path.contains("/users/tao/meta/");
+        if !private || file.permissions().mode() & 0o777 != 0o600 {
+            places.leaks.push(format!("{path}, {file:?}"));
+        }
+    }
+    let expected = waiting.iter().map(|id| format!("/env/{id}.sh"));
+    for end in expected.chain([format!("/env/{hung}.json"), format!("/meta/{hung}.json")]) {
+        assert!(holding.iter().any(|path| path.ends_with(&end)), "{end} is not among {holding:?}");
+    }
+
+    let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR");
+    for id in waiting {
+        service.sandbox.login(&format!("touch {base}/results/{id}/go"));
+    }
+    service.post(&format!("/jobs/{hung}/cancel"), "");
+    let ends: Vec<Value> = ids.iter().map(|id| service.wait_ended(id)["status"].clone()).collect();
+    assert_eq!(json!(ends), json!(["Canceled", "Done", "Done", "Done"]));
+    assert_eq!(service.status(&ids[2])["retry_count"], 1);
+    let given = secrets.value("secret_env_vars") + &secrets.value("docker_env_vars");
+    let digest: String = Sha256::digest(given).iter().map(|byte| format!("{byte:02x}")).collect();
+    for id in &ids[1..3] {
+        let log = service.get(&format!("/jobs/{id}/logs?stream=out&tail=9")).text;
+        assert!(log.contains(&digest), "the job saw other values: {log}");
+    }
+
+    places.service(&ids);
+    for id in &ids {
+        until("accounting to show the job", Duration::from_secs(30), || {
+            let rows = service.sandbox.login(&format!("sacct -X -n -P -o State --name tao-job-{id}"));
+            !rows.is_empty() && !rows.contains("RUNNING")
+        });
+        places.accounting(id);
+    }
+    assert_eq!(places.leaks, Vec::<String>::new());
+    assert_eq!(places.files().into_iter().collect::<Vec<_>>(), Vec::<String>::new(), "after the end");
+    let (leaks, unseen) = command_lines.end();
+    assert!(leaks.is_empty() && unseen.is_empty(), "{leaks:?}; not seen: {unseen:?}");
     let stored = sql(&service.database_url, "select count(*) from jobs where secrets is not null");
     assert_eq!(stored, "0");
 }
@@ -51,7 +113,7 @@ fn the_container_gets_its_files_and_they_are_gone_at_the_end() {
     let service = Service::start();
     // Longer than the longest time between two polls, so that one of them sees it run.
     let mut job = training(2, &json!({"epoch_seconds": 4}));
-    job["secret_env_vars"] = json!({"HF_TOKEN": SECRET});
+    job["secret_env_vars"] = json!({"HF_TOKEN": "hunter2"});
     let id = service.submit(&job);
     service.wait(&id, "running", |s| s["status"] == "Running");
     let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR").to_owned();

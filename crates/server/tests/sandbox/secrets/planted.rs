@@ -1,0 +1,84 @@
+//! Values that occur nowhere else in the world, and every way in which a text may spell them.
+
+use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
+use serde_json::{Value, json};
+
+/// One secret given to the service.
+pub(super) struct Planted {
+    /// Where it was given.
+    pub(super) name: &'static str,
+    /// The part that no escaping changes.
+    core: String,
+}
+
+impl Planted {
+    pub(super) fn new(name: &'static str) -> Self {
+        Self { name, core: format!("q{:032x}", rand::random::<u128>()) }
+    }
+
+    /// The value as a hostile caller gives it.
+    pub(super) fn value(&self) -> String {
+        format!("{}-';$(touch /tmp/owned)`id`\"\\\n\u{e9}%s", self.core)
+    }
+
+    /// Raw, which is how JSON, a shell and a URL spell it too; as Postgres prints bytes; and within any base64.
+    pub(super) fn spellings(&self) -> Vec<String> {
+        let core = self.core.as_bytes();
+        let hex = core.iter().map(|byte| format!("{byte:02x}")).collect();
+        // Three characters of base64 hold two bytes and a half: only those in the middle are ours alone.
+        let shifted = (0..3).map(|before| {
+            let text = STANDARD_NO_PAD.encode([&[0; 2][..before], core].concat());
+            text[4..text.len() - 4].to_owned()
+        });
+        [self.core.clone(), hex].into_iter().chain(shifted).collect()
+    }
+}
+
+/// All secrets of a test.
+pub(super) struct Secrets(pub(super) Vec<Planted>);
+
+impl Secrets {
+    pub(super) fn new(names: &[&'static str]) -> Self {
+        Self(names.iter().map(|name| Planted::new(name)).collect())
+    }
+
+    pub(super) fn value(&self, name: &str) -> String {
+        self.0.iter().find(|one| one.name == name).unwrap().value()
+    }
+
+    /// The fields of a job that carry them.
+    pub(super) fn give_to(&self, job: &mut Value) {
+        job["secret_env_vars"] = json!({"HF_TOKEN": self.value("secret_env_vars")});
+        job["docker_env_vars"] =
+            json!({"WANDB_API_KEY": self.value("docker_env_vars"), "WANDB_PROJECT": "x"});
+        job["cloud_metadata"] = json!({
+            "aws": {"bucket": {"access_key": "x", "secret_key": self.value("cloud_metadata")}},
+        });
+    }
+
+    /// The names of those that a text holds.
+    pub(super) fn within(&self, text: &[u8]) -> Vec<&'static str> {
+        let text = String::from_utf8_lossy(text);
+        let holds = |spelling: &String| text.contains(spelling.as_str());
+        self.0.iter().filter(|one| one.spellings().iter().any(holds)).map(|one| one.name).collect()
+    }
+
+    /// One spelling a line, as `grep -f` reads them.
+    pub(super) fn patterns(&self) -> String {
+        self.0.iter().flat_map(Planted::spellings).map(|spelling| spelling + "\n").collect()
+    }
+}
+
+#[test]
+fn a_planted_value_is_found_however_it_is_spelled() {
+    let secrets = Secrets::new(&["it"]);
+    let value = secrets.value("it");
+    let bytes = |before: usize| [&b"abcd"[..before], value.as_bytes(), b"z"].concat();
+    let mut spelled = vec![value.clone(), json!(value).to_string()];
+    spelled.extend((0..4).map(|before| STANDARD_NO_PAD.encode(bytes(before))));
+    spelled.push(value.bytes().map(|byte| format!("{byte:02x}")).collect());
+    for text in spelled {
+        assert_eq!(secrets.within(format!("x{text}y").as_bytes()), ["it"], "{text}");
+    }
+    assert!(secrets.within(b"another").is_empty());
+}
