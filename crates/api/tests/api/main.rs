@@ -8,6 +8,7 @@ mod clusters;
 mod create;
 mod document;
 mod errors;
+mod every_field;
 mod follow;
 mod history;
 mod hostile;

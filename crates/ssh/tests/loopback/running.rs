@@ -18,6 +18,21 @@ async fn a_command_answers_with_its_exact_output_and_code() {
 }
 
 #[tokio::test]
+async fn an_answer_that_speaks_of_lost_connections_is_an_answer() {
+    let server = Sshd::start();
+    let pool = server.pool();
+    let said = "ssh: connect to host x port 22: Connection timed out; connection reset; no route to host";
+    for code in [0, 1, 255] {
+        let output = pool
+            .run(command(&format!("echo '{said}'; echo '{said}' >&2; exit {code}")))
+            .await
+            .expect("an answer");
+        assert_eq!((output.exit_code, output.stdout), (code, format!("{said}\n").into_bytes()));
+    }
+    pool.close().await;
+}
+
+#[tokio::test]
 async fn standard_input_reaches_the_program_and_ends() {
     let server = Sshd::start();
     let pool = server.pool();

@@ -1,0 +1,89 @@
+//! A field that is documented is a field that is read.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use sqlx::PgPool;
+
+use crate::support::TestApi;
+
+/// Requests that have every field between them.
+fn requests() -> [Value; 2] {
+    let tao = json!({
+        "id": "0f8fad5b-d9cb-469f-a165-70867728950e",
+        "name": "clip", "labels": {"team": "vision"},
+        "image": "registry.example/tao/tao-toolkit:6",
+        "network_arch": "classification_pyt", "action": "train",
+        "specs": {"train": {"num_epochs": 3}},
+        "cloud_metadata": {"aws": {"access_key": "x"}},
+        "docker_env_vars": {"WANDB_PROJECT": "x"}, "secret_env_vars": {"HF_TOKEN": "x"},
+        "inputs": ["lustre:///lustre/data/a"],
+        "resources": {
+            "num_nodes": 2, "num_gpus": 16, "gpus_per_node": 8, "max_num_gpus_per_node": 8, "cpus_per_task": 32,
+            "time_hours": 2.0, "timeout_hours": 1.5, "master_port": 29600,
+        },
+        "num_gpu": 16,
+        "container": {
+            "mounts": ["/lustre", "/data"], "use_sqsh": true, "require_sqsh": true, "force_reconvert_latest": true,
+        },
+        "retry": {"max_retries": 3}, "use_requeue": false, "timeout_minutes": 90,
+        "backend_details": {"backend_type": "slurm", "partition": "polar", "cluster_name": "dgx"},
+    });
+    [tao, json!({"command": "true"})]
+}
+
+/// Those that come back under the name under which they were given.
+const SHOWN: [&str; 16] = [
+    "/id",
+    "/name",
+    "/labels",
+    "/network_arch",
+    "/action",
+    "/specs",
+    "/command",
+    "/docker_env_vars",
+    "/resources/num_nodes",
+    "/resources/gpus_per_node",
+    "/resources/cpus_per_task",
+    "/resources/time_hours",
+    "/resources/timeout_hours",
+    "/container/mounts",
+    "/backend_details/partition",
+    "/backend_details/cluster_name",
+];
+
+/// The pointers of all fields of an object, and of the objects in it whose fields are fixed.
+fn fields(document: &Value, schema: &Value, at: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (name, field) in schema["properties"].as_object().unwrap() {
+        let at = format!("{at}/{name}");
+        let parts = field["oneOf"].as_array().map_or(&[][..], Vec::as_slice).iter().chain([field]);
+        for place in parts.filter_map(|part| part["$ref"].as_str()) {
+            let referred = document.pointer(place.trim_start_matches('#')).unwrap();
+            if referred["properties"].is_object() {
+                found.extend(fields(document, referred, &at));
+            }
+        }
+        found.insert(at);
+    }
+    found
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn every_field_of_the_document_is_taken(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let document = api.get("/openapi.json").await.json();
+    let documented = fields(&document, &document["components"]["schemas"]["JobRequest"], "");
+    let sent = requests();
+    let missing: Vec<_> =
+        documented.iter().filter(|at| sent.iter().all(|body| body.pointer(at).is_none())).collect();
+    assert!(documented.len() > 30 && missing.is_empty(), "send these too: {missing:?}");
+    for body in &sent {
+        let answer = api.post("/jobs", body).await;
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        let job = answer.json();
+        for at in SHOWN.iter().filter(|at| body.pointer(at).is_some()) {
+            assert_eq!(job.pointer(at), body.pointer(at), "{at}");
+        }
+    }
+}
