@@ -52,3 +52,6 @@ impl Store {
         Ok(rows::readable(rows).0)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -78,6 +78,23 @@ fn a_command_in_a_container_sees_its_files_and_environment() {
 }
 
 #[test]
+fn a_training_with_mounts_of_its_own_finds_its_files() {
+    let service = Service::start();
+    let mut job = training(1, &json!({"epoch_seconds": 0.1}));
+    // Nothing of the base directory, where its files lie, is among them.
+    job["container"] = json!({"mounts": ["/lustre/images:/data:ro"]});
+    let id = service.submit(&job);
+    assert_eq!(service.wait_ended(&id)["status"], "Done");
+    let mut job = command("ls /data");
+    job["image"] = IMAGE.into();
+    job["container"] = json!({"mounts": ["/lustre/images:/data:ro"]});
+    let id = service.submit(&job);
+    assert_eq!(service.wait_ended(&id)["status"], "Done");
+    let out = service.get(&format!("/jobs/{id}/logs?stream=out&tail=50")).text;
+    assert!(out.contains("tao-toolkit.sqsh"), "{out}");
+}
+
+#[test]
 fn an_exit_code_is_an_error_with_that_code_and_the_last_lines() {
     let service = Service::start();
     for job in [

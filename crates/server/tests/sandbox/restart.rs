@@ -22,9 +22,14 @@ fn a_job_ends_right_though_the_service_was_killed_while_it_ran() {
     for id in [&done, &failed] {
         service.wait(id, "running", |s| s["status"] == "Running");
     }
+    let events = |service: &Service| service.get(&format!("/jobs/{done}/events")).json()["events"].clone();
+    let (before, created) = (events(&service), service.status(&done)["created_on"].clone());
     service.kill();
     service.spawn();
     assert_eq!(service.wait_ended(&done)["status"], "Done");
+    assert_eq!(service.status(&done)["created_on"], created);
+    let (before, after) = (before.as_array().unwrap().clone(), events(&service));
+    assert!(before.len() >= 2 && after.as_array().unwrap().starts_with(&before), "{before:?} {after}");
     assert_eq!(service.wait_ended(&failed)["status"], "Error");
     for id in [&done, &failed] {
         until("accounting to show the job", Duration::from_secs(30), || !slurm_jobs(&service, id).is_empty());
