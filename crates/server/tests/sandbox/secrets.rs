@@ -53,9 +53,10 @@ fn a_secret_reaches_its_jobs_and_is_nowhere_else_then_or_later() {
     let secrets = Secrets::new(&["secret_env_vars", "docker_env_vars", "cloud_metadata"]);
     // On a node, and on the login host.
     let command_lines = CommandLines::watch(&secrets, &["--cloud-metadata-file", "sshd: tao"]);
-    let ids: Vec<String> = jobs(&secrets).iter().map(|job| service.submit(job)).collect();
-    let (waiting, hung) = (&ids[..3], &ids[0]);
     let mut places = Places::of(&service, &secrets);
+    let ids: Vec<String> = jobs(&secrets).iter().map(|job| places.submit(job)).collect();
+    places.refusals(&jobs(&secrets)[0]);
+    let (waiting, hung) = (&ids[..3], &ids[0]);
 
     for id in waiting {
         let status = service.wait(id, "running", |s| s["status"] == "Running" && s["nodes"][0].is_string());

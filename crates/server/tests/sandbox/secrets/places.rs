@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::planted::Secrets;
 use crate::service::Service;
@@ -36,6 +36,46 @@ impl<'a> Places<'a> {
 
     fn text(&mut self, place: &str, text: &[u8]) {
         self.leaks.extend(self.secrets.within(text).iter().map(|name| format!("{name} in {place}")));
+    }
+
+    /// Sends a job, and looks at what is answered to that and to only asking about it.
+    pub(super) fn submit(&mut self, job: &Value) -> String {
+        let body = job.to_string();
+        for path in ["/jobs/validate", "/jobs/validate?live=true"] {
+            self.text(path, self.service.post(path, &body).text.as_bytes());
+        }
+        let answer = self.service.post("/jobs", &body);
+        assert_eq!(answer.status, 201, "{}", answer.text);
+        self.text("POST /jobs", answer.text.as_bytes());
+        answer.json()["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Sends the job with mistakes in it and at the secrets themselves.
+    pub(super) fn refusals(&mut self, job: &Value) {
+        let with = |at: &str, value: &Value| {
+            let mut job = job.clone();
+            job[at] = value.clone();
+            job.to_string()
+        };
+        let secret = &job["secret_env_vars"]["HF_TOKEN"];
+        let whole = job.to_string();
+        let wrong = [
+            with("colour", &"red".into()),
+            with("secret_env_vars", secret),
+            with("secret_env_vars", &json!({"HF_TOKEN": [secret]})),
+            with("secret_env_vars", &json!({"HF_TOKEN": format!("{}\0", secret.as_str().unwrap())})),
+            with("cloud_metadata", &json!([secret])),
+            with("num_gpu", secret),
+            // In the midst of the secrets.
+            whole[..whole.find("secret_env_vars").unwrap() + 40].to_owned(),
+        ];
+        for body in wrong {
+            for path in ["/jobs", "/jobs/validate"] {
+                let answer = self.service.post(path, &body);
+                assert!((400..500).contains(&answer.status), "{}", answer.text);
+                self.text(&format!("the refusal of POST {path}"), answer.text.as_bytes());
+            }
+        }
     }
 
     /// Everything that the service itself keeps and says.
