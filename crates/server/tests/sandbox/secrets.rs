@@ -13,7 +13,7 @@ use crate::{
     ending::{command, training},
     secrets::{
         places::{CommandLines, Places},
-        planted::Secrets,
+        planted::{Secrets, hex},
     },
     service::{Service, until},
     states::slurm_id,
@@ -87,7 +87,7 @@ fn a_secret_reaches_its_jobs_and_is_nowhere_else_then_or_later() {
     assert_eq!(json!(ends), json!(["Canceled", "Done", "Done", "Done"]));
     assert_eq!(service.status(&ids[2])["retry_count"], 1);
     let given = secrets.value("secret_env_vars") + &secrets.value("docker_env_vars");
-    let digest: String = Sha256::digest(given).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex(&Sha256::digest(given));
     for id in &ids[1..3] {
         let log = service.get(&format!("/jobs/{id}/logs?stream=out&tail=9")).text;
         assert!(log.contains(&digest), "the job saw other values: {log}");

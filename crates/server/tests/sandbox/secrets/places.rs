@@ -154,9 +154,9 @@ impl<'a> Places<'a> {
         let dir = self.service.sandbox.var("SANDBOX_DIR");
         let pids = fs::read_dir(format!("{dir}/run")).unwrap().filter_map(|entry| {
             let path = entry.unwrap().path();
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            let of_machine =
-                name.ends_with(".pid") && (name.starts_with("slurmd-") || name.starts_with("sshd-"));
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            let of_machine = path.extension().is_some_and(|end| end == "pid")
+                && (name.starts_with("slurmd-") || name.starts_with("sshd-"));
             let text = fs::read_to_string(path).unwrap_or_default();
             of_machine.then(|| text.split_whitespace().next().unwrap_or_default().to_owned())
         });

@@ -24,13 +24,12 @@ impl Planted {
     /// Raw, which is how JSON, a shell and a URL spell it too; as Postgres prints bytes; and within any base64.
     pub(super) fn spellings(&self) -> Vec<String> {
         let core = self.core.as_bytes();
-        let hex = core.iter().map(|byte| format!("{byte:02x}")).collect();
         // Three characters of base64 hold two bytes and a half: only those in the middle are ours alone.
         let shifted = (0..3).map(|before| {
             let text = STANDARD_NO_PAD.encode([&[0; 2][..before], core].concat());
             text[4..text.len() - 4].to_owned()
         });
-        [self.core.clone(), hex].into_iter().chain(shifted).collect()
+        [self.core.clone(), hex(core)].into_iter().chain(shifted).collect()
     }
 }
 
@@ -69,6 +68,10 @@ impl Secrets {
     }
 }
 
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}
+
 #[test]
 fn a_planted_value_is_found_however_it_is_spelled() {
     let secrets = Secrets::new(&["it"]);
@@ -76,7 +79,7 @@ fn a_planted_value_is_found_however_it_is_spelled() {
     let bytes = |before: usize| [&b"abcd"[..before], value.as_bytes(), b"z"].concat();
     let mut spelled = vec![value.clone(), json!(value).to_string()];
     spelled.extend((0..4).map(|before| STANDARD_NO_PAD.encode(bytes(before))));
-    spelled.push(value.bytes().map(|byte| format!("{byte:02x}")).collect());
+    spelled.push(hex(value.as_bytes()));
     for text in spelled {
         assert_eq!(secrets.within(format!("x{text}y").as_bytes()), ["it"], "{text}");
     }
