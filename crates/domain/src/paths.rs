@@ -144,15 +144,6 @@ mod tests {
     }
 
     #[test]
-    fn results_lie_at_one_place_whatever_the_base_directory_is_called() {
-        for base in ["/lustre/tao", "/lustre/results", "/lustre/users/tess"] {
-            let paths = JobPaths::new(&base.parse().unwrap(), JobId::new(Uuid::nil())).unwrap();
-            assert_eq!(paths.results_root.to_string(), format!("{base}/results"));
-            assert_eq!(paths.results.to_string(), format!("{base}/results/{}", Uuid::nil()));
-        }
-    }
-
-    #[test]
     fn logs_lie_below_the_name_and_id_of_their_own_attempt() {
         let paths = JobPaths::new(&"/lustre/tao".parse().unwrap(), JobId::new(Uuid::nil())).unwrap();
         let shown = |id, file: &str| -> Vec<String> {
