@@ -17,10 +17,10 @@ const FILE: &str = "$HOME/.config/enroot/.credentials";
 const PASSWORD: &str = "hunter2-nGc.t0ken";
 
 /// The login user's own file comes back when the test is over.
-struct Kept<'a>(&'a Sandbox);
+pub(crate) struct Kept<'a>(&'a Sandbox);
 
 impl<'a> Kept<'a> {
-    fn new(sandbox: &'a Sandbox) -> Self {
+    pub(crate) fn new(sandbox: &'a Sandbox) -> Self {
         sandbox.login("mkdir -p ~/.config/enroot; cd ~/.config/enroot; rm -f .kept; if [ -e .credentials ]; then mv .credentials .kept; fi");
         Self(sandbox)
     }

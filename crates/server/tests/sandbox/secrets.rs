@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     cluster::sql,
+    credentials::Kept,
     ending::{command, training},
     secrets::{
         places::{CommandLines, Places},
@@ -31,6 +32,9 @@ const FAIL_ONCE: &str = "if [ ! -e $here/second ]; then
         exit 1
     fi";
 
+/// Where Enroot looks for passwords: the one file that stays.
+const PASSWORDS: &str = "/home/tao/.config/enroot/.credentials";
+
 /// A job of each kind, all with the same secrets: in the order in which they are submitted.
 fn jobs(secrets: &Secrets) -> Vec<Value> {
     let mut contained = command(TELL_AND_WAIT);
@@ -50,10 +54,12 @@ fn jobs(secrets: &Secrets) -> Vec<Value> {
 #[test]
 fn a_secret_reaches_its_jobs_and_is_nowhere_else_then_or_later() {
     let service = Service::start_with(&[("TAO_SLURM_LOG", "trace"), ("TAO_SLURM_RETRY_WAIT", "1s")]);
-    let secrets = Secrets::new(&["secret_env_vars", "docker_env_vars", "cloud_metadata"]);
+    let secrets = Secrets::new(&["secret_env_vars", "docker_env_vars", "cloud_metadata", "password"]);
+    let _kept = Kept::new(&service.sandbox);
     // On a node, and on the login host.
     let command_lines = CommandLines::watch(&secrets, &["--cloud-metadata-file", "sshd: tao"]);
     let mut places = Places::of(&service, &secrets);
+    places.install("password");
     let ids: Vec<String> = jobs(&secrets).iter().map(|job| places.submit(job)).collect();
     places.refusals(&jobs(&secrets)[0]);
     let (waiting, hung) = (&ids[..3], &ids[0]);
@@ -68,13 +74,14 @@ fn a_secret_reaches_its_jobs_and_is_nowhere_else_then_or_later() {
     for path in &holding {
         // Those of the fourth job may be gone by now.
         let Ok(file) = fs::metadata(path) else { continue };
-        let private = path.contains("/users/tao/env/") || path.contains("/users/tao/meta/");
+        let private =
+            ["/users/tao/env/", "/users/tao/meta/", PASSWORDS].iter().any(|place| path.contains(place));
         if !private || file.permissions().mode() & 0o777 != 0o600 {
             places.leaks.push(format!("{path}, {file:?}"));
         }
     }
     let expected = waiting.iter().map(|id| format!("/env/{id}.sh"));
-    for end in expected.chain([format!("/env/{hung}.json"), format!("/meta/{hung}.json")]) {
+    for end in expected.chain([format!("/env/{hung}.json"), format!("/meta/{hung}.json"), PASSWORDS.into()]) {
         assert!(holding.iter().any(|path| path.ends_with(&end)), "{end} is not among {holding:?}");
     }
 
@@ -101,7 +108,11 @@ fn a_secret_reaches_its_jobs_and_is_nowhere_else_then_or_later() {
         });
         places.accounting(id);
     }
-    let after = places.files().into_iter().map(|path| format!("{path}, after the end"));
+    let after = places
+        .files()
+        .into_iter()
+        .filter(|path| !path.ends_with(PASSWORDS))
+        .map(|path| format!("{path}, after the end"));
     places.leaks.extend(after);
     let (seen, unseen) = command_lines.end();
     places.leaks.extend(seen.into_iter().map(|line| format!("the command line {line}")));

@@ -50,6 +50,17 @@ impl<'a> Places<'a> {
         answer.json()["id"].as_str().unwrap().to_owned()
     }
 
+    /// Installs a registry's password on the cluster, and tries to install one that no file of passwords can hold.
+    pub(super) fn install(&mut self, name: &str) {
+        let password = self.secrets.named(name);
+        for (password, expected) in [(password.value(), 422), (password.plain(), 204)] {
+            let body = json!({"machine": "registry.example", "login": "$oauthtoken", "password": password});
+            let answer = self.service.put("/clusters/sandbox/enroot-credentials", &body.to_string());
+            assert_eq!(answer.status, expected, "{}", answer.text);
+            self.text("PUT enroot-credentials", answer.text.as_bytes());
+        }
+    }
+
     /// Sends the job with mistakes in it and at the secrets themselves.
     pub(super) fn refusals(&mut self, job: &Value) {
         let with = |at: &str, value: &Value| {

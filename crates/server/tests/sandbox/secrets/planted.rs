@@ -21,6 +21,11 @@ impl Planted {
         format!("{}-';$(touch /tmp/owned)`id`\"\\\n\u{e9}%s", self.core)
     }
 
+    /// The same for a place that takes less.
+    pub(super) fn plain(&self) -> String {
+        format!("{}-.$@", self.core)
+    }
+
     /// Raw, which is how JSON, a shell and a URL spell it too; as Postgres prints bytes; and within any base64.
     pub(super) fn spellings(&self) -> Vec<String> {
         let core = self.core.as_bytes();
@@ -42,7 +47,11 @@ impl Secrets {
     }
 
     pub(super) fn value(&self, name: &str) -> String {
-        self.0.iter().find(|one| one.name == name).unwrap().value()
+        self.named(name).value()
+    }
+
+    pub(super) fn named(&self, name: &str) -> &Planted {
+        self.0.iter().find(|one| one.name == name).unwrap()
     }
 
     /// The fields of a job that carry them.
