@@ -57,7 +57,7 @@ fn a_secret_reaches_its_jobs_and_is_nowhere_else_then_or_later() {
     let secrets = Secrets::new(&["secret_env_vars", "docker_env_vars", "cloud_metadata", "password"]);
     let _kept = Kept::new(&service.sandbox);
     // On a node, and on the login host.
-    let command_lines = CommandLines::watch(&secrets, &["--cloud-metadata-file", "sshd: tao"]);
+    let command_lines = CommandLines::watch(&secrets, &["--cloud-metadata-file", ": tao@"]);
     let mut places = Places::of(&service, &secrets);
     places.install("password");
     let ids: Vec<String> = jobs(&secrets).iter().map(|job| places.submit(job)).collect();
