@@ -49,6 +49,11 @@ impl RetryRequest {
                 )),
             }
         }
+        for key in spec.cloud_secret_keys.iter().filter(|key| !self.cloud_metadata.contains_key(*key)) {
+            let at = format!("/cloud_metadata/{}", key.replace('~', "~0").replace('/', "~1"));
+            let detail = "was secret and was erased when the job ended; send it again";
+            faults.push(Violation::new(at, "required", detail));
+        }
         for key in given.keys() {
             let at = format!("/secret_env_vars/{}", key.replace('~', "~0").replace('/', "~1"));
             faults.push(Violation::new(at, "unknown_field", "the job has no secret variable of this name"));

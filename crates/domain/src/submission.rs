@@ -114,7 +114,10 @@ pub fn sent(job: &Job, before: Option<&Attempt>, outcome: Sent<'_>, now: Timesta
     let unanswered = before.is_some_and(Attempt::is_unanswered);
     let due_at = match outcome {
         // An earlier command that was never heard of may be about to submit all the same.
-        Sent::Answered(SubmitAnswer::Skipped | SubmitAnswer::MissingInputs { .. }) | Sent::NotSent { .. }
+        Sent::Answered(
+            SubmitAnswer::Skipped | SubmitAnswer::MissingInputs { .. } | SubmitAnswer::StageFailed(_),
+        )
+        | Sent::NotSent { .. }
             if unanswered =>
         {
             Some(uncertain(&mut job, "the service was interrupted", now))
@@ -327,7 +330,8 @@ impl Job {
         };
         job.phase = Phase::Submitting;
         job.finished_at = None;
-        if let Some(attempt) = &mut job.attempt {
+        // An attempt that Slurm had is over for good; its id would be answered again.
+        if let Some(attempt) = job.attempt.as_mut().filter(|attempt| attempt.slurm_id.is_none()) {
             attempt.retake = true;
             attempt.verdict = None;
         }

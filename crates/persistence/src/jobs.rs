@@ -46,7 +46,7 @@ pub enum Inserted {
     Created(Job),
     /// The same owner sent the same request with the same id before.
     Same(Job),
-    /// The id belongs to another request or another owner.
+    /// The id belongs to another request or another owner, or to a job that was deleted.
     Other,
 }
 
@@ -71,7 +71,8 @@ impl Store {
             "-- jobs::insert_job
              insert into jobs (id, owner, cluster, name, labels, network_arch, action, spec, request_hash, secrets,
                                status, phase, message, source, created_at, last_modified, due_at)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, now())
+             select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, now()
+             where not exists (select from deleted_jobs d where d.id = $1)
              on conflict (id) do nothing",
             job.id.get(),
             job.owner.as_str(),

@@ -86,13 +86,16 @@ impl Store {
             r#"-- record::record
                with u as (
                    select * from jsonb_to_recordset($1) as u(
-                       id uuid, wanted text, status text, phase text, message text, pending_reason text,
+                       id uuid, version bigint, wanted text, status text, phase text, message text, pending_reason text,
                        attempt int, retry_count int, failures jsonb, progress jsonb, activity jsonb, kill_reason text, missing_since timestamptz, finishing_since timestamptz,
                        submitted_at timestamptz, started_at timestamptz, finished_at timestamptz,
                        observed_at timestamptz, source text, due_at timestamptz)
                ), old as (
                    select j.id, j.phase, j.events from jobs j join u on u.id = j.id
                    where j.lease_token = $3 and j.lease_expires_at > now()
+                     -- What leaves the job in the queue has to know what a poll has seen of it meanwhile.
+                     and not (u.phase = 'in_queue' and j.version <> u.version
+                              and j.phase in ('in_queue', 'running', 'suspended', 'finishing'))
                    for update of j
                ), lines as (
                    select l.* from jsonb_to_recordset($6) as l(
@@ -178,23 +181,30 @@ impl Store {
     pub async fn put_off(
         &self,
         lease: &Lease,
-        jobs: &[JobId],
+        jobs: &[Job],
         again_in: Option<Duration>,
     ) -> Result<(), StoreError> {
         if jobs.is_empty() {
             return Ok(());
         }
-        let ids: Vec<_> = jobs.iter().map(|id| id.get()).collect();
+        let ids: Vec<_> = jobs.iter().map(|job| job.id.get()).collect();
+        let versions: Vec<_> = jobs.iter().map(|job| job.version).collect();
+        let wanted: Vec<_> = jobs.iter().map(|job| job.wanted.to_string()).collect();
         sqlx::query!(
             "-- record::put_off
-             update jobs
-             set due_at = case when phase = 'finishing' then now() when phase = 'ended' and wanted <> 'delete' then null
+             update jobs j
+             set due_at = case when j.phase = 'finishing' then now() when j.phase = 'ended' and j.wanted <> 'delete' then null
+                               -- A wish came in, or a poll asks for a step: nobody would wake the job again.
+                               when j.wanted <> u.wanted or ($3::float8 is null and j.version <> u.version) then now()
                                else now() + $3 * interval '1 millisecond' end,
                  lease_token = null, lease_expires_at = null, lease_attempts = 0, updated_by = 'put_off'
-             where id = any($1) and lease_token = $2 and lease_expires_at > now()",
+             from unnest($1::uuid[], $4::bigint[], $5::text[]) as u(id, version, wanted)
+             where j.id = u.id and j.lease_token = $2 and j.lease_expires_at > now()",
             &ids,
             lease.token,
             again_in.map(millis),
+            &versions,
+            &wanted,
         )
         .execute(&self.pool)
         .await?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Job, JobId};
+use domain::Job;
 use persistence::{Lease, StoreError};
 use slurm::Cancel;
 
@@ -47,8 +47,7 @@ impl<L: ClusterLink> Worker<L> {
             let attempt = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
             tracing::info!(job.id = %job.id, attempt, "cancellation sent");
         }
-        let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
-        self.store.put_off(lease, &ids, Some(again_in)).await?;
+        self.store.put_off(lease, &jobs, Some(again_in)).await?;
         self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
         site.wake_poll();
         Ok(())

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::TimeDelta;
-use domain::{Ending, Findings, Graces, Job, JobPaths, SickNode, Timestamp, Wanted, Work, conclude};
+use domain::{Ending, Findings, Job, JobPaths, SickNode, Timestamp, Wanted, Work, conclude};
 use persistence::{Lease, StepRecord, StoreError};
 use slurm::{Conclude, Concluded, Concluding, NodeName, SlurmState, node_list};
 
@@ -60,11 +60,16 @@ impl<L: ClusterLink> Worker<L> {
                     match conclude(&job, &findings, &graces, now) {
                         // Somebody else's right to look at the secrets ends with the job, so they go first.
                         Ending::Ended(_) | Ending::Paused(_) | Ending::Again { .. }
-                            if !concluded.removed && is_early(&job, &graces, now) =>
+                            if !concluded.removed && is_early(&job, now) =>
                         {
                             done(job, Some(now + TRY_AGAIN))
                         }
-                        Ending::Ended(job) | Ending::Paused(job) | Ending::Adopt(job) => done(job, None),
+                        Ending::Ended(job) | Ending::Paused(job) => done(job, None),
+                        // The wish was for the copy that did nothing; the one that runs has to hear it, too.
+                        Ending::Adopt(job) => {
+                            let due_at = (job.wanted != Wanted::Run).then_some(now);
+                            done(job, due_at)
+                        }
                         Ending::Again { job, due_at } => done(job, Some(due_at)),
                         // Looked at again before the grace is over: the word may come any moment.
                         Ending::Wait { job, until } => done(job, Some(until.min(now + TRY_AGAIN))),
@@ -81,9 +86,12 @@ impl<L: ClusterLink> Worker<L> {
     }
 }
 
-/// Whether files that cannot be removed are still worth waiting for; somebody may have removed the directory.
-fn is_early(job: &Job, graces: &Graces, now: Timestamp) -> bool {
-    job.finishing_since.is_some_and(|since| now - since < graces.missing)
+/// Files that cannot be removed for so long are somebody else's by now, or never will be: the end is more use than the wait.
+const GIVE_UP_REMOVAL: TimeDelta = TimeDelta::hours(24);
+
+/// Whether files that cannot be removed are still worth waiting for.
+fn is_early(job: &Job, now: Timestamp) -> bool {
+    job.finishing_since.is_some_and(|since| now - since < GIVE_UP_REMOVAL)
 }
 
 /// The nodes of jobs whose end may be their fault: a job that did what it should needs nobody's health.

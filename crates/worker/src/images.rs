@@ -32,7 +32,7 @@ pub(crate) struct Settled {
 struct Unsettled {
     waiting: Vec<StepRecord>,
     /// They wait already and say so.
-    unchanged: Vec<JobId>,
+    unchanged: Vec<Job>,
     refused: Vec<StepRecord>,
 }
 
@@ -113,7 +113,7 @@ impl<L: ClusterLink> Worker<L> {
 impl Unsettled {
     fn wait(&mut self, job: Job, message: String, until: domain::Timestamp) {
         if job.phase == Phase::ConvertingImage && job.message == message {
-            self.unchanged.push(job.id);
+            self.unchanged.push(job);
         } else {
             let waiting = Job { phase: Phase::ConvertingImage, message, ..job };
             self.waiting.push(done(waiting, Some(until)));

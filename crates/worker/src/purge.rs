@@ -44,6 +44,7 @@ impl<L: ClusterLink> Worker<L> {
         };
         let gone: Vec<JobId> = ids.iter().copied().filter(|id| !left.contains(id)).collect();
         self.store.delete_purged(lease, &gone).await?;
+        let left: Vec<Job> = jobs.into_iter().filter(|job| left.contains(&job.id)).collect();
         self.store.put_off(lease, &left, Some(TRY_AGAIN)).await
     }
 }

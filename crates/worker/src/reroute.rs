@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use std::time::Duration;
+
 use chrono::TimeDelta;
 use domain::{Job, Rerouted, SickNode, rerouted};
 use persistence::{Lease, StepRecord, StoreError};
@@ -62,7 +64,7 @@ impl<L: ClusterLink> Worker<L> {
                     steps.push(done(job.without_explanation(), None));
                 } else {
                     wait = wait.max(since.min(TRY_AGAIN_LAST));
-                    unknown.push(job.id);
+                    unknown.push(job);
                 }
                 continue;
             };
@@ -78,7 +80,10 @@ impl<L: ClusterLink> Worker<L> {
             steps.push(done(job, None));
         }
         self.exclude(site, &mut steps, exclusions).await;
-        self.record(lease, &steps).await?;
+        let stored = self.record(lease, &steps).await?;
+        // What a poll has changed meanwhile is looked at again as it is now.
+        let overtaken = steps.into_iter().map(|step| step.job).filter(|job| !stored.contains(&job.id));
+        self.store.put_off(lease, &overtaken.collect::<Vec<_>>(), Some(Duration::ZERO)).await?;
         self.store.put_off(lease, &unknown, wait.to_std().ok()).await
     }
 

@@ -58,8 +58,7 @@ impl<L: ClusterLink> Worker<L> {
         let paused: Vec<_> = sorted.pause.iter().map(|job| done(job.paused_unsubmitted(), None)).collect();
         self.record_unsubmitted(site, lease, paused).await?;
         self.store.look_after_conversions(&site.target.cluster.name, &gone).await?;
-        let rested: Vec<_> = sorted.rest.iter().map(|job| job.id).collect();
-        self.store.put_off(lease, &rested, None).await?;
+        self.store.put_off(lease, &sorted.rest, None).await?;
         // One remote command for each kind, side by side.
         let (submitted, located, canceled, concluded, rerouted, purged) = tokio::join!(
             Box::pin(self.submit(site, lease, sorted.submit)),

@@ -115,7 +115,7 @@ impl<L: ClusterLink> Worker<L> {
                 None => Secrets::default(),
                 Some(Ok(opened)) => opened,
                 Some(Err(_)) => {
-                    refused.push(done(self.unstageable(job, LOST_KEY), None));
+                    refused.push(self.not_stageable(&intent, LOST_KEY));
                     continue;
                 }
             };
@@ -138,13 +138,23 @@ impl<L: ClusterLink> Worker<L> {
                     let why = format!(
                         "The job cannot be put into files: {error}. This is a defect of the service."
                     );
-                    refused.push(done(self.unstageable(job, &why), None));
+                    refused.push(self.not_stageable(&intent, &why));
                 }
             }
         }
         self.record_unsubmitted(site, lease, refused).await?;
         self.store.record_scripts(&scripts).await?;
         Ok((staged, SubmitBatch::new(entries)))
+    }
+
+    /// Ends the job, unless an earlier submission of it may have reached Slurm: that one is looked for first.
+    fn not_stageable(&self, intent: &Intent, why: &str) -> StepRecord {
+        if intent.before.as_ref().is_some_and(Attempt::is_unanswered) {
+            let After { job, due_at } =
+                sent(&intent.job, intent.before.as_ref(), Sent::NotSent { why }, self.clock.now());
+            return done(job, due_at);
+        }
+        done(self.unstageable(&intent.job, why), None)
     }
 
     pub(crate) fn unstageable(&self, job: &Job, why: &str) -> Job {

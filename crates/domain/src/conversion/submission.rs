@@ -136,7 +136,9 @@ pub fn conversion_sent(
 ) -> Moved {
     let mut next = conversion.clone();
     let due_at = match outcome {
-        Sent::Answered(SubmitAnswer::Skipped) | Sent::NotSent { .. } if unanswered => {
+        Sent::Answered(SubmitAnswer::Skipped | SubmitAnswer::StageFailed(_)) | Sent::NotSent { .. }
+            if unanswered =>
+        {
             Some(next.uncertain("the service was interrupted", now))
         }
         Sent::Answered(SubmitAnswer::Submitted { id, .. }) => Some(next.submitted(*id, now)),

@@ -179,3 +179,11 @@ fn a_job_that_outlives_its_last_word_is_freed_from_its_nodes() {
     assert_eq!(planned(&job), Step::Rest);
     assert_eq!(plan(&job, &Graces::default(), T0 + TimeDelta::minutes(2)), Step::Cancel);
 }
+
+#[test]
+fn files_that_could_not_be_staged_say_nothing_about_an_earlier_submission() {
+    let job = sent_job();
+    let failed = SubmitAnswer::StageFailed(failure(FailureClass::Permanent));
+    let after = sent(&job, job.attempt.as_ref(), Sent::Answered(&failed), T0);
+    assert_eq!(after.job.phase, Phase::SubmitUncertain);
+}

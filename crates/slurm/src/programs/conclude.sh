@@ -19,7 +19,7 @@ first_tail() {
     IFS= read -r path
     if ((!done)) && [ -f "$path" ]; then
       done=1
-      if ! tail -c "$tail_bytes" -- "$path" >"$1" 2>/dev/null </dev/null; then unread "$index"; fi
+      if ! timeout -k 1 5 tail -c "$tail_bytes" -- "$path" >"$1" 2>/dev/null </dev/null; then unread "$index"; fi
     fi
   done
 }
@@ -30,7 +30,7 @@ role_tails() {
   if [ "$1" = - ]; then return; fi
   for log in "$1"/{controller,policy,rollout}/*.{out,err}; do
     if [ -f "$log" ] && ((tasks++ < 64)); then
-      tail -c 4096 -- "$log" 2>/dev/null </dev/null
+      timeout -k 1 5 tail -c 4096 -- "$log" 2>/dev/null </dev/null
       echo
     fi
   done

@@ -76,7 +76,7 @@ say_status_files() {
     : >"$tmp/new"
     if ((want > 0 || (start > 0 && start == size))); then
       want=$((want + start - begin))
-      tail -c "+$((begin + 1))" -- "$path" 2>/dev/null </dev/null | head -c "$want" >"$tmp/new"
+      timeout -k 1 5 tail -c "+$((begin + 1))" -- "$path" 2>/dev/null </dev/null | head -c "$want" >"$tmp/new"
       if (($(wc -c <"$tmp/new") < want)); then printf '%s\n' "$index" >>"$tmp/unread"; fi
     fi
     say "DATA $(encoded_tail "$tmp/new" "$want")"

@@ -1,6 +1,7 @@
 //! Pausing, resuming, sending again and deleting.
 
-use persistence::Wished;
+use persistence::{LeaseTerms, Wished};
+use uuid::Uuid;
 
 use super::*;
 
@@ -123,4 +124,52 @@ async fn a_job_deleted_with_its_artifacts_is_gone_once_the_cluster_has_removed_t
     assert!(bench.fake.purged(id.get()));
     let left: i64 = sqlx::query_scalar("select count(*) from jobs").fetch_one(&bench.pool).await.unwrap();
     assert_eq!(left, 0);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn the_id_of_a_deleted_job_is_not_taken_again(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let (id, name) = bench.submitted().await;
+    bench.fake.set_state(&name, &SlurmState::Completed, Some(0));
+    bench.poll().await;
+    bench.step(Lane::Tend).await;
+    taken(bench.worker.store.request_delete(id, &Viewer::All, false, bench.clock.now()).await.unwrap());
+    let again = NewJob { job: command_job(1), secrets: Secrets::default(), request_hash: [0; 32] };
+    assert_eq!(again.job.id, id);
+    // What is on the cluster still bears the id: the old end would be taken for the new job's.
+    assert!(matches!(bench.worker.store.insert_job(&again).await.unwrap(), Inserted::Other));
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_closed_attempt_is_not_opened_again_by_a_cluster_that_is_away(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let (id, name) = bench.submitted().await;
+    bench.pause(id).await;
+    bench.step(Lane::Tend).await;
+    bench.poll().await;
+    bench.step(Lane::Tend).await;
+    bench.resume(id).await;
+    bench.pause(id).await;
+    bench.fake.plan_fault(Fault::Unreachable);
+    bench.step(Lane::Submit).await;
+    bench.make_due().await;
+    bench.step(Lane::Submit).await;
+    assert_eq!(bench.status(id).await.0, Status::Paused);
+    bench.resume(id).await;
+    bench.step(Lane::Submit).await;
+    assert_eq!(bench.fake.submissions(&format!("{name}-r2")), 1);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_wish_that_comes_while_a_job_is_put_off_is_not_lost(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let (id, _) = bench.submitted().await;
+    sqlx::raw_sql("update jobs set due_at = now()").execute(&bench.pool).await.unwrap();
+    let store = &bench.worker.store;
+    let terms = LeaseTerms { duration: Duration::from_secs(30), limit: 1 };
+    let lease = store.acquire_due(&bench.site.target.cluster.name, Lane::Tend, Uuid::from_u128(9), terms);
+    let lease = lease.await.unwrap();
+    taken(store.request_cancel(id, &Viewer::All, bench.clock.now()).await.unwrap());
+    store.put_off(&lease, &lease.jobs, None).await.unwrap();
+    assert_eq!(bench.step(Lane::Tend).await, 1, "it is due for its cancellation");
 }

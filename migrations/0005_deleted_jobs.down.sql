@@ -1,0 +1,3 @@
+drop trigger jobs_are_remembered on jobs;
+drop function remember_deleted_job;
+drop table deleted_jobs;
