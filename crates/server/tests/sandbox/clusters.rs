@@ -69,7 +69,7 @@ fn jobs_are_held_against_what_the_cluster_said() {
 fn with_both_login_hosts_frozen_every_look_is_answered_at_once() {
     let service = Service::start();
     learnt(&service);
-    let frozen = Frozen::new(&service);
+    let frozen = Frozen::new(&service.sandbox);
     for path in ["/clusters", "/clusters/sandbox", "/clusters/sandbox/partitions", "/jobs"] {
         let began = Instant::now();
         assert_eq!(service.get(path).status, 200, "{path}");

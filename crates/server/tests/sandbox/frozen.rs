@@ -6,44 +6,42 @@ use std::{fs, process::Command, time::Instant};
 use serde_json::{Value, json};
 
 use crate::{
+    cluster::Sandbox,
     ending::{command, training},
     service::Service,
 };
 
-/// All processes of both sshds, stopped until this is dropped.
+/// All processes of both login hosts' sshds, those of open sessions too, stopped until this is dropped.
 pub(crate) struct Frozen(Vec<String>);
 
 impl Frozen {
-    pub(crate) fn new(service: &Service) -> Self {
-        let run = format!("{}/run", service.sandbox.var("SANDBOX_DIR"));
+    pub(crate) fn new(sandbox: &Sandbox) -> Self {
         let mut pids = Vec::new();
         for host in ["login1", "login2"] {
-            let text = fs::read_to_string(format!("{run}/sshd-{host}.pid")).unwrap();
-            with_children(text.split_whitespace().next().unwrap(), &mut pids);
+            // The pid, and when the process began.
+            let listener = fs::read_to_string(sandbox.file(&format!("run/sshd-{host}.pid"))).unwrap();
+            let mut found = vec![listener.split_whitespace().next().unwrap().to_owned()];
+            // The listener first: then there are no new ones.
+            while let Some(pid) = found.pop() {
+                signal("STOP", &pid);
+                let children = Command::new("pgrep").args(["-P", &pid]).output().unwrap();
+                found.extend(String::from_utf8(children.stdout).unwrap().lines().map(str::to_owned));
+                pids.push(pid);
+            }
         }
-        let frozen = Self(pids);
-        frozen.signal("-STOP");
-        frozen
-    }
-
-    fn signal(&self, signal: &str) {
-        // A session that has ended meanwhile needs no signal.
-        let _gone = Command::new("kill").arg(signal).args(&self.0).output().unwrap();
+        Self(pids)
     }
 }
 
 impl Drop for Frozen {
     fn drop(&mut self) {
-        self.signal("-CONT");
+        self.0.iter().for_each(|pid| signal("CONT", pid));
     }
 }
 
-fn with_children(pid: &str, pids: &mut Vec<String>) {
-    pids.push(pid.to_owned());
-    let children = Command::new("pgrep").args(["-P", pid]).output().unwrap();
-    for child in String::from_utf8_lossy(&children.stdout).lines() {
-        with_children(child, pids);
-    }
+fn signal(name: &str, pid: &str) {
+    // A session may have ended by itself.
+    let _ = Command::new("kill").args([&format!("-{name}"), pid]).status().unwrap();
 }
 
 #[test]
@@ -52,7 +50,7 @@ fn a_frozen_cluster_holds_up_no_answer_and_changes_no_job() {
     let service = Service::start_with(&[("TAO_SLURM_POLL_MAX", "2s")]);
     let id = service.submit(&training(40, &json!({"epoch_seconds": 1})));
     service.wait(&id, "an epoch", |s| s["progress"]["epoch"].is_u64());
-    let frozen = Frozen::new(&service);
+    let frozen = Frozen::new(&service.sandbox);
     let stale = service.wait(&id, "staleness", |s| s["stale"] == true);
     assert_eq!((&stale["status"], &stale["phase"]), (&json!("Running"), &json!("running")), "{stale}");
 

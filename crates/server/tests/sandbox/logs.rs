@@ -7,9 +7,7 @@
 )]
 
 use std::{
-    fs,
     io::{BufRead, BufReader, Read},
-    process::Command,
     time::{Duration, Instant},
 };
 
@@ -20,6 +18,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     cluster::Sandbox,
     ending::command,
+    frozen::Frozen,
     service::{Service, until},
 };
 
@@ -311,39 +310,6 @@ fn a_log_that_is_emptied_or_replaced_is_followed_from_its_beginning() {
     service.wait_ended(&id);
 }
 
-/// The login hosts' processes, stopped until this is dropped.
-struct Frozen(Vec<String>);
-
-impl Frozen {
-    fn all(sandbox: &Sandbox) -> Self {
-        let mut pids = Vec::new();
-        for host in ["login1", "login2"] {
-            // The pid, and when the process began.
-            let listener = fs::read_to_string(sandbox.file(&format!("run/sshd-{host}.pid"))).unwrap();
-            let mut found = vec![listener.split_whitespace().next().unwrap().to_owned()];
-            // The listener first: then there are no new ones.
-            while let Some(pid) = found.pop() {
-                signal("STOP", &pid);
-                let children = Command::new("pgrep").args(["-P", &pid]).output().unwrap();
-                found.extend(String::from_utf8(children.stdout).unwrap().lines().map(str::to_owned));
-                pids.push(pid);
-            }
-        }
-        Self(pids)
-    }
-}
-
-impl Drop for Frozen {
-    fn drop(&mut self) {
-        self.0.iter().for_each(|pid| signal("CONT", pid));
-    }
-}
-
-fn signal(name: &str, pid: &str) {
-    // A session may have ended by itself.
-    let _ = Command::new("kill").args([&format!("-{name}"), pid]).status().unwrap();
-}
-
 #[test]
 fn frozen_login_hosts_are_told_in_time_and_a_follower_gets_everything_after_them() {
     let service = Service::start();
@@ -353,7 +319,7 @@ fn frozen_login_hosts_are_told_in_time_and_a_follower_gets_everything_after_them
     let mut refused = None;
     let told = follow(&service, &format!("/jobs/{id}/logs?follow=true&stream=out"), None, |told| {
         match told.last().unwrap().name.as_str() {
-            "log" if told.len() > 2 && refused.is_none() => frozen = Some(Frozen::all(&service.sandbox)),
+            "log" if told.len() > 2 && refused.is_none() => frozen = Some(Frozen::new(&service.sandbox)),
             "stale" => {
                 let begun = Instant::now();
                 let answer = service.get(&format!("/jobs/{id}/logs"));
