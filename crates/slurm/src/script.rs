@@ -128,7 +128,7 @@ impl BatchScript {
             assign(&mut out, "_tao_limit", &limit.seconds().to_string());
             out.push_str(CLOCK);
         }
-        self.launch.render(self.directives.nodes, &self.task, &mut out)?;
+        self.launch.render(self.directives.nodes, &self.state_dir, &self.task, &mut out)?;
         self.ending(&mut out);
         Ok(out)
     }
@@ -139,7 +139,7 @@ impl BatchScript {
             let warning = warning_before(u64::from(limit.seconds()), self.directives.warning_seconds);
             let _ = write!(out, "_tao_run_clock {} {warning} &\n_tao_clock=$!\n", limit.seconds());
         }
-        out.push_str(self.launch.waiting());
+        out.push_str(self.launch.waiting(self.directives.nodes));
         out.push_str("_tao_programs=()\nif ((_tao_ended)); then exit \"$_tao_ended\"; fi\n");
         if self.soft_timeout.is_some() {
             if self.directives.requeue {

@@ -171,9 +171,10 @@ fn a_command_on_two_hosts() {
     [rendezvous]
     [wait]
 
-    "$_tao_srun" --export=ALL --kill-on-bad-exit=1 -- bash -c 'export NODE_RANK="${SLURM_NODEID:?}"; exec "$@"' task ./train.sh </dev/null &
+    "$_tao_srun" --export=ALL --kill-on-bad-exit=1 -- bash -c 'export NODE_RANK="${SLURM_NODEID:?}"; trap : TERM INT HUP USR1; "$@"; code=$?; set -C; if ((code)); then echo "$code" 2>/dev/null >/lustre/u/state/1/1/failed; fi; exit "$code"' task ./train.sh </dev/null &
     _tao_programs=("$!")
     _tao_wait "${_tao_programs[0]}"
+    _tao_first_code "$_tao_state/failed"
     _tao_programs=()
     if ((_tao_ended)); then exit "$_tao_ended"; fi
     exit "$_tao_code"

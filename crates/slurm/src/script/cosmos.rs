@@ -2,7 +2,11 @@
 
 use std::fmt::Write;
 
-use super::{ScriptError, TaskSetup, launch::Container, launch::program};
+use super::{
+    ScriptError, TaskSetup,
+    launch::{Container, RENDEZVOUS_ENV, join, program},
+};
+use crate::RemotePath;
 
 pub(super) const HOSTS: &str = include_str!("cosmos.sh");
 pub(super) const WAIT_ROLES: &str = include_str!("wait_roles.sh");
@@ -26,7 +30,7 @@ pub struct CosmosNodes {
 pub(super) fn render(
     nodes: &CosmosNodes,
     container: &Container,
-    rendezvous: &[&str],
+    state_dir: &RemotePath,
     task: &TaskSetup,
     out: &mut String,
 ) -> Result<(), ScriptError> {
@@ -50,11 +54,11 @@ pub(super) fn render(
             "COSMOS_NODE_ROLE={name} \"$_tao_srun\"{overlap} --nodes={count} --ntasks={count} --nodelist={hosts} \
              --output=\"$_tao_logs\"/{name}/%t.out --error=\"$_tao_logs\"/{name}/%t.err --open-mode=append"
         );
-        let env: Vec<&str> = rendezvous.iter().copied().chain([ROLE_ENV]).collect();
-        container.options(&env, out)?;
+        container.options(&[RENDEZVOUS_ENV, ROLE_ENV], out)?;
         out.push_str(" --no-container-mount-home");
         // More than one node in the job: each task has to learn its number.
-        program(&container.argv, 2, task, out)?;
+        let failed = join(state_dir, &format!("failed_{name}"))?;
+        program(&container.argv, 2, task, Some(&failed), out)?;
         let _ = write!(out, " </dev/null &\n_tao_programs+=(\"$!\") _tao_roles+=({name})\n");
         Ok::<(), ScriptError>(())
     };

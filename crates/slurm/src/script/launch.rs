@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use super::{CosmosNodes, ScriptError, TaskSetup, cosmos, quoted};
-use crate::EnvKey;
+use crate::{EnvKey, RemotePath};
 
 /// What every node must see as the batch script set it, even if the image sets it too.
-const RENDEZVOUS_ENV: &str = "WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT";
+pub(super) const RENDEZVOUS_ENV: &str = "WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT";
 /// The program in the background, so that the script hears signals; its id and the wait for it follow.
 const STARTED: &str = " </dev/null &\n_tao_programs=(\"$!\")\n";
 
@@ -44,26 +44,34 @@ pub struct Container {
 
 impl Launch {
     /// Starts the programs.
-    pub(super) fn render(&self, nodes: u32, task: &TaskSetup, out: &mut String) -> Result<(), ScriptError> {
+    pub(super) fn render(
+        &self,
+        nodes: u32,
+        state_dir: &RemotePath,
+        task: &TaskSetup,
+        out: &mut String,
+    ) -> Result<(), ScriptError> {
+        let failed = if nodes > 1 { Some(join(state_dir, "failed")?) } else { None };
+        let failed = failed.as_ref();
         let rendezvous: &[&str] = if nodes > 1 { &[RENDEZVOUS_ENV] } else { &[] };
         match self {
             Self::Cosmos { container, roles: Some(roles) } => {
-                return cosmos::render(roles, container, rendezvous, task, out);
+                return cosmos::render(roles, container, state_dir, task, out);
             }
             Self::Cosmos { container, roles: None } => {
                 out.push_str("\n\"$_tao_srun\"");
                 container.options(rendezvous, out)?;
                 out.push_str(" --no-container-mount-home");
-                program(&container.argv, nodes, task, out)?;
+                program(&container.argv, nodes, task, failed, out)?;
             }
             Self::Container(container) => {
                 out.push_str("\n\"$_tao_srun\"");
                 container.options(rendezvous, out)?;
-                program(&container.argv, nodes, task, out)?;
+                program(&container.argv, nodes, task, failed, out)?;
             }
             Self::Host { argv } => {
                 out.push_str("\n\"$_tao_srun\"");
-                program(argv, nodes, task, out)?;
+                program(argv, nodes, task, failed, out)?;
             }
         }
         out.push_str(STARTED);
@@ -71,12 +79,11 @@ impl Launch {
     }
 
     /// Waits for the programs.
-    pub(super) fn waiting(&self) -> &'static str {
-        match self {
-            Self::Cosmos { roles: Some(_), .. } => "_tao_wait_roles\n",
-            Self::Cosmos { roles: None, .. } | Self::Container(_) | Self::Host { .. } => {
-                "_tao_wait \"${_tao_programs[0]}\"\n"
-            }
+    pub(super) fn waiting(&self, nodes: u32) -> &'static str {
+        match (self, nodes) {
+            (Self::Cosmos { roles: Some(_), .. }, _) => "_tao_wait_roles\n",
+            (_, 0 | 1) => "_tao_wait \"${_tao_programs[0]}\"\n",
+            _ => "_tao_wait \"${_tao_programs[0]}\"\n_tao_first_code \"$_tao_state/failed\"\n",
         }
     }
 }
@@ -113,6 +120,7 @@ pub(super) fn program(
     argv: &[String],
     nodes: u32,
     task: &TaskSetup,
+    failed: Option<&RemotePath>,
     out: &mut String,
 ) -> Result<(), ScriptError> {
     if argv.is_empty() {
@@ -120,9 +128,15 @@ pub(super) fn program(
     }
     // Without --kill-on-bad-exit the other nodes would wait for the dead one until the time limit.
     out.push_str(" --export=ALL --kill-on-bad-exit=1 --");
-    task.render(nodes, out)?;
+    task.render(nodes, failed, out)?;
     for word in argv {
         let _ = write!(out, " {}", quoted("the command", word)?);
     }
     Ok(())
+}
+
+/// A file of the state directory.
+pub(super) fn join(state_dir: &RemotePath, name: &str) -> Result<RemotePath, ScriptError> {
+    let forbidden = "so many characters";
+    state_dir.join(name).map_err(|_| ScriptError::Forbidden { what: "the state directory", forbidden })
 }

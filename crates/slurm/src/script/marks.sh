@@ -35,4 +35,4 @@ _tao_on_warning() {
   _tao_mark warned "$(_tao_now)"
 }
 
-rm -f -- "$_tao_state"/{exit,warned,limited,self_cancelled}
+rm -f -- "$_tao_state"/{exit,warned,limited,self_cancelled,failed,failed_*}

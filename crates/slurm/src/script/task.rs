@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, fmt::Write};
 
 use super::{ScriptError, quoted};
-use crate::{CudaVersion, EnvKey};
+use crate::{CudaVersion, EnvKey, RemotePath};
 
 /// What each task does first.
 #[derive(Debug, Clone, Default)]
@@ -48,10 +48,27 @@ const NODES: [&str; 7] =
 
 impl TaskSetup {
     /// The words before the program's own; none when there is nothing to do.
-    pub(super) fn render(&self, nodes: u32, out: &mut String) -> Result<(), ScriptError> {
-        let text = self.text(nodes);
+    /// `failed`: where the first task that fails leaves its code, if there are several.
+    pub(super) fn render(
+        &self,
+        nodes: u32,
+        failed: Option<&RemotePath>,
+        out: &mut String,
+    ) -> Result<(), ScriptError> {
+        let mut text = self.text(nodes);
+        if let Some(failed) = failed {
+            let failed = quoted("the state directory", failed.as_str())?;
+            // A signal is for the program, which gets it too: who waits for it must not end before it.
+            let heard = if self.on_warning == OnWarning::Ignore { "" } else { " USR1" };
+            let _ = write!(
+                text,
+                "trap : TERM INT HUP{heard}; \"$@\"; code=$?; set -C; \
+                 if ((code)); then echo \"$code\" 2>/dev/null >{failed}; fi; exit \"$code\""
+            );
+        } else if !text.is_empty() {
+            text.push_str("exec \"$@\"");
+        }
         if !text.is_empty() {
-            let text = format!("{text}exec \"$@\"");
             let _ = write!(out, " bash -c {} task", quoted("the task", &text)?);
         }
         Ok(())
@@ -133,7 +150,7 @@ mod tests {
     #[test]
     fn nothing_to_do_is_no_wrapper() {
         let mut out = String::new();
-        TaskSetup::default().render(1, &mut out).unwrap();
+        TaskSetup::default().render(1, None, &mut out).unwrap();
         assert_eq!(out, "");
     }
 }

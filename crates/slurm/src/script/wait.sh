@@ -12,3 +12,13 @@ _tao_wait() {
     before=$_tao_code
   done
 }
+# srun returns the highest code of its tasks, and that is the one of those it has killed because of the first. That one
+# has left its code behind. $1: where.
+_tao_first_code() {
+  local code=
+  if ((_tao_code == 0)) || [ ! -f "$1" ]; then return; fi
+  IFS= read -r code <"$1"
+  case $code in
+  [1-9] | [1-9][0-9] | [12][0-9][0-9]) _tao_code=$code ;;
+  esac
+}

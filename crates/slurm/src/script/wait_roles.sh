@@ -10,6 +10,7 @@ _tao_wait_roles() {
         continue
       fi
       _tao_wait "${_tao_programs[role]}"
+      _tao_first_code "$_tao_state/failed_${_tao_roles[role]}"
       unset "_tao_programs[role]"
       if ((_tao_code != 0)); then
         echo "tao-slurm: the role ${_tao_roles[role]} has ended with code $_tao_code; the others are ended" >&2

@@ -90,7 +90,7 @@ fn before_its_limit_a_program_is_warned_once() {
 #[test]
 fn slurms_own_warning_is_passed_on_and_the_program_goes_on() {
     let node = Node::new();
-    let text = "trap 'echo warned' USR1; kill -USR1 $(ps -o ppid= -p $PPID); sleep 1; echo done; exit 3";
+    let text = "trap 'echo warned' USR1; kill -USR1 $BATCH; sleep 1; echo done; exit 3";
     let output = node.run(&node.script(&["bash", "-c", text]), 42, 0);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "warned\ndone\n", "{}", stderr(&output));
     assert_eq!(output.status.code(), Some(3));
@@ -100,7 +100,7 @@ fn slurms_own_warning_is_passed_on_and_the_program_goes_on() {
 fn a_program_that_knows_nothing_of_warnings_goes_on() {
     let node = Node::new();
     let task = TaskSetup { on_warning: OnWarning::Ignore, ..TaskSetup::default() };
-    let text = "kill -USR1 $(ps -o ppid= -p $PPID); sleep 0.5; echo done";
+    let text = "kill -USR1 $BATCH; sleep 0.5; echo done";
     let output = node.run(&BatchScript { task, ..node.script(&["bash", "-c", text]) }, 42, 0);
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"done\n"[..]));
 }
@@ -108,7 +108,7 @@ fn a_program_that_knows_nothing_of_warnings_goes_on() {
 #[test]
 fn a_signal_for_the_limit_before_its_time_changes_nothing() {
     let node = Node::new();
-    let text = "kill -USR2 $(ps -o ppid= -p $PPID); sleep 0.3; exit 5";
+    let text = "kill -USR2 $BATCH; sleep 0.3; exit 5";
     assert_eq!(node.run(&node.script(&["bash", "-c", text]), 42, 0).status.code(), Some(5));
 }
 

@@ -129,7 +129,7 @@ fn a_signal_ends_the_script_with_a_code_of_its_own() {
     // The command plays Slurm: it signals the batch script, and ends well.
     let script = BatchScript {
         soft_timeout: None,
-        ..node.script(&["bash", "-c", "kill -TERM $(ps -o ppid= -p $PPID)"])
+        ..node.script(&["bash", "-c", "kill -TERM $BATCH"])
     };
     assert_eq!(node.run(&script, 42, 0).status.code(), Some(143));
     assert_eq!(node.words("state/exit")[2], "143");

@@ -21,16 +21,22 @@ while [ "$1" != -- ]; do
   shift
 done
 shift
+# A process group, for a signal reaches every process of a step.
+set -m
+export BATCH=$PPID
 SLURM_NODEID=1 "$@" <&0 >>"${out/\%t/0}" 2>>"${err/\%t/0}" &
 child=$!
 echo "$child" >>"$SITE/tasks"
-trap 'seen=1; kill -USR1 "$child"' USR1
-trap 'seen=1; kill -KILL "$child"' TERM
+trap 'seen=1; kill -USR1 -- "-$child"' USR1
+trap 'seen=1; kill -KILL -- "-$child"' TERM
 while :; do
   seen=0
   wait "$child"
   code=$?
-  if ((!seen)); then exit "$code"; fi
+  if ((!seen)); then
+    if ((code)) && [ -e "$SITE/highest" ]; then code=$(cat "$SITE/highest"); fi
+    exit "$code"
+  fi
 done
 "#;
 
@@ -48,7 +54,7 @@ esac
 
 const SCANCEL: &str = r#"#!/bin/bash
 echo "$@" >>"$SITE/scancel.calls"
-if [ "$1" = --signal=TERM ]; then kill -TERM $(cat "$SITE/tasks"); fi
+if [ "$1" = --signal=TERM ]; then kill -TERM -- $(sed s/^/-/ "$SITE/tasks"); fi
 exit 0
 "#;
 

@@ -77,11 +77,45 @@ fn fewer_nodes_than_the_roles_need_is_said_so() {
 fn every_role_is_warned() {
     let node = Node::new();
     let text = "trap 'echo warned; exit 0' USR1; \
-                if [ $COSMOS_NODE_ROLE = policy ]; then sleep 1; kill -USR1 $(ps -o ppid= -p $PPID); fi; \
+                if [ $COSMOS_NODE_ROLE = policy ]; then sleep 1; kill -USR1 $BATCH; fi; \
                 while :; do sleep 0.1; done";
     let output = node.run(&script(&node, text), 42, 0);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     for role in ["controller", "policy", "rollout"] {
         assert_eq!(node.read(&format!("logs/job-1-42/{role}/0.out")), "warned\n", "{role}");
     }
+}
+
+#[test]
+fn the_code_is_that_of_the_first_task_to_fail_and_not_of_those_killed_because_of_it() {
+    let node = Node::new();
+    // srun returns the highest code: 143 of a task that it has killed.
+    std::fs::write(node.file("highest"), "143").unwrap();
+    let text = "if [ $COSMOS_NODE_ROLE = rollout ]; then exit 7; fi; exec sleep 600";
+    let output = node.run(&script(&node, text), 42, 0);
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the role rollout has ended with code 7"), "{}", stderr(&output));
+}
+
+#[test]
+fn several_plain_nodes_end_with_the_first_code_too() {
+    let node = Node::new();
+    std::fs::write(node.file("highest"), "143").unwrap();
+    let mut script = node.script(&["bash", "-c", "exit 5"]);
+    script.directives.nodes = 2;
+    assert_eq!(node.run(&script, 42, 0).status.code(), Some(5));
+    // What an earlier run has left says nothing about this one.
+    let mut script = node.script(&["bash", "-c", "kill -KILL $PPID"]);
+    script.directives.nodes = 2;
+    assert_eq!(node.run(&script, 42, 1).status.code(), Some(143));
+}
+
+#[test]
+fn a_program_on_several_nodes_has_time_to_put_its_work_in_order() {
+    let node = Node::new();
+    let text = "trap 'sleep 0.3; echo saved; exit 0' TERM; kill -TERM $PPID $$; while :; do sleep 0.1; done";
+    let mut script = node.script(&["bash", "-c", text]);
+    script.directives.nodes = 2;
+    let output = node.run(&script, 42, 0);
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"saved\n"[..]));
 }
