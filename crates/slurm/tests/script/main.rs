@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a failing unwrap is a failing test")]
 
+mod hostile;
 mod limits;
 mod node;
 mod roles;
@@ -127,10 +128,7 @@ fn the_command_reads_nothing_from_the_script() {
 fn a_signal_ends_the_script_with_a_code_of_its_own() {
     let node = Node::new();
     // The command plays Slurm: it signals the batch script, and ends well.
-    let script = BatchScript {
-        soft_timeout: None,
-        ..node.script(&["bash", "-c", "kill -TERM $BATCH"])
-    };
+    let script = BatchScript { soft_timeout: None, ..node.script(&["bash", "-c", "kill -TERM $BATCH"]) };
     assert_eq!(node.run(&script, 42, 0).status.code(), Some(143));
     assert_eq!(node.words("state/exit")[2], "143");
 }
