@@ -18,7 +18,7 @@ impl RunTime {
         if seconds == 0 { None } else { Some(Self(seconds)) }
     }
 
-    /// So many hours, rounded up to a whole second, like [`WallTime::from_hours`].
+    /// So many hours, rounded up to a whole second, like [`WallTime::from_hours`](crate::WallTime::from_hours).
     pub fn from_hours(hours: f64) -> Result<Self, InvalidName> {
         let seconds = hours * 3600.0;
         let nearest = seconds.round();
@@ -50,7 +50,7 @@ impl fmt::Display for RunTime {
 impl FromStr for RunTime {
     type Err = InvalidName;
 
-    /// The forms that [`WallTime`] takes.
+    /// The forms that [`WallTime`](crate::WallTime) takes.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         seconds_of(text)
             .and_then(|seconds| u32::try_from(seconds).ok())
