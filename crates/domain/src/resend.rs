@@ -98,4 +98,15 @@ mod tests {
         let at: Vec<_> = faults.iter().map(|fault| fault.pointer.as_str()).collect();
         assert_eq!(at, ["/secret_env_vars/HF_TOKEN", "/secret_env_vars/OTHER"]);
     }
+
+    #[test]
+    fn cloud_metadata_that_was_secret_is_needed_again() {
+        let mut spec = spec_with(&[]);
+        spec.cloud_secret_keys.insert("aws".to_owned());
+        let faults = request(&[]).secrets_for(&spec).unwrap_err();
+        assert_eq!(faults[0].pointer, "/cloud_metadata/aws");
+        let mut given = request(&[]);
+        given.cloud_metadata.insert("aws".to_owned(), serde_json::json!({"access_key": "k"}));
+        assert!(given.secrets_for(&spec).is_ok());
+    }
 }
