@@ -22,6 +22,7 @@ mod seal;
 mod store;
 mod tokens;
 mod wishes;
+mod work_store;
 
 pub use cluster_polls::PollState;
 pub use conversions::{ConversionLease, ConversionRecord, ImageWish};
@@ -38,3 +39,6 @@ pub use seal::Sealer;
 pub use store::{MIGRATOR, Store, StoreOptions};
 pub use tokens::{NewToken, Scopes, Token};
 pub use wishes::Wished;
+pub use work_store::{
+    Call, DueJobs, DueNotices, ImageConversions, PartitionTurns, PollTurns, StepRecords, WorkStore,
+};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::Job;
-use persistence::{Lease, StoreError};
+use persistence::{Lease, StoreError, WorkStore};
 use slurm::Cancel;
 
 use crate::{
@@ -17,7 +17,7 @@ const SEND_AGAIN: Duration = Duration::from_secs(45);
 /// After a cancellation that did not reach the cluster.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 
-impl<L: ClusterLink> Worker<L> {
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn cancel(
         &self,
         site: &Site<L>,

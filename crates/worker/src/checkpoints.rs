@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use domain::{Job, JobId, JobPaths};
+use persistence::WorkStore;
 use slurm::{Checkpoints, RemotePath};
 
 use crate::{
@@ -11,7 +12,7 @@ use crate::{
     worker::{Site, Worker},
 };
 
-impl<L: ClusterLink> Worker<L> {
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// The checkpoints that jobs about to be submitted go on from. A cluster that does not answer costs only that: the
     /// container looks for one, too.
     pub(crate) async fn checkpoints(&self, site: &Site<L>, jobs: &[&Job]) -> HashMap<JobId, RemotePath> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use domain::{Ending, Findings, Job, JobPaths, SickNode, Timestamp, Wanted, Work, conclude};
-use persistence::{Lease, StepRecord, StoreError};
+use persistence::{Lease, StepRecord, StoreError, WorkStore};
 use slurm::{Conclude, Concluded, Concluding, NodeName, SlurmState, node_list};
 
 use crate::{
@@ -20,7 +20,7 @@ const STATUS_BYTES: usize = 8 * 1024 * 1024;
 /// After an answer that did not come.
 const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
 
-impl<L: ClusterLink> Worker<L> {
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn conclude(
         &self,
         site: &Site<L>,

@@ -7,7 +7,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
 use domain::{Conversion, ConversionStep, Demand, Moved, conversion_step};
-use persistence::{ConversionLease, ConversionRecord, LeaseTerms, StoreError};
+use persistence::{ConversionLease, ConversionRecord, LeaseTerms, StoreError, WorkStore};
 use slurm::SlurmJobId;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -25,7 +25,7 @@ const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
 /// A conversion and who waits for it.
 type Wanted = (Conversion, Demand);
 
-impl<L: ClusterLink> Worker<L> {
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// The lane of conversions: takes what is due until nothing is, then sleeps until something will be.
     pub(crate) async fn convert(self: Arc<Self>, site: Arc<Site<L>>, stop: CancellationToken) {
         let name = conversions_name(&site);

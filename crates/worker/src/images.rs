@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use domain::{
     Attempt, Conversion, ImageChoice, Job, JobId, LaunchImage, Phase, cached_image, choose_image, wants_fresh,
 };
-use persistence::{ImageWish, Lease, StepRecord, StoreError};
+use persistence::{ImageWish, Lease, StepRecord, StoreError, WorkStore};
 use slurm::RemotePath;
 
 use crate::{
@@ -36,7 +36,7 @@ struct Unsettled {
     refused: Vec<StepRecord>,
 }
 
-impl<L: ClusterLink> Worker<L> {
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Sorts out the jobs whose image has to be converted first: they wait, and are due again when it is.
     pub(crate) async fn settle_images(
         &self,

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use domain::{After, Job, Located, located};
-use persistence::{Lease, StepRecord, StoreError};
+use persistence::{Lease, StepRecord, StoreError, WorkStore};
 use slurm::{JobName, Locate, LocateAnswer, SlurmJobId};
 
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     worker::{Site, Worker},
 };
 
-impl<L: ClusterLink> Worker<L> {
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn locate(
         &self,
         site: &Site<L>,

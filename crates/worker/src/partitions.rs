@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use persistence::StoreError;
+use persistence::{StoreError, WorkStore};
 use slurm::Partitions;
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +18,7 @@ const TRY_AGAIN: Duration = Duration::from_mins(1);
 /// The longest sleep, so that the loop is seen to be alive.
 const LONGEST_NAP: Duration = Duration::from_mins(1);
 
-impl<L: ClusterLink> Worker<L> {
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Asks for the partitions of one cluster whenever it is time, one worker at a time.
     pub(crate) async fn learn(self: Arc<Self>, site: Arc<Site<L>>, stop: CancellationToken) {
         let name = partitions_name(&site);

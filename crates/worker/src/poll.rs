@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use domain::{
     Conversion, Job, JobPaths, Next, Sighting, Timestamp, conversion_seen, observe, wants_signs_of_life,
 };
-use persistence::{PollResult, StoreError};
+use persistence::{PollResult, StoreError, WorkStore};
 use slurm::{Poll, PollAnswer, SacctOutcome, SlurmJobId, SqueueOutcome, StatusChunk, Watched};
 
 use crate::{
@@ -23,7 +23,7 @@ const STATUS_BYTES_TOTAL: usize = 8 * 1024 * 1024;
 /// A job this young will soon change.
 const YOUNG: TimeDelta = TimeDelta::minutes(2);
 
-impl<L: ClusterLink> Worker<L> {
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Polls the cluster if a poll is due and nobody else has the right to it. Returns the interval from now on.
     pub(crate) async fn poll_if_due(
         &self,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::{Job, JobId};
-use persistence::{Lease, StoreError};
+use persistence::{Lease, StoreError, WorkStore};
 use slurm::Purge;
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 /// After a cluster that could not remove everything.
 const TRY_AGAIN: Duration = Duration::from_mins(1);
 
-impl<L: ClusterLink> Worker<L> {
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn purge(
         &self,
         site: &Site<L>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::{Job, Rerouted, SickNode, rerouted};
-use persistence::{Lease, StepRecord, StoreError};
+use persistence::{Lease, StepRecord, StoreError, WorkStore};
 use slurm::{Exclude, JobName, NodeHealth, NodeName, Requeued, SlurmJobId, node_list};
 
 use crate::{
@@ -30,7 +30,7 @@ struct Exclusion {
     nodes: Vec<NodeName>,
 }
 
-impl<L: ClusterLink> Worker<L> {
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn reroute(
         &self,
         site: &Site<L>,

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, fmt};
 
 use domain::{Job, JobId, Phase, Step, Timestamp, plan};
-use persistence::{Lane, Lease, LeaseTerms, StepRecord, StoreError};
+use persistence::{Lane, Lease, LeaseTerms, StepRecord, StoreError, WorkStore};
 use slurm::SlurmJobId;
 
 use crate::{
@@ -26,7 +26,7 @@ struct Sorted {
     rest: Vec<Job>,
 }
 
-impl<L: ClusterLink> Worker<L> {
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Takes one step of every job that is due in this lane, up to a batch. Returns how many were taken.
     pub(crate) async fn take_steps(&self, site: &Site<L>, lane: Lane) -> Result<usize, StoreError> {
         let terms = LeaseTerms { duration: self.settings.lease, limit: self.settings.batch };

@@ -1,7 +1,7 @@
 //! Submission: intent first, then one remote command for the whole batch.
 
 use domain::{After, Attempt, Job, Phase, Secrets, Sent, Status, excluded, plan_submission, sent};
-use persistence::{Lease, StepRecord, StoreError};
+use persistence::{Lease, StepRecord, StoreError, WorkStore};
 use slurm::{Cancel, JobName, SlurmJobId, SubmitAnswer, SubmitBatch};
 
 use crate::{
@@ -25,7 +25,7 @@ impl Intent {
     }
 }
 
-impl<L: ClusterLink> Worker<L> {
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn submit(
         &self,
         site: &Site<L>,

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use domain::{Job, JobPaths, Phase};
-use persistence::{Lease, StepRecord, StoreError};
+use persistence::{Lease, StepRecord, StoreError, WorkStore};
 use slurm::{RemotePath, Remove};
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
 /// After a cluster that could not be asked to remove files.
 const TRY_AGAIN: TimeDelta = TimeDelta::seconds(10);
 
-impl<L: ClusterLink> Worker<L> {
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Records steps, of which some end jobs that never ran. Their files with secrets are removed before: an ended
     /// job has none left, and nobody looks at it again.
     pub(crate) async fn record_unsubmitted(

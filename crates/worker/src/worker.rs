@@ -1,4 +1,7 @@
 //! The worker: which loops there are, and when they wake.
+//!
+//! Where two things can happen at once, the order in which they are looked at is given (`biased`): the same history is
+//! then the same run, which the simulation needs.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -8,7 +11,7 @@ use std::{
 
 use chrono::TimeDelta;
 use domain::{Clock, Cluster, ClusterName, Graces, Ids};
-use persistence::{Lane, Store, StoreError};
+use persistence::{DueNotices, Lane, Store, StoreError, WorkStore};
 use tokio::{sync::Notify, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -40,8 +43,8 @@ pub struct WorkerError(#[from] tokio::task::JoinError);
 
 /// Leases, observes, decides, acts and records, until it is told to stop.
 #[derive(Debug)]
-pub struct Worker<L> {
-    pub(crate) store: Store,
+pub struct Worker<L, S = Store> {
+    pub(crate) store: S,
     pub(crate) settings: WorkerSettings,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
@@ -63,7 +66,7 @@ pub(crate) struct Site<L> {
 /// A lost wake-up is made good by a look at least this often.
 pub(crate) const SWEEP: Duration = Duration::from_secs(5);
 
-impl<L: ClusterLink> Worker<L> {
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// The waits that hold for a cluster: how long its nodes are kept away from is its own setting.
     pub(crate) fn graces(&self, site: &Site<L>) -> Graces {
         let mut graces = self.settings.graces;
@@ -72,7 +75,7 @@ impl<L: ClusterLink> Worker<L> {
     }
 
     pub fn new(
-        store: Store,
+        store: S,
         targets: Vec<ClusterTarget<L>>,
         settings: WorkerSettings,
         clock: Arc<dyn Clock>,
@@ -139,8 +142,9 @@ impl<L: ClusterLink> Worker<L> {
             };
             loop {
                 let notice = tokio::select! {
-                    notice = listener.next() => notice,
+                    biased;
                     () = stop.cancelled() => return,
+                    notice = listener.next() => notice,
                 };
                 match notice {
                     Ok(Some(cluster)) => {
@@ -178,6 +182,7 @@ impl<L: ClusterLink> Worker<L> {
             }
             let due = self.store.next_due_in(&site.target.cluster.name, lane).await.ok().flatten();
             tokio::select! {
+                biased;
                 () = site.lane(lane).notified() => {}
                 () = tokio::time::sleep(nap(due)) => {}
                 () = stop.cancelled() => {}
@@ -203,6 +208,7 @@ impl<L: ClusterLink> Worker<L> {
             let due = self.store.next_poll_in(&site.target.cluster.name).await.ok().flatten();
             let nap = due.unwrap_or(site.target.pace.min).clamp(MIN_NAP, SWEEP);
             tokio::select! {
+                biased;
                 () = site.poll_due.notified() => {}
                 () = tokio::time::sleep(nap) => {}
                 () = stop.cancelled() => {}
@@ -275,6 +281,7 @@ impl<L> Site<L> {
     /// Sleeps until a conversion is said to be due, or falls due, or a sweep is.
     pub(crate) async fn sleep_until_conversion(&self, due: Option<Duration>, stop: &CancellationToken) {
         tokio::select! {
+            biased;
             () = self.conversion_due.notified() => {}
             () = tokio::time::sleep(nap(due)) => {}
             () = stop.cancelled() => {}
@@ -288,6 +295,7 @@ impl<L> Site<L> {
 
 pub(crate) async fn pause(time: Duration, stop: &CancellationToken) {
     tokio::select! {
+        biased;
         () = tokio::time::sleep(time) => {}
         () = stop.cancelled() => {}
     }

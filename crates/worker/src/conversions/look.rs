@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::{Abandoned, Conversion, ConversionFindings, ConversionRun, conversion_concluded};
-use persistence::{ConversionLease, StoreError};
+use persistence::{ConversionLease, StoreError, WorkStore};
 use slurm::{Cancel, CheckImages, Conclude, Concluding, ImageFile, Markers};
 
 use super::{Wanted, warn_of};
@@ -19,7 +19,7 @@ const TRY_AGAIN: Duration = Duration::from_secs(5);
 /// Enough for the last lines of enroot.
 const TAIL_BYTES: usize = 8 * 1024;
 
-impl<L: ClusterLink> Worker<L> {
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(super) async fn check_images(
         &self,
         site: &Site<L>,

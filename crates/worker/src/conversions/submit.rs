@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use domain::{
     Conversion, ConversionRun, Located, Moved, conversion_located, conversion_sent, plan_conversion,
 };
-use persistence::{ConversionLease, StoreError};
+use persistence::{ConversionLease, StoreError, WorkStore};
 use slurm::{JobName, Locate, SlurmJobId, SubmitAnswer, SubmitBatch};
 
 use super::warn_of;
@@ -15,7 +15,7 @@ use crate::{
     worker::{Site, Worker},
 };
 
-impl<L: ClusterLink> Worker<L> {
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(super) async fn submit_conversions(
         &self,
         site: &Site<L>,

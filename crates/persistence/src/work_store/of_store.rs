@@ -1,0 +1,252 @@
+//! The database behind the traits: each call is the method of [`Store`] of the same name.
+
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
+
+use domain::{Abandoned, ClusterName, Conversion, Job, JobId, Secrets, Timestamp};
+use slurm::{PartitionsAnswer, RemotePath};
+use uuid::Uuid;
+
+use super::{DueJobs, DueNotices, ImageConversions, PartitionTurns, PollTurns, StepRecords};
+use crate::{
+    conversions::{ConversionLease, ConversionRecord, ImageWish},
+    error::StoreError,
+    leases::{Lane, Lease, LeaseTerms},
+    listen::DueListener,
+    polls::{PollLease, PollResult},
+    record::StepRecord,
+    store::Store,
+};
+
+impl DueNotices for DueListener {
+    async fn next(&mut self) -> Result<Option<ClusterName>, StoreError> {
+        Self::next(self).await
+    }
+}
+
+impl DueJobs for Store {
+    type Notices = DueListener;
+
+    async fn listen_due(&self) -> Result<DueListener, StoreError> {
+        Self::listen_due(self).await
+    }
+
+    async fn acquire_due(
+        &self,
+        cluster: &ClusterName,
+        lane: Lane,
+        token: Uuid,
+        terms: LeaseTerms,
+    ) -> Result<Lease, StoreError> {
+        Self::acquire_due(self, cluster, lane, token, terms).await
+    }
+
+    async fn extend(&self, lease: &Lease, duration: Duration) -> Result<(), StoreError> {
+        Self::extend(self, lease, duration).await
+    }
+
+    async fn put_off(
+        &self,
+        lease: &Lease,
+        jobs: &[Job],
+        again_in: Option<Duration>,
+    ) -> Result<(), StoreError> {
+        Self::put_off(self, lease, jobs, again_in).await
+    }
+
+    async fn next_due_in(&self, cluster: &ClusterName, lane: Lane) -> Result<Option<Duration>, StoreError> {
+        Self::next_due_in(self, cluster, lane).await
+    }
+}
+
+impl StepRecords for Store {
+    async fn open_secrets(
+        &self,
+        jobs: &[JobId],
+    ) -> Result<HashMap<JobId, Result<Secrets, StoreError>>, StoreError> {
+        Self::open_secrets(self, jobs).await
+    }
+
+    async fn base_dirs(&self, jobs: &[JobId]) -> Result<Vec<(JobId, RemotePath)>, StoreError> {
+        Self::base_dirs(self, jobs).await
+    }
+
+    async fn record_intents(
+        &self,
+        lease: &Lease,
+        steps: &[StepRecord],
+        now: Timestamp,
+    ) -> Result<HashSet<JobId>, StoreError> {
+        Self::record_intents(self, lease, steps, now).await
+    }
+
+    async fn record_scripts(&self, scripts: &[(JobId, u32, String)]) -> Result<(), StoreError> {
+        Self::record_scripts(self, scripts).await
+    }
+
+    async fn record_steps(
+        &self,
+        lease: &Lease,
+        steps: &[StepRecord],
+        now: Timestamp,
+    ) -> Result<HashSet<JobId>, StoreError> {
+        Self::record_steps(self, lease, steps, now).await
+    }
+
+    async fn delete_purged(&self, lease: &Lease, jobs: &[JobId]) -> Result<(), StoreError> {
+        Self::delete_purged(self, lease, jobs).await
+    }
+}
+
+impl PollTurns for Store {
+    async fn acquire_poll(
+        &self,
+        cluster: &ClusterName,
+        token: Uuid,
+        duration: Duration,
+    ) -> Result<Option<PollLease>, StoreError> {
+        Self::acquire_poll(self, cluster, token, duration).await
+    }
+
+    async fn extend_poll(&self, lease: &PollLease, duration: Duration) -> Result<(), StoreError> {
+        Self::extend_poll(self, lease, duration).await
+    }
+
+    async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<Job>, StoreError> {
+        Self::active_jobs(self, cluster).await
+    }
+
+    async fn record_poll(
+        &self,
+        lease: &PollLease,
+        result: PollResult<'_>,
+        interval: Duration,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        Self::record_poll(self, lease, result, interval, now).await
+    }
+
+    async fn poll_soon(&self, cluster: &ClusterName, pace: Duration) -> Result<(), StoreError> {
+        Self::poll_soon(self, cluster, pace).await
+    }
+
+    async fn next_poll_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
+        Self::next_poll_in(self, cluster).await
+    }
+}
+
+impl ImageConversions for Store {
+    async fn want_images(
+        &self,
+        cluster: &ClusterName,
+        wishes: &[ImageWish],
+    ) -> Result<Vec<Conversion>, StoreError> {
+        Self::want_images(self, cluster, wishes).await
+    }
+
+    async fn reopen_conversions(
+        &self,
+        cluster: &ClusterName,
+        conversions: &[&Conversion],
+    ) -> Result<(), StoreError> {
+        Self::reopen_conversions(self, cluster, conversions).await
+    }
+
+    async fn look_after_conversions(&self, cluster: &ClusterName, jobs: &[JobId]) -> Result<(), StoreError> {
+        Self::look_after_conversions(self, cluster, jobs).await
+    }
+
+    async fn wake_overtaken(&self, jobs: &[(JobId, &Conversion)]) -> Result<(), StoreError> {
+        Self::wake_overtaken(self, jobs).await
+    }
+
+    async fn acquire_conversions(
+        &self,
+        cluster: &ClusterName,
+        token: Uuid,
+        terms: LeaseTerms,
+    ) -> Result<ConversionLease, StoreError> {
+        Self::acquire_conversions(self, cluster, token, terms).await
+    }
+
+    async fn extend_conversions(
+        &self,
+        lease: &ConversionLease,
+        duration: Duration,
+    ) -> Result<(), StoreError> {
+        Self::extend_conversions(self, lease, duration).await
+    }
+
+    async fn put_off_conversions(
+        &self,
+        lease: &ConversionLease,
+        conversions: &[(Uuid, Option<Abandoned>)],
+        again_in: Option<Duration>,
+    ) -> Result<(), StoreError> {
+        Self::put_off_conversions(self, lease, conversions, again_in).await
+    }
+
+    async fn record_conversions(
+        &self,
+        lease: &ConversionLease,
+        cluster: &ClusterName,
+        records: &[ConversionRecord],
+        release: bool,
+        now: Timestamp,
+    ) -> Result<HashSet<Uuid>, StoreError> {
+        Self::record_conversions(self, lease, cluster, records, release, now).await
+    }
+
+    async fn next_conversion_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
+        Self::next_conversion_in(self, cluster).await
+    }
+
+    async fn active_conversions(&self, cluster: &ClusterName) -> Result<Vec<Conversion>, StoreError> {
+        Self::active_conversions(self, cluster).await
+    }
+
+    async fn record_seen_conversions(
+        &self,
+        cluster: &ClusterName,
+        conversions: &[Conversion],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        Self::record_seen_conversions(self, cluster, conversions, now).await
+    }
+}
+
+impl PartitionTurns for Store {
+    async fn take_partitions_turn(
+        &self,
+        cluster: &ClusterName,
+        patience: Duration,
+    ) -> Result<bool, StoreError> {
+        Self::take_partitions_turn(self, cluster, patience).await
+    }
+
+    async fn record_partitions(
+        &self,
+        cluster: &ClusterName,
+        answer: &PartitionsAnswer,
+        interval: Duration,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        Self::record_partitions(self, cluster, answer, interval, now).await
+    }
+
+    async fn record_partitions_unanswered(
+        &self,
+        cluster: &ClusterName,
+        error: &str,
+        again_in: Duration,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        Self::record_partitions_unanswered(self, cluster, error, again_in, now).await
+    }
+
+    async fn next_partitions_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
+        Self::next_partitions_in(self, cluster).await
+    }
+}
