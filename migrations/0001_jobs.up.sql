@@ -11,7 +11,7 @@ create table jobs (
     network_arch    text,                                       -- with action: a TAO job; both null: a command
     action          text,
     spec            jsonb       not null,                       -- domain::JobSpec; holds no secret
-    request_hash    bytea       not null,                       -- SHA-256 of the request: the same id again must be the same job
+    request_hash    bytea       not null,                       -- of the request, keyed (HMAC): the same id again must be the same job
     secrets         bytea,                                      -- sealed (AEAD); null when there are none or the job has ended
     wanted          text        not null default 'run'  check (wanted in ('run', 'cancel', 'pause', 'delete')),
     status          text        not null check (status in ('Pending', 'Started', 'Running', 'Done', 'Error', 'Canceling', 'Canceled', 'Pausing', 'Paused', 'Resuming')),

@@ -36,7 +36,8 @@ impl Viewer {
 pub struct NewJob {
     pub job: Job,
     pub secrets: Secrets,
-    /// SHA-256 of the request: the same id with another request is another job.
+    /// SHA-256 of the request: the same id with another request is another job. It is never stored as it is, because
+    /// the request may hold secrets that somebody could guess.
     pub request_hash: [u8; 32],
 }
 
@@ -65,6 +66,7 @@ impl Store {
             Work::Command { .. } => (None, None),
         };
         let secrets = self.seal_secrets(job.id, &new.secrets)?;
+        let code = self.sealer.code(&new.request_hash);
 
         let mut tx = self.pool.begin().await?;
         let inserted = sqlx::query!(
@@ -82,7 +84,7 @@ impl Store {
             network_arch,
             action,
             spec,
-            &new.request_hash[..],
+            &code[..],
             secrets,
             <&str>::from(job.status),
             <&str>::from(job.phase),
@@ -99,7 +101,7 @@ impl Store {
                    select owner = $2 and request_hash = $3 as "same!" from jobs where id = $1"#,
                 job.id.get(),
                 job.owner.as_str(),
-                &new.request_hash[..],
+                &code[..],
             )
             .fetch_optional(&mut *tx)
             .await?;
@@ -228,3 +230,6 @@ pub(crate) fn label_filter(labels: &[(String, String)]) -> Value {
         .collect::<serde_json::Map<_, _>>()
         .into()
 }
+
+#[cfg(test)]
+mod tests;

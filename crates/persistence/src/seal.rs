@@ -1,4 +1,5 @@
-//! Secrets at rest: XChaCha20-Poly1305 with a fresh nonce for each, bound to the row they belong to.
+//! Secrets at rest: XChaCha20-Poly1305 with a fresh nonce for each, bound to the row they belong to. What has to be
+//! compared and may hold secrets is kept as a code that nobody can make without the key.
 
 use std::fmt;
 
@@ -6,20 +7,35 @@ use chacha20poly1305::{
     KeyInit, XChaCha20Poly1305, XNonce,
     aead::{Aead, Payload},
 };
+use hmac::{Hmac, KeyInit as _, Mac};
 use rand::RngCore;
+use sha2::Sha256;
 use zeroize::Zeroizing;
 
 use crate::error::StoreError;
 
 const NONCE: usize = 24;
 
+/// What the key of the codes is derived for: the sealing key itself does one thing only.
+const CODES: &[u8] = b"tao-slurm: codes of requests";
+
 /// Seals and opens the secrets of jobs with the service's key.
 #[derive(Clone)]
-pub struct Sealer(XChaCha20Poly1305);
+pub struct Sealer {
+    cipher: XChaCha20Poly1305,
+    codes: Hmac<Sha256>,
+}
 
 impl Sealer {
     pub fn from_key(key: [u8; 32]) -> Self {
-        Self(XChaCha20Poly1305::new(&key.into()))
+        let cipher = XChaCha20Poly1305::new(&key.into());
+        let derived = hmac(&key).chain_update(CODES).finalize().into_bytes();
+        Self { cipher, codes: hmac(&derived.into()) }
+    }
+
+    /// The code of a request, from its digest. A guess of a secret in it cannot be tried on the code without the key.
+    pub(crate) fn code(&self, digest: &[u8; 32]) -> [u8; 32] {
+        self.codes.clone().chain_update(digest).finalize().into_bytes().into()
     }
 
     /// Seals `plain` for the row named by `owner`: moved to another row, it does not open.
@@ -28,7 +44,7 @@ impl Sealer {
         let mut nonce = [0; NONCE];
         rand::rng().fill_bytes(&mut nonce);
         let sealed = self
-            .0
+            .cipher
             .encrypt(XNonce::from_slice(&nonce), Payload { msg: plain, aad: owner })
             .map_err(|_| StoreError::Unstorable("its secrets cannot be sealed"))?;
         Ok([nonce.as_slice(), &sealed].concat())
@@ -37,11 +53,18 @@ impl Sealer {
     /// Opens what [`seal`](Self::seal) made; nothing when the key or the row is another.
     pub(crate) fn open(&self, sealed: &[u8], owner: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         let (nonce, sealed) = sealed.split_at_checked(NONCE)?;
-        self.0
+        self.cipher
             .decrypt(XNonce::from_slice(nonce), Payload { msg: sealed, aad: owner })
             .ok()
             .map(Zeroizing::new)
     }
+}
+
+/// SHA-256 takes its key in blocks of 64 bytes: a shorter one is filled up with zeros (RFC 2104).
+fn hmac(key: &[u8; 32]) -> Hmac<Sha256> {
+    let mut block = Zeroizing::new([0; 64]);
+    block[..key.len()].copy_from_slice(key);
+    Hmac::new((&*block).into())
 }
 
 impl fmt::Debug for Sealer {
@@ -63,6 +86,17 @@ mod tests {
         assert!(Sealer::from_key([8; 32]).open(&locked, b"row 1").is_none());
         assert!(sealer.open(&locked[..10], b"row 1").is_none());
         assert!(!locked.windows(7).any(|part| part == b"hunter2"));
+    }
+
+    #[test]
+    fn the_code_of_a_request_is_the_same_for_the_same_key_only() {
+        let digest = [1; 32];
+        let code = Sealer::from_key([7; 32]).code(&digest);
+        assert_eq!(Sealer::from_key([7; 32]).code(&digest), code);
+        assert_ne!(Sealer::from_key([8; 32]).code(&digest), code);
+        assert_ne!(Sealer::from_key([7; 32]).code(&[2; 32]), code);
+        // The same from OpenSSL: `openssl dgst -sha256 -mac HMAC -macopt hexkey:…`, twice.
+        assert_eq!(code[..8], [0x79, 0xa4, 0x67, 0x5d, 0x0b, 0xd0, 0x06, 0xc0]);
     }
 
     #[test]
