@@ -27,6 +27,7 @@ create table image_conversions (
     intended_at     timestamptz,
     sent_at         timestamptz,                                -- when a submission that may have reached Slurm was last sent
     submitted_at    timestamptz,
+    queued_since    timestamptz,                                -- since when it waits in Slurm's queue; null while it runs
     began_at        timestamptz,
     finishing_since timestamptz,
     missing_since   timestamptz,

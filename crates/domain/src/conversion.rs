@@ -20,9 +20,9 @@ use uuid::Uuid;
 
 use crate::{attempt::AttemptNo, clock::Timestamp, cluster::ClusterName, image::ImageRef};
 
-pub use choice::{ImageChoice, LaunchImage, cached_image, choose_image, wants_fresh};
+pub use choice::{ImageChoice, LaunchImage, cached_image, choose_image, run_unconverted, wants_fresh};
 pub use outcome::{ConversionFindings, conversion_concluded, conversion_seen};
-pub use submission::{conversion_located, conversion_sent, plan_conversion};
+pub use submission::{conversion_located, conversion_sent, conversion_unplannable, plan_conversion};
 
 /// Where a conversion stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, EnumIter, IntoStaticStr)]
@@ -99,6 +99,8 @@ pub struct ConversionRun {
     /// The latest moment at which a submission that may have reached Slurm was on its way.
     pub sent_at: Option<Timestamp>,
     pub submitted_at: Option<Timestamp>,
+    /// Since when it waits in Slurm's queue without having run: a run that Slurm puts back waits anew.
+    pub queued_since: Option<Timestamp>,
     /// When it began to run, by our clock.
     pub began_at: Option<Timestamp>,
     pub finishing_since: Option<Timestamp>,
@@ -148,15 +150,13 @@ pub struct Moved {
     pub due_at: Option<Timestamp>,
 }
 
-/// A conversion that has found no place to run for so long is given up: the jobs that wait for it go on without.
-const QUEUE_PATIENCE: TimeDelta = TimeDelta::hours(1);
 /// While Slurm has it, this often somebody looks whether anybody still waits for it.
 pub(crate) const LOOK_ROUND: TimeDelta = TimeDelta::seconds(30);
 /// A file that could not be looked for.
 const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(10);
 
 /// What a due conversion needs, from where it stands and who waits for it.
-pub fn conversion_step(conversion: &Conversion, demand: &Demand, now: Timestamp) -> ConversionStep {
+pub fn conversion_step(conversion: &Conversion, demand: &Demand) -> ConversionStep {
     let unneeded = demand.waiters == 0;
     let run = conversion.run.as_ref();
     match conversion.state {
@@ -168,18 +168,15 @@ pub fn conversion_step(conversion: &Conversion, demand: &Demand, now: Timestamp)
         ConversionState::Wanted | ConversionState::Submitting if unneeded => ConversionStep::Shelve,
         ConversionState::Wanted => ConversionStep::Check,
         ConversionState::Submitting => ConversionStep::Submit,
-        ConversionState::InQueue | ConversionState::Running => {
-            let waits = conversion.state == ConversionState::InQueue;
-            let waited = run.and_then(|run| run.submitted_at).map(|since| now - since);
-            match conversion.abandoned {
-                Some(why) => ConversionStep::Cancel(why),
-                None if unneeded => ConversionStep::Cancel(Abandoned::Unneeded),
-                None if waits && waited.is_some_and(|waited| waited >= QUEUE_PATIENCE) => {
-                    ConversionStep::Cancel(Abandoned::NeverStarted)
-                }
-                None => ConversionStep::Rest,
+        ConversionState::InQueue | ConversionState::Running => match conversion.abandoned {
+            None if unneeded => ConversionStep::Cancel(Abandoned::Unneeded),
+            // It has found a place at the last moment.
+            Some(Abandoned::NeverStarted) if conversion.state == ConversionState::Running && !unneeded => {
+                ConversionStep::Rest
             }
-        }
+            Some(why) => ConversionStep::Cancel(why),
+            None => ConversionStep::Rest,
+        },
         ConversionState::Ready | ConversionState::Failed => ConversionStep::Rest,
     }
 }
@@ -213,40 +210,53 @@ impl Conversion {
     }
 
     /// The conversion after a look at its place. `base_dir` is where the service keeps what is its own.
-    pub fn checked(
-        &self,
+    #[must_use]
+    pub fn checked(&self, found: ImageFile, demand: &Demand, base_dir: &RemotePath, now: Timestamp) -> Moved {
+        let mut next = self.clone();
+        match next.check(found, demand, base_dir, now) {
+            Ok(due_at) => Moved { conversion: next, due_at },
+            Err(error) => next.not_plannable(&error, now),
+        }
+    }
+
+    fn check(
+        &mut self,
         found: ImageFile,
         demand: &Demand,
         base_dir: &RemotePath,
         now: Timestamp,
-    ) -> Result<Moved, InvalidName> {
-        let mut next = self.clone();
-        let due_at = match found {
+    ) -> Result<Option<Timestamp>, InvalidName> {
+        Ok(match found {
             ImageFile::Unread => Some(now + LOOK_AGAIN),
             ImageFile::Whole if self.is_fresh_enough(demand) => {
-                next.ready(self.place().clone(), self.file_began_at, now);
+                self.ready(self.place().clone(), self.file_began_at, now);
                 None
             }
             ImageFile::Whole => {
                 // Good enough for those who do not ask for a new one.
-                (next.file, next.file_seen_at) = (Some(self.place().clone()), Some(now));
-                next.begin(self.fresh_target(now)?, base_dir, now)?;
+                (self.file, self.file_seen_at) = (Some(self.place().clone()), Some(now));
+                self.begin(self.fresh_target(now)?, base_dir, now)?;
                 Some(now)
             }
             // A newer file has gone; the first one may still be there.
             ImageFile::Absent | ImageFile::Broken
                 if self.file.as_ref().is_some_and(|f| *f != self.cache_path) =>
             {
-                next.forget_file();
+                self.forget_file();
                 Some(now)
             }
             ImageFile::Absent | ImageFile::Broken => {
-                next.forget_file();
-                next.begin(self.cache_path.clone(), base_dir, now)?;
+                self.forget_file();
+                self.begin(self.cache_path.clone(), base_dir, now)?;
                 Some(now)
             }
-        };
-        Ok(Moved { conversion: next, due_at })
+        })
+    }
+
+    /// It failed before anything of it was on the cluster: no path or script can be made for it.
+    pub(super) fn not_plannable(mut self, why: &dyn std::fmt::Display, now: Timestamp) -> Moved {
+        self.failed(format!("nothing can be submitted for it: {why}"), now);
+        Moved { conversion: self, due_at: None }
     }
 
     /// Whether the file is as new as those who wait want it: its import began after they were accepted.
@@ -285,6 +295,7 @@ impl Conversion {
             intended_at: now,
             sent_at: None,
             submitted_at: None,
+            queued_since: None,
             began_at: None,
             finishing_since: None,
             missing_since: None,

@@ -62,7 +62,8 @@ pub use conclude::{Ending, Findings, conclude};
 pub use conversion::{
     Abandoned, Conversion, ConversionFindings, ConversionRun, ConversionState, ConversionStep, Demand,
     ImageChoice, LaunchImage, Moved, cached_image, choose_image, conversion_concluded, conversion_located,
-    conversion_seen, conversion_sent, conversion_step, plan_conversion, wants_fresh,
+    conversion_seen, conversion_sent, conversion_step, conversion_unplannable, plan_conversion,
+    run_unconverted, wants_fresh,
 };
 pub use diagnosis::{
     Cause, Diagnosis, Evidence, RULES as FAILURE_RULES, Rule as FailureRule, SickNode, diagnose,

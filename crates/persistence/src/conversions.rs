@@ -13,6 +13,9 @@ use rows::{readable, select_conversions};
 pub use leases::ConversionLease;
 pub use record::ConversionRecord;
 
+#[cfg(test)]
+mod tests;
+
 /// A job that wants an image from the cache.
 #[derive(Debug, Clone)]
 pub struct ImageWish {
@@ -93,7 +96,7 @@ impl Store {
         .fetch_all(&mut *tx)
         .await?;
         tx.commit().await?;
-        Ok(readable(rows))
+        Ok(readable(rows).0)
     }
 
     /// Wakes conversions that rest: what they know is too old for somebody who wants their file now.
@@ -132,7 +135,7 @@ impl Store {
         )
         .fetch_all(&self.pool)
         .await?;
-        Ok(readable(rows))
+        Ok(readable(rows).0)
     }
 
     /// Makes the conversions due that these jobs have waited for: perhaps nobody does any more.

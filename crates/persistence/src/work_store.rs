@@ -134,12 +134,7 @@ pub trait ImageConversions {
     ) -> impl Call<HashSet<Uuid>>;
     fn next_conversion_in(&self, cluster: &ClusterName) -> impl Call<Option<Duration>>;
     fn active_conversions(&self, cluster: &ClusterName) -> impl Call<Vec<Conversion>>;
-    fn record_seen_conversions(
-        &self,
-        cluster: &ClusterName,
-        conversions: &[Conversion],
-        now: Timestamp,
-    ) -> impl Call<()>;
+    fn record_seen_conversions(&self, cluster: &ClusterName, conversions: &[Conversion]) -> impl Call<()>;
 }
 
 /// The turn to ask a cluster for its partitions, and what it said.

@@ -69,12 +69,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         lease: &ConversionLease,
         conversions: Vec<Wanted>,
     ) -> Result<(), StoreError> {
-        let now = self.clock.now();
         let (mut check, mut submit, mut locate, mut cancel, mut conclude) =
             (vec![], vec![], vec![], vec![], vec![]);
         let (mut shelved, mut watched, mut rested) = (vec![], vec![], vec![]);
         for (conversion, demand) in conversions {
-            match conversion_step(&conversion, &demand, now) {
+            match conversion_step(&conversion, &demand) {
                 ConversionStep::Check => check.push((conversion, demand)),
                 ConversionStep::Submit => submit.push(conversion),
                 ConversionStep::Locate => locate.push(conversion),

@@ -7,10 +7,10 @@ use std::{collections::HashMap, time::Duration};
 
 use chrono::TimeDelta;
 use domain::{
-    Attempt, Conversion, ImageChoice, Job, JobId, LaunchImage, Phase, cached_image, choose_image, wants_fresh,
+    Attempt, Conversion, ImageChoice, ImageRef, Job, JobId, LaunchImage, Phase, cached_image, choose_image,
+    run_unconverted, wants_fresh,
 };
 use persistence::{ImageWish, Lease, StepRecord, StoreError, WorkStore};
-use slurm::RemotePath;
 
 use crate::{
     link::ClusterLink,
@@ -44,29 +44,32 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         lease: &Lease,
         jobs: Vec<Job>,
     ) -> Result<Settled, StoreError> {
-        let wishes: Vec<ImageWish> = jobs.iter().filter_map(|job| wish(site, job)).collect();
+        let wishes: HashMap<JobId, Wish> =
+            jobs.iter().filter_map(|job| Some((job.id, wish(site, job)?))).collect();
         let mut settled = Settled { jobs, images: HashMap::new() };
         if wishes.is_empty() {
             return Ok(settled);
         }
         let cluster = &site.target.cluster.name;
-        let found = self.store.want_images(cluster, &wishes).await?;
-        let at = |path: &RemotePath| found.iter().find(|conversion| conversion.cache_path == *path);
-        let paths: HashMap<JobId, &RemotePath> =
-            wishes.iter().map(|wish| (wish.job, &wish.cache_path)).collect();
+        let plain: Vec<ImageWish> = wishes.values().filter_map(|wish| wish.as_ref().ok()).cloned().collect();
+        let found = self.store.want_images(cluster, &plain).await?;
         let now = self.clock.now();
         let (mut unsettled, mut reopened, mut sleepers) = (Unsettled::default(), Vec::new(), Vec::new());
         for job in std::mem::take(&mut settled.jobs) {
-            let Some(path) = paths.get(&job.id) else {
+            let Some(wish) = wishes.get(&job.id) else {
                 settled.jobs.push(job);
                 continue;
             };
-            // A row that cannot be read is somebody's to mend; the job goes on without the cache.
-            let Some(conversion) = at(path) else {
-                settled.jobs.push(job);
-                continue;
+            let conversion = match wish {
+                Ok(wish) => found.iter().find(|conversion| conversion.cache_path == wish.cache_path),
+                Err(_) => None,
             };
-            match choose_image(&job, conversion, now) {
+            let choice = match (wish, conversion) {
+                (Ok(_), Some(conversion)) => choose_image(&job, conversion, now),
+                (Ok(wish), None) => run_unconverted(&job, &wish.image, UNREADABLE),
+                (Err((image, why)), _) => run_unconverted(&job, image, why),
+            };
+            match choice {
                 ImageChoice::Launch(image) => {
                     settled.images.insert(job.id, image);
                     settled.jobs.push(job);
@@ -75,10 +78,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     unsettled.refused.push(done(self.unstageable(&job, &message), None));
                 }
                 ImageChoice::Wait { message, reopen } => {
-                    if reopen {
-                        reopened.push(conversion);
+                    if let Some(conversion) = conversion {
+                        if reopen {
+                            reopened.push(conversion);
+                        }
+                        sleepers.push((job.id, conversion));
                     }
-                    sleepers.push((job.id, conversion));
                     unsettled.wait(job, message, now + TimeDelta::seconds(30));
                 }
             }
@@ -121,12 +126,21 @@ impl Unsettled {
     }
 }
 
+/// Somebody has to mend the row of the image's conversion.
+const UNREADABLE: &str = "what the service has stored about its conversion cannot be read";
+
+/// What a job wants of the cache; or the image, and why the cache has no place for it.
+type Wish = Result<ImageWish, (ImageRef, String)>;
+
 /// What the job wants of the cache, unless an attempt is under way: its image was settled when it was made.
-fn wish<L>(site: &Site<L>, job: &Job) -> Option<ImageWish> {
+fn wish<L>(site: &Site<L>, job: &Job) -> Option<Wish> {
     if job.attempt.as_ref().is_some_and(Attempt::is_open) {
         return None;
     }
-    let image = cached_image(&job.spec)?;
-    let cache_path = site.target.cluster.images.cache_dir.join(&image.cache_file_name()).ok()?;
-    Some(ImageWish { job: job.id, cache_path, image: image.clone(), fresh: wants_fresh(&job.spec) })
+    let image = cached_image(&job.spec)?.clone();
+    let wish = match site.target.cluster.images.cache_dir.join(&image.cache_file_name()) {
+        Ok(cache_path) => Ok(ImageWish { job: job.id, cache_path, image, fresh: wants_fresh(&job.spec) }),
+        Err(error) => Err((image, error.to_string())),
+    };
+    Some(wish)
 }

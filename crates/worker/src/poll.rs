@@ -62,7 +62,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         };
         let changed = self.compare(&jobs, &answer, lease.deaf_until(now), now);
         let moved = self.compare_conversions(&conversions, &answer, now);
-        self.store.record_seen_conversions(cluster, &moved, now).await?;
+        self.store.record_seen_conversions(cluster, &moved).await?;
         let young = |at: Option<Timestamp>| at.is_some_and(|at| now - at < YOUNG);
         let mut submitted =
             jobs.iter().map(|job| job.submitted_at).chain(conversions.iter().map(submitted_at));

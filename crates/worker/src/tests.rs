@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
-use domain::{Clock, Graces, Job, JobId, Phase, Secrets, Status};
+use domain::{Clock, Cluster, Graces, Job, JobId, Phase, Secrets, Status};
 use persistence::{Inserted, Lane, NewJob, Sealer, Store, Viewer};
 use slurm::{
     Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
@@ -99,10 +99,14 @@ struct Bench {
 
 impl Bench {
     fn new(pool: PgPool) -> Self {
+        Self::of(pool, cluster())
+    }
+
+    fn of(pool: PgPool, cluster: Cluster) -> Self {
         let (fake, clock) = (Arc::new(FakeCluster::new()), Arc::new(HandClock::new()));
         let store = Store::from_pool(pool.clone(), Sealer::from_key([7; 32]));
         let pace = Pace { min: Duration::ZERO, max: Duration::ZERO };
-        let target = ClusterTarget { cluster: cluster(), link: FakeLink(Arc::clone(&fake)), pace };
+        let target = ClusterTarget { cluster, link: FakeLink(Arc::clone(&fake)), pace };
         let settings = WorkerSettings {
             lease: Duration::from_secs(30),
             batch: 64,

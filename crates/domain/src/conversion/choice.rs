@@ -76,7 +76,12 @@ pub fn choose_image(job: &Job, conversion: &Conversion, now: Timestamp) -> Image
 
 fn without(job: &Job, conversion: &Conversion) -> ImageChoice {
     let error = conversion.error.as_deref().unwrap_or("the reason was lost");
-    let image = &conversion.image;
+    run_unconverted(job, &conversion.image, error)
+}
+
+/// What a job does of whose image there will be no file, and why there will be none: it runs the image itself, unless it
+/// must not.
+pub fn run_unconverted(job: &Job, image: &ImageRef, error: &str) -> ImageChoice {
     if job.spec.image_policy.require_sqsh {
         return ImageChoice::Refused {
             message: format!(

@@ -1,7 +1,7 @@
 //! From what a poll saw of a conversion to its end.
 
 use chrono::TimeDelta;
-use slurm::{ImageFile, Markers, SlurmState, script::EXIT_CLAIMED};
+use slurm::{ImageFile, Markers, QueueRow, SlurmState, script::EXIT_CLAIMED};
 
 use super::{Abandoned, Conversion, ConversionState, Demand, LOOK_ROUND, Moved};
 use crate::{
@@ -10,6 +10,10 @@ use crate::{
     observe::{Graces, Sighting, at},
 };
 
+/// A conversion that has waited for a node for so long is given up: the jobs that wait for it go on without.
+const QUEUE_PATIENCE: TimeDelta = TimeDelta::hours(1);
+/// Times of the cluster and ours that differ by less may be the same.
+const SAME_TIME: TimeDelta = TimeDelta::minutes(2);
 /// A run that the infrastructure ended is made again, so often in a row.
 const MOST_MISHAPS: u32 = 3;
 /// After a look at last words that were not all there.
@@ -33,27 +37,25 @@ pub fn conversion_seen(
     let token = conversion.run.as_ref().map(|run| run.token.as_str());
     match seen.queue.filter(|row| Some(row.name.as_str()) == token) {
         Some(row) => {
-            next.in_queue(&row.state, &row.reason, &row.nodes, at(row.start).map(|at| at - ahead), now);
+            next.in_queue(row, ahead, now);
         }
         None if seen.queue_answered => next.vanished(seen, ahead, graces, now),
         None => {}
     }
     let face = |c: &Conversion| {
-        let run = c.run.as_ref().map(|run| (run.slurm_state.clone(), run.began_at, run.missing_since));
-        (c.state, c.message.clone(), run)
+        let run = c
+            .run
+            .as_ref()
+            .map(|run| (run.slurm_state.clone(), run.queued_since, run.began_at, run.missing_since));
+        (c.state, c.message.clone(), c.abandoned, run)
     };
     (face(conversion) != face(&next)).then_some(next)
 }
 
 impl Conversion {
-    fn in_queue(
-        &mut self,
-        state: &SlurmState,
-        reason: &str,
-        nodes: &str,
-        start: Option<Timestamp>,
-        now: Timestamp,
-    ) {
+    fn in_queue(&mut self, row: &QueueRow, ahead: TimeDelta, now: Timestamp) {
+        let QueueRow { state, reason, nodes, .. } = row;
+        let start = at(row.start).map(|at| at - ahead);
         // A word we do not know, or that says nothing about the run's life, changes nothing.
         if matches!(state, SlurmState::UpdateDb | SlurmState::Unknown(_)) {
             return;
@@ -76,12 +78,24 @@ impl Conversion {
         ) {
             // After a requeue it begins anew, so the latest start counts.
             run.began_at = start.map(|at| at.min(now)).or(run.began_at).or(Some(now));
+            run.queued_since = None;
             self.state = ConversionState::Running;
             let since = run.began_at.unwrap_or(now).format("%H:%M:%S UTC");
             self.message =
                 format!("Converting the image {image}: Slurm job {id} runs on {nodes} since {since}.");
         } else {
             run.began_at = None;
+            // Slurm gives a job that it puts back a new time of submission; a run between two polls shows in nothing else.
+            let submitted = at(row.submit).map(|at| (at - ahead).min(now));
+            let since = run.queued_since.unwrap_or(now);
+            let since = submitted.filter(|at| *at - since > SAME_TIME).unwrap_or(since);
+            run.queued_since = Some(since);
+            if matches!(state, SlurmState::Suspended | SlurmState::Stopped) {
+                // It has its node, and is kept from using it.
+                run.queued_since = None;
+            } else if now - since >= QUEUE_PATIENCE {
+                self.abandoned.get_or_insert(Abandoned::NeverStarted);
+            }
             self.state = ConversionState::InQueue;
             self.message = if reason.is_empty() || reason == "None" {
                 format!("Converting the image {image}: Slurm job {id} waits for a node.")
@@ -174,7 +188,7 @@ impl Conversion {
         if let (Some(EXIT_CLAIMED), Some(claim)) = (code, claimed) {
             if let Some(run) = &mut self.run {
                 (run.slurm_id, run.slurm_state, run.exit) = (Some(claim), None, None);
-                (run.missing_since, run.finishing_since) = (None, None);
+                (run.missing_since, run.finishing_since, run.queued_since) = (None, None, None);
             }
             self.state = ConversionState::InQueue;
             return Some(now + LOOK_ROUND);

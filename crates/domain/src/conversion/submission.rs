@@ -75,7 +75,7 @@ impl Conversion {
 
     fn submitted(&mut self, id: SlurmJobId, now: Timestamp) -> Timestamp {
         if let Some(run) = &mut self.run {
-            (run.slurm_id, run.submitted_at) = (Some(id), Some(now));
+            (run.slurm_id, run.submitted_at, run.queued_since) = (Some(id), Some(now), Some(now));
             (run.absent_at, run.setbacks) = (None, 0);
         }
         self.state = ConversionState::InQueue;
@@ -155,6 +155,22 @@ pub fn conversion_sent(
         Sent::NotSent { why } => Some(next.set_back(&format!("The cluster cannot be reached: {why}"), now)),
     };
     Moved { conversion: next, due_at }
+}
+
+/// The conversion of which no submission can be made, and why. `unanswered` as above: an earlier submission of the run
+/// is looked for first, since it may be under way.
+pub fn conversion_unplannable(
+    conversion: &Conversion,
+    unanswered: bool,
+    why: &dyn std::fmt::Display,
+    now: Timestamp,
+) -> Moved {
+    let mut next = conversion.clone();
+    if unanswered {
+        let due_at = Some(next.uncertain("the service was interrupted", now));
+        return Moved { conversion: next, due_at };
+    }
+    next.not_plannable(why, now)
 }
 
 /// The conversion after a look for its lost submission: absence is proved as it is for jobs.

@@ -1,12 +1,13 @@
 use chrono::DateTime;
 use proptest::prelude::*;
-use slurm::{AccountingRow, ExitMarker, Markers, SlurmState};
+use slurm::{AccountingRow, ExitMarker, Markers, QueueRow, SlurmState};
 use test_case::test_case;
 
 use super::*;
 use crate::{
     observe::{Graces, Sighting},
     policy::ImageSettings,
+    submission::Located,
 };
 
 fn now() -> Timestamp {
@@ -41,7 +42,7 @@ fn wanted() -> Conversion {
 /// Slurm has it, as job 9.
 fn running() -> Conversion {
     let base = "/lustre/tao".parse().unwrap();
-    let begun = wanted().checked(ImageFile::Absent, &one_waits(), &base, now()).unwrap().conversion;
+    let begun = wanted().checked(ImageFile::Absent, &one_waits(), &base, now()).conversion;
     let mut running = begun.sending(now());
     running.state = ConversionState::Running;
     let run = running.run.as_mut().unwrap();
@@ -84,7 +85,7 @@ fn a_token_and_a_state_directory_belong_to_one_row_and_one_run() {
     assert_eq!(first.token.as_str(), "tao-sqsh-00000000000000000000000000000007-1");
     assert_eq!(first.state_dir.as_str(), "/lustre/tao/state/images/00000000000000000000000000000007/1");
     let base = "/lustre/tao".parse().unwrap();
-    let second = running().checked(ImageFile::Broken, &one_waits(), &base, now()).unwrap().conversion;
+    let second = running().checked(ImageFile::Broken, &one_waits(), &base, now()).conversion;
     assert_eq!(second.run.unwrap().no.get(), 2);
 }
 
@@ -103,16 +104,94 @@ fn a_conversion_takes_one_step(state: ConversionState, waiters: u32) -> Conversi
     if state == ConversionState::Submitting {
         conversion.run.as_mut().unwrap().slurm_id = None;
     }
-    conversion_step(&conversion, &Demand { waiters, fresh_since: None }, now())
+    conversion_step(&conversion, &Demand { waiters, fresh_since: None })
+}
+
+/// Slurm has it in this state, so many minutes from now. `submitted` minutes from now it was last put into the queue.
+fn seen_after(before: &Conversion, state: SlurmState, submitted: i64, minutes: i64) -> Conversion {
+    let row = QueueRow {
+        id: SlurmJobId::new(9).unwrap(),
+        state,
+        reason: "Resources".to_owned(),
+        nodes: String::new(),
+        submit: Some((now() + TimeDelta::minutes(submitted)).timestamp()),
+        start: None,
+        end: None,
+        partition: "cpu".to_owned(),
+        name: before.run.as_ref().unwrap().token.to_string(),
+    };
+    let seen = Sighting { queue_answered: true, queue: Some(&row), ..Sighting::default() };
+    let later = now() + TimeDelta::minutes(minutes);
+    conversion_seen(before, &seen, TimeDelta::zero(), &Graces::default(), later)
+        .unwrap_or_else(|| before.clone())
+}
+
+fn queued() -> Conversion {
+    let base = "/lustre/tao".parse().unwrap();
+    let begun = wanted().checked(ImageFile::Absent, &one_waits(), &base, now()).conversion.sending(now());
+    conversion_located(&begun, Located::Found(SlurmJobId::new(9).unwrap()), now()).conversion
 }
 
 #[test]
-fn a_conversion_that_never_starts_is_given_up_and_one_that_runs_is_not() {
-    let late = now() + TimeDelta::minutes(61);
-    let queued = Conversion { state: ConversionState::InQueue, ..running() };
-    let never = ConversionStep::Cancel(Abandoned::NeverStarted);
-    assert_eq!(conversion_step(&queued, &one_waits(), late), never);
-    assert_eq!(conversion_step(&running(), &one_waits(), late), ConversionStep::Rest);
+fn a_conversion_that_never_starts_is_given_up_once_it_is_seen_waiting_after_an_hour() {
+    let waiting = seen_after(&queued(), SlurmState::Pending, 0, 59);
+    assert_eq!(conversion_step(&waiting, &one_waits()), ConversionStep::Rest);
+    let never = seen_after(&waiting, SlurmState::Pending, 0, 60);
+    assert_eq!(conversion_step(&never, &one_waits()), ConversionStep::Cancel(Abandoned::NeverStarted));
+    let at_last = seen_after(&never, SlurmState::Running, 0, 61);
+    assert_eq!(conversion_step(&at_last, &one_waits()), ConversionStep::Rest, "it has a node now");
+    assert_eq!(
+        conversion_step(&at_last, &Demand::default()),
+        ConversionStep::Cancel(Abandoned::NeverStarted)
+    );
+}
+
+#[test]
+fn a_run_that_slurm_puts_back_waits_anew() {
+    let ran = seen_after(&queued(), SlurmState::Running, 0, 50);
+    let back = seen_after(&ran, SlurmState::Pending, 0, 70);
+    assert_eq!(back.abandoned, None, "it has waited for no time at all");
+    assert_eq!(seen_after(&back, SlurmState::Pending, 0, 129).abandoned, None);
+    let never = seen_after(&back, SlurmState::Pending, 0, 130);
+    assert_eq!(never.abandoned, Some(Abandoned::NeverStarted));
+}
+
+#[test]
+fn a_run_that_no_poll_saw_shows_in_its_new_time_of_submission() {
+    let waiting = seen_after(&queued(), SlurmState::Pending, 0, 30);
+    assert_eq!(seen_after(&waiting, SlurmState::Pending, 40, 90).abandoned, None);
+    let once_known = seen_after(&waiting, SlurmState::Pending, 40, 90);
+    assert_eq!(
+        seen_after(&once_known, SlurmState::Pending, 40, 100).abandoned,
+        Some(Abandoned::NeverStarted)
+    );
+}
+
+#[test]
+fn a_new_run_has_all_its_patience() {
+    let base = "/lustre/tao".parse().unwrap();
+    let never = seen_after(&queued(), SlurmState::Pending, 0, 60);
+    let again = never.checked(ImageFile::Absent, &one_waits(), &base, now()).conversion;
+    assert_eq!((again.abandoned, again.run.unwrap().queued_since), (None, None));
+}
+
+#[test]
+fn a_conversion_without_a_path_has_failed_and_says_why() {
+    let base = format!("/{}", "b".repeat(2990)).parse().unwrap();
+    let Moved { conversion, due_at } = wanted().checked(ImageFile::Absent, &one_waits(), &base, now());
+    assert_eq!((conversion.state, due_at), (ConversionState::Failed, None));
+    assert!(conversion.retry_at.unwrap() > now());
+    assert!(conversion.error.unwrap().contains("an absolute path of at most 3000 bytes"));
+}
+
+#[test]
+fn an_earlier_submission_is_looked_for_before_a_conversion_is_said_to_be_unplannable() {
+    let submitting = Conversion { state: ConversionState::Submitting, ..running() };
+    let lost = conversion_unplannable(&submitting, true, &"no path", now());
+    assert_eq!((lost.conversion.state, lost.due_at), (ConversionState::SubmitUncertain, Some(now())));
+    let failed = conversion_unplannable(&submitting, false, &"no path", now());
+    assert_eq!((failed.conversion.state, failed.due_at), (ConversionState::Failed, None));
+    assert!(failed.conversion.message.contains("no path"), "{}", failed.conversion.message);
 }
 
 #[test_case(SlurmState::Completed, Some(0), ImageFile::Whole, ConversionState::Ready, ""; "made")]
@@ -199,7 +278,7 @@ fn an_import_is_fresh_for_those_who_were_accepted_before_it_began() {
     ready.ready(ready.cache_path.clone(), Some(now()), now());
     let demand = |seconds| Demand { waiters: 1, fresh_since: Some(now() + TimeDelta::seconds(seconds)) };
     let base = "/lustre/tao".parse().unwrap();
-    let after = |seconds| ready.checked(ImageFile::Whole, &demand(seconds), &base, now()).unwrap().conversion;
+    let after = |seconds| ready.checked(ImageFile::Whole, &demand(seconds), &base, now()).conversion;
     assert_eq!(after(0).state, ConversionState::Ready);
     let again = after(1);
     assert_eq!(again.state, ConversionState::Submitting);

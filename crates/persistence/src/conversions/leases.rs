@@ -78,11 +78,31 @@ impl Store {
                 fresh_since: found.fresh_since,
             })
         };
-        let conversions = readable(rows).into_iter().map(|conversion| {
+        let (conversions, corrupt) = readable(rows);
+        if !corrupt.is_empty() {
+            self.set_conversions_aside(token, &corrupt).await?;
+        }
+        let conversions = conversions.into_iter().map(|conversion| {
             let demand = demand(&conversion);
             (conversion, demand)
         });
         Ok(ConversionLease { token, conversions: conversions.collect() })
+    }
+
+    /// Puts conversions that cannot be read behind those that can, for an hour at a time, until somebody mends them.
+    async fn set_conversions_aside(&self, token: Uuid, conversions: &[Uuid]) -> Result<(), StoreError> {
+        sqlx::query!(
+            "-- conversions::set_conversions_aside
+             update image_conversions
+             set due_at = now() + interval '1 hour', lease_token = null, lease_expires_at = null,
+                 updated_by = 'set_conversions_aside'
+             where id = any($1) and lease_token = $2",
+            conversions,
+            token,
+        )
+        .execute(&self.pool)
+        .await?;
+        Ok(())
     }
 
     /// Keeps the lease for another while.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use domain::{ClusterName, Conversion, ConversionState, Timestamp};
+use domain::{ClusterName, Conversion, Timestamp};
 use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -28,6 +28,28 @@ impl Store {
         release: bool,
         now: Timestamp,
     ) -> Result<HashSet<Uuid>, StoreError> {
+        match self.record_conversions_together(lease, cluster, records, release, now).await {
+            Err(error) if error.is_about_the_data() && records.len() > 1 => {}
+            together => return together,
+        }
+        // One of them has something that the database refuses: the others must not wait for it.
+        let mut stored = HashSet::new();
+        for record in records {
+            let alone = std::slice::from_ref(record);
+            let ids = self.record_conversions_together(lease, cluster, alone, release, now).await;
+            stored.extend(unless_refused(&record.conversion, ids)?);
+        }
+        Ok(stored)
+    }
+
+    async fn record_conversions_together(
+        &self,
+        lease: &ConversionLease,
+        cluster: &ClusterName,
+        records: &[ConversionRecord],
+        release: bool,
+        now: Timestamp,
+    ) -> Result<HashSet<Uuid>, StoreError> {
         if records.is_empty() {
             return Ok(HashSet::new());
         }
@@ -42,8 +64,8 @@ impl Store {
                  mishaps = u.mishaps, abandoned = u.abandoned, run = u.run, token = u.token, state_dir = u.state_dir,
                  target = u.target, slurm_job_id = u.slurm_job_id, slurm_state = u.slurm_state,
                  exit_code = u.exit_code, exit_signal = u.exit_signal, intended_at = u.intended_at,
-                 sent_at = u.sent_at, submitted_at = u.submitted_at, began_at = u.began_at,
-                 finishing_since = u.finishing_since, missing_since = u.missing_since, retake = u.retake,
+                 sent_at = u.sent_at, submitted_at = u.submitted_at, queued_since = u.queued_since,
+                 began_at = u.began_at, finishing_since = u.finishing_since, missing_since = u.missing_since, retake = u.retake,
                  setbacks = u.setbacks, absent_at = u.absent_at,
                  due_at = case when c.version <> u.version then now() else now() + (u.due_at - $4) end,
                  lease_token = case when $3 then null else c.lease_token end,
@@ -70,21 +92,38 @@ impl Store {
         &self,
         cluster: &ClusterName,
         conversions: &[Conversion],
-        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        match self.record_seen_together(cluster, conversions).await {
+            Err(error) if error.is_about_the_data() => {}
+            together => return together,
+        }
+        for conversion in conversions {
+            let seen = self.record_seen_together(cluster, std::slice::from_ref(conversion)).await;
+            unless_refused(conversion, seen)?;
+        }
+        Ok(())
+    }
+
+    async fn record_seen_together(
+        &self,
+        cluster: &ClusterName,
+        conversions: &[Conversion],
     ) -> Result<(), StoreError> {
         if conversions.is_empty() {
             return Ok(());
         }
-        let due = |c: &Conversion| (c.state == ConversionState::Finishing).then_some(now);
-        let changes = changes(conversions.iter().map(|conversion| (conversion, due(conversion))))?;
+        // When they are due follows from what was seen.
+        let changes = changes(conversions.iter().map(|conversion| (conversion, None)))?;
         let mut tx = self.pool.begin().await?;
         let stored = sqlx::query_scalar!(
             "-- conversions::record_seen_conversions
              update image_conversions c
              set state = u.state, message = u.message, slurm_state = u.slurm_state, exit_code = u.exit_code,
-                 exit_signal = u.exit_signal, began_at = u.began_at, finishing_since = u.finishing_since,
-                 missing_since = u.missing_since,
-                 due_at = case when u.state = 'finishing' then now() else c.due_at end,
+                 exit_signal = u.exit_signal, queued_since = u.queued_since, began_at = u.began_at,
+                 finishing_since = u.finishing_since, missing_since = u.missing_since,
+                 abandoned = coalesce(c.abandoned, u.abandoned),
+                 due_at = case when u.state = 'finishing' or (c.abandoned is null and u.abandoned is not null)
+                               then now() else c.due_at end,
                  version = c.version + 1, updated_by = 'record_seen_conversions'
              from jsonb_populate_recordset(null::image_conversions, $1) u
              where c.id = u.id and c.version = u.version and c.state in ('in_queue', 'running')
@@ -96,6 +135,23 @@ impl Store {
         wake_waiters(&mut tx, cluster, &stored).await?;
         tx.commit().await?;
         Ok(())
+    }
+}
+
+/// What was stored of one conversion: nothing, if the database refuses it. It is looked at again when its lease ends.
+fn unless_refused<T: Default>(
+    conversion: &Conversion,
+    stored: Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    match stored {
+        Err(error) if error.is_about_the_data() => {
+            tracing::error!(
+                conversion.id = %conversion.id, image = %conversion.image, error = ?error,
+                "the database refuses a conversion's new state"
+            );
+            Ok(T::default())
+        }
+        stored => stored,
     }
 }
 

@@ -19,7 +19,7 @@ macro_rules! select_conversions {
              select c.id, c.cluster, c.cache_path, c.image, c.state, c.message, c.file, c.file_seen_at, c.file_began_at,
                     c.error, c.failures, c.retry_at, c.mishaps, c.abandoned, c.run, c.token, c.state_dir, c.target,
                     c.slurm_job_id, c.slurm_state, c.exit_code, c.exit_signal, c.intended_at, c.sent_at,
-                    c.submitted_at, c.began_at, c.finishing_since, c.missing_since, c.retake, c.setbacks, c.absent_at,
+                    c.submitted_at, c.queued_since, c.began_at, c.finishing_since, c.missing_since, c.retake, c.setbacks, c.absent_at,
                     c.version
              from image_conversions c
              " + $tail
@@ -57,6 +57,7 @@ pub(crate) struct ConversionRow {
     pub(crate) intended_at: Option<Timestamp>,
     pub(crate) sent_at: Option<Timestamp>,
     pub(crate) submitted_at: Option<Timestamp>,
+    pub(crate) queued_since: Option<Timestamp>,
     pub(crate) began_at: Option<Timestamp>,
     pub(crate) finishing_since: Option<Timestamp>,
     pub(crate) missing_since: Option<Timestamp>,
@@ -120,6 +121,7 @@ fn run(row: &ConversionRow, cell: &Cell) -> Result<Option<ConversionRun>, StoreE
         intended_at,
         sent_at: row.sent_at,
         submitted_at: row.submitted_at,
+        queued_since: row.queued_since,
         began_at: row.began_at,
         finishing_since: row.finishing_since,
         missing_since: row.missing_since,
@@ -129,17 +131,20 @@ fn run(row: &ConversionRow, cell: &Cell) -> Result<Option<ConversionRun>, StoreE
     }))
 }
 
-/// The conversions that can be read: one bad row must not hold up the others.
-pub(crate) fn readable(rows: Vec<ConversionRow>) -> Vec<Conversion> {
-    let read = |row: ConversionRow| {
+/// The conversions that can be read, and the ids of the rows that cannot: one bad row must not hold up the others.
+pub(crate) fn readable(rows: Vec<ConversionRow>) -> (Vec<Conversion>, Vec<Uuid>) {
+    let (mut conversions, mut corrupt) = (Vec::with_capacity(rows.len()), Vec::new());
+    for row in rows {
         let id = row.id;
-        Conversion::try_from(row)
-            .inspect_err(|error| {
+        match Conversion::try_from(row) {
+            Ok(conversion) => conversions.push(conversion),
+            Err(error) => {
                 tracing::error!(conversion.id = %id, error = %error, "a stored conversion cannot be read; it is left alone");
-            })
-            .ok()
-    };
-    rows.into_iter().filter_map(read).collect()
+                corrupt.push(id);
+            }
+        }
+    }
+    (conversions, corrupt)
 }
 
 /// What may change of a conversion, as `jsonb_populate_recordset` reads it.
@@ -168,6 +173,7 @@ pub(crate) struct ConversionChange<'a> {
     intended_at: Option<Timestamp>,
     sent_at: Option<Timestamp>,
     submitted_at: Option<Timestamp>,
+    queued_since: Option<Timestamp>,
     began_at: Option<Timestamp>,
     finishing_since: Option<Timestamp>,
     missing_since: Option<Timestamp>,
@@ -205,6 +211,7 @@ impl<'a> ConversionChange<'a> {
             intended_at: run.map(|run| run.intended_at),
             sent_at: run.and_then(|run| run.sent_at),
             submitted_at: run.and_then(|run| run.submitted_at),
+            queued_since: run.and_then(|run| run.queued_since),
             began_at: run.and_then(|run| run.began_at),
             finishing_since: run.and_then(|run| run.finishing_since),
             missing_since: run.and_then(|run| run.missing_since),

@@ -211,9 +211,8 @@ impl ImageConversions for Store {
         &self,
         cluster: &ClusterName,
         conversions: &[Conversion],
-        now: Timestamp,
     ) -> Result<(), StoreError> {
-        Self::record_seen_conversions(self, cluster, conversions, now).await
+        Self::record_seen_conversions(self, cluster, conversions).await
     }
 }
 

@@ -44,14 +44,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         };
         let (now, base_dir) = (self.clock.now(), &site.target.cluster.base_dir);
         let step = |((conversion, demand), found): (&Wanted, ImageFile)| {
-            conversion
-                .checked(found, demand, base_dir, now)
-                .inspect_err(
-                    |error| tracing::error!(%error, image = %conversion.image, "no path for a conversion"),
-                )
-                .ok()
+            conversion.checked(found, demand, base_dir, now)
         };
-        let moved = wanted.iter().zip(found).filter_map(step).collect();
+        let moved = wanted.iter().zip(found).map(step).collect();
         self.store_moved(site, lease, moved).await
     }
 

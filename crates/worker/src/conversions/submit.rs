@@ -1,8 +1,11 @@
 //! Submitting conversions, and looking for submissions whose answer was lost.
 
+use std::error::Error as _;
+
 use chrono::TimeDelta;
 use domain::{
-    Conversion, ConversionRun, Located, Moved, conversion_located, conversion_sent, plan_conversion,
+    Conversion, ConversionRun, Located, Moved, conversion_located, conversion_sent, conversion_unplannable,
+    plan_conversion,
 };
 use persistence::{ConversionLease, StoreError, WorkStore};
 use slurm::{JobName, Locate, SlurmJobId, SubmitAnswer, SubmitBatch};
@@ -29,23 +32,28 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         // Committed before anything remote happens; what was known of it before says how to read the answer.
         let intents = conversions.iter().map(|one| Moved { conversion: one.sending(now), due_at: Some(now) });
         let stored = self.store_conversions(site, lease, intents.collect(), false).await?;
-        let (mut sent, mut entries) = (Vec::new(), Vec::new());
+        let (mut sent, mut entries, mut unplannable) = (vec![], vec![], vec![]);
         for before in conversions.iter().filter(|one| stored.contains(&one.id)) {
             // The intent has raised the version.
             let intent = Conversion { version: before.version + 1, ..before.sending(now) };
             let Some(run) = &intent.run else { continue };
             let was = before.run.as_ref();
             let retake = was.is_some_and(|run| run.retake);
+            let unanswered = was.is_some_and(ConversionRun::is_unanswered);
             match plan_conversion(&intent, run, &site.target.cluster, retake) {
                 Ok(entry) => {
                     entries.push(entry);
-                    sent.push((intent, was.is_some_and(ConversionRun::is_unanswered)));
+                    sent.push((intent, unanswered));
                 }
+                // The jobs that wait for it go on without, or end: nobody else would tell them.
                 Err(error) => {
-                    tracing::error!(%error, image = %intent.image, "a conversion cannot be put into files");
+                    let why =
+                        error.source().map_or_else(|| error.to_string(), |why| format!("{error}: {why}"));
+                    unplannable.push(conversion_unplannable(&intent, unanswered, &why, now));
                 }
             }
         }
+        self.store_moved(site, lease, unplannable).await?;
         if sent.is_empty() {
             return Ok(());
         }

@@ -328,3 +328,50 @@ async fn a_conversion_costs_no_command_of_its_own_per_poll(pool: PgPool) {
     }
     assert_eq!(bench.fake.commands(), before + 5);
 }
+
+/// A cluster whose base directory has a name of so many bytes: what lies below it may be too long for a path.
+fn deep(bytes: usize) -> Cluster {
+    let mut cluster = cluster();
+    cluster.base_dir = format!("/{}", "b".repeat(bytes - 1)).parse().unwrap();
+    cluster
+}
+
+async fn the_image_itself_is_run_or_the_job_ends(bench: Bench, says: &str) {
+    let (id, strict) = (bench.accept(converted(1)).await, bench.accept(required(2)).await);
+    bench.step(Lane::Submit).await;
+    bench.convert().await;
+    bench.convert().await;
+    assert_eq!(bench.state().await, "failed");
+    assert_eq!(bench.convert().await, 0, "nobody tries it over and over");
+    bench.step(Lane::Submit).await;
+    let job = bench.job(id).await;
+    assert!(!matches!(job.phase, Phase::ConvertingImage), "{}", job.message);
+    let refused = bench.job(strict).await;
+    assert_eq!(refused.status, Status::Error);
+    assert!(refused.message.contains(says), "{}", refused.message);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_conversion_without_a_place_for_its_state_fails_and_says_why(pool: PgPool) {
+    let says = "an absolute path of at most 3000 bytes";
+    the_image_itself_is_run_or_the_job_ends(Bench::of(pool, deep(2955)), says).await;
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_conversion_whose_script_has_no_place_fails_and_says_why(pool: PgPool) {
+    let says = "an absolute path of at most 3000 bytes";
+    the_image_itself_is_run_or_the_job_ends(Bench::of(pool, deep(2945)), says).await;
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn an_image_without_a_place_in_the_cache_is_never_said_to_be_converted(pool: PgPool) {
+    let mut cluster = cluster();
+    cluster.images.cache_dir = format!("/{}", "c".repeat(2990)).parse().unwrap();
+    let bench = Bench::of(pool, cluster);
+    let (id, strict) = (bench.accept(converted(1)).await, bench.accept(required(2)).await);
+    bench.step(Lane::Submit).await;
+    assert!(bench.job(id).await.message.contains("each node pulls it"), "{}", bench.job(id).await.message);
+    let refused = bench.job(strict).await;
+    assert_eq!(refused.status, Status::Error);
+    assert!(refused.message.contains("require_sqsh"), "{}", refused.message);
+}

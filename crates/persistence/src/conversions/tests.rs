@@ -1,0 +1,124 @@
+use std::time::Duration;
+
+use chrono::DateTime;
+use domain::{ClusterName, ConversionState, Demand, Secrets};
+use slurm::{ImageFile, SlurmJobId};
+use sqlx::PgPool;
+use testkit::command_job;
+use uuid::Uuid;
+
+use super::*;
+use crate::{Inserted, LeaseTerms, NewJob, Sealer};
+
+const TERMS: LeaseTerms = LeaseTerms { duration: Duration::from_secs(30), limit: 100 };
+
+fn dgx() -> ClusterName {
+    "dgx".parse().unwrap()
+}
+
+/// Two jobs, each of which waits for an image of its own.
+async fn two_wanted(pool: PgPool) -> Store {
+    let store = Store::from_pool(pool, Sealer::from_key([7; 32]));
+    for number in 1..=2 {
+        let new = NewJob { job: command_job(number), secrets: Secrets::default(), request_hash: [0; 32] };
+        let Inserted::Created(job) = store.insert_job(&new).await.unwrap() else { panic!("not new") };
+        let wish = ImageWish {
+            job: job.id,
+            cache_path: format!("/lustre/{number}.sqsh").parse().unwrap(),
+            image: format!("r.io/a/b:{number}").parse().unwrap(),
+            fresh: false,
+        };
+        store.want_images(&dgx(), &[wish]).await.unwrap();
+    }
+    store
+}
+
+async fn acquire(store: &Store, token: u128) -> ConversionLease {
+    let mut lease = store.acquire_conversions(&dgx(), Uuid::from_u128(token), TERMS).await.unwrap();
+    lease.conversions.sort_by_key(|(conversion, _)| conversion.cache_path.clone());
+    lease
+}
+
+/// After a look that found nothing; Slurm has its job.
+fn in_slurm(conversion: &Conversion, number: u32) -> Conversion {
+    let (base, now) = ("/lustre/tao".parse().unwrap(), DateTime::UNIX_EPOCH);
+    let demand = Demand { waiters: 1, fresh_since: None };
+    let begun = conversion.checked(ImageFile::Absent, &demand, &base, now).conversion;
+    let id = SlurmJobId::new(number).unwrap();
+    domain::conversion_located(&begun.sending(now), domain::Located::Found(id), now).conversion
+}
+
+/// No text of Postgres holds a NUL.
+fn poisoned(conversion: Conversion) -> Conversion {
+    Conversion { message: "a\0b".to_owned(), ..conversion }
+}
+
+async fn states(store: &Store) -> Vec<String> {
+    sqlx::query_scalar!("select state from image_conversions order by cache_path")
+        .fetch_all(&store.pool)
+        .await
+        .unwrap()
+}
+
+fn record(conversion: Conversion) -> ConversionRecord {
+    ConversionRecord { conversion, due_at: None }
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_step_that_the_database_refuses_holds_up_no_other(pool: PgPool) {
+    let store = two_wanted(pool).await;
+    let lease = acquire(&store, 1).await;
+    let [bad, good] = [0, 1].map(|place: usize| lease.conversions[place].0.clone());
+    let records = [record(poisoned(in_slurm(&bad, 7))), record(in_slurm(&good, 8))];
+    let now = DateTime::UNIX_EPOCH;
+    let stored = store.record_conversions(&lease, &dgx(), &records, true, now).await.unwrap();
+    assert_eq!(stored, [good.id].into());
+    assert_eq!(states(&store).await, ["wanted", "in_queue"]);
+    let alone = store.record_conversions(&lease, &dgx(), &records[..1], true, now).await;
+    assert!(alone.unwrap_err().is_about_the_data(), "alone it says what is wrong");
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_sighting_that_the_database_refuses_holds_up_no_other(pool: PgPool) {
+    let store = two_wanted(pool).await;
+    let lease = acquire(&store, 1).await;
+    let queued = [(0, 7), (1, 8)].map(|(place, id)| record(in_slurm(&lease.conversions[place].0, id)));
+    store.record_conversions(&lease, &dgx(), &queued, true, DateTime::UNIX_EPOCH).await.unwrap();
+    let mut active = store.active_conversions(&dgx()).await.unwrap();
+    active.sort_by_key(|conversion| conversion.cache_path.clone());
+    assert_eq!(active[0].run.as_ref().unwrap().queued_since, Some(DateTime::UNIX_EPOCH), "it is read back");
+    let running = |c: &Conversion| Conversion { state: ConversionState::Running, ..c.clone() };
+    let seen = [poisoned(running(&active[0])), running(&active[1])];
+    store.record_seen_conversions(&dgx(), &seen).await.unwrap();
+    assert_eq!(states(&store).await, ["in_queue", "running"]);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_conversion_that_has_waited_too_long_is_due_for_its_cancellation(pool: PgPool) {
+    let store = two_wanted(pool).await;
+    let lease = acquire(&store, 1).await;
+    let queued = [(0, 7), (1, 8)].map(|(place, id)| record(in_slurm(&lease.conversions[place].0, id)));
+    store.record_conversions(&lease, &dgx(), &queued, true, DateTime::UNIX_EPOCH).await.unwrap();
+    let active = store.active_conversions(&dgx()).await.unwrap();
+    let never = Conversion { abandoned: Some(domain::Abandoned::NeverStarted), ..active[0].clone() };
+    store.record_seen_conversions(&dgx(), &[never]).await.unwrap();
+    let due = acquire(&store, 2).await;
+    let due: Vec<_> = due.conversions.iter().map(|(one, _)| (one.id, one.abandoned)).collect();
+    assert_eq!(due, [(active[0].id, Some(domain::Abandoned::NeverStarted))]);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_conversion_that_cannot_be_read_is_set_behind_those_that_can(pool: PgPool) {
+    let store = two_wanted(pool).await;
+    sqlx::query!("update image_conversions set image = ' ' where cache_path = '/lustre/1.sqsh'")
+        .execute(&store.pool)
+        .await
+        .unwrap();
+    assert_eq!(acquire(&store, 1).await.conversions.len(), 1);
+    let later = store.next_conversion_in(&dgx()).await.unwrap().unwrap();
+    assert!(later <= TERMS.duration, "{later:?}: the other one's lease");
+    let put_off = sqlx::query_scalar!(
+        "select due_at > now() + interval '59 minutes' as later from image_conversions where image = ' '"
+    );
+    assert_eq!(put_off.fetch_one(&store.pool).await.unwrap(), Some(true));
+}
