@@ -8,6 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
+    extract::{NoParameters, Query},
     problem::{Kind, Problem, problems},
     state::App,
 };
@@ -39,7 +40,7 @@ problems!(ReadyProblems = ALWAYS, NotReady);
     security(()),
     responses((status = 200, description = "It is.", body = Health), LiveProblems)
 )]
-pub(crate) async fn livez() -> Json<Health> {
+pub(crate) async fn livez(Query(NoParameters): Query<NoParameters>) -> Json<Health> {
     OK
 }
 
@@ -55,7 +56,10 @@ pub(crate) async fn livez() -> Json<Health> {
     security(()),
     responses((status = 200, description = "It is.", body = Health), ReadyProblems)
 )]
-pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Problem> {
+pub(crate) async fn readyz(
+    State(app): State<App>,
+    Query(NoParameters): Query<NoParameters>,
+) -> Result<Json<Health>, Problem> {
     let mut not_ready = app.readiness.not_ready();
     match tokio::time::timeout(DATABASE_PATIENCE, app.store.ready()).await {
         Ok(Ok(())) => {}

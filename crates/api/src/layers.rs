@@ -27,6 +27,7 @@ pub(crate) fn around(routes: Router<App>, app: &App) -> Router<App> {
         .layer(DefaultBodyLimit::max(app.limits.body_bytes))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(app.clone(), bounded))
+        .layer(from_fn_with_state(app.clone(), of_bearable_size))
         .layer(from_fn(explained))
         .layer(from_fn(recorded))
         .layer(from_fn_with_state(app.clone(), identified))
@@ -116,6 +117,27 @@ async fn explained(request: Request, next: Next) -> Response {
         }
     }
     explained
+}
+
+/// Refuses heads that are larger than anybody needs. What is much larger never comes here: the connection refuses it.
+async fn of_bearable_size(State(app): State<App>, request: Request, next: Next) -> Response {
+    let most = app.limits.header_bytes;
+    let address = request.uri().path_and_query().map_or(0, |address| address.as_str().len());
+    if address > most {
+        let detail = format!("The address has {address} bytes; path and query may have {most}.");
+        return Problem::new(Kind::UriTooLong, detail).into_response();
+    }
+    let head = request.headers().iter().fold(address, |sum, (name, value)| {
+        // A colon, a space and the end of the line.
+        sum + name.as_str().len() + value.len() + 4
+    });
+    if head > most {
+        let detail = format!(
+            "The request's head has {head} bytes; it may have {most}. Send fewer or shorter headers."
+        );
+        return Problem::new(Kind::HeadersTooLarge, detail).into_response();
+    }
+    next.run(request).await
 }
 
 /// Bounds the time of a request, its body's arrival included.

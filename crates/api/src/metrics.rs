@@ -7,6 +7,7 @@ use axum::{
 };
 
 use crate::{
+    extract::{NoParameters, Query},
     problem::{Kind, Problem, problems},
     state::App,
 };
@@ -27,7 +28,10 @@ problems!(Problems = ALWAYS, MetricsDisabled);
         Problems
     )
 )]
-pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
+pub(crate) async fn metrics(
+    State(app): State<App>,
+    Query(NoParameters): Query<NoParameters>,
+) -> Result<Response, Problem> {
     let Some(handle) = &app.metrics else {
         return Err(Problem::new(Kind::MetricsDisabled, "This process was started without metrics."));
     };

@@ -67,6 +67,10 @@ pub trait Readiness: Send + Sync + 'static {
 pub struct Limits {
     /// The largest body.
     pub body_bytes: usize,
+    /// The largest head, its address included.
+    pub header_bytes: usize,
+    /// How long the body may take to arrive.
+    pub body_timeout: Duration,
     /// The longest time from the request's head to the answer's.
     pub request_timeout: Duration,
     /// The most bytes of a log in one answer.
@@ -90,6 +94,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes: 10 * 1024 * 1024,
+            header_bytes: 32 * 1024,
+            body_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(40),
             log_bytes: 8 * 1024 * 1024,
             log_reads: 4,

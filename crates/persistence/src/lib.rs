@@ -31,7 +31,7 @@ pub use events::JobEvent;
 pub use jobs::{Inserted, NewJob, Viewer};
 pub use leases::{Lane, Lease, LeaseTerms};
 pub use listen::DueListener;
-pub use listing::JobFilter;
+pub use listing::{JobFilter, JobPage};
 pub use partitions::KnownPartitions;
 pub use polls::{PollLease, PollResult, Pulse};
 pub use record::StepRecord;

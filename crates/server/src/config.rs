@@ -111,7 +111,13 @@ fn check_sections(settings: &Settings, problems: &mut Problems) {
     };
     let (server, worker) = (&settings.server, &settings.worker);
     positive(problems, "server.body_limit_bytes", server.body_limit_bytes == 0, "10485760");
+    positive(problems, "server.header_timeout", server.header_timeout.is_zero(), "\"30s\"");
+    positive(problems, "server.body_timeout", server.body_timeout.is_zero(), "\"30s\"");
     positive(problems, "server.request_timeout", server.request_timeout.is_zero(), "\"60s\"");
+    positive(problems, "server.max_connections", server.max_connections == 0, "4096");
+    if !(1024..=1024 * 1024).contains(&server.header_limit_bytes) {
+        problems.add("server.header_limit_bytes", "must be from 1024 to 1048576; write for example 32768");
+    }
     positive(problems, "database.max_connections", settings.database.max_connections == 0, "16");
     positive(problems, "worker.batch_size", worker.batch_size == 0, "64");
     if worker.partitions_every < std::time::Duration::from_secs(1) {

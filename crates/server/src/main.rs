@@ -12,6 +12,7 @@ mod commands;
 mod config;
 mod database;
 mod embedded_postgres;
+mod http_server;
 mod lifecycle;
 mod log_links;
 mod stranded;

@@ -9,16 +9,16 @@ use utoipa::ToSchema;
 
 use crate::{
     auth::Admin,
-    extract::{Body, ClusterInPath, Sent},
+    extract::{Body, ClusterInPath, NoParameters, Query, Sent},
     problem::{Problem, problems},
     state::App,
 };
 
 problems!(
     Problems = SECURED,
-    BadRequest,
     MalformedJson,
     BodyTooLarge,
+    RequestTimeout,
     UnsupportedMediaType,
     InvalidRequest,
     TooDeep,
@@ -61,6 +61,7 @@ pub(crate) async fn put_enroot_credentials(
     State(app): State<App>,
     Admin(caller): Admin,
     ClusterInPath(cluster): ClusterInPath,
+    Query(NoParameters): Query<NoParameters>,
     Body(Sent { document, value }): Body<EnrootCredentials>,
 ) -> Result<StatusCode, Problem> {
     // serde fills a struct from a list too, by position. Nobody means that.

@@ -10,7 +10,7 @@ use crate::{
     view::ClusterView,
 };
 
-problems!(Problems = SECURED, BadRequest, InvalidParameter, ClusterNotFound);
+problems!(Problems = SECURED, ClusterNotFound);
 
 /// Look at a cluster
 ///

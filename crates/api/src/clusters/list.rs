@@ -10,7 +10,7 @@ use crate::{
     view::ClusterList,
 };
 
-problems!(Problems = SECURED, BadRequest, InvalidParameter);
+problems!(Problems = SECURED);
 
 /// List the clusters
 ///

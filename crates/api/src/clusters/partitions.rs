@@ -10,7 +10,7 @@ use crate::{
     view::PartitionList,
 };
 
-problems!(Problems = SECURED, BadRequest, InvalidParameter, ClusterNotFound);
+problems!(Problems = SECURED, ClusterNotFound);
 
 /// List a cluster's partitions
 ///

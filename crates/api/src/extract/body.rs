@@ -8,6 +8,7 @@ use axum::{
 use domain::{Violation, pointer as below};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::time::timeout;
 
 use crate::{
     problem::{Kind, Problem},
@@ -41,7 +42,13 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
                 "Send the body as JSON, with `Content-Type: application/json`.",
             ));
         }
-        let bytes = Bytes::from_request(request, app).await.map_err(|rejection| {
+        let within = app.limits.body_timeout;
+        let arrived = timeout(within, Bytes::from_request(request, app)).await.map_err(|_| {
+            let detail =
+                format!("The body did not arrive within {} s; nothing was changed.", within.as_secs());
+            Problem::new(Kind::RequestTimeout, detail)
+        })?;
+        let bytes = arrived.map_err(|rejection| {
             if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
                 let most = app.limits.body_bytes;
                 Problem::new(Kind::BodyTooLarge, format!("The body may have at most {most} bytes."))

@@ -7,6 +7,9 @@ use axum::{
     http::request::Parts,
 };
 
+use chrono::DateTime;
+use domain::Timestamp;
+
 use crate::{
     problem::{Kind, Problem},
     state::App,
@@ -91,6 +94,16 @@ impl Parameters {
     ) -> Result<Option<T>, Problem> {
         let wrong = |_| Problem::parameter(name, "invalid", format!("must be {must}"));
         self.one(name)?.map(|text| text.parse().map_err(wrong)).transpose()
+    }
+
+    /// A moment.
+    pub(crate) fn moment(&self, name: &str) -> Result<Option<Timestamp>, Problem> {
+        let Some(text) = self.one(name)? else { return Ok(None) };
+        let moment = DateTime::parse_from_rfc3339(text).map_err(|_| {
+            let detail = "must be a moment of RFC 3339, such as 2026-01-31T09:00:00Z (write a `+` as %2B)";
+            Problem::parameter(name, "invalid", detail)
+        })?;
+        Ok(Some(moment.to_utc()))
     }
 
     /// A whole number within bounds.

@@ -10,7 +10,7 @@ use crate::{
     view::{AttemptListView, AttemptView},
 };
 
-problems!(Problems = SECURED, BadRequest, InvalidParameter, JobNotFound);
+problems!(Problems = SECURED, JobNotFound);
 
 /// Read a job's attempts
 ///

@@ -16,7 +16,7 @@ use crate::{
     view::StatusView,
 };
 
-problems!(Problems = SECURED, BadRequest, InvalidParameter, JobNotFound);
+problems!(Problems = SECURED, JobNotFound);
 
 /// Cancel a job
 ///

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     auth::Caller,
-    extract::Body,
+    extract::{Body, NoParameters, Query},
     problem::{Kind, Problem, problems},
     state::App,
     view::JobView,
@@ -23,9 +23,9 @@ use crate::{
 
 problems!(
     Problems = SECURED,
-    BadRequest,
     MalformedJson,
     BodyTooLarge,
+    RequestTimeout,
     UnsupportedMediaType,
     InvalidRequest,
     TooDeep,
@@ -54,6 +54,7 @@ problems!(
 pub(crate) async fn create_job(
     State(app): State<App>,
     caller: Caller,
+    Query(NoParameters): Query<NoParameters>,
     Body(sent): Body<JobRequest>,
 ) -> Result<Response, Problem> {
     let Accepted { job, secrets, document, .. } = accept(&app, caller, sent).await?;

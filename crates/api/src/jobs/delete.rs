@@ -10,7 +10,7 @@ use crate::{
     state::App,
 };
 
-problems!(Problems = SECURED, BadRequest, InvalidParameter, JobNotFound, WrongState);
+problems!(Problems = SECURED, JobNotFound, WrongState);
 
 /// What else is to go.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use crate::{
     view::{EventListView, EventView},
 };
 
-problems!(Problems = SECURED, BadRequest, InvalidParameter, JobNotFound);
+problems!(Problems = SECURED, JobNotFound);
 
 const DEFAULT_LIMIT: u32 = 100;
 const MOST: u64 = 1000;

@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderValue, Uri, header},
     response::{IntoResponse, Response},
 };
-use domain::{ClusterName, Status};
+use domain::{ClusterName, Status, Timestamp};
 use persistence::JobFilter;
 use strum::IntoEnumIterator;
 use utoipa::IntoParams;
@@ -20,7 +20,7 @@ use crate::{
     view::JobList,
 };
 
-problems!(Problems = SECURED, BadRequest, InvalidParameter);
+problems!(Problems = SECURED);
 
 const DEFAULT_LIMIT: u32 = 50;
 const MOST: u32 = 200;
@@ -41,6 +41,12 @@ pub(crate) struct Filters {
     /// Jobs with this label, as `key:value`. May be repeated; all have to match.
     #[param(value_type = Option<Vec<String>>, style = Form, explode, example = json!(["team:vision"]))]
     label: Vec<(String, String)>,
+    /// Jobs that were accepted after this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    created_after: Option<Timestamp>,
+    /// Jobs that were accepted before this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    created_before: Option<Timestamp>,
     /// At most so many jobs.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
     limit: u32,
@@ -50,8 +56,17 @@ pub(crate) struct Filters {
 }
 
 impl FromQuery for Filters {
-    const KNOWN: &'static [&'static str] =
-        &["status", "cluster", "network_arch", "action", "label", "limit", "page_token"];
+    const KNOWN: &'static [&'static str] = &[
+        "status",
+        "cluster",
+        "network_arch",
+        "action",
+        "label",
+        "created_after",
+        "created_before",
+        "limit",
+        "page_token",
+    ];
 
     fn from_query(parameters: &Parameters) -> Result<Self, Problem> {
         let statuses = Status::iter().map(<&str>::from).collect::<Vec<_>>().join(", ");
@@ -62,6 +77,8 @@ impl FromQuery for Filters {
             network_arch: parameters.one("network_arch")?.map(str::to_owned),
             action: parameters.one("action")?.map(str::to_owned),
             label: labels(parameters)?,
+            created_after: parameters.moment("created_after")?,
+            created_before: parameters.moment("created_before")?,
             limit: limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or(DEFAULT_LIMIT),
             page_token: parameters
                 .parse("page_token", "the next_page_token of an earlier answer, unchanged")?,
@@ -106,28 +123,22 @@ pub(crate) async fn list_jobs(
     Query(filters): Query<Filters>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let limit = filters.limit;
     let filter = JobFilter {
         status: filters.status,
         cluster: filters.cluster,
         network_arch: filters.network_arch,
         action: filters.action,
         labels: filters.label,
+        created_after: filters.created_after,
+        created_before: filters.created_before,
         before: filters.page_token.map(|token| (token.created_at, token.id)),
-        // One more than is shown: its presence says that there is another page.
-        limit: limit + 1,
+        limit: filters.limit,
     };
-    let mut jobs = app.store.list_jobs(&caller.viewer(), &filter).await?;
-    let shown = usize::try_from(limit).unwrap_or(usize::MAX);
-    let more = jobs.len() > shown;
-    jobs.truncate(shown);
-    let next = jobs
-        .last()
-        .filter(|_| more)
-        .map(|last| PageToken { created_at: last.created_at, id: last.id }.to_string());
+    let page = app.store.list_jobs(&caller.viewer(), &filter).await?;
+    let next = page.next.map(|(created_at, id)| PageToken { created_at, id }.to_string());
 
-    let mut views = Vec::with_capacity(jobs.len());
-    for job in &jobs {
+    let mut views = Vec::with_capacity(page.jobs.len());
+    for job in &page.jobs {
         views.push(super::summary(&app, job).await?);
     }
     let link = next.as_deref().and_then(|token| HeaderValue::from_str(&link(&uri, token)).ok());

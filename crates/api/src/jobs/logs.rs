@@ -29,8 +29,6 @@ use selection::{LogParameters, Selection};
 
 problems!(
     Problems = SECURED,
-    BadRequest,
-    InvalidParameter,
     JobNotFound,
     AttemptNotFound,
     NoLogYet,

@@ -17,7 +17,7 @@ use crate::{
     view::StatusView,
 };
 
-problems!(Problems = SECURED, BadRequest, InvalidParameter, JobNotFound, WrongState);
+problems!(Problems = SECURED, JobNotFound, WrongState);
 
 /// Resume a paused job
 ///

@@ -19,12 +19,11 @@ use crate::{
 
 problems!(
     Problems = SECURED,
-    BadRequest,
-    InvalidParameter,
     JobNotFound,
     WrongState,
     MalformedJson,
     BodyTooLarge,
+    RequestTimeout,
     UnsupportedMediaType,
     InvalidRequest,
     TooDeep

@@ -14,7 +14,7 @@ use crate::{
     state::App,
 };
 
-problems!(Problems = SECURED, BadRequest, InvalidParameter, JobNotFound, AttemptNotFound, NoScriptYet);
+problems!(Problems = SECURED, JobNotFound, AttemptNotFound, NoScriptYet);
 
 /// Which script.
 #[derive(Debug, IntoParams)]

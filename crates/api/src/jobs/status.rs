@@ -15,7 +15,7 @@ use crate::{
     view::StatusView,
 };
 
-problems!(Problems = SECURED, BadRequest, InvalidParameter, JobNotFound);
+problems!(Problems = SECURED, JobNotFound);
 
 /// Read a job's status
 ///

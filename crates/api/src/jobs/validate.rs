@@ -18,10 +18,9 @@ use crate::{
 
 problems!(
     Problems = SECURED,
-    BadRequest,
-    InvalidParameter,
     MalformedJson,
     BodyTooLarge,
+    RequestTimeout,
     UnsupportedMediaType,
     InvalidRequest,
     TooDeep,

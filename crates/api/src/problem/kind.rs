@@ -51,12 +51,17 @@ kinds! {
     NoLogYet => NOT_FOUND, "no_log_yet", "The job has no log yet";
     MetricsDisabled => NOT_FOUND, "metrics_disabled", "Metrics are not collected";
     MethodNotAllowed => METHOD_NOT_ALLOWED, "method_not_allowed", "The path does not know this method";
+    /// The body, that is: a head that does not arrive ends its connection.
+    RequestTimeout => REQUEST_TIMEOUT, "request_timeout", "The body did not arrive in time";
     WrongState => CONFLICT, "wrong_state", "The job's state does not allow this";
     BodyTooLarge => PAYLOAD_TOO_LARGE, "body_too_large", "The body is too large";
+    UriTooLong => URI_TOO_LONG, "uri_too_long", "The address is too long";
     UnsupportedMediaType => UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "The body must be JSON";
     InvalidRequest => UNPROCESSABLE_ENTITY, "invalid_request", "The request is not acceptable";
     TooDeep => UNPROCESSABLE_ENTITY, "too_deep", "The body is nested too deeply";
     IdConflict => UNPROCESSABLE_ENTITY, "id_conflict", "The id belongs to another request";
+    TooManyRequests => TOO_MANY_REQUESTS, "too_many_requests", "Too many requests with this token";
+    HeadersTooLarge => REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large", "The headers are too large";
     Internal => INTERNAL_SERVER_ERROR, "internal", "The service failed";
     LogUnreadable => BAD_GATEWAY, "log_unreadable", "The cluster does not let us read the log";
     DatabaseUnavailable => SERVICE_UNAVAILABLE, "database_unavailable", "The database cannot be reached";

@@ -7,11 +7,28 @@ use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 use super::{Kind, MEDIA_TYPE};
 
 /// What any operation may answer.
-pub(crate) const ALWAYS: &[Kind] = &[Kind::Internal, Kind::Timeout];
+pub(crate) const ALWAYS: &[Kind] = &[
+    Kind::BadRequest,
+    Kind::InvalidParameter,
+    Kind::UriTooLong,
+    Kind::HeadersTooLarge,
+    Kind::Internal,
+    Kind::Timeout,
+];
 
 /// What any operation that needs a token may answer.
-pub(crate) const SECURED: &[Kind] =
-    &[Kind::Unauthorized, Kind::Forbidden, Kind::Internal, Kind::DatabaseUnavailable, Kind::Timeout];
+pub(crate) const SECURED: &[Kind] = &[
+    Kind::BadRequest,
+    Kind::InvalidParameter,
+    Kind::Unauthorized,
+    Kind::Forbidden,
+    Kind::UriTooLong,
+    Kind::TooManyRequests,
+    Kind::HeadersTooLarge,
+    Kind::Internal,
+    Kind::DatabaseUnavailable,
+    Kind::Timeout,
+];
 
 /// Declares the problems of one operation, for its list of responses.
 macro_rules! problems {

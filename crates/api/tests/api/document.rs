@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::support::TestApi;
 
 /// Every operation of the document: method, path and the operation itself.
-fn operations() -> Vec<(String, String, Value)> {
+pub(crate) fn operations() -> Vec<(String, String, Value)> {
     let document = serde_json::to_value(api::openapi()).unwrap();
     let paths = document["paths"].as_object().unwrap().clone();
     let flat = paths.into_iter().flat_map(|(path, item)| {

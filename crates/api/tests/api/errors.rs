@@ -5,6 +5,7 @@ use axum::{
     body::Body,
     http::{Method, Request},
 };
+use futures_util::StreamExt;
 use serde_json::json;
 use sqlx::PgPool;
 
@@ -50,6 +51,30 @@ async fn a_body_that_is_too_large_is_refused() {
     let body = json!({"command": "x".repeat(100)});
     let problem = api.post("/jobs", &body).await.problem(413, "body_too_large");
     assert!(problem["detail"].as_str().unwrap().contains("100 bytes"));
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_arrive_is_a_408() {
+    let limits = Limits { body_timeout: Duration::from_millis(50), ..Limits::default() };
+    let api = TestApi::offline_with(AuthMode::Disabled, limits);
+    let first = futures_util::stream::iter([Ok::<_, std::io::Error>("{")]);
+    let body = Body::from_stream(first.chain(futures_util::stream::pending()));
+    let request = Request::post("/jobs").header("content-type", "application/json").body(body).unwrap();
+    api.send(request).await.problem(408, "request_timeout");
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_large_is_refused_and_says_how_large_it_may_be() {
+    let limits = Limits { header_bytes: 1000, ..Limits::default() };
+    let api = TestApi::offline_with(AuthMode::Disabled, limits);
+    let long = api.get(&format!("/jobs?action={}", "x".repeat(1000))).await;
+    assert!(long.problem(414, "uri_too_long")["detail"].as_str().unwrap().contains("may have 1000"));
+    let large = |bytes: usize| {
+        Request::get("/livez").header("x-large", "x".repeat(bytes)).body(Body::empty()).unwrap()
+    };
+    let problem = api.send(large(1000)).await.problem(431, "headers_too_large");
+    assert!(problem["detail"].as_str().unwrap().contains("may have 1000"), "{problem}");
+    assert_eq!(api.send(large(900)).await.status, 200);
 }
 
 #[tokio::test]

@@ -74,6 +74,11 @@ async fn a_parameter_that_is_not_acceptable_is_named(pool: PgPool) {
         ("label=team:a&label=team:b", "label", "contradiction"),
         ("cluster=%2Fetc", "cluster", "invalid"),
         ("action=%00", "action", "invalid"),
+        ("created_after=yesterday", "created_after", "invalid"),
+        ("created_before=2026-11-21", "created_before", "invalid"),
+        // A `+` that is not encoded is a space.
+        ("created_before=2026-11-21T00:00:00+01:00", "created_before", "invalid"),
+        ("created_after=-0001-01-01T00:00:00Z", "created_after", "invalid"),
         ("page_token=abc", "page_token", "invalid"),
     ] {
         let problem = api.get(&format!("/jobs?{query}")).await.problem(400, "invalid_parameter");
@@ -81,4 +86,64 @@ async fn a_parameter_that_is_not_acceptable_is_named(pool: PgPool) {
         assert_eq!(problem["errors"][0]["code"], code, "{query}");
         assert!(problem["detail"].as_str().unwrap().contains(parameter), "{query}");
     }
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_time_is_a_filter_and_its_ends_are_left_out(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let mut sent = Vec::new();
+    for _ in 0..3 {
+        sent.push(api.job(&json!({"command": "true"})).await);
+        api.clock.advance(TimeDelta::seconds(1));
+    }
+    let created = |id: &String| format!("/jobs/{id}");
+    let mut times = Vec::new();
+    for id in &sent {
+        times.push(api.get(&created(id)).await.json()["created_on"].as_str().unwrap().to_owned());
+    }
+    let found = async |query: &str| ids(&api.get(&format!("/jobs?{query}")).await.json());
+    assert_eq!(found(&format!("created_after={}", times[0])).await, [sent[2].clone(), sent[1].clone()]);
+    assert_eq!(found(&format!("created_before={}", times[2])).await, [sent[1].clone(), sent[0].clone()]);
+    let between = format!("created_after={}&created_before={}", times[0], times[2]);
+    assert_eq!(found(&between).await, [sent[1].clone()]);
+    // The same moment elsewhere on earth, and the ends of the calendar.
+    assert_eq!(found("created_after=2026-09-21T16:00:00%2B02:00").await.len(), 3);
+    assert_eq!(
+        found("created_after=0000-01-01T00:00:00Z&created_before=9999-12-31T23:59:59Z").await.len(),
+        3
+    );
+    // The next page has the same filter.
+    let page = api.get(&format!("/jobs?limit=1&created_before={}", times[2])).await;
+    let next = page.header("link").trim_start_matches('<').split('>').next().unwrap().to_owned();
+    assert_eq!(ids(&api.get(&next).await.json()), [sent[0].clone()]);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn what_was_there_is_listed_once_while_many_send_jobs(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let mut sent = BTreeSet::new();
+    for number in 0..40 {
+        sent.insert(api.job(&json!({"command": "true", "name": "early"})).await);
+        api.clock.advance(TimeDelta::milliseconds(number % 2));
+    }
+    let send = async || {
+        for _ in 0..20 {
+            api.clock.advance(TimeDelta::milliseconds(1));
+            api.job(&json!({"command": "true", "name": "late"})).await;
+        }
+    };
+    let list = async || {
+        let (mut seen, mut next) = (Vec::new(), "/jobs?limit=3".to_owned());
+        loop {
+            let page = api.get(&next).await.json();
+            let jobs = page["jobs"].as_array().unwrap().clone();
+            let early = jobs.iter().filter(|job| job["name"] == "early");
+            seen.extend(early.map(|job| job["id"].as_str().unwrap().to_owned()));
+            let Some(token) = page["next_page_token"].as_str() else { return seen };
+            next = format!("/jobs?limit=3&page_token={token}");
+        }
+    };
+    let ((), (), (), seen) = tokio::join!(send(), send(), send(), list());
+    assert_eq!(seen.len(), sent.len());
+    assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), sent);
 }

@@ -1,27 +1,25 @@
 use api::AuthMode;
 use axum::{body::Body, http::Request};
 
-use crate::support::TestApi;
+use crate::{document::operations, support::TestApi};
 
 #[tokio::test]
-async fn a_parameter_that_nobody_reads_is_refused_by_its_name() {
+async fn a_parameter_that_nobody_reads_is_refused_by_its_name_wherever_it_is_sent() {
     let api = TestApi::offline(AuthMode::Disabled);
-    let job = "/jobs/0f8fad5b-d9cb-469f-a165-70867728950e";
-    for (method, path) in [
-        ("GET", job.to_owned()),
-        ("GET", format!("{job}/status")),
-        ("GET", format!("{job}/logs")),
-        ("POST", format!("{job}/cancel")),
-        ("GET", "/jobs".to_owned()),
-    ] {
-        let request = Request::builder().method(method).uri(format!("{path}?watch=1"));
-        let answer = api.send(request.body(Body::empty()).unwrap()).await;
+    for (method, path, operation) in operations() {
+        let path = path.replace("{id}", "0f8fad5b-d9cb-469f-a165-70867728950e").replace("{name}", "dgx");
+        let request = Request::builder()
+            .method(method.to_uppercase().as_str())
+            .uri(format!("{path}?watch=1"))
+            .header("content-type", "application/json");
+        let body = if operation["requestBody"].is_null() { Body::empty() } else { Body::from("{}") };
+        let answer = api.send(request.body(body).unwrap()).await;
         let problem = answer.problem(400, "invalid_parameter");
         let error = &problem["errors"][0];
         assert_eq!(
             (&error["parameter"], &error["code"]),
             (&"watch".into(), &"unknown_parameter".into()),
-            "{path}"
+            "{method} {path}"
         );
     }
 }

@@ -196,7 +196,7 @@ async fn a_row_that_cannot_be_read_holds_up_nobody_else(pool: PgPool) {
     let lease = acquire(&store, 2, 1).await;
     assert_eq!(lease.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [good.id]);
     let filter = crate::JobFilter { limit: 10, ..crate::JobFilter::default() };
-    assert_eq!(store.list_jobs(&Viewer::All, &filter).await.unwrap().len(), 1);
+    assert_eq!(store.list_jobs(&Viewer::All, &filter).await.unwrap().jobs.len(), 1);
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]

@@ -22,7 +22,7 @@ async fn a_page_is_filtered_and_cut_by_the_database(pool: PgPool) {
         store.insert_job(&new).await.unwrap();
     }
     let page = async |filter: JobFilter| -> Vec<JobId> {
-        store.list_jobs(&Viewer::All, &filter).await.unwrap().iter().map(|job| job.id).collect()
+        store.list_jobs(&Viewer::All, &filter).await.unwrap().jobs.iter().map(|job| job.id).collect()
     };
     let newest: Vec<JobId> = commands.iter().rev().map(|job| job.id).collect();
     let first = JobFilter { limit: 3, ..JobFilter::default() };
@@ -31,4 +31,33 @@ async fn a_page_is_filtered_and_cut_by_the_database(pool: PgPool) {
     assert_eq!(page(JobFilter { before, ..first.clone() }).await, newest[3..6]);
     let trainings = JobFilter { action: Some("train".to_owned()), ..first };
     assert_eq!(page(trainings).await, [training.id]);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_job_that_cannot_be_read_does_not_end_the_list(pool: PgPool) {
+    let store = Store::from_pool(pool.clone(), Sealer::from_key([7; 32]));
+    for number in 1..=3 {
+        let at = DateTime::UNIX_EPOCH + TimeDelta::seconds(number);
+        let number = u128::try_from(number).unwrap();
+        let job = job_at(number, Work::Command { text: "true".to_owned() }, at);
+        store.insert_job(&NewJob { job, secrets: Secrets::default(), request_hash: [0; 32] }).await.unwrap();
+    }
+    sqlx::query!(
+        "update jobs set source = 'nobody' where created_at = $1",
+        DateTime::UNIX_EPOCH + TimeDelta::seconds(2)
+    )
+    .execute(&pool)
+    .await
+    .unwrap();
+    let (mut seen, mut before) = (Vec::new(), None);
+    loop {
+        let filter = JobFilter { limit: 1, before, ..JobFilter::default() };
+        let page = store.list_jobs(&Viewer::All, &filter).await.unwrap();
+        seen.extend(page.jobs.iter().map(|job| job.created_at.timestamp()));
+        before = page.next;
+        if before.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, [3, 1]);
 }

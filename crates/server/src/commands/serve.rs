@@ -4,7 +4,6 @@ use std::{net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use api::{ApiState, Limits};
-use axum::serve::ListenerExt;
 use domain::Cluster;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::{net::TcpListener, sync::Mutex};
@@ -18,6 +17,7 @@ use crate::{
     config::{self, AuthMode, Config, Environment},
     database::Database,
     embedded_postgres::EmbeddedPostgres,
+    http_server::{self, ConnectionLimits},
     lifecycle::{Ending, Lifecycle, signals},
     log_links::LogLinks,
     stranded, telemetry,
@@ -126,6 +126,8 @@ fn start(
         readiness: Arc::new(WorkerPulse(worker)),
         limits: Limits {
             body_bytes: settings.server.body_limit_bytes,
+            header_bytes: settings.server.header_limit_bytes,
+            body_timeout: settings.server.body_timeout,
             request_timeout: settings.server.request_timeout,
             ..Limits::default()
         },
@@ -137,13 +139,12 @@ fn start(
         Role::Worker => api::health_router(state),
     };
     let stop = lifecycle.soft();
-    // Answers are small and waited for: Nagle's algorithm would hold them back.
-    let listener = listener.tap_io(|stream| {
-        let _ = stream.set_nodelay(true);
-    });
-    lifecycle.spawn("http", async move {
-        Ok(axum::serve(listener, routes).with_graceful_shutdown(stop.cancelled_owned()).await?)
-    });
+    let limits = ConnectionLimits {
+        header_timeout: settings.server.header_timeout,
+        header_bytes: settings.server.header_limit_bytes,
+        connections: settings.server.max_connections,
+    };
+    lifecycle.spawn("http", async move { Ok(http_server::serve(listener, routes, limits, stop).await?) });
     announce(config, role, address);
     Ok(())
 }

@@ -28,8 +28,14 @@ pub(crate) struct Settings {
 pub(crate) struct Server {
     pub(crate) bind: SocketAddr,
     pub(crate) body_limit_bytes: usize,
+    pub(crate) header_limit_bytes: usize,
+    #[serde(with = "humantime_serde")]
+    pub(crate) header_timeout: Duration,
+    #[serde(with = "humantime_serde")]
+    pub(crate) body_timeout: Duration,
     #[serde(with = "humantime_serde")]
     pub(crate) request_timeout: Duration,
+    pub(crate) max_connections: usize,
     #[serde(with = "humantime_serde")]
     pub(crate) drain_timeout: Duration,
 }
@@ -39,7 +45,11 @@ impl Default for Server {
         Self {
             bind: SocketAddr::from(([127, 0, 0, 1], 8080)),
             body_limit_bytes: 10 * 1024 * 1024,
+            header_limit_bytes: 32 * 1024,
+            header_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(40),
+            max_connections: 4096,
             drain_timeout: Duration::from_mins(1),
         }
     }
