@@ -36,6 +36,7 @@ pub mod preflight;
 mod progress;
 #[cfg(test)]
 mod recorded_tests;
+mod removal;
 mod request;
 mod reroute;
 mod resend;
@@ -79,6 +80,7 @@ pub use paths::JobPaths;
 pub use paths::base_of;
 pub use policy::{BatchSettings, ImagePolicy, ImageSettings, RetrySettings, SbatchExport};
 pub use progress::Progress;
+pub use removal::{Kept, removal_may_come};
 pub use request::{BackendDetails, BackendType, ContainerRequest, JobRequest, ResourcesRequest, RetryBudget};
 pub use reroute::{Rerouted, rerouted};
 pub use resend::RetryRequest;

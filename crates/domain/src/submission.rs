@@ -152,6 +152,7 @@ fn submitted(job: &mut Job, id: SlurmJobId, how: How, now: Timestamp) -> Option<
         attempt.setbacks = 0;
     }
     job.submitted_at = job.submitted_at.or(Some(now));
+    job.finishing_since = None;
     job.phase = Phase::InQueue;
     job.source = Source::Squeue;
     job.observed_at = Some(now);
@@ -319,25 +320,6 @@ pub(crate) fn close_attempt(job: &mut Job, verdict: Verdict) {
 }
 
 impl Job {
-    /// The job as it was before its end was recorded, to be cancelled once more: its end has to wait.
-    #[must_use]
-    pub fn not_ended(&self) -> Self {
-        let mut job = self.clone();
-        job.status = match job.wanted {
-            Wanted::Cancel | Wanted::Delete => Status::Canceling,
-            Wanted::Pause => Status::Pausing,
-            Wanted::Run => Status::Pending,
-        };
-        job.phase = Phase::Submitting;
-        job.finished_at = None;
-        // An attempt that Slurm had is over for good; its id would be answered again.
-        if let Some(attempt) = job.attempt.as_mut().filter(|attempt| attempt.slurm_id.is_none()) {
-            attempt.retake = true;
-            attempt.verdict = None;
-        }
-        job
-    }
-
     /// The job, at rest before anything of it was on the cluster.
     #[must_use]
     pub fn paused_unsubmitted(&self) -> Self {

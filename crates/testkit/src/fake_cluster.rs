@@ -62,6 +62,7 @@ struct State {
     claims: HashSet<String>,
     ids: HashMap<String, SlurmJobId>,
     removed: HashSet<String>,
+    stuck: HashSet<String>,
     purged: HashSet<Uuid>,
     sick: BTreeMap<NodeName, String>,
     images: HashMap<String, ImageFile>,
@@ -98,6 +99,11 @@ impl FakeCluster {
     /// The file system has nothing at this path from now on.
     pub fn take_away(&self, path: &str) {
         self.state().missing.insert(path.to_owned());
+    }
+
+    /// The file cannot be removed from now on.
+    pub fn hold_on_to(&self, path: &str) {
+        self.state().stuck.insert(path.to_owned());
     }
 
     /// How many Slurm jobs were ever made under a name.

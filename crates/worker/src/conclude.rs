@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::TimeDelta;
-use domain::{Ending, Findings, Job, JobPaths, SickNode, Timestamp, Wanted, Work, conclude};
+use domain::{Ending, Findings, Job, JobPaths, SickNode, Wanted, Work, conclude, removal_may_come};
 use persistence::{Lease, StepRecord, StoreError, WorkStore};
 use slurm::{Conclude, Concluded, Concluding, NodeName, SlurmState, node_list};
 
@@ -60,7 +60,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     match conclude(&job, &findings, &graces, now) {
                         // Somebody else's right to look at the secrets ends with the job, so they go first.
                         Ending::Ended(_) | Ending::Paused(_) | Ending::Again { .. }
-                            if !concluded.removed && is_early(&job, now) =>
+                            if !concluded.removed && removal_may_come(job.finishing_since, now) =>
                         {
                             done(job, Some(now + TRY_AGAIN))
                         }
@@ -84,14 +84,6 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         site.wake_lanes();
         Ok(())
     }
-}
-
-/// Files that cannot be removed for so long are somebody else's by now, or never will be: the end is more use than the wait.
-const GIVE_UP_REMOVAL: TimeDelta = TimeDelta::hours(24);
-
-/// Whether files that cannot be removed are still worth waiting for.
-fn is_early(job: &Job, now: Timestamp) -> bool {
-    job.finishing_since.is_some_and(|since| now - since < GIVE_UP_REMOVAL)
 }
 
 /// The nodes of jobs whose end may be their fault: a job that did what it should needs nobody's health.

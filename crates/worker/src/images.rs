@@ -88,7 +88,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 }
             }
         }
-        self.put_to_sleep(site, lease, unsettled, &sleepers).await?;
+        self.put_to_sleep(lease, unsettled, &sleepers).await?;
         reopened.sort_unstable_by_key(|conversion| conversion.id);
         reopened.dedup_by_key(|conversion| conversion.id);
         self.store.reopen_conversions(cluster, &reopened).await?;
@@ -100,12 +100,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 
     async fn put_to_sleep(
         &self,
-        site: &Site<L>,
         lease: &Lease,
         unsettled: Unsettled,
         sleepers: &[(JobId, &Conversion)],
     ) -> Result<(), StoreError> {
-        self.record_unsubmitted(site, lease, unsettled.refused).await?;
+        // No attempt of theirs is open, so nothing of them is on the cluster.
+        self.record(lease, &unsettled.refused).await?;
         if sleepers.is_empty() {
             return Ok(());
         }

@@ -2,12 +2,13 @@
 
 use chrono::TimeDelta;
 use domain::{After, Job, Located, located};
-use persistence::{Lease, StepRecord, StoreError, WorkStore};
+use persistence::{Lease, StoreError, WorkStore};
 use slurm::{JobName, Locate, LocateAnswer, SlurmJobId};
 
 use crate::{
     link::ClusterLink,
     steps::{done, warn_of_each},
+    unsubmitted::Unsubmitted,
     worker::{Site, Worker},
 };
 
@@ -36,16 +37,16 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             warn_of_each(&jobs, error, "the lost submission could not be looked for");
         }
         let now = self.clock.now();
-        let step = |job: &Job| -> StepRecord {
-            let token = job.attempt.as_ref().map(|attempt| &attempt.token);
+        let step = |before: &Job| -> Unsubmitted {
+            let token = before.attempt.as_ref().map(|attempt| &attempt.token);
             let found = answer.as_ref().map_or(Located::Unclear, |answer| sought(token, answer));
-            let After { job, due_at } = located(job, found, now);
-            done(job, due_at)
+            let After { job, due_at } = located(before, found, now);
+            Unsubmitted::new(before, done(job, due_at))
         };
         let steps: Vec<_> = jobs.iter().map(step).collect();
         let copies = answer
             .iter()
-            .flat_map(|answer| steps.iter().flat_map(|step| copies(&step.job, answer)))
+            .flat_map(|answer| steps.iter().flat_map(|step| copies(step.job(), answer)))
             .collect();
         self.record_unsubmitted(site, lease, steps).await?;
         self.cancel_copies(site, copies).await;

@@ -9,6 +9,7 @@ use slurm::SlurmJobId;
 use crate::{
     keep_alive::keep_alive,
     link::ClusterLink,
+    unsubmitted::Unsubmitted,
     worker::{Site, Worker},
 };
 
@@ -53,10 +54,15 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             .filter(|job| job.phase == Phase::ConvertingImage)
             .map(|job| job.id)
             .collect();
-        let ended: Vec<_> = sorted.end.iter().map(|job| done(job.canceled_unsubmitted(now), None)).collect();
-        self.record_unsubmitted(site, lease, ended).await?;
-        let paused: Vec<_> = sorted.pause.iter().map(|job| done(job.paused_unsubmitted(), None)).collect();
-        self.record_unsubmitted(site, lease, paused).await?;
+        let ended = sorted.end.iter().map(|job| (job, job.canceled_unsubmitted(now)));
+        let paused = sorted.pause.iter().map(|job| (job, job.paused_unsubmitted()));
+        let (staged, bare): (Vec<_>, Vec<_>) =
+            ended.chain(paused).partition(|(before, _)| before.may_be_staged());
+        // Nothing of these is on the cluster, so they do not wait for it.
+        let bare: Vec<_> = bare.into_iter().map(|(_, job)| done(job, None)).collect();
+        self.record(lease, &bare).await?;
+        let staged = staged.into_iter().map(|(before, job)| Unsubmitted::new(before, done(job, None)));
+        self.record_unsubmitted(site, lease, staged.collect()).await?;
         self.store.look_after_conversions(&site.target.cluster.name, &gone).await?;
         self.store.put_off(lease, &sorted.rest, None).await?;
         // One remote command for each kind, side by side.

@@ -1,13 +1,14 @@
 //! Submission: intent first, then one remote command for the whole batch.
 
 use domain::{After, Attempt, Job, Phase, Secrets, Sent, Status, excluded, plan_submission, sent};
-use persistence::{Lease, StepRecord, StoreError, WorkStore};
+use persistence::{Lease, StoreError, WorkStore};
 use slurm::{Cancel, JobName, SlurmJobId, SubmitAnswer, SubmitBatch};
 
 use crate::{
     images::Settled,
     link::{ClusterLink, LinkError},
     steps::done,
+    unsubmitted::Unsubmitted,
     worker::{Site, Worker},
 };
 
@@ -148,13 +149,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 
     /// Ends the job, unless an earlier submission of it may have reached Slurm: that one is looked for first.
-    fn not_stageable(&self, intent: &Intent, why: &str) -> StepRecord {
+    fn not_stageable(&self, intent: &Intent, why: &str) -> Unsubmitted {
         if intent.before.as_ref().is_some_and(Attempt::is_unanswered) {
             let After { job, due_at } =
                 sent(&intent.job, intent.before.as_ref(), Sent::NotSent { why }, self.clock.now());
-            return done(job, due_at);
+            return Unsubmitted::new(&intent.job, done(job, due_at));
         }
-        done(self.unstageable(&intent.job, why), None)
+        Unsubmitted::new(&intent.job, done(self.unstageable(&intent.job, why), None))
     }
 
     pub(crate) fn unstageable(&self, job: &Job, why: &str) -> Job {
@@ -164,13 +165,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         job
     }
 
-    fn judge(&self, intents: &[Intent], answers: &Result<Vec<SubmitAnswer>, LinkError>) -> Vec<StepRecord> {
+    fn judge(&self, intents: &[Intent], answers: &Result<Vec<SubmitAnswer>, LinkError>) -> Vec<Unsubmitted> {
         let now = self.clock.now();
         let record = |(index, intent): (usize, &Intent)| {
             let After { mut job, due_at } =
                 sent(&intent.job, intent.before.as_ref(), outcome(answers, index), now);
             say_image(&mut job);
-            done(job, due_at)
+            Unsubmitted::new(&intent.job, done(job, due_at))
         };
         intents.iter().enumerate().map(record).collect()
     }

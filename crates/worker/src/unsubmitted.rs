@@ -1,7 +1,9 @@
 //! Jobs that end without ever having run: what was staged for them goes first.
 
+use std::collections::HashMap;
+
 use chrono::TimeDelta;
-use domain::{Job, JobPaths, Phase};
+use domain::{Job, JobId, JobPaths, Kept, Phase, Timestamp};
 use persistence::{Lease, StepRecord, StoreError, WorkStore};
 use slurm::{RemotePath, Remove};
 
@@ -14,43 +16,84 @@ use crate::{
 /// After a cluster that could not be asked to remove files.
 const TRY_AGAIN: TimeDelta = TimeDelta::seconds(10);
 
-impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    /// Records steps, of which some end jobs that never ran. Their files with secrets are removed before: an ended
-    /// job has none left, and nobody looks at it again.
-    pub(crate) async fn record_unsubmitted(
-        &self,
-        site: &Site<L>,
-        lease: &Lease,
-        steps: Vec<StepRecord>,
-    ) -> Result<(), StoreError> {
-        let paths: Vec<RemotePath> = steps.iter().flat_map(|step| staged_secrets(&step.job)).collect();
-        let removed = paths.is_empty() || self.remove(site, &steps, paths).await;
-        let now = self.clock.now();
-        let keep = |step: StepRecord| {
-            if removed || staged_secrets(&step.job).is_empty() {
-                return step;
-            }
-            // It stays as it was, and ends when the cluster can be reached.
-            done(not_yet(&step.job), Some(now + TRY_AGAIN))
-        };
-        let steps: Vec<_> = steps.into_iter().map(keep).collect();
-        self.record(lease, &steps).await?;
-        Ok(())
+/// A job after a step that may have ended it, and as it was before.
+#[derive(Debug)]
+pub(crate) struct Unsubmitted {
+    before: Job,
+    step: StepRecord,
+}
+
+impl Unsubmitted {
+    pub(crate) fn new(before: &Job, step: StepRecord) -> Self {
+        Self { before: before.clone(), step }
     }
 
-    async fn remove(&self, site: &Site<L>, steps: &[StepRecord], paths: Vec<RemotePath>) -> bool {
-        match site.target.link.remove(&Remove { paths }).await {
-            Ok(answer) => answer.removed,
-            Err(error) => {
-                let jobs = steps.iter().map(|step| &step.job);
-                warn_of_each(jobs, &error, "files with secrets could not be removed; trying again");
-                false
+    /// The job after the step.
+    pub(crate) fn job(&self) -> &Job {
+        &self.step.job
+    }
+
+    /// The step, if nothing was removed that had to be: the job stays as it was, and ends when the cluster has removed
+    /// it, or after a day.
+    fn unless_kept(self, kept: Option<Kept>, now: Timestamp) -> StepRecord {
+        let Some(kept) = kept else { return self.step };
+        match self.step.job.not_ended(&self.before, kept, now) {
+            Some(job) => done(job, Some(now + TRY_AGAIN)),
+            None => {
+                tracing::warn!(job.id = %self.before.id, "files with secrets could not be removed for a day; the job ends without");
+                self.step
             }
         }
     }
 }
 
-/// The files with secrets of a job that ended, if anything was ever staged for it.
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
+    /// Records steps, of which some end or pause jobs of which files may have been staged. Those with secrets are removed
+    /// before: an ended job has none left, and nobody looks at it again.
+    pub(crate) async fn record_unsubmitted(
+        &self,
+        site: &Site<L>,
+        lease: &Lease,
+        steps: Vec<Unsubmitted>,
+    ) -> Result<(), StoreError> {
+        let kept = self.remove_secrets(site, &steps).await;
+        let now = self.clock.now();
+        let steps: Vec<_> = steps
+            .into_iter()
+            .map(|one| {
+                let kept = kept.get(&one.before.id).copied();
+                one.unless_kept(kept, now)
+            })
+            .collect();
+        self.record(lease, &steps).await?;
+        Ok(())
+    }
+
+    /// Removes the files with secrets of jobs that are over, and returns those of whom some are still there.
+    async fn remove_secrets(&self, site: &Site<L>, steps: &[Unsubmitted]) -> HashMap<JobId, Kept> {
+        let files = || {
+            let jobs = steps.iter().map(|one| &one.step.job);
+            jobs.flat_map(|job| staged_secrets(job).into_iter().map(move |path| (job, path)))
+        };
+        let command = Remove { paths: files().map(|(_, path)| path).collect() };
+        if command.paths.is_empty() {
+            return HashMap::new();
+        }
+        match site.target.link.remove(&command).await {
+            Ok(answer) => {
+                let places = files().enumerate().filter(|(place, _)| answer.kept.contains(place));
+                places.map(|(_, (job, _))| (job.id, Kept::NotRemoved)).collect()
+            }
+            Err(error) => {
+                let jobs = steps.iter().map(|one| &one.step.job);
+                warn_of_each(jobs, &error, "files with secrets could not be removed; trying again");
+                files().map(|(job, _)| (job.id, Kept::Unanswered)).collect()
+            }
+        }
+    }
+}
+
+/// The files with secrets of a job that is over, if anything was ever staged for it.
 fn staged_secrets(job: &Job) -> Vec<RemotePath> {
     match &job.attempt {
         Some(attempt) if job.status.is_final() || job.phase == Phase::Paused => {
@@ -58,10 +101,4 @@ fn staged_secrets(job: &Job) -> Vec<RemotePath> {
         }
         _ => Vec::new(),
     }
-}
-
-fn not_yet(ended: &Job) -> Job {
-    let mut job = ended.not_ended();
-    "The job is over; waiting for the cluster to remove what was staged for it.".clone_into(&mut job.message);
-    job
 }

@@ -21,11 +21,11 @@ pub struct Remove {
 }
 
 /// What became of the files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removed {
-    /// Whether all of them are surely gone, or never were there. False while the directory of one is missing: it may
-    /// come back with the file in it.
-    pub removed: bool,
+    /// The places in the question of those that are not surely gone; while its directory is missing, a file may come
+    /// back with it.
+    pub kept: Vec<usize>,
 }
 
 impl RemoteCommand for Remove {
@@ -41,16 +41,19 @@ impl RemoteCommand for Remove {
             program: PROGRAM.to_owned(),
             stdin: feed.into_bytes(),
             deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE,
+            stdout_limit: super::STDOUT_BASE + self.paths.len() * 16,
         }
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
         let answer = Answer::read("remove", raw)?;
-        let mut line = answer.lines().next().ok_or_else(|| answer.lacks("how many files were kept"))?;
-        if line.tag != b"KEPT" {
-            return Err(line.malformed("an unknown kind of line"));
+        let mut kept = Vec::new();
+        for mut line in answer.lines() {
+            if line.tag != b"KEPT" {
+                return Err(line.malformed("an unknown kind of line"));
+            }
+            kept.push(line.index(self.paths.len())?);
         }
-        Ok(Removed { removed: line.value::<usize>()? == 0 })
+        Ok(Removed { kept })
     }
 }

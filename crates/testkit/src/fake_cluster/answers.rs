@@ -118,8 +118,13 @@ impl FakeCluster {
     pub fn remove(&self, command: &Remove) -> Result<Removed, Unanswered> {
         let mut state = self.state();
         let fault = state.next_fault()?;
-        state.removed.extend(command.paths.iter().map(ToString::to_string));
-        lost_or(fault, Removed { removed: true })
+        let is_stuck = |path: &RemotePath| state.stuck.contains(path.as_str());
+        let (kept, gone): (Vec<_>, Vec<_>) =
+            command.paths.iter().enumerate().partition(|(_, path)| is_stuck(path));
+        let kept = kept.into_iter().map(|(place, _)| place).collect();
+        let gone: Vec<_> = gone.into_iter().map(|(_, path)| path.to_string()).collect();
+        state.removed.extend(gone);
+        lost_or(fault, Removed { kept })
     }
 
     pub fn purge(&self, command: &Purge) -> Result<Purged, Unanswered> {

@@ -141,23 +141,114 @@ async fn the_id_of_a_deleted_job_is_not_taken_again(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_closed_attempt_is_not_opened_again_by_a_cluster_that_is_away(pool: PgPool) {
+async fn a_closed_attempt_is_not_opened_again_by_a_second_pause(pool: PgPool) {
     let bench = Bench::new(pool);
-    let (id, name) = bench.submitted().await;
-    bench.pause(id).await;
-    bench.step(Lane::Tend).await;
-    bench.poll().await;
-    bench.step(Lane::Tend).await;
+    let (id, name) = bench.paused().await;
     bench.resume(id).await;
     bench.pause(id).await;
-    bench.fake.plan_fault(Fault::Unreachable);
+    let commands = bench.fake.commands();
     bench.step(Lane::Submit).await;
-    bench.make_due().await;
-    bench.step(Lane::Submit).await;
-    assert_eq!(bench.status(id).await.0, Status::Paused);
+    assert_eq!((bench.status(id).await.0, bench.fake.commands()), (Status::Paused, commands));
     bench.resume(id).await;
     bench.step(Lane::Submit).await;
     assert_eq!(bench.fake.submissions(&format!("{name}-r2")), 1);
+}
+
+impl Bench {
+    /// It was in Slurm's queue, and is at rest.
+    async fn paused(&self) -> (JobId, String) {
+        let (id, name) = self.submitted().await;
+        self.pause(id).await;
+        self.step(Lane::Tend).await;
+        self.poll().await;
+        self.step(Lane::Tend).await;
+        assert_eq!(self.status(id).await.1, Phase::Paused);
+        (id, name)
+    }
+
+    async fn cancel(&self, id: JobId) {
+        taken(self.worker.store.request_cancel(id, &Viewer::All, self.clock.now()).await.unwrap());
+    }
+
+    /// Cancelled, it ends at the next step, and nobody asks the cluster, which is away.
+    async fn ends_without_the_cluster(&self, id: JobId) {
+        let commands = self.fake.commands();
+        self.cancel(id).await;
+        self.fake.plan_fault(Fault::Unreachable);
+        self.step(Lane::Submit).await;
+        assert_eq!(self.status(id).await, (Status::Canceled, Phase::Ended));
+        assert_eq!(self.fake.commands(), commands);
+    }
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_paused_job_whose_secrets_are_gone_is_canceled_without_the_cluster(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let (id, _) = bench.paused().await;
+    assert!(bench.fake.removed(&format!("/lustre/users/tao/env/{id}.sh")), "they went with the pause");
+    bench.ends_without_the_cluster(id).await;
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_job_that_was_paused_after_a_refusal_is_canceled_without_the_cluster(pool: PgPool) {
+    let bench = Bench::new(pool);
+    bench.fake.refuse(Some((FailureClass::Capacity, "too many jobs")));
+    let (id, _) = bench.submitted().await;
+    bench.pause(id).await;
+    bench.step(Lane::Submit).await;
+    assert_eq!(bench.status(id).await.0, Status::Paused);
+    assert!(bench.fake.removed(&format!("/lustre/users/tao/env/{id}.sh")), "they went with the pause");
+    bench.ends_without_the_cluster(id).await;
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_job_that_waits_for_its_next_attempt_is_canceled_without_the_cluster(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let (id, name) = bench.submitted().await;
+    bench.fake.set_state(&name, &SlurmState::NodeFail, None);
+    bench.poll().await;
+    bench.step(Lane::Tend).await;
+    assert_eq!(bench.status(id).await.1, Phase::RetryWait);
+    bench.ends_without_the_cluster(id).await;
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_cancellation_says_what_it_waits_for_and_waits_a_day_at_most(pool: PgPool) {
+    let bench = Bench::new(pool);
+    bench.fake.refuse(Some((FailureClass::Capacity, "too many jobs")));
+    let (id, _) = bench.submitted().await;
+    bench.cancel(id).await;
+    for wait in [0, 12, 11] {
+        bench.clock.advance(TimeDelta::hours(wait));
+        bench.fake.plan_fault(Fault::Unreachable);
+        bench.make_due().await;
+        bench.step(Lane::Submit).await;
+        let job = bench.job(id).await;
+        let says = "Canceling: its files with secrets are still on the cluster, which does not answer.";
+        assert_eq!((job.status, job.message.as_str()), (Status::Canceling, says));
+    }
+    bench.clock.advance(TimeDelta::hours(1));
+    bench.fake.plan_fault(Fault::Unreachable);
+    bench.make_due().await;
+    bench.step(Lane::Submit).await;
+    assert_eq!(bench.status(id).await, (Status::Canceled, Phase::Ended));
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_file_that_cannot_be_removed_holds_up_its_own_job_alone(pool: PgPool) {
+    let bench = Bench::new(pool);
+    bench.fake.refuse(Some((FailureClass::Capacity, "too many jobs")));
+    let ids = [bench.accept(command_job(1)).await, bench.accept(command_job(2)).await];
+    bench.step(Lane::Submit).await;
+    bench.fake.hold_on_to(&format!("/lustre/users/tao/env/{}.sh", ids[0]));
+    for id in ids {
+        bench.cancel(id).await;
+    }
+    bench.step(Lane::Submit).await;
+    assert_eq!(bench.status(ids[1]).await.0, Status::Canceled);
+    let job = bench.job(ids[0]).await;
+    assert_eq!(job.status, Status::Canceling);
+    assert!(job.message.ends_with("on the cluster, which could not remove them."), "{}", job.message);
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
