@@ -13,3 +13,6 @@ end $$;
 
 -- By a trigger, so that no statement can forget it.
 create trigger jobs_are_remembered after delete on jobs for each row execute function remember_deleted_job();
+
+-- How often it was tried to remove what a deleted job has left on the cluster, and failed: it is not tried for ever.
+alter table jobs add column purges_failed integer not null default 0;

@@ -34,6 +34,7 @@ mod pending;
 mod policy;
 pub mod preflight;
 mod progress;
+mod purge;
 #[cfg(test)]
 mod recorded_tests;
 mod removal;
@@ -80,6 +81,7 @@ pub use paths::JobPaths;
 pub use paths::base_of;
 pub use policy::{BatchSettings, ImagePolicy, ImageSettings, RetrySettings, SbatchExport};
 pub use progress::Progress;
+pub use purge::purge_again;
 pub use removal::{Kept, removal_may_come};
 pub use request::{BackendDetails, BackendType, ContainerRequest, JobRequest, ResourcesRequest, RetryBudget};
 pub use reroute::{Rerouted, rerouted};

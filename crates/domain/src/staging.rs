@@ -96,7 +96,7 @@ pub fn plan_submission(
     let private = paths.secret_files();
     let private = private.iter().filter_map(RemotePath::parent);
     let make_dirs: BTreeSet<RemotePath> =
-        parents.chain(private).chain([paths.log_root, paths.results, state_dir.clone()]).collect();
+        parents.chain(private).chain([paths.log_root, paths.results_root, state_dir.clone()]).collect();
     Ok(Submission {
         key: attempt.token.to_string(),
         job_name: attempt.token.clone(),
@@ -104,6 +104,7 @@ pub fn plan_submission(
         files,
         script_path: paths.script,
         make_dirs: make_dirs.into_iter().collect(),
+        results_dir: Some(paths.results),
         inputs: job.spec.required_paths.clone(),
         base_dir: attempt.job_dir.clone(),
         retake,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use domain::{ClusterName, Job, JobId, Owner, Secrets, Work};
 use serde_json::Value;
-use slurm::{RemotePath, SlurmJobId};
+use slurm::SlurmJobId;
 use uuid::Uuid;
 
 use crate::{
@@ -130,26 +130,6 @@ impl Store {
         .fetch_optional(&self.pool)
         .await?;
         row.map(Job::try_from).transpose()
-    }
-
-    /// The base directories of all attempts of jobs, each once.
-    pub async fn base_dirs(&self, jobs: &[JobId]) -> Result<Vec<(JobId, RemotePath)>, StoreError> {
-        let ids: Vec<_> = jobs.iter().map(|id| id.get()).collect();
-        let rows = sqlx::query!(
-            "-- jobs::base_dirs
-             select distinct job_id, job_dir from slurm_metadata where job_id = any($1)",
-            &ids
-        )
-        .fetch_all(&self.pool)
-        .await?;
-        let corrupt = |id: Uuid| StoreError::Corrupt {
-            table: "slurm_metadata",
-            column: "job_dir",
-            row: id.to_string(),
-        };
-        rows.into_iter()
-            .map(|row| Ok((JobId::new(row.job_id), row.job_dir.parse().map_err(|_| corrupt(row.job_id))?)))
-            .collect()
     }
 
     /// The Slurm ids of the attempts before the newest, oldest first.

@@ -211,21 +211,6 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes jobs whose owners wanted them gone, now that nothing of them is on the cluster.
-    pub async fn delete_purged(&self, lease: &Lease, jobs: &[JobId]) -> Result<(), StoreError> {
-        let ids: Vec<_> = jobs.iter().map(|id| id.get()).collect();
-        sqlx::query!(
-            "-- record::delete_purged
-             delete from jobs
-             where id = any($1) and wanted = 'delete' and lease_token = $2 and lease_expires_at > now()",
-            &ids,
-            lease.token,
-        )
-        .execute(&self.pool)
-        .await?;
-        Ok(())
-    }
-
     /// Keeps the batch script of an attempt, as it was submitted.
     pub async fn record_scripts(&self, scripts: &[(JobId, u32, String)]) -> Result<(), StoreError> {
         let ids: Vec<_> = scripts.iter().map(|(id, ..)| id.get()).collect();

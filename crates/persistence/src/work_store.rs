@@ -11,7 +11,7 @@ use std::{
 };
 
 use domain::{Abandoned, ClusterName, Conversion, Job, JobId, Secrets, Timestamp};
-use slurm::{PartitionsAnswer, RemotePath};
+use slurm::PartitionsAnswer;
 use uuid::Uuid;
 
 use crate::{
@@ -19,6 +19,7 @@ use crate::{
     error::StoreError,
     leases::{Lane, Lease, LeaseTerms},
     polls::{PollLease, PollResult},
+    purges::Remains,
     record::StepRecord,
 };
 
@@ -72,7 +73,7 @@ pub trait DueJobs {
 /// What a step needs, and what came of it.
 pub trait StepRecords {
     fn open_secrets(&self, jobs: &[JobId]) -> impl Call<HashMap<JobId, Result<Secrets, StoreError>>>;
-    fn base_dirs(&self, jobs: &[JobId]) -> impl Call<Vec<(JobId, RemotePath)>>;
+    fn remains(&self, jobs: &[JobId]) -> impl Call<Vec<Remains>>;
     fn record_intents(
         &self,
         lease: &Lease,
@@ -82,6 +83,7 @@ pub trait StepRecords {
     fn record_scripts(&self, scripts: &[(JobId, u32, String)]) -> impl Call<()>;
     fn record_steps(&self, lease: &Lease, steps: &[StepRecord], now: Timestamp) -> impl Call<HashSet<JobId>>;
     fn delete_purged(&self, lease: &Lease, jobs: &[JobId]) -> impl Call<()>;
+    fn put_off_purges(&self, lease: &Lease, jobs: &[(JobId, Duration)]) -> impl Call<()>;
 }
 
 /// The right to poll a cluster, and what its polls saw.

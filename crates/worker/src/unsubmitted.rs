@@ -37,13 +37,12 @@ impl Unsubmitted {
     /// it, or after a day.
     fn unless_kept(self, kept: Option<Kept>, now: Timestamp) -> StepRecord {
         let Some(kept) = kept else { return self.step };
-        match self.step.job.not_ended(&self.before, kept, now) {
-            Some(job) => done(job, Some(now + TRY_AGAIN)),
-            None => {
-                tracing::warn!(job.id = %self.before.id, "files with secrets could not be removed for a day; the job ends without");
-                self.step
-            }
+        if let Some(job) = self.step.job.not_ended(&self.before, kept, now) {
+            return done(job, Some(now + TRY_AGAIN));
         }
+        let id = self.before.id;
+        tracing::warn!(job.id = %id, "files with secrets could not be removed for a day; the job ends without");
+        self.step
     }
 }
 

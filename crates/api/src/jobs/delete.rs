@@ -38,7 +38,8 @@ impl FromQuery for Extent {
     params(
         ("id" = domain::JobId, Path, description = "The job's id."),
         ("artifacts" = Option<bool>, Query, description = "Also remove the job's results, logs, specification and \
-            script from the cluster. That goes on after the answer, until the cluster has done it. Default false.")
+            script from the cluster. That goes on after the answer, until the cluster has done it, for a day at most. A \
+            results directory that was there before the job stays. Default false.")
     ),
     security(("bearer" = [])),
     responses((status = 204, description = "It is gone."), Problems)

@@ -49,6 +49,7 @@ pub fn plan_conversion(
         files: vec![StagedFile { path: path.clone(), mode: 0o644, bytes }],
         script_path: path,
         make_dirs: make_dirs.into_iter().collect(),
+        results_dir: None,
         base_dir: cluster.base_dir.clone(),
         inputs: Vec::new(),
         retake,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use domain::{Abandoned, ClusterName, Conversion, Job, JobId, Secrets, Timestamp};
-use slurm::{PartitionsAnswer, RemotePath};
+use slurm::PartitionsAnswer;
 use uuid::Uuid;
 
 use super::{DueJobs, DueNotices, ImageConversions, PartitionTurns, PollTurns, StepRecords};
@@ -16,6 +16,7 @@ use crate::{
     leases::{Lane, Lease, LeaseTerms},
     listen::DueListener,
     polls::{PollLease, PollResult},
+    purges::Remains,
     record::StepRecord,
     store::Store,
 };
@@ -69,8 +70,8 @@ impl StepRecords for Store {
         Self::open_secrets(self, jobs).await
     }
 
-    async fn base_dirs(&self, jobs: &[JobId]) -> Result<Vec<(JobId, RemotePath)>, StoreError> {
-        Self::base_dirs(self, jobs).await
+    async fn remains(&self, jobs: &[JobId]) -> Result<Vec<Remains>, StoreError> {
+        Self::remains(self, jobs).await
     }
 
     async fn record_intents(
@@ -97,6 +98,10 @@ impl StepRecords for Store {
 
     async fn delete_purged(&self, lease: &Lease, jobs: &[JobId]) -> Result<(), StoreError> {
         Self::delete_purged(self, lease, jobs).await
+    }
+
+    async fn put_off_purges(&self, lease: &Lease, jobs: &[(JobId, Duration)]) -> Result<(), StoreError> {
+        Self::put_off_purges(self, lease, jobs).await
     }
 }
 

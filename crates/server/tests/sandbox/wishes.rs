@@ -94,3 +94,19 @@ fn a_deleted_job_leaves_nothing_when_asked_to() {
     let jobs: Value = service.get("/jobs").json();
     assert!(!jobs.to_string().contains(&kept), "{jobs}");
 }
+
+#[test]
+fn a_results_directory_that_was_there_before_the_job_survives_its_deletion() {
+    let service = Service::start();
+    let id = uuid::Uuid::now_v7().to_string();
+    let results = format!("{}/results/{id}", base(&service));
+    service.sandbox.login(&format!("mkdir -p {results} && echo mine >{results}/precious"));
+    let mut job = command("true");
+    job["id"] = json!(id);
+    assert_eq!(service.submit(&job), id);
+    service.wait_ended(&id);
+    assert_eq!(service.delete(&format!("/jobs/{id}?artifacts=true")).status, 204);
+    let find = || service.sandbox.login(&format!("find {} -path '*{id}*'", base(&service)));
+    let left = format!("{results}\n{results}/precious");
+    until("the rest to be gone", std::time::Duration::from_secs(30), || find().trim() == left);
+}

@@ -44,6 +44,9 @@ pub struct Submission {
     pub script_path: RemotePath,
     /// Directories to make, with their parents. The state directory is always made.
     pub make_dirs: Vec<RemotePath>,
+    /// Where the job puts what it makes, if it is to have such a place; its parent must be among `make_dirs`. If it is not
+    /// there it is made, with a mark inside by which [`Purge`](crate::Purge) knows that it may go.
+    pub results_dir: Option<RemotePath>,
     /// Files and directories that must be there before anything is staged; an entry that has a job already is not
     /// asked for them.
     pub inputs: Vec<RemotePath>,
@@ -150,6 +153,7 @@ impl RemoteCommand for SubmitBatch {
                 .field(entry.files.len())
                 .field(&entry.base_dir)
                 .field(entry.inputs.len())
+                .field(entry.results_dir.as_ref().map_or("-", RemotePath::as_str))
                 .end_line();
             for dir in &entry.make_dirs {
                 feed.field(dir).end_line();

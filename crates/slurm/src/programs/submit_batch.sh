@@ -2,10 +2,10 @@
 # Submits jobs so that doing it again does no harm. Prints exactly one line for each entry.
 #
 # stdin: a line "length of what follows it, seconds in which entries are begun"; for each entry a line "job name,
-# state directory, script, retake, directories, files, base directory, inputs", a line for each directory, a line
+# state directory, script, retake, directories, files, base directory, inputs, results directory or -", a line for each directory, a line
 # "length, size, mode, path" for each file, and a line for each input; then the bytes of all files.
 
-name=() state=() script=() retake=() answer=() broken=() dirs=() dir_entry=()
+name=() state=() script=() retake=() answer=() broken=() dirs=() dir_entry=() results=()
 
 # Answers an entry. $1: index, $2: the answer.
 settle() {
@@ -71,7 +71,7 @@ read_entries() {
     # shellcheck disable=SC2206
     field=(${lines[line++]})
     name[++i]=${field[0]} state[i]=${field[1]} script[i]=${field[2]} retake[i]=${field[3]} answer[i]='' broken[i]=''
-    base[i]=${field[6]} inputs=${field[7]}
+    base[i]=${field[6]} inputs=${field[7]} results[i]=${field[8]}
     dirs+=("${state[i]}" "${lines[@]:line:field[4]}")
     for ((k = 0; k <= field[4]; k++)); do dir_entry+=("$i"); done
     for ((line += field[4], k = field[5]; k > 0; k--)); do
@@ -91,14 +91,44 @@ read_entries() {
 # Makes the directories of the entries that are still wanted.
 make_dirs() {
   # shellcheck disable=SC2034 # for_all is given its name
-  local -a wanted=()
+  local -a wanted=() fresh=()
   local i
   for i in "${!dirs[@]}"; do
     if [ -z "${answer[dir_entry[i]]}" ]; then wanted+=("${dirs[i]}"); fi
   done
+  for i in "${!results[@]}"; do
+    if [ -z "${answer[i]}" ] && [ "${results[i]}" != - ] && [ ! -e "${results[i]}" ]; then
+      fresh[i]="${state[i]}/${results[i]##*/}"
+      wanted+=("${fresh[i]}")
+    fi
+  done
   for_all wanted mkdir -p --
+  place_results
   for i in "${!dirs[@]}"; do
     if [ ! -d "${dirs[i]}" ]; then broken[dir_entry[i]]=1; fi
+  done
+  for i in "${!fresh[@]}"; do
+    if [ ! -d "${results[i]}" ]; then broken[i]=1; fi
+  done
+}
+
+# Puts fresh results directories into their places, each with a mark inside that says whose it is. It is marked before it
+# is moved, and nothing is moved over what is there: so a directory that was not made here never bears a mark.
+place_results() {
+  # shellcheck disable=SC2034 # for_all is given its name
+  local -a marked=()
+  local -A to_parent=()
+  local i parent
+  for i in "${!fresh[@]}"; do
+    if printf '%s\n%s\n' "${results[i]##*/}" 'Made by tao-slurm, which may remove this directory when the job is deleted.' \
+      >"${fresh[i]}/.tao-slurm"; then
+      to_parent[${results[i]%/*}]+="$i "
+    fi
+  done
+  for parent in "${!to_parent[@]}"; do
+    marked=()
+    for i in ${to_parent[$parent]}; do marked+=("${fresh[i]}"); done
+    for_all marked mv -n -t "$parent" --
   done
 }
 

@@ -49,6 +49,7 @@ fn parse_all(stdout: &[u8]) {
         files: vec![],
         script_path: path("/x"),
         make_dirs: vec![],
+        results_dir: None,
         inputs: vec!["/lustre/a".parse().unwrap()],
         base_dir: "/lustre".parse().unwrap(),
         retake: false,

@@ -26,5 +26,6 @@ mod submit_batch;
 mod submit_inputs;
 mod submit_leftovers;
 mod submit_refused;
+mod submit_results;
 mod syntax;
 mod test_only;

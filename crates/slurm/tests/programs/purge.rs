@@ -1,4 +1,4 @@
-use slurm::{FailureClass, Purge, RemoteCommand};
+use slurm::{FailureClass, Purge, Purged, RemoteCommand};
 use uuid::Uuid;
 
 use crate::site::Site;
@@ -10,6 +10,7 @@ const OTHER: Uuid = Uuid::from_u128(0x0f8f_ad5b_d9cb_469f_a165_7086_7728_950f);
 fn leave(site: &Site, id: Uuid) -> Vec<String> {
     let files = vec![
         format!("base/results/{id}/train/status.json"),
+        format!("base/state/{id}/2/main.out"),
         format!("base/state/{id}/1/exit"),
         format!("base/specs/{id}.json"),
         format!("base/env/{id}.json"),
@@ -20,13 +21,38 @@ fn leave(site: &Site, id: Uuid) -> Vec<String> {
         format!("base/slurm-logs/tao-job-{id}-r2-9/main.out"),
     ];
     for file in &files {
-        site.write(file, "x");
+        site.write(file, if file.contains("state") { id.to_string() } else { "x".to_owned() });
     }
+    // As the batch script does, and where it cannot.
+    let log = site.file(&format!("base/slurm-logs/tao-job-{id}-7/main.out"));
+    std::fs::remove_file(&log).unwrap();
+    site.write(&format!("base/state/{id}/1/main.out"), "");
+    std::fs::hard_link(site.file(&format!("base/state/{id}/1/main.out")), log).unwrap();
+    site.remove(&format!("base/slurm-logs/tao-job-{id}-r2-9/main.out"));
+    let opened = site.path(&format!("base/state/{id}/2/main.out"));
+    site.link(opened.as_str(), &format!("base/slurm-logs/tao-job-{id}-r2-9/main.out"));
+    mark(site, id, id);
     files
 }
 
+/// The results directory of `id` bears a mark that says that it is that of `owner`.
+fn mark(site: &Site, id: Uuid, owner: Uuid) {
+    site.write(&format!("base/results/{id}/.tao-slurm"), format!("{owner}\nMade by tao-slurm.\n"));
+}
+
+fn asked(site: &Site, base: &str, id: Uuid) -> Purged {
+    site.run(&Purge { jobs: vec![(site.path(base), id)] })
+}
+
 fn purge(site: &Site, base: &str, id: Uuid) -> bool {
-    site.run(&Purge { jobs: vec![(site.path(base), id)] }).left.is_empty()
+    asked(site, base, id).left.is_empty()
+}
+
+/// It was purged; these were said to be others'.
+fn others(site: &Site) -> String {
+    let Purged { left, others } = asked(site, "base", OURS);
+    assert_eq!(left, []);
+    others.into_iter().map(|(_, text)| text).collect()
 }
 
 #[test]
@@ -40,12 +66,50 @@ fn everything_of_the_job_goes_and_nothing_of_others() {
 }
 
 #[test]
+fn a_results_directory_that_bears_no_mark_of_the_job_stays_and_is_named() {
+    let site = Site::new();
+    let files = leave(&site, OURS);
+    site.remove(&format!("base/results/{OURS}/.tao-slurm"));
+    assert_eq!(others(&site), format!("results/{OURS}\n"));
+    assert!(site.exists(&files[0]) && files[1..].iter().all(|file| !site.exists(file)));
+    // A copy of another job's results, under the caller's own UUID.
+    mark(&site, OURS, OTHER);
+    assert_eq!(others(&site), format!("results/{OURS}\n"));
+    assert!(site.exists(&files[0]));
+}
+
+#[test]
 fn what_a_link_points_to_stays() {
     let site = Site::new();
-    site.write("elsewhere/precious", "x");
+    leave(&site, OURS);
+    std::fs::rename(site.file(&format!("base/results/{OURS}")), site.file("elsewhere")).unwrap();
     site.link(site.file("elsewhere").to_str().unwrap(), &format!("base/results/{OURS}"));
-    assert!(purge(&site, "base", OURS));
-    assert!(site.exists("elsewhere/precious") && !site.exists(&format!("base/results/{OURS}")));
+    assert_eq!(others(&site), format!("results/{OURS}\n"), "who made the link has moved the results");
+    assert!(site.exists("elsewhere/train/status.json"));
+}
+
+#[test]
+fn logs_of_somebody_elses_job_of_that_name_stay_and_are_named() {
+    let site = Site::new();
+    leave(&site, OURS);
+    site.write(&format!("base/slurm-logs/tao-job-{OURS}-3/main.out"), "x");
+    assert_eq!(others(&site), format!("slurm-logs/tao-job-{OURS}-3\n"));
+    assert!(site.exists(&format!("base/slurm-logs/tao-job-{OURS}-3/main.out")));
+    assert!(!site.exists(&format!("base/slurm-logs/tao-job-{OURS}-7")));
+}
+
+#[test]
+fn what_was_removed_in_part_is_removed_by_the_next_call() {
+    let site = Site::new();
+    leave(&site, OURS);
+    // The mark goes, and then the time is over.
+    site.program("rm", "case \"$*\" in *results*) /usr/bin/rm -f -- results/*/.tao-slurm results/.*/.tao-slurm; exit 124 ;; esac\nexec /usr/bin/rm \"$@\"");
+    assert!(!purge(&site, "base", OURS));
+    site.program("rm", "exec /usr/bin/rm \"$@\"");
+    assert_eq!(others(&site), "");
+    for dir in ["results", "slurm-logs", "state"] {
+        assert_eq!(std::fs::read_dir(site.file("base").join(dir)).unwrap().count(), 0, "{dir}");
+    }
 }
 
 #[test]

@@ -20,7 +20,8 @@ pub(crate) fn entry(site: &Site, key: &str) -> Submission {
             StagedFile { path: site.path(&format!("env/{key}.empty")), mode: 0o644, bytes: vec![] },
         ],
         script_path: site.path(&format!("sbatch/{key}.sh")),
-        make_dirs: vec![site.path("env"), site.path("sbatch"), site.path("results/a b")],
+        make_dirs: vec![site.path("env"), site.path("sbatch"), site.path("results")],
+        results_dir: Some(site.path(&format!("results/{key}"))),
         inputs: vec![],
         base_dir: site.path(""),
         retake: false,
@@ -54,7 +55,7 @@ fn files_are_staged_with_their_modes_and_nothing_is_left_beside_them() {
     assert_eq!(mode(&site.file("env/a.empty")), 0o644);
     assert_eq!(mode(&site.file("sbatch/a.sh")), 0o750);
     assert_eq!(std::fs::read_dir(site.file("env")).unwrap().count(), 2);
-    assert!(site.exists("results/a b"));
+    assert!(site.exists("results/a"));
     assert_eq!(site.read("state/a/slurm_id"), "101\n");
     let call = site.read("sbatch.calls");
     assert_eq!(call, format!("--parsable {}\n", site.path("sbatch/a.sh")));

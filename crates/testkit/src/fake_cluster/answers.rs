@@ -131,7 +131,7 @@ impl FakeCluster {
         let mut state = self.state();
         let fault = state.next_fault()?;
         state.purged.extend(command.jobs.iter().map(|(_, id)| *id));
-        lost_or(fault, Purged { left: Vec::new() })
+        lost_or(fault, Purged { left: Vec::new(), others: Vec::new() })
     }
 
     pub fn node_health(&self, command: &NodeHealth) -> Result<NodeHealthAnswer, Unanswered> {

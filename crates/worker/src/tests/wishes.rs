@@ -126,6 +126,80 @@ async fn a_job_deleted_with_its_artifacts_is_gone_once_the_cluster_has_removed_t
     assert_eq!(left, 0);
 }
 
+impl Bench {
+    /// A job that has ended, and whose owner wants it gone with all that it left.
+    async fn deleted(&self, number: u128) -> JobId {
+        let id = self.accept(command_job(number)).await;
+        self.step(Lane::Submit).await;
+        self.fake.set_state(&format!("tao-job-{id}"), &SlurmState::Completed, Some(0));
+        self.poll().await;
+        self.step(Lane::Tend).await;
+        let store = &self.worker.store;
+        taken(store.request_delete(id, &Viewer::All, true, self.clock.now()).await.unwrap());
+        id
+    }
+
+    async fn stored(&self, id: JobId) -> bool {
+        sqlx::query_scalar("select exists (select from jobs where id = $1)")
+            .bind(id.get())
+            .fetch_one(&self.pool)
+            .await
+            .unwrap()
+    }
+
+    /// In how many minutes something of the job is due.
+    async fn due_in(&self, id: JobId) -> i32 {
+        sqlx::query_scalar(
+            "select round(extract(epoch from due_at - now()) / 60)::int from jobs where id = $1",
+        )
+        .bind(id.get())
+        .fetch_one(&self.pool)
+        .await
+        .unwrap()
+    }
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_base_directory_that_cannot_be_read_holds_up_its_own_job_alone(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let bad = bench.deleted(1).await;
+    let _: i32 = sqlx::query_scalar(
+        "insert into slurm_metadata (job_id, attempt, token, job_dir, intended_at) values ($1, 9, 'x', 'y', now())
+         returning attempt",
+    )
+    .bind(bad.get())
+    .fetch_one(&bench.pool)
+    .await
+    .unwrap();
+    let good = bench.deleted(2).await;
+    // Both in one batch.
+    bench.make_due().await;
+    assert_eq!(bench.step(Lane::Tend).await, 2);
+    assert_eq!((bench.stored(good).await, bench.stored(bad).await), (false, true));
+    assert!(bench.fake.purged(bad.get()), "what can be found of it goes at once");
+    assert_eq!(bench.due_in(bad).await, 2, "tried twice by now");
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn remains_that_cannot_be_removed_are_tried_ever_more_rarely_and_given_up(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let id = bench.deleted(1).await;
+    let mut waits = Vec::new();
+    while bench.stored(id).await {
+        bench.fake.plan_fault(Fault::Unreachable);
+        bench.step(Lane::Tend).await;
+        if bench.stored(id).await {
+            waits.push(bench.due_in(id).await);
+        }
+        bench.make_due().await;
+        assert!(waits.len() < 100, "it is tried for ever: {waits:?}");
+    }
+    assert_eq!(waits[..8], [1, 2, 4, 8, 16, 32, 60, 60]);
+    assert_eq!((waits.len(), bench.fake.purged(id.get())), (29, false));
+    let again = NewJob { job: command_job(1), secrets: Secrets::default(), request_hash: [0; 32] };
+    assert!(matches!(bench.worker.store.insert_job(&again).await.unwrap(), Inserted::Other));
+}
+
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn the_id_of_a_deleted_job_is_not_taken_again(pool: PgPool) {
     let bench = Bench::new(pool);
