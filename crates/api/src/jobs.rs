@@ -1,5 +1,10 @@
 //! The jobs: one endpoint a file, and what they share.
 
+use axum::{
+    Json,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
 use domain::{Job, JobId};
 
 use crate::{
@@ -42,6 +47,11 @@ async fn freshness(app: &App, job: &Job) -> Result<Freshness, Problem> {
 
 async fn status_of(app: &App, job: &Job) -> Result<StatusView, Problem> {
     Ok(StatusView::new(job, freshness(app, job).await?))
+}
+
+/// The answer to a wish: how the job stands with it.
+async fn answered(app: &App, status: StatusCode, job: &Job) -> Result<Response, Problem> {
+    Ok((status, Json(status_of(app, job).await?)).into_response())
 }
 
 async fn whole(app: &App, job: &Job) -> Result<JobView, Problem> {

@@ -19,6 +19,31 @@ pub enum Wished {
     NoJob,
 }
 
+/// Notes a wish about job `$id` of `$viewer`: what is set, and in which state of the job the wish makes sense. In both, `$3`
+/// is the time, and what more is given begins with `$4`.
+///
+/// A macro because the checked SQL macros take literals only.
+macro_rules! note_wish {
+    ($store:expr, $name:literal, $set:literal, $when:literal, $id:expr, $viewer:expr, $now:expr $(, $arg:expr)*) => {{
+        let mut tx = $store.pool.begin().await?;
+        let cluster = sqlx::query_scalar!(
+            "-- wishes::" + $name + "
+             update jobs
+             set " + $set + ",
+                 due_at = now(), last_modified = $3, version = version + 1, updated_by = '" + $name + "'
+             where id = $1 and ($2::text is null or owner = $2) and " + $when + "
+             returning cluster",
+            $id.get(),
+            $viewer.owner(),
+            $now
+            $(, $arg)*
+        )
+        .fetch_optional(&mut *tx)
+        .await?;
+        $store.granted(tx, cluster, $id, $viewer).await
+    }};
+}
+
 impl Store {
     /// Notes the wish to cancel. A job that has ended stays as it is.
     pub async fn request_cancel(
@@ -27,21 +52,15 @@ impl Store {
         viewer: &Viewer,
         now: Timestamp,
     ) -> Result<Wished, StoreError> {
-        let mut tx = self.pool.begin().await?;
-        let cluster = sqlx::query_scalar!(
-            "-- wishes::request_cancel
-             update jobs
-             set wanted = 'cancel', status = 'Canceling', message = 'Canceling.', due_at = now(),
-                 last_modified = $3, version = version + 1, updated_by = 'request_cancel'
-             where id = $1 and ($2::text is null or owner = $2) and phase <> 'ended' and wanted in ('run', 'pause')
-             returning cluster",
-            id.get(),
-            viewer.owner(),
-            now,
+        note_wish!(
+            self,
+            "request_cancel",
+            "wanted = 'cancel', status = 'Canceling', message = 'Canceling.'",
+            "phase <> 'ended' and wanted in ('run', 'pause')",
+            id,
+            viewer,
+            now
         )
-        .fetch_optional(&mut *tx)
-        .await?;
-        self.granted(tx, cluster, id, viewer).await
     }
 
     /// Notes the wish to take a job off the cluster and keep it. Only a job that is to run can be paused.
@@ -51,21 +70,15 @@ impl Store {
         viewer: &Viewer,
         now: Timestamp,
     ) -> Result<Wished, StoreError> {
-        let mut tx = self.pool.begin().await?;
-        let cluster = sqlx::query_scalar!(
-            "-- wishes::request_pause
-             update jobs
-             set wanted = 'pause', status = 'Pausing', message = 'Pausing.', due_at = now(),
-                 last_modified = $3, version = version + 1, updated_by = 'request_pause'
-             where id = $1 and ($2::text is null or owner = $2) and phase <> 'ended' and wanted = 'run'
-             returning cluster",
-            id.get(),
-            viewer.owner(),
-            now,
+        note_wish!(
+            self,
+            "request_pause",
+            "wanted = 'pause', status = 'Pausing', message = 'Pausing.'",
+            "phase <> 'ended' and wanted = 'run'",
+            id,
+            viewer,
+            now
         )
-        .fetch_optional(&mut *tx)
-        .await?;
-        self.granted(tx, cluster, id, viewer).await
     }
 
     /// Sends a job that is at rest to the cluster again, under the same id.
@@ -75,21 +88,15 @@ impl Store {
         viewer: &Viewer,
         now: Timestamp,
     ) -> Result<Wished, StoreError> {
-        let mut tx = self.pool.begin().await?;
-        let cluster = sqlx::query_scalar!(
-            "-- wishes::request_resume
-             update jobs
-             set wanted = 'run', status = 'Resuming', phase = 'queued', message = 'Resuming; waiting to be submitted.',
-                 due_at = now(), last_modified = $3, version = version + 1, updated_by = 'request_resume'
-             where id = $1 and ($2::text is null or owner = $2) and phase = 'paused' and wanted = 'pause'
-             returning cluster",
-            id.get(),
-            viewer.owner(),
-            now,
+        note_wish!(
+            self,
+            "request_resume",
+            "wanted = 'run', status = 'Resuming', phase = 'queued', message = 'Resuming; waiting to be submitted.'",
+            "phase = 'paused' and wanted = 'pause'",
+            id,
+            viewer,
+            now
         )
-        .fetch_optional(&mut *tx)
-        .await?;
-        self.granted(tx, cluster, id, viewer).await
     }
 
     /// Sends a job that failed or was canceled again, under the same id, with its whole budget of retries. Its secrets
@@ -102,25 +109,18 @@ impl Store {
         now: Timestamp,
     ) -> Result<Wished, StoreError> {
         let sealed = self.seal_secrets(id, secrets)?;
-        let mut tx = self.pool.begin().await?;
-        let cluster = sqlx::query_scalar!(
-            "-- wishes::request_retry
-             update jobs
-             set wanted = 'run', status = 'Pending', phase = 'queued', message = 'To be sent again; waiting to be submitted.',
+        note_wish!(
+            self,
+            "request_retry",
+            "wanted = 'run', status = 'Pending', phase = 'queued', message = 'To be sent again; waiting to be submitted.',
                  retry_count = 0, failures = '[]', progress = '{}', pending_reason = null, submitted_at = null,
-                 started_at = null, finished_at = null, secrets = $4, due_at = now(),
-                 last_modified = $3, version = version + 1, updated_by = 'request_retry'
-             where id = $1 and ($2::text is null or owner = $2) and phase = 'ended' and status in ('Error', 'Canceled')
-               and wanted <> 'delete'
-             returning cluster",
-            id.get(),
-            viewer.owner(),
+                 started_at = null, finished_at = null, secrets = $4",
+            "phase = 'ended' and status in ('Error', 'Canceled') and wanted <> 'delete'",
+            id,
+            viewer,
             now,
-            sealed,
+            sealed
         )
-        .fetch_optional(&mut *tx)
-        .await?;
-        self.granted(tx, cluster, id, viewer).await
     }
 
     /// Deletes a job that has ended. With `artifacts`, what it left on the cluster goes first: until then it is stored,

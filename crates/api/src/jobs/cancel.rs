@@ -1,11 +1,6 @@
 //! `POST /jobs/{id}/cancel`: a wish, stored before it is answered. The worker carries it out.
 
-use axum::{
-    Json,
-    extract::State,
-    http::StatusCode,
-    response::{IntoResponse, Response},
-};
+use axum::{extract::State, http::StatusCode, response::Response};
 use persistence::Wished;
 
 use crate::{
@@ -46,5 +41,5 @@ pub(crate) async fn cancel_job(
         Wished::NoJob => return Err(no_such_job(id)),
     };
     let status = if job.status.is_final() { StatusCode::OK } else { StatusCode::ACCEPTED };
-    Ok((status, Json(super::status_of(&app, &job).await?)).into_response())
+    super::answered(&app, status, &job).await
 }

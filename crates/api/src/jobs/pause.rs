@@ -1,11 +1,6 @@
 //! `POST /jobs/{id}/pause`: off the cluster, with everything kept that the job needs to go on later.
 
-use axum::{
-    Json,
-    extract::State,
-    http::StatusCode,
-    response::{IntoResponse, Response},
-};
+use axum::{extract::State, http::StatusCode, response::Response};
 use domain::Wanted;
 use persistence::Wished;
 
@@ -56,5 +51,5 @@ pub(crate) async fn pause_job(
         }
         Wished::NoJob => return Err(no_such_job(id)),
     };
-    Ok((status, Json(super::status_of(&app, &job).await?)).into_response())
+    super::answered(&app, status, &job).await
 }

@@ -1,11 +1,6 @@
 //! `POST /jobs/{id}/resume`: a paused job goes on, under the same id.
 
-use axum::{
-    Json,
-    extract::State,
-    http::StatusCode,
-    response::{IntoResponse, Response},
-};
+use axum::{extract::State, http::StatusCode, response::Response};
 use domain::Status;
 use persistence::Wished;
 
@@ -55,5 +50,5 @@ pub(crate) async fn resume_job(
         }
         Wished::NoJob => return Err(no_such_job(id)),
     };
-    Ok((StatusCode::ACCEPTED, Json(super::status_of(&app, &job).await?)).into_response())
+    super::answered(&app, StatusCode::ACCEPTED, &job).await
 }

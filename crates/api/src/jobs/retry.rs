@@ -1,11 +1,6 @@
 //! `POST /jobs/{id}/retry`: a job that failed or was canceled goes again, under the same id.
 
-use axum::{
-    Json,
-    extract::State,
-    http::StatusCode,
-    response::{IntoResponse, Response},
-};
+use axum::{extract::State, http::StatusCode, response::Response};
 use domain::RetryRequest;
 use persistence::Wished;
 
@@ -64,7 +59,7 @@ pub(crate) async fn retry_job(
         Wished::NoJob => return Err(no_such_job(id)),
     };
     tracing::info!(job.id = %job.id, "job sent again by its owner");
-    Ok((StatusCode::ACCEPTED, Json(super::status_of(&app, &job).await?)).into_response())
+    super::answered(&app, StatusCode::ACCEPTED, &job).await
 }
 
 fn wrong_state(status: domain::Status) -> Problem {
