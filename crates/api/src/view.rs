@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 mod cluster;
 mod event;
+mod orphan;
 mod partition;
 mod preflight;
 mod status;
@@ -18,6 +19,7 @@ mod status;
 pub(crate) use cluster::ClusterFacts;
 pub use cluster::{ClusterList, ClusterView};
 pub use event::{EventListView, EventView};
+pub(crate) use orphan::OrphansView;
 pub use partition::{PartitionList, PartitionView};
 pub use preflight::PreflightView;
 pub(crate) use status::{Freshness, is_watched};

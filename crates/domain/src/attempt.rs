@@ -169,7 +169,7 @@ impl From<&Attempt> for AttemptPlace {
 }
 
 /// The first attempt has the name that TAO gives its jobs, so that people find them by it.
-fn token(job: JobId, no: AttemptNo) -> String {
+pub(crate) fn token(job: JobId, no: AttemptNo) -> String {
     if no == AttemptNo::FIRST { format!("tao-job-{job}") } else { format!("tao-job-{job}-r{no}") }
 }
 

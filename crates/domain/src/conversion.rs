@@ -181,6 +181,11 @@ pub fn conversion_step(conversion: &Conversion, demand: &Demand) -> ConversionSt
     }
 }
 
+/// The Slurm job name of a run.
+pub(crate) fn token(id: Uuid, run: AttemptNo) -> String {
+    format!("tao-sqsh-{}-{run}", id.simple())
+}
+
 impl Conversion {
     /// Whether only polls of the cluster tell more.
     pub fn is_in_slurm(&self) -> bool {
@@ -286,7 +291,7 @@ impl Conversion {
         let id = self.id.simple();
         self.run = Some(ConversionRun {
             no,
-            token: format!("tao-sqsh-{id}-{no}").parse()?,
+            token: token(self.id, no).parse()?,
             state_dir: base_dir.join(&format!("state/images/{id}/{no}"))?,
             target,
             slurm_id: None,

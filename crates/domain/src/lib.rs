@@ -29,6 +29,7 @@ mod log_file;
 mod log_position;
 mod mount;
 mod observe;
+mod orphans;
 mod paths;
 mod pending;
 mod policy;
@@ -77,6 +78,9 @@ pub use log_file::{LogFile, LogRole, LogStream, NoLogName};
 pub use log_position::{LogPosition, LogSight};
 pub use mount::{InvalidMount, Mount};
 pub use observe::{Graces, Next, Sighting, observe};
+pub use orphans::{
+    MOST_ORPHANS, OUR_NAMES, Origin, Orphan, OrphanKind, Record, Review, Stray, orphan_kind, review_orphans,
+};
 pub use paths::JobPaths;
 pub use paths::base_of;
 pub use policy::{BatchSettings, ImagePolicy, ImageSettings, RetrySettings, SbatchExport};

@@ -176,7 +176,7 @@ fn read_status(
     }
 }
 
-fn is_waiting(state: &SlurmState) -> bool {
+pub(crate) fn is_waiting(state: &SlurmState) -> bool {
     matches!(
         state,
         SlurmState::Pending

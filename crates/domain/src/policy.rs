@@ -62,6 +62,9 @@ pub struct RetrySettings {
     pub max_requeues: u32,
     /// How long a node that failed is kept out of later attempts.
     pub node_exclusion_hours: u32,
+    /// Whether jobs on the cluster that bear our names and that the database does not know are cancelled: only where no
+    /// other service works for the same user.
+    pub cancel_unknown_jobs: bool,
 }
 
 /// TAO's budget of ten retries. TAO requeues without end; ten rounds of four hours are most of two days.
@@ -69,7 +72,13 @@ pub(crate) const MAX_RETRIES: u32 = 10;
 
 impl Default for RetrySettings {
     fn default() -> Self {
-        Self { max_retries: MAX_RETRIES, use_requeue: true, max_requeues: 10, node_exclusion_hours: 24 }
+        Self {
+            max_retries: MAX_RETRIES,
+            use_requeue: true,
+            max_requeues: 10,
+            node_exclusion_hours: 24,
+            cancel_unknown_jobs: false,
+        }
     }
 }
 

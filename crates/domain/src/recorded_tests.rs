@@ -71,7 +71,12 @@ fn recorded(release: &str, state: &str) -> (QueueRow, Option<AccountingRow>) {
         signs_of_life: None,
     };
     let other = Watched { key: "somebody-else".to_owned(), ..watched.clone() };
-    let poll = Poll { jobs: vec![watched, other], status_bytes_per_file: 1000, status_bytes_total: 1000 };
+    let poll = Poll {
+        jobs: vec![watched, other],
+        status_bytes_per_file: 1000,
+        status_bytes_total: 1000,
+        others: None,
+    };
     let answer = poll.parse(&RawOutput { stdout, ..RawOutput::default() }).unwrap();
     let SqueueOutcome::Answered(mut queue) = answer.squeue else { panic!("{state}") };
     let SacctOutcome::Answered(mut records) = answer.sacct else { panic!("{state}") };

@@ -12,7 +12,7 @@ pub struct JobEvent {
     pub seq: u64,
     /// When the service learned of it.
     pub at: Timestamp,
-    /// `transition`, `status` or `events_truncated`.
+    /// `transition`, `status`, `events_truncated` or `orphan`.
     pub kind: String,
     /// The newest attempt at that time; 0 before the first.
     pub attempt: u32,

@@ -14,6 +14,7 @@ mod jobs;
 mod leases;
 mod listen;
 mod listing;
+mod orphans;
 mod partitions;
 mod polls;
 mod purges;
@@ -42,5 +43,6 @@ pub use store::{MIGRATOR, Store, StoreOptions};
 pub use tokens::{NewToken, Scopes, Token};
 pub use wishes::Wished;
 pub use work_store::{
-    Call, DueJobs, DueNotices, ImageConversions, PartitionTurns, PollTurns, StepRecords, WorkStore,
+    Call, DueJobs, DueNotices, ImageConversions, OrphanRecords, PartitionTurns, PollTurns, StepRecords,
+    WorkStore,
 };

@@ -3,12 +3,13 @@
 use std::{collections::HashMap, time::Duration};
 
 use chrono::TimeDelta;
-use domain::{ClusterName, Job, Timestamp};
+use domain::{ClusterName, Job, Orphan, Timestamp};
 use uuid::Uuid;
 
 use crate::{
     error::StoreError,
     leases::millis,
+    orphans,
     record::{Changes, changes},
     store::Store,
 };
@@ -19,7 +20,9 @@ pub struct PollLease {
     pub cluster: ClusterName,
     /// The last poll that was answered properly.
     pub polled_at: Option<Timestamp>,
-    token: Uuid,
+    /// Jobs of our names that nothing watches, as the last poll left them.
+    pub orphans: Vec<Orphan>,
+    pub(crate) token: Uuid,
     interval: TimeDelta,
     deaf: TimeDelta,
 }
@@ -31,7 +34,7 @@ impl PollLease {
         if gap > self.interval * 3 + TimeDelta::seconds(30) { self.deaf + gap } else { self.deaf }
     }
 
-    fn lost(&self) -> StoreError {
+    pub(crate) fn lost(&self) -> StoreError {
         StoreError::LeaseLost { what: format!("the poll of cluster {}", self.cluster) }
     }
 }
@@ -44,7 +47,11 @@ pub enum PollResult<'a> {
     /// There was nothing to ask about.
     Idle,
     /// It did not, or not properly. Nothing is known, so nothing changes.
-    Unanswered { error: &'a str },
+    Unanswered {
+        error: &'a str,
+        /// It accepts no key that we have.
+        auth_required: bool,
+    },
 }
 
 /// How fresh the knowledge about a cluster is.
@@ -71,7 +78,7 @@ impl Store {
              on conflict (cluster) do update
              set lease_token = excluded.lease_token, lease_expires_at = excluded.lease_expires_at
              where p.due_at <= now() and (p.lease_token is null or p.lease_expires_at <= now())
-             returning polled_at, interval_ms, deaf_ms",
+             returning polled_at, interval_ms, deaf_ms, orphans",
             cluster.as_str(),
             token,
             millis(duration),
@@ -81,6 +88,7 @@ impl Store {
         Ok(won.map(|row| PollLease {
             cluster: cluster.clone(),
             polled_at: row.polled_at,
+            orphans: orphans::read(cluster, row.orphans),
             token,
             interval: TimeDelta::milliseconds(row.interval_ms),
             deaf: TimeDelta::milliseconds(row.deaf_ms),
@@ -140,10 +148,10 @@ impl Store {
         interval: Duration,
         now: Timestamp,
     ) -> Result<u64, StoreError> {
-        let (answered, failed, error) = match result {
-            PollResult::Answered { .. } => (true, false, None),
-            PollResult::Idle => (false, false, None),
-            PollResult::Unanswered { error } => (false, true, Some(error)),
+        let (answered, failed, error, auth_required) = match result {
+            PollResult::Answered { .. } => (true, false, None, false),
+            PollResult::Idle => (false, false, None, false),
+            PollResult::Unanswered { error, auth_required } => (false, true, Some(error), auth_required),
         };
         let mut tx = self.pool.begin().await?;
         let ours = sqlx::query!(
@@ -153,7 +161,7 @@ impl Store {
                  polled_at = case when $4 then $5 else polled_at end,
                  interval_ms = case when $4 then $6 else interval_ms end,
                  failures = case when $8 then failures + 1 else 0 end, error = $7,
-                 deaf_ms = case when $4 then $9 else deaf_ms end
+                 deaf_ms = case when $4 then $9 else deaf_ms end, auth_required = $10
              where cluster = $1 and lease_token = $2 and lease_expires_at > now()",
             lease.cluster.as_str(),
             lease.token,
@@ -164,6 +172,7 @@ impl Store {
             error,
             failed,
             lease.deaf_until(now).num_milliseconds(),
+            auth_required,
         )
         .execute(&mut *tx)
         .await?

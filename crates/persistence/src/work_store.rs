@@ -10,8 +10,8 @@ use std::{
     time::Duration,
 };
 
-use domain::{Abandoned, ClusterName, Conversion, Job, JobId, Secrets, Timestamp};
-use slurm::PartitionsAnswer;
+use domain::{Abandoned, ClusterName, Conversion, Job, JobId, Origin, Orphan, Record, Secrets, Timestamp};
+use slurm::{PartitionsAnswer, SlurmJobId};
 use uuid::Uuid;
 
 use crate::{
@@ -30,7 +30,17 @@ impl<T, F: Future<Output = Result<T, StoreError>> + Send> Call<T> for F {}
 /// All that a worker asks of the database. What each call does is said at the method of [`Store`](crate::Store) of the
 /// same name.
 pub trait WorkStore:
-    DueJobs + StepRecords + PollTurns + ImageConversions + PartitionTurns + Clone + Debug + Send + Sync + 'static
+    DueJobs
+    + StepRecords
+    + PollTurns
+    + OrphanRecords
+    + ImageConversions
+    + PartitionTurns
+    + Clone
+    + Debug
+    + Send
+    + Sync
+    + 'static
 {
 }
 
@@ -38,6 +48,7 @@ impl<S> WorkStore for S where
     S: DueJobs
         + StepRecords
         + PollTurns
+        + OrphanRecords
         + ImageConversions
         + PartitionTurns
         + Clone
@@ -105,6 +116,18 @@ pub trait PollTurns {
     ) -> impl Call<u64>;
     fn poll_soon(&self, cluster: &ClusterName, pace: Duration) -> impl Call<()>;
     fn next_poll_in(&self, cluster: &ClusterName) -> impl Call<Option<Duration>>;
+}
+
+/// Jobs on the cluster that nothing watches.
+pub trait OrphanRecords {
+    fn records_of(&self, cluster: &ClusterName, origins: &[Origin]) -> impl Call<HashMap<Origin, Record>>;
+    fn record_orphans(
+        &self,
+        lease: &PollLease,
+        orphans: &[Orphan],
+        condemned: &[SlurmJobId],
+        now: Timestamp,
+    ) -> impl Call<()>;
 }
 
 /// Conversions of images: who waits for them, the right to take a step of one, and what came of it.

@@ -147,6 +147,11 @@ impl SshError {
         }
     }
 
+    /// Whether the cluster wants a login that we do not have: our keys are refused, unreadable, or there are none.
+    pub fn wants_a_login(&self) -> bool {
+        matches!(self, Self::AuthRefused { .. } | Self::KeyUnreadable { .. } | Self::NoKey)
+    }
+
     /// Whether only a person can mend it: keys and host keys, as opposed to the network.
     pub(crate) fn needs_operator(&self) -> bool {
         matches!(

@@ -121,6 +121,20 @@ impl FakeCluster {
         self.state().removed.contains(path)
     }
 
+    /// A job that somebody else has submitted, or that is left over from before.
+    pub fn add(&self, name: &str, state: &SlurmState) -> Option<SlurmJobId> {
+        let mut fake = self.state();
+        let entry = fake.entry(name)?;
+        let id = entry.id;
+        fake.jobs.push(Entry { state: state.clone(), ..entry });
+        Some(id)
+    }
+
+    /// The state of one Slurm job.
+    pub fn state_of(&self, id: SlurmJobId) -> Option<SlurmState> {
+        self.state().jobs.iter().find(|job| job.id == id).map(|job| job.state.clone())
+    }
+
     /// The job comes into this state, with the exit code if it ends by itself.
     pub fn set_state(&self, name: &str, state: &SlurmState, code: Option<u8>) {
         for job in self.state().jobs.iter_mut().filter(|job| job.name == name) {
@@ -197,6 +211,24 @@ impl State {
         }
     }
 
+    /// A job that waits, under the next id.
+    fn entry(&self, name: &str) -> Option<Entry> {
+        let next = u32::try_from(self.jobs.len()).unwrap_or(0) + 1;
+        Some(Entry {
+            id: SlurmJobId::new(next)?,
+            name: name.to_owned(),
+            state: SlurmState::Pending,
+            exit: None,
+            marker: None,
+            queued: true,
+            node: "node01".to_owned(),
+            runs: 0,
+            earlier: None,
+            excluded: Vec::new(),
+            log: b"its last line\n".to_vec(),
+        })
+    }
+
     /// The rules of the real program: an id is replayed, a claim without one is looked into, never overridden
     /// unless the entry says so.
     fn submit(&mut self, entry: &Submission) -> SubmitAnswer {
@@ -219,22 +251,9 @@ impl State {
         if let Some(failure) = &self.refusal {
             return SubmitAnswer::Refused { failure: failure.clone(), rc: 1 };
         }
-        let next = u32::try_from(self.jobs.len()).unwrap_or(0) + 1;
-        let Some(id) = SlurmJobId::new(next) else { return SubmitAnswer::Skipped };
-        let name = entry.job_name.to_string();
-        self.jobs.push(Entry {
-            id,
-            name,
-            state: SlurmState::Pending,
-            exit: None,
-            marker: None,
-            queued: true,
-            node: "node01".to_owned(),
-            runs: 0,
-            earlier: None,
-            excluded: Vec::new(),
-            log: b"its last line\n".to_vec(),
-        });
+        let Some(made) = self.entry(entry.job_name.as_str()) else { return SubmitAnswer::Skipped };
+        let id = made.id;
+        self.jobs.push(made);
         self.ids.insert(entry.key.clone(), id);
         SubmitAnswer::Submitted { id, how: How::New, extra: Vec::new() }
     }

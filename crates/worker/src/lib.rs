@@ -13,6 +13,7 @@ mod images;
 mod keep_alive;
 mod link;
 mod locate;
+mod orphans;
 mod pace;
 mod partitions;
 mod poll;

@@ -14,6 +14,9 @@ pub enum LinkError {
     /// It surely had no effect.
     #[error("{why}")]
     NotSent { why: String },
+    /// The same, because the cluster accepts no key that we have: only a person can mend it.
+    #[error("{why}")]
+    AuthRequired { why: String },
     /// It may have had its effect; nobody knows.
     #[error("{why}")]
     Lost { why: String },

@@ -4,7 +4,8 @@ use std::{collections::HashMap, time::Duration};
 
 use chrono::TimeDelta;
 use domain::{
-    Conversion, Job, JobPaths, Next, Sighting, Timestamp, conversion_seen, observe, wants_signs_of_life,
+    Conversion, Job, JobPaths, Next, OUR_NAMES, Sighting, Timestamp, conversion_seen, observe,
+    wants_signs_of_life,
 };
 use persistence::{PollResult, StoreError, WorkStore};
 use slurm::{Poll, PollAnswer, SacctOutcome, SlurmJobId, SqueueOutcome, StatusChunk, Watched};
@@ -12,7 +13,8 @@ use slurm::{Poll, PollAnswer, SacctOutcome, SlurmJobId, SqueueOutcome, StatusChu
 use crate::{
     conversions::say,
     keep_alive::keep_alive,
-    link::ClusterLink,
+    link::{ClusterLink, LinkError},
+    orphans::wants_a_look,
     pace::{LastPoll, jittered},
     worker::{Site, Worker},
 };
@@ -20,6 +22,8 @@ use crate::{
 /// How much of one status file, and of all, one poll reads.
 const STATUS_BYTES_PER_FILE: usize = 1024 * 1024;
 const STATUS_BYTES_TOTAL: usize = 8 * 1024 * 1024;
+/// After a look at a cluster without jobs that was not answered: nothing hangs on it.
+const IDLE_RETRY: Duration = Duration::from_mins(1);
 /// A job this young will soon change.
 const YOUNG: TimeDelta = TimeDelta::minutes(2);
 
@@ -38,7 +42,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         };
         let jobs = self.store.active_jobs(cluster).await?;
         let conversions = self.store.active_conversions(cluster).await?;
-        if jobs.is_empty() && conversions.is_empty() {
+        let idle = jobs.is_empty() && conversions.is_empty();
+        if idle && !wants_a_look(&lease, self.clock.now()) {
             self.store.record_poll(&lease, PollResult::Idle, pace.min, self.clock.now()).await?;
             return Ok(Some(pace.min));
         }
@@ -51,15 +56,18 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let now = self.clock.now();
         let answer = match properly(answer) {
             Ok(answer) => answer,
-            Err(error) => {
-                let next = pace.after_failure(interval);
+            Err((error, auth_required)) => {
+                let next = if idle { IDLE_RETRY } else { pace.after_failure(interval) };
                 tracing::warn!(cluster.name = %cluster, error, "the cluster did not answer a poll");
                 metrics::counter!("slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => "unanswered")
                     .increment(1);
-                self.store.record_poll(&lease, PollResult::Unanswered { error: &error }, next, now).await?;
+                self.store
+                    .record_poll(&lease, PollResult::Unanswered { error: &error, auth_required }, next, now)
+                    .await?;
                 return Ok(Some(next));
             }
         };
+        let orphans = self.look_for_orphans(site, &lease, &question, &answer, now).await?;
         let changed = self.compare(&jobs, &answer, lease.deaf_until(now), now);
         let moved = self.compare_conversions(&conversions, &answer, now);
         self.store.record_seen_conversions(cluster, &moved).await?;
@@ -77,6 +85,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         );
         metrics::counter!("slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => "answered")
             .increment(1);
+        self.cancel_orphans(site, orphans).await;
         if !moved.is_empty() || changed.iter().any(|next| next.step_due) {
             site.wake_lanes();
         }
@@ -170,6 +179,7 @@ fn question(jobs: &[Job], conversions: &[Conversion], last: Option<Timestamp>, n
         jobs: jobs.iter().filter_map(watched).chain(conversions.iter().filter_map(watched_run)).collect(),
         status_bytes_per_file: STATUS_BYTES_PER_FILE,
         status_bytes_total: STATUS_BYTES_TOTAL,
+        others: OUR_NAMES.parse().ok(),
     }
 }
 
@@ -187,11 +197,13 @@ fn watched_run(conversion: &Conversion) -> Option<Watched> {
 }
 
 /// An answer in which squeue itself failed is no answer: an empty queue would be read as "all gone".
-fn properly(answer: Result<PollAnswer, crate::LinkError>) -> Result<PollAnswer, String> {
-    let answer = answer.map_err(|error| error.to_string())?;
+/// What went wrong comes with whether it is the login.
+fn properly(answer: Result<PollAnswer, LinkError>) -> Result<PollAnswer, (String, bool)> {
+    let answer =
+        answer.map_err(|error| (error.to_string(), matches!(error, LinkError::AuthRequired { .. })))?;
     match &answer.squeue {
         SqueueOutcome::Answered(_) => Ok(answer),
-        SqueueOutcome::Failed(failure) => Err(failure.excerpt.clone()),
+        SqueueOutcome::Failed(failure) => Err((failure.excerpt.clone(), false)),
     }
 }
 

@@ -63,6 +63,11 @@ impl SshLink {
             Err(error) => {
                 let why = format!("{error}. {}", error.advice());
                 Err(match error.effect() {
+                    Effect::None if error.wants_a_login() => LinkError::AuthRequired {
+                        why: format!(
+                            "it wants a login that this service does not have (auth_required). {why}"
+                        ),
+                    },
                     Effect::None => LinkError::NotSent { why },
                     Effect::Unknown => LinkError::Lost { why },
                 })
@@ -71,6 +76,7 @@ impl SshLink {
         let outcome = match &result {
             Ok(_) => "ok",
             Err(LinkError::NotSent { .. }) => "not_sent",
+            Err(LinkError::AuthRequired { .. }) => "auth_required",
             Err(LinkError::Lost { .. }) => "lost",
         };
         metrics::counter!("slurm_commands_total", "command" => name, "outcome" => outcome).increment(1);

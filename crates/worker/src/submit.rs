@@ -224,7 +224,7 @@ pub(crate) fn outcome(answers: &Result<Vec<SubmitAnswer>, LinkError>, index: usi
             Some(answer) => Sent::Answered(answer),
             None => Sent::Lost { why: "the answer was incomplete" },
         },
-        Err(LinkError::NotSent { why }) => Sent::NotSent { why },
+        Err(LinkError::NotSent { why } | LinkError::AuthRequired { why }) => Sent::NotSent { why },
         Err(LinkError::Lost { why }) => Sent::Lost { why },
     }
 }

@@ -15,6 +15,7 @@ use testkit::{CountingIds, FakeCluster, Fault, HandClock, Unanswered, cluster, c
 
 mod again;
 mod images;
+mod orphans;
 mod partitions;
 mod submitting;
 mod wishes;

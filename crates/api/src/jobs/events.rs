@@ -28,6 +28,8 @@ enum EventKind {
     Status,
     /// From here on the job has written more lines than are kept.
     EventsTruncated,
+    /// A Slurm job of its name that does not belong to its newest attempt was found, and is cancelled.
+    Orphan,
 }
 
 /// Which events.
@@ -49,7 +51,7 @@ impl FromQuery for Range {
     const KNOWN: &'static [&'static str] = &["after", "limit", "kind"];
 
     fn from_query(parameters: &Parameters) -> Result<Self, Problem> {
-        let must = "must be one of transition, status, events_truncated";
+        let must = "must be one of transition, status, events_truncated, orphan";
         let kind = |text: &str| text.parse().map_err(|_| Problem::parameter("kind", "invalid", must));
         let limit = parameters.number("limit", 1, MOST)?;
         Ok(Self {

@@ -6,7 +6,10 @@ use persistence::PollState;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::cluster_links::{HostReport, HostState, LinkReport, LinkUse};
+use crate::{
+    cluster_links::{HostReport, HostState, LinkReport, LinkUse},
+    view::OrphansView,
+};
 
 /// The configured clusters.
 #[derive(Debug, Serialize, ToSchema)]
@@ -46,6 +49,8 @@ pub struct ClusterView {
     pub partitions_fetched_on: Option<DateTime<Utc>>,
     /// How the polls fare, whichever process makes them; null before the first.
     pub poll: Option<ClusterPollView>,
+    /// Slurm jobs with names of ours that nothing watches, as the last poll found them.
+    pub orphans: OrphansView,
     /// What the connections of the answering process have cost. Other processes on the same database have their own.
     pub ssh: SshUseView,
 }
@@ -56,8 +61,10 @@ pub struct ClusterView {
 pub enum ClusterState {
     /// Its last answer was a proper one.
     Ok,
-    /// It does not answer, or refuses us.
+    /// It does not answer, or answers wrongly.
     Failing,
+    /// It accepts no key that the service has: somebody has to mend that. Jobs wait.
+    AuthRequired,
     /// It was not asked yet.
     Unknown,
 }
@@ -119,6 +126,8 @@ pub struct ClusterPollView {
     pub error: Option<String>,
     /// Jobs that the polls ask about.
     pub active_jobs: u64,
+    /// Those of them that neither the queue nor accounting knows at the moment. After a grace each of them ends with Error.
+    pub missing_jobs: u64,
     /// Whether there are active jobs, and the last proper answer is older than three polls.
     pub stale: bool,
 }
@@ -198,6 +207,7 @@ impl ClusterView {
             max_time_hours: cluster.max_time_hours,
             partitions_fetched_on,
             poll: poll.map(|poll| ClusterPollView::new(poll, now)),
+            orphans: OrphansView::new(poll.map_or(&[], |poll| &poll.orphans)),
             ssh: SshUseView::new(&links),
         }
     }
@@ -214,7 +224,10 @@ fn state(hosts: &[&HostReport], poll: Option<&PollState>, fetched: Option<Timest
     let is_bad = |host: &&&HostReport| !matches!(host.state, HostState::Up | HostState::Untried);
     let all_bad = !hosts.is_empty() && hosts.iter().filter(is_bad).count() == hosts.len();
     let polled = poll.and_then(|poll| poll.polled_at).is_some();
-    if all_bad || poll.is_some_and(|poll| poll.failures > 0) {
+    let refused = all_bad && hosts.iter().all(|host| host.state == HostState::AuthRefused);
+    if refused || poll.is_some_and(|poll| poll.auth_required) {
+        ClusterState::AuthRequired
+    } else if all_bad || poll.is_some_and(|poll| poll.failures > 0) {
         ClusterState::Failing
     } else if polled || fetched.is_some() || hosts.iter().any(|host| host.state == HostState::Up) {
         ClusterState::Ok
@@ -247,6 +260,7 @@ impl ClusterPollView {
             failures: poll.failures,
             error: poll.error.clone(),
             active_jobs: poll.active_jobs,
+            missing_jobs: poll.missing_jobs,
             stale: poll.active_jobs > 0 && age.is_none_or(|age| age > allowed),
         }
     }

@@ -26,7 +26,7 @@ pub struct EventView {
     pub seq: u64,
     /// When the service learned of it.
     pub at: DateTime<Utc>,
-    /// `transition`, `status` or `events_truncated`.
+    /// `transition`, `status`, `events_truncated` or `orphan`.
     #[schema(example = "status")]
     pub kind: String,
     /// The newest attempt at that time; 0 before the first.
@@ -37,7 +37,8 @@ pub struct EventView {
     /// Of a status line: it was written before the present run of the job began, and says nothing about it.
     pub earlier_run: bool,
     /// Of a transition: `status`, `phase`, `message` and, once it is known, `slurm_job_id`. Of a status line: the line,
-    /// or `unreadable` with its beginning if it is no JSON object.
+    /// or `unreadable` with its beginning if it is no JSON object. Of an orphan: `orphan` (its kind), `slurm_job_id`,
+    /// `slurm_job_name` and `message`.
     #[schema(value_type = Object)]
     pub data: Value,
 }

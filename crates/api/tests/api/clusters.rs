@@ -4,7 +4,7 @@ use api::{AuthMode, ClusterUnavailable, HostReport, HostState, LinkReport, LinkU
 use axum::http::Method;
 use chrono::TimeDelta;
 use domain::{
-    Clock,
+    Clock, Orphan, OrphanKind,
     preflight::{Check, Outcome},
 };
 use persistence::PollResult;
@@ -94,6 +94,9 @@ async fn login_hosts_breaker_and_costs_are_those_of_this_process(pool: PgPool) {
     api.links.0.lock().unwrap()[0].hosts[1] = host("login2:2222", HostState::AuthRefused);
     let dgx = api.get("/clusters/dgx").await.json();
     assert_eq!((&dgx["state"], &dgx["breaker"]), (&json!("failing"), &json!("open")));
+    api.links.0.lock().unwrap()[0].hosts[0] = host("login1", HostState::AuthRefused);
+    let dgx = api.get("/clusters/dgx").await.json();
+    assert_eq!(dgx["state"], "auth_required", "no host accepts a key of ours");
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
@@ -116,10 +119,14 @@ async fn polls_are_told_whoever_makes_them(pool: PgPool) {
         "an idle cluster is not stale"
     );
     tokio::time::sleep(Duration::from_millis(5)).await;
-    poll(2, PollResult::Unanswered { error: "no route" }).await;
+    poll(2, PollResult::Unanswered { error: "no route", auth_required: false }).await;
     let seen = api.get("/clusters/dgx").await.json();
     assert_eq!((&seen["poll"]["failures"], &seen["poll"]["error"]), (&json!(1), &json!("no route")));
     assert_eq!(seen["state"], "failing");
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    poll(3, PollResult::Unanswered { error: "no key", auth_required: true }).await;
+    let seen = api.get("/clusters/dgx").await.json();
+    assert_eq!((&seen["state"], &seen["poll"]["error"]), (&json!("auth_required"), &json!("no key")));
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
@@ -323,4 +330,32 @@ async fn a_preflight_needs_write_and_credentials_need_admin(pool: PgPool) {
     let refused = api.call_as("writer", Method::PUT, CREDENTIALS, Some(&body)).await;
     assert!(refused.header("www-authenticate").contains(r#"scope="admin""#));
     assert!(api.ops.asked.lock().unwrap().is_empty());
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn orphans_are_counted_and_the_oldest_are_shown(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let dgx = "dgx".parse().unwrap();
+    let none = api.get("/clusters/dgx").await.json();
+    assert_eq!(none["orphans"], json!({"count": 0, "jobs": []}));
+    let lease = api.store.acquire_poll(&dgx, Uuid::from_u128(1), EVERY).await.unwrap().unwrap();
+    let job = "00000000-0000-0000-0000-0000000000ff";
+    let orphan = |number| Orphan {
+        slurm_id: slurm::SlurmJobId::new(number).unwrap(),
+        name: format!("tao-job-{job}").parse().unwrap(),
+        kind: OrphanKind::Unknown,
+        state: "RUNNING".to_owned(),
+        first_seen_at: api.clock.now(),
+        cancel_sent_at: None,
+    };
+    let many: Vec<_> = (1..=60).map(orphan).collect();
+    api.store.record_orphans(&lease, &many, &[], api.clock.now()).await.unwrap();
+    let orphans = api.get("/clusters/dgx").await.json()["orphans"].clone();
+    assert_eq!((&orphans["count"], orphans["jobs"].as_array().unwrap().len()), (&json!(60), 50));
+    let first = &orphans["jobs"][0];
+    assert_eq!(
+        (&first["slurm_job_id"], &first["kind"], &first["job_id"]),
+        (&json!("1"), &json!("unknown"), &json!(job))
+    );
+    assert_eq!(first["message"], format!("Slurm job 1 (tao-job-{job}) is unknown to the database."));
 }

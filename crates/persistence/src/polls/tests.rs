@@ -96,7 +96,10 @@ async fn an_unanswered_poll_keeps_the_pulse_of_the_last_answer(pool: PgPool) {
     store.record_poll(&lease, PollResult::Answered { changed: &[] }, Duration::ZERO, T0).await.unwrap();
     let lease = acquire(&store, 2).await.unwrap();
     let later = T0 + chrono::TimeDelta::hours(1);
-    store.record_poll(&lease, PollResult::Unanswered { error: "no route" }, LEASE, later).await.unwrap();
+    store
+        .record_poll(&lease, PollResult::Unanswered { error: "no route", auth_required: false }, LEASE, later)
+        .await
+        .unwrap();
     assert_eq!(store.pulses().await.unwrap()[&dgx()].polled_at, Some(T0));
 }
 
@@ -129,7 +132,15 @@ async fn the_time_in_which_a_cluster_could_not_be_heard_adds_up(pool: PgPool) {
     assert_eq!(poll(1, at(0)).await, 0);
     assert_eq!(poll(2, T0 + TimeDelta::seconds(20)).await, 0);
     let lease = acquire(&store, 3).await.unwrap();
-    store.record_poll(&lease, PollResult::Unanswered { error: "x" }, Duration::ZERO, at(30)).await.unwrap();
+    store
+        .record_poll(
+            &lease,
+            PollResult::Unanswered { error: "x", auth_required: false },
+            Duration::ZERO,
+            at(30),
+        )
+        .await
+        .unwrap();
     assert_eq!(poll(4, at(60)).await, 59);
     assert_eq!(poll(5, at(60) + TimeDelta::seconds(20)).await, 59);
     assert_eq!(poll(6, at(90)).await, 89);

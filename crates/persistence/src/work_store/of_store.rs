@@ -5,11 +5,11 @@ use std::{
     time::Duration,
 };
 
-use domain::{Abandoned, ClusterName, Conversion, Job, JobId, Secrets, Timestamp};
-use slurm::PartitionsAnswer;
+use domain::{Abandoned, ClusterName, Conversion, Job, JobId, Origin, Orphan, Record, Secrets, Timestamp};
+use slurm::{PartitionsAnswer, SlurmJobId};
 use uuid::Uuid;
 
-use super::{DueJobs, DueNotices, ImageConversions, PartitionTurns, PollTurns, StepRecords};
+use super::{DueJobs, DueNotices, ImageConversions, OrphanRecords, PartitionTurns, PollTurns, StepRecords};
 use crate::{
     conversions::{ConversionLease, ConversionRecord, ImageWish},
     error::StoreError,
@@ -139,6 +139,26 @@ impl PollTurns for Store {
 
     async fn next_poll_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
         Self::next_poll_in(self, cluster).await
+    }
+}
+
+impl OrphanRecords for Store {
+    async fn records_of(
+        &self,
+        cluster: &ClusterName,
+        origins: &[Origin],
+    ) -> Result<HashMap<Origin, Record>, StoreError> {
+        Self::records_of(self, cluster, origins).await
+    }
+
+    async fn record_orphans(
+        &self,
+        lease: &PollLease,
+        orphans: &[Orphan],
+        condemned: &[SlurmJobId],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        Self::record_orphans(self, lease, orphans, condemned, now).await
     }
 }
 

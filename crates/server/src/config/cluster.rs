@@ -64,6 +64,7 @@ impl ClusterSettings {
             use_requeue: Some(retries.use_requeue),
             max_requeues: Some(retries.max_requeues),
             node_exclusion_hours: Some(retries.node_exclusion_hours),
+            cancel_unknown_jobs: Some(retries.cancel_unknown_jobs),
             warning_seconds: Some(batch.warning_seconds),
             sbatch_export: Some(batch.sbatch_export.to_string()),
             sessions: Some(2),

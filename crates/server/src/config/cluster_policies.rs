@@ -78,6 +78,7 @@ pub(super) fn retries(settings: &ClusterSettings, place: &mut Place<'_>) -> Retr
             0,
             24 * 365,
         ),
+        cancel_unknown_jobs: settings.cancel_unknown_jobs.unwrap_or(packaged.cancel_unknown_jobs),
     }
 }
 

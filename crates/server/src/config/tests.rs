@@ -108,7 +108,7 @@ fn every_variable_of_a_cluster_reaches_its_key() {
     assert_eq!((images.cache_dir.as_str(), images.conversion_partition.as_str()), ("/lustre/sqsh", "prep"));
     assert_eq!((images.conversion_minutes, images.conversion_memory_gb), (45, 64));
     assert_eq!(images.temp_dir.as_ref().map(slurm::RemotePath::as_str), Some("/lustre/tmp"));
-    assert!(!found.cluster.retries.use_requeue);
+    assert!(!found.cluster.retries.use_requeue && !found.cluster.retries.cancel_unknown_jobs);
     assert_eq!(
         found.cluster.batch.mail_user.as_ref().map(slurm::MailAddress::as_str),
         Some("team@example.org")
@@ -265,4 +265,13 @@ fn what_will_fail_later_is_a_warning_with_its_remedy() {
 
     let without = load(&Overrides::default(), &Environment::of(&[("HOME", "/home/t")])).unwrap();
     assert!(warnings(&without)[0].starts_with("no cluster is configured"));
+}
+
+#[test]
+fn what_the_database_does_not_know_is_cancelled_only_where_it_was_asked_for() {
+    let of = |line: &str| {
+        let toml = format!("[[clusters]]\nname = \"a\"\nuser = \"ua\"\nhosts = [\"ha\"]\n{line}");
+        cluster(&read(&toml, &[]).unwrap()).cluster.retries.cancel_unknown_jobs
+    };
+    assert!(!of("") && of("cancel_unknown_jobs = true"));
 }

@@ -33,6 +33,10 @@ const DEADLINE: Duration = Duration::from_secs(270);
 /// Bytes of answer to allow for each job: a row of squeue or sacct and the marks.
 const BYTES_PER_JOB: usize = 6 * 1024;
 
+/// Rows of jobs that nobody asked about, and bytes of answer to allow for each.
+const MOST_OTHERS: usize = 5000;
+const BYTES_PER_OTHER: usize = 500;
+
 /// Bytes of answer to allow for each known status file beside what is new in it: the overlap and a long path.
 const BYTES_PER_FILE: usize = 4 * 1024;
 
@@ -45,6 +49,8 @@ pub struct Poll {
     pub status_bytes_per_file: usize,
     /// At most so many new bytes of all status files together.
     pub status_bytes_total: usize,
+    /// Jobs of our user whose names begin so are reported as well, the first 5000 of them.
+    pub others: Option<JobName>,
 }
 
 /// A job to look at.
@@ -97,9 +103,9 @@ pub struct PollAnswer {
 /// What the scheduler says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SqueueOutcome {
-    /// It answered: a job that is not here is not in the queue. All our user's jobs, watched or not. A watched job whose
-    /// row was not understood is here all the same, with [`SlurmState::Unknown`](crate::SlurmState::Unknown) if that
-    /// is what was not understood: nothing is new about it.
+    /// It answered: a watched job that is not here is not in the queue. One whose row was not understood is here all the
+    /// same, with [`SlurmState::Unknown`](crate::SlurmState::Unknown) if that is what was not understood: nothing is
+    /// new about it. Beside them, other jobs of our user with names like ours.
     Answered(HashMap<SlurmJobId, QueueRow>),
     /// It did not: nothing is known, and nothing about any job may be concluded.
     Failed(Failure),
@@ -128,6 +134,8 @@ impl RemoteCommand for Poll {
             .field(known_files)
             .field(self.status_bytes_per_file)
             .field(self.status_bytes_total)
+            .field(self.others.as_ref().map_or("-", JobName::as_str))
+            .field(MOST_OTHERS)
             .end_line();
         for (index, job) in self.jobs.iter().enumerate() {
             // A key that is no job name matches no row, and must not break the framing either.
@@ -148,7 +156,10 @@ impl RemoteCommand for Poll {
             stdin: feed.into_bytes(),
             deadline: DEADLINE,
             stdout_limit: super::encoded(self.status_bytes_total).saturating_add(
-                super::STDOUT_BASE * 16 + self.jobs.len() * BYTES_PER_JOB + known_files * BYTES_PER_FILE,
+                super::STDOUT_BASE * 16
+                    + MOST_OTHERS * BYTES_PER_OTHER
+                    + self.jobs.len() * BYTES_PER_JOB
+                    + known_files * BYTES_PER_FILE,
             ),
         }
     }

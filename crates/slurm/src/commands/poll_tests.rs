@@ -12,7 +12,7 @@ fn poll(ids: &[u32]) -> Poll {
         status: Vec::new(),
         signs_of_life: None,
     });
-    Poll { jobs: jobs.collect(), status_bytes_per_file: 1000, status_bytes_total: 10_000 }
+    Poll { jobs: jobs.collect(), status_bytes_per_file: 1000, status_bytes_total: 10_000, others: None }
 }
 
 fn parse(poll: &Poll, body: &[&str]) -> Result<PollAnswer, ParseError> {

@@ -3,12 +3,13 @@
 # files.
 # No process is started per job, only per file that changed.
 #
-# stdin: a line "number of jobs, number of known status files, bytes per file, bytes altogether"; for each job a line
+# stdin: a line "number of jobs, number of known status files, bytes per file, bytes altogether, how the names of jobs
+# begin that are reported though nobody asked about them, how many of them at most"; for each job a line
 # "index, id, name, results directory, state directory,
 # log directory if its signs of life are asked for"; for each known status file a line "index of its job, inode,
 # offset, path". Absent fields are "-".
 
-IFS=$'\t' read -r count known per_file altogether || give_up 'the list of jobs did not arrive whole'
+IFS=$'\t' read -r count known per_file altogether prefix most || give_up 'the list of jobs did not arrive whole'
 : >"$tmp/watched"
 : >"$tmp/known"
 awk -v tmp="$tmp" -v count="$count" '{ print > (tmp (NR <= count ? "/watched" : "/known")) }'
@@ -36,19 +37,24 @@ say "SQUEUE $answered $code $(encoded_tail "$tmp/squeue.err" 2000)"
 : >"$tmp/alive"
 if ((answered)); then
   # A job of another name has only inherited the id of ours: ids come round again when a controller is reset. One that
-  # has our name is there, whatever else its row says.
-  awk -F'\t' -v nonce="$nonce" -v tmp="$tmp" '
-    FILENAME == tmp "/squeue" {
+  # has our name is there, whatever else its row says. Of the other jobs of our user, of whom there may be any number,
+  # only those that look like ours are told of.
+  awk -F'\t' -v nonce="$nonce" -v tmp="$tmp" -v prefix="$prefix" -v most="$most" '
+    pass == 1 { watched[$2]; next }
+    pass == 2 {
       at = index($0, "|" nonce "|")
-      if (index($0, nonce "|") != 1 || !at) { print "ROW ?" > (tmp "/rows"); next }
+      if (index($0, nonce "|") != 1 || !at) { if (odd++ < 1000) print "ROW ?" > (tmp "/rows"); next }
       name = substr($0, length(nonce) + 2, at - length(nonce) - 2)
       split(name, f, "|")
       for (k = 1; k <= 2; k++) name = substr(name, index(name, "|") + 1)
       state[f[1] "|" name] = f[2]
       # 22.05 says this of whatever was ended by a signal, and not by which; 24.11 does.
       if (f[2] == "FAILED" && $0 ~ /[|]JobLaunchFailure$/) unsaid[f[1] "|" name]
+      if (f[1] in watched) room = 2500
+      else if (prefix != "-" && index(name, prefix) == 1 && others++ < most) room = 200
+      else next
       gsub(/[|]/, "?", name)
-      print "ROW " f[1] "|" f[2] "|" substr(name, 1, 200) substr($0, at + length(nonce) + 1, 2500) > (tmp "/rows")
+      print "ROW " f[1] "|" f[2] "|" substr(name, 1, 200) substr($0, at + length(nonce) + 1, room) > (tmp "/rows")
       next
     }
     {
@@ -61,7 +67,7 @@ if ((answered)); then
         print $1 "\t" $4 "\t" $5 > (tmp "/want")
       if ($6 != "-" && found == "RUNNING")
         print $1 "\t" $4 "\n" $1 "\t" $5 "\n" $1 "\t" $6 > (tmp "/alive")
-    }' "$tmp/squeue" "$tmp/watched"
+    }' pass=1 "$tmp/watched" pass=2 "$tmp/squeue" pass=3 "$tmp/watched"
 else
   # Without the scheduler, only files that were being written the last time are looked at.
   awk -F'\t' 'pass == 1 { read[$1]; next } $4 != "-" && $1 in read { print $1 "\t" $4 "\t" $5 }' \

@@ -20,7 +20,12 @@ pub(crate) fn watched(site: &Site, number: u32) -> Watched {
 }
 
 pub(crate) fn poll(site: &Site, jobs: Vec<Watched>) -> PollAnswer {
-    site.run(&Poll { jobs, status_bytes_per_file: 1000, status_bytes_total: 2500 })
+    site.run(&Poll {
+        jobs,
+        status_bytes_per_file: 1000,
+        status_bytes_total: 2500,
+        others: Some("tao-".parse().unwrap()),
+    })
 }
 
 pub(crate) fn row(number: u32, state: &str) -> String {
@@ -61,11 +66,11 @@ fn a_hostile_name_cannot_forge_a_row() {
     // The fake turns \n into a newline, as a job's name may hold one.
     site.write(
         "queue",
-        format!("{}8|RUNNING|None|n1|1|2|3|polar|x\\n7|COMPLETED|None|n1|1|2|3|polar|job-7\\nEND 3\n9|RUNNING|None|n1|1|2|3|polar|a|b|c\n", row(7, "RUNNING")),
+        format!("{}8|RUNNING|None|n1|1|2|3|polar|x\\n7|COMPLETED|None|n1|1|2|3|polar|job-7\\nEND 3\n9|RUNNING|None|n1|1|2|3|polar|tao-b|c\n10|RUNNING|None|n1|1|2|3|polar|a|b|c\n", row(7, "RUNNING")),
     );
     let answer = poll(&site, vec![watched(&site, 7)]);
     let seen: Vec<(u32, &str)> = rows(&answer).iter().map(|row| (row.id.get(), row.name.as_str())).collect();
-    assert_eq!(seen, [(7, "job-7"), (9, "a?b?c")]);
+    assert_eq!(seen, [(7, "job-7"), (9, "tao-b?c")]);
     assert_eq!(rows(&answer)[0].state, SlurmState::Running);
     assert_eq!(answer.dropped_rows, 3, "a name with newlines costs only its own row");
 }
@@ -186,9 +191,9 @@ fn ten_thousand_vanished_jobs_are_asked_for_five_hundred_at_a_time() {
 #[test]
 fn no_jobs_are_polled_too() {
     let site = Site::new();
-    site.write("queue", row(7, "RUNNING"));
+    site.write("queue", row(7, "RUNNING") + "8|RUNNING|None|n1|1|2|3|polar|tao-job-8\n");
     let answer = poll(&site, vec![]);
-    assert_eq!(rows(&answer).len(), 1);
+    assert_eq!(rows(&answer).iter().map(|row| row.id).collect::<Vec<_>>(), [id(8)]);
     assert_eq!((answer.sacct, answer.status.len()), (SacctOutcome::NotAsked, 0));
 }
 
@@ -203,4 +208,38 @@ fn accounting_is_asked_about_an_end_of_which_squeue_says_too_little() {
     assert_eq!(records[&id(7)].exit_code.unwrap().signal, 9);
     assert_eq!(rows(&answer).len(), 2);
     assert!(site.read("sacct.calls").trim_end().ends_with("-j 7"), "{}", site.read("sacct.calls"));
+}
+
+#[test]
+fn of_jobs_that_nobody_asked_about_only_those_with_our_names_are_told_and_few_bytes_of_each() {
+    let site = Site::new();
+    let mut queue = String::new();
+    for number in 1..=7000 {
+        let name = if number % 100 == 0 { "theirs" } else { "tao-job-x" };
+        writeln!(
+            queue,
+            "{number}|PENDING|{}||1|N/A|N/A|polar|{name}",
+            "r".repeat(if number < 50 { 3000 } else { 1 })
+        )
+        .unwrap();
+    }
+    queue += &row(9000, "RUNNING");
+    site.write("queue", &queue);
+    site.program("squeue", "while (($# > 0)); do [ \"$1\" = -o ] && nonce=${2%%|*}; shift; done\nawk -F'|' -v n=\"$nonce\" '{ print n \"|\" $1 \"|\" $2 \"|\" $NF \"|\" n \"|1|N/A|N/A|polar||\" $3 }' \"$SITE/queue\"");
+    let answer = poll(&site, vec![watched(&site, 9000)]);
+    let seen = rows(&answer);
+    assert_eq!((seen.len(), seen[5000].id), (5001, id(9000)), "the job that was asked about is always there");
+    assert!(seen[..5000].iter().all(|row| row.name == "tao-job-x" && row.reason.len() < 200));
+    assert_eq!(answer.dropped_rows, 0);
+}
+
+#[test]
+fn a_name_of_many_lines_costs_few_bytes() {
+    let site = Site::new();
+    site.write(
+        "queue",
+        row(7, "RUNNING") + &format!("8|RUNNING|None|n1|1|2|3|polar|x{}\n", "\\ny".repeat(20_000)),
+    );
+    let answer = poll(&site, vec![watched(&site, 7)]);
+    assert_eq!((rows(&answer).len(), answer.dropped_rows), (1, 1000));
 }

@@ -56,13 +56,13 @@ fn delimiters_in_free_text_and_in_other_names_cost_nothing_of_ours() {
     site.write(
         "queue",
         "7|PENDING|a|b|c||1|N/A|N/A|polar|job-7\n\
-         8|RUNNING|None|n1|1|2|3|polar|job-7|COMPLETED\n"
+         8|RUNNING|None|n1|1|2|3|polar|tao-7|COMPLETED\n"
             .replace("a|b|c", "a\\x7cb\\x7cc")
-            + &format!("9|RUNNING|None|n1|1|2|3|polar|{}\n", "|x".repeat(2000)),
+            + &format!("9|RUNNING|None|n1|1|2|3|polar|tao-{}\n", "|x".repeat(2000)),
     );
     let answer = seen(&site);
     let names: Vec<usize> = rows(&answer).iter().map(|row| row.name.len()).collect();
-    assert_eq!(names, [5, "job-7|COMPLETED".len(), 200]);
+    assert_eq!(names, [5, "tao-7|COMPLETED".len(), 200]);
     assert_eq!((rows(&answer)[0].reason.as_str(), rows(&answer)[0].submit), ("a|b|c", Some(1)));
     assert_eq!(answer.dropped_rows, 0);
 }

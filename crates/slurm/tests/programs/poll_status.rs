@@ -249,7 +249,8 @@ fn a_path_that_is_no_remote_path_is_dropped_and_counted() {
 fn a_key_that_is_no_job_name_does_not_break_the_question() {
     let site = Site::new();
     let job = Watched { key: "a\nb\t".to_owned(), ..running(&site) };
-    let answer = site.run(&Poll { jobs: vec![job], status_bytes_per_file: 1, status_bytes_total: 1 });
+    let answer =
+        site.run(&Poll { jobs: vec![job], status_bytes_per_file: 1, status_bytes_total: 1, others: None });
     assert_eq!(answer.status, []);
     assert_eq!(site.calls("sacct"), 1, "no row can be its own");
 }
