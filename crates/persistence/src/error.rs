@@ -40,10 +40,11 @@ impl StoreError {
                 | sqlx::Error::PoolTimedOut
                 | sqlx::Error::PoolClosed
                 | sqlx::Error::WorkerCrashed => true,
-                // Class 08: connection; 53: resources; 57: operator intervention; 40: rollback, to be retried.
-                sqlx::Error::Database(error) => error
-                    .code()
-                    .is_some_and(|code| ["08", "53", "57", "40"].iter().any(|class| code.starts_with(class))),
+                // Class 08: connection; 53: resources; 57: operator intervention; 40: rollback, to be retried; 25006: the
+                // server only reads, since another one leads.
+                sqlx::Error::Database(error) => error.code().is_some_and(|code| {
+                    ["08", "53", "57", "40", "25006"].iter().any(|class| code.starts_with(class))
+                }),
                 _ => false,
             },
             Self::Schema { .. } => true,

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use domain::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
-use sqlx::{PgPool, migrate::Migrator, postgres::PgPoolOptions};
+use sqlx::{PgConnection, PgPool, migrate::Migrator, postgres::PgPoolOptions};
 
 use crate::{error::StoreError, seal::Sealer};
 
@@ -19,6 +20,27 @@ pub struct StoreOptions {
     pub acquire_timeout: Duration,
 }
 
+const OLDEST_CONNECTION: Duration = Duration::from_mins(2);
+/// A connection that was not used for so long is looked at before it is.
+const IDLE: Duration = Duration::from_secs(3);
+
+async fn is_standby(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"-- store::is_standby
+           select pg_is_in_recovery() as "standby!""#
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// A server that follows another refuses every write; the one that leads now is found by connecting again.
+async fn refuse_standby(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    if is_standby(connection).await? {
+        return Err(sqlx::Error::Io(std::io::Error::other("the server is a standby, which only reads")));
+    }
+    Ok(())
+}
+
 /// The one database. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -32,6 +54,12 @@ impl Store {
         let pool = PgPoolOptions::new()
             .max_connections(options.max_connections)
             .acquire_timeout(options.acquire_timeout)
+            // After a failover, connections may still lead to a server that only reads now: none is used for ever.
+            .max_lifetime(OLDEST_CONNECTION)
+            .after_connect(|connection, _| Box::pin(refuse_standby(connection)))
+            .before_acquire(|connection, meta| {
+                Box::pin(async move { Ok(meta.idle_for < IDLE || !is_standby(connection).await?) })
+            })
             .connect(options.url.expose_secret())
             .await?;
         Ok(Self::from_pool(pool, sealer))
@@ -58,8 +86,47 @@ impl Store {
         if found == Some(wanted) { Ok(()) } else { Err(StoreError::Schema { found, wanted }) }
     }
 
+    /// The database's time, by which leases end.
+    pub async fn now(&self) -> Result<Timestamp, StoreError> {
+        let now = sqlx::query_scalar!(
+            r#"-- store::now
+               select clock_timestamp() as "now!""#
+        );
+        Ok(now.fetch_one(&self.pool).await?)
+    }
+
     /// Waits for statements under way and closes all connections.
     pub async fn close(&self) {
         self.pool.close().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+
+    #[sqlx::test(migrator = "MIGRATOR")]
+    async fn the_time_is_the_databases(pool: PgPool) {
+        let store = Store::from_pool(pool, Sealer::from_key([7; 32]));
+        let (one, other) = (store.now().await.unwrap(), store.now().await.unwrap());
+        assert!(one <= other && other - one < TimeDelta::minutes(1), "{one} {other}");
+    }
+
+    #[sqlx::test(migrator = "MIGRATOR")]
+    async fn a_server_that_only_reads_and_a_rolled_back_statement_are_a_reason_to_try_again(pool: PgPool) {
+        for failing in [
+            "set transaction read only; delete from jobs",
+            "do $$ begin raise exception using errcode = '40001'; end $$",
+            "do $$ begin raise exception using errcode = '40P01'; end $$",
+            "do $$ begin raise exception using errcode = '57P01'; end $$",
+        ] {
+            let mut tx = pool.begin().await.unwrap();
+            let error = StoreError::from(sqlx::raw_sql(failing).execute(&mut *tx).await.unwrap_err());
+            assert!(error.is_unavailable() && !error.is_about_the_data(), "{failing}: {error:?}");
+        }
+        let wrong = sqlx::raw_sql("select 1 / 0").execute(&pool).await.unwrap_err();
+        assert!(!StoreError::from(wrong).is_unavailable());
     }
 }

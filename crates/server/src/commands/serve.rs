@@ -4,14 +4,14 @@ use std::{net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use api::{ApiState, Limits};
-use domain::Cluster;
+use domain::{Clock, Cluster};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::{net::TcpListener, sync::Mutex};
 use worker::Worker;
 
 use crate::{
     cli::Role,
-    clock::{RandomIds, SystemClock},
+    clock::{ASK_EVERY, RandomIds, SharedClock},
     cluster_links::Links,
     cluster_ops::Operations,
     config::{self, AuthMode, Config, Environment},
@@ -57,7 +57,8 @@ pub(super) async fn run(config: Config, environment: Environment, role: Role) ->
         let stop = lifecycle.soft();
         lifecycle.spawn("private postgres", watch(Arc::clone(postgres), stop));
     }
-    let started = start(&config, role, listener, &database, &lifecycle, metrics);
+    let clock = Arc::new(SharedClock::of(&database.store).await);
+    let started = start(&config, role, listener, &database, &clock, &lifecycle, metrics);
     let ending = match &started {
         Ok(()) => lifecycle.run(signals).await,
         Err(_) => Ending::Failed,
@@ -76,6 +77,7 @@ fn start(
     role: Role,
     listener: Option<TcpListener>,
     database: &Database,
+    clock: &Arc<SharedClock>,
     lifecycle: &Lifecycle,
     metrics: PrometheusHandle,
 ) -> anyhow::Result<()> {
@@ -89,7 +91,7 @@ fn start(
             database.store.clone(),
             targets,
             settings,
-            Arc::new(SystemClock),
+            Arc::clone(clock) as Arc<dyn Clock>,
             Arc::new(RandomIds),
         ))
     });
@@ -97,6 +99,13 @@ fn start(
         let (worker, stop) = (Arc::clone(worker), lifecycle.soft());
         lifecycle.spawn("worker", async move { Ok(worker.run(stop).await?) });
     }
+    let (clock_of, store, stop) = (Arc::clone(clock), database.store.clone(), lifecycle.soft());
+    lifecycle.spawn("clock", async move {
+        while stop.run_until_cancelled(tokio::time::sleep(ASK_EVERY)).await.is_some() {
+            clock_of.ask(&store).await;
+        }
+        Ok(())
+    });
     let (upkeep, stop) = (metrics.clone(), lifecycle.soft());
     lifecycle.spawn("metrics", async move {
         while stop.run_until_cancelled(tokio::time::sleep(UPKEEP)).await.is_some() {
@@ -113,7 +122,7 @@ fn start(
     let state = ApiState {
         store: database.store.clone(),
         clusters: clusters.into(),
-        clock: Arc::new(SystemClock),
+        clock: Arc::clone(clock) as Arc<dyn Clock>,
         ids: Arc::new(RandomIds),
         logs,
         links,
