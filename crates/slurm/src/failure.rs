@@ -79,8 +79,13 @@ impl Failure {
     }
 
     /// True when the site keeps no accounting, so that there is nothing in it and never will be.
-    pub(crate) fn is_accounting_disabled(&self) -> bool {
-        self.rule_id == "accounting-disabled"
+    pub fn is_accounting_disabled(&self) -> bool {
+        matches!(self.rule_id, "accounting-disabled" | "accounting-unsupported")
+    }
+
+    /// True when nothing is left of the job that was to be acted on.
+    pub(crate) fn says_the_job_is_over(&self) -> bool {
+        matches!(self.rule_id, "job-not-known" | "job-over")
     }
 }
 

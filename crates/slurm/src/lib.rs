@@ -47,7 +47,7 @@ pub use commands::{
 };
 pub use cuda_version::CudaVersion;
 pub use exit_code::ExitCode;
-pub use failure::{Failure, FailureClass};
+pub use failure::{Failure, FailureClass, classify};
 pub use invalid_name::InvalidName;
 pub use job_id::SlurmJobId;
 pub use mail_address::MailAddress;

@@ -68,9 +68,8 @@ pub(super) fn association(cluster: &Cluster, deep: Option<&DeepFacts>) -> Vec<Ch
         return unasked(id);
     };
     if accounting.code != 0 {
-        // "You are not running a supported accounting_storage plugin" (sacctmgr.c), also when it is not installed.
-        let off =
-            accounting.text.contains("not running a supported accounting_storage") || accounting.code == 127;
+        // 127: sacctmgr is not installed.
+        let off = slurm::classify(&accounting.text).is_accounting_disabled() || accounting.code == 127;
         return vec![if off {
             Check::new(id, Outcome::Skipped, "the site keeps no accounting")
         } else {

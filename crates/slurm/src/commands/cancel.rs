@@ -12,9 +12,6 @@ const PROGRAM: &str = concat!(include_str!("../programs/preamble.sh"), include_s
 /// 60 s after which nothing new is begun, and 35 s for one scancel. The one squeue before them is within the 60 s.
 const DEADLINE: Duration = Duration::from_secs(110);
 
-/// What scancel says of a job there is nothing left to cancel of (`slurm_errno.c`).
-const ALREADY_OVER: &[&str] = &["Invalid job id specified", "Job/step already completing or completed"];
-
 /// Cancels jobs, 500 at a time. The queue is asked first, because ids start again when a controller is reset: only what
 /// it shows under our name is cancelled. If it does not answer, nothing is cancelled.
 #[derive(Debug, Clone, Default)]
@@ -81,7 +78,7 @@ fn unseen(failure: Failure) -> Failure {
 /// A non-zero code with nothing but jobs that are over is a success that looks like none.
 fn serious(code: i32, stderr: &str) -> Option<Failure> {
     let rest: Vec<&str> =
-        stderr.lines().filter(|line| !ALREADY_OVER.iter().any(|text| line.contains(text))).collect();
+        stderr.lines().filter(|line| !failure::classify(line).says_the_job_is_over()).collect();
     let harmless = rest.is_empty() && !stderr.is_empty();
     (!harmless).then(|| failure::of_exit(code, &rest.join("\n")))
 }

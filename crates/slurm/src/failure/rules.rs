@@ -51,6 +51,9 @@ rules! {
     NotDone "job-not-known": "Invalid job id specified",
         "the controller has forgotten the job (MinJobAge), so there was nothing to act on",
         ["slurm_load_jobs error: Invalid job id specified"];
+    NotDone "job-over": "Job/step already completing or completed",
+        "there is nothing left of the job to act on (slurm_errno.c)",
+        ["scancel: error: Kill job error on job id 21: Job/step already completing or completed"];
     NotDone "question-cut": "did not arrive whole",
         "one of our own programs read less than it was sent, and stopped before it did anything",
         ["the entries did not arrive whole"];
@@ -80,6 +83,9 @@ rules! {
     Infra "accounting-disabled": "Slurm accounting storage is disabled",
         "the site runs without slurmdbd",
         ["Slurm accounting storage is disabled"];
+    Infra "accounting-unsupported": "not running a supported accounting_storage",
+        "sacctmgr on a site without slurmdbd (sacctmgr.c)",
+        ["You are not running a supported accounting_storage plugin"];
     Infra "no-such-program": "failed to run command",
         "timeout(1) could not start the program: Slurm is not on this login node's PATH",
         ["timeout: failed to run command 'sbatch': No such file or directory"];
