@@ -91,3 +91,35 @@ async fn a_host_that_dies_is_replaced_and_the_first_one_is_used_again_when_sessi
     second.kill_connections();
     assert_eq!(pool.run(command("true")).await.expect("an answer").host, first.host());
 }
+
+#[tokio::test]
+async fn sessions_are_opened_one_after_another_so_that_a_strict_server_drops_none() {
+    // From the first connection that is not logged in yet, every further one is dropped.
+    let server = Sshd::with("MaxStartups 1");
+    let mut config = server.config();
+    config.sessions = 4;
+    let pool = SshPool::start(config);
+    let long = || pool.run(command("sleep 3"));
+    let (one, two, three, four) = tokio::join!(long(), long(), long(), long());
+    assert!([one, two, three, four].iter().all(Result::is_ok), "{:?}\n{}", pool.health(), server.log());
+    let health = pool.health();
+    assert_eq!((health.connects_total, health.sessions_open, health.failures_total), (4, 4, 0));
+    assert!(!server.log().contains("MaxStartups"), "{}", server.log());
+}
+
+#[tokio::test]
+async fn more_commands_than_sessions_wait_their_turn_and_open_no_further_one() {
+    let server = Sshd::with("MaxSessions 1");
+    let pool = server.pool();
+    let mut running = tokio::task::JoinSet::new();
+    for number in 0..24 {
+        let pool = pool.clone();
+        running.spawn(async move { (number, pool.run(command(&format!("sleep 0.1; echo {number}"))).await) });
+    }
+    while let Some(ended) = running.join_next().await {
+        let (number, output) = ended.expect("a task");
+        assert_eq!(output.expect("an answer").stdout, format!("{number}\n").into_bytes());
+    }
+    let health = pool.health();
+    assert!(health.connects_total <= 2 && health.failures_total == 0, "{health:?}");
+}
