@@ -1,12 +1,16 @@
 # `make demo` and `make test` are all there is to know; the rest are their parts.
 
-.PHONY: demo test setup sandbox-up sandbox-down openapi sql fmt
+.PHONY: demo test reliability setup sandbox-up sandbox-down openapi sql fmt
 
 demo: ## From nothing to two jobs run on a real Slurm; ONCE=1 ends by itself
 	@ONCE=$(ONCE) deploy/demo/demo
 
 test: ## Every check there is
 	@ci/test
+
+reliability: ## The bars of docs/reliability.md in full size, on the sandbox: half an hour
+	@deploy/sandbox/sandbox up
+	@TAO_SLURM_FULL_BARS=1 cargo nextest run --locked --profile full --success-output immediate -p tao-slurm -E 'binary(sandbox) & test(bars::)'
 
 setup: ## What building needs from Debian
 	@ci/setup

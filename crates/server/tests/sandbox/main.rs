@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+mod bars;
 mod cluster;
 mod clusters;
 mod credentials;
@@ -15,6 +16,7 @@ mod images;
 mod inputs;
 mod killed;
 mod logs;
+mod orphans;
 mod preflight;
 mod requests;
 mod restart;

@@ -31,6 +31,8 @@ pub(crate) struct Service {
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) text: String,
+    pub(crate) content_type: String,
+    pub(crate) retry_after: Option<String>,
 }
 
 impl Answer {
@@ -239,9 +241,12 @@ fn agent() -> ureq::Agent {
 
 fn read(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Option<Answer> {
     let mut answer = answer.ok()?;
+    let header = |name: &str| Some(answer.headers().get(name)?.to_str().ok()?.to_owned());
+    let (content_type, retry_after) = (header("content-type").unwrap_or_default(), header("retry-after"));
     let mut bytes = Vec::new();
     answer.body_mut().as_reader().read_to_end(&mut bytes).ok()?;
-    Some(Answer { status: answer.status().as_u16(), text: String::from_utf8_lossy(&bytes).into_owned() })
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Some(Answer { status: answer.status().as_u16(), text, content_type, retry_after })
 }
 
 /// Asks again and again; what is waited for happens in another process, which sends no event.

@@ -1,0 +1,76 @@
+//! A database that is gone for a while.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    bars::{Tally, all_ended_done, jobs, pid_of, revive, signal, size},
+    service::{Service, until},
+};
+
+#[test]
+#[expect(clippy::print_stdout, reason = "shown with the test: the figures of docs/reliability.md")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "callers are threads here, and wait as long as they are told to"
+)]
+fn a_database_that_is_gone_for_a_while_loses_no_accepted_job_and_doubles_none() {
+    let (count, gone_for) = (size(30, 100), Duration::from_secs(size(10, 60)));
+    let service = Service::start();
+    let tally = Tally::new(&service);
+    let (next, refused, accepted) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let submit = || loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= count {
+            return;
+        }
+        let mut job = tally.job(number, "true");
+        // The caller's own id, so that the same request may be made again.
+        job["id"] = format!("00000000-0000-4000-8000-{number:012}").into();
+        loop {
+            let answer = service.post("/jobs", &job.to_string());
+            if answer.status == 201 || answer.status == 200 {
+                accepted.fetch_add(1, Ordering::Relaxed);
+                break;
+            }
+            assert_eq!(answer.status, 503, "{}", answer.text);
+            assert_eq!(answer.content_type, "application/problem+json");
+            assert_eq!(answer.json()["status"], 503);
+            let wait: u64 =
+                answer.retry_after.as_ref().and_then(|text| text.parse().ok()).expect("Retry-After");
+            assert!((1..=60).contains(&wait), "{wait}");
+            refused.fetch_add(1, Ordering::Relaxed);
+            thread::sleep(Duration::from_secs(wait.min(5)));
+        }
+        thread::sleep(Duration::from_millis(100));
+    };
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(submit);
+        }
+        until("a third of the jobs to be accepted", Duration::from_mins(1), || {
+            accepted.load(Ordering::Relaxed) >= count / 3
+        });
+        signal("INT", &pid_of(&service.sandbox, "postgres.pid"));
+        let gone = Instant::now();
+        until("the time to pass", gone_for + Duration::from_secs(30), || {
+            assert_eq!(service.get("/livez").status, 200);
+            gone.elapsed() >= gone_for
+        });
+        revive(&service.sandbox);
+    });
+    let back = Instant::now();
+    until("all jobs to end", Duration::from_mins(5), || all_ended_done(&service, count));
+    assert_eq!(jobs(&service).len() as u64, count, "each request is one job");
+    let runs = tally.runs(&service, count);
+    assert!(runs.iter().all(|runs| *runs == 1), "{runs:?}");
+    let refused = refused.load(Ordering::Relaxed);
+    assert!(refused > 0, "nobody noticed");
+    println!(
+        "{count} jobs, database gone for {gone_for:?}: {refused} refusals, all done {:?} later",
+        back.elapsed()
+    );
+}

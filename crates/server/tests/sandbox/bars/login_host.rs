@@ -1,0 +1,82 @@
+//! A login host that dies, with every session on it.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::{
+    bars::{jobs, pid_of, revive, signal, size},
+    ending::command,
+    service::{Service, until},
+};
+
+/// Kills the host and all that runs on it, until this is dropped.
+struct Dead<'a>(&'a Service);
+
+impl<'a> Dead<'a> {
+    fn host(service: &'a Service, name: &str) -> Self {
+        signal("KILL", &pid_of(&service.sandbox, &format!("sshd-{name}.holder")));
+        Self(service)
+    }
+}
+
+impl Drop for Dead<'_> {
+    fn drop(&mut self) {
+        revive(&self.0.sandbox);
+    }
+}
+
+fn host(service: &Service, index: usize) -> Value {
+    service.get("/clusters/sandbox").json()["login_hosts"][index].clone()
+}
+
+/// How long it takes until a poll that began now is answered.
+fn next_answer(service: &Service) -> Duration {
+    let polled = |service: &Service| service.get("/clusters/sandbox").json()["poll"]["polled_on"].to_string();
+    let (began, before) = (Instant::now(), polled(service));
+    until("an answer", Duration::from_secs(10), || polled(service) != before);
+    began.elapsed()
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "shown with the test: the figures of docs/reliability.md")]
+fn a_dead_login_host_is_replaced_within_ten_seconds_and_no_job_notices() {
+    let count = size(5, 20);
+    let service = Service::start();
+    let ids: Vec<_> = (0..count).map(|_| service.submit(&command("sleep 300"))).collect();
+    for id in &ids {
+        service.wait(id, "running", |s| s["status"] == "Running");
+    }
+    assert_eq!(host(&service, 0)["state"], "up");
+    let running = || {
+        let jobs = jobs(&service);
+        assert!(
+            jobs.iter()
+                .all(|job| job["status"] == "Running" || ids.iter().all(|id| job["id"] != id.as_str())),
+            "{jobs:?}"
+        );
+    };
+
+    let dead = Dead::host(&service, "login1");
+    let over = next_answer(&service);
+    running();
+    assert_eq!(host(&service, 1)["state"], "up");
+    let meanwhile = service.submit(&command("true"));
+    assert_eq!(service.wait_ended(&meanwhile)["status"], "Done");
+    assert!(ids.iter().all(|id| service.status(id)["stale"] == false));
+    drop(dead);
+
+    // The host that is back is used again as soon as it is needed.
+    let dead = Dead::host(&service, "login2");
+    let returned = next_answer(&service);
+    running();
+    assert_eq!(host(&service, 0)["state"], "up");
+    drop(dead);
+    println!("{count} jobs: answered by host 2 after {over:?}, by host 1 again after {returned:?}");
+    for id in &ids {
+        service.post(&format!("/jobs/{id}/cancel"), "");
+    }
+    for id in &ids {
+        assert_eq!(service.wait_ended(id)["status"], "Canceled");
+    }
+}
