@@ -31,6 +31,13 @@ impl StoreError {
         error.code().is_some_and(|code| code.starts_with("22") || code.starts_with("23"))
     }
 
+    /// Whether the database undid a statement in favour of another one: a deadlock, or two that cannot be put in order.
+    /// Nothing of it has happened, and it may be made again at once.
+    pub(crate) fn is_rolled_back(&self) -> bool {
+        let Self::Driver(sqlx::Error::Database(error)) = self else { return false };
+        error.code().is_some_and(|code| code.starts_with("40"))
+    }
+
     /// Whether the database could not be reached or would not serve: the same call may succeed later.
     pub fn is_unavailable(&self) -> bool {
         match self {

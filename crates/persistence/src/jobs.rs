@@ -8,6 +8,7 @@ use slurm::SlurmJobId;
 use uuid::Uuid;
 
 use crate::{
+    again::again,
     error::StoreError,
     listen,
     rows::{self, select_jobs},
@@ -54,6 +55,10 @@ pub enum Inserted {
 impl Store {
     /// Stores a job and wakes the workers. Durable when it returns.
     pub async fn insert_job(&self, new: &NewJob) -> Result<Inserted, StoreError> {
+        again(|| self.insert_job_once(new)).await
+    }
+
+    async fn insert_job_once(&self, new: &NewJob) -> Result<Inserted, StoreError> {
         let job = &new.job;
         let spec =
             serde_json::to_value(&job.spec).map_err(|_| StoreError::Unstorable("its spec is no JSON"))?;

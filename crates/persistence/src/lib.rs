@@ -3,6 +3,7 @@
 //! Rows become domain values and back (`rows`); the right to act on a row is a [`Lease`], and every statement
 //! that acts checks its token. Nothing here is held across the network: a lease outlives its transaction.
 
+mod again;
 mod attempt_place;
 mod attempts;
 mod changes;

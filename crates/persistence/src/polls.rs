@@ -7,6 +7,7 @@ use domain::{ClusterName, Job, Orphan, Timestamp};
 use uuid::Uuid;
 
 use crate::{
+    again::again,
     error::StoreError,
     leases::millis,
     orphans,
@@ -122,7 +123,7 @@ impl Store {
         interval: Duration,
         now: Timestamp,
     ) -> Result<u64, StoreError> {
-        match self.record_poll_together(lease, result, interval, now).await {
+        match again(|| self.record_poll_together(lease, result, interval, now)).await {
             Err(error) if error.is_about_the_data() => {}
             together => return together,
         }

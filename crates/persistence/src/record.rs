@@ -6,6 +6,7 @@ use domain::{Job, JobId, Timestamp};
 use serde_json::Value;
 
 use crate::{
+    again::again,
     changes::{AttemptChange, JobChange, LineChange},
     error::StoreError,
     leases::{Lease, millis},
@@ -50,14 +51,14 @@ impl Store {
         release: bool,
         now: Timestamp,
     ) -> Result<HashSet<JobId>, StoreError> {
-        match self.record_together(lease, steps, release, now).await {
+        match again(|| self.record_together(lease, steps, release, now)).await {
             Err(error) if error.is_about_the_data() && steps.len() > 1 => {}
             together => return together,
         }
         // One job has something that the database refuses: the others must not wait for it.
         let mut stored = HashSet::new();
         for step in steps {
-            match self.record_together(lease, std::slice::from_ref(step), release, now).await {
+            match again(|| self.record_together(lease, std::slice::from_ref(step), release, now)).await {
                 Ok(ids) => stored.extend(ids),
                 Err(error) if error.is_about_the_data() => {
                     tracing::error!(job.id = %step.job.id, error = ?error, "the database refuses a job's new state");

@@ -219,3 +219,37 @@ async fn secrets_sealed_with_another_key_fail_by_themselves(pool: PgPool) {
     let opened = other.open_secrets(&[job.id]).await.unwrap();
     assert!(opened[&job.id].is_err());
 }
+
+/// The next statements that write a job are rolled back, so many of them, as those are that lose against another.
+async fn roll_back(pool: &PgPool, event: &str, times: u32) {
+    let trap = format!(
+        "create sequence {event}s;
+         create function lose_{event}() returns trigger language plpgsql as $$ begin
+             if nextval('{event}s') <= {times} then raise exception 'deadlock' using errcode = '40P01'; end if;
+             return new;
+         end $$;
+         create trigger lose_{event} before {event} on jobs for each row execute function lose_{event}()"
+    );
+    sqlx::raw_sql(sqlx::AssertSqlSafe(trap)).execute(pool).await.unwrap();
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_statement_that_is_rolled_back_is_made_again(pool: PgPool) {
+    let store = store(pool.clone());
+    roll_back(&pool, "insert", 2).await;
+    let job = insert(&store, 1).await;
+    let lease = acquire(&store, 1, 10).await;
+    roll_back(&pool, "update", 2).await;
+    let stored = store.record_steps(&lease, &[submitting(&job)], DateTime::UNIX_EPOCH).await.unwrap();
+    assert_eq!((stored.len(), find(&store, job.id).await.phase), (1, Phase::Submitting));
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_statement_that_is_rolled_back_each_time_is_a_database_that_does_not_serve(pool: PgPool) {
+    let store = store(pool.clone());
+    let job = insert(&store, 1).await;
+    let lease = acquire(&store, 1, 10).await;
+    roll_back(&pool, "update", 100).await;
+    let failed = store.record_steps(&lease, &[submitting(&job)], DateTime::UNIX_EPOCH).await.unwrap_err();
+    assert!(failed.is_unavailable(), "{failed:?}");
+}
