@@ -21,6 +21,7 @@ fn a_database_that_is_gone_for_a_while_loses_no_accepted_job_and_doubles_none() 
     let (count, gone_for) = (size(30, 100), Duration::from_secs(size(10, 60)));
     let service = Service::start();
     let tally = Tally::new(&service);
+    let port: u16 = service.url.rsplit_once(':').unwrap().1.parse().unwrap();
     let (next, refused, accepted) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let submit = || loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
@@ -28,8 +29,8 @@ fn a_database_that_is_gone_for_a_while_loses_no_accepted_job_and_doubles_none() 
             return;
         }
         let mut job = tally.job(number, "true");
-        // The caller's own id, so that the same request may be made again.
-        job["id"] = format!("00000000-0000-4000-8000-{number:012}").into();
+        // The caller's own id, so that the same request may be made again; on the cluster it must be new.
+        job["id"] = format!("{:08x}-{port:04x}-4000-8000-{number:012}", std::process::id()).into();
         loop {
             let answer = service.post("/jobs", &job.to_string());
             if answer.status == 201 || answer.status == 200 {
