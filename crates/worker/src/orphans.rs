@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use chrono::TimeDelta;
-use domain::{OrphanKind, Record, Review, Stray, Timestamp, orphan_kind, review_orphans};
+use domain::{ClusterName, OrphanKind, Record, Review, Stray, Timestamp, orphan_kind, review_orphans};
 use persistence::{PollLease, StoreError, WorkStore};
 use slurm::{Cancel, JobName, Poll, PollAnswer, QueueRow, SlurmJobId, SlurmState, SqueueOutcome};
 
@@ -56,27 +56,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if review.orphans != lease.orphans {
             self.store.record_orphans(lease, &review.orphans, &review.condemned, now).await?;
         }
-        self.say_orphans(site, &review);
+        say_orphans(&cluster.name, &review);
         let named = review.orphans.into_iter().filter(|orphan| review.cancel.contains(&orphan.slurm_id));
         Ok(named.map(|orphan| (orphan.slurm_id, orphan.name)).collect())
-    }
-
-    fn say_orphans(&self, site: &Site<L>, review: &Review) {
-        let cluster = &site.target.cluster.name;
-        let count = |name: &'static str, kind: OrphanKind| {
-            metrics::counter!(name, "cluster" => cluster.to_string(), "kind" => <&str>::from(kind))
-                .increment(1);
-        };
-        for orphan in &review.orphans {
-            if review.found.contains(&orphan.slurm_id) {
-                tracing::warn!(cluster.name = %cluster, kind = %orphan.kind, "found an orphan: {}", orphan.sentence());
-                count("slurm_orphans_found_total", orphan.kind);
-            }
-            if review.condemned.contains(&orphan.slurm_id) {
-                tracing::warn!(cluster.name = %cluster, kind = %orphan.kind, "cancelling an orphan: {}", orphan.sentence());
-                count("slurm_orphans_cancelled_total", orphan.kind);
-            }
-        }
     }
 
     /// Asked for again by a later poll for as long as they are there.
@@ -90,6 +72,22 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         };
         if let Some(error) = why {
             tracing::warn!(cluster.name = %site.target.cluster.name, error, "orphans could not be cancelled; trying again");
+        }
+    }
+}
+
+fn say_orphans(cluster: &ClusterName, review: &Review) {
+    let count = |name: &'static str, kind: OrphanKind| {
+        metrics::counter!(name, "cluster" => cluster.to_string(), "kind" => <&str>::from(kind)).increment(1);
+    };
+    for orphan in &review.orphans {
+        if review.found.contains(&orphan.slurm_id) {
+            tracing::warn!(cluster.name = %cluster, kind = %orphan.kind, "found an orphan: {}", orphan.sentence());
+            count("slurm_orphans_found_total", orphan.kind);
+        }
+        if review.condemned.contains(&orphan.slurm_id) {
+            tracing::warn!(cluster.name = %cluster, kind = %orphan.kind, "cancelling an orphan: {}", orphan.sentence());
+            count("slurm_orphans_cancelled_total", orphan.kind);
         }
     }
 }

@@ -79,17 +79,17 @@ fn what_has_ended_or_is_not_understood_is_no_stray() {
     }
 }
 
-#[test_case(stray(7, 1, "RUNNING"), Record::None, Some(OrphanKind::Unknown); "a job nobody knows")]
-#[test_case(stray(7, 1, "RUNNING"), Record::Deleted, Some(OrphanKind::Deleted); "a deleted job")]
-#[test_case(stray(7, 1, "RUNNING"), Record::Elsewhere, None; "a job of another configured cluster")]
-#[test_case(stray(7, 1, "RUNNING"), known(1, true, Some(7)), None; "the attempt itself, which began to be watched just now")]
-#[test_case(stray(7, 1, "PENDING"), known(1, true, None), None; "a submission that is being looked for")]
-#[test_case(stray(7, 1, "RUNNING"), known(1, false, Some(7)), Some(OrphanKind::Superseded); "an attempt that was concluded")]
-#[test_case(stray(7, 1, "PENDING"), known(2, true, Some(9)), Some(OrphanKind::Superseded); "an earlier attempt that Slurm has requeued")]
-#[test_case(stray(7, 2, "RUNNING"), known(1, true, Some(5)), Some(OrphanKind::Newer); "an attempt after the backup")]
-#[test_case(stray(7, 1, "RUNNING"), Record::Known { newest: None, open: false, slurm_id: None }, Some(OrphanKind::Newer); "the first attempt after the backup")]
-fn what_the_database_says_decides(stray: Stray, record: Record, expected: Option<OrphanKind>) {
-    assert_eq!(orphan_kind(&stray, record, false), expected);
+#[test_case(&stray(7, 1, "RUNNING"), Record::None, Some(OrphanKind::Unknown); "a job nobody knows")]
+#[test_case(&stray(7, 1, "RUNNING"), Record::Deleted, Some(OrphanKind::Deleted); "a deleted job")]
+#[test_case(&stray(7, 1, "RUNNING"), Record::Elsewhere, None; "a job of another configured cluster")]
+#[test_case(&stray(7, 1, "RUNNING"), known(1, true, Some(7)), None; "the attempt itself, which began to be watched just now")]
+#[test_case(&stray(7, 1, "PENDING"), known(1, true, None), None; "a submission that is being looked for")]
+#[test_case(&stray(7, 1, "RUNNING"), known(1, false, Some(7)), Some(OrphanKind::Superseded); "an attempt that was concluded")]
+#[test_case(&stray(7, 1, "PENDING"), known(2, true, Some(9)), Some(OrphanKind::Superseded); "an earlier attempt that Slurm has requeued")]
+#[test_case(&stray(7, 2, "RUNNING"), known(1, true, Some(5)), Some(OrphanKind::Newer); "an attempt after the backup")]
+#[test_case(&stray(7, 1, "RUNNING"), Record::Known { newest: None, open: false, slurm_id: None }, Some(OrphanKind::Newer); "the first attempt after the backup")]
+fn what_the_database_says_decides(stray: &Stray, record: Record, expected: Option<OrphanKind>) {
+    assert_eq!(orphan_kind(stray, record, false), expected);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::{cluster::Sandbox, ending::command, service::Service};
 
 /// A number of the short form, or of the full one.
 fn size(short: u64, full: u64) -> u64 {
-    if env::var("TAO_SLURM_FULL_BARS").is_ok_and(|on| on == "1") { full } else { short }
+    if env::var_os("TAO_SLURM_FULL_BARS").is_some_and(|on| on == "1") { full } else { short }
 }
 
 /// A file on the cluster that jobs add a line to as they run, outside of anything that the service knows of.

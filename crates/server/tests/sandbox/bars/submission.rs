@@ -20,6 +20,12 @@ impl Dice {
     }
 }
 
+fn kill(pids: &[u32]) {
+    for pid in pids {
+        signal("KILL", &pid.to_string());
+    }
+}
+
 #[test]
 #[expect(clippy::print_stdout, reason = "shown with the test: the figures of docs/reliability.md")]
 #[expect(clippy::disallowed_methods, reason = "a kill at a random moment is a sleep of random length")]
@@ -47,17 +53,13 @@ fn submissions_killed_midway_are_executed_exactly_once() {
         match dice.roll(20) {
             0..=13 => {
                 let living = on_login_hosts(&service.sandbox, "sbatch");
-                living.iter().for_each(|pid| signal("KILL", &pid.to_string()));
+                kill(&living);
                 sbatches += living.len() as u64;
             }
             14..=18 => {
                 // The sessions' own sshds: those whose parent listens.
-                on_login_hosts(&service.sandbox, "sshd")
-                    .iter()
-                    .for_each(|pid| signal("KILL", &pid.to_string()));
-                on_login_hosts(&service.sandbox, "sshd-session")
-                    .iter()
-                    .for_each(|pid| signal("KILL", &pid.to_string()));
+                kill(&on_login_hosts(&service.sandbox, "sshd"));
+                kill(&on_login_hosts(&service.sandbox, "sshd-session"));
                 sessions += 1;
             }
             _ => {
