@@ -56,7 +56,7 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
     let held_back = is_held_back(&job, found.status, now);
     absorb_status(&mut job, found.status, now >= until, now);
     let exit = exit_code(&job, found.markers);
-    if let Some(first) = first_copy(&job, exit, found.markers) {
+    if let Some(first) = first_copy(&job, found.markers) {
         adopt(&mut job, first, now);
         return Ending::Adopt(job);
     }
@@ -133,11 +133,11 @@ fn a_failure_outweighs_a_success(job: &mut Job) {
     }
 }
 
-/// Another Slurm job that holds the attempt, if ours found it taken.
-fn first_copy(job: &Job, exit: Option<ExitCode>, markers: &Markers) -> Option<SlurmJobId> {
+/// Another Slurm job that holds the attempt. Then ours has done nothing, whether it found the attempt taken or was ended
+/// before it could look.
+fn first_copy(job: &Job, markers: &Markers) -> Option<SlurmJobId> {
     let ours = job.attempt.as_ref()?.slurm_id?;
-    let was_taken = exit.is_some_and(|exit| exit.code == slurm::script::EXIT_CLAIMED);
-    markers.run_claim.filter(|first| was_taken && *first != ours)
+    markers.run_claim.filter(|first| *first != ours)
 }
 
 fn adopt(job: &mut Job, first: SlurmJobId, now: Timestamp) {

@@ -26,7 +26,7 @@ pub use checkpoints::Checkpoints;
 pub use conclude::{Conclude, Concluded, Concluding};
 pub use exclude::{Exclude, Excluded};
 pub use install_credentials::InstallCredentials;
-pub use locate::{Locate, LocateAnswer, Located};
+pub use locate::{Locate, LocateAnswer, Located, Sought};
 pub use markers::{ExitMarker, Markers, RequeuedMarker, StartedMarker};
 pub use node_health::{NodeHealth, NodeHealthAnswer};
 pub use partitions::{Partitions, PartitionsAnswer};

@@ -1,6 +1,6 @@
 //! What goes into a program: lines of tab-separated fields, and blobs whose length stands in the line before.
 
-use crate::{RemotePath, commands::status::StatusCursor};
+use crate::{RemotePath, SlurmJobId, commands::status::StatusCursor};
 
 /// Stands for a field that is not there. No path, number or name of ours is a lone dash, and bash's `read` would
 /// swallow an empty field between two tabs.
@@ -32,6 +32,13 @@ impl Feed {
 
     pub(crate) fn path_or_absent(&mut self, path: Option<&RemotePath>) -> &mut Self {
         self.field(path.map_or(ABSENT, RemotePath::as_str))
+    }
+
+    pub(crate) fn id_or_absent(&mut self, id: Option<SlurmJobId>) -> &mut Self {
+        match id {
+            Some(id) => self.field(id),
+            None => self.field(ABSENT),
+        }
     }
 
     /// Adds a line for each: the index of its job, inode, offset, time of writing, path.

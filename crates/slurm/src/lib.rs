@@ -37,7 +37,7 @@ pub use commands::{
     Exclude, Excluded, ExitMarker, How, ImageFile, Locate, LocateAnswer, Located, LogAnswer, LogChunk,
     LogFrom, LogQuestion, Markers, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, QueueRow,
     ReadLogs, Remove, Removed, Requeued, RequeuedMarker, RunNote, STATUS_FILES, STATUS_OVERLAP, SacctOutcome,
-    SignsOfLife, SqueueOutcome, StagedFile, StartedMarker, StatusChunk, StatusCursor, Submission,
+    SignsOfLife, Sought, SqueueOutcome, StagedFile, StartedMarker, StatusChunk, StatusCursor, Submission,
     SubmitAnswer, SubmitBatch, Watched,
 };
 // What is asked about a cluster, apart from its jobs.

@@ -28,6 +28,8 @@ pub enum Fault {
     DiesAfterClaim,
     /// squeue fails; everything else answers.
     SchedulerSilent,
+    /// The shared file system is not there; everything else answers.
+    FilesAway,
 }
 
 /// A command that brought no answer, as the transport would report it.

@@ -116,6 +116,7 @@ fn concluding(job: &Job) -> Option<Concluding> {
     Some(Concluding {
         role_logs: if has_roles(job) { paths.log_dir(attempt).ok()? } else { None },
         key: attempt.token.to_string(),
+        id: attempt.slurm_id,
         state_dir: paths.state(attempt).ok()?,
         logs: [paths.log(attempt, "main.out").ok()?, paths.log(attempt, "main.err").ok()?].concat(),
         results_dir: Some(paths.results.clone()),

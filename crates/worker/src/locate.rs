@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use domain::{After, Job, Located, located};
 use persistence::{Lease, StoreError, WorkStore};
-use slurm::{JobName, Locate, LocateAnswer, SlurmJobId};
+use slurm::{JobName, Locate, LocateAnswer, SlurmJobId, Sought};
 
 use crate::{
     link::ClusterLink,
@@ -26,12 +26,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             jobs.iter().filter_map(|job| job.attempt.as_ref()).map(|attempt| attempt.intended_at).min();
         // An hour earlier than the first intent: the clocks of the cluster and of this host may differ.
         let since = since.unwrap_or_else(|| self.clock.now()) - TimeDelta::hours(1);
-        let key = |job: &Job| {
-            let attempt = job.attempt.as_ref()?;
-            let paths = domain::JobPaths::new(&attempt.job_dir, job.id).ok()?;
-            Some((attempt.token.to_string(), attempt.token.clone(), paths.state(attempt).ok()?))
-        };
-        let command = Locate { keys: jobs.iter().filter_map(key).collect(), since_unix: since.timestamp() };
+        let command = Locate { jobs: jobs.iter().filter_map(lost).collect(), since_unix: since.timestamp() };
         let answer = site.target.link.locate(&command).await;
         if let Err(error) = &answer {
             warn_of_each(&jobs, error, "the lost submission could not be looked for");
@@ -54,6 +49,18 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         site.wake_poll();
         Ok(())
     }
+}
+
+/// What is looked for of a job whose submission had no answer.
+fn lost(job: &Job) -> Option<Sought> {
+    let attempt = job.attempt.as_ref()?;
+    let paths = domain::JobPaths::new(&attempt.job_dir, job.id).ok()?;
+    Some(Sought {
+        key: attempt.token.to_string(),
+        name: attempt.token.clone(),
+        state_dir: paths.state(attempt).ok()?,
+        base_dir: attempt.job_dir.clone(),
+    })
 }
 
 /// The Slurm jobs of an attempt in the queue that are not the one we adopted.
@@ -88,7 +95,7 @@ pub(crate) fn sought(token: Option<&JobName>, answer: &LocateAnswer) -> Located 
     let id: Option<SlurmJobId> = found.run_claim.or(found.id_file).or_else(queued).or_else(accounted);
     match id {
         Some(id) => Located::Found(id),
-        None if answer.controller_answered && found.sacct.is_some() => Located::Absent,
+        None if answer.controller_answered && found.sacct.is_some() && found.readable => Located::Absent,
         None => Located::Unclear,
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    Call, ParseError, RawOutput, RemoteCommand, RemotePath,
+    Call, ParseError, RawOutput, RemoteCommand, RemotePath, SlurmJobId,
     answer::Answer,
     commands::{
         markers::{MarkerReader, Markers},
@@ -16,14 +16,15 @@ const PROGRAM: &str = concat!(
     include_str!("../programs/preamble.sh"),
     include_str!("../programs/say_file.sh"),
     include_str!("../programs/search.sh"),
+    include_str!("../programs/read_each.sh"),
     include_str!("../programs/markers.sh"),
     include_str!("../programs/status_files.sh"),
     include_str!("../programs/remove_file.sh"),
     include_str!("../programs/conclude.sh"),
 );
 
-/// 35 s, 45 s and 25 s for the three searches, and some for reading.
-const DEADLINE: Duration = Duration::from_secs(175);
+/// 35 s, 45 s and 25 s for the three searches, 36 s for the marks, and some for reading.
+const DEADLINE: Duration = Duration::from_secs(215);
 
 /// At most so many bytes of a status file.
 const STATUS_BYTES: usize = 4 * 1024 * 1024;
@@ -47,6 +48,8 @@ pub struct Conclude {
 pub struct Concluding {
     /// The attempt's token.
     pub key: String,
+    /// Its id, if it has one. Nothing is removed while the attempt belongs to another job: that one runs.
+    pub id: Option<SlurmJobId>,
     /// Where its marks are.
     pub state_dir: RemotePath,
     /// Where its logs may be; of each stream the first that exists counts. A path that ends in `.out` or `.err` is a
@@ -78,7 +81,7 @@ pub struct Concluded {
     pub err_tail: Vec<u8>,
     /// The ends of the logs of its roles, one after the other.
     pub role_tails: Vec<u8>,
-    /// Whether the files to remove are surely gone. False while the directory of one is not there: it may come back
+    /// Whether the files to remove are surely gone. False while another job holds the attempt, and while the directory of one is not there: it may come back
     /// with the file in it.
     pub removed: bool,
     /// Whether all places could be looked at: the state directory, which we made, was there, and no search and no read
@@ -121,6 +124,7 @@ impl RemoteCommand for Conclude {
         for (index, job) in self.jobs.iter().enumerate() {
             let (outs, errs) = (job.candidates("out"), job.candidates("err"));
             feed.field(index)
+                .id_or_absent(job.id)
                 .field(&job.state_dir)
                 .path_or_absent(job.results_dir.as_ref())
                 .path_or_absent(job.role_logs.as_ref())

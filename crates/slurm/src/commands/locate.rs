@@ -1,6 +1,9 @@
 //! Finding jobs whose submission had no answer.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use crate::{
     Call, JobName, ParseError, RawOutput, RemoteCommand, RemotePath, SlurmJobId, SlurmState,
@@ -13,21 +16,36 @@ const PROGRAM: &str = concat!(
     include_str!("../programs/preamble.sh"),
     include_str!("../programs/say_file.sh"),
     include_str!("../programs/search.sh"),
+    include_str!("../programs/read_each.sh"),
     include_str!("../programs/markers.sh"),
     include_str!("../programs/locate.sh"),
 );
 
-/// Twice 65 s for the scheduler and the accounting, and 35 s for the files.
-const DEADLINE: Duration = Duration::from_secs(170);
+/// Twice 65 s for the scheduler and the accounting, 36 s for the ids, 35 s for the claims, and some for looking whether
+/// the file system is there.
+const DEADLINE: Duration = Duration::from_secs(225);
 
 /// Looks for attempts in every place where one can be: the queue, the id we kept, the claim of the batch script, the
 /// accounting.
 #[derive(Debug, Clone)]
 pub struct Locate {
-    /// The attempts: our token, the name in Slurm, the state directory.
-    pub keys: Vec<(String, JobName, RemotePath)>,
+    /// Which attempts.
+    pub jobs: Vec<Sought>,
     /// How far back the accounting is searched, in seconds since 1970. Take some time before the intent: clocks differ.
     pub since_unix: i64,
+}
+
+/// An attempt whose submission had no answer.
+#[derive(Debug, Clone)]
+pub struct Sought {
+    /// Our token.
+    pub key: String,
+    /// Its name in Slurm.
+    pub name: JobName,
+    /// Where its id and its claim are.
+    pub state_dir: RemotePath,
+    /// The directory above all that is ours: it shows whether the file system is there.
+    pub base_dir: RemotePath,
 }
 
 /// What was found, for all attempts.
@@ -41,8 +59,8 @@ pub struct LocateAnswer {
     pub controller_answered: bool,
 }
 
-/// What was found of one attempt. All absent proves absence only if the controller answered, and only once every
-/// sbatch that may have been under way has run into its time limit.
+/// What was found of one attempt. All absent proves absence only if the controller answered and the files could be looked
+/// at, and only once every sbatch that may have been under way has run into its time limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located {
     /// Our token.
@@ -53,6 +71,9 @@ pub struct Located {
     pub id_file: Option<SlurmJobId>,
     /// The job whose batch script has claimed the attempt.
     pub run_claim: Option<SlurmJobId>,
+    /// Whether the two above could be looked for: the file system was there, and no search and no read failed or ran out
+    /// of time.
+    pub readable: bool,
     /// The jobs of that name in the accounting; `None` when it did not answer. It is seconds behind the queue. A site
     /// without accounting has none, and that is an answer.
     pub sacct: Option<Vec<SlurmJobId>>,
@@ -63,15 +84,15 @@ impl RemoteCommand for Locate {
 
     fn render(&self) -> Call {
         let mut feed = Feed::new();
-        feed.field(self.keys.len()).field(self.since_unix.max(0)).end_line();
-        for (index, (_, name, state_dir)) in self.keys.iter().enumerate() {
-            feed.field(index).field(name).field(state_dir).end_line();
+        feed.field(self.jobs.len()).field(self.since_unix.max(0)).end_line();
+        for (index, job) in self.jobs.iter().enumerate() {
+            feed.field(index).field(&job.name).field(&job.state_dir).field(&job.base_dir).end_line();
         }
         Call {
             program: PROGRAM.to_owned(),
             stdin: feed.into_bytes(),
             deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + self.keys.len() * 8 * 1024,
+            stdout_limit: super::STDOUT_BASE + self.jobs.len() * 8 * 1024,
         }
     }
 
@@ -90,24 +111,27 @@ impl RemoteCommand for Locate {
                 b"ROW" => found.queue_row(&line),
                 b"RECORD" => found.record(&line),
                 b"ID" => {
-                    let index = line.index(self.keys.len())?;
+                    let index = line.index(self.jobs.len())?;
                     if let Ok(id) = line.rest().parse() {
                         found.ids.insert(index, id);
                     }
                 }
-                b"CLAIM" => markers.claim(line, self.keys.len())?,
-                b"MARK" => {}
+                b"CLAIM" => markers.claim(line, self.jobs.len())?,
+                b"UNREAD" => {
+                    found.unread.insert(line.index(self.jobs.len())?);
+                }
                 _ => return Err(line.malformed("an unknown kind of line")),
             }
         }
         let lacks = || answer.lacks("a part of the answer");
         let accounting_answered = found.accounting_answered.ok_or_else(lacks)?;
-        let located = self.keys.iter().enumerate().map(|(index, (key, name, _))| Located {
-            key: key.clone(),
-            squeue: found.queue.remove(name.as_str()).unwrap_or_default(),
+        let located = self.jobs.iter().enumerate().map(|(index, job)| Located {
+            key: job.key.clone(),
+            squeue: found.queue.remove(job.name.as_str()).unwrap_or_default(),
             id_file: found.ids.remove(&index),
             run_claim: markers.take(index).and_then(|marks| marks.run_claim),
-            sacct: accounting_answered.then(|| found.records.remove(name.as_str()).unwrap_or_default()),
+            readable: !found.unread.contains(&index),
+            sacct: accounting_answered.then(|| found.records.remove(job.name.as_str()).unwrap_or_default()),
         });
         Ok(LocateAnswer {
             located: located.collect(),
@@ -125,6 +149,7 @@ struct Found {
     queue: HashMap<String, Vec<(SlurmJobId, SlurmState)>>,
     records: HashMap<String, Vec<SlurmJobId>>,
     ids: HashMap<usize, SlurmJobId>,
+    unread: HashSet<usize>,
 }
 
 impl Found {

@@ -20,15 +20,16 @@ const PROGRAM: &str = concat!(
     include_str!("../programs/preamble.sh"),
     include_str!("../programs/say_file.sh"),
     include_str!("../programs/search.sh"),
+    include_str!("../programs/read_each.sh"),
     include_str!("../programs/markers.sh"),
     include_str!("../programs/status_files.sh"),
     include_str!("../programs/signs_of_life.sh"),
     include_str!("../programs/poll.sh"),
 );
 
-/// 50 s for squeue, 65 s for sacct, 35 s, 45 s and twice 25 s for the searches, and some for
+/// 50 s for squeue, 65 s for sacct, 35 s, 45 s and twice 25 s for the searches, 36 s for the marks, and some for
 /// reading.
-const DEADLINE: Duration = Duration::from_secs(270);
+const DEADLINE: Duration = Duration::from_secs(310);
 
 /// Bytes of answer to allow for each job: a row of squeue or sacct and the marks.
 const BYTES_PER_JOB: usize = 6 * 1024;

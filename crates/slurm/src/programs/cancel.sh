@@ -11,7 +11,8 @@ if ((jobs + names == 0)); then finish; fi
 # Ids start again when a controller is reset, so an id alone may be another job of the same user: only what the queue
 # shows under our name is cancelled. A name may hold any character, so it ends at a word nobody could know.
 nonce="$RANDOM$RANDOM$RANDOM$RANDOM"
-timeout -k 5 30 squeue --me -h -t all -o "$nonce|%A|%j|$nonce" >"$tmp/queue" 2>"$tmp/err" </dev/null
+# With -a, for a partition that is hidden hides our own jobs too.
+timeout -k 5 30 squeue --me -a -h -t all -o "$nonce|%T|%A|%j|$nonce" >"$tmp/queue" 2>"$tmp/err" </dev/null
 code=$?
 if [ "$code" = 0 ] && complains "$tmp/err"; then code=1; fi
 if [ "$code" != 0 ]; then
@@ -24,6 +25,9 @@ awk -F'\t' -v nonce="$nonce" -v jobs="$jobs" '
     row = $0
     if (index(row, nonce "|") != 1 || !sub("[|]" nonce "$", "", row)) next
     row = substr(row, length(nonce) + 2)
+    # -a shows this too: what of a federation runs elsewhere.
+    if (sub("^REVOKED[|]", "", row)) next
+    sub("^[^|]*[|]", "", row)
     at = index(row, "|")
     id = substr(row, 1, at - 1)
     if ((row in job || substr(row, at + 1) in name) && id ~ /^[1-9][0-9]*$/ && !seen[id]++) print id

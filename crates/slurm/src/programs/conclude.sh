@@ -2,7 +2,7 @@
 # The last words of jobs that have ended; then their private files are removed.
 #
 # stdin: a line "number of jobs, bytes of a tail, bytes of a status file, bytes of all status files"; for each job a
-# line "index, state directory, results directory, directory of role logs, known status files, candidates for out, for err, files to remove", a
+# line "index, id, state directory, results directory, directory of role logs, known status files, candidates for out, for err, files to remove", a
 # line "index, inode, offset, path" for each known status file and a line for each of the other paths.
 
 IFS=$'\t' read -r count tail_bytes per_file altogether || give_up 'the list of jobs did not arrive whole'
@@ -48,7 +48,7 @@ check_states() {
 }
 
 for ((job = 0; job < count; job++)); do
-  IFS=$'\t' read -r index state results roles knowns outs errs removes || give_up 'the list of jobs did not arrive whole'
+  IFS=$'\t' read -r index id state results roles knowns outs errs removes || give_up 'the list of jobs did not arrive whole'
   printf '%s\t%s\n' "$index" "$state" >>"$tmp/states"
   if [ ! -d "$state" ]; then unread "$index"; fi
   if [ "$results" != - ]; then
@@ -63,7 +63,7 @@ for ((job = 0; job < count; job++)); do
   role_tails "$roles" >"$tmp/role.$index"
   for ((i = 0; i < removes; i++)); do
     IFS= read -r path
-    printf '%s\t%s\n' "$index" "$path" >>"$tmp/remove"
+    printf '%s\t%s\t%s\t%s\n' "$index" "$id" "$state" "$path" >>"$tmp/remove"
   done
 done
 
@@ -77,10 +77,32 @@ $(encoded_tail "$tmp/role.$index" 131072)"
 done
 sort -n -u -- "$tmp/unread" | sed 's/^/UNREAD /' >"$tmp/said"
 say_file "$tmp/said"
+
+# Whether the attempt belongs to another job of Slurm than ours, or nobody can say: what ran as ours was a second copy
+# then, and the first still needs its files. $1: id of ours, "-" if it has none, $2: state directory.
+is_taken() {
+  local owner code
+  owner=$(timeout -k 1 5 readlink -- "$2/run" 2>/dev/null </dev/null)
+  code=$?
+  if ((code != 0)); then ((code != 1)); return; fi
+  case $owner in
+    "$1" | '' | 0* | *[!0-9]*) return 1 ;;
+  esac
+}
+
+taken=0 last=
 if [ -f "$tmp/remove" ]; then
-  while IFS=$'\t' read -r index path; do
+  while IFS=$'\t' read -r index id state path; do
     # The rest is for the next call, before nobody waits for this one any more.
-    if ((SECONDS >= 120)) || ! remove_file "$path"; then say "KEPT $index"; fi
+    if ((SECONDS >= 120)); then
+      say "KEPT $index"
+      continue
+    fi
+    if [ "$index" != "$last" ]; then
+      last=$index taken=0
+      if is_taken "$id" "$state"; then taken=1; fi
+    fi
+    if ((taken)) || ! remove_file "$path"; then say "KEPT $index"; fi
   done <"$tmp/remove"
 fi
 finish

@@ -1,13 +1,15 @@
 # shellcheck shell=bash
 # Looks everywhere for jobs whose submission had no answer.
 #
-# stdin: a line "number of jobs, since"; for each job a line "index, job name, state directory".
+# stdin: a line "number of jobs, since"; for each job a line "index, job name, state directory, base directory".
 
 IFS=$'\t' read -r count since || give_up 'the list of jobs did not arrive whole'
 cat >"$tmp/wanted"
 if [ "$(wc -l <"$tmp/wanted")" != "$count" ]; then give_up 'the list of jobs did not arrive whole'; fi
 cut -f2 -- "$tmp/wanted" >"$tmp/names"
 cut -f1,3 -- "$tmp/wanted" >"$tmp/states"
+cut -f1,4 -- "$tmp/wanted" >"$tmp/bases"
+: >"$tmp/unread"
 
 # Runs a query about all names, 200 at a time. $@: the query, without the names at its end. Sets code.
 ask_all() {
@@ -35,20 +37,50 @@ say_found() {
   say_file "$tmp/framed"
 }
 
+# Whether the file system of a base directory is there: the place of one that is not mounted is empty, or missing with
+# what is above it. Looked into, a directory of NFS is asked of its server. $1: base directory.
+is_there() {
+  local dir
+  for dir in "$1" "${1%/*}"; do
+    if [ -z "$dir" ]; then return 1; fi
+    timeout -k 1 5 find "$dir/" -mindepth 1 -maxdepth 1 -print -quit >"$tmp/inside" 2>"$tmp/outside" </dev/null
+    if [ -s "$tmp/inside" ]; then return 0; fi
+    # Before the first submission nobody has made it.
+    if ! grep -q ': No such file or directory$' -- "$tmp/outside"; then return 1; fi
+  done
+  return 1
+}
+
+# Keeps in mind that nothing follows from what is missing of jobs whose file system is not there.
+check_bases() {
+  local base
+  cut -f2 -- "$tmp/bases" | sort -u >"$tmp/distinct"
+  while IFS= read -r base; do
+    if ! is_there "$base"; then
+      awk -F'\t' -v base="$base" '$2 == base { print $1 }' "$tmp/bases" >>"$tmp/unread"
+    fi
+  done <"$tmp/distinct"
+}
+
 say "TIME $(date +%s)"
-ask_all squeue --me -h -t all -o '%A|%T|%j' -n
+# With -a, for a partition that is hidden hides our own jobs too. -a shows one thing more: what of a federation runs
+# elsewhere.
+ask_all squeue --me -a -h -t all -o '%A|%T|%j' -n
+sed '/^[^|]*|REVOKED|/d' "$tmp/rows" >"$tmp/ours"
+mv -f -- "$tmp/ours" "$tmp/rows"
 say_found SQUEUE ROW
 # Without -S sacct looks at the present day only. In UTC, as the preamble says.
 from=$(date -d "@$since" +%Y-%m-%dT%H:%M:%S)
 ask_all sacct -X -P -n --delimiter='|' -S "$from" -o JobIDRaw,JobName --name
 say_found SACCT RECORD
 
-while IFS=$'\t' read -r index dir; do
-  if [ -f "$dir/slurm_id" ]; then
-    id=
-    IFS= read -r -n 40 id 2>/dev/null <"$dir/slurm_id"
-    say "ID $index $id"
-  fi
-done <"$tmp/states"
-say_markers "$tmp/states"
+check_bases
+read_each "$tmp/states" slurm_id
+sed -n 's/^\([0-9]*\) slurm_id /ID \1 /p' "$tmp/lines" >"$tmp/framed"
+say_file "$tmp/framed"
+say_claims "$tmp/states"
+# Once more: it may have come and gone while the rest was read.
+check_bases
+sort -n -u -- "$tmp/unread" | sed 's/^/UNREAD /' >"$tmp/framed"
+say_file "$tmp/framed"
 finish

@@ -11,7 +11,7 @@ if ((count == 0)); then
   finish
 fi
 list=$(paste -s -d, -- "$tmp/nodes")
-timeout -k 5 30 sinfo -h -N -n "$list" -o '%N|%T|%E' >"$tmp/rows" 2>"$tmp/err" </dev/null
+timeout -k 5 30 sinfo -a -h -N -n "$list" -o '%N|%T|%E' >"$tmp/rows" 2>"$tmp/err" </dev/null
 code=$?
 if [ "$code" = 0 ] && complains "$tmp/err"; then code=1; fi
 say "SINFO $code"

@@ -22,7 +22,8 @@ say "TIME $(date +%s)"
 # A job's name may hold any character, a newline too: only lines that begin with a word nobody could know are rows.
 # So does a name end only at that word. What is people's text comes last, where a cut does no harm.
 nonce="$RANDOM$RANDOM$RANDOM$RANDOM"
-timeout -k 5 45 squeue --me -h -t all -o "$nonce|%A|%T|%j|$nonce|%V|%S|%e|%P|%N|%r" \
+# With -a, for a partition that is hidden hides our own jobs too.
+timeout -k 5 45 squeue --me -a -h -t all -o "$nonce|%A|%T|%j|$nonce|%V|%S|%e|%P|%N|%r" \
   >"$tmp/squeue" 2>"$tmp/squeue.err" </dev/null
 code=$?
 # squeue may say that it failed and still return 0, and then silence about a job means nothing.
@@ -46,6 +47,8 @@ if ((answered)); then
       if (index($0, nonce "|") != 1 || !at) { if (odd++ < 1000) print "ROW ?" > (tmp "/rows"); next }
       name = substr($0, length(nonce) + 2, at - length(nonce) - 2)
       split(name, f, "|")
+      # -a shows this too: what of a federation runs elsewhere. What becomes of that, accounting says.
+      if (f[2] == "REVOKED") next
       for (k = 1; k <= 2; k++) name = substr(name, index(name, "|") + 1)
       state[f[1] "|" name] = f[2]
       # 22.05 says this of whatever was ended by a signal, and not by which; 24.11 does.

@@ -26,11 +26,12 @@ keep_id() { printf '%s\n' "$2" >"$1/slurm_id"; }
 # if there is surely nothing, 2 if that is not known.
 adopt() {
   local found id claim='' rest dir=${state[$1]}
-  found=$(timeout -k 2 8 squeue --me -h -t all -n "${name[$1]}" -o '%A' 2>"$tmp/lookup.err" </dev/null) || return 2
+  # With -a, for a partition that is hidden hides our own jobs too. What of a federation runs elsewhere is none of them.
+  found=$(timeout -k 2 8 squeue --me -a -h -t all -n "${name[$1]}" -o '%T|%A' 2>"$tmp/lookup.err" </dev/null) || return 2
   if complains "$tmp/lookup.err"; then return 2; fi
   if [ -L "$dir/run" ]; then claim=$(readlink -- "$dir/run" </dev/null); fi
   if ! is_id "$claim"; then claim=; fi
-  found=$(printf '%s\n' "$found" | tr -d ' ' | grep -E '^[1-9][0-9]*$' | sort -n -u)
+  found=$(printf '%s\n' "$found" | sed -e '/^REVOKED|/d' -e 's/^[^|]*|//' | tr -d ' ' | grep -E '^[1-9][0-9]*$' | sort -n -u)
   if [ -z "$found" ]; then
     if [ -z "$claim" ]; then return 1; fi
     found=$claim

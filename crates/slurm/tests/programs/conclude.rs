@@ -6,6 +6,7 @@ pub(crate) fn job(site: &Site, key: &str) -> Concluding {
     Concluding {
         role_logs: None,
         key: key.to_owned(),
+        id: Some(id(7)),
         state_dir: site.path(&format!("state/{key}")),
         logs: vec![site.path(&format!("logs/{key}"))],
         results_dir: Some(site.path(&format!("results/{key}"))),
@@ -37,6 +38,33 @@ fn the_last_words_are_collected_and_the_private_files_removed() {
     );
     assert!(a.removed && a.readable && a.status[0].complete);
     assert!(!site.exists("env/a"));
+}
+
+#[test]
+fn a_second_copy_does_not_take_the_files_of_the_first() {
+    let site = Site::new();
+    for (key, owner) in [("a", "8"), ("b", "7"), ("c", "rubbish")] {
+        site.link(owner, &format!("state/{key}/run"));
+        site.write(&format!("env/{key}"), "SECRET=1");
+    }
+    let jobs = ["a", "b", "c"].map(|key| job(&site, key)).to_vec();
+    let concluded = conclude(&site, jobs.clone());
+    assert_eq!(concluded[0].markers.run_claim, Some(id(8)));
+    assert_eq!(["a", "b", "c"].map(|key| site.exists(&format!("env/{key}"))), [true, false, false]);
+    assert_eq!(concluded.iter().map(|one| one.removed).collect::<Vec<_>>(), [false, true, true]);
+    // The first has run and is through.
+    conclude(&site, vec![Concluding { id: Some(id(8)), ..jobs[0].clone() }]);
+    assert!(!site.exists("env/a"));
+}
+
+#[test]
+fn files_are_kept_while_nobody_can_say_whose_the_attempt_is() {
+    let site = Site::new();
+    site.link("7", "state/a/run");
+    site.write("env/a", "SECRET=1");
+    site.program("timeout", "case $* in *readlink*) exit 124 ;; esac\nexec /usr/bin/timeout \"$@\"");
+    let concluded = conclude(&site, vec![job(&site, "a")]);
+    assert!(!concluded[0].removed && site.exists("env/a"));
 }
 
 #[test]

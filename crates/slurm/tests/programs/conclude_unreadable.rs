@@ -112,6 +112,41 @@ fn a_mark_that_is_there_and_cannot_be_read_is_a_failure() {
 }
 
 #[test]
+fn a_mark_whose_read_hangs_holds_up_no_other_job() {
+    let site = Site::new();
+    site.patience_of_reads(1);
+    let mut jobs = two(&site);
+    site.write("state/c/submit", "");
+    jobs.push(job(&site, "c"));
+    for key in ["a", "b", "c"] {
+        site.write(&format!("state/{key}/started"), "7 0 1700000000 node01\n");
+        site.write(&format!("state/{key}/exit"), "7 0 3 1700000000\n");
+    }
+    let _hung = site.hang("state/b/exit");
+    let concluded = conclude(&site, jobs);
+    assert_eq!(readable(&concluded), [true, false, true]);
+    let exits: Vec<_> = concluded.iter().map(|one| one.markers.exit.map(|exit| exit.code)).collect();
+    assert_eq!(exits, [Some(3), None, Some(3)]);
+}
+
+#[test]
+fn reads_that_are_slow_and_do_not_hang_come_to_their_end() {
+    let site = Site::new();
+    // Whoever reads is stopped after each job.
+    site.program(
+        "timeout",
+        "case $* in *' read_each '*) shift 3; head -n 1 | \"$@\"; exit 124 ;; esac\nexec /usr/bin/timeout \"$@\"",
+    );
+    let jobs = two(&site);
+    for key in ["a", "b"] {
+        site.write(&format!("state/{key}/exit"), "7 0 3 1700000000\n");
+    }
+    let concluded = conclude(&site, jobs);
+    assert_eq!(readable(&concluded), [true, true]);
+    assert!(concluded.iter().all(|one| one.markers.exit.is_some()));
+}
+
+#[test]
 fn files_in_a_directory_that_is_not_there_are_not_removed() {
     let site = Site::new();
     let mut jobs = two(&site);

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use slurm::{
     Cancel, Conclude, Concluding, Locate, LogFrom, LogQuestion, RawOutput, ReadLogs, RemoteCommand,
-    RemotePath, Remove, Submission, SubmitBatch,
+    RemotePath, Remove, Sought, Submission, SubmitBatch,
 };
 
 use crate::site::{id, name};
@@ -57,14 +57,16 @@ fn parse_all(stdout: &[u8]) {
     let job = Concluding {
         role_logs: None,
         key: "a".to_owned(),
+        id: Some(id(1)),
         state_dir: path("/s"),
         logs: vec![],
         results_dir: None,
         status: Vec::new(),
         remove: vec![],
     };
+    let sought = Sought { key: "a".to_owned(), name: name("a"), state_dir: path("/s"), base_dir: path("/b") };
     let _ = SubmitBatch::new(vec![entry.clone(), entry]).parse(&raw);
-    let _ = Locate { keys: vec![("a".to_owned(), name("a"), path("/s"))], since_unix: 0 }.parse(&raw);
+    let _ = Locate { jobs: vec![sought], since_unix: 0 }.parse(&raw);
     let _ = Conclude { jobs: vec![job.clone(), job], tail_bytes: 10, status_bytes_total: 10 }.parse(&raw);
     let _ = Cancel { jobs: vec![(id(1), name("a"))], names: vec![] }.parse(&raw);
     let _ = Remove { paths: vec![path("/s")] }.parse(&raw);

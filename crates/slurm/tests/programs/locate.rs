@@ -1,20 +1,27 @@
-use slurm::{Locate, LocateAnswer, SlurmState};
+use std::fs;
+
+use slurm::{Locate, LocateAnswer, SlurmState, Sought};
 
 use crate::site::{Site, id, name};
 
 fn locate(site: &Site, keys: &[&str]) -> LocateAnswer {
-    let keys = keys.iter().map(|key| ((*key).to_owned(), name(key), site.path(&format!("state/{key}"))));
-    site.run(&Locate { keys: keys.collect(), since_unix: 1_700_000_000 })
+    let sought = |key: &&str| Sought {
+        key: (*key).to_owned(),
+        name: name(key),
+        state_dir: site.path(&format!("base/state/{key}")),
+        base_dir: site.path("base"),
+    };
+    site.run(&Locate { jobs: keys.iter().map(sought).collect(), since_unix: 1_700_000_000 })
 }
 
 #[test]
 fn every_place_is_looked_at() {
     let site = Site::new();
     site.write("queue", "7|RUNNING|None|n1|1|2|3|polar|a\n8|CANCELLED|None|n1|1|2|3|polar|a\n9|PENDING|None||1|N/A|N/A|polar|z\n");
-    site.write("state/b/slurm_id", "77\n");
-    site.link("78", "state/b/run");
-    site.link("not-an-id", "state/c/run");
-    site.write("state/c/slurm_id", "; rm -rf /\n");
+    site.write("base/state/b/slurm_id", "77\n");
+    site.link("78", "base/state/b/run");
+    site.link("not-an-id", "base/state/c/run");
+    site.write("base/state/c/slurm_id", "; rm -rf /\n");
     site.write("sacct.rows", "6|c\n6|c\n5|allocation\nrubbish\n");
     let answer = locate(&site, &["a", "b", "c", "d"]);
     assert!(answer.controller_answered);
@@ -33,11 +40,65 @@ fn silence_is_not_absence() {
     let site = Site::new();
     site.write("squeue.err", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n");
     site.write("sacct.rc", "1");
-    site.write("state/a/slurm_id", "77\n");
+    site.write("base/state/a/slurm_id", "77\n");
     let answer = locate(&site, &["a"]);
     assert!(!answer.controller_answered);
     assert_eq!(answer.located[0].sacct, None);
     assert_eq!(answer.located[0].id_file, Some(id(77)), "the files are looked at all the same");
+}
+
+#[test]
+fn files_that_cannot_be_looked_for_prove_no_absence() {
+    let site = Site::new();
+    let readable = |site: &Site| locate(site, &["a"]).located[0].readable;
+    assert!(readable(&site), "nobody has made the base directory yet, and what is above it is there");
+    fs::create_dir(site.file("base")).unwrap();
+    assert!(!readable(&site), "as the place of a file system that is not mounted");
+    site.write("base/state/a/submit", "");
+    assert!(readable(&site));
+    for complaint in ["Stale file handle", "Permission denied", "Input/output error"] {
+        site.program("find", &format!("echo \"find: '$SITE/base/state/a': {complaint}\" >&2; exit 1"));
+        assert!(!readable(&site), "{complaint}");
+    }
+    site.program("find", "rm -rf -- \"$SITE/base\"/*; exec /usr/bin/find \"$@\"");
+    assert!(!readable(&site), "it went meanwhile");
+}
+
+#[test]
+fn a_file_system_that_is_away_with_what_is_above_it_proves_no_absence() {
+    let site = Site::new();
+    let away = Sought {
+        key: "a".to_owned(),
+        name: name("a"),
+        state_dir: site.path("lustre/users/tao/state/a/1"),
+        base_dir: site.path("lustre/users/tao"),
+    };
+    let there =
+        Sought { state_dir: site.path("base/state/b/1"), base_dir: site.path("base"), ..away.clone() };
+    site.write("base/env/b.sh", "");
+    let answer = site.run(&Locate { jobs: vec![away, there], since_unix: 0 });
+    assert_eq!((answer.located[0].readable, answer.located[1].readable), (false, true));
+}
+
+#[test]
+fn an_id_whose_read_hangs_is_none_that_is_missing() {
+    let site = Site::new();
+    site.patience_of_reads(1);
+    for key in ["a", "b"] {
+        site.write(&format!("base/state/{key}/slurm_id"), "7\n");
+    }
+    let _hung = site.hang("base/state/a/slurm_id");
+    let answer = locate(&site, &["a", "b"]);
+    let [a, b] = answer.located.as_slice() else { panic!("two") };
+    assert_eq!((a.id_file, a.readable), (None, false));
+    assert_eq!((b.id_file, b.readable), (Some(id(7)), true));
+}
+
+#[test]
+fn what_of_a_federation_runs_elsewhere_is_no_job_here() {
+    let site = Site::new();
+    site.write("queue", "7|REVOKED|None|n1|1|2|3|polar|a\n8|RUNNING|None|n1|1|2|3|polar|a\n");
+    assert_eq!(locate(&site, &["a"]).located[0].squeue, [(id(8), SlurmState::Running)]);
 }
 
 #[test]

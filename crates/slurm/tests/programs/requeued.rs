@@ -45,7 +45,7 @@ fn sick_nodes_are_told_with_slurms_words() {
     let site = Site::new();
     site.program(
         "sinfo",
-        r#"[ "$*" = "-h -N -n node01,node02,node03 -o %N|%T|%E" ] || exit 9
+        r#"[ "$*" = "-a -h -N -n node01,node02,node03 -o %N|%T|%E" ] || exit 9
 printf 'node01|down*|Not responding\nnode01|down*|Not responding\nnode02|idle|none\nnode03|drained|NHC: GPU 3\n'"#,
     );
     let nodes = ["node01", "node02", "node03"].map(|node| node.parse().unwrap()).to_vec();

@@ -2,10 +2,10 @@
 
 use std::{
     fs,
-    io::Write,
+    io::{BufRead, BufReader, Write},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     sync::{Mutex, PoisonError},
 };
 
@@ -24,6 +24,16 @@ const KILLED: i32 = -1;
 /// A file that is open for writing cannot be run, and a process has the open files of all tests until it becomes the
 /// program it was started for: no program is written while another is started.
 static PROGRAMS: Mutex<()> = Mutex::new(());
+
+/// Holds a file so that it cannot be opened.
+pub(crate) struct Hung(Child);
+
+impl Drop for Hung {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        self.0.wait().unwrap();
+    }
+}
 
 pub(crate) struct Site {
     dir: tempfile::TempDir,
@@ -89,6 +99,29 @@ impl Site {
 
     pub(crate) fn calls(&self, program: &str) -> usize {
         self.read(&format!("{program}.calls")).lines().count()
+    }
+
+    /// Whoever opens the file from now on waits, as for a server that does not answer. Without a limit that would be for
+    /// `/proc/sys/fs/lease-break-time`, 45 s.
+    pub(crate) fn hang(&self, name: &str) -> Hung {
+        // F_SETLEASE, F_WRLCK: fcntl(2).
+        let text = "$SIG{IO} = 'IGNORE'; open F, '+<', $ARGV[0] or die; fcntl F, 1024, 1 or die $!; $| = 1;
+                    print qq(held\n); <STDIN>";
+        let mut perl = Command::new("perl");
+        perl.args(["-e", text]).arg(self.file(name)).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = perl.spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        assert_eq!(said, "held\n");
+        Hung(child)
+    }
+
+    /// A process that reads for all jobs is given so many seconds.
+    pub(crate) fn patience_of_reads(&self, seconds: u32) {
+        let text = format!(
+            "case $* in *' read_each '*) shift 3; set -- -k 1 {seconds} \"$@\" ;; esac\nexec /usr/bin/timeout \"$@\""
+        );
+        self.program("timeout", &text);
     }
 
     pub(crate) fn link(&self, target: &str, name: &str) {

@@ -13,7 +13,7 @@ use slurm::{
 fn programs() -> Vec<String> {
     vec![
         SubmitBatch::new(vec![]).render().program,
-        Locate { keys: vec![], since_unix: 0 }.render().program,
+        Locate { jobs: vec![], since_unix: 0 }.render().program,
         Poll { jobs: vec![], status_bytes_per_file: 0, status_bytes_total: 0, others: None }.render().program,
         Conclude { jobs: vec![], tail_bytes: 0, status_bytes_total: 0 }.render().program,
         Cancel::default().render().program,

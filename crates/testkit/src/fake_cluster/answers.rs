@@ -28,16 +28,18 @@ impl FakeCluster {
     pub fn locate(&self, command: &Locate) -> Result<LocateAnswer, Unanswered> {
         let mut state = self.state();
         let fault = state.next_fault()?;
+        let readable = fault != Some(Fault::FilesAway);
         let of = |name: &str| state.jobs.iter().filter(|job| job.name == name).cloned().collect::<Vec<_>>();
         let locate = |key: &str| Located {
             key: key.to_owned(),
             squeue: of(key).into_iter().filter(|job| job.queued).map(|job| (job.id, job.state)).collect(),
-            id_file: state.ids.get(key).copied(),
+            id_file: state.ids.get(key).copied().filter(|_| readable),
             run_claim: None,
+            readable,
             sacct: Some(of(key).into_iter().map(|job| job.id).collect()),
         };
         let answer = LocateAnswer {
-            located: command.keys.iter().map(|(key, ..)| locate(key)).collect(),
+            located: command.jobs.iter().map(|job| locate(&job.key)).collect(),
             remote_time: 1_800_000_000,
             controller_answered: fault != Some(Fault::SchedulerSilent),
         };

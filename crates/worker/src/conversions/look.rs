@@ -135,6 +135,7 @@ fn concluding(run: &ConversionRun) -> Concluding {
     Concluding {
         role_logs: None,
         key: run.token.to_string(),
+        id: run.slurm_id,
         state_dir: run.state_dir.clone(),
         // Its logs are in the state directory, which is looked at anyway.
         logs: Vec::new(),

@@ -8,7 +8,7 @@ use domain::{
     plan_conversion,
 };
 use persistence::{ConversionLease, StoreError, WorkStore};
-use slurm::{JobName, Locate, SlurmJobId, SubmitAnswer, SubmitBatch};
+use slurm::{JobName, Locate, SlurmJobId, Sought, SubmitAnswer, SubmitBatch};
 
 use super::warn_of;
 use crate::{
@@ -79,10 +79,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     ) -> Result<(), StoreError> {
         let runs = || conversions.iter().filter_map(|one| one.run.as_ref());
         let Some(since) = runs().map(|run| run.intended_at).min() else { return Ok(()) };
-        let key = |run: &ConversionRun| (run.token.to_string(), run.token.clone(), run.state_dir.clone());
         // An hour earlier than the first intent: the clocks of the cluster and of this host may differ.
         let since = since - TimeDelta::hours(1);
-        let command = Locate { keys: runs().map(key).collect(), since_unix: since.timestamp() };
+        let command = Locate { jobs: runs().map(lost).collect(), since_unix: since.timestamp() };
         let answer = site.target.link.locate(&command).await;
         if let Err(error) = &answer {
             warn_of(&conversions, error, "the lost submission of a conversion could not be looked for");
@@ -114,4 +113,15 @@ fn doubles(answer: &SubmitAnswer, conversion: &Conversion) -> Vec<(SlurmJobId, J
         }
         _ => Vec::new(),
     }
+}
+
+/// What is looked for of a run whose submission had no answer.
+fn lost(run: &ConversionRun) -> Sought {
+    // Four levels above its state directory: the base directory may be configured otherwise by now.
+    let mut base_dir = run.state_dir.clone();
+    for _ in 0..4 {
+        base_dir = base_dir.parent().unwrap_or(base_dir);
+    }
+    let (key, name) = (run.token.to_string(), run.token.clone());
+    Sought { key, name, state_dir: run.state_dir.clone(), base_dir }
 }

@@ -44,6 +44,20 @@ async fn a_silent_scheduler_proves_no_absence(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_file_system_that_is_away_proves_no_absence(pool: PgPool) {
+    let bench = Bench::new(pool);
+    bench.fake.plan_fault(Fault::DiesAfterClaim);
+    let (id, _) = bench.submitted().await;
+    for _ in 0..5 {
+        bench.fake.plan_fault(Fault::FilesAway);
+        bench.clock.advance(TimeDelta::hours(1));
+        bench.make_due().await;
+        bench.step(Lane::Tend).await;
+    }
+    assert_eq!(bench.status(id).await.1, Phase::SubmitUncertain);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn an_unreachable_cluster_changes_nothing_but_the_message(pool: PgPool) {
     let bench = Bench::new(pool);
     bench.fake.plan_fault(Fault::Unreachable);
