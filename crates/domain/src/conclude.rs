@@ -27,6 +27,8 @@ pub struct Findings<'a> {
     pub role_tails: &'a [u8],
     /// Those of its nodes that Slurm does not trust now.
     pub sick: &'a [SickNode],
+    /// How many nodes it can do without, if that is known.
+    pub spare: Option<usize>,
 }
 
 /// Whether the truth is known yet.

@@ -19,6 +19,7 @@ mod diagnosis;
 #[cfg(test)]
 mod edge_tests;
 mod eta;
+mod exclusion;
 #[cfg(test)]
 mod fixtures;
 mod id;
@@ -71,6 +72,7 @@ pub use conversion::{
 pub use diagnosis::{
     Cause, Diagnosis, Evidence, RULES as FAILURE_RULES, Rule as FailureRule, SickNode, diagnose,
 };
+pub use exclusion::{Relief, excluded, relief};
 pub use id::JobId;
 pub use image::{ImageRef, InvalidImage};
 pub use job::{Job, Owner, Wanted};
@@ -91,7 +93,7 @@ pub use request::{BackendDetails, BackendType, ContainerRequest, JobRequest, Res
 pub use reroute::{Rerouted, rerouted};
 pub use resend::RetryRequest;
 pub use resources::Resources;
-pub use retry::{PastFailure, RetryTerms, excluded};
+pub use retry::{PastFailure, RetryTerms};
 pub use secret::{Secrets, is_secret_key};
 pub use spec::{DEFAULT_MASTER_PORT, JobSpec, Work};
 pub use staging::{StagingError, plan_submission};

@@ -1,5 +1,7 @@
 //! What the partitions allow, held against a job: said when it is sent, and not after hours in the queue.
 
+mod spare;
+
 use slurm::{Partition, PartitionInfo, TimeLimit};
 
 use crate::{clock::Timestamp, spec::JobSpec, violation::Violation};

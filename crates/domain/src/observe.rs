@@ -7,6 +7,7 @@ use slurm::{AccountingRow, Markers, QueueRow, SignsOfLife, SlurmState, StatusChu
 use crate::{
     activity,
     clock::Timestamp,
+    exclusion::relief,
     job::{Job, Wanted},
     paths::JobPaths,
     pending::pending_message,
@@ -106,6 +107,10 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
     {
         next.message = format!("{why} Ending the job.");
     }
+    let relief = relief(&next, &graces.retry, now);
+    if let Some(relief) = &relief {
+        next.message = relief.announced();
+    }
     let over = outlives_its_last_word(&next, graces, now) && next.phase == Phase::Running;
     if !differs(job, &next) && !over {
         return None;
@@ -113,7 +118,7 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
     next.observed_at = Some(now);
     let requeued = next.attempt.as_ref().is_some_and(|attempt| attempt.requeue_unexplained)
         && job.attempt.as_ref().is_some_and(|attempt| !attempt.requeue_unexplained);
-    let step_due = over || doomed || requeued || next.phase == Phase::Finishing;
+    let step_due = over || doomed || requeued || relief.is_some() || next.phase == Phase::Finishing;
     Some(Next { job: next, step_due })
 }
 

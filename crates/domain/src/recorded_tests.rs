@@ -97,6 +97,7 @@ fn verdict(job: &Job, seen: &Sighting<'_>, markers: &Markers, now: Timestamp) ->
         err_tail: b"",
         role_tails: b"",
         sick: &[],
+        spare: None,
     };
     let (word, job) = match conclude(&next.job, &found, &Graces::default(), now + TimeDelta::hours(1)) {
         Ending::Ended(job) => (format!("{:?}", job.status), job),

@@ -8,28 +8,31 @@ use slurm::{EarlierRun, NodeName, SlurmState, node_list};
 use crate::{
     clock::Timestamp,
     diagnosis::SickNode,
+    exclusion::{excluded, names},
     job::Job,
-    retry::{PastFailure, RetryTerms, excluded},
+    retry::{PastFailure, RetryTerms},
 };
 
 /// What is to be done about a job that waits again.
 #[derive(Debug, Clone)]
 pub struct Rerouted {
     pub job: Job,
-    /// All the nodes that it is to be kept away from; empty when there is nothing to do.
-    pub exclude: Vec<NodeName>,
+    /// All the nodes that it is to be kept away from, if those are not the same as before.
+    pub exclude: Option<Vec<NodeName>>,
 }
 
-/// The job once it is known how its earlier run ended; `sick` are those of its nodes that Slurm does not trust.
+/// The job once it is known how its earlier run ended; `sick` are those of its nodes that Slurm does not trust, `spare` is
+/// how many nodes it can do without, if that is known.
 pub fn rerouted(
     job: &Job,
     run: &EarlierRun,
     sick: &[SickNode],
     terms: &RetryTerms,
+    spare: Option<usize>,
     now: Timestamp,
 ) -> Rerouted {
     let mut job = job.clone();
-    let Some(attempt) = &mut job.attempt else { return Rerouted { job, exclude: Vec::new() } };
+    let Some(attempt) = &mut job.attempt else { return Rerouted { job, exclude: None } };
     attempt.requeue_unexplained = false;
     let (no, slurm_id) = (attempt.no.get(), attempt.slurm_id);
     let why = if matches!(run.state, SlurmState::NodeFail | SlurmState::BootFail) {
@@ -41,26 +44,24 @@ pub fn rerouted(
             _ => sick.iter().map(|node| node.name.clone()).filter(|name| nodes.contains(name)).collect(),
         };
         let signature = run.state.as_str().to_ascii_lowercase();
-        job.failures.push(PastFailure { attempt: no, slurm_id, signature, nodes: blamed, at: now });
+        let forgiven = false;
+        job.failures.push(PastFailure { attempt: no, slurm_id, signature, nodes: blamed, at: now, forgiven });
         "a node failed"
     } else if run.state == SlurmState::Preempted {
         "a job of higher priority took its nodes"
     } else {
         "it was requeued on the cluster"
     };
-    let exclude = excluded(&job, terms, now);
-    let without = match exclude.as_slice() {
-        [] => String::new(),
-        nodes => {
-            format!(
-                "; it keeps away from {}",
-                nodes.iter().map(NodeName::as_str).collect::<Vec<_>>().join(", ")
-            )
-        }
+    let exclude = excluded(&job, terms, spare, now);
+    let failed = excluded(&job, terms, None, now);
+    let without = match (exclude.as_slice(), failed.as_slice()) {
+        ([], []) => String::new(),
+        ([], failed) => format!("; it may get {} again, for there are no nodes to spare", names(failed)),
+        (nodes, _) => format!("; it keeps away from {}", names(nodes)),
     };
     job.message = format!("Back in Slurm's queue, because {why}{without}.");
     let changed = job.attempt.as_ref().is_some_and(|attempt| attempt.excluded != exclude);
-    Rerouted { exclude: if changed { exclude } else { Vec::new() }, job }
+    Rerouted { exclude: changed.then_some(exclude), job }
 }
 
 impl Job {
@@ -86,13 +87,13 @@ mod tests {
         let mut job = submitted_job();
         job.attempt.as_mut().unwrap().requeue_unexplained = true;
         let run = EarlierRun { state, nodes: nodes.to_owned() };
-        rerouted(&job, &run, sick, &RetryTerms::default(), DateTime::UNIX_EPOCH)
+        rerouted(&job, &run, sick, &RetryTerms::default(), None, DateTime::UNIX_EPOCH)
     }
 
     #[test]
     fn a_node_that_failed_is_kept_away_from() {
         let after = after(SlurmState::NodeFail, "node01", &[]);
-        assert_eq!(after.exclude, ["node01".parse().unwrap()]);
+        assert_eq!(after.exclude, Some(vec!["node01".parse().unwrap()]));
         assert_eq!(
             after.job.message,
             "Back in Slurm's queue, because a node failed; it keeps away from node01."
@@ -101,16 +102,27 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_cannot_be_spared_is_not_kept_away_from() {
+        let mut job = submitted_job();
+        job.attempt.as_mut().unwrap().excluded = vec!["node02".parse().unwrap()];
+        let run = EarlierRun { state: SlurmState::NodeFail, nodes: "node01".to_owned() };
+        let after = rerouted(&job, &run, &[], &RetryTerms::default(), Some(0), DateTime::UNIX_EPOCH);
+        assert_eq!(after.exclude, Some(Vec::new()), "not even from those of before");
+        assert!(after.job.message.ends_with("it may get node01 again, for there are no nodes to spare."));
+    }
+
+    #[test]
     fn of_several_nodes_the_sick_one_is() {
         let sick = [SickNode { name: "node02".parse().unwrap(), state: "down".to_owned() }];
-        assert_eq!(after(SlurmState::NodeFail, "node[01-03]", &sick).exclude, ["node02".parse().unwrap()]);
-        assert_eq!(after(SlurmState::NodeFail, "node[01-03]", &[]).exclude, []);
+        let exclude = after(SlurmState::NodeFail, "node[01-03]", &sick).exclude;
+        assert_eq!(exclude, Some(vec!["node02".parse().unwrap()]));
+        assert_eq!(after(SlurmState::NodeFail, "node[01-03]", &[]).exclude, None);
     }
 
     #[test]
     fn a_preemption_says_nothing_against_the_node() {
         let after = after(SlurmState::Preempted, "node01", &[]);
-        assert_eq!(after.exclude, []);
+        assert_eq!(after.exclude, None);
         assert!(after.job.failures.is_empty());
     }
 }

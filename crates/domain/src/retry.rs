@@ -9,6 +9,7 @@ use slurm::{NodeName, SlurmJobId};
 use crate::{
     clock::Timestamp,
     diagnosis::{Cause, Diagnosis},
+    exclusion::{excluded, names},
     id::JobId,
     job::Job,
 };
@@ -43,6 +44,9 @@ pub struct PastFailure {
     /// The nodes that it is laid to; empty when nobody can say which of several it was.
     pub nodes: Vec<NodeName>,
     pub at: Timestamp,
+    /// It is no reason any more to keep away from them.
+    #[serde(default)]
+    pub forgiven: bool,
 }
 
 /// Whether the job is sent again.
@@ -54,11 +58,16 @@ pub(crate) enum Again {
 
 /// One fault on so many different nodes is the job's own, whatever it looks like.
 const SAME_FAULT_NODES: usize = 3;
-/// More names than this are no bad nodes but a broken cluster; Slurm would find no place left.
-const MOST_EXCLUDED: usize = 16;
 
-/// Decides about another attempt after one that failed for `diagnosis`; `job.failures` has it already if it counts.
-pub(crate) fn again(job: &Job, diagnosis: Option<&Diagnosis>, terms: &RetryTerms, now: Timestamp) -> Again {
+/// Decides about another attempt after one that failed for `diagnosis`; `job.failures` has it already if it counts. `spare`
+/// is how many nodes it can do without, if that is known.
+pub(crate) fn again(
+    job: &Job,
+    diagnosis: Option<&Diagnosis>,
+    terms: &RetryTerms,
+    spare: Option<usize>,
+    now: Timestamp,
+) -> Again {
     let no = |why: String| Again::No { why };
     let Some(found) = diagnosis else {
         return no("Not tried again: nothing says that the infrastructure was at fault.".to_owned());
@@ -86,9 +95,9 @@ pub(crate) fn again(job: &Job, diagnosis: Option<&Diagnosis>, terms: &RetryTerms
         return no(format!("Not tried again: {} of {budget} retries are used up.", job.retry_count));
     }
     let wait = wait(job.id, job.retry_count, terms);
-    let kept_away = match excluded(job, terms, now).as_slice() {
+    let kept_away = match excluded(job, terms, spare, now).as_slice() {
         [] => String::new(),
-        nodes => format!(", without {}", nodes.iter().map(NodeName::as_str).collect::<Vec<_>>().join(", ")),
+        nodes => format!(", without {}", names(nodes)),
     };
     let retry = job.retry_count + 1;
     let why = format!(
@@ -97,18 +106,6 @@ pub(crate) fn again(job: &Job, diagnosis: Option<&Diagnosis>, terms: &RetryTerms
         found.why
     );
     Again::Yes { wait, why }
-}
-
-/// The nodes that the job's next attempt is kept away from: those that failed under it, the newest first.
-pub fn excluded(job: &Job, terms: &RetryTerms, now: Timestamp) -> Vec<NodeName> {
-    let mut nodes = Vec::new();
-    let recent = job.failures.iter().rev().filter(|past| now - past.at < terms.exclude_for);
-    for node in recent.flat_map(|past| &past.nodes) {
-        if nodes.len() < MOST_EXCLUDED && !nodes.contains(node) {
-            nodes.push(node.clone());
-        }
-    }
-    nodes
 }
 
 /// Doubles with each retry, and differs by up to a fifth from job to job, so that a hundred jobs that one failure hit
@@ -148,13 +145,14 @@ mod tests {
                 signature: "node_fail".to_owned(),
                 nodes: vec![name.parse().unwrap()],
                 at: T0,
+                forgiven: false,
             });
         }
         job
     }
 
     fn decide(job: &Job, found: Option<&Diagnosis>) -> Again {
-        again(job, found, &RetryTerms::default(), T0)
+        again(job, found, &RetryTerms::default(), None, T0)
     }
 
     #[test]
@@ -166,6 +164,14 @@ mod tests {
         assert_eq!(
             why,
             "Tried again in 12 s, without node01 (retry 1 of 10), because a node of the job failed."
+        );
+    }
+
+    #[test]
+    fn a_failed_node_that_cannot_be_spared_is_not_left_out() {
+        let again = again(&failed_on(&["node01"]), Some(&broken()), &RetryTerms::default(), Some(0), T0);
+        assert!(
+            matches!(again, Again::Yes { why, .. } if why.starts_with("Tried again in 12 s (retry 1 of 10)"))
         );
     }
 
@@ -204,12 +210,5 @@ mod tests {
         assert_eq!(waits, [12, 24, 48, 480]);
         let other = JobId::new(uuid::Uuid::from_u128(400));
         assert_eq!(wait(other, 0, &terms).num_seconds(), 18);
-    }
-
-    #[test]
-    fn a_node_is_forgiven_after_a_while() {
-        let (job, terms) = (failed_on(&["node01"]), RetryTerms::default());
-        assert_eq!(excluded(&job, &terms, T0).len(), 1);
-        assert_eq!(excluded(&job, &terms, T0 + terms.exclude_for).len(), 0);
     }
 }

@@ -81,11 +81,12 @@ fn retry_or_end(
             signature: found.signature.clone(),
             nodes: found.nodes.clone(),
             at: now,
+            forgiven: false,
         });
     }
     let (rule, line) = diagnosis.clone().map_or((None, None), |found| (Some(found.signature), found.line));
     let verdict = |outcome, why: &str| Verdict { at: now, outcome, why: why.to_owned(), rule, line };
-    match again(&job, diagnosis.as_ref(), &graces.retry, now) {
+    match again(&job, diagnosis.as_ref(), &graces.retry, found.spare, now) {
         Again::No { why } => {
             close_attempt(&mut job, verdict(Outcome::Error, &why));
             end(&mut job, Status::Error, with_why(&message, &why), now);

@@ -12,6 +12,7 @@ use slurm::{Failure, FailureClass, How, SlurmJobId, SubmitAnswer};
 use crate::{
     attempt::{Attempt, Outcome, Verdict},
     clock::Timestamp,
+    exclusion::relief,
     job::{Job, Wanted},
     observe::{Graces, outlives_its_last_word},
     status::{Phase, Source, Status},
@@ -30,6 +31,8 @@ pub enum Step {
     Cancel,
     /// Slurm has put it back into its queue: find out why, and keep it away from a node that failed.
     Reroute,
+    /// It waits, and is kept away from nodes that it may use again.
+    Relieve,
     /// Slurm is through with it: read its last words.
     Conclude,
     /// Its owner wants it gone: remove what it left on the cluster, then the job.
@@ -52,6 +55,7 @@ pub fn plan(job: &Job, graces: &Graces, now: Timestamp) -> Step {
         // It has given no sign of life for too long.
         (Phase::Running, Wanted::Run) if job.kill_reason.is_some() => Step::Cancel,
         (Phase::InQueue, Wanted::Run) if unexplained => Step::Reroute,
+        (Phase::InQueue, Wanted::Run) if relief(job, &graces.retry, now).is_some() => Step::Relieve,
         (Phase::Ended, _)
         | (Phase::InQueue | Phase::Running | Phase::Suspended, Wanted::Run)
         | (Phase::Paused, Wanted::Pause) => Step::Rest,
@@ -173,9 +177,8 @@ fn submitted(job: &mut Job, id: SlurmJobId, how: How, now: Timestamp) -> Option<
 fn refused(job: &mut Job, failure: &Failure, now: Timestamp) -> Option<Timestamp> {
     match failure.class {
         FailureClass::Permanent if has_exclusions(job) => {
-            if let Some(attempt) = &mut job.attempt {
-                attempt.excluded.clear();
-            }
+            let excluded = job.attempt.as_mut().map(|attempt| std::mem::take(&mut attempt.excluded));
+            job.forgive(&excluded.unwrap_or_default());
             allow_retake(job);
             "Slurm finds no place without the nodes that failed; trying with all of them."
                 .clone_into(&mut job.message);

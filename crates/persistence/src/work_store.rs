@@ -18,6 +18,7 @@ use crate::{
     conversions::{ConversionLease, ConversionRecord, ImageWish},
     error::StoreError,
     leases::{Lane, Lease, LeaseTerms},
+    partitions::KnownPartitions,
     polls::{PollLease, PollResult},
     purges::Remains,
     record::StepRecord,
@@ -180,4 +181,5 @@ pub trait PartitionTurns {
         now: Timestamp,
     ) -> impl Call<()>;
     fn next_partitions_in(&self, cluster: &ClusterName) -> impl Call<Option<Duration>>;
+    fn partitions(&self) -> impl Call<HashMap<ClusterName, KnownPartitions>>;
 }

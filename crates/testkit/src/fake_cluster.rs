@@ -52,6 +52,8 @@ struct Entry {
     node: String,
     /// How often it was started.
     runs: i64,
+    /// Why it waits.
+    reason: String,
     /// How its last run ended, if it was put back into the queue.
     earlier: Option<SlurmState>,
     excluded: Vec<NodeName>,
@@ -71,6 +73,8 @@ struct State {
     faults: VecDeque<Fault>,
     refusal: Option<Failure>,
     missing: HashSet<String>,
+    /// How many nodes have failed for good.
+    broken_nodes: u32,
     commands: usize,
 }
 
@@ -164,6 +168,18 @@ impl FakeCluster {
         }
     }
 
+    /// Slurm says this of the job that waits.
+    pub fn wait_for(&self, name: &str, reason: &str) {
+        for job in self.state().jobs.iter_mut().filter(|job| job.name == name) {
+            reason.clone_into(&mut job.reason);
+        }
+    }
+
+    /// So many of the partition's four nodes are down.
+    pub fn break_nodes(&self, count: u32) {
+        self.state().broken_nodes = count;
+    }
+
     /// What the job has written to its standard error.
     pub fn write_log(&self, name: &str, text: &str) {
         for job in self.state().jobs.iter_mut().filter(|job| job.name == name) {
@@ -225,6 +241,7 @@ impl State {
             queued: true,
             node: "node01".to_owned(),
             runs: 0,
+            reason: "None".to_owned(),
             earlier: None,
             excluded: Vec::new(),
             log: b"its last line\n".to_vec(),

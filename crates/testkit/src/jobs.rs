@@ -31,7 +31,8 @@ pub fn cluster() -> Cluster {
         resources: resources(),
         max_time_hours: 4.0,
         images: images(),
-        retries: RetrySettings::default(),
+        // Another time than the default, so that a test sees whose setting counts.
+        retries: RetrySettings { node_exclusion_hours: 6, ..RetrySettings::default() },
         batch: BatchSettings::default(),
     }
 }

@@ -42,6 +42,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let found: HashMap<&str, &Concluded> =
             answer.iter().flatten().map(|concluded| (concluded.key.as_str(), concluded)).collect();
         let sick = self.sick_nodes(site, nodes_of_failed(&jobs)).await;
+        let spare =
+            self.spare_nodes(site, &jobs.iter().filter(|job| has_failed(job)).collect::<Vec<_>>()).await;
         let graces = self.graces(site);
         let now = self.clock.now();
         let step = |job: Job| -> StepRecord {
@@ -56,6 +58,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                         err_tail: &concluded.err_tail,
                         role_tails: &concluded.role_tails,
                         sick: &of_job(&job, &sick),
+                        spare: spare.get(&job.id).copied(),
                     };
                     match conclude(&job, &findings, &graces, now) {
                         // Somebody else's right to look at the secrets ends with the job, so they go first.
@@ -84,6 +87,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         site.wake_lanes();
         Ok(())
     }
+}
+
+/// Whether Slurm did not bring the job to a good end.
+fn has_failed(job: &Job) -> bool {
+    let state = job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref());
+    job.wanted == Wanted::Run && state != Some(&SlurmState::Completed)
 }
 
 /// The nodes of jobs whose end may be their fault: a job that did what it should needs nobody's health.

@@ -18,6 +18,7 @@ mod pace;
 mod partitions;
 mod poll;
 mod purge;
+mod relieve;
 mod reroute;
 mod ssh_link;
 mod steps;

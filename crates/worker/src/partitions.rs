@@ -1,7 +1,8 @@
 //! What the partitions of a cluster are: asked now and then, remembered in the database, read by everybody else.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use domain::{Job, JobId};
 use persistence::{StoreError, WorkStore};
 use slurm::Partitions;
 use tokio_util::sync::CancellationToken;
@@ -57,6 +58,20 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }
         }
         Ok(true)
+    }
+
+    /// How many nodes each of the jobs can do without, if the cluster has said so lately.
+    pub(crate) async fn spare_nodes(&self, site: &Site<L>, jobs: &[&Job]) -> HashMap<JobId, usize> {
+        if jobs.is_empty() {
+            return HashMap::new();
+        }
+        let known = self.store.partitions().await.unwrap_or_else(|error| {
+            database_failed("reading the partitions", &error);
+            HashMap::new()
+        });
+        let said = known.get(&site.target.cluster.name).and_then(|known| known.limits(self.clock.now()));
+        let spare = |job: &&Job| Some((job.id, said.as_ref()?.spare_nodes(&job.spec)?));
+        jobs.iter().filter_map(spare).collect()
     }
 }
 

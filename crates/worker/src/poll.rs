@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use chrono::TimeDelta;
 use domain::{
-    Conversion, Job, JobPaths, Next, OUR_NAMES, Sighting, Timestamp, conversion_seen, observe,
+    Conversion, Graces, Job, JobPaths, Next, OUR_NAMES, Sighting, Timestamp, conversion_seen, observe,
     wants_signs_of_life,
 };
 use persistence::{PollResult, StoreError, WorkStore};
@@ -68,7 +68,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }
         };
         let orphans = self.look_for_orphans(site, &lease, &question, &answer, now).await?;
-        let changed = self.compare(&jobs, &answer, lease.deaf_until(now), now);
+        let changed = compare(&jobs, &answer, &self.graces(site), lease.deaf_until(now), now);
         let moved = self.compare_conversions(&conversions, &answer, now);
         self.store.record_seen_conversions(cluster, &moved).await?;
         let young = |at: Option<Timestamp>| at.is_some_and(|at| now - at < YOUNG);
@@ -92,28 +92,6 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         Ok(Some(next))
     }
 
-    fn compare(&self, jobs: &[Job], answer: &PollAnswer, deaf: TimeDelta, now: Timestamp) -> Vec<Next> {
-        let mut status: HashMap<&str, Vec<StatusChunk>> = HashMap::new();
-        for chunk in &answer.status {
-            status.entry(chunk.key.as_str()).or_default().push(chunk.clone());
-        }
-        let changed = jobs.iter().filter_map(|job| {
-            let attempt = job.attempt.as_ref()?;
-            let id = attempt.slurm_id?;
-            let key = attempt.token.as_str();
-            let status = status.get(key).map_or(&[][..], Vec::as_slice);
-            let signs_of_life = answer.signs_of_life.get(key);
-            let sighting = Sighting { status, signs_of_life, deaf, ..sighting(answer, id, key) };
-            let next = observe(job, &sighting, &self.settings.graces, now)?;
-            tracing::info!(
-                job.id = %job.id, attempt = attempt.no.get(), slurm.job_id = id.get(),
-                job.status = %next.job.status, job.phase = %next.job.phase, "{}", next.job.message
-            );
-            Some(next)
-        });
-        changed.collect()
-    }
-
     fn compare_conversions(
         &self,
         conversions: &[Conversion],
@@ -132,6 +110,29 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         });
         moved.collect()
     }
+}
+
+/// What changed of the jobs.
+fn compare(jobs: &[Job], answer: &PollAnswer, graces: &Graces, deaf: TimeDelta, now: Timestamp) -> Vec<Next> {
+    let mut status: HashMap<&str, Vec<StatusChunk>> = HashMap::new();
+    for chunk in &answer.status {
+        status.entry(chunk.key.as_str()).or_default().push(chunk.clone());
+    }
+    let changed = jobs.iter().filter_map(|job| {
+        let attempt = job.attempt.as_ref()?;
+        let id = attempt.slurm_id?;
+        let key = attempt.token.as_str();
+        let status = status.get(key).map_or(&[][..], Vec::as_slice);
+        let signs_of_life = answer.signs_of_life.get(key);
+        let sighting = Sighting { status, signs_of_life, deaf, ..sighting(answer, id, key) };
+        let next = observe(job, &sighting, graces, now)?;
+        tracing::info!(
+            job.id = %job.id, attempt = attempt.no.get(), slurm.job_id = id.get(),
+            job.status = %next.job.status, job.phase = %next.job.phase, "{}", next.job.message
+        );
+        Some(next)
+    });
+    changed.collect()
 }
 
 /// What a poll saw of one Slurm job, but for its status files.

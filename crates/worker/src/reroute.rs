@@ -51,6 +51,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         };
         let nodes = runs.values().flat_map(|run| node_list::expand(&run.nodes));
         let sick = self.sick_nodes(site, nodes.filter_map(|name| name.parse().ok()).collect()).await;
+        let spare = self.spare_nodes(site, &jobs.iter().collect::<Vec<_>>()).await;
         let now = self.clock.now();
         let mut steps = Vec::with_capacity(jobs.len());
         let mut exclusions = Vec::new();
@@ -68,8 +69,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 }
                 continue;
             };
-            let Rerouted { job, exclude } = rerouted(&job, run, &sick, &self.graces(site).retry, now);
-            if let (false, Some(attempt)) = (exclude.is_empty(), &job.attempt) {
+            let (terms, spare) = (self.graces(site).retry, spare.get(&job.id).copied());
+            let Rerouted { job, exclude } = rerouted(&job, run, &sick, &terms, spare, now);
+            if let (Some(exclude), Some(attempt)) = (exclude, &job.attempt) {
                 exclusions.push(Exclusion {
                     step: steps.len(),
                     id,

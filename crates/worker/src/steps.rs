@@ -19,6 +19,7 @@ struct Sorted {
     end: Vec<Job>,
     pause: Vec<Job>,
     reroute: Vec<Job>,
+    relieve: Vec<Job>,
     purge: Vec<Job>,
     submit: Vec<Job>,
     locate: Vec<Job>,
@@ -38,7 +39,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             return Ok(0);
         }
         let taken = jobs.len();
-        let sorted = self.sort(jobs);
+        let sorted = self.sort(site, jobs);
         let work = self.carry_out(site, &lease, sorted);
         let duration = self.settings.lease;
         keep_alive(duration, || self.store.extend(&lease, duration), work).await?;
@@ -66,24 +67,26 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         self.store.look_after_conversions(&site.target.cluster.name, &gone).await?;
         self.store.put_off(lease, &sorted.rest, None).await?;
         // One remote command for each kind, side by side.
-        let (submitted, located, canceled, concluded, rerouted, purged) = tokio::join!(
+        let (submitted, located, canceled, concluded, rerouted, relieved, purged) = tokio::join!(
             Box::pin(self.submit(site, lease, sorted.submit)),
             self.locate(site, lease, sorted.locate),
             self.cancel(site, lease, sorted.cancel),
             self.conclude(site, lease, sorted.conclude),
-            self.reroute(site, lease, sorted.reroute),
+            Box::pin(self.reroute(site, lease, sorted.reroute)),
+            Box::pin(self.relieve(site, lease, sorted.relieve)),
             self.purge(site, lease, sorted.purge),
         );
-        submitted.and(located).and(canceled).and(concluded).and(rerouted).and(purged)
+        submitted.and(located).and(canceled).and(concluded).and(rerouted).and(relieved).and(purged)
     }
 
-    fn sort(&self, jobs: Vec<Job>) -> Sorted {
-        let (mut sorted, now) = (Sorted::default(), self.clock.now());
+    fn sort(&self, site: &Site<L>, jobs: Vec<Job>) -> Sorted {
+        let (mut sorted, graces, now) = (Sorted::default(), self.graces(site), self.clock.now());
         for job in jobs {
-            match plan(&job, &self.settings.graces, now) {
+            match plan(&job, &graces, now) {
                 Step::EndUnsubmitted => sorted.end.push(job),
                 Step::PauseUnsubmitted => sorted.pause.push(job),
                 Step::Reroute => sorted.reroute.push(job),
+                Step::Relieve => sorted.relieve.push(job),
                 Step::Purge => sorted.purge.push(job),
                 Step::Submit => sorted.submit.push(job),
                 Step::Locate => sorted.locate.push(job),

@@ -64,13 +64,16 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     ) -> Result<Vec<Intent>, StoreError> {
         let now = self.clock.now();
         let Settled { jobs, mut images } = settled;
+        let failed: Vec<&Job> = jobs.iter().filter(|job| !job.failures.is_empty()).collect();
+        let spare = self.spare_nodes(site, &failed).await;
         let mut intents = Vec::with_capacity(jobs.len());
         for mut job in jobs {
             let before = job.attempt.clone().filter(Attempt::is_open);
             let attempt = match before.clone() {
                 Some(attempt) => Ok(attempt),
                 None => job.new_attempt(site.target.cluster.base_dir.clone(), now).map(|mut attempt| {
-                    attempt.excluded = excluded(&job, &self.graces(site).retry, now);
+                    let spare = spare.get(&job.id).copied();
+                    attempt.excluded = excluded(&job, &self.graces(site).retry, spare, now);
                     attempt.image = images.remove(&job.id);
                     if job.attempt.is_some() {
                         job.begin_run();

@@ -14,6 +14,7 @@ use sqlx::PgPool;
 use testkit::{CountingIds, FakeCluster, Fault, HandClock, Unanswered, cluster, command_job};
 
 mod again;
+mod exclusions;
 mod images;
 mod orphans;
 mod partitions;

@@ -59,6 +59,7 @@ impl Case {
             err_tail: self.err.as_bytes(),
             role_tails: b"",
             sick: &[],
+            spare: None,
         };
         conclude(&self.job(), &found, &Graces::default(), T0 + TimeDelta::seconds(seconds))
     }
@@ -134,6 +135,7 @@ fn a_marker_left_by_another_slurm_job_is_no_evidence() {
         err_tail: b"",
         role_tails: b"",
         sick: &[],
+        spare: None,
     };
     match conclude(&case.job(), &found, &Graces::default(), T0) {
         Ending::Ended(job) => assert_eq!(job.status, Status::Error),
@@ -168,6 +170,7 @@ fn a_copy_that_found_the_attempt_taken_gives_way_to_the_one_that_runs() {
         err_tail: b"",
         role_tails: b"",
         sick: &[],
+        spare: None,
     };
     match conclude(&job, &found, &Graces::default(), T0) {
         Ending::Adopt(job) => {
@@ -176,6 +179,27 @@ fn a_copy_that_found_the_attempt_taken_gives_way_to_the_one_that_runs() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_copy_that_was_ended_before_it_could_look_gives_way_too() {
+    let job = Case { state: Some(SlurmState::Cancelled), wanted: Wanted::Cancel, ..Case::default() }.job();
+    let markers = Markers { run_claim: SlurmJobId::new(8), ..Markers::default() };
+    let found = Findings {
+        readable: true,
+        markers: &markers,
+        status: &[],
+        out_tail: b"",
+        err_tail: b"",
+        role_tails: b"",
+        sick: &[],
+        spare: None,
+    };
+    let Ending::Adopt(adopted) = conclude(&job, &found, &Graces::default(), T0) else {
+        panic!("the first copy runs")
+    };
+    assert_eq!(adopted.attempt.as_ref().unwrap().slurm_id, SlurmJobId::new(8));
+    assert_eq!(crate::plan(&adopted, &Graces::default(), T0), crate::Step::Cancel);
 }
 
 #[test]
@@ -205,6 +229,7 @@ fn a_last_line_without_its_newline_counts_once_nobody_writes_any_more() {
         err_tail: b"",
         role_tails: b"",
         sick: &[],
+        spare: None,
     };
     match conclude(&job, &found, &Graces::default(), T0) {
         Ending::Ended(job) => assert_eq!(job.status, Status::Done),
@@ -224,6 +249,7 @@ fn a_job_that_lost_its_node_is_sent_again_without_it() {
         err_tail: b"",
         role_tails: b"",
         sick: &[],
+        spare: None,
     };
     let Ending::Again { job, due_at } = conclude(&job, &found, &Graces::default(), T0) else {
         panic!("it must be sent again")
@@ -276,6 +302,7 @@ fn ended_with(case: &Case, markers: &Markers) -> Job {
         err_tail: b"the last line\n",
         role_tails: b"",
         sick: &[],
+        spare: None,
     };
     match conclude(&case.job(), &found, &Graces::default(), T0) {
         Ending::Ended(job) => job,

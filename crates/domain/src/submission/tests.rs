@@ -187,3 +187,21 @@ fn files_that_could_not_be_staged_say_nothing_about_an_earlier_submission() {
     let after = sent(&job, job.attempt.as_ref(), Sent::Answered(&failed), T0);
     assert_eq!(after.job.phase, Phase::SubmitUncertain);
 }
+
+#[test]
+fn nodes_that_sbatch_finds_no_place_without_are_not_left_out_of_later_attempts() {
+    let mut job = sent_job();
+    let node: slurm::NodeName = "node01".parse().unwrap();
+    job.attempt.as_mut().unwrap().excluded = vec![node.clone()];
+    job.failures.push(crate::PastFailure {
+        attempt: 1,
+        slurm_id: None,
+        signature: "node_fail".to_owned(),
+        nodes: vec![node],
+        at: T0,
+        forgiven: false,
+    });
+    let after = answer(&job, &refused(FailureClass::Permanent)).job;
+    assert_eq!(after.phase, Phase::Submitting);
+    assert_eq!(crate::excluded(&after, &crate::RetryTerms::default(), None, T0), []);
+}

@@ -15,6 +15,7 @@ use crate::{
     error::StoreError,
     leases::{Lane, Lease, LeaseTerms},
     listen::DueListener,
+    partitions::KnownPartitions,
     polls::{PollLease, PollResult},
     purges::Remains,
     record::StepRecord,
@@ -272,5 +273,9 @@ impl PartitionTurns for Store {
 
     async fn next_partitions_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
         Self::next_partitions_in(self, cluster).await
+    }
+
+    async fn partitions(&self) -> Result<HashMap<ClusterName, KnownPartitions>, StoreError> {
+        Self::partitions(self).await
     }
 }

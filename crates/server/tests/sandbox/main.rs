@@ -10,6 +10,7 @@ mod cluster;
 mod clusters;
 mod credentials;
 mod ending;
+mod exclusions;
 mod failing_setups;
 mod frozen;
 mod images;

@@ -19,13 +19,13 @@ pub(crate) fn running(service: &Service, job: &Value) -> (String, Value) {
 }
 
 /// Brings a node back when the test is over, however it ends.
-struct Downed<'a> {
+pub(crate) struct Downed<'a> {
     service: &'a Service,
     node: String,
 }
 
 impl<'a> Downed<'a> {
-    fn node(service: &'a Service, node: &str) -> Self {
+    pub(crate) fn node(service: &'a Service, node: &str) -> Self {
         let name = format!("nodename={node}");
         service.sandbox.admin(&["scontrol", "update", &name, "state=down", "reason=test"]);
         Self { service, node: node.to_owned() }
@@ -49,7 +49,7 @@ impl Drop for Downed<'_> {
 }
 
 /// A whole node each, so that a fifth has to wait.
-fn whole_node(mut job: Value) -> Value {
+pub(crate) fn whole_node(mut job: Value) -> Value {
     job["resources"] =
         json!({"num_gpus": 8, "max_num_gpus_per_node": 8, "cpus_per_task": 64, "time_hours": 0.5});
     job

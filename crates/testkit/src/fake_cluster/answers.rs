@@ -155,12 +155,16 @@ impl FakeCluster {
         lost_or(fault, runs)
     }
 
-    /// One partition, whatever jobs there are.
+    /// One partition of four nodes, whatever jobs there are.
     pub fn partitions(&self, command: &slurm::Partitions) -> Result<slurm::PartitionsAnswer, Unanswered> {
         let mut state = self.state();
         let fault = state.next_fault()?;
-        let stdout = b"ENFORCE ALL\nROW polar*|up|4:00:00|n/a|4|idle|64|512000|gpu:8\nEND 2\n".to_vec();
-        let raw = slurm::RawOutput { stdout, ..slurm::RawOutput::default() };
+        let row =
+            |count: u32, state: &str| format!("ROW polar*|up|4:00:00|n/a|{count}|{state}|64|512000|gpu:8\n");
+        let down = state.broken_nodes;
+        let rows = row(4 - down, "idle") + &if down > 0 { row(down, "down") } else { String::new() };
+        let text = format!("ENFORCE ALL\n{rows}END {}\n", 1 + rows.lines().count());
+        let raw = slurm::RawOutput { stdout: text.into_bytes(), ..slurm::RawOutput::default() };
         lost_or(fault, slurm::RemoteCommand::parse(command, &raw).map_err(|_| Unanswered::Lost)?)
     }
 
@@ -186,7 +190,7 @@ fn queue_row(job: &Entry) -> QueueRow {
     QueueRow {
         id: job.id,
         state: job.state.clone(),
-        reason: "None".to_owned(),
+        reason: job.reason.clone(),
         nodes: job.node.clone(),
         submit: None,
         start: (job.runs > 0).then(|| 1_700_000_000 + job.runs * 100),

@@ -1,0 +1,101 @@
+//! Nodes that a job is kept away from although it has no others.
+
+use serde_json::{Value, json};
+
+use crate::{
+    cluster::Sandbox,
+    ending::{command, training},
+    service::Service,
+    states::{Downed, running, slurm_id, whole_node},
+};
+
+const ALL: &str = "nodes=node01,node02,node03,node04";
+
+/// A partition that is not as it was, until the test is over.
+struct Changed<'a> {
+    sandbox: &'a Sandbox,
+    name: &'static str,
+    back: &'static str,
+}
+
+impl<'a> Changed<'a> {
+    fn partition(sandbox: &'a Sandbox, name: &'static str, change: &str, back: &'static str) -> Self {
+        sandbox.admin(&["scontrol", "update", &format!("partitionname={name}"), change]);
+        Self { sandbox, name, back }
+    }
+}
+
+impl Drop for Changed<'_> {
+    fn drop(&mut self) {
+        let name = format!("partitionname={}", self.name);
+        self.sandbox.admin(&["scontrol", "update", &name, self.back]);
+    }
+}
+
+fn in_partition(mut job: Value, name: &str) -> Value {
+    job["backend_details"] = json!({"backend_type": "slurm", "partition": name});
+    job
+}
+
+fn excluded(service: &Service, status: &Value) -> String {
+    let shown = service.sandbox.login(&format!("scontrol -o show job {}", slurm_id(status)));
+    shown.split(' ').find_map(|field| field.strip_prefix("ExcNodeList=")).unwrap().to_owned()
+}
+
+fn says(text: &'static str) -> impl Fn(&Value) -> bool {
+    move |status| status["message"].as_str().is_some_and(|message| message.contains(text))
+}
+
+#[test]
+fn a_job_that_finds_no_other_node_is_allowed_on_the_one_that_failed() {
+    let service = Service::start();
+    crate::clusters::learnt(&service);
+    let job = in_partition(whole_node(training(2, &json!({"epoch_seconds": 4}))), "grizzly");
+    let (id, status) = running(&service, &job);
+    let only = status["nodes"][0].as_str().unwrap().to_owned();
+    // What is known of the partition says that there are three others.
+    let change = format!("nodes={only}");
+    let changed = Changed::partition(&service.sandbox, "grizzly", &change, ALL);
+    let down = Downed::node(&service, &only);
+    let back = service.wait(&id, "the exclusion", says("keeps away"));
+    assert_eq!(excluded(&service, &back), only);
+    drop(down);
+    let lifted = service.wait(&id, "the relief", says("allowed there again (BadConstraints)"));
+    assert!(lifted["message"].as_str().unwrap().contains(&only), "{lifted}");
+    let ended = service.wait_ended(&id);
+    assert_eq!((&ended["status"], slurm_id(&ended)), (&json!("Done"), slurm_id(&status)), "{ended}");
+    assert_eq!(ended["nodes"], json!([only]), "{ended}");
+    drop(changed);
+}
+
+#[test]
+fn a_job_whose_partition_has_one_node_is_not_kept_away_from_it() {
+    let sandbox = Sandbox::find();
+    let changed = Changed::partition(&sandbox, "grizzly", "nodes=node03", ALL);
+    let service = Service::start();
+    crate::clusters::learnt(&service);
+    let (id, status) = running(&service, &in_partition(training(2, &json!({"epoch_seconds": 4})), "grizzly"));
+    let down = Downed::node(&service, "node03");
+    let back = service.wait(&id, "the reason", says("no nodes to spare"));
+    assert!(back["message"].as_str().unwrap().contains("it may get node03 again"), "{back}");
+    assert_eq!(excluded(&service, &back), "(null)");
+    drop(down);
+    let ended = service.wait_ended(&id);
+    assert_eq!((&ended["status"], slurm_id(&ended)), (&json!("Done"), slurm_id(&status)), "{ended}");
+    drop(changed);
+}
+
+#[test]
+fn a_job_in_a_partition_that_the_site_hides_is_seen_and_cancelled() {
+    let service = Service::start();
+    let hidden = Changed::partition(&service.sandbox, "forfeit", "hidden=yes", "hidden=no");
+    let (id, _) = running(&service, &in_partition(command("exec sleep 600"), "forfeit"));
+    service.post(&format!("/jobs/{id}/cancel"), "");
+    let ended = service.wait_ended(&id);
+    assert_eq!(
+        (&ended["status"], &ended["slurm_state"]),
+        (&json!("Canceled"), &json!("CANCELLED")),
+        "{ended}"
+    );
+    drop(hidden);
+}

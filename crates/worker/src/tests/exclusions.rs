@@ -1,0 +1,135 @@
+//! Nodes that a job is kept away from, and when it is not any more.
+
+use slurm::NodeName;
+
+use super::*;
+
+fn node01() -> NodeName {
+    "node01".parse().unwrap()
+}
+
+impl Bench {
+    /// A job that Slurm has put back into its queue, because node01 failed.
+    async fn requeued(&self) -> (JobId, String) {
+        let (id, name) = self.submitted().await;
+        self.fake.run_on(&name, "node01");
+        self.poll().await;
+        self.fake.requeue(&name, &SlurmState::NodeFail);
+        self.poll().await;
+        self.step(Lane::Tend).await;
+        (id, name)
+    }
+
+    async fn wait_for(&self, name: &str, reason: &str) {
+        self.fake.wait_for(name, reason);
+        self.poll().await;
+    }
+
+    async fn learn(&self, broken: u32) {
+        self.fake.break_nodes(broken);
+        assert!(self.worker.learn_if_due(&self.site).await.unwrap());
+    }
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn an_exclusion_that_leaves_no_node_is_lifted_and_not_set_again(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let (id, name) = bench.requeued().await;
+    assert_eq!(bench.fake.excluded(&name), [node01()]);
+    bench.wait_for(&name, "BadConstraints").await;
+    let message = bench.job(id).await.message;
+    assert!(message.contains("is to be allowed there again (BadConstraints)"), "{message}");
+    bench.step(Lane::Tend).await;
+    assert_eq!(bench.fake.excluded(&name), []);
+    let job = bench.job(id).await;
+    assert!(job.message.contains("no node fits without node01"), "{}", job.message);
+    assert!(job.message.contains("so it is allowed there again"), "{}", job.message);
+    assert_eq!(job.attempt.unwrap().excluded, []);
+    assert_eq!(bench.step(Lane::Tend).await, 0, "once");
+
+    bench.fake.run_on(&name, "node01");
+    bench.poll().await;
+    bench.fake.requeue(&name, &SlurmState::Preempted);
+    bench.poll().await;
+    bench.step(Lane::Tend).await;
+    assert_eq!(bench.fake.excluded(&name), [], "what it did then is forgiven");
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_reason_that_may_be_older_than_the_exclusion_lifts_it_a_minute_later(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let (_, name) = bench.requeued().await;
+    let reason = "ReqNodeNotAvail, UnavailableNodes:node[02-04]";
+    bench.wait_for(&name, reason).await;
+    bench.make_due().await;
+    bench.step(Lane::Tend).await;
+    assert_eq!(bench.fake.excluded(&name), [node01()]);
+    bench.clock.advance(TimeDelta::minutes(1));
+    bench.poll().await;
+    bench.step(Lane::Tend).await;
+    assert_eq!(bench.fake.excluded(&name), []);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn an_exclusion_expires_while_the_job_waits_by_the_clusters_own_setting(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let (id, name) = bench.requeued().await;
+    bench.wait_for(&name, "Resources").await;
+    let hours = bench.site.target.cluster.retries.node_exclusion_hours;
+    bench.clock.advance(TimeDelta::hours(i64::from(hours)) - TimeDelta::minutes(1));
+    bench.poll().await;
+    assert_eq!(bench.step(Lane::Tend).await, 0);
+    bench.clock.advance(TimeDelta::minutes(1));
+    bench.poll().await;
+    bench.step(Lane::Tend).await;
+    assert_eq!(bench.fake.excluded(&name), []);
+    let message = bench.job(id).await.message;
+    assert!(message.contains("node01 failed under the job long enough ago, so it is allowed"), "{message}");
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_relief_that_does_not_get_through_is_tried_again(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let (id, name) = bench.requeued().await;
+    bench.wait_for(&name, "BadConstraints").await;
+    bench.fake.plan_fault(Fault::Unreachable);
+    bench.step(Lane::Tend).await;
+    assert_eq!(bench.job(id).await.attempt.unwrap().excluded, [node01()]);
+    bench.make_due().await;
+    bench.step(Lane::Tend).await;
+    assert_eq!(bench.job(id).await.attempt.unwrap().excluded, []);
+    assert_eq!(bench.fake.excluded(&name), []);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn the_only_node_there_is_is_not_left_out(pool: PgPool) {
+    let bench = Bench::new(pool);
+    bench.learn(3).await;
+    let (id, name) = bench.requeued().await;
+    assert_eq!(bench.fake.excluded(&name), []);
+    let message = bench.job(id).await.message;
+    assert!(message.contains("it may get node01 again, for there are no nodes to spare"), "{message}");
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn the_next_attempt_leaves_out_no_more_nodes_than_it_can_spare(pool: PgPool) {
+    for (broken, left_out) in [(3, vec![]), (2, vec![node01()])] {
+        let bench = Bench::new(pool.clone());
+        sqlx::raw_sql("truncate jobs, cluster_partitions, cluster_polls cascade")
+            .execute(&pool)
+            .await
+            .unwrap();
+        bench.learn(broken).await;
+        let (id, name) = bench.submitted().await;
+        bench.fake.run_on(&name, "node01");
+        bench.poll().await;
+        bench.fake.set_state(&name, &SlurmState::NodeFail, None);
+        bench.poll().await;
+        bench.step(Lane::Tend).await;
+        let message = bench.job(id).await.message;
+        assert_eq!(message.contains("without node01"), !left_out.is_empty(), "{message}");
+        bench.make_due().await;
+        bench.step(Lane::Submit).await;
+        assert_eq!(bench.job(id).await.attempt.unwrap().excluded, left_out);
+    }
+}
