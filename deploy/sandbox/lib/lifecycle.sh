@@ -9,6 +9,10 @@ sandbox_up() {
   install -d "$SANDBOX_DIR" "$SANDBOX_DIR"/{log,run}
   lock
   processes_forget_stale
+  if instance_load && [[ -n $(faults_on) ]]; then
+    say "ending the faults that are on: $(faults_on | paste -sd ' ')"
+    faults_undo_all
+  fi
   if instance_load && rootfs_ready && all_alive && nodes_ready; then
     containers_build
     say "already up (instance $INSTANCE, Slurm $SLURM)"
@@ -20,6 +24,7 @@ sandbox_up() {
   release_keep
   instance_is_running || instance_claim
   users_make
+  lustre_up
   paths_make
   network_up
   hosts_write
@@ -114,11 +119,13 @@ sandbox_down() {
   lock
   install -d "$SANDBOX_DIR/run"
   processes_forget_stale
+  if instance_load; then faults_undo_all; fi
   # Clients before their servers, for what they have yet to write.
   stop_all "${LOGIN_HOSTS[@]/#/sshd-}" "${NODES[@]/#/slurmd-}"
   stop_all slurmctld postgres
   stop_all slurmdbd
   stop_all mariadbd munged
+  lustre_down
   if instance_load; then network_down; fi
   say 'down'
 }

@@ -34,10 +34,12 @@ CONF
   give_to_caller "$dir" "$dir"/*
 }
 
+# login_up [HOST...]: those, or both.
 login_up() {
-  local i host conf log
+  local i host conf log wanted=" ${*:-${LOGIN_HOSTS[*]}} "
   for i in "${!LOGIN_HOSTS[@]}"; do
     host=${LOGIN_HOSTS[i]}
+    [[ $wanted == *" $host "* ]] || continue
     alive "sshd-$host" && continue
     stop "sshd-$host"
     conf=$SANDBOX_DIR/etc/ssh/sshd_config-$host log=$SANDBOX_DIR/log/sshd-$host.log
@@ -48,7 +50,7 @@ login_up() {
       /usr/sbin/sshd -D -f "$VIEW/etc/ssh/sshd_config-$host" -E "$VIEW/log/sshd-$host.log"
   done
   for i in "${!LOGIN_HOSTS[@]}"; do
-    await_daemon "sshd-${LOGIN_HOSTS[i]}" 10 listens "${LOGIN_ADDR[i]}" "$SSH_PORT"
+    [[ $wanted != *" ${LOGIN_HOSTS[i]} "* ]] || await_daemon "sshd-${LOGIN_HOSTS[i]}" 10 listens "${LOGIN_ADDR[i]}" "$SSH_PORT"
   done
 }
 
@@ -75,4 +77,5 @@ Subsystem sftp internal-sftp
 CONF
   # Tests knock with wrong keys, all from one address, which newer releases would shut out for a while.
   [[ -z $ROOTFS ]] || printf 'PerSourcePenalties no\n'
+  sshd_conf_faults
 }

@@ -2,9 +2,9 @@
 # What the sandbox needs from Debian.
 
 packages_wanted() {
-  PACKAGES=(postgresql openssh-client squashfs-tools gcc libc6-dev iproute2 util-linux)
+  PACKAGES=(postgresql openssh-client squashfs-tools gcc libc6-dev iproute2 util-linux e2fsprogs procps)
   case $SLURM in
-  22.05) PACKAGES+=(slurmctld slurmd slurmdbd slurm-client libslurm-dev munge mariadb-server openssh-server) ;;
+  22.05) PACKAGES+=(slurmctld slurmd slurmdbd slurm-client libslurm-dev munge mariadb-server openssh-server bindfs) ;;
   *) PACKAGES+=(debootstrap) ;;
   esac
 }

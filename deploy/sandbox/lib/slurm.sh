@@ -12,8 +12,14 @@ nodes_up() {
     alive "slurmd-$node" || off+=("$node")
   done
   ((${#off[@]})) || return 0
-  nodes_declare_down "${off[@]}"
-  for node in "${off[@]}"; do
+  nodes_boot "${off[@]}"
+}
+
+# nodes_boot NODE...: those are off.
+nodes_boot() {
+  local node
+  nodes_declare_down "$@"
+  for node in "$@"; do
     # A node whose daemon died may still run the steps it had: power it off before booting it.
     stop "slurmd-$node"
     install -d "$SANDBOX_DIR/spool/$node"
@@ -36,6 +42,16 @@ gpus_make() {
   for i in {0..7}; do
     [[ -c $SANDBOX_DIR/dev/gpu$i ]] || mknod -m 666 "$SANDBOX_DIR/dev/gpu$i" c 1 3
   done
+}
+
+# node_boot NODE: until it takes jobs again.
+node_boot() {
+  alive "slurmd-$1" || nodes_boot "$1"
+  await_daemon "slurmd-$1" 30 node_ready "$1"
+}
+
+node_ready() {
+  [[ $(inside munged timeout 5 sinfo -h -N -n "$1" -o %t 2>/dev/null | head -n 1) == @(idle|mix|alloc|comp) ]]
 }
 
 nodes_ready() {

@@ -1,6 +1,11 @@
 //! The sandbox as a test sees it: its addresses, and its login node.
 
-use std::{collections::HashMap, env, fs, path::PathBuf, process::Command};
+use std::{
+    collections::HashMap,
+    env, fs,
+    path::PathBuf,
+    process::{Command, Output},
+};
 
 /// What `sandbox up` wrote down.
 pub(crate) struct Sandbox {
@@ -33,14 +38,43 @@ impl Sandbox {
 
     /// Runs a shell text on the login node, as the user does whose jobs we run.
     pub(crate) fn login(&self, text: &str) -> String {
-        let output = Command::new("ssh")
-            .arg("-F")
-            .arg(self.dir.join("ssh/config"))
-            .args(["login1", text])
-            .output()
-            .expect("ssh is installed");
-        assert!(output.status.success(), "{text}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        self.try_login("login1", text).unwrap_or_else(|said| panic!("{text}: {said}"))
+    }
+
+    /// The same on either login node, when it may fail.
+    pub(crate) fn try_login(&self, host: &str, text: &str) -> Result<String, String> {
+        let mut ssh = self.ssh(host);
+        spoken(ssh.arg(text).output().expect("ssh is installed"))
+    }
+
+    /// `ssh` to a login node, with a short patience; the command is to be added.
+    pub(crate) fn ssh(&self, host: &str) -> Command {
+        let mut ssh = Command::new("ssh");
+        ssh.arg("-F").arg(self.dir.join("ssh/config")).args(["-o", "ConnectTimeout=2", host]);
+        ssh
+    }
+
+    /// Begins a fault of the sandbox, which ends with what is returned.
+    pub(crate) fn fault(&self, name: &'static str) -> Fault<'_> {
+        self.set_fault(name, "on");
+        Fault { sandbox: self, name }
+    }
+
+    /// Both login hosts take connections and say nothing, and the sessions that were open hang.
+    pub(crate) fn freeze_logins(&self) -> [Fault<'_>; 2] {
+        ["login1-frozen", "login2-frozen"].map(|name| self.fault(name))
+    }
+
+    fn set_fault(&self, name: &str, to: &str) {
+        let set = spoken(self.program().args(["fault", name, to]).output().expect("bash is installed"));
+        // A test that fails anyway is to say its own reason.
+        assert!(set.is_ok() || std::thread::panicking(), "fault {name} {to}: {set:?}");
+    }
+
+    fn program(&self) -> Command {
+        let mut program = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/sandbox/sandbox"));
+        program.env("SANDBOX_DIR", &self.dir);
+        program
     }
 
     /// Runs a command as the cluster's administrator.
@@ -50,12 +84,8 @@ impl Sandbox {
 
     /// The same, when it may be refused.
     pub(crate) fn try_admin(&self, command: &[&str]) -> Result<String, String> {
-        let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/sandbox/sandbox");
-        let mut shell = Command::new(program);
-        shell.env("SANDBOX_DIR", &self.dir).args(["shell", "ctl"]).args(command);
-        let output = shell.output().expect("bash is installed");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-        if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+        let output = self.program().args(["shell", "ctl"]).args(command).output().expect("bash is installed");
+        spoken(output)
     }
 
     /// How many logins the login hosts have accepted so far.
@@ -66,6 +96,24 @@ impl Sandbox {
         };
         count("login1") + count("login2")
     }
+}
+
+/// A fault of the sandbox that is on until this is dropped.
+pub(crate) struct Fault<'a> {
+    sandbox: &'a Sandbox,
+    name: &'static str,
+}
+
+impl Drop for Fault<'_> {
+    fn drop(&mut self) {
+        self.sandbox.set_fault(self.name, "off");
+    }
+}
+
+/// Standard output if a command went well, and standard error if not.
+fn spoken(output: Output) -> Result<String, String> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
 /// A SQL statement, and what psql prints of its answer.

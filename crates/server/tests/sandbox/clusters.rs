@@ -4,10 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::{
-    frozen::Frozen,
-    service::{Service, until},
-};
+use crate::service::{Service, until};
 
 /// Waits until the cluster has said what its partitions are.
 pub(crate) fn learnt(service: &Service) -> Value {
@@ -69,7 +66,7 @@ fn jobs_are_held_against_what_the_cluster_said() {
 fn with_both_login_hosts_frozen_every_look_is_answered_at_once() {
     let service = Service::start();
     learnt(&service);
-    let frozen = Frozen::new(&service.sandbox);
+    let frozen = service.sandbox.freeze_logins();
     for path in ["/clusters", "/clusters/sandbox", "/clusters/sandbox/partitions", "/jobs"] {
         let began = Instant::now();
         assert_eq!(service.get(path).status, 200, "{path}");

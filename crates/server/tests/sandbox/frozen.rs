@@ -1,48 +1,14 @@
 //! A cluster that does not answer at all: its login hosts accept connections and say nothing, and the sessions that were
 //! open hang.
 
-use std::{fs, process::Command, time::Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::{
-    cluster::Sandbox,
     ending::{command, training},
     service::Service,
 };
-
-/// All processes of both login hosts' sshds, those of open sessions too, stopped until this is dropped.
-pub(crate) struct Frozen(Vec<String>);
-
-impl Frozen {
-    pub(crate) fn new(sandbox: &Sandbox) -> Self {
-        let mut pids = Vec::new();
-        for host in ["login1", "login2"] {
-            // The pid, and when the process began.
-            let listener = fs::read_to_string(sandbox.file(&format!("run/sshd-{host}.pid"))).unwrap();
-            let mut found = vec![listener.split_whitespace().next().unwrap().to_owned()];
-            // The listener first: then there are no new ones.
-            while let Some(pid) = found.pop() {
-                signal("STOP", &pid);
-                let children = Command::new("pgrep").args(["-P", &pid]).output().unwrap();
-                found.extend(String::from_utf8(children.stdout).unwrap().lines().map(str::to_owned));
-                pids.push(pid);
-            }
-        }
-        Self(pids)
-    }
-}
-
-impl Drop for Frozen {
-    fn drop(&mut self) {
-        self.0.iter().for_each(|pid| signal("CONT", pid));
-    }
-}
-
-fn signal(name: &str, pid: &str) {
-    // A session may have ended by itself.
-    let _ = Command::new("kill").args([&format!("-{name}"), pid]).status().unwrap();
-}
 
 #[test]
 #[expect(clippy::print_stdout, reason = "shown with the test, for whoever asks how long it took")]
@@ -50,7 +16,7 @@ fn a_frozen_cluster_holds_up_no_answer_and_changes_no_job() {
     let service = Service::start_with(&[("TAO_SLURM_POLL_MAX", "2s")]);
     let id = service.submit(&training(40, &json!({"epoch_seconds": 1})));
     service.wait(&id, "an epoch", |s| s["progress"]["epoch"].is_u64());
-    let frozen = Frozen::new(&service.sandbox);
+    let frozen = service.sandbox.freeze_logins();
     let stale = service.wait(&id, "staleness", |s| s["stale"] == true);
     assert_eq!((&stale["status"], &stale["phase"]), (&json!("Running"), &json!("running")), "{stale}");
 

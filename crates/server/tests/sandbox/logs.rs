@@ -18,7 +18,6 @@ use sha2::{Digest, Sha256};
 use crate::{
     cluster::Sandbox,
     ending::command,
-    frozen::Frozen,
     service::{Service, until},
 };
 
@@ -319,7 +318,7 @@ fn frozen_login_hosts_are_told_in_time_and_a_follower_gets_everything_after_them
     let mut refused = None;
     let told = follow(&service, &format!("/jobs/{id}/logs?follow=true&stream=out"), None, |told| {
         match told.last().unwrap().name.as_str() {
-            "log" if told.len() > 2 && refused.is_none() => frozen = Some(Frozen::new(&service.sandbox)),
+            "log" if told.len() > 2 && refused.is_none() => frozen = Some(service.sandbox.freeze_logins()),
             "stale" => {
                 let begun = Instant::now();
                 let answer = service.get(&format!("/jobs/{id}/logs"));

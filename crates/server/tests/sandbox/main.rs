@@ -12,6 +12,7 @@ mod credentials;
 mod ending;
 mod exclusions;
 mod failing_setups;
+mod faults;
 mod frozen;
 mod images;
 mod inputs;

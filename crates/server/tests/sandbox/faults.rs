@@ -1,0 +1,160 @@
+//! The sandbox's own faults: each is seen to act, and to be gone when it is off. The service is not asked here.
+
+use std::{
+    io::{Read, Write},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use crate::{cluster::Sandbox, service::until};
+
+const NOW: Duration = Duration::from_secs(20);
+
+/// That `bad` holds while the fault is on, and not before or after.
+fn acts(sandbox: &Sandbox, name: &'static str, bad: impl Fn() -> bool) {
+    assert!(!bad(), "before {name}");
+    let fault = sandbox.fault(name);
+    until(&format!("{name} to act"), NOW, &bad);
+    drop(fault);
+    until(&format!("{name} to be gone"), NOW, || !bad());
+}
+
+/// Whether a command on the login host does not answer within a second and a half.
+fn fails(sandbox: &Sandbox, text: &str) -> bool {
+    sandbox.try_login("login1", &format!("timeout 1.5 {text} >/dev/null 2>&1")).is_err()
+}
+
+#[test]
+fn a_controller_and_an_accounting_that_are_gone_frozen_or_slow() {
+    let sandbox = Sandbox::find();
+    for name in ["slurmctld-stopped", "slurmctld-killed", "slurmctld-frozen", "slurmctld-slow"] {
+        acts(&sandbox, name, || fails(&sandbox, "squeue -h"));
+    }
+    for name in ["slurmdbd-stopped", "slurmdbd-killed", "slurmdbd-frozen", "slurmdbd-slow"] {
+        acts(&sandbox, name, || fails(&sandbox, "sacct -n -X -S now-1minutes"));
+    }
+}
+
+#[test]
+fn a_login_host_that_is_gone_or_frozen_leaves_the_other_one_alone() {
+    let sandbox = Sandbox::find();
+    for (name, host, other) in [
+        ("login1-stopped", "login1", "login2"),
+        ("login1-frozen", "login1", "login2"),
+        ("login2-stopped", "login2", "login1"),
+        ("login2-frozen", "login2", "login1"),
+    ] {
+        acts(&sandbox, name, || sandbox.try_login(host, "true").is_err());
+        let _fault = sandbox.fault(name);
+        assert_eq!(sandbox.try_login(other, "hostname").as_deref(), Ok(other));
+    }
+}
+
+#[test]
+fn connections_are_cut_and_what_runs_in_them_runs_on() {
+    let sandbox = Sandbox::find();
+    let marks = "/home/tao/cut-begun /home/tao/cut-ended";
+    sandbox.login(&format!("rm -f {marks}"));
+    let mut session = sandbox.ssh("login1");
+    let text = "touch /home/tao/cut-begun; sleep 2; touch /home/tao/cut-ended";
+    let mut session = session.arg(text).stderr(Stdio::null()).spawn().unwrap();
+    until("the session to begin", NOW, || sandbox.try_login("login2", "ls /home/tao/cut-begun").is_ok());
+    drop(sandbox.fault("login1-cut"));
+    assert!(!session.wait().unwrap().success());
+    until("the command to end", NOW, || sandbox.try_login("login2", "ls /home/tao/cut-ended").is_ok());
+    sandbox.login(&format!("rm -f {marks}"));
+}
+
+#[test]
+fn few_sessions_and_a_talkative_login() {
+    let sandbox = Sandbox::find();
+    let dir = tempfile::tempdir().unwrap();
+    let control = format!("ControlPath={}/control", dir.path().display());
+    let shared = |more: &[&str]| {
+        let mut ssh = sandbox.ssh("login1");
+        ssh.args(["-o", &control]).args(more);
+        ssh
+    };
+    let second_session_is_refused = || {
+        assert!(shared(&["-M", "-N", "-f"]).stderr(Stdio::null()).status().unwrap().success());
+        let mut first = shared(&["cat"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut typed = first.stdin.take().unwrap();
+        writeln!(typed, "is it open?").unwrap();
+        first.stdout.as_mut().unwrap().read_exact(&mut [0; 11]).unwrap();
+        // Refused by the shared connection, ssh would make one of its own: this one cannot.
+        let second = shared(&["-o", "ProxyCommand=false", "true"]).stderr(Stdio::null()).status().unwrap();
+        drop(typed);
+        first.wait().unwrap();
+        assert!(shared(&["-O", "exit"]).stderr(Stdio::null()).status().unwrap().success());
+        !second.success()
+    };
+    acts(&sandbox, "sshd-few-sessions", second_session_is_refused);
+    acts(&sandbox, "login-noise", || {
+        let said = sandbox.ssh("login2").arg("echo quiet").output().unwrap();
+        let both = [said.stdout, said.stderr].concat();
+        String::from_utf8(both).unwrap() != "quiet\n"
+    });
+}
+
+#[test]
+fn an_sbatch_that_is_slow_killed_refusing_or_refused_for_its_rate() {
+    let sandbox = Sandbox::find();
+    let submit = "sbatch --parsable -p cpu -J fault-test -o /dev/null --wrap true";
+    for name in ["sbatch-refuses", "sbatch-rate-limited"] {
+        let fault = sandbox.fault(name);
+        let said = sandbox.try_login("login1", submit).unwrap_err();
+        assert!(said.contains("Batch job submission failed"), "{name}: {said}");
+        drop(fault);
+    }
+    let slow = sandbox.fault("sbatch-slow");
+    assert!(fails(&sandbox, submit));
+    drop(slow);
+    let before = sandbox.login("squeue --me -h -t all -n fault-test -o %A");
+    let killed = sandbox.fault("sbatch-killed");
+    assert!(sandbox.try_login("login2", submit).is_err());
+    assert_ne!(sandbox.login("squeue --me -h -t all -n fault-test -o %A"), before, "and Slurm has it");
+    drop(killed);
+    let id: u32 = sandbox.login(submit).parse().unwrap();
+    assert!(id > 0);
+}
+
+#[test]
+fn a_full_disk_and_files_that_come_late() {
+    let sandbox = Sandbox::find();
+    let base = sandbox.var("SLURM_BASE_RESULTS_DIR");
+    let write = format!("echo x > {base}/fault-test && rm {base}/fault-test");
+    acts(&sandbox, "job-dir-full", || sandbox.try_login("login1", &write).is_err());
+
+    let late = sandbox.fault("files-late");
+    let look = |name: &str| sandbox.try_login("login1", &format!("test -e {base}/{name}")).is_ok();
+    assert!(!look("fault-late"));
+    std::fs::write(format!("{}/{}/fault-late", sandbox.var("SANDBOX_DIR"), &base[1..]), "x").unwrap();
+    assert!(!look("fault-late"), "it was looked for just now");
+    until("the file to be seen", NOW, || look("fault-late"));
+    sandbox.login(&format!("rm {base}/fault-late"));
+    assert!(!look("fault-late"), "what happens on the same host is seen at once");
+    drop(late);
+    sandbox.login(&format!("echo x > {base}/fault-late && rm {base}/fault-late"));
+    assert_eq!(sandbox.login("findmnt -n -t fuse,fuse.bindfs /lustre || true"), "");
+}
+
+#[test]
+fn a_node_without_power() {
+    let sandbox = Sandbox::find();
+    acts(&sandbox, "cpu02-dead", || {
+        let state = sandbox.login("sinfo -h -n cpu02 -o %t");
+        state != "idle" || fails(&sandbox, "bash -c '</dev/tcp/cpu02/6818'")
+    });
+}
+
+#[test]
+fn a_database_that_is_gone() {
+    let sandbox = Sandbox::find();
+    let mut ask = Command::new("psql");
+    ask.args(["-XAtc", "select 1", "-d", sandbox.var("DATABASE_URL")]).stderr(Stdio::null());
+    for name in ["postgres-stopped", "postgres-killed"] {
+        acts(&sandbox, name, || {
+            !Command::new("psql").args(ask.get_args()).output().unwrap().status.success()
+        });
+    }
+}
