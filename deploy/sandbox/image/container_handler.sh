@@ -65,6 +65,7 @@ fail=$(setting sandbox.fail none)
 fail_at=$(setting sandbox.fail_at_epoch 1)
 fail_attempts=$(setting sandbox.fail_attempts 0)
 exit_code=$(setting sandbox.exit_code 1)
+notes=$(setting sandbox.notes '')
 
 results=${TAO_API_RESULTS_DIR:-$(variable TAO_API_RESULTS_DIR)}
 [ -n "$results" ] || {
@@ -129,6 +130,11 @@ serve() {
   exit 0
 }
 
+# Each execution is noted in a file of the caller's, for those who count them. $1: what, $2: more.
+note() {
+  [ -z "$notes" ] || ! first || echo "$1 $SLURM_JOB_ID ${SLURM_RESTART_COUNT:-0}${2:+ $2} $(date +%s)" >>"$notes"
+}
+
 misbehave() {
   case $fail in
   exit)
@@ -180,6 +186,7 @@ train_epoch() {
 
 echo "Starting $action of $network, job $job, on $(hostname): attempt $attempt, rank $rank of $nodes"
 echo "UserWarning: this is a stand-in; nothing is learned" >&2
+note begin
 status STARTED INFO "Starting $network $action"
 [ -z "$role" ] || serve
 rendezvous
@@ -193,4 +200,5 @@ while [ "$epoch" -le "$epochs" ]; do
 done
 status SUCCESS INFO "$action finished successfully" "\"kpi\": {\"loss\": ${loss:-0}, \"accuracy\": ${accuracy:-0}}"
 echo "$action finished successfully"
+note end 0
 ! first || : >"$results/.policy_ended"

@@ -31,11 +31,6 @@ impl Sandbox {
         self.env.get(key).unwrap_or_else(|| panic!("{key} is missing in the sandbox's env file"))
     }
 
-    /// A file of the sandbox's own, such as the pid of one of its daemons.
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.dir.join(name)
-    }
-
     /// Runs a shell text on the login node, as the user does whose jobs we run.
     pub(crate) fn login(&self, text: &str) -> String {
         self.try_login("login1", text).unwrap_or_else(|said| panic!("{text}: {said}"))
@@ -44,7 +39,7 @@ impl Sandbox {
     /// The same on either login node, when it may fail.
     pub(crate) fn try_login(&self, host: &str, text: &str) -> Result<String, String> {
         let mut ssh = self.ssh(host);
-        spoken(ssh.arg(text).output().expect("ssh is installed"))
+        spoken(&ssh.arg(text).output().expect("ssh is installed"))
     }
 
     /// `ssh` to a login node, with a short patience; the command is to be added.
@@ -66,7 +61,7 @@ impl Sandbox {
     }
 
     fn set_fault(&self, name: &str, to: &str) {
-        let set = spoken(self.program().args(["fault", name, to]).output().expect("bash is installed"));
+        let set = spoken(&self.program().args(["fault", name, to]).output().expect("bash is installed"));
         // A test that fails anyway is to say its own reason.
         assert!(set.is_ok() || std::thread::panicking(), "fault {name} {to}: {set:?}");
     }
@@ -85,7 +80,7 @@ impl Sandbox {
     /// The same, when it may be refused.
     pub(crate) fn try_admin(&self, command: &[&str]) -> Result<String, String> {
         let output = self.program().args(["shell", "ctl"]).args(command).output().expect("bash is installed");
-        spoken(output)
+        spoken(&output)
     }
 
     /// How many logins the login hosts have accepted so far.
@@ -111,7 +106,7 @@ impl Drop for Fault<'_> {
 }
 
 /// Standard output if a command went well, and standard error if not.
-fn spoken(output: Output) -> Result<String, String> {
+fn spoken(output: &Output) -> Result<String, String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }

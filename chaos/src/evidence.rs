@@ -1,0 +1,209 @@
+//! What the cluster and the service say when all is over, side by side.
+
+use std::{collections::HashMap, fs};
+
+use anyhow::Context;
+use chrono::DateTime;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::{
+    jobs::Kind,
+    ledger::{Asked, Ledger},
+    now,
+    sandbox::{Sandbox, place},
+    service::Service,
+    truth::{Case, Row, Run, Told},
+};
+
+#[derive(Debug)]
+pub(crate) struct Evidence {
+    pub(crate) cases: Vec<(Uuid, Case)>,
+    /// Slurm jobs with our prefix of which the service has no job.
+    pub(crate) strangers: Vec<String>,
+    pub(crate) refused: Vec<String>,
+}
+
+pub(crate) fn gather(
+    sandbox: &Sandbox,
+    service: &Service,
+    ledger: &Ledger,
+    run: &str,
+) -> anyhow::Result<Evidence> {
+    let rows = accounting(sandbox, ledger)?;
+    let queue = sandbox.admin(&["squeue", "-h", "-o", "%A %j"]).context("the queue at the end")?;
+    let queue: Vec<(u64, &str)> = queue
+        .lines()
+        .filter_map(|row| row.split_once(' '))
+        .filter_map(|(id, name)| Some((id.parse().ok()?, name)))
+        .collect();
+    let (jobs, broken, refused) = {
+        let inner = ledger.lock();
+        (inner.jobs.clone(), inner.broken.clone(), inner.refused.clone())
+    };
+    let disk_full: Vec<(f64, f64)> = broken
+        .iter()
+        .filter(|one| one.fault == "disk full")
+        .map(|one| (one.from, one.to.unwrap_or_else(now)))
+        .collect();
+    let controller_killed = broken.iter().any(|one| one.fault == "slurmctld killed");
+    let mut cases = Vec::new();
+    for (id, asked) in jobs.iter().filter(|(_, asked)| asked.accepted.is_some()) {
+        let told = told(service, *id);
+        let mark = told.as_ref().and_then(|told| exit_mark(sandbox, *id, told));
+        cases.push((
+            *id,
+            Case {
+                kind: asked.kind,
+                cancel_sent: asked.cancel_sent,
+                runs: runs(sandbox, run, *id),
+                rows: rows.get(id).cloned().unwrap_or_default(),
+                exit_mark: mark,
+                queued: queue
+                    .iter()
+                    .filter(|(_, name)| job_of(name).is_some_and(|(own, _)| own == *id))
+                    .map(|(id, _)| *id)
+                    .collect(),
+                disk_full: disk_full.clone(),
+                controller_killed,
+                told,
+            },
+        ));
+    }
+    let known = |name: &str| job_of(name).is_none_or(|(id, _)| jobs.contains_key(&id));
+    let strangers =
+        queue.iter().filter(|(_, name)| !known(name)).map(|(id, name)| format!("{id} {name}")).collect();
+    Ok(Evidence { cases, strangers, refused })
+}
+
+/// The job and the number of the attempt that a name in Slurm means, if it is one of ours.
+fn job_of(name: &str) -> Option<(Uuid, u32)> {
+    let rest = name.strip_prefix("tao-job-")?;
+    let (id, more) = rest.split_at_checked(36)?;
+    let attempt = if more.is_empty() { 1 } else { more.strip_prefix("-r")?.parse().ok()? };
+    Some((id.parse().ok()?, attempt))
+}
+
+fn accounting(sandbox: &Sandbox, ledger: &Ledger) -> anyhow::Result<HashMap<Uuid, Vec<Row>>> {
+    let minutes = ((now() - ledger.began()) / 60.0).ceil() + 1.0;
+    let since = format!("now-{minutes:.0}minutes");
+    let columns = "JobIDRaw,JobName,State,End";
+    let text = sandbox.admin(&[
+        "env",
+        "SLURM_TIME_FORMAT=%s",
+        "sacct",
+        "-a",
+        "-D",
+        "-X",
+        "-n",
+        "-P",
+        "-S",
+        &since,
+        "-o",
+        columns,
+    ]);
+    let mut rows: HashMap<Uuid, Vec<Row>> = HashMap::new();
+    for line in text.context("accounting at the end")?.lines() {
+        let fields: Vec<&str> = line.split('|').collect();
+        let [slurm_id, name, state, ended] = fields[..] else { continue };
+        let (Some((id, attempt)), Ok(slurm_id)) = (job_of(name), slurm_id.parse()) else { continue };
+        let state = state.split(' ').next().unwrap_or_default().to_owned();
+        rows.entry(id).or_default().push(Row { slurm_id, attempt, state, ended: ended.parse().ok() });
+    }
+    Ok(rows)
+}
+
+/// The job's own notes: `begin ID RESTART TIME` and `end ID RESTART CODE TIME`.
+fn runs(sandbox: &Sandbox, run: &str, id: Uuid) -> Vec<Run> {
+    let text = fs::read_to_string(sandbox.seen(&format!("{}/{id}", place(run)))).unwrap_or_default();
+    let mut runs: Vec<Run> = Vec::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["begin", slurm_id, restart, at] => {
+                if let (Ok(slurm_id), Ok(restart), Ok(began)) =
+                    (slurm_id.parse(), restart.parse(), at.parse())
+                {
+                    runs.push(Run { slurm_id, restart, began, ended: None });
+                }
+            }
+            ["end", slurm_id, restart, code, at] => {
+                let (Ok(slurm_id), Ok(restart)) = (slurm_id.parse::<u64>(), restart.parse::<u32>()) else {
+                    continue;
+                };
+                let open = runs.iter_mut().rfind(|run| run.slurm_id == slurm_id && run.restart == restart);
+                if let (Some(run), Ok(code), Ok(at)) = (open, code.parse(), at.parse()) {
+                    run.ended = Some((code, at));
+                }
+            }
+            _ => {}
+        }
+    }
+    runs
+}
+
+fn told(service: &Service, id: Uuid) -> Option<Told> {
+    let answer = (0..5).find_map(|_| service.get(&format!("/jobs/{id}/status")))?;
+    if answer.status != 200 {
+        return None;
+    }
+    let status = answer.json();
+    let attempts = service.get(&format!("/jobs/{id}/attempts"))?.json();
+    let text = |key: &str| status[key].as_str().unwrap_or_default().to_owned();
+    let attempts = attempts["attempts"].as_array().into_iter().flatten();
+    Some(Told {
+        status: text("status"),
+        message: text("message"),
+        finished: DateTime::parse_from_rfc3339(&text("finished_on")).ok().map(|time| {
+            #[expect(clippy::cast_precision_loss, reason = "milliseconds of this century")]
+            let millis = time.timestamp_millis() as f64;
+            millis / 1000.0
+        }),
+        attempts: attempts
+            .filter_map(|attempt| {
+                let number = attempt["number"].as_u64().and_then(|number| u32::try_from(number).ok())?;
+                Some((number, attempt["slurm_job_id"].as_str().and_then(|id| id.parse().ok())))
+            })
+            .collect(),
+    })
+}
+
+/// `ID RESTART CODE TIME`, of the newest attempt.
+fn exit_mark(sandbox: &Sandbox, id: Uuid, told: &Told) -> Option<i32> {
+    let base = sandbox.var("SLURM_BASE_RESULTS_DIR").ok()?;
+    let attempt = told.attempts.iter().map(|(number, _)| *number).max()?;
+    let text = fs::read_to_string(sandbox.seen(&format!("{base}/state/{id}/{attempt}/exit"))).ok()?;
+    text.split(' ').nth(2)?.parse().ok()
+}
+
+impl Evidence {
+    /// Everything, for whoever looks into a run that was not clean.
+    pub(crate) fn json(&self) -> Value {
+        let case = |(id, case): &(Uuid, Case)| json!({"id": id, "case": format!("{case:?}"), "found": format!("{:?}", case.judge())});
+        json!({"jobs": self.cases.iter().map(case).collect::<Vec<_>>(), "strangers": self.strangers, "refused": self.refused})
+    }
+}
+
+/// How many of each kind there were.
+pub(crate) fn kinds(jobs: &HashMap<Uuid, Asked>) -> HashMap<&'static str, usize> {
+    let mut counts = HashMap::new();
+    for job in jobs.values() {
+        *counts.entry(Kind::name(job.kind)).or_default() += 1;
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_slurm_say_which_attempt_of_which_job() {
+        let id = "01a1fe76-0464-735a-9396-ed12edecf0e8";
+        let uuid: Uuid = id.parse().unwrap();
+        assert_eq!(job_of(&format!("tao-job-{id}")), Some((uuid, 1)));
+        assert_eq!(job_of(&format!("tao-job-{id}-r3")), Some((uuid, 3)));
+        assert_eq!(job_of("tao-job-x"), None);
+        assert_eq!(job_of("neighbour"), None);
+    }
+}

@@ -1,0 +1,133 @@
+//! The jobs that flow: what each does, and what it has to come to when nothing but chance is against it.
+
+use rand::{Rng, rngs::StdRng, seq::IndexedRandom};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::sandbox::place;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    /// A command that ends well at once.
+    Short,
+    /// A command that fails by its own fault.
+    Failing,
+    /// A command whose first run fails as broken hardware does.
+    Broken,
+    /// A command whose first run asks for its node to be killed.
+    NodeKilling,
+    /// A command that takes a while.
+    Long,
+    /// A command on a whole node, in a partition whose jobs give way.
+    GivingWay,
+    /// A training in a container.
+    Training,
+}
+
+/// How often each is chosen.
+const WEIGHTS: [(Kind, u32); 7] = [
+    (Kind::Short, 40),
+    (Kind::Failing, 12),
+    (Kind::Broken, 8),
+    (Kind::NodeKilling, 4),
+    (Kind::Long, 16),
+    (Kind::GivingWay, 5),
+    (Kind::Training, 15),
+];
+
+/// What its owner will ask of a job while it is under way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Wish {
+    Nothing,
+    /// Seconds after it was accepted.
+    Cancel(f64),
+    /// Paused after so many seconds, and resumed once it rests.
+    Pause(f64),
+}
+
+/// A job before it is sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Planned {
+    pub(crate) id: Uuid,
+    pub(crate) kind: Kind,
+    pub(crate) wish: Wish,
+    pub(crate) body: Value,
+}
+
+impl Kind {
+    /// Whether it ends Done if it is let.
+    pub(crate) fn ends_well(self) -> bool {
+        self != Self::Failing
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Short => "short",
+            Self::Failing => "failing",
+            Self::Broken => "broken",
+            Self::NodeKilling => "node-killing",
+            Self::Long => "long",
+            Self::GivingWay => "giving-way",
+            Self::Training => "training",
+        }
+    }
+}
+
+pub(crate) fn plan(rng: &mut StdRng, run: &str) -> Planned {
+    let id = uuid::Builder::from_random_bytes(rng.random()).into_uuid();
+    let kind = WEIGHTS.choose_weighted(rng, |(_, weight)| *weight).map_or(Kind::Short, |(kind, _)| *kind);
+    let wish = match rng.random_range(0..100) {
+        0..20 => Wish::Cancel(rng.random_range(0.0..20.0)),
+        20..32 => Wish::Pause(rng.random_range(0.0..12.0)),
+        _ => Wish::Nothing,
+    };
+    let body = body(rng, id, kind, &format!("{}/{id}", place(run)), &format!("{}/kill", place(run)));
+    Planned { id, kind, wish, body }
+}
+
+fn body(rng: &mut StdRng, id: Uuid, kind: Kind, notes: &str, kill: &str) -> Value {
+    let short = rng.random_range(0.1..4.0_f64);
+    let long = rng.random_range(12..35);
+    let first = format!("if [ ! -e {notes}.first ]; then touch {notes}.first; ");
+    let (work, code) = match kind {
+        Kind::Short => (format!("sleep {short:.1}"), 0),
+        Kind::Failing => (format!("sleep {short:.1}; echo 'ValueError: num_classes must be 20' >&2"), 3),
+        Kind::Broken => (
+            format!(
+                "{first}echo 'NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.' >&2; exit 1; fi; sleep {short:.1}"
+            ),
+            0,
+        ),
+        Kind::NodeKilling => (format!("{first}touch {kill}/$(hostname); sleep 25; fi; sleep {short:.1}"), 0),
+        Kind::Long | Kind::GivingWay => (format!("sleep {long}"), 0),
+        Kind::Training => return training(rng, id, notes),
+    };
+    let me = "${SLURM_JOB_ID} ${SLURM_RESTART_COUNT:-0}";
+    let command = format!(
+        "echo \"begin {me} $(date +%s.%N)\" >>{notes}\n{work}\necho \"end {me} {code} $(date +%s.%N)\" >>{notes}\nexit {code}\n"
+    );
+    let mut body = json!({
+        "id": id, "command": command, "use_requeue": rng.random_bool(0.7),
+        "resources": {"num_gpus": 0, "cpus_per_task": 1, "time_hours": 0.1},
+    });
+    if kind == Kind::GivingWay {
+        body["use_requeue"] = true.into();
+        body["resources"] =
+            json!({"num_gpus": 8, "max_num_gpus_per_node": 8, "cpus_per_task": 64, "time_hours": 0.2});
+        body["backend_details"] = json!({"backend_type": "slurm", "partition": "scavenge"});
+    }
+    body
+}
+
+fn training(rng: &mut StdRng, id: Uuid, notes: &str) -> Value {
+    json!({
+        "id": id, "image": "/lustre/images/tao-toolkit.sqsh", "network_arch": "classification_pyt", "action": "train",
+        "specs": {
+            "train": {"num_epochs": rng.random_range(2..8)},
+            "sandbox": {"epoch_seconds": rng.random_range(5..20_u32).div_euclid(10).max(1), "notes": notes},
+        },
+        "container": {"mounts": ["/lustre", "/home/tao/chaos"]},
+        "use_requeue": rng.random_bool(0.7),
+        "resources": {"num_gpus": 1, "cpus_per_task": 1, "time_hours": 0.2},
+    })
+}

@@ -1,0 +1,174 @@
+//! `make chaos`: a real cluster, the real service, a steady flow of jobs, and everything around them broken at random.
+//! At the end all faults are off, everything settles, and an audit from outside says what became of each job.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for people: what it prints is what it is for"
+)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it is no part of the service: it has the real clock and real sleep"
+)]
+
+mod audit;
+mod callers;
+mod evidence;
+mod faults;
+mod jobs;
+mod ledger;
+mod report;
+mod sandbox;
+mod service;
+mod settle;
+mod trouble;
+mod truth;
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use clap::Parser;
+
+use crate::{ledger::Ledger, sandbox::Sandbox, service::Service};
+
+/// Breaks the service and the cluster at random while jobs run, and audits from outside what became of them.
+#[derive(Debug, Parser)]
+struct Options {
+    /// How long jobs flow and faults come, in seconds.
+    #[arg(long, default_value_t = 60)]
+    duration: u64,
+    /// From which everything random follows, but for the time that things take.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The most seconds after the last fault until every job has to have ended.
+    #[arg(long, default_value_t = 600)]
+    settle: u64,
+    /// The mean time between two jobs, in milliseconds.
+    #[arg(long, default_value_t = 1500)]
+    every: u64,
+    /// Only these faults, parted by commas; all unless it is said.
+    #[arg(long, value_delimiter = ',')]
+    faults: Vec<String>,
+    /// The service under test.
+    #[arg(long, default_value = "target/debug/tao-slurm")]
+    program: PathBuf,
+    /// Where logs and reports go; `target/chaos/<seed>-<time>` unless it is said.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Print the report as JSON, for programs.
+    #[arg(long)]
+    json: bool,
+    /// Print the report as a table of Markdown, for docs/reliability.md.
+    #[arg(long)]
+    markdown: bool,
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let options = Options::parse();
+    let began = now();
+    let out = options
+        .out
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(format!("target/chaos/{}-{:.0}", options.seed, began)));
+    fs::create_dir_all(&out)?;
+    let out = fs::canonicalize(out)?;
+    say(began, &format!("seed {}, {} s; logs in {}", options.seed, options.duration, out.display()));
+
+    let sandbox = Arc::new(Sandbox::up()?);
+    let run = format!("{}-{:.0}", options.seed, began);
+    sandbox.make_place(&run)?;
+    let service = Arc::new(Service::start(&sandbox, &options.program, &out)?);
+    let ledger = Arc::new(Ledger::new(began));
+    let catalogue = faults::chosen(&options.faults)?;
+    say(began, "the sandbox and the service are up; jobs flow from now on");
+
+    let over = Arc::new(AtomicBool::new(false));
+    let mut threads = Vec::new();
+    for lane in 0..trouble::LANES {
+        let trouble = trouble::Trouble {
+            sandbox: Arc::clone(&sandbox),
+            service: Arc::clone(&service),
+            ledger: Arc::clone(&ledger),
+            catalogue: catalogue.clone(),
+            over: Arc::clone(&over),
+        };
+        let seed = options.seed.wrapping_mul(1000) + 1 + lane;
+        threads.push(thread::spawn(move || trouble.make(seed)));
+    }
+    let callers = callers::Callers {
+        service: Arc::clone(&service),
+        ledger: Arc::clone(&ledger),
+        over: Arc::clone(&over),
+        run: run.clone(),
+        every: Duration::from_millis(options.every),
+    };
+    let wishes = callers.clone();
+    threads.push(thread::spawn(move || wishes.wish()));
+    let seed = options.seed.wrapping_mul(1000);
+    let submitter = thread::spawn(move || callers.submit(seed));
+    let killer = trouble::NodeKiller {
+        sandbox: Arc::clone(&sandbox),
+        ledger: Arc::clone(&ledger),
+        over: Arc::clone(&over),
+        run: run.clone(),
+    };
+    threads.push(thread::spawn(move || killer.watch()));
+
+    let end = Instant::now() + Duration::from_secs(options.duration);
+    while Instant::now() < end {
+        thread::sleep(Duration::from_secs(5).min(end.saturating_duration_since(Instant::now())));
+        say(began, &ledger.progress());
+    }
+    over.store(true, Ordering::Relaxed);
+    for thread in threads {
+        thread.join().map_err(|_| anyhow::anyhow!("a thread of the runner has panicked"))?;
+    }
+    // Last: it goes on until what it has begun is accepted.
+    service.all_well();
+    sandbox.all_well()?;
+    submitter.join().map_err(|_| anyhow::anyhow!("the thread that submits has panicked"))?;
+    say(began, "all faults are off; waiting until every job has ended");
+
+    let settled =
+        settle::wait(&service, &ledger, Duration::from_secs(options.settle), |text| say(began, text));
+    let evidence = evidence::gather(&sandbox, &service, &ledger, &run)?;
+    let mut report =
+        report::Report::new(options.seed, options.duration, sandbox.var("SANDBOX_SLURM")?, settled, &ledger);
+    report.audited = audit::audit(&evidence);
+    report.panics = service.panics();
+    service.stop();
+    fs::write(out.join("report.json"), serde_json::to_string_pretty(&report.json())?)?;
+    fs::write(out.join("report.md"), report.markdown())?;
+    fs::write(out.join("evidence.json"), serde_json::to_string_pretty(&evidence.json())?)?;
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&report.json())?);
+    } else if options.markdown {
+        println!("{}", report.markdown());
+    } else {
+        println!("{}", report.table());
+    }
+    if report.is_clean() {
+        sandbox.remove_place(&run);
+        return Ok(ExitCode::SUCCESS);
+    }
+    eprintln!("chaos: not clean; the service's logs, the evidence and this report are in {}", out.display());
+    Ok(ExitCode::FAILURE)
+}
+
+/// Seconds since 1970.
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
+}
+
+fn say(began: f64, text: &str) {
+    eprintln!("chaos: {:6.1} s  {text}", now() - began);
+}
