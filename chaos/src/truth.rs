@@ -191,6 +191,12 @@ impl Case {
         if self.kind.ends_well() && self.completed(0).next().is_some() {
             return Some(Finding::Wrong(format!("Error, and its work was done: {first_line}")));
         }
+        // It did fail, and whoever has cancelled it does not want it tried again.
+        if self.cancel_sent.is_some()
+            && self.rows.iter().any(|row| matches!(row.state.as_str(), "FAILED" | "NODE_FAIL"))
+        {
+            return None;
+        }
         let lost_by_slurm = self.controller_killed && message.contains("have lost the job");
         let worn_out = message.contains("different nodes") || message.contains("retries are used up");
         let on_a_full_disk = self.runs.iter().any(|run| {
@@ -279,6 +285,18 @@ mod tests {
         assert!(kinds(&failed("Error")).is_empty());
         assert_eq!(kinds(&failed("Done")), ["wrong"]);
         assert_eq!(kinds(&Case { exit_mark: Some(3), ..case(Kind::Short, "Done") }), ["wrong"]);
+    }
+
+    #[test]
+    fn a_job_that_failed_before_it_was_cancelled_may_say_so() {
+        let failed = Case {
+            runs: vec![run(10, 0, 100.0, None)],
+            rows: vec![row(10, 1, "FAILED", 101.0)],
+            exit_mark: Some(1),
+            ..case(Kind::Broken, "Error")
+        };
+        assert_eq!(kinds(&failed), ["wrong"], "it is one that is tried again");
+        assert!(kinds(&Case { cancel_sent: Some(110.0), ..failed }).is_empty());
     }
 
     #[test]

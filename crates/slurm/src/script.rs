@@ -23,7 +23,7 @@ pub use env_file::env_file;
 pub use launch::{Container, Launch};
 pub use task::{OnWarning, TaskSetup};
 
-/// The exit code of a copy that found the attempt claimed by another job.
+/// The exit code of a copy that found the attempt claimed by another job, and of one whose end was told already.
 pub const EXIT_CLAIMED: u8 = 120;
 /// The exit code when the environment file is not there.
 pub const EXIT_NO_ENV_FILE: u8 = 121;

@@ -48,7 +48,8 @@ pub struct Conclude {
 pub struct Concluding {
     /// The attempt's token.
     pub key: String,
-    /// Its id, if it has one. Nothing is removed while the attempt belongs to another job: that one runs.
+    /// Its id, if it has one. Nothing is removed while the attempt belongs to another job: that one runs. From now on Slurm
+    /// may start it again, as a controller does that has forgotten its last seconds: its script stops at once.
     pub id: Option<SlurmJobId>,
     /// Where its marks are.
     pub state_dir: RemotePath,

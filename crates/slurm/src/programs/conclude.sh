@@ -51,6 +51,8 @@ for ((job = 0; job < count; job++)); do
   IFS=$'\t' read -r index id state results roles knowns outs errs removes || give_up 'the list of jobs did not arrive whole'
   printf '%s\t%s\n' "$index" "$state" >>"$tmp/states"
   if [ ! -d "$state" ]; then unread "$index"; fi
+  # Before anything is read: what starts from here on has not run. A link takes no room on a disk that is full.
+  if [ "$id" != - ]; then ln -sfT -- "$id" "$state/over" 2>/dev/null; fi
   if [ "$results" != - ]; then
     printf '%s\t%s\t%s\n' "$index" "$results" "$state" >>"$tmp/want"
   fi

@@ -13,6 +13,12 @@ if ! ln -sT -- "$_tao_id" "$_tao_state/run" 2>/dev/null; then
     exit 120
   fi
 fi
+# A controller that has lost its memory of the last seconds starts jobs again that have ended. Whoever has read the last
+# words of this one has acted upon them.
+if [ "$(readlink -- "$_tao_state/over")" = "$_tao_id" ]; then
+  echo "tao-slurm: job $_tao_id stops here: its end was told already" >&2
+  exit 120
+fi
 
 # Slurm before 23 makes no directories for logs, so it writes them where they were sure to exist.
 mkdir -p -- "$_tao_logs"

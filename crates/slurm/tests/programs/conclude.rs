@@ -68,6 +68,22 @@ fn files_are_kept_while_nobody_can_say_whose_the_attempt_is() {
 }
 
 #[test]
+fn whose_end_was_read_is_marked_as_over() {
+    let site = Site::new();
+    for key in ["a", "b"] {
+        site.write(&format!("state/{key}/exit"), "7 0 3 1700000000\n");
+    }
+    let nameless = Concluding { id: None, ..job(&site, "b") };
+    for _ in 0..2 {
+        let [a, b] = conclude(&site, vec![job(&site, "a"), nameless.clone()]).try_into().unwrap();
+        assert!(a.readable && b.readable && a.markers.exit.is_some(), "{a:?} {b:?}");
+    }
+    let at = |key: &str| std::fs::read_link(site.path(&format!("state/{key}/over")).as_str());
+    assert_eq!(at("a").unwrap().to_str(), Some("7"));
+    assert!(at("b").is_err());
+}
+
+#[test]
 fn a_job_that_never_ran_has_left_nothing() {
     let site = Site::new();
     site.write("state/a/submit", "");

@@ -76,6 +76,25 @@ fn the_same_job_goes_on_after_a_requeue() {
 }
 
 #[test]
+fn a_job_whose_end_was_told_does_not_run_again() {
+    let node = Node::new();
+    let touch = node.script(&["touch", node.path("touched").as_str()]);
+    assert_eq!(node.run(&node.script(&["bash", "-c", "exit 3"]), 42, 0).status.code(), Some(3));
+    // Of another job of the attempt, which found it taken.
+    std::os::unix::fs::symlink("43", node.file("state/over")).unwrap();
+    assert_eq!(node.run(&node.script(&["bash", "-c", "exit 4"]), 42, 0).status.code(), Some(4));
+    fs::remove_file(node.file("state/over")).unwrap();
+    std::os::unix::fs::symlink("42", node.file("state/over")).unwrap();
+    for restart in [0, 1] {
+        let output = node.run(&touch, 42, restart);
+        assert_eq!(output.status.code(), Some(120), "{}", stderr(&output));
+        assert_eq!(stderr(&output), "tao-slurm: job 42 stops here: its end was told already\n");
+    }
+    assert!(!node.file("touched").exists());
+    assert_eq!(node.words("state/exit")[..3], ["42", "0", "4"], "what was told stays");
+}
+
+#[test]
 fn hostile_words_arrive_as_they_are() {
     let node = Node::new();
     let hostile =
