@@ -31,6 +31,11 @@ impl Sandbox {
         self.env.get(key).unwrap_or_else(|| panic!("{key} is missing in the sandbox's env file"))
     }
 
+    /// A file of the sandbox's own, such as the pid of one of its daemons.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
     /// Runs a shell text on the login node, as the user does whose jobs we run.
     pub(crate) fn login(&self, text: &str) -> String {
         self.try_login("login1", text).unwrap_or_else(|said| panic!("{text}: {said}"))
