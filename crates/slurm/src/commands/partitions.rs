@@ -60,6 +60,10 @@ impl RemoteCommand for Partitions {
                 _ => return Err(line.malformed("an unknown kind of line")),
             }
         }
+        // There is no cluster without one. Believed, it would have every job refused that names a partition.
+        if found.partitions.is_empty() {
+            return Err(answer.lacks("any partition"));
+        }
         for partition in &mut found.partitions {
             if let Some(Description { max_nodes, allow_accounts }) = described.remove(&partition.name) {
                 (partition.max_nodes, partition.allow_accounts) = (max_nodes, allow_accounts);

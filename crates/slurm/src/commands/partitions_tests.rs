@@ -80,6 +80,14 @@ fn a_row_that_cannot_be_read_costs_only_itself() {
 }
 
 #[test]
+fn an_answer_without_any_partition_is_none() {
+    for rows in ["", "polar*|up"] {
+        let error = parse("ALL", "PartitionName=polar MaxNodes=4", rows).unwrap_err();
+        assert!(error.to_string().contains("any partition"), "{error}");
+    }
+}
+
+#[test]
 fn a_controller_that_does_not_answer_is_a_failure() {
     let stdout = b"REFUSED 1 c2xpbmZvOiBlcnJvcjogVW5hYmxlIHRvIGNvbnRhY3Qgc2x1cm0gY29udHJvbGxlciAoY29ubmVjdCBmYWlsdXJlKQ==\nEND 1\n";
     let raw = RawOutput { stdout: stdout.to_vec(), ..RawOutput::default() };
