@@ -48,9 +48,9 @@ impl StoreError {
                 | sqlx::Error::PoolClosed
                 | sqlx::Error::WorkerCrashed => true,
                 // Class 08: connection; 53: resources; 57: operator intervention; 40: rollback, to be retried; 25006: the
-                // server only reads, since another one leads.
+                // server only reads, since another one leads; 55P03: a lock was held for too long.
                 sqlx::Error::Database(error) => error.code().is_some_and(|code| {
-                    ["08", "53", "57", "40", "25006"].iter().any(|class| code.starts_with(class))
+                    ["08", "53", "57", "40", "25006", "55P03"].iter().any(|class| code.starts_with(class))
                 }),
                 _ => false,
             },
