@@ -67,7 +67,7 @@ begin
     placed := placed + gone;
 end $$;
 
--- Whoever waits for a job to change hears of it; by a trigger, so that no statement can forget it.
+-- Whoever waits for a job or its events to change hears of it; by a trigger, so that no statement can forget it.
 create function tell_of_job() returns trigger language plpgsql as $$
 begin
     perform pg_notify('tao_slurm_jobs', coalesce(new.id, old.id)::text);
@@ -76,4 +76,4 @@ end $$;
 
 create trigger jobs_tell_of_first after insert or delete on jobs for each row execute function tell_of_job();
 create trigger jobs_tell_of_change after update on jobs for each row
-    when (old.version <> new.version) execute function tell_of_job();
+    when ((old.version, old.events) is distinct from (new.version, new.events)) execute function tell_of_job();

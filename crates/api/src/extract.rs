@@ -12,10 +12,12 @@ use crate::{
     state::App,
 };
 
+mod accept;
 mod body;
 mod body_if_any;
 mod query;
 
+pub(crate) use accept::wants_stream;
 pub(crate) use body::{Body, Sent};
 pub(crate) use body_if_any::BodyIfAny;
 pub(crate) use query::{FromQuery, NoParameters, Parameters, Query};

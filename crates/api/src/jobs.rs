@@ -33,6 +33,7 @@ pub(crate) mod retry;
 pub(crate) mod script;
 pub(crate) mod status;
 pub(crate) mod validate;
+pub(crate) mod wait;
 
 /// A job that the caller may see. One of somebody else's is answered like one that does not exist.
 async fn find(app: &App, caller: &Caller, id: JobId) -> Result<Job, Problem> {

@@ -15,6 +15,7 @@ use tower_http::{catch_panic::CatchPanicLayer, sensitive_headers::SetSensitiveRe
 use tracing::{Instrument, Span, field};
 
 use crate::{
+    jobs::wait,
     problem::{Kind, Problem},
     state::App,
 };
@@ -140,9 +141,9 @@ async fn of_bearable_size(State(app): State<App>, request: Request, next: Next) 
     next.run(request).await
 }
 
-/// Bounds the time of a request, its body's arrival included.
+/// Bounds the time of a request, its body's arrival included. What it asks to wait for comes on top.
 async fn bounded(State(app): State<App>, request: Request, next: Next) -> Response {
-    let most = app.limits.request_timeout;
+    let most = app.limits.request_timeout + wait::asked(request.uri().query());
     match tokio::time::timeout(most, next.run(request)).await {
         Ok(response) => response,
         Err(_) => Problem::unavailable(

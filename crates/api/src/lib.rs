@@ -10,19 +10,25 @@ mod cluster_links;
 mod cluster_ops;
 mod clusters;
 mod document;
+mod event_id;
+mod events;
 mod extract;
+mod feed;
 mod health;
 mod jobs;
 mod known_partitions;
 mod layers;
+mod link;
 mod log_reads;
 mod log_source;
 mod metrics;
 mod openapi;
 mod problem;
 mod pulses;
+mod sse;
 mod state;
 mod view;
+mod watcher;
 
 use axum::Router;
 use utoipa::OpenApi;
@@ -31,12 +37,14 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub use auth::AuthMode;
 pub use cluster_links::{ClusterLinks, HostReport, HostState, LinkReport, LinkUse};
 pub use cluster_ops::{ClusterAnswer, ClusterOps, ClusterUnavailable};
+pub use feed::Feed;
 pub use jobs::validate::{LiveView, ValidationView, WarningView};
 pub use log_source::{LogReading, LogSource, LogUnavailable};
 pub use state::{ApiState, Limits, Readiness};
 pub use view::{
     AttemptListView, AttemptView, BackendDetailsView, BackendTypeView, ContainerView, EventListView,
-    EventView, JobList, JobSummary, JobView, ProgressView, ResourcesView, SlurmMetadataView, StatusView,
+    EventPageView, EventView, JobList, JobSummary, JobView, ProgressView, ResourcesView, SlurmMetadataView,
+    StatusView,
 };
 pub use view::{ClusterList, ClusterView, PartitionList, PartitionView, PreflightView};
 
@@ -77,6 +85,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(jobs::get::get_job, jobs::delete::delete_job))
         .routes(routes!(jobs::status::get_job_status))
         .routes(routes!(jobs::events::get_job_events))
+        .routes(routes!(events::list_events))
         .routes(routes!(jobs::attempts::get_job_attempts))
         .routes(routes!(jobs::script::get_job_script))
         .routes(routes!(jobs::logs::get_job_logs))

@@ -12,6 +12,7 @@ use crate::{
     auth::{AuthMode, TokenCache},
     cluster_links::ClusterLinks,
     cluster_ops::ClusterOps,
+    feed::Feed,
     known_partitions::PartitionsCache,
     log_reads::LogReads,
     log_source::LogSource,
@@ -35,6 +36,8 @@ pub struct ApiState {
     pub links: Arc<dyn ClusterLinks>,
     /// The way to ask something of a cluster itself.
     pub ops: Arc<dyn ClusterOps>,
+    /// What tells those who watch jobs; whoever makes it runs it.
+    pub feed: Arc<Feed>,
     /// Who may call.
     pub auth: AuthMode,
     /// The numbers behind `/metrics`; none when they are not collected.
@@ -86,8 +89,12 @@ pub struct Limits {
     pub log_followers: usize,
     /// How soon a followed log that has grown is looked at again.
     pub log_tick: Duration,
-    /// After this long a follower has to come again, and show that he still may.
+    /// After this long a follower or watcher has to come again, and show that he still may.
     pub follow_for: Duration,
+    /// How many may watch events or wait for a job to change at a time.
+    pub watchers: usize,
+    /// After this long without an event a comment goes out.
+    pub heartbeat: Duration,
 }
 
 impl Default for Limits {
@@ -104,6 +111,8 @@ impl Default for Limits {
             log_followers: 100,
             log_tick: Duration::from_secs(1),
             follow_for: Duration::from_hours(1),
+            watchers: 5000,
+            heartbeat: Duration::from_secs(15),
         }
     }
 }
@@ -119,6 +128,7 @@ pub(crate) struct Shared {
     pub(crate) partitions: PartitionsCache,
     pub(crate) log_reads: LogReads,
     pub(crate) followers: Arc<Semaphore>,
+    pub(crate) watchers: Arc<Semaphore>,
 }
 
 impl App {
@@ -126,9 +136,10 @@ impl App {
         let Limits { log_answer, log_reads, log_followers, .. } = outside.limits;
         let log_reads = LogReads::new(Arc::clone(&outside.logs), log_answer, log_reads);
         let followers = Arc::new(Semaphore::new(log_followers));
+        let watchers = Arc::new(Semaphore::new(outside.limits.watchers));
         let (tokens, pulses) = (TokenCache::default(), PulseCache::default());
         let partitions = PartitionsCache::default();
-        Self(Arc::new(Shared { outside, tokens, pulses, partitions, log_reads, followers }))
+        Self(Arc::new(Shared { outside, tokens, pulses, partitions, log_reads, followers, watchers }))
     }
 
     pub(crate) fn tokens(&self) -> &TokenCache {
@@ -151,6 +162,11 @@ impl App {
     /// The right to follow a log, one for each that may be followed at a time.
     pub(crate) fn followers(&self) -> Arc<Semaphore> {
         Arc::clone(&self.0.followers)
+    }
+
+    /// The right to watch events, one for each who may at a time.
+    pub(crate) fn watchers(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.0.watchers)
     }
 
     /// The configured cluster of this name; none when it was taken out of the configuration.

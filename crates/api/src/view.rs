@@ -18,7 +18,7 @@ mod status;
 
 pub(crate) use cluster::ClusterFacts;
 pub use cluster::{ClusterList, ClusterView};
-pub use event::{EventListView, EventView};
+pub use event::{EventListView, EventPageView, EventView};
 pub(crate) use orphan::OrphansView;
 pub use partition::{PartitionList, PartitionView};
 pub use preflight::PreflightView;

@@ -15,6 +15,7 @@ mod embedded_postgres;
 mod http_server;
 mod lifecycle;
 mod log_links;
+mod open_files;
 mod stranded;
 mod telemetry;
 mod wiring;

@@ -3,7 +3,7 @@
 use axum::{
     Json,
     extract::State,
-    http::{HeaderValue, Uri, header},
+    http::{Uri, header},
     response::{IntoResponse, Response},
 };
 use domain::{ClusterName, Status, Timestamp};
@@ -15,6 +15,7 @@ use super::page_token::PageToken;
 use crate::{
     auth::Caller,
     extract::{FromQuery, Parameters, Query},
+    link,
     problem::{Problem, problems},
     state::App,
     view::JobList,
@@ -141,35 +142,10 @@ pub(crate) async fn list_jobs(
     for job in &page.jobs {
         views.push(super::summary(&app, job).await?);
     }
-    let link = next.as_deref().and_then(|token| HeaderValue::from_str(&link(&uri, token)).ok());
+    let link = next.as_deref().and_then(|token| link::next(&uri, "page_token", token));
     let mut response = Json(JobList { jobs: views, next_page_token: next }).into_response();
     if let Some(link) = link {
         response.headers_mut().insert(header::LINK, link);
     }
     Ok(response)
-}
-
-/// The same request for the next page (RFC 8288).
-fn link(uri: &Uri, token: &str) -> String {
-    let pairs = uri.query().unwrap_or_default().split('&');
-    let mut kept: Vec<&str> =
-        pairs.filter(|pair| !pair.is_empty() && !pair.starts_with("page_token=")).collect();
-    let page = format!("page_token={token}");
-    kept.push(&page);
-    format!("<{}?{}>; rel=\"next\"", uri.path(), kept.join("&"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_link_keeps_the_filters_and_replaces_the_token() {
-        let next = |uri: &'static str| link(&Uri::from_static(uri), "T");
-        assert_eq!(next("/jobs"), r#"</jobs?page_token=T>; rel="next""#);
-        assert_eq!(
-            next("/jobs?label=a%3Ab&page_token=S&limit=2"),
-            r#"</jobs?label=a%3Ab&limit=2&page_token=T>; rel="next""#
-        );
-    }
 }

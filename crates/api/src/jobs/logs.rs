@@ -10,6 +10,7 @@ use crate::{
     auth::Caller,
     extract::{JobInPath, Query},
     problem::{Problem, problems},
+    sse::LAST_EVENT_ID,
     state::App,
 };
 
@@ -36,8 +37,6 @@ problems!(
     ClusterUnavailable,
     LogsBusy
 );
-
-const LAST_EVENT_ID: &str = "last-event-id";
 
 /// Read or follow a job's logs
 ///

@@ -68,6 +68,7 @@ kinds! {
     ClusterUnavailable => SERVICE_UNAVAILABLE, "cluster_unavailable", "The cluster does not answer";
     ClusterBusy => SERVICE_UNAVAILABLE, "cluster_busy", "The cluster is being asked this already";
     LogsBusy => SERVICE_UNAVAILABLE, "logs_busy", "Too many logs are being read";
+    WatchersBusy => SERVICE_UNAVAILABLE, "watchers_busy", "Too many are watching";
     NotReady => SERVICE_UNAVAILABLE, "not_ready", "The service is not ready";
     Timeout => SERVICE_UNAVAILABLE, "timeout", "The request took too long";
 }

@@ -126,6 +126,10 @@ pub(crate) fn is_watched(phase: Phase) -> bool {
 }
 
 impl Freshness {
+    pub(crate) fn is_stale(self) -> bool {
+        self.stale
+    }
+
     /// A poll that changes nothing of a job still confirms it, so the cluster's pulse counts beside the job's own
     /// last observation.
     pub(crate) fn of(job: &Job, pulses: &Pulses, now: Timestamp) -> Self {

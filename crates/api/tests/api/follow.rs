@@ -128,7 +128,7 @@ async fn a_job_that_is_sent_again_is_followed_into_its_next_attempt(pool: PgPool
     let both =
         api.events(&format!("/jobs/{id}/logs?follow=true&stream=out&attempt=1"), None).await.rest().await;
     assert_eq!(names(&both), ["log", "attempt", "log", "end"]);
-    let resumed = api.events(&format!("/jobs/{id}/logs?follow=true&stream=out"), Some(&late.id)).await;
+    let mut resumed = api.events(&format!("/jobs/{id}/logs?follow=true&stream=out"), Some(&late.id)).await;
     assert_eq!(names(&resumed.rest().await), ["attempt", "log", "end"]);
 }
 

@@ -32,6 +32,9 @@ async fn events_are_told_in_order_by_pages_and_kinds(pool: PgPool) {
     assert_eq!(rest["events"].as_array().unwrap().len(), events.len() - 1);
     let none = api.get(&format!("{path}?kind=status&after=7")).await.json();
     assert_eq!((&none["events"], &none["next_after"]), (&json!([]), &json!(7)));
+    let link = api.get(&format!("{path}?limit=1&kind=transition")).await;
+    assert_eq!(link.header("link"), format!("<{path}?limit=1&kind=transition&after=1>; rel=\"next\""));
+    assert!(!api.get(&path).await.headers.contains_key("link"));
     for wrong in ["kind=colour", "limit=0", "limit=1001", "after=-1", "before=3"] {
         assert_eq!(api.get(&format!("{path}?{wrong}")).await.status, 400, "{wrong}");
     }

@@ -20,3 +20,5 @@ mod service;
 mod status;
 mod support;
 mod validate;
+mod wait;
+mod watch;

@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use api::{ApiState, AuthMode, Limits};
+use api::{ApiState, AuthMode, Feed, Limits};
 use axum::{
     Router,
     body::Body,
-    http::{Method, Request, StatusCode, header},
+    http::{Method, Request, StatusCode, header, request},
 };
 use chrono::DateTime;
 use domain::{
@@ -20,6 +20,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 use testkit::{CountingIds, HandClock};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use uuid::Uuid;
@@ -36,6 +37,8 @@ pub(crate) use fakes::{FakeLogs, Loops};
 
 pub(crate) struct TestApi {
     router: Router,
+    /// What runs beside the answers, until this is dropped.
+    _tasks: JoinSet<()>,
     pub(crate) store: Store,
     pub(crate) clock: Arc<HandClock>,
     pub(crate) logs: Arc<FakeLogs>,
@@ -108,6 +111,10 @@ impl TestApi {
         let links = Arc::new(FakeLinks::default());
         let ops = Arc::new(FakeOps::default());
         let stop = CancellationToken::new();
+        let feed = Arc::new(Feed::new(store.clone(), clock.clone()));
+        let mut tasks = JoinSet::new();
+        let (reader, stopped) = (Arc::clone(&feed), stop.clone());
+        tasks.spawn(async move { reader.run(stopped).await });
         let router = router(ApiState {
             store: store.clone(),
             clusters: Arc::from([cluster()]),
@@ -116,13 +123,14 @@ impl TestApi {
             logs: logs.clone(),
             links: links.clone(),
             ops: ops.clone(),
+            feed,
             auth,
             metrics: Some(PrometheusBuilder::new().build_recorder().handle()),
             readiness: loops.clone(),
             limits,
             stop: stop.clone(),
         });
-        Self { router, store, clock, logs, loops, links, ops, stop }
+        Self { router, _tasks: tasks, store, clock, logs, loops, links, ops, stop }
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
@@ -134,7 +142,17 @@ impl TestApi {
 
     /// An answer that goes on and on.
     pub(crate) async fn events(&self, path: &str, last: Option<&str>) -> Events {
-        let mut request = Request::get(path);
+        self.stream(Request::get(path), last).await
+    }
+
+    /// The same of somebody who shows a token.
+    pub(crate) async fn events_as(&self, token: &str, path: &str, last: Option<&str>) -> Events {
+        let request = Request::get(path).header(header::AUTHORIZATION, format!("Bearer {token}"));
+        self.stream(request, last).await
+    }
+
+    async fn stream(&self, mut request: request::Builder, last: Option<&str>) -> Events {
+        request = request.header(header::ACCEPT, "text/event-stream");
         if let Some(last) = last {
             request = request.header("last-event-id", last);
         }

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
-use api::{ApiState, Limits};
+use api::{ApiState, Feed, Limits};
 use domain::{Clock, Cluster};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::{net::TcpListener, sync::Mutex};
@@ -20,7 +20,7 @@ use crate::{
     http_server::{self, ConnectionLimits},
     lifecycle::{Ending, Lifecycle, signals},
     log_links::LogLinks,
-    stranded, telemetry,
+    open_files, stranded, telemetry,
     wiring::{WorkerPulse, targets, worker_settings},
 };
 
@@ -35,6 +35,7 @@ const LOOK_AT_POSTGRES: Duration = Duration::from_secs(1);
 pub(super) async fn run(config: Config, environment: Environment, role: Role) -> anyhow::Result<ExitCode> {
     // Signals first: one that comes during the start is an orderly end, too.
     let mut signals = signals().context("cannot listen for signals")?;
+    open_files::raise_limit();
     let listener = listen(&config.settings, role).await?;
     let metrics = telemetry::start_metrics()?;
     for warning in config::warnings(&config) {
@@ -117,6 +118,14 @@ fn start(
         tracing::info!(clusters = config.clusters.len(), "working");
         return Ok(());
     };
+    let feed = Arc::new(Feed::new(database.store.clone(), Arc::clone(clock) as Arc<dyn Clock>));
+    if role != Role::Worker {
+        let (reader, stop) = (Arc::clone(&feed), lifecycle.soft());
+        lifecycle.spawn("events", async move {
+            reader.run(stop).await;
+            Ok(())
+        });
+    }
     let settings = &config.settings;
     let clusters: Vec<Cluster> = config.clusters.iter().map(|cluster| cluster.cluster.clone()).collect();
     let state = ApiState {
@@ -127,6 +136,7 @@ fn start(
         logs,
         links,
         ops,
+        feed,
         auth: match settings.auth.mode {
             AuthMode::Tokens => api::AuthMode::Tokens,
             AuthMode::Disabled => api::AuthMode::Disabled,

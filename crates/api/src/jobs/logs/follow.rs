@@ -1,14 +1,9 @@
 //! A log as a stream of events: everything there is, what comes, and on from one attempt to the next until the job
 //! has ended.
 
-use std::{convert::Infallible, time::Duration};
-
 use axum::{
-    http::{HeaderName, HeaderValue, StatusCode},
-    response::{
-        IntoResponse, Response, Sse,
-        sse::{Event, KeepAlive},
-    },
+    http::StatusCode,
+    response::{IntoResponse, Response},
 };
 use domain::{AttemptNo, AttemptPlace, ClusterName, Job, JobId, Phase, Status};
 use futures_util::{StreamExt, stream};
@@ -28,16 +23,9 @@ use super::{
 };
 use crate::{
     problem::{Kind, Problem},
+    sse,
     state::App,
 };
-
-/// After this long without an event a comment goes out, so that nobody on the way takes the stream for dead.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// When a client comes again that has lost the stream.
-const RECONNECT: Duration = Duration::from_secs(2);
-/// Proxies that gather answers would hold the events back.
-const UNBUFFERED: (HeaderName, HeaderValue) =
-    (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
 
 /// Answers with the stream, or with nothing when everything was passed on before.
 pub(super) async fn respond(
@@ -60,15 +48,12 @@ pub(super) async fn respond(
     };
     let follower = Follower::new(app, viewer, job, selection, place, cursor, turn);
     let id = job.id;
-    let first = Event::default().retry(RECONNECT).comment("following");
     let events = stream::unfold(follower, |mut follower| async {
         let events = follower.next().await?;
         Some((stream::iter(events), follower))
     });
     let events = events.flatten().map(move |(event, cursor)| event.to_sse(id, cursor.as_ref()));
-    let events = stream::once(async { first }).chain(events).map(Ok::<_, Infallible>);
-    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE).text("keep-alive");
-    Ok(([UNBUFFERED], Sse::new(events).keep_alive(keep_alive)).into_response())
+    Ok(sse::respond(app, events))
 }
 
 /// What the job will still do for the attempt that is followed.

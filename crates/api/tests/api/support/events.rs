@@ -20,11 +20,15 @@ pub(crate) struct Events {
     body: Body,
     text: String,
     ready: VecDeque<Told>,
+    /// Everything that came, as it came.
+    pub(crate) raw: String,
+    /// Where to go on, as a client remembers it: the last id that came, also one without an event.
+    pub(crate) last_id: String,
 }
 
 impl Events {
     pub(crate) fn new(body: Body) -> Self {
-        Self { body, text: String::new(), ready: VecDeque::new() }
+        Self { body, text: String::new(), ready: VecDeque::new(), raw: String::new(), last_id: String::new() }
     }
 
     /// The next event; none when the stream has ended.
@@ -33,14 +37,28 @@ impl Events {
             if let Some(told) = self.ready.pop_front() {
                 return Some(told);
             }
-            let frame =
-                timeout(Duration::from_secs(20), self.body.frame()).await.expect("an event in time")?;
-            self.text.push_str(str::from_utf8(&frame.unwrap().into_data().unwrap()).unwrap());
-            while let Some(end) = self.text.find("\n\n") {
-                self.ready.extend(read(&self.text[..end]));
-                self.text.drain(..end + 2);
+            if !self.frame().await {
+                return None;
             }
         }
+    }
+
+    /// What comes next, whatever it is; false at the end of the stream.
+    pub(crate) async fn frame(&mut self) -> bool {
+        let frame = timeout(Duration::from_secs(20), self.body.frame()).await.expect("an event in time");
+        let Some(frame) = frame else { return false };
+        let bytes = frame.unwrap().into_data().unwrap();
+        let text = str::from_utf8(&bytes).unwrap();
+        self.raw.push_str(text);
+        self.text.push_str(text);
+        while let Some(end) = self.text.find("\n\n") {
+            if let Some(id) = self.text[..end].lines().find_map(|line| line.strip_prefix("id: ")) {
+                id.clone_into(&mut self.last_id);
+            }
+            self.ready.extend(read(&self.text[..end]));
+            self.text.drain(..end + 2);
+        }
+        true
     }
 
     /// The next event that has the name; others are passed over.
@@ -53,8 +71,16 @@ impl Events {
         }
     }
 
+    /// The same stream, once the place at which it begins is known.
+    pub(crate) async fn begun(mut self) -> Self {
+        while self.last_id.is_empty() {
+            assert!(self.frame().await, "the stream has ended before it began");
+        }
+        self
+    }
+
     /// Everything up to the end of the stream.
-    pub(crate) async fn rest(mut self) -> Vec<Told> {
+    pub(crate) async fn rest(&mut self) -> Vec<Told> {
         let mut all = Vec::new();
         while let Some(told) = self.next().await {
             all.push(told);

@@ -1,0 +1,43 @@
+//! Answers that go on and on: how they begin, are kept alive, and end when the service does.
+
+use std::{convert::Infallible, time::Duration};
+
+use axum::{
+    http::{HeaderName, HeaderValue, header},
+    response::{
+        IntoResponse, Response, Sse,
+        sse::{Event, KeepAlive},
+    },
+};
+use futures_util::{Stream, StreamExt, future, stream};
+
+use crate::state::App;
+
+/// When a client comes again that has lost the stream.
+const RECONNECT: Duration = Duration::from_secs(2);
+/// When it does after the service has said that it stops. Another process, or the next one, is there soon.
+const RECONNECT_AFTER_STOP: Duration = Duration::from_secs(1);
+/// Proxies that gather answers would hold the events back.
+const UNBUFFERED: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+/// The same path answers in JSON to who asks for that.
+const VARIES: (HeaderName, HeaderValue) = (header::VARY, HeaderValue::from_static("accept"));
+
+/// The id of the last event that a client has received; none also for an empty one.
+pub(crate) const LAST_EVENT_ID: &str = "last-event-id";
+
+/// Answers with events. `events` end by themselves when the service stops; the last word then says so.
+pub(crate) fn respond(app: &App, events: impl Stream<Item = Event> + Send + 'static) -> Response {
+    let first = Event::default().retry(RECONNECT).comment("following");
+    let stop = app.stop.clone();
+    let last =
+        stream::once(future::lazy(move |_| stop.is_cancelled().then(goodbye))).filter_map(future::ready);
+    let events = stream::once(future::ready(first)).chain(events).chain(last).map(Ok::<_, Infallible>);
+    // So that nobody on the way takes the stream for dead.
+    let keep_alive = KeepAlive::new().interval(app.limits.heartbeat).text("keep-alive");
+    ([UNBUFFERED, VARIES], Sse::new(events).keep_alive(keep_alive)).into_response()
+}
+
+fn goodbye() -> Event {
+    Event::default().retry(RECONNECT_AFTER_STOP).comment("the service stops; come back with Last-Event-ID")
+}
