@@ -61,7 +61,7 @@ pub(crate) enum Command {
     Status(StatusArgs),
     /// Print a job's logs
     Logs(LogsArgs),
-    /// Print what happened to a job: its transitions and its status lines
+    /// Print what happened to a job, or to all: transitions and status lines
     Events(EventsArgs),
     /// Print each attempt to run a job, and what became of it
     Attempts(JobArgs),

@@ -64,6 +64,8 @@ pub(crate) struct Answer {
     pub(crate) etag: Option<String>,
     /// Nothing has changed since the answer with the tag that was sent.
     pub(crate) unchanged: bool,
+    /// It is a page, and there is another one.
+    pub(crate) has_next: bool,
 }
 
 impl Client {
@@ -157,10 +159,13 @@ impl Client {
         let mut response = sent.map_err(unreachable)?;
         let status = response.status();
         let etag = response.headers().get(header::ETAG).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
+        let links =
+            response.headers().get_all(header::LINK).into_iter().filter_map(|link| link.to_str().ok());
+        let has_next = links.into_iter().any(|link| link.contains("rel=\"next\""));
         let body =
             response.body_mut().with_config().limit(LONGEST_ANSWER).read_to_vec().map_err(unreachable)?;
         if status.is_success() || status == StatusCode::NOT_MODIFIED {
-            return Ok(Answer { body, etag, unchanged: status == StatusCode::NOT_MODIFIED });
+            return Ok(Answer { body, etag, unchanged: status == StatusCode::NOT_MODIFIED, has_next });
         }
         match serde_json::from_slice::<Problem>(&body) {
             Ok(problem) => Err(ClientError::Refused(Box::new(problem.advised(self.token.is_some())))),
@@ -171,6 +176,18 @@ impl Client {
     fn foreign(&self, why: &dyn std::fmt::Display) -> ClientError {
         ClientError::Foreign { url: self.url.clone(), why: why.to_string() }
     }
+}
+
+/// Percent-encoded, whatever was typed.
+pub(crate) fn escaped(text: &str) -> String {
+    let byte = |byte: u8| {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            char::from(byte).to_string()
+        } else {
+            format!("%{byte:02X}")
+        }
+    };
+    text.bytes().map(byte).collect()
 }
 
 fn is_loopback(url: &str) -> bool {

@@ -16,6 +16,7 @@ mod retry;
 mod script;
 mod serve;
 mod status;
+mod stream;
 mod submit;
 mod token;
 mod validate;

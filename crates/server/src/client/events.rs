@@ -14,11 +14,19 @@ pub(crate) struct ServerEvent {
 }
 
 /// Reads a stream of events.
-pub(crate) struct EventReader<R>(BufReader<R>);
+pub(crate) struct EventReader<R> {
+    stream: BufReader<R>,
+    last_id: Option<String>,
+}
 
 impl<R: Read> EventReader<R> {
     pub(crate) fn new(stream: R) -> Self {
-        Self(BufReader::new(stream))
+        Self { stream: BufReader::new(stream), last_id: None }
+    }
+
+    /// Where to go on: the last id that came, also one without an event.
+    pub(crate) fn last_id(&self) -> Option<String> {
+        self.last_id.clone()
     }
 
     /// The next event; none at the end of the stream. An event that was cut off is none.
@@ -27,6 +35,7 @@ impl<R: Read> EventReader<R> {
         let mut has_data = false;
         while let Some(line) = self.line()? {
             if line.is_empty() {
+                self.last_id = event.id.clone().or(self.last_id.take());
                 if has_data {
                     return Ok(Some(event));
                 }
@@ -55,7 +64,7 @@ impl<R: Read> EventReader<R> {
     /// The next line without its end; none at the end of the stream.
     fn line(&mut self) -> io::Result<Option<String>> {
         let mut line = Vec::new();
-        (&mut self.0).take(LONGEST_LINE).read_until(b'\n', &mut line)?;
+        (&mut self.stream).take(LONGEST_LINE).read_until(b'\n', &mut line)?;
         if line.pop() != Some(b'\n') {
             return Ok(None);
         }
@@ -83,6 +92,19 @@ mod tests {
     fn events_are_read_one_by_one_and_comments_passed_over() {
         let text = ": following\nretry: 2000\n\nevent: log\nid: 1;main.out=3\ndata: {}\n\n: keep-alive\n\nevent: end\r\ndata:a\r\ndata: b\r\n\r\n";
         assert_eq!(all(text), [event("log", Some("1;main.out=3"), "{}"), event("end", None, "a\nb")]);
+    }
+
+    #[test]
+    fn an_id_is_remembered_without_an_event_and_not_before_its_own_is_whole() {
+        let mut reader = EventReader::new(&b"id: 7\n\nid: 8\ndata: x\n\ndata: y\n\nid: 9\ndata: z\n"[..]);
+        let mut seen = Vec::new();
+        while reader.next().unwrap().is_some() {
+            seen.push(reader.last_id().unwrap());
+        }
+        assert_eq!(seen, ["8", "8"]);
+        assert_eq!(reader.last_id().as_deref(), Some("8"));
+        let mut reader = EventReader::new(&b"id: 7\n\n"[..]);
+        assert_eq!((reader.next().unwrap(), reader.last_id().as_deref()), (None, Some("7")));
     }
 
     #[test]

@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::{
     output::{Output, remark},
-    watch::{MOST_FAILURES, pause_after},
+    stream,
 };
-use crate::client::{Client, ClientError, ServerEvent, on_one_line, printable};
+use crate::client::{Client, ServerEvent, on_one_line, printable};
 
 /// The longest line that is held back until it is whole.
 const LONGEST_LINE: usize = 64 * 1024;
@@ -39,35 +39,8 @@ impl Data {
 pub(super) fn to_the_end(client: &Client, path: &str, json: bool, one: bool) -> anyhow::Result<ExitCode> {
     let mut output = Output::new();
     let mut lines = Lines::new(one);
-    let (mut last, mut failures, mut has_begun): (Option<String>, u32, bool) = (None, 0, false);
-    loop {
-        match client.events(path, last.as_deref()) {
-            Ok(None) => return Ok(ExitCode::SUCCESS),
-            Ok(Some(mut events)) => {
-                (has_begun, failures) = (true, 0);
-                // A stream that breaks is taken up again, like one that was ended in order.
-                while let Ok(Some(event)) = events.next() {
-                    show(&event, json, &mut lines, &mut output)?;
-                    if event.name == "end" {
-                        return Ok(ExitCode::SUCCESS);
-                    }
-                    last = event.id.or(last);
-                }
-            }
-            Err(error) if !is_worth_another_try(&error, has_begun, failures) => return Err(error.into()),
-            Err(error) if failures == 0 => {
-                remark(&format!("\n{error}\nTrying again; nothing of the log is lost."));
-            }
-            Err(_) => {}
-        }
-        failures += 1;
-        pause_after(failures);
-    }
-}
-
-/// A service that was never there is not waited for.
-fn is_worth_another_try(error: &ClientError, has_begun: bool, failures: u32) -> bool {
-    error.is_passing() && has_begun && failures < MOST_FAILURES
+    stream::to_the_end(client, path, None, |event| show(event, json, &mut lines, &mut output))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn show(event: &ServerEvent, json: bool, lines: &mut Lines, output: &mut Output) -> anyhow::Result<()> {

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use super::{follow, output::Output};
 use crate::{
     cli::{LogsArgs, Stream},
-    client::{Client, printable},
+    client::{Client, escaped, printable},
 };
 
 pub(super) fn run(args: &LogsArgs) -> anyhow::Result<ExitCode> {
@@ -50,18 +50,6 @@ fn path(args: &LogsArgs) -> String {
         said.into_iter().filter_map(|(key, value)| Some(format!("{key}={}", value?))).collect();
     let mark = if said.is_empty() { "" } else { "?" };
     format!("/jobs/{}/logs{mark}{}", args.id, said.join("&"))
-}
-
-/// Percent-encoded, whatever was typed.
-fn escaped(text: &str) -> String {
-    let byte = |byte: u8| {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            char::from(byte).to_string()
-        } else {
-            format!("%{byte:02X}")
-        }
-    };
-    text.bytes().map(byte).collect()
 }
 
 /// Whether the bytes of one log come, and no others.

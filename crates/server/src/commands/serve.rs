@@ -148,6 +148,8 @@ fn start(
             header_bytes: settings.server.header_limit_bytes,
             body_timeout: settings.server.body_timeout,
             request_timeout: settings.server.request_timeout,
+            // Some connections remain for those who only ask.
+            watchers: settings.server.max_connections / 8 * 7,
             ..Limits::default()
         },
         stop: lifecycle.soft(),

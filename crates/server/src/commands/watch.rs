@@ -1,11 +1,16 @@
 //! Following a job: a line that changes in place for a person, one line a change for a file.
 
-use std::{process::ExitCode, time::Duration};
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 use super::output::{Output, remark};
 use crate::client::{Answer, Client, ClientError, StatusDocument, live_line};
 
-/// An unchanged job costs the service an empty answer.
+/// How long the service may wait for a change before it says that there is none, in seconds.
+const WAIT: u32 = 30;
+/// It does not wait while it stops, and is not to be asked in a circle then.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How many looks in a row may fail: a restart of the service, or a few minutes of bad network.
 pub(super) const MOST_FAILURES: u32 = 60;
@@ -18,10 +23,11 @@ pub(super) fn to_the_end(
     json: bool,
     mut output: Output,
 ) -> anyhow::Result<ExitCode> {
-    let path = format!("/jobs/{id}/status");
+    let mut path = format!("/jobs/{id}/status");
     let in_place = output.is_terminal && !json;
     let (mut known, mut last) = (None, String::new());
     loop {
+        let asked = Instant::now();
         let answer = patiently(client, &path, known.as_deref())?;
         if !answer.unchanged {
             let job: StatusDocument = client.document(&answer.body)?;
@@ -43,8 +49,10 @@ pub(super) fn to_the_end(
                 return Ok(ExitCode::from(code));
             }
             known = answer.etag;
+        } else if asked.elapsed() < LOOK_EVERY {
+            pause(LOOK_EVERY);
         }
-        pause(LOOK_EVERY);
+        path = format!("/jobs/{id}/status?wait={WAIT}");
     }
 }
 

@@ -28,4 +28,5 @@ mod service;
 mod states;
 mod status_files;
 mod throughput;
+mod watchers;
 mod wishes;

@@ -22,6 +22,8 @@ pub(crate) struct Service {
     pub(crate) url: String,
     pub(crate) database_url: String,
     pub(crate) log: PathBuf,
+    /// Which parts of the service the process is.
+    pub(crate) role: &'static str,
     env: HashMap<String, String>,
     child: Option<Child>,
     _data: TempDir,
@@ -89,6 +91,7 @@ impl Service {
             url: format!("http://127.0.0.1:{port}"),
             database_url,
             log,
+            role: "all",
             env,
             child: None,
             _data: data,
@@ -107,7 +110,7 @@ impl Service {
     /// Starts the process and waits until it says that it is ready.
     pub(crate) fn spawn(&mut self) {
         let log = fs::OpenOptions::new().create(true).append(true).open(&self.log).unwrap();
-        let mut command = self.command(&["serve"]);
+        let mut command = self.command(&["serve", "--role", self.role]);
         // A process group of its own: what it starts can be told from what others started.
         command.stdout(Stdio::null()).stderr(log).process_group(0);
         self.child = Some(command.spawn().unwrap());

@@ -1,0 +1,251 @@
+//! Those who watch: many of them, through restarts, without a word to the cluster.
+
+use std::{
+    collections::HashMap,
+    io::{Read, Write},
+    net::TcpStream,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+mod client;
+
+use client::Watcher;
+
+use crate::{
+    cluster::sql,
+    ending::command,
+    service::{Service, until},
+};
+
+const JOBS: usize = 100;
+/// Of each job.
+const WATCHERS: usize = 9;
+/// Of all jobs.
+const WATCHERS_OF_ALL: usize = 100;
+/// Sessions that change jobs, each a quarter of them.
+const WRITERS: usize = 4;
+
+/// Changes all jobs `rounds` times: each writer those of its own in transactions that are open at the same time as
+/// the others' and end in another order than they began. Beside them, every job once in one transaction.
+fn write(service: &Service, rounds: usize) -> Vec<Child> {
+    let writer = |number: usize| {
+        let text = format!(
+            "do $$ begin
+                 for round in 1..{rounds} loop
+                     update jobs j set attempt = attempt + 1, version = version + 1
+                     from (select id, row_number() over (order by id) as n from jobs) m
+                     where m.id = j.id and m.n % {WRITERS} = {number};
+                     perform pg_sleep(random() * 0.05);
+                     commit;
+                 end loop;
+             end $$"
+        );
+        let mut psql = Command::new("psql");
+        psql.args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", &service.database_url, "-c", &text]);
+        psql.spawn().unwrap()
+    };
+    (0..WRITERS).map(writer).collect()
+}
+
+fn written(writers: Vec<Child>) {
+    for mut writer in writers {
+        assert!(writer.wait().unwrap().success());
+    }
+}
+
+/// What the API says that its own connections to the cluster have cost, and the logins of all processes.
+fn cost(service: &Service) -> (u64, usize) {
+    let cluster = service.get("/clusters/sandbox").json();
+    (cluster["ssh"]["commands_total"].as_u64().unwrap(), service.sandbox.logins())
+}
+
+/// Every event of a job from `first` to `last`, once and in order.
+fn is_whole(seqs: &[u64], first: u64, last: u64) -> bool {
+    seqs.iter().copied().eq(first..=last)
+}
+
+#[test]
+fn a_thousand_watchers_get_every_event_once_and_in_order_through_restarts_and_cost_the_cluster_nothing() {
+    // A file for each connection here; the service sees to its own.
+    let files = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files }).unwrap();
+    let mut service = Service::prepare(&[]);
+    service.role = "api";
+    service.spawn();
+    let ids: Vec<String> = (0..JOBS).map(|_| service.submit(&command("true"))).collect();
+    let before = cost(&service);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let mut watchers = JoinSet::new();
+    let (rounds, url) = ([6, 6, 6], service.url.clone());
+    let last = 1 + rounds.iter().sum::<usize>() as u64 + 1;
+    for id in &ids {
+        for _ in 0..WATCHERS {
+            let mut watcher = Watcher::new(&url, &format!("/jobs/{id}/events"));
+            watchers.spawn_on(
+                async move {
+                    watcher.watch(|_| false).await;
+                    watcher
+                },
+                runtime.handle(),
+            );
+        }
+    }
+    for _ in 0..WATCHERS_OF_ALL {
+        let mut watcher = Watcher::new(&url, "/events");
+        let all = JOBS * usize::try_from(last - 1).unwrap();
+        watchers.spawn_on(
+            async move {
+                watcher.watch(|watcher| watcher.told.len() == all).await;
+                watcher
+            },
+            runtime.handle(),
+        );
+    }
+    let everybody = |service: &Service| {
+        until("everybody to watch", Duration::from_secs(60), || {
+            service.metric("watchers{", "") >= (JOBS * WATCHERS + WATCHERS_OF_ALL) as f64
+        });
+    };
+    everybody(&service);
+
+    let reads = service.metric("outbox_reads_total", "");
+    let began = Instant::now();
+    written(write(&service, rounds[0]));
+    let commits = (rounds[0] * WRITERS) as f64;
+    // A look for each commit, another when words of it came while it was read, and those of the clock.
+    let allowed = commits * 4.0 + began.elapsed().as_secs_f64() + 10.0;
+    let reads = service.metric("outbox_reads_total", "") - reads;
+    assert!(reads <= allowed, "{reads} looks for {commits} commits: the watchers are not to look themselves");
+
+    // The service goes away in the middle of it, once in order and once by kill -9, and comes back; jobs change meanwhile.
+    let writers = write(&service, rounds[1]);
+    let stopped = Instant::now();
+    assert!(service.stop().success());
+    assert!(
+        stopped.elapsed() < Duration::from_secs(15),
+        "the watchers held up the end: {:?}",
+        stopped.elapsed()
+    );
+    written(writers);
+    service.spawn();
+    everybody(&service);
+    let writers = write(&service, rounds[2]);
+    service.kill();
+    service.spawn();
+    written(writers);
+    sql(
+        &service.database_url,
+        "update jobs set status = 'Done', phase = 'ended', finished_at = now(), due_at = null, version = version + 1",
+    );
+
+    let watchers = runtime.block_on(tokio::time::timeout(Duration::from_secs(60), watchers.join_all()));
+    let watchers = watchers.expect("every watcher has got everything");
+    assert_eq!(watchers.len(), JOBS * WATCHERS + WATCHERS_OF_ALL);
+    for watcher in &watchers {
+        let mut of_jobs: HashMap<&str, Vec<u64>> = HashMap::new();
+        for told in watcher.told.iter().filter(|told| told.name == "transition") {
+            of_jobs.entry(&told.job).or_default().push(told.seq);
+        }
+        assert!(watcher.told.iter().all(|told| told.name != "reset"));
+        assert!(watcher.told.is_sorted_by(|one, next| one.id < next.id || next.name == "end"), "{watcher:?}");
+        let is_of_all = of_jobs.len() > 1;
+        assert_eq!(of_jobs.len(), if is_of_all { JOBS } else { 1 });
+        let first = if is_of_all { 2 } else { 1 };
+        for (job, seqs) in of_jobs {
+            assert!(is_whole(&seqs, first, last), "{job}: {seqs:?}");
+        }
+        assert!(is_of_all || watcher.told.last().unwrap().name == "end");
+        assert!(watcher.streams >= 3, "{} streams: it was cut off twice", watcher.streams);
+        let goodbyes =
+            watcher.comments.iter().filter(|comment| comment.contains("the service stops")).count();
+        assert_eq!(goodbyes, 1, "{:?}", watcher.comments);
+    }
+    // The process is another one, so its count begins at nothing; the logins are those of the cluster.
+    assert_eq!(cost(&service), (0, before.1), "before: {before:?}");
+    assert_eq!(before.0, 0);
+}
+
+#[test]
+fn the_command_line_follows_events_through_a_restart_of_the_service() {
+    let mut service = Service::start();
+    let mut follow_all = service.command(&["events", "--follow", "--json"]);
+    let mut follow_all = follow_all.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    until("a watcher", Duration::from_secs(20), || service.metric("watchers{", "all") >= 1.0);
+    let id = service.submit(&command("sleep 4"));
+    let follow =
+        service.command(&["events", &id, "--follow"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let watch =
+        service.command(&["status", &id, "--watch"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    service.wait(&id, "running", |s| s["status"] == "Running");
+    until("somebody who waits", Duration::from_secs(20), || service.metric("watchers{", "wait") >= 1.0);
+    let began = Instant::now();
+    assert!(service.stop().success());
+    assert!(began.elapsed() < Duration::from_secs(10), "it took {:?} to stop", began.elapsed());
+    service.spawn();
+    let (followed, watched) =
+        (follow.unwrap().wait_with_output().unwrap(), watch.unwrap().wait_with_output().unwrap());
+    assert!(followed.status.success() && watched.status.success());
+    let (followed, watched) =
+        (String::from_utf8(followed.stdout).unwrap(), String::from_utf8(watched.stdout).unwrap());
+    let numbers: Vec<u64> =
+        followed.lines().map(|line| line.split_whitespace().next().unwrap().parse().unwrap()).collect();
+    assert!(is_whole(&numbers, 1, numbers.len() as u64) && numbers.len() >= 4, "{followed}");
+    assert!(followed.lines().last().unwrap().contains("Done ended"), "{followed}");
+    assert!(watched.contains("Running") && watched.lines().last().unwrap().starts_with("Done"), "{watched}");
+    // All jobs: it ends only when it is told to, and has said the same by then.
+    let mut lines = String::new();
+    let mut stdout = follow_all.stdout.take().unwrap();
+    while lines.matches("\"ended\"").count() == 0 {
+        let mut some = [0; 4096];
+        let read = stdout.read(&mut some).unwrap();
+        assert!(read > 0, "it ended by itself: {lines}");
+        lines.push_str(str::from_utf8(&some[..read]).unwrap());
+    }
+    follow_all.kill().unwrap();
+    follow_all.wait().unwrap();
+    assert_eq!(lines.lines().count(), numbers.len(), "{lines}");
+}
+
+#[test]
+fn a_service_that_stops_answers_who_waits_and_ends_what_is_watched() {
+    let mut service = Service::prepare(&[]);
+    service.role = "api";
+    service.spawn();
+    let id = service.submit(&command("true"));
+    let address = service.url.trim_start_matches("http://").to_owned();
+    let ask = |path: String| {
+        let mut connection = TcpStream::connect(&address).unwrap();
+        write!(connection, "GET {path} HTTP/1.0\r\naccept: text/event-stream\r\n\r\n").unwrap();
+        connection
+    };
+    let mut asked = [
+        ask(format!("/jobs/{id}/status?wait=60")),
+        ask(format!("/jobs/{id}/events")),
+        ask("/events".to_owned()),
+    ];
+    until("all of them", Duration::from_secs(20), || service.metric("watchers{", "") >= 3.0);
+    let began = Instant::now();
+    assert!(service.stop().success());
+    assert!(began.elapsed() < Duration::from_secs(10), "it took {:?} to stop", began.elapsed());
+    let answers = asked.each_mut().map(|connection| {
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        answer
+    });
+    assert!(
+        answers[0].starts_with("HTTP/1.0 200") && answers[0].contains("\"status\":\"Pending\""),
+        "{answers:?}"
+    );
+    for stream in &answers[1..] {
+        assert!(
+            stream.starts_with("HTTP/1.0 200") && stream.ends_with("come back with Last-Event-ID\n\n"),
+            "{stream}"
+        );
+    }
+    assert_eq!(json!(service.log_text().contains("dropping what is left")), json!(false));
+}

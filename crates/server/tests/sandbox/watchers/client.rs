@@ -1,0 +1,113 @@
+//! A client of server-sent events as browsers are: it comes back with the last id until it is told that all is said.
+
+use std::{io, time::Duration};
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::TcpStream,
+};
+
+/// An event, as far as the tests look at it.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) job: String,
+    pub(crate) seq: u64,
+}
+
+/// Who watches.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    address: String,
+    path: String,
+    pub(crate) told: Vec<Told>,
+    pub(crate) last: Option<String>,
+    /// How often a stream was opened.
+    pub(crate) streams: usize,
+    /// The comments of the streams.
+    pub(crate) comments: Vec<String>,
+}
+
+/// How a stream ended.
+#[derive(Debug, PartialEq, Eq)]
+enum Ended {
+    /// There is more to come.
+    CutOff,
+    /// The service said so, or whoever watches has enough.
+    Over,
+}
+
+impl Watcher {
+    pub(crate) fn new(url: &str, path: &str) -> Self {
+        Self {
+            address: url.trim_start_matches("http://").to_owned(),
+            path: path.to_owned(),
+            told: Vec::new(),
+            last: None,
+            streams: 0,
+            comments: Vec::new(),
+        }
+    }
+
+    /// Watches to the `end`, or until there is `enough`.
+    pub(crate) async fn watch(&mut self, mut enough: impl FnMut(&Self) -> bool) {
+        while !matches!(self.stream(&mut enough).await, Ok(Ended::Over)) {
+            // A service that is being started again refuses connections; nothing else tells when it is there.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn stream(&mut self, enough: &mut impl FnMut(&Self) -> bool) -> io::Result<Ended> {
+        let mut connection = TcpStream::connect(&self.address).await?;
+        let last = self.last.as_ref().map(|id| format!("last-event-id: {id}\r\n")).unwrap_or_default();
+        // HTTP/1.0: the body comes as it is and ends with the connection.
+        let request = format!(
+            "GET {} HTTP/1.0\r\naccept: text/event-stream\r\nhost: {}\r\n{last}\r\n",
+            self.path, self.address
+        );
+        connection.write_all(request.as_bytes()).await?;
+        let mut lines = BufReader::new(connection).lines();
+        let status = lines.next_line().await?.unwrap_or_default();
+        if status.contains(" 204 ") {
+            return Ok(Ended::Over);
+        }
+        if !status.contains(" 200 ") {
+            return Ok(Ended::CutOff);
+        }
+        self.streams += 1;
+        while lines.next_line().await?.is_some_and(|header| !header.is_empty()) {}
+        let (mut id, mut name, mut data) = (None, String::new(), None);
+        while let Some(line) = lines.next_line().await? {
+            match line.split_once(": ") {
+                Some(("", comment)) => self.comments.push(comment.to_owned()),
+                Some(("id", value)) => id = Some(value.to_owned()),
+                Some(("event", value)) => value.clone_into(&mut name),
+                Some(("data", value)) => data = Some(value.to_owned()),
+                _ if line.is_empty() => {
+                    self.last = id.take().or(self.last.take());
+                    if let Some(data) = data.take() {
+                        self.take(&name, &data);
+                    }
+                    if name == "end" || enough(self) {
+                        return Ok(Ended::Over);
+                    }
+                    name.clear();
+                }
+                _ => {}
+            }
+        }
+        Ok(Ended::CutOff)
+    }
+
+    fn take(&mut self, name: &str, data: &str) {
+        let data: Value = serde_json::from_str(data).unwrap();
+        self.told.push(Told {
+            id: self.last.clone().unwrap(),
+            name: name.to_owned(),
+            job: data["job_id"].as_str().unwrap_or_default().to_owned(),
+            seq: data["seq"].as_u64().unwrap_or_default(),
+        });
+    }
+}
