@@ -109,11 +109,11 @@ async fn stream(
     last: Option<EventId>,
 ) -> Result<Response, Problem> {
     let turn = Turn::take(app, "all")?;
-    let watcher = Watcher::new(app, Scope::All(caller.viewer()), asked.filter, turn).await;
     // What has happened by now is not told, though nobody has read it yet.
     let head = EventId(app.store.place_events().await?);
     let after = last.or(asked.after).unwrap_or(head);
     let start = Start { after: after.min(head), seq: 0, is_reset: after > head };
+    let watcher = Watcher::new(app, Scope::All(caller.viewer()), asked.filter, turn).await;
     Ok(watcher.respond(start, Outlook::Unchanged))
 }
 

@@ -23,8 +23,6 @@ mod published;
 
 pub(crate) use published::{Outlook, Published};
 
-/// A lost word is made good by a look at least this often.
-const SWEEP: Duration = Duration::from_secs(5);
 /// The next look after one that failed.
 const AGAIN: Duration = Duration::from_millis(250);
 const PAGE: u32 = 1000;
@@ -46,6 +44,7 @@ pub(crate) enum Newest {
 pub struct Feed {
     store: Store,
     clock: Arc<dyn Clock>,
+    sweep: Duration,
     has_begun: watch::Sender<bool>,
     of_all: broadcast::Sender<Arc<Published>>,
     of_one: Mutex<HashMap<JobId, broadcast::Sender<Arc<Published>>>>,
@@ -68,10 +67,15 @@ impl fmt::Debug for Feed {
 }
 
 impl Feed {
-    pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
+    /// A lost word is made good by a look this often.
+    pub const SWEEP: Duration = Duration::from_secs(5);
+
+    /// `sweep` is how often it looks though nothing was said.
+    pub fn new(store: Store, clock: Arc<dyn Clock>, sweep: Duration) -> Self {
         Self {
             store,
             clock,
+            sweep,
             has_begun: watch::Sender::new(false),
             of_all: broadcast::Sender::new(HELD_OF_ALL),
             of_one: Mutex::default(),
@@ -118,7 +122,7 @@ impl Feed {
     async fn listen(&self, stop: &CancellationToken) {
         while let Some(error) = stop.run_until_cancelled(self.hear()).await {
             tracing::warn!(%error, "cannot hear of changed jobs; looking for them by the clock");
-            if stop.run_until_cancelled(tokio::time::sleep(SWEEP)).await.is_none() {
+            if stop.run_until_cancelled(tokio::time::sleep(self.sweep)).await.is_none() {
                 return;
             }
         }
@@ -154,13 +158,13 @@ impl Feed {
     async fn read(&self, stop: &CancellationToken) {
         let (mut read, mut swept) = (None, Instant::now());
         while !stop.is_cancelled() {
-            if swept.elapsed() >= SWEEP {
+            if swept.elapsed() >= self.sweep {
                 swept = Instant::now();
                 self.forget_the_unwatched();
                 locked(&self.changed).any = true;
             }
             let pause = match stop.run_until_cancelled(self.look(&mut read)).await {
-                Some(Ok(())) => SWEEP,
+                Some(Ok(())) => self.sweep,
                 Some(Err(error)) => {
                     tracing::warn!(%error, "cannot read what has changed; trying again");
                     locked(&self.changed).any = true;

@@ -111,8 +111,6 @@ pub(crate) async fn get_job_events(
 
 async fn stream(app: &App, job: &Job, range: Range, last: Option<EventId>) -> Result<Response, Problem> {
     let turn = Turn::take(app, "job")?;
-    let filter = FeedFilter { kinds: range.kind, ..FeedFilter::default() };
-    let watcher = Watcher::new(app, Scope::One(job.id), filter, turn).await;
     // After the job was read: if it has ended by then, its last event is among those that can be read.
     let head = EventId(app.store.place_events().await?);
     let outlook = if job.phase == Phase::Ended { Outlook::Ended(job.status) } else { Outlook::Unchanged };
@@ -128,5 +126,7 @@ async fn stream(app: &App, job: &Job, range: Range, last: Option<EventId>) -> Re
         Some(_) => Start { after: EventId(0), seq: 0, is_reset: true },
         None => Start { after: EventId(0), seq: range.after, is_reset: false },
     };
+    let filter = FeedFilter { kinds: range.kind, ..FeedFilter::default() };
+    let watcher = Watcher::new(app, Scope::One(job.id), filter, turn).await;
     Ok(watcher.respond(start, outlook))
 }

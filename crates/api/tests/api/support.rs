@@ -35,10 +35,13 @@ pub(crate) use clusters::{FakeLinks, FakeOps};
 pub(crate) use events::{Events, Told};
 pub(crate) use fakes::{FakeLogs, Loops};
 
+/// Whoever is told of a change only by the clock is told too late for any test.
+const NEVER: Duration = Duration::from_hours(1);
+
 pub(crate) struct TestApi {
     router: Router,
     /// What runs beside the answers, until this is dropped.
-    _tasks: JoinSet<()>,
+    tasks: JoinSet<()>,
     pub(crate) store: Store,
     pub(crate) clock: Arc<HandClock>,
     pub(crate) logs: Arc<FakeLogs>,
@@ -83,7 +86,7 @@ impl TestApi {
 
     /// Only the service's own health, over a database.
     pub(crate) fn health_only(pool: PgPool) -> Self {
-        Self::routed(pool, AuthMode::Tokens, Limits::default(), api::health_router)
+        Self::routed(pool, AuthMode::Tokens, Limits::default(), NEVER, api::health_router)
     }
 
     /// Over a database that nobody answers for.
@@ -96,14 +99,34 @@ impl TestApi {
             .acquire_timeout(Duration::from_millis(500))
             .connect_lazy("postgres://nobody@127.0.0.1:1/none")
             .unwrap();
-        Self::with(pool, auth, limits)
+        let mut api = Self::with(pool, auth, limits);
+        // It could only say again and again what every test of this expects.
+        api.tasks.abort_all();
+        api
+    }
+
+    /// Over a database that says no word of changes, so that they have to be looked for.
+    pub(crate) async fn unheard(pool: PgPool) -> Self {
+        sqlx::raw_sql(
+            "alter table jobs disable trigger jobs_tell_of_first, disable trigger jobs_tell_of_change",
+        )
+        .execute(&pool)
+        .await
+        .unwrap();
+        Self::routed(pool, AuthMode::Disabled, Limits::default(), Duration::from_millis(50), api::router)
     }
 
     fn with(pool: PgPool, auth: AuthMode, limits: Limits) -> Self {
-        Self::routed(pool, auth, limits, api::router)
+        Self::routed(pool, auth, limits, NEVER, api::router)
     }
 
-    fn routed(pool: PgPool, auth: AuthMode, limits: Limits, router: fn(ApiState) -> Router) -> Self {
+    fn routed(
+        pool: PgPool,
+        auth: AuthMode,
+        limits: Limits,
+        sweep: Duration,
+        router: fn(ApiState) -> Router,
+    ) -> Self {
         let store = Store::from_pool(pool, Sealer::from_key([7; 32]));
         let clock = Arc::new(HandClock::at(DateTime::from_timestamp(1_790_000_000, 123_456_789).unwrap()));
         let logs = Arc::new(FakeLogs::default());
@@ -111,7 +134,7 @@ impl TestApi {
         let links = Arc::new(FakeLinks::default());
         let ops = Arc::new(FakeOps::default());
         let stop = CancellationToken::new();
-        let feed = Arc::new(Feed::new(store.clone(), clock.clone()));
+        let feed = Arc::new(Feed::new(store.clone(), clock.clone(), sweep));
         let mut tasks = JoinSet::new();
         let (reader, stopped) = (Arc::clone(&feed), stop.clone());
         tasks.spawn(async move { reader.run(stopped).await });
@@ -130,7 +153,7 @@ impl TestApi {
             limits,
             stop: stop.clone(),
         });
-        Self { router, _tasks: tasks, store, clock, logs, loops, links, ops, stop }
+        Self { router, tasks, store, clock, logs, loops, links, ops, stop }
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {

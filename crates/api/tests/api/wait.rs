@@ -106,3 +106,14 @@ async fn a_wait_is_longer_than_other_requests_may_take_and_bounded(pool: PgPool)
         ask(&api, &format!("/jobs/{id}/status?{wrong}"), None).await.problem(400, "invalid_parameter");
     }
 }
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_change_of_which_no_word_came_is_found_by_looking(pool: PgPool) {
+    let api = TestApi::unheard(pool).await;
+    let id = api.job(&json!({"command": "true"})).await;
+    let mut events = api.events(&format!("/jobs/{id}/events"), None).await;
+    assert_eq!(events.next().await.unwrap().data["data"]["phase"], "queued");
+    let path = format!("/jobs/{id}/status?wait=60");
+    assert_eq!(meanwhile(ask(&api, &path, None), api.end(&id)).await.json()["status"], "Done");
+    assert_eq!(events.next().await.unwrap().data["data"]["phase"], "ended");
+}

@@ -118,14 +118,6 @@ fn start(
         tracing::info!(clusters = config.clusters.len(), "working");
         return Ok(());
     };
-    let feed = Arc::new(Feed::new(database.store.clone(), Arc::clone(clock) as Arc<dyn Clock>));
-    if role != Role::Worker {
-        let (reader, stop) = (Arc::clone(&feed), lifecycle.soft());
-        lifecycle.spawn("events", async move {
-            reader.run(stop).await;
-            Ok(())
-        });
-    }
     let settings = &config.settings;
     let clusters: Vec<Cluster> = config.clusters.iter().map(|cluster| cluster.cluster.clone()).collect();
     let state = ApiState {
@@ -136,7 +128,7 @@ fn start(
         logs,
         links,
         ops,
-        feed,
+        feed: start_feed(role, database, clock, lifecycle),
         auth: match settings.auth.mode {
             AuthMode::Tokens => api::AuthMode::Tokens,
             AuthMode::Disabled => api::AuthMode::Disabled,
@@ -168,6 +160,20 @@ fn start(
     lifecycle.spawn("http", async move { Ok(http_server::serve(listener, routes, limits, stop).await?) });
     announce(config, role, address);
     Ok(())
+}
+
+/// What tells those who watch; a process without an API has nobody to tell.
+fn start_feed(role: Role, database: &Database, clock: &Arc<SharedClock>, lifecycle: &Lifecycle) -> Arc<Feed> {
+    let clock = Arc::clone(clock) as Arc<dyn Clock>;
+    let feed = Arc::new(Feed::new(database.store.clone(), clock, Feed::SWEEP));
+    if role != Role::Worker {
+        let (reader, stop) = (Arc::clone(&feed), lifecycle.soft());
+        lifecycle.spawn("events", async move {
+            reader.run(stop).await;
+            Ok(())
+        });
+    }
+    feed
 }
 
 /// Says once what somebody has to know who took a cluster out of the configuration too early.
