@@ -112,7 +112,17 @@ fn last_words_are_out(job: &Job, exit: Option<ExitCode>, found: &Findings<'_>) -
         None => false,
     };
     let unread = found.status.iter().any(|chunk| !chunk.complete);
-    !found.readable || unread || (by_itself && exit.is_none())
+    !found.readable || unread || (by_itself && exit.is_none()) || may_have_said_how(job, found)
+}
+
+/// Whether the job's own last word would decide and may be on its way: it was ended from outside, and no mark that it left
+/// after that word is there.
+fn may_have_said_how(job: &Job, found: &Findings<'_>) -> bool {
+    let Some(attempt) = &job.attempt else { return false };
+    let ended = matches!(attempt.slurm_state, Some(SlurmState::Timeout | SlurmState::Cancelled));
+    let marked = found.markers.exit.is_some_and(|exit| Some(exit.slurm_id) == attempt.slurm_id);
+    let has_said = matches!(job.progress.last_word(), Some(StatusWord::Success | StatusWord::Failure));
+    job.wanted == Wanted::Run && ended && attempt.started_at.is_some() && !marked && !has_said
 }
 
 /// How long the rest of a status file that is far behind is read before the verdict.

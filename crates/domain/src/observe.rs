@@ -292,7 +292,15 @@ fn signal_told(job: &mut Job, row: &QueueRow, record: Option<&AccountingRow>) {
 fn vanished(job: &mut Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) {
     let id = job.attempt.as_ref().and_then(|attempt| attempt.slurm_id);
     let exit = seen.markers.and_then(|m| m.exit.as_ref()).filter(|exit| Some(exit.slurm_id) == id);
-    if let Some(row) = seen.accounting.filter(|row| row.state.is_final()) {
+    let ended = seen.accounting.filter(|row| row.state.is_final());
+    if ended.is_some_and(|row| may_be_an_earlier_runs(&row.state)) {
+        // It waits in the queue, for all that accounting knows, and the queue was shown without it.
+        let since = *job.missing_since.get_or_insert(now);
+        if now - since < graces.missing {
+            return;
+        }
+    }
+    if let Some(row) = ended {
         if let Some(attempt) = &mut job.attempt {
             attempt.slurm_state = Some(row.state.clone());
             attempt.exit = row.exit_code.or(attempt.exit);
@@ -314,6 +322,14 @@ fn vanished(job: &mut Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp)
             finish(job, Source::Squeue, None, now);
         }
     }
+}
+
+/// Whether Slurm puts jobs that end so back into its queue: then accounting has the end of a run that was not the last.
+fn may_be_an_earlier_runs(state: &SlurmState) -> bool {
+    matches!(
+        state,
+        SlurmState::NodeFail | SlurmState::BootFail | SlurmState::LaunchFailed | SlurmState::Preempted
+    )
 }
 
 /// The last state that Slurm told is not the one in which the job ended.

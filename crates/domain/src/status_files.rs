@@ -115,6 +115,12 @@ impl StatusFiles {
         &self.events
     }
 
+    /// As it is loaded again once what was read is stored.
+    #[must_use]
+    pub fn stored(&self) -> Self {
+        Self { events: Vec::new(), ..self.clone() }
+    }
+
     /// Another run begins: what is in the files now is not its own.
     pub fn begin_run(&mut self) {
         self.old_note_at = self.note_at;
@@ -127,7 +133,7 @@ impl StatusFiles {
     /// For the next attempt, which goes on reading where this one ended.
     #[must_use]
     pub(crate) fn inherited(&self) -> Self {
-        let mut inherited = Self { events: Vec::new(), ..self.clone() };
+        let mut inherited = self.stored();
         inherited.begin_run();
         inherited
     }
