@@ -1,6 +1,6 @@
 # `make demo` and `make test` are all there is to know; the rest are their parts.
 
-.PHONY: demo test reliability chaos setup sandbox-up sandbox-down openapi sql fmt
+.PHONY: demo test simulate reliability chaos setup sandbox-up sandbox-down openapi sql fmt
 
 demo: ## From nothing to two jobs run on a real Slurm; ONCE=1 ends by itself
 	@ONCE=$(ONCE) deploy/demo/demo
@@ -11,6 +11,9 @@ test: ## Every check there is
 reliability: ## The bars of docs/reliability.md in full size, on the sandbox: half an hour
 	@deploy/sandbox/sandbox up
 	@TAO_SLURM_FULL_BARS=1 cargo nextest run --locked --profile full --success-output immediate -p tao-slurm -E 'binary(sandbox) & test(bars::)'
+
+simulate: ## The service in virtual time with everything going wrong; SEEDS=10000 histories, or SEED= one
+	@SEEDS=$(SEEDS) SEED=$(if $(filter file,$(origin SEED)),,$(SEED)) ci/simulate
 
 DURATION ?= 60
 SEED ?= 1

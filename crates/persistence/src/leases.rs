@@ -35,6 +35,17 @@ pub struct Lease {
     pub jobs: Vec<Job>,
 }
 
+impl Lease {
+    /// For a store that is not this one: whoever makes a lease answers for its token.
+    pub fn granted(token: Uuid, jobs: Vec<Job>) -> Self {
+        Self { token, jobs }
+    }
+
+    pub fn token(&self) -> Uuid {
+        self.token
+    }
+}
+
 impl Store {
     /// Leases jobs of one cluster that are due, longest due first. `token` has to be fresh.
     pub async fn acquire_due(

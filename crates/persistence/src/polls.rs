@@ -29,13 +29,30 @@ pub struct PollLease {
 }
 
 impl PollLease {
+    /// As [`Lease::granted`](crate::Lease::granted). `interval` is the pace at the time of the last poll, `deaf` how long
+    /// in all the cluster could not be heard until then.
+    pub fn granted(
+        cluster: ClusterName,
+        polled_at: Option<Timestamp>,
+        token: Uuid,
+        interval: TimeDelta,
+        deaf: TimeDelta,
+        orphans: Vec<Orphan>,
+    ) -> Self {
+        Self { cluster, polled_at, orphans, token, interval, deaf }
+    }
+
+    pub fn token(&self) -> Uuid {
+        self.token
+    }
+
     /// How long in all the cluster could not be heard, if it is heard now.
     pub fn deaf_until(&self, now: Timestamp) -> TimeDelta {
         let gap = self.polled_at.map_or(TimeDelta::zero(), |last| now - last);
         if gap > self.interval * 3 + TimeDelta::seconds(30) { self.deaf + gap } else { self.deaf }
     }
 
-    pub(crate) fn lost(&self) -> StoreError {
+    pub fn lost(&self) -> StoreError {
         StoreError::LeaseLost { what: format!("the poll of cluster {}", self.cluster) }
     }
 }

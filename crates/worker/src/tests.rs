@@ -14,10 +14,13 @@ use sqlx::PgPool;
 use testkit::{CountingIds, FakeCluster, Fault, HandClock, Unanswered, cluster, command_job};
 
 mod again;
+mod crash_points;
 mod exclusions;
 mod images;
 mod orphans;
 mod partitions;
+mod ports;
+mod simulation;
 mod submitting;
 mod wishes;
 

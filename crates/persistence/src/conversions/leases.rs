@@ -19,6 +19,17 @@ pub struct ConversionLease {
     pub conversions: Vec<(Conversion, Demand)>,
 }
 
+impl ConversionLease {
+    /// As [`Lease::granted`](crate::Lease::granted).
+    pub fn granted(token: Uuid, conversions: Vec<(Conversion, Demand)>) -> Self {
+        Self { token, conversions }
+    }
+
+    pub fn token(&self) -> Uuid {
+        self.token
+    }
+}
+
 impl Store {
     /// Leases conversions of one cluster that are due, longest due first. `token` has to be fresh.
     pub async fn acquire_conversions(

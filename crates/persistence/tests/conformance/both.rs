@@ -1,0 +1,423 @@
+//! The same calls made of two stores.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+    time::{Duration, Instant},
+};
+
+use chrono::{DateTime, TimeDelta};
+use domain::{Conversion, ConversionState, Job, JobId, Next, Timestamp};
+use persistence::{
+    ConversionLease, ConversionRecord, DueJobs as _, ImageConversions as _, ImageWish, Inserted, Lane, Lease,
+    LeaseTerms, NewJob, PartitionTurns as _, PollLease, PollResult, PollTurns as _, StepRecord,
+    StepRecords as _, StoreError, Wished,
+};
+use testkit::{Dice, command_job};
+use uuid::Uuid;
+
+use crate::{
+    moves,
+    sides::{LEASE, Memory, Postgres, Side, Wish, secrets},
+};
+
+const TERMS: LeaseTerms = LeaseTerms { duration: LEASE, limit: 10 };
+
+/// Something that both stores gave.
+type Pair<T> = (T, T);
+
+pub(crate) struct Both {
+    real: Postgres,
+    memory: Memory,
+    dice: Dice,
+    now: Timestamp,
+    tokens: u128,
+    leases: Vec<(Pair<Lease>, Vec<Job>)>,
+    polls: Vec<(Pair<PollLease>, Vec<Job>)>,
+    conversions: Vec<Pair<ConversionLease>>,
+    happened: BTreeMap<String, usize>,
+    last_call: Instant,
+}
+
+fn ids() -> impl Iterator<Item = JobId> {
+    (1..=4).map(|number| JobId::new(Uuid::from_u128(number)))
+}
+
+fn dgx() -> domain::ClusterName {
+    "dgx".parse().unwrap()
+}
+
+/// Makes a call of both.
+macro_rules! of_both {
+    ($self:ident, $call:ident($($argument:expr),*)) => {
+        ($self.real.store().$call($($argument),*).await, $self.memory.store().$call($($argument),*).await)
+    };
+}
+
+/// Whether a call succeeded, and with what; of an error only that it was one.
+fn outcome<T: Debug>(result: &Result<T, StoreError>) -> String {
+    match result {
+        Ok(value) => format!("{value:?}"),
+        Err(StoreError::LeaseLost { .. }) => "the lease was lost".to_owned(),
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+fn faces(jobs: &[Job]) -> BTreeSet<String> {
+    jobs.iter().map(|job| format!("{job:?}")).collect()
+}
+
+/// A conversion but for its id, which each store chooses itself.
+fn face(conversion: &Conversion) -> String {
+    format!("{:?}", Conversion { id: Uuid::nil(), ..conversion.clone() })
+}
+
+/// Both clocks go on between two calls, and not by quite the same.
+fn assert_near(what: &str, real: Option<Duration>, memory: Option<Duration>) {
+    let near = match (real, memory) {
+        (Some(real), Some(memory)) => real.abs_diff(memory) < Duration::from_secs(4),
+        (None, None) => true,
+        _ => false,
+    };
+    assert!(near, "{what}: {real:?} says the database, {memory:?} the store without one");
+}
+
+impl Both {
+    pub(crate) fn new(real: Postgres, memory: Memory, dice: Dice) -> Self {
+        Self {
+            real,
+            memory,
+            dice,
+            now: DateTime::from_timestamp(1_800_000_000, 0).unwrap(),
+            tokens: 0,
+            leases: Vec::new(),
+            polls: Vec::new(),
+            conversions: Vec::new(),
+            happened: BTreeMap::new(),
+            last_call: Instant::now(),
+        }
+    }
+
+    fn token(&mut self) -> Uuid {
+        self.tokens += 1;
+        Uuid::from_u128(self.tokens)
+    }
+
+    fn same<T: PartialEq + Debug>(&mut self, call: &str, (real, memory): Pair<T>) {
+        assert_eq!(real, memory, "{call}: the database, and the store without one");
+        *self.happened.entry(call.to_owned()).or_default() += 1;
+    }
+
+    pub(crate) async fn make_a_call(&mut self) {
+        self.now += TimeDelta::milliseconds(7);
+        // The database's clock goes on meanwhile, and on a busy machine by seconds.
+        let passed = TimeDelta::from_std(self.last_call.elapsed()).unwrap() + TimeDelta::milliseconds(1);
+        self.last_call = Instant::now();
+        self.memory.pass(passed).await;
+        match self.dice.below(20) {
+            0 | 1 => self.insert().await,
+            2..=4 => self.wish().await,
+            5 | 6 => self.acquire().await,
+            7 | 8 => self.record().await,
+            9 => self.give_back().await,
+            10 => self.poll().await,
+            11 => self.record_poll().await,
+            12 => self.want_image().await,
+            13 => self.acquire_conversions().await,
+            14 => self.record_conversions().await,
+            15 => self.move_conversions().await,
+            16 => self.partitions().await,
+            17 => self.poll_soon().await,
+            _ => {
+                let time = self.dice.one_of(&[10, 20, 40]);
+                self.real.pass(TimeDelta::seconds(time)).await;
+                self.memory.pass(TimeDelta::seconds(time)).await;
+            }
+        }
+    }
+
+    fn any_job(&mut self) -> JobId {
+        JobId::new(Uuid::from_u128(u128::from(self.dice.between(1, 4))))
+    }
+
+    async fn insert(&mut self) {
+        let id = self.any_job();
+        let job = Job { created_at: self.now, last_modified: self.now, ..command_job(id.get().as_u128()) };
+        let new = NewJob { job, secrets: secrets(), request_hash: [u8::from(self.dice.chance(200)); 32] };
+        let tell = |inserted| match inserted {
+            Inserted::Created(job) => format!("created {job:?}"),
+            Inserted::Same(job) => format!("same {job:?}"),
+            Inserted::Other => "other".to_owned(),
+        };
+        let told = (tell(self.real.insert(&new).await), tell(self.memory.insert(&new).await));
+        self.same("insert", told);
+    }
+
+    async fn wish(&mut self) {
+        let id = self.any_job();
+        let wish = match self.dice.below(6) {
+            0 => Wish::Cancel,
+            1 | 2 => Wish::Pause,
+            3 => Wish::Resume,
+            4 => Wish::Retry,
+            _ => Wish::Delete { artifacts: self.dice.chance(500) },
+        };
+        let tell = |wished| match wished {
+            Wished::Taken(_) if matches!(wish, Wish::Delete { .. }) => "taken".to_owned(),
+            Wished::Taken(job) => format!("taken {job:?}"),
+            Wished::Stays(job) => format!("stays {job:?}"),
+            Wished::NoJob => "no job".to_owned(),
+        };
+        let real = tell(self.real.wish(id, wish, self.now).await);
+        let memory = tell(self.memory.wish(id, wish, self.now).await);
+        self.same(&format!("wish {wish:?}"), (real, memory));
+    }
+
+    async fn acquire(&mut self) {
+        let (token, lane) = (self.token(), if self.dice.chance(600) { Lane::Submit } else { Lane::Tend });
+        let (real, memory) = of_both!(self, acquire_due(&dgx(), lane, token, TERMS));
+        let (real, memory) = (real.unwrap(), memory.unwrap());
+        self.same("acquire_due", (faces(&real.jobs), faces(&memory.jobs)));
+        let jobs = real.jobs.clone();
+        if !jobs.is_empty() {
+            self.leases.push(((real, memory), jobs));
+        }
+    }
+
+    /// A lease that was given some time ago; it may have ended.
+    fn some_lease(&mut self) -> Option<(Pair<Lease>, Vec<Job>)> {
+        let count = self.leases.len() as u64;
+        (count > 0).then(|| self.leases.swap_remove(usize::try_from(self.dice.below(count)).unwrap()))
+    }
+
+    async fn record(&mut self) {
+        let Some(((real, memory), jobs)) = self.some_lease() else { return };
+        let now = self.now;
+        let steps: Vec<StepRecord> = jobs.iter().map(|job| moves::step(job, &mut self.dice, now)).collect();
+        let intents = self.dice.chance(300);
+        let stored = if intents {
+            let real = self.real.store().record_intents(&real, &steps, now).await;
+            (real, self.memory.store().record_intents(&memory, &steps, now).await)
+        } else {
+            let real = self.real.store().record_steps(&real, &steps, now).await;
+            (real, self.memory.store().record_steps(&memory, &steps, now).await)
+        };
+        let sorted = |ids: Result<_, StoreError>| {
+            BTreeSet::from_iter::<std::collections::HashSet<JobId>>(ids.unwrap())
+        };
+        let stored = (sorted(stored.0), sorted(stored.1));
+        if stored.0.is_empty() {
+            *self.happened.entry("a result that was dropped".to_owned()).or_default() += 1;
+        }
+        self.same("record", stored);
+        let ids: Vec<JobId> = ids().collect();
+        let left = of_both!(self, remains(&ids));
+        let told = |left: Result<Vec<_>, StoreError>| -> BTreeSet<String> {
+            left.unwrap().iter().map(|left| format!("{left:?}")).collect()
+        };
+        self.same("remains", (told(left.0), told(left.1)));
+        let opened = of_both!(self, open_secrets(&ids));
+        let known = |secrets: Result<std::collections::HashMap<JobId, _>, StoreError>| {
+            secrets.unwrap().into_keys().collect::<BTreeSet<JobId>>()
+        };
+        self.same("open_secrets", (known(opened.0), known(opened.1)));
+        if intents {
+            let jobs = steps.into_iter().map(|step| step.job).collect();
+            self.leases.push(((real, memory), jobs));
+        }
+    }
+
+    async fn give_back(&mut self) {
+        let Some(((real, memory), jobs)) = self.some_lease() else { return };
+        let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
+        match self.dice.below(3) {
+            0 => {
+                let real = self.real.store().extend(&real, LEASE).await;
+                let memory = self.memory.store().extend(&memory, LEASE).await;
+                self.same("extend", (outcome(&real), outcome(&memory)));
+            }
+            1 => {
+                let again_in = self.dice.chance(500).then_some(LEASE);
+                let real = self.real.store().put_off(&real, &jobs, again_in).await;
+                let memory = self.memory.store().put_off(&memory, &jobs, again_in).await;
+                self.same("put_off", (outcome(&real), outcome(&memory)));
+                return;
+            }
+            _ => {
+                let real = self.real.store().delete_purged(&real, &ids).await;
+                let memory = self.memory.store().delete_purged(&memory, &ids).await;
+                self.same("delete_purged", (outcome(&real), outcome(&memory)));
+            }
+        }
+        self.leases.push(((real, memory), jobs));
+    }
+
+    async fn poll(&mut self) {
+        let token = self.token();
+        let (real, memory) = of_both!(self, acquire_poll(&dgx(), token, LEASE));
+        let (real, memory) = (real.unwrap(), memory.unwrap());
+        let deaf = |lease: &PollLease| (lease.polled_at, lease.deaf_until(self.now));
+        self.same("acquire_poll", (real.as_ref().map(deaf), memory.as_ref().map(deaf)));
+        let jobs = of_both!(self, active_jobs(&dgx()));
+        let (active, other) = (jobs.0.unwrap(), jobs.1.unwrap());
+        self.same("active_jobs", (faces(&active), faces(&other)));
+        if let (Some(real), Some(memory)) = (real, memory) {
+            self.polls.push(((real, memory), active));
+        }
+    }
+
+    async fn record_poll(&mut self) {
+        let Some(((real, memory), jobs)) = self.polls.pop() else { return };
+        let now = self.now;
+        let changed: Vec<Next> =
+            jobs.iter().filter_map(|job| moves::seen(job, &mut self.dice, now)).collect();
+        let result = match self.dice.below(5) {
+            0 => PollResult::Idle,
+            1 => PollResult::Unanswered { error: "no route", auth_required: false },
+            _ => PollResult::Answered { changed: &changed },
+        };
+        let pause = Duration::from_secs(self.dice.between(0, 3) * 15);
+        if self.dice.chance(200) {
+            let real = self.real.store().extend_poll(&real, LEASE).await;
+            let memory = self.memory.store().extend_poll(&memory, LEASE).await;
+            self.same("extend_poll", (outcome(&real), outcome(&memory)));
+        }
+        let real = self.real.store().record_poll(&real, result, pause, now).await;
+        let memory = self.memory.store().record_poll(&memory, result, pause, now).await;
+        self.same("record_poll", (outcome(&real), outcome(&memory)));
+    }
+
+    async fn want_image(&mut self) {
+        let (job, number) = (self.any_job(), self.dice.below(2));
+        let wish = ImageWish {
+            job,
+            cache_path: format!("/lustre/cache/{number}.sqsh").parse().unwrap(),
+            image: format!("nvcr.io/nvidia/tao:{number}").parse().unwrap(),
+            fresh: self.dice.chance(300),
+        };
+        let (real, memory) = of_both!(self, want_images(&dgx(), std::slice::from_ref(&wish)));
+        let (real, memory) = (real.unwrap(), memory.unwrap());
+        let told = |found: &[Conversion]| found.iter().map(face).collect::<BTreeSet<_>>();
+        self.same("want_images", (told(&real), told(&memory)));
+        match self.dice.below(3) {
+            0 => {
+                let real = real.iter().collect::<Vec<_>>();
+                self.real.store().reopen_conversions(&dgx(), &real).await.unwrap();
+                let memory = memory.iter().collect::<Vec<_>>();
+                self.memory.store().reopen_conversions(&dgx(), &memory).await.unwrap();
+            }
+            1 => {
+                let done = of_both!(self, look_after_conversions(&dgx(), &[job]));
+                self.same("look_after_conversions", (outcome(&done.0), outcome(&done.1)));
+            }
+            _ => {
+                let known = |one: &Conversion| Conversion { version: 1, ..one.clone() };
+                let (real, memory) = (known(&real[0]), known(&memory[0]));
+                self.real.store().wake_overtaken(&[(job, &real)]).await.unwrap();
+                self.memory.store().wake_overtaken(&[(job, &memory)]).await.unwrap();
+            }
+        }
+    }
+
+    async fn acquire_conversions(&mut self) {
+        let token = self.token();
+        let (real, memory) = of_both!(self, acquire_conversions(&dgx(), token, TERMS));
+        let (real, memory) = (real.unwrap(), memory.unwrap());
+        let told = |lease: &ConversionLease| -> BTreeSet<String> {
+            lease.conversions.iter().map(|(one, demand)| format!("{} {demand:?}", face(one))).collect()
+        };
+        self.same("acquire_conversions", (told(&real), told(&memory)));
+        if !real.conversions.is_empty() {
+            self.conversions.push((real, memory));
+        }
+    }
+
+    async fn record_conversions(&mut self) {
+        let Some((real, memory)) = self.conversions.pop() else { return };
+        let (now, seed) = (self.now, self.dice.roll());
+        let made = |lease: &ConversionLease| -> Vec<ConversionRecord> {
+            let mut conversions: Vec<_> = lease.conversions.iter().map(|(one, _)| one).collect();
+            conversions.sort_by_key(|one| one.cache_path.to_string());
+            let mut dice = Dice::new(seed);
+            let after = |one: &&Conversion| {
+                let (conversion, due_at) = moves::convert(one, &mut dice, now);
+                ConversionRecord { conversion, due_at }
+            };
+            conversions.iter().map(after).collect()
+        };
+        if self.dice.chance(300) {
+            let again_in = self.dice.chance(500).then_some(LEASE);
+            let ids = |lease: &ConversionLease| {
+                lease.conversions.iter().map(|(one, _)| (one.id, None)).collect::<Vec<_>>()
+            };
+            let extended = self.real.store().extend_conversions(&real, LEASE).await;
+            let other = self.memory.store().extend_conversions(&memory, LEASE).await;
+            self.same("extend_conversions", (outcome(&extended), outcome(&other)));
+            self.real.store().put_off_conversions(&real, &ids(&real), again_in).await.unwrap();
+            self.memory.store().put_off_conversions(&memory, &ids(&memory), again_in).await.unwrap();
+            return;
+        }
+        let release = self.dice.chance(700);
+        let stored = self.real.store().record_conversions(&real, &dgx(), &made(&real), release, now).await;
+        let other =
+            self.memory.store().record_conversions(&memory, &dgx(), &made(&memory), release, now).await;
+        self.same("record_conversions", (stored.unwrap().len(), other.unwrap().len()));
+    }
+
+    async fn move_conversions(&mut self) {
+        let (real, memory) = of_both!(self, active_conversions(&dgx()));
+        let (real, memory) = (real.unwrap(), memory.unwrap());
+        let told = |found: &[Conversion]| found.iter().map(face).collect::<BTreeSet<_>>();
+        self.same("active_conversions", (told(&real), told(&memory)));
+        let finished = self.dice.chance(500);
+        let seen = |found: Vec<Conversion>| -> Vec<Conversion> {
+            let state = if finished { ConversionState::Finishing } else { ConversionState::Running };
+            found.into_iter().map(|one| Conversion { state, ..one }).collect()
+        };
+        self.real.store().record_seen_conversions(&dgx(), &seen(real)).await.unwrap();
+        self.memory.store().record_seen_conversions(&dgx(), &seen(memory)).await.unwrap();
+    }
+
+    async fn partitions(&mut self) {
+        let taken = of_both!(self, take_partitions_turn(&dgx(), Duration::from_mins(1)));
+        self.same("take_partitions_turn", (outcome(&taken.0), outcome(&taken.1)));
+        let done = of_both!(self, record_partitions_unanswered(&dgx(), "no route", LEASE, self.now));
+        self.same("record_partitions_unanswered", (outcome(&done.0), outcome(&done.1)));
+    }
+
+    async fn poll_soon(&mut self) {
+        // The database's own clock and the one that is told here are years apart: no pace can be kept between them.
+        let pace = Duration::ZERO;
+        if self.polls.is_empty() {
+            return;
+        }
+        let done = of_both!(self, poll_soon(&"other".parse().unwrap(), pace));
+        self.same("poll_soon", (outcome(&done.0), outcome(&done.1)));
+    }
+
+    /// Whatever is stored, and when it falls due.
+    pub(crate) async fn compare(&mut self) {
+        for id in ids() {
+            let (real, memory) = (self.real.find(id).await, self.memory.find(id).await);
+            assert_eq!(format!("{real:?}"), format!("{memory:?}"), "the job {id}");
+            assert_eq!(self.real.events(id).await, self.memory.events(id).await, "the events of {id}");
+        }
+        for lane in [Lane::Submit, Lane::Tend] {
+            let due = of_both!(self, next_due_in(&dgx(), lane));
+            assert_near(&format!("what is due in {lane:?}"), due.0.unwrap(), due.1.unwrap());
+        }
+        let due = of_both!(self, next_poll_in(&dgx()));
+        assert_near("the next poll", due.0.unwrap(), due.1.unwrap());
+        let due = of_both!(self, next_conversion_in(&dgx()));
+        assert_near("the next conversion", due.0.unwrap(), due.1.unwrap());
+        let due = of_both!(self, next_partitions_in(&dgx()));
+        assert_near("the next question for partitions", due.0.unwrap(), due.1.unwrap());
+    }
+
+    /// A sequence in which nothing happens would agree, too.
+    pub(crate) fn assert_that_much_happened(&self) {
+        for what in ["insert", "record", "a result that was dropped", "record_poll", "record_conversions"] {
+            assert!(self.happened.contains_key(what), "no {what} in {:?}", self.happened);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What steps and polls make of jobs and conversions: drawn, but such as the service could make it.
+
+use chrono::TimeDelta;
+use domain::{
+    Conversion, ConversionState, Graces, Job, JobPaths, Next, Outcome, Phase, Sighting, Status, Timestamp,
+    Verdict, Wanted, observe,
+};
+use persistence::StepRecord;
+use slurm::{QueueRow, SlurmJobId, SlurmState, StatusChunk};
+use testkit::Dice;
+
+/// The job after some step.
+pub(crate) fn step(job: &Job, dice: &mut Dice, now: Timestamp) -> StepRecord {
+    let mut job = job.clone();
+    match dice.below(7) {
+        0 | 1 => intend(&mut job, now),
+        2 | 3 => {
+            if job.attempt.as_ref().is_none_or(|attempt| !attempt.is_open()) {
+                intend(&mut job, now);
+            }
+            let attempt = job.attempt.as_mut().unwrap();
+            attempt.slurm_id = SlurmJobId::new(u32::try_from(dice.between(1, 999)).unwrap());
+            attempt.submitted_at = Some(now);
+            (job.phase, job.submitted_at) = (Phase::InQueue, Some(now));
+            "In the queue.".clone_into(&mut job.message);
+        }
+        4 => {
+            (job.phase, job.finished_at) = (Phase::Ended, Some(now));
+            job.status = dice.one_of(&[Status::Done, Status::Error, Status::Canceled]);
+            close(&mut job, now);
+        }
+        5 => {
+            (job.phase, job.status, job.retry_count) =
+                (Phase::RetryWait, Status::Pending, job.retry_count + 1);
+            close(&mut job, now);
+        }
+        _ if job.wanted == Wanted::Pause => {
+            (job.phase, job.status) = (Phase::Paused, Status::Paused);
+            close(&mut job, now);
+        }
+        _ => {
+            (job.phase, job.status) = (Phase::ConvertingImage, Status::Pending);
+            job.message = format!("Waits for its image, {}.", dice.below(3));
+        }
+    }
+    if job.phase != Phase::Ended {
+        job.finished_at = None;
+    }
+    let due_at = match dice.below(3) {
+        0 => None,
+        1 => Some(now),
+        _ => Some(now + TimeDelta::seconds(65)),
+    };
+    StepRecord { job, due_at }
+}
+
+fn intend(job: &mut Job, now: Timestamp) {
+    if job.attempt.as_ref().is_none_or(|attempt| !attempt.is_open()) {
+        let mut attempt = job.new_attempt("/lustre/users/tao".parse().unwrap(), now).unwrap();
+        attempt.sent_at = Some(now);
+        if job.attempt.is_some() {
+            job.begin_run();
+        }
+        job.attempt = Some(attempt);
+    }
+    (job.phase, job.status) = (Phase::Submitting, Status::Pending);
+}
+
+fn close(job: &mut Job, now: Timestamp) {
+    let verdict =
+        Verdict { at: now, outcome: Outcome::Retried, why: "so".to_owned(), rule: None, line: None };
+    if let Some(attempt) = &mut job.attempt {
+        attempt.verdict.get_or_insert(verdict);
+    }
+}
+
+/// What a poll makes of an active job: the queue's row of it, perhaps gone, and a new line in its status file.
+pub(crate) fn seen(job: &Job, dice: &mut Dice, now: Timestamp) -> Option<Next> {
+    let attempt = job.attempt.as_ref()?;
+    let running = SlurmState::Running;
+    let state = dice.one_of(&[SlurmState::Pending, running.clone(), running, SlurmState::Completed]);
+    let running = state != SlurmState::Pending;
+    let row = QueueRow {
+        id: attempt.slurm_id?,
+        reason: "None".to_owned(),
+        nodes: if running { "node01".to_owned() } else { String::new() },
+        submit: None,
+        start: running.then_some(1_700_000_000 + i64::try_from(dice.below(2)).unwrap() * 100),
+        end: None,
+        partition: "polar".to_owned(),
+        name: attempt.token.to_string(),
+        state,
+    };
+    let status: Vec<StatusChunk> = line(job, dice).into_iter().collect();
+    let sighting =
+        Sighting { queue: Some(&row), queue_answered: true, status: &status, ..Sighting::default() };
+    observe(job, &sighting, &Graces::default(), now)
+}
+
+fn line(job: &Job, dice: &mut Dice) -> Option<StatusChunk> {
+    let attempt = job.attempt.as_ref()?;
+    let path = JobPaths::new(&attempt.job_dir, job.id).ok()?.results.join("status.json").ok()?;
+    let text = format!("{{\"status\":\"RUNNING\",\"epoch\":{}}}\n", dice.below(100));
+    // Each time another file: what it held before is nobody's concern here.
+    Some(StatusChunk {
+        key: attempt.token.to_string(),
+        path,
+        inode: dice.roll() >> 1,
+        size: text.len() as u64,
+        written_at: 1,
+        note: None,
+        start_offset: 0,
+        before: Vec::new(),
+        bytes: text.into_bytes(),
+        complete: true,
+        restarted: !attempt.status.cursors().is_empty(),
+    })
+}
+
+/// The conversion after some step, and when it is due again.
+pub(crate) fn convert(
+    conversion: &Conversion,
+    dice: &mut Dice,
+    now: Timestamp,
+) -> (Conversion, Option<Timestamp>) {
+    let mut next = conversion.clone();
+    next.state = match dice.below(4) {
+        0 => ConversionState::Submitting,
+        1 => ConversionState::InQueue,
+        2 => ConversionState::Running,
+        _ => ConversionState::Failed,
+    };
+    next.message = format!("{}, {}", next.state, dice.below(9));
+    (next, dice.chance(500).then(|| now + TimeDelta::seconds(65)))
+}

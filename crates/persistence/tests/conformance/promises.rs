@@ -1,0 +1,114 @@
+//! Promises that each of the stores keeps, asked by name.
+
+use chrono::{DateTime, TimeDelta};
+use domain::{Job, Phase, Status, Timestamp, Wanted};
+use persistence::{
+    DueJobs as _, Inserted, Lane, Lease, LeaseTerms, NewJob, StepRecord, StepRecords as _, StoreError,
+};
+use testkit::command_job;
+use uuid::Uuid;
+
+use crate::sides::{LEASE, Memory, Postgres, Side, Wish, secrets};
+
+const NOW: Timestamp = DateTime::UNIX_EPOCH;
+
+/// A job that was just accepted.
+async fn accepted(side: &impl Side) -> Job {
+    let new = NewJob { job: command_job(1), secrets: secrets(), request_hash: [0; 32] };
+    match side.insert(&new).await {
+        Inserted::Created(job) => job,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn lease(side: &impl Side, token: u128) -> Lease {
+    let terms = LeaseTerms { duration: LEASE, limit: 10 };
+    let dgx = "dgx".parse().unwrap();
+    side.store().acquire_due(&dgx, Lane::Submit, Uuid::from_u128(token), terms).await.unwrap()
+}
+
+fn ended(job: &Job) -> StepRecord {
+    StepRecord { job: job.canceled_unsubmitted(NOW), due_at: None }
+}
+
+async fn what_somebody_holds_nobody_else_gets(side: impl Side) {
+    accepted(&side).await;
+    assert_eq!(lease(&side, 1).await.jobs.len(), 1);
+    assert_eq!(lease(&side, 2).await.jobs.len(), 0);
+    side.pass(TimeDelta::seconds(40)).await;
+    assert_eq!(lease(&side, 3).await.jobs.len(), 1, "an end of the lease comes by itself");
+}
+
+async fn who_slept_past_its_lease_changes_nothing(side: impl Side) {
+    let job = accepted(&side).await;
+    let first = lease(&side, 1).await;
+    side.pass(TimeDelta::seconds(40)).await;
+    let late = [ended(&job)];
+    assert_eq!(side.store().record_steps(&first, &late, NOW).await.unwrap().len(), 0, "nobody holds it");
+    let second = lease(&side, 2).await;
+    assert_eq!(side.store().record_steps(&first, &late, NOW).await.unwrap().len(), 0, "another holds it");
+    side.store().put_off(&first, std::slice::from_ref(&job), None).await.unwrap();
+    assert!(matches!(side.store().extend(&first, LEASE).await, Err(StoreError::LeaseLost { .. })));
+    assert_eq!(side.find(job.id).await.unwrap().phase, Phase::Queued);
+    assert_eq!(side.store().record_steps(&second, &late, NOW).await.unwrap().len(), 1);
+}
+
+async fn a_wish_outlives_a_step_that_did_not_know_of_it(side: impl Side) {
+    let job = accepted(&side).await;
+    let held = lease(&side, 1).await;
+    side.wish(job.id, Wish::Cancel, NOW).await;
+    let waiting = Job { phase: Phase::RetryWait, ..job.clone() };
+    let step = StepRecord { job: waiting, due_at: Some(NOW + TimeDelta::hours(1)) };
+    side.store().record_steps(&held, &[step], NOW).await.unwrap();
+    let after = side.find(job.id).await.unwrap();
+    assert_eq!((after.wanted, after.status), (Wanted::Cancel, Status::Canceling));
+    assert_eq!(lease(&side, 2).await.jobs.len(), 1, "and is carried out at once");
+}
+
+async fn an_end_leaves_no_secret_and_is_final(side: impl Side) {
+    let job = accepted(&side).await;
+    let held = lease(&side, 1).await;
+    side.store().record_steps(&held, &[ended(&job)], NOW).await.unwrap();
+    assert!(side.store().open_secrets(&[job.id]).await.unwrap().is_empty());
+    for wish in [Wish::Cancel, Wish::Pause, Wish::Resume] {
+        side.wish(job.id, wish, NOW).await;
+        assert_eq!(side.find(job.id).await.unwrap().status, Status::Canceled, "{wish:?}");
+    }
+    side.pass(TimeDelta::hours(1)).await;
+    assert_eq!(lease(&side, 2).await.jobs.len(), 0);
+}
+
+async fn the_id_of_a_deleted_job_is_not_taken_again(side: impl Side) {
+    let job = accepted(&side).await;
+    let held = lease(&side, 1).await;
+    side.store().record_steps(&held, &[ended(&job)], NOW).await.unwrap();
+    side.wish(job.id, Wish::Delete { artifacts: false }, NOW).await;
+    let again = NewJob { job: command_job(1), secrets: secrets(), request_hash: [0; 32] };
+    assert!(matches!(side.insert(&again).await, Inserted::Other));
+}
+
+/// Each promise is asked of both.
+macro_rules! promises {
+    ($($promise:ident),* $(,)?) => {
+        mod of_the_database {
+            $(#[sqlx::test(migrator = "persistence::MIGRATOR")]
+            async fn $promise(pool: sqlx::PgPool) {
+                super::$promise(super::Postgres::new(pool)).await;
+            })*
+        }
+        mod of_the_store_without_one {
+            $(#[tokio::test]
+            async fn $promise() {
+                super::$promise(super::Memory::new()).await;
+            })*
+        }
+    };
+}
+
+promises!(
+    what_somebody_holds_nobody_else_gets,
+    who_slept_past_its_lease_changes_nothing,
+    a_wish_outlives_a_step_that_did_not_know_of_it,
+    an_end_leaves_no_secret_and_is_final,
+    the_id_of_a_deleted_job_is_not_taken_again,
+);

@@ -1,0 +1,281 @@
+//! What the other programs see and do, in the parts that take effect at different moments.
+
+use std::collections::{BTreeSet, HashMap};
+
+use slurm::{
+    AccountingRow, Cancel, Cancelled, Conclude, Concluded, EarlierRun, Failure, FailureClass, ImageFile,
+    Markers, Poll, Purge, Purged, QueueRow, RemotePath, Remove, Removed, Requeued, SacctOutcome, SlurmJobId,
+    SlurmState, SqueueOutcome, StatusChunk, StatusCursor,
+};
+
+use super::{
+    LivingCluster, Site,
+    disk::StateDir,
+    life::{Record, SlurmJob},
+};
+
+impl LivingCluster {
+    /// squeue.
+    pub fn queue(&self) -> SqueueOutcome {
+        let site = self.site();
+        if site.weather.scheduler_silent {
+            let excerpt = "slurm_load_jobs error: Unable to contact slurm controller".to_owned();
+            return SqueueOutcome::Failed(Failure {
+                class: FailureClass::Infra,
+                rule_id: "simulated",
+                excerpt,
+            });
+        }
+        let shown = |job: &&SlurmJob| job.queued && !site.weather.queue_lies_empty;
+        SqueueOutcome::Answered(
+            site.jobs.values().filter(shown).map(|job| (job.id, queue_row(job))).collect(),
+        )
+    }
+
+    /// sacct, of these jobs.
+    pub fn accounting(&self, ids: &BTreeSet<SlurmJobId>) -> SacctOutcome {
+        let site = self.site();
+        if ids.is_empty() {
+            return SacctOutcome::NotAsked;
+        }
+        if site.weather.accounting_silent {
+            let excerpt = "sacct: error: slurm_persist_conn_open".to_owned();
+            return SacctOutcome::Failed(Failure {
+                class: FailureClass::Infra,
+                rule_id: "simulated",
+                excerpt,
+            });
+        }
+        let rows = site.jobs.values().filter(|job| ids.contains(&job.id));
+        SacctOutcome::Answered(
+            rows.filter_map(|job| Some((job.id, record_row(job, site.record(job)?)))).collect(),
+        )
+    }
+
+    /// squeue, by name; none if it does not answer.
+    pub fn queue_by_name(&self, name: &str) -> Option<Vec<(SlurmJobId, SlurmState)>> {
+        let site = self.site();
+        let named = site.jobs.values().filter(|job| job.queued && job.name.as_str() == name);
+        (!site.weather.scheduler_silent).then(|| named.map(|job| (job.id, job.state.clone())).collect())
+    }
+
+    /// sacct, by name; none if it does not answer.
+    pub fn accounting_by_name(&self, name: &str) -> Option<Vec<SlurmJobId>> {
+        let site = self.site();
+        let named = site.jobs.values().filter(|job| job.name.as_str() == name && site.record(job).is_some());
+        (!site.weather.accounting_silent).then(|| named.map(|job| job.id).collect())
+    }
+
+    /// What a state directory says of who runs the attempt: its claim, and the id that was kept; none if the file system
+    /// is not there.
+    pub fn kept(&self, dir: &RemotePath) -> Option<(Option<SlurmJobId>, Option<SlurmJobId>)> {
+        let site = self.site();
+        let kept = site.state(dir).map_or((None, None), |state| (state.run, state.slurm_id));
+        (!site.weather.files_gone).then_some(kept)
+    }
+
+    /// The marks of the jobs that `queue` does not show as active, and what is new in the status files of those that do
+    /// not wait.
+    pub fn files(&self, poll: &Poll, queue: &SqueueOutcome) -> (HashMap<String, Markers>, Vec<StatusChunk>) {
+        let site = self.site();
+        let SqueueOutcome::Answered(rows) = queue else { return (HashMap::new(), Vec::new()) };
+        let (mut markers, mut status) = (HashMap::new(), Vec::new());
+        for job in &poll.jobs {
+            let state = rows.get(&job.id).map(|row| &row.state);
+            if state.is_none_or(SlurmState::is_final) && site.state(&job.state_dir).is_some() {
+                markers.insert(job.key.clone(), site.markers(&job.state_dir));
+            }
+            if let Some(results) = job.results_dir.as_ref().filter(|_| state != Some(&SlurmState::Pending)) {
+                status.extend(site.chunk(&job.key, results, &job.state_dir, &job.status));
+            }
+        }
+        (markers, status)
+    }
+
+    pub fn conclude(&self, command: &Conclude) -> Vec<Concluded> {
+        let mut site = self.site();
+        let gone = site.weather.files_gone;
+        let mut concluded = Vec::with_capacity(command.jobs.len());
+        for job in &command.jobs {
+            let chunk = job.results_dir.as_ref();
+            let chunk = chunk.and_then(|results| site.chunk(&job.key, results, &job.state_dir, &job.status));
+            let id = site.state(&job.state_dir).and_then(|state| state.run);
+            let is_ours = id.is_none() || job.id.is_none() || id == job.id;
+            let log = site.jobs.values().filter(|one| Some(one.id) == id).map(|one| one.log).next();
+            concluded.push(Concluded {
+                key: job.key.clone(),
+                markers: site.markers(&job.state_dir),
+                status: chunk.into_iter().collect(),
+                out_tail: Vec::new(),
+                err_tail: if gone { Vec::new() } else { log.unwrap_or_default().as_bytes().to_vec() },
+                role_tails: Vec::new(),
+                removed: !gone && is_ours,
+                readable: !gone && site.state(&job.state_dir).is_some(),
+            });
+            if is_ours && !gone {
+                site.remove(&job.remove);
+                if let Some(state) = site.login_disk.states.get_mut(job.state_dir.as_str()) {
+                    state.over = job.id;
+                }
+            }
+        }
+        concluded
+    }
+
+    pub fn cancel(&self, command: &Cancel) -> Cancelled {
+        let mut site = self.site();
+        if site.weather.scheduler_silent {
+            let failure = Failure::known(FailureClass::Infra, "simulated", "squeue did not answer");
+            return Cancelled { refused: Some(failure) };
+        }
+        let meant = |job: &SlurmJob| {
+            command.jobs.iter().any(|(id, name)| *id == job.id && *name == job.name)
+                || command.names.contains(&job.name)
+        };
+        let ids: Vec<u32> =
+            site.jobs.values().filter(|job| job.queued && meant(job)).map(|job| job.id.get()).collect();
+        for id in ids {
+            site.cancel(id);
+        }
+        Cancelled { refused: None }
+    }
+
+    pub fn remove(&self, command: &Remove) -> Removed {
+        let mut site = self.site();
+        site.remove(&command.paths);
+        let kept = if site.weather.files_gone { (0..command.paths.len()).collect() } else { Vec::new() };
+        Removed { kept }
+    }
+
+    pub fn purge(&self, command: &Purge) -> Purged {
+        let mut site = self.site();
+        if site.weather.files_gone {
+            let failure = Failure::known(FailureClass::NotDone, "simulated", "cd: no such directory");
+            let places = 0..command.jobs.len();
+            return Purged {
+                left: places.map(|place| (place, failure.clone())).collect(),
+                others: Vec::new(),
+            };
+        }
+        for (_, id) in &command.jobs {
+            let (disk, id) = (&mut site.login_disk, id.to_string());
+            disk.private.retain(|path| !path.contains(&id));
+            disk.states.retain(|path, _| !path.contains(&id));
+            disk.status.retain(|path, _| !path.contains(&id));
+        }
+        Purged { left: Vec::new(), others: Vec::new() }
+    }
+
+    pub fn images(&self, paths: &[RemotePath]) -> Vec<ImageFile> {
+        let site = self.site();
+        let at = |path: &RemotePath| match site.login_disk.images.contains(path.as_str()) {
+            _ if site.weather.files_gone => ImageFile::Unread,
+            true => ImageFile::Whole,
+            false => ImageFile::Absent,
+        };
+        paths.iter().map(at).collect()
+    }
+
+    /// How the last run of each job ended that was put back into the queue, as far as accounting knows; none if it does
+    /// not answer.
+    pub fn requeued(&self, command: &Requeued) -> Option<HashMap<SlurmJobId, EarlierRun>> {
+        let site = self.site();
+        let run = |(id, _): &(SlurmJobId, _)| {
+            let job = site.jobs.get(&id.get())?;
+            let (_, state, node) = job.ended_runs.iter().rfind(|(shown, ..)| *shown <= site.now)?;
+            Some((*id, EarlierRun { state: state.clone(), nodes: node.clone() }))
+        };
+        (!site.weather.accounting_silent).then(|| command.jobs.iter().filter_map(run).collect())
+    }
+
+    /// The cluster's clock, in seconds since 1970.
+    pub fn time(&self) -> i64 {
+        self.site().seconds()
+    }
+}
+
+impl Site {
+    fn state(&self, dir: &RemotePath) -> Option<&StateDir> {
+        self.login_disk.states.get(dir.as_str()).filter(|_| !self.weather.files_gone)
+    }
+
+    fn markers(&self, dir: &RemotePath) -> Markers {
+        let state = self.state(dir).cloned().unwrap_or_default();
+        Markers { exit: state.exit, started: state.started, run_claim: state.run, ..Markers::default() }
+    }
+
+    /// The newest line that accounting shows of a job.
+    fn record<'a>(&self, job: &'a SlurmJob) -> Option<&'a Record> {
+        job.records.iter().rfind(|(shown, _)| *shown <= self.now).map(|(_, record)| record)
+    }
+
+    fn remove(&mut self, paths: &[RemotePath]) {
+        if !self.weather.files_gone {
+            for path in paths {
+                self.login_disk.private.remove(path.as_str());
+            }
+        }
+    }
+
+    /// What is new in the job's status file.
+    fn chunk(
+        &self,
+        key: &str,
+        results: &RemotePath,
+        dir: &RemotePath,
+        known: &[StatusCursor],
+    ) -> Option<StatusChunk> {
+        let file = self.login_disk.status.get(results.as_str()).filter(|_| !self.weather.files_gone)?;
+        let path = results.join("train/status.json").ok()?;
+        let size = file.bytes.len() as u64;
+        let known = known.iter().find(|known| known.path == path);
+        if known.is_some_and(|known| {
+            known.inode == file.inode && known.offset == size && known.written_at == file.written_at
+        }) {
+            return None;
+        }
+        let resumed = known.filter(|known| known.inode == file.inode && known.offset <= size);
+        let start_offset = resumed.map_or(0, |known| known.offset);
+        let start = usize::try_from(start_offset).ok()?;
+        Some(StatusChunk {
+            key: key.to_owned(),
+            path,
+            inode: file.inode,
+            size,
+            written_at: file.written_at,
+            note: self.state(dir).and_then(|state| state.note_of(file.inode)),
+            start_offset,
+            before: file.bytes[start.saturating_sub(slurm::STATUS_OVERLAP)..start].to_vec(),
+            bytes: file.bytes[start..].to_vec(),
+            complete: true,
+            restarted: known.is_some() && resumed.is_none(),
+        })
+    }
+}
+
+fn queue_row(job: &SlurmJob) -> QueueRow {
+    QueueRow {
+        id: job.id,
+        state: job.state.clone(),
+        reason: if job.state == SlurmState::Pending { "Priority" } else { "None" }.to_owned(),
+        nodes: job.node.clone(),
+        submit: Some(job.submit),
+        start: job.start,
+        end: job.end,
+        partition: "polar".to_owned(),
+        name: job.name.to_string(),
+    }
+}
+
+fn record_row(job: &SlurmJob, record: &Record) -> AccountingRow {
+    AccountingRow {
+        id: job.id,
+        state: record.state.clone(),
+        exit_code: record.exit,
+        reason: "None".to_owned(),
+        start: record.start,
+        end: record.end,
+        nodes: job.node.clone(),
+        name: job.name.to_string(),
+    }
+}

@@ -1,0 +1,102 @@
+//! The shared file system: as the nodes see it, and as the login host does, which may be later.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use slurm::{ExitMarker, RunNote, SlurmJobId, StartedMarker};
+
+/// The state directory of an attempt.
+#[derive(Debug, Clone, Default)]
+pub(super) struct StateDir {
+    /// The submission's claim.
+    pub(super) submit: bool,
+    pub(super) slurm_id: Option<SlurmJobId>,
+    /// The batch script's claim.
+    pub(super) run: Option<SlurmJobId>,
+    pub(super) started: Option<StartedMarker>,
+    pub(super) exit: Option<ExitMarker>,
+    /// Whose end was read: it does not run again.
+    pub(super) over: Option<SlurmJobId>,
+    /// When the newest run noted how far the status files went, and how far that was, by inode.
+    pub(super) note: Option<(i64, BTreeMap<u64, u64>)>,
+}
+
+impl StateDir {
+    pub(super) fn note_of(&self, inode: u64) -> Option<RunNote> {
+        let (at, sizes) = self.note.as_ref()?;
+        Some(RunNote { at: *at, fresh_from: sizes.get(&inode).copied().unwrap_or(0) })
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct StatusJson {
+    pub(super) inode: u64,
+    pub(super) bytes: Vec<u8>,
+    pub(super) written_at: i64,
+}
+
+/// A view of the file system.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Disk {
+    pub(super) states: BTreeMap<String, StateDir>,
+    /// By the directory of a job's results.
+    pub(super) status: BTreeMap<String, StatusJson>,
+    /// Files that only their owner may read.
+    pub(super) private: BTreeSet<String>,
+    pub(super) images: BTreeSet<String>,
+}
+
+/// What a job writes: first seen by its node, then by the login host.
+#[derive(Debug, Clone)]
+pub(super) enum Write {
+    Run {
+        dir: String,
+        id: SlurmJobId,
+    },
+    Begin {
+        dir: String,
+        started: StartedMarker,
+        note: Option<(i64, BTreeMap<u64, u64>)>,
+    },
+    Exit {
+        dir: String,
+        exit: ExitMarker,
+    },
+    /// A line; `anew` is the inode of a file that takes the place of the old one.
+    Line {
+        results: String,
+        text: String,
+        at: i64,
+        inode: u64,
+        anew: bool,
+    },
+    Image {
+        path: String,
+    },
+}
+
+impl Disk {
+    pub(super) fn apply(&mut self, write: Write) {
+        match write {
+            Write::Run { dir, id } => self.states.entry(dir).or_default().run = Some(id),
+            Write::Begin { dir, started, note } => {
+                let state = self.states.entry(dir).or_default();
+                state.exit = None;
+                state.started = Some(started);
+                state.note = note.or(state.note.take());
+            }
+            Write::Exit { dir, exit } => self.states.entry(dir).or_default().exit = Some(exit),
+            Write::Line { results, text, at, inode, anew } => {
+                let fresh = || StatusJson { inode, bytes: Vec::new(), written_at: at };
+                let file = self.status.entry(results).or_insert_with(fresh);
+                if anew {
+                    *file = fresh();
+                }
+                file.bytes.extend_from_slice(text.as_bytes());
+                file.written_at = at;
+            }
+            Write::Image { path } => {
+                self.images.insert(path);
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What the submission program does to one entry, in the parts that take effect at different moments.
+
+use std::sync::OnceLock;
+
+use slurm::{
+    Failure, FailureClass, How, JobName, RemoteCommand, SlurmJobId, Submission, SubmitAnswer, SubmitBatch,
+};
+use uuid::Uuid;
+
+use super::{
+    LivingCluster, Site,
+    life::{Born, Script},
+};
+
+/// What the controller makes of an sbatch that has reached it.
+#[derive(Debug)]
+pub enum Accepting {
+    Taken(SlurmJobId),
+    Refused(SubmitAnswer),
+}
+
+impl LivingCluster {
+    /// The answer to an entry that needs no sbatch, or must not have one.
+    pub fn known(&self, entry: &Submission) -> Option<SubmitAnswer> {
+        let mut site = self.site();
+        if site.weather.files_gone {
+            return None;
+        }
+        let dir = entry.state_dir.as_str();
+        let state = site.login_disk.states.get(dir).cloned().unwrap_or_default();
+        if let Some(id) = state.slurm_id {
+            return Some(SubmitAnswer::Submitted { id, how: How::Replay, extra: Vec::new() });
+        }
+        if !entry.retake && !state.submit {
+            return None;
+        }
+        site.adopt(entry).or_else(|| (!entry.retake).then_some(SubmitAnswer::Uncertain))
+    }
+
+    /// Makes the directories and writes the files.
+    pub fn stage(&self, entry: &Submission) -> Result<(), SubmitAnswer> {
+        let mut site = self.site();
+        if site.weather.files_gone {
+            let failure = Failure::known(FailureClass::NotDone, "staging", "mkdir: cannot create directory");
+            return Err(SubmitAnswer::StageFailed(failure));
+        }
+        site.login_disk.states.entry(entry.state_dir.to_string()).or_default();
+        site.nodes_disk.states.entry(entry.state_dir.to_string()).or_default();
+        let private = entry.files.iter().filter(|file| file.mode == 0o600);
+        let paths: Vec<String> = private.map(|file| file.path.to_string()).collect();
+        site.login_disk.private.extend(paths);
+        Ok(())
+    }
+
+    /// Claims the entry, for one who is about to call sbatch.
+    pub fn claim(&self, entry: &Submission) -> Result<(), SubmitAnswer> {
+        let mut site = self.site();
+        let state = site.login_disk.states.entry(entry.state_dir.to_string()).or_default();
+        let taken = std::mem::replace(&mut state.submit, true);
+        if taken && !entry.retake && program_claims() {
+            return Err(site.adopt(entry).unwrap_or(SubmitAnswer::Uncertain));
+        }
+        Ok(())
+    }
+
+    /// The controller hears of it.
+    pub fn accept(&self, entry: &Submission) -> Accepting {
+        let mut site = self.site();
+        let refused = |class, text: &str| {
+            let failure = Failure { class, rule_id: "simulated", excerpt: text.to_owned() };
+            Accepting::Refused(SubmitAnswer::Refused { failure, rc: 1 })
+        };
+        if site.weather.scheduler_silent {
+            return refused(FailureClass::Infra, "Unable to contact slurm controller");
+        }
+        if site.weather.full {
+            return refused(FailureClass::Capacity, "Job violates accounting/QOS policy");
+        }
+        match site.enter(born(entry)) {
+            Some(id) => Accepting::Taken(id),
+            None => refused(FailureClass::Infra, "no more ids"),
+        }
+    }
+
+    /// The program keeps the id where the next call finds it.
+    pub fn keep_id(&self, entry: &Submission, id: SlurmJobId) {
+        let mut site = self.site();
+        if !site.weather.files_gone {
+            site.login_disk.states.entry(entry.state_dir.to_string()).or_default().slurm_id = Some(id);
+        }
+    }
+
+    /// What comes next of this attempt comes later than any bound allows.
+    pub fn excuse(&self, name: &JobName) {
+        self.site().truth.beyond_bound.insert(name.to_string());
+    }
+}
+
+impl Site {
+    /// Looks for what an earlier call may have done; none if there is surely nothing.
+    fn adopt(&mut self, entry: &Submission) -> Option<SubmitAnswer> {
+        if self.weather.scheduler_silent {
+            return Some(SubmitAnswer::Uncertain);
+        }
+        let found: Vec<SlurmJobId> = self
+            .jobs
+            .values()
+            .filter(|job| job.queued && job.name == entry.job_name)
+            .map(|job| job.id)
+            .collect();
+        let state = self.login_disk.states.entry(entry.state_dir.to_string()).or_default();
+        let id = state.run.or(found.first().copied())?;
+        state.slurm_id = Some(id);
+        let extra = found.into_iter().filter(|other| *other != id).collect();
+        Some(SubmitAnswer::Submitted { id, how: How::Adopted, extra })
+    }
+}
+
+/// Whether the real program opens its claim such that one of several succeeds.
+fn program_claims() -> bool {
+    static CLAIMS: OnceLock<bool> = OnceLock::new();
+    *CLAIMS.get_or_init(|| {
+        let program = SubmitBatch::new(Vec::new()).render().program;
+        program.contains("set -C\n") && program.contains(r#": >"${state[$1]}/submit""#)
+    })
+}
+
+fn born(entry: &Submission) -> Born {
+    let text = entry.files.iter().find(|file| file.path == entry.script_path);
+    let text = text.map(|file| String::from_utf8_lossy(&file.bytes)).unwrap_or_default();
+    let script = Script {
+        claims: text.contains(r#"ln -sT -- "$_tao_id" "$_tao_state/run""#) && text.contains("exit 120"),
+        notes: text.contains(r#""$_tao_state/status_from""#),
+    };
+    let word = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.trim_matches('\'').to_owned())
+    };
+    let owner = || entry.job_name.as_str().strip_prefix("tao-job-")?.get(..36)?.parse::<Uuid>().ok();
+    Born {
+        name: entry.job_name.clone(),
+        owner: owner(),
+        script,
+        state_dir: entry.state_dir.to_string(),
+        results: word("readonly _tao_results="),
+        image: word("readonly _tao_target="),
+    }
+}

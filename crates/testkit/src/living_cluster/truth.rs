@@ -1,0 +1,78 @@
+//! What really happened on the cluster: what the service's word is compared with.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use slurm::{ExitCode, SlurmState};
+use uuid::Uuid;
+
+use super::plan::Word;
+
+/// How one Slurm job went.
+#[derive(Debug, Clone)]
+pub struct TrueJob {
+    pub name: String,
+    /// The job of ours that it is a run of; none for the conversion of an image.
+    pub owner: Option<Uuid>,
+    /// Its batch script held the claim and ran the program.
+    pub executed: bool,
+    /// None while it is in Slurm.
+    pub state: Option<SlurmState>,
+    pub exit: Option<ExitCode>,
+    /// The last word of its last run.
+    pub word: Option<Word>,
+    /// Slurm forgot it, and nothing else tells how it ended.
+    pub lost: bool,
+    /// An administrator cancelled it, or a job of higher priority took its place.
+    pub ended_by_others: bool,
+}
+
+/// Everything that an audit asks for.
+#[derive(Debug, Default)]
+pub struct Truth {
+    /// By Slurm's id.
+    pub jobs: BTreeMap<u32, TrueJob>,
+    /// The attempts that are known to have been accepted later than any bound allows, by name: only their claim keeps them
+    /// from running twice.
+    pub beyond_bound: BTreeSet<String>,
+    /// What must never happen and was seen to happen.
+    pub violations: Vec<String>,
+    /// The lines that each job wrote, by their numbers, and whether some may have been overwritten unseen.
+    pub lines: BTreeMap<Uuid, u64>,
+    pub overwritten: BTreeSet<Uuid>,
+    /// The login host saw some of what jobs wrote later than it was written.
+    pub files_were_late: bool,
+    /// The jobs whose programs run now, by owner.
+    pub(super) running: BTreeMap<Uuid, BTreeSet<u32>>,
+    /// Which Slurm jobs have run an attempt, by name.
+    pub(super) executions: BTreeMap<String, BTreeSet<u32>>,
+    /// How many of each kind of ending there were.
+    pub endings: BTreeMap<String, u64>,
+}
+
+impl Truth {
+    pub(super) fn begins(&mut self, id: u32, is_over: bool) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.executed = true;
+        let (name, owner) = (job.name.clone(), job.owner);
+        let by = self.executions.entry(name.clone()).or_default();
+        by.insert(id);
+        if by.len() > 1 {
+            self.violations.push(format!("attempt {name} was run by several Slurm jobs: {by:?}"));
+        }
+        let Some(owner) = owner else { return };
+        let running = self.running.entry(owner).or_default();
+        running.insert(id);
+        if running.len() > 1 {
+            self.violations.push(format!("several runs of job {owner} at once: {running:?}"));
+        }
+        if is_over && !self.beyond_bound.contains(&name) {
+            self.violations.push(format!("Slurm job {id} ({name}) began to run after the end of its job"));
+        }
+    }
+
+    pub(super) fn stops(&mut self, id: u32) {
+        if let Some(running) = self.jobs.get(&id).and_then(|job| self.running.get_mut(&job.owner?)) {
+            running.remove(&id);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Jobs on a cluster that nothing watches: what is known of them, and what was found.
+
+use std::collections::HashMap;
+
+use domain::{AttemptNo, ClusterName, ConversionState, JobId, Origin, Orphan, Phase, Record, Timestamp};
+use persistence::{OrphanRecords, PollLease, StoreError};
+use serde_json::json;
+use slurm::SlurmJobId;
+use uuid::Uuid;
+
+use super::{MemoryStore, Tables, is_held};
+
+impl OrphanRecords for MemoryStore {
+    async fn records_of(
+        &self,
+        cluster: &ClusterName,
+        origins: &[Origin],
+    ) -> Result<HashMap<Origin, Record>, StoreError> {
+        let tables = self.tables();
+        let record = |origin: &Origin| match origin {
+            Origin::Attempt { job, .. } => tables.record_of_job(cluster, *job),
+            Origin::Conversion { id, .. } => tables.record_of_conversion(cluster, *id),
+        };
+        Ok(origins.iter().map(|origin| (*origin, record(origin))).collect())
+    }
+
+    async fn record_orphans(
+        &self,
+        lease: &PollLease,
+        orphans: &[Orphan],
+        condemned: &[SlurmJobId],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let clock = self.now();
+        let mut tables = self.tables();
+        match tables.polls.get_mut(&lease.cluster).filter(|row| is_held(row.held, lease.token(), clock)) {
+            Some(row) => row.orphans = orphans.to_vec(),
+            None => return Err(lease.lost()),
+        }
+        for orphan in orphans.iter().filter(|orphan| condemned.contains(&orphan.slurm_id)) {
+            let Some(row) = orphan.job().and_then(|id| tables.jobs.get_mut(&id)) else { continue };
+            let data = json!({
+                "orphan": orphan.kind, "slurm_job_id": orphan.slurm_id.to_string(),
+                "slurm_job_name": orphan.name, "message": orphan.sentence(),
+            });
+            row.tell("orphan", None, false, data, row.attempt, now);
+        }
+        Ok(())
+    }
+}
+
+impl Tables {
+    fn record_of_job(&self, cluster: &ClusterName, id: JobId) -> Record {
+        match self.jobs.get(&id) {
+            None if self.deleted.contains(&id) => Record::Deleted,
+            None => Record::None,
+            Some(row) if row.job.cluster != *cluster => Record::Elsewhere,
+            Some(row) => {
+                let newest = row.attempts.get(&row.attempt);
+                let is_over = newest.is_some_and(|attempt| attempt.verdict.is_some());
+                Record::Known {
+                    newest: AttemptNo::new(row.attempt),
+                    open: row.job.phase != Phase::Ended && !is_over,
+                    slurm_id: newest.and_then(|attempt| attempt.slurm_id),
+                }
+            }
+        }
+    }
+
+    fn record_of_conversion(&self, cluster: &ClusterName, id: Uuid) -> Record {
+        match self.conversions.get(&id).map(super::ConversionRow::conversion) {
+            None => Record::None,
+            Some(one) if one.cluster != *cluster => Record::Elsewhere,
+            Some(one) => Record::Known {
+                newest: one.run.as_ref().map(|run| run.no),
+                open: matches!(
+                    one.state,
+                    ConversionState::Submitting
+                        | ConversionState::SubmitUncertain
+                        | ConversionState::InQueue
+                        | ConversionState::Running
+                        | ConversionState::Finishing
+                ),
+                slurm_id: one.run.as_ref().and_then(|run| run.slurm_id),
+            },
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! One poller a cluster, by lease, and what its polls changed.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use domain::{ClusterName, Job, Next, Orphan, Phase, Timestamp};
+use persistence::{PollLease, PollResult, PollTurns, StoreError};
+use uuid::Uuid;
+
+use super::{Held, MemoryStore, Tables, after, is_free, is_held, until};
+
+#[derive(Debug)]
+pub(super) struct PollRow {
+    pub(super) held: Held,
+    due_at: Timestamp,
+    polled_at: Option<Timestamp>,
+    interval: TimeDelta,
+    deaf: TimeDelta,
+    pub(super) orphans: Vec<Orphan>,
+}
+
+impl PollTurns for MemoryStore {
+    async fn acquire_poll(
+        &self,
+        cluster: &ClusterName,
+        token: Uuid,
+        duration: Duration,
+    ) -> Result<Option<PollLease>, StoreError> {
+        let now = self.now();
+        let mut tables = self.tables();
+        let row = tables.polls.entry(cluster.clone()).or_insert_with(|| PollRow {
+            held: None,
+            due_at: now,
+            polled_at: None,
+            interval: TimeDelta::seconds(5),
+            deaf: TimeDelta::zero(),
+            orphans: Vec::new(),
+        });
+        if row.due_at > now || !is_free(row.held, now) {
+            return Ok(None);
+        }
+        row.held = Some((token, after(now, duration)));
+        let orphans = row.orphans.clone();
+        Ok(Some(PollLease::granted(cluster.clone(), row.polled_at, token, row.interval, row.deaf, orphans)))
+    }
+
+    async fn extend_poll(&self, lease: &PollLease, duration: Duration) -> Result<(), StoreError> {
+        let now = self.now();
+        match self.tables().polls.get_mut(&lease.cluster).filter(|row| is_held(row.held, lease.token(), now))
+        {
+            Some(row) => row.held = Some((lease.token(), after(now, duration))),
+            None => return Err(lease.lost()),
+        }
+        Ok(())
+    }
+
+    async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<Job>, StoreError> {
+        let tables = self.tables();
+        let rows = tables.jobs.values().filter(|row| row.job.cluster == *cluster && row.is_active());
+        Ok(rows.map(super::JobRow::current).collect())
+    }
+
+    async fn record_poll(
+        &self,
+        lease: &PollLease,
+        result: PollResult<'_>,
+        interval: Duration,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let clock = self.now();
+        let mut tables = self.tables();
+        let Some(row) =
+            tables.polls.get_mut(&lease.cluster).filter(|row| is_held(row.held, lease.token(), clock))
+        else {
+            return Err(lease.lost());
+        };
+        row.held = None;
+        row.due_at = after(clock, interval);
+        let PollResult::Answered { changed } = result else { return Ok(0) };
+        row.polled_at = Some(now);
+        row.interval = TimeDelta::from_std(interval).unwrap_or(TimeDelta::MAX);
+        row.deaf = lease.deaf_until(now);
+        Ok(changed.iter().filter(|next| tables.write(next, now, clock)).count() as u64)
+    }
+
+    async fn poll_soon(&self, cluster: &ClusterName, pace: Duration) -> Result<(), StoreError> {
+        let now = self.now();
+        if let Some(row) = self.tables().polls.get_mut(cluster) {
+            row.due_at = row.due_at.min(now.max(after(row.polled_at.unwrap_or(now), pace)));
+        }
+        Ok(())
+    }
+
+    async fn next_poll_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
+        let now = self.now();
+        let tables = self.tables();
+        let next = |row: &PollRow| row.held.map_or(row.due_at, |(_, until)| row.due_at.max(until));
+        Ok(tables.polls.get(cluster).map(|row| until(next(row), now)))
+    }
+}
+
+impl Tables {
+    /// Whether the job was still as the poll had read it, and was written.
+    fn write(&mut self, next: &Next, now: Timestamp, clock: Timestamp) -> bool {
+        let job = &next.job;
+        let Some(row) =
+            self.jobs.get_mut(&job.id).filter(|row| row.job.version == job.version && row.is_active())
+        else {
+            return false;
+        };
+        let stage = row.stage();
+        row.tell_lines(job, now);
+        let old = &mut row.job;
+        old.status = job.status;
+        old.phase = job.phase;
+        old.message.clone_from(&job.message);
+        old.pending_reason.clone_from(&job.pending_reason);
+        old.progress.clone_from(&job.progress);
+        old.activity.clone_from(&job.activity);
+        old.kill_reason.clone_from(&job.kill_reason);
+        old.missing_since = job.missing_since;
+        old.finishing_since = job.finishing_since;
+        old.started_at = job.started_at;
+        old.observed_at = job.observed_at;
+        old.source = job.source;
+        old.last_modified = now;
+        old.version += 1;
+        row.due_at = match job.phase {
+            Phase::Finishing => Some(clock),
+            _ => row.due_at.or(next.step_due.then_some(clock)),
+        };
+        if let Some(seen) = &job.attempt
+            && let Some(attempt) = row.attempts.get_mut(&seen.no.get())
+        {
+            attempt.slurm_state.clone_from(&seen.slurm_state);
+            attempt.exit = seen.exit;
+            attempt.nodes.clone_from(&seen.nodes);
+            attempt.reason.clone_from(&seen.reason);
+            attempt.partition.clone_from(&seen.partition);
+            attempt.status = seen.status.stored();
+            attempt.started_at = seen.started_at;
+            attempt.ended_at = seen.ended_at;
+            attempt.requeues = seen.requeues;
+            attempt.requeue_unexplained = seen.requeue_unexplained;
+        }
+        row.changed_from(stage);
+        let broken = row.broken_rule().map(|rule| format!("{}: {rule}", job.id));
+        self.refused.extend(broken);
+        true
+    }
+}

@@ -1,0 +1,183 @@
+//! What a step needs of the database, and what came of it.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    time::Duration,
+};
+
+use domain::{Attempt, Job, JobId, Phase, Secrets, Status, Timestamp, Wanted};
+use persistence::{Lease, Remains, StepRecord, StepRecords, StoreError};
+
+use super::{MemoryStore, after, is_held, row::JobRow};
+
+impl StepRecords for MemoryStore {
+    async fn open_secrets(
+        &self,
+        jobs: &[JobId],
+    ) -> Result<HashMap<JobId, Result<Secrets, StoreError>>, StoreError> {
+        let tables = self.tables();
+        let of = |id: &JobId| Some((*id, Ok(tables.jobs.get(id)?.secrets.clone()?)));
+        Ok(jobs.iter().filter_map(of).collect())
+    }
+
+    async fn remains(&self, jobs: &[JobId]) -> Result<Vec<Remains>, StoreError> {
+        let tables = self.tables();
+        let rows = jobs.iter().filter_map(|id| Some((*id, tables.jobs.get(id)?)));
+        let remains = |(job, row): (JobId, &JobRow)| {
+            let dirs: BTreeSet<_> = row.attempts.values().map(|attempt| attempt.job_dir.clone()).collect();
+            let (failed, base_dirs) = (row.purges_failed, dirs.into_iter().collect());
+            Remains { job, failed, base_dirs, unreadable: false }
+        };
+        Ok(rows.map(remains).collect())
+    }
+
+    async fn put_off_purges(&self, lease: &Lease, jobs: &[(JobId, Duration)]) -> Result<(), StoreError> {
+        let now = self.now();
+        let mut tables = self.tables();
+        for (id, wait) in jobs {
+            let ours =
+                |row: &&mut JobRow| row.job.wanted == Wanted::Delete && is_held(row.held, lease.token(), now);
+            if let Some(row) = tables.jobs.get_mut(id).filter(ours) {
+                row.due_at = Some(after(now, *wait));
+                row.purges_failed += 1;
+                row.held = None;
+            }
+        }
+        Ok(())
+    }
+
+    async fn record_intents(
+        &self,
+        lease: &Lease,
+        steps: &[StepRecord],
+        now: Timestamp,
+    ) -> Result<HashSet<JobId>, StoreError> {
+        Ok(self.record(lease, steps, false, now))
+    }
+
+    async fn record_scripts(&self, scripts: &[(JobId, u32, String)]) -> Result<(), StoreError> {
+        let mut tables = self.tables();
+        for (id, no, text) in scripts {
+            if let Some(row) = tables.jobs.get_mut(id).filter(|row| row.attempts.contains_key(no)) {
+                row.scripts.insert(*no, text.clone());
+            }
+        }
+        Ok(())
+    }
+
+    async fn record_steps(
+        &self,
+        lease: &Lease,
+        steps: &[StepRecord],
+        now: Timestamp,
+    ) -> Result<HashSet<JobId>, StoreError> {
+        Ok(self.record(lease, steps, true, now))
+    }
+
+    async fn delete_purged(&self, lease: &Lease, jobs: &[JobId]) -> Result<(), StoreError> {
+        let now = self.now();
+        let mut tables = self.tables();
+        for id in jobs {
+            let ours =
+                |row: &JobRow| row.job.wanted == Wanted::Delete && is_held(row.held, lease.token(), now);
+            if tables.jobs.get(id).is_some_and(ours) {
+                tables.delete(*id);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl MemoryStore {
+    fn record(&self, lease: &Lease, steps: &[StepRecord], release: bool, said: Timestamp) -> HashSet<JobId> {
+        let now = self.now();
+        let mut tables = self.tables();
+        let mut stored = HashSet::new();
+        let mut refused = Vec::new();
+        for StepRecord { job, due_at } in steps {
+            let Some(row) = tables.jobs.get_mut(&job.id) else { continue };
+            if !is_held(row.held, lease.token(), now) {
+                continue;
+            }
+            let in_slurm = row.is_active() || row.job.phase == Phase::Finishing;
+            if job.phase == Phase::InQueue && row.job.version != job.version && in_slurm {
+                continue;
+            }
+            let stage = row.stage();
+            row.take_step(job, said);
+            row.due_at = match due_at {
+                _ if job.phase == Phase::Ended => None,
+                _ if row.job.wanted != job.wanted => Some(now),
+                due_at => due_at.map(|due| now + (due - said)),
+            };
+            if release {
+                row.held = None;
+            }
+            row.changed_from(stage);
+            refused.extend(row.broken_rule().map(|rule| format!("{}: {rule}", job.id)));
+            stored.insert(job.id);
+        }
+        tables.refused.extend(refused);
+        stored
+    }
+}
+
+impl JobRow {
+    fn take_step(&mut self, job: &Job, said: Timestamp) {
+        let concludes = self.job.phase == Phase::Finishing;
+        let number = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
+        if concludes {
+            self.tell_lines(job, said);
+        }
+        // While Slurm has it, these are the poll's.
+        let watched = self.is_active() && self.attempt == number;
+        let old = &mut self.job;
+        if !watched {
+            old.progress.clone_from(&job.progress);
+            old.activity.clone_from(&job.activity);
+            old.kill_reason.clone_from(&job.kill_reason);
+        }
+        old.status = match old.wanted {
+            wanted if wanted == job.wanted || job.phase == Phase::Ended => job.status,
+            Wanted::Cancel => Status::Canceling,
+            Wanted::Pause => Status::Pausing,
+            Wanted::Run | Wanted::Delete => job.status,
+        };
+        old.phase = job.phase;
+        old.message.clone_from(&job.message);
+        old.pending_reason.clone_from(&job.pending_reason);
+        old.retry_count = job.retry_count;
+        old.failures.clone_from(&job.failures);
+        old.missing_since = job.missing_since;
+        old.finishing_since = job.finishing_since;
+        old.submitted_at = job.submitted_at;
+        old.started_at = job.started_at;
+        old.finished_at = job.finished_at;
+        old.observed_at = job.observed_at;
+        old.source = job.source;
+        old.last_modified = said;
+        old.version += 1;
+        self.attempt = number;
+        if job.phase == Phase::Ended {
+            self.secrets = None;
+        }
+        if let Some(attempt) = &job.attempt {
+            self.put_attempt(attempt, concludes);
+        }
+    }
+
+    fn put_attempt(&mut self, attempt: &Attempt, concludes: bool) {
+        let number = attempt.no.get();
+        let new = match self.attempts.get(&number) {
+            None => Attempt { status: attempt.status.stored(), ..attempt.clone() },
+            Some(old) => Attempt {
+                token: old.token.clone(),
+                job_dir: old.job_dir.clone(),
+                intended_at: old.intended_at,
+                status: if concludes { attempt.status.stored() } else { old.status.clone() },
+                ..attempt.clone()
+            },
+        };
+        self.attempts.insert(number, new);
+    }
+}

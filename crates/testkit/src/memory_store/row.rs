@@ -1,0 +1,141 @@
+//! A job as it is stored, with its attempts and what happened to it.
+
+use std::collections::BTreeMap;
+
+use domain::{Attempt, Job, Phase, Secrets, Timestamp, Wanted};
+use persistence::JobEvent;
+use serde_json::{Map, Value};
+
+use super::Held;
+
+#[derive(Debug)]
+pub(super) struct JobRow {
+    /// Its columns: the attempt is in `attempts`.
+    pub(super) job: Job,
+    /// The newest attempt; 0: none yet.
+    pub(super) attempt: u32,
+    pub(super) attempts: BTreeMap<u32, Attempt>,
+    pub(super) scripts: BTreeMap<u32, String>,
+    pub(super) due_at: Option<Timestamp>,
+    pub(super) held: Held,
+    pub(super) secrets: Option<Secrets>,
+    pub(super) request_hash: [u8; 32],
+    pub(super) events: Vec<JobEvent>,
+    /// How often what it left could not be removed.
+    pub(super) purges_failed: u32,
+}
+
+/// What a transition is told by.
+type Stage = (domain::Status, Phase, u32);
+
+impl JobRow {
+    pub(super) fn new(job: Job, secrets: Option<Secrets>, request_hash: [u8; 32], now: Timestamp) -> Self {
+        let mut row = Self {
+            job: Job { attempt: None, version: 1, last_modified: job.created_at, ..job },
+            attempt: 0,
+            attempts: BTreeMap::new(),
+            scripts: BTreeMap::new(),
+            due_at: Some(now),
+            held: None,
+            secrets,
+            request_hash,
+            events: Vec::new(),
+            purges_failed: 0,
+        };
+        row.record_transition();
+        row
+    }
+
+    /// The job with its newest attempt.
+    pub(super) fn current(&self) -> Job {
+        Job { attempt: self.attempts.get(&self.attempt).cloned(), ..self.job.clone() }
+    }
+
+    /// The lane in which its next step is taken.
+    pub(super) fn is_unsubmitted(&self) -> bool {
+        matches!(
+            self.job.phase,
+            Phase::Queued
+                | Phase::CheckingInputs
+                | Phase::ConvertingImage
+                | Phase::Staging
+                | Phase::Submitting
+                | Phase::RetryWait
+                | Phase::Paused
+        )
+    }
+
+    /// Whether Slurm has it and is not through with it.
+    pub(super) fn is_active(&self) -> bool {
+        matches!(self.job.phase, Phase::InQueue | Phase::Running | Phase::Suspended)
+    }
+
+    pub(super) fn stage(&self) -> Stage {
+        (self.job.status, self.job.phase, self.attempt)
+    }
+
+    /// What the schema's trigger does after each change of the row.
+    pub(super) fn changed_from(&mut self, stage: Stage) {
+        if self.stage() != stage {
+            self.record_transition();
+        }
+    }
+
+    fn record_transition(&mut self) {
+        let slurm_id = self.attempts.get(&self.attempt).and_then(|attempt| attempt.slurm_id);
+        let mut data = Map::new();
+        data.insert("status".to_owned(), self.job.status.to_string().into());
+        data.insert("phase".to_owned(), self.job.phase.to_string().into());
+        data.insert("message".to_owned(), self.job.message.clone().into());
+        if let Some(id) = slurm_id {
+            data.insert("slurm_job_id".to_owned(), id.to_string().into());
+        }
+        self.tell("transition", None, false, Value::Object(data), self.attempt, self.job.last_modified);
+    }
+
+    pub(super) fn tell(
+        &mut self,
+        kind: &str,
+        file: Option<&str>,
+        earlier_run: bool,
+        data: Value,
+        attempt: u32,
+        at: Timestamp,
+    ) {
+        self.events.push(JobEvent {
+            seq: self.events.len() as u64 + 1,
+            at,
+            kind: kind.to_owned(),
+            attempt,
+            file: file.map(str::to_owned),
+            earlier_run,
+            data,
+        });
+    }
+
+    /// Adds what a changed job has read in its status files.
+    pub(super) fn tell_lines(&mut self, read: &Job, at: Timestamp) {
+        let Some(attempt) = &read.attempt else { return };
+        for event in attempt.status.events() {
+            let kind: &str = event.kind.into();
+            self.tell(kind, Some(&event.file), event.earlier_run, event.data.clone(), attempt.no.get(), at);
+        }
+    }
+
+    /// The rule of the schema that the row breaks, if it breaks one.
+    pub(super) fn broken_rule(&self) -> Option<&'static str> {
+        let ended = self.job.phase == Phase::Ended;
+        if ended != self.job.status.is_final() {
+            return Some("ended_is_final");
+        }
+        if ended != self.job.finished_at.is_some() {
+            return Some("ended_has_time");
+        }
+        let is_due = self.due_at.is_some() && self.job.wanted != Wanted::Delete;
+        if ended && (self.secrets.is_some() || is_due) {
+            return Some("ended_keeps_none");
+        }
+        let half = |attempt: &Attempt| attempt.submitted_at.is_some() != attempt.slurm_id.is_some();
+        self.attempts.values().any(half).then_some("submitted_has_id")
+    }
+}

@@ -1,0 +1,133 @@
+//! What callers do: they send jobs and wish for things. The same calls as the real store's.
+
+use domain::{Job, JobId, Phase, Progress, Secrets, Status, Timestamp, Wanted};
+use persistence::{Inserted, NewJob, Wished};
+
+use super::{MemoryStore, Tables, row::JobRow};
+
+impl MemoryStore {
+    pub fn insert_job(&self, new: &NewJob) -> Inserted {
+        let now = self.now();
+        let mut tables = self.tables();
+        let id = new.job.id;
+        if tables.deleted.contains(&id) {
+            return Inserted::Other;
+        }
+        if let Some(row) = tables.jobs.get(&id) {
+            let same = row.job.owner == new.job.owner && row.request_hash == new.request_hash;
+            let visible = row.job.wanted != Wanted::Delete;
+            return if same && visible { Inserted::Same(row.current()) } else { Inserted::Other };
+        }
+        let secrets = Some(new.secrets.clone()).filter(|secrets| !secrets.is_empty());
+        let row = JobRow::new(new.job.clone(), secrets, new.request_hash, now);
+        let stored = row.current();
+        tables.jobs.insert(id, row);
+        tables.wake(&new.job.cluster);
+        Inserted::Created(stored)
+    }
+
+    /// None also when it waits for its removal.
+    pub fn find_job(&self, id: JobId) -> Option<Job> {
+        self.tables().find(id)
+    }
+
+    pub fn request_cancel(&self, id: JobId, now: Timestamp) -> Wished {
+        let may = |job: &Job| job.phase != Phase::Ended && matches!(job.wanted, Wanted::Run | Wanted::Pause);
+        self.wish(id, now, may, |row| {
+            (row.job.wanted, row.job.status) = (Wanted::Cancel, Status::Canceling);
+            "Canceling.".clone_into(&mut row.job.message);
+        })
+    }
+
+    pub fn request_pause(&self, id: JobId, now: Timestamp) -> Wished {
+        let may = |job: &Job| job.phase != Phase::Ended && job.wanted == Wanted::Run;
+        self.wish(id, now, may, |row| {
+            (row.job.wanted, row.job.status) = (Wanted::Pause, Status::Pausing);
+            "Pausing.".clone_into(&mut row.job.message);
+        })
+    }
+
+    pub fn request_resume(&self, id: JobId, now: Timestamp) -> Wished {
+        let may = |job: &Job| job.phase == Phase::Paused && job.wanted == Wanted::Pause;
+        self.wish(id, now, may, |row| {
+            (row.job.wanted, row.job.status, row.job.phase) = (Wanted::Run, Status::Resuming, Phase::Queued);
+            "Resuming; waiting to be submitted.".clone_into(&mut row.job.message);
+        })
+    }
+
+    pub fn request_retry(&self, id: JobId, secrets: &Secrets, now: Timestamp) -> Wished {
+        let may = |job: &Job| {
+            job.phase == Phase::Ended
+                && matches!(job.status, Status::Error | Status::Canceled)
+                && job.wanted != Wanted::Delete
+        };
+        let secrets = Some(secrets.clone()).filter(|secrets| !secrets.is_empty());
+        self.wish(id, now, may, |row| {
+            let job = &mut row.job;
+            (job.wanted, job.status, job.phase) = (Wanted::Run, Status::Pending, Phase::Queued);
+            "To be sent again; waiting to be submitted.".clone_into(&mut job.message);
+            (job.retry_count, job.failures, job.progress) = (0, Vec::new(), Progress::default());
+            (job.submitted_at, job.started_at, job.finished_at) = (None, None, None);
+            job.pending_reason = None;
+            row.secrets = secrets;
+        })
+    }
+
+    pub fn request_delete(&self, id: JobId, artifacts: bool, now: Timestamp) -> Wished {
+        if !artifacts {
+            let mut tables = self.tables();
+            return match tables.find(id) {
+                None => Wished::NoJob,
+                Some(job) if job.phase != Phase::Ended => Wished::Stays(job),
+                Some(job) => {
+                    tables.delete(id);
+                    tables.wake(&job.cluster);
+                    Wished::Taken(job)
+                }
+            };
+        }
+        let before = self.find_job(id);
+        let may = |job: &Job| job.phase == Phase::Ended && job.wanted != Wanted::Delete;
+        match (self.wish(id, now, may, |row| row.job.wanted = Wanted::Delete), before) {
+            // Nobody sees it any more, but whoever asked.
+            (_, Some(job)) if self.find_job(id).is_none() => Wished::Taken(job),
+            (other, _) => other,
+        }
+    }
+
+    fn wish(
+        &self,
+        id: JobId,
+        now: Timestamp,
+        may: impl Fn(&Job) -> bool,
+        change: impl FnOnce(&mut JobRow),
+    ) -> Wished {
+        let clock = self.now();
+        let mut tables = self.tables();
+        let Some(row) = tables.jobs.get_mut(&id).filter(|row| may(&row.job)) else {
+            return tables.find(id).map_or(Wished::NoJob, Wished::Stays);
+        };
+        let stage = row.stage();
+        change(row);
+        row.due_at = Some(clock);
+        row.job.last_modified = now;
+        row.job.version += 1;
+        row.changed_from(stage);
+        let (job, broken) = (row.current(), row.broken_rule());
+        tables.refused.extend(broken.map(|rule| format!("{id}: {rule}")));
+        tables.wake(&job.cluster);
+        Wished::Taken(job)
+    }
+}
+
+impl Tables {
+    fn find(&self, id: JobId) -> Option<Job> {
+        self.jobs.get(&id).filter(|row| row.job.wanted != Wanted::Delete).map(JobRow::current)
+    }
+
+    pub(super) fn delete(&mut self, id: JobId) {
+        self.jobs.remove(&id);
+        self.waits.remove(&id);
+        self.deleted.insert(id);
+    }
+}

@@ -1,0 +1,397 @@
+//! Both ports of a worker with a gate before and behind each call: what a test stops, loses or delays there is up to the
+//! gate. A call that is added to a port has to be added here, and so passes the gate, too.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Debug,
+    future::Future,
+    time::Duration,
+};
+
+use domain::{Abandoned, ClusterName, Conversion, Job, JobId, Origin, Orphan, Record, Secrets, Timestamp};
+use persistence::{
+    ConversionLease, ConversionRecord, DueJobs, ImageConversions, ImageWish, KnownPartitions, Lane, Lease,
+    LeaseTerms, OrphanRecords, PartitionTurns, PollLease, PollResult, PollTurns, Remains, StepRecord,
+    StepRecords, StoreError, WorkStore,
+};
+use slurm::{
+    Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
+    ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, PartitionsAnswer, Poll, PollAnswer, Purge,
+    Purged, RemotePath, Remove, Removed, Requeued, SlurmJobId, SubmitAnswer, SubmitBatch,
+};
+use uuid::Uuid;
+
+use crate::{ClusterLink, LinkError};
+
+/// Stands before and behind each call.
+pub(super) trait Gate: Clone + Debug + Send + Sync + 'static {
+    fn pass<T: Send, E: PortError>(
+        &self,
+        call: &'static str,
+        work: impl Future<Output = Result<T, E>> + Send,
+    ) -> impl Future<Output = Result<T, E>> + Send;
+}
+
+/// Which port a call is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Port {
+    Store,
+    Link,
+}
+
+/// What a port says when a call fails on the way.
+pub(super) trait PortError: Debug + Send {
+    const PORT: Port;
+
+    /// On the way there, or on the way back: the caller of a database cannot tell.
+    fn failed() -> Self;
+}
+
+impl PortError for StoreError {
+    const PORT: Port = Port::Store;
+
+    fn failed() -> Self {
+        Self::Driver(sqlx::Error::PoolTimedOut)
+    }
+}
+
+impl PortError for LinkError {
+    const PORT: Port = Port::Link;
+
+    fn failed() -> Self {
+        Self::Lost { why: "no trailer".to_owned() }
+    }
+}
+
+/// A store behind a gate.
+#[derive(Debug, Clone)]
+pub(super) struct GatedStore<S, G> {
+    pub(super) store: S,
+    pub(super) gate: G,
+}
+
+/// A way to a cluster behind a gate.
+#[derive(Debug, Clone)]
+pub(super) struct GatedLink<L, G> {
+    pub(super) link: L,
+    pub(super) gate: G,
+}
+
+impl<S: WorkStore, G: Gate> DueJobs for GatedStore<S, G> {
+    type Notices = S::Notices;
+
+    async fn listen_due(&self) -> Result<Self::Notices, StoreError> {
+        self.gate.pass("listen_due", self.store.listen_due()).await
+    }
+
+    async fn acquire_due(
+        &self,
+        cluster: &ClusterName,
+        lane: Lane,
+        token: Uuid,
+        terms: LeaseTerms,
+    ) -> Result<Lease, StoreError> {
+        self.gate.pass("acquire_due", self.store.acquire_due(cluster, lane, token, terms)).await
+    }
+
+    async fn extend(&self, lease: &Lease, duration: Duration) -> Result<(), StoreError> {
+        self.gate.pass("extend", self.store.extend(lease, duration)).await
+    }
+
+    async fn put_off(
+        &self,
+        lease: &Lease,
+        jobs: &[Job],
+        again_in: Option<Duration>,
+    ) -> Result<(), StoreError> {
+        self.gate.pass("put_off", self.store.put_off(lease, jobs, again_in)).await
+    }
+
+    async fn next_due_in(&self, cluster: &ClusterName, lane: Lane) -> Result<Option<Duration>, StoreError> {
+        self.gate.pass("next_due_in", self.store.next_due_in(cluster, lane)).await
+    }
+}
+
+impl<S: WorkStore, G: Gate> StepRecords for GatedStore<S, G> {
+    async fn open_secrets(
+        &self,
+        jobs: &[JobId],
+    ) -> Result<HashMap<JobId, Result<Secrets, StoreError>>, StoreError> {
+        self.gate.pass("open_secrets", self.store.open_secrets(jobs)).await
+    }
+
+    async fn remains(&self, jobs: &[JobId]) -> Result<Vec<Remains>, StoreError> {
+        self.gate.pass("remains", self.store.remains(jobs)).await
+    }
+
+    async fn record_intents(
+        &self,
+        lease: &Lease,
+        steps: &[StepRecord],
+        now: Timestamp,
+    ) -> Result<HashSet<JobId>, StoreError> {
+        self.gate.pass("record_intents", self.store.record_intents(lease, steps, now)).await
+    }
+
+    async fn record_scripts(&self, scripts: &[(JobId, u32, String)]) -> Result<(), StoreError> {
+        self.gate.pass("record_scripts", self.store.record_scripts(scripts)).await
+    }
+
+    async fn record_steps(
+        &self,
+        lease: &Lease,
+        steps: &[StepRecord],
+        now: Timestamp,
+    ) -> Result<HashSet<JobId>, StoreError> {
+        self.gate.pass("record_steps", self.store.record_steps(lease, steps, now)).await
+    }
+
+    async fn delete_purged(&self, lease: &Lease, jobs: &[JobId]) -> Result<(), StoreError> {
+        self.gate.pass("delete_purged", self.store.delete_purged(lease, jobs)).await
+    }
+
+    async fn put_off_purges(&self, lease: &Lease, jobs: &[(JobId, Duration)]) -> Result<(), StoreError> {
+        self.gate.pass("put_off_purges", self.store.put_off_purges(lease, jobs)).await
+    }
+}
+
+impl<S: WorkStore, G: Gate> PollTurns for GatedStore<S, G> {
+    async fn acquire_poll(
+        &self,
+        cluster: &ClusterName,
+        token: Uuid,
+        duration: Duration,
+    ) -> Result<Option<PollLease>, StoreError> {
+        self.gate.pass("acquire_poll", self.store.acquire_poll(cluster, token, duration)).await
+    }
+
+    async fn extend_poll(&self, lease: &PollLease, duration: Duration) -> Result<(), StoreError> {
+        self.gate.pass("extend_poll", self.store.extend_poll(lease, duration)).await
+    }
+
+    async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<Job>, StoreError> {
+        self.gate.pass("active_jobs", self.store.active_jobs(cluster)).await
+    }
+
+    async fn record_poll(
+        &self,
+        lease: &PollLease,
+        result: PollResult<'_>,
+        interval: Duration,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        self.gate.pass("record_poll", self.store.record_poll(lease, result, interval, now)).await
+    }
+
+    async fn poll_soon(&self, cluster: &ClusterName, pace: Duration) -> Result<(), StoreError> {
+        self.gate.pass("poll_soon", self.store.poll_soon(cluster, pace)).await
+    }
+
+    async fn next_poll_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
+        self.gate.pass("next_poll_in", self.store.next_poll_in(cluster)).await
+    }
+}
+
+impl<S: WorkStore, G: Gate> OrphanRecords for GatedStore<S, G> {
+    async fn records_of(
+        &self,
+        cluster: &ClusterName,
+        origins: &[Origin],
+    ) -> Result<HashMap<Origin, Record>, StoreError> {
+        self.gate.pass("records_of", self.store.records_of(cluster, origins)).await
+    }
+
+    async fn record_orphans(
+        &self,
+        lease: &PollLease,
+        orphans: &[Orphan],
+        condemned: &[SlurmJobId],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.gate.pass("record_orphans", self.store.record_orphans(lease, orphans, condemned, now)).await
+    }
+}
+
+impl<S: WorkStore, G: Gate> ImageConversions for GatedStore<S, G> {
+    async fn want_images(
+        &self,
+        cluster: &ClusterName,
+        wishes: &[ImageWish],
+    ) -> Result<Vec<Conversion>, StoreError> {
+        self.gate.pass("want_images", self.store.want_images(cluster, wishes)).await
+    }
+
+    async fn reopen_conversions(
+        &self,
+        cluster: &ClusterName,
+        conversions: &[&Conversion],
+    ) -> Result<(), StoreError> {
+        self.gate.pass("reopen_conversions", self.store.reopen_conversions(cluster, conversions)).await
+    }
+
+    async fn look_after_conversions(&self, cluster: &ClusterName, jobs: &[JobId]) -> Result<(), StoreError> {
+        self.gate.pass("look_after_conversions", self.store.look_after_conversions(cluster, jobs)).await
+    }
+
+    async fn wake_overtaken(&self, jobs: &[(JobId, &Conversion)]) -> Result<(), StoreError> {
+        self.gate.pass("wake_overtaken", self.store.wake_overtaken(jobs)).await
+    }
+
+    async fn acquire_conversions(
+        &self,
+        cluster: &ClusterName,
+        token: Uuid,
+        terms: LeaseTerms,
+    ) -> Result<ConversionLease, StoreError> {
+        self.gate.pass("acquire_conversions", self.store.acquire_conversions(cluster, token, terms)).await
+    }
+
+    async fn extend_conversions(
+        &self,
+        lease: &ConversionLease,
+        duration: Duration,
+    ) -> Result<(), StoreError> {
+        self.gate.pass("extend_conversions", self.store.extend_conversions(lease, duration)).await
+    }
+
+    async fn put_off_conversions(
+        &self,
+        lease: &ConversionLease,
+        conversions: &[(Uuid, Option<Abandoned>)],
+        again_in: Option<Duration>,
+    ) -> Result<(), StoreError> {
+        self.gate
+            .pass("put_off_conversions", self.store.put_off_conversions(lease, conversions, again_in))
+            .await
+    }
+
+    async fn record_conversions(
+        &self,
+        lease: &ConversionLease,
+        cluster: &ClusterName,
+        records: &[ConversionRecord],
+        release: bool,
+        now: Timestamp,
+    ) -> Result<HashSet<Uuid>, StoreError> {
+        self.gate
+            .pass("record_conversions", self.store.record_conversions(lease, cluster, records, release, now))
+            .await
+    }
+
+    async fn next_conversion_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
+        self.gate.pass("next_conversion_in", self.store.next_conversion_in(cluster)).await
+    }
+
+    async fn active_conversions(&self, cluster: &ClusterName) -> Result<Vec<Conversion>, StoreError> {
+        self.gate.pass("active_conversions", self.store.active_conversions(cluster)).await
+    }
+
+    async fn record_seen_conversions(
+        &self,
+        cluster: &ClusterName,
+        conversions: &[Conversion],
+    ) -> Result<(), StoreError> {
+        self.gate
+            .pass("record_seen_conversions", self.store.record_seen_conversions(cluster, conversions))
+            .await
+    }
+}
+
+impl<S: WorkStore, G: Gate> PartitionTurns for GatedStore<S, G> {
+    async fn take_partitions_turn(
+        &self,
+        cluster: &ClusterName,
+        patience: Duration,
+    ) -> Result<bool, StoreError> {
+        self.gate.pass("take_partitions_turn", self.store.take_partitions_turn(cluster, patience)).await
+    }
+
+    async fn record_partitions(
+        &self,
+        cluster: &ClusterName,
+        answer: &PartitionsAnswer,
+        interval: Duration,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.gate
+            .pass("record_partitions", self.store.record_partitions(cluster, answer, interval, now))
+            .await
+    }
+
+    async fn record_partitions_unanswered(
+        &self,
+        cluster: &ClusterName,
+        error: &str,
+        again_in: Duration,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.gate
+            .pass(
+                "record_partitions_unanswered",
+                self.store.record_partitions_unanswered(cluster, error, again_in, now),
+            )
+            .await
+    }
+
+    async fn partitions(&self) -> Result<HashMap<ClusterName, KnownPartitions>, StoreError> {
+        self.gate.pass("partitions", self.store.partitions()).await
+    }
+
+    async fn next_partitions_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
+        self.gate.pass("next_partitions_in", self.store.next_partitions_in(cluster)).await
+    }
+}
+
+impl<L: ClusterLink + Debug, G: Gate> ClusterLink for GatedLink<L, G> {
+    async fn submit(&self, command: &SubmitBatch) -> Result<Vec<SubmitAnswer>, LinkError> {
+        self.gate.pass("submit", self.link.submit(command)).await
+    }
+
+    async fn locate(&self, command: &Locate) -> Result<LocateAnswer, LinkError> {
+        self.gate.pass("locate", self.link.locate(command)).await
+    }
+
+    async fn poll(&self, command: &Poll) -> Result<PollAnswer, LinkError> {
+        self.gate.pass("poll", self.link.poll(command)).await
+    }
+
+    async fn conclude(&self, command: &Conclude) -> Result<Vec<Concluded>, LinkError> {
+        self.gate.pass("conclude", self.link.conclude(command)).await
+    }
+
+    async fn cancel(&self, command: &Cancel) -> Result<Cancelled, LinkError> {
+        self.gate.pass("cancel", self.link.cancel(command)).await
+    }
+
+    async fn check_images(&self, command: &CheckImages) -> Result<Vec<ImageFile>, LinkError> {
+        self.gate.pass("check_images", self.link.check_images(command)).await
+    }
+
+    async fn remove(&self, command: &Remove) -> Result<Removed, LinkError> {
+        self.gate.pass("remove", self.link.remove(command)).await
+    }
+
+    async fn purge(&self, command: &Purge) -> Result<Purged, LinkError> {
+        self.gate.pass("purge", self.link.purge(command)).await
+    }
+
+    async fn node_health(&self, command: &NodeHealth) -> Result<NodeHealthAnswer, LinkError> {
+        self.gate.pass("node_health", self.link.node_health(command)).await
+    }
+
+    async fn requeued(&self, command: &Requeued) -> Result<HashMap<SlurmJobId, EarlierRun>, LinkError> {
+        self.gate.pass("requeued", self.link.requeued(command)).await
+    }
+
+    async fn partitions(&self, command: &slurm::Partitions) -> Result<PartitionsAnswer, LinkError> {
+        self.gate.pass("partitions", self.link.partitions(command)).await
+    }
+
+    async fn checkpoints(&self, command: &Checkpoints) -> Result<Vec<Option<RemotePath>>, LinkError> {
+        self.gate.pass("checkpoints", self.link.checkpoints(command)).await
+    }
+
+    async fn exclude(&self, command: &Exclude) -> Result<Excluded, LinkError> {
+        self.gate.pass("exclude", self.link.exclude(command)).await
+    }
+}

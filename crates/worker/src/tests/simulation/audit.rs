@@ -1,0 +1,150 @@
+//! What must hold at the end of every history: what the service says against what really happened.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::{Job, JobId, Outcome, Phase, Status, Wanted};
+use persistence::JobEvent;
+use slurm::SlurmState;
+use testkit::{LivingCluster, MemoryStore, TrueJob, Truth, Word};
+
+use super::callers::{Sent, Wish};
+
+pub(super) fn audit(store: &MemoryStore, site: &LivingCluster, sent: &[Sent]) -> Vec<String> {
+    let mut found = site.truth(|truth| truth.violations.clone());
+    found.extend(store.refused().into_iter().map(|broken| format!("the database would refuse {broken}")));
+    site.truth(|truth| found.extend(submitted_twice(truth)));
+    let stored: BTreeMap<JobId, Job> = store.all_jobs().into_iter().map(|job| (job.id, job)).collect();
+    for sent in sent {
+        let mut say = |what: String| found.push(format!("job {}: {what}", sent.id));
+        let deleted = sent.wishes.iter().find_map(|wish| match wish {
+            Wish::Delete { artifacts } => Some(*artifacts),
+            Wish::Cancel | Wish::Pause | Wish::Resume | Wish::Retry => None,
+        });
+        match (stored.get(&sent.id), deleted) {
+            (None, None) => say("it was accepted, and is lost".to_owned()),
+            (Some(_), Some(_)) => say("it was deleted, and is still there".to_owned()),
+            (None, Some(artifacts)) => {
+                if artifacts && site.has_files(sent.id.get()) {
+                    say("it was deleted with its files, which are still there".to_owned());
+                }
+                let private = site.private_files(sent.id.get());
+                if !private.is_empty() {
+                    say(format!("it was deleted, and its secrets are still there: {private:?}"));
+                }
+            }
+            (Some(job), None) => {
+                site.truth(|truth| verdict(job, sent, truth)).into_iter().for_each(&mut say);
+                let private = site.private_files(sent.id.get());
+                if !private.is_empty() {
+                    say(format!("its secrets are still on the cluster: {private:?}"));
+                }
+                if job.phase == Phase::Ended && store.keeps_secrets(sent.id) {
+                    say("its secrets are still stored".to_owned());
+                }
+                let events = store.events_of(sent.id);
+                finality(&events, sent).into_iter().for_each(&mut say);
+                site.truth(|truth| lines(sent.id, &events, truth)).into_iter().for_each(&mut say);
+            }
+        }
+    }
+    found
+}
+
+/// What callers see of all jobs.
+pub(super) fn faces(store: &MemoryStore) -> Vec<(JobId, Status, Phase, i64)> {
+    store.all_jobs().into_iter().map(|job| (job.id, job.status, job.phase, job.version)).collect()
+}
+
+/// Slurm jobs of one attempt: two only where the controller took the first beyond every bound.
+fn submitted_twice(truth: &Truth) -> Vec<String> {
+    let mut by_name: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    for (id, job) in &truth.jobs {
+        by_name.entry(&job.name).or_default().push(*id);
+    }
+    let twice =
+        by_name.into_iter().filter(|(name, ids)| ids.len() > 1 && !truth.beyond_bound.contains(*name));
+    twice.map(|(name, ids)| format!("attempt {name} was submitted several times: {ids:?}")).collect()
+}
+
+/// Whether the job's end is the one that it really had.
+fn verdict(job: &Job, sent: &Sent, truth: &Truth) -> Option<String> {
+    let attempt = job.attempt.as_ref();
+    let last = attempt.and_then(|attempt| truth.jobs.get(&attempt.slurm_id?.get()));
+    let since = sent.wishes.iter().rposition(|wish| *wish == Wish::Retry).map_or(0, |at| at + 1);
+    let life = &sent.wishes[since..];
+    let wished = |wish| life.contains(&wish);
+    let succeeded = last.is_some_and(|last| succeeded(last, sent.is_command, wished(Wish::Cancel)));
+    let forgotten = last.is_some_and(|last| last.lost);
+    let seen = || last.map_or_else(|| "nothing of it ran".to_owned(), |last| format!("{last:?}"));
+    // Of a job that was paused or retried, the last attempt may be one that never reached Slurm.
+    let wrong = match job.status {
+        Status::Done => !succeeded,
+        Status::Error => (succeeded && !forgotten) || last.is_none(),
+        Status::Canceled => {
+            !wished(Wish::Cancel) && !last.is_some_and(|last| last.ended_by_others)
+                || (succeeded && !forgotten)
+        }
+        Status::Paused => !wished(Wish::Pause) || job.wanted != Wanted::Pause,
+        Status::Pending
+        | Status::Started
+        | Status::Running
+        | Status::Canceling
+        | Status::Pausing
+        | Status::Resuming => return Some(format!("it has not ended: {}", job.status)),
+    };
+    let unexecuted = job.status == Status::Done && last.is_some_and(|last| !last.executed);
+    let outcome = attempt.and_then(|attempt| Some(attempt.verdict.as_ref()?.outcome));
+    let untold = job.status == Status::Done && outcome != Some(Outcome::Done);
+    (wrong || unexecuted || untold)
+        .then(|| format!("it is {} ({}), but {}; wishes: {:?}", job.status, job.message, seen(), sent.wishes))
+}
+
+/// Whether a run of the job did what it should, by the rules that callers are told.
+fn succeeded(last: &TrueJob, is_command: bool, canceled: bool) -> bool {
+    let said = last.word == Some(Word::Success);
+    match &last.state {
+        Some(SlurmState::Completed) => said || (is_command && last.word != Some(Word::Failure)),
+        Some(SlurmState::Cancelled | SlurmState::Timeout) => said && !canceled,
+        _ => false,
+    }
+}
+
+/// An end is final, but for the owner's wish to send the job again.
+fn finality(events: &[JobEvent], sent: &Sent) -> Vec<String> {
+    let mut found = Vec::new();
+    if events.iter().enumerate().any(|(index, event)| event.seq != index as u64 + 1) {
+        found.push("its events are not numbered one after the other".to_owned());
+    }
+    let phases: Vec<&str> = events
+        .iter()
+        .filter(|event| event.kind == "transition")
+        .filter_map(|event| event.data["phase"].as_str())
+        .collect();
+    let again = phases.windows(2).filter(|pair| pair[0] == "ended").count();
+    let wished = sent.wishes.iter().filter(|wish| **wish == Wish::Retry).count();
+    if again > wished {
+        found.push(format!("it has ended and gone on {again} times, and was sent again {wished} times"));
+    }
+    found
+}
+
+/// Each line that the job wrote is one event. Of a file that is seen late, lines that came after its job was looked at for
+/// the last time are none.
+fn lines(id: JobId, events: &[JobEvent], truth: &Truth) -> Option<String> {
+    let told: Vec<u64> = events
+        .iter()
+        .filter(|event| event.kind == "status")
+        .filter_map(|event| event.data["n"].as_u64())
+        .collect();
+    let once: BTreeSet<u64> = told.iter().copied().collect();
+    if once.len() != told.len() {
+        return Some(format!("a status line became several events: {told:?}"));
+    }
+    let written = truth.lines.get(&id.get()).copied().unwrap_or(0);
+    // What a run wrote that began when nobody expected it any more.
+    let is_overdue = |job: &TrueJob| job.owner == Some(id.get()) && truth.beyond_bound.contains(&job.name);
+    let unexpected = truth.jobs.values().any(is_overdue);
+    let excused = truth.files_were_late || truth.overwritten.contains(&id.get()) || unexpected;
+    let complete = once.len() as u64 == written || excused;
+    (!complete).then(|| format!("{written} status lines became {} events", once.len()))
+}

@@ -1,0 +1,154 @@
+//! The callers: they send jobs, and change their minds.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use domain::{Clock, Job, JobId, Phase, Secrets, Status, Wanted, Work};
+use persistence::{NewJob, Wished};
+use testkit::{MemoryStore, job_at};
+use tokio::time::sleep;
+
+use super::world::{VirtualClock, World};
+
+/// A wish that was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    Cancel,
+    Pause,
+    Resume,
+    Retry,
+    Delete { artifacts: bool },
+}
+
+/// A job that was accepted, and what its owner wished for, in order.
+#[derive(Debug, Clone)]
+pub(super) struct Sent {
+    pub(super) id: JobId,
+    pub(super) is_command: bool,
+    pub(super) wishes: Vec<Wish>,
+}
+
+/// All callers. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Callers {
+    pub(super) world: World,
+    pub(super) store: MemoryStore,
+    pub(super) clock: VirtualClock,
+    sent: Arc<Mutex<Vec<Sent>>>,
+}
+
+impl Callers {
+    pub(super) fn new(world: World, store: MemoryStore, clock: VirtualClock) -> Self {
+        Self { world, store, clock, sent: Arc::default() }
+    }
+
+    pub(super) fn sent(&self) -> Vec<Sent> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// One caller with one job: sends it, twice perhaps, and then wishes for this and that while there is trouble.
+    pub(super) async fn call(self, number: u64) {
+        sleep(self.world.millis(0, 120_000)).await;
+        let is_command = self.world.dice(|dice| dice.chance(400));
+        let job = self.job(number, is_command);
+        let id = job.id;
+        let new = NewJob { job, secrets: secrets(), request_hash: [0; 32] };
+        self.store.insert_job(&new);
+        self.world
+            .note(|| format!("{id} is accepted, {}", if is_command { "a command" } else { "a training" }));
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner).push(Sent {
+            id,
+            is_command,
+            wishes: Vec::new(),
+        });
+        if self.world.dice(|dice| dice.chance(100)) {
+            self.store.insert_job(&new);
+        }
+        if self.world.dice(|dice| dice.chance(500)) {
+            return;
+        }
+        for _ in 0..self.world.dice(|dice| dice.between(1, 4)) {
+            let soon = self.world.dice(|dice| dice.chance(500));
+            sleep(self.world.millis(0, if soon { 3000 } else { 150_000 })).await;
+            if self.world.is_calm() {
+                return;
+            }
+            self.wish(id);
+        }
+    }
+
+    fn job(&self, number: u64, is_command: bool) -> Job {
+        let work = if is_command {
+            Work::Command { text: "true".to_owned() }
+        } else {
+            match testkit::tao_job(1).spec.work {
+                work @ (Work::Tao { .. } | Work::Command { .. }) => work,
+            }
+        };
+        let mut job = job_at(u128::from(number) + 1, work, self.clock.now());
+        if self.world.dice(|dice| dice.chance(200)) {
+            job.spec.image = "nvcr.io/nvidia/tao/tao-toolkit:6.0.0-pyt".parse().ok();
+        }
+        job
+    }
+
+    /// Something that makes sense for the job as it is, most of the time.
+    fn wish(&self, id: JobId) {
+        let Some(job) = self.store.find_job(id) else { return };
+        let wish = match (job.phase, job.wanted) {
+            (Phase::Ended, _) => self.world.dice(|dice| match dice.below(4) {
+                0 => Wish::Delete { artifacts: dice.chance(500) },
+                1 if job.status == Status::Done => Wish::Cancel,
+                _ => Wish::Retry,
+            }),
+            (Phase::Paused, Wanted::Pause) => {
+                self.world.dice(|dice| if dice.chance(700) { Wish::Resume } else { Wish::Cancel })
+            }
+            _ => self.world.dice(|dice| if dice.chance(500) { Wish::Cancel } else { Wish::Pause }),
+        };
+        let now = self.clock.now();
+        let became = match wish {
+            Wish::Cancel => self.store.request_cancel(id, now),
+            Wish::Pause => self.store.request_pause(id, now),
+            Wish::Resume => self.store.request_resume(id, now),
+            Wish::Retry => self.store.request_retry(id, &secrets(), now),
+            Wish::Delete { artifacts } => self.store.request_delete(id, artifacts, now),
+        };
+        let taken = matches!(became, Wished::Taken(_));
+        self.world.note(|| format!("{id}: {wish:?}, {}", if taken { "taken" } else { "not taken" }));
+        if taken {
+            self.world.count(match wish {
+                Wish::Cancel => "cancel",
+                Wish::Pause => "pause",
+                Wish::Resume => "resume",
+                Wish::Retry => "retry",
+                Wish::Delete { .. } => "delete",
+            });
+            let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+            sent.iter_mut().filter(|sent| sent.id == id).for_each(|sent| sent.wishes.push(wish));
+        }
+    }
+
+    /// The paused jobs go on, so that all of them come to an end.
+    pub(super) fn resume_all(&self) {
+        for sent in self.sent() {
+            let paused = |job: &Job| job.phase == Phase::Paused && job.wanted == Wanted::Pause;
+            if self.store.find_job(sent.id).is_some_and(|job| paused(&job)) {
+                self.wish(sent.id);
+            }
+        }
+    }
+
+    /// Time for all of them to have called.
+    pub(super) const LONGEST: Duration = Duration::from_mins(2);
+}
+
+fn secrets() -> Secrets {
+    let mut secrets = Secrets::default();
+    if let Ok(key) = "HF_TOKEN".parse() {
+        secrets.env.insert(key, "hunter2".to_owned().into());
+    }
+    secrets
+}

@@ -1,0 +1,203 @@
+//! What remote commands do on the cluster, step by step. Each goes on by itself when nobody waits for it any more.
+
+use std::{collections::HashMap, time::Duration};
+
+use slurm::{
+    Failure, FailureClass, How, Locate, LocateAnswer, Located, Poll, PollAnswer, SlurmJobId, SqueueOutcome,
+    Submission, SubmitAnswer, SubmitBatch,
+};
+use testkit::{Accepting, LivingCluster};
+use tokio::time::{Instant, sleep};
+
+use super::world::World;
+
+/// After this long a program begins no sbatch any more, as the real one.
+const PATIENCE: Duration = Duration::from_secs(25);
+/// The real one's limit for an sbatch.
+const SBATCH_LIMIT: Duration = Duration::from_secs(150);
+/// How long the controller may take to hear what an sbatch said that was killed: its message time-out.
+const LAST_MESSAGE: u64 = 10_000;
+
+/// Somewhere on the far side.
+#[derive(Debug, Clone)]
+pub(super) struct FarSide {
+    pub(super) world: World,
+    pub(super) cluster: LivingCluster,
+}
+
+impl FarSide {
+    /// A little time passes; more, when the host is busy.
+    async fn work(&self) {
+        let busy = self.world.strikes(30);
+        let time = if busy { self.world.millis(100, 4000) } else { self.world.millis(0, 5) };
+        if !time.is_zero() {
+            sleep(time).await;
+        }
+    }
+
+    /// None when the program itself is killed.
+    pub(super) async fn submit(self, command: SubmitBatch) -> Option<Vec<SubmitAnswer>> {
+        let (began, entries) = (Instant::now(), &command.entries);
+        let mut answers: Vec<Option<SubmitAnswer>> =
+            entries.iter().map(|entry| self.cluster.known(entry)).collect();
+        self.work().await;
+        for (entry, answer) in entries.iter().zip(&mut answers).filter(|(_, answer)| answer.is_none()) {
+            *answer = self.cluster.stage(entry).err();
+        }
+        self.work().await;
+        for (entry, answer) in entries.iter().zip(&mut answers).filter(|(_, answer)| answer.is_none()) {
+            if began.elapsed() >= PATIENCE {
+                *answer = Some(SubmitAnswer::Skipped);
+                continue;
+            }
+            if self.dies("before its claim") {
+                return None;
+            }
+            if let Err(other) = self.cluster.claim(entry) {
+                *answer = Some(other);
+                continue;
+            }
+            if self.dies("between its claim and sbatch") {
+                return None;
+            }
+            *answer = Some(self.sbatch(entry).await?);
+        }
+        self.work().await;
+        Some(answers.into_iter().map(|answer| answer.unwrap_or(SubmitAnswer::Skipped)).collect())
+    }
+
+    fn dies(&self, when: &str) -> bool {
+        let dies = self.world.strikes(self.world.temper.sbatch / 10);
+        if dies {
+            self.world.note(|| format!("a submission program is killed {when}"));
+        }
+        dies
+    }
+
+    async fn sbatch(&self, entry: &Submission) -> Option<SubmitAnswer> {
+        let world = &self.world;
+        if world.strikes(world.temper.beyond_bound) {
+            return Some(self.overdue(entry));
+        }
+        if !world.strikes(world.temper.sbatch) {
+            sleep(world.millis(2, 300)).await;
+            return Some(self.accepted(entry));
+        }
+        match world.dice(|dice| dice.below(5)) {
+            0 => {
+                world.note(|| format!("sbatch of {} is slow", entry.job_name));
+                sleep(world.millis(1000, 100_000)).await;
+                Some(self.accepted(entry))
+            }
+            1 => {
+                world.note(|| format!("sbatch of {} is killed after it submitted", entry.job_name));
+                sleep(world.millis(2, 3000)).await;
+                match self.cluster.accept(entry) {
+                    Accepting::Taken(_) => Some(killed(137)),
+                    Accepting::Refused(answer) => Some(answer),
+                }
+            }
+            2 => {
+                world.note(|| format!("sbatch of {} runs into its limit; it is heard later", entry.job_name));
+                let (far, entry) = (self.clone(), entry.clone());
+                let late = world.millis(0, LAST_MESSAGE);
+                far_off(async move {
+                    sleep(SBATCH_LIMIT + late).await;
+                    let _ = far.cluster.accept(&entry);
+                });
+                sleep(SBATCH_LIMIT).await;
+                Some(killed(124))
+            }
+            3 => {
+                world.note(|| format!("the program is killed while sbatch of {} submits", entry.job_name));
+                sleep(world.millis(2, 20_000)).await;
+                let _ = self.cluster.accept(entry);
+                None
+            }
+            _ => {
+                world.note(|| format!("sbatch of {} is killed before it submitted", entry.job_name));
+                sleep(world.millis(2, 3000)).await;
+                Some(killed(137))
+            }
+        }
+    }
+
+    /// The controller takes it later than anybody may expect: only its claim keeps it from running twice.
+    fn overdue(&self, entry: &Submission) -> SubmitAnswer {
+        self.world.count("beyond every bound");
+        self.world.note(|| format!("the controller takes {} beyond every bound", entry.job_name));
+        self.cluster.excuse(&entry.job_name);
+        let (far, entry, late) = (self.clone(), entry.clone(), self.world.millis(200_000, 600_000));
+        far_off(async move {
+            sleep(late).await;
+            let _ = far.cluster.accept(&entry);
+        });
+        killed(124)
+    }
+
+    fn accepted(&self, entry: &Submission) -> SubmitAnswer {
+        match self.cluster.accept(entry) {
+            Accepting::Taken(id) => {
+                self.world.note(|| format!("Slurm takes {} as {id}", entry.job_name));
+                self.cluster.keep_id(entry, id);
+                SubmitAnswer::Submitted { id, how: How::New, extra: Vec::new() }
+            }
+            Accepting::Refused(answer) => answer,
+        }
+    }
+
+    pub(super) async fn locate(self, command: Locate) -> LocateAnswer {
+        let remote_time = self.cluster.time();
+        let names = || command.jobs.iter().map(|job| job.name.as_str());
+        let queue: Option<Vec<_>> = names().map(|name| self.cluster.queue_by_name(name)).collect();
+        self.work().await;
+        let records: Option<Vec<_>> = names().map(|name| self.cluster.accounting_by_name(name)).collect();
+        self.work().await;
+        let located = command.jobs.iter().enumerate().map(|(index, job)| {
+            let kept = self.cluster.kept(&job.state_dir);
+            let (run_claim, id_file) = kept.unwrap_or_default();
+            Located {
+                key: job.key.clone(),
+                readable: kept.is_some(),
+                squeue: queue.as_ref().map(|rows| rows[index].clone()).unwrap_or_default(),
+                id_file,
+                run_claim,
+                sacct: records.as_ref().map(|rows| rows[index].clone()),
+            }
+        });
+        LocateAnswer { located: located.collect(), remote_time, controller_answered: queue.is_some() }
+    }
+
+    pub(super) async fn poll(self, command: Poll) -> PollAnswer {
+        let remote_time = self.cluster.time();
+        let squeue = self.cluster.queue();
+        self.work().await;
+        let missing = |id: &SlurmJobId| match &squeue {
+            SqueueOutcome::Answered(rows) => !rows.contains_key(id),
+            SqueueOutcome::Failed(_) => false,
+        };
+        let sacct = self.cluster.accounting(&command.jobs.iter().map(|job| job.id).filter(missing).collect());
+        self.work().await;
+        let (markers, status) = self.cluster.files(&command, &squeue);
+        PollAnswer {
+            remote_time,
+            squeue,
+            sacct,
+            status,
+            markers,
+            signs_of_life: HashMap::new(),
+            dropped_rows: 0,
+        }
+    }
+}
+
+/// What goes on whether or not anybody waits for it: until the history ends.
+#[expect(clippy::disallowed_methods, reason = "the runtime of a history takes all that is left with it")]
+pub(super) fn far_off(work: impl Future<Output = ()> + Send + 'static) {
+    tokio::spawn(work);
+}
+
+fn killed(rc: i32) -> SubmitAnswer {
+    let failure = Failure::known(FailureClass::Ambiguous, "simulated", "sbatch was killed");
+    SubmitAnswer::Refused { failure, rc }
+}

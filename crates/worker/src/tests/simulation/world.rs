@@ -1,0 +1,258 @@
+//! What a history consists of: its time, its chance, its faults, and what was noted of it.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use chrono::{DateTime, TimeDelta};
+use domain::{Clock, Timestamp};
+use testkit::Dice;
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep, sleep_until},
+};
+
+use super::super::ports::{Gate, Port, PortError};
+
+/// The present moment of a history, as one of its clocks shows it.
+#[derive(Debug, Clone)]
+pub(super) struct VirtualClock {
+    began: Instant,
+    ahead: TimeDelta,
+}
+
+impl VirtualClock {
+    pub(super) fn new() -> Self {
+        Self { began: Instant::now(), ahead: TimeDelta::zero() }
+    }
+
+    pub(super) fn ahead_by(&self, ahead: TimeDelta) -> Self {
+        Self { ahead, ..self.clone() }
+    }
+}
+
+impl Clock for VirtualClock {
+    fn now(&self) -> Timestamp {
+        let passed = TimeDelta::from_std(self.began.elapsed()).unwrap_or(TimeDelta::MAX);
+        DateTime::from_timestamp(1_800_000_000, 0).unwrap_or_default() + passed + self.ahead
+    }
+}
+
+/// How often things go wrong in this history, in a thousand.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Temper {
+    pub(super) crash: u64,
+    pub(super) freeze: u64,
+    pub(super) database: u64,
+    pub(super) unreachable: u64,
+    pub(super) reply_lost: u64,
+    pub(super) sbatch: u64,
+    pub(super) beyond_bound: u64,
+}
+
+impl Temper {
+    fn draw(dice: &mut Dice) -> Self {
+        // Most histories have one or two troubles: where everything fails, nothing gets far enough to go wrong.
+        let mut some = |chance: u64, least: u64, most: u64| {
+            if dice.chance(chance) { dice.between(least, most) } else { 0 }
+        };
+        Self {
+            crash: some(400, 1, 10),
+            freeze: some(400, 1, 12),
+            database: some(300, 5, 60),
+            unreachable: some(300, 10, 200),
+            reply_lost: some(500, 10, 300),
+            sbatch: some(600, 50, 500),
+            beyond_bound: some(150, 20, 200),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct State {
+    dice: Dice,
+    trouble: bool,
+    /// Until when each worker is stopped, as by SIGSTOP.
+    frozen: Vec<Option<Instant>>,
+    database_down: Option<Instant>,
+    unreachable: Option<Instant>,
+    trace: Option<Vec<String>>,
+    counts: std::collections::BTreeMap<String, u64>,
+}
+
+/// One history. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct World {
+    began: Instant,
+    pub(super) temper: Temper,
+    state: Arc<Mutex<State>>,
+    /// A worker whose process is to die hears of it here.
+    pub(super) kills: Arc<Vec<Notify>>,
+}
+
+impl World {
+    pub(super) fn new(seed: u64, workers: usize, traced: bool) -> Self {
+        let mut dice = Dice::new(seed);
+        let temper = Temper::draw(&mut dice);
+        let state = State {
+            dice,
+            trouble: true,
+            frozen: vec![None; workers],
+            database_down: None,
+            unreachable: None,
+            trace: traced.then(Vec::new),
+            counts: std::collections::BTreeMap::new(),
+        };
+        Self {
+            began: Instant::now(),
+            temper,
+            state: Arc::new(Mutex::new(state)),
+            kills: Arc::new((0..workers).map(|_| Notify::new()).collect()),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A throw of the one dice of this history.
+    pub(super) fn dice<T>(&self, throw: impl FnOnce(&mut Dice) -> T) -> T {
+        throw(&mut self.state().dice)
+    }
+
+    /// A time between so many milliseconds.
+    pub(super) fn millis(&self, least: u64, most: u64) -> Duration {
+        Duration::from_millis(self.dice(|dice| dice.between(least, most)))
+    }
+
+    /// Whether something goes wrong now that does so many times in a thousand.
+    pub(super) fn strikes(&self, in_thousand: u64) -> bool {
+        let mut state = self.state();
+        in_thousand > 0 && state.trouble && state.dice.chance(in_thousand)
+    }
+
+    /// From now on nothing goes wrong any more.
+    pub(super) fn calm(&self) {
+        let mut state = self.state();
+        state.trouble = false;
+        state.frozen.fill(None);
+        state.database_down = None;
+        state.unreachable = None;
+    }
+
+    pub(super) fn is_calm(&self) -> bool {
+        !self.state().trouble
+    }
+
+    pub(super) fn take_database_down(&self, time: Duration) {
+        self.state().database_down = Some(Instant::now() + time);
+    }
+
+    pub(super) fn take_network_down(&self, time: Duration) {
+        self.state().unreachable = Some(Instant::now() + time);
+    }
+
+    pub(super) fn is_unreachable(&self) -> bool {
+        self.state().unreachable.is_some_and(|until| until > Instant::now())
+    }
+
+    fn is_database_down(&self) -> bool {
+        self.state().database_down.is_some_and(|until| until > Instant::now())
+    }
+
+    /// Stops a worker where it stands.
+    pub(super) fn freeze(&self, worker: usize, time: Duration) {
+        self.state().frozen[worker] = Some(Instant::now() + time);
+        self.count("frozen");
+        self.note(|| format!("w{worker} is stopped for {time:?}"));
+    }
+
+    async fn thawed(&self, worker: usize) {
+        loop {
+            let until = self.state().frozen[worker].filter(|until| *until > Instant::now());
+            match until {
+                // Looked at again now and then: the end of all trouble ends this, too.
+                Some(until) => sleep_until(until.min(Instant::now() + Duration::from_secs(5))).await,
+                None => return,
+            }
+        }
+    }
+
+    pub(super) fn count(&self, what: &str) {
+        *self.state().counts.entry(what.to_owned()).or_default() += 1;
+    }
+
+    pub(super) fn note(&self, say: impl FnOnce() -> String) {
+        let at = self.began.elapsed();
+        if let Some(trace) = &mut self.state().trace {
+            trace.push(format!("{:9.3} {}", at.as_secs_f64(), say()));
+        }
+    }
+
+    /// What was noted, and how often what happened.
+    pub(super) fn told(&self) -> (Vec<String>, std::collections::BTreeMap<String, u64>) {
+        let mut state = self.state();
+        (state.trace.take().unwrap_or_default(), std::mem::take(&mut state.counts))
+    }
+}
+
+/// One process of a worker, as its ports see it.
+#[derive(Debug, Clone)]
+pub(super) struct Process {
+    pub(super) world: World,
+    pub(super) worker: usize,
+}
+
+impl Process {
+    /// The process dies here, or is stopped for longer than its leases last.
+    async fn may_be_struck(&self, call: &'static str) {
+        let world = &self.world;
+        if world.strikes(world.temper.crash) {
+            world.count("crashed");
+            world.note(|| format!("w{} dies at {call}", self.worker));
+            world.kills[self.worker].notify_one();
+            std::future::pending::<()>().await;
+        }
+        if world.strikes(world.temper.freeze) {
+            let time = world.millis(1000, 400_000);
+            world.freeze(self.worker, time);
+        }
+        world.thawed(self.worker).await;
+    }
+}
+
+impl Gate for Process {
+    async fn pass<T: Send, E: PortError>(
+        &self,
+        call: &'static str,
+        work: impl Future<Output = Result<T, E>> + Send,
+    ) -> Result<T, E> {
+        let (world, worker) = (&self.world, self.worker);
+        world.thawed(worker).await;
+        self.may_be_struck(call).await;
+        if E::PORT == Port::Store {
+            if world.strikes(200) {
+                sleep(world.millis(1, 50)).await;
+            }
+            if world.is_database_down() || world.strikes(world.temper.database) {
+                world.note(|| format!("w{worker} {call}: the database does not serve"));
+                sleep(Duration::from_millis(5)).await;
+                world.thawed(worker).await;
+                return Err(E::failed());
+            }
+        }
+        let mut result = work.await;
+        world.note(|| match &result {
+            Ok(_) => format!("w{worker} {call}"),
+            Err(error) => format!("w{worker} {call}: {error:?}"),
+        });
+        // A statement that was carried out, and whose answer was lost.
+        if E::PORT == Port::Store && world.strikes(world.temper.database / 3) {
+            world.note(|| format!("w{worker} {call}: its answer is lost"));
+            result = Err(E::failed());
+        }
+        self.may_be_struck(call).await;
+        result
+    }
+}
