@@ -1,14 +1,19 @@
 //! Submissions that are killed on their way: the remote sbatch, the SSH session, the service itself.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use crate::{
     bars::{Tally, all_ended_done, on_login_hosts, signal, size},
-    cluster::sql,
+    cluster::{Sandbox, sql},
     service::{Service, until},
 };
 
-/// A small generator of its own, so that a run can be told from another by its seed.
+/// A small generator of its own.
 struct Dice(u64);
 
 impl Dice {
@@ -17,6 +22,50 @@ impl Dice {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % sides
+    }
+}
+
+/// Stands before sbatch on the login hosts: starts the real one and kills it after up to 12 ms, with itself, so many
+/// times in all. What has answered by then is left alone.
+struct Killer {
+    program: PathBuf,
+    log: PathBuf,
+}
+
+impl Killer {
+    fn new(sandbox: &Sandbox, budget: u64) -> Self {
+        let (program, log) = (sandbox.file("bin/sbatch"), sandbox.file("lustre/killed-sbatches"));
+        fs::write(&log, "").unwrap();
+        fs::set_permissions(&log, fs::Permissions::from_mode(0o666)).unwrap();
+        let text = format!(
+            "#!/bin/bash\n\
+             [[ $(hostname) == login* ]] || exec /usr/bin/sbatch \"$@\"\n\
+             (($(wc -l </lustre/killed-sbatches) < {budget})) || exec /usr/bin/sbatch \"$@\"\n\
+             /usr/bin/sbatch \"$@\" &\n\
+             pid=$!\n\
+             sleep \"$(printf '0.%03d' $((RANDOM % 13)))\"\n\
+             kill -KILL $pid 2>/dev/null\n\
+             wait $pid\n\
+             code=$?\n\
+             ((code == 137)) || exit $code\n\
+             echo $pid >>/lustre/killed-sbatches\n\
+             kill -KILL $$\n"
+        );
+        let new = program.with_extension("new");
+        fs::write(&new, text).unwrap();
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::rename(&new, &program).unwrap();
+        Self { program, log }
+    }
+
+    fn killed(&self) -> u64 {
+        fs::read_to_string(&self.log).unwrap().lines().count() as u64
+    }
+}
+
+impl Drop for Killer {
+    fn drop(&mut self) {
+        fs::remove_file(&self.program).unwrap();
     }
 }
 
@@ -32,60 +81,38 @@ fn kill(pids: &[u32]) {
 fn submissions_killed_midway_are_executed_exactly_once() {
     let kills = size(40, 500);
     let mut service = Service::start();
-    let tally = Tally::new(&service);
+    let (tally, killer) = (Tally::new(&service), Killer::new(&service.sandbox, kills));
     let (mut dice, began) = (Dice(0x5eed ^ u64::from(std::process::id())), Instant::now());
-    let (mut sbatches, mut sessions, mut services, mut sent) = (0, 0, 0, 0);
-    while sbatches + sessions + services < kills {
-        for _ in 0..2 {
+    let (mut sessions, mut services, mut sent) = (0, 0, 0);
+    while killer.killed() < kills {
+        assert!(sent < 6 * kills, "few are killed: {} of {sent}", killer.killed());
+        for _ in 0..10 {
             let answer = service.post("/jobs", &tally.job(sent, "true").to_string());
             assert_eq!(answer.status, 201, "{}", answer.text);
             sent += 1;
         }
-        let mut found = Vec::new();
-        let patience = Instant::now();
-        while found.is_empty() && patience.elapsed() < Duration::from_secs(3) {
-            found = on_login_hosts(&service.sandbox, "sbatch");
-        }
-        if found.is_empty() {
-            continue;
-        }
-        std::thread::sleep(Duration::from_micros(dice.roll(12_000)));
-        match dice.roll(20) {
-            0..=13 => {
-                let living = on_login_hosts(&service.sandbox, "sbatch");
-                kill(&living);
-                sbatches += living.len() as u64;
-            }
-            14..=18 => {
-                // The sessions' own sshds: those whose parent listens.
+        std::thread::sleep(Duration::from_millis(dice.roll(1000)));
+        match dice.roll(10) {
+            0..=2 => {
                 kill(&on_login_hosts(&service.sandbox, "sshd"));
                 kill(&on_login_hosts(&service.sandbox, "sshd-session"));
                 sessions += 1;
             }
-            _ => {
+            3 => {
                 service.kill();
                 service.spawn();
                 services += 1;
             }
+            _ => {}
         }
     }
-    let uncertain =
-        || sql(&service.database_url, "select count(*) from jobs where phase = 'submit_uncertain'");
     println!(
-        "killed midway: {sbatches} sbatch, {sessions} sessions, {services} services; {sent} jobs; {} uncertain",
-        uncertain()
+        "killed: {} sbatches, {sessions} times the sessions, {services} times the service",
+        killer.killed()
     );
-    if size(0, 1) == 0 {
-        // Nothing that was killed can have an effect any more, and the short form does not wait for the proof of it.
-        until("all commands to be over", Duration::from_secs(30), || {
-            on_login_hosts(&service.sandbox, "sbatch").is_empty()
-        });
-        let past =
-            "update slurm_metadata set sent_at = sent_at - interval '200 s' where slurm_job_id is null";
-        sql(&service.database_url, past);
-    }
     until("all jobs to end", Duration::from_mins(15), || {
         if size(0, 1) == 0 {
+            // What was killed that long ago has no effect any more: the short form does not wait for the proof of it.
             let past = "update slurm_metadata m set sent_at = sent_at - interval '200 s' from jobs j
                         where j.id = m.job_id and j.phase = 'submit_uncertain' and m.slurm_job_id is null
                           and m.sent_at > now() - interval '150 s' and m.sent_at < now() - interval '5 s'";
