@@ -252,6 +252,11 @@ fn read(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Option
     Some(Answer { status: answer.status().as_u16(), text, content_type, retry_after })
 }
 
+/// A caller's own id that no earlier run has left on the cluster.
+pub(crate) fn fresh_id() -> String {
+    uuid::Uuid::from_u128(rand::random()).to_string()
+}
+
 /// Asks again and again; what is waited for happens in another process, which sends no event.
 #[expect(clippy::disallowed_methods, reason = "a status document is polled: that is what callers do with it")]
 pub(crate) fn until(what: &str, patience: Duration, mut done: impl FnMut() -> bool) {

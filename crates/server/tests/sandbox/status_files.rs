@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     ending::command,
-    service::{Service, until},
+    service::{Service, fresh_id, until},
     states::slurm_id,
 };
 
@@ -16,10 +16,6 @@ fn writer(service: &Service, id: &str, text: &str) -> Value {
     let mut job = command(&format!("results={base}/results/{id}; mkdir -p \"$results\"\n{text}"));
     job["id"] = id.into();
     job
-}
-
-fn fresh_id(number: u32) -> String {
-    format!("{:08x}-0000-4000-8000-{:012x}", std::process::id(), number)
 }
 
 /// All events of a job, by pages.
@@ -39,7 +35,7 @@ fn events(service: &Service, id: &str, kind: &str) -> Vec<Value> {
 #[test]
 fn a_thousand_lines_written_at_once_are_a_thousand_events_in_order() {
     let service = Service::start();
-    let id = fresh_id(1);
+    let id = fresh_id();
     let text = r#"for n in $(seq 1000); do
   echo "{\"status\":\"RUNNING\",\"message\":\"$n\",\"epoch\":$n,\"max_epoch\":1000}" >>"$results/status.json"
   [ $((n % 250)) != 0 ] || sleep 1.5
@@ -68,7 +64,7 @@ done"#;
 #[test]
 fn a_hundred_megabytes_hold_up_nobody_and_are_read_to_their_end() {
     let service = Service::start();
-    let id = fresh_id(2);
+    let id = fresh_id();
     let text = r#"awk 'BEGIN {
   for (n = 1; n <= 700000; n++)
     printf "{\"status\":\"RUNNING\",\"epoch\":%d,\"max_epoch\":700000,\"message\":\"%s\",\"kpi\":{\"loss\":0.5}}\n", n, \
@@ -96,7 +92,7 @@ echo '{"status":"SUCCESS","message":"read to the end"}' >>"$results/status.json"
 #[test]
 fn a_failure_that_was_said_before_a_requeue_does_not_end_the_next_run() {
     let service = Service::start_with(&[("TAO_SLURM_RELEASE_GRACE", "6s")]);
-    let id = fresh_id(3);
+    let id = fresh_id();
     let text = r#"if [ ! -e "$results/ran" ]; then
   touch "$results/ran"
   echo '{"status":"FAILURE","message":"of the first run"}' >>"$results/status.json"
@@ -118,7 +114,7 @@ echo '{"status":"SUCCESS","message":"of the second run"}' >>"$results/status.jso
 #[test]
 fn a_file_that_is_cut_or_replaced_while_it_is_written_loses_no_line_that_stands_there() {
     let service = Service::start();
-    let id = fresh_id(4);
+    let id = fresh_id();
     let text = r#"say() { echo "{\"status\":\"$1\",\"message\":\"$2\"}"; }
 seen() { until [ -e "$results/seen-$1" ]; do sleep 0.1; done; }
 mkdir -p "$results/train"
@@ -169,7 +165,7 @@ fn a_job_that_gives_no_sign_of_life_is_ended_and_one_that_writes_is_not() {
 #[test]
 fn a_failure_that_nobody_read_before_the_requeue_says_nothing_of_the_next_run() {
     let service = Service::start_with(&[("TAO_SLURM_RELEASE_GRACE", "1s")]);
-    let id = fresh_id(5);
+    let id = fresh_id();
     let text = r#"if [ ! -e "$results/ran" ]; then
   touch "$results/ran"
   echo '{"status":"STARTED","message":"of the first run"}' >>"$results/status.json"

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     ending::{command, training},
-    service::{Service, until},
+    service::{Service, fresh_id, until},
 };
 
 /// Where the service keeps everything of its user.
@@ -98,7 +98,7 @@ fn a_deleted_job_leaves_nothing_when_asked_to() {
 #[test]
 fn a_results_directory_that_was_there_before_the_job_survives_its_deletion() {
     let service = Service::start();
-    let id = uuid::Uuid::now_v7().to_string();
+    let id = fresh_id();
     let results = format!("{}/results/{id}", base(&service));
     service.sandbox.login(&format!("mkdir -p {results} && echo mine >{results}/precious"));
     let mut job = command("true");
