@@ -333,3 +333,29 @@ fn a_job_that_reached_its_own_limit_for_the_last_time_says_so() {
     let markers = Markers { limited: false, ..markers };
     assert!(ended_with(&case, &markers).message.contains("exited with code 124"));
 }
+
+#[test]
+fn a_job_that_was_ended_from_outside_may_have_said_how_it_ended() {
+    let timeout = Case { state: Some(SlurmState::Timeout), code: None, ..Case::default() };
+    let conclude_started = |case: &Case, seconds: i64| {
+        let mut job = case.job();
+        job.attempt.as_mut().unwrap().started_at = Some(T0);
+        let found = Findings {
+            readable: true,
+            markers: &Markers::default(),
+            status: &[],
+            out_tail: b"",
+            err_tail: b"",
+            role_tails: b"",
+            sick: &[],
+            spare: None,
+        };
+        conclude(&job, &found, &Graces::default(), T0 + TimeDelta::seconds(seconds))
+    };
+    assert!(matches!(conclude_started(&timeout, 0), Ending::Wait { .. }), "its word may be on its way");
+    let Ending::Ended(job) = conclude_started(&timeout, 60) else { panic!("it has ended") };
+    assert_eq!(job.status, Status::Error);
+    let said = Case { word: Some("SUCCESS"), ..timeout };
+    let Ending::Ended(job) = conclude_started(&said, 0) else { panic!("nothing is waited for") };
+    assert_eq!(job.status, Status::Done);
+}

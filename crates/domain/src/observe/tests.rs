@@ -115,6 +115,26 @@ fn accounting_says_how_a_vanished_job_ended() {
 }
 
 #[test]
+fn the_end_of_a_run_that_may_have_been_put_back_counts_once_the_job_stays_away() {
+    let job = submitted_job();
+    let account = AccountingRow {
+        id: SlurmJobId::new(7).unwrap(),
+        state: SlurmState::NodeFail,
+        exit_code: None,
+        reason: "None".to_owned(),
+        start: Some(1),
+        end: Some(2),
+        nodes: "node01".to_owned(),
+        name: job.attempt.as_ref().unwrap().token.to_string(),
+    };
+    let seen = Sighting { queue_answered: true, accounting: Some(&account), ..Sighting::default() };
+    let waiting = see(&job, &seen, 10).unwrap().job;
+    assert_eq!((waiting.phase, waiting.missing_since.is_some()), (Phase::InQueue, true));
+    assert!(see(&waiting, &seen, 12).is_none());
+    assert_eq!(see(&waiting, &seen, 60 * 60).unwrap().job.phase, Phase::Finishing);
+}
+
+#[test]
 fn the_exit_marker_speaks_when_accounting_does_not() {
     let job = submitted_job();
     let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 5 };
