@@ -15,11 +15,13 @@ use crate::{
 mod accept;
 mod body;
 mod body_if_any;
+mod idempotency_key;
 mod query;
 
 pub(crate) use accept::wants_stream;
 pub(crate) use body::{Body, Sent};
 pub(crate) use body_if_any::BodyIfAny;
+pub(crate) use idempotency_key::IdempotencyKey;
 pub(crate) use query::{FromQuery, NoParameters, Parameters, Query};
 
 /// The job in the path.

@@ -25,6 +25,7 @@ pub(crate) mod events;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod logs;
+mod once;
 mod page_token;
 pub(crate) mod pause;
 mod request_hash;

@@ -76,6 +76,8 @@ pub struct Limits {
     pub body_timeout: Duration,
     /// The longest time from the request's head to the answer's.
     pub request_timeout: Duration,
+    /// How long an `Idempotency-Key` is known.
+    pub idempotency_keep: Duration,
     /// The most bytes of a log in one answer.
     pub log_bytes: u64,
     /// How many requests may read logs of one cluster at a time. Each occupies a connection to a login host for as
@@ -104,6 +106,7 @@ impl Default for Limits {
             header_bytes: 32 * 1024,
             body_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(40),
+            idempotency_keep: Duration::from_hours(24),
             log_bytes: 8 * 1024 * 1024,
             log_reads: 4,
             log_patience: Duration::from_secs(2),

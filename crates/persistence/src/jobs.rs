@@ -11,6 +11,7 @@ use crate::{
     again::again,
     error::StoreError,
     listen,
+    once::Once,
     rows::{self, select_jobs},
     store::Store,
 };
@@ -55,10 +56,19 @@ pub enum Inserted {
 impl Store {
     /// Stores a job and wakes the workers. Durable when it returns.
     pub async fn insert_job(&self, new: &NewJob) -> Result<Inserted, StoreError> {
-        again(|| self.insert_job_once(new)).await
+        let stored = again(|| self.insert(new, None)).await?;
+        // Without a key there is none to be taken.
+        Ok(stored.unwrap_or(Inserted::Other))
     }
 
-    async fn insert_job_once(&self, new: &NewJob) -> Result<Inserted, StoreError> {
+    /// The same for a request with a key. None when the key is known already, and then nothing was stored.
+    pub async fn insert_job_once(&self, new: &NewJob, once: &Once) -> Result<Option<Inserted>, StoreError> {
+        let stored = again(|| self.insert(new, Some(once))).await?;
+        self.sweep_keys(once.keep).await?;
+        Ok(stored)
+    }
+
+    async fn insert(&self, new: &NewJob, once: Option<&Once>) -> Result<Option<Inserted>, StoreError> {
         let job = &new.job;
         let spec =
             serde_json::to_value(&job.spec).map_err(|_| StoreError::Unstorable("its spec is no JSON"))?;
@@ -110,19 +120,30 @@ impl Store {
             )
             .fetch_optional(&mut *tx)
             .await?;
+            if let (Some(true), Some(once)) = (same, once)
+                && !self.keep_answer(&mut tx, once, job.id, 200).await?
+            {
+                return Ok(None);
+            }
             tx.commit().await?;
             let stored = self.find_job(job.id, &Viewer::Owner(job.owner.clone())).await?;
-            return Ok(match (same, stored) {
+            return Ok(Some(match (same, stored) {
                 (Some(true), Some(stored)) => Inserted::Same(stored),
                 _ => Inserted::Other,
-            });
+            }));
+        }
+        // A transaction that is dropped takes the job back.
+        if let Some(once) = once
+            && !self.keep_answer(&mut tx, once, job.id, 201).await?
+        {
+            return Ok(None);
         }
         listen::wake(&mut tx, &job.cluster).await?;
         tx.commit().await?;
-        match self.find_job(job.id, &Viewer::All).await? {
-            Some(stored) => Ok(Inserted::Created(stored)),
-            None => Ok(Inserted::Other),
-        }
+        Ok(Some(match self.find_job(job.id, &Viewer::All).await? {
+            Some(stored) => Inserted::Created(stored),
+            None => Inserted::Other,
+        }))
     }
 
     pub async fn find_job(&self, id: JobId, viewer: &Viewer) -> Result<Option<Job>, StoreError> {

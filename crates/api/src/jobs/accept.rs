@@ -13,8 +13,6 @@ pub(super) struct Accepted<'a> {
     pub(super) job: Job,
     pub(super) secrets: Secrets,
     pub(super) cluster: &'a Cluster,
-    /// The request as it was sent.
-    pub(super) document: Value,
 }
 
 pub(super) async fn accept(
@@ -37,7 +35,7 @@ pub(super) async fn accept(
     // Postgres keeps microseconds; what is answered now has to be what is answered later.
     let now = app.clock.now().trunc_subsecs(6);
     let job = Job::accepted(id, caller.owner, cluster.name.clone(), spec, now);
-    Ok(Accepted { job, secrets, cluster, document })
+    Ok(Accepted { job, secrets, cluster })
 }
 
 /// serde fills a struct from a list too, by position. Nobody means that, and the document does not offer it.

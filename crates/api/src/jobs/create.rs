@@ -6,16 +6,16 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use domain::{JobId, JobRequest, Violation};
-use persistence::{Inserted, NewJob};
+use domain::{Job, JobId, JobRequest, Violation};
+use persistence::{Inserted, NewJob, Once};
 
 use super::{
     accept::{Accepted, accept},
-    request_hash,
+    once, request_hash,
 };
 use crate::{
     auth::Caller,
-    extract::{Body, NoParameters, Query},
+    extract::{Body, IdempotencyKey, NoParameters, Query},
     problem::{Kind, Problem, problems},
     state::App,
     view::JobView,
@@ -29,25 +29,38 @@ problems!(
     UnsupportedMediaType,
     InvalidRequest,
     TooDeep,
-    IdConflict
+    IdConflict,
+    InvalidHeader,
+    JobNotFound,
+    IdempotencyKeyReused
 );
 
 /// Send a job
 ///
-/// Stores a job; it is durable before the answer, and a worker submits it. Send an `id` of your own to be able to
-/// repeat the request safely: the same id with the same body answers the job that is stored already.
+/// Stores a job; it is durable before the answer, and a worker submits it. To be able to repeat the request safely, send
+/// an `Idempotency-Key`, or an `id` of your own in the body: the same request again makes no second job. With the key its
+/// answer is the first one's, and says so by `Idempotency-Replayed`; with the `id` it is the job as it is now.
 #[utoipa::path(
     post,
     path = "/jobs",
     tag = "jobs",
     operation_id = "create_job",
+    params(IdempotencyKey),
     request_body = JobRequest,
     security(("bearer" = [])),
     responses(
         (status = 201, description = "The job is stored.", body = JobView,
-            headers(("Location" = String, description = "Where to read the job."))),
+            headers(
+                ("Location" = String, description = "Where to read the job."),
+                ("Idempotency-Replayed" = bool, description = "`true` when this is the answer to an earlier request with \
+                    this `Idempotency-Key`.")
+            )),
         (status = 200, description = "The job was stored before, by the same request.", body = JobView,
-            headers(("Location" = String, description = "Where to read the job."))),
+            headers(
+                ("Location" = String, description = "Where to read the job."),
+                ("Idempotency-Replayed" = bool, description = "`true` when this is the answer to an earlier request with \
+                    this `Idempotency-Key`.")
+            )),
         Problems
     )
 )]
@@ -55,13 +68,30 @@ pub(crate) async fn create_job(
     State(app): State<App>,
     caller: Caller,
     Query(NoParameters): Query<NoParameters>,
+    key: IdempotencyKey,
     Body(sent): Body<JobRequest>,
 ) -> Result<Response, Problem> {
-    let Accepted { job, secrets, document, .. } = accept(&app, caller, sent).await?;
+    let request_hash = request_hash::of(&sent.document);
+    let once = key.once(&app, &caller, "create_job".to_owned(), request_hash);
+    if let Some(once) = &once
+        && let Some(answer) = replayed(&app, once).await?
+    {
+        return Ok(answer);
+    }
+    let Accepted { job, secrets, .. } = accept(&app, caller, sent).await?;
     let id = job.id;
-    let new = NewJob { job, secrets, request_hash: request_hash::of(&document) };
-    let (status, job) = match app.store.insert_job(&new).await? {
-        Inserted::Created(job) => (StatusCode::CREATED, job),
+    let new = NewJob { job, secrets, request_hash };
+    let inserted = match &once {
+        Some(once) => match app.store.insert_job_once(&new, once).await? {
+            Some(inserted) => inserted,
+            // The same request came at the same time, and was first.
+            None => return replayed(&app, once).await?.ok_or_else(Problem::internal),
+        },
+        None => app.store.insert_job(&new).await?,
+    };
+    let (status, job) = match inserted {
+        // What was accepted, though a worker may have begun: every answer with the same key is the same.
+        Inserted::Created(_) => (StatusCode::CREATED, new.job),
         Inserted::Same(job) => (StatusCode::OK, job),
         Inserted::Other => return Err(id_taken(id)),
     };
@@ -73,11 +103,25 @@ pub(crate) async fn create_job(
         new = status == StatusCode::CREATED,
         "job accepted"
     );
-    let mut response = (status, Json(super::whole(&app, &job).await?)).into_response();
+    answer(&app, status, &job).await
+}
+
+async fn answer(app: &App, status: StatusCode, job: &Job) -> Result<Response, Problem> {
+    let mut response = (status, Json(super::whole(app, job).await?)).into_response();
     if let Ok(location) = HeaderValue::from_str(&format!("/jobs/{}", job.id)) {
         response.headers_mut().insert(header::LOCATION, location);
     }
     Ok(response)
+}
+
+/// The answer that an earlier request with the key had; none when there was no such request.
+async fn replayed(app: &App, once: &Once) -> Result<Option<Response>, Problem> {
+    let Some((job, status)) = once::answered(app, once).await? else { return Ok(None) };
+    let job = match status {
+        StatusCode::CREATED => Job::accepted(job.id, job.owner, job.cluster, job.spec, job.created_at),
+        _ => job,
+    };
+    answer(app, status, &job).await.map(once::mark).map(Some)
 }
 
 /// Whose request has the id is not said: it may be somebody else's.

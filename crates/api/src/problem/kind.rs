@@ -40,6 +40,7 @@ kinds! {
     BadRequest => BAD_REQUEST, "bad_request", "The request cannot be read";
     MalformedJson => BAD_REQUEST, "malformed_json", "The body is not valid JSON";
     InvalidParameter => BAD_REQUEST, "invalid_parameter", "A query parameter is not acceptable";
+    InvalidHeader => BAD_REQUEST, "invalid_header", "A header is not acceptable";
     Unauthorized => UNAUTHORIZED, "unauthorized", "A valid token is required";
     Forbidden => FORBIDDEN, "forbidden", "The token does not allow this";
     NotFound => NOT_FOUND, "not_found", "No such path";
@@ -62,6 +63,7 @@ kinds! {
     IdConflict => UNPROCESSABLE_ENTITY, "id_conflict", "The id belongs to another request";
     TooManyRequests => TOO_MANY_REQUESTS, "too_many_requests", "Too many requests with this token";
     HeadersTooLarge => REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large", "The headers are too large";
+    IdempotencyKeyReused => UNPROCESSABLE_ENTITY, "idempotency_key_reused", "The Idempotency-Key belongs to another request";
     Internal => INTERNAL_SERVER_ERROR, "internal", "The service failed";
     LogUnreadable => BAD_GATEWAY, "log_unreadable", "The cluster does not let us read the log";
     DatabaseUnavailable => SERVICE_UNAVAILABLE, "database_unavailable", "The database cannot be reached";

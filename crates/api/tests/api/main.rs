@@ -15,6 +15,7 @@ mod hostile;
 mod list;
 mod log_lines;
 mod logs;
+mod once;
 mod parameters;
 mod service;
 mod status;

@@ -139,6 +139,7 @@ fn start(
             body_bytes: settings.server.body_limit_bytes,
             header_bytes: settings.server.header_limit_bytes,
             body_timeout: settings.server.body_timeout,
+            idempotency_keep: settings.server.idempotency_keep,
             request_timeout: settings.server.request_timeout,
             // Some connections remain for those who only ask.
             watchers: settings.server.max_connections / 8 * 7,

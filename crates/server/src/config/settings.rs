@@ -37,6 +37,8 @@ pub(crate) struct Server {
     pub(crate) request_timeout: Duration,
     pub(crate) max_connections: usize,
     #[serde(with = "humantime_serde")]
+    pub(crate) idempotency_keep: Duration,
+    #[serde(with = "humantime_serde")]
     pub(crate) drain_timeout: Duration,
 }
 
@@ -50,6 +52,7 @@ impl Default for Server {
             body_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(40),
             max_connections: 4096,
+            idempotency_keep: Duration::from_hours(24),
             drain_timeout: Duration::from_mins(1),
         }
     }

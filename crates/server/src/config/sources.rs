@@ -32,7 +32,7 @@ const VARIABLES: [(&str, &str); 15] = [
 ];
 
 /// What each key takes, for the one who got it wrong.
-const TAKES: [(&str, &str); 35] = [
+const TAKES: [(&str, &str); 36] = [
     ("server.bind", "an IP address and a port, such as \"127.0.0.1:8080\""),
     ("server.body_limit_bytes", "a number of bytes, such as 10485760"),
     ("server.header_limit_bytes", "a number of bytes, such as 32768"),
@@ -40,6 +40,7 @@ const TAKES: [(&str, &str); 35] = [
     ("server.body_timeout", DURATION),
     ("server.request_timeout", DURATION),
     ("server.max_connections", "a whole number, such as 4096"),
+    ("server.idempotency_keep", DURATION),
     ("server.drain_timeout", DURATION),
     ("database.url", "a text, such as \"postgres://USER:PASSWORD@HOST:5432/DATABASE\""),
     ("database.max_connections", "a whole number, such as 16"),

@@ -1,0 +1,43 @@
+//! Answers to requests that came before, under the same `Idempotency-Key`.
+
+use axum::{
+    http::{HeaderName, HeaderValue, StatusCode},
+    response::Response,
+};
+use domain::Job;
+use persistence::{Known, Once, Viewer};
+
+use crate::{
+    problem::{Kind, Problem},
+    state::App,
+};
+
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// The job that the answer to the same request was about, as it is now, and that answer's status; none when there was no
+/// such request.
+pub(super) async fn answered(app: &App, once: &Once) -> Result<Option<(Job, StatusCode)>, Problem> {
+    let (id, status) = match app.store.known(once).await? {
+        Known::New => return Ok(None),
+        Known::Answered { job, status } => (job, status),
+        Known::Other => {
+            return Err(Problem::new(
+                Kind::IdempotencyKeyReused,
+                "Another request was sent with this Idempotency-Key; repeat that one unchanged, or take a new key.",
+            ));
+        }
+    };
+    let job = app.store.find_job(id, &Viewer::All).await?.ok_or_else(|| {
+        let detail =
+            format!("The request with this Idempotency-Key was about the job `{id}`, which is deleted.");
+        Problem::new(Kind::JobNotFound, detail)
+    })?;
+    let status = StatusCode::from_u16(status).map_err(|_| Problem::internal())?;
+    Ok(Some((job, status)))
+}
+
+/// Says of an answer that it was given before.
+pub(super) fn mark(mut answer: Response) -> Response {
+    answer.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    answer
+}

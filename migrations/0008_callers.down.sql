@@ -1,0 +1,2 @@
+alter table tokens drop column last_used_at;
+drop table idempotency_keys;
