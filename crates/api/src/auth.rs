@@ -8,7 +8,7 @@ use domain::Owner;
 use persistence::{Scopes, Viewer};
 use sha2::{Digest, Sha256};
 
-use crate::{problem::Problem, state::App};
+use crate::{problem::Problem, rate, state::App};
 
 mod cache;
 
@@ -71,12 +71,12 @@ impl FromRequestParts<App> for Caller {
                 // One text for unknown, expired and revoked: which of them it is helps only a guesser.
                 let refused =
                     || Problem::unauthorized("The token is unknown, expired or revoked.", BAD_TOKEN);
-                let token = app.tokens().find(&app.store, &hash).await?.ok_or_else(refused)?;
                 let now = app.clock.now();
-                let over = |at: Option<domain::Timestamp>| at.is_some_and(|at| at <= now);
-                if over(token.expires_at) || over(token.revoked_at) {
+                let token = app.tokens().find(&app.store, &hash, now).await?.ok_or_else(refused)?;
+                if !token.is_good(now) {
                     return Err(refused());
                 }
+                rate::spend(app, &parts.extensions, hash)?;
                 allow(token.scopes, &parts.method)?;
                 Ok(Self { owner: token.owner, admin: token.scopes.admin })
             }

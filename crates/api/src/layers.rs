@@ -15,8 +15,10 @@ use tower_http::{catch_panic::CatchPanicLayer, sensitive_headers::SetSensitiveRe
 use tracing::{Instrument, Span, field};
 
 use crate::{
+    cors,
     jobs::wait,
     problem::{Kind, Problem},
+    rate,
     state::App,
 };
 
@@ -24,15 +26,20 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The layers, innermost first.
 pub(crate) fn around(routes: Router<App>, app: &App) -> Router<App> {
-    routes
+    let routes = routes
         .layer(DefaultBodyLimit::max(app.limits.body_bytes))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(app.clone(), bounded))
+        .layer(from_fn(rate::told))
         .layer(from_fn_with_state(app.clone(), of_bearable_size))
         .layer(from_fn(explained))
         .layer(from_fn(recorded))
         .layer(from_fn_with_state(app.clone(), identified))
-        .layer(SetSensitiveRequestHeadersLayer::new([header::AUTHORIZATION, header::COOKIE]))
+        .layer(SetSensitiveRequestHeadersLayer::new([header::AUTHORIZATION, header::COOKIE]));
+    match cors::layer(&app.cors_origins) {
+        Some(cors) => routes.layer(cors),
+        None => routes,
+    }
 }
 
 /// Gives the request an id: the caller's, if it is one that can be searched for, else ours.

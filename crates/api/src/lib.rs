@@ -9,6 +9,7 @@ mod auth;
 mod cluster_links;
 mod cluster_ops;
 mod clusters;
+mod cors;
 mod document;
 mod event_id;
 mod events;
@@ -25,6 +26,7 @@ mod metrics;
 mod openapi;
 mod problem;
 mod pulses;
+mod rate;
 mod sse;
 mod state;
 mod view;
@@ -37,9 +39,11 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub use auth::AuthMode;
 pub use cluster_links::{ClusterLinks, HostReport, HostState, LinkReport, LinkUse};
 pub use cluster_ops::{ClusterAnswer, ClusterOps, ClusterUnavailable};
+pub use cors::is_origin;
 pub use feed::Feed;
 pub use jobs::validate::{LiveView, ValidationView, WarningView};
 pub use log_source::{LogReading, LogSource, LogUnavailable};
+pub use rate::RateLimit;
 pub use state::{ApiState, Limits, Readiness};
 pub use view::{
     AttemptListView, AttemptView, BackendDetailsView, BackendTypeView, ContainerView, EventListView,

@@ -35,7 +35,8 @@ impl Modify for Bearer {
         let scheme = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
             .description(Some(
-                "A token with scope `read` to look and `write` to change; `admin` sees every job.",
+                "A token. Each call says which scope it needs: `read` to look, `write` to change, `admin` for what \
+                concerns everybody. `admin` includes the others, and sees every job.",
             ))
             .build();
         document

@@ -157,7 +157,7 @@ impl Problem {
         self.kind.code()
     }
 
-    fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
         self
     }

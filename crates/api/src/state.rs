@@ -17,6 +17,7 @@ use crate::{
     log_reads::LogReads,
     log_source::LogSource,
     pulses::PulseCache,
+    rate::{RateLimit, Rates},
 };
 
 /// Everything the service needs from outside; the composition root makes it.
@@ -46,6 +47,8 @@ pub struct ApiState {
     pub readiness: Arc<dyn Readiness>,
     /// How much a request may cost.
     pub limits: Limits,
+    /// The origins of web pages that may call from a browser; see [`is_origin`](crate::is_origin).
+    pub cors_origins: Arc<[String]>,
     /// Cancelled when the service is to finish: answers that go on and on end then.
     pub stop: CancellationToken,
 }
@@ -76,6 +79,8 @@ pub struct Limits {
     pub body_timeout: Duration,
     /// The longest time from the request's head to the answer's.
     pub request_timeout: Duration,
+    /// How many requests a token may make; none for any number.
+    pub rate: Option<RateLimit>,
     /// How long an `Idempotency-Key` is known.
     pub idempotency_keep: Duration,
     /// The most bytes of a log in one answer.
@@ -106,6 +111,7 @@ impl Default for Limits {
             header_bytes: 32 * 1024,
             body_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(40),
+            rate: None,
             idempotency_keep: Duration::from_hours(24),
             log_bytes: 8 * 1024 * 1024,
             log_reads: 4,
@@ -132,6 +138,7 @@ pub(crate) struct Shared {
     pub(crate) log_reads: LogReads,
     pub(crate) followers: Arc<Semaphore>,
     pub(crate) watchers: Arc<Semaphore>,
+    pub(crate) rates: Option<Rates>,
 }
 
 impl App {
@@ -142,7 +149,8 @@ impl App {
         let watchers = Arc::new(Semaphore::new(outside.limits.watchers));
         let (tokens, pulses) = (TokenCache::default(), PulseCache::default());
         let partitions = PartitionsCache::default();
-        Self(Arc::new(Shared { outside, tokens, pulses, partitions, log_reads, followers, watchers }))
+        let rates = outside.limits.rate.map(Rates::new);
+        Self(Arc::new(Shared { outside, tokens, pulses, partitions, log_reads, followers, watchers, rates }))
     }
 
     pub(crate) fn tokens(&self) -> &TokenCache {
@@ -160,6 +168,11 @@ impl App {
     /// The one way to the logs on the clusters.
     pub(crate) fn log_reads(&self) -> &LogReads {
         &self.0.log_reads
+    }
+
+    /// What callers have left of their rate; none when there is no limit.
+    pub(crate) fn rates(&self) -> Option<&Rates> {
+        self.0.rates.as_ref()
     }
 
     /// The right to follow a log, one for each that may be followed at a time.

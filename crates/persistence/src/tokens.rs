@@ -31,14 +31,55 @@ pub struct NewToken {
 /// A stored token.
 #[derive(Debug, Clone)]
 pub struct Token {
+    pub id: Uuid,
+    pub name: String,
     pub owner: Owner,
     pub scopes: Scopes,
+    pub created_at: Timestamp,
     pub expires_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
+    /// To the minute.
+    pub last_used_at: Option<Timestamp>,
+}
+
+impl Token {
+    /// Neither expired nor revoked.
+    pub fn is_good(&self, now: Timestamp) -> bool {
+        let over = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
+        !over(self.expires_at) && !over(self.revoked_at)
+    }
+}
+
+/// A token as it is stored.
+struct TokenRow {
+    id: Uuid,
+    name: String,
+    owner: String,
+    scopes: Vec<String>,
+    created_at: Timestamp,
+    expires_at: Option<Timestamp>,
+    revoked_at: Option<Timestamp>,
+    last_used_at: Option<Timestamp>,
+}
+
+impl From<TokenRow> for Token {
+    fn from(row: TokenRow) -> Self {
+        Self {
+            id: row.id,
+            name: row.name,
+            owner: Owner::new(row.owner),
+            scopes: Scopes::from_words(&row.scopes),
+            created_at: row.created_at,
+            expires_at: row.expires_at,
+            revoked_at: row.revoked_at,
+            last_used_at: row.last_used_at,
+        }
+    }
 }
 
 impl Scopes {
-    fn to_words(self) -> Vec<String> {
+    /// As words, such as `read`.
+    pub fn to_words(self) -> Vec<String> {
         let words = [(self.read, "read"), (self.write, "write"), (self.admin, "admin")];
         words.into_iter().filter(|(given, _)| *given).map(|(_, word)| word.to_owned()).collect()
     }
@@ -68,19 +109,59 @@ impl Store {
         Ok(())
     }
 
+    /// Looks a token up by its digest. Whoever measures how long that takes learns something about a digest, and
+    /// nothing about a token.
     pub async fn find_token(&self, hash: &[u8; 32]) -> Result<Option<Token>, StoreError> {
-        let row = sqlx::query!(
+        let row = sqlx::query_as!(
+            TokenRow,
             "-- tokens::find_token
-             select owner, scopes, expires_at, revoked_at from tokens where hash = $1",
+             select id, name, owner, scopes, created_at, expires_at, revoked_at, last_used_at from tokens where hash = $1",
             &hash[..],
         )
         .fetch_optional(&self.pool)
         .await?;
-        Ok(row.map(|row| Token {
-            owner: Owner::new(row.owner),
-            scopes: Scopes::from_words(&row.scopes),
-            expires_at: row.expires_at,
-            revoked_at: row.revoked_at,
-        }))
+        Ok(row.map(Token::from))
+    }
+
+    /// Notes that a token is in use: once a minute, however often and through however many processes it is asked for.
+    pub async fn note_use(&self, token: Uuid) -> Result<(), StoreError> {
+        sqlx::query!(
+            "-- tokens::note_use
+             update tokens set last_used_at = now()
+             where id = $1 and (last_used_at is null or last_used_at < now() - interval '1 minute')",
+            token,
+        )
+        .execute(&self.pool)
+        .await?;
+        Ok(())
+    }
+
+    /// All tokens, or those of an owner, the newest first.
+    pub async fn list_tokens(&self, owner: Option<&Owner>) -> Result<Vec<Token>, StoreError> {
+        let rows = sqlx::query_as!(
+            TokenRow,
+            "-- tokens::list_tokens
+             select id, name, owner, scopes, created_at, expires_at, revoked_at, last_used_at from tokens
+             where $1::text is null or owner = $1 order by created_at desc, id",
+            owner.map(Owner::as_str),
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(rows.into_iter().map(Token::from).collect())
+    }
+
+    /// Revokes a token for good. None when there is none of this id; one that was revoked before stays so.
+    pub async fn revoke_token(&self, id: Uuid, now: Timestamp) -> Result<Option<Token>, StoreError> {
+        let row = sqlx::query_as!(
+            TokenRow,
+            "-- tokens::revoke_token
+             update tokens set revoked_at = coalesce(revoked_at, $2) where id = $1
+             returning id, name, owner, scopes, created_at, expires_at, revoked_at, last_used_at",
+            id,
+            now,
+        )
+        .fetch_optional(&self.pool)
+        .await?;
+        Ok(row.map(Token::from))
     }
 }

@@ -109,6 +109,26 @@ pub(crate) enum Role {
 pub(crate) enum TokenCommand {
     /// Make a token. It is printed once and stored only as a hash
     Create(TokenArgs),
+    /// Show the tokens there are: whose, what they allow, until when, and when they were last used
+    List(TokenListArgs),
+    /// Make a token useless, for good, within seconds
+    Revoke(TokenRevokeArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TokenListArgs {
+    /// Only those of this owner
+    #[arg(long)]
+    pub(crate) owner: Option<String>,
+    /// Print a JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TokenRevokeArgs {
+    /// The token's id, or its name if no other one in use has it
+    pub(crate) token: String,
 }
 
 #[derive(Debug, Args)]

@@ -19,6 +19,7 @@ mod status;
 mod stream;
 mod submit;
 mod token;
+mod tokens;
 mod validate;
 mod watch;
 mod wish;
@@ -49,6 +50,12 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Migrate => with_service(&overrides, migrate::run),
         Command::Token(TokenCommand::Create(args)) => {
             with_service(&overrides, |config, environment| token::create(config, environment, args))
+        }
+        Command::Token(TokenCommand::List(args)) => {
+            with_service(&overrides, |config, environment| tokens::list(config, environment, args))
+        }
+        Command::Token(TokenCommand::Revoke(args)) => {
+            with_service(&overrides, |config, environment| tokens::revoke(config, environment, args))
         }
         Command::CheckConfig => check_config::run(&overrides, &Environment::of_process()),
         Command::Openapi => openapi::run(),

@@ -115,6 +115,16 @@ fn check_sections(settings: &Settings, problems: &mut Problems) {
     positive(problems, "server.body_timeout", server.body_timeout.is_zero(), "\"30s\"");
     positive(problems, "server.request_timeout", server.request_timeout.is_zero(), "\"60s\"");
     positive(problems, "server.max_connections", server.max_connections == 0, "4096");
+    positive(problems, "server.rate_burst", server.rate_limit > 0 && server.rate_burst == 0, "2000");
+    for origin in &server.cors_origins {
+        if !api::is_origin(origin) {
+            problems.add(
+                "server.cors_origins",
+                format_args!("has {origin:?}, which is no origin; write for example \"https://dashboard.example.org\", \
+                    or \"*\" for all"),
+            );
+        }
+    }
     if !(1024..=1024 * 1024).contains(&server.header_limit_bytes) {
         problems.add("server.header_limit_bytes", "must be from 1024 to 1048576; write for example 32768");
     }

@@ -54,7 +54,7 @@ pub(crate) struct EnrootCredentials {
     operation_id = "put_enroot_credentials",
     params(("name" = String, Path, description = "The cluster's name.")),
     request_body = EnrootCredentials,
-    security(("bearer" = [])),
+    security(("bearer" = ["admin"])),
     responses((status = 204, description = "They are installed."), Problems)
 )]
 pub(crate) async fn put_enroot_credentials(

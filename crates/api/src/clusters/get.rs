@@ -22,7 +22,7 @@ problems!(Problems = SECURED, ClusterNotFound);
     tag = "clusters",
     operation_id = "get_cluster",
     params(("name" = String, Path, description = "The cluster's name.")),
-    security(("bearer" = [])),
+    security(("bearer" = ["read"])),
     responses((status = 200, description = "The cluster.", body = ClusterView), Problems)
 )]
 pub(crate) async fn get_cluster(

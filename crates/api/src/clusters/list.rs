@@ -20,7 +20,7 @@ problems!(Problems = SECURED);
     path = "/clusters",
     tag = "clusters",
     operation_id = "list_clusters",
-    security(("bearer" = [])),
+    security(("bearer" = ["read"])),
     responses((status = 200, description = "The clusters.", body = ClusterList), Problems)
 )]
 pub(crate) async fn list_clusters(

@@ -22,7 +22,7 @@ problems!(Problems = SECURED, ClusterNotFound);
     tag = "clusters",
     operation_id = "list_partitions",
     params(("name" = String, Path, description = "The cluster's name.")),
-    security(("bearer" = [])),
+    security(("bearer" = ["read"])),
     responses((status = 200, description = "The partitions.", body = PartitionList), Problems)
 )]
 pub(crate) async fn list_partitions(

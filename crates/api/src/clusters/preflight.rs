@@ -24,7 +24,7 @@ problems!(Problems = SECURED, ClusterNotFound, ClusterBusy, ClusterUnavailable);
     tag = "clusters",
     operation_id = "preflight_cluster",
     params(("name" = String, Path, description = "The cluster's name.")),
-    security(("bearer" = [])),
+    security(("bearer" = ["write"])),
     responses((status = 200, description = "The checks.", body = PreflightView), Problems)
 )]
 pub(crate) async fn preflight_cluster(

@@ -21,7 +21,7 @@ problems!(Problems = SECURED, JobNotFound);
     tag = "jobs",
     operation_id = "get_job_attempts",
     params(("id" = domain::JobId, Path, description = "The job's id.")),
-    security(("bearer" = [])),
+    security(("bearer" = ["read"])),
     responses((status = 200, description = "The attempts.", body = AttemptListView), Problems)
 )]
 pub(crate) async fn get_job_attempts(

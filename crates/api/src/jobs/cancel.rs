@@ -22,7 +22,7 @@ problems!(Problems = SECURED, JobNotFound);
     tag = "jobs",
     operation_id = "cancel_job",
     params(("id" = domain::JobId, Path, description = "The job's id.")),
-    security(("bearer" = [])),
+    security(("bearer" = ["write"])),
     responses(
         (status = 202, description = "It will be canceled.", body = StatusView),
         (status = 200, description = "It had ended already, and stays as it is.", body = StatusView),

@@ -47,7 +47,7 @@ problems!(
     operation_id = "create_job",
     params(IdempotencyKey),
     request_body = JobRequest,
-    security(("bearer" = [])),
+    security(("bearer" = ["write"])),
     responses(
         (status = 201, description = "The job is stored.", body = JobView,
             headers(

@@ -41,7 +41,7 @@ impl FromQuery for Extent {
             script from the cluster. That goes on after the answer, until the cluster has done it, for a day at most. A \
             results directory that was there before the job stays. Default false.")
     ),
-    security(("bearer" = [])),
+    security(("bearer" = ["write"])),
     responses((status = 204, description = "It is gone."), Problems)
 )]
 pub(crate) async fn delete_job(

@@ -76,7 +76,7 @@ impl FromQuery for Range {
         Range,
         ("Last-Event-ID" = Option<String>, Header, description = "Of a stream: the id of the last event that was received. It is stronger than `after`.")
     ),
-    security(("bearer" = [])),
+    security(("bearer" = ["read"])),
     responses(
         (status = 200, description = "The events; or the stream of them, the schema being that of the data of one.",
             content((EventListView = "application/json"), (StreamedEvent = "text/event-stream")),

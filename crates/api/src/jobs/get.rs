@@ -26,7 +26,7 @@ problems!(Problems = SECURED, JobNotFound, WatchersBusy);
         Patience,
         ("If-None-Match" = Option<String>, Header, description = "The `ETag` of an earlier answer.")
     ),
-    security(("bearer" = [])),
+    security(("bearer" = ["read"])),
     responses(
         (status = 200, description = "The job.", body = JobView,
             headers(("ETag" = String, description = "Changes when the job does."))),

@@ -111,7 +111,7 @@ fn labels(parameters: &Parameters) -> Result<Vec<(String, String)>, Problem> {
     tag = "jobs",
     operation_id = "list_jobs",
     params(Filters),
-    security(("bearer" = [])),
+    security(("bearer" = ["read"])),
     responses(
         (status = 200, description = "A page of jobs.", body = JobList,
             headers(("Link" = String, description = "The next page (`rel=\"next\"`), when there is one."))),

@@ -64,7 +64,7 @@ problems!(
         LogParameters,
         ("Last-Event-ID" = Option<String>, Header, description = "With `follow`: the id of the last event that was received. It is stronger than `attempt`, `tail` and `offset`.")
     ),
-    security(("bearer" = [])),
+    security(("bearer" = ["read"])),
     responses(
         (status = 200, description = "The part; or, with `follow`, the events, the schema being that of the data of one.",
             content((String = "text/plain"), (LogEvent = "text/event-stream")),

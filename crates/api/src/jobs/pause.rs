@@ -24,7 +24,7 @@ problems!(Problems = SECURED, JobNotFound, WrongState);
     tag = "jobs",
     operation_id = "pause_job",
     params(("id" = domain::JobId, Path, description = "The job's id.")),
-    security(("bearer" = [])),
+    security(("bearer" = ["write"])),
     responses(
         (status = 202, description = "It will be paused.", body = StatusView),
         (status = 200, description = "It is paused already, and stays as it is.", body = StatusView),

@@ -24,7 +24,7 @@ problems!(Problems = SECURED, JobNotFound, WrongState);
     tag = "jobs",
     operation_id = "resume_job",
     params(("id" = domain::JobId, Path, description = "The job's id.")),
-    security(("bearer" = [])),
+    security(("bearer" = ["write"])),
     responses(
         (status = 202, description = "It will go on.", body = StatusView),
         Problems

@@ -35,7 +35,7 @@ problems!(
     operation_id = "retry_job",
     params(("id" = domain::JobId, Path, description = "The job's id.")),
     request_body = Option<RetryRequest>,
-    security(("bearer" = [])),
+    security(("bearer" = ["write"])),
     responses(
         (status = 202, description = "It will be sent again.", body = StatusView),
         Problems

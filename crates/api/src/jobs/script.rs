@@ -43,7 +43,7 @@ impl FromQuery for Which {
     tag = "jobs",
     operation_id = "get_job_script",
     params(("id" = domain::JobId, Path, description = "The job's id."), Which),
-    security(("bearer" = [])),
+    security(("bearer" = ["read"])),
     responses(
         (status = 200, description = "The script.", content_type = "text/plain", body = String),
         Problems

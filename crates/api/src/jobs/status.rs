@@ -28,7 +28,7 @@ problems!(Problems = SECURED, JobNotFound, WatchersBusy);
         Patience,
         ("If-None-Match" = Option<String>, Header, description = "The `ETag` of an earlier answer.")
     ),
-    security(("bearer" = [])),
+    security(("bearer" = ["read"])),
     responses(
         (status = 200, description = "The status.", body = StatusView,
             headers(("ETag" = String, description = "Changes when the status does."))),

@@ -108,7 +108,7 @@ impl From<Warning> for WarningView {
     operation_id = "validate_job",
     params(("live" = Option<bool>, Query, description = "Ask the cluster too. Default: false.")),
     request_body = JobRequest,
-    security(("bearer" = [])),
+    security(("bearer" = ["write"])),
     responses((status = 200, description = "The request is valid.", body = ValidationView), Problems)
 )]
 pub(crate) async fn validate_job(

@@ -86,7 +86,7 @@ impl TestApi {
 
     /// Only the service's own health, over a database.
     pub(crate) fn health_only(pool: PgPool) -> Self {
-        Self::routed(pool, AuthMode::Tokens, Limits::default(), NEVER, api::health_router)
+        Self::routed(pool, AuthMode::Tokens, Limits::default(), NEVER, &[], api::health_router)
     }
 
     /// Over a database that nobody answers for.
@@ -113,11 +113,19 @@ impl TestApi {
         .execute(&pool)
         .await
         .unwrap();
-        Self::routed(pool, AuthMode::Disabled, Limits::default(), Duration::from_millis(50), api::router)
+        Self::routed(pool, AuthMode::Disabled, Limits::default(), Duration::from_millis(50), &[], api::router)
     }
 
-    fn with(pool: PgPool, auth: AuthMode, limits: Limits) -> Self {
-        Self::routed(pool, auth, limits, NEVER, api::router)
+    pub(crate) fn with(pool: PgPool, auth: AuthMode, limits: Limits) -> Self {
+        Self::routed(pool, auth, limits, NEVER, &[], api::router)
+    }
+
+    /// Over a database that nobody answers for, open to pages of some origins.
+    pub(crate) fn open_to(origins: &[&str]) -> Self {
+        let pool = PgPoolOptions::new().connect_lazy("postgres://nobody@127.0.0.1:1/none").unwrap();
+        let mut api = Self::routed(pool, AuthMode::Disabled, Limits::default(), NEVER, origins, api::router);
+        api.tasks.abort_all();
+        api
     }
 
     fn routed(
@@ -125,6 +133,7 @@ impl TestApi {
         auth: AuthMode,
         limits: Limits,
         sweep: Duration,
+        cors_origins: &[&str],
         router: fn(ApiState) -> Router,
     ) -> Self {
         let store = Store::from_pool(pool, Sealer::from_key([7; 32]));
@@ -151,6 +160,7 @@ impl TestApi {
             metrics: Some(PrometheusBuilder::new().build_recorder().handle()),
             readiness: loops.clone(),
             limits,
+            cors_origins: cors_origins.iter().map(|origin| (*origin).to_owned()).collect(),
             stop: stop.clone(),
         });
         Self { router, tasks, store, clock, logs, loops, links, ops, stop }
@@ -160,6 +170,16 @@ impl TestApi {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (head, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes().to_vec();
+        Answer { status: head.status, headers: head.headers, bytes }
+    }
+
+    /// What is said of a request, and not what may go on and on after it: the body of a problem only.
+    pub(crate) async fn verdict(&self, request: Request<Body>) -> Answer {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (head, body) = response.into_parts();
+        let is_problem =
+            head.headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/problem+json");
+        let bytes = if is_problem { body.collect().await.unwrap().to_bytes().to_vec() } else { Vec::new() };
         Answer { status: head.status, headers: head.headers, bytes }
     }
 

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
-use api::{ApiState, Feed, Limits};
+use api::{ApiState, Feed, Limits, RateLimit};
 use domain::{Clock, Cluster};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::{net::TcpListener, sync::Mutex};
@@ -139,12 +139,14 @@ fn start(
             body_bytes: settings.server.body_limit_bytes,
             header_bytes: settings.server.header_limit_bytes,
             body_timeout: settings.server.body_timeout,
+            rate: RateLimit::new(settings.server.rate_limit, settings.server.rate_burst),
             idempotency_keep: settings.server.idempotency_keep,
             request_timeout: settings.server.request_timeout,
             // Some connections remain for those who only ask.
             watchers: settings.server.max_connections / 8 * 7,
             ..Limits::default()
         },
+        cors_origins: settings.server.cors_origins.clone().into(),
         stop: lifecycle.soft(),
     };
     let address = listener.local_addr().context("the listener has no address")?;

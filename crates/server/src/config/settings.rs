@@ -36,6 +36,9 @@ pub(crate) struct Server {
     #[serde(with = "humantime_serde")]
     pub(crate) request_timeout: Duration,
     pub(crate) max_connections: usize,
+    pub(crate) rate_limit: u32,
+    pub(crate) rate_burst: u32,
+    pub(crate) cors_origins: Vec<String>,
     #[serde(with = "humantime_serde")]
     pub(crate) idempotency_keep: Duration,
     #[serde(with = "humantime_serde")]
@@ -52,6 +55,9 @@ impl Default for Server {
             body_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(40),
             max_connections: 4096,
+            rate_limit: 1000,
+            rate_burst: 2000,
+            cors_origins: Vec::new(),
             idempotency_keep: Duration::from_hours(24),
             drain_timeout: Duration::from_mins(1),
         }

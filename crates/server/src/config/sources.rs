@@ -32,7 +32,7 @@ const VARIABLES: [(&str, &str); 15] = [
 ];
 
 /// What each key takes, for the one who got it wrong.
-const TAKES: [(&str, &str); 36] = [
+const TAKES: [(&str, &str); 39] = [
     ("server.bind", "an IP address and a port, such as \"127.0.0.1:8080\""),
     ("server.body_limit_bytes", "a number of bytes, such as 10485760"),
     ("server.header_limit_bytes", "a number of bytes, such as 32768"),
@@ -40,6 +40,9 @@ const TAKES: [(&str, &str); 36] = [
     ("server.body_timeout", DURATION),
     ("server.request_timeout", DURATION),
     ("server.max_connections", "a whole number, such as 4096"),
+    ("server.rate_limit", "requests in a second, such as 1000; 0 for no limit"),
+    ("server.rate_burst", "a number of requests, such as 2000"),
+    ("server.cors_origins", "a list of origins, such as [\"https://dashboard.example.org\"]"),
     ("server.idempotency_keep", DURATION),
     ("server.drain_timeout", DURATION),
     ("database.url", "a text, such as \"postgres://USER:PASSWORD@HOST:5432/DATABASE\""),

@@ -37,6 +37,7 @@ impl Answer {
         for text in ["title", "detail", "instance"] {
             assert!(problem[text].as_str().is_some_and(|text| !text.is_empty()), "{text}: {problem}");
         }
+        crate::errors_page::lists(&problem);
         assert_eq!(problem["request_id"], self.header("x-request-id"));
         problem
     }

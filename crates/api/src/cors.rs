@@ -1,0 +1,74 @@
+//! Web pages of other origins: none may call, unless the configuration names them.
+
+use std::time::Duration;
+
+use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
+use tower_http::cors::{AllowOrigin, CorsLayer};
+
+const ALL: &str = "*";
+
+/// Whether a text is an origin as browsers send it, or `*` for all of them.
+pub fn is_origin(text: &str) -> bool {
+    let Ok(uri) = text.parse::<Uri>() else { return text == ALL };
+    let plain = uri.scheme_str().zip(uri.authority()).map(|(scheme, host)| format!("{scheme}://{host}"));
+    text == ALL
+        || plain.is_some_and(|plain| plain == text && !plain.contains('@'))
+            && matches!(uri.scheme_str(), Some("http" | "https"))
+}
+
+/// What answers browsers; none when no origin is named, and then browsers keep every page out.
+pub(crate) fn layer(origins: &[String]) -> Option<CorsLayer> {
+    if origins.is_empty() {
+        return None;
+    }
+    let origins = if origins.iter().any(|origin| origin == ALL) {
+        // Tokens are sent by the page itself, never by the browser on its own: there is nothing to ride on.
+        AllowOrigin::any()
+    } else {
+        AllowOrigin::list(origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()))
+    };
+    let named = HeaderName::from_static;
+    Some(
+        CorsLayer::new()
+            .allow_origin(origins)
+            .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE])
+            .allow_headers([
+                header::AUTHORIZATION,
+                header::CONTENT_TYPE,
+                header::IF_NONE_MATCH,
+                named("idempotency-key"),
+                named("last-event-id"),
+                named("traceparent"),
+                named("x-request-id"),
+            ])
+            .expose_headers([
+                header::ETAG,
+                header::LINK,
+                header::LOCATION,
+                header::RETRY_AFTER,
+                header::WWW_AUTHENTICATE,
+                named("idempotency-replayed"),
+                named("ratelimit"),
+                named("ratelimit-policy"),
+                named("x-request-id"),
+            ])
+            .max_age(Duration::from_hours(1)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_a_scheme_and_a_host_and_nothing_more() {
+        for good in ["https://a.example.org", "http://localhost:3000", "*"] {
+            assert!(is_origin(good), "{good}");
+        }
+        for wrong in
+            ["", "a.example.org", "https://a/", "https://a/b", "https://u@a", "ftp://a", "https://a?b", "**"]
+        {
+            assert!(!is_origin(wrong), "{wrong}");
+        }
+    }
+}

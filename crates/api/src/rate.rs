@@ -1,0 +1,160 @@
+//! How many requests a token may make.
+//!
+//! Counted when the caller is known, and told with every answer (draft-ietf-httpapi-ratelimit-headers). Each process
+//! counts for itself: the limit is there to stop floods, not to sell requests.
+
+use std::{
+    num::NonZeroU32,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use axum::{
+    extract::Request,
+    http::{Extensions, HeaderMap, HeaderName, HeaderValue, header},
+    middleware::Next,
+    response::Response,
+};
+use governor::{
+    Quota, RateLimiter,
+    clock::{Clock, DefaultClock},
+    middleware::StateInformationMiddleware,
+    state::keyed::DashMapStateStore,
+};
+
+use crate::{
+    problem::{Kind, Problem},
+    state::App,
+};
+
+const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+const LEFT: HeaderName = HeaderName::from_static("ratelimit");
+
+/// Beyond so many callers those that have been quiet are forgotten.
+const MANY: usize = 10_000;
+
+/// A token bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimit {
+    per_second: NonZeroU32,
+    burst: NonZeroU32,
+}
+
+impl RateLimit {
+    /// None when either is zero: no limit.
+    pub fn new(per_second: u32, burst: u32) -> Option<Self> {
+        Some(Self { per_second: NonZeroU32::new(per_second)?, burst: NonZeroU32::new(burst)? })
+    }
+
+    /// How long it takes to earn so many requests.
+    fn seconds(self, requests: u32) -> u64 {
+        u64::from(requests).div_ceil(u64::from(self.per_second.get()))
+    }
+
+    fn policy(self) -> String {
+        format!("\"token\";q={};w={}", self.burst, self.seconds(self.burst.get()).max(1))
+    }
+
+    fn left(self, requests: u32) -> String {
+        let missing = self.burst.get().saturating_sub(requests);
+        format!("\"token\";r={requests};t={}", self.seconds(missing))
+    }
+}
+
+/// Who is counted, by a digest: a token, or what a signed token says about its bearer.
+pub(crate) type Payer = [u8; 32];
+
+/// What each caller has left.
+pub(crate) struct Rates {
+    limit: RateLimit,
+    buckets: RateLimiter<Payer, DashMapStateStore<Payer>, DefaultClock, StateInformationMiddleware>,
+    clock: DefaultClock,
+}
+
+impl Rates {
+    pub(crate) fn new(limit: RateLimit) -> Self {
+        let quota = Quota::per_second(limit.per_second).allow_burst(limit.burst);
+        let buckets = RateLimiter::keyed(quota).with_middleware::<StateInformationMiddleware>();
+        Self { limit, buckets, clock: DefaultClock::default() }
+    }
+
+    /// What is left after this request, or how long to wait for the next.
+    fn spend(&self, payer: &Payer) -> Result<u32, Duration> {
+        if self.buckets.len() > MANY {
+            self.buckets.retain_recent();
+        }
+        match self.buckets.check_key(payer) {
+            Ok(left) => Ok(left.remaining_burst_capacity()),
+            Err(until) => Err(until.wait_time_from(self.clock.now())),
+        }
+    }
+}
+
+/// What the answer says about the caller's rate, once the caller is known.
+#[derive(Debug, Clone, Default)]
+struct Told(Arc<OnceLock<(RateLimit, u32)>>);
+
+/// Takes one request from what the caller has left.
+pub(crate) fn spend(app: &App, request: &Extensions, payer: Payer) -> Result<(), Problem> {
+    let Some(rates) = app.rates() else { return Ok(()) };
+    let spent = rates.spend(&payer);
+    if let Some(Told(told)) = request.get() {
+        // One request has one caller.
+        let _ = told.set((rates.limit, spent.unwrap_or_default()));
+    }
+    let Err(wait) = spent else { return Ok(()) };
+    let seconds = wait.as_secs_f64().ceil().max(1.0);
+    let detail = format!(
+        "A token may make {} requests in a second; nothing was done. Ask again in {seconds} s.",
+        rates.limit.per_second
+    );
+    let mut problem = Problem::new(Kind::TooManyRequests, detail);
+    if let Ok(seconds) = HeaderValue::from_str(&seconds.to_string()) {
+        problem = problem.with_header(header::RETRY_AFTER, seconds);
+    }
+    Err(problem)
+}
+
+/// Adds to the answer what the caller has left.
+pub(crate) async fn told(mut request: Request, next: Next) -> Response {
+    let told = Told::default();
+    request.extensions_mut().insert(told.clone());
+    let mut response = next.run(request).await;
+    if let Some((limit, left)) = told.0.get() {
+        tell(response.headers_mut(), *limit, *left);
+    }
+    response
+}
+
+fn tell(headers: &mut HeaderMap, limit: RateLimit, left: u32) {
+    for (name, text) in [(POLICY, limit.policy()), (LEFT, limit.left(left))] {
+        if let Ok(value) = HeaderValue::from_str(&text) {
+            headers.insert(name, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_said_with_the_time_until_all_is_there_again() {
+        let limit = RateLimit::new(10, 25).unwrap();
+        assert_eq!(limit.policy(), r#""token";q=25;w=3"#);
+        assert_eq!(limit.left(25), r#""token";r=25;t=0"#);
+        assert_eq!(limit.left(14), r#""token";r=14;t=2"#);
+        assert_eq!(RateLimit::new(10, 1).unwrap().policy(), r#""token";q=1;w=1"#);
+        assert_eq!((RateLimit::new(0, 5), RateLimit::new(5, 0)), (None, None));
+    }
+
+    #[test]
+    fn each_caller_has_a_bucket_of_its_own() {
+        let rates = Rates::new(RateLimit::new(1, 2).unwrap());
+        let (ann, bob) = ([1; 32], [2; 32]);
+        assert_eq!((rates.spend(&ann), rates.spend(&ann)), (Ok(1), Ok(0)));
+        let wait = rates.spend(&ann).unwrap_err();
+        assert!(wait > Duration::ZERO && wait <= Duration::from_secs(1), "{wait:?}");
+        assert_eq!(rates.spend(&bob), Ok(1));
+    }
+}
