@@ -6,7 +6,10 @@
 
 use domain::{Job, JobId, Secrets, Timestamp};
 
-use crate::{error::StoreError, jobs::Viewer, listen, store::Store};
+use crate::{error::StoreError, jobs::Viewer, listen, once::Once, store::Store};
+
+/// The status of the answer to a wish that is taken.
+const ACCEPTED: i16 = 202;
 
 /// What became of a wish.
 #[derive(Debug)]
@@ -22,9 +25,11 @@ pub enum Wished {
 /// Notes a wish about job `$id` of `$viewer`: what is set, and in which state of the job the wish makes sense. In both, `$3`
 /// is the time, and what more is given begins with `$4`.
 ///
+/// With a key in `$once`, the wish is stored together with it, or not at all.
+///
 /// A macro because the checked SQL macros take literals only.
 macro_rules! note_wish {
-    ($store:expr, $name:literal, $set:literal, $when:literal, $id:expr, $viewer:expr, $now:expr $(, $arg:expr)*) => {{
+    ($store:expr, $once:expr, $name:literal, $set:literal, $when:literal, $id:expr, $viewer:expr, $now:expr $(, $arg:expr)*) => {{
         let mut tx = $store.pool.begin().await?;
         let cluster = sqlx::query_scalar!(
             "-- wishes::" + $name + "
@@ -40,7 +45,7 @@ macro_rules! note_wish {
         )
         .fetch_optional(&mut *tx)
         .await?;
-        $store.granted(tx, cluster, $id, $viewer).await
+        $store.granted(tx, cluster, $id, $viewer, $once).await
     }};
 }
 
@@ -54,6 +59,7 @@ impl Store {
     ) -> Result<Wished, StoreError> {
         note_wish!(
             self,
+            None,
             "request_cancel",
             "wanted = 'cancel', status = 'Canceling', message = 'Canceling.'",
             "phase <> 'ended' and wanted in ('run', 'pause')",
@@ -72,6 +78,7 @@ impl Store {
     ) -> Result<Wished, StoreError> {
         note_wish!(
             self,
+            None,
             "request_pause",
             "wanted = 'pause', status = 'Pausing', message = 'Pausing.'",
             "phase <> 'ended' and wanted = 'run'",
@@ -86,10 +93,12 @@ impl Store {
         &self,
         id: JobId,
         viewer: &Viewer,
+        once: Option<&Once>,
         now: Timestamp,
     ) -> Result<Wished, StoreError> {
         note_wish!(
             self,
+            once,
             "request_resume",
             "wanted = 'run', status = 'Resuming', phase = 'queued', message = 'Resuming; waiting to be submitted.'",
             "phase = 'paused' and wanted = 'pause'",
@@ -106,11 +115,13 @@ impl Store {
         id: JobId,
         viewer: &Viewer,
         secrets: &Secrets,
+        once: Option<&Once>,
         now: Timestamp,
     ) -> Result<Wished, StoreError> {
         let sealed = self.seal_secrets(id, secrets)?;
         note_wish!(
             self,
+            once,
             "request_retry",
             "wanted = 'run', status = 'Pending', phase = 'queued', message = 'To be sent again; waiting to be submitted.',
                  retry_count = 0, failures = '[]', progress = '{}', pending_reason = null, submitted_at = null,
@@ -170,8 +181,17 @@ impl Store {
         cluster: Option<String>,
         id: JobId,
         viewer: &Viewer,
+        once: Option<&Once>,
     ) -> Result<Wished, StoreError> {
         let taken = cluster.is_some();
+        if let (true, Some(once)) = (taken, once)
+            && !self.keep_answer(&mut tx, once, id, ACCEPTED).await?
+        {
+            // Somebody has used the key for something else meanwhile.
+            tx.rollback().await?;
+            let found = self.find_job(id, viewer).await?;
+            return Ok(found.map_or(Wished::NoJob, Wished::Stays));
+        }
         if let Some(cluster) = cluster.and_then(|name| name.parse().ok()) {
             listen::wake(&mut tx, &cluster).await?;
         }

@@ -9,9 +9,9 @@ use serde::de::DeserializeOwned;
 use super::body::{Body, Sent};
 use crate::{problem::Problem, state::App};
 
-/// The value of the body; none when the request has none at all.
+/// The body; none when the request has none at all.
 #[derive(Debug)]
-pub(crate) struct BodyIfAny<T>(pub(crate) Option<T>);
+pub(crate) struct BodyIfAny<T>(pub(crate) Option<Sent<T>>);
 
 impl<T: DeserializeOwned> FromRequest<App> for BodyIfAny<T> {
     type Rejection = Problem;
@@ -20,7 +20,7 @@ impl<T: DeserializeOwned> FromRequest<App> for BodyIfAny<T> {
         if request.body().is_end_stream() {
             return Ok(Self(None));
         }
-        let Body(Sent { value, .. }) = Body::from_request(request, app).await?;
-        Ok(Self(Some(value)))
+        let Body(sent) = Body::from_request(request, app).await?;
+        Ok(Self(Some(sent)))
     }
 }

@@ -36,6 +36,13 @@ pub(super) async fn answered(app: &App, once: &Once) -> Result<Option<(Job, Stat
     Ok(Some((job, status)))
 }
 
+/// The answer to a wish that was taken before under the same key: how the job stands now.
+pub(super) async fn wish_replayed(app: &App, once: Option<&Once>) -> Result<Option<Response>, Problem> {
+    let Some(once) = once else { return Ok(None) };
+    let Some((job, status)) = answered(app, once).await? else { return Ok(None) };
+    super::answered(app, status, &job).await.map(mark).map(Some)
+}
+
 /// Says of an answer that it was given before.
 pub(super) fn mark(mut answer: Response) -> Response {
     answer.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));

@@ -4,15 +4,18 @@ use axum::{extract::State, http::StatusCode, response::Response};
 use domain::Status;
 use persistence::Wished;
 
+use serde_json::Value;
+
+use super::{once, request_hash};
 use crate::{
     auth::Caller,
-    extract::{JobInPath, NoParameters, Query, no_such_job},
+    extract::{IdempotencyKey, JobInPath, NoParameters, Query, no_such_job},
     problem::{Kind, Problem, problems},
     state::App,
     view::StatusView,
 };
 
-problems!(Problems = SECURED, JobNotFound, WrongState);
+problems!(Problems = SECURED, JobNotFound, WrongState, InvalidHeader, IdempotencyKeyReused);
 
 /// Resume a paused job
 ///
@@ -23,10 +26,12 @@ problems!(Problems = SECURED, JobNotFound, WrongState);
     path = "/jobs/{id}/resume",
     tag = "jobs",
     operation_id = "resume_job",
-    params(("id" = domain::JobId, Path, description = "The job's id.")),
+    params(("id" = domain::JobId, Path, description = "The job's id."), IdempotencyKey),
     security(("bearer" = ["write"])),
     responses(
-        (status = 202, description = "It will go on.", body = StatusView),
+        (status = 202, description = "It will go on.", body = StatusView,
+            headers(("Idempotency-Replayed" = bool, description = "`true` when an earlier request with this \
+                `Idempotency-Key` did it; the answer shows how the job stands now."))),
         Problems
     )
 )]
@@ -35,8 +40,20 @@ pub(crate) async fn resume_job(
     caller: Caller,
     JobInPath(id): JobInPath,
     Query(NoParameters): Query<NoParameters>,
+    key: IdempotencyKey,
 ) -> Result<Response, Problem> {
-    let job = match app.store.request_resume(id, &caller.viewer(), app.clock.now()).await? {
+    let once = key.once(&app, &caller, format!("resume_job {id}"), request_hash::of(&Value::Null));
+    if let Some(answer) = once::wish_replayed(&app, once.as_ref()).await? {
+        return Ok(answer);
+    }
+    let taken = app.store.request_resume(id, &caller.viewer(), once.as_ref(), app.clock.now()).await?;
+    // Perhaps the same request came at the same time, and was first.
+    if let Wished::Stays(_) = &taken
+        && let Some(answer) = once::wish_replayed(&app, once.as_ref()).await?
+    {
+        return Ok(answer);
+    }
+    let job = match taken {
         Wished::Taken(job) => job,
         Wished::Stays(job) if job.status == Status::Resuming => job,
         Wished::Stays(job) => {

@@ -4,9 +4,10 @@ use axum::{extract::State, http::StatusCode, response::Response};
 use domain::RetryRequest;
 use persistence::Wished;
 
+use super::{once, request_hash};
 use crate::{
     auth::Caller,
-    extract::{BodyIfAny, JobInPath, NoParameters, Query, no_such_job},
+    extract::{BodyIfAny, IdempotencyKey, JobInPath, NoParameters, Query, no_such_job},
     problem::{Kind, Problem, problems},
     state::App,
     view::StatusView,
@@ -15,6 +16,8 @@ use crate::{
 problems!(
     Problems = SECURED,
     JobNotFound,
+    InvalidHeader,
+    IdempotencyKeyReused,
     WrongState,
     MalformedJson,
     BodyTooLarge,
@@ -33,11 +36,13 @@ problems!(
     path = "/jobs/{id}/retry",
     tag = "jobs",
     operation_id = "retry_job",
-    params(("id" = domain::JobId, Path, description = "The job's id.")),
+    params(("id" = domain::JobId, Path, description = "The job's id."), IdempotencyKey),
     request_body = Option<RetryRequest>,
     security(("bearer" = ["write"])),
     responses(
-        (status = 202, description = "It will be sent again.", body = StatusView),
+        (status = 202, description = "It will be sent again.", body = StatusView,
+            headers(("Idempotency-Replayed" = bool, description = "`true` when an earlier request with this \
+                `Idempotency-Key` did it; the answer shows how the job stands now."))),
         Problems
     )
 )]
@@ -46,16 +51,27 @@ pub(crate) async fn retry_job(
     caller: Caller,
     JobInPath(id): JobInPath,
     Query(NoParameters): Query<NoParameters>,
-    BodyIfAny(request): BodyIfAny<RetryRequest>,
+    key: IdempotencyKey,
+    BodyIfAny(sent): BodyIfAny<RetryRequest>,
 ) -> Result<Response, Problem> {
+    let (document, request) = sent.map_or_else(Default::default, |sent| (sent.document, sent.value));
+    let once = key.once(&app, &caller, format!("retry_job {id}"), request_hash::of(&document));
+    if let Some(answer) = once::wish_replayed(&app, once.as_ref()).await? {
+        return Ok(answer);
+    }
     let job = super::find(&app, &caller, id).await?;
     if !job.may_be_sent_again() {
         return Err(wrong_state(job.status));
     }
-    let secrets = request.unwrap_or_default().secrets_for(&job.spec).map_err(Problem::fields)?;
-    let job = match app.store.request_retry(id, &caller.viewer(), &secrets, app.clock.now()).await? {
+    let secrets = request.secrets_for(&job.spec).map_err(Problem::fields)?;
+    let taken = app.store.request_retry(id, &caller.viewer(), &secrets, once.as_ref(), app.clock.now()).await?;
+    let job = match taken {
         Wished::Taken(job) => job,
-        Wished::Stays(job) => return Err(wrong_state(job.status)),
+        // Perhaps the same request came at the same time, and was first.
+        Wished::Stays(job) => {
+            let answer = once::wish_replayed(&app, once.as_ref()).await?;
+            return answer.ok_or_else(|| wrong_state(job.status));
+        }
         Wished::NoJob => return Err(no_such_job(id)),
     };
     tracing::info!(job.id = %job.id, "job sent again by its owner");

@@ -134,3 +134,28 @@ async fn fifty_at_once_with_one_key_through_two_processes_are_one_job(pool: PgPo
     assert_eq!(answers.iter().filter(|answer| !is_replayed(answer)).count(), 1);
     assert_eq!(jobs(&one).await, 1);
 }
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_job_is_sent_again_once_for_one_key_though_it_ended_meanwhile(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let id = api.job(&json!({"command": "true"})).await;
+    let ask = async |action: &str, key: &str| {
+        let request = Request::post(format!("/jobs/{id}/{action}")).header("idempotency-key", key);
+        api.send(request.body(Body::empty()).unwrap()).await
+    };
+    api.error(&id).await;
+    let asked = join_all((0..10).map(|_| ask("retry", "k"))).await;
+    for answer in &asked {
+        assert_eq!(answer.status, 202, "{}", answer.text());
+    }
+    assert_eq!(asked.iter().filter(|answer| !is_replayed(answer)).count(), 1);
+    // Without a key, or with another, it has to be in a state for it.
+    ask("retry", "k-2").await.problem(409, "wrong_state");
+    api.error(&id).await;
+    let late = ask("retry", "k").await;
+    assert_eq!((late.status.as_u16(), late.header("idempotency-replayed")), (202, "true"));
+    assert_eq!(late.json()["status"], "Error");
+    ask("resume", "k").await.problem(422, "idempotency_key_reused");
+    // What was refused has not used its key up.
+    assert_eq!(ask("retry", "k-2").await.status, 202);
+}

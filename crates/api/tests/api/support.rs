@@ -292,6 +292,17 @@ impl TestApi {
         .await;
     }
 
+    /// The job has failed.
+    pub(crate) async fn error(&self, id: &str) {
+        let now = self.clock.now();
+        self.step(id, None, |job| {
+            job.status = Status::Error;
+            job.phase = Phase::Ended;
+            job.finished_at = Some(now);
+        })
+        .await;
+    }
+
     /// The job is done.
     pub(crate) async fn end(&self, id: &str) {
         let now = self.clock.now();
