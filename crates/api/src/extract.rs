@@ -17,12 +17,14 @@ mod body;
 mod body_if_any;
 mod idempotency_key;
 mod query;
+mod trace;
 
 pub(crate) use accept::wants_stream;
 pub(crate) use body::{Body, Sent};
 pub(crate) use body_if_any::BodyIfAny;
 pub(crate) use idempotency_key::IdempotencyKey;
 pub(crate) use query::{FromQuery, NoParameters, Parameters, Query};
+pub(crate) use trace::{Trace, trace_of};
 
 /// The job in the path.
 #[derive(Debug, Clone, Copy)]

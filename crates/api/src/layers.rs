@@ -11,11 +11,13 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::JobId;
+use slurm::TraceParent;
 use tower_http::{catch_panic::CatchPanicLayer, sensitive_headers::SetSensitiveRequestHeadersLayer};
 use tracing::{Instrument, Span, field};
 
 use crate::{
     cors,
+    extract::trace_of,
     jobs::wait,
     problem::{Kind, Problem},
     rate,
@@ -72,6 +74,7 @@ async fn recorded(request: Request, next: Next) -> Response {
         http.method = %method,
         http.path = request.uri().path(),
         job.id = field::Empty,
+        trace.id = trace_of(request.headers()).as_ref().map(TraceParent::trace_id),
     );
     let begun = Instant::now();
     let response = next.run(request).instrument(span.clone()).await;

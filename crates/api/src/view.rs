@@ -88,6 +88,8 @@ pub struct JobView {
     pub timeout_minutes: Option<u32>,
     /// How the container is set up.
     pub container: ContainerView,
+    /// The `traceparent` of the request that made the job, if it had one.
+    pub traceparent: Option<String>,
     /// The newest attempt; null before the first.
     pub attempt_details: Option<AttemptView>,
 }
@@ -307,6 +309,7 @@ impl JobView {
             required_paths: job.spec.required_paths.iter().map(ToString::to_string).collect(),
             retry: RetryView { max_retries: job.spec.max_retries },
             use_requeue: job.spec.use_requeue,
+            traceparent: job.spec.trace.as_ref().map(ToString::to_string),
             timeout_minutes: job.spec.timeout_minutes.map(std::num::NonZeroU32::get),
             container: ContainerView {
                 mounts: job.spec.mounts.iter().map(ToString::to_string).collect(),

@@ -39,6 +39,7 @@ pub(crate) fn command_job() -> Job {
         timeout_minutes: None,
         mounts: Vec::new(),
         partitions: None,
+        trace: None,
     };
     let id = JobId::new(Uuid::from_u128(1));
     Job::accepted(id, Owner::new("tester"), "dgx".parse().unwrap(), spec, DateTime::UNIX_EPOCH)

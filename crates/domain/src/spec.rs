@@ -17,7 +17,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use slurm::{EnvKey, PartitionList, RemotePath};
+use slurm::{EnvKey, PartitionList, RemotePath, TraceParent};
 
 use crate::{
     image::ImageRef,
@@ -68,6 +68,9 @@ pub struct JobSpec {
     pub timeout_minutes: Option<NonZeroU32>,
     pub mounts: Vec<Mount>,
     pub partitions: Option<PartitionList>,
+    /// The trace of the request that made the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceParent>,
 }
 
 /// The port that TAO documents, and torch's own default.

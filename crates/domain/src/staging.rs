@@ -141,6 +141,7 @@ fn directives(job: &Job, attempt: &Attempt, cluster: &Cluster) -> Directives {
         all_memory: is_cosmos(spec),
         exclude: attempt.excluded.clone(),
         mail: cluster.batch.mail_user.clone(),
+        trace: spec.trace.clone(),
         login_environment: cluster.batch.sbatch_export == SbatchExport::All,
         warning_seconds: cluster.batch.warning_seconds,
     }

@@ -30,6 +30,7 @@ mod run_time;
 pub mod script;
 mod state;
 mod text_type;
+mod trace_parent;
 mod wall_time;
 
 pub use commands::{
@@ -63,4 +64,5 @@ pub use script::{
     TaskSetup,
 };
 pub use state::SlurmState;
+pub use trace_parent::TraceParent;
 pub use wall_time::{TimeLimit, WallTime};

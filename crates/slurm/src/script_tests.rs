@@ -23,6 +23,7 @@ fn base() -> BatchScript {
             all_memory: false,
             exclude: vec![],
             mail: None,
+            trace: None,
             login_environment: true,
             warning_seconds: 120,
         },

@@ -71,6 +71,7 @@ pub fn spec(work: Work) -> JobSpec {
         timeout_minutes: None,
         mounts: vec![parsed("/lustre")],
         partitions: Some(parsed("polar")),
+        trace: None,
     }
 }
 

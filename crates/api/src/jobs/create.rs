@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     auth::Caller,
-    extract::{Body, IdempotencyKey, NoParameters, Query},
+    extract::{Body, IdempotencyKey, NoParameters, Query, Trace},
     problem::{Kind, Problem, problems},
     state::App,
     view::JobView,
@@ -45,7 +45,7 @@ problems!(
     path = "/jobs",
     tag = "jobs",
     operation_id = "create_job",
-    params(IdempotencyKey),
+    params(IdempotencyKey, Trace),
     request_body = JobRequest,
     security(("bearer" = ["write"])),
     responses(
@@ -69,6 +69,7 @@ pub(crate) async fn create_job(
     caller: Caller,
     Query(NoParameters): Query<NoParameters>,
     key: IdempotencyKey,
+    Trace(trace): Trace,
     Body(sent): Body<JobRequest>,
 ) -> Result<Response, Problem> {
     let request_hash = request_hash::of(&sent.document);
@@ -78,7 +79,8 @@ pub(crate) async fn create_job(
     {
         return Ok(answer);
     }
-    let Accepted { job, secrets, .. } = accept(&app, caller, sent).await?;
+    let Accepted { mut job, secrets, .. } = accept(&app, caller, sent).await?;
+    job.spec.trace = trace;
     let id = job.id;
     let new = NewJob { job, secrets, request_hash };
     let inserted = match &once {

@@ -64,7 +64,8 @@ pub(crate) async fn retry_job(
         return Err(wrong_state(job.status));
     }
     let secrets = request.secrets_for(&job.spec).map_err(Problem::fields)?;
-    let taken = app.store.request_retry(id, &caller.viewer(), &secrets, once.as_ref(), app.clock.now()).await?;
+    let taken =
+        app.store.request_retry(id, &caller.viewer(), &secrets, once.as_ref(), app.clock.now()).await?;
     let job = match taken {
         Wished::Taken(job) => job,
         // Perhaps the same request came at the same time, and was first.

@@ -2,6 +2,8 @@ use chrono::TimeDelta;
 use serde_json::json;
 use sqlx::PgPool;
 
+use axum::{body::Body, http::Request};
+
 use crate::support::TestApi;
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
@@ -135,4 +137,19 @@ async fn the_deepest_document_that_is_accepted_can_be_read_back(pool: PgPool) {
     assert_eq!(api.get(deepest.header("location")).await.json(), deepest.json());
     send(65).await.problem(422, "too_deep");
     assert_eq!(api.get("/jobs").await.json()["jobs"].as_array().unwrap().len(), 1);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_trace_goes_with_the_job_into_slurms_comment_and_a_garbled_one_goes_nowhere(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let send = async |trace: &str| {
+        let request =
+            Request::post("/jobs").header("content-type", "application/json").header("traceparent", trace);
+        let answer = api.send(request.body(Body::from(r#"{"command": "true"}"#)).unwrap()).await;
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        api.get(answer.header("location")).await.json()["traceparent"].clone()
+    };
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    assert_eq!(send(trace).await, trace);
+    assert_eq!(send("00-owned-by-somebody-01").await, json!(null));
 }

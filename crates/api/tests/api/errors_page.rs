@@ -29,8 +29,13 @@ pub(crate) fn lists(problem: &serde_json::Value) {
     let named = problem["code"].as_str().unwrap();
     let (status, title) =
         problems().get(named).copied().unwrap_or_else(|| panic!("docs/errors.md does not know `{named}`"));
-    assert_eq!((status, title), (&*problem["status"].to_string(), problem["title"].as_str().unwrap()), "{named}");
-    let known: BTreeSet<_> = rows("Faults of a field or a parameter").iter().map(|cells| code(cells[0])).collect();
+    assert_eq!(
+        (status, title),
+        (&*problem["status"].to_string(), problem["title"].as_str().unwrap()),
+        "{named}"
+    );
+    let known: BTreeSet<_> =
+        rows("Faults of a field or a parameter").iter().map(|cells| code(cells[0])).collect();
     for error in problem["errors"].as_array().into_iter().flatten() {
         let named = error["code"].as_str().unwrap();
         assert!(known.contains(named), "docs/errors.md does not know the fault `{named}`");
@@ -49,7 +54,11 @@ fn every_problem_of_the_document_is_on_the_page_and_no_other() {
             for one in text.trim_end_matches("`).").split("`). ") {
                 let (title, code) = one.split_once(" (`").unwrap();
                 let at = format!("{method} {path}: {code}");
-                assert_eq!(page.get(code), Some(&(status.as_str(), title)), "{at} is not so in docs/errors.md");
+                assert_eq!(
+                    page.get(code),
+                    Some(&(status.as_str(), title)),
+                    "{at} is not so in docs/errors.md"
+                );
                 named.insert(code.to_owned());
             }
         }

@@ -98,6 +98,7 @@ impl JobSpec {
                     timeout_minutes,
                     mounts,
                     partitions,
+                    trace: None,
                 };
                 Ok((spec, Secrets { env: secret_env, cloud_metadata }, cluster))
             }

@@ -151,6 +151,15 @@ fn what_a_cluster_wants_is_in_every_script() {
 }
 
 #[test]
+fn the_trace_of_a_job_is_slurms_comment() {
+    let mut job = command_job();
+    assert!(!script(&job, &cluster()).contains("--comment"));
+    job.spec.trace = Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap());
+    let line = "\n#SBATCH --comment=traceparent=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\n";
+    assert!(script(&job, &cluster()).contains(line));
+}
+
+#[test]
 fn a_command_on_the_node_keeps_its_lines_and_meets_our_scancel() {
     let submission = submission(&command_job(), &cluster());
     assert_eq!(file(&submission, "/command.sh").bytes, b"trap '' USR1; true");

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 mod bars;
+mod callers;
 mod cluster;
 mod clusters;
 mod credentials;

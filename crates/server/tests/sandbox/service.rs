@@ -172,6 +172,13 @@ impl Service {
         read(request.send(body)).unwrap_or_else(|| panic!("POST {path}: no answer; {}", self.log_text()))
     }
 
+    /// The same to a process of the test's choice, with headers.
+    pub(crate) fn post_with(&self, url: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let request = agent().post(format!("{url}{path}")).header("content-type", "application/json");
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        read(request.send(body)).unwrap_or_else(|| panic!("POST {path}: no answer; {}", self.log_text()))
+    }
+
     pub(crate) fn delete(&self, path: &str) -> Answer {
         let request = agent().delete(format!("{}{path}", self.url));
         read(request.call()).unwrap_or_else(|| panic!("DELETE {path}: no answer; {}", self.log_text()))

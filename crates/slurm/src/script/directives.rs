@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::{
-    Account, JobName, MailAddress, NodeName, PartitionList, RemotePath, WallTime,
+    Account, JobName, MailAddress, NodeName, PartitionList, RemotePath, TraceParent, WallTime,
     script::{ScriptError, warning_before},
 };
 
@@ -35,6 +35,8 @@ pub struct Directives {
     pub exclude: Vec<NodeName>,
     /// Who gets Slurm's mails about the job.
     pub mail: Option<MailAddress>,
+    /// The trace that the job belongs to, for Slurm's comment.
+    pub trace: Option<TraceParent>,
     /// Whether the job inherits the environment of the login shell that submits it, or only Slurm's own variables.
     pub login_environment: bool,
     /// How long before a time limit the job is warned, in seconds; 0 for no warning.
@@ -85,6 +87,9 @@ impl Directives {
         if let Some(mail) = &self.mail {
             line("mail-type", &"ALL");
             line("mail-user", mail);
+        }
+        if let Some(trace) = &self.trace {
+            line("comment", &format_args!("traceparent={trace}"));
         }
         if !self.exclude.is_empty() {
             let names: Vec<&str> = self.exclude.iter().map(NodeName::as_str).collect();

@@ -116,6 +116,7 @@ impl Node {
                 all_memory: false,
                 exclude: vec![],
                 mail: None,
+                trace: None,
                 login_environment: true,
                 warning_seconds: 0,
             },
