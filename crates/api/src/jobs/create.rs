@@ -75,11 +75,11 @@ pub(crate) async fn create_job(
     let request_hash = request_hash::of(&sent.document);
     let once = key.once(&app, &caller, "create_job".to_owned(), request_hash);
     if let Some(once) = &once
-        && let Some(answer) = replayed(&app, once).await?
+        && let Some(answer) = replayed(&app, &caller, once).await?
     {
         return Ok(answer);
     }
-    let Accepted { mut job, secrets, .. } = accept(&app, caller, sent).await?;
+    let Accepted { mut job, secrets, .. } = accept(&app, caller.clone(), sent).await?;
     job.spec.trace = trace;
     let id = job.id;
     let new = NewJob { job, secrets, request_hash };
@@ -87,7 +87,7 @@ pub(crate) async fn create_job(
         Some(once) => match app.store.insert_job_once(&new, once).await? {
             Some(inserted) => inserted,
             // The same request came at the same time, and was first.
-            None => return replayed(&app, once).await?.ok_or_else(Problem::internal),
+            None => return replayed(&app, &caller, once).await?.ok_or_else(Problem::internal),
         },
         None => app.store.insert_job(&new).await?,
     };
@@ -117,8 +117,8 @@ async fn answer(app: &App, status: StatusCode, job: &Job) -> Result<Response, Pr
 }
 
 /// The answer that an earlier request with the key had; none when there was no such request.
-async fn replayed(app: &App, once: &Once) -> Result<Option<Response>, Problem> {
-    let Some((job, status)) = once::answered(app, once).await? else { return Ok(None) };
+async fn replayed(app: &App, caller: &Caller, once: &Once) -> Result<Option<Response>, Problem> {
+    let Some((job, status)) = once::answered(app, caller, once).await? else { return Ok(None) };
     let job = match status {
         StatusCode::CREATED => Job::accepted(job.id, job.owner, job.cluster, job.spec, job.created_at),
         _ => job,

@@ -5,9 +5,10 @@ use axum::{
     response::Response,
 };
 use domain::Job;
-use persistence::{Known, Once, Viewer};
+use persistence::{Known, Once};
 
 use crate::{
+    auth::Caller,
     problem::{Kind, Problem},
     state::App,
 };
@@ -16,7 +17,11 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// The job that the answer to the same request was about, as it is now, and that answer's status; none when there was no
 /// such request.
-pub(super) async fn answered(app: &App, once: &Once) -> Result<Option<(Job, StatusCode)>, Problem> {
+pub(super) async fn answered(
+    app: &App,
+    caller: &Caller,
+    once: &Once,
+) -> Result<Option<(Job, StatusCode)>, Problem> {
     let (id, status) = match app.store.known(once).await? {
         Known::New => return Ok(None),
         Known::Answered { job, status } => (job, status),
@@ -27,7 +32,7 @@ pub(super) async fn answered(app: &App, once: &Once) -> Result<Option<(Job, Stat
             ));
         }
     };
-    let job = app.store.find_job(id, &Viewer::All).await?.ok_or_else(|| {
+    let job = app.store.find_job(id, &caller.viewer()).await?.ok_or_else(|| {
         let detail =
             format!("The request with this Idempotency-Key was about the job `{id}`, which is deleted.");
         Problem::new(Kind::JobNotFound, detail)
@@ -37,9 +42,13 @@ pub(super) async fn answered(app: &App, once: &Once) -> Result<Option<(Job, Stat
 }
 
 /// The answer to a wish that was taken before under the same key: how the job stands now.
-pub(super) async fn wish_replayed(app: &App, once: Option<&Once>) -> Result<Option<Response>, Problem> {
+pub(super) async fn wish_replayed(
+    app: &App,
+    caller: &Caller,
+    once: Option<&Once>,
+) -> Result<Option<Response>, Problem> {
     let Some(once) = once else { return Ok(None) };
-    let Some((job, status)) = answered(app, once).await? else { return Ok(None) };
+    let Some((job, status)) = answered(app, caller, once).await? else { return Ok(None) };
     super::answered(app, status, &job).await.map(mark).map(Some)
 }
 

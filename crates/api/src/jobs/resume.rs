@@ -3,7 +3,6 @@
 use axum::{extract::State, http::StatusCode, response::Response};
 use domain::Status;
 use persistence::Wished;
-
 use serde_json::Value;
 
 use super::{once, request_hash};
@@ -43,13 +42,13 @@ pub(crate) async fn resume_job(
     key: IdempotencyKey,
 ) -> Result<Response, Problem> {
     let once = key.once(&app, &caller, format!("resume_job {id}"), request_hash::of(&Value::Null));
-    if let Some(answer) = once::wish_replayed(&app, once.as_ref()).await? {
+    if let Some(answer) = once::wish_replayed(&app, &caller, once.as_ref()).await? {
         return Ok(answer);
     }
     let taken = app.store.request_resume(id, &caller.viewer(), once.as_ref(), app.clock.now()).await?;
     // Perhaps the same request came at the same time, and was first.
     if let Wished::Stays(_) = &taken
-        && let Some(answer) = once::wish_replayed(&app, once.as_ref()).await?
+        && let Some(answer) = once::wish_replayed(&app, &caller, once.as_ref()).await?
     {
         return Ok(answer);
     }

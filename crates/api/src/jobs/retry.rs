@@ -56,23 +56,24 @@ pub(crate) async fn retry_job(
 ) -> Result<Response, Problem> {
     let (document, request) = sent.map_or_else(Default::default, |sent| (sent.document, sent.value));
     let once = key.once(&app, &caller, format!("retry_job {id}"), request_hash::of(&document));
-    if let Some(answer) = once::wish_replayed(&app, once.as_ref()).await? {
+    if let Some(answer) = once::wish_replayed(&app, &caller, once.as_ref()).await? {
         return Ok(answer);
     }
     let job = super::find(&app, &caller, id).await?;
+    // Of two equal requests at the same time the second may come here once the first has done it.
+    let refused = async |status| {
+        let answer = once::wish_replayed(&app, &caller, once.as_ref()).await?;
+        answer.ok_or_else(|| wrong_state(status))
+    };
     if !job.may_be_sent_again() {
-        return Err(wrong_state(job.status));
+        return refused(job.status).await;
     }
     let secrets = request.secrets_for(&job.spec).map_err(Problem::fields)?;
     let taken =
         app.store.request_retry(id, &caller.viewer(), &secrets, once.as_ref(), app.clock.now()).await?;
     let job = match taken {
         Wished::Taken(job) => job,
-        // Perhaps the same request came at the same time, and was first.
-        Wished::Stays(job) => {
-            let answer = once::wish_replayed(&app, once.as_ref()).await?;
-            return answer.ok_or_else(|| wrong_state(job.status));
-        }
+        Wished::Stays(job) => return refused(job.status).await,
         Wished::NoJob => return Err(no_such_job(id)),
     };
     tracing::info!(job.id = %job.id, "job sent again by its owner");
