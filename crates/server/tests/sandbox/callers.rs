@@ -50,8 +50,8 @@ fn fifty_posts_with_one_key_through_two_processes_are_one_job_whose_trace_slurm_
             assert_eq!(answer.status, 201, "{}", answer.text);
             answer.json()["id"].as_str().unwrap().to_owned()
         };
-        let sent: Vec<_> = (0..50).map(|number| scope.spawn(move || send(number))).collect();
-        sent.into_iter().map(|sent| sent.join().unwrap()).collect()
+        let threads: Vec<_> = (0..50).map(|number| scope.spawn(move || send(number))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
     assert_eq!(service.get("/jobs").json()["jobs"].as_array().unwrap().len(), 1);
