@@ -84,8 +84,8 @@ impl Side for Postgres {
         match wish {
             Wish::Cancel => self.store.request_cancel(id, &Viewer::All, now).await,
             Wish::Pause => self.store.request_pause(id, &Viewer::All, now).await,
-            Wish::Resume => self.store.request_resume(id, &Viewer::All, now).await,
-            Wish::Retry => self.store.request_retry(id, &Viewer::All, &secrets(), now).await,
+            Wish::Resume => self.store.request_resume(id, &Viewer::All, None, now).await,
+            Wish::Retry => self.store.request_retry(id, &Viewer::All, &secrets(), None, now).await,
             Wish::Delete { artifacts } => self.store.request_delete(id, &Viewer::All, artifacts, now).await,
         }
         .unwrap()
