@@ -193,7 +193,7 @@ impl Run {
                 self.store.request_pause(job.id, &Viewer::All, now).await.unwrap();
             }
             (Life::PausedAndResumed, Phase::Paused) => {
-                self.store.request_resume(job.id, &Viewer::All, now).await.unwrap();
+                self.store.request_resume(job.id, &Viewer::All, None, now).await.unwrap();
             }
             (Life::Retried, Phase::Running) if !name.ends_with("-r2") => {
                 self.fake.set_state(&name, &SlurmState::NodeFail, None);
