@@ -33,6 +33,11 @@ impl Events {
 
     /// The next event; none when the stream has ended.
     pub(crate) async fn next(&mut self) -> Option<Told> {
+        // Signs of life alone are no event.
+        timeout(Duration::from_secs(20), self.look()).await.expect("an event in time")
+    }
+
+    async fn look(&mut self) -> Option<Told> {
         loop {
             if let Some(told) = self.ready.pop_front() {
                 return Some(told);
