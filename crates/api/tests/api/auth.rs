@@ -69,3 +69,26 @@ async fn another_owners_job_does_not_exist_and_an_admin_sees_it(pool: PgPool) {
     assert_eq!(api.get_as("root", "/jobs").await.json()["jobs"][0]["id"], id);
     assert_eq!(api.call_as("root", Method::POST, &cancel, None).await.status, 202);
 }
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn the_use_of_a_token_is_noted_and_not_with_every_request(pool: PgPool) {
+    let api = TestApi::guarded(pool);
+    api.token("used", "ann", "read", None).await;
+    api.token("expired", "ann", "read", Some(api.clock.now())).await;
+    api.token("idle", "ann", "read", None).await;
+    let last_use = async |name: &str| {
+        let tokens = api.store.list_tokens(None).await.unwrap();
+        tokens.into_iter().find(|token| token.name == name).unwrap().last_used_at
+    };
+    assert_eq!(last_use("used").await, None);
+    assert_eq!(api.get_as("used", "/jobs").await.status, 200);
+    let noted = last_use("used").await;
+    assert!(noted.is_some());
+    let id = api.store.list_tokens(None).await.unwrap();
+    let id = id.iter().find(|token| token.name == "used").unwrap().id;
+    // Within the minute it is not written again, through whatever process it is asked for.
+    api.store.note_use(id).await.unwrap();
+    assert_eq!(last_use("used").await, noted);
+    api.get_as("expired", "/jobs").await.problem(401, "unauthorized");
+    assert_eq!((last_use("expired").await, last_use("idle").await), (None, None));
+}
