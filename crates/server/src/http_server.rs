@@ -57,6 +57,7 @@ pub(crate) async fn serve(
                 continue;
             }
         };
+        tracing::trace!(peer = ?stream.peer_addr().ok(), "a connection is accepted");
         // Answers are small and waited for: Nagle's algorithm would hold them back.
         let _ = stream.set_nodelay(true);
         let served = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes.clone()));
