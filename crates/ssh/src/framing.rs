@@ -29,6 +29,11 @@ impl Boundary {
     pub(crate) fn random() -> Self {
         Self(rand::random())
     }
+
+    #[cfg(fuzzing)]
+    pub(crate) fn fixed(bits: u128) -> Self {
+        Self(bits)
+    }
 }
 
 impl fmt::Display for Boundary {

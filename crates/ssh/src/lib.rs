@@ -19,6 +19,8 @@ mod error;
 mod exchange;
 mod exec;
 mod framing;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod health;
 mod host_key;
 mod host_port;

@@ -1,0 +1,24 @@
+//! What the fuzzer sees of the framing; no other build has it.
+
+use crate::framing::{Boundary, Ending, Excess, FrameError, FrameReader};
+
+/// Reads a stream that arrives in pieces of so many bytes. Its boundary is 32 zeros. None when it is no answer.
+///
+/// # Panics
+///
+/// When more is kept in memory than the limit allows.
+pub fn read_frame(stream: &[u8], piece: usize, limit: usize) -> Option<(Vec<u8>, String)> {
+    for excess in [Excess::Cut, Excess::Refused] {
+        let mut reader = FrameReader::new(Boundary::fixed(0), limit, excess);
+        let pushed: Result<(), FrameError> = stream.chunks(piece).try_for_each(|piece| reader.push(piece));
+        match (excess, pushed) {
+            (Excess::Cut, _) => assert!(reader.into_body().len() <= limit),
+            (Excess::Refused, Ok(())) => {
+                let (body, ending): (Vec<u8>, Ending) = reader.finish().ok()?;
+                return Some((body, format!("{ending:?}")));
+            }
+            (Excess::Refused, Err(_)) => return None,
+        }
+    }
+    None
+}

@@ -1,0 +1,93 @@
+//! The answers to all other commands. The first byte says to which.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use slurm::{
+    Cancel, CheckImages, Checkpoints, Conclude, Concluding, JobName, Locate, LogFrom, LogQuestion, Preflight,
+    Purge, RawOutput, ReadLogs, RemoteCommand, RemotePath, Remove, Requeued, SlurmJobId, Sought, Submission,
+    SubmitBatch,
+};
+
+fn path() -> RemotePath {
+    "/lustre/users/tao/state/1".parse().expect("a path")
+}
+
+fn name() -> JobName {
+    "tao-job-1".parse().expect("a name")
+}
+
+fn id() -> SlurmJobId {
+    SlurmJobId::new(7).expect("an id")
+}
+
+fn submission() -> Submission {
+    Submission {
+        key: name().to_string(),
+        job_name: name(),
+        state_dir: path(),
+        files: Vec::new(),
+        script_path: path(),
+        make_dirs: Vec::new(),
+        results_dir: Some(path()),
+        inputs: vec![path()],
+        base_dir: path(),
+        retake: false,
+    }
+}
+
+fn concluding() -> Concluding {
+    Concluding {
+        key: name().to_string(),
+        id: Some(id()),
+        state_dir: path(),
+        logs: Vec::new(),
+        results_dir: Some(path()),
+        status: Vec::new(),
+        role_logs: Some(path()),
+        remove: vec![path()],
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let Some((which, stdout)) = input.split_first() else { return };
+    let raw = RawOutput { stdout: stdout.to_vec(), stderr: stdout.to_vec(), exit_code: i32::from(*which) & 1 };
+    match which >> 1 {
+        0 => {
+            let answer = SubmitBatch::new(vec![submission(), submission()]).parse(&raw);
+            // One answer for each entry, or none at all.
+            assert!(answer.is_ok_and(|answers| answers.len() == 2) || SubmitBatch::new(vec![submission(), submission()]).parse(&raw).is_err());
+        }
+        1 => {
+            let jobs = vec![Sought { key: name().to_string(), name: name(), state_dir: path(), base_dir: path() }];
+            if let Ok(answer) = (Locate { jobs, since_unix: 0 }).parse(&raw) {
+                assert_eq!(answer.located.len(), 1);
+            }
+        }
+        2 => {
+            let command = Conclude { jobs: vec![concluding()], tail_bytes: 1000, status_bytes_total: 1000 };
+            if let Ok(answer) = command.parse(&raw) {
+                assert!(answer.len() <= 1);
+            }
+        }
+        3 => drop(Cancel { jobs: vec![(id(), name())], names: Vec::new() }.parse(&raw)),
+        4 => drop(CheckImages { paths: vec![path()] }.parse(&raw)),
+        5 => drop(Checkpoints { results: Vec::new() }.parse(&raw)),
+        6 => drop(Remove { paths: vec![path()] }.parse(&raw)),
+        7 => drop(Requeued { jobs: vec![(id(), name())] }.parse(&raw)),
+        8 => {
+            let questions = vec![
+                LogQuestion::Part { paths: vec![path()], from: LogFrom::Offset(0), max_bytes: 1000 },
+                LogQuestion::Files { directory: path(), most: 10 },
+            ];
+            if let Ok(answers) = (ReadLogs { questions }).parse(&raw) {
+                assert_eq!(answers.len(), 2);
+            }
+        }
+        9 => drop(Purge { jobs: Vec::new() }.parse(&raw)),
+        _ => {
+            let command =
+                Preflight { deep: which & 2 == 0, base_dir: path(), account: None, partitions: None, gpus: 1 };
+            drop(command.parse(&raw));
+        }
+    }
+});

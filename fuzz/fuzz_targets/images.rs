@@ -1,0 +1,23 @@
+//! The spellings of images, and the other texts that are validated by a type of their own.
+#![no_main]
+
+use domain::ImageRef;
+use libfuzzer_sys::fuzz_target;
+use slurm::{RemotePath, SlurmState, TimeLimit, WallTime, node_list};
+
+fuzz_target!(|text: &str| {
+    if let Ok(image) = text.parse::<ImageRef>() {
+        // What we print for Pyxis is read again as the same image.
+        assert_eq!(image.pyxis().parse::<ImageRef>().map(|again| again.pyxis()), Ok(image.pyxis()));
+        for rendered in [image.pyxis(), image.enroot(), image.cache_file_name()] {
+            assert!(!rendered.starts_with('-'), "{rendered:?} would be an option");
+            assert!(!rendered.contains(char::is_whitespace), "{rendered:?} would be two words");
+        }
+        assert!(!image.cache_file_name().contains('/'));
+    }
+    if let Ok(path) = text.parse::<RemotePath>() {
+        assert!(path.as_str().starts_with('/') && !path.as_str().contains("/../"));
+    }
+    drop((text.parse::<WallTime>(), text.parse::<TimeLimit>(), text.parse::<SlurmState>()));
+    assert!(node_list::expand(text).len() <= text.len().max(1024));
+});

@@ -1,0 +1,45 @@
+//! The answer to a poll: rows of squeue and sacct, marks, and pieces of status files.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use slurm::{Poll, RawOutput, RemoteCommand, SlurmJobId, SlurmState, Watched};
+
+/// The ids and the name that the recorded answers, which the search begins with, are about.
+fn question(stdout: &[u8]) -> Poll {
+    let first = String::from_utf8_lossy(stdout)
+        .lines()
+        .find_map(|line| line.strip_prefix("ROW ")?.split('|').next()?.parse().ok())
+        .or_else(|| SlurmJobId::new(7));
+    let watched = |key: &str| {
+        Some(Watched {
+            id: first?,
+            key: key.to_owned(),
+            results_dir: "/lustre/results".parse().ok(),
+            state_dir: "/lustre/state".parse().ok()?,
+            status: Vec::new(),
+            signs_of_life: "/lustre/logs".parse().ok(),
+        })
+    };
+    Poll {
+        jobs: ["running", "tao-job-1"].into_iter().filter_map(watched).collect(),
+        status_bytes_per_file: 1000,
+        status_bytes_total: 4000,
+        others: "tao-".parse().ok(),
+    }
+}
+
+fuzz_target!(|stdout: &[u8]| {
+    let raw = RawOutput { stdout: stdout.to_vec(), ..RawOutput::default() };
+    let Ok(answer) = question(stdout).parse(&raw) else { return };
+    if let slurm::SqueueOutcome::Answered(rows) = &answer.squeue {
+        for (id, row) in rows {
+            assert_eq!(*id, row.id);
+            // No text makes a state that we do not know into one that we do.
+            assert_eq!(row.state.to_string().parse::<SlurmState>().ok().as_ref(), Some(&row.state));
+            assert!(slurm::node_list::expand(&row.nodes).len() <= row.nodes.len().max(1024));
+        }
+    }
+    for chunk in &answer.status {
+        assert!(chunk.bytes.len() <= stdout.len());
+    }
+});

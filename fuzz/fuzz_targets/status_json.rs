@@ -1,0 +1,63 @@
+//! A status file of a job, which comes in pieces: first what is read, then what the job becomes by it.
+#![no_main]
+
+use chrono::DateTime;
+use domain::{Graces, Job, Phase, Sighting, Status, observe, read_lines};
+use libfuzzer_sys::fuzz_target;
+use slurm::{RemotePath, StatusChunk};
+
+/// More than this of one job is nobody's status.
+const MOST_STATE: usize = 256 * 1024;
+
+fn running() -> Job {
+    let mut job = testkit::tao_job(1);
+    let mut attempt = job
+        .new_attempt("/lustre/users/tao".parse().expect("a path"), DateTime::UNIX_EPOCH)
+        .expect("a first attempt");
+    attempt.slurm_id = slurm::SlurmJobId::new(7);
+    job.attempt = Some(attempt);
+    (job.phase, job.status) = (Phase::Running, Status::Running);
+    job
+}
+
+fn chunk(job: &Job, start: usize, bytes: &[u8], end: usize) -> StatusChunk {
+    let path: RemotePath =
+        format!("/lustre/users/tao/results/{}/status.json", job.id).parse().expect("a path");
+    StatusChunk {
+        key: String::new(),
+        path,
+        inode: 1,
+        size: end as u64,
+        written_at: 1,
+        note: None,
+        start_offset: start as u64,
+        before: Vec::new(),
+        bytes: bytes.to_vec(),
+        complete: true,
+        restarted: false,
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let (lines, taken) = read_lines(input);
+    assert!(taken <= input.len() && lines.len() <= taken);
+    let mut job = running();
+    let middle = input.len() / 2;
+    for (start, end) in [(0, middle), (middle, input.len())] {
+        let chunks = [chunk(&job, start, &input[start..end], end)];
+        let seen = Sighting { status: &chunks, ..Sighting::default() };
+        if let Some(next) = observe(&job, &seen, &Graces::default(), DateTime::UNIX_EPOCH) {
+            // What a file says never ends a job that Slurm has not been heard about.
+            assert!(!next.job.status.is_final());
+            job = next.job;
+        }
+    }
+    let attempt = job.attempt.as_ref().expect("an attempt");
+    let kept = serde_json::to_string(&attempt.status).expect("JSON").len()
+        + serde_json::to_string(&job.progress).expect("JSON").len();
+    assert!(kept <= MOST_STATE, "{kept} bytes are kept of {} that were read", input.len());
+    for event in attempt.status.events() {
+        // Postgres stores no NUL.
+        assert!(!serde_json::to_string(&event.data).expect("JSON").contains("\\u0000"));
+    }
+});
