@@ -1,6 +1,6 @@
 # `make demo` and `make test` are all there is to know; the rest are their parts.
 
-.PHONY: demo test simulate reliability chaos setup sandbox-up sandbox-down openapi sql fmt
+.PHONY: demo test simulate reliability chaos fuzz setup sandbox-up sandbox-down openapi sql fmt
 
 demo: ## From nothing to two jobs run on a real Slurm; ONCE=1 ends by itself
 	@ONCE=$(ONCE) deploy/demo/demo
@@ -21,6 +21,9 @@ chaos: ## Break the service and the cluster at random while jobs flow: DURATION=
 	@ci/setup
 	@cargo build --quiet --locked --package tao-slurm --package chaos
 	@target/debug/chaos --duration $(DURATION) --seed $(SEED) $(CHAOS)
+
+fuzz: ## Bytes at everything that reads foreign text: DURATION= seconds for each target, TARGET= one; needs a nightly compiler
+	@DURATION=$(DURATION) TARGET=$(TARGET) fuzz/fuzz
 
 setup: ## What building needs from Debian
 	@ci/setup
