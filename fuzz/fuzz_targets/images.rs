@@ -19,5 +19,5 @@ fuzz_target!(|text: &str| {
         assert!(path.as_str().starts_with('/') && !path.as_str().contains("/../"));
     }
     drop((text.parse::<WallTime>(), text.parse::<TimeLimit>(), text.parse::<SlurmState>()));
-    assert!(node_list::expand(text).len() <= text.len().max(1024));
+    assert!(node_list::expand(text).len() <= text.len() + 1024);
 });

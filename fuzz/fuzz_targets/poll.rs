@@ -36,7 +36,7 @@ fuzz_target!(|stdout: &[u8]| {
             assert_eq!(*id, row.id);
             // No text makes a state that we do not know into one that we do.
             assert_eq!(row.state.to_string().parse::<SlurmState>().ok().as_ref(), Some(&row.state));
-            assert!(slurm::node_list::expand(&row.nodes).len() <= row.nodes.len().max(1024));
+            assert!(slurm::node_list::expand(&row.nodes).len() <= row.nodes.len() + 1024);
         }
     }
     for chunk in &answer.status {
