@@ -4,6 +4,9 @@ use std::str::FromStr;
 
 use super::ImageRef;
 
+/// Docker's and the registries' limit, in characters.
+const LONGEST_NAME: usize = 255;
+
 /// Why a text names no image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -21,7 +24,12 @@ impl FromStr for ImageRef {
             let (host, name) = split_registry(rest);
             let (repository, version) = named(host, name)?;
             let name = host.map(|host| format!("{}/", host.to_ascii_lowercase())).unwrap_or_default();
-            return Ok(Self::Daemon { name: format!("{name}{repository}"), version });
+            let name = format!("{name}{repository}");
+            // A host without a dot or port is a part of the name once it is written out.
+            if name.len() > LONGEST_NAME {
+                return Err(InvalidImage("has a name of more than 255 characters"));
+            }
+            return Ok(Self::Daemon { name, version });
         }
         let (user, rest) = split_user(text.strip_prefix("docker://").unwrap_or(text));
         if user.is_some_and(|user| !is_user(user)) {
@@ -66,7 +74,7 @@ fn named(host: Option<&str>, name: &str) -> Result<(String, String), InvalidImag
         Some(at) => name.split_at(at),
         None => (name, ""),
     };
-    if repository.len() > 255 || !repository.split('/').all(is_component) {
+    if repository.len() > LONGEST_NAME || !repository.split('/').all(is_component) {
         return Err(InvalidImage(
             "has a name that no registry accepts: lower-case letters, digits, `.`, `_`, `-`, parted by `/`",
         ));

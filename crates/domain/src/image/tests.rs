@@ -141,3 +141,13 @@ fn a_long_name_has_a_short_file_of_its_own() {
     let (one, other) = (long("a").cache_file_name(), long("b").cache_file_name());
     assert!(one.len() < 200 && one != other, "{one} {other}");
 }
+
+#[test]
+fn a_daemons_name_is_no_longer_written_out_than_in_parts() {
+    let name = "a".repeat(251);
+    assert!(format!("dockerd://host#{}", &name[..240]).parse::<ImageRef>().is_ok());
+    assert!(
+        format!("dockerd://host#{name}").parse::<ImageRef>().is_err(),
+        "what is printed could not be read again"
+    );
+}
