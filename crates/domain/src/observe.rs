@@ -1,6 +1,8 @@
 //! From what a poll saw to the job's next state. Trouble on the way to the cluster never reaches this file:
 //! a poll that was not answered properly is no sighting.
 
+mod status_lines;
+
 use chrono::{DateTime, TimeDelta};
 use slurm::{AccountingRow, Markers, QueueRow, SignsOfLife, SlurmState, StatusChunk};
 
@@ -9,14 +11,13 @@ use crate::{
     clock::Timestamp,
     exclusion::relief,
     job::{Job, Wanted},
-    paths::JobPaths,
     pending::pending_message,
-    progress::Progress,
     retry::RetryTerms,
     status::{Phase, Source, Status},
     status_file::StatusWord,
-    status_files::{Reading, StatusFiles},
 };
+
+pub(crate) use status_lines::{absorb_rest, absorb_status, is_held_back};
 
 /// How long the truth may be late before its absence counts.
 #[derive(Debug, Clone, Copy)]
@@ -137,48 +138,6 @@ fn is_another_run(job: &Job, row: &QueueRow) -> bool {
     }
     !matches!(row.state, SlurmState::UpdateDb | SlurmState::Unknown(_))
         && at(row.start).is_some_and(|start| start - known > ROUNDING)
-}
-
-/// Takes in the new bytes of the status files and moves the cursors past the complete lines. `over`: nobody writes to
-/// them any more.
-pub(crate) fn absorb_status(job: &mut Job, chunks: &[StatusChunk], over: bool, now: Timestamp) {
-    read_status(job, chunks, over, now, |files, chunk, progress, reading| {
-        files.take(chunk, progress, reading);
-    });
-}
-
-/// Takes last lines that were never ended by a newline.
-pub(crate) fn absorb_rest(job: &mut Job, chunks: &[StatusChunk], now: Timestamp) {
-    read_status(job, chunks, true, now, |files, chunk, progress, reading| {
-        files.take_rest(chunk, progress, reading);
-    });
-}
-
-/// Whether it cannot be told yet of some lines which run of the job has written them.
-pub(crate) fn is_held_back(job: &Job, chunks: &[StatusChunk], now: Timestamp) -> bool {
-    let mut held_back = false;
-    read_status(&mut job.clone(), chunks, false, now, |files, chunk, progress, reading| {
-        held_back |= files.is_held_back(chunk, progress.run, reading);
-    });
-    held_back
-}
-
-fn read_status(
-    job: &mut Job,
-    chunks: &[StatusChunk],
-    over: bool,
-    now: Timestamp,
-    mut read: impl FnMut(&mut StatusFiles, &StatusChunk, &mut Progress, Reading<'_>),
-) {
-    let Some(attempt) = &mut job.attempt else { return };
-    let paths = JobPaths::new(&attempt.job_dir, job.id);
-    let results = paths.as_ref().map_or("", |paths| paths.results.as_str());
-    let reading = Reading { results, started_at: attempt.started_at, over, now };
-    let mut chunks: Vec<&StatusChunk> = chunks.iter().collect();
-    chunks.sort_by_key(|chunk| chunk.written_at);
-    for chunk in chunks {
-        read(&mut attempt.status, chunk, &mut job.progress, reading);
-    }
 }
 
 pub(crate) fn is_waiting(state: &SlurmState) -> bool {

@@ -1,6 +1,6 @@
 //! The HTTP interface as a caller meets it: the router of the real service, over a real database.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod auth;
 mod cancel;

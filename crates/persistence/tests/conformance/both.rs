@@ -7,11 +7,11 @@ use std::{
 };
 
 use chrono::{DateTime, TimeDelta};
-use domain::{Conversion, ConversionState, Job, JobId, Next, Timestamp};
+use domain::{Job, JobId, Next, Timestamp};
 use persistence::{
-    ConversionLease, ConversionRecord, DueJobs as _, ImageConversions as _, ImageWish, Inserted, Lane, Lease,
-    LeaseTerms, NewJob, PartitionTurns as _, PollLease, PollResult, PollTurns as _, StepRecord,
-    StepRecords as _, StoreError, Wished,
+    ConversionLease, DueJobs as _, ImageConversions as _, Inserted, Lane, Lease, LeaseTerms, NewJob,
+    PartitionTurns as _, PollLease, PollResult, PollTurns as _, StepRecord, StepRecords as _, StoreError,
+    Wished,
 };
 use testkit::{Dice, command_job};
 use uuid::Uuid;
@@ -20,6 +20,15 @@ use crate::{
     moves,
     sides::{LEASE, Memory, Postgres, Side, Wish, secrets},
 };
+
+/// Makes a call of both.
+macro_rules! of_both {
+    ($self:ident, $call:ident($($argument:expr),*)) => {
+        ($self.real.store().$call($($argument),*).await, $self.memory.store().$call($($argument),*).await)
+    };
+}
+
+mod conversions;
 
 const TERMS: LeaseTerms = LeaseTerms { duration: LEASE, limit: 10 };
 
@@ -47,13 +56,6 @@ fn dgx() -> domain::ClusterName {
     "dgx".parse().unwrap()
 }
 
-/// Makes a call of both.
-macro_rules! of_both {
-    ($self:ident, $call:ident($($argument:expr),*)) => {
-        ($self.real.store().$call($($argument),*).await, $self.memory.store().$call($($argument),*).await)
-    };
-}
-
 /// Whether a call succeeded, and with what; of an error only that it was one.
 fn outcome<T: Debug>(result: &Result<T, StoreError>) -> String {
     match result {
@@ -65,11 +67,6 @@ fn outcome<T: Debug>(result: &Result<T, StoreError>) -> String {
 
 fn faces(jobs: &[Job]) -> BTreeSet<String> {
     jobs.iter().map(|job| format!("{job:?}")).collect()
-}
-
-/// A conversion but for its id, which each store chooses itself.
-fn face(conversion: &Conversion) -> String {
-    format!("{:?}", Conversion { id: Uuid::nil(), ..conversion.clone() })
 }
 
 /// Both clocks go on between two calls, and not by quite the same.
@@ -285,97 +282,6 @@ impl Both {
         let real = self.real.store().record_poll(&real, result, pause, now).await;
         let memory = self.memory.store().record_poll(&memory, result, pause, now).await;
         self.same("record_poll", (outcome(&real), outcome(&memory)));
-    }
-
-    async fn want_image(&mut self) {
-        let (job, number) = (self.any_job(), self.dice.below(2));
-        let wish = ImageWish {
-            job,
-            cache_path: format!("/lustre/cache/{number}.sqsh").parse().unwrap(),
-            image: format!("nvcr.io/nvidia/tao:{number}").parse().unwrap(),
-            fresh: self.dice.chance(300),
-        };
-        let (real, memory) = of_both!(self, want_images(&dgx(), std::slice::from_ref(&wish)));
-        let (real, memory) = (real.unwrap(), memory.unwrap());
-        let told = |found: &[Conversion]| found.iter().map(face).collect::<BTreeSet<_>>();
-        self.same("want_images", (told(&real), told(&memory)));
-        match self.dice.below(3) {
-            0 => {
-                let real = real.iter().collect::<Vec<_>>();
-                self.real.store().reopen_conversions(&dgx(), &real).await.unwrap();
-                let memory = memory.iter().collect::<Vec<_>>();
-                self.memory.store().reopen_conversions(&dgx(), &memory).await.unwrap();
-            }
-            1 => {
-                let done = of_both!(self, look_after_conversions(&dgx(), &[job]));
-                self.same("look_after_conversions", (outcome(&done.0), outcome(&done.1)));
-            }
-            _ => {
-                let known = |one: &Conversion| Conversion { version: 1, ..one.clone() };
-                let (real, memory) = (known(&real[0]), known(&memory[0]));
-                self.real.store().wake_overtaken(&[(job, &real)]).await.unwrap();
-                self.memory.store().wake_overtaken(&[(job, &memory)]).await.unwrap();
-            }
-        }
-    }
-
-    async fn acquire_conversions(&mut self) {
-        let token = self.token();
-        let (real, memory) = of_both!(self, acquire_conversions(&dgx(), token, TERMS));
-        let (real, memory) = (real.unwrap(), memory.unwrap());
-        let told = |lease: &ConversionLease| -> BTreeSet<String> {
-            lease.conversions.iter().map(|(one, demand)| format!("{} {demand:?}", face(one))).collect()
-        };
-        self.same("acquire_conversions", (told(&real), told(&memory)));
-        if !real.conversions.is_empty() {
-            self.conversions.push((real, memory));
-        }
-    }
-
-    async fn record_conversions(&mut self) {
-        let Some((real, memory)) = self.conversions.pop() else { return };
-        let (now, seed) = (self.now, self.dice.roll());
-        let made = |lease: &ConversionLease| -> Vec<ConversionRecord> {
-            let mut conversions: Vec<_> = lease.conversions.iter().map(|(one, _)| one).collect();
-            conversions.sort_by_key(|one| one.cache_path.to_string());
-            let mut dice = Dice::new(seed);
-            let after = |one: &&Conversion| {
-                let (conversion, due_at) = moves::convert(one, &mut dice, now);
-                ConversionRecord { conversion, due_at }
-            };
-            conversions.iter().map(after).collect()
-        };
-        if self.dice.chance(300) {
-            let again_in = self.dice.chance(500).then_some(LEASE);
-            let ids = |lease: &ConversionLease| {
-                lease.conversions.iter().map(|(one, _)| (one.id, None)).collect::<Vec<_>>()
-            };
-            let extended = self.real.store().extend_conversions(&real, LEASE).await;
-            let other = self.memory.store().extend_conversions(&memory, LEASE).await;
-            self.same("extend_conversions", (outcome(&extended), outcome(&other)));
-            self.real.store().put_off_conversions(&real, &ids(&real), again_in).await.unwrap();
-            self.memory.store().put_off_conversions(&memory, &ids(&memory), again_in).await.unwrap();
-            return;
-        }
-        let release = self.dice.chance(700);
-        let stored = self.real.store().record_conversions(&real, &dgx(), &made(&real), release, now).await;
-        let other =
-            self.memory.store().record_conversions(&memory, &dgx(), &made(&memory), release, now).await;
-        self.same("record_conversions", (stored.unwrap().len(), other.unwrap().len()));
-    }
-
-    async fn move_conversions(&mut self) {
-        let (real, memory) = of_both!(self, active_conversions(&dgx()));
-        let (real, memory) = (real.unwrap(), memory.unwrap());
-        let told = |found: &[Conversion]| found.iter().map(face).collect::<BTreeSet<_>>();
-        self.same("active_conversions", (told(&real), told(&memory)));
-        let finished = self.dice.chance(500);
-        let seen = |found: Vec<Conversion>| -> Vec<Conversion> {
-            let state = if finished { ConversionState::Finishing } else { ConversionState::Running };
-            found.into_iter().map(|one| Conversion { state, ..one }).collect()
-        };
-        self.real.store().record_seen_conversions(&dgx(), &seen(real)).await.unwrap();
-        self.memory.store().record_seen_conversions(&dgx(), &seen(memory)).await.unwrap();
     }
 
     async fn partitions(&mut self) {

@@ -44,7 +44,7 @@ impl Sandbox {
     /// The same on either login node, when it may fail.
     pub(crate) fn try_login(&self, host: &str, text: &str) -> Result<String, String> {
         let mut ssh = self.ssh(host);
-        spoken(&ssh.arg(text).output().expect("ssh is installed"))
+        spoken(&ssh.arg(text).output().unwrap())
     }
 
     /// `ssh` to a login node, with a short patience; the command is to be added.
@@ -66,7 +66,7 @@ impl Sandbox {
     }
 
     fn set_fault(&self, name: &str, to: &str) {
-        let set = spoken(&self.program().args(["fault", name, to]).output().expect("bash is installed"));
+        let set = spoken(&self.program().args(["fault", name, to]).output().unwrap());
         // A test that fails anyway is to say its own reason.
         assert!(set.is_ok() || std::thread::panicking(), "fault {name} {to}: {set:?}");
     }
@@ -84,7 +84,7 @@ impl Sandbox {
 
     /// The same, when it may be refused.
     pub(crate) fn try_admin(&self, command: &[&str]) -> Result<String, String> {
-        let output = self.program().args(["shell", "ctl"]).args(command).output().expect("bash is installed");
+        let output = self.program().args(["shell", "ctl"]).args(command).output().unwrap();
         spoken(&output)
     }
 
@@ -121,7 +121,7 @@ pub(crate) fn sql(database_url: &str, statement: &str) -> String {
     let output = Command::new("psql")
         .args(["-X", "-q", "-A", "-t", "-d", database_url, "-c", statement])
         .output()
-        .expect("psql is installed");
+        .unwrap();
     assert!(output.status.success(), "{statement}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }

@@ -5,6 +5,10 @@ use std::{
     io::{Read, Write},
     net::TcpStream,
     process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -81,12 +85,12 @@ fn a_thousand_watchers_get_every_event_once_and_in_order_through_restarts_and_co
     let ids: Vec<String> = (0..JOBS).map(|_| service.submit(&command("true"))).collect();
     let before = cost(&service);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let mut watchers = JoinSet::new();
+    let (mut watchers, listening) = (JoinSet::new(), Arc::new(AtomicUsize::new(0)));
     let (rounds, url) = ([6, 6, 6], service.url.clone());
     let last = 1 + rounds.iter().sum::<usize>() as u64 + 1;
     for id in &ids {
         for _ in 0..WATCHERS {
-            let mut watcher = Watcher::new(&url, &format!("/jobs/{id}/events"));
+            let mut watcher = Watcher::new(&url, &format!("/jobs/{id}/events"), Arc::clone(&listening));
             watchers.spawn_on(
                 async move {
                     watcher.watch(|_| false).await;
@@ -97,7 +101,7 @@ fn a_thousand_watchers_get_every_event_once_and_in_order_through_restarts_and_co
         }
     }
     for _ in 0..WATCHERS_OF_ALL {
-        let mut watcher = Watcher::new(&url, "/events");
+        let mut watcher = Watcher::new(&url, "/events", Arc::clone(&listening));
         let all = JOBS * usize::try_from(last - 1).unwrap();
         watchers.spawn_on(
             async move {
@@ -107,8 +111,12 @@ fn a_thousand_watchers_get_every_event_once_and_in_order_through_restarts_and_co
             runtime.handle(),
         );
     }
+    // The service counts whom it has accepted; whether they have heard of it yet, only they can say.
     let everybody = |service: &Service| {
-        until("everybody to watch", Duration::from_mins(1), || service.metric("watchers{", "") >= EVERYBODY);
+        until("everybody to watch", Duration::from_mins(1), || {
+            service.metric("watchers{", "") >= EVERYBODY
+                && listening.load(Ordering::Relaxed) == JOBS * WATCHERS + WATCHERS_OF_ALL
+        });
     };
     everybody(&service);
 

@@ -1,5 +1,7 @@
 //! The pool against a real `sshd` on the loopback interface.
 
+#![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
+
 mod auth;
 mod host_keys;
 mod hosts;

@@ -1,6 +1,13 @@
 //! A client of server-sent events as browsers are: it comes back with the last id until it is told that all is said.
 
-use std::{io, time::Duration};
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::Value;
 use tokio::{
@@ -26,6 +33,8 @@ pub(crate) struct Watcher {
     pub(crate) last: Option<String>,
     /// How often a stream was opened.
     pub(crate) streams: usize,
+    /// How many watchers are on a stream now, as far as they have heard.
+    listening: Arc<AtomicUsize>,
     /// The comments of the streams.
     pub(crate) comments: Vec<String>,
 }
@@ -40,20 +49,27 @@ enum Ended {
 }
 
 impl Watcher {
-    pub(crate) fn new(url: &str, path: &str) -> Self {
+    pub(crate) fn new(url: &str, path: &str, listening: Arc<AtomicUsize>) -> Self {
         Self {
             address: url.trim_start_matches("http://").to_owned(),
             path: path.to_owned(),
             told: Vec::new(),
             last: None,
             streams: 0,
+            listening,
             comments: Vec::new(),
         }
     }
 
     /// Watches to the `end`, or until there is `enough`.
     pub(crate) async fn watch(&mut self, mut enough: impl FnMut(&Self) -> bool) {
-        while !matches!(self.stream(&mut enough).await, Ok(Ended::Over)) {
+        loop {
+            let begun = self.streams;
+            let ended = self.stream(&mut enough).await;
+            self.listening.fetch_sub(self.streams - begun, Ordering::Relaxed);
+            if matches!(ended, Ok(Ended::Over)) {
+                return;
+            }
             // A service that is being started again refuses connections; nothing else tells when it is there.
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -77,6 +93,7 @@ impl Watcher {
             return Ok(Ended::CutOff);
         }
         self.streams += 1;
+        self.listening.fetch_add(1, Ordering::Relaxed);
         while lines.next_line().await?.is_some_and(|header| !header.is_empty()) {}
         let (mut id, mut name, mut data) = (None, String::new(), None);
         while let Some(line) = lines.next_line().await? {
