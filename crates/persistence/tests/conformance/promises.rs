@@ -2,18 +2,23 @@
 
 use chrono::{DateTime, TimeDelta};
 use domain::{Job, Phase, Status, Timestamp, Wanted};
-use persistence::{
-    DueJobs as _, Inserted, Lane, Lease, LeaseTerms, NewJob, StepRecord, StepRecords as _, StoreError,
-};
+use persistence::{DueJobs as _, Inserted, Lane, Lease, LeaseTerms, NewJob, StepRecord, StepRecords as _};
 use testkit::command_job;
 use uuid::Uuid;
 
-use crate::sides::{LEASE, Memory, Postgres, Side, Wish, secrets};
+use crate::{
+    late::{
+        who_slept_past_its_conversion_changes_nothing, who_slept_past_its_lease_changes_nothing,
+        who_slept_past_its_poll_changes_nothing, who_slept_past_its_purge_changes_nothing,
+    },
+    sides::{LEASE, Memory, Postgres, Side, Wish, secrets},
+};
 
-const NOW: Timestamp = DateTime::UNIX_EPOCH;
+pub(crate) const NOW: Timestamp = DateTime::UNIX_EPOCH;
+pub(crate) const TERMS: LeaseTerms = LeaseTerms { duration: LEASE, limit: 10 };
 
 /// A job that was just accepted.
-async fn accepted(side: &impl Side) -> Job {
+pub(crate) async fn accepted(side: &impl Side) -> Job {
     let new = NewJob { job: command_job(1), secrets: secrets(), request_hash: [0; 32] };
     match side.insert(&new).await {
         Inserted::Created(job) => job,
@@ -21,13 +26,15 @@ async fn accepted(side: &impl Side) -> Job {
     }
 }
 
-async fn lease(side: &impl Side, token: u128) -> Lease {
-    let terms = LeaseTerms { duration: LEASE, limit: 10 };
-    let dgx = "dgx".parse().unwrap();
-    side.store().acquire_due(&dgx, Lane::Submit, Uuid::from_u128(token), terms).await.unwrap()
+pub(crate) fn dgx() -> domain::ClusterName {
+    "dgx".parse().unwrap()
 }
 
-fn ended(job: &Job) -> StepRecord {
+pub(crate) async fn lease(side: &impl Side, token: u128) -> Lease {
+    side.store().acquire_due(&dgx(), Lane::Submit, Uuid::from_u128(token), TERMS).await.unwrap()
+}
+
+pub(crate) fn ended(job: &Job) -> StepRecord {
     StepRecord { job: job.canceled_unsubmitted(NOW), due_at: None }
 }
 
@@ -37,20 +44,6 @@ async fn what_somebody_holds_nobody_else_gets(side: impl Side) {
     assert_eq!(lease(&side, 2).await.jobs.len(), 0);
     side.pass(TimeDelta::seconds(40)).await;
     assert_eq!(lease(&side, 3).await.jobs.len(), 1, "an end of the lease comes by itself");
-}
-
-async fn who_slept_past_its_lease_changes_nothing(side: impl Side) {
-    let job = accepted(&side).await;
-    let first = lease(&side, 1).await;
-    side.pass(TimeDelta::seconds(40)).await;
-    let late = [ended(&job)];
-    assert_eq!(side.store().record_steps(&first, &late, NOW).await.unwrap().len(), 0, "nobody holds it");
-    let second = lease(&side, 2).await;
-    assert_eq!(side.store().record_steps(&first, &late, NOW).await.unwrap().len(), 0, "another holds it");
-    side.store().put_off(&first, std::slice::from_ref(&job), None).await.unwrap();
-    assert!(matches!(side.store().extend(&first, LEASE).await, Err(StoreError::LeaseLost { .. })));
-    assert_eq!(side.find(job.id).await.unwrap().phase, Phase::Queued);
-    assert_eq!(side.store().record_steps(&second, &late, NOW).await.unwrap().len(), 1);
 }
 
 async fn a_wish_outlives_a_step_that_did_not_know_of_it(side: impl Side) {
@@ -108,6 +101,9 @@ macro_rules! promises {
 promises!(
     what_somebody_holds_nobody_else_gets,
     who_slept_past_its_lease_changes_nothing,
+    who_slept_past_its_poll_changes_nothing,
+    who_slept_past_its_purge_changes_nothing,
+    who_slept_past_its_conversion_changes_nothing,
     a_wish_outlives_a_step_that_did_not_know_of_it,
     an_end_leaves_no_secret_and_is_final,
     the_id_of_a_deleted_job_is_not_taken_again,

@@ -1,0 +1,115 @@
+//! Who comes too late: each call that needs a lease, when the lease has run out and nobody has another, and when
+//! somebody has.
+
+use chrono::TimeDelta;
+use domain::JobId;
+use persistence::{
+    Call, ConversionRecord, DueJobs as _, ImageConversions as _, ImageWish, Lane, Lease, OrphanRecords as _,
+    PollResult, PollTurns as _, StepRecords as _, StoreError,
+};
+use uuid::Uuid;
+
+use crate::{
+    promises::{NOW, TERMS, accepted, dgx, ended, lease},
+    sides::{LEASE, Side, Wish},
+};
+
+async fn is_refused(call: impl Call<()>) {
+    assert!(matches!(call.await, Err(StoreError::LeaseLost { .. })));
+}
+
+pub(crate) async fn who_slept_past_its_lease_changes_nothing(side: impl Side) {
+    let job = accepted(&side).await;
+    let jobs = std::slice::from_ref(&job);
+    let (store, steps) = (side.store(), [ended(&job)]);
+    let first = lease(&side, 1).await;
+    side.pass(TimeDelta::seconds(40)).await;
+    assert_eq!(store.record_steps(&first, &steps, NOW).await.unwrap().len(), 0);
+    is_refused(store.extend(&first, LEASE)).await;
+    store.put_off(&first, jobs, None).await.unwrap();
+    let second = lease(&side, 2).await;
+    assert_eq!(second.jobs.len(), 1, "nobody has put it off");
+
+    assert_eq!(store.record_steps(&first, &steps, NOW).await.unwrap().len(), 0);
+    is_refused(store.extend(&first, LEASE)).await;
+    store.put_off(&first, jobs, None).await.unwrap();
+    assert_eq!(side.find(job.id).await.unwrap().phase, domain::Phase::Queued);
+    assert_eq!(store.record_steps(&second, &steps, NOW).await.unwrap().len(), 1);
+}
+
+pub(crate) async fn who_slept_past_its_poll_changes_nothing(side: impl Side) {
+    let store = side.store();
+    let poll = async |token| store.acquire_poll(&dgx(), Uuid::from_u128(token), LEASE).await.unwrap();
+    let late = async |first| {
+        let answered = PollResult::Answered { changed: &[] };
+        is_refused(store.extend_poll(first, LEASE)).await;
+        is_refused(store.record_orphans(first, &[], &[], NOW)).await;
+        let recorded = store.record_poll(first, answered, LEASE, NOW).await;
+        assert!(matches!(recorded, Err(StoreError::LeaseLost { .. })));
+    };
+    let first = poll(1).await.unwrap();
+    side.pass(TimeDelta::seconds(40)).await;
+    late(&first).await;
+    let second = poll(2).await.unwrap();
+    late(&first).await;
+    assert!(poll(3).await.is_none(), "the second still has it");
+    assert_eq!(second.polled_at, None, "nothing was seen by the first");
+    store.record_poll(&second, PollResult::Idle, LEASE, NOW).await.unwrap();
+}
+
+async fn lease_tended(side: &impl Side, token: u128) -> Lease {
+    side.store().acquire_due(&dgx(), Lane::Tend, Uuid::from_u128(token), TERMS).await.unwrap()
+}
+
+pub(crate) async fn who_slept_past_its_purge_changes_nothing(side: impl Side) {
+    let job = accepted(&side).await;
+    let store = side.store();
+    store.record_steps(&lease(&side, 1).await, &[ended(&job)], NOW).await.unwrap();
+    side.wish(job.id, Wish::Delete { artifacts: true }, NOW).await;
+    let is_there = async || !store.remains(&[job.id]).await.unwrap().is_empty();
+    let late = async |first| {
+        store.delete_purged(first, &[job.id]).await.unwrap();
+        store.put_off_purges(first, &[(job.id, LEASE)]).await.unwrap();
+        assert!(is_there().await);
+    };
+    let first = lease_tended(&side, 2).await;
+    assert_eq!(first.jobs.len(), 1);
+    side.pass(TimeDelta::seconds(40)).await;
+    late(&first).await;
+    let second = lease_tended(&side, 3).await;
+    assert_eq!(second.jobs.len(), 1, "nobody has put it off");
+    late(&first).await;
+    store.delete_purged(&second, &[job.id]).await.unwrap();
+    assert!(!is_there().await, "the second still had it");
+}
+
+fn wish(job: JobId) -> ImageWish {
+    ImageWish {
+        job,
+        cache_path: "/lustre/cache/tao.sqsh".parse().unwrap(),
+        image: "nvcr.io/nvidia/tao:5".parse().unwrap(),
+        fresh: false,
+    }
+}
+
+pub(crate) async fn who_slept_past_its_conversion_changes_nothing(side: impl Side) {
+    let job = accepted(&side).await;
+    let store = side.store();
+    store.want_images(&dgx(), &[wish(job.id)]).await.unwrap();
+    let take = async |token| store.acquire_conversions(&dgx(), Uuid::from_u128(token), TERMS).await.unwrap();
+    let first = take(1).await;
+    let [(conversion, _)] = first.conversions.as_slice() else { panic!("{first:?}") };
+    let record = [ConversionRecord { conversion: conversion.clone(), due_at: None }];
+    let late = async || {
+        assert!(store.record_conversions(&first, &dgx(), &record, true, NOW).await.unwrap().is_empty());
+        is_refused(store.extend_conversions(&first, LEASE)).await;
+        store.put_off_conversions(&first, &[(conversion.id, None)], Some(LEASE)).await.unwrap();
+    };
+    side.pass(TimeDelta::seconds(40)).await;
+    late().await;
+    let second = take(2).await;
+    assert_eq!(second.conversions.len(), 1, "nobody has put it off");
+    late().await;
+    let stored = store.record_conversions(&second, &dgx(), &record, true, NOW).await.unwrap();
+    assert_eq!(stored.len(), 1, "the second still had it");
+}
