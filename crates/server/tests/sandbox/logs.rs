@@ -318,7 +318,10 @@ fn frozen_login_hosts_are_told_in_time_and_a_follower_gets_everything_after_them
     let mut refused = None;
     let told = follow(&service, &format!("/jobs/{id}/logs?follow=true&stream=out"), None, |told| {
         match told.last().unwrap().name.as_str() {
-            "log" if told.len() > 2 && refused.is_none() => frozen = Some(service.sandbox.freeze_logins()),
+            // Once: what was written before may still come in, and a fault that takes the place of another ends it.
+            "log" if told.len() > 2 && refused.is_none() && frozen.is_none() => {
+                frozen = Some(service.sandbox.freeze_logins());
+            }
             "stale" => {
                 let begun = Instant::now();
                 let answer = service.get(&format!("/jobs/{id}/logs"));
