@@ -195,6 +195,13 @@ mod tests {
     }
 
     #[test]
+    fn different_faults_on_three_nodes_are_not_one_fault_of_the_job() {
+        let mut job = failed_on(&["a", "b", "c"]);
+        "xid".clone_into(&mut job.failures[0].signature);
+        assert!(matches!(decide(&job, Some(&broken())), Again::Yes { .. }));
+    }
+
+    #[test]
     fn the_budget_ends_the_tries() {
         let mut job = failed_on(&["a"]);
         job.retry_count = job.spec.max_retries;

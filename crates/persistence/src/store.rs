@@ -104,6 +104,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use chrono::TimeDelta;
+    use sqlx::ConnectOptions as _;
 
     use super::*;
 
@@ -112,6 +113,46 @@ mod tests {
         let store = Store::from_pool(pool, Sealer::from_key([7; 32]));
         let (one, other) = (store.now().await.unwrap(), store.now().await.unwrap());
         assert!(one <= other && other - one < TimeDelta::minutes(1), "{one} {other}");
+    }
+
+    /// How to reach a server that says of itself what a table of ours says: a function stands before Postgres' own.
+    async fn of_a_server_that_may_follow_another(pool: &PgPool) -> StoreOptions {
+        let options = pool.connect_options();
+        let name = options.get_database().unwrap();
+        let faked = format!(
+            "create table of_itself (is_standby boolean not null);
+             insert into of_itself values (true);
+             create function public.pg_is_in_recovery() returns boolean language sql
+                 as 'select is_standby from public.of_itself';
+             alter database \"{name}\" set search_path = public, pg_catalog"
+        );
+        sqlx::raw_sql(sqlx::AssertSqlSafe(faked)).execute(pool).await.unwrap();
+        StoreOptions {
+            url: options.to_url_lossy().to_string().into(),
+            max_connections: 1,
+            acquire_timeout: Duration::from_secs(2),
+        }
+    }
+
+    async fn follow(pool: &PgPool, another: bool) {
+        let set = format!("update of_itself set is_standby = {another}");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(set)).execute(pool).await.unwrap();
+    }
+
+    #[sqlx::test(migrator = "MIGRATOR")]
+    async fn no_connection_to_a_standby_is_used(pool: PgPool) {
+        let options = of_a_server_that_may_follow_another(&pool).await;
+        let connect = || Store::connect(&options, Sealer::from_key([7; 32]));
+        assert!(connect().await.unwrap_err().is_unavailable());
+        follow(&pool, false).await;
+        let store = connect().await.unwrap();
+        store.ready().await.unwrap();
+        // The server that led follows another now, and the connection is still open.
+        follow(&pool, true).await;
+        tokio::time::sleep(IDLE + Duration::from_millis(100)).await;
+        assert!(store.ready().await.unwrap_err().is_unavailable());
+        follow(&pool, false).await;
+        store.ready().await.unwrap();
     }
 
     #[sqlx::test(migrator = "MIGRATOR")]

@@ -7,6 +7,7 @@
 
 mod bars;
 mod callers;
+mod clocks;
 mod cluster;
 mod clusters;
 mod credentials;
@@ -18,6 +19,7 @@ mod frozen;
 mod images;
 mod inputs;
 mod killed;
+mod logins;
 mod logs;
 mod orphans;
 mod preflight;

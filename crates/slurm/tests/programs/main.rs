@@ -24,6 +24,7 @@ mod read_logs;
 mod remove;
 mod requeued;
 mod submit_batch;
+mod submit_hanging;
 mod submit_inputs;
 mod submit_leftovers;
 mod submit_refused;
