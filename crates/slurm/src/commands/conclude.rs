@@ -23,8 +23,9 @@ const PROGRAM: &str = concat!(
     include_str!("../programs/conclude.sh"),
 );
 
-/// 35 s, 45 s and 25 s for the three searches, 36 s for the marks, and some for reading.
-const DEADLINE: Duration = Duration::from_secs(215);
+/// 46 s for the logs, 35 s, 45 s and 25 s for the three searches, 36 s for the marks, 23 s for notes, 6 s for a last look
+/// at the directories, and some for reading.
+const DEADLINE: Duration = Duration::from_secs(250);
 
 /// At most so many bytes of a status file.
 const STATUS_BYTES: usize = 4 * 1024 * 1024;

@@ -27,9 +27,9 @@ const PROGRAM: &str = concat!(
     include_str!("../programs/poll.sh"),
 );
 
-/// 50 s for squeue, 65 s for sacct, 35 s, 45 s and twice 25 s for the searches, 36 s for the marks, and some for
-/// reading.
-const DEADLINE: Duration = Duration::from_secs(310);
+/// 50 s for squeue, 65 s for sacct, 35 s, 45 s and twice 25 s for the searches, 36 s for the marks, 23 s for notes, and
+/// some for reading.
+const DEADLINE: Duration = Duration::from_secs(330);
 
 /// Bytes of answer to allow for each job: a row of squeue or sacct and the marks.
 const BYTES_PER_JOB: usize = 6 * 1024;

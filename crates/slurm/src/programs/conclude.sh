@@ -6,53 +6,75 @@
 # line "index, inode, offset, path" for each known status file and a line for each of the other paths.
 
 IFS=$'\t' read -r count tail_bytes per_file altogether || give_up 'the list of jobs did not arrive whole'
-: >"$tmp/states"
+begun=$SECONDS
+: >"$tmp/dirs"
 : >"$tmp/want"
 : >"$tmp/known"
 : >"$tmp/unread"
 
-# Reads $2 candidates off stdin, and keeps the end of the first that exists in the file $1.
-first_tail() {
-  local i path done=0
-  : >"$1"
-  for ((i = 0; i < $2; i++)); do
-    IFS= read -r path
-    if ((!done)) && [ -f "$path" ]; then
-      done=1
-      if ! timeout -k 1 5 tail -c "$tail_bytes" -- "$path" >"$1" 2>/dev/null </dev/null; then unread "$index"; fi
-    fi
-  done
-}
-
-# Prints the ends of the logs of a job's roles, where it has any: of at most 32 tasks. $1: directory.
-role_tails() {
-  local log tasks=0
-  if [ "$1" = - ]; then return; fi
-  for log in "$1"/{controller,policy,rollout}/*.{out,err}; do
-    if [ -f "$log" ] && ((tasks++ < 64)); then
-      timeout -k 1 5 tail -c 4096 -- "$log" 2>/dev/null </dev/null
-      echo
-    fi
-  done
-}
+# What is done with the files of one job. Anything that touches a file system may hang, and can be ended only together with
+# its process, so that is a process for each job. $1: where to keep the ends of the logs, $2: at most so many bytes of each,
+# $3: id, $4: state directory, $5: directory of role logs, $6: how many of the rest may be the log of its standard output;
+# the others may be that of its standard error. Returns 0 only if everything that is there was read.
+# shellcheck disable=SC2016
+last_words='
+  kept=$1 bytes=$2 id=$3 state=$4 roles=$5 outs=$6 code=0
+  shift 6
+  # Keeps the end of the first file that exists. $1: its stream, the rest: files.
+  first_tail() {
+    local stream=$1 path
+    shift
+    for path; do
+      if [ -f "$path" ]; then
+        timeout -k 1 4 tail -c "$bytes" -- "$path" >"$kept.$stream" || code=1
+        return
+      fi
+    done
+  }
+  # It was made before the job was submitted: where there is none, the file system is not there.
+  if [ ! -d "$state" ]; then code=1; fi
+  # Before anything is read: what starts from here on has not run. A link takes no room on a disk that is full.
+  if [ "$id" != - ]; then ln -sfT -- "$id" "$state/over" || code=1; fi
+  first_tail out "${@:1:outs}"
+  first_tail err "${@:outs+1}"
+  # The ends of the logs of its roles, where it has any: of at most 32 tasks.
+  if [ "$roles" != - ]; then
+    tasks=0
+    for log in "$roles"/{controller,policy,rollout}/*.{out,err}; do
+      if [ -f "$log" ] && ((tasks++ < 64)); then
+        tail -c 4096 -- "$log"
+        echo
+      fi
+    done >"$kept.roles"
+  fi
+  exit "$code"'
 
 # Keeps in mind that nothing follows from what is missing of a job. $1: its index.
 unread() { printf '%s\n' "$1" >>"$tmp/unread"; }
 
-# The state directory was made before the job was submitted: where there is none, the file system is not there.
+# The state directories may have gone, and come again, while the rest was read.
 check_states() {
-  local index dir
-  while IFS=$'\t' read -r index dir; do
-    if [ ! -d "$dir" ]; then unread "$index"; fi
-  done <"$tmp/states"
+  # shellcheck disable=SC2016
+  timeout -k 1 5 bash -c '
+    while IFS=$(printf "\t") read -r index dir; do
+      if [ -d "$dir" ]; then printf "%s\n" "$index"; fi
+    done' <"$tmp/dirs" >"$tmp/there" 2>/dev/null
+  awk -F'\t' 'pass == 1 { there[$1]; next } !($1 in there) { print $1 }' pass=1 "$tmp/there" pass=2 "$tmp/dirs" \
+    >>"$tmp/unread"
+}
+
+# A few at a time, so that jobs whose files hang hold up the others less. The oldest is waited for first.
+window=16
+started=0 ended=0
+readers=() read_for=()
+await_oldest() {
+  local place=$((ended++ % window))
+  wait "${readers[place]}" || unread "${read_for[place]}"
 }
 
 for ((job = 0; job < count; job++)); do
   IFS=$'\t' read -r index id state results roles knowns outs errs removes || give_up 'the list of jobs did not arrive whole'
-  printf '%s\t%s\n' "$index" "$state" >>"$tmp/states"
-  if [ ! -d "$state" ]; then unread "$index"; fi
-  # Before anything is read: what starts from here on has not run. A link takes no room on a disk that is full.
-  if [ "$id" != - ]; then ln -sfT -- "$id" "$state/over" 2>/dev/null; fi
+  printf '%s\t%s\n' "$index" "$state" >>"$tmp/dirs"
   if [ "$results" != - ]; then
     printf '%s\t%s\t%s\n' "$index" "$results" "$state" >>"$tmp/want"
   fi
@@ -60,22 +82,34 @@ for ((job = 0; job < count; job++)); do
     IFS= read -r path
     printf '%s\n' "$path" >>"$tmp/known"
   done
-  first_tail "$tmp/out.$index" "$outs"
-  first_tail "$tmp/err.$index" "$errs"
-  role_tails "$roles" >"$tmp/role.$index"
+  logs=()
+  for ((i = 0; i < outs + errs; i++)); do
+    IFS= read -r path
+    logs+=("$path")
+  done
   for ((i = 0; i < removes; i++)); do
     IFS= read -r path
     printf '%s\t%s\t%s\t%s\n' "$index" "$id" "$state" "$path" >>"$tmp/remove"
   done
+  if ((started - ended == window)); then await_oldest; fi
+  # The rest is for the next call: the marks and the status files have to be read, too.
+  if ((SECONDS - begun >= 30)); then
+    unread "$index"
+    continue
+  fi
+  timeout -k 1 15 bash -c "$last_words" last_words "$tmp/$index" "$tail_bytes" "$id" "$state" "$roles" "$outs" \
+    ${logs[@]+"${logs[@]}"} >/dev/null 2>&1 </dev/null &
+  read_for[started % window]=$index
+  readers[started++ % window]=$!
 done
+while ((ended < started)); do await_oldest; done
 
-say_markers "$tmp/states"
+say_markers "$tmp/dirs"
 say_status_files "$tmp/want" "$tmp/known" "$per_file" "$altogether"
-# Once more: it may have come and gone while the rest was read.
 check_states
 for ((index = 0; index < count; index++)); do
-  say "TAIL $index $(encoded_tail "$tmp/out.$index" "$tail_bytes") $(encoded_tail "$tmp/err.$index" "$tail_bytes") \
-$(encoded_tail "$tmp/role.$index" 131072)"
+  say "TAIL $index $(encoded_tail "$tmp/$index.out" "$tail_bytes") $(encoded_tail "$tmp/$index.err" "$tail_bytes") \
+$(encoded_tail "$tmp/$index.roles" 131072)"
 done
 sort -n -u -- "$tmp/unread" | sed 's/^/UNREAD /' >"$tmp/said"
 say_file "$tmp/said"
@@ -96,7 +130,7 @@ taken=0 last=
 if [ -f "$tmp/remove" ]; then
   while IFS=$'\t' read -r index id state path; do
     # The rest is for the next call, before nobody waits for this one any more.
-    if ((SECONDS >= 120)); then
+    if ((SECONDS >= 190)); then
       say "KEPT $index"
       continue
     fi

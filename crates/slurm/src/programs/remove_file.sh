@@ -1,14 +1,12 @@
 # shellcheck shell=bash
 # Removes a file, and returns 0 only if it is surely gone: rm -f is content with a directory that is not there, but
-# that may be a file system that is not there either, and the file comes back with it. $1: path.
-remove_file() {
-  local parent=${1%/*}
-  if [ -d "$parent/" ]; then
-    timeout -k 5 10 rm -f -- "$1" 2>/dev/null </dev/null
-  else
-    # Nothing was ever staged there, if what is above it has something in it: the place of a file system that is not
-    # mounted is empty. Looked into, a directory of NFS is asked of its server; only then is it known what it has not.
-    [ -n "$(timeout -k 5 10 find "${parent%/*}/" -mindepth 1 -maxdepth 1 -print -quit 2>/dev/null </dev/null)" ] \
-      && [ ! -e "$parent" ]
-  fi
-}
+# that may be a file system that is not there either, and the file comes back with it. A file system that hangs can be
+# got away from only by ending whoever looks at it. $1: path.
+# shellcheck disable=SC2016
+remover='
+  parent=${1%/*}
+  if [ -d "$parent/" ]; then exec rm -f -- "$1"; fi
+  # Nothing was ever staged there, if what is above it has something in it: the place of a file system that is not
+  # mounted is empty. Looked into, a directory of NFS is asked of its server; only then is it known what it has not.
+  [ -n "$(find "${parent%/*}/" -mindepth 1 -maxdepth 1 -print -quit)" ] && [ ! -e "$parent" ]'
+remove_file() { timeout -k 5 10 bash -c "$remover" remove_file "$1" >/dev/null 2>&1 </dev/null; }

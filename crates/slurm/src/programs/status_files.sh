@@ -91,12 +91,24 @@ earlier_runs() {
   search "$tmp/states" 20 \
     'exec find -H "$@" -maxdepth 1 -name status_from -type f -size -64k -printf "%T@\t%h\n"'
   cat -- "$tmp/unsearched" >>"$tmp/unread"
-  awk -F'\t' '
+  sed 's|\t\(.*\)$|\t\1\t\1/status_from|' "$tmp/found" >"$tmp/notes"
+  if ! add_notes; then
+    copy_notes
+    add_notes
+  fi
+  mv -f -- "$tmp/noted" "$tmp/changed"
+}
+
+# Puts the lines of $tmp/changed, with what $tmp/notes say ("time TAB state directory TAB where to read it"), into
+# $tmp/noted. One that hangs holds up all of them.
+add_notes() {
+  # shellcheck disable=SC2016
+  timeout -k 1 5 awk -F'\t' '
     pass == 1 { jobs[$2] = jobs[$2] " " $1; next }
     pass == 2 { unsearched[$1]; next }
     pass == 3 {
       n = split(jobs[$2], ids, " ")
-      note = $2 "/status_from"
+      note = $3
       for (lines = 0; lines < 1000 && (getline text < note) > 0; lines++)
         if (text ~ /^[0-9]+ [0-9]+ /) {
           split(text, f, " ")
@@ -110,6 +122,20 @@ earlier_runs() {
       path = $7
       for (k = 8; k <= NF; k++) path = path "\t" $k
       print $1 "\t" $2 "\t" $3 "\t" $4 "\t" $5 "\t" $6 "\t" ($1 in at ? at[$1] : "-") " " (($1, $2) in from ? from[$1, $2] : 0) "\t" path
-    }' pass=1 "$tmp/states" pass=2 "$tmp/unsearched" pass=3 "$tmp/found" pass=4 "$tmp/changed" >"$tmp/noted"
-  mv -f -- "$tmp/noted" "$tmp/changed"
+    }' pass=1 "$tmp/states" pass=2 "$tmp/unsearched" pass=3 "$tmp/notes" pass=4 "$tmp/changed" >"$tmp/noted"
+}
+
+# Copies the notes that can be read in time, and leaves out the files of the jobs whose notes cannot.
+copy_notes() {
+  local time dir begun=$SECONDS place=0
+  : >"$tmp/copied"
+  while IFS=$'\t' read -r time dir _; do
+    place=$((place + 1))
+    if ((SECONDS - begun < 10)) && timeout -k 1 1 cat -- "$dir/status_from" >"$tmp/note.$place" 2>/dev/null </dev/null; then
+      printf '%s\t%s\t%s\n' "$time" "$dir" "$tmp/note.$place" >>"$tmp/copied"
+    else
+      dir=$dir awk -F'\t' '$2 == ENVIRON["dir"] { print $1 }' "$tmp/states" | tee -a -- "$tmp/unsearched" >>"$tmp/unread"
+    fi
+  done <"$tmp/notes"
+  mv -f -- "$tmp/copied" "$tmp/notes"
 }

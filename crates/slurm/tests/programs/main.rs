@@ -9,6 +9,7 @@ mod cancel;
 mod check_images;
 mod checkpoints;
 mod conclude;
+mod conclude_hanging;
 mod conclude_unreadable;
 mod hidden_partition;
 mod hostile_answers;

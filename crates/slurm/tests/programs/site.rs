@@ -124,6 +124,18 @@ impl Site {
         self.program("timeout", &text);
     }
 
+    /// Whoever touches a path with this in it waits until it is killed: what a program then needs for its environment.
+    /// Every wait of a program for another ends after a second.
+    pub(crate) fn hang_all(&self, part: &str) -> [(&'static str, String); 2] {
+        self.program("timeout", "shift 3\nexec /usr/bin/timeout -k 1 1 \"$@\"");
+        let library = self.file("bin/hang.so").to_str().unwrap().to_owned();
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/fakes/hang.c");
+        let built =
+            Command::new("cc").args(["-w", "-shared", "-fPIC", "-o", &library, source]).output().unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        [("LD_PRELOAD", library), ("HUNG", part.to_owned())]
+    }
+
     pub(crate) fn link(&self, target: &str, name: &str) {
         let path = self.file(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

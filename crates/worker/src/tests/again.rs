@@ -55,6 +55,20 @@ async fn a_fault_of_the_job_ends_it_and_says_why(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_job_whose_time_was_up_is_not_sent_again_whatever_its_log_says(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let (id, name) = bench.submitted().await;
+    let log = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.\n";
+    bench.fail_on(&name, "node01", &SlurmState::Timeout, log).await;
+    // Its own last word is waited for.
+    bench.clock.advance(TimeDelta::minutes(10));
+    bench.make_due().await;
+    bench.step(Lane::Tend).await;
+    assert_eq!(bench.status(id).await, (Status::Error, Phase::Ended));
+    assert_eq!(bench.job(id).await.retry_count, 0);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn the_same_fault_on_three_nodes_is_nobodys_node(pool: PgPool) {
     let bench = Bench::new(pool);
     let (id, name) = bench.submitted().await;
