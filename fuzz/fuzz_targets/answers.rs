@@ -31,7 +31,8 @@ fn submission() -> Submission {
         results_dir: Some(path()),
         inputs: vec![path()],
         base_dir: path(),
-        retake: false,
+        send: 1,
+        cleared: 0,
     }
 }
 
@@ -58,7 +59,7 @@ fuzz_target!(|input: &[u8]| {
             assert!(answer.is_ok_and(|answers| answers.len() == 2) || SubmitBatch::new(vec![submission(), submission()]).parse(&raw).is_err());
         }
         1 => {
-            let jobs = vec![Sought { key: name().to_string(), name: name(), state_dir: path(), base_dir: path() }];
+            let jobs = vec![Sought { key: name().to_string(), name: name(), state_dir: path(), base_dir: path(), send: 1, cleared: 0 }];
             if let Ok(answer) = (Locate { jobs, since_unix: 0 }).parse(&raw) {
                 assert_eq!(answer.located.len(), 1);
             }

@@ -5,7 +5,7 @@ use std::{fmt, num::NonZeroU32};
 use slurm::{ExitCode, InvalidName, JobName, NodeName, RemotePath, SlurmJobId, SlurmState};
 use strum::{Display, EnumString, IntoStaticStr};
 
-use crate::{clock::Timestamp, conversion::LaunchImage, id::JobId, status_files::StatusFiles};
+use crate::{clock::Timestamp, conversion::LaunchImage, id::JobId, sends::Sends, status_files::StatusFiles};
 
 /// Attempts of a job are numbered from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,18 +52,12 @@ pub struct Attempt {
     /// How far the job's status files were read, by this attempt and those before.
     pub status: StatusFiles,
     pub intended_at: Timestamp,
-    /// The latest moment at which a submission that may have reached Slurm was on its way.
-    pub sent_at: Option<Timestamp>,
+    pub sends: Sends,
     pub submitted_at: Option<Timestamp>,
     pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
-    /// Whether the submission's claim on the cluster may be taken over: only after proof that nothing was
-    /// submitted under it.
-    pub retake: bool,
     /// Submissions that surely had no effect, in a row: they set the pace of the next.
     pub setbacks: u32,
-    /// When a clean look last found no trace of a submission whose answer was lost.
-    pub absent_at: Option<Timestamp>,
     /// Nodes that Slurm was told to keep away from.
     pub excluded: Vec<NodeName>,
     /// How often Slurm has put it back into its queue after it had started.
@@ -122,13 +116,11 @@ impl Attempt {
             partition: None,
             status: StatusFiles::default(),
             intended_at: now,
-            sent_at: None,
+            sends: Sends::default(),
             submitted_at: None,
             started_at: None,
             ended_at: None,
-            retake: false,
             setbacks: 0,
-            absent_at: None,
             excluded: Vec::new(),
             requeues: 0,
             requeue_unexplained: false,
@@ -146,7 +138,7 @@ impl Attempt {
 
     /// Whether a submission was sent of which nobody knows yet what became of it.
     pub fn is_unanswered(&self) -> bool {
-        self.sent_at.is_some() && !self.retake && self.slurm_id.is_none()
+        self.sends.is_unanswered() && self.slurm_id.is_none()
     }
 }
 

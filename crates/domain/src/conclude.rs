@@ -7,11 +7,12 @@ use crate::{
     clock::Timestamp,
     diagnosis::SickNode,
     job::{Job, Wanted},
-    observe::{Graces, absorb_rest, absorb_status, is_held_back},
+    observe::{Graces, absorb_rest, absorb_status, at, is_held_back},
     settle::settle,
     spec::Work,
     status::{Phase, Status},
     status_file::StatusWord,
+    status_files::CLOCKS_AGREE,
 };
 
 /// What was found beside a job that Slurm is through with.
@@ -70,6 +71,9 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
     }
     let read = job.clone();
     absorb_rest(&mut job, found.status, now);
+    if was_never_read(&job, found.markers) {
+        job.begin_run();
+    }
     a_failure_outweighs_a_success(&mut job);
     if let Some(attempt) = &mut job.attempt {
         attempt.exit = exit;
@@ -106,13 +110,21 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
 
 /// Whether something that must be there cannot be seen yet: a shared file system shows a file late.
 fn last_words_are_out(job: &Job, exit: Option<ExitCode>, found: &Findings<'_>) -> bool {
-    let by_itself = match job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref()) {
-        // Only these two leave an exit marker; whoever is killed leaves none.
-        Some(state) => matches!(state, SlurmState::Completed | SlurmState::Failed),
-        None => false,
+    // Only these two leave an exit marker; whoever is killed leaves none.
+    let marker_is_out = match job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref()) {
+        // The marker comes after all that the job has to say: where it is late, a FAILURE may be, too.
+        Some(SlurmState::Completed) => !is_marked(job, found.markers),
+        Some(SlurmState::Failed) => exit.is_none(),
+        _ => false,
     };
     let unread = found.status.iter().any(|chunk| !chunk.complete);
-    !found.readable || unread || (by_itself && exit.is_none()) || may_have_said_how(job, found)
+    !found.readable || unread || marker_is_out || may_have_said_how(job, found)
+}
+
+/// Whether the script has left its exit marker.
+fn is_marked(job: &Job, markers: &Markers) -> bool {
+    let ours = job.attempt.as_ref().and_then(|attempt| attempt.slurm_id);
+    markers.exit.is_some_and(|exit| Some(exit.slurm_id) == ours)
 }
 
 /// Whether the job's own last word would decide and may be on its way: it was ended from outside, and no mark that it left
@@ -120,7 +132,7 @@ fn last_words_are_out(job: &Job, exit: Option<ExitCode>, found: &Findings<'_>) -
 fn may_have_said_how(job: &Job, found: &Findings<'_>) -> bool {
     let Some(attempt) = &job.attempt else { return false };
     let ended = matches!(attempt.slurm_state, Some(SlurmState::Timeout | SlurmState::Cancelled));
-    let marked = found.markers.exit.is_some_and(|exit| Some(exit.slurm_id) == attempt.slurm_id);
+    let marked = is_marked(job, found.markers);
     let has_said = matches!(job.progress.last_word(), Some(StatusWord::Success | StatusWord::Failure));
     job.wanted == Wanted::Run && ended && attempt.started_at.is_some() && !marked && !has_said
 }
@@ -132,6 +144,22 @@ const CATCH_UP: TimeDelta = TimeDelta::minutes(10);
 fn is_catching_up(job: &Job, found: &Findings<'_>, now: Timestamp) -> bool {
     let more = found.status.iter().any(|chunk| !chunk.complete && !chunk.bytes.is_empty());
     more && job.finishing_since.is_some_and(|since| now - since < CATCH_UP)
+}
+
+/// Whether nothing of the run that Slurm ended was read. One that waits in the queue again may be ended before it begins, or
+/// before it says anything, and if nobody has seen it wait, what the run before it has said looks like its own.
+fn was_never_read(job: &Job, markers: &Markers) -> bool {
+    let Some(attempt) = &job.attempt else { return false };
+    let marked = markers.started.as_ref().filter(|marker| Some(marker.slurm_id) == attempt.slurm_id);
+    if marked.is_some_and(|marker| attempt.status.were_read_before(marker.restart)) {
+        return true;
+    }
+    let began_at = marked.and_then(|marker| at(Some(marker.at)));
+    // Only what is ended from outside may not have begun.
+    matches!(attempt.slurm_state, Some(SlurmState::Cancelled | SlurmState::Timeout))
+        && attempt
+            .started_at
+            .is_none_or(|started_at| began_at.is_some_and(|began_at| began_at < started_at - CLOCKS_AGREE))
 }
 
 /// Several processes of a job may each have a status file of their own: one that failed has made the job fail.

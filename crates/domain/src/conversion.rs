@@ -18,7 +18,7 @@ use slurm::{ExitCode, ImageFile, InvalidName, JobName, RemotePath, SlurmJobId, S
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 use uuid::Uuid;
 
-use crate::{attempt::AttemptNo, clock::Timestamp, cluster::ClusterName, image::ImageRef};
+use crate::{attempt::AttemptNo, clock::Timestamp, cluster::ClusterName, image::ImageRef, sends::Sends};
 
 pub use choice::{ImageChoice, LaunchImage, cached_image, choose_image, run_unconverted, wants_fresh};
 pub use outcome::{ConversionFindings, conversion_concluded, conversion_seen};
@@ -96,8 +96,7 @@ pub struct ConversionRun {
     pub slurm_state: Option<SlurmState>,
     pub exit: Option<ExitCode>,
     pub intended_at: Timestamp,
-    /// The latest moment at which a submission that may have reached Slurm was on its way.
-    pub sent_at: Option<Timestamp>,
+    pub sends: Sends,
     pub submitted_at: Option<Timestamp>,
     /// Since when it waits in Slurm's queue without having run: a run that Slurm puts back waits anew.
     pub queued_since: Option<Timestamp>,
@@ -105,16 +104,13 @@ pub struct ConversionRun {
     pub began_at: Option<Timestamp>,
     pub finishing_since: Option<Timestamp>,
     pub missing_since: Option<Timestamp>,
-    /// Whether the submission's claim may be taken over: only after proof that nothing was submitted under it.
-    pub retake: bool,
     pub setbacks: u32,
-    pub absent_at: Option<Timestamp>,
 }
 
 impl ConversionRun {
     /// Whether a submission was sent of which nobody knows yet what became of it.
     pub fn is_unanswered(&self) -> bool {
-        self.sent_at.is_some() && !self.retake && self.slurm_id.is_none()
+        self.sends.is_unanswered() && self.slurm_id.is_none()
     }
 }
 
@@ -298,15 +294,13 @@ impl Conversion {
             slurm_state: None,
             exit: None,
             intended_at: now,
-            sent_at: None,
+            sends: Sends::default(),
             submitted_at: None,
             queued_since: None,
             began_at: None,
             finishing_since: None,
             missing_since: None,
-            retake: false,
             setbacks: 0,
-            absent_at: None,
         });
         self.abandoned = None;
         self.state = ConversionState::Submitting;

@@ -49,7 +49,7 @@ pub(crate) fn command_job() -> Job {
 pub(crate) fn sent_job() -> Job {
     let mut job = command_job();
     let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), DateTime::UNIX_EPOCH).unwrap();
-    attempt.sent_at = Some(DateTime::UNIX_EPOCH);
+    attempt.sends.begin();
     job.attempt = Some(attempt);
     job.phase = Phase::Submitting;
     job

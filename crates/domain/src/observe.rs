@@ -78,25 +78,33 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
     let ours = |name: &str| job.attempt.as_ref().is_some_and(|attempt| attempt.token.as_str() == name);
     // Slurm starts its ids again after a reset of the controller: a row is ours only with our name on it.
     let row = seen.queue.filter(|row| ours(&row.name));
-    if row.is_some_and(|row| is_another_run(job, row)) {
+    let accounting = seen.accounting.filter(|record| ours(&record.name));
+    let ended = accounting.filter(|record| seen.queue_answered && record.state.is_final());
+    let told = row.map(|row| (&row.state, row.start)).or(ended.map(|record| (&record.state, record.start)));
+    if let Some((state, start)) = told
+        && is_another_run(job, state, at(start))
+    {
         next.begin_run();
-        if let (Some(attempt), Some(row)) = (&mut next.attempt, row) {
+        if let Some(attempt) = &mut next.attempt {
             attempt.started_at = None;
             attempt.requeues = attempt.requeues.saturating_add(1);
-            attempt.requeue_unexplained = is_waiting(&row.state);
+            attempt.requeue_unexplained = is_waiting(state);
         }
+    }
+    if let Some((_, start)) = told.filter(|(state, _)| **state == SlurmState::Running) {
+        // Which run has written what is in the files is told by when it began.
+        started(&mut next, at(start));
     }
     absorb_status(&mut next, seen.status, false, now);
     match row {
         Some(row) => {
-            let record = seen.accounting.filter(|record| ours(&record.name) && is_of_this_end(record, row));
+            let record = accounting.filter(|record| is_of_this_end(record, row));
             if record.is_some() || !is_to_be_told(row, now) {
                 in_queue(&mut next, row, now);
                 signal_told(&mut next, row, record);
             }
         }
         None if seen.queue_answered => {
-            let accounting = seen.accounting.filter(|row| ours(&row.name));
             vanished(&mut next, &Sighting { accounting, ..*seen }, graces, now);
         }
         None => {}
@@ -128,16 +136,17 @@ pub(crate) fn outlives_its_last_word(job: &Job, graces: &Graces, now: Timestamp)
     job.progress.last_word_at.is_some_and(|at| now - at >= graces.release)
 }
 
-/// Whether Slurm has requeued the job since it was last seen to run: it waits again, or runs since another time.
-fn is_another_run(job: &Job, row: &QueueRow) -> bool {
+/// Whether Slurm has requeued the job since it was last seen to run: it waits again, runs since another time, or was
+/// cancelled before it ran again.
+fn is_another_run(job: &Job, state: &SlurmState, start: Option<Timestamp>) -> bool {
     // Accounting and the queue may round a time differently.
     const ROUNDING: TimeDelta = TimeDelta::seconds(1);
     let Some(known) = job.attempt.as_ref().and_then(|attempt| attempt.started_at) else { return false };
-    if is_waiting(&row.state) {
+    if is_waiting(state) {
         return true;
     }
-    !matches!(row.state, SlurmState::UpdateDb | SlurmState::Unknown(_))
-        && at(row.start).is_some_and(|start| start - known > ROUNDING)
+    !matches!(state, SlurmState::UpdateDb | SlurmState::Unknown(_))
+        && start.map_or(*state == SlurmState::Cancelled, |start| start - known > ROUNDING)
 }
 
 pub(crate) fn is_waiting(state: &SlurmState) -> bool {

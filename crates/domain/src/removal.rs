@@ -59,7 +59,7 @@ impl Job {
         job.finished_at = None;
         job.finishing_since = before.finishing_since.or(Some(now));
         if let Some(attempt) = &mut job.attempt {
-            attempt.retake = true;
+            attempt.sends.clear();
             attempt.verdict = None;
         }
         Some(job)

@@ -45,7 +45,6 @@ pub fn plan_submission(
     attempt: &Attempt,
     cluster: &Cluster,
     secrets: &Secrets,
-    retake: bool,
 ) -> Result<Submission, StagingError> {
     let paths = JobPaths::new(&attempt.job_dir, job.id)?;
     let state_dir = paths.state(attempt)?;
@@ -107,7 +106,8 @@ pub fn plan_submission(
         results_dir: Some(paths.results),
         inputs: job.spec.required_paths.clone(),
         base_dir: attempt.job_dir.clone(),
-        retake,
+        send: attempt.sends.newest,
+        cleared: attempt.sends.cleared,
     })
 }
 

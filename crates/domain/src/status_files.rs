@@ -5,6 +5,7 @@
 //! newest word is the last one: the lines' own `date` and `time` have no zone and are as wrong as their node's clock.
 //! A job that has said SUCCESS in one file and, as the last word of another, FAILURE, has failed.
 
+use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use slurm::{RemotePath, STATUS_FILES, STATUS_OVERLAP, StatusChunk, StatusCursor};
@@ -22,6 +23,8 @@ pub struct StatusFiles {
     files: Vec<StatusFile>,
     /// The newest note that a run of the job has left about what it found, as the file system's time of it.
     note_at: Option<i64>,
+    /// How often Slurm had requeued the job by that note.
+    restart: u32,
     /// The same of the run before: as long as it is the newest, the present run has not begun to write.
     old_note_at: Option<i64>,
     /// What was read and is not stored yet.
@@ -72,8 +75,8 @@ pub enum StatusEventKind {
 const MAX_EVENTS: u64 = 100_000;
 const MAX_EVENT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Within which two clocks of one cluster are believed to agree, in microseconds.
-const CLOCKS_AGREE: i64 = 30_000_000;
+/// Within which two clocks of one cluster are believed to agree.
+pub(crate) const CLOCKS_AGREE: TimeDelta = TimeDelta::seconds(30);
 
 /// What is known about the run whose lines are read.
 #[derive(Debug, Clone, Copy)]
@@ -130,11 +133,23 @@ impl StatusFiles {
         }
     }
 
+    /// Whether a run has noted what it found, after the run that was read and without being expected.
+    pub(crate) fn is_of_unseen_run(&self, chunk: &StatusChunk) -> bool {
+        let (Some(read), Some(note)) = (self.note_at, chunk.note) else { return false };
+        note.restart > self.restart && self.old_note_at != Some(read)
+    }
+
+    /// Whether nothing was read of a run that began after so many requeues: what was read is of one before it.
+    pub(crate) fn were_read_before(&self, restart: u32) -> bool {
+        self.note_at.is_some() && self.restart < restart
+    }
+
     /// For the next attempt, which goes on reading where this one ended.
     #[must_use]
     pub(crate) fn inherited(&self) -> Self {
         let mut inherited = self.stored();
         inherited.begin_run();
+        inherited.restart = 0;
         inherited
     }
 
@@ -152,12 +167,10 @@ impl StatusFiles {
         let Some(note) = chunk.note else {
             return if run == 0 || reading.over { Writer::Present { from: 0 } } else { Writer::Unknown };
         };
-        let is_old = run > 0
-            && match (self.old_note_at, reading.started_at) {
-                (Some(old), _) => note.at == old,
-                (None, Some(started)) => note.at < started.timestamp_micros() - CLOCKS_AGREE,
-                (None, None) => false,
-            };
+        // The note of the run before may not have been read: then only its time tells.
+        let was_before = |started: Timestamp| note.at < (started - CLOCKS_AGREE).timestamp_micros();
+        let is_old =
+            run > 0 && (self.old_note_at == Some(note.at) || reading.started_at.is_some_and(was_before));
         match (is_old, reading.over) {
             (false, _) => Writer::Present { from: note.fresh_from },
             (true, true) => Writer::Earlier,
@@ -173,7 +186,9 @@ impl StatusFiles {
             Writer::Earlier => u64::MAX,
             Writer::Present { from } => from,
         };
-        self.note_at = chunk.note.map(|note| note.at).or(self.note_at);
+        if let Some(note) = chunk.note {
+            (self.note_at, self.restart) = (Some(note.at), note.restart);
+        }
         let Some(index) = self.follow(chunk) else { return };
         let file = &mut self.files[index];
         // Shorter than the run found it: the run has cut it.

@@ -15,6 +15,7 @@ use crate::{
     exclusion::relief,
     job::{Job, Wanted},
     observe::{Graces, outlives_its_last_word},
+    sends::LOOK_AGAIN,
     status::{Phase, Source, Status},
 };
 
@@ -103,11 +104,6 @@ pub enum Sent<'a> {
 
 /// A refused connection or a full queue is asked again after 2, 4, 8 … seconds, at most this long.
 pub(crate) const LONGEST_SETBACK: TimeDelta = TimeDelta::minutes(5);
-/// The time between two looks for a lost submission.
-pub(crate) const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(10);
-/// How long a submission that nobody answers for may still take effect: the far side's bound on the whole
-/// command (185 s) and the controller's own message time-out.
-pub(crate) const LAST_EFFECT: TimeDelta = TimeDelta::seconds(200);
 
 /// The job after its submission was sent. `before` is the attempt as it was before that.
 ///
@@ -135,7 +131,7 @@ pub fn sent(job: &Job, before: Option<&Attempt>, outcome: Sent<'_>, now: Timesta
             None
         }
         Sent::Answered(SubmitAnswer::Skipped) => {
-            allow_retake(&mut job);
+            clear(&mut job);
             Some(now)
         }
         Sent::Answered(SubmitAnswer::Uncertain) => Some(uncertain(&mut job, "no answer came back", now)),
@@ -152,7 +148,6 @@ fn submitted(job: &mut Job, id: SlurmJobId, how: How, now: Timestamp) -> Option<
     if let Some(attempt) = &mut job.attempt {
         attempt.slurm_id = Some(id);
         attempt.submitted_at = Some(now);
-        attempt.absent_at = None;
         attempt.setbacks = 0;
     }
     job.submitted_at = job.submitted_at.or(Some(now));
@@ -179,7 +174,7 @@ fn refused(job: &mut Job, failure: &Failure, now: Timestamp) -> Option<Timestamp
         FailureClass::Permanent if has_exclusions(job) => {
             let excluded = job.attempt.as_mut().map(|attempt| std::mem::take(&mut attempt.excluded));
             job.forgive(&excluded.unwrap_or_default());
-            allow_retake(job);
+            clear(job);
             "Slurm finds no place without the nodes that failed; trying with all of them."
                 .clone_into(&mut job.message);
             Some(now)
@@ -190,7 +185,7 @@ fn refused(job: &mut Job, failure: &Failure, now: Timestamp) -> Option<Timestamp
         }
         FailureClass::Ambiguous => Some(uncertain(job, &failure.excerpt, now)),
         FailureClass::Capacity => {
-            allow_retake(job);
+            clear(job);
             job.message = format!("Slurm takes no more jobs at the moment: {}", failure.excerpt);
             Some(now + TimeDelta::minutes(1))
         }
@@ -206,7 +201,7 @@ fn has_exclusions(job: &Job) -> bool {
 }
 
 fn set_back(job: &mut Job, why: &str, now: Timestamp) -> Timestamp {
-    allow_retake(job);
+    clear(job);
     let setbacks = job.attempt.as_mut().map_or(1, |attempt| {
         attempt.setbacks = attempt.setbacks.saturating_add(1);
         attempt.setbacks
@@ -216,17 +211,14 @@ fn set_back(job: &mut Job, why: &str, now: Timestamp) -> Timestamp {
     now + wait
 }
 
-fn allow_retake(job: &mut Job) {
+/// What was sent had no effect.
+fn clear(job: &mut Job) {
     if let Some(attempt) = &mut job.attempt {
-        attempt.retake = true;
+        attempt.sends.clear();
     }
 }
 
 fn uncertain(job: &mut Job, why: &str, now: Timestamp) -> Timestamp {
-    // It may have waited for a free session until now: only from here on can it have no further effect.
-    if let Some(attempt) = &mut job.attempt {
-        attempt.sent_at = Some(now);
-    }
     job.phase = Phase::SubmitUncertain;
     job.message =
         format!("The submission's answer was lost ({why}); looking for it before anything is sent again.");
@@ -237,6 +229,8 @@ fn uncertain(job: &mut Job, why: &str, now: Timestamp) -> Timestamp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Located {
     Found(SlurmJobId),
+    /// Nothing of it has ever begun on the cluster, and nothing of it will.
+    Unbegun,
     /// The controller answered, and there is no trace anywhere.
     Absent,
     /// Somebody who would have to know did not answer.
@@ -245,30 +239,23 @@ pub enum Located {
 
 /// The job after a look for its lost submission.
 ///
-/// Absence is proved by two clean looks at least ten seconds apart, both after the last moment at which the
-/// submission could still have taken effect. Until then nothing is sent again.
+/// Until it is proved that there is nothing, by [`Sends`](crate::Sends)' rule, nothing is sent again.
 pub fn located(job: &Job, found: Located, now: Timestamp) -> After {
     let mut job = job.clone();
     let due_at = match found {
         Located::Found(id) => submitted(&mut job, id, How::Adopted, now),
-        Located::Unclear => Some(now + LOOK_AGAIN),
-        Located::Absent => absent(&mut job, now),
+        Located::Unbegun => absent(&mut job, now),
+        Located::Absent if job.attempt.as_mut().is_none_or(|attempt| attempt.sends.are_absent(now)) => {
+            absent(&mut job, now)
+        }
+        Located::Absent | Located::Unclear => Some(now + LOOK_AGAIN),
     };
     After { job, due_at }
 }
 
+/// Nothing of the job is on the cluster.
 fn absent(job: &mut Job, now: Timestamp) -> Option<Timestamp> {
-    let Some(attempt) = &mut job.attempt else { return Some(now) };
-    let over_at = attempt.sent_at.unwrap_or(attempt.intended_at) + LAST_EFFECT;
-    let proved = attempt.absent_at.is_some_and(|first| first >= over_at && now - first >= LOOK_AGAIN);
-    if !proved {
-        if now >= over_at && attempt.absent_at.is_none_or(|first| first < over_at) {
-            attempt.absent_at = Some(now);
-        }
-        return Some(now + LOOK_AGAIN);
-    }
-    attempt.absent_at = None;
-    attempt.retake = true;
+    clear(job);
     match job.wanted {
         Wanted::Cancel | Wanted::Delete => {
             end(job, Status::Canceled, "Canceled before it reached Slurm.".to_owned(), now);

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use domain::{Attempt, AttemptNo, Job, JobId, LaunchImage, Owner, StatusFiles, Timestamp, Verdict};
+use domain::{Attempt, AttemptNo, Job, JobId, LaunchImage, Owner, Sends, StatusFiles, Timestamp, Verdict};
 use slurm::{ExitCode, NodeName, SlurmJobId};
 use uuid::Uuid;
 
@@ -29,8 +29,10 @@ macro_rules! select_attempts {
                     j.finished_at, j.last_modified, j.observed_at, j.source, j.version,
                     a.attempt as \"attempt?\", a.token as \"token?\", a.job_dir as \"job_dir?\", a.slurm_job_id, a.slurm_state, a.exit_code,
                     a.exit_signal, a.nodes, a.reason, a.partition, a.status_files::text as \"status_files?\",
-                    a.intended_at as \"intended_at?\", a.sent_at, a.submitted_at as attempt_submitted_at,
-                    a.started_at as attempt_started_at, a.ended_at, a.retake as \"retake?\",
+                    a.intended_at as \"intended_at?\", a.sends as \"sends?\",
+                    a.sends_cleared as \"sends_cleared?\", a.sends_shut_at,
+                    a.submitted_at as attempt_submitted_at,
+                    a.started_at as attempt_started_at, a.ended_at,
                     a.setbacks as \"setbacks?\", a.absent_at, a.excluded_nodes as \"excluded_nodes?\",
                     a.requeues as \"requeues?\", a.requeue_unexplained as \"requeue_unexplained?\",
                     a.concluded_at, a.outcome, a.why, a.rule, a.matched_line, a.image, a.image_note
@@ -82,11 +84,12 @@ pub(crate) struct JobRow {
     pub(crate) partition: Option<String>,
     pub(crate) status_files: Option<String>,
     pub(crate) intended_at: Option<Timestamp>,
-    pub(crate) sent_at: Option<Timestamp>,
+    pub(crate) sends: Option<i32>,
+    pub(crate) sends_cleared: Option<i32>,
+    pub(crate) sends_shut_at: Option<Timestamp>,
     pub(crate) attempt_submitted_at: Option<Timestamp>,
     pub(crate) attempt_started_at: Option<Timestamp>,
     pub(crate) ended_at: Option<Timestamp>,
-    pub(crate) retake: Option<bool>,
     pub(crate) setbacks: Option<i32>,
     pub(crate) absent_at: Option<Timestamp>,
     pub(crate) excluded_nodes: Option<Vec<String>>,
@@ -195,13 +198,16 @@ fn attempt(row: &JobRow) -> Result<Option<Attempt>, StoreError> {
         partition: row.partition.clone(),
         status,
         intended_at,
-        sent_at: row.sent_at,
+        sends: Sends {
+            newest: cell.number("sends", row.sends.unwrap_or_default())?,
+            cleared: cell.number("sends_cleared", row.sends_cleared.unwrap_or_default())?,
+            shut_at: row.sends_shut_at,
+            absent_at: row.absent_at,
+        },
         submitted_at: row.attempt_submitted_at,
         started_at: row.attempt_started_at,
         ended_at: row.ended_at,
-        retake: row.retake.unwrap_or_default(),
         setbacks: cell.number("setbacks", row.setbacks.unwrap_or_default())?,
-        absent_at: row.absent_at,
         excluded: excluded(&cell, row.excluded_nodes.as_deref().unwrap_or_default())?,
         requeues: cell.number("requeues", row.requeues.unwrap_or_default())?,
         requeue_unexplained: row.requeue_unexplained.unwrap_or_default(),

@@ -12,7 +12,7 @@ use std::{
 };
 
 use slurm::{
-    ExitCode, ExitMarker, Failure, FailureClass, How, ImageFile, NodeName, SlurmJobId, SlurmState,
+    ExitCode, ExitMarker, Failure, FailureClass, How, ImageFile, NodeName, SlurmJobId, SlurmState, Sought,
     Submission, SubmitAnswer,
 };
 use uuid::Uuid;
@@ -63,7 +63,8 @@ struct Entry {
 #[derive(Debug, Default)]
 struct State {
     jobs: Vec<Entry>,
-    claims: HashSet<String>,
+    /// Which sends of an attempt were claimed, and whether by themselves.
+    claims: HashMap<String, BTreeMap<u32, bool>>,
     ids: HashMap<String, SlurmJobId>,
     removed: HashSet<String>,
     stuck: HashSet<String>,
@@ -248,17 +249,25 @@ impl State {
         })
     }
 
+    /// Claims a send for nobody, and says whether none has begun.
+    fn shut(&mut self, job: &Sought) -> bool {
+        let sends = self.claims.entry(job.key.clone()).or_default();
+        sends.entry(job.send).or_insert(false);
+        !sends.iter().any(|(send, begun)| *begun && *send > job.cleared)
+    }
+
     /// The rules of the real program: an id is replayed, a claim without one is looked into, never overridden
     /// unless the entry says so.
     fn submit(&mut self, entry: &Submission) -> SubmitAnswer {
         if let Some(id) = self.ids.get(&entry.key) {
             return SubmitAnswer::Submitted { id: *id, how: How::Replay, extra: Vec::new() };
         }
-        let claimed = self.claims.contains(&entry.key);
+        let claims = self.claims.get(&entry.key);
+        let claimed = claims.is_some_and(|sends| sends.keys().any(|send| *send > entry.cleared));
         if let Some(job) = self.jobs.iter().find(|job| job.queued && job.name == entry.key) {
             return SubmitAnswer::Submitted { id: job.id, how: How::Adopted, extra: Vec::new() };
         }
-        if claimed && !entry.retake {
+        if claimed {
             return SubmitAnswer::Uncertain;
         }
         let paths: Vec<_> =
@@ -266,7 +275,7 @@ impl State {
         if !paths.is_empty() {
             return SubmitAnswer::MissingInputs { paths };
         }
-        self.claims.insert(entry.key.clone());
+        self.claims.entry(entry.key.clone()).or_default().insert(entry.send, true);
         if let Some(failure) = &self.refusal {
             return SubmitAnswer::Refused { failure: failure.clone(), rc: 1 };
         }

@@ -141,7 +141,8 @@ impl LivingCluster {
         let (site, id) = (self.site(), of.to_string());
         let has = |mut paths: Box<dyn Iterator<Item = &String> + '_>| paths.any(|path| path.contains(&id));
         has(Box::new(site.login_disk.private.iter()))
-            || has(Box::new(site.login_disk.states.keys()))
+            // A look that was held up until the job was gone leaves its claim behind, in a directory of its own.
+            || has(Box::new(site.login_disk.states.iter().filter(|(_, dir)| !dir.is_only_shut()).map(|(path, _)| path)))
             || has(Box::new(site.login_disk.status.keys()))
     }
 }

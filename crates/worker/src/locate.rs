@@ -60,6 +60,8 @@ fn lost(job: &Job) -> Option<Sought> {
         name: attempt.token.clone(),
         state_dir: paths.state(attempt).ok()?,
         base_dir: attempt.job_dir.clone(),
+        send: attempt.sends.newest,
+        cleared: attempt.sends.cleared,
     })
 }
 
@@ -95,6 +97,7 @@ pub(crate) fn sought(token: Option<&JobName>, answer: &LocateAnswer) -> Located 
     let id: Option<SlurmJobId> = found.run_claim.or(found.id_file).or_else(queued).or_else(accounted);
     match id {
         Some(id) => Located::Found(id),
+        None if found.unbegun => Located::Unbegun,
         None if answer.controller_answered && found.sacct.is_some() && found.readable => Located::Absent,
         None => Located::Unclear,
     }

@@ -15,15 +15,8 @@ use crate::{
 /// A job whose submission is about to be sent.
 struct Intent {
     job: Job,
-    /// The attempt as it was before: whether its claim may be taken over, and whether an earlier submission of it
-    /// is still without an answer.
+    /// The attempt as it was before: an earlier submission of it may still be without an answer.
     before: Option<Attempt>,
-}
-
-impl Intent {
-    fn retake(&self) -> bool {
-        self.before.as_ref().is_some_and(|attempt| attempt.retake)
-    }
 }
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
@@ -83,9 +76,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             };
             match attempt {
                 Ok(mut attempt) => {
-                    // From here on a crash leaves a claim that nobody may take over without looking.
-                    attempt.retake = false;
-                    attempt.sent_at = Some(now);
+                    attempt.sends.begin();
                     job.attempt = Some(attempt);
                     job.phase = Phase::Submitting;
                     "Being submitted to Slurm.".clone_into(&mut job.message);
@@ -124,13 +115,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 }
             };
             let from = checkpoints.get(&job.id).map(|checkpoint| job.going_on_from(checkpoint));
-            match plan_submission(
-                from.as_ref().unwrap_or(job),
-                attempt,
-                &site.target.cluster,
-                &of_job,
-                intent.retake(),
-            ) {
+            match plan_submission(from.as_ref().unwrap_or(job), attempt, &site.target.cluster, &of_job) {
                 Ok(entry) => {
                     let script = entry.files.iter().find(|file| file.path == entry.script_path);
                     let text = script.map(|file| String::from_utf8_lossy(&file.bytes).into_owned());

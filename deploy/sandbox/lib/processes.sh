@@ -125,8 +125,9 @@ inside() {
   local name=$1 target
   shift
   target=$(running "$name.pid") || die "$name is not running; try: sandbox up"
-  nsenter --target "$target" --mount --uts --net --pid --wd=/ -- \
-    env -i "PATH=$CLUSTER_PATH" "LC_ALL=$LC_ALL" "TERM=${TERM-dumb}" "$@"
+  # nsenter's own --wd means a directory out here, from where there is no way back into another root.
+  nsenter --target "$target" --mount --uts --net --pid -- \
+    env -i --chdir=/ "PATH=$CLUSTER_PATH" "LC_ALL=$LC_ALL" "TERM=${TERM-dumb}" "$@"
 }
 
 # at_view COMMAND...: runs a command of the host's that finds the sandbox where the cluster does.

@@ -134,8 +134,7 @@ pub(crate) async fn validate_job(
     };
     let attempt =
         job.new_attempt(cluster.base_dir.clone(), job.created_at).map_err(|error| defect(&error))?;
-    let submission =
-        plan_submission(&job, &attempt, cluster, &secrets, false).map_err(|error| defect(&error))?;
+    let submission = plan_submission(&job, &attempt, cluster, &secrets).map_err(|error| defect(&error))?;
     let script = submission.files.iter().find(|file| file.path == submission.script_path);
     let batch_script =
         script.map(|file| String::from_utf8_lossy(&file.bytes).into_owned()).unwrap_or_default();

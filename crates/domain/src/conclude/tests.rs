@@ -1,7 +1,7 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "what a test does not expect is what it shows")]
 
 use chrono::{DateTime, TimeDelta};
-use slurm::{ExitMarker, SlurmJobId};
+use slurm::{ExitMarker, RunNote, SlurmJobId, StartedMarker};
 use test_case::test_case;
 
 use super::*;
@@ -11,6 +11,26 @@ use crate::{
 };
 
 const T0: Timestamp = DateTime::UNIX_EPOCH;
+
+const NO_MARKERS: Markers = Markers {
+    exit: None,
+    started: None,
+    run_claim: None,
+    requeued: None,
+    warned: false,
+    limited: false,
+    self_cancelled: false,
+};
+const NOTHING: Findings<'_> = Findings {
+    readable: true,
+    markers: &NO_MARKERS,
+    status: &[],
+    out_tail: b"",
+    err_tail: b"",
+    role_tails: b"",
+    sick: &[],
+    spare: None,
+};
 
 /// A job that Slurm left in `state`, whose script left `code`, and whose status file's last word is `word`.
 struct Case {
@@ -38,6 +58,7 @@ impl Case {
         job.progress.word = self.word.map(str::to_owned);
         if let Some(attempt) = &mut job.attempt {
             attempt.slurm_state = self.state.clone();
+            attempt.started_at = self.word.map(|_| T0);
             attempt.ended_at = Some(T0);
         }
         job
@@ -101,6 +122,53 @@ fn the_evidence_decides(case: &Case) -> Status {
     job.status
 }
 
+/// A status file, as it is after a run that began after so many requeues.
+fn of_run(restart: u32, text: &str) -> StatusChunk {
+    StatusChunk {
+        key: String::new(),
+        path: "/lustre/r/status.json".parse().unwrap(),
+        inode: 1,
+        size: text.len() as u64,
+        written_at: 0,
+        note: Some(RunNote { at: i64::from(restart), restart, fresh_from: 0 }),
+        start_offset: 0,
+        before: Vec::new(),
+        bytes: text.as_bytes().to_vec(),
+        restarted: false,
+        complete: true,
+    }
+}
+
+/// What is said of a job that was cancelled after a run of it had said SUCCESS.
+fn freed(started_at: Option<Timestamp>, marked_at: Option<Timestamp>, restart: u32) -> Status {
+    let mut job = Case { state: Some(SlurmState::Cancelled), ..Case::default() }.job();
+    absorb_status(&mut job, &[of_run(0, "{\"status\":\"SUCCESS\"}\n")], false, T0);
+    job.attempt.as_mut().unwrap().started_at = started_at;
+    let started = marked_at.map(|at| StartedMarker {
+        slurm_id: SlurmJobId::new(7).unwrap(),
+        restart,
+        at: at.timestamp(),
+        hostname: String::new(),
+    });
+    let markers = Markers { started, ..Markers::default() };
+    let found = Findings { markers: &markers, ..NOTHING };
+    match conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(9)) {
+        Ending::Ended(job) => job.status,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_a_run_has_said_says_nothing_of_one_that_never_began() {
+    let (first, second) = (T0 + TimeDelta::minutes(1), T0 + TimeDelta::minutes(5));
+    assert_eq!(freed(Some(first), Some(first), 0), Status::Done);
+    assert_eq!(freed(None, Some(first), 0), Status::Canceled, "Slurm had it wait again");
+    assert_eq!(freed(Some(second), Some(first), 0), Status::Canceled, "its script had not begun again");
+    assert_eq!(freed(Some(second), Some(second - TimeDelta::seconds(3)), 0), Status::Done, "two clocks");
+    assert_eq!(freed(Some(first), None, 0), Status::Done, "the mark is late");
+    assert_eq!(freed(Some(first), Some(first), 1), Status::Canceled, "what was read is of the run before");
+}
+
 #[test]
 fn an_exit_code_and_the_last_lines_of_the_log_stand_in_the_message() {
     let err = "line 1\nline 2\nline 3\nline 4\nline 5\n\nValueError: bad \x1b[31mdata\n";
@@ -120,6 +188,16 @@ fn a_training_without_a_last_word_gets_a_grace_and_then_the_truth() {
         Ending::Ended(job) => assert_eq!(job.status, Status::Error),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_completed_job_is_not_done_before_its_last_mark_is_seen() {
+    let case = Case { code: None, ..Case::default() };
+    let mut job = case.job();
+    job.attempt.as_mut().unwrap().exit = Some(ExitCode { code: 0, signal: 0 });
+    let conclude = |seconds| conclude(&job, &NOTHING, &Graces::default(), T0 + TimeDelta::seconds(seconds));
+    assert!(matches!(conclude(59), Ending::Wait { .. }), "a FAILURE may be as late as the mark");
+    assert!(matches!(conclude(60), Ending::Ended(job) if job.status == Status::Done));
 }
 
 #[test]

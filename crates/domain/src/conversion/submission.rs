@@ -11,8 +11,9 @@ use super::{Conversion, ConversionRun, ConversionState, LOOK_ROUND, Moved};
 use crate::{
     clock::Timestamp,
     cluster::Cluster,
+    sends::LOOK_AGAIN,
     staging::StagingError,
-    submission::{LAST_EFFECT, LONGEST_SETBACK, LOOK_AGAIN, Located, Sent},
+    submission::{LONGEST_SETBACK, Located, Sent},
 };
 
 /// What one remote command needs to submit the conversion's newest run.
@@ -20,7 +21,6 @@ pub fn plan_conversion(
     conversion: &Conversion,
     run: &ConversionRun,
     cluster: &Cluster,
-    retake: bool,
 ) -> Result<Submission, StagingError> {
     let settings = &cluster.images;
     let temp_root = match &settings.temp_dir {
@@ -52,32 +52,33 @@ pub fn plan_conversion(
         results_dir: None,
         base_dir: cluster.base_dir.clone(),
         inputs: Vec::new(),
-        retake,
+        send: run.sends.newest,
+        cleared: run.sends.cleared,
     })
 }
 
 impl Conversion {
-    /// The conversion whose submission is about to be sent. From here on a crash leaves a claim that nobody may take
-    /// over without looking.
+    /// The conversion whose submission is about to be sent.
     #[must_use]
-    pub fn sending(&self, now: Timestamp) -> Self {
+    pub fn sending(&self) -> Self {
         let mut next = self.clone();
         if let Some(run) = &mut next.run {
-            (run.retake, run.sent_at) = (false, Some(now));
+            run.sends.begin();
         }
         next
     }
 
-    fn allow_retake(&mut self) {
+    /// What was sent had no effect.
+    fn clear(&mut self) {
         if let Some(run) = &mut self.run {
-            run.retake = true;
+            run.sends.clear();
         }
     }
 
     fn submitted(&mut self, id: SlurmJobId, now: Timestamp) -> Timestamp {
         if let Some(run) = &mut self.run {
             (run.slurm_id, run.submitted_at, run.queued_since) = (Some(id), Some(now), Some(now));
-            (run.absent_at, run.setbacks) = (None, 0);
+            run.setbacks = 0;
         }
         self.state = ConversionState::InQueue;
         self.message = format!("Converting the image {}: Slurm job {id} waits for a node.", self.image);
@@ -92,7 +93,7 @@ impl Conversion {
             }
             FailureClass::Ambiguous => Some(self.uncertain(&failure.excerpt, now)),
             FailureClass::Capacity => {
-                self.allow_retake();
+                self.clear();
                 self.message = format!("Slurm takes no conversion of the image now: {}", failure.excerpt);
                 Some(now + TimeDelta::minutes(1))
             }
@@ -103,7 +104,7 @@ impl Conversion {
     }
 
     fn set_back(&mut self, why: &str, now: Timestamp) -> Timestamp {
-        self.allow_retake();
+        self.clear();
         let setbacks = self.run.as_mut().map_or(1, |run| {
             run.setbacks = run.setbacks.saturating_add(1);
             run.setbacks
@@ -114,10 +115,6 @@ impl Conversion {
     }
 
     fn uncertain(&mut self, why: &str, now: Timestamp) -> Timestamp {
-        // It may have waited for a free session until now: only from here on can it have no further effect.
-        if let Some(run) = &mut self.run {
-            run.sent_at = Some(now);
-        }
         self.state = ConversionState::SubmitUncertain;
         self.message = format!(
             "Converting the image {}: the submission's answer was lost ({why}); looking for it before anything is sent \
@@ -148,7 +145,7 @@ pub fn conversion_sent(
         }
         // A conversion names no inputs, so none of them is missing.
         Sent::Answered(SubmitAnswer::Skipped | SubmitAnswer::MissingInputs { .. }) => {
-            next.allow_retake();
+            next.clear();
             Some(now)
         }
         Sent::Answered(SubmitAnswer::Uncertain) => Some(next.uncertain("no answer came back", now)),
@@ -179,24 +176,17 @@ pub fn conversion_located(conversion: &Conversion, found: Located, now: Timestam
     let mut next = conversion.clone();
     let due_at = match found {
         Located::Found(id) => next.submitted(id, now),
-        Located::Unclear => now + LOOK_AGAIN,
-        Located::Absent => next.absent(now),
+        Located::Unbegun => next.absent(now),
+        Located::Absent if next.run.as_mut().is_none_or(|run| run.sends.are_absent(now)) => next.absent(now),
+        Located::Absent | Located::Unclear => now + LOOK_AGAIN,
     };
     Moved { conversion: next, due_at: Some(due_at) }
 }
 
 impl Conversion {
+    /// Nothing of it is on the cluster.
     fn absent(&mut self, now: Timestamp) -> Timestamp {
-        let Some(run) = &mut self.run else { return now };
-        let over_at = run.sent_at.unwrap_or(run.intended_at) + LAST_EFFECT;
-        let proved = run.absent_at.is_some_and(|first| first >= over_at && now - first >= LOOK_AGAIN);
-        if !proved {
-            if now >= over_at && run.absent_at.is_none_or(|first| first < over_at) {
-                run.absent_at = Some(now);
-            }
-            return now + LOOK_AGAIN;
-        }
-        (run.absent_at, run.retake) = (None, true);
+        self.clear();
         self.state = ConversionState::Submitting;
         self.message = format!("Converting the image {}: its job is being submitted again.", self.image);
         now

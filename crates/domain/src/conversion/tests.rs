@@ -43,7 +43,7 @@ fn wanted() -> Conversion {
 fn running() -> Conversion {
     let base = "/lustre/tao".parse().unwrap();
     let begun = wanted().checked(ImageFile::Absent, &one_waits(), &base, now()).conversion;
-    let mut running = begun.sending(now());
+    let mut running = begun.sending();
     running.state = ConversionState::Running;
     let run = running.run.as_mut().unwrap();
     (run.slurm_id, run.submitted_at) = (SlurmJobId::new(9), Some(now()));
@@ -128,7 +128,7 @@ fn seen_after(before: &Conversion, state: SlurmState, submitted: i64, minutes: i
 
 fn queued() -> Conversion {
     let base = "/lustre/tao".parse().unwrap();
-    let begun = wanted().checked(ImageFile::Absent, &one_waits(), &base, now()).conversion.sending(now());
+    let begun = wanted().checked(ImageFile::Absent, &one_waits(), &base, now()).conversion.sending();
     conversion_located(&begun, Located::Found(SlurmJobId::new(9).unwrap()), now()).conversion
 }
 

@@ -41,6 +41,14 @@ fn read_status(
     now: Timestamp,
     mut read: impl FnMut(&mut StatusFiles, &StatusChunk, &mut Progress, Reading<'_>),
 ) {
+    if begins_unseen(job, chunks) {
+        job.begin_run();
+        if let Some(attempt) = &mut job.attempt {
+            // When it began, Slurm will say.
+            attempt.started_at = None;
+            attempt.requeues = attempt.requeues.saturating_add(1);
+        }
+    }
     let Some(attempt) = &mut job.attempt else { return };
     let paths = JobPaths::new(&attempt.job_dir, job.id);
     let results = paths.as_ref().map_or("", |paths| paths.results.as_str());
@@ -50,4 +58,11 @@ fn read_status(
     for chunk in chunks {
         read(&mut attempt.status, chunk, &mut job.progress, reading);
     }
+}
+
+/// Whether a run has begun that nobody has seen begin: it ran and was requeued between two polls, or while none was answered.
+fn begins_unseen(job: &Job, chunks: &[StatusChunk]) -> bool {
+    job.attempt
+        .as_ref()
+        .is_some_and(|attempt| chunks.iter().any(|chunk| attempt.status.is_of_unseen_run(chunk)))
 }

@@ -299,6 +299,57 @@ fn a_requeue_that_no_poll_has_seen_shows_by_its_start() {
 }
 
 #[test]
+fn a_requeue_that_no_poll_has_seen_shows_by_the_end_of_a_run_that_never_began() {
+    let (running, _) = requeued_after("{\"status\":\"SUCCESS\"}\n");
+    let ended = |start| QueueRow { start, ..row(&running, SlurmState::Cancelled, "None") };
+    let word = |row: &QueueRow| {
+        let seen = Sighting { queue: Some(row), queue_answered: true, ..Sighting::default() };
+        see(&running, &seen, 600).unwrap().job.progress.last_word()
+    };
+    assert_eq!(word(&ended(Some(2))), Some(StatusWord::Success));
+    assert_eq!(word(&ended(None)), None);
+    assert_eq!(word(&ended(Some(500))), None);
+    let record = AccountingRow {
+        id: SlurmJobId::new(7).unwrap(),
+        state: SlurmState::Cancelled,
+        exit_code: None,
+        reason: "None".to_owned(),
+        start: None,
+        end: Some(9),
+        nodes: String::new(),
+        name: row(&running, SlurmState::Cancelled, "None").name,
+    };
+    let seen = Sighting { accounting: Some(&record), queue_answered: true, ..Sighting::default() };
+    assert_eq!(see(&running, &seen, 600).unwrap().job.progress.last_word(), None, "accounting says so");
+}
+
+#[test]
+fn a_requeue_that_no_poll_has_seen_shows_by_the_note_of_the_next_run() {
+    let text = "{\"status\":\"SUCCESS\"}\n";
+    let chunk = |restart: u32, start_offset: usize| StatusChunk {
+        key: String::new(),
+        path: "/lustre/r/status.json".parse().unwrap(),
+        inode: 9,
+        size: text.len() as u64,
+        written_at: 0,
+        note: Some(slurm::RunNote { at: restart.into(), restart, fresh_from: 22 * u64::from(restart) }),
+        start_offset: start_offset as u64,
+        before: text.as_bytes()[..start_offset].to_vec(),
+        bytes: text.as_bytes()[start_offset..].to_vec(),
+        complete: true,
+        restarted: false,
+    };
+    let mut job = queued(&submitted_job(), SlurmState::Running, "None").unwrap().job;
+    absorb_status(&mut job, &[chunk(0, 0)], false, T0);
+    assert_eq!(job.progress.last_word(), Some(StatusWord::Success));
+    absorb_status(&mut job, &[chunk(0, text.len())], false, T0);
+    assert_eq!(job.progress.last_word(), Some(StatusWord::Success), "the same run");
+    absorb_status(&mut job, &[chunk(1, text.len())], false, T0);
+    let attempt = job.attempt.unwrap();
+    assert_eq!((job.progress.last_word(), attempt.requeues, attempt.started_at), (None, 1, None));
+}
+
+#[test]
 fn a_job_without_a_sign_of_life_needs_a_step_and_says_why() {
     let mut job = submitted_job();
     job.spec.timeout_minutes = std::num::NonZeroU32::new(5);

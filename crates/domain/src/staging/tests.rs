@@ -37,7 +37,7 @@ fn tao_job(network_arch: &str, specs: Value) -> Job {
 
 fn submission(job: &Job, cluster: &Cluster) -> Submission {
     let attempt = job.new_attempt(cluster.base_dir.clone(), DateTime::UNIX_EPOCH).unwrap();
-    plan_submission(job, &attempt, cluster, &Secrets::default(), false).unwrap()
+    plan_submission(job, &attempt, cluster, &Secrets::default()).unwrap()
 }
 
 fn file<'a>(submission: &'a Submission, end: &str) -> &'a StagedFile {
@@ -119,7 +119,7 @@ fn a_plan_that_no_longer_fits_the_job_is_not_staged() {
     let mut job = tao_job("cosmos-rl", json!({}));
     job.spec.resources.nodes = 5;
     let attempt = job.new_attempt("/lustre/tao".parse().unwrap(), DateTime::UNIX_EPOCH).unwrap();
-    let planned = plan_submission(&job, &attempt, &cluster(), &Secrets::default(), false);
+    let planned = plan_submission(&job, &attempt, &cluster(), &Secrets::default());
     assert!(matches!(planned, Err(StagingError::Roles)));
 }
 

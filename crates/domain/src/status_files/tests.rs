@@ -28,7 +28,8 @@ impl Disk {
 
     /// A run begins, and notes what it finds.
     fn begin_run(&mut self, at: i64) {
-        self.note = Some(RunNote { at, fresh_from: self.bytes.len() as u64 });
+        let restart = self.note.map_or(0, |note| note.restart + 1);
+        self.note = Some(RunNote { at, restart, fresh_from: self.bytes.len() as u64 });
     }
 
     fn look(&self, files: &StatusFiles, most: usize) -> Option<StatusChunk> {

@@ -3,7 +3,10 @@ use slurm::{Failure, FailureClass, How};
 use test_case::test_case;
 
 use super::*;
-use crate::fixtures::{command_job, sent_job, submitted_job};
+use crate::{
+    Sends,
+    fixtures::{command_job, sent_job, submitted_job},
+};
 
 const T0: Timestamp = DateTime::UNIX_EPOCH;
 
@@ -73,7 +76,7 @@ fn a_refusal_that_will_pass_is_tried_again_later(class: FailureClass) {
     let after = answer(&sent_job(), &refused(class));
     assert_eq!((after.job.status, after.job.phase), (Status::Pending, Phase::Submitting));
     assert!(after.due_at > Some(T0));
-    assert!(after.job.attempt.unwrap().retake, "the claim of a refused submission may be taken over");
+    assert!(!after.job.attempt.unwrap().is_unanswered(), "what it has claimed does not count");
 }
 
 #[test]
@@ -93,7 +96,7 @@ fn waiting_grows_with_each_setback_up_to_a_bound() {
 fn an_ambiguous_answer_is_looked_into_and_never_sent_again(answered: &SubmitAnswer) {
     let after = answer(&sent_job(), answered);
     assert_eq!(after.job.phase, Phase::SubmitUncertain);
-    assert!(!after.job.attempt.as_ref().unwrap().retake);
+    assert!(after.job.attempt.as_ref().unwrap().is_unanswered());
     assert_eq!(planned(&after.job), Step::Locate);
 }
 
@@ -113,17 +116,17 @@ fn absence_is_believed_only_after_the_last_effect_and_twice() {
         job.phase
     };
     assert_eq!(look(5), Phase::SubmitUncertain);
-    assert_eq!(look(190), Phase::SubmitUncertain, "the far side may still be submitting");
-    assert_eq!(look(201), Phase::SubmitUncertain, "the first look that counts");
-    assert_eq!(look(205), Phase::SubmitUncertain, "too soon after the first");
-    assert_eq!(look(212), Phase::Submitting);
-    assert!(job.attempt.unwrap().retake);
+    assert_eq!(look(195), Phase::SubmitUncertain, "the far side may still be submitting");
+    assert_eq!(look(206), Phase::SubmitUncertain, "the first look that counts");
+    assert_eq!(look(210), Phase::SubmitUncertain, "too soon after the first");
+    assert_eq!(look(217), Phase::Submitting);
+    assert!(!job.attempt.unwrap().is_unanswered());
 }
 
 #[test]
 fn a_cancelled_submission_that_never_arrived_ends_canceled() {
     let mut job = sent(&Job { wanted: Wanted::Cancel, ..sent_job() }, None, Sent::Lost { why: "x" }, T0).job;
-    for seconds in [201, 212] {
+    for seconds in [0, 201, 212] {
         job = located(&job, Located::Absent, T0 + TimeDelta::seconds(seconds)).job;
     }
     assert_eq!(job.status, Status::Canceled);
@@ -134,7 +137,7 @@ fn an_unclear_look_proves_nothing() {
     let job = sent(&sent_job(), None, Sent::Lost { why: "x" }, T0).job;
     let after = located(&job, Located::Unclear, T0 + TimeDelta::hours(1));
     assert_eq!(after.job.phase, Phase::SubmitUncertain);
-    assert_eq!(after.job.attempt.unwrap().absent_at, None);
+    assert_eq!(after.job.attempt.unwrap().sends, Sends { newest: 1, ..Sends::default() });
 }
 
 #[test]
@@ -153,7 +156,7 @@ fn what_was_surely_not_sent_says_nothing_about_an_earlier_submission_without_an_
     ] {
         let after = sent(&sent_job(), before.as_ref(), outcome, T0);
         assert_eq!(after.job.phase, Phase::SubmitUncertain);
-        assert!(!after.job.attempt.unwrap().retake);
+        assert!(after.job.attempt.unwrap().is_unanswered());
     }
 }
 
@@ -166,10 +169,11 @@ fn a_missing_input_ends_the_job_and_is_named() {
 }
 
 #[test]
-fn a_lost_submission_may_have_been_sent_as_late_as_its_loss() {
-    let later = T0 + TimeDelta::seconds(150);
-    let after = sent(&sent_job(), None, Sent::Lost { why: "no trailer" }, later);
-    assert_eq!(after.job.attempt.unwrap().sent_at, Some(later));
+fn a_send_that_never_began_is_sent_again_at_once() {
+    let lost = sent(&sent_job(), None, Sent::Lost { why: "no trailer" }, T0).job;
+    let after = located(&lost, Located::Unbegun, T0);
+    assert_eq!((after.job.phase, after.due_at), (Phase::Submitting, Some(T0)));
+    assert!(!after.job.attempt.unwrap().is_unanswered());
 }
 
 #[test]

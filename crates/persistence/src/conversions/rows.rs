@@ -1,6 +1,6 @@
 //! Rows to conversions, and changed conversions to rows.
 
-use domain::{AttemptNo, Conversion, ConversionRun, Timestamp};
+use domain::{AttemptNo, Conversion, ConversionRun, Sends, Timestamp};
 use serde::Serialize;
 use slurm::{ExitCode, SlurmJobId, SlurmState};
 use uuid::Uuid;
@@ -18,8 +18,9 @@ macro_rules! select_conversions {
             "-- " + $name + "
              select c.id, c.cluster, c.cache_path, c.image, c.state, c.message, c.file, c.file_seen_at, c.file_began_at,
                     c.error, c.failures, c.retry_at, c.mishaps, c.abandoned, c.run, c.token, c.state_dir, c.target,
-                    c.slurm_job_id, c.slurm_state, c.exit_code, c.exit_signal, c.intended_at, c.sent_at,
-                    c.submitted_at, c.queued_since, c.began_at, c.finishing_since, c.missing_since, c.retake, c.setbacks, c.absent_at,
+                    c.slurm_job_id, c.slurm_state, c.exit_code, c.exit_signal, c.intended_at, c.sends,
+                    c.sends_cleared, c.sends_shut_at,
+                    c.submitted_at, c.queued_since, c.began_at, c.finishing_since, c.missing_since, c.setbacks, c.absent_at,
                     c.version
              from image_conversions c
              " + $tail
@@ -55,13 +56,14 @@ pub(crate) struct ConversionRow {
     pub(crate) exit_code: Option<i16>,
     pub(crate) exit_signal: Option<i16>,
     pub(crate) intended_at: Option<Timestamp>,
-    pub(crate) sent_at: Option<Timestamp>,
+    pub(crate) sends: i32,
+    pub(crate) sends_cleared: i32,
+    pub(crate) sends_shut_at: Option<Timestamp>,
     pub(crate) submitted_at: Option<Timestamp>,
     pub(crate) queued_since: Option<Timestamp>,
     pub(crate) began_at: Option<Timestamp>,
     pub(crate) finishing_since: Option<Timestamp>,
     pub(crate) missing_since: Option<Timestamp>,
-    pub(crate) retake: bool,
     pub(crate) setbacks: i32,
     pub(crate) absent_at: Option<Timestamp>,
     pub(crate) version: i64,
@@ -119,15 +121,18 @@ fn run(row: &ConversionRow, cell: &Cell) -> Result<Option<ConversionRun>, StoreE
         slurm_state: row.slurm_state.as_deref().map(|text| cell.parse("slurm_state", text)).transpose()?,
         exit,
         intended_at,
-        sent_at: row.sent_at,
+        sends: Sends {
+            newest: cell.number("sends", row.sends)?,
+            cleared: cell.number("sends_cleared", row.sends_cleared)?,
+            shut_at: row.sends_shut_at,
+            absent_at: row.absent_at,
+        },
         submitted_at: row.submitted_at,
         queued_since: row.queued_since,
         began_at: row.began_at,
         finishing_since: row.finishing_since,
         missing_since: row.missing_since,
-        retake: row.retake,
         setbacks: cell.number("setbacks", row.setbacks)?,
-        absent_at: row.absent_at,
     }))
 }
 
@@ -171,13 +176,14 @@ pub(crate) struct ConversionChange<'a> {
     exit_code: Option<u8>,
     exit_signal: Option<u8>,
     intended_at: Option<Timestamp>,
-    sent_at: Option<Timestamp>,
+    sends: u32,
+    sends_cleared: u32,
+    sends_shut_at: Option<Timestamp>,
     submitted_at: Option<Timestamp>,
     queued_since: Option<Timestamp>,
     began_at: Option<Timestamp>,
     finishing_since: Option<Timestamp>,
     missing_since: Option<Timestamp>,
-    retake: bool,
     setbacks: u32,
     absent_at: Option<Timestamp>,
     due_at: Option<Timestamp>,
@@ -209,15 +215,16 @@ impl<'a> ConversionChange<'a> {
             exit_code: exit.map(|exit| exit.code),
             exit_signal: exit.map(|exit| exit.signal),
             intended_at: run.map(|run| run.intended_at),
-            sent_at: run.and_then(|run| run.sent_at),
+            sends: run.map_or(0, |run| run.sends.newest),
+            sends_cleared: run.map_or(0, |run| run.sends.cleared),
+            sends_shut_at: run.and_then(|run| run.sends.shut_at),
             submitted_at: run.and_then(|run| run.submitted_at),
             queued_since: run.and_then(|run| run.queued_since),
             began_at: run.and_then(|run| run.began_at),
             finishing_since: run.and_then(|run| run.finishing_since),
             missing_since: run.and_then(|run| run.missing_since),
-            retake: run.is_some_and(|run| run.retake),
             setbacks: run.map_or(0, |run| run.setbacks),
-            absent_at: run.and_then(|run| run.absent_at),
+            absent_at: run.and_then(|run| run.sends.absent_at),
             due_at,
         }
     }

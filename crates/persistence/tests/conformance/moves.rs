@@ -57,7 +57,7 @@ pub(crate) fn step(job: &Job, dice: &mut Dice, now: Timestamp) -> StepRecord {
 fn intend(job: &mut Job, now: Timestamp) {
     if job.attempt.as_ref().is_none_or(|attempt| !attempt.is_open()) {
         let mut attempt = job.new_attempt("/lustre/users/tao".parse().unwrap(), now).unwrap();
-        attempt.sent_at = Some(now);
+        attempt.sends.begin();
         if job.attempt.is_some() {
             job.begin_run();
         }

@@ -21,12 +21,12 @@ const PROGRAM: &str = concat!(
     include_str!("../programs/locate.sh"),
 );
 
-/// Twice 65 s for the scheduler and the accounting, 36 s for the ids, 35 s for the claims, and some for looking whether
-/// the file system is there.
-const DEADLINE: Duration = Duration::from_secs(225);
+/// 36 s for the claims of sends, twice 65 s for the scheduler and the accounting, 36 s for the ids, 35 s for the claims of
+/// scripts, and some for looking whether the file system is there.
+const DEADLINE: Duration = Duration::from_secs(261);
 
 /// Looks for attempts in every place where one can be: the queue, the id we kept, the claim of the batch script, the
-/// accounting.
+/// accounting. Before that it claims the newest send of each attempt, so that one that is still on its way comes too late.
 #[derive(Debug, Clone)]
 pub struct Locate {
     /// Which attempts.
@@ -46,6 +46,10 @@ pub struct Sought {
     pub state_dir: RemotePath,
     /// The directory above all that is ours: it shows whether the file system is there.
     pub base_dir: RemotePath,
+    /// As in its newest [`Submission`](crate::Submission).
+    pub send: u32,
+    /// As in its newest [`Submission`](crate::Submission).
+    pub cleared: u32,
 }
 
 /// What was found, for all attempts.
@@ -59,8 +63,9 @@ pub struct LocateAnswer {
     pub controller_answered: bool,
 }
 
-/// What was found of one attempt. All absent proves absence only if the controller answered and the files could be looked
-/// at, and only once every sbatch that may have been under way has run into its time limit.
+/// What was found of one attempt. If none of its sends has begun, that is the proof that there is nothing. Else all absent
+/// proves absence only if the controller answered and the files could be looked at, and only once every sbatch that may have
+/// been under way when they first could has run into its time limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located {
     /// Our token.
@@ -71,9 +76,11 @@ pub struct Located {
     pub id_file: Option<SlurmJobId>,
     /// The job whose batch script has claimed the attempt.
     pub run_claim: Option<SlurmJobId>,
-    /// Whether the two above could be looked for: the file system was there, and no search and no read failed or ran out
-    /// of time.
+    /// Whether the two above could be looked for, and no send of it begins any more: the file system was there, and no
+    /// search, no read and no claim failed or ran out of time.
     pub readable: bool,
+    /// Of the sends that are not cleared none has begun, and none will.
+    pub unbegun: bool,
     /// The jobs of that name in the accounting; `None` when it did not answer. It is seconds behind the queue. A site
     /// without accounting has none, and that is an answer.
     pub sacct: Option<Vec<SlurmJobId>>,
@@ -86,7 +93,8 @@ impl RemoteCommand for Locate {
         let mut feed = Feed::new();
         feed.field(self.jobs.len()).field(self.since_unix.max(0)).end_line();
         for (index, job) in self.jobs.iter().enumerate() {
-            feed.field(index).field(&job.name).field(&job.state_dir).field(&job.base_dir).end_line();
+            feed.field(index).field(&job.name).field(&job.state_dir).field(&job.base_dir);
+            feed.field(job.send).field(job.cleared).end_line();
         }
         Call {
             program: PROGRAM.to_owned(),
@@ -120,6 +128,9 @@ impl RemoteCommand for Locate {
                 b"UNREAD" => {
                     found.unread.insert(line.index(self.jobs.len())?);
                 }
+                b"UNBEGUN" => {
+                    found.unbegun.insert(line.index(self.jobs.len())?);
+                }
                 _ => return Err(line.malformed("an unknown kind of line")),
             }
         }
@@ -131,6 +142,7 @@ impl RemoteCommand for Locate {
             id_file: found.ids.remove(&index),
             run_claim: markers.take(index).and_then(|marks| marks.run_claim),
             readable: !found.unread.contains(&index),
+            unbegun: found.unbegun.contains(&index) && !found.unread.contains(&index),
             sacct: accounting_answered.then(|| found.records.remove(job.name.as_str()).unwrap_or_default()),
         });
         Ok(LocateAnswer {
@@ -150,6 +162,7 @@ struct Found {
     records: HashMap<String, Vec<SlurmJobId>>,
     ids: HashMap<usize, SlurmJobId>,
     unread: HashSet<usize>,
+    unbegun: HashSet<usize>,
 }
 
 impl Found {

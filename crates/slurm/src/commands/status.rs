@@ -50,6 +50,8 @@ pub struct StatusChunk {
 pub struct RunNote {
     /// When, in microseconds since 1970 by the clock of the file system. Another run has another time.
     pub at: i64,
+    /// How often Slurm had requeued the job by then (`SLURM_RESTART_COUNT`).
+    pub restart: u32,
     /// Everything before this byte of the file is of an earlier run.
     pub fresh_from: u64,
 }
@@ -81,7 +83,7 @@ impl StatusReader {
         let restarted = line.value::<u8>()? == 1;
         let written_at = line.value()?;
         let noted_at = line.word()?;
-        let fresh_from = line.value()?;
+        let (restart, fresh_from) = (line.value()?, line.value()?);
         let note = str::from_utf8(noted_at).ok().and_then(|at| at.parse().ok());
         self.skipping = true;
         match line.rest().parse::<RemotePath>() {
@@ -94,7 +96,7 @@ impl StatusReader {
                     inode,
                     size,
                     written_at,
-                    note: note.map(|at| RunNote { at, fresh_from }),
+                    note: note.map(|at| RunNote { at, restart, fresh_from }),
                     start_offset,
                     before: Vec::new(),
                     bytes: Vec::new(),

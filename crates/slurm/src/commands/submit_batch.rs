@@ -52,9 +52,11 @@ pub struct Submission {
     pub inputs: Vec<RemotePath>,
     /// Below it everything of ours lies. While it cannot be read, no input is said to be missing.
     pub base_dir: RemotePath,
-    /// Take over a claim that an earlier call has left without a job. The queue is still asked first, and it must answer.
-    /// Not before [`SubmitBatch::DEADLINE`] has passed since that call: its sbatch may still be under way unseen.
-    pub retake: bool,
+    /// Which send of the attempt this is, from 1. Each has a number of its own, in the order in which they were meant.
+    pub send: u32,
+    /// The sends up to this number are over: what they have claimed does not count. The queue is still asked first, and
+    /// it must answer. A send of which nobody has heard is over only after [`Locate`](crate::Locate) has found nothing.
+    pub cleared: u32,
 }
 
 /// A file to write on the cluster: to a temporary place beside its own, then moved there. A call that is ended early
@@ -93,7 +95,7 @@ pub enum SubmitAnswer {
         /// Other jobs of the same name. They should be cancelled; their scripts will find the claim taken.
         extra: Vec<SlurmJobId>,
     },
-    /// sbatch failed. The claim stays, so the next try must say `retake`.
+    /// sbatch failed. The claim stays, so the next try must have cleared it.
     Refused {
         /// What it said. [`FailureClass::Ambiguous`] if it may have submitted nevertheless.
         failure: Failure,
@@ -107,7 +109,7 @@ pub enum SubmitAnswer {
     },
     /// A file or directory could not be written, or an input could not be looked for. Nothing was submitted.
     StageFailed(Failure),
-    /// An earlier call has claimed the entry, and no job of it is to be found, or the queue did not answer.
+    /// Another call has claimed the entry, and no job of it is to be found, or the queue did not answer.
     Uncertain,
     /// There was no time left to begin with it. Nothing was submitted.
     Skipped,
@@ -148,7 +150,8 @@ impl RemoteCommand for SubmitBatch {
             feed.field(&entry.job_name)
                 .field(&entry.state_dir)
                 .field(&entry.script_path)
-                .field(u8::from(entry.retake))
+                .field(entry.send)
+                .field(entry.cleared)
                 .field(entry.make_dirs.len())
                 .field(entry.files.len())
                 .field(&entry.base_dir)

@@ -1,7 +1,47 @@
 # shellcheck shell=bash
 # Looks everywhere for jobs whose submission had no answer.
 #
-# stdin: a line "number of jobs, since"; for each job a line "index, job name, state directory, base directory".
+# stdin: a line "number of jobs, since"; for each job a line "index, job name, state directory, base directory, send,
+# cleared".
+
+# Claims, for nobody, the sends that nobody has claimed: whoever still means to send one comes too late.
+#
+# It goes to the base directory first, and makes nothing in one that is empty: the place of a file system that is not
+# mounted is, and what was made there would hide that.
+# shellcheck disable=SC2016
+fence='
+  at=
+  enter() {
+    cd -- "$1" && [ -n "$(find . -mindepth 1 -maxdepth 1 -print -quit)" ]
+  }
+  while IFS=$(printf "\t") read -r index dir base send cleared; do
+    place=${dir#"$base"/} shut= begun=
+    if [ "$at" != "$base" ]; then
+      at=
+      if [ -d "$base" ]; then
+        if enter "$base"; then at=$base; fi
+      # Before the first submission nobody has made it.
+      elif enter "${base%/*}" && mkdir -p -- "${base##*/}" && cd -- "${base##*/}"; then
+        at=$base
+      fi
+    fi
+    if [ -n "$at" ]; then
+      mkdir -p -- "$place"
+      ln -s nobody "$place/submit.$send"
+      for claim in "$place"/submit.*; do
+        number=${claim##*.}
+        case $number in "" | *[!0-9]*) continue ;; esac
+        if [ "$number" = "$send" ]; then shut=1; fi
+        if [ "$number" -gt "$cleared" ] && [ ! -L "$claim" ]; then begun=1; fi
+      done
+    fi
+    if [ -z "$shut" ]; then
+      printf "UNREAD %s\n" "$index"
+    elif [ -z "$begun" ]; then
+      printf "LINE %s\n" "$index"
+    fi
+    printf "THROUGH\n"
+  done'
 
 IFS=$'\t' read -r count since || give_up 'the list of jobs did not arrive whole'
 cat >"$tmp/wanted"
@@ -9,6 +49,7 @@ if [ "$(wc -l <"$tmp/wanted")" != "$count" ]; then give_up 'the list of jobs did
 cut -f2 -- "$tmp/wanted" >"$tmp/names"
 cut -f1,3 -- "$tmp/wanted" >"$tmp/states"
 cut -f1,4 -- "$tmp/wanted" >"$tmp/bases"
+cut -f1,3-6 -- "$tmp/wanted" >"$tmp/sends"
 : >"$tmp/unread"
 
 # Runs a query about all names, 200 at a time. $@: the query, without the names at its end. Sets code.
@@ -63,6 +104,10 @@ check_bases() {
 }
 
 say "TIME $(date +%s)"
+# Before anything is looked for: what has not begun by now never will.
+walk "$fence" "$tmp/sends"
+sed 's/^/UNBEGUN /' "$tmp/lines" >"$tmp/framed"
+say_file "$tmp/framed"
 # With -a, for a partition that is hidden hides our own jobs too. -a shows one thing more: what of a federation runs
 # elsewhere.
 ask_all squeue --me -a -h -t all -o '%A|%T|%j' -n

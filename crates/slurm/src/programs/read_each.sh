@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# The first lines of small files of many jobs. A read that hangs can be ended only together with its process, so one
-# process reads for all jobs, and another goes on behind the job that held it up.
+# Small work on the files of many jobs. What hangs can be ended only together with its process, so one process works for
+# all jobs, and another goes on behind the job that held it up.
 
 # shellcheck disable=SC2016
 reader='
@@ -19,19 +19,24 @@ reader='
     printf "THROUGH\n"
   done'
 
-# Puts a line "index name text" into $tmp/lines for each file that is there, and adds to $tmp/unread the indices of jobs
-# that have one which could not be read. $1: file of lines "index TAB directory", the rest: names of files.
-read_each() {
-  local whole through begun=$SECONDS
-  cat -- "$1" >"$tmp/ahead"
-  shift
+# Puts a line "index name text" into $tmp/lines for the first line of each file that is there, and adds to $tmp/unread the
+# indices of jobs that have one which could not be read. $1: file of lines "index TAB directory", the rest: names of files.
+read_each() { walk "$reader" "$@"; }
+
+# Gives a program the lines of a file, one for each job. It says "LINE text" for what is to be put into $tmp/lines,
+# "UNREAD index" for what is to be added to $tmp/unread, and "THROUGH" after each job. $1: the program, $2: the file, the
+# rest: its arguments.
+walk() {
+  local whole through begun=$SECONDS program=$1
+  cat -- "$2" >"$tmp/ahead"
+  shift 2
   : >"$tmp/lines"
   while [ -s "$tmp/ahead" ]; do
     if ((SECONDS - begun >= 30)); then
       cut -f1 -- "$tmp/ahead" >>"$tmp/unread"
       return
     fi
-    timeout -k 1 5 bash -c "$reader" read_each "$@" <"$tmp/ahead" >"$tmp/told" 2>/dev/null
+    timeout -k 1 5 bash -c "$program" walk "$@" <"$tmp/ahead" >"$tmp/told" 2>/dev/null
     whole=$?
     # What was read of a job that was not read to its end is left to the next reader.
     through=$(awk -v tmp="$tmp" '

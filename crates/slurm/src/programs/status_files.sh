@@ -84,7 +84,7 @@ say_status_files() {
 }
 
 # Adds to each line of $tmp/changed what the newest run of its job found in that file when it began: "microseconds since
-# 1970 of that note TAB bytes of earlier runs", or "- TAB 0" when there is no note. Files of jobs whose note could not be
+# 1970 of that note, number of the run, bytes of earlier runs", or "- 0 0" when there is no note. Files of jobs whose note could not be
 # looked for are left out. $1: as above.
 earlier_runs() {
   awk -F'\t' 'pass == 1 { some[$1]; next } $1 in some { print $1 "\t" $3 }' pass=1 "$tmp/changed" pass=2 "$1" >"$tmp/states"
@@ -113,7 +113,8 @@ add_notes() {
         if (text ~ /^[0-9]+ [0-9]+ /) {
           split(text, f, " ")
           for (k = 1; k <= n; k++) from[ids[k], f[1]] = f[2]
-        }
+        } else if (text ~ /^run [0-9]+$/)
+          for (k = 1; k <= n; k++) run[ids[k]] = substr(text, 5, 9)
       close(note)
       for (k = 1; k <= n; k++) at[ids[k]] = sprintf("%.0f", $1 * 1000000)
       next
@@ -121,7 +122,7 @@ add_notes() {
     !($1 in unsearched) {
       path = $7
       for (k = 8; k <= NF; k++) path = path "\t" $k
-      print $1 "\t" $2 "\t" $3 "\t" $4 "\t" $5 "\t" $6 "\t" ($1 in at ? at[$1] : "-") " " (($1, $2) in from ? from[$1, $2] : 0) "\t" path
+      print $1 "\t" $2 "\t" $3 "\t" $4 "\t" $5 "\t" $6 "\t" ($1 in at ? at[$1] : "-") " " run[$1] + 0 " " (($1, $2) in from ? from[$1, $2] : 0) "\t" path
     }' pass=1 "$tmp/states" pass=2 "$tmp/unsearched" pass=3 "$tmp/notes" pass=4 "$tmp/changed" >"$tmp/noted"
 }
 

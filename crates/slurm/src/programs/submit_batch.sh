@@ -2,10 +2,14 @@
 # Submits jobs so that doing it again does no harm. Prints exactly one line for each entry.
 #
 # stdin: a line "length of what follows it, seconds in which entries are begun"; for each entry a line "job name,
-# state directory, script, retake, directories, files, base directory, inputs, results directory or -", a line for each directory, a line
-# "length, size, mode, path" for each file, and a line for each input; then the bytes of all files.
+# state directory, script, send, cleared, directories, files, base directory, inputs, results directory or -", a line for
+# each directory, a line "length, size, mode, path" for each file, and a line for each input; then the bytes of all files.
+#
+# An attempt may be sent several times; its sends are numbered. Each begins by making a file submit.NUMBER, which nobody
+# else can make then. A send that finds a later one, or one before it of which its sender does not know that it is over,
+# submits nothing: so one that was held up on its way, for however long, comes too late.
 
-name=() state=() script=() retake=() answer=() broken=() dirs=() dir_entry=() results=()
+name=() state=() script=() send=() cleared=() answer=() broken=() dirs=() dir_entry=() results=()
 
 # Answers an entry. $1: index, $2: the answer.
 settle() {
@@ -44,15 +48,34 @@ adopt() {
   settle "$1" "OK $1 $id adopted ${rest:--}"
 }
 
+# Whether other sends have claimed the entry: later ones, or earlier ones that may still have an effect. $1: index.
+is_contested() {
+  local claim number
+  for claim in "${state[$1]}"/submit.*; do
+    number=${claim##*.}
+    if is_id "$number" && ((number > cleared[$1] && number != send[$1])); then return 0; fi
+  done
+  return 1
+}
+
+# Whether somebody has claimed this very send. Who looks for a lost one claims it for nobody, with a link to nothing.
+# $1: index.
+is_taken() { [ -e "${state[$1]}/submit.${send[$1]}" ] || [ -L "${state[$1]}/submit.${send[$1]}" ]; }
+
+# Answers an entry that is left to another send. $1: index.
+yield() { adopt "$1" || settle "$1" "UNCERTAIN $1"; }
+
 # Answers an entry that needs no sbatch, or must not have one. $1: index.
 settle_known() {
   local id='' found
   if [ -f "${state[$1]}/slurm_id" ] && read -r id <"${state[$1]}/slurm_id" && is_id "$id"; then
     settle "$1" "OK $1 $id replay -"
-  elif ((retake[$1])) || [ -e "${state[$1]}/submit" ]; then
+  elif is_contested "$1" || is_taken "$1"; then
+    yield "$1"
+  elif ((cleared[$1])); then
     adopt "$1"
     found=$?
-    if ((found == 2 || (found == 1 && !retake[$1]))); then settle "$1" "UNCERTAIN $1"; fi
+    if ((found == 2)); then settle "$1" "UNCERTAIN $1"; fi
   fi
 }
 
@@ -71,11 +94,11 @@ read_entries() {
   while ((line < ${#lines[@]})); do
     # shellcheck disable=SC2206
     field=(${lines[line++]})
-    name[++i]=${field[0]} state[i]=${field[1]} script[i]=${field[2]} retake[i]=${field[3]} answer[i]='' broken[i]=''
-    base[i]=${field[6]} inputs=${field[7]} results[i]=${field[8]}
-    dirs+=("${state[i]}" "${lines[@]:line:field[4]}")
-    for ((k = 0; k <= field[4]; k++)); do dir_entry+=("$i"); done
-    for ((line += field[4], k = field[5]; k > 0; k--)); do
+    name[++i]=${field[0]} state[i]=${field[1]} script[i]=${field[2]} send[i]=${field[3]} cleared[i]=${field[4]}
+    base[i]=${field[7]} inputs=${field[8]} results[i]=${field[9]} answer[i]='' broken[i]=''
+    dirs+=("${state[i]}" "${lines[@]:line:field[5]}")
+    for ((k = 0; k <= field[5]; k++)); do dir_entry+=("$i"); done
+    for ((line += field[5], k = field[6]; k > 0; k--)); do
       # shellcheck disable=SC2206
       field=(${lines[line++]})
       file_entry+=("$i") file_length+=("${field[0]}") file_size+=("${field[1]}") file_mode+=("${field[2]}")
@@ -152,20 +175,22 @@ settle_submitted() {
 start() {
   # Opened with O_EXCL: of several who try, one succeeds.
   set -C
-  if ! : >"${state[$1]}/submit"; then
+  if ! : >"${state[$1]}/submit.${send[$1]}"; then
     set +C
-    if [ -e "${state[$1]}/submit" ]; then
-      if ((!retake[$1])); then
-        # Somebody else was faster by the time it took to stage.
-        adopt "$1" || settle "$1" "UNCERTAIN $1"
-        return 1
-      fi
+    if is_taken "$1"; then
+      # Somebody else was faster by the time it took to stage.
+      yield "$1"
     else
       settle "$1" "STAGE_FAILED $1 $(encoded_tail "$tmp/stage.err" 2000)"
-      return 1
     fi
+    return 1
   fi
   set +C
+  # Each claims before it looks for others: of two, one at least sees the other.
+  if is_contested "$1"; then
+    yield "$1"
+    return 1
+  fi
   timeout -k 5 150 sbatch --parsable "${script[$1]}" >"$tmp/out.$2" 2>"$tmp/err.$2" </dev/null &
 }
 

@@ -86,7 +86,7 @@ fn whose_end_was_read_is_marked_as_over() {
 #[test]
 fn a_job_that_never_ran_has_left_nothing() {
     let site = Site::new();
-    site.write("state/a/submit", "");
+    site.write("state/a/submit.1", "");
     site.write("env/other", "");
     let [a] = conclude(&site, vec![job(&site, "a")]).try_into().unwrap();
     assert_eq!((a.out_tail.len(), a.err_tail.len(), a.status.len(), a.removed), (0, 0, 0, true));

@@ -13,7 +13,7 @@ use crate::{
 /// Two jobs of which everything can be read.
 fn two(site: &Site) -> Vec<Concluding> {
     for key in ["a", "b"] {
-        site.write(&format!("state/{key}/submit"), "");
+        site.write(&format!("state/{key}/submit.1"), "");
         site.write(&format!("results/{key}/status.json"), "{}\n");
         site.write(&format!("env/{key}"), "SECRET=1");
     }
@@ -116,7 +116,7 @@ fn a_mark_whose_read_hangs_holds_up_no_other_job() {
     let site = Site::new();
     site.patience_of_reads(1);
     let mut jobs = two(&site);
-    site.write("state/c/submit", "");
+    site.write("state/c/submit.1", "");
     jobs.push(job(&site, "c"));
     for key in ["a", "b", "c"] {
         site.write(&format!("state/{key}/started"), "7 0 1700000000 node01\n");

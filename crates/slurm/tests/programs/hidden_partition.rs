@@ -36,6 +36,8 @@ fn a_lost_submission_is_found_in_it() {
         name: name(&format!("job-{number}")),
         state_dir: site.path("state"),
         base_dir: site.path("base"),
+        send: 1,
+        cleared: 0,
     };
     let answer = site.run(&Locate { jobs: vec![sought(7), sought(8)], since_unix: 0 });
     assert_eq!(answer.located[0].squeue, [(id(7), SlurmState::Running)]);
@@ -55,7 +57,7 @@ fn a_job_in_it_is_not_submitted_again() {
     let site = site();
     let again = |number: u32| {
         let key = format!("job-{number}");
-        Submission { job_name: name(&key), retake: true, ..entry(&site, &key) }
+        Submission { job_name: name(&key), send: 2, cleared: 1, ..entry(&site, &key) }
     };
     assert_eq!(one(&site, again(7)), submitted(7, How::Adopted));
     one(&site, again(8));

@@ -52,7 +52,8 @@ fn parse_all(stdout: &[u8]) {
         results_dir: None,
         inputs: vec!["/lustre/a".parse().unwrap()],
         base_dir: "/lustre".parse().unwrap(),
-        retake: false,
+        send: 1,
+        cleared: 0,
     };
     let job = Concluding {
         role_logs: None,
@@ -64,7 +65,14 @@ fn parse_all(stdout: &[u8]) {
         status: Vec::new(),
         remove: vec![],
     };
-    let sought = Sought { key: "a".to_owned(), name: name("a"), state_dir: path("/s"), base_dir: path("/b") };
+    let sought = Sought {
+        key: "a".to_owned(),
+        name: name("a"),
+        state_dir: path("/s"),
+        base_dir: path("/b"),
+        send: 1,
+        cleared: 0,
+    };
     let _ = SubmitBatch::new(vec![entry.clone(), entry]).parse(&raw);
     let _ = Locate { jobs: vec![sought], since_unix: 0 }.parse(&raw);
     let _ = Conclude { jobs: vec![job.clone(), job], tail_bytes: 10, status_bytes_total: 10 }.parse(&raw);

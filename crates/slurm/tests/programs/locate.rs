@@ -1,17 +1,26 @@
 use std::fs;
 
-use slurm::{Locate, LocateAnswer, SlurmState, Sought};
+use slurm::{Locate, LocateAnswer, SlurmState, Sought, SubmitAnswer};
 
-use crate::site::{Site, id, name};
+use crate::{
+    site::{Site, id, name},
+    submit_batch::{entry, one},
+};
 
-fn locate(site: &Site, keys: &[&str]) -> LocateAnswer {
-    let sought = |key: &&str| Sought {
-        key: (*key).to_owned(),
+fn sought(site: &Site, key: &str) -> Sought {
+    Sought {
+        key: key.to_owned(),
         name: name(key),
         state_dir: site.path(&format!("base/state/{key}")),
         base_dir: site.path("base"),
-    };
-    site.run(&Locate { jobs: keys.iter().map(sought).collect(), since_unix: 1_700_000_000 })
+        send: 1,
+        cleared: 0,
+    }
+}
+
+fn locate(site: &Site, keys: &[&str]) -> LocateAnswer {
+    let jobs = keys.iter().map(|key| sought(site, key)).collect();
+    site.run(&Locate { jobs, since_unix: 1_700_000_000 })
 }
 
 #[test]
@@ -49,12 +58,13 @@ fn silence_is_not_absence() {
 
 #[test]
 fn files_that_cannot_be_looked_for_prove_no_absence() {
-    let site = Site::new();
     let readable = |site: &Site| locate(site, &["a"]).located[0].readable;
-    assert!(readable(&site), "nobody has made the base directory yet, and what is above it is there");
+    assert!(readable(&Site::new()), "nobody has made the base directory yet, and what is above it is there");
+    let site = Site::new();
     fs::create_dir(site.file("base")).unwrap();
     assert!(!readable(&site), "as the place of a file system that is not mounted");
-    site.write("base/state/a/submit", "");
+    assert!(!site.exists("base/state"), "what was made there would hide that");
+    site.write("base/state/a/submit.1", "");
     assert!(readable(&site));
     for complaint in ["Stale file handle", "Permission denied", "Input/output error"] {
         site.program("find", &format!("echo \"find: '$SITE/base/state/a': {complaint}\" >&2; exit 1"));
@@ -72,12 +82,55 @@ fn a_file_system_that_is_away_with_what_is_above_it_proves_no_absence() {
         name: name("a"),
         state_dir: site.path("lustre/users/tao/state/a/1"),
         base_dir: site.path("lustre/users/tao"),
+        send: 1,
+        cleared: 0,
     };
     let there =
         Sought { state_dir: site.path("base/state/b/1"), base_dir: site.path("base"), ..away.clone() };
     site.write("base/env/b.sh", "");
     let answer = site.run(&Locate { jobs: vec![away, there], since_unix: 0 });
     assert_eq!((answer.located[0].readable, answer.located[1].readable), (false, true));
+}
+
+#[test]
+fn a_send_that_has_not_begun_never_does() {
+    let site = Site::new();
+    let (mut send, sought) = (entry(&site, "a"), sought(&site, "a"));
+    (send.state_dir, send.base_dir) = (sought.state_dir.clone(), sought.base_dir.clone());
+    let unbegun = |send, cleared| {
+        let jobs = vec![Sought { send, cleared, ..sought.clone() }];
+        site.run(&Locate { jobs, since_unix: 0 }).located[0].unbegun
+    };
+    assert!(unbegun(1, 0));
+    assert_eq!(one(&site, send.clone()), SubmitAnswer::Uncertain, "it was held up");
+    assert_eq!(site.calls("sbatch"), 0);
+    assert!(unbegun(1, 0), "whoever asks");
+    site.write("sbatch.rc", "1");
+    (send.send, send.cleared) = (2, 1);
+    assert!(matches!(one(&site, send), SubmitAnswer::Refused { .. }));
+    assert!(!unbegun(2, 1), "it has called sbatch");
+    assert!(unbegun(3, 2), "which had no effect, as its sender knows");
+    assert!(!unbegun(4, 1), "an earlier one has begun");
+}
+
+#[test]
+fn a_send_that_cannot_be_shut_out_proves_nothing() {
+    let site = Site::new();
+    site.write("base/env/a.sh", "");
+    site.program("ln", "exit 1");
+    let answer = locate(&site, &["a"]);
+    assert_eq!((answer.located[0].readable, answer.located[0].unbegun), (false, false));
+}
+
+#[test]
+fn a_claim_that_hangs_holds_up_no_other() {
+    let site = Site::new();
+    site.patience_of_reads(1);
+    site.write("base/env/a.sh", "");
+    site.program("ln", "case $* in *state/a/*) sleep 100 ;; *) exec /bin/ln \"$@\" ;; esac");
+    let answer = locate(&site, &["a", "b"]);
+    let unbegun: Vec<_> = answer.located.iter().map(|found| (found.readable, found.unbegun)).collect();
+    assert_eq!(unbegun, [(false, false), (true, true)]);
 }
 
 #[test]

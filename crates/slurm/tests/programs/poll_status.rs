@@ -142,11 +142,11 @@ fn what_the_newest_run_found_is_said_with_each_file() {
     let inode = only(poll(&site, vec![job.clone()])).inode;
     site.write(
         "state/7/status_from",
-        format!("garbage\n{inode} 4 /some/path with spaces/status.json\n99 x y\n"),
+        format!("run 3\ngarbage\n{inode} 4 /some/path with spaces/status.json\n99 x y\n"),
     );
     site.append("results/7/status.json", b"new\n");
     let note = only(poll(&site, vec![job.clone()])).note.unwrap();
-    assert_eq!(note.fresh_from, 4);
+    assert_eq!((note.restart, note.fresh_from), (3, 4));
     assert!(note.at > 1_700_000_000_000_000);
     site.write("results/7/b/status.json", "all new\n");
     let chunks = poll(&site, vec![job]).status;

@@ -119,7 +119,7 @@ impl Site {
     /// A process that reads for all jobs is given so many seconds.
     pub(crate) fn patience_of_reads(&self, seconds: u32) {
         let text = format!(
-            "case $* in *' read_each '*) shift 3; set -- -k 1 {seconds} \"$@\" ;; esac\nexec /usr/bin/timeout \"$@\""
+            "case $* in *' walk '*) shift 3; set -- -k 1 {seconds} \"$@\" ;; esac\nexec /usr/bin/timeout \"$@\""
         );
         self.program("timeout", &text);
     }

@@ -24,7 +24,8 @@ pub(crate) fn entry(site: &Site, key: &str) -> Submission {
         results_dir: Some(site.path(&format!("results/{key}"))),
         inputs: vec![],
         base_dir: site.path(""),
-        retake: false,
+        send: 1,
+        cleared: 0,
     }
 }
 
@@ -100,41 +101,70 @@ fn a_batch_is_answered_entry_by_entry() {
 #[test]
 fn a_claim_without_a_job_is_uncertain_and_nothing_is_submitted() {
     let site = Site::new();
-    std::fs::create_dir_all(site.file("state/a/submit")).unwrap();
+    site.write("state/a/submit.1", "");
     assert_eq!(submit(&site, vec![entry(&site, "a"), entry(&site, "b")])[0], SubmitAnswer::Uncertain);
     assert_eq!(site.calls("sbatch"), 1, "only b");
     assert!(!site.exists("env/a"), "nothing was staged");
 }
 
 #[test]
-fn a_retake_submits_what_a_claim_has_left_behind() {
+fn a_send_submits_what_a_cleared_one_has_left_behind() {
     let site = Site::new();
-    std::fs::create_dir_all(site.file("state/a/submit")).unwrap();
-    let retake = || Submission { retake: true, ..entry(&site, "a") };
-    assert_eq!(one(&site, retake()), submitted(101, How::New));
-    assert_eq!(one(&site, retake()), submitted(101, How::Replay));
+    site.write("state/a/submit.1", "");
+    let second = || Submission { send: 2, cleared: 1, ..entry(&site, "a") };
+    assert_eq!(one(&site, second()), submitted(101, How::New));
+    assert_eq!(one(&site, second()), submitted(101, How::Replay));
     assert_eq!(site.calls("sbatch"), 1);
 }
 
 #[test]
-fn a_retake_adopts_a_job_that_is_in_the_queue_after_all() {
+fn a_send_after_a_cleared_one_adopts_a_job_that_is_in_the_queue_after_all() {
     let site = Site::new();
     site.write("queue", "77|RUNNING|None|n1|1|2|3|polar|a\n");
-    let retake = Submission { retake: true, ..entry(&site, "a") };
-    assert_eq!(one(&site, retake), submitted(77, How::Adopted));
+    let second = Submission { send: 2, cleared: 1, ..entry(&site, "a") };
+    assert_eq!(one(&site, second), submitted(77, How::Adopted));
     assert_eq!(site.calls("sbatch"), 0);
     assert_eq!(site.read("state/a/slurm_id"), "77\n");
 }
 
 #[test]
-fn a_retake_is_uncertain_while_the_queue_does_not_answer() {
+fn a_send_after_a_cleared_one_is_uncertain_while_the_queue_does_not_answer() {
     let site = Site::new();
-    let retake = || Submission { retake: true, ..entry(&site, "a") };
+    let second = || Submission { send: 2, cleared: 1, ..entry(&site, "a") };
     site.write("squeue.rc", "1");
-    assert_eq!(one(&site, retake()), SubmitAnswer::Uncertain);
+    assert_eq!(one(&site, second()), SubmitAnswer::Uncertain);
     site.remove("squeue.rc");
     site.write("squeue.err", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n");
-    assert_eq!(one(&site, retake()), SubmitAnswer::Uncertain, "rc 0 with an error");
+    assert_eq!(one(&site, second()), SubmitAnswer::Uncertain, "rc 0 with an error");
+    assert_eq!(site.calls("sbatch"), 0);
+}
+
+#[test]
+fn a_send_that_comes_after_a_later_one_submits_nothing() {
+    let site = Site::new();
+    site.write("state/a/submit.2", "");
+    assert_eq!(one(&site, entry(&site, "a")), SubmitAnswer::Uncertain);
+    assert!(!site.exists("env/a"), "nothing was staged");
+    assert_eq!(site.calls("sbatch"), 0);
+}
+
+#[test]
+fn a_send_that_is_overtaken_while_it_stages_submits_nothing() {
+    let site = Site::new();
+    site.program("mv", "/bin/mv \"$@\"; : >\"$SITE/state/a/submit.2\"");
+    assert_eq!(one(&site, entry(&site, "a")), SubmitAnswer::Uncertain);
+    assert!(site.exists("env/a"), "it had come that far");
+    assert_eq!(site.calls("sbatch"), 0);
+}
+
+#[test]
+fn a_send_waits_for_what_becomes_of_one_before_it() {
+    let site = Site::new();
+    site.write("state/a/submit.1", "");
+    let second = || Submission { send: 2, ..entry(&site, "a") };
+    assert_eq!(one(&site, second()), SubmitAnswer::Uncertain);
+    site.write("queue", "77|RUNNING|None|n1|1|2|3|polar|a\n");
+    assert_eq!(one(&site, second()), submitted(77, How::Adopted));
     assert_eq!(site.calls("sbatch"), 0);
 }
 
@@ -142,11 +172,11 @@ fn a_retake_is_uncertain_while_the_queue_does_not_answer() {
 fn a_warning_of_the_site_is_no_silence_of_the_queue() {
     let site = Site::new();
     site.write("squeue.err", "squeue: This cluster will be down on Friday.\n");
-    std::fs::create_dir_all(site.file("state/a/submit")).unwrap();
-    let retake = || Submission { retake: true, ..entry(&site, "a") };
-    assert_eq!(one(&site, retake()), submitted(101, How::New));
+    site.write("state/a/submit.1", "");
+    let second = || Submission { send: 2, cleared: 1, ..entry(&site, "a") };
+    assert_eq!(one(&site, second()), submitted(101, How::New));
     site.remove("state/a/slurm_id");
-    assert_eq!(one(&site, retake()), submitted(101, How::Adopted));
+    assert_eq!(one(&site, second()), submitted(101, How::Adopted));
 }
 
 #[test]
@@ -161,7 +191,7 @@ fn a_lost_answer_is_found_by_the_name() {
 #[test]
 fn a_job_that_slurm_has_forgotten_is_found_by_its_claim() {
     let site = Site::new();
-    std::fs::create_dir_all(site.file("state/a/submit")).unwrap();
+    site.write("state/a/submit.1", "");
     site.link("55", "state/a/run");
     assert_eq!(one(&site, entry(&site, "a")), submitted(55, How::Adopted));
 }
@@ -169,7 +199,7 @@ fn a_job_that_slurm_has_forgotten_is_found_by_its_claim() {
 #[test]
 fn of_several_jobs_the_one_that_runs_is_adopted_and_the_others_are_named() {
     let site = Site::new();
-    std::fs::create_dir_all(site.file("state/a/submit")).unwrap();
+    site.write("state/a/submit.1", "");
     let row = |id: u32| format!("{id}|RUNNING|None|n1|1|2|3|polar|a\n");
     site.write("queue", format!("{}{}{}", row(9), row(100), row(11)));
     let adopted = |it, others: [u32; 2]| SubmitAnswer::Submitted {

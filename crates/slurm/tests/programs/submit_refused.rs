@@ -28,7 +28,7 @@ fn a_refusal_has_a_class_and_leaves_the_claim(code: &str, stderr: &str, class: F
     let SubmitAnswer::Refused { failure, rc } = one(&site, entry(&site, "a")) else { panic!("refused") };
     assert_eq!((failure.class, rc), (class, code.parse().unwrap()));
     assert_eq!(failure.excerpt, stderr);
-    assert!(site.exists("state/a/submit"));
+    assert!(site.exists("state/a/submit.1"));
     assert!(!site.exists("state/a/slurm_id"));
     assert_eq!(stages(&site, "env"), 0);
 }
@@ -59,7 +59,7 @@ fn a_refused_entry_is_retaken() {
     assert!(matches!(one(&site, entry(&site, "a")), SubmitAnswer::Refused { .. }));
     site.remove("sbatch.rc");
     assert_eq!(one(&site, entry(&site, "a")), SubmitAnswer::Uncertain, "not without saying so");
-    assert_eq!(one(&site, Submission { retake: true, ..entry(&site, "a") }), submitted(102, How::New));
+    assert_eq!(one(&site, Submission { send: 2, cleared: 1, ..entry(&site, "a") }), submitted(102, How::New));
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_file_that_cannot_be_written_fails_its_entry_only() {
     assert_eq!(failure.class, FailureClass::NotDone);
     assert!(failure.excerpt.contains("Not a directory"), "{failure}");
     assert_eq!(answers[1], submitted(101, How::New));
-    assert!(!site.exists("state/a/submit"), "an entry that was not submitted is not claimed");
+    assert!(!site.exists("state/a/submit.1"), "an entry that was not submitted is not claimed");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_full_disk_is_the_sites_fault_and_fails_only_what_is_on_it() {
     assert_eq!(failure.class, FailureClass::Infra);
     assert!(matches!(answers[2], SubmitAnswer::Submitted { .. }));
     assert_eq!(site.calls("sbatch"), 2);
-    assert!(!site.exists("state/b/submit"));
+    assert!(!site.exists("state/b/submit.1"));
     assert_eq!(std::fs::read_dir(site.file("full")).unwrap().count(), 0, "nothing is left beside");
 }
 
@@ -130,7 +130,7 @@ fn what_cannot_be_begun_in_time_is_skipped() {
     let batch = SubmitBatch::new(vec![entry(&site, "a"), entry(&site, "b")]);
     let answers = site.run(&SubmitBatch { begin_within: Duration::from_secs(1), ..batch });
     assert_eq!(answers, [SubmitAnswer::Skipped, SubmitAnswer::Skipped]);
-    assert!(!site.exists("state/b/submit"));
+    assert!(!site.exists("state/b/submit.1"));
     assert_eq!(site.calls("sbatch"), 0);
 }
 

@@ -24,7 +24,7 @@ fn a_results_directory_that_is_made_bears_a_mark_that_says_whose_it_is() {
         assert_eq!(mark.lines().next(), Some(key));
     }
     assert_eq!(names(&site, "results"), ["a", "b"], "nothing is left beside them");
-    assert_eq!(names(&site, "state/a"), ["slurm_id", "submit"]);
+    assert_eq!(names(&site, "state/a"), ["slurm_id", "submit.1"]);
 }
 
 #[test]

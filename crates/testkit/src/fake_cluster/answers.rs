@@ -17,7 +17,7 @@ impl FakeCluster {
         let fault = state.next_fault()?;
         if fault == Some(Fault::DiesAfterClaim) {
             for entry in &command.entries {
-                state.claims.insert(entry.key.clone());
+                state.claims.entry(entry.key.clone()).or_default().insert(entry.send, true);
             }
             return Err(Unanswered::Lost);
         }
@@ -29,9 +29,11 @@ impl FakeCluster {
         let mut state = self.state();
         let fault = state.next_fault()?;
         let readable = fault != Some(Fault::FilesAway);
+        let unbegun: Vec<_> = command.jobs.iter().map(|job| readable && state.shut(job)).collect();
         let of = |name: &str| state.jobs.iter().filter(|job| job.name == name).cloned().collect::<Vec<_>>();
-        let locate = |key: &str| Located {
+        let locate = |(key, unbegun): (&str, bool)| Located {
             key: key.to_owned(),
+            unbegun,
             squeue: of(key).into_iter().filter(|job| job.queued).map(|job| (job.id, job.state)).collect(),
             id_file: state.ids.get(key).copied().filter(|_| readable),
             run_claim: None,
@@ -39,7 +41,7 @@ impl FakeCluster {
             sacct: Some(of(key).into_iter().map(|job| job.id).collect()),
         };
         let answer = LocateAnswer {
-            located: command.jobs.iter().map(|job| locate(&job.key)).collect(),
+            located: command.jobs.iter().map(|job| job.key.as_str()).zip(unbegun).map(locate).collect(),
             remote_time: 1_800_000_000,
             controller_answered: fault != Some(Fault::SchedulerSilent),
         };

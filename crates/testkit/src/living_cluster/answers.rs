@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use slurm::{
     AccountingRow, Cancel, Cancelled, Conclude, Concluded, EarlierRun, Failure, FailureClass, ImageFile,
     Markers, Poll, Purge, Purged, QueueRow, RemotePath, Remove, Removed, Requeued, SacctOutcome, SlurmJobId,
-    SlurmState, SqueueOutcome, StatusChunk, StatusCursor,
+    SlurmState, Sought, SqueueOutcome, StatusChunk, StatusCursor,
 };
 
 use super::{
@@ -72,6 +72,18 @@ impl LivingCluster {
         let site = self.site();
         let kept = site.state(dir).map_or((None, None), |state| (state.run, state.slurm_id));
         (!site.weather.files_gone).then_some(kept)
+    }
+
+    /// Claims a send for nobody, and says whether none has begun; none if the file system is not there.
+    pub fn shut(&self, job: &Sought) -> Option<bool> {
+        let mut site = self.site();
+        if site.weather.files_gone {
+            return None;
+        }
+        let state = site.login_disk.states.entry(job.state_dir.to_string()).or_default();
+        state.sends.entry(job.send).or_insert(false);
+        let mut counted = state.sends.iter().filter(|(send, _)| **send > job.cleared);
+        Some(!counted.any(|(_, begun)| *begun))
     }
 
     /// The marks of the jobs that `queue` does not show as active, and what is new in the status files of those that do

@@ -7,8 +7,8 @@ use slurm::{ExitMarker, RunNote, SlurmJobId, StartedMarker};
 /// The state directory of an attempt.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StateDir {
-    /// The submission's claim.
-    pub(super) submit: bool,
+    /// Which sends were claimed, and whether by themselves: a look claims them for nobody.
+    pub(super) sends: BTreeMap<u32, bool>,
     pub(super) slurm_id: Option<SlurmJobId>,
     /// The batch script's claim.
     pub(super) run: Option<SlurmJobId>,
@@ -21,9 +21,22 @@ pub(super) struct StateDir {
 }
 
 impl StateDir {
+    /// Whether nothing is in it but what a look has claimed for nobody.
+    pub(super) fn is_only_shut(&self) -> bool {
+        let begun = self.sends.values().any(|begun| *begun);
+        let marked = self.started.is_some() || self.exit.is_some() || self.note.is_some();
+        !begun && !marked && self.slurm_id.is_none() && self.run.is_none()
+    }
+
+    /// Whether another send than this one has claimed the attempt, and is not cleared.
+    pub(super) fn is_contested(&self, send: u32, cleared: u32) -> bool {
+        self.sends.keys().any(|claimed| *claimed > cleared && *claimed != send)
+    }
+
     pub(super) fn note_of(&self, inode: u64) -> Option<RunNote> {
         let (at, sizes) = self.note.as_ref()?;
-        Some(RunNote { at: *at, fresh_from: sizes.get(&inode).copied().unwrap_or(0) })
+        let restart = self.started.as_ref().map_or(0, |started| started.restart);
+        Some(RunNote { at: *at, restart, fresh_from: sizes.get(&inode).copied().unwrap_or(0) })
     }
 }
 

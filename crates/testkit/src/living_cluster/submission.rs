@@ -31,10 +31,10 @@ impl LivingCluster {
         if let Some(id) = state.slurm_id {
             return Some(SubmitAnswer::Submitted { id, how: How::Replay, extra: Vec::new() });
         }
-        if !entry.retake && !state.submit {
-            return None;
+        if state.is_contested(entry.send, entry.cleared) || state.sends.contains_key(&entry.send) {
+            return Some(site.adopt(entry).unwrap_or(SubmitAnswer::Uncertain));
         }
-        site.adopt(entry).or_else(|| (!entry.retake).then_some(SubmitAnswer::Uncertain))
+        if entry.cleared == 0 { None } else { site.adopt(entry) }
     }
 
     /// Makes the directories and writes the files.
@@ -56,8 +56,9 @@ impl LivingCluster {
     pub fn claim(&self, entry: &Submission) -> Result<(), SubmitAnswer> {
         let mut site = self.site();
         let state = site.login_disk.states.entry(entry.state_dir.to_string()).or_default();
-        let taken = std::mem::replace(&mut state.submit, true);
-        if taken && !entry.retake && program_claims() {
+        let taken = state.sends.insert(entry.send, true).is_some();
+        let contested = state.is_contested(entry.send, entry.cleared);
+        if (taken && program().claims) || (contested && program().yields) {
             return Err(site.adopt(entry).unwrap_or(SubmitAnswer::Uncertain));
         }
         Ok(())
@@ -116,12 +117,24 @@ impl Site {
     }
 }
 
-/// Whether the real program opens its claim such that one of several succeeds.
-fn program_claims() -> bool {
-    static CLAIMS: OnceLock<bool> = OnceLock::new();
-    *CLAIMS.get_or_init(|| {
+/// What the real program does.
+#[derive(Debug, Clone, Copy)]
+struct Program {
+    /// It opens its claim such that one of several succeeds.
+    claims: bool,
+    /// It yields to other sends once it has its own claim.
+    yields: bool,
+}
+
+fn program() -> Program {
+    static PROGRAM: OnceLock<Program> = OnceLock::new();
+    *PROGRAM.get_or_init(|| {
         let program = SubmitBatch::new(Vec::new()).render().program;
-        program.contains("set -C\n") && program.contains(r#": >"${state[$1]}/submit""#)
+        Program {
+            claims: program.contains("set -C\n")
+                && program.contains(r#": >"${state[$1]}/submit.${send[$1]}""#),
+            yields: program.contains("  if is_contested \"$1\"; then\n    yield \"$1\"\n    return 1\n"),
+        }
     })
 }
 

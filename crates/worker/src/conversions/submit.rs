@@ -30,17 +30,15 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
         let now = self.clock.now();
         // Committed before anything remote happens; what was known of it before says how to read the answer.
-        let intents = conversions.iter().map(|one| Moved { conversion: one.sending(now), due_at: Some(now) });
+        let intents = conversions.iter().map(|one| Moved { conversion: one.sending(), due_at: Some(now) });
         let stored = self.store_conversions(site, lease, intents.collect(), false).await?;
         let (mut sent, mut entries, mut unplannable) = (vec![], vec![], vec![]);
         for before in conversions.iter().filter(|one| stored.contains(&one.id)) {
             // The intent has raised the version.
-            let intent = Conversion { version: before.version + 1, ..before.sending(now) };
+            let intent = Conversion { version: before.version + 1, ..before.sending() };
             let Some(run) = &intent.run else { continue };
-            let was = before.run.as_ref();
-            let retake = was.is_some_and(|run| run.retake);
-            let unanswered = was.is_some_and(ConversionRun::is_unanswered);
-            match plan_conversion(&intent, run, &site.target.cluster, retake) {
+            let unanswered = before.run.as_ref().is_some_and(ConversionRun::is_unanswered);
+            match plan_conversion(&intent, run, &site.target.cluster) {
                 Ok(entry) => {
                     entries.push(entry);
                     sent.push((intent, unanswered));
@@ -123,5 +121,6 @@ fn lost(run: &ConversionRun) -> Sought {
         base_dir = base_dir.parent().unwrap_or(base_dir);
     }
     let (key, name) = (run.token.to_string(), run.token.clone());
-    Sought { key, name, state_dir: run.state_dir.clone(), base_dir }
+    let (send, cleared) = (run.sends.newest, run.sends.cleared);
+    Sought { key, name, state_dir: run.state_dir.clone(), base_dir, send, cleared }
 }

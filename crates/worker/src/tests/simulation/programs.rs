@@ -149,6 +149,8 @@ impl FarSide {
     pub(super) async fn locate(self, command: Locate) -> LocateAnswer {
         let remote_time = self.cluster.time();
         let names = || command.jobs.iter().map(|job| job.name.as_str());
+        let unbegun: Vec<_> = command.jobs.iter().map(|job| self.cluster.shut(job)).collect();
+        self.work().await;
         let queue: Option<Vec<_>> = names().map(|name| self.cluster.queue_by_name(name)).collect();
         self.work().await;
         let records: Option<Vec<_>> = names().map(|name| self.cluster.accounting_by_name(name)).collect();
@@ -158,7 +160,8 @@ impl FarSide {
             let (run_claim, id_file) = kept.unwrap_or_default();
             Located {
                 key: job.key.clone(),
-                readable: kept.is_some(),
+                readable: kept.is_some() && unbegun[index].is_some(),
+                unbegun: unbegun[index] == Some(true),
                 squeue: queue.as_ref().map(|rows| rows[index].clone()).unwrap_or_default(),
                 id_file,
                 run_claim,
