@@ -36,6 +36,8 @@ pub(crate) mod status;
 pub(crate) mod validate;
 pub(crate) mod wait;
 
+pub(crate) use create::store;
+
 /// A job that the caller may see. One of somebody else's is answered like one that does not exist.
 async fn find(app: &App, caller: &Caller, id: JobId) -> Result<Job, Problem> {
     app.store.find_job(id, &caller.viewer()).await?.ok_or_else(|| no_such_job(id))

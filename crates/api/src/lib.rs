@@ -29,10 +29,11 @@ mod pulses;
 mod rate;
 mod sse;
 mod state;
+mod tao;
 mod view;
 mod watcher;
 
-use axum::Router;
+use axum::{Router, middleware::from_fn};
 use utoipa::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -102,9 +103,20 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(clusters::partitions::list_partitions))
         .routes(routes!(clusters::preflight::preflight_cluster))
         .routes(routes!(clusters::credentials::put_enroot_credentials))
+        .merge(tao_routes())
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
         .routes(routes!(metrics::metrics));
     openapi::complete(routes.get_openapi_mut());
     routes
+}
+
+/// What TAO's own services call, understood as their client sends it.
+fn tao_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(tao::post::post_container_job))
+        .routes(routes!(tao::status::get_container_job_status))
+        .routes(routes!(tao::health::liveness))
+        .routes(routes!(tao::health::readiness))
+        .layer(from_fn(tao::understood))
 }

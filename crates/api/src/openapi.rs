@@ -21,6 +21,7 @@ use crate::problem::{Document, FieldError};
     tags(
         (name = "jobs", description = "Send a job, watch it, read its logs, cancel it."),
         (name = "clusters", description = "Look at the clusters, and at what they allow."),
+        (name = "tao", description = "What TAO's own services call: the same jobs, in their words."),
         (name = "service", description = "The service's own health and numbers. No token is needed.")
     ),
     components(schemas(Document, FieldError)),
@@ -43,6 +44,14 @@ impl Modify for Bearer {
             .components
             .get_or_insert_default()
             .add_security_scheme("bearer", SecurityScheme::Http(scheme));
+        let scheme = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Basic)
+            .description(Some("The same token as the password of any user, for TAO's own client."))
+            .build();
+        document
+            .components
+            .get_or_insert_default()
+            .add_security_scheme("basic", SecurityScheme::Http(scheme));
     }
 }
 

@@ -26,6 +26,9 @@ pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 /// Seconds after which a caller may ask again when something behind us is away.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
+/// TAO's own bound.
+const LONGEST_DESCRIPTION: usize = 1000;
+
 /// Why a request was not carried out (RFC 9457).
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Problem)]
@@ -47,6 +50,13 @@ pub(crate) struct Document {
     /// The request's `x-request-id`: quote it when asking for help.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
+    /// At TAO's own paths: detail and faults in one text, by the name that TAO reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 1000)]
+    error_desc: Option<String>,
+    /// At TAO's own paths: the HTTP status, by the name that TAO reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_code: Option<u16>,
     /// One entry for each fault of the request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<FieldError>,
@@ -153,6 +163,32 @@ impl Problem {
         }
     }
 
+    /// The same faults, of the fields that the caller's own document has.
+    pub(crate) fn with_pointers(mut self, theirs: impl Fn(&str) -> String) -> Self {
+        for error in &mut self.errors {
+            error.pointer = error.pointer.as_deref().map(&theirs);
+        }
+        if let [FieldError { pointer: Some(pointer), detail, .. }] = self.errors.as_slice()
+            && !pointer.is_empty()
+        {
+            self.detail = format!("{pointer}: {detail}.");
+        }
+        self
+    }
+
+    /// Everything in one text: TAO's services show that and nothing else.
+    fn in_one_text(&self) -> String {
+        let mut parts = vec![self.detail.clone()];
+        if self.errors.len() > 1 {
+            let faults = self.errors.iter().map(|FieldError { pointer, parameter, detail, .. }| {
+                let place = pointer.as_deref().or(parameter.as_deref()).unwrap_or_default();
+                format!("{place}: {detail}.")
+            });
+            parts.extend(faults);
+        }
+        parts.join(" ").chars().take(LONGEST_DESCRIPTION).collect()
+    }
+
     pub(crate) fn code(&self) -> &'static str {
         self.kind.code()
     }
@@ -164,12 +200,15 @@ impl Problem {
 
     /// The answer, with what only the whole request knows.
     pub(crate) fn respond(self, instance: Option<String>, request_id: Option<String>) -> Response {
+        let for_tao = instance.as_deref().is_some_and(|path| path.starts_with(crate::tao::ROOT));
         let document = Document {
             r#type: self.kind.uri(),
             title: self.kind.title(),
             status: self.kind.status().as_u16(),
             detail: self.detail.clone(),
             code: self.kind.code(),
+            error_desc: for_tao.then(|| self.in_one_text()),
+            error_code: for_tao.then(|| self.kind.status().as_u16()),
             instance,
             request_id,
             errors: self.errors.clone(),

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use domain::{Clock, Cluster, ClusterName, Ids};
+use domain::{Clock, Cluster, ClusterName, ContainerImages, Ids};
 use metrics_exporter_prometheus::PrometheusHandle;
 use persistence::Store;
 use tokio::sync::Semaphore;
@@ -27,6 +27,8 @@ pub struct ApiState {
     pub store: Store,
     /// The configured clusters; the first is the default.
     pub clusters: Arc<[Cluster]>,
+    /// Which image a network runs in whose job comes by TAO's own wire.
+    pub container_images: Arc<ContainerImages>,
     /// Where the present moment comes from.
     pub clock: Arc<dyn Clock>,
     /// Where new ids come from.

@@ -12,6 +12,7 @@ mod checkpoint;
 mod clock;
 mod cluster;
 mod conclude;
+mod container_job;
 mod conversion;
 pub mod cosmos;
 mod datasets;
@@ -64,6 +65,7 @@ pub use attempt::{Attempt, AttemptNo, AttemptPlace, Outcome, Verdict};
 pub use clock::{Clock, Ids, Timestamp};
 pub use cluster::{Cluster, ClusterChoice, ClusterName, choose_cluster};
 pub use conclude::{Ending, Findings, conclude};
+pub use container_job::{ContainerImages, ContainerJob, ResultsDir, container_job_pointer};
 pub use conversion::{
     Abandoned, Conversion, ConversionFindings, ConversionRun, ConversionState, ConversionStep, Demand,
     ImageChoice, LaunchImage, Moved, cached_image, choose_image, conversion_concluded, conversion_located,

@@ -158,6 +158,25 @@ impl Store {
         row.map(Job::try_from).transpose()
     }
 
+    /// The newest job whose specification names this directory for its results.
+    pub async fn find_job_of_results_dir(
+        &self,
+        results_dir: &str,
+        viewer: &Viewer,
+    ) -> Result<Option<Job>, StoreError> {
+        let row = select_jobs!(
+            "jobs::find_job_of_results_dir",
+            "where j.spec #>> '{work,specs,results_dir}' = $1 and ($2::text is null or j.owner = $2)
+               and j.wanted <> 'delete'
+             order by j.created_at desc, j.id desc limit 1",
+            results_dir,
+            viewer.owner(),
+        )
+        .fetch_optional(&self.pool)
+        .await?;
+        row.map(Job::try_from).transpose()
+    }
+
     /// The Slurm ids of the attempts before the newest, oldest first.
     pub async fn earlier_slurm_ids(&self, id: JobId) -> Result<Vec<SlurmJobId>, StoreError> {
         let ids = sqlx::query_scalar!(

@@ -13,11 +13,13 @@ mod problems;
 mod render;
 mod settings;
 mod sources;
+mod tao;
 mod warnings;
 
 use std::path::{Path, PathBuf};
 
 pub(crate) use cluster::ClusterConfig;
+use domain::ContainerImages;
 pub(crate) use environment::Environment;
 pub(crate) use key_file::{existing_key, sealing_key};
 use problems::Problems;
@@ -34,6 +36,7 @@ pub(crate) struct Config {
     /// Every key with the value in use.
     pub(crate) settings: Settings,
     pub(crate) clusters: Vec<ClusterConfig>,
+    pub(crate) container_images: ContainerImages,
     /// The file it was read from.
     pub(crate) file: Option<PathBuf>,
 }
@@ -69,7 +72,8 @@ pub(crate) fn load(overrides: &Overrides, environment: &Environment) -> Result<C
         .filter_map(|(index, cluster)| cluster::check(cluster, index + 1, &mut problems))
         .collect();
     names_differ(&clusters, &mut problems);
-    problems.or_else(Config { settings, clusters, file })
+    let container_images = tao::images(&settings.tao, &mut problems);
+    problems.or_else(Config { settings, clusters, container_images, file })
 }
 
 /// Settles where things lie on this machine.

@@ -8,6 +8,7 @@ use axum::{
 };
 use domain::{Job, JobId, JobRequest, Violation};
 use persistence::{Inserted, NewJob, Once};
+use slurm::TraceParent;
 
 use super::{
     accept::{Accepted, accept},
@@ -15,7 +16,7 @@ use super::{
 };
 use crate::{
     auth::Caller,
-    extract::{Body, IdempotencyKey, NoParameters, Query, Trace},
+    extract::{Body, IdempotencyKey, NoParameters, Query, Sent, Trace},
     problem::{Kind, Problem, problems},
     state::App,
     view::JobView,
@@ -79,33 +80,58 @@ pub(crate) async fn create_job(
     {
         return Ok(answer);
     }
-    let Accepted { mut job, secrets, .. } = accept(&app, caller.clone(), sent).await?;
+    match store(&app, &caller, sent, trace, once.as_ref()).await? {
+        Some(Stored { job, new }) => {
+            answer(&app, if new { StatusCode::CREATED } else { StatusCode::OK }, &job).await
+        }
+        // The same request came at the same time, and was first.
+        None => match &once {
+            Some(once) => replayed(&app, &caller, once).await?.ok_or_else(Problem::internal),
+            None => Err(Problem::internal()),
+        },
+    }
+}
+
+/// A job that is stored, by this request or by the same one before.
+pub(crate) struct Stored {
+    pub(crate) job: Job,
+    pub(crate) new: bool,
+}
+
+/// Checks and stores a job, whatever shape its request came in. None when the request with this key was carried out
+/// meanwhile.
+pub(crate) async fn store(
+    app: &App,
+    caller: &Caller,
+    sent: Sent<JobRequest>,
+    trace: Option<TraceParent>,
+    once: Option<&Once>,
+) -> Result<Option<Stored>, Problem> {
+    let request_hash = request_hash::of(&sent.document);
+    let Accepted { mut job, secrets, .. } = accept(app, caller.clone(), sent).await?;
     job.spec.trace = trace;
     let id = job.id;
     let new = NewJob { job, secrets, request_hash };
-    let inserted = match &once {
-        Some(once) => match app.store.insert_job_once(&new, once).await? {
-            Some(inserted) => inserted,
-            // The same request came at the same time, and was first.
-            None => return replayed(&app, &caller, once).await?.ok_or_else(Problem::internal),
-        },
-        None => app.store.insert_job(&new).await?,
+    let inserted = match once {
+        Some(once) => app.store.insert_job_once(&new, once).await?,
+        None => Some(app.store.insert_job(&new).await?),
     };
-    let (status, job) = match inserted {
+    let stored = match inserted {
         // What was accepted, though a worker may have begun: every answer with the same key is the same.
-        Inserted::Created(_) => (StatusCode::CREATED, new.job),
-        Inserted::Same(job) => (StatusCode::OK, job),
-        Inserted::Other => return Err(id_taken(id)),
+        Some(Inserted::Created(_)) => Stored { job: new.job, new: true },
+        Some(Inserted::Same(job)) => Stored { job, new: false },
+        Some(Inserted::Other) => return Err(id_taken(id)),
+        None => return Ok(None),
     };
     // The first line of a job's trail; the worker's go on with the attempts from 1.
     tracing::info!(
-        job.id = %job.id,
+        job.id = %stored.job.id,
         attempt = 0,
-        cluster.name = %job.cluster,
-        new = status == StatusCode::CREATED,
+        cluster.name = %stored.job.cluster,
+        new = stored.new,
         "job accepted"
     );
-    answer(&app, status, &job).await
+    Ok(Some(stored))
 }
 
 async fn answer(app: &App, status: StatusCode, job: &Job) -> Result<Response, Problem> {

@@ -34,7 +34,7 @@ pub(crate) const SECURED: &[Kind] = &[
 macro_rules! problems {
     ($name:ident = $base:ident $(, $kind:ident)* $(,)?) => {
         /// The problems of this operation.
-        struct $name;
+        pub(crate) struct $name;
 
         impl utoipa::IntoResponses for $name {
             fn responses()

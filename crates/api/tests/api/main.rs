@@ -24,6 +24,7 @@ mod refusals;
 mod service;
 mod status;
 mod support;
+mod tao;
 mod validate;
 mod wait;
 mod watch;

@@ -10,8 +10,8 @@ use axum::{
 };
 use chrono::DateTime;
 use domain::{
-    BatchSettings, Clock, Cluster, ImageSettings, Job, Owner, Phase, Resources, RetrySettings, Source,
-    Status, Timestamp,
+    BatchSettings, Clock, Cluster, ContainerImages, ImageSettings, Job, Owner, Phase, Resources,
+    RetrySettings, Source, Status, Timestamp,
 };
 use http_body_util::BodyExt;
 use metrics_exporter_prometheus::PrometheusBuilder;
@@ -66,6 +66,12 @@ pub(crate) fn cluster() -> Cluster {
         retries: RetrySettings::default(),
         batch: BatchSettings::default(),
     }
+}
+
+/// One network has an image, the others have none.
+fn container_images() -> ContainerImages {
+    let dino = ("dino".to_owned(), "registry.example/tao/dino:1".parse().unwrap());
+    ContainerImages { by_network: [dino].into(), default: None }
 }
 
 impl TestApi {
@@ -150,6 +156,7 @@ impl TestApi {
         let router = router(ApiState {
             store: store.clone(),
             clusters: Arc::from([cluster()]),
+            container_images: Arc::new(container_images()),
             clock: clock.clone(),
             ids: Arc::new(CountingIds::default()),
             logs: logs.clone(),

@@ -123,6 +123,7 @@ fn start(
     let state = ApiState {
         store: database.store.clone(),
         clusters: clusters.into(),
+        container_images: Arc::new(config.container_images.clone()),
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         ids: Arc::new(RandomIds),
         logs,

@@ -29,6 +29,12 @@ fn line(key: &str, value: &Value) -> String {
     match value {
         Value::Null => format!("# {key} is not set"),
         // JSON's strings, numbers and lists of them are TOML's as well.
+        Value::Object(pairs) => {
+            // The names are networks', which need no quotes, or anybody's, which do.
+            let pairs: Vec<String> =
+                pairs.iter().map(|(key, value)| format!("{} = {value}", Value::from(key.as_str()))).collect();
+            format!("{key} = {{ {} }}", pairs.join(", "))
+        }
         value => format!("{key} = {value}"),
     }
 }

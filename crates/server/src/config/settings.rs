@@ -2,7 +2,7 @@
 //!
 //! `deploy/config.example.toml` shows each of them; a test holds the two together.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize, Serializer};
@@ -20,6 +20,7 @@ pub(crate) struct Settings {
     pub(crate) secrets: Secrets,
     pub(crate) worker: Worker,
     pub(crate) log: Log,
+    pub(crate) tao: Tao,
     pub(crate) clusters: Vec<ClusterSettings>,
 }
 
@@ -146,6 +147,14 @@ impl Default for Worker {
             retry_wait_max: Duration::from_mins(10),
         }
     }
+}
+
+/// Jobs that come by TAO's own wire, whose bodies name no image.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Tao {
+    pub(crate) default_image: Option<String>,
+    pub(crate) images: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]

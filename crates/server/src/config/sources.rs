@@ -13,13 +13,14 @@ use figment::{
 use super::{environment::Environment, problems::Problems, settings::Settings};
 
 /// The variables that set one key each. Those of a cluster are in `cluster_settings`.
-const VARIABLES: [(&str, &str); 15] = [
+const VARIABLES: [(&str, &str); 16] = [
     ("DATABASE_URL", "database.url"),
     ("TAO_SLURM_DATABASE_PATIENCE", "database.patience"),
     ("TAO_SLURM_BIND", "server.bind"),
     ("TAO_SLURM_AUTH", "auth.mode"),
     ("TAO_SLURM_DATA_DIR", "data_dir"),
     ("TAO_SLURM_LOG", "log.filter"),
+    ("TAO_SLURM_TAO_IMAGE", "tao.default_image"),
     ("TAO_SLURM_LOG_FORMAT", "log.format"),
     ("TAO_SLURM_WORKER_BIND", "worker.bind"),
     ("TAO_SLURM_POLL_MIN", "worker.poll_min"),
@@ -32,7 +33,7 @@ const VARIABLES: [(&str, &str); 15] = [
 ];
 
 /// What each key takes, for the one who got it wrong.
-const TAKES: [(&str, &str); 39] = [
+const TAKES: [(&str, &str); 41] = [
     ("server.bind", "an IP address and a port, such as \"127.0.0.1:8080\""),
     ("server.body_limit_bytes", "a number of bytes, such as 10485760"),
     ("server.header_limit_bytes", "a number of bytes, such as 32768"),
@@ -62,6 +63,11 @@ const TAKES: [(&str, &str); 39] = [
     ("worker.retry_wait_max", DURATION),
     ("log.format", "\"human\" or \"json\""),
     ("log.filter", "a filter, such as \"info\" or \"info,worker=debug\""),
+    ("tao.default_image", "an image, such as \"nvcr.io/nvidia/tao/tao-toolkit:6.26.3-pyt\""),
+    (
+        "tao.images",
+        "an image for each network, such as { dino = \"nvcr.io/nvidia/tao/tao-toolkit:6.26.3-pyt\" }",
+    ),
     ("hosts", "a list of login hosts, such as [\"login1\", \"login2:2222\"]"),
     ("known_hosts", "a list of files, such as [\"~/.ssh/known_hosts\"]"),
     ("host_keys", "a list of known_hosts lines, such as [\"login1 ssh-ed25519 AAAA…\"]"),

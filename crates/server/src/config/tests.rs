@@ -199,6 +199,26 @@ fn a_fault_names_its_key_and_the_remedy(toml: &str, environment: &[(&str, &str)]
 }
 
 #[test]
+fn images_of_networks_are_read_and_shown_as_they_were_written() {
+    let toml = "[tao.images]\ndino = \"registry.example/tao/dino:1\"\n\"a b\" = \"/lustre/x.sqsh\"\n";
+    let environment = [CLUSTER, &[("TAO_SLURM_TAO_IMAGE", "tao:2")]].concat();
+    let config = read(toml, &environment).unwrap();
+    let images = &config.container_images;
+    assert_eq!(images.by_network["dino"].to_string(), "registry.example#tao/dino:1");
+    assert_eq!(images.default.as_ref().unwrap().to_string(), "tao:2");
+    let shown = render(&config.settings).unwrap();
+    let again = read(&shown, &[]).unwrap();
+    assert_eq!(render(&again.settings).unwrap(), shown);
+    assert_eq!(again.container_images.by_network.len(), 2);
+}
+
+#[test]
+fn an_image_that_is_none_is_named_with_its_network() {
+    let [line] = faults("[tao.images]\ndino = \"a b\"", CLUSTER).try_into().unwrap();
+    assert!(line.starts_with("tao.images.dino: "), "{line}");
+}
+
+#[test]
 fn all_faults_come_at_once() {
     let found = faults("[worker]\nbatch_size = 0\n[[clusters]]\nname = \"a\"\nsessions = 9", &[]);
     assert_eq!(found.len(), 4, "{found:#?}");

@@ -30,6 +30,7 @@ mod secrets;
 mod service;
 mod states;
 mod status_files;
+mod tao_client;
 mod throughput;
 mod watchers;
 mod wishes;

@@ -1,0 +1,24 @@
+//! The images of jobs that come by TAO's own wire.
+
+use domain::{ContainerImages, ImageRef};
+
+use super::{problems::Problems, settings::Tao};
+
+pub(super) fn images(settings: &Tao, problems: &mut Problems) -> ContainerImages {
+    let mut read = |key: String, text: &str| match text.parse::<ImageRef>() {
+        Ok(image) => Some(image),
+        Err(error) => {
+            problems.add(key, error);
+            None
+        }
+    };
+    let default = settings
+        .default_image
+        .as_deref()
+        .and_then(|text| read("tao.default_image (TAO_SLURM_TAO_IMAGE)".to_owned(), text));
+    let named = settings
+        .images
+        .iter()
+        .filter_map(|(network, text)| Some((network.clone(), read(format!("tao.images.{network}"), text)?)));
+    ContainerImages { by_network: named.collect(), default }
+}
