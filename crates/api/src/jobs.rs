@@ -35,6 +35,7 @@ pub(crate) mod script;
 pub(crate) mod status;
 pub(crate) mod validate;
 pub(crate) mod wait;
+pub(crate) mod webhook;
 
 pub(crate) use create::store;
 

@@ -10,6 +10,7 @@ mod cluster_links;
 mod cluster_ops;
 mod clusters;
 mod cors;
+mod dead_letters;
 mod document;
 mod event_id;
 mod events;
@@ -52,6 +53,7 @@ pub use view::{
     StatusView,
 };
 pub use view::{ClusterList, ClusterView, PartitionList, PartitionView, PreflightView};
+pub use view::{DeadLetterListView, DeadLetterView, WebhookDeliveryView, WebhookView};
 
 use state::App;
 
@@ -98,6 +100,9 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(jobs::pause::pause_job))
         .routes(routes!(jobs::resume::resume_job))
         .routes(routes!(jobs::retry::retry_job))
+        .routes(routes!(jobs::webhook::get_job_webhook))
+        .routes(routes!(jobs::webhook::redeliver_job_webhook))
+        .routes(routes!(dead_letters::list_dead_letters))
         .routes(routes!(clusters::list::list_clusters))
         .routes(routes!(clusters::get::get_cluster))
         .routes(routes!(clusters::partitions::list_partitions))

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use domain::{Clock, Cluster, ClusterName, ContainerImages, Ids};
+use domain::{Clock, Cluster, ClusterName, ContainerImages, Ids, Networks};
 use metrics_exporter_prometheus::PrometheusHandle;
 use persistence::Store;
 use tokio::sync::Semaphore;
@@ -29,6 +29,8 @@ pub struct ApiState {
     pub clusters: Arc<[Cluster]>,
     /// Which image a network runs in whose job comes by TAO's own wire.
     pub container_images: Arc<ContainerImages>,
+    /// What webhooks may call beside public addresses.
+    pub webhook_networks: Arc<Networks>,
     /// Where the present moment comes from.
     pub clock: Arc<dyn Clock>,
     /// Where new ids come from.

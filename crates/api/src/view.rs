@@ -15,6 +15,7 @@ mod orphan;
 mod partition;
 mod preflight;
 mod status;
+mod webhook;
 
 pub(crate) use cluster::ClusterFacts;
 pub use cluster::{ClusterList, ClusterView};
@@ -24,6 +25,7 @@ pub use partition::{PartitionList, PartitionView};
 pub use preflight::PreflightView;
 pub(crate) use status::{Freshness, is_watched};
 pub use status::{ProgressView, StatusView};
+pub use webhook::{DeadLetterListView, DeadLetterView, WebhookDeliveryView, WebhookView};
 
 /// A page of jobs, newest first.
 #[derive(Debug, Serialize, ToSchema)]

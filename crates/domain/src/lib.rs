@@ -59,6 +59,7 @@ mod text;
 mod uri;
 mod violation;
 mod warnings;
+mod webhook;
 
 pub use activity::{Activity, wants_signs_of_life};
 pub use attempt::{Attempt, AttemptNo, AttemptPlace, Outcome, Verdict};
@@ -108,3 +109,4 @@ pub use submission::{After, Located, Sent, Step, located, plan, sent};
 pub use text::{Label, Word};
 pub use violation::{Violation, pointer};
 pub use warnings::Warning;
+pub use webhook::{InvalidNetwork, Network, Networks, Webhook, WebhookRequest, webhook_wait};

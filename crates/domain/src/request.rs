@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::webhook::WebhookRequest;
+
 /// A job to run: either `network_arch` and `action` (the TAO container's entry point), or `command`.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -70,6 +72,10 @@ pub struct JobRequest {
     #[serde(default, deserialize_with = "null_is_none_given")]
     #[schema(value_type = Option<BackendDetails>)]
     pub backend_details: BackendDetails,
+    /// Who is told of each change of the job's status. Not part of the job: nothing of it is in any answer about the job,
+    /// but in that of `/jobs/{id}/webhook`.
+    #[schema(write_only)]
+    pub webhook: Option<WebhookRequest>,
 }
 
 /// Generated clients write `null` for an object that they leave out.

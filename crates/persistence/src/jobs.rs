@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use domain::{ClusterName, Job, JobId, Owner, Secrets, Work};
+use domain::{ClusterName, Job, JobId, Owner, Secrets, Webhook, Work};
 use serde_json::Value;
 use slurm::SlurmJobId;
 use uuid::Uuid;
@@ -14,6 +14,7 @@ use crate::{
     once::Once,
     rows::{self, select_jobs},
     store::Store,
+    webhooks,
 };
 
 /// Whose jobs a caller may see.
@@ -53,22 +54,39 @@ pub enum Inserted {
     Other,
 }
 
+/// What is stored in the transaction of a job.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Along<'a> {
+    /// The key under which its request is carried out once.
+    pub once: Option<&'a Once>,
+    /// Who is told of its status from the first on.
+    pub webhook: Option<&'a Webhook>,
+}
+
 impl Store {
     /// Stores a job and wakes the workers. Durable when it returns.
     pub async fn insert_job(&self, new: &NewJob) -> Result<Inserted, StoreError> {
-        let stored = again(|| self.insert(new, None)).await?;
+        let stored = self.insert_job_along(new, Along::default()).await?;
         // Without a key there is none to be taken.
         Ok(stored.unwrap_or(Inserted::Other))
     }
 
-    /// The same for a request with a key. None when the key is known already, and then nothing was stored.
-    pub async fn insert_job_once(&self, new: &NewJob, once: &Once) -> Result<Option<Inserted>, StoreError> {
-        let stored = again(|| self.insert(new, Some(once))).await?;
-        self.sweep_keys(once.keep).await?;
+    /// The same with what belongs to its request. None when the request's key is known already, and then nothing was
+    /// stored.
+    pub async fn insert_job_along(
+        &self,
+        new: &NewJob,
+        along: Along<'_>,
+    ) -> Result<Option<Inserted>, StoreError> {
+        let stored = again(|| self.insert(new, along)).await?;
+        if let Some(once) = along.once {
+            self.sweep_keys(once.keep).await?;
+        }
         Ok(stored)
     }
 
-    async fn insert(&self, new: &NewJob, once: Option<&Once>) -> Result<Option<Inserted>, StoreError> {
+    async fn insert(&self, new: &NewJob, along: Along<'_>) -> Result<Option<Inserted>, StoreError> {
+        let Along { once, webhook } = along;
         let job = &new.job;
         let spec =
             serde_json::to_value(&job.spec).map_err(|_| StoreError::Unstorable("its spec is no JSON"))?;
@@ -137,6 +155,9 @@ impl Store {
             && !self.keep_answer(&mut tx, once, job.id, 201).await?
         {
             return Ok(None);
+        }
+        if let Some(webhook) = webhook {
+            webhooks::add(&mut tx, &self.sealer, job, webhook).await?;
         }
         listen::wake(&mut tx, &job.cluster).await?;
         tx.commit().await?;

@@ -26,6 +26,7 @@ mod rows;
 mod seal;
 mod store;
 mod tokens;
+mod webhooks;
 mod wishes;
 mod work_store;
 
@@ -34,7 +35,7 @@ pub use conversions::{ConversionLease, ConversionRecord, ImageWish};
 pub use error::StoreError;
 pub use events::JobEvent;
 pub use feed::{FeedEvent, FeedFilter, FeedPage};
-pub use jobs::{Inserted, NewJob, Viewer};
+pub use jobs::{Along, Inserted, NewJob, Viewer};
 pub use leases::{Lane, Lease, LeaseTerms};
 pub use listen::{DueListener, JobListener, JobNotice};
 pub use listing::{JobFilter, JobPage};
@@ -46,6 +47,7 @@ pub use record::StepRecord;
 pub use seal::Sealer;
 pub use store::{MIGRATOR, Store, StoreOptions};
 pub use tokens::{NewToken, Scopes, Token};
+pub use webhooks::{DeadLetter, DeliveryResult, TurnTerms, WebhookDelivery, WebhookHistory, WebhookTurn};
 pub use wishes::Wished;
 pub use work_store::{
     Call, DueJobs, DueNotices, ImageConversions, OrphanRecords, PartitionTurns, PollTurns, StepRecords,

@@ -89,5 +89,8 @@ fn with_service<F: Future<Output = anyhow::Result<ExitCode>>>(
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(command(config, environment))
+    let ended = runtime.block_on(command(config, environment));
+    // Dropped, it would wait for threads that wait for somebody who does not answer.
+    runtime.shutdown_background();
+    ended
 }

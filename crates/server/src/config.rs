@@ -15,11 +15,12 @@ mod settings;
 mod sources;
 mod tao;
 mod warnings;
+mod webhooks;
 
 use std::path::{Path, PathBuf};
 
 pub(crate) use cluster::ClusterConfig;
-use domain::ContainerImages;
+use domain::{ContainerImages, Networks};
 pub(crate) use environment::Environment;
 pub(crate) use key_file::{existing_key, sealing_key};
 use problems::Problems;
@@ -37,6 +38,7 @@ pub(crate) struct Config {
     pub(crate) settings: Settings,
     pub(crate) clusters: Vec<ClusterConfig>,
     pub(crate) container_images: ContainerImages,
+    pub(crate) webhook_networks: Networks,
     /// The file it was read from.
     pub(crate) file: Option<PathBuf>,
 }
@@ -73,7 +75,8 @@ pub(crate) fn load(overrides: &Overrides, environment: &Environment) -> Result<C
         .collect();
     names_differ(&clusters, &mut problems);
     let container_images = tao::images(&settings.tao, &mut problems);
-    problems.or_else(Config { settings, clusters, container_images, file })
+    let webhook_networks = webhooks::networks(&settings.webhooks, &mut problems);
+    problems.or_else(Config { settings, clusters, container_images, webhook_networks, file })
 }
 
 /// Settles where things lie on this machine.

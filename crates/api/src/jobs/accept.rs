@@ -1,7 +1,7 @@
 //! From the document of a request to a job that could be stored: the same way for sending and for validating.
 
 use chrono::SubsecRound;
-use domain::{Cluster, Job, JobId, JobRequest, JobSpec, Secrets, Violation};
+use domain::{Cluster, Job, JobId, JobRequest, JobSpec, Secrets, Violation, Webhook};
 use serde_json::Value;
 
 use crate::{
@@ -12,20 +12,24 @@ use crate::{
 pub(super) struct Accepted<'a> {
     pub(super) job: Job,
     pub(super) secrets: Secrets,
+    pub(super) webhook: Option<Webhook>,
     pub(super) cluster: &'a Cluster,
 }
 
 pub(super) async fn accept(
     app: &App,
     caller: Caller,
-    Sent { document, value: request }: Sent<JobRequest>,
+    Sent { document, value: mut request }: Sent<JobRequest>,
 ) -> Result<Accepted<'_>, Problem> {
     let lists = lists_for_objects(&document);
     if !lists.is_empty() {
         return Err(Problem::fields(lists));
     }
     let id = JobId::new(request.id.unwrap_or_else(|| app.ids.job()));
-    let (spec, secrets, cluster) = JobSpec::from_request(request, &app.clusters).map_err(Problem::fields)?;
+    let webhook = request.webhook.take();
+    let webhook = webhook.map(|webhook| Webhook::from_request(&webhook, &app.webhook_networks)).transpose();
+    let job = JobSpec::from_request(request, &app.clusters);
+    let ((spec, secrets, cluster), webhook) = both(job, webhook).map_err(Problem::fields)?;
     layers::name_job(id);
     let beyond = beyond_limits(app, cluster, &spec).await?;
     // Limits change, and the same request again has the same answer.
@@ -35,12 +39,23 @@ pub(super) async fn accept(
     // Postgres keeps microseconds; what is answered now has to be what is answered later.
     let now = app.clock.now().trunc_subsecs(6);
     let job = Job::accepted(id, caller.owner, cluster.name.clone(), spec, now);
-    Ok(Accepted { job, secrets, cluster })
+    Ok(Accepted { job, secrets, webhook, cluster })
+}
+
+/// Both, or the faults of both.
+fn both<A, B>(
+    one: Result<A, Vec<Violation>>,
+    other: Result<B, Vec<Violation>>,
+) -> Result<(A, B), Vec<Violation>> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok((one, other)),
+        (one, other) => Err([one.err(), other.err()].into_iter().flatten().flatten().collect()),
+    }
 }
 
 /// serde fills a struct from a list too, by position. Nobody means that, and the document does not offer it.
 fn lists_for_objects(document: &Value) -> Vec<Violation> {
-    let objects = ["resources", "container", "retry", "backend_details"];
+    let objects = ["resources", "container", "retry", "backend_details", "webhook"];
     let lists = objects.into_iter().filter(|field| document[*field].is_array());
     lists
         .map(|field| Violation::new(format!("/{field}"), "wrong_type", "must be an object, not an array"))

@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::{Job, JobId, JobRequest, Violation};
-use persistence::{Inserted, NewJob, Once};
+use persistence::{Along, Inserted, NewJob, Once};
 use slurm::TraceParent;
 
 use super::{
@@ -108,14 +108,12 @@ pub(crate) async fn store(
     once: Option<&Once>,
 ) -> Result<Option<Stored>, Problem> {
     let request_hash = request_hash::of(&sent.document);
-    let Accepted { mut job, secrets, .. } = accept(app, caller.clone(), sent).await?;
+    let Accepted { mut job, secrets, webhook, .. } = accept(app, caller.clone(), sent).await?;
     job.spec.trace = trace;
     let id = job.id;
     let new = NewJob { job, secrets, request_hash };
-    let inserted = match once {
-        Some(once) => app.store.insert_job_once(&new, once).await?,
-        None => Some(app.store.insert_job(&new).await?),
-    };
+    let along = Along { once, webhook: webhook.as_ref() };
+    let inserted = app.store.insert_job_along(&new, along).await?;
     let stored = match inserted {
         // What was accepted, though a worker may have begun: every answer with the same key is the same.
         Some(Inserted::Created(_)) => Stored { job: new.job, new: true },

@@ -49,6 +49,7 @@ kinds! {
     AttemptNotFound => NOT_FOUND, "attempt_not_found", "The job has no such attempt";
     ClusterNotFound => NOT_FOUND, "cluster_not_found", "No such cluster";
     NoScriptYet => NOT_FOUND, "no_script_yet", "The job has no batch script yet";
+    NoWebhook => NOT_FOUND, "no_webhook", "The job has no webhook";
     NoLogYet => NOT_FOUND, "no_log_yet", "The job has no log yet";
     MetricsDisabled => NOT_FOUND, "metrics_disabled", "Metrics are not collected";
     MethodNotAllowed => METHOD_NOT_ALLOWED, "method_not_allowed", "The path does not know this method";

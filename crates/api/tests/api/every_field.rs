@@ -27,6 +27,7 @@ fn requests() -> [Value; 2] {
             "mounts": ["/lustre", "/data"], "use_sqsh": true, "require_sqsh": true, "force_reconvert_latest": true,
         },
         "retry": {"max_retries": 3}, "use_requeue": false, "timeout_minutes": 90,
+        "webhook": {"url": "https://example.org/hook", "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"},
         "backend_details": {"backend_type": "slurm", "partition": "polar", "cluster_name": "dgx"},
     });
     [tao, json!({"command": "true"})]

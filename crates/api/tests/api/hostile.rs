@@ -48,6 +48,7 @@ fn request() -> Value {
         "resources": {"num_nodes": 1, "num_gpus": 1, "max_num_gpus_per_node": 8, "cpus_per_task": 1, "time_hours": 1,
                       "timeout_hours": 0.5, "master_port": 29500},
         "container": {"mounts": ["/lustre"], "use_sqsh": true, "require_sqsh": false, "force_reconvert_latest": false},
+        "webhook": {"url": "https://example.org/hook", "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"},
         "retry": {"max_retries": 1}, "use_requeue": true, "timeout_minutes": 5,
         "backend_details": {"backend_type": "slurm", "partition": "polar", "cluster_name": "dgx"},
     })

@@ -28,3 +28,4 @@ mod tao;
 mod validate;
 mod wait;
 mod watch;
+mod webhook;

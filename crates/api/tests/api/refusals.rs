@@ -10,6 +10,7 @@ use sqlx::PgPool;
 use crate::{
     document::{is_secured, operations},
     support::{Answer, TestApi},
+    webhook::{give_up, with_webhook},
 };
 
 /// Whose the things are that an operation shows or changes.
@@ -21,6 +22,8 @@ enum Ownership {
     OwnJobs,
     /// What happened to the caller's jobs.
     OwnEvents,
+    /// What the webhooks of the caller's jobs were not told.
+    OwnDeadLetters,
     /// A job that does not exist yet.
     NewJob,
     /// Everybody's.
@@ -67,6 +70,7 @@ impl Operation {
             "get_container_job_status" => Ownership::OneJob,
             "create_job" | "validate_job" | "post_container_job" => Ownership::NewJob,
             "list_events" => Ownership::OwnEvents,
+            "list_dead_letters" => Ownership::OwnDeadLetters,
             "list_jobs" => Ownership::OwnJobs,
             "list_clusters"
             | "get_cluster"
@@ -111,7 +115,8 @@ async fn callers(api: &TestApi) -> String {
     let revoked = api.store.list_tokens(None).await.unwrap();
     let revoked = revoked.iter().find(|token| token.name == "revoked").unwrap().id;
     api.store.revoke_token(revoked, now).await.unwrap().unwrap();
-    let job = api.call_as("ann", axum::http::Method::POST, "/jobs", Some(&json!({"command": "true"}))).await;
+    let job = api.call_as("ann", axum::http::Method::POST, "/jobs", Some(&with_webhook())).await;
+    give_up(&api.store).await;
     job.json()["id"].as_str().unwrap().to_owned()
 }
 
@@ -209,6 +214,12 @@ async fn a_job_of_somebody_else_is_answered_like_one_that_does_not_exist(pool: P
                 );
                 let own = api.get_as("ann", &operation.path).await;
                 assert_eq!(own.json()["events"][0]["job_id"], job, "{}", own.text());
+            }
+            Ownership::OwnDeadLetters => {
+                let theirs = api.get_as("bob", &operation.path).await.json();
+                assert_eq!(theirs["dead_letters"], json!([]), "{}", operation.id);
+                let own = api.get_as("ann", &operation.path).await;
+                assert_eq!(own.json()["dead_letters"][0]["job_id"], job, "{}", own.text());
             }
             Ownership::NewJob | Ownership::Shared => {}
         }

@@ -157,6 +157,7 @@ impl TestApi {
             store: store.clone(),
             clusters: Arc::from([cluster()]),
             container_images: Arc::new(container_images()),
+            webhook_networks: Arc::default(),
             clock: clock.clone(),
             ids: Arc::new(CountingIds::default()),
             logs: logs.clone(),

@@ -7,6 +7,7 @@ use api::{ApiState, Feed, Limits, RateLimit};
 use domain::{Clock, Cluster};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::{net::TcpListener, sync::Mutex};
+use webhooks::{Deliverer, DeliverySettings};
 use worker::Worker;
 
 use crate::{
@@ -107,6 +108,14 @@ fn start(
         }
         Ok(())
     });
+    if role != Role::Api {
+        let deliverer = deliverer(config, database, clock);
+        let stop = lifecycle.soft();
+        lifecycle.spawn("webhooks", async move {
+            deliverer.run(stop).await;
+            Ok(())
+        });
+    }
     let (upkeep, stop) = (metrics.clone(), lifecycle.soft());
     lifecycle.spawn("metrics", async move {
         while stop.run_until_cancelled(tokio::time::sleep(UPKEEP)).await.is_some() {
@@ -124,6 +133,7 @@ fn start(
         store: database.store.clone(),
         clusters: clusters.into(),
         container_images: Arc::new(config.container_images.clone()),
+        webhook_networks: Arc::new(config.webhook_networks.clone()),
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         ids: Arc::new(RandomIds),
         logs,
@@ -178,6 +188,17 @@ fn start_feed(role: Role, database: &Database, clock: &Arc<SharedClock>, lifecyc
         });
     }
     feed
+}
+
+/// What tells webhooks of jobs.
+fn deliverer(config: &Config, database: &Database, clock: &Arc<SharedClock>) -> Arc<Deliverer> {
+    let clock = Arc::clone(clock) as Arc<dyn Clock>;
+    let settings = DeliverySettings {
+        networks: config.webhook_networks.clone(),
+        timeout: config.settings.webhooks.timeout,
+        attempts: config.settings.webhooks.max_attempts,
+    };
+    Arc::new(Deliverer::new(database.store.clone(), settings, clock, Arc::new(RandomIds)))
 }
 
 /// Says once what somebody has to know who took a cluster out of the configuration too early.

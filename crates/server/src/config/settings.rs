@@ -21,6 +21,7 @@ pub(crate) struct Settings {
     pub(crate) worker: Worker,
     pub(crate) log: Log,
     pub(crate) tao: Tao,
+    pub(crate) webhooks: Webhooks,
     pub(crate) clusters: Vec<ClusterSettings>,
 }
 
@@ -146,6 +147,22 @@ impl Default for Worker {
             retry_wait: Duration::from_secs(15),
             retry_wait_max: Duration::from_mins(10),
         }
+    }
+}
+
+/// Messages about jobs, to whom their requests name.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Webhooks {
+    pub(crate) allowed_networks: Vec<String>,
+    #[serde(with = "humantime_serde")]
+    pub(crate) timeout: Duration,
+    pub(crate) max_attempts: u32,
+}
+
+impl Default for Webhooks {
+    fn default() -> Self {
+        Self { allowed_networks: Vec::new(), timeout: Duration::from_secs(10), max_attempts: 15 }
     }
 }
 

@@ -33,7 +33,7 @@ const VARIABLES: [(&str, &str); 16] = [
 ];
 
 /// What each key takes, for the one who got it wrong.
-const TAKES: [(&str, &str); 41] = [
+const TAKES: [(&str, &str); 44] = [
     ("server.bind", "an IP address and a port, such as \"127.0.0.1:8080\""),
     ("server.body_limit_bytes", "a number of bytes, such as 10485760"),
     ("server.header_limit_bytes", "a number of bytes, such as 32768"),
@@ -68,6 +68,9 @@ const TAKES: [(&str, &str); 41] = [
         "tao.images",
         "an image for each network, such as { dino = \"nvcr.io/nvidia/tao/tao-toolkit:6.26.3-pyt\" }",
     ),
+    ("webhooks.allowed_networks", "a list of networks, such as [\"10.1.0.0/16\"]"),
+    ("webhooks.timeout", DURATION),
+    ("webhooks.max_attempts", "a whole number, such as 15"),
     ("hosts", "a list of login hosts, such as [\"login1\", \"login2:2222\"]"),
     ("known_hosts", "a list of files, such as [\"~/.ssh/known_hosts\"]"),
     ("host_keys", "a list of known_hosts lines, such as [\"login1 ssh-ed25519 AAAA…\"]"),

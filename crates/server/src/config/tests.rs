@@ -219,6 +219,16 @@ fn an_image_that_is_none_is_named_with_its_network() {
 }
 
 #[test]
+fn networks_of_webhooks_are_read_and_a_wrong_one_is_named() {
+    let config = read("[webhooks]\nallowed_networks = [\"10.1.0.0/16\"]", CLUSTER).unwrap();
+    assert!(config.webhook_networks.allow("10.1.2.3".parse().unwrap()));
+    let said =
+        faults("[webhooks]\nallowed_networks = [\"10.1\"]\ntimeout = \"2m\"\nmax_attempts = 0", CLUSTER);
+    assert_eq!(said.len(), 3, "{said:#?}");
+    assert!(said[2].starts_with("webhooks.allowed_networks: 10.1: a network is"), "{said:#?}");
+}
+
+#[test]
 fn all_faults_come_at_once() {
     let found = faults("[worker]\nbatch_size = 0\n[[clusters]]\nname = \"a\"\nsessions = 9", &[]);
     assert_eq!(found.len(), 4, "{found:#?}");

@@ -33,4 +33,5 @@ mod status_files;
 mod tao_client;
 mod throughput;
 mod watchers;
+mod webhooks;
 mod wishes;

@@ -1,0 +1,134 @@
+//! Where a job's status changes are told to, and how often that is tried.
+
+mod networks;
+
+use std::fmt;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use chrono::TimeDelta;
+use secrecy::{ExposeSecret, SecretSlice};
+use serde::Deserialize;
+use url::{Host, Url};
+use utoipa::ToSchema;
+
+use crate::violation::Violation;
+pub use networks::{InvalidNetwork, Network, Networks};
+
+/// Where to tell each change of the job's status.
+#[derive(Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WebhookRequest {
+    /// An `https` address on the public network. It gets a POST for each change of the status, signed as the Standard
+    /// Webhooks specification says.
+    #[schema(max_length = 2000, write_only)]
+    pub url: String,
+    /// `whsec_` and 24 to 64 random bytes in base64, which sign what is sent. Sealed at rest, and never returned.
+    #[schema(write_only)]
+    pub secret: String,
+}
+
+impl fmt::Debug for WebhookRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebhookRequest").finish_non_exhaustive()
+    }
+}
+
+/// A place that may be told, and the key that signs what it is told.
+#[derive(Clone)]
+pub struct Webhook {
+    pub url: String,
+    pub key: SecretSlice<u8>,
+}
+
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Webhook").finish_non_exhaustive()
+    }
+}
+
+const LONGEST_URL: usize = 2000;
+const SECRET_PREFIX: &str = "whsec_";
+const SECRET: std::ops::RangeInclusive<usize> = 24..=64;
+
+impl Webhook {
+    /// Checks what can be known now. Names are looked up when something is sent, each time.
+    pub fn from_request(request: &WebhookRequest, networks: &Networks) -> Result<Self, Vec<Violation>> {
+        let url = address(&request.url, networks)
+            .map_err(|detail| Violation::new("/webhook/url", "invalid", detail));
+        let key = key(&request.secret).ok_or_else(|| {
+            let detail = format!(
+                "must be `{SECRET_PREFIX}` and {} to {} bytes in base64; `echo {SECRET_PREFIX}$(openssl rand -base64 32)` \
+                 makes one",
+                SECRET.start(),
+                SECRET.end()
+            );
+            Violation::new("/webhook/secret", "invalid", detail)
+        });
+        match (url, key) {
+            (Ok(url), Ok(key)) => Ok(Self { url, key }),
+            (url, key) => Err([url.err(), key.err()].into_iter().flatten().collect()),
+        }
+    }
+
+    /// The secret in its key's spelling.
+    pub fn key_bytes(&self) -> &[u8] {
+        self.key.expose_secret()
+    }
+}
+
+fn key(secret: &str) -> Option<SecretSlice<u8>> {
+    let bytes = BASE64_STANDARD.decode(secret.strip_prefix(SECRET_PREFIX)?).ok()?;
+    SECRET.contains(&bytes.len()).then(|| bytes.into())
+}
+
+/// The address in one spelling: numbers of hosts can be written in many ways, and are judged as what they mean.
+fn address(text: &str, networks: &Networks) -> Result<String, String> {
+    if text.len() > LONGEST_URL {
+        return Err(format!("must have at most {LONGEST_URL} bytes"));
+    }
+    let url =
+        Url::parse(text).map_err(|_| "must be an address such as https://example.org/hook".to_owned())?;
+    match url.scheme() {
+        "https" => {}
+        // What is sent is signed and not sealed, so only a network that somebody has vouched for may see it.
+        "http" if !networks.is_empty() => {}
+        _ => return Err("must begin with https://".to_owned()),
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("must not hold a user or a password; the signature says who sends".to_owned());
+    }
+    let literal = match url.host() {
+        Some(Host::Ipv4(address)) => Some(address.into()),
+        Some(Host::Ipv6(address)) => Some(address.into()),
+        Some(Host::Domain(_)) => None,
+        None => return Err("must name a host".to_owned()),
+    };
+    if let Some(address) = literal
+        && !networks.allow_for(url.scheme(), address)
+    {
+        return Err(format!("this service may not call {address} by {}://", url.scheme()));
+    }
+    Ok(url.into())
+}
+
+/// The wait before the first repetition; it doubles with each.
+const FIRST_WAIT: TimeDelta = TimeDelta::seconds(5);
+const LONGEST_WAIT: TimeDelta = TimeDelta::hours(1);
+
+/// How long to wait after `attempts` that failed; none when there were enough. `jitter` is from 0 to 1: receivers that
+/// were away together are not called together.
+pub fn webhook_wait(attempts: u32, most: u32, jitter: f64) -> Option<TimeDelta> {
+    if attempts >= most {
+        return None;
+    }
+    let factor = 2_i32.checked_pow(attempts.saturating_sub(1)).unwrap_or(i32::MAX);
+    let wait = FIRST_WAIT.checked_mul(factor).unwrap_or(LONGEST_WAIT).min(LONGEST_WAIT);
+    let half = wait / 2;
+    #[expect(clippy::cast_possible_truncation, reason = "milliseconds of an hour")]
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds of an hour")]
+    let more = TimeDelta::milliseconds((half.num_milliseconds() as f64 * jitter.clamp(0.0, 1.0)) as i64);
+    Some(half + more)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! The right to deliver, and what was done with it.
+
+use std::time::Duration;
+
+use domain::{JobId, Webhook};
+use uuid::Uuid;
+
+use super::{opened, signed, unsigned};
+use crate::{error::StoreError, leases::millis, store::Store};
+
+/// How long turns last and how many are taken at once.
+#[derive(Debug, Clone, Copy)]
+pub struct TurnTerms {
+    pub duration: Duration,
+    pub limit: u32,
+    /// So many of one owner's at a time, whoever has taken them: receivers that hang hold up those of their owner only.
+    pub of_one_owner: u32,
+}
+
+/// The right to deliver the oldest message of a job that waits.
+#[derive(Debug)]
+pub struct WebhookTurn {
+    pub job: JobId,
+    /// The number of the event that it tells of.
+    pub seq: u64,
+    pub webhook: Webhook,
+    /// As it is sent.
+    pub body: String,
+    /// How often it was tried before.
+    pub attempts: u32,
+    lease: Uuid,
+}
+
+/// What became of an attempt to deliver.
+#[derive(Debug, Clone)]
+pub enum DeliveryResult {
+    Delivered {
+        response_status: u16,
+    },
+    /// Not now; tried again after the wait, or never.
+    Failed {
+        response_status: Option<u16>,
+        error: String,
+        again: Option<Duration>,
+    },
+}
+
+impl Store {
+    /// Takes the right to deliver the oldest waiting message of jobs whose turn it is. `token` has to be fresh.
+    pub async fn lease_webhooks(
+        &self,
+        token: Uuid,
+        terms: TurnTerms,
+    ) -> Result<Vec<WebhookTurn>, StoreError> {
+        let mut tx = self.pool.begin().await?;
+        let leased = sqlx::query!(
+            "-- webhooks::lease
+             with busy as (
+                 select owner, count(*) as turns from webhooks
+                 where lease_token is not null and lease_expires_at > now() group by owner
+             ), ranked as (
+                 select w.job_id, w.due_at,
+                        coalesce(b.turns, 0) + row_number() over (partition by w.owner order by w.due_at) as place
+                 from webhooks w left join busy b on b.owner = w.owner
+                 where w.due_at <= now() and (w.lease_expires_at is null or w.lease_expires_at <= now())
+             ), due as (
+                 select w.job_id from webhooks w
+                 join (select r.job_id from ranked r where r.place <= $4 order by r.due_at limit $3) r
+                     on r.job_id = w.job_id
+                 where w.due_at <= now() and (w.lease_expires_at is null or w.lease_expires_at <= now())
+                 for no key update of w skip locked
+             )
+             update webhooks w
+             set lease_token = $1, lease_expires_at = now() + $2 * interval '1 millisecond'
+             from due where w.job_id = due.job_id
+             returning w.job_id, w.url, w.secret",
+            token,
+            millis(terms.duration),
+            i64::from(terms.limit),
+            i64::from(terms.of_one_owner),
+        )
+        .fetch_all(&mut *tx)
+        .await?;
+        if leased.is_empty() {
+            return Ok(Vec::new());
+        }
+        let jobs: Vec<Uuid> = leased.iter().map(|row| row.job_id).collect();
+        // In a statement of its own: it sees what was recorded until the leases were taken.
+        let oldest = sqlx::query!(
+            r#"-- webhooks::oldest
+               select d.job_id as "job_id!", d.seq as "seq!", d.body as "body!", d.attempts as "attempts!"
+               from unnest($1::uuid[]) as leased (job_id)
+               cross join lateral (
+                   select o.job_id, o.seq, o.body, o.attempts from webhook_deliveries o
+                   where o.job_id = leased.job_id and o.state = 'pending' order by o.seq limit 1) d"#,
+            &jobs,
+        )
+        .fetch_all(&mut *tx)
+        .await?;
+        let idle: Vec<Uuid> =
+            jobs.into_iter().filter(|job| oldest.iter().all(|row| row.job_id != *job)).collect();
+        if !idle.is_empty() {
+            sqlx::query!(
+                "-- webhooks::idle
+                 update webhooks set due_at = null, lease_token = null, lease_expires_at = null
+                 where job_id = any($1)",
+                &idle,
+            )
+            .execute(&mut *tx)
+            .await?;
+        }
+        tx.commit().await?;
+        let mut turns = Vec::with_capacity(oldest.len());
+        for row in oldest {
+            let Some(place) = leased.iter().find(|leased| leased.job_id == row.job_id) else { continue };
+            let Some(webhook) = opened(&self.sealer, row.job_id, &place.url, &place.secret) else {
+                // It costs itself: its lease ends, and the log says so each time.
+                tracing::error!(job.id = %row.job_id, "a webhook cannot be opened; is secrets.key_file the one it was sealed with?");
+                continue;
+            };
+            turns.push(WebhookTurn {
+                job: JobId::new(row.job_id),
+                seq: unsigned(row.seq)?,
+                webhook,
+                body: row.body,
+                attempts: unsigned(row.attempts)?,
+                lease: token,
+            });
+        }
+        Ok(turns)
+    }
+
+    /// Records what became of a turn, and ends it. False when the turn was somebody else's meanwhile.
+    pub async fn record_delivery(
+        &self,
+        turn: &WebhookTurn,
+        result: &DeliveryResult,
+    ) -> Result<bool, StoreError> {
+        let (state, status, error, again) = match result {
+            DeliveryResult::Delivered { response_status } => {
+                ("delivered", Some(*response_status), None, None)
+            }
+            DeliveryResult::Failed { response_status, error, again: Some(again) } => {
+                ("pending", *response_status, Some(error), Some(*again))
+            }
+            DeliveryResult::Failed { response_status, error, again: None } => {
+                ("dead", *response_status, Some(error), None)
+            }
+        };
+        let job = turn.job.get();
+        let mut tx = self.pool.begin().await?;
+        // Locked first: a message that is added meanwhile is either seen by what follows, or sets `due_at` after it.
+        let ours = sqlx::query!(
+            "-- webhooks::record lock
+             select job_id from webhooks where job_id = $1 and lease_token = $2 for no key update",
+            job,
+            turn.lease,
+        )
+        .fetch_optional(&mut *tx)
+        .await?;
+        if ours.is_none() {
+            return Ok(false);
+        }
+        sqlx::query!(
+            "-- webhooks::record
+             update webhook_deliveries
+             set state = $3, attempts = attempts + 1, tried_at = now(), response_status = $4, error = $5,
+                 delivered_at = case when $3 = 'delivered' then now() end
+             where job_id = $1 and seq = $2",
+            job,
+            signed(turn.seq),
+            state,
+            status.map(i32::from),
+            error,
+        )
+        .execute(&mut *tx)
+        .await?;
+        sqlx::query!(
+            "-- webhooks::record release
+             update webhooks w
+             set lease_token = null, lease_expires_at = null,
+                 due_at = case when exists (select from webhook_deliveries d where d.job_id = w.job_id and d.state = 'pending')
+                               then now() + $2 * interval '1 millisecond' end
+             where job_id = $1",
+            job,
+            millis(again.unwrap_or_default()),
+        )
+        .execute(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        Ok(true)
+    }
+}

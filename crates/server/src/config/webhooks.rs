@@ -1,0 +1,24 @@
+//! What webhooks may call, and how patiently.
+
+use std::time::Duration;
+
+use domain::{Network, Networks};
+
+use super::{problems::Problems, settings::Webhooks};
+
+const LONGEST: Duration = Duration::from_mins(1);
+
+pub(super) fn networks(settings: &Webhooks, problems: &mut Problems) -> Networks {
+    if settings.timeout.is_zero() || settings.timeout > LONGEST {
+        problems.add("webhooks.timeout", "must be above zero and at most 1m; write for example \"10s\"");
+    }
+    if settings.max_attempts == 0 {
+        problems.add("webhooks.max_attempts", "must be above zero; write for example 15");
+    }
+    let mut read = |text: &String| {
+        text.parse::<Network>()
+            .map_err(|error| problems.add(format_args!("webhooks.allowed_networks: {text}"), error))
+            .ok()
+    };
+    Networks::new(settings.allowed_networks.iter().filter_map(&mut read).collect())
+}

@@ -1,0 +1,213 @@
+//! Deliveries to a receiver that fails, hangs or is not allowed, over a real database.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
+
+mod receiver;
+
+use std::{sync::Arc, time::Duration};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use domain::{JobId, Networks, Secrets, Webhook};
+use hmac::{Hmac, KeyInit, Mac};
+use persistence::{Along, Inserted, NewJob, Sealer, Store, WebhookHistory};
+use sha2::Sha256;
+use sqlx::PgPool;
+use testkit::{CountingIds, HandClock, command_job};
+use tokio_util::sync::CancellationToken;
+use webhooks::{Deliverer, DeliverySettings};
+
+use receiver::{Answer, Receiver};
+
+const KEY: &[u8] = b"a key of thirty-two bytes, exact";
+
+struct Bench {
+    pool: PgPool,
+    store: Store,
+    job: JobId,
+    stop: CancellationToken,
+}
+
+impl Bench {
+    /// A job whose webhook is the receiver; its first message waits.
+    async fn new(pool: PgPool, receiver: &Receiver) -> Self {
+        Self::at(pool, receiver.url.clone()).await
+    }
+
+    async fn at(pool: PgPool, url: String) -> Self {
+        let store = Store::from_pool(pool.clone(), Sealer::from_key([7; 32]));
+        let new = NewJob { job: command_job(1), secrets: Secrets::default(), request_hash: [0; 32] };
+        let webhook = Webhook { url, key: KEY.to_vec().into() };
+        let along = Along { webhook: Some(&webhook), ..Along::default() };
+        let inserted = store.insert_job_along(&new, along).await.unwrap();
+        let Some(Inserted::Created(job)) = inserted else { panic!("not created") };
+        Self { pool, store, job: job.id, stop: CancellationToken::new() }
+    }
+
+    fn deliverer(&self, networks: &[&str], attempts: u32) -> Arc<Deliverer> {
+        let settings = DeliverySettings {
+            networks: Networks::new(networks.iter().map(|text| text.parse().unwrap()).collect()),
+            timeout: Duration::from_millis(500),
+            attempts,
+        };
+        let clock = HandClock::at(chrono::DateTime::from_timestamp(1_790_000_000, 0).unwrap());
+        let ids = CountingIds::default();
+        Arc::new(Deliverer::new(self.store.clone(), settings, Arc::new(clock), Arc::new(ids)))
+    }
+
+    /// Delivers until the history is as wanted; waits between attempts are cut short.
+    async fn until(
+        &self,
+        deliverers: &[Arc<Deliverer>],
+        wanted: impl Fn(&WebhookHistory) -> bool,
+    ) -> WebhookHistory {
+        let mut running = tokio::task::JoinSet::new();
+        for deliverer in deliverers {
+            running.spawn(Arc::clone(deliverer).run(self.stop.child_token()));
+        }
+        let look = async {
+            loop {
+                let history = self.store.webhook_history(self.job).await.unwrap().unwrap();
+                if wanted(&history) {
+                    return history;
+                }
+                let cut_short = "update webhooks set due_at = now() where due_at > now() returning 1";
+                sqlx::query_scalar::<_, i32>(cut_short).fetch_all(&self.pool).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let history =
+            tokio::time::timeout(Duration::from_secs(30), look).await.expect("the history as wanted");
+        self.stop.cancel();
+        while let Some(ended) = running.join_next().await {
+            ended.unwrap();
+        }
+        history
+    }
+
+    async fn change(&self, status: &str) {
+        let change = sqlx::query_scalar::<_, i32>("update jobs set status = $1 returning 1");
+        change.bind(status).fetch_all(&self.pool).await.unwrap();
+    }
+}
+
+/// The code of a text, as whoever has the key makes it.
+fn code(text: &str) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(KEY).unwrap();
+    mac.update(text.as_bytes());
+    BASE64_STANDARD.encode(mac.finalize().into_bytes())
+}
+
+const HERE: &[&str] = &["127.0.0.0/8"];
+
+fn is_through(history: &WebhookHistory) -> bool {
+    history.pending == 0
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn messages_come_signed_and_in_order_once_from_several_processes(pool: PgPool) {
+    let receiver = Receiver::new(&[]);
+    let bench = Bench::new(pool, &receiver).await;
+    for status in ["Running", "Pending", "Running"] {
+        bench.change(status).await;
+    }
+    let both = [bench.deliverer(HERE, 15), bench.deliverer(HERE, 15)];
+    let history = bench.until(&both, is_through).await;
+    assert!(history.deliveries.iter().all(|one| one.state == "delivered" && one.attempts == 1));
+    for (status, previous) in [
+        ("Pending", None),
+        ("Running", Some("Pending")),
+        ("Pending", Some("Running")),
+        ("Running", Some("Pending")),
+    ] {
+        let seen = receiver.next();
+        assert_eq!(seen.body["data"]["status"], status);
+        assert_eq!(seen.body["data"]["previous_status"].as_str(), previous);
+        assert_eq!(seen.headers["webhook-id"], format!("{}_{}", bench.job, seen.body["data"]["seq"]));
+        assert_eq!(seen.headers["webhook-timestamp"], "1790000000");
+        let signed = format!("{}.1790000000.{}", seen.headers["webhook-id"], seen.text);
+        assert_eq!(seen.headers["webhook-signature"], format!("v1,{}", code(&signed)));
+        assert_eq!(seen.headers["content-type"], "application/json");
+    }
+    assert!(receiver.is_quiet());
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn one_that_fails_or_hangs_is_told_again_the_same_and_the_next_waits_for_it(pool: PgPool) {
+    let receiver = Receiver::new(&[Answer::Status(500), Answer::Hang, Answer::Status(429)]);
+    let bench = Bench::new(pool, &receiver).await;
+    bench.change("Running").await;
+    let history = bench.until(&[bench.deliverer(HERE, 15)], is_through).await;
+    let told: Vec<_> = (0..5).map(|_| receiver.next()).collect();
+    let ids: Vec<_> = told.iter().map(|seen| seen.headers["webhook-id"].clone()).collect();
+    assert_eq!(ids[..4], vec![ids[0].clone(); 4]);
+    assert_ne!(ids[3], ids[4]);
+    assert!(told[..4].iter().all(|seen| seen.body == told[0].body));
+    assert_eq!(history.deliveries.iter().rev().map(|one| one.attempts).collect::<Vec<_>>(), [4, 1]);
+    assert!(receiver.is_through());
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn one_that_always_hangs_is_given_up_with_the_reason(pool: PgPool) {
+    let receiver = Receiver::new(&[Answer::Hang, Answer::Hang]);
+    let bench = Bench::new(pool, &receiver).await;
+    let history = bench.until(&[bench.deliverer(HERE, 2)], is_through).await;
+    let [one] = history.deliveries.as_slice() else { panic!("{history:?}") };
+    assert_eq!((one.state.as_str(), one.attempts, one.response_status), ("dead", 2, None));
+    assert_eq!(one.error.as_deref(), Some("the receiver did not answer in time"));
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_private_address_is_not_called_unless_it_is_allowed(pool: PgPool) {
+    let receiver = Receiver::new(&[]);
+    let bench = Bench::new(pool, &receiver).await;
+    let history = bench.until(&[bench.deliverer(&["10.0.0.0/8"], 1)], is_through).await;
+    let error = history.deliveries[0].error.as_deref().unwrap();
+    assert!(error.contains("127.0.0.1 leads to no address that may be called"), "{error}");
+    assert_eq!(history.deliveries[0].state, "dead");
+    assert!(receiver.is_quiet());
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_redirect_is_not_followed_and_one_who_is_gone_is_not_asked_again(pool: PgPool) {
+    let receiver = Receiver::new(&[Answer::Status(302), Answer::Status(307), Answer::Status(410)]);
+    let bench = Bench::new(pool, &receiver).await;
+    let history = bench.until(&[bench.deliverer(HERE, 15)], is_through).await;
+    let [one] = history.deliveries.as_slice() else { panic!("{history:?}") };
+    assert_eq!((one.state.as_str(), one.attempts, one.response_status), ("dead", 3, Some(410)));
+    let paths = [receiver.next().path, receiver.next().path, receiver.next().path];
+    assert_eq!(paths, ["/hook", "/hook", "/hook"]);
+    assert!(receiver.is_quiet());
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_name_is_judged_by_the_addresses_that_it_leads_to(pool: PgPool) {
+    let receiver = Receiver::new(&[]);
+    let bench = Bench::at(pool, receiver.url_by_name()).await;
+    let history = bench.until(&[bench.deliverer(&["10.0.0.0/8"], 1)], is_through).await;
+    let error = history.deliveries[0].error.clone().unwrap();
+    assert!(error.contains("localhost leads to no address that may be called"), "{error}");
+    assert!(receiver.is_quiet());
+    bench.store.redeliver(bench.job, None).await.unwrap();
+    let bench = Bench { stop: CancellationToken::new(), ..bench };
+    let history = bench.until(&[bench.deliverer(HERE, 1)], is_through).await;
+    assert_eq!(history.deliveries[0].state, "delivered", "{history:?}");
+    receiver.next();
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn an_https_address_is_told_nothing_in_the_open(pool: PgPool) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://127.0.0.1:{}/", listener.local_addr().unwrap().port());
+    let bench = Bench::at(pool, url).await;
+    let heard = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut bytes = vec![0; 1];
+        std::io::Read::read_exact(&mut stream, &mut bytes).unwrap();
+        bytes[0]
+    });
+    let history = bench.until(&[bench.deliverer(HERE, 1)], is_through).await;
+    assert_eq!(history.deliveries[0].state, "dead");
+    // A handshake of TLS, and not the `P` of a POST.
+    assert_eq!(heard.join().unwrap(), 0x16);
+}
