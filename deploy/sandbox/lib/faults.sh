@@ -153,12 +153,18 @@ fault_mend() {
     slurmctld_up
     await_daemon slurmctld 30 inside munged scontrol ping
     ;;
-  slurmdbd-*) slurmdbd_up ;;
+  slurmdbd-*)
+    slurmdbd_up
+    # Who was killed before it had saved its state, and started while slurmdbd was away, has given up.
+    alive slurmctld || ! slurmctld_is_wanted || fault_mend slurmctld-killed
+    ;;
   login?-*) login_up "${1%%-*}" ;;
   postgres-*) postgres_up ;;
   sshd-few-sessions | login-noise) login_reload ;;
   esac
 }
+
+slurmctld_is_wanted() { [[ ! -e $FAULTS_DIR/slurmctld-killed && ! -e $FAULTS_DIR/slurmctld-stopped ]]; }
 
 # The daemon that a fault is about, if it is about one.
 fault_daemon() {
