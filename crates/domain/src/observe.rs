@@ -95,7 +95,10 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
         // Which run has written what is in the files is told by when it began.
         started(&mut next, at(start));
     }
+    let requeues = |job: &Job| job.attempt.as_ref().map(|attempt| attempt.requeues);
+    let known = requeues(&next);
     absorb_status(&mut next, seen.status, false, now);
+    let unseen = requeues(&next) != known;
     match row {
         Some(row) => {
             let record = accounting.filter(|record| is_of_this_end(record, row));
@@ -108,6 +111,10 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
             vanished(&mut next, &Sighting { accounting, ..*seen }, graces, now);
         }
         None => {}
+    }
+    if let Some(attempt) = next.attempt.as_mut().filter(|_| unseen && next.phase != Phase::Finishing) {
+        // The queue was asked before the files were read: the start that is known may be that of the run before.
+        attempt.started_at = None;
     }
     activity::watch(&mut next, seen.signs_of_life, seen.deaf, now);
     let doomed = next.kill_reason.is_some() && job.kill_reason.is_none();

@@ -133,10 +133,13 @@ impl StatusFiles {
         }
     }
 
-    /// Whether a run has noted what it found, after the run that was read and without being expected.
-    pub(crate) fn is_of_unseen_run(&self, chunk: &StatusChunk) -> bool {
-        let (Some(read), Some(note)) = (self.note_at, chunk.note) else { return false };
-        note.restart > self.restart && self.old_note_at != Some(read)
+    /// The restart count of a run that has noted what it found without being expected: after more requeues than were
+    /// seen, or after the run that was read.
+    pub(crate) fn unseen_run(&self, chunk: &StatusChunk, requeues: u32) -> Option<u32> {
+        let restart = chunk.note?.restart;
+        let follows =
+            self.note_at.is_some_and(|read| restart > self.restart && self.old_note_at != Some(read));
+        (restart > requeues || follows).then_some(restart)
     }
 
     /// Whether nothing was read of a run that began after so many requeues: what was read is of one before it.

@@ -9,6 +9,7 @@ use chrono::TimeDelta;
 use domain::{Conversion, ConversionStep, Demand, Moved, conversion_step};
 use persistence::{ConversionLease, ConversionRecord, LeaseTerms, StoreError, WorkStore};
 use slurm::SlurmJobId;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -51,6 +52,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn take_conversions(&self, site: &Site<L>) -> Result<usize, StoreError> {
         let terms = LeaseTerms { duration: self.settings.lease, limit: self.settings.batch };
         let cluster = &site.target.cluster.name;
+        let since = Instant::now();
         let mut lease = self.store.acquire_conversions(cluster, self.ids.lease(), terms).await?;
         let conversions = std::mem::take(&mut lease.conversions);
         if conversions.is_empty() {
@@ -59,7 +61,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let taken = conversions.len();
         let work = self.convert_step(site, &lease, conversions);
         let duration = self.settings.lease;
-        keep_alive(duration, || self.store.extend_conversions(&lease, duration), work).await?;
+        let extend = || self.store.extend_conversions(&lease, duration);
+        keep_alive(since, duration, extend, work).await.transpose()?;
         Ok(taken)
     }
 

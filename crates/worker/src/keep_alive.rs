@@ -1,30 +1,93 @@
 //! Keeping a lease while the cluster takes its time.
 
-use std::{future::Future, pin::pin, time::Duration};
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    task::Poll,
+    time::Duration,
+};
 
 use persistence::StoreError;
+use tokio::time::Instant;
 
-/// Runs `work` and extends its lease every third of the lease's time meanwhile.
+/// Runs `work` under a lease that was asked for at `since`, and extends it every third of its time meanwhile.
 ///
-/// A lease that cannot be kept does not stop the work: what it has begun on the cluster goes on anyway, and its
-/// record will be refused, so that the next holder finds the truth by looking.
+/// Work that has outlived its lease does not go on: none, then. A process that was stopped and wakes up begins nothing more
+/// on the cluster, by its own clock and before it asks anybody. What it had begun goes on without it; its record would be
+/// refused, and the next holder finds the truth by looking.
 pub(crate) async fn keep_alive<T, E>(
+    since: Instant,
     duration: Duration,
     extend: impl Fn() -> E,
     work: impl Future<Output = T>,
-) -> T
+) -> Option<T>
 where
     E: Future<Output = Result<(), StoreError>>,
 {
     let mut work = pin!(work);
+    let mut until = since + duration;
     loop {
-        match tokio::time::timeout(duration / 3, &mut work).await {
+        let held = poll_fn(|context| {
+            if Instant::now() >= until {
+                return Poll::Ready(None);
+            }
+            work.as_mut().poll(context).map(Some)
+        });
+        match tokio::time::timeout(duration / 3, held).await {
+            Ok(None) => {
+                tracing::warn!("a lease has run out under its work, which ends here");
+                return None;
+            }
             Ok(done) => return done,
             Err(_) => {
-                if let Err(error) = extend().await {
-                    tracing::warn!(error = %error, "a lease could not be extended");
+                let asked = Instant::now();
+                match extend().await {
+                    Ok(()) => until = asked + duration,
+                    Err(error) => tracing::warn!(error = %error, "a lease could not be extended"),
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use tokio::time::{advance, sleep};
+
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(30);
+
+    #[tokio::test(start_paused = true)]
+    async fn work_goes_on_as_long_as_its_lease_is_extended() {
+        let extended = AtomicU32::new(0);
+        let extend = || async {
+            extended.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        };
+        let done = keep_alive(Instant::now(), LEASE, extend, sleep(LEASE * 3)).await;
+        assert_eq!((done, extended.load(Ordering::Relaxed)), (Some(()), 8));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_wakes_up_after_its_lease_begins_nothing() {
+        let begun = AtomicU32::new(0);
+        let work = async {
+            // Stopped here, and its timer is long due when it wakes up.
+            sleep(Duration::from_secs(1)).await;
+            begun.fetch_add(1, Ordering::Relaxed);
+        };
+        let mut kept = pin!(keep_alive(Instant::now(), LEASE, || async { Ok(()) }, work));
+        poll_fn(|context| Poll::Ready(assert!(kept.as_mut().poll(context).is_pending()))).await;
+        advance(LEASE).await;
+        assert_eq!((kept.await, begun.load(Ordering::Relaxed)), (None, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_is_not_extended_ends_its_work() {
+        let lost = || async { Err(StoreError::LeaseLost { what: "jobs".to_owned() }) };
+        assert_eq!(keep_alive(Instant::now(), LEASE, lost, sleep(LEASE * 2)).await, None);
     }
 }

@@ -36,6 +36,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     ) -> Result<Option<Duration>, StoreError> {
         let cluster = &site.target.cluster.name;
         let pace = site.target.pace;
+        let since = tokio::time::Instant::now();
         let Some(lease) = self.store.acquire_poll(cluster, self.ids.lease(), self.settings.lease).await?
         else {
             return Ok(None);
@@ -51,7 +52,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let question = question(&jobs, &conversions, lease.polled_at, self.clock.now());
         let duration = self.settings.lease;
         let extend = || self.store.extend_poll(&lease, duration);
-        let answer = keep_alive(duration, extend, site.target.link.poll(&question)).await;
+        let poll = site.target.link.poll(&question);
+        let Some(answer) = keep_alive(since, duration, extend, poll).await else { return Ok(None) };
         let took = began.elapsed();
         let now = self.clock.now();
         let answer = match properly(answer) {

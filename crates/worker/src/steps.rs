@@ -5,6 +5,7 @@ use std::{collections::HashSet, fmt};
 use domain::{Job, JobId, Phase, Step, Timestamp, plan};
 use persistence::{Lane, Lease, LeaseTerms, StepRecord, StoreError, WorkStore};
 use slurm::SlurmJobId;
+use tokio::time::Instant;
 
 use crate::{
     keep_alive::keep_alive,
@@ -33,6 +34,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn take_steps(&self, site: &Site<L>, lane: Lane) -> Result<usize, StoreError> {
         let terms = LeaseTerms { duration: self.settings.lease, limit: self.settings.batch };
         let cluster = &site.target.cluster.name;
+        let since = Instant::now();
         let mut lease = self.store.acquire_due(cluster, lane, self.ids.lease(), terms).await?;
         let jobs = std::mem::take(&mut lease.jobs);
         if jobs.is_empty() {
@@ -42,7 +44,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let sorted = self.sort(site, jobs);
         let work = self.carry_out(site, &lease, sorted);
         let duration = self.settings.lease;
-        keep_alive(duration, || self.store.extend(&lease, duration), work).await?;
+        keep_alive(since, duration, || self.store.extend(&lease, duration), work).await.transpose()?;
         Ok(taken)
     }
 

@@ -41,12 +41,10 @@ fn read_status(
     now: Timestamp,
     mut read: impl FnMut(&mut StatusFiles, &StatusChunk, &mut Progress, Reading<'_>),
 ) {
-    if begins_unseen(job, chunks) {
+    if let Some(restart) = unseen_run(job, chunks) {
         job.begin_run();
         if let Some(attempt) = &mut job.attempt {
-            // When it began, Slurm will say.
-            attempt.started_at = None;
-            attempt.requeues = attempt.requeues.saturating_add(1);
+            attempt.requeues = attempt.requeues.saturating_add(1).max(restart);
         }
     }
     let Some(attempt) = &mut job.attempt else { return };
@@ -60,9 +58,9 @@ fn read_status(
     }
 }
 
-/// Whether a run has begun that nobody has seen begin: it ran and was requeued between two polls, or while none was answered.
-fn begins_unseen(job: &Job, chunks: &[StatusChunk]) -> bool {
-    job.attempt
-        .as_ref()
-        .is_some_and(|attempt| chunks.iter().any(|chunk| attempt.status.is_of_unseen_run(chunk)))
+/// The restart count of a run that nobody has seen begin: the one before it was requeued between two polls, or while none was
+/// answered.
+fn unseen_run(job: &Job, chunks: &[StatusChunk]) -> Option<u32> {
+    let attempt = job.attempt.as_ref()?;
+    chunks.iter().find_map(|chunk| attempt.status.unseen_run(chunk, attempt.requeues))
 }
