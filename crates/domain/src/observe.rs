@@ -95,10 +95,10 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
         // Which run has written what is in the files is told by when it began.
         started(&mut next, at(start));
     }
-    let requeues = |job: &Job| job.attempt.as_ref().map(|attempt| attempt.requeues);
-    let known = requeues(&next);
+    let runs_seen = |job: &Job| job.attempt.as_ref().map(|attempt| attempt.requeues);
+    let known = runs_seen(&next);
     absorb_status(&mut next, seen.status, false, now);
-    let unseen = requeues(&next) != known;
+    let unseen = runs_seen(&next) != known;
     match row {
         Some(row) => {
             let record = accounting.filter(|record| is_of_this_end(record, row));

@@ -1,0 +1,52 @@
+//! What one run of a job has said, and what another makes of it.
+
+use slurm::{RunNote, StartedMarker};
+
+use super::*;
+
+/// A status file, as it is after a run that began after so many requeues.
+fn of_run(restart: u32, text: &str) -> StatusChunk {
+    StatusChunk {
+        key: String::new(),
+        path: "/lustre/r/status.json".parse().unwrap(),
+        inode: 1,
+        size: text.len() as u64,
+        written_at: 0,
+        note: Some(RunNote { at: i64::from(restart), restart, fresh_from: 0 }),
+        start_offset: 0,
+        before: Vec::new(),
+        bytes: text.as_bytes().to_vec(),
+        restarted: false,
+        complete: true,
+    }
+}
+
+/// What is said of a job that was cancelled after a run of it had said SUCCESS.
+fn freed(started_at: Option<Timestamp>, marked_at: Option<Timestamp>, restart: u32) -> Status {
+    let mut job = Case { state: Some(SlurmState::Cancelled), ..Case::default() }.job();
+    absorb_status(&mut job, &[of_run(0, "{\"status\":\"SUCCESS\"}\n")], false, T0);
+    job.attempt.as_mut().unwrap().started_at = started_at;
+    let started = marked_at.map(|at| StartedMarker {
+        slurm_id: SlurmJobId::new(7).unwrap(),
+        restart,
+        at: at.timestamp(),
+        hostname: String::new(),
+    });
+    let markers = Markers { started, ..Markers::default() };
+    let found = Findings { markers: &markers, ..NOTHING };
+    match conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(9)) {
+        Ending::Ended(job) => job.status,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_a_run_has_said_says_nothing_of_one_that_never_began() {
+    let (first, second) = (T0 + TimeDelta::minutes(1), T0 + TimeDelta::minutes(5));
+    assert_eq!(freed(Some(first), Some(first), 0), Status::Done);
+    assert_eq!(freed(None, Some(first), 0), Status::Canceled, "Slurm had it wait again");
+    assert_eq!(freed(Some(second), Some(first), 0), Status::Canceled, "its script had not begun again");
+    assert_eq!(freed(Some(second), Some(second - TimeDelta::seconds(3)), 0), Status::Done, "two clocks");
+    assert_eq!(freed(Some(first), None, 0), Status::Done, "the mark is late");
+    assert_eq!(freed(Some(first), Some(first), 1), Status::Canceled, "what was read is of the run before");
+}
