@@ -80,7 +80,8 @@ mod tests {
             begun.fetch_add(1, Ordering::Relaxed);
         };
         let mut kept = pin!(keep_alive(Instant::now(), LEASE, || async { Ok(()) }, work));
-        poll_fn(|context| Poll::Ready(assert!(kept.as_mut().poll(context).is_pending()))).await;
+        let waits = poll_fn(|context| Poll::Ready(kept.as_mut().poll(context).is_pending())).await;
+        assert!(waits);
         advance(LEASE).await;
         assert_eq!((kept.await, begun.load(Ordering::Relaxed)), (None, 0));
     }
