@@ -74,16 +74,8 @@ impl Case {
             at: 0,
         });
         let markers = Markers { exit, ..Markers::default() };
-        let found = Findings {
-            readable: self.readable,
-            markers: &markers,
-            status: &[],
-            out_tail: b"",
-            err_tail: self.err.as_bytes(),
-            role_tails: b"",
-            sick: &[],
-            spare: None,
-        };
+        let found =
+            Findings { readable: self.readable, markers: &markers, err_tail: self.err.as_bytes(), ..NOTHING };
         conclude(&self.job(), &found, &Graces::default(), T0 + TimeDelta::seconds(seconds))
     }
 
@@ -160,16 +152,7 @@ fn a_marker_left_by_another_slurm_job_is_no_evidence() {
     let case = Case { tao: false, code: None, state: None, ..Case::default() };
     let exit = ExitMarker { slurm_id: SlurmJobId::new(6).unwrap(), restart: 0, code: 0, at: 0 };
     let markers = Markers { exit: Some(exit), ..Markers::default() };
-    let found = Findings {
-        readable: true,
-        markers: &markers,
-        status: &[],
-        out_tail: b"",
-        err_tail: b"",
-        role_tails: b"",
-        sick: &[],
-        spare: None,
-    };
+    let found = Findings { markers: &markers, ..NOTHING };
     match conclude(&case.job(), &found, &Graces::default(), T0) {
         Ending::Ended(job) => assert_eq!(job.status, Status::Error),
         other => panic!("{other:?}"),
@@ -195,16 +178,7 @@ fn a_copy_that_found_the_attempt_taken_gives_way_to_the_one_that_runs() {
     let job = Case { state: Some(SlurmState::Failed), ..Case::default() }.job();
     let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 120, at: 0 };
     let markers = Markers { exit: Some(exit), run_claim: SlurmJobId::new(8), ..Markers::default() };
-    let found = Findings {
-        readable: true,
-        markers: &markers,
-        status: &[],
-        out_tail: b"",
-        err_tail: b"",
-        role_tails: b"",
-        sick: &[],
-        spare: None,
-    };
+    let found = Findings { markers: &markers, ..NOTHING };
     match conclude(&job, &found, &Graces::default(), T0) {
         Ending::Adopt(job) => {
             assert_eq!(job.phase, crate::Phase::InQueue);
@@ -218,16 +192,7 @@ fn a_copy_that_found_the_attempt_taken_gives_way_to_the_one_that_runs() {
 fn a_copy_that_was_ended_before_it_could_look_gives_way_too() {
     let job = Case { state: Some(SlurmState::Cancelled), wanted: Wanted::Cancel, ..Case::default() }.job();
     let markers = Markers { run_claim: SlurmJobId::new(8), ..Markers::default() };
-    let found = Findings {
-        readable: true,
-        markers: &markers,
-        status: &[],
-        out_tail: b"",
-        err_tail: b"",
-        role_tails: b"",
-        sick: &[],
-        spare: None,
-    };
+    let found = Findings { markers: &markers, ..NOTHING };
     let Ending::Adopt(adopted) = conclude(&job, &found, &Graces::default(), T0) else {
         panic!("the first copy runs")
     };
@@ -254,16 +219,7 @@ fn a_last_line_without_its_newline_counts_once_nobody_writes_any_more() {
         complete: true,
     };
     let status = [chunk];
-    let found = Findings {
-        readable: true,
-        markers: &markers,
-        status: &status,
-        out_tail: b"",
-        err_tail: b"",
-        role_tails: b"",
-        sick: &[],
-        spare: None,
-    };
+    let found = Findings { markers: &markers, status: &status, ..NOTHING };
     match conclude(&job, &found, &Graces::default(), T0) {
         Ending::Ended(job) => assert_eq!(job.status, Status::Done),
         other => panic!("{other:?}"),
@@ -274,16 +230,7 @@ fn a_last_line_without_its_newline_counts_once_nobody_writes_any_more() {
 fn a_job_that_lost_its_node_is_sent_again_without_it() {
     let mut job = Case { state: Some(SlurmState::NodeFail), code: None, ..Case::default() }.job();
     job.attempt.as_mut().unwrap().nodes = Some("node01".to_owned());
-    let found = Findings {
-        readable: true,
-        markers: &Markers::default(),
-        status: &[],
-        out_tail: b"",
-        err_tail: b"",
-        role_tails: b"",
-        sick: &[],
-        spare: None,
-    };
+    let found = Findings { markers: &Markers::default(), ..NOTHING };
     let Ending::Again { job, due_at } = conclude(&job, &found, &Graces::default(), T0) else {
         panic!("it must be sent again")
     };
@@ -327,16 +274,7 @@ fn a_job_that_ended_well_before_it_could_be_paused_is_done() {
 
 /// How a job ends whose marks are these.
 fn ended_with(case: &Case, markers: &Markers) -> Job {
-    let found = Findings {
-        readable: true,
-        markers,
-        status: &[],
-        out_tail: b"",
-        err_tail: b"the last line\n",
-        role_tails: b"",
-        sick: &[],
-        spare: None,
-    };
+    let found = Findings { markers, err_tail: b"the last line\n", ..NOTHING };
     match conclude(&case.job(), &found, &Graces::default(), T0) {
         Ending::Ended(job) => job,
         other => panic!("{other:?}"),
@@ -373,16 +311,7 @@ fn a_job_that_was_ended_from_outside_may_have_said_how_it_ended() {
     let conclude_started = |case: &Case, seconds: i64| {
         let mut job = case.job();
         job.attempt.as_mut().unwrap().started_at = Some(T0);
-        let found = Findings {
-            readable: true,
-            markers: &Markers::default(),
-            status: &[],
-            out_tail: b"",
-            err_tail: b"",
-            role_tails: b"",
-            sick: &[],
-            spare: None,
-        };
+        let found = Findings { markers: &Markers::default(), ..NOTHING };
         conclude(&job, &found, &Graces::default(), T0 + TimeDelta::seconds(seconds))
     };
     assert!(matches!(conclude_started(&timeout, 0), Ending::Wait { .. }), "its word may be on its way");
