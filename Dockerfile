@@ -1,11 +1,13 @@
-# One image, one binary; `docker run IMAGE serve --role api` and so on.
+# One image, one binary: `docker run IMAGE serve --role api` and so on.
 #
-# The build fetches its crates first and then compiles without a network, which proves that nothing else is
-# downloaded: `docker build --network=none` works from the second stage on.
+# What it takes from outside are Debian's packages and the crates of Cargo.lock. The crates are fetched first and compiled
+# without a network, which proves that nothing else is downloaded. `ci/image` builds it where there is no container engine.
+ARG RUST_IMAGE=rust:1.95-slim-bookworm
+ARG DEBIAN_IMAGE=debian:bookworm-slim
 
-FROM docker.io/library/rust:1.95-slim-bookworm AS fetch
+FROM ${RUST_IMAGE} AS fetch
 RUN apt-get update -qq \
-    && apt-get install -y -qq --no-install-recommends gcc make pkg-config libssl-dev \
+    && apt-get install -y -qq --no-install-recommends gcc libc6-dev make pkg-config libssl-dev \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
@@ -14,15 +16,17 @@ RUN cargo fetch --locked
 FROM fetch AS build
 RUN --network=none cargo build --offline --locked --release --package tao-slurm
 
-FROM docker.io/library/debian:bookworm-slim
+FROM ${DEBIAN_IMAGE}
 RUN apt-get update -qq \
-    && apt-get install -y -qq --no-install-recommends libssl3 ca-certificates curl \
+    && apt-get install -y -qq --no-install-recommends libssl3 zlib1g ca-certificates \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --create-home --home-dir /var/lib/tao-slurm --uid 10001 tao-slurm
+    && useradd --create-home --home-dir /var/lib/tao-slurm --shell /usr/sbin/nologin --uid 10001 tao-slurm
 COPY --from=build /src/target/release/tao-slurm /usr/local/bin/tao-slurm
-USER tao-slurm
+# By number, so that Kubernetes can see that it is not root.
+USER 10001:10001
 ENV TAO_SLURM_DATA_DIR=/var/lib/tao-slurm TAO_SLURM_BIND=0.0.0.0:8080 TAO_SLURM_LOG_FORMAT=json
 EXPOSE 8080
-HEALTHCHECK --interval=10s --timeout=3s CMD ["curl", "-fsS", "http://127.0.0.1:8080/livez"]
+# /readyz of this container, whichever role it has: see the worker in docker-compose.yml.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s CMD ["tao-slurm", "ready"]
 ENTRYPOINT ["tao-slurm"]
 CMD ["serve"]

@@ -5,6 +5,8 @@ use std::{
     env, fs,
     path::{Path, PathBuf},
     process::{Command, Output},
+    thread,
+    time::Duration,
 };
 
 use anyhow::{Context, ensure};
@@ -47,9 +49,26 @@ impl Sandbox {
 
     /// Every fault off, every daemon there, every node ready.
     pub(crate) fn all_well(&self) -> anyhow::Result<()> {
-        self.run(&["fault", "off-all"])?;
-        self.run(&["up"])?;
-        Ok(())
+        self.patiently(|| {
+            self.run(&["fault", "off-all"])?;
+            self.run(&["up"])?;
+            Ok(())
+        })
+    }
+
+    /// Tries again what a cluster could not do that is only slow: a machine under load is no finding. Nodes that the controller
+    /// has given up meanwhile are given back to it.
+    pub(crate) fn patiently(&self, act: impl Fn() -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let mut outcome = act();
+        for _ in 0..4 {
+            let Err(error) = &outcome else { break };
+            eprintln!("chaos: {error:#}; trying again");
+            thread::sleep(Duration::from_secs(5));
+            // Only those that wait for it are resumed; the others refuse.
+            let _ = self.admin(&["scontrol", "update", "nodename=ALL", "state=resume"]);
+            outcome = act();
+        }
+        outcome
     }
 
     fn run(&self, args: &[&str]) -> anyhow::Result<String> {

@@ -113,7 +113,9 @@ impl Trouble {
     }
 
     fn set(&self, name: &str, to: &str) {
-        if let Err(error) = self.sandbox.fault(name, to) {
+        let set = || self.sandbox.fault(name, to);
+        let outcome = if to == "off" { self.sandbox.patiently(set) } else { set() };
+        if let Err(error) = outcome {
             eprintln!("chaos: {error:#}");
         }
     }
@@ -183,7 +185,7 @@ impl NodeKiller {
             // The same node may be dead already.
             let cut = self.sandbox.fault(&fault, "on").is_ok();
             sleep(3.0, &self.over);
-            if cut && let Err(error) = self.sandbox.fault(&fault, "off") {
+            if cut && let Err(error) = self.sandbox.patiently(|| self.sandbox.fault(&fault, "off")) {
                 eprintln!("chaos: {error:#}");
             }
             self.ledger.mended(broken);

@@ -7,19 +7,24 @@ use axum::{
 use domain::Owner;
 use persistence::{Scopes, Viewer};
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
 use crate::{problem::Problem, rate, state::App};
 
 mod cache;
+pub(crate) mod jwt;
+mod standing;
 
 pub(crate) use cache::TokenCache;
+pub(crate) use jwt::Jwt;
+pub(crate) use standing::Standing;
 
 /// Who may call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthMode {
     /// Everybody, as the owner `local`, with every scope.
     Disabled,
-    /// Whoever brings a token that the database knows.
+    /// Whoever brings a token that the database knows, or, where that is set, one that an issuer has signed.
     Tokens,
 }
 
@@ -28,6 +33,10 @@ pub enum AuthMode {
 pub(crate) struct Caller {
     pub(crate) owner: Owner,
     admin: bool,
+    /// Until when that is so.
+    pub(crate) standing: Standing,
+    /// His token, when it says whom its jobs tell of their status.
+    pub(crate) telling: Option<Uuid>,
 }
 
 impl Caller {
@@ -64,23 +73,48 @@ impl FromRequestParts<App> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        match app.auth {
-            AuthMode::Disabled => Ok(Self { owner: Owner::new("local"), admin: true }),
-            AuthMode::Tokens => {
-                let hash: [u8; 32] = Sha256::digest(bearer(&parts.headers)?).into();
-                // One text for unknown, expired and revoked: which of them it is helps only a guesser.
-                let refused =
-                    || Problem::unauthorized("The token is unknown, expired or revoked.", BAD_TOKEN);
-                let now = app.clock.now();
-                let token = app.tokens().find(&app.store, &hash, now).await?.ok_or_else(refused)?;
-                if !token.is_good(now) {
-                    return Err(refused());
-                }
-                rate::spend(app, &parts.extensions, hash)?;
-                allow(token.scopes, &parts.method)?;
-                Ok(Self { owner: token.owner, admin: token.scopes.admin })
-            }
+        if app.auth == AuthMode::Disabled {
+            return Ok(Self {
+                owner: Owner::new("local"),
+                admin: true,
+                standing: Standing::Always,
+                telling: None,
+            });
         }
+        let token = bearer(&parts.headers)?;
+        match app.jwt() {
+            Some(jwt) if Jwt::is_meant(token) => Self::of_jwt(app, jwt, token, parts).await,
+            _ => Self::of_token(app, token, parts).await,
+        }
+    }
+}
+
+impl Caller {
+    /// Whoever shows a token of the service's own.
+    async fn of_token(app: &App, token: &[u8], request: &Parts) -> Result<Self, Problem> {
+        let hash: [u8; 32] = Sha256::digest(token).into();
+        // One text for unknown, expired and revoked: which of them it is helps only a guesser.
+        let refused = || Problem::unauthorized("The token is unknown, expired or revoked.", BAD_TOKEN);
+        let now = app.clock.now();
+        let token = app.tokens().find(&app.store, &hash, now).await?.ok_or_else(refused)?;
+        if !token.is_good(now) {
+            return Err(refused());
+        }
+        rate::spend(app, &request.extensions, hash)?;
+        allow(token.scopes, &request.method)?;
+        let telling = token.has_webhook.then_some(token.id);
+        Ok(Self { owner: token.owner, admin: token.scopes.admin, standing: Standing::Token(hash), telling })
+    }
+
+    /// Whoever shows a token that somebody else has signed.
+    async fn of_jwt(app: &App, jwt: &Jwt, token: &[u8], request: &Parts) -> Result<Self, Problem> {
+        let bearer = jwt.judge(token, app.clock.now()).await?;
+        // He gets a new token often, and has one rate all the same.
+        let payer = Sha256::digest([b"jwt owner ", bearer.owner.as_str().as_bytes()].concat()).into();
+        rate::spend(app, &request.extensions, payer)?;
+        allow(bearer.scopes, &request.method)?;
+        let standing = Standing::Until(bearer.until);
+        Ok(Self { owner: bearer.owner, admin: bearer.scopes.admin, standing, telling: None })
     }
 }
 

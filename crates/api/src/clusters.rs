@@ -2,32 +2,44 @@
 
 use std::collections::HashMap;
 
-use domain::{Cluster, ClusterName};
+use domain::{Cluster, ClusterName, Job};
 use persistence::PollState;
 
 use crate::{
     cluster_ops::ClusterUnavailable,
+    extract::unusable_cluster,
+    known_clusters::KeptFacts,
     problem::{Kind, Problem},
     state::App,
     view::{ClusterFacts, ClusterView},
 };
 
+mod change;
+pub(crate) mod create;
 pub(crate) mod credentials;
+pub(crate) mod delete;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod partitions;
 pub(crate) mod preflight;
+pub(crate) mod replace;
+pub(crate) mod settings;
+
+use change::{changed, is_object, not_in_file, refused, tagged};
+
+type Shown<'a> = (&'a Cluster, Option<&'a KeptFacts>);
 
 async fn views<'a>(
     app: &App,
-    clusters: impl Iterator<Item = &'a Cluster>,
+    clusters: impl Iterator<Item = Shown<'a>>,
 ) -> Result<Vec<ClusterView>, Problem> {
     let polls: HashMap<ClusterName, PollState> = app.store.poll_states().await?;
     let partitions = app.partitions().get(&app.store).await?;
-    let now = app.clock.now();
-    let view = |cluster: &Cluster| {
+    let (now, known) = (app.clock.now(), app.clusters.now());
+    let view = |(cluster, kept): Shown<'_>| {
         let facts = ClusterFacts {
-            is_default: app.clusters.first().is_some_and(|first| first.name == cluster.name),
+            is_default: known.all().first().is_some_and(|first| first.name == cluster.name),
+            kept,
             links: app.links.links(&cluster.name),
             poll: polls.get(&cluster.name),
             partitions_fetched_on: partitions.get(&cluster.name).and_then(|known| known.fetched_at),
@@ -35,6 +47,11 @@ async fn views<'a>(
         ClusterView::new(cluster, facts, now)
     };
     Ok(clusters.map(view).collect())
+}
+
+async fn view(app: &App, cluster: &Cluster, kept: Option<&KeptFacts>) -> Result<ClusterView, Problem> {
+    let view = views(app, std::iter::once((cluster, kept))).await?.pop();
+    view.ok_or_else(Problem::internal)
 }
 
 pub(crate) fn unavailable(cluster: &Cluster, error: ClusterUnavailable) -> Problem {
@@ -48,4 +65,22 @@ pub(crate) fn unavailable(cluster: &Cluster, error: ClusterUnavailable) -> Probl
             Problem::unavailable(Kind::ClusterUnavailable, detail)
         }
     }
+}
+
+/// Whether the job's cluster can be asked anything: it may have been taken away since the job ended.
+pub(crate) fn is_there(app: &App, job: &Job) -> Result<(), Problem> {
+    let (known, name) = (app.clusters.now(), &job.cluster);
+    if known.get(name).is_some() {
+        return Ok(());
+    }
+    Err(known.unusable().get(name).map_or_else(|| gone(name), |unusable| unusable_cluster(name, unusable)))
+}
+
+/// The job's cluster was taken away, or is another one by now.
+pub(crate) fn gone(name: &ClusterName) -> Problem {
+    let detail = format!(
+        "The job's cluster `{name}` was removed from the service or replaced by another; what needs the cluster can be done \
+         only while it is there."
+    );
+    Problem::new(Kind::ClusterGone, detail)
 }

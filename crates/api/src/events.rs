@@ -52,7 +52,8 @@ pub(crate) enum StreamedEvent {
 /// with the event `reset`, and the stream goes on from now.
 ///
 /// Events are kept as long as their job. When it is deleted, they go with it, and one event `deleted` remains in their place.
-/// After an hour, and when the service stops, the stream ends; the client is expected to come back.
+/// After an hour, and when the service stops, the stream ends; the client is expected to come back. It ends, too, within seconds
+/// after the token has expired or was revoked.
 #[utoipa::path(
     get,
     path = "/events",
@@ -114,7 +115,7 @@ async fn stream(
     let after = last.or(asked.after).unwrap_or(head);
     let start = Start { after: after.min(head), seq: 0, is_reset: after > head };
     let watcher = Watcher::new(app, Scope::All(caller.viewer()), asked.filter, turn).await;
-    Ok(watcher.respond(start, Outlook::Unchanged))
+    Ok(watcher.respond(caller.standing, start, Outlook::Unchanged))
 }
 
 /// An empty one is that of a client that has not received any.

@@ -187,6 +187,10 @@ impl Feed {
         let head = self.store.place_events().await?;
         let mut at = *read.get_or_insert(head);
         self.has_begun.send_replace(true);
+        if at == head {
+            // Nothing to tell is not late.
+            ::metrics::gauge!("outbox_lag_seconds").set(0.0);
+        }
         while at < head {
             let page = self.store.feed(&Viewer::All, &FeedFilter::default(), at, head, PAGE).await?;
             if let Some(last) = page.events.last() {

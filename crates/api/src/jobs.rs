@@ -33,6 +33,7 @@ pub(crate) mod resume;
 pub(crate) mod retry;
 pub(crate) mod script;
 pub(crate) mod status;
+pub(crate) mod timeline;
 pub(crate) mod validate;
 pub(crate) mod wait;
 pub(crate) mod webhook;
@@ -61,8 +62,9 @@ async fn answered(app: &App, status: StatusCode, job: &Job) -> Result<Response, 
 
 async fn whole(app: &App, job: &Job) -> Result<JobView, Problem> {
     let earlier = earlier(app, job).await?;
+    let known = app.clusters.now();
     let around = Surroundings {
-        cluster: app.cluster(&job.cluster),
+        cluster: known.get(&job.cluster),
         freshness: freshness(app, job).await?,
         earlier: &earlier,
     };
@@ -71,8 +73,9 @@ async fn whole(app: &App, job: &Job) -> Result<JobView, Problem> {
 
 async fn summary(app: &App, job: &Job) -> Result<JobSummary, Problem> {
     let earlier = earlier(app, job).await?;
+    let known = app.clusters.now();
     let around = Surroundings {
-        cluster: app.cluster(&job.cluster),
+        cluster: known.get(&job.cluster),
         freshness: freshness(app, job).await?,
         earlier: &earlier,
     };

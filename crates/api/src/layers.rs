@@ -6,7 +6,7 @@ use std::{any::Any, time::Instant};
 use axum::{
     Router,
     extract::{DefaultBodyLimit, MatchedPath, Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, header},
     middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
 };
@@ -17,7 +17,7 @@ use tracing::{Instrument, Span, field};
 
 use crate::{
     cors,
-    extract::trace_of,
+    extract::{TraceHere, trace_of},
     jobs::wait,
     problem::{Kind, Problem},
     rate,
@@ -65,19 +65,28 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Writes one line and counts one observation for each request. The query is not logged: it is the caller's text.
-async fn recorded(request: Request, next: Next) -> Response {
+async fn recorded(mut request: Request, next: Next) -> Response {
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
+    let theirs = trace_of(request.headers());
+    let traced = if is_probe(&route) {
+        Span::none()
+    } else {
+        traces::request(label(&method), &route, theirs.as_ref())
+    };
+    if let Some(trace) = traces::here(&traced) {
+        request.extensions_mut().insert(TraceHere(trace));
+    }
     let span = tracing::info_span!(
         "request",
         request.id = request_id(request.headers()),
         http.method = %method,
         http.path = request.uri().path(),
         job.id = field::Empty,
-        trace.id = trace_of(request.headers()).as_ref().map(TraceParent::trace_id),
+        trace.id = theirs.as_ref().map(TraceParent::trace_id),
     );
     let begun = Instant::now();
-    let response = next.run(request).instrument(span.clone()).await;
+    let response = next.run(request).instrument(span.clone()).instrument(traced.clone()).await;
     let took = begun.elapsed();
     let status = response.status().as_u16();
     let problem = response.extensions().get::<Problem>().map(Problem::code);
@@ -90,18 +99,33 @@ async fn recorded(request: Request, next: Next) -> Response {
             "answered"
         );
     });
-    // A method is the caller's word too: only the ones we serve become label values.
-    let method = if matches!(method.as_str(), "GET" | "HEAD" | "POST" | "PUT" | "DELETE") {
-        method.to_string()
-    } else {
-        "other".to_owned()
-    };
+    traced.record("http.response.status_code", status);
+    if response.status().is_server_error() {
+        traced.record("otel.status_code", "ERROR");
+    }
     ::metrics::histogram!(
         "http_server_request_duration_seconds",
-        "route" => route, "method" => method, "status" => status.to_string()
+        "route" => route, "method" => label(&method), "status" => status.to_string()
     )
     .record(took.as_secs_f64());
     response
+}
+
+/// A method is the caller's word too: only the ones we serve become labels.
+fn label(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "DELETE" => "DELETE",
+        _ => "other",
+    }
+}
+
+/// Asked every few seconds by machines, and of no interest to anybody who looks for where time went.
+fn is_probe(route: &str) -> bool {
+    matches!(route, "/livez" | "/readyz" | "/metrics")
 }
 
 /// Says which job the request is about. It becomes part of the request's span, so that every line on the way to

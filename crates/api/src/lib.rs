@@ -6,6 +6,7 @@
 //! through [`LogSource`].
 
 mod auth;
+mod cluster_keeper;
 mod cluster_links;
 mod cluster_ops;
 mod clusters;
@@ -18,6 +19,7 @@ mod extract;
 mod feed;
 mod health;
 mod jobs;
+mod known_clusters;
 mod known_partitions;
 mod layers;
 mod link;
@@ -38,28 +40,40 @@ use axum::{Router, middleware::from_fn};
 use utoipa::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub use auth::AuthMode;
+pub use auth::{
+    AuthMode,
+    jwt::{
+        ClaimMapping, JwtAlgorithm, JwtTerms, KeyPace, KeyReading, KeySource, UnfitAlgorithm, UnfitKeySet,
+        usable_keys,
+    },
+};
+pub use cluster_keeper::{CheckedCluster, ClusterKeeper};
 pub use cluster_links::{ClusterLinks, HostReport, HostState, LinkReport, LinkUse};
 pub use cluster_ops::{ClusterAnswer, ClusterOps, ClusterUnavailable};
 pub use cors::is_origin;
 pub use feed::Feed;
 pub use jobs::validate::{LiveView, ValidationView, WarningView};
+pub use known_clusters::{ClusterSet, KeptFacts, KnownClusters, UnusableCluster};
 pub use log_source::{LogReading, LogSource, LogUnavailable};
 pub use rate::RateLimit;
 pub use state::{ApiState, Limits, Readiness};
 pub use view::{
     AttemptListView, AttemptView, BackendDetailsView, BackendTypeView, ContainerView, EventListView,
-    EventPageView, EventView, JobList, JobSummary, JobView, ProgressView, ResourcesView, SlurmMetadataView,
-    StatusView,
+    EventPageView, EventView, HolderView, JobList, JobSummary, JobView, PendingView, ProgressView,
+    ResourcesView, SlurmMetadataView, StatusView,
 };
-pub use view::{ClusterList, ClusterView, PartitionList, PartitionView, PreflightView};
+pub use view::{
+    ClusterList, ClusterSource, ClusterView, PartitionList, PartitionView, PreflightView, UnusableClusterView,
+};
 pub use view::{DeadLetterListView, DeadLetterView, WebhookDeliveryView, WebhookView};
+pub use view::{TimelineEntryView, TimelineView};
 
 use state::App;
 
 /// The whole service, ready to be served.
 pub fn router(state: ApiState) -> Router {
     let app = App::new(state);
+    metrics::show(&app.limits);
     let (routes, document) = routes().split_for_parts();
     let routes = document::add(routes, &document)
         .fallback(problem::not_found)
@@ -94,6 +108,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(jobs::events::get_job_events))
         .routes(routes!(events::list_events))
         .routes(routes!(jobs::attempts::get_job_attempts))
+        .routes(routes!(jobs::timeline::get_job_timeline))
         .routes(routes!(jobs::script::get_job_script))
         .routes(routes!(jobs::logs::get_job_logs))
         .routes(routes!(jobs::cancel::cancel_job))
@@ -103,8 +118,12 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(jobs::webhook::get_job_webhook))
         .routes(routes!(jobs::webhook::redeliver_job_webhook))
         .routes(routes!(dead_letters::list_dead_letters))
-        .routes(routes!(clusters::list::list_clusters))
-        .routes(routes!(clusters::get::get_cluster))
+        .routes(routes!(clusters::list::list_clusters, clusters::create::create_cluster))
+        .routes(routes!(
+            clusters::get::get_cluster,
+            clusters::replace::replace_cluster,
+            clusters::delete::delete_cluster
+        ))
         .routes(routes!(clusters::partitions::list_partitions))
         .routes(routes!(clusters::preflight::preflight_cluster))
         .routes(routes!(clusters::credentials::put_enroot_credentials))

@@ -9,8 +9,22 @@ use axum::{
 use crate::{
     extract::{NoParameters, Query},
     problem::{Kind, Problem, problems},
-    state::App,
+    state::{App, Limits},
 };
+
+/// Makes the numbers of the API appear before the first is counted: what does not exist cannot be seen to rise.
+pub(crate) fn show(limits: &Limits) {
+    for kind in ["job", "all", "wait"] {
+        ::metrics::gauge!("watchers", "kind" => kind).increment(0.0);
+    }
+    ::metrics::gauge!("log_followers").increment(0.0);
+    ::metrics::gauge!("outbox_lag_seconds").increment(0.0);
+    ::metrics::counter!("outbox_reads_total").increment(0);
+    #[expect(clippy::cast_precision_loss, reason = "a number of connections")]
+    for (kind, most) in [("watchers", limits.watchers), ("log_followers", limits.log_followers)] {
+        ::metrics::gauge!("streams_limit", "kind" => kind).set(most as f64);
+    }
+}
 
 problems!(Problems = ALWAYS, MetricsDisabled);
 

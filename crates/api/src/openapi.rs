@@ -35,8 +35,10 @@ impl Modify for Bearer {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let scheme = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
+            .bearer_format("a token of the service's own, or a JWT")
             .description(Some(
-                "A token. Each call says which scope it needs: `read` to look, `write` to change, `admin` for what \
+                "A token that `tao-slurm token create` has made, or, where the operator has named an issuer, a JWT of it whose \
+                scopes are what its claims say. Each call says which scope it needs: `read` to look, `write` to change, `admin` for what \
                 concerns everybody. `admin` includes the others, and sees every job.",
             ))
             .build();

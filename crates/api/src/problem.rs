@@ -132,6 +132,19 @@ impl Problem {
             .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
     }
 
+    /// A signed token is good for nothing, and the kind says why (RFC 6750 §3).
+    pub(crate) fn token_refused(kind: Kind, detail: impl Into<String>) -> Self {
+        let challenge = format!(
+            r#"Bearer realm="tao-slurm", error="invalid_token", error_description="{}""#,
+            kind.title()
+        );
+        let problem = Self::new(kind, detail);
+        match HeaderValue::from_str(&challenge) {
+            Ok(challenge) => problem.with_header(header::WWW_AUTHENTICATE, challenge),
+            Err(_) => problem,
+        }
+    }
+
     /// The token is good, but not for this.
     pub(crate) fn forbidden(detail: &str, challenge: &'static str) -> Self {
         Self::new(Kind::Forbidden, detail)

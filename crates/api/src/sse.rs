@@ -1,6 +1,13 @@
 //! Answers that go on and on: how they begin, are kept alive, and end when the service does.
 
-use std::{convert::Infallible, time::Duration};
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{
     http::{HeaderName, HeaderValue, header},
@@ -11,8 +18,10 @@ use axum::{
 };
 use futures_util::{Stream, StreamExt, future, stream};
 
-use crate::state::App;
+use crate::{auth::Standing, state::App};
 
+/// What a stream ends with whose caller has lost the right to it. Who comes again is told the same, as a problem.
+const LOST: &str = "the token of this stream is of no use any more";
 /// When a client comes again that has lost the stream.
 const RECONNECT: Duration = Duration::from_secs(2);
 /// When it does after the service has said that it stops. Another process, or the next one, is there soon.
@@ -26,12 +35,25 @@ const VARIES: (HeaderName, HeaderValue) = (header::VARY, HeaderValue::from_stati
 /// The id of the last event that a client has received; none also for an empty one.
 pub(crate) const LAST_EVENT_ID: &str = "last-event-id";
 
-/// Answers with events. `events` end by themselves when the service stops; the last word then says so.
-pub(crate) fn respond(app: &App, events: impl Stream<Item = Event> + Send + 'static) -> Response {
+/// Answers with events. `events` end by themselves when the service stops, and are ended when the caller may not see them
+/// any more; the last word then says so.
+pub(crate) fn respond(
+    app: &App,
+    standing: Standing,
+    events: impl Stream<Item = Event> + Send + 'static,
+) -> Response {
     let first = Event::default().retry(RECONNECT).comment("following");
-    let stop = app.stop.clone();
-    let last =
-        stream::once(future::lazy(move |_| stop.is_cancelled().then(goodbye))).filter_map(future::ready);
+    let (stop, is_lost) = (app.stop.clone(), Arc::new(AtomicBool::new(false)));
+    let (loss, tell) = (standing.lost(app.clone()), Arc::clone(&is_lost));
+    let events = events.take_until(async move {
+        loss.await;
+        tell.store(true, Ordering::Relaxed);
+    });
+    let last = future::lazy(move |_| match () {
+        () if is_lost.load(Ordering::Relaxed) => Some(Event::default().comment(LOST)),
+        () => stop.is_cancelled().then(goodbye),
+    });
+    let last = stream::once(last).filter_map(future::ready);
     let events = stream::once(future::ready(first)).chain(events).chain(last).map(Ok::<_, Infallible>);
     // So that nobody on the way takes the stream for dead.
     let keep_alive = KeepAlive::new().interval(app.limits.heartbeat).text("keep-alive");

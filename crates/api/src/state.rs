@@ -2,17 +2,22 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use domain::{Clock, Cluster, ClusterName, ContainerImages, Ids, Networks};
+use domain::{Clock, ContainerImages, Ids, Networks};
 use metrics_exporter_prometheus::PrometheusHandle;
 use persistence::Store;
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    auth::{AuthMode, TokenCache},
+    auth::{
+        AuthMode, Jwt, TokenCache,
+        jwt::{JwtTerms, KeySource},
+    },
+    cluster_keeper::ClusterKeeper,
     cluster_links::ClusterLinks,
     cluster_ops::ClusterOps,
     feed::Feed,
+    known_clusters::KnownClusters,
     known_partitions::PartitionsCache,
     log_reads::LogReads,
     log_source::LogSource,
@@ -25,8 +30,10 @@ use crate::{
 pub struct ApiState {
     /// The database.
     pub store: Store,
-    /// The configured clusters; the first is the default.
-    pub clusters: Arc<[Cluster]>,
+    /// The clusters, as they come and go.
+    pub clusters: KnownClusters,
+    /// Who knows what makes a cluster.
+    pub keeper: Arc<dyn ClusterKeeper>,
     /// Which image a network runs in whose job comes by TAO's own wire.
     pub container_images: Arc<ContainerImages>,
     /// What webhooks may call beside public addresses.
@@ -45,6 +52,8 @@ pub struct ApiState {
     pub feed: Arc<Feed>,
     /// Who may call.
     pub auth: AuthMode,
+    /// Whose signed tokens are accepted beside the service's own, and where the keys are; none for nobody's.
+    pub jwt: Option<(JwtTerms, Arc<dyn KeySource>)>,
     /// The numbers behind `/metrics`; none when they are not collected.
     pub metrics: Option<PrometheusHandle>,
     /// What else has to be alive for `/readyz`.
@@ -55,6 +64,8 @@ pub struct ApiState {
     pub cors_origins: Arc<[String]>,
     /// Cancelled when the service is to finish: answers that go on and on end then.
     pub stop: CancellationToken,
+    /// Runs what an answer must not be needed for to go on.
+    pub errands: TaskTracker,
 }
 
 impl fmt::Debug for ApiState {
@@ -85,6 +96,8 @@ pub struct Limits {
     pub request_timeout: Duration,
     /// How many requests a token may make; none for any number.
     pub rate: Option<RateLimit>,
+    /// How long a token is remembered: within this time a revocation is felt, by requests and by streams.
+    pub token_memory: Duration,
     /// How long an `Idempotency-Key` is known.
     pub idempotency_keep: Duration,
     /// The most bytes of a log in one answer.
@@ -102,6 +115,8 @@ pub struct Limits {
     pub log_tick: Duration,
     /// After this long a follower or watcher has to come again, and show that he still may.
     pub follow_for: Duration,
+    /// How many clusters are kept in the database.
+    pub clusters: u32,
     /// How many may watch events or wait for a job to change at a time.
     pub watchers: usize,
     /// After this long without an event a comment goes out.
@@ -116,6 +131,7 @@ impl Default for Limits {
             body_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(40),
             rate: None,
+            token_memory: Duration::from_secs(5),
             idempotency_keep: Duration::from_hours(24),
             log_bytes: 8 * 1024 * 1024,
             log_reads: 4,
@@ -124,6 +140,7 @@ impl Default for Limits {
             log_followers: 100,
             log_tick: Duration::from_secs(1),
             follow_for: Duration::from_hours(1),
+            clusters: 64,
             watchers: 5000,
             heartbeat: Duration::from_secs(15),
         }
@@ -137,6 +154,7 @@ pub(crate) struct App(Arc<Shared>);
 pub(crate) struct Shared {
     pub(crate) outside: ApiState,
     pub(crate) tokens: TokenCache,
+    pub(crate) jwt: Option<Jwt>,
     pub(crate) pulses: PulseCache,
     pub(crate) partitions: PartitionsCache,
     pub(crate) log_reads: LogReads,
@@ -151,14 +169,30 @@ impl App {
         let log_reads = LogReads::new(Arc::clone(&outside.logs), log_answer, log_reads);
         let followers = Arc::new(Semaphore::new(log_followers));
         let watchers = Arc::new(Semaphore::new(outside.limits.watchers));
-        let (tokens, pulses) = (TokenCache::default(), PulseCache::default());
-        let partitions = PartitionsCache::default();
+        let tokens = TokenCache::new(outside.limits.token_memory);
+        let jwt = outside.jwt.clone().map(|(terms, keys)| Jwt::new(terms, keys));
+        let (pulses, partitions) = (PulseCache::default(), PartitionsCache::default());
         let rates = outside.limits.rate.map(Rates::new);
-        Self(Arc::new(Shared { outside, tokens, pulses, partitions, log_reads, followers, watchers, rates }))
+        Self(Arc::new(Shared {
+            outside,
+            tokens,
+            jwt,
+            pulses,
+            partitions,
+            log_reads,
+            followers,
+            watchers,
+            rates,
+        }))
     }
 
     pub(crate) fn tokens(&self) -> &TokenCache {
         &self.0.tokens
+    }
+
+    /// Who judges signed tokens; none when they are not accepted.
+    pub(crate) fn jwt(&self) -> Option<&Jwt> {
+        self.0.jwt.as_ref()
     }
 
     pub(crate) fn pulses(&self) -> &PulseCache {
@@ -187,11 +221,6 @@ impl App {
     /// The right to watch events, one for each who may at a time.
     pub(crate) fn watchers(&self) -> Arc<Semaphore> {
         Arc::clone(&self.0.watchers)
-    }
-
-    /// The configured cluster of this name; none when it was taken out of the configuration.
-    pub(crate) fn cluster(&self, name: &ClusterName) -> Option<&Cluster> {
-        self.clusters.iter().find(|cluster| cluster.name == *name)
     }
 }
 

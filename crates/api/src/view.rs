@@ -13,18 +13,22 @@ mod cluster;
 mod event;
 mod orphan;
 mod partition;
+mod pending;
 mod preflight;
 mod status;
+mod timeline;
 mod webhook;
 
 pub(crate) use cluster::ClusterFacts;
-pub use cluster::{ClusterList, ClusterView};
+pub use cluster::{ClusterList, ClusterSource, ClusterView, UnusableClusterView};
 pub use event::{EventListView, EventPageView, EventView};
 pub(crate) use orphan::OrphansView;
 pub use partition::{PartitionList, PartitionView};
+pub use pending::{HolderView, PendingView};
 pub use preflight::PreflightView;
 pub(crate) use status::{Freshness, is_watched};
 pub use status::{ProgressView, StatusView};
+pub use timeline::{TimelineEntryView, TimelineView};
 pub use webhook::{DeadLetterListView, DeadLetterView, WebhookDeliveryView, WebhookView};
 
 /// A page of jobs, newest first.

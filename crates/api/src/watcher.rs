@@ -15,6 +15,7 @@ use tokio::{
 use utoipa::ToSchema;
 
 use crate::{
+    auth::Standing,
     event_id::EventId,
     feed::{Outlook, Published},
     problem::{Kind, Problem},
@@ -118,8 +119,8 @@ impl Watcher {
         }
     }
 
-    /// Answers with the stream. `outlook` is that of the job before the first event of it.
-    pub(crate) fn respond(mut self, start: Start, outlook: Outlook) -> Response {
+    /// Answers with the stream, for as long as the caller may see it. `outlook` is that of the job before the first event of it.
+    pub(crate) fn respond(mut self, standing: Standing, start: Start, outlook: Outlook) -> Response {
         (self.cursor, self.seq, self.outlook) = (start.after, start.seq, outlook);
         let mut first = Vec::new();
         if start.is_reset {
@@ -133,7 +134,7 @@ impl Watcher {
             let events = watcher.next().await?;
             Some((stream::iter(events), watcher))
         });
-        sse::respond(&app, stream::iter(first).chain(events.flatten()))
+        sse::respond(&app, standing, stream::iter(first).chain(events.flatten()))
     }
 
     /// The next events; none when the stream is over. Without an `end` the client is expected to come again.

@@ -54,6 +54,10 @@ pub struct Attempt {
     pub intended_at: Timestamp,
     pub sends: Sends,
     pub submitted_at: Option<Timestamp>,
+    /// Since when it is in Slurm's queue, as Slurm says it, or was before it last began: a requeue counts anew.
+    pub queued_since: Option<Timestamp>,
+    /// When Slurm expects to start it, if it waits and Slurm says so.
+    pub estimated_start: Option<Timestamp>,
     pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
     /// Submissions that surely had no effect, in a row: they set the pace of the next.
@@ -118,6 +122,8 @@ impl Attempt {
             intended_at: now,
             sends: Sends::default(),
             submitted_at: None,
+            queued_since: None,
+            estimated_start: None,
             started_at: None,
             ended_at: None,
             setbacks: 0,

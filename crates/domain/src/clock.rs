@@ -1,5 +1,7 @@
 //! Time and identity come from outside, so that every decision can be replayed in a test.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
@@ -9,6 +11,13 @@ pub type Timestamp = DateTime<Utc>;
 /// Where the present moment comes from. Made once, by the composition root.
 pub trait Clock: std::fmt::Debug + Send + Sync + 'static {
     fn now(&self) -> Timestamp;
+
+    /// How long this process has run, by a clock that nobody sets. It counts what a process sleeps through when it is
+    /// stopped, and does not when its whole machine is: so it may end work early, and proves nothing to anybody else.
+    fn uptime(&self) -> Duration;
+
+    /// Hears the time that everybody goes by, which was asked for at this uptime.
+    fn hear(&self, time: Timestamp, asked: Duration);
 }
 
 /// Where new identities come from. Made once, by the composition root.

@@ -20,6 +20,8 @@ use crate::{
 pub struct Findings<'a> {
     /// Whether the job's files could be looked at: if not, that they say nothing means nothing.
     pub readable: bool,
+    /// Whether it has a status file that cannot be told of, because of its name or its numbers.
+    pub left_out: bool,
     pub markers: &'a Markers,
     pub status: &'a [StatusChunk],
     pub out_tail: &'a [u8],
@@ -55,7 +57,9 @@ pub enum Ending {
 /// The verdict on a job that Slurm is through with.
 pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp) -> Ending {
     let mut job = job.clone();
-    let until = job.finishing_since.unwrap_or(now) + graces.last_word;
+    // A file server that does not answer takes longer than a word that is late.
+    let grace = if found.readable { graces.last_word } else { graces.last_word.max(CATCH_UP) };
+    let until = job.finishing_since.unwrap_or(now) + grace;
     let held_back = is_held_back(&job, found.status, now);
     absorb_status(&mut job, found.status, now >= until, now);
     let exit = exit_code(&job, found.markers);
@@ -81,10 +85,11 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
     }
     let state = job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.clone());
     let failed = exit.is_some_and(|exit| exit.code != 0 || exit.signal != 0);
-    // Without a word from Slurm, the exit marker that the script left is the next best witness.
+    // Without a word from Slurm, the exit marker that the script left is the next best witness. A controller that was killed
+    // may say that it could not start what has run to its end.
     let completed = match &state {
+        Some(SlurmState::LaunchFailed) | None => exit.is_some(),
         Some(state) => *state == SlurmState::Completed,
-        None => exit.is_some(),
     };
 
     let (status, message) = if completed && !failed {
@@ -137,7 +142,7 @@ fn may_have_said_how(job: &Job, found: &Findings<'_>) -> bool {
     job.wanted == Wanted::Run && ended && attempt.started_at.is_some() && !marked && !has_said
 }
 
-/// How long the rest of a status file that is far behind is read before the verdict.
+/// How long files are waited for that cannot be read, or are read that are far behind, before the verdict.
 const CATCH_UP: TimeDelta = TimeDelta::minutes(10);
 
 /// Whether more of a status file is there than one answer holds: the last word is at its end.
@@ -155,11 +160,14 @@ fn was_never_read(job: &Job, markers: &Markers) -> bool {
         return true;
     }
     let began_at = marked.and_then(|marker| at(Some(marker.at)));
+    // Its last word was read before it was started. The clock of its node alone may be minutes slow.
+    let was_said_before = |started_at: Timestamp| {
+        began_at.is_some_and(|began_at| began_at < started_at - CLOCKS_AGREE)
+            && job.progress.last_word_at.is_none_or(|read_at| read_at < started_at + CLOCKS_AGREE)
+    };
     // Only what is ended from outside may not have begun.
     matches!(attempt.slurm_state, Some(SlurmState::Cancelled | SlurmState::Timeout))
-        && attempt
-            .started_at
-            .is_none_or(|started_at| began_at.is_some_and(|began_at| began_at < started_at - CLOCKS_AGREE))
+        && attempt.started_at.is_none_or(was_said_before)
 }
 
 /// Several processes of a job may each have a status file of their own: one that failed has made the job fail.
@@ -289,6 +297,13 @@ fn said_failure(job: &Job) -> String {
 
 fn silent(job: &Job, found: &Findings<'_>) -> String {
     let text = match job.progress.last_word() {
+        _ if !found.readable => {
+            "The job ended with code 0, but its files could not be read, so nobody knows whether it succeeded."
+        }
+        _ if found.left_out => {
+            "The job ended with code 0, but never reported success in a status.json that can be read: it has one in a \
+             directory whose name holds % or \\ or is not UTF-8, or one of an impossible size or date."
+        }
         Some(_) => "The job ended with code 0 but never reported success.",
         None => "The job ended with code 0 but wrote no status.json.",
     };

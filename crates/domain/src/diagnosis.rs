@@ -64,6 +64,8 @@ pub struct Evidence<'a> {
     pub sick: &'a [SickNode],
     /// The ends of the logs.
     pub logs: &'a [&'a [u8]],
+    /// Its script has left nothing in its directory, which can be read: its first act is to leave something.
+    pub never_began: bool,
 }
 
 /// A failure that is understood.
@@ -106,12 +108,24 @@ fn by_state(evidence: &Evidence<'_>) -> Option<Diagnosis> {
 
 /// Exit codes of our own script, and of slurmstepd, that say that the job's program never ran.
 fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
+    if evidence.never_began && evidence.state == Some(&SlurmState::Failed) {
+        return Some(Diagnosis {
+            cause: Cause::Infrastructure,
+            signature: "never-began".to_owned(),
+            why: "its script could not write into its directory on the cluster".to_owned(),
+            line: None,
+            nodes: blamed(evidence, None),
+        });
+    }
     let (signature, why) = match evidence.exit? {
         ExitCode { code: script::EXIT_NO_ENV_FILE, .. } => {
             ("env-file-missing", "the node did not see a file that had been staged for the job")
         }
         ExitCode { code: script::EXIT_NO_RENDEZVOUS, .. } => {
             ("no-rendezvous", "the names of the job's nodes could not be found out")
+        }
+        ExitCode { code: script::EXIT_BEGUN, .. } => {
+            ("begun-before", "Slurm forgot that it had started the job, and started it again")
         }
         // ESLURMD_…: the step daemon could not open the logs (src/common/slurm_errno.c).
         ExitCode { code: 0, signal: 53 } => ("log-unopened", "the node could not open the job's log"),

@@ -1,7 +1,10 @@
 //! From what a poll saw to the job's next state. Trouble on the way to the cluster never reaches this file:
 //! a poll that was not answered properly is no sighting.
 
+mod news;
 mod status_lines;
+
+use std::borrow::Cow;
 
 use chrono::{DateTime, TimeDelta};
 use slurm::{AccountingRow, Markers, QueueRow, SignsOfLife, SlurmState, StatusChunk};
@@ -11,12 +14,13 @@ use crate::{
     clock::Timestamp,
     exclusion::relief,
     job::{Job, Wanted},
-    pending::pending_message,
+    pending::{estimated_start, pending_message},
     retry::RetryTerms,
     status::{Phase, Source, Status},
     status_file::StatusWord,
 };
 
+use news::differs;
 pub(crate) use status_lines::{absorb_rest, absorb_status, is_held_back};
 
 /// How long the truth may be late before its absence counts.
@@ -77,7 +81,8 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
     let mut next = job.clone();
     let ours = |name: &str| job.attempt.as_ref().is_some_and(|attempt| attempt.token.as_str() == name);
     // Slurm starts its ids again after a reset of the controller: a row is ours only with our name on it.
-    let row = seen.queue.filter(|row| ours(&row.name));
+    let row = seen.queue.filter(|row| ours(&row.name)).map(not_launched);
+    let row = row.as_deref();
     let accounting = seen.accounting.filter(|record| ours(&record.name));
     let ended = accounting.filter(|record| seen.queue_answered && record.state.is_final());
     let told = row.map(|row| (&row.state, row.start)).or(ended.map(|record| (&record.state, record.start)));
@@ -177,9 +182,13 @@ fn in_queue(job: &mut Job, row: &QueueRow, now: Timestamp) {
     }
     job.missing_since = None;
     job.source = Source::Squeue;
+    let told_before = job.attempt.as_ref().and_then(|attempt| attempt.estimated_start);
     let waiting = |job: &mut Job| {
         show(job, Status::Pending, Phase::InQueue, pending_message(&row.state, &row.reason));
         job.pending_reason = Some(row.reason.clone());
+        if let Some(attempt) = &mut job.attempt {
+            attempt.estimated_start = estimated_start(told_before, at(row.start), now);
+        }
     };
     match &row.state {
         SlurmState::Pending
@@ -228,6 +237,7 @@ fn in_queue(job: &mut Job, row: &QueueRow, now: Timestamp) {
         attempt.reason = Some(row.reason.clone());
         attempt.nodes = (!row.nodes.is_empty()).then(|| row.nodes.clone()).or(attempt.nodes.take());
         attempt.partition = Some(row.partition.clone());
+        attempt.queued_since = at(row.submit).or(attempt.queued_since);
     }
 }
 
@@ -243,6 +253,17 @@ fn started(job: &mut Job, start: Option<Timestamp>) {
 /// Whether a record is of the end that the queue shows: accounting that lags behind still has an earlier run's.
 fn is_of_this_end(record: &AccountingRow, row: &QueueRow) -> bool {
     record.state == row.state && record.end == row.end
+}
+
+/// What Slurm could not start, it puts back into its queue and holds there until somebody releases it, which may be never: that
+/// is the end of the attempt. Its held job is superseded then, and is cancelled as such.
+fn not_launched(row: &QueueRow) -> Cow<'_, QueueRow> {
+    const HELD: &str = "launch failed requeued held";
+    if is_waiting(&row.state) && row.reason == HELD {
+        Cow::Owned(QueueRow { state: SlurmState::LaunchFailed, ..row.clone() })
+    } else {
+        Cow::Borrowed(row)
+    }
 }
 
 /// Whether accounting will say soon by which signal the job ended, and the queue does not (22.05).
@@ -322,15 +343,23 @@ fn show(job: &mut Job, status: Status, phase: Phase, message: String) {
         Wanted::Run => status,
     };
     job.phase = phase;
-    job.pending_reason = None;
+    waits_no_more(job);
     if job.wanted == Wanted::Run {
         job.message = message;
     }
 }
 
+/// What was said of its wait does not hold any longer.
+fn waits_no_more(job: &mut Job) {
+    job.pending_reason = None;
+    if let Some(attempt) = &mut job.attempt {
+        attempt.estimated_start = None;
+    }
+}
+
 fn finish(job: &mut Job, source: Source, ended_at: Option<Timestamp>, now: Timestamp) {
     job.phase = Phase::Finishing;
-    job.pending_reason = None;
+    waits_no_more(job);
     job.source = source;
     "Slurm is through with the job; reading its last words.".clone_into(&mut job.message);
     job.finishing_since = Some(now);
@@ -356,37 +385,6 @@ pub(crate) fn at(unix: Option<i64>) -> Option<Timestamp> {
     const YEAR_3000: i64 = 32_503_680_000;
     unix.filter(|seconds| (1..YEAR_3000).contains(seconds))
         .and_then(|seconds| DateTime::from_timestamp(seconds, 0))
-}
-
-/// Whether anything that is stored or shown has changed.
-fn differs(old: &Job, new: &Job) -> bool {
-    let face = |job: &Job| {
-        (
-            job.status,
-            job.phase,
-            job.message.clone(),
-            job.pending_reason.clone(),
-            job.source,
-            job.missing_since,
-            job.activity.clone(),
-            job.kill_reason.clone(),
-        )
-    };
-    let attempt = |job: &Job| {
-        job.attempt.as_ref().map(|a| {
-            (
-                a.slurm_state.clone(),
-                a.exit,
-                a.nodes.clone(),
-                a.reason.clone(),
-                a.started_at,
-                a.ended_at,
-                a.requeues,
-                a.status.clone(),
-            )
-        })
-    };
-    face(old) != face(new) || attempt(old) != attempt(new) || old.progress != new.progress
 }
 
 #[cfg(test)]

@@ -91,6 +91,7 @@ fn verdict(job: &Job, seen: &Sighting<'_>, markers: &Markers, now: Timestamp) ->
     }
     let found = Findings {
         readable: true,
+        left_out: false,
         markers,
         status: &[],
         out_tail: b"",
@@ -132,7 +133,7 @@ fn every_recorded_state_has_the_same_verdict(release: &str) {
             code: exit.code,
             at: row.end.unwrap(),
         });
-        let markers = Markers { exit, ..Markers::default() };
+        let markers = Markers { exit, run_claim: Some(row.id), ..Markers::default() };
 
         if let Some(record) = &mut record {
             record.name.clone_from(&name);

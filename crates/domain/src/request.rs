@@ -72,8 +72,8 @@ pub struct JobRequest {
     #[serde(default, deserialize_with = "null_is_none_given")]
     #[schema(value_type = Option<BackendDetails>)]
     pub backend_details: BackendDetails,
-    /// Who is told of each change of the job's status. Not part of the job: nothing of it is in any answer about the job,
-    /// but in that of `/jobs/{id}/webhook`.
+    /// Who is told of each change of the job's status. Default: whom the caller's token names, if it does. Not part of the
+    /// job: nothing of it is in any answer about the job, but in that of `/jobs/{id}/webhook`.
     #[schema(write_only)]
     pub webhook: Option<WebhookRequest>,
 }

@@ -22,6 +22,9 @@ pub struct Resources {
 const MAX_NODES: u32 = 1024;
 const MAX_GPUS: u32 = 8192;
 const MAX_CPUS: u32 = 4096;
+/// Less than a second; and more than a century, which every clock of ours and of Slurm's can hold.
+const LEAST_HOURS: f64 = 0.0001;
+const MOST_HOURS: f64 = 1_000_000.0;
 
 impl Resources {
     /// TAO's packaged defaults: 1 node, 4 GPUs of at most 8, 16 processors, 4 hours of which 3.8 are used.
@@ -67,7 +70,10 @@ impl Resources {
 
         let (nodes, gpus_per_node, exclusive) = match asked.gpus_per_node {
             Some(_) => {
-                if asked.num_gpus.is_some_and(|total| total != per_node && total != per_node * nodes) {
+                if asked
+                    .num_gpus
+                    .is_some_and(|total| total != per_node && total != per_node.saturating_mul(nodes))
+                {
                     wrong.push(Violation::new(
                         "/resources/num_gpus",
                         "contradiction",
@@ -78,7 +84,8 @@ impl Resources {
                 }
                 (nodes, per_node, per_node == max)
             }
-            None if gpus >= max => (nodes.max(gpus.div_ceil(max)), max, true),
+            // A `max` of 0 was refused above.
+            None if gpus >= max => (nodes.max(gpus.div_ceil(max.max(1))), max, true),
             None => (nodes, gpus, false),
         };
 
@@ -116,9 +123,15 @@ fn times(
         return None;
     }
     let mut refuse = |field: &str| {
-        let detail = "must be a number of hours above 0";
+        let detail = format_args!("must be a number of hours from {LEAST_HOURS} to {MOST_HOURS}");
         wrong.push(Violation::new(format!("/resources/{field}"), "out_of_range", detail));
     };
+    for (field, hours) in [("time_hours", asked.time_hours), ("timeout_hours", asked.timeout_hours)] {
+        if hours.is_some_and(|hours| !(LEAST_HOURS..=MOST_HOURS).contains(&hours)) {
+            refuse(field);
+            return None;
+        }
+    }
     let time = match asked.time_hours {
         Some(hours) => WallTime::from_hours(hours).map_err(|_| refuse("time_hours")).ok()?,
         None => defaults.time,
@@ -175,9 +188,25 @@ mod tests {
     #[test_case(&ResourcesRequest { time_hours: Some(f64::NAN), ..ResourcesRequest::default() }, "/resources/time_hours" ; "not a number")]
     #[test_case(&ResourcesRequest { timeout_hours: Some(4.5), ..ResourcesRequest::default() }, "/resources/timeout_hours" ; "own limit above the wall time")]
     #[test_case(&ResourcesRequest { num_nodes: Some(0), ..ResourcesRequest::default() }, "/resources/num_nodes" ; "no node")]
+    #[test_case(&ResourcesRequest { max_num_gpus_per_node: Some(0), ..ResourcesRequest::default() }, "/resources/max_num_gpus_per_node" ; "nodes without GPUs")]
+    #[test_case(&ResourcesRequest { time_hours: Some(1e-9), ..ResourcesRequest::default() }, "/resources/time_hours" ; "next to no time")]
     #[test_case(&ResourcesRequest { num_gpus: Some(7), gpus_per_node: Some(2), ..ResourcesRequest::default() }, "/resources/num_gpus" ; "two numbers that disagree")]
     fn a_contradiction_names_its_field(asked: &ResourcesRequest, pointer: &str) {
         let wrong = effective(asked).unwrap_err();
         assert_eq!(wrong.iter().map(|v| v.pointer.as_str()).collect::<Vec<_>>(), [pointer]);
+    }
+
+    #[test]
+    fn numbers_beyond_all_bounds_are_refused_and_break_nothing() {
+        let huge = Some(u32::MAX);
+        let asked = ResourcesRequest {
+            num_nodes: huge,
+            num_gpus: Some(1),
+            gpus_per_node: huge,
+            max_num_gpus_per_node: huge,
+            ..ResourcesRequest::default()
+        };
+        let wrong = effective(&asked).unwrap_err();
+        assert!(wrong.iter().any(|fault| fault.pointer == "/resources/num_nodes"), "{wrong:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! What follows from the end of an attempt: the job ends, rests, or goes again.
 
-use slurm::SlurmState;
+use slurm::{Markers, SlurmState};
 
 use crate::{
     attempt::{Outcome, Verdict},
@@ -73,6 +73,7 @@ fn retry_or_end(
         nodes: attempt.nodes.as_deref().unwrap_or_default(),
         sick: found.sick,
         logs: &logs,
+        never_began: found.readable && *found.markers == Markers::default(),
     });
     if let Some(found) = diagnosis.as_ref().filter(|found| found.cause == Cause::Infrastructure) {
         job.failures.push(PastFailure {

@@ -85,6 +85,8 @@ pub(crate) struct Reading<'a> {
     pub(crate) results: &'a str,
     /// When Slurm started the present run.
     pub(crate) started_at: Option<Timestamp>,
+    /// How often it has put the attempt back into its queue, as far as was seen.
+    pub(crate) requeues: u32,
     /// Nothing of the present run is still to come: what cannot be told from an earlier one is taken for such.
     pub(crate) over: bool,
     pub(crate) now: Timestamp,
@@ -170,8 +172,11 @@ impl StatusFiles {
         let Some(note) = chunk.note else {
             return if run == 0 || reading.over { Writer::Present { from: 0 } } else { Writer::Unknown };
         };
-        // The note of the run before may not have been read: then only its time tells.
-        let was_before = |started: Timestamp| note.at < (started - CLOCKS_AGREE).timestamp_micros();
+        // The note of the run before may not have been read: then its count tells, and its time. Not its time alone: the
+        // clock of a node may be minutes slow.
+        let was_before = |started: Timestamp| {
+            note.restart < reading.requeues && note.at < (started - CLOCKS_AGREE).timestamp_micros()
+        };
         let is_old =
             run > 0 && (self.old_note_at == Some(note.at) || reading.started_at.is_some_and(was_before));
         match (is_old, reading.over) {

@@ -5,13 +5,13 @@ mod networks;
 use std::fmt;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta};
 use secrecy::{ExposeSecret, SecretSlice};
 use serde::Deserialize;
 use url::{Host, Url};
 use utoipa::ToSchema;
 
-use crate::violation::Violation;
+use crate::{clock::Timestamp, violation::Violation};
 pub use networks::{InvalidNetwork, Network, Networks};
 
 /// Where to tell each change of the job's status.
@@ -116,8 +116,9 @@ const FIRST_WAIT: TimeDelta = TimeDelta::seconds(5);
 const LONGEST_WAIT: TimeDelta = TimeDelta::hours(1);
 
 /// How long to wait after `attempts` that failed; none when there were enough. `jitter` is from 0 to 1: receivers that
-/// were away together are not called together.
-pub fn webhook_wait(attempts: u32, most: u32, jitter: f64) -> Option<TimeDelta> {
+/// were away together are not called together. `asked` is for how long the receiver wants to be left alone: he is, but for
+/// no longer than we would wait ourselves one day.
+pub fn webhook_wait(attempts: u32, most: u32, jitter: f64, asked: Option<TimeDelta>) -> Option<TimeDelta> {
     if attempts >= most {
         return None;
     }
@@ -127,7 +128,18 @@ pub fn webhook_wait(attempts: u32, most: u32, jitter: f64) -> Option<TimeDelta> 
     #[expect(clippy::cast_possible_truncation, reason = "milliseconds of an hour")]
     #[expect(clippy::cast_precision_loss, reason = "milliseconds of an hour")]
     let more = TimeDelta::milliseconds((half.num_milliseconds() as f64 * jitter.clamp(0.0, 1.0)) as i64);
-    Some(half + more)
+    let asked = asked.unwrap_or_default().clamp(TimeDelta::zero(), LONGEST_WAIT);
+    Some((half + more).max(asked + more).min(LONGEST_WAIT))
+}
+
+/// What `Retry-After` asks for (RFC 9110 §10.2.3), a number of seconds or a moment. None when it cannot be read.
+pub fn retry_after(text: &str, now: Timestamp) -> Option<TimeDelta> {
+    let text = text.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More digits than fit mean very long.
+        return Some(TimeDelta::seconds(text.parse::<u32>().unwrap_or(u32::MAX).into()));
+    }
+    Some(DateTime::parse_from_rfc2822(text).ok()?.to_utc() - now)
 }
 
 #[cfg(test)]

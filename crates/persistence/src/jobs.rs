@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::{
     again::again,
+    clusters,
     error::StoreError,
     listen,
     once::Once,
@@ -52,6 +53,8 @@ pub enum Inserted {
     Same(Job),
     /// The id belongs to another request or another owner, or to a job that was deleted.
     Other,
+    /// Its cluster is not kept any more, or is another one by now.
+    ClusterGone,
 }
 
 /// What is stored in the transaction of a job.
@@ -61,6 +64,8 @@ pub struct Along<'a> {
     pub once: Option<&'a Once>,
     /// Who is told of its status from the first on.
     pub webhook: Option<&'a Webhook>,
+    /// Which cluster the job's one is, if it is one that is kept in the database and not in the configuration file.
+    pub incarnation: Option<i64>,
 }
 
 impl Store {
@@ -86,7 +91,7 @@ impl Store {
     }
 
     async fn insert(&self, new: &NewJob, along: Along<'_>) -> Result<Option<Inserted>, StoreError> {
-        let Along { once, webhook } = along;
+        let Along { once, webhook, incarnation } = along;
         let job = &new.job;
         let spec =
             serde_json::to_value(&job.spec).map_err(|_| StoreError::Unstorable("its spec is no JSON"))?;
@@ -102,6 +107,14 @@ impl Store {
         let code = self.sealer.code(&new.request_hash);
 
         let mut tx = self.pool.begin().await?;
+        // Until the end of this transaction nobody can take the cluster away.
+        let is_there = match incarnation {
+            Some(incarnation) => clusters::hold_incarnation(&mut tx, &job.cluster, incarnation).await?,
+            None => true,
+        };
+        if !is_there {
+            return Ok(Some(Inserted::ClusterGone));
+        }
         let inserted = sqlx::query!(
             "-- jobs::insert_job
              insert into jobs (id, owner, cluster, name, labels, network_arch, action, spec, request_hash, secrets,

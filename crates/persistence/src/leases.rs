@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use domain::{ClusterName, Job};
+use domain::{ClusterName, Job, Timestamp};
 use uuid::Uuid;
 
 use crate::{
@@ -33,12 +33,14 @@ pub enum Lane {
 pub struct Lease {
     pub(crate) token: Uuid,
     pub jobs: Vec<Job>,
+    /// The database's time, if there are jobs.
+    pub granted_on: Option<Timestamp>,
 }
 
 impl Lease {
     /// For a store that is not this one: whoever makes a lease answers for its token.
-    pub fn granted(token: Uuid, jobs: Vec<Job>) -> Self {
-        Self { token, jobs }
+    pub fn granted(token: Uuid, jobs: Vec<Job>, on: Timestamp) -> Self {
+        Self { token, jobs, granted_on: Some(on) }
     }
 
     pub fn token(&self) -> Uuid {
@@ -56,8 +58,8 @@ impl Store {
         terms: LeaseTerms,
     ) -> Result<Lease, StoreError> {
         // SKIP LOCKED: two workers that ask at the same moment get different jobs instead of waiting.
-        let ids = sqlx::query_scalar!(
-            "-- leases::acquire_due
+        let rows = sqlx::query!(
+            r#"-- leases::acquire_due
              with due as (
                  select id from jobs
                  where due_at <= now() and cluster = $1 and (lease_token is null or lease_expires_at <= now())
@@ -70,7 +72,7 @@ impl Store {
              set lease_token = $3, lease_expires_at = now() + $4 * interval '1 millisecond',
                  lease_attempts = lease_attempts + 1, updated_by = 'acquire_due'
              from due where j.id = due.id
-             returning j.id",
+             returning j.id, clock_timestamp() as "now!""#,
             cluster.as_str(),
             i64::from(terms.limit),
             token,
@@ -79,9 +81,11 @@ impl Store {
         )
         .fetch_all(&self.pool)
         .await?;
-        if ids.is_empty() {
-            return Ok(Lease { token, jobs: Vec::new() });
-        }
+        let Some(first) = rows.first() else {
+            return Ok(Lease { token, jobs: Vec::new(), granted_on: None });
+        };
+        let granted_on = Some(first.now);
+        let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
         let rows = select_jobs!(
             "leases::acquire_due jobs",
             "where j.id = any($1) and j.lease_token = $2 order by j.due_at",
@@ -94,7 +98,7 @@ impl Store {
         if !corrupt.is_empty() {
             self.set_aside(token, &corrupt).await?;
         }
-        Ok(Lease { token, jobs })
+        Ok(Lease { token, jobs, granted_on })
     }
 
     /// Puts jobs that cannot be read behind those that can, for an hour at a time, until somebody mends them.

@@ -8,6 +8,7 @@ mod attempt_place;
 mod attempts;
 mod changes;
 mod cluster_polls;
+mod clusters;
 mod conversions;
 mod error;
 mod events;
@@ -25,12 +26,17 @@ mod record;
 mod rows;
 mod seal;
 mod store;
+mod timeline;
 mod tokens;
 mod webhooks;
 mod wishes;
 mod work_store;
+mod workload;
 
 pub use cluster_polls::PollState;
+pub use clusters::{
+    ClusterChange, ClusterKept, ClusterListener, ClusterWork, KeptCluster, NewCluster, Revision,
+};
 pub use conversions::{ConversionLease, ConversionRecord, ImageWish};
 pub use error::StoreError;
 pub use events::JobEvent;
@@ -46,10 +52,12 @@ pub use purges::Remains;
 pub use record::StepRecord;
 pub use seal::Sealer;
 pub use store::{MIGRATOR, Store, StoreOptions};
+pub use timeline::{CommandRun, Subject, TimelineEntry, TimelinePlace, Whose};
 pub use tokens::{NewToken, Scopes, Token};
 pub use webhooks::{DeadLetter, DeliveryResult, TurnTerms, WebhookDelivery, WebhookHistory, WebhookTurn};
 pub use wishes::Wished;
 pub use work_store::{
-    Call, DueJobs, DueNotices, ImageConversions, OrphanRecords, PartitionTurns, PollTurns, StepRecords,
-    WorkStore,
+    Call, DueJobs, DueNotices, ImageConversions, Incarnations, OrphanRecords, PartitionTurns, PollTurns,
+    StepRecords, WorkStore,
 };
+pub use workload::{Connections, Workload};

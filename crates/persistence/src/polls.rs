@@ -23,6 +23,8 @@ pub struct PollLease {
     pub polled_at: Option<Timestamp>,
     /// Jobs of our names that nothing watches, as the last poll left them.
     pub orphans: Vec<Orphan>,
+    /// The database's time.
+    pub granted_on: Timestamp,
     pub(crate) token: Uuid,
     interval: TimeDelta,
     deaf: TimeDelta,
@@ -38,8 +40,9 @@ impl PollLease {
         interval: TimeDelta,
         deaf: TimeDelta,
         orphans: Vec<Orphan>,
+        on: Timestamp,
     ) -> Self {
-        Self { cluster, polled_at, orphans, token, interval, deaf }
+        Self { cluster, polled_at, orphans, granted_on: on, token, interval, deaf }
     }
 
     pub fn token(&self) -> Uuid {
@@ -90,13 +93,13 @@ impl Store {
         duration: Duration,
     ) -> Result<Option<PollLease>, StoreError> {
         let won = sqlx::query!(
-            "-- polls::acquire_poll
+            r#"-- polls::acquire_poll
              insert into cluster_polls as p (cluster, lease_token, lease_expires_at)
              values ($1, $2, now() + $3 * interval '1 millisecond')
              on conflict (cluster) do update
              set lease_token = excluded.lease_token, lease_expires_at = excluded.lease_expires_at
              where p.due_at <= now() and (p.lease_token is null or p.lease_expires_at <= now())
-             returning polled_at, interval_ms, deaf_ms, orphans",
+             returning polled_at, interval_ms, deaf_ms, orphans, clock_timestamp() as "now!""#,
             cluster.as_str(),
             token,
             millis(duration),
@@ -107,6 +110,7 @@ impl Store {
             cluster: cluster.clone(),
             polled_at: row.polled_at,
             orphans: orphans::read(cluster, row.orphans),
+            granted_on: row.now,
             token,
             interval: TimeDelta::milliseconds(row.interval_ms),
             deaf: TimeDelta::milliseconds(row.deaf_ms),
@@ -302,7 +306,8 @@ pub(crate) async fn write(
                update slurm_metadata m
                set slurm_state = a.slurm_state, exit_code = a.exit_code, exit_signal = a.exit_signal,
                    nodes = a.nodes, reason = a.reason, partition = a.partition,
-                   status_files = a.status_files, started_at = a.started_at,
+                   status_files = a.status_files, queued_since = a.queued_since,
+                   estimated_start = a.estimated_start, started_at = a.started_at,
                    ended_at = a.ended_at, requeues = a.requeues, requeue_unexplained = a.requeue_unexplained
                from jsonb_populate_recordset(null::slurm_metadata, $2) a
                where m.job_id = a.job_id and m.attempt = a.attempt and a.job_id in (select id from stored)

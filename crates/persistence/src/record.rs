@@ -140,13 +140,14 @@ impl Store {
                ), attempts as (
                    insert into slurm_metadata (
                        job_id, attempt, token, job_dir, slurm_job_id, slurm_state, exit_code, exit_signal, nodes, reason,
-                       partition, script, status_files, intended_at, sends, sends_cleared, sends_shut_at, submitted_at, started_at,
-                       ended_at, setbacks, absent_at, excluded_nodes, requeues, requeue_unexplained, concluded_at, outcome, why,
+                       partition, script, status_files, intended_at, sends, sends_cleared, sends_shut_at, submitted_at,
+                       queued_since, estimated_start, started_at, ended_at, setbacks, absent_at, excluded_nodes, requeues, requeue_unexplained, concluded_at, outcome, why,
                        rule, matched_line, image, image_note)
                    select a.job_id, a.attempt, a.token, a.job_dir, a.slurm_job_id, a.slurm_state, a.exit_code, a.exit_signal,
                           a.nodes, a.reason, a.partition, a.script, a.status_files,
-                          a.intended_at, a.sends, a.sends_cleared, a.sends_shut_at, a.submitted_at, a.started_at, a.ended_at, a.setbacks,
-                          a.absent_at, coalesce(a.excluded_nodes, '{}'), a.requeues, a.requeue_unexplained, a.concluded_at,
+                          a.intended_at, a.sends, a.sends_cleared, a.sends_shut_at, a.submitted_at,
+                          a.queued_since, a.estimated_start, a.started_at, a.ended_at, a.setbacks, a.absent_at,
+                          coalesce(a.excluded_nodes, '{}'), a.requeues, a.requeue_unexplained, a.concluded_at,
                           a.outcome, a.why, a.rule, a.matched_line, a.image, a.image_note
                    from jsonb_populate_recordset(null::slurm_metadata, $2) a
                    where a.job_id in (select id from stored)
@@ -157,9 +158,9 @@ impl Store {
                        status_files = case when (select phase from old where id = excluded.job_id) = 'finishing'
                                            then excluded.status_files else slurm_metadata.status_files end, sends = excluded.sends,
                        sends_cleared = excluded.sends_cleared, sends_shut_at = excluded.sends_shut_at,
-                       submitted_at = excluded.submitted_at, started_at = excluded.started_at,
-                       ended_at = excluded.ended_at, setbacks = excluded.setbacks,
-                       absent_at = excluded.absent_at, excluded_nodes = excluded.excluded_nodes,
+                       submitted_at = excluded.submitted_at, queued_since = excluded.queued_since,
+                       estimated_start = excluded.estimated_start, started_at = excluded.started_at, ended_at = excluded.ended_at,
+                       setbacks = excluded.setbacks, absent_at = excluded.absent_at, excluded_nodes = excluded.excluded_nodes,
                        requeues = excluded.requeues, requeue_unexplained = excluded.requeue_unexplained,
                        concluded_at = excluded.concluded_at, outcome = excluded.outcome, why = excluded.why,
                        rule = excluded.rule, matched_line = excluded.matched_line,

@@ -1,9 +1,9 @@
 //! Who may call: bearer tokens, known by their hash only.
 
-use domain::{Owner, Timestamp};
+use domain::{Owner, Timestamp, Webhook};
 use uuid::Uuid;
 
-use crate::{error::StoreError, store::Store};
+use crate::{error::StoreError, store::Store, webhooks::of_tokens};
 
 /// What a token allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,6 +26,8 @@ pub struct NewToken {
     pub scopes: Scopes,
     pub created_at: Timestamp,
     pub expires_at: Option<Timestamp>,
+    /// Whom its jobs tell of their status when they name nobody themselves.
+    pub webhook: Option<Webhook>,
 }
 
 /// A stored token.
@@ -40,6 +42,8 @@ pub struct Token {
     pub revoked_at: Option<Timestamp>,
     /// To the minute.
     pub last_used_at: Option<Timestamp>,
+    /// Whether its jobs tell somebody of their status who is named by it.
+    pub has_webhook: bool,
 }
 
 impl Token {
@@ -60,6 +64,7 @@ struct TokenRow {
     expires_at: Option<Timestamp>,
     revoked_at: Option<Timestamp>,
     last_used_at: Option<Timestamp>,
+    has_webhook: bool,
 }
 
 impl From<TokenRow> for Token {
@@ -73,6 +78,7 @@ impl From<TokenRow> for Token {
             expires_at: row.expires_at,
             revoked_at: row.revoked_at,
             last_used_at: row.last_used_at,
+            has_webhook: row.has_webhook,
         }
     }
 }
@@ -84,14 +90,16 @@ impl Scopes {
         words.into_iter().filter(|(given, _)| *given).map(|(_, word)| word.to_owned()).collect()
     }
 
-    fn from_words(words: &[String]) -> Self {
-        let has = |word: &str| words.iter().any(|given| given == word);
+    /// What the words allow; one that is none allows nothing.
+    pub fn from_words(words: &[impl AsRef<str>]) -> Self {
+        let has = |word: &str| words.iter().any(|given| given.as_ref() == word);
         Self { read: has("read"), write: has("write"), admin: has("admin") }
     }
 }
 
 impl Store {
     pub async fn create_token(&self, token: &NewToken) -> Result<(), StoreError> {
+        let mut tx = self.pool.begin().await?;
         sqlx::query!(
             "-- tokens::create_token
              insert into tokens (id, name, owner, hash, scopes, created_at, expires_at)
@@ -104,8 +112,12 @@ impl Store {
             token.created_at,
             token.expires_at,
         )
-        .execute(&self.pool)
+        .execute(&mut *tx)
         .await?;
+        if let Some(webhook) = &token.webhook {
+            of_tokens::add(&mut tx, &self.sealer, token.id, webhook).await?;
+        }
+        tx.commit().await?;
         Ok(())
     }
 
@@ -114,8 +126,10 @@ impl Store {
     pub async fn find_token(&self, hash: &[u8; 32]) -> Result<Option<Token>, StoreError> {
         let row = sqlx::query_as!(
             TokenRow,
-            "-- tokens::find_token
-             select id, name, owner, scopes, created_at, expires_at, revoked_at, last_used_at from tokens where hash = $1",
+            r#"-- tokens::find_token
+               select id, name, owner, scopes, created_at, expires_at, revoked_at, last_used_at,
+                      exists (select from token_webhooks w where w.token_id = tokens.id) as "has_webhook!"
+               from tokens where hash = $1"#,
             &hash[..],
         )
         .fetch_optional(&self.pool)
@@ -140,9 +154,10 @@ impl Store {
     pub async fn list_tokens(&self, owner: Option<&Owner>) -> Result<Vec<Token>, StoreError> {
         let rows = sqlx::query_as!(
             TokenRow,
-            "-- tokens::list_tokens
-             select id, name, owner, scopes, created_at, expires_at, revoked_at, last_used_at from tokens
-             where $1::text is null or owner = $1 order by created_at desc, id",
+            r#"-- tokens::list_tokens
+               select id, name, owner, scopes, created_at, expires_at, revoked_at, last_used_at,
+                      exists (select from token_webhooks w where w.token_id = tokens.id) as "has_webhook!"
+               from tokens where $1::text is null or owner = $1 order by created_at desc, id"#,
             owner.map(Owner::as_str),
         )
         .fetch_all(&self.pool)
@@ -154,9 +169,10 @@ impl Store {
     pub async fn revoke_token(&self, id: Uuid, now: Timestamp) -> Result<Option<Token>, StoreError> {
         let row = sqlx::query_as!(
             TokenRow,
-            "-- tokens::revoke_token
-             update tokens set revoked_at = coalesce(revoked_at, $2) where id = $1
-             returning id, name, owner, scopes, created_at, expires_at, revoked_at, last_used_at",
+            r#"-- tokens::revoke_token
+               update tokens set revoked_at = coalesce(revoked_at, $2) where id = $1
+               returning id, name, owner, scopes, created_at, expires_at, revoked_at, last_used_at,
+                         exists (select from token_webhooks w where w.token_id = tokens.id) as "has_webhook!""#,
             id,
             now,
         )

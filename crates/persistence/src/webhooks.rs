@@ -3,6 +3,7 @@
 //! The messages are made by triggers, in the transaction that changes the status.
 
 mod history;
+pub(crate) mod of_tokens;
 mod turns;
 
 use domain::{Job, Webhook};

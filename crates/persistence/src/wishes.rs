@@ -109,13 +109,15 @@ impl Store {
     }
 
     /// Sends a job that failed or was canceled again, under the same id, with its whole budget of retries. Its secrets
-    /// were erased when it ended: `secrets` are the ones to use.
+    /// were erased when it ended: `secrets` are the ones to use. Of a cluster that is kept in the database `incarnation` says
+    /// which one it is; when it is gone, the job stays.
     pub async fn request_retry(
         &self,
         id: JobId,
         viewer: &Viewer,
         secrets: &Secrets,
         once: Option<&Once>,
+        incarnation: Option<i64>,
         now: Timestamp,
     ) -> Result<Wished, StoreError> {
         let sealed = self.seal_secrets(id, secrets)?;
@@ -126,11 +128,14 @@ impl Store {
             "wanted = 'run', status = 'Pending', phase = 'queued', message = 'To be sent again; waiting to be submitted.',
                  retry_count = 0, failures = '[]', progress = '{}', pending_reason = null, submitted_at = null,
                  started_at = null, finished_at = null, secrets = $4",
-            "phase = 'ended' and status in ('Error', 'Canceled') and wanted <> 'delete'",
+            "phase = 'ended' and status in ('Error', 'Canceled') and wanted <> 'delete'
+               and ($5::bigint is null
+                    or exists (select from clusters c where c.name = jobs.cluster and c.incarnation = $5 for share))",
             id,
             viewer,
             now,
-            sealed
+            sealed,
+            incarnation
         )
     }
 

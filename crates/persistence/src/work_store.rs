@@ -37,6 +37,7 @@ pub trait WorkStore:
     + OrphanRecords
     + ImageConversions
     + PartitionTurns
+    + Incarnations
     + Clone
     + Debug
     + Send
@@ -52,6 +53,7 @@ impl<S> WorkStore for S where
         + OrphanRecords
         + ImageConversions
         + PartitionTurns
+        + Incarnations
         + Clone
         + Debug
         + Send
@@ -182,4 +184,9 @@ pub trait PartitionTurns {
     ) -> impl Call<()>;
     fn next_partitions_in(&self, cluster: &ClusterName) -> impl Call<Option<Duration>>;
     fn partitions(&self) -> impl Call<HashMap<ClusterName, KnownPartitions>>;
+}
+
+/// Which clusters the names of those mean that are kept in the database.
+pub trait Incarnations {
+    fn is_incarnation(&self, cluster: &ClusterName, incarnation: i64) -> impl Call<bool>;
 }

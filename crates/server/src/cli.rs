@@ -65,6 +65,8 @@ pub(crate) enum Command {
     Events(EventsArgs),
     /// Print each attempt to run a job, and what became of it
     Attempts(JobArgs),
+    /// Print each remote command that was run for a job, how long it took and how it went
+    Timeline(JobArgs),
     /// Print a job's batch script as it was submitted
     Script(ScriptArgs),
     /// Cancel a job
@@ -83,6 +85,8 @@ pub(crate) enum Command {
     Clusters(ClustersArgs),
     /// Try a cluster: what is wrong, and how to mend it
     Preflight(PreflightArgs),
+    /// Ask the service whether it is ready, as health checks of containers do
+    Ready(ServerArgs),
 }
 
 #[derive(Debug, Args)]
@@ -103,6 +107,16 @@ pub(crate) enum Role {
     Api,
     /// Only the worker, which drives Slurm
     Worker,
+}
+
+impl Role {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Api => "api",
+            Self::Worker => "worker",
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -145,6 +159,12 @@ pub(crate) struct TokenArgs {
     /// How long it is valid, such as 90d [default: for ever]
     #[arg(long, value_parser = duration, value_name = "DURATION")]
     pub(crate) expires_in: Option<Duration>,
+    /// Who is told of each change of the status of its jobs, unless they name somebody themselves
+    #[arg(long, value_name = "URL", requires = "webhook_secret_file")]
+    pub(crate) webhook_url: Option<String>,
+    /// A file with the secret that signs what is told: `whsec_` and 24 to 64 random bytes in base64
+    #[arg(long, value_name = "FILE", requires = "webhook_url")]
+    pub(crate) webhook_secret_file: Option<PathBuf>,
     /// Print a JSON document instead of the bare token
     #[arg(long)]
     pub(crate) json: bool,

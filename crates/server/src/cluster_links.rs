@@ -1,6 +1,10 @@
 //! How this process's connections fare, for the API: what each pool says of itself, in the API's words.
 
-use std::{collections::HashMap, sync::Arc, time::Instant};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, PoisonError, RwLock},
+    time::Instant,
+};
 
 use api::{ClusterLinks, HostReport, LinkReport, LinkUse};
 use domain::ClusterName;
@@ -12,11 +16,16 @@ use crate::{cluster_ops::Operations, config::ClusterConfig, log_links::LogLinks}
 /// The pools of this process, by cluster.
 #[derive(Debug)]
 pub(crate) struct Links {
-    hosts: HashMap<ClusterName, Vec<HostPort>>,
-    /// Empty in a process without a worker.
-    worker: HashMap<ClusterName, SshPool>,
+    clusters: RwLock<HashMap<ClusterName, Link>>,
     logs: Arc<LogLinks>,
     ops: Arc<Operations>,
+}
+
+#[derive(Debug, Clone)]
+struct Link {
+    hosts: Vec<HostPort>,
+    /// None in a process without a worker.
+    worker: Option<SshPool>,
 }
 
 impl Links {
@@ -26,24 +35,38 @@ impl Links {
         logs: Arc<LogLinks>,
         ops: Arc<Operations>,
     ) -> Self {
-        let hosts = |cluster: &ClusterConfig| (cluster.cluster.name.clone(), cluster.ssh.hosts.clone());
-        let pool =
-            |target: &ClusterTarget<SshLink>| (target.cluster.name.clone(), target.link.pool().clone());
-        Self {
-            hosts: clusters.iter().map(hosts).collect(),
-            worker: targets.iter().map(pool).collect(),
-            logs,
-            ops,
-        }
+        let links = Self { clusters: RwLock::default(), logs, ops };
+        links.change(&HashSet::new(), clusters, targets);
+        links
+    }
+
+    pub(crate) fn change(
+        &self,
+        gone: &HashSet<ClusterName>,
+        come: &[ClusterConfig],
+        targets: &[ClusterTarget<SshLink>],
+    ) {
+        let pool = |name: &ClusterName| {
+            let target = targets.iter().find(|target| target.cluster.name == *name)?;
+            Some(target.link.pool().clone())
+        };
+        let link = |config: &ClusterConfig| {
+            let name = &config.cluster.name;
+            (name.clone(), Link { hosts: config.ssh.hosts.clone(), worker: pool(name) })
+        };
+        let mut links = self.clusters.write().unwrap_or_else(PoisonError::into_inner);
+        links.retain(|name, _| !gone.contains(name));
+        links.extend(come.iter().map(link));
     }
 }
 
 impl ClusterLinks for Links {
     fn links(&self, cluster: &ClusterName) -> Vec<LinkReport> {
-        let hosts = self.hosts.get(cluster).map(Vec::as_slice).unwrap_or_default();
-        let worker = self.worker.get(cluster).map(|pool| report(LinkUse::Worker, Some(pool.health()), hosts));
-        let logs = report(LinkUse::Logs, self.logs.health(cluster), hosts);
-        let ops = report(LinkUse::Operations, self.ops.health(cluster), hosts);
+        let link = self.clusters.read().unwrap_or_else(PoisonError::into_inner).get(cluster).cloned();
+        let Some(Link { hosts, worker }) = link else { return Vec::new() };
+        let worker = worker.map(|pool| report(LinkUse::Worker, Some(pool.health()), &hosts));
+        let logs = report(LinkUse::Logs, self.logs.health(cluster), &hosts);
+        let ops = report(LinkUse::Operations, self.ops.health(cluster), &hosts);
         worker.into_iter().chain([logs, ops]).collect()
     }
 }

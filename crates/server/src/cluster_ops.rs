@@ -2,7 +2,10 @@
 
 mod preflight;
 
-use std::{collections::HashMap, sync::OnceLock};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, OnceLock, PoisonError, RwLock},
+};
 
 use api::{ClusterAnswer, ClusterOps, ClusterUnavailable};
 use domain::{ClusterName, preflight::Check};
@@ -14,7 +17,7 @@ use crate::config::ClusterConfig;
 
 /// One connection a cluster, opened when something is first asked.
 #[derive(Debug)]
-pub(crate) struct Operations(HashMap<ClusterName, Site>);
+pub(crate) struct Operations(RwLock<HashMap<ClusterName, Arc<Site>>>);
 
 #[derive(Debug)]
 struct Site {
@@ -28,6 +31,13 @@ struct Site {
 
 impl Operations {
     pub(crate) fn new(clusters: &[ClusterConfig]) -> Self {
+        let operations = Self(RwLock::default());
+        operations.change(&HashSet::new(), clusters);
+        operations
+    }
+
+    /// What is being asked of one that goes is asked to its end.
+    pub(crate) fn change(&self, gone: &HashSet<ClusterName>, come: &[ClusterConfig]) {
         let site = |config: &ClusterConfig| {
             let site = Site {
                 config: config.clone(),
@@ -35,19 +45,22 @@ impl Operations {
                 preflight: Mutex::new(()),
                 credentials: Mutex::new(()),
             };
-            (config.cluster.name.clone(), site)
+            (config.cluster.name.clone(), Arc::new(site))
         };
-        Self(clusters.iter().map(site).collect())
+        let mut sites = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        sites.retain(|name, _| !gone.contains(name));
+        sites.extend(come.iter().map(site));
     }
 
     /// What is known of a cluster's connection; none before something was asked.
     pub(crate) fn health(&self, cluster: &ClusterName) -> Option<PoolHealth> {
-        Some(self.0.get(cluster)?.pool.get()?.health())
+        Some(self.site(cluster).ok()?.pool.get()?.health())
     }
 
-    fn site(&self, cluster: &ClusterName) -> Result<&Site, ClusterUnavailable> {
+    fn site(&self, cluster: &ClusterName) -> Result<Arc<Site>, ClusterUnavailable> {
         let detail = || format!("the cluster {cluster} is not configured");
-        self.0.get(cluster).ok_or_else(|| ClusterUnavailable::Unanswered { detail: detail() })
+        let sites = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        sites.get(cluster).cloned().ok_or_else(|| ClusterUnavailable::Unanswered { detail: detail() })
     }
 }
 

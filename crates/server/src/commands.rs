@@ -12,12 +12,14 @@ mod migrate;
 mod openapi;
 mod output;
 mod preflight;
+mod ready;
 mod retry;
 mod script;
 mod serve;
 mod status;
 mod stream;
 mod submit;
+mod timeline;
 mod token;
 mod tokens;
 mod validate;
@@ -27,6 +29,7 @@ mod wish;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use traces::Exporter;
 
 use crate::{
     cli::{Cli, Command, Role, TokenCommand},
@@ -45,7 +48,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
                 Role::All | Role::Api => overrides.bind = args.bind,
                 Role::Worker => overrides.worker_bind = args.bind,
             }
-            with_service(&overrides, |config, environment| serve::run(config, environment, args.role))
+            serving(&overrides, args.role)
         }
         Command::Migrate => with_service(&overrides, migrate::run),
         Command::Token(TokenCommand::Create(args)) => {
@@ -65,6 +68,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Logs(args) => logs::run(&args),
         Command::Events(args) => events::run(&args),
         Command::Attempts(args) => attempts::run(&args),
+        Command::Timeline(args) => timeline::run(&args),
         Command::Script(args) => script::run(&args),
         Command::Cancel(args) => wish::run(wish::Wish::Cancel, &args),
         Command::Pause(args) => wish::run(wish::Wish::Pause, &args),
@@ -74,7 +78,19 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::List(args) => list::run(&args),
         Command::Clusters(args) => clusters::run(&args),
         Command::Preflight(args) => preflight::run(&args),
+        Command::Ready(args) => ready::run(&args),
     }
+}
+
+/// Runs the service; what it has to say of its last moments reaches the collector.
+fn serving(overrides: &Overrides, role: Role) -> anyhow::Result<ExitCode> {
+    let environment = Environment::of_process();
+    let config = config::load(overrides, &environment)?;
+    let exporter = telemetry::start_traces(&config, role.name())?;
+    telemetry::start_logs(&config.settings.log, exporter.as_ref())?;
+    let ended = on_runtime(serve::run(config, environment, role));
+    exporter.iter().for_each(Exporter::finish);
+    ended
 }
 
 /// Reads the configuration, starts the logs and a runtime: what a command needs that is part of the service.
@@ -84,12 +100,16 @@ fn with_service<F: Future<Output = anyhow::Result<ExitCode>>>(
 ) -> anyhow::Result<ExitCode> {
     let environment = Environment::of_process();
     let config = config::load(overrides, &environment)?;
-    telemetry::start_logs(&config.settings.log)?;
+    telemetry::start_logs(&config.settings.log, None)?;
+    on_runtime(command(config, environment))
+}
+
+fn on_runtime(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let ended = runtime.block_on(command(config, environment));
+    let ended = runtime.block_on(command);
     // Dropped, it would wait for threads that wait for somebody who does not answer.
     runtime.shutdown_background();
     ended

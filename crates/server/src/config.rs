@@ -3,29 +3,39 @@
 //! The environment is read here and nowhere else. To add a key: a field with its default in `settings`, a line
 //! in `sources::TAKES`, its place in `deploy/config.example.toml`, and, if it has rules, a check below.
 
+mod authorities;
 mod cluster;
 mod cluster_policies;
 mod cluster_settings;
 mod database_url;
 mod environment;
+mod faults;
+mod jwt;
+mod kept_cluster;
 mod key_file;
 mod problems;
 mod render;
 mod settings;
 mod sources;
 mod tao;
+mod telemetry;
 mod warnings;
 mod webhooks;
 
 use std::path::{Path, PathBuf};
 
+use ::webhooks::Authorities;
 pub(crate) use cluster::ClusterConfig;
 use domain::{ContainerImages, Networks};
 pub(crate) use environment::Environment;
+use faults::Faults;
+pub(crate) use jwt::{JwtConfig, KeyPlace};
+pub(crate) use kept_cluster::{KeptRules, key_fault};
 pub(crate) use key_file::{existing_key, sealing_key};
 use problems::Problems;
 pub(crate) use render::render;
-pub(crate) use settings::{AuthMode, Log, LogFormat, Settings};
+use secrecy::SecretString;
+pub(crate) use settings::{AuthMode, Log, LogFormat, Server, Settings};
 pub(crate) use warnings::warnings;
 
 /// The file that is read when none is named.
@@ -39,6 +49,12 @@ pub(crate) struct Config {
     pub(crate) clusters: Vec<ClusterConfig>,
     pub(crate) container_images: ContainerImages,
     pub(crate) webhook_networks: Networks,
+    /// Who vouches for the certificates of webhooks.
+    pub(crate) webhook_authorities: Authorities,
+    /// Signed tokens, when they are accepted.
+    pub(crate) jwt: Option<JwtConfig>,
+    /// What the collector of traces wants to see.
+    pub(crate) otlp_headers: Vec<(String, SecretString)>,
     /// The file it was read from.
     pub(crate) file: Option<PathBuf>,
 }
@@ -71,12 +87,31 @@ pub(crate) fn load(overrides: &Overrides, environment: &Environment) -> Result<C
         .clusters
         .iter()
         .enumerate()
-        .filter_map(|(index, cluster)| cluster::check(cluster, index + 1, &mut problems))
+        .filter_map(|(index, cluster)| {
+            let mut faults = Faults::default();
+            let checked = cluster::check(cluster, &mut faults);
+            let label = cluster.name.clone().unwrap_or_else(|| format!("[{}]", index + 1));
+            faults.tell(&label, &mut problems);
+            checked
+        })
         .collect();
     names_differ(&clusters, &mut problems);
     let container_images = tao::images(&settings.tao, &mut problems);
     let webhook_networks = webhooks::networks(&settings.webhooks, &mut problems);
-    problems.or_else(Config { settings, clusters, container_images, webhook_networks, file })
+    let webhook_authorities =
+        authorities::read("webhooks.ca_file", &mut settings.webhooks.ca_file, environment, &mut problems);
+    let jwt = settings.auth.jwt.as_mut().and_then(|jwt| jwt::check(jwt, environment, &mut problems));
+    let otlp_headers = telemetry::headers(&settings.telemetry, environment, &mut problems);
+    problems.or_else(Config {
+        settings,
+        clusters,
+        container_images,
+        webhook_networks,
+        webhook_authorities,
+        jwt,
+        otlp_headers,
+        file,
+    })
 }
 
 /// Settles where things lie on this machine.
@@ -90,6 +125,11 @@ fn places(settings: &mut Settings, environment: &Environment, problems: &mut Pro
             "cannot be guessed, because HOME is not set; set it to a directory of this service's own",
         ),
     }
+    settings.ssh.key_directory = if settings.ssh.key_directory.as_os_str().is_empty() {
+        settings.data_dir.join("ssh-keys")
+    } else {
+        environment.expand(settings.ssh.key_directory.clone())
+    };
     settings.secrets.key_file = if settings.secrets.key_file.as_os_str().is_empty() {
         settings.data_dir.join("secrets.key")
     } else {

@@ -51,6 +51,11 @@ impl Lifecycle {
         self.soft.clone()
     }
 
+    /// For tasks that are over soon by themselves; they are waited for, and their death is no other's.
+    pub(crate) fn errands(&self) -> TaskTracker {
+        self.tasks.clone()
+    }
+
     /// Runs a task until it ends. It is expected to run until it is asked to finish.
     #[expect(clippy::disallowed_methods, reason = "this is the lifecycle that everybody else spawns through")]
     pub(crate) fn spawn(

@@ -18,7 +18,7 @@ pub(crate) fn warning<'a>(
     (!each.is_empty()).then(|| {
         format!(
             "there are jobs on clusters that are not configured, and until they are, nobody watches, ends or \
-             cancels them: {}; add the [[clusters]] table of each again",
+             cancels them: {}; add each again where it was, in a [[clusters]] table or by POST /clusters",
             each.join(", ")
         )
     })

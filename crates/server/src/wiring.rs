@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use api::Readiness;
 use domain::{Graces, RetryTerms};
 use ssh::SshPool;
-use worker::{ClusterTarget, Pace, SshLink, Worker, WorkerSettings};
+use worker::{ClusterTarget, Pace, SshLink, Timeline, Worker, WorkerSettings};
 
 use crate::config::{ClusterConfig, Settings};
 
@@ -14,13 +14,23 @@ use crate::config::{ClusterConfig, Settings};
 const STUCK: Duration = Duration::from_mins(5);
 
 /// The clusters as the worker serves them, each with connections of its own. They connect when first used.
-pub(crate) fn targets(clusters: &[ClusterConfig]) -> Vec<ClusterTarget<SshLink>> {
-    let target = |cluster: &ClusterConfig| ClusterTarget {
+pub(crate) fn targets(clusters: &[ClusterConfig], timeline: &Timeline) -> Vec<ClusterTarget<SshLink>> {
+    clusters.iter().map(|cluster| target(cluster, None, timeline)).collect()
+}
+
+/// One of them; of one that is kept in the database with its incarnation.
+pub(crate) fn target(
+    cluster: &ClusterConfig,
+    incarnation: Option<i64>,
+    timeline: &Timeline,
+) -> ClusterTarget<SshLink> {
+    ClusterTarget {
         cluster: cluster.cluster.clone(),
-        link: SshLink::new(SshPool::start(cluster.ssh.clone())),
+        incarnation,
+        link: SshLink::new(cluster.cluster.name.clone(), SshPool::start(cluster.ssh.clone()))
+            .noting(timeline.clone()),
         pace: Pace { min: cluster.poll_min, max: cluster.poll_max },
-    };
-    clusters.iter().map(target).collect()
+    }
 }
 
 /// What the worker is told of the configuration.

@@ -69,6 +69,11 @@ impl<'a> Line<'a> {
         String::from_utf8_lossy(self.rest)
     }
 
+    /// Everything after the tag, if it is UTF-8.
+    pub(crate) fn utf8(&self) -> Option<&'a str> {
+        str::from_utf8(self.rest).ok()
+    }
+
     /// Takes the next word off the rest.
     pub(crate) fn word(&mut self) -> Result<&'a [u8], ParseError> {
         if self.rest.is_empty() {

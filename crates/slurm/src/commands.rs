@@ -36,7 +36,7 @@ pub use poll::{
 pub use preflight::{Association, BaseDir, BaseState, DeepFacts, Preflight, PreflightAnswer, Said};
 pub use purge::{Purge, Purged};
 pub use read_logs::{LogAnswer, LogChunk, LogFrom, LogQuestion, ReadLogs};
-pub use remove::{Remove, Removed};
+pub use remove::{Remove, Removed, StagedSecret};
 pub use requeued::{EarlierRun, Requeued};
 pub use status::{RunNote, STATUS_FILES, STATUS_OVERLAP, StatusChunk, StatusCursor};
 pub use submit_batch::{How, StagedFile, Submission, SubmitAnswer, SubmitBatch};

@@ -24,6 +24,7 @@ mod netrc_word;
 pub mod node_list;
 mod partition_info;
 mod partition_list;
+pub mod pending_reason;
 mod remote_command;
 mod remote_path;
 mod run_time;
@@ -38,8 +39,8 @@ pub use commands::{
     Exclude, Excluded, ExitMarker, How, ImageFile, Locate, LocateAnswer, Located, LogAnswer, LogChunk,
     LogFrom, LogQuestion, Markers, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, QueueRow,
     ReadLogs, Remove, Removed, Requeued, RequeuedMarker, RunNote, STATUS_FILES, STATUS_OVERLAP, SacctOutcome,
-    SignsOfLife, Sought, SqueueOutcome, StagedFile, StartedMarker, StatusChunk, StatusCursor, Submission,
-    SubmitAnswer, SubmitBatch, Watched,
+    SignsOfLife, Sought, SqueueOutcome, StagedFile, StagedSecret, StartedMarker, StatusChunk, StatusCursor,
+    Submission, SubmitAnswer, SubmitBatch, Watched,
 };
 // What is asked about a cluster, apart from its jobs.
 pub use commands::{

@@ -29,6 +29,8 @@ pub const EXIT_CLAIMED: u8 = 120;
 pub const EXIT_NO_ENV_FILE: u8 = 121;
 /// The exit code when the first host of several cannot be found out.
 pub const EXIT_NO_RENDEZVOUS: u8 = 122;
+/// The exit code of a run that had begun before, and of which nobody knows how it ended.
+pub const EXIT_BEGUN: u8 = 123;
 /// The exit code of a job that reached its own time limit, as of `timeout(1)`.
 pub const EXIT_LIMIT: u8 = 124;
 

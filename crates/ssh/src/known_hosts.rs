@@ -46,6 +46,26 @@ fn key_on(line: &str, name: &str, place: &str, session: &Session) -> Option<Know
     matches.then(|| KnownKey { blob, place: place.to_owned(), revoked })
 }
 
+/// Whether a line could vouch for a host at all; why not, otherwise.
+pub fn check_host_key_line(line: &str) -> Result<(), &'static str> {
+    if line.contains(['\n', '\r']) {
+        return Err("it is more than one line");
+    }
+    let mut words = line.split_whitespace().peekable();
+    match words.next_if(|word| word.starts_with('@')) {
+        None | Some("@revoked") => {}
+        Some(_) => return Err("of the markers only @revoked counts here"),
+    }
+    let (Some(names), Some(kind), Some(key)) = (words.next(), words.next(), words.next()) else {
+        return Err("it has fewer than three words");
+    };
+    if names.starts_with('#') {
+        return Err("it is a comment");
+    }
+    let blob = STANDARD.decode(key).map_err(|_| "its key is not base64")?;
+    if key_type(&blob) == Some(kind) { Ok(()) } else { Err("its key is not of the type that it says") }
+}
+
 /// Whether a comma-separated list of patterns means the name: one fits, and none with `!` does.
 fn lists(patterns: &str, name: &str) -> bool {
     let name = name.to_ascii_lowercase();
@@ -160,6 +180,29 @@ mod tests {
         }
         assert_eq!(known("login1 ssh-ed25519 not*base64", "login1"), None);
         assert_eq!(known("login1 ssh-ed25519", "login1"), None);
+    }
+
+    #[test]
+    fn a_line_that_could_vouch_for_nobody_is_known_before_it_is_needed() {
+        let line = format!("login1 ssh-ed25519 {KEY}");
+        for good in [&line, &format!("{line} a comment"), &format!("@revoked {line}"), &format!("  {line}")] {
+            assert_eq!(check_host_key_line(good), Ok(()), "{good}");
+        }
+        let hashed = format!("|1|c2FsdA==|aGFzaA== ssh-ed25519 {KEY}");
+        assert_eq!(check_host_key_line(&hashed), Ok(()));
+        for bad in [
+            "",
+            "login1",
+            "login1 ssh-ed25519",
+            "login1 ssh-ed25519 not*base64",
+            "login1 ssh-ed25519 AAAA",
+            &format!("login1 ssh-rsa {KEY}"),
+            &format!("# {line}"),
+            &format!("@cert-authority {line}"),
+            &format!("{line}\n{line}"),
+        ] {
+            assert!(check_host_key_line(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -40,4 +40,5 @@ pub use error::{Doubt, Effect, HostFailure, SshError};
 pub use health::{HostHealth, HostState, PoolHealth};
 pub use host_port::{HostPort, HostPortError};
 pub use key_file::inspect_key;
+pub use known_hosts::check_host_key_line;
 pub use pool::SshPool;

@@ -23,6 +23,15 @@ pub(crate) struct Job {
     pub(crate) enqueued: Instant,
 }
 
+impl Job {
+    /// Whether somebody still waits for it, and for no longer than was promised. A process that was stopped finds here that
+    /// its command comes too late: its caller may have given up what it had the right to do.
+    pub(crate) fn is_wanted(&self, connect_timeout: Duration) -> bool {
+        !self.reply.is_closed()
+            && self.enqueued.elapsed() <= self.command.deadline.saturating_add(connect_timeout)
+    }
+}
+
 /// Who decides about a command: its caller may withdraw it until a thread has begun to send it.
 #[derive(Debug, Default)]
 pub(crate) struct Ticket(Mutex<Stage>);

@@ -147,8 +147,9 @@ impl Worker {
             closing: &self.shared.closing,
             keepalive: self.shared.config.keepalive,
         };
-        let Executed { result, channel } =
-            execute(link, &job.command, deadline, &around, || job.ticket.claim(&host));
+        let Executed { result, channel } = execute(link, &job.command, deadline, &around, || {
+            job.is_wanted(self.shared.config.connect_timeout) && job.ticket.claim(&host)
+        });
         self.next_probe = Instant::now() + self.shared.config.keepalive;
         let lost = channel.is_none().then_some(host);
         if lost.is_some() {

@@ -1,8 +1,11 @@
 //! Time that only moves when a test moves it, and ids that count.
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use chrono::{DateTime, TimeDelta};
@@ -11,21 +14,24 @@ use uuid::Uuid;
 
 /// A clock that stands still until [`advance`](Self::advance).
 #[derive(Debug)]
-pub struct HandClock(Mutex<Timestamp>);
+pub struct HandClock {
+    began: Timestamp,
+    now: Mutex<Timestamp>,
+}
 
 impl HandClock {
     /// Begins at an instant that is easy to read in a failed assertion.
     pub fn new() -> Self {
-        Self(Mutex::new(DateTime::from_timestamp(1_800_000_000, 0).unwrap_or_default()))
+        Self::at(DateTime::from_timestamp(1_800_000_000, 0).unwrap_or_default())
     }
 
     /// Begins at an instant of the test's choice.
     pub fn at(now: Timestamp) -> Self {
-        Self(Mutex::new(now))
+        Self { began: now, now: Mutex::new(now) }
     }
 
     pub fn advance(&self, by: TimeDelta) {
-        if let Ok(mut now) = self.0.lock() {
+        if let Ok(mut now) = self.now.lock() {
             *now += by;
         }
     }
@@ -39,8 +45,15 @@ impl Default for HandClock {
 
 impl Clock for HandClock {
     fn now(&self) -> Timestamp {
-        self.0.lock().map_or(DateTime::UNIX_EPOCH, |now| *now)
+        self.now.lock().map_or(DateTime::UNIX_EPOCH, |now| *now)
     }
+
+    fn uptime(&self) -> Duration {
+        (self.now() - self.began).to_std().unwrap_or_default()
+    }
+
+    /// Its time is moved by hand only.
+    fn hear(&self, _: Timestamp, _: Duration) {}
 }
 
 /// Ids that look like UUIDs v7 and count 1, 2, 3 …: a failed assertion shows which one it was.

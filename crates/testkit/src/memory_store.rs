@@ -6,6 +6,7 @@
 
 mod conversions;
 mod due;
+mod incarnations;
 mod orphans;
 mod partitions;
 mod polls;
@@ -46,6 +47,7 @@ struct Tables {
     conversions: BTreeMap<Uuid, ConversionRow>,
     waits: BTreeMap<JobId, Wait>,
     partitions: BTreeMap<ClusterName, PartitionsRow>,
+    incarnations: BTreeMap<ClusterName, i64>,
     listeners: Vec<Arc<Mutex<Inbox>>>,
     refused: Vec<String>,
 }

@@ -5,13 +5,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use domain::{Clock, Ids, Networks, webhook_wait};
+use domain::{Clock, Ids, Networks, retry_after, webhook_wait};
 use persistence::{DeliveryResult, Store, StoreError, TurnTerms, WebhookTurn};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use ureq::Agent;
 
 use crate::{
+    authorities::Authorities,
     post::{Failure, Message, agent, post},
     signature::signature,
 };
@@ -21,6 +22,8 @@ use crate::{
 pub struct DeliverySettings {
     /// What may be called beside public addresses.
     pub networks: Networks,
+    /// Who may vouch for a receiver's certificate.
+    pub authorities: Authorities,
     /// How long a receiver may take for its answer.
     pub timeout: Duration,
     /// After so many attempts a message is given up.
@@ -57,7 +60,12 @@ impl std::fmt::Debug for Deliverer {
 
 impl Deliverer {
     pub fn new(store: Store, settings: DeliverySettings, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
-        let agent = agent(settings.networks.clone(), settings.timeout);
+        // Shown before the first delivery: what does not exist cannot be seen to rise.
+        for outcome in ["delivered", "failed", "dead"] {
+            metrics::counter!("webhook_deliveries_total", "outcome" => outcome).increment(0);
+        }
+        let _ = metrics::histogram!("webhook_delivery_duration_seconds");
+        let agent = agent(settings.networks.clone(), &settings.authorities, settings.timeout);
         Self { store, settings, agent, clock, ids }
     }
 
@@ -135,8 +143,9 @@ impl Deliverer {
         let timestamp = self.clock.now().timestamp();
         let failed = |failure: Failure| {
             let jitter = rand::random::<f64>();
-            let again =
-                webhook_wait(turn.attempts + 1, self.settings.attempts, jitter).filter(|_| failure.again);
+            let asked = failure.retry_after.and_then(|text| retry_after(&text, self.clock.now()));
+            let again = webhook_wait(turn.attempts + 1, self.settings.attempts, jitter, asked)
+                .filter(|_| failure.again);
             DeliveryResult::Failed {
                 response_status: failure.status,
                 error: failure.error.chars().filter(|c| !c.is_control()).take(LONGEST_REASON).collect(),
@@ -145,7 +154,7 @@ impl Deliverer {
         };
         let Some(signature) = signature(turn.webhook.key_bytes(), &id, timestamp, &turn.body) else {
             let error = "it cannot be signed".to_owned();
-            return failed(Failure { status: None, error, again: false });
+            return failed(Failure { status: None, error, again: false, retry_after: None });
         };
         let message =
             Message { url: turn.webhook.url.clone(), id, timestamp, signature, body: turn.body.clone() };
@@ -153,7 +162,10 @@ impl Deliverer {
         match tokio::task::spawn_blocking(move || post(&agent, &message)).await {
             Ok(Ok(response_status)) => DeliveryResult::Delivered { response_status },
             Ok(Err(failure)) => failed(failure),
-            Err(error) => failed(Failure { status: None, error: error.to_string(), again: true }),
+            Err(error) => {
+                let error = error.to_string();
+                failed(Failure { status: None, error, again: true, retry_after: None })
+            }
         }
     }
 }

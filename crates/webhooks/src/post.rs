@@ -8,7 +8,7 @@ use ureq::{
     unversioned::{resolver::DefaultResolver, transport::DefaultConnector},
 };
 
-use crate::resolver::Guarded;
+use crate::{authorities::Authorities, resolver::Guarded};
 
 /// A message, ready to be sent.
 pub(crate) struct Message {
@@ -26,11 +26,13 @@ pub(crate) struct Failure {
     pub(crate) error: String,
     /// Whether trying again has a point.
     pub(crate) again: bool,
+    /// When the receiver wants it (`Retry-After`), as it was written.
+    pub(crate) retry_after: Option<String>,
 }
 
 /// The client that may call only what is allowed. It follows no redirect, uses no proxy and keeps no connection: each
 /// of them would lead where nobody has looked.
-pub(crate) fn agent(networks: Networks, timeout: Duration) -> Agent {
+pub(crate) fn agent(networks: Networks, authorities: &Authorities, timeout: Duration) -> Agent {
     let config = Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
@@ -38,12 +40,14 @@ pub(crate) fn agent(networks: Networks, timeout: Duration) -> Agent {
         .max_idle_connections(0)
         .timeout_global(Some(timeout))
         .user_agent("tao-slurm")
+        .tls_config(authorities.tls())
         .build();
     let resolver = Guarded { networks, inner: DefaultResolver::default() };
     Agent::with_parts(config, DefaultConnector::default(), resolver)
 }
 
-/// Posts it; the answer's status when it was taken. What the receiver says beside that is not read.
+/// Posts it; the answer's status when it was taken. What the receiver says beside that is not read,
+/// but for when to come back.
 pub(crate) fn post(agent: &Agent, message: &Message) -> Result<u16, Failure> {
     let answered = agent
         .post(&message.url)
@@ -52,10 +56,13 @@ pub(crate) fn post(agent: &Agent, message: &Message) -> Result<u16, Failure> {
         .header("webhook-timestamp", message.timestamp.to_string())
         .header("webhook-signature", &message.signature)
         .send(&message.body);
-    let status = match answered {
-        Ok(response) => response.status().as_u16(),
-        Err(error) => return Err(Failure { status: None, error: in_words(&error), again: true }),
-    };
+    let response = answered.map_err(|error| Failure {
+        status: None,
+        error: in_words(&error),
+        again: true,
+        retry_after: None,
+    })?;
+    let status = response.status().as_u16();
     let error = match status {
         200..=299 => return Ok(status),
         300..=399 => format!("the receiver answered {status}; redirects are not followed"),
@@ -63,7 +70,8 @@ pub(crate) fn post(agent: &Agent, message: &Message) -> Result<u16, Failure> {
         410 => "the receiver answered 410: it is gone".to_owned(),
         _ => format!("the receiver answered {status}"),
     };
-    Err(Failure { status: Some(status), error, again: status != 410 })
+    let asked = response.headers().get("retry-after").and_then(|value| value.to_str().ok());
+    Err(Failure { status: Some(status), error, again: status != 410, retry_after: asked.map(str::to_owned) })
 }
 
 fn in_words(error: &Error) -> String {

@@ -52,6 +52,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 Some(concluded) => {
                     let findings = Findings {
                         readable: concluded.readable,
+                        left_out: concluded.left_out,
                         markers: &concluded.markers,
                         status: &concluded.status,
                         out_tail: &concluded.out_tail,

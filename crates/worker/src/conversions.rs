@@ -9,14 +9,13 @@ use chrono::TimeDelta;
 use domain::{Conversion, ConversionStep, Demand, Moved, conversion_step};
 use persistence::{ConversionLease, ConversionRecord, LeaseTerms, StoreError, WorkStore};
 use slurm::SlurmJobId;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
     keep_alive::keep_alive,
     link::{ClusterLink, LinkError},
-    worker::{SWEEP, Site, Worker, conversions_name, database_failed, pause},
+    worker::{OVERTAKEN, SWEEP, Site, Worker, conversions_name, database_failed, pause},
 };
 
 /// While Slurm has a conversion, this often somebody looks whether anybody still waits for it.
@@ -31,7 +30,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn convert(self: Arc<Self>, site: Arc<Site<L>>, stop: CancellationToken) {
         let name = conversions_name(&site);
         while !stop.is_cancelled() {
-            self.beat(&name);
+            self.beat(&site, &name);
             let taken = match self.take_conversions(&site).await {
                 Ok(taken) => taken,
                 Err(error) => {
@@ -52,17 +51,23 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn take_conversions(&self, site: &Site<L>) -> Result<usize, StoreError> {
         let terms = LeaseTerms { duration: self.settings.lease, limit: self.settings.batch };
         let cluster = &site.target.cluster.name;
-        let since = Instant::now();
+        let since = self.clock.uptime();
         let mut lease = self.store.acquire_conversions(cluster, self.ids.lease(), terms).await?;
+        self.hear(lease.granted_on, since);
         let conversions = std::mem::take(&mut lease.conversions);
         if conversions.is_empty() {
+            return Ok(0);
+        }
+        if !self.is_still_meant(site).await? {
+            let all: Vec<_> = conversions.iter().map(|(conversion, _)| (conversion.id, None)).collect();
+            self.store.put_off_conversions(&lease, &all, Some(OVERTAKEN)).await?;
             return Ok(0);
         }
         let taken = conversions.len();
         let work = self.convert_step(site, &lease, conversions);
         let duration = self.settings.lease;
         let extend = || self.store.extend_conversions(&lease, duration);
-        keep_alive(since, duration, extend, work).await.transpose()?;
+        keep_alive(&*self.clock, since, duration, extend, work).await.transpose()?;
         Ok(taken)
     }
 

@@ -7,16 +7,18 @@ use std::{
     time::Duration,
 };
 
+use domain::Clock;
 use persistence::StoreError;
-use tokio::time::Instant;
 
-/// Runs `work` under a lease that was asked for at `since`, and extends it every third of its time meanwhile.
+/// Runs `work` under a lease that was asked for at `since`, an uptime of `clock`, and extends it every third of its time meanwhile.
 ///
 /// Work that has outlived its lease does not go on: none, then. A process that was stopped and wakes up begins nothing more
 /// on the cluster, by its own clock and before it asks anybody. What it had begun goes on without it; its record would be
-/// refused, and the next holder finds the truth by looking.
+/// refused, and the next holder finds the truth by looking. That clock stands still while a whole machine is stopped, so it
+/// spares the cluster something and guards nothing: what guards is the token of the lease.
 pub(crate) async fn keep_alive<T, E>(
-    since: Instant,
+    clock: &dyn Clock,
+    since: Duration,
     duration: Duration,
     extend: impl Fn() -> E,
     work: impl Future<Output = T>,
@@ -28,7 +30,7 @@ where
     let mut until = since + duration;
     loop {
         let held = poll_fn(|context| {
-            if Instant::now() >= until {
+            if clock.uptime() >= until {
                 return Poll::Ready(None);
             }
             work.as_mut().poll(context).map(Some)
@@ -40,7 +42,7 @@ where
             }
             Ok(done) => return done,
             Err(_) => {
-                let asked = Instant::now();
+                let asked = clock.uptime();
                 match extend().await {
                     Ok(()) => until = asked + duration,
                     Err(error) => tracing::warn!(error = %error, "a lease could not be extended"),
@@ -54,11 +56,32 @@ where
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use tokio::time::{advance, sleep};
+    use domain::Timestamp;
+    use tokio::time::{Instant, advance, sleep};
 
     use super::*;
 
     const LEASE: Duration = Duration::from_secs(30);
+
+    /// Counts as tokio's own time does.
+    #[derive(Debug)]
+    struct Began(Instant);
+
+    impl Clock for Began {
+        fn now(&self) -> Timestamp {
+            Timestamp::UNIX_EPOCH + self.uptime()
+        }
+
+        fn uptime(&self) -> Duration {
+            self.0.elapsed()
+        }
+
+        fn hear(&self, _: Timestamp, _: Duration) {}
+    }
+
+    fn clock() -> Began {
+        Began(Instant::now())
+    }
 
     #[tokio::test(start_paused = true)]
     async fn work_goes_on_as_long_as_its_lease_is_extended() {
@@ -67,7 +90,7 @@ mod tests {
             extended.fetch_add(1, Ordering::Relaxed);
             Ok(())
         };
-        let done = keep_alive(Instant::now(), LEASE, extend, sleep(LEASE * 3)).await;
+        let done = keep_alive(&clock(), Duration::ZERO, LEASE, extend, sleep(LEASE * 3)).await;
         assert_eq!((done, extended.load(Ordering::Relaxed)), (Some(()), 8));
     }
 
@@ -79,7 +102,8 @@ mod tests {
             sleep(Duration::from_secs(1)).await;
             begun.fetch_add(1, Ordering::Relaxed);
         };
-        let mut kept = pin!(keep_alive(Instant::now(), LEASE, || async { Ok(()) }, work));
+        let clock = clock();
+        let mut kept = pin!(keep_alive(&clock, Duration::ZERO, LEASE, || async { Ok(()) }, work));
         let waits = poll_fn(|context| Poll::Ready(kept.as_mut().poll(context).is_pending())).await;
         assert!(waits);
         advance(LEASE).await;
@@ -89,6 +113,6 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_lease_that_is_not_extended_ends_its_work() {
         let lost = || async { Err(StoreError::LeaseLost { what: "jobs".to_owned() }) };
-        assert_eq!(keep_alive(Instant::now(), LEASE, lost, sleep(LEASE * 2)).await, None);
+        assert_eq!(keep_alive(&clock(), Duration::ZERO, LEASE, lost, sleep(LEASE * 2)).await, None);
     }
 }

@@ -9,6 +9,7 @@ mod cancel;
 mod checkpoints;
 mod conclude;
 mod conversions;
+mod counted;
 mod images;
 mod keep_alive;
 mod link;
@@ -25,10 +26,12 @@ mod steps;
 mod submit;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod unsubmitted;
 mod worker;
 
 pub use link::{ClusterLink, LinkError};
 pub use pace::Pace;
 pub use ssh_link::SshLink;
+pub use timeline::{Timeline, TimelineWriter};
 pub use worker::{ClusterTarget, Worker, WorkerError, WorkerSettings};

@@ -1,11 +1,12 @@
 //! Looking for submissions whose answer was lost.
 
 use chrono::TimeDelta;
-use domain::{After, Job, Located, located};
+use domain::{After, Job, Located, Phase, located};
 use persistence::{Lease, StoreError, WorkStore};
-use slurm::{JobName, Locate, LocateAnswer, SlurmJobId, Sought};
+use slurm::{JobName, Locate, LocateAnswer, SlurmJobId, SlurmState, Sought};
 
 use crate::{
+    counted,
     link::ClusterLink,
     steps::{done, warn_of_each},
     unsubmitted::Unsubmitted,
@@ -43,6 +44,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             .iter()
             .flat_map(|answer| steps.iter().flat_map(|step| copies(step.job(), answer)))
             .collect();
+        let adopted = steps.iter().map(Unsubmitted::job).filter(|job| job.phase == Phase::InQueue);
+        counted::submissions(&site.target.cluster.name, adopted, now);
         self.record_unsubmitted(site, lease, steps).await?;
         self.cancel_copies(site, copies).await;
         self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
@@ -72,15 +75,22 @@ fn copies(job: &Job, answer: &LocateAnswer) -> Vec<(SlurmJobId, JobName)> {
     copies_of(answer, &attempt.token, adopted)
 }
 
-/// The Slurm jobs of that name in the queue that are not the adopted one.
+/// The Slurm jobs of that name in the queue that are not the adopted one. While no claim can be seen, any that runs may be the
+/// one that has it, and is left alone: those that have not will find it.
 pub(crate) fn copies_of(
     answer: &LocateAnswer,
     token: &JobName,
     adopted: SlurmJobId,
 ) -> Vec<(SlurmJobId, JobName)> {
     let found = answer.located.iter().filter(|found| found.key == token.as_str());
-    let active = found.flat_map(|found| &found.squeue).filter(|(_, state)| state.is_active());
-    active.filter(|(id, _)| *id != adopted).map(|(id, _)| (*id, token.clone())).collect()
+    let useless = found.flat_map(|found| {
+        let claimed = found.run_claim.is_some();
+        found
+            .squeue
+            .iter()
+            .filter(move |(_, state)| *state == SlurmState::Pending || claimed && state.is_active())
+    });
+    useless.filter(|(id, _)| *id != adopted).map(|(id, _)| (*id, token.clone())).collect()
 }
 
 /// What the four witnesses say together: the queue, the id file, the script's claim, accounting.
@@ -100,5 +110,42 @@ pub(crate) fn sought(token: Option<&JobName>, answer: &LocateAnswer) -> Located 
         None if found.unbegun => Located::Unbegun,
         None if answer.controller_answered && found.sacct.is_some() && found.readable => Located::Absent,
         None => Located::Unclear,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u32) -> SlurmJobId {
+        SlurmJobId::new(number).unwrap()
+    }
+
+    #[test]
+    fn a_copy_that_runs_is_cancelled_only_if_it_surely_has_not_the_claim() {
+        let token: JobName = "tao-job-x".parse().unwrap();
+        let found = |run_claim| slurm::Located {
+            key: token.to_string(),
+            readable: true,
+            unbegun: false,
+            squeue: vec![
+                (id(9), SlurmState::Running),
+                (id(11), SlurmState::Running),
+                (id(12), SlurmState::Pending),
+                (id(13), SlurmState::Completed),
+            ],
+            id_file: None,
+            run_claim,
+            sacct: None,
+        };
+        let answer = |run_claim| LocateAnswer {
+            located: vec![found(run_claim)],
+            remote_time: 0,
+            controller_answered: true,
+        };
+        let copies =
+            |answer| copies_of(&answer, &token, id(9)).into_iter().map(|(id, _)| id).collect::<Vec<_>>();
+        assert_eq!(copies(answer(None)), [id(12)]);
+        assert_eq!(copies(answer(Some(id(9)))), [id(11), id(12)]);
     }
 }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     link::ClusterLink,
-    worker::{MIN_NAP, SWEEP, Site, Worker, database_failed, pause},
+    worker::{MIN_NAP, OVERTAKEN, SWEEP, Site, Worker, database_failed, pause},
 };
 
 /// Longer than a question can take: whoever took the turn and died is made good for after it.
@@ -24,7 +24,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn learn(self: Arc<Self>, site: Arc<Site<L>>, stop: CancellationToken) {
         let name = partitions_name(&site);
         while !stop.is_cancelled() {
-            self.beat(&name);
+            self.beat(&site, &name);
             if let Err(error) = self.learn_if_due(&site).await {
                 database_failed("asking for partitions", &error);
                 pause(SWEEP, &stop).await;
@@ -39,6 +39,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn learn_if_due(&self, site: &Site<L>) -> Result<bool, StoreError> {
         let cluster = &site.target.cluster.name;
         if !self.store.take_partitions_turn(cluster, PATIENCE).await? {
+            return Ok(false);
+        }
+        if !self.is_still_meant(site).await? {
+            self.store
+                .record_partitions_unanswered(cluster, "not asked yet", OVERTAKEN, self.clock.now())
+                .await?;
             return Ok(false);
         }
         let every = self.settings.partitions_every;

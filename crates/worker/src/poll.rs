@@ -16,7 +16,7 @@ use crate::{
     link::{ClusterLink, LinkError},
     orphans::wants_a_look,
     pace::{LastPoll, jittered},
-    worker::{Site, Worker},
+    worker::{OVERTAKEN, Site, Worker},
 };
 
 /// How much of one status file, and of all, one poll reads.
@@ -36,13 +36,18 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     ) -> Result<Option<Duration>, StoreError> {
         let cluster = &site.target.cluster.name;
         let pace = site.target.pace;
-        let since = tokio::time::Instant::now();
+        let since = self.clock.uptime();
         let Some(lease) = self.store.acquire_poll(cluster, self.ids.lease(), self.settings.lease).await?
         else {
             return Ok(None);
         };
+        self.hear(Some(lease.granted_on), since);
         let jobs = self.store.active_jobs(cluster).await?;
         let conversions = self.store.active_conversions(cluster).await?;
+        if !self.is_still_meant(site).await? {
+            self.store.record_poll(&lease, PollResult::Idle, OVERTAKEN, self.clock.now()).await?;
+            return Ok(None);
+        }
         let idle = jobs.is_empty() && conversions.is_empty();
         if idle && !wants_a_look(&lease, self.clock.now()) {
             self.store.record_poll(&lease, PollResult::Idle, pace.min, self.clock.now()).await?;
@@ -53,7 +58,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let duration = self.settings.lease;
         let extend = || self.store.extend_poll(&lease, duration);
         let poll = site.target.link.poll(&question);
-        let Some(answer) = keep_alive(since, duration, extend, poll).await else { return Ok(None) };
+        let Some(answer) = keep_alive(&*self.clock, since, duration, extend, poll).await else {
+            return Ok(None);
+        };
         let took = began.elapsed();
         let now = self.clock.now();
         let answer = match properly(answer) {

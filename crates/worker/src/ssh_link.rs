@@ -1,20 +1,30 @@
 //! A cluster behind SSH: renders commands, sends them, reads the answers.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Instant};
 
+use domain::{ClusterName, CommandResult};
+use persistence::CommandRun;
 use slurm::{
     Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
     ImageFile, Locate, LocateAnswer, LogAnswer, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge,
-    Purged, RawOutput, ReadLogs, RemoteCommand, RemotePath, Remove, Removed, Requeued, SlurmJobId,
-    SubmitAnswer, SubmitBatch,
+    Purged, RawOutput, ReadLogs, RemotePath, Remove, Removed, Requeued, SlurmJobId, SubmitAnswer,
+    SubmitBatch,
 };
-use ssh::{Command, Effect, SshPool};
+use ssh::{Command, Effect, SshError, SshPool};
+use tracing::Instrument;
 
-use crate::link::{ClusterLink, LinkError};
+use crate::{
+    link::{ClusterLink, LinkError},
+    timeline::{Concerns, Timeline, UnderWay},
+};
 
 /// The link that the service uses.
 #[derive(Debug, Clone)]
-pub struct SshLink(SshPool);
+pub struct SshLink {
+    cluster: ClusterName,
+    pool: SshPool,
+    timeline: Option<Timeline>,
+}
 
 /// Whether a command may be sent again, perhaps to another login host, when its answer was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,26 +34,78 @@ enum Repeat {
     Never,
 }
 
+/// What is known of a command that has ended, beside its answer.
+#[derive(Debug, Default)]
+struct Trail {
+    host: Option<String>,
+    exit_code: Option<i32>,
+    bytes: Option<u64>,
+}
+
 impl SshLink {
-    pub fn new(pool: SshPool) -> Self {
-        Self(pool)
+    pub fn new(cluster: ClusterName, pool: SshPool) -> Self {
+        Self { cluster, pool, timeline: None }
+    }
+
+    /// The same, whose commands are noted in the timelines of their jobs.
+    #[must_use]
+    pub fn noting(self, timeline: Timeline) -> Self {
+        Self { timeline: Some(timeline), ..self }
     }
 
     pub fn pool(&self) -> &SshPool {
-        &self.0
+        &self.pool
     }
 
     /// Parts of logs, an answer for each question.
     pub async fn read_logs(&self, command: &ReadLogs) -> Result<Vec<LogAnswer>, LinkError> {
-        self.call(command, "read_logs", Repeat::Safe).await
+        self.call(command, Repeat::Safe).await
     }
 
-    async fn call<C: RemoteCommand>(
+    async fn call<C: Concerns>(&self, command: &C, repeat: Repeat) -> Result<C::Output, LinkError> {
+        let name: &'static str = C::CLASS.into();
+        let under_way = self.timeline.as_ref().map(Timeline::begin);
+        let began = Instant::now();
+        let span = traces::command(&self.cluster, name);
+        let (trail, answer) = self.ask(command, repeat).instrument(span.clone()).await;
+        if let (Some(timeline), Some(UnderWay { since, .. })) = (&self.timeline, &under_way) {
+            timeline.note(CommandRun {
+                cluster: self.cluster.clone(),
+                class: C::CLASS,
+                host: trail.host,
+                started_at: *since,
+                duration: began.elapsed(),
+                result: answer.as_ref().map_or_else(|(result, _)| *result, |_| CommandResult::Ok),
+                exit_code: trail.exit_code,
+                bytes: trail.bytes,
+                jobs: command.jobs(),
+                subjects: command.subjects(answer.as_ref().ok()),
+            });
+        }
+        let answer = answer.map_err(|(_, error)| error);
+        let outcome = match &answer {
+            Ok(_) => "ok",
+            Err(LinkError::NotSent { .. }) => "not_sent",
+            Err(LinkError::AuthRequired { .. }) => "auth_required",
+            Err(LinkError::Lost { .. }) => "lost",
+        };
+        span.record("outcome", outcome);
+        if answer.is_err() {
+            span.record("otel.status_code", "ERROR");
+        }
+        metrics::counter!(
+            "slurm_commands_total",
+            "cluster" => self.cluster.to_string(), "command" => name, "outcome" => outcome
+        )
+        .increment(1);
+        answer
+    }
+
+    async fn ask<C: Concerns>(
         &self,
         command: &C,
-        name: &'static str,
         repeat: Repeat,
-    ) -> Result<C::Output, LinkError> {
+    ) -> (Trail, Result<C::Output, (CommandResult, LinkError)>) {
         let call = command.render();
         let sent = Command {
             program: call.program,
@@ -52,88 +114,98 @@ impl SshLink {
             stdout_limit: call.stdout_limit,
             repeatable: repeat == Repeat::Safe,
         };
-        let result = match self.0.run(sent).await {
+        match self.pool.run(sent).await {
             Ok(output) => {
-                metrics::histogram!("slurm_command_duration_seconds", "command" => name)
-                    .record(output.elapsed.as_secs_f64());
+                let name: &'static str = C::CLASS.into();
+                metrics::histogram!(
+                    "slurm_command_duration_seconds", "cluster" => self.cluster.to_string(), "command" => name
+                )
+                .record(output.elapsed.as_secs_f64());
+                let trail = Trail {
+                    host: Some(output.host.to_string()),
+                    exit_code: Some(output.exit_code),
+                    bytes: u64::try_from(output.stdout.len()).ok(),
+                };
                 let raw =
                     RawOutput { stdout: output.stdout, stderr: output.stderr, exit_code: output.exit_code };
-                command.parse(&raw).map_err(|error| LinkError::from_answer(&error))
+                let answer = command.parse(&raw);
+                (trail, answer.map_err(|error| (error.class().into(), LinkError::from_answer(&error))))
             }
             Err(error) => {
-                let why = format!("{error}. {}", error.advice());
-                Err(match error.effect() {
-                    Effect::None if error.wants_a_login() => LinkError::AuthRequired {
-                        why: format!(
-                            "it wants a login that this service does not have (auth_required). {why}"
-                        ),
-                    },
-                    Effect::None => LinkError::NotSent { why },
-                    Effect::Unknown => LinkError::Lost { why },
-                })
+                let host = match &error {
+                    SshError::OutcomeUnknown { host, .. } | SshError::OutputTooLarge { host, .. } => {
+                        Some(host.to_string())
+                    }
+                    _ => None,
+                };
+                (Trail { host, ..Trail::default() }, Err(not_answered(&error)))
             }
-        };
-        let outcome = match &result {
-            Ok(_) => "ok",
-            Err(LinkError::NotSent { .. }) => "not_sent",
-            Err(LinkError::AuthRequired { .. }) => "auth_required",
-            Err(LinkError::Lost { .. }) => "lost",
-        };
-        metrics::counter!("slurm_commands_total", "command" => name, "outcome" => outcome).increment(1);
-        result
+        }
+    }
+}
+
+fn not_answered(error: &SshError) -> (CommandResult, LinkError) {
+    let why = format!("{error}. {}", error.advice());
+    match error.effect() {
+        Effect::None if error.wants_a_login() => {
+            let why = format!("it wants a login that this service does not have (auth_required). {why}");
+            (CommandResult::AuthRequired, LinkError::AuthRequired { why })
+        }
+        Effect::None => (CommandResult::NotSent, LinkError::NotSent { why }),
+        Effect::Unknown => (CommandResult::Lost, LinkError::Lost { why }),
     }
 }
 
 impl ClusterLink for SshLink {
     async fn submit(&self, command: &SubmitBatch) -> Result<Vec<SubmitAnswer>, LinkError> {
-        self.call(command, "submit", Repeat::Never).await
+        self.call(command, Repeat::Never).await
     }
 
     async fn locate(&self, command: &Locate) -> Result<LocateAnswer, LinkError> {
-        self.call(command, "locate", Repeat::Safe).await
+        self.call(command, Repeat::Safe).await
     }
 
     async fn poll(&self, command: &Poll) -> Result<PollAnswer, LinkError> {
-        self.call(command, "poll", Repeat::Safe).await
+        self.call(command, Repeat::Safe).await
     }
 
     async fn conclude(&self, command: &Conclude) -> Result<Vec<Concluded>, LinkError> {
-        self.call(command, "conclude", Repeat::Safe).await
+        self.call(command, Repeat::Safe).await
     }
 
     async fn cancel(&self, command: &Cancel) -> Result<Cancelled, LinkError> {
-        self.call(command, "cancel", Repeat::Safe).await
+        self.call(command, Repeat::Safe).await
     }
 
     async fn check_images(&self, command: &CheckImages) -> Result<Vec<ImageFile>, LinkError> {
-        self.call(command, "check_images", Repeat::Safe).await
+        self.call(command, Repeat::Safe).await
     }
 
     async fn remove(&self, command: &Remove) -> Result<Removed, LinkError> {
-        self.call(command, "remove", Repeat::Safe).await
+        self.call(command, Repeat::Safe).await
     }
 
     async fn purge(&self, command: &Purge) -> Result<Purged, LinkError> {
-        self.call(command, "purge", Repeat::Safe).await
+        self.call(command, Repeat::Safe).await
     }
 
     async fn node_health(&self, command: &NodeHealth) -> Result<NodeHealthAnswer, LinkError> {
-        self.call(command, "node_health", Repeat::Safe).await
+        self.call(command, Repeat::Safe).await
     }
 
     async fn requeued(&self, command: &Requeued) -> Result<HashMap<SlurmJobId, EarlierRun>, LinkError> {
-        self.call(command, "requeued", Repeat::Safe).await
+        self.call(command, Repeat::Safe).await
     }
 
     async fn partitions(&self, command: &slurm::Partitions) -> Result<slurm::PartitionsAnswer, LinkError> {
-        self.call(command, "partitions", Repeat::Safe).await
+        self.call(command, Repeat::Safe).await
     }
 
     async fn checkpoints(&self, command: &Checkpoints) -> Result<Vec<Option<RemotePath>>, LinkError> {
-        self.call(command, "checkpoints", Repeat::Safe).await
+        self.call(command, Repeat::Safe).await
     }
 
     async fn exclude(&self, command: &Exclude) -> Result<Excluded, LinkError> {
-        self.call(command, "exclude", Repeat::Safe).await
+        self.call(command, Repeat::Safe).await
     }
 }

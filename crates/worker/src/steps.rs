@@ -4,14 +4,14 @@ use std::{collections::HashSet, fmt};
 
 use domain::{Job, JobId, Phase, Step, Timestamp, plan};
 use persistence::{Lane, Lease, LeaseTerms, StepRecord, StoreError, WorkStore};
-use slurm::SlurmJobId;
-use tokio::time::Instant;
+use slurm::{SlurmJobId, TraceParent};
+use traces::Steps;
 
 use crate::{
     keep_alive::keep_alive,
     link::ClusterLink,
     unsubmitted::Unsubmitted,
-    worker::{Site, Worker},
+    worker::{OVERTAKEN, Site, Worker},
 };
 
 /// Leased jobs, by what each of them needs.
@@ -34,17 +34,23 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn take_steps(&self, site: &Site<L>, lane: Lane) -> Result<usize, StoreError> {
         let terms = LeaseTerms { duration: self.settings.lease, limit: self.settings.batch };
         let cluster = &site.target.cluster.name;
-        let since = Instant::now();
+        let since = self.clock.uptime();
         let mut lease = self.store.acquire_due(cluster, lane, self.ids.lease(), terms).await?;
+        self.hear(lease.granted_on, since);
         let jobs = std::mem::take(&mut lease.jobs);
         if jobs.is_empty() {
+            return Ok(0);
+        }
+        if !self.is_still_meant(site).await? {
+            self.store.put_off(&lease, &jobs, Some(OVERTAKEN)).await?;
             return Ok(0);
         }
         let taken = jobs.len();
         let sorted = self.sort(site, jobs);
         let work = self.carry_out(site, &lease, sorted);
         let duration = self.settings.lease;
-        keep_alive(since, duration, || self.store.extend(&lease, duration), work).await.transpose()?;
+        let extend = || self.store.extend(&lease, duration);
+        keep_alive(&*self.clock, since, duration, extend, work).await.transpose()?;
         Ok(taken)
     }
 
@@ -69,14 +75,16 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         self.store.look_after_conversions(&site.target.cluster.name, &gone).await?;
         self.store.put_off(lease, &sorted.rest, None).await?;
         // One remote command for each kind, side by side.
+        let cluster = &site.target.cluster.name;
+        let steps = |kind, jobs: &[Job]| Steps::begin(kind, cluster, jobs.iter().map(traced));
         let (submitted, located, canceled, concluded, rerouted, relieved, purged) = tokio::join!(
-            Box::pin(self.submit(site, lease, sorted.submit)),
-            self.locate(site, lease, sorted.locate),
-            self.cancel(site, lease, sorted.cancel),
-            self.conclude(site, lease, sorted.conclude),
-            Box::pin(self.reroute(site, lease, sorted.reroute)),
-            Box::pin(self.relieve(site, lease, sorted.relieve)),
-            self.purge(site, lease, sorted.purge),
+            steps("submit", &sorted.submit).around(Box::pin(self.submit(site, lease, sorted.submit))),
+            steps("locate", &sorted.locate).around(Box::pin(self.locate(site, lease, sorted.locate))),
+            steps("cancel", &sorted.cancel).around(Box::pin(self.cancel(site, lease, sorted.cancel))),
+            steps("conclude", &sorted.conclude).around(Box::pin(self.conclude(site, lease, sorted.conclude))),
+            steps("reroute", &sorted.reroute).around(Box::pin(self.reroute(site, lease, sorted.reroute))),
+            steps("relieve", &sorted.relieve).around(Box::pin(self.relieve(site, lease, sorted.relieve))),
+            steps("purge", &sorted.purge).around(Box::pin(self.purge(site, lease, sorted.purge))),
         );
         submitted.and(located).and(canceled).and(concluded).and(rerouted).and(relieved).and(purged)
     }
@@ -119,11 +127,19 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 tracing::warn!(job.id = %job.id, attempt, "the lease was lost; the step's result is dropped");
             }
             if job.status.is_final() && stored.contains(&job.id) {
-                metrics::counter!("jobs_finished_total", "outcome" => job.status.to_string()).increment(1);
+                metrics::counter!(
+                    "jobs_finished_total", "cluster" => job.cluster.to_string(), "outcome" => job.status.to_string()
+                )
+                .increment(1);
             }
         }
         Ok(stored)
     }
+}
+
+/// The job as its trace knows it.
+fn traced(job: &Job) -> (JobId, u32, Option<TraceParent>) {
+    (job.id, job.attempt.as_ref().map_or(0, |attempt| attempt.no.get()), job.spec.trace.clone())
 }
 
 pub(crate) fn done(job: Job, due_at: Option<Timestamp>) -> StepRecord {

@@ -5,6 +5,7 @@ use persistence::{Lease, StoreError, WorkStore};
 use slurm::{Cancel, JobName, SlurmJobId, SubmitAnswer, SubmitBatch};
 
 use crate::{
+    counted,
     images::Settled,
     link::{ClusterLink, LinkError},
     steps::done,
@@ -40,6 +41,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
         let answers = site.target.link.submit(&batch).await;
         let steps = self.judge(&intents, &answers);
+        counted::submissions(&site.target.cluster.name, steps.iter().map(Unsubmitted::job), self.clock.now());
         self.record_unsubmitted(site, lease, steps).await?;
         self.cancel_doubles(site, &intents, &answers).await;
         // The poll finds out soon what became of them, instead of at the pace of a quiet cluster.
@@ -189,7 +191,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if copies.is_empty() {
             return;
         }
-        metrics::counter!("submit_duplicates_detected_total").increment(copies.len() as u64);
+        let cluster = site.target.cluster.name.to_string();
+        metrics::counter!("submit_duplicates_detected_total", "cluster" => cluster)
+            .increment(copies.len() as u64);
         tracing::warn!(?copies, "one attempt has several Slurm jobs; cancelling all but one");
         if let Err(error) = site.target.link.cancel(&Cancel { jobs: copies, names: Vec::new() }).await {
             tracing::warn!(error = %error, "the copies could not be cancelled; their claim keeps them from running");

@@ -14,6 +14,7 @@ use sqlx::PgPool;
 use testkit::{CountingIds, FakeCluster, Fault, HandClock, Unanswered, cluster, command_job};
 
 mod again;
+mod clusters;
 mod crash_points;
 mod exclusions;
 mod images;
@@ -111,7 +112,7 @@ impl Bench {
         let (fake, clock) = (Arc::new(FakeCluster::new()), Arc::new(HandClock::new()));
         let store = Store::from_pool(pool.clone(), Sealer::from_key([7; 32]));
         let pace = Pace { min: Duration::ZERO, max: Duration::ZERO };
-        let target = ClusterTarget { cluster, link: FakeLink(Arc::clone(&fake)), pace };
+        let target = ClusterTarget { cluster, incarnation: None, link: FakeLink(Arc::clone(&fake)), pace };
         let settings = WorkerSettings {
             lease: Duration::from_secs(30),
             batch: 64,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use chrono::TimeDelta;
 use domain::{Job, JobId, JobPaths, Kept, Phase, Timestamp};
 use persistence::{Lease, StepRecord, StoreError, WorkStore};
-use slurm::{RemotePath, Remove};
+use slurm::{Remove, StagedSecret};
 
 use crate::{
     link::ClusterLink,
@@ -72,10 +72,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     async fn remove_secrets(&self, site: &Site<L>, steps: &[Unsubmitted]) -> HashMap<JobId, Kept> {
         let files = || {
             let jobs = steps.iter().map(|one| &one.step.job);
-            jobs.flat_map(|job| staged_secrets(job).into_iter().map(move |path| (job, path)))
+            jobs.flat_map(|job| staged_secrets(job).into_iter().map(move |file| (job, file)))
         };
-        let command = Remove { paths: files().map(|(_, path)| path).collect() };
-        if command.paths.is_empty() {
+        let command = Remove { files: files().map(|(_, file)| file).collect() };
+        if command.files.is_empty() {
             return HashMap::new();
         }
         match site.target.link.remove(&command).await {
@@ -93,11 +93,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 }
 
 /// The files with secrets of a job that is over, if anything was ever staged for it.
-fn staged_secrets(job: &Job) -> Vec<RemotePath> {
-    match &job.attempt {
-        Some(attempt) if job.status.is_final() || job.phase == Phase::Paused => {
-            JobPaths::new(&attempt.job_dir, job.id).map_or_else(|_| Vec::new(), |paths| paths.secret_files())
-        }
-        _ => Vec::new(),
-    }
+fn staged_secrets(job: &Job) -> Vec<StagedSecret> {
+    let Some(attempt) = job.attempt.as_ref().filter(|_| job.status.is_final() || job.phase == Phase::Paused)
+    else {
+        return Vec::new();
+    };
+    let Ok(paths) = JobPaths::new(&attempt.job_dir, job.id) else { return Vec::new() };
+    let Ok(state_dir) = paths.state(attempt) else { return Vec::new() };
+    let file = |path| StagedSecret { state_dir: state_dir.clone(), path };
+    paths.secret_files().into_iter().map(file).collect()
 }

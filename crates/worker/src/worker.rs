@@ -4,23 +4,28 @@
 //! then the same run, which the simulation needs.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use chrono::TimeDelta;
-use domain::{Clock, Cluster, ClusterName, Graces, Ids};
+use domain::{Clock, Cluster, ClusterName, Graces, Ids, Timestamp};
 use persistence::{DueNotices, Lane, Store, StoreError, WorkStore};
-use tokio::{sync::Notify, task::JoinSet};
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinSet,
+};
 use tokio_util::sync::CancellationToken;
 
-use crate::{link::ClusterLink, pace::Pace, partitions::partitions_name};
+use crate::{counted, link::ClusterLink, pace::Pace, partitions::partitions_name};
 
 /// A cluster that this worker serves.
 #[derive(Debug, Clone)]
 pub struct ClusterTarget<L> {
     pub cluster: Cluster,
+    /// Which cluster this is, if its name may come to mean another one; none for one of the configuration file.
+    pub incarnation: Option<i64>,
     pub link: L,
     pub pace: Pace,
 }
@@ -48,25 +53,36 @@ pub struct Worker<L, S = Store> {
     pub(crate) settings: WorkerSettings,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
-    sites: Vec<Arc<Site<L>>>,
-    /// When each loop last came round, in seconds since 1970.
-    beats: Mutex<BTreeMap<String, i64>>,
+    /// They come and go while it runs.
+    sites: watch::Sender<Vec<Arc<Site<L>>>>,
 }
 
-/// A cluster and what wakes its loops.
+/// A cluster, what wakes its loops, and what they show of themselves.
 #[derive(Debug)]
 pub(crate) struct Site<L> {
     pub(crate) target: ClusterTarget<L>,
+    /// When each loop last came round, in seconds since 1970.
+    beats: Mutex<BTreeMap<String, i64>>,
     submit_due: Notify,
     tend_due: Notify,
     conversion_due: Notify,
     poll_due: Notify,
 }
 
+/// What a worker may not do because the cluster's name means another one by now waits so long for one that may.
+pub(crate) const OVERTAKEN: Duration = Duration::from_secs(1);
+
 /// A lost wake-up is made good by a look at least this often.
 pub(crate) const SWEEP: Duration = Duration::from_secs(5);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
+    /// Whoever has been given a lease knows what time it is: also on a machine that has just been stopped for an hour.
+    pub(crate) fn hear(&self, granted_on: Option<Timestamp>, asked: Duration) {
+        if let Some(time) = granted_on {
+            self.clock.hear(time, asked);
+        }
+    }
+
     /// The waits that hold for a cluster: how long its nodes are kept away from is its own setting.
     pub(crate) fn graces(&self, site: &Site<L>) -> Graces {
         let mut graces = self.settings.graces;
@@ -87,39 +103,66 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             settings,
             clock,
             ids,
-            sites: targets.into_iter().map(site).collect(),
-            beats: Mutex::default(),
+            sites: watch::Sender::new(targets.into_iter().map(site).collect()),
+        }
+    }
+
+    /// Lets clusters go and takes others in, while it runs or before. One that is changed goes and comes at once: what is
+    /// under way on the old one is finished beside the new one's loops, as it is beside another worker's.
+    pub fn change(&self, gone: &HashSet<ClusterName>, come: Vec<ClusterTarget<L>>) {
+        self.sites.send_modify(|sites| {
+            sites.retain(|site| !gone.contains(&site.target.cluster.name));
+            sites.extend(come.into_iter().map(|target| Arc::new(Site::new(target))));
+        });
+    }
+
+    /// Whether the cluster's name still means this cluster. Asked once the right to a step is taken: from then on it
+    /// cannot come to mean another one before the step is over, because something is under way on it.
+    pub(crate) async fn is_still_meant(&self, site: &Site<L>) -> Result<bool, StoreError> {
+        let ClusterTarget { cluster, incarnation, .. } = &site.target;
+        match incarnation {
+            Some(incarnation) => self.store.is_incarnation(&cluster.name, *incarnation).await,
+            None => Ok(true),
         }
     }
 
     #[cfg(test)]
-    pub(crate) fn sites(&self) -> impl Iterator<Item = Arc<Site<L>>> {
-        self.sites.iter().map(Arc::clone)
+    pub(crate) fn sites(&self) -> impl Iterator<Item = Arc<Site<L>>> + use<L, S> {
+        self.sites.borrow().clone().into_iter()
     }
 
     /// The loops that have not come round for longer than `limit`, by name.
     pub fn silent_loops(&self, limit: Duration) -> Vec<String> {
         let latest = self.clock.now().timestamp() - i64::try_from(limit.as_secs()).unwrap_or(i64::MAX);
-        let beats = self.beats.lock().unwrap_or_else(PoisonError::into_inner);
-        beats.iter().filter(|(_, beat)| **beat < latest).map(|(name, _)| name.clone()).collect()
+        self.sites.borrow().iter().flat_map(|site| site.silent_since(latest)).collect()
     }
 
     /// Runs all loops until `stop`; steps under way are finished first.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) -> Result<(), WorkerError> {
         let mut loops = JoinSet::new();
         loops.spawn(Arc::clone(&self).listen(stop.clone()));
-        for site in &self.sites {
-            for lane in [Lane::Submit, Lane::Tend] {
-                // Noted before it runs, so that one which never comes round is missed too.
-                self.beat(&lane_name(site, lane));
-                loops.spawn(Arc::clone(&self).step(Arc::clone(site), lane, stop.clone()));
+        let mut changes = self.sites.subscribe();
+        let mut running: Vec<(Arc<Site<L>>, CancellationToken)> = Vec::new();
+        loop {
+            let sites = changes.borrow_and_update().clone();
+            let is_among = |site: &Arc<Site<L>>| sites.iter().any(|other| Arc::ptr_eq(site, other));
+            for (_, gone) in running.extract_if(.., |(site, _)| !is_among(site)) {
+                gone.cancel();
             }
-            self.beat(&conversions_name(site));
-            loops.spawn(Arc::clone(&self).convert(Arc::clone(site), stop.clone()));
-            self.beat(&poll_name(site));
-            loops.spawn(Arc::clone(&self).watch(Arc::clone(site), stop.clone()));
-            self.beat(&partitions_name(site));
-            loops.spawn(Arc::clone(&self).learn(Arc::clone(site), stop.clone()));
+            for site in sites {
+                if !running.iter().any(|(other, _)| Arc::ptr_eq(&site, other)) {
+                    let until = stop.child_token();
+                    self.start(&mut loops, &site, &until);
+                    running.push((site, until));
+                }
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                // The sender is this worker's own.
+                _ = changes.changed() => {}
+                Some(ended) = loops.join_next() => ended?,
+            }
         }
         while let Some(ended) = loops.join_next().await {
             ended?;
@@ -127,10 +170,23 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         Ok(())
     }
 
+    /// The loops of one cluster.
+    fn start(self: &Arc<Self>, loops: &mut JoinSet<()>, site: &Arc<Site<L>>, until: &CancellationToken) {
+        for lane in [Lane::Submit, Lane::Tend] {
+            // Noted before it runs, so that one which never comes round is missed too.
+            self.beat(site, &lane_name(site, lane));
+            loops.spawn(Arc::clone(self).step(Arc::clone(site), lane, until.clone()));
+        }
+        self.beat(site, &conversions_name(site));
+        loops.spawn(Arc::clone(self).convert(Arc::clone(site), until.clone()));
+        self.beat(site, &poll_name(site));
+        loops.spawn(Arc::clone(self).watch(Arc::clone(site), until.clone()));
+        self.beat(site, &partitions_name(site));
+        loops.spawn(Arc::clone(self).learn(Arc::clone(site), until.clone()));
+    }
+
     /// Wakes the lanes of a cluster when the database says that something is due there.
     async fn listen(self: Arc<Self>, stop: CancellationToken) {
-        let sites: HashMap<&ClusterName, &Arc<Site<L>>> =
-            self.sites.iter().map(|site| (&site.target.cluster.name, site)).collect();
         while !stop.is_cancelled() {
             let mut listener = match self.store.listen_due().await {
                 Ok(listener) => listener,
@@ -147,13 +203,14 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     notice = listener.next() => notice,
                 };
                 match notice {
-                    Ok(Some(cluster)) => {
-                        if let Some(site) = sites.get(&cluster) {
-                            site.wake_lanes();
+                    // None: the connection was lost and made again, and anything may have been missed.
+                    Ok(cluster) => {
+                        for site in self.sites.borrow().iter() {
+                            if cluster.as_ref().is_none_or(|name| site.target.cluster.name == *name) {
+                                site.wake_lanes();
+                            }
                         }
                     }
-                    // The connection was lost and made again: anything may have been missed.
-                    Ok(None) => sites.values().for_each(|site| site.wake_lanes()),
                     Err(error) => {
                         database_failed("listening for due jobs", &error);
                         pause(SWEEP, &stop).await;
@@ -168,7 +225,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     async fn step(self: Arc<Self>, site: Arc<Site<L>>, lane: Lane, stop: CancellationToken) {
         let name = lane_name(&site, lane);
         while !stop.is_cancelled() {
-            self.beat(&name);
+            self.beat(&site, &name);
             let taken = match self.take_steps(&site, lane).await {
                 Ok(taken) => taken,
                 Err(error) => {
@@ -195,7 +252,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let mut interval = site.target.pace.min;
         let name = poll_name(&site);
         while !stop.is_cancelled() {
-            self.beat(&name);
+            self.beat(&site, &name);
             match self.poll_if_due(&site, interval).await {
                 Ok(Some(next)) => interval = next,
                 Ok(None) => {}
@@ -216,8 +273,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
     }
 
-    pub(crate) fn beat(&self, name: &str) {
-        let mut beats = self.beats.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn beat(&self, site: &Site<L>, name: &str) {
+        let mut beats = site.beats.lock().unwrap_or_else(PoisonError::into_inner);
         beats.insert(name.to_owned(), self.clock.now().timestamp());
     }
 }
@@ -255,13 +312,21 @@ fn nap(due: Option<Duration>) -> Duration {
 
 impl<L> Site<L> {
     fn new(target: ClusterTarget<L>) -> Self {
+        counted::show(&target.cluster.name);
         Self {
             target,
+            beats: Mutex::default(),
             submit_due: Notify::new(),
             tend_due: Notify::new(),
             conversion_due: Notify::new(),
             poll_due: Notify::new(),
         }
+    }
+
+    /// The loops that last came round before that second.
+    fn silent_since(&self, second: i64) -> Vec<String> {
+        let beats = self.beats.lock().unwrap_or_else(PoisonError::into_inner);
+        beats.iter().filter(|(_, beat)| **beat < second).map(|(name, _)| name.clone()).collect()
     }
 
     fn lane(&self, lane: Lane) -> &Notify {

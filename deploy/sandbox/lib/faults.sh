@@ -86,7 +86,10 @@ fault_turn_on() {
 fault_turn_off() {
   fault_is_on "$1" || return 0
   fault_undo "$1"
+  # It is not over before what it stopped is there again: whoever hears that it did not come tries again.
+  [[ -z $(fault_daemon "$1") ]] || : >"$FAULTS_DIR/$1"
   fault_mend "$1"
+  rm -f "$FAULTS_DIR/$1"
 }
 
 # Those that let processes go on come first: the others talk to them.

@@ -18,7 +18,7 @@ postgres_up() {
   rm -f "$data/postmaster.pid" "$SANDBOX_DIR"/run/postgres/.s.PGSQL.*
   launch --host postgres ctl "${as[@]}" "$bin/postgres" -D "$VIEW/state/postgres" \
     -p "$POSTGRES_PORT" -k "$VIEW/run/postgres" -c listen_addresses=127.0.0.1 \
-    -c fsync=off -c full_page_writes=off -c synchronous_commit=off -c max_connections=300
+    -c fsync=off -c full_page_writes=off -c max_connections=300
   await_daemon postgres 20 postgres_sql 'select 1'
   [[ -n $(postgres_sql "select 1 from pg_database where datname = 'tao_slurm'") ]] ||
     postgres_sql 'create database tao_slurm'

@@ -10,8 +10,6 @@ use chrono::TimeDelta;
 use domain::Timestamp;
 use persistence::{Store, StoreError, Token};
 
-/// How long a revocation may take to be felt.
-const FRESH_FOR: Duration = Duration::from_secs(5);
 /// How exactly the last use is known.
 const NOTED_EVERY: TimeDelta = TimeDelta::minutes(1);
 /// Far above the number of clients, far below what would be felt in memory.
@@ -19,19 +17,48 @@ const MOST: usize = 1024;
 
 /// Remembers tokens for a few seconds. Unknown ones are not remembered, so a flood of guesses cannot push out
 /// the good ones, and a new token works at once.
-#[derive(Default)]
-pub(crate) struct TokenCache(Mutex<HashMap<[u8; 32], (Instant, Token)>>);
+pub(crate) struct TokenCache {
+    /// How long a revocation may take to be felt.
+    memory: Duration,
+    known: Mutex<HashMap<[u8; 32], (Instant, Token)>>,
+    /// Whoever holds it asks on behalf of all streams of one token.
+    asking: tokio::sync::Mutex<()>,
+}
 
 impl TokenCache {
+    pub(crate) fn new(memory: Duration) -> Self {
+        Self { memory, known: Mutex::default(), asking: tokio::sync::Mutex::default() }
+    }
+
     pub(crate) async fn find(
         &self,
         store: &Store,
         hash: &[u8; 32],
         now: Timestamp,
     ) -> Result<Option<Token>, StoreError> {
-        if let Some(token) = self.fresh(hash) {
-            return Ok(Some(token));
+        match self.fresh(hash, self.memory) {
+            Some(token) => Ok(Some(token)),
+            None => self.ask(store, hash, now).await,
         }
+    }
+
+    /// What is known of a token by an answer that is at most so old. However many ask, the database is asked once: the
+    /// others wait, so whoever asks has to be driven to the end.
+    pub(super) async fn find_anew(
+        &self,
+        store: &Store,
+        hash: &[u8; 32],
+        now: Timestamp,
+        at_most: Duration,
+    ) -> Result<Option<Token>, StoreError> {
+        let _asking = self.asking.lock().await;
+        match self.fresh(hash, at_most) {
+            Some(token) => Ok(Some(token)),
+            None => self.ask(store, hash, now).await,
+        }
+    }
+
+    async fn ask(&self, store: &Store, hash: &[u8; 32], now: Timestamp) -> Result<Option<Token>, StoreError> {
         let found = store.find_token(hash).await?;
         if let Some(token) = &found {
             self.remember(*hash, token.clone());
@@ -46,15 +73,15 @@ impl TokenCache {
         Ok(found)
     }
 
-    fn fresh(&self, hash: &[u8; 32]) -> Option<Token> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(hash).filter(|(at, _)| at.elapsed() < FRESH_FOR).map(|(_, token)| token.clone())
+    pub(super) fn fresh(&self, hash: &[u8; 32], at_most: Duration) -> Option<Token> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(hash).filter(|(at, _)| at.elapsed() < at_most).map(|(_, token)| token.clone())
     }
 
     fn remember(&self, hash: [u8; 32], token: Token) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST {
-            known.retain(|_, (at, _)| at.elapsed() < FRESH_FOR);
+            known.retain(|_, (at, _)| at.elapsed() < self.memory);
         }
         if known.len() < MOST {
             known.insert(hash, (Instant::now(), token));

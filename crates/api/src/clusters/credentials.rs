@@ -23,6 +23,7 @@ problems!(
     InvalidRequest,
     TooDeep,
     ClusterNotFound,
+    ClusterUnusable,
     ClusterBusy,
     ClusterUnavailable
 );

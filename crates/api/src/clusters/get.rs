@@ -1,7 +1,12 @@
 //! `GET /clusters/{name}`.
 
-use axum::{Json, extract::State};
+use axum::{
+    Json,
+    extract::State,
+    response::{IntoResponse, Response},
+};
 
+use super::tagged;
 use crate::{
     auth::Caller,
     extract::{ClusterInPath, NoParameters, Query},
@@ -10,7 +15,7 @@ use crate::{
     view::ClusterView,
 };
 
-problems!(Problems = SECURED, ClusterNotFound);
+problems!(Problems = SECURED, ClusterNotFound, ClusterUnusable);
 
 /// Look at a cluster
 ///
@@ -23,14 +28,24 @@ problems!(Problems = SECURED, ClusterNotFound);
     operation_id = "get_cluster",
     params(("name" = String, Path, description = "The cluster's name.")),
     security(("bearer" = ["read"])),
-    responses((status = 200, description = "The cluster.", body = ClusterView), Problems)
+    responses(
+        (status = 200, description = "The cluster.", body = ClusterView,
+            headers(("ETag" = String, description = "The revision of its settings, for `If-Match`; none for a cluster of the \
+                configuration file."))),
+        Problems
+    )
 )]
 pub(crate) async fn get_cluster(
     State(app): State<App>,
     _: Caller,
     ClusterInPath(cluster): ClusterInPath,
     Query(NoParameters): Query<NoParameters>,
-) -> Result<Json<ClusterView>, Problem> {
-    let view = super::views(&app, std::iter::once(&cluster)).await?.pop();
-    view.map(Json).ok_or_else(Problem::internal)
+) -> Result<Response, Problem> {
+    let known = app.clusters.now();
+    let kept = known.kept(&cluster.name);
+    let answer = Json(super::view(&app, &cluster, kept).await?).into_response();
+    Ok(match kept {
+        Some(facts) => tagged(answer, facts.revision),
+        None => answer,
+    })
 }

@@ -7,14 +7,15 @@ use crate::{
     extract::{NoParameters, Query},
     problem::{Problem, problems},
     state::App,
-    view::ClusterList,
+    view::{ClusterList, UnusableClusterView},
 };
 
 problems!(Problems = SECURED);
 
 /// List the clusters
 ///
-/// In the configured order; the first is the default. Answered without asking any of them.
+/// Those of the configuration file in its order, then those that are kept in the database, the oldest first; the first of
+/// all is the default. Answered without asking any of them.
 #[utoipa::path(
     get,
     path = "/clusters",
@@ -28,5 +29,8 @@ pub(crate) async fn list_clusters(
     _: Caller,
     Query(NoParameters): Query<NoParameters>,
 ) -> Result<Json<ClusterList>, Problem> {
-    Ok(Json(ClusterList { clusters: super::views(&app, app.clusters.iter()).await? }))
+    let known = app.clusters.now();
+    let all = known.all().iter().map(|cluster| (cluster, known.kept(&cluster.name)));
+    let unusable = known.unusable().iter().map(|(name, unusable)| UnusableClusterView::new(name, unusable));
+    Ok(Json(ClusterList { clusters: super::views(&app, all).await?, unusable: unusable.collect() }))
 }

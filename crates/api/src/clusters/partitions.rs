@@ -10,7 +10,7 @@ use crate::{
     view::PartitionList,
 };
 
-problems!(Problems = SECURED, ClusterNotFound);
+problems!(Problems = SECURED, ClusterNotFound, ClusterUnusable);
 
 /// List a cluster's partitions
 ///

@@ -11,7 +11,7 @@ use crate::{
     view::PreflightView,
 };
 
-problems!(Problems = SECURED, ClusterNotFound, ClusterBusy, ClusterUnavailable);
+problems!(Problems = SECURED, ClusterNotFound, ClusterUnusable, ClusterBusy, ClusterUnavailable);
 
 /// Try a cluster
 ///

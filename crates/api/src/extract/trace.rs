@@ -20,7 +20,11 @@ use crate::state::App;
 
 const NAME: HeaderName = HeaderName::from_static("traceparent");
 
-/// The request's `traceparent`. One that is not well-formed is none: nobody is refused because a proxy garbled it.
+/// Where in its trace the request is, when it is told to a collector: what it makes belongs there.
+#[derive(Debug, Clone)]
+pub(crate) struct TraceHere(pub(crate) TraceParent);
+
+/// The request's `traceparent`, or our own place below it. One that is not well-formed is none: nobody is refused because a proxy garbled it.
 #[derive(Debug)]
 pub(crate) struct Trace(pub(crate) Option<TraceParent>);
 
@@ -28,7 +32,8 @@ impl FromRequestParts<App> for Trace {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Infallible> {
-        Ok(Self(trace_of(&parts.headers)))
+        let here = parts.extensions.get::<TraceHere>().map(|TraceHere(trace)| trace.clone());
+        Ok(Self(here.or_else(|| trace_of(&parts.headers))))
     }
 }
 

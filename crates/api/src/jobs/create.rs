@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     auth::Caller,
+    clusters::gone,
     extract::{Body, IdempotencyKey, NoParameters, Query, Sent, Trace},
     problem::{Kind, Problem, problems},
     state::App,
@@ -33,7 +34,8 @@ problems!(
     IdConflict,
     InvalidHeader,
     JobNotFound,
-    IdempotencyKeyReused
+    IdempotencyKeyReused,
+    ClusterGone
 );
 
 /// Send a job
@@ -108,17 +110,22 @@ pub(crate) async fn store(
     once: Option<&Once>,
 ) -> Result<Option<Stored>, Problem> {
     let request_hash = request_hash::of(&sent.document);
-    let Accepted { mut job, secrets, webhook, .. } = accept(app, caller.clone(), sent).await?;
+    let Accepted { mut job, secrets, webhook, incarnation, .. } = accept(app, caller.clone(), sent).await?;
     job.spec.trace = trace;
-    let id = job.id;
+    let (id, cluster) = (job.id, job.cluster.clone());
     let new = NewJob { job, secrets, request_hash };
-    let along = Along { once, webhook: webhook.as_ref() };
+    let webhook = match (webhook, caller.telling) {
+        (None, Some(token)) => app.store.token_webhook(token).await?,
+        (own, _) => own,
+    };
+    let along = Along { once, webhook: webhook.as_ref(), incarnation };
     let inserted = app.store.insert_job_along(&new, along).await?;
     let stored = match inserted {
         // What was accepted, though a worker may have begun: every answer with the same key is the same.
         Some(Inserted::Created(_)) => Stored { job: new.job, new: true },
         Some(Inserted::Same(job)) => Stored { job, new: false },
         Some(Inserted::Other) => return Err(id_taken(id)),
+        Some(Inserted::ClusterGone) => return Err(gone(&cluster)),
         None => return Ok(None),
     };
     // The first line of a job's trail; the worker's go on with the attempts from 1.

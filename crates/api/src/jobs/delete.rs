@@ -5,12 +5,13 @@ use persistence::Wished;
 
 use crate::{
     auth::Caller,
+    clusters::is_there,
     extract::{FromQuery, JobInPath, Parameters, Query, no_such_job},
     problem::{Kind, Problem, problems},
     state::App,
 };
 
-problems!(Problems = SECURED, JobNotFound, WrongState);
+problems!(Problems = SECURED, JobNotFound, WrongState, ClusterGone, ClusterUnusable);
 
 /// What else is to go.
 #[derive(Debug)]
@@ -50,6 +51,10 @@ pub(crate) async fn delete_job(
     JobInPath(id): JobInPath,
     Query(Extent { artifacts }): Query<Extent>,
 ) -> Result<StatusCode, Problem> {
+    if artifacts {
+        // They would wait for a cluster that nobody asks.
+        is_there(&app, &super::find(&app, &caller, id).await?)?;
+    }
     match app.store.request_delete(id, &caller.viewer(), artifacts, app.clock.now()).await? {
         Wished::Taken(_) => {
             tracing::info!(job.id = %id, artifacts, owner = %caller.owner, "job deleted");

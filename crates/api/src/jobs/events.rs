@@ -98,7 +98,7 @@ pub(crate) async fn get_job_events(
 ) -> Result<Response, Problem> {
     let job = super::find(&app, &caller, id).await?;
     if wants_stream(&headers) {
-        return stream(&app, &job, range, last_event(&headers)?).await;
+        return stream(&app, &caller, &job, range, last_event(&headers)?).await;
     }
     app.store.place_events().await?;
     let events = app.store.job_feed(job.id, range.after, 0, &range.kind, range.limit).await?;
@@ -109,7 +109,13 @@ pub(crate) async fn get_job_events(
     Ok(listed(Json(EventListView { job_id: job.id, events, next_after }), link))
 }
 
-async fn stream(app: &App, job: &Job, range: Range, last: Option<EventId>) -> Result<Response, Problem> {
+async fn stream(
+    app: &App,
+    caller: &Caller,
+    job: &Job,
+    range: Range,
+    last: Option<EventId>,
+) -> Result<Response, Problem> {
     let turn = Turn::take(app, "job")?;
     // After the job was read: if it has ended by then, its last event is among those that can be read.
     let head = EventId(app.store.place_events().await?);
@@ -128,5 +134,5 @@ async fn stream(app: &App, job: &Job, range: Range, last: Option<EventId>) -> Re
     };
     let filter = FeedFilter { kinds: range.kind, ..FeedFilter::default() };
     let watcher = Watcher::new(app, Scope::One(job.id), filter, turn).await;
-    Ok(watcher.respond(start, outlook))
+    Ok(watcher.respond(caller.standing, start, outlook))
 }

@@ -8,6 +8,7 @@ use axum::{
 
 use crate::{
     auth::Caller,
+    clusters::is_there,
     extract::{JobInPath, Query},
     problem::{Problem, problems},
     sse::LAST_EVENT_ID,
@@ -34,6 +35,8 @@ problems!(
     AttemptNotFound,
     NoLogYet,
     LogUnreadable,
+    ClusterGone,
+    ClusterUnusable,
     ClusterUnavailable,
     LogsBusy
 );
@@ -86,11 +89,12 @@ pub(crate) async fn get_job_logs(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let job = super::find(&app, &caller, id).await?;
+    is_there(&app, &job)?;
     if !selection.follow {
         return read::respond(&app, &job, &selection).await;
     }
     let cursor = last_event(&headers)?;
-    let stream = follow::respond(&app, caller.viewer(), &job, selection, cursor).await?;
+    let stream = follow::respond(&app, &caller, &job, selection, cursor).await?;
     Ok(stream.into_response())
 }
 

@@ -7,6 +7,7 @@ use persistence::Wished;
 use super::{once, request_hash};
 use crate::{
     auth::Caller,
+    clusters::{gone, is_there},
     extract::{BodyIfAny, IdempotencyKey, JobInPath, NoParameters, Query, no_such_job},
     problem::{Kind, Problem, problems},
     state::App,
@@ -19,6 +20,8 @@ problems!(
     InvalidHeader,
     IdempotencyKeyReused,
     WrongState,
+    ClusterGone,
+    ClusterUnusable,
     MalformedJson,
     BodyTooLarge,
     RequestTimeout,
@@ -68,11 +71,15 @@ pub(crate) async fn retry_job(
     if !job.may_be_sent_again() {
         return refused(job.status).await;
     }
+    is_there(&app, &job)?;
     let secrets = request.secrets_for(&job.spec).map_err(Problem::fields)?;
-    let taken =
-        app.store.request_retry(id, &caller.viewer(), &secrets, once.as_ref(), app.clock.now()).await?;
+    let (viewer, now) = (caller.viewer(), app.clock.now());
+    let incarnation = app.clusters.now().incarnation(&job.cluster);
+    let taken = app.store.request_retry(id, &viewer, &secrets, once.as_ref(), incarnation, now).await?;
     let job = match taken {
         Wished::Taken(job) => job,
+        // Nothing but its cluster can have been in the way.
+        Wished::Stays(job) if job.may_be_sent_again() => return Err(gone(&job.cluster)),
         Wished::Stays(job) => return refused(job.status).await,
         Wished::NoJob => return Err(no_such_job(id)),
     };

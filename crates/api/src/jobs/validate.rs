@@ -120,7 +120,7 @@ pub(crate) async fn validate_job(
     let viewer = caller.viewer();
     let named = sent.value.id.is_some();
     let Accepted { mut job, secrets, cluster, .. } = accept(&app, caller, sent).await?;
-    let mut warnings = job.spec.warnings(cluster);
+    let mut warnings = job.spec.warnings(&cluster);
     if named && app.store.find_job(job.id, &viewer).await?.is_some() {
         warnings.push(Warning::new(
             "/id",
@@ -134,7 +134,7 @@ pub(crate) async fn validate_job(
     };
     let attempt =
         job.new_attempt(cluster.base_dir.clone(), job.created_at).map_err(|error| defect(&error))?;
-    let submission = plan_submission(&job, &attempt, cluster, &secrets).map_err(|error| defect(&error))?;
+    let submission = plan_submission(&job, &attempt, &cluster, &secrets).map_err(|error| defect(&error))?;
     let script = submission.files.iter().find(|file| file.path == submission.script_path);
     let batch_script =
         script.map(|file| String::from_utf8_lossy(&file.bytes).into_owned()).unwrap_or_default();
@@ -142,11 +142,11 @@ pub(crate) async fn validate_job(
     let live = if live {
         let command = TestOnly { script: Some(batch_script.clone()), paths: job.spec.required_paths.clone() };
         let answer = app.ops.test_only(&cluster.name, command).await;
-        Some(LiveView::from(answer.map_err(|error| unavailable(cluster, error))?))
+        Some(LiveView::from(answer.map_err(|error| unavailable(&cluster, error))?))
     } else {
         None
     };
-    let around = Surroundings { cluster: Some(cluster), freshness: Freshness::default(), earlier: &[] };
+    let around = Surroundings { cluster: Some(&cluster), freshness: Freshness::default(), earlier: &[] };
     Ok(Json(ValidationView {
         job: JobView::new(&job, around),
         batch_script,

@@ -22,7 +22,8 @@ problems!(
     UnsupportedMediaType,
     InvalidRequest,
     TooDeep,
-    IdConflict
+    IdConflict,
+    ClusterGone
 );
 
 /// The job that was posted.

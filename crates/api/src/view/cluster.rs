@@ -1,21 +1,63 @@
 //! A cluster as callers see it: what it is configured to be, and how it fares. No key, no path of a key.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{Cluster, Timestamp};
+use domain::{Cluster, ClusterName, Timestamp};
 use persistence::PollState;
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::{
     cluster_links::{HostReport, HostState, LinkReport, LinkUse},
+    clusters::settings::ClusterSettings,
+    extract::etag,
+    known_clusters::{KeptFacts, UnusableCluster},
     view::OrphansView,
 };
 
 /// The configured clusters.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ClusterList {
-    /// In the configured order; the first is the default.
+    /// Those of the configuration file in its order, then those that are kept in the database, the oldest first. The first is
+    /// the default.
     pub clusters: Vec<ClusterView>,
+    /// Those in the database whose settings are no good: nobody works with them until they are mended or deleted.
+    pub unusable: Vec<UnusableClusterView>,
+}
+
+/// A cluster in the database that nobody can work with.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct UnusableClusterView {
+    /// Its name.
+    pub name: String,
+    /// What `If-Match` needs for a change of it.
+    pub etag: String,
+    /// What is wrong with it.
+    pub reason: String,
+    /// Its settings as they are stored.
+    #[schema(value_type = Object)]
+    pub settings: Value,
+}
+
+impl UnusableClusterView {
+    pub(crate) fn new(name: &ClusterName, unusable: &UnusableCluster) -> Self {
+        Self {
+            name: name.to_string(),
+            etag: etag(unusable.revision),
+            reason: unusable.reason(),
+            settings: unusable.settings.clone(),
+        }
+    }
+}
+
+/// Where a cluster is written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ClusterSource {
+    /// In the configuration file, or in the environment.
+    File,
+    /// In the database, by `POST /clusters`.
+    Api,
 }
 
 /// One cluster.
@@ -25,8 +67,16 @@ pub struct ClusterView {
     pub name: String,
     /// Whether jobs that name no cluster go here.
     pub is_default: bool,
+    /// Where it is written down. What is in the file is changed only there.
+    pub source: ClusterSource,
     /// What the rest of this document comes to.
     pub state: ClusterState,
+    /// Why the answering process cannot work with it at the moment, whatever the cluster says; null when nothing is known
+    /// against it.
+    pub unavailable: Option<String>,
+    /// As they were sent, to be changed and sent again; null for a cluster of the file.
+    #[schema(value_type = Option<ClusterSettings>)]
+    pub settings: Option<Value>,
     /// The login name there.
     pub user: String,
     /// The login hosts, the preferred one first, as the answering process has found them.
@@ -67,6 +117,8 @@ pub enum ClusterState {
     AuthRequired,
     /// It was not asked yet.
     Unknown,
+    /// Something is missing on the service's side: see `unavailable`. Jobs wait.
+    Unavailable,
 }
 
 /// Whether connecting is tried at all.
@@ -175,6 +227,8 @@ pub struct LinkUseView {
 /// What a view is made of beside the configuration.
 pub(crate) struct ClusterFacts<'a> {
     pub(crate) is_default: bool,
+    /// None for a cluster of the configuration file.
+    pub(crate) kept: Option<&'a KeptFacts>,
     pub(crate) links: Vec<LinkReport>,
     pub(crate) poll: Option<&'a PollState>,
     pub(crate) partitions_fetched_on: Option<Timestamp>,
@@ -182,13 +236,20 @@ pub(crate) struct ClusterFacts<'a> {
 
 impl ClusterView {
     pub(crate) fn new(cluster: &Cluster, facts: ClusterFacts<'_>, now: Timestamp) -> Self {
-        let ClusterFacts { is_default, links, poll, partitions_fetched_on } = facts;
+        let ClusterFacts { is_default, kept, links, poll, partitions_fetched_on } = facts;
+        let unavailable = kept.and_then(|kept| kept.unavailable.clone());
         let hosts = hosts(&links);
         let is_open = !hosts.is_empty() && hosts.iter().all(|host| host.retry_in.is_some());
         Self {
             name: cluster.name.to_string(),
             is_default,
-            state: state(&hosts, poll, partitions_fetched_on),
+            source: if kept.is_some() { ClusterSource::Api } else { ClusterSource::File },
+            state: match unavailable {
+                Some(_) => ClusterState::Unavailable,
+                None => state(&hosts, poll, partitions_fetched_on),
+            },
+            unavailable,
+            settings: kept.map(|kept| ClusterSettings::shown(cluster.name.as_str(), &kept.settings)),
             user: cluster.user.to_string(),
             breaker: if is_open { BreakerState::Open } else { BreakerState::Closed },
             login_hosts: hosts.into_iter().map(|host| LoginHostView::new(host, now)).collect(),

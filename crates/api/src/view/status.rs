@@ -2,12 +2,13 @@
 
 // The macro of `ToSchema` knows a moment by this name only.
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{Job, JobId, Phase, Progress, Source, Status, Timestamp};
+use domain::{Job, JobId, Phase, Progress, Source, Status, Timestamp, queue_wait};
 use persistence::Pulse;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use super::PendingView;
 use crate::pulses::Pulses;
 
 /// Where a job stands.
@@ -25,6 +26,13 @@ pub struct StatusView {
     pub message: String,
     /// Slurm's own word for why the job waits.
     pub pending_reason: Option<String>,
+    /// What that means, what holds the job, and when Slurm expects to start it; null when it does not wait in Slurm's
+    /// queue.
+    pub pending: Option<PendingView>,
+    /// How many seconds the newest attempt has waited in Slurm's queue when the cluster was last heard, or waited before
+    /// it last began; null when it has not come that far.
+    #[schema(minimum = 0)]
+    pub queue_wait_seconds: Option<i64>,
     /// The newest attempt's id in Slurm.
     #[schema(example = "4711")]
     pub slurm_job_id: Option<String>,
@@ -158,6 +166,8 @@ impl StatusView {
             phase: job.phase,
             message: job.message.clone(),
             pending_reason: job.pending_reason.clone(),
+            pending: PendingView::of(job),
+            queue_wait_seconds: queue_wait(job, freshness.observed_at).map(|wait| wait.num_seconds()),
             slurm_job_id: attempt.and_then(|a| a.slurm_id).map(|id| id.to_string()),
             slurm_state: attempt.and_then(|a| a.slurm_state.as_ref()).map(ToString::to_string),
             cluster: job.cluster.to_string(),

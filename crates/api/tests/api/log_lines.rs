@@ -34,7 +34,7 @@ impl Write for ToThisTest {
 ///
 /// One subscriber for all tests: `tracing` remembers for the whole process whether anybody listens, and a test on
 /// another thread, without one of its own, would settle that for this one.
-async fn lines_of<T>(happening: impl Future<Output = T>) -> (T, Vec<Value>) {
+pub(crate) async fn lines_of<T>(happening: impl Future<Output = T>) -> (T, Vec<Value>) {
     static LISTENING: Once = Once::new();
     LISTENING
         .call_once(|| tracing_subscriber::fmt().json().flatten_event(true).with_writer(|| ToThisTest).init());

@@ -1,7 +1,13 @@
 //! Each operation of the document, by everybody who may not call it. Nothing here names an operation that the document
 //! can tell about: a new one without a scope, or of which nobody said whose it is, fails.
 
-use axum::{body::Body, http::Request};
+use std::{collections::HashMap, sync::Arc};
+
+use api::Limits;
+use axum::{
+    body::Body,
+    http::{Method, Request},
+};
 use chrono::TimeDelta;
 use domain::Clock;
 use serde_json::{Value, json};
@@ -9,7 +15,7 @@ use sqlx::PgPool;
 
 use crate::{
     document::{is_secured, operations},
-    support::{Answer, TestApi},
+    support::{Answer, Issuer, TestApi, claims},
     webhook::{give_up, with_webhook},
 };
 
@@ -76,6 +82,9 @@ impl Operation {
             | "get_cluster"
             | "list_partitions"
             | "preflight_cluster"
+            | "create_cluster"
+            | "replace_cluster"
+            | "delete_cluster"
             | "put_enroot_credentials" => Ownership::Shared,
             id => panic!("say in `ownership` whose the things are that {id} shows or changes"),
         }
@@ -97,27 +106,90 @@ impl Operation {
     }
 }
 
-/// Tokens of every kind that is refused, and a job of Ann's.
-async fn callers(api: &TestApi) -> String {
-    let all = "read write";
-    for (token, owner, scopes) in [
-        ("ann", "ann", all),
-        ("bob", "bob", all),
-        ("reader", "ann", "read"),
-        ("writer", "ann", "write"),
-        ("revoked", "ann", "read write admin"),
-        ("root", "root", "admin"),
-    ] {
-        api.token(token, owner, scopes, None).await;
+/// Who calls, with tokens of one kind: of every sort that is refused, and some that are not.
+struct Callers {
+    api: TestApi,
+    bearers: HashMap<&'static str, String>,
+    /// With what problem each is refused who is nobody.
+    nobodies: Vec<(&'static str, &'static str)>,
+    /// Ann's.
+    job: String,
+}
+
+/// The callers whose token is good: whose, and what for.
+const GOOD: [(&str, &str, &str); 5] = [
+    ("ann", "ann", "read write"),
+    ("bob", "bob", "read write"),
+    ("reader", "ann", "read"),
+    ("writer", "ann", "write"),
+    ("root", "root", "admin"),
+];
+
+impl Callers {
+    /// With tokens that the service has made.
+    async fn known(pool: PgPool) -> Self {
+        let api = TestApi::guarded(pool);
+        for (token, owner, scopes) in GOOD {
+            api.token(token, owner, scopes, None).await;
+        }
+        let (now, all) = (api.clock.now(), "read write admin");
+        api.token("expired", "ann", all, Some(now - TimeDelta::seconds(1))).await;
+        api.token("revoked", "ann", all, None).await;
+        let revoked = api.store.list_tokens(None).await.unwrap();
+        let revoked = revoked.iter().find(|token| token.name == "revoked").unwrap().id;
+        api.store.revoke_token(revoked, now).await.unwrap().unwrap();
+        let nobodies = ["unknown", "expired", "revoked"].map(|token| (token, "unauthorized")).to_vec();
+        let names = GOOD.iter().map(|(token, ..)| *token).chain(nobodies.iter().map(|(token, _)| *token));
+        let bearers = names.map(|token| (token, token.to_owned())).collect();
+        Self { api, bearers, nobodies, job: String::new() }.with_job().await
     }
-    let now = api.clock.now();
-    api.token("expired", "ann", "read write admin", Some(now - TimeDelta::seconds(1))).await;
-    let revoked = api.store.list_tokens(None).await.unwrap();
-    let revoked = revoked.iter().find(|token| token.name == "revoked").unwrap().id;
-    api.store.revoke_token(revoked, now).await.unwrap().unwrap();
-    let job = api.call_as("ann", axum::http::Method::POST, "/jobs", Some(&with_webhook())).await;
-    give_up(&api.store).await;
-    job.json()["id"].as_str().unwrap().to_owned()
+
+    /// With tokens that an issuer has signed.
+    async fn signed(pool: PgPool) -> Self {
+        let issuer = Arc::new(Issuer::new());
+        let api = TestApi::trusting(pool, &issuer, Limits::default());
+        let now = api.clock.now();
+        let mut bearers: HashMap<_, _> =
+            GOOD.map(|(token, owner, scopes)| (token, issuer.sign(&claims(owner, scopes, now)))).into();
+        let all = |change: fn(&mut Value)| {
+            let mut claims = claims("ann", "read write admin", now);
+            change(&mut claims);
+            issuer.sign(&claims)
+        };
+        let good = all(|_| ());
+        bearers.insert("expired", all(|claims| claims["exp"] = 1.into()));
+        bearers.insert("early", all(|claims| claims["nbf"] = 4_000_000_000_u64.into()));
+        bearers.insert("foreign", all(|claims| claims["iss"] = "somebody".into()));
+        bearers.insert("misdirected", all(|claims| claims["aud"] = "somebody".into()));
+        bearers.insert("forged", Issuer::new().sign(&claims("ann", "read write admin", now)));
+        bearers.insert("unsigned", format!("{}.", good.rsplit_once('.').unwrap().0));
+        bearers.insert("unknown", "unknown".to_owned());
+        let nobodies = vec![
+            ("expired", "token_expired"),
+            ("early", "token_not_yet_valid"),
+            ("foreign", "token_wrong_issuer"),
+            ("misdirected", "token_wrong_audience"),
+            ("forged", "token_signature"),
+            ("unsigned", "token_signature"),
+            ("unknown", "unauthorized"),
+        ];
+        Self { api, bearers, nobodies, job: String::new() }.with_job().await
+    }
+
+    async fn with_job(mut self) -> Self {
+        let job = self.api.call_as(&self.bearers["ann"], Method::POST, "/jobs", Some(&with_webhook())).await;
+        give_up(&self.api.store).await;
+        job.json()["id"].as_str().unwrap().clone_into(&mut self.job);
+        self
+    }
+
+    async fn ask(&self, operation: &Operation, caller: Option<&str>, job: &str) -> Answer {
+        self.api.verdict(operation.request(caller.map(|caller| self.bearers[caller].as_str()), job)).await
+    }
+
+    async fn get(&self, caller: &str, path: &str) -> Answer {
+        self.api.get_as(&self.bearers[caller], path).await
+    }
 }
 
 fn code(answer: &Answer) -> String {
@@ -126,11 +198,18 @@ fn code(answer: &Answer) -> String {
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn no_operation_serves_anybody_who_may_not_call_it(pool: PgPool) {
-    let api = TestApi::guarded(pool);
-    let job = callers(&api).await;
+    everybody_is_refused_who_may_not_call(&Callers::known(pool).await).await;
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn no_operation_serves_a_signed_token_that_does_not_allow_it(pool: PgPool) {
+    everybody_is_refused_who_may_not_call(&Callers::signed(pool).await).await;
+}
+
+async fn everybody_is_refused_who_may_not_call(callers: &Callers) {
     let mut checked = 0;
     for operation in Operation::all() {
-        let ask = async |token: Option<&str>| api.verdict(operation.request(token, &job)).await;
+        let ask = async |token: Option<&str>| callers.ask(&operation, token, &callers.job).await;
         let Some(scope) = operation.scope.as_deref() else {
             let open =
                 ["livez", "readyz", "get_metrics", "get_container_liveness", "get_container_readiness"];
@@ -140,9 +219,9 @@ async fn no_operation_serves_anybody_who_may_not_call_it(pool: PgPool) {
         let none = ask(None).await;
         none.problem(401, "unauthorized");
         assert_eq!(none.header("www-authenticate"), r#"Bearer realm="tao-slurm""#, "{}", operation.id);
-        for token in ["unknown", "expired", "revoked"] {
+        for (token, problem) in &callers.nobodies {
             let refused = ask(Some(token)).await;
-            refused.problem(401, "unauthorized");
+            refused.problem(401, problem);
             assert!(
                 refused.header("www-authenticate").contains("invalid_token"),
                 "{}: {token}",
@@ -174,51 +253,59 @@ async fn no_operation_serves_anybody_who_may_not_call_it(pool: PgPool) {
         assert_ne!(code(&allowed), "job_not_found", "{}", operation.id);
         checked += 1;
     }
-    assert!(checked >= 17, "{checked}");
+    assert!(checked >= 20, "{checked}");
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn a_job_of_somebody_else_is_answered_like_one_that_does_not_exist(pool: PgPool) {
-    let api = TestApi::guarded(pool);
-    let job = callers(&api).await;
+    nobody_sees_what_is_not_his(&Callers::known(pool).await).await;
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_job_of_another_signed_token_is_answered_like_one_that_does_not_exist(pool: PgPool) {
+    nobody_sees_what_is_not_his(&Callers::signed(pool).await).await;
+}
+
+async fn nobody_sees_what_is_not_his(callers: &Callers) {
+    let job = callers.job.as_str();
     let nowhere = "0f8fad5b-d9cb-469f-a165-70867728950e";
     let mut checked = 0;
     for operation in Operation::all().into_iter().filter(|operation| operation.scope.is_some()) {
         match operation.ownership() {
             Ownership::OneJob => {
-                let theirs = api.verdict(operation.request(Some("bob"), &job)).await;
+                let theirs = callers.ask(&operation, Some("bob"), job).await;
                 theirs.problem(404, "job_not_found");
-                let none = api.verdict(operation.request(Some("bob"), nowhere)).await;
+                let none = callers.ask(&operation, Some("bob"), nowhere).await;
                 none.problem(404, "job_not_found");
                 let detail =
                     |answer: &Answer, id: &str| answer.json()["detail"].as_str().unwrap().replace(id, "");
-                assert_eq!(detail(&theirs, &job), detail(&none, nowhere), "{}", operation.id);
+                assert_eq!(detail(&theirs, job), detail(&none, nowhere), "{}", operation.id);
                 checked += 1;
             }
             Ownership::OwnJobs => {
                 assert_eq!(
-                    api.get_as("bob", &operation.path).await.json()["jobs"],
+                    callers.get("bob", &operation.path).await.json()["jobs"],
                     json!([]),
                     "{}",
                     operation.id
                 );
-                let own = api.get_as("ann", &operation.path).await;
+                let own = callers.get("ann", &operation.path).await;
                 assert_eq!(own.json()["jobs"][0]["id"], job, "{}", operation.id);
             }
             Ownership::OwnEvents => {
                 assert_eq!(
-                    api.get_as("bob", &operation.path).await.json()["events"],
+                    callers.get("bob", &operation.path).await.json()["events"],
                     json!([]),
                     "{}",
                     operation.id
                 );
-                let own = api.get_as("ann", &operation.path).await;
+                let own = callers.get("ann", &operation.path).await;
                 assert_eq!(own.json()["events"][0]["job_id"], job, "{}", own.text());
             }
             Ownership::OwnDeadLetters => {
-                let theirs = api.get_as("bob", &operation.path).await.json();
+                let theirs = callers.get("bob", &operation.path).await.json();
                 assert_eq!(theirs["dead_letters"], json!([]), "{}", operation.id);
-                let own = api.get_as("ann", &operation.path).await;
+                let own = callers.get("ann", &operation.path).await;
                 assert_eq!(own.json()["dead_letters"][0]["job_id"], job, "{}", own.text());
             }
             Ownership::NewJob | Ownership::Shared => {}
@@ -226,5 +313,5 @@ async fn a_job_of_somebody_else_is_answered_like_one_that_does_not_exist(pool: P
     }
     assert!(checked >= 10, "{checked}");
     // The job is as it was: none of it reached it.
-    assert_eq!(api.get_as("ann", &format!("/jobs/{job}")).await.json()["status"], "Pending");
+    assert_eq!(callers.get("ann", &format!("/jobs/{job}")).await.json()["status"], "Pending");
 }

@@ -1,5 +1,6 @@
 use axum::{body::Body, http::Request};
 use chrono::TimeDelta;
+use domain::Clock;
 use serde_json::json;
 use sqlx::PgPool;
 
@@ -12,7 +13,7 @@ async fn a_status_has_exactly_its_fields(pool: PgPool) {
     api.submit(&id, 4711, "node[01-03]").await;
     let status = api.get(&format!("/jobs/{id}/status")).await.json();
     let fields: Vec<_> = status.as_object().unwrap().keys().map(String::as_str).collect();
-    let documented = "id name status phase message pending_reason slurm_job_id slurm_state cluster partition nodes \
+    let documented = "id name status phase message pending_reason pending queue_wait_seconds slurm_job_id slurm_state cluster partition nodes \
         attempt retry_count progress created_on submitted_on started_on finished_on last_modified observed_at source \
         stale version";
     assert_eq!(fields, documented.split_whitespace().collect::<Vec<_>>());
@@ -76,4 +77,38 @@ async fn the_ids_of_earlier_attempts_are_kept(pool: PgPool) {
     assert_eq!(metadata["retry_count"], 1);
     assert_eq!((&job["attempt"], &job["attempt_details"]["number"]), (&json!(2), &json!(2)));
     assert_eq!(api.get("/jobs").await.json()["jobs"][0]["backend_details"], job["backend_details"]);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_status_explains_why_a_job_waits_and_until_when(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let id = api.job(&json!({"command": "true"})).await;
+    let status = async || api.get(&format!("/jobs/{id}/status")).await.json();
+    let queued = status().await;
+    assert_eq!((&queued["pending"], &queued["queue_wait_seconds"]), (&json!(null), &json!(null)));
+
+    api.submit(&id, 4711, "").await;
+    // Whole seconds, which the database keeps as they are.
+    let start = chrono::DateTime::from_timestamp(api.clock.now().timestamp() + 7200, 0).unwrap();
+    api.see_waiting(&id, "QOSMaxGRESPerUser", Some(start)).await;
+    let waits = status().await;
+    assert_eq!(waits["queue_wait_seconds"], 3600);
+    let pending = &waits["pending"];
+    let fields: Vec<_> = pending.as_object().unwrap().keys().map(String::as_str).collect();
+    let documented = "reason meaning held_by limit advice needs_action queued_on estimated_start_on";
+    assert_eq!(fields, documented.split_whitespace().collect::<Vec<_>>());
+    assert_eq!((&pending["held_by"], &pending["limit"]), (&json!("qos"), &json!("MaxTRESPerUser=gres")));
+    assert_eq!(pending["estimated_start_on"], json!(start));
+    assert_eq!(pending["needs_action"], false);
+    assert_eq!(api.get(&format!("/jobs/{id}")).await.json()["pending"], *pending);
+
+    api.see_waiting(&id, "JobHeldUser", Some(start)).await;
+    let held = status().await["pending"].clone();
+    assert_eq!((&held["held_by"], &held["needs_action"]), (&json!("hold"), &json!(true)));
+    assert_eq!(held["estimated_start_on"], json!(null), "nothing starts a held job");
+
+    api.see_waiting(&id, "PlanetsNotAligned", None).await;
+    let unknown = status().await["pending"].clone();
+    assert_eq!(unknown["reason"], "PlanetsNotAligned");
+    assert_eq!((&unknown["meaning"], &unknown["held_by"]), (&json!(null), &json!(null)));
 }

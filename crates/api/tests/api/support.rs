@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use api::{ApiState, AuthMode, Feed, Limits};
+use api::{ApiState, AuthMode, Feed, JwtTerms, KeySource, Limits};
 use axum::{
     Router,
     body::Body,
@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 use testkit::{CountingIds, HandClock};
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::ServiceExt;
 use uuid::Uuid;
 
@@ -29,11 +29,13 @@ mod answer;
 mod clusters;
 mod events;
 mod fakes;
+mod issuer;
 
 pub(crate) use answer::Answer;
-pub(crate) use clusters::{FakeLinks, FakeOps};
+pub(crate) use clusters::{FakeKeeper, FakeLinks, FakeOps};
 pub(crate) use events::{Events, Told};
 pub(crate) use fakes::{FakeLogs, Loops};
+pub(crate) use issuer::{Issuer, claims};
 
 /// Whoever is told of a change only by the clock is told too late for any test.
 const NEVER: Duration = Duration::from_hours(1);
@@ -43,11 +45,13 @@ pub(crate) struct TestApi {
     /// What runs beside the answers, until this is dropped.
     tasks: JoinSet<()>,
     pub(crate) store: Store,
+    pub(crate) pool: PgPool,
     pub(crate) clock: Arc<HandClock>,
     pub(crate) logs: Arc<FakeLogs>,
     pub(crate) loops: Arc<Loops>,
     pub(crate) links: Arc<FakeLinks>,
     pub(crate) ops: Arc<FakeOps>,
+    pub(crate) keeper: Arc<FakeKeeper>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -85,6 +89,12 @@ impl TestApi {
         Self::with(pool, AuthMode::Tokens, Limits::default())
     }
 
+    /// Over a database, tokens needed, those of an issuer among them.
+    pub(crate) fn trusting(pool: PgPool, issuer: &Arc<Issuer>, limits: Limits) -> Self {
+        let jwt = Some((issuer::terms(), Arc::clone(issuer) as Arc<dyn KeySource>));
+        Self::routed(pool, AuthMode::Tokens, jwt, limits, NEVER, &[], api::router)
+    }
+
     /// Over a database, with limits of its own.
     pub(crate) fn limited(pool: PgPool, limits: Limits) -> Self {
         Self::with(pool, AuthMode::Disabled, limits)
@@ -92,7 +102,7 @@ impl TestApi {
 
     /// Only the service's own health, over a database.
     pub(crate) fn health_only(pool: PgPool) -> Self {
-        Self::routed(pool, AuthMode::Tokens, Limits::default(), NEVER, &[], api::health_router)
+        Self::routed(pool, AuthMode::Tokens, None, Limits::default(), NEVER, &[], api::health_router)
     }
 
     /// Over a database that nobody answers for.
@@ -119,17 +129,26 @@ impl TestApi {
         .execute(&pool)
         .await
         .unwrap();
-        Self::routed(pool, AuthMode::Disabled, Limits::default(), Duration::from_millis(50), &[], api::router)
+        Self::routed(
+            pool,
+            AuthMode::Disabled,
+            None,
+            Limits::default(),
+            Duration::from_millis(50),
+            &[],
+            api::router,
+        )
     }
 
     pub(crate) fn with(pool: PgPool, auth: AuthMode, limits: Limits) -> Self {
-        Self::routed(pool, auth, limits, NEVER, &[], api::router)
+        Self::routed(pool, auth, None, limits, NEVER, &[], api::router)
     }
 
     /// Over a database that nobody answers for, open to pages of some origins.
     pub(crate) fn open_to(origins: &[&str]) -> Self {
         let pool = PgPoolOptions::new().connect_lazy("postgres://nobody@127.0.0.1:1/none").unwrap();
-        let mut api = Self::routed(pool, AuthMode::Disabled, Limits::default(), NEVER, origins, api::router);
+        let mut api =
+            Self::routed(pool, AuthMode::Disabled, None, Limits::default(), NEVER, origins, api::router);
         api.tasks.abort_all();
         api
     }
@@ -137,17 +156,19 @@ impl TestApi {
     fn routed(
         pool: PgPool,
         auth: AuthMode,
+        jwt: Option<(JwtTerms, Arc<dyn KeySource>)>,
         limits: Limits,
         sweep: Duration,
         cors_origins: &[&str],
         router: fn(ApiState) -> Router,
     ) -> Self {
-        let store = Store::from_pool(pool, Sealer::from_key([7; 32]));
+        let store = Store::from_pool(pool.clone(), Sealer::from_key([7; 32]));
         let clock = Arc::new(HandClock::at(DateTime::from_timestamp(1_790_000_000, 123_456_789).unwrap()));
         let logs = Arc::new(FakeLogs::default());
         let loops = Arc::new(Loops::default());
         let links = Arc::new(FakeLinks::default());
         let ops = Arc::new(FakeOps::default());
+        let keeper = Arc::new(FakeKeeper::new(store.clone()));
         let stop = CancellationToken::new();
         let feed = Arc::new(Feed::new(store.clone(), clock.clone(), sweep));
         let mut tasks = JoinSet::new();
@@ -155,7 +176,8 @@ impl TestApi {
         tasks.spawn(async move { reader.run(stopped).await });
         let router = router(ApiState {
             store: store.clone(),
-            clusters: Arc::from([cluster()]),
+            clusters: keeper.clusters.clone(),
+            keeper: keeper.clone(),
             container_images: Arc::new(container_images()),
             webhook_networks: Arc::default(),
             clock: clock.clone(),
@@ -165,13 +187,15 @@ impl TestApi {
             ops: ops.clone(),
             feed,
             auth,
+            jwt,
             metrics: Some(PrometheusBuilder::new().build_recorder().handle()),
             readiness: loops.clone(),
             limits,
             cors_origins: cors_origins.iter().map(|origin| (*origin).to_owned()).collect(),
             stop: stop.clone(),
+            errands: TaskTracker::new(),
         });
-        Self { router, tasks, store, clock, logs, loops, links, ops, stop }
+        Self { router, tasks, store, pool, clock, logs, loops, links, ops, keeper, stop }
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
@@ -285,6 +309,21 @@ impl TestApi {
         .await;
     }
 
+    /// A poll has seen it wait in the queue since an hour ago, for the reason.
+    pub(crate) async fn see_waiting(&self, id: &str, reason: &str, estimated_start: Option<Timestamp>) {
+        let now = self.clock.now();
+        self.step(id, Some(DateTime::UNIX_EPOCH), |job| {
+            job.pending_reason = Some(reason.to_owned());
+            job.observed_at = Some(now);
+            if let Some(attempt) = &mut job.attempt {
+                attempt.slurm_state = Some(slurm::SlurmState::Pending);
+                attempt.queued_since = Some(now - chrono::TimeDelta::hours(1));
+                attempt.estimated_start = estimated_start;
+            }
+        })
+        .await;
+    }
+
     /// An attempt failed, and another will follow.
     pub(crate) async fn fail(&self, id: &str, slurm_id: u32) {
         let now = self.clock.now();
@@ -335,6 +374,7 @@ impl TestApi {
             scopes: Scopes { read: has("read"), write: has("write"), admin: has("admin") },
             created_at: self.clock.now(),
             expires_at,
+            webhook: None,
         };
         self.store.create_token(&token).await.unwrap();
     }

@@ -1,8 +1,10 @@
 use std::time::Duration;
 
 use axum::http::Method;
-use persistence::{DeliveryResult, Store, TurnTerms};
+use domain::{Clock, Owner, Webhook};
+use persistence::{DeliveryResult, NewToken, Scopes, Store, TurnTerms};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use sqlx::PgPool;
 use uuid::Uuid;
 
@@ -122,4 +124,62 @@ async fn what_was_given_up_is_listed_by_pages_until_it_is_sent_again(pool: PgPoo
     assert_eq!((again.status.as_u16(), &again.json()["pending"]), (202, &json!(1)));
     let left = api.get("/webhooks/dead-letters").await.json();
     assert_eq!(left["dead_letters"].as_array().unwrap().len(), 2);
+}
+
+/// Makes a token of Ann's whose jobs tell somebody.
+async fn telling(api: &TestApi, url: &str) {
+    let token = NewToken {
+        id: Uuid::from_u128(12),
+        name: "telling".to_owned(),
+        owner: Owner::new("ann"),
+        hash: Sha256::digest("telling").into(),
+        scopes: Scopes { read: true, write: true, admin: false },
+        created_at: api.clock.now(),
+        expires_at: None,
+        webhook: Some(Webhook { url: url.to_owned(), key: b"of the token".to_vec().into() }),
+    };
+    api.store.create_token(&token).await.unwrap();
+}
+
+/// Whom the job that is told of next tells, and with which key.
+async fn told(store: &Store) -> (String, Vec<u8>) {
+    let terms = TurnTerms { duration: Duration::from_mins(1), limit: 10, of_one_owner: 10 };
+    let [turn] = store.lease_webhooks(Uuid::from_u128(9), terms).await.unwrap().try_into().unwrap();
+    let said = (turn.webhook.url.clone(), turn.webhook.key_bytes().to_vec());
+    let result = DeliveryResult::Delivered { response_status: 204 };
+    assert!(store.record_delivery(&turn, &result).await.unwrap());
+    said
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_token_s_jobs_tell_whom_it_names_unless_they_name_somebody_themselves(pool: PgPool) {
+    let api = TestApi::guarded(pool.clone());
+    telling(&api, "https://example.org/of-token").await;
+    api.token("silent", "ann", "read write", None).await;
+    let post = async |token: &str, body: &Value| api.call_as(token, Method::POST, "/jobs", Some(body)).await;
+    let plain = json!({"command": "true"});
+    let job = post("telling", &plain).await;
+    assert_eq!(told(&api.store).await, ("https://example.org/of-token".to_owned(), b"of the token".to_vec()));
+    let at = format!("{}/webhook", job.header("location"));
+    assert_eq!(api.get_as("silent", &at).await.json()["deliveries"][0]["state"], "delivered");
+    post("telling", &with_webhook()).await;
+    assert_eq!(told(&api.store).await.0, "https://example.org/hook?key=hunter2");
+    let silent = post("silent", &plain).await;
+    let at = format!("{}/webhook", silent.header("location"));
+    api.get_as("silent", &at).await.problem(404, "no_webhook");
+    // As TAO sends them, jobs cannot name anybody.
+    let tao = json!({"neural_network_name": "dino", "action_name": "train", "specs": {}});
+    let answer = api.call_as("telling", Method::POST, "/api/v1/internal/container_job", Some(&tao)).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(told(&api.store).await.0, "https://example.org/of-token");
+    // Neither is in the database as it is, and one that cannot be opened is not forgotten.
+    let sealed: Vec<u8> =
+        sqlx::query_scalar("select url || secret from token_webhooks").fetch_one(&pool).await.unwrap();
+    for plain in ["of-token", "of the token"] {
+        assert!(!sealed.windows(plain.len()).any(|part| part == plain.as_bytes()));
+    }
+    sqlx::raw_sql("update token_webhooks set secret = url").execute(&pool).await.unwrap();
+    let jobs = api.get_as("silent", "/jobs").await.json()["jobs"].as_array().unwrap().len();
+    post("telling", &plain).await.problem(500, "internal");
+    assert_eq!(api.get_as("silent", "/jobs").await.json()["jobs"].as_array().unwrap().len(), jobs);
 }

@@ -25,6 +25,7 @@ const NO_MARKERS: Markers = Markers {
 };
 const NOTHING: Findings<'_> = Findings {
     readable: true,
+    left_out: false,
     markers: &NO_MARKERS,
     status: &[],
     out_tail: b"",
@@ -73,7 +74,7 @@ impl Case {
             code,
             at: 0,
         });
-        let markers = Markers { exit, ..Markers::default() };
+        let markers = Markers { exit, run_claim: SlurmJobId::new(7), ..Markers::default() };
         let found =
             Findings { readable: self.readable, markers: &markers, err_tail: self.err.as_bytes(), ..NOTHING };
         conclude(&self.job(), &found, &Graces::default(), T0 + TimeDelta::seconds(seconds))
@@ -89,6 +90,7 @@ impl Case {
 
 #[test_case(&Case::default() => Status::Done ; "a command that exits 0")]
 #[test_case(&Case { tao: true, word: Some("SUCCESS"), ..Case::default() } => Status::Done ; "a training that says SUCCESS")]
+#[test_case(&Case { state: Some(SlurmState::LaunchFailed), ..Case::default() } => Status::Done ; "a command that exits 0 before its controller is killed")]
 #[test_case(&Case { tao: true, word: Some("FAILURE"), ..Case::default() } => Status::Error ; "a training that says FAILURE and exits 0")]
 #[test_case(&Case { word: Some("FAILURE"), ..Case::default() } => Status::Error ; "a command that says FAILURE and exits 0")]
 #[test_case(&Case { tao: true, word: Some("SUCCESS"), code: Some(1), state: Some(SlurmState::Failed), ..Case::default() } => Status::Error ; "SUCCESS and then a crash")]
@@ -169,8 +171,31 @@ fn an_exit_marker_that_must_be_there_is_waited_for_and_not_for_ever() {
 #[test]
 fn files_that_cannot_be_looked_at_say_nothing_for_a_while() {
     let case = Case { tao: true, word: Some("SUCCESS"), readable: false, ..Case::default() };
-    assert!(matches!(case.after(59), Ending::Wait { .. }));
-    assert!(matches!(case.after(60), Ending::Ended(job) if job.status == Status::Done));
+    assert!(matches!(case.after(599), Ending::Wait { .. }), "as long as a file server may take");
+    assert!(matches!(case.after(600), Ending::Ended(job) if job.status == Status::Done));
+}
+
+#[test]
+fn a_training_whose_word_could_not_be_read_is_not_said_to_have_said_none() {
+    let case = Case { tao: true, readable: false, ..Case::default() };
+    assert!(matches!(case.after(599), Ending::Wait { .. }));
+    let markers = Markers {
+        exit: Some(ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 0 }),
+        ..NO_MARKERS
+    };
+    let left_out = Findings { left_out: true, markers: &markers, ..NOTHING };
+    let later = T0 + TimeDelta::seconds(60);
+    for (ending, expected) in [
+        (case.after(600), "its files could not be read"),
+        (
+            conclude(&case.job(), &left_out, &Graces::default(), later),
+            "whose name holds % or \\ or is not UTF-8",
+        ),
+    ] {
+        let Ending::Ended(job) = ending else { panic!("{ending:?}") };
+        assert_eq!(job.status, Status::Error);
+        assert!(job.message.contains(expected), "{}", job.message);
+    }
 }
 
 #[test]
@@ -241,6 +266,31 @@ fn a_job_that_lost_its_node_is_sent_again_without_it() {
     assert_eq!(verdict.outcome, Outcome::Retried);
     assert_eq!(job.message, format!("Attempt 1 failed. {}", verdict.why));
     assert!(verdict.why.contains("without node01"), "{}", verdict.why);
+}
+
+#[test]
+fn a_job_whose_script_could_leave_nothing_is_sent_again() {
+    let job = Case { state: Some(SlurmState::Failed), code: None, ..Case::default() }.job();
+    let later = T0 + TimeDelta::minutes(2);
+    let found = |markers| Findings { markers, ..NOTHING };
+    let Ending::Again { job: again, .. } = conclude(&job, &found(&NO_MARKERS), &Graces::default(), later)
+    else {
+        panic!("its disk was full, for instance")
+    };
+    assert!(again.message.contains("could not write"), "{}", again.message);
+    let claimed = Markers { run_claim: SlurmJobId::new(7), ..NO_MARKERS };
+    let ending = conclude(&job, &found(&claimed), &Graces::default(), later);
+    assert!(matches!(ending, Ending::Ended(_)), "its program has run: {ending:?}");
+}
+
+#[test]
+fn a_job_that_slurm_could_not_start_is_sent_again() {
+    let job = Case { state: Some(SlurmState::LaunchFailed), code: None, ..Case::default() }.job();
+    let found = Findings { markers: &Markers::default(), ..NOTHING };
+    let Ending::Again { job, .. } = conclude(&job, &found, &Graces::default(), T0) else {
+        panic!("it must be sent again")
+    };
+    assert!(job.message.contains("Slurm could not start the job"), "{}", job.message);
 }
 
 #[test]

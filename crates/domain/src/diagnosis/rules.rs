@@ -83,6 +83,13 @@ rules! {
          "slurmstepd: error: execve(): /opt/none: No such file or directory"],
         [];
 
+    Infrastructure "srun-step": r"^srun: error: (?:Unable to create step for job \d+: (?:Invalid generic resource|Job/step already completing|Invalid job credential|Unable to contact slurm controller|Socket timed out|Slurm backup controller)|Slurm job \d+ has expired)",
+        "Slurm could not start the job's program on its nodes",
+        ["srun: error: Unable to create step for job 39: Invalid generic resource (gres) specification",
+         "srun: error: Unable to create step for job 31: Job/step already completing or completed",
+         "srun: error: Slurm job 82 has expired"],
+        ["srun: error: Unable to create step for job 7: Requested node configuration is not available",
+         "srun: error: Unable to create step for job 7: More processors requested than permitted"];
     Infrastructure "nccl": r"Watchdog caught collective operation timeout|ncclRemoteError|ncclSystemError|ncclInternalError|NCCL.*(?:unhandled system error|remote process exited or there was a network error)|NCCL WARN .*(?:timed? ?out|Connection (?:closed|reset)|ibv_\w+ failed|Cuda failure)|NCCL.*communicator was aborted",
         "NCCL lost its connection between the GPUs",
         ["[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4, OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1800123 milliseconds before timing out.",

@@ -50,7 +50,7 @@ fn read_status(
     let Some(attempt) = &mut job.attempt else { return };
     let paths = JobPaths::new(&attempt.job_dir, job.id);
     let results = paths.as_ref().map_or("", |paths| paths.results.as_str());
-    let reading = Reading { results, started_at: attempt.started_at, over, now };
+    let reading = Reading { results, started_at: attempt.started_at, requeues: attempt.requeues, over, now };
     let mut chunks: Vec<&StatusChunk> = chunks.iter().collect();
     chunks.sort_by_key(|chunk| chunk.written_at);
     for chunk in chunks {

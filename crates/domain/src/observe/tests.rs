@@ -66,6 +66,29 @@ fn a_held_job_says_who_has_to_act() {
     assert_eq!(next.job.pending_reason.as_deref(), Some("JobHeldAdmin"));
 }
 
+/// Waits in the queue since second 1, to start at `start`.
+fn waiting(job: &Job, start: Option<i64>) -> QueueRow {
+    QueueRow { nodes: String::new(), start, ..row(job, SlurmState::Pending, "Resources") }
+}
+
+#[test]
+fn a_waiting_job_has_the_schedulers_estimate_until_it_starts() {
+    let seen = |job: &Job, row: &QueueRow| {
+        see(job, &Sighting { queue: Some(row), queue_answered: true, ..Sighting::default() }, 10)
+    };
+    let job = submitted_job();
+    let next = seen(&job, &waiting(&job, Some(3600))).unwrap().job;
+    let attempt = next.attempt.as_ref().unwrap();
+    assert_eq!(attempt.queued_since, Some(T0 + TimeDelta::seconds(1)));
+    assert_eq!(attempt.estimated_start, Some(T0 + TimeDelta::seconds(3600)));
+    assert!(seen(&next, &waiting(&next, Some(3650))).is_none(), "an estimate that moves a little is news");
+    let later = seen(&next, &waiting(&next, Some(9000))).unwrap().job;
+    assert_eq!(later.attempt.as_ref().unwrap().estimated_start, Some(T0 + TimeDelta::seconds(9000)));
+    let started = queued(&later, SlurmState::Running, "None").unwrap().job;
+    let attempt = started.attempt.unwrap();
+    assert_eq!((attempt.estimated_start, attempt.queued_since), (None, Some(T0 + TimeDelta::seconds(1))));
+}
+
 #[test]
 fn a_cancelled_job_stays_canceling_until_its_end_is_seen() {
     let job = Job { wanted: Wanted::Cancel, status: Status::Canceling, ..submitted_job() };
@@ -77,6 +100,17 @@ fn a_cancelled_job_stays_canceling_until_its_end_is_seen() {
 fn a_silent_scheduler_changes_nothing_however_long_it_is_silent() {
     let job = submitted_job();
     assert!(see(&job, &Sighting::default(), 1_000_000).is_none());
+}
+
+#[test]
+fn a_job_that_slurm_could_not_start_and_holds_is_through_with_this_attempt() {
+    let job = submitted_job();
+    let held = row(&job, SlurmState::Pending, "launch failed requeued held");
+    let seen = Sighting { queue: Some(&held), queue_answered: true, ..Sighting::default() };
+    let next = see(&job, &seen, 10).unwrap();
+    assert!(next.step_due);
+    assert_eq!(next.job.phase, Phase::Finishing);
+    assert_eq!(next.job.attempt.unwrap().slurm_state, Some(SlurmState::LaunchFailed));
 }
 
 #[test]

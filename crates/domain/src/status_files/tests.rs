@@ -74,7 +74,7 @@ impl Reader {
     }
 
     fn poll_all(&mut self, disks: &[&Disk], most: usize, over: bool) {
-        let reading = Reading { results: "/r", started_at: None, over, now: T0 };
+        let reading = Reading { results: "/r", started_at: None, requeues: 0, over, now: T0 };
         let chunks: Vec<_> = disks.iter().filter_map(|disk| disk.look(&self.files, most)).collect();
         for chunk in chunks {
             self.files.take(&chunk, &mut self.progress, reading);
@@ -142,7 +142,7 @@ fn bytes_that_could_not_be_read_do_not_look_like_another_file() {
     disk.say(&line("2"));
     let chunk =
         StatusChunk { before: Vec::new(), bytes: Vec::new(), ..disk.look(&reader.files, 99).unwrap() };
-    let reading = Reading { results: "/r", started_at: None, over: false, now: T0 };
+    let reading = Reading { results: "/r", started_at: None, requeues: 0, over: false, now: T0 };
     reader.files.take(&chunk, &mut reader.progress, reading);
     reader.poll(&disk, 10_000);
     assert_eq!(reader.texts(), ["1", "2"]);
@@ -215,6 +215,20 @@ fn a_new_attempt_reads_on_where_the_last_one_ended() {
 }
 
 #[test]
+fn what_a_new_attempt_finds_is_its_own_though_the_clock_of_its_node_is_minutes_slow() {
+    let (mut disk, mut first) = (Disk::new("/r/status.json"), Reader::default());
+    disk.say(&line("first"));
+    first.poll(&disk, 10_000);
+    let files = first.files.inherited();
+    disk.begin_run((T0 - TimeDelta::minutes(4)).timestamp_micros());
+    disk.say(&word("SUCCESS"));
+    let chunk = disk.look(&files, 10_000).unwrap();
+    let reading = |requeues| Reading { results: "/r", started_at: Some(T0), requeues, over: false, now: T0 };
+    assert!(!files.is_held_back(&chunk, 1, reading(0)));
+    assert!(files.is_held_back(&chunk, 1, reading(1)), "the note is of the run before");
+}
+
+#[test]
 fn of_several_files_each_is_read_and_a_failure_is_remembered_until_its_file_says_more() {
     let (mut one, mut other) = (Disk::new("/r/0/status.json"), Disk::new("/r/1/status.json"));
     let mut reader = Reader::default();
@@ -247,7 +261,7 @@ fn a_job_that_talks_without_end_keeps_a_bounded_number_of_events_and_its_progres
 #[test]
 fn there_are_never_more_files_than_a_row_holds() {
     let mut reader = Reader::default();
-    let reading = Reading { results: "/r", started_at: None, over: false, now: T0 };
+    let reading = Reading { results: "/r", started_at: None, requeues: 0, over: false, now: T0 };
     for number in 0..100 {
         let mut disk = Disk::new("/r/status.json");
         disk.say(&line("x"));
@@ -263,7 +277,7 @@ fn a_last_line_without_its_newline_is_taken_once() {
     let (mut disk, mut reader) = (Disk::new("/r/status.json"), Reader::default());
     disk.say(&line("whole"));
     disk.bytes.extend_from_slice(word("SUCCESS").as_bytes());
-    let reading = Reading { results: "/r", started_at: None, over: true, now: T0 };
+    let reading = Reading { results: "/r", started_at: None, requeues: 0, over: true, now: T0 };
     let chunk = disk.look(&reader.files, 10_000).unwrap();
     reader.files.take(&chunk, &mut reader.progress, reading);
     reader.files.take_rest(&chunk, &mut reader.progress, reading);

@@ -86,10 +86,39 @@ fn a_network_of_no_bits_is_all_of_its_kind() {
 
 #[test]
 fn waits_double_up_to_an_hour_and_end() {
-    let longest = |attempts| webhook_wait(attempts, 15, 1.0).map(|wait| wait.num_seconds());
+    let longest = |attempts| webhook_wait(attempts, 15, 1.0, None).map(|wait| wait.num_seconds());
     assert_eq!([1, 2, 3, 10, 14].map(longest), [Some(5), Some(10), Some(20), Some(2560), Some(3600)]);
     assert_eq!(longest(15), None);
-    assert_eq!(webhook_wait(u32::MAX - 1, u32::MAX, 1.0), Some(TimeDelta::hours(1)));
+    assert_eq!(webhook_wait(u32::MAX - 1, u32::MAX, 1.0, None), Some(TimeDelta::hours(1)));
     // Never at once, and never all together.
-    assert_eq!(webhook_wait(1, 15, 0.0), Some(TimeDelta::milliseconds(2500)));
+    assert_eq!(webhook_wait(1, 15, 0.0, None), Some(TimeDelta::milliseconds(2500)));
+}
+
+#[test]
+fn a_receiver_is_left_alone_for_as_long_as_he_asks_but_not_for_ever() {
+    let wait = |attempts, jitter, asked| {
+        webhook_wait(attempts, 15, jitter, Some(TimeDelta::seconds(asked)))
+            .map(|wait| wait.num_milliseconds())
+    };
+    assert_eq!(wait(1, 0.0, 60), Some(60_000));
+    assert_eq!(wait(1, 1.0, 60), Some(62_500), "not all together");
+    assert_eq!(wait(1, 0.0, 1), Some(2500), "nor sooner than without");
+    assert_eq!(wait(9, 0.0, 60), Some(640_000));
+    assert_eq!(wait(1, 1.0, i64::from(u32::MAX)), Some(3_600_000));
+    assert_eq!(wait(1, 0.0, -9), Some(2500));
+    assert_eq!(wait(15, 0.0, 60), None, "asking to be asked later is no promise to take it");
+}
+
+#[test]
+fn what_a_receiver_asks_is_seconds_or_a_moment() {
+    let now = DateTime::from_timestamp(1_445_412_480, 0).unwrap();
+    let seconds = |text| retry_after(text, now).map(|asked| asked.num_seconds());
+    assert_eq!(seconds(" 120 "), Some(120));
+    assert_eq!(seconds("0"), Some(0));
+    assert_eq!(seconds("Wed, 21 Oct 2015 07:28:30 GMT"), Some(30));
+    assert_eq!(seconds("Wed, 21 Oct 2015 07:27:00 GMT"), Some(-60));
+    assert_eq!(seconds("99999999999999"), Some(i64::from(u32::MAX)));
+    for unreadable in ["", "-1", "1.5", "soon", "120s"] {
+        assert_eq!(seconds(unreadable), None, "{unreadable:?}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Abandoned, ClusterName, Conversion, Demand};
+use domain::{Abandoned, ClusterName, Conversion, Demand, Timestamp};
 use uuid::Uuid;
 
 use super::rows::{ConversionRow, readable, select_conversions};
@@ -17,12 +17,14 @@ use crate::{
 pub struct ConversionLease {
     pub(super) token: Uuid,
     pub conversions: Vec<(Conversion, Demand)>,
+    /// The database's time, if there are conversions.
+    pub granted_on: Option<Timestamp>,
 }
 
 impl ConversionLease {
     /// As [`Lease::granted`](crate::Lease::granted).
-    pub fn granted(token: Uuid, conversions: Vec<(Conversion, Demand)>) -> Self {
-        Self { token, conversions }
+    pub fn granted(token: Uuid, conversions: Vec<(Conversion, Demand)>, on: Timestamp) -> Self {
+        Self { token, conversions, granted_on: Some(on) }
     }
 
     pub fn token(&self) -> Uuid {
@@ -38,8 +40,8 @@ impl Store {
         token: Uuid,
         terms: LeaseTerms,
     ) -> Result<ConversionLease, StoreError> {
-        let ids = sqlx::query_scalar!(
-            "-- conversions::acquire_conversions
+        let rows = sqlx::query!(
+            r#"-- conversions::acquire_conversions
              with due as (
                  select id from image_conversions
                  where due_at <= now() and cluster = $1 and (lease_token is null or lease_expires_at <= now())
@@ -51,7 +53,7 @@ impl Store {
              set lease_token = $3, lease_expires_at = now() + $4 * interval '1 millisecond',
                  updated_by = 'acquire_conversions'
              from due where c.id = due.id
-             returning c.id",
+             returning c.id, clock_timestamp() as "now!""#,
             cluster.as_str(),
             i64::from(terms.limit),
             token,
@@ -59,9 +61,11 @@ impl Store {
         )
         .fetch_all(&self.pool)
         .await?;
-        if ids.is_empty() {
-            return Ok(ConversionLease { token, conversions: Vec::new() });
-        }
+        let Some(first) = rows.first() else {
+            return Ok(ConversionLease { token, conversions: Vec::new(), granted_on: None });
+        };
+        let granted_on = Some(first.now);
+        let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
         let rows: Vec<ConversionRow> = select_conversions!(
             "conversions::acquire_conversions conversions",
             "where c.id = any($1) and c.lease_token = $2 order by c.due_at",
@@ -97,7 +101,7 @@ impl Store {
             let demand = demand(&conversion);
             (conversion, demand)
         });
-        Ok(ConversionLease { token, conversions: conversions.collect() })
+        Ok(ConversionLease { token, conversions: conversions.collect(), granted_on })
     }
 
     /// Puts conversions that cannot be read behind those that can, for an hour at a time, until somebody mends them.

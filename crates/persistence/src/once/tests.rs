@@ -16,7 +16,7 @@ fn once(key: &str, body: u8) -> Once {
 }
 
 async fn insert(store: &Store, new: &NewJob, once: &Once) -> Option<Inserted> {
-    store.insert_job_along(new, Along { once: Some(once), webhook: None }).await.unwrap()
+    store.insert_job_along(new, Along { once: Some(once), ..Along::default() }).await.unwrap()
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]

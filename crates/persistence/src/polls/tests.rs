@@ -162,3 +162,18 @@ async fn what_dooms_a_job_survives(pool: PgPool) {
     let found = store.find_job(job.id, &Viewer::All).await.unwrap().unwrap();
     assert_eq!((found.kill_reason, found.activity), (next.job.kill_reason, next.job.activity));
 }
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn what_is_known_of_a_wait_survives(pool: PgPool) {
+    let store = store(pool);
+    let job = active_job(&store).await;
+    let mut next = running(&job);
+    let attempt = next.job.attempt.as_mut().unwrap();
+    (attempt.queued_since, attempt.estimated_start) = (Some(T0), Some(T0 + TimeDelta::hours(1)));
+    let lease = acquire(&store, 1).await.unwrap();
+    let changed = [next.clone()];
+    store.record_poll(&lease, PollResult::Answered { changed: &changed }, LEASE, T0).await.unwrap();
+    let found = store.find_job(job.id, &Viewer::All).await.unwrap().unwrap().attempt.unwrap();
+    let told = next.job.attempt.unwrap();
+    assert_eq!((found.queued_since, found.estimated_start), (told.queued_since, told.estimated_start));
+}

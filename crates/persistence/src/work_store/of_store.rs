@@ -9,7 +9,10 @@ use domain::{Abandoned, ClusterName, Conversion, Job, JobId, Origin, Orphan, Rec
 use slurm::{PartitionsAnswer, SlurmJobId};
 use uuid::Uuid;
 
-use super::{DueJobs, DueNotices, ImageConversions, OrphanRecords, PartitionTurns, PollTurns, StepRecords};
+use super::{
+    DueJobs, DueNotices, ImageConversions, Incarnations, OrphanRecords, PartitionTurns, PollTurns,
+    StepRecords,
+};
 use crate::{
     conversions::{ConversionLease, ConversionRecord, ImageWish},
     error::StoreError,
@@ -277,5 +280,11 @@ impl PartitionTurns for Store {
 
     async fn partitions(&self) -> Result<HashMap<ClusterName, KnownPartitions>, StoreError> {
         Self::partitions(self).await
+    }
+}
+
+impl Incarnations for Store {
+    async fn is_incarnation(&self, cluster: &ClusterName, incarnation: i64) -> Result<bool, StoreError> {
+        Self::is_incarnation(self, cluster, incarnation).await
     }
 }

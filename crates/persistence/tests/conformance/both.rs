@@ -145,6 +145,7 @@ impl Both {
             Inserted::Created(job) => format!("created {job:?}"),
             Inserted::Same(job) => format!("same {job:?}"),
             Inserted::Other => "other".to_owned(),
+            Inserted::ClusterGone => "cluster gone".to_owned(),
         };
         let told = (tell(self.real.insert(&new).await), tell(self.memory.insert(&new).await));
         self.same("insert", told);

@@ -2,7 +2,9 @@
 
 use chrono::{DateTime, TimeDelta};
 use domain::{Job, Phase, Status, Timestamp, Wanted};
-use persistence::{DueJobs as _, Inserted, Lane, Lease, LeaseTerms, NewJob, StepRecord, StepRecords as _};
+use persistence::{
+    DueJobs as _, Incarnations as _, Inserted, Lane, Lease, LeaseTerms, NewJob, StepRecord, StepRecords as _,
+};
 use testkit::command_job;
 use uuid::Uuid;
 
@@ -80,6 +82,17 @@ async fn the_id_of_a_deleted_job_is_not_taken_again(side: impl Side) {
     assert!(matches!(side.insert(&again).await, Inserted::Other));
 }
 
+async fn a_name_means_one_cluster_at_a_time(side: impl Side) {
+    let means = async |incarnation| side.store().is_incarnation(&dgx(), incarnation).await.unwrap();
+    assert!(!means(1).await, "nobody keeps it");
+    side.mean(&dgx(), Some(1)).await;
+    assert_eq!((means(1).await, means(2).await), (true, false));
+    side.mean(&dgx(), Some(2)).await;
+    assert_eq!((means(1).await, means(2).await), (false, true));
+    side.mean(&dgx(), None).await;
+    assert!(!means(2).await);
+}
+
 /// Each promise is asked of both.
 macro_rules! promises {
     ($($promise:ident),* $(,)?) => {
@@ -107,4 +120,5 @@ promises!(
     a_wish_outlives_a_step_that_did_not_know_of_it,
     an_end_leaves_no_secret_and_is_final,
     the_id_of_a_deleted_job_is_not_taken_again,
+    a_name_means_one_cluster_at_a_time,
 );

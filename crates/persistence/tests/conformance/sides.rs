@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
-use domain::{Clock, Job, JobId, Secrets, Timestamp};
+use domain::{Clock, ClusterName, Job, JobId, Secrets, Timestamp};
 use persistence::{Inserted, JobEvent, NewJob, Sealer, Store, Viewer, Wished, WorkStore};
 use sqlx::PgPool;
 use testkit::{HandClock, MemoryStore};
@@ -28,6 +28,8 @@ pub(crate) trait Side {
     async fn find(&self, id: JobId) -> Option<Job>;
     async fn wish(&self, id: JobId, wish: Wish, now: Timestamp) -> Wished;
     async fn events(&self, id: JobId) -> Vec<JobEvent>;
+    /// Lets a name mean this cluster, or none.
+    async fn mean(&self, name: &ClusterName, incarnation: Option<i64>);
 }
 
 pub(crate) fn secrets() -> Secrets {
@@ -85,7 +87,7 @@ impl Side for Postgres {
             Wish::Cancel => self.store.request_cancel(id, &Viewer::All, now).await,
             Wish::Pause => self.store.request_pause(id, &Viewer::All, now).await,
             Wish::Resume => self.store.request_resume(id, &Viewer::All, None, now).await,
-            Wish::Retry => self.store.request_retry(id, &Viewer::All, &secrets(), None, now).await,
+            Wish::Retry => self.store.request_retry(id, &Viewer::All, &secrets(), None, None, now).await,
             Wish::Delete { artifacts } => self.store.request_delete(id, &Viewer::All, artifacts, now).await,
         }
         .unwrap()
@@ -93,6 +95,20 @@ impl Side for Postgres {
 
     async fn events(&self, id: JobId) -> Vec<JobEvent> {
         self.store.events(id, 0, &[], 10_000).await.unwrap()
+    }
+
+    async fn mean(&self, name: &ClusterName, incarnation: Option<i64>) {
+        let name = name.as_str();
+        let gone = format!("delete from clusters where name = '{name}'");
+        let come = incarnation.map(|incarnation| {
+            format!(
+                "insert into clusters (name, settings, incarnation, login, hosts, base_dir, created_by, changed_by)
+                 values ('{name}', '{{}}', {incarnation}, 'tao', '{{login1}}', '/lustre', 'a', 'a')"
+            )
+        });
+        for statement in [gone].into_iter().chain(come) {
+            sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&self.pool).await.unwrap();
+        }
     }
 }
 
@@ -141,6 +157,10 @@ impl Side for Memory {
 
     async fn events(&self, id: JobId) -> Vec<JobEvent> {
         self.store.events_of(id)
+    }
+
+    async fn mean(&self, name: &ClusterName, incarnation: Option<i64>) {
+        self.store.mean(name, incarnation);
     }
 }
 

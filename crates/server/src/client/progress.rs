@@ -24,6 +24,14 @@ pub(crate) struct StatusDocument {
     progress: Progress,
     #[serde(default)]
     stale: bool,
+    #[serde(default)]
+    pending: Option<Pending>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Pending {
+    #[serde(default)]
+    estimated_start_on: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -58,6 +66,9 @@ impl StatusDocument {
         }
         parts.extend(self.progress.text());
         parts.push(self.message.clone());
+        if let Some(start) = self.pending.as_ref().and_then(|pending| pending.estimated_start_on.as_ref()) {
+            parts.push(format!("It may start about {start}."));
+        }
         if self.stale {
             parts.push("(the cluster has not answered for a while)".to_owned());
         }

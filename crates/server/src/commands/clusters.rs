@@ -13,6 +13,13 @@ use crate::{
 #[derive(Deserialize)]
 struct Answer {
     clusters: Vec<Cluster>,
+    unusable: Vec<Unusable>,
+}
+
+#[derive(Deserialize)]
+struct Unusable {
+    name: String,
+    reason: String,
 }
 
 #[derive(Deserialize)]
@@ -22,6 +29,7 @@ struct Cluster {
     user: String,
     login_hosts: Vec<Host>,
     partition: Option<String>,
+    unavailable: Option<String>,
     poll: Option<Poll>,
 }
 
@@ -45,9 +53,12 @@ pub(super) fn run(args: &ClustersArgs) -> anyhow::Result<ExitCode> {
         output.document(&answer.body)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let Answer { clusters } = client.document(&answer.body)?;
+    let Answer { clusters, unusable } = client.document(&answer.body)?;
     let head = ["NAME", "STATE", "USER", "LOGIN HOSTS", "PARTITION", "ACTIVE", "ERROR"].map(str::to_owned);
-    let rows: Vec<_> = std::iter::once(head).chain(clusters.into_iter().map(row)).collect();
+    let rows: Vec<_> = std::iter::once(head)
+        .chain(clusters.into_iter().map(row))
+        .chain(unusable.into_iter().map(unusable_row))
+        .collect();
     output.bytes(columns(&rows).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -63,6 +74,11 @@ fn row(cluster: Cluster) -> [String; 7] {
         hosts,
         cluster.partition.unwrap_or_default(),
         active.to_string(),
-        error.unwrap_or_default(),
+        cluster.unavailable.or(error).unwrap_or_default(),
     ]
+}
+
+fn unusable_row(cluster: Unusable) -> [String; 7] {
+    let [user, hosts, partition, active] = [const { String::new() }; 4];
+    [cluster.name, "unusable".to_owned(), user, hosts, partition, active, cluster.reason]
 }

@@ -3,22 +3,25 @@
 use std::{net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
-use api::{ApiState, Feed, Limits, RateLimit};
-use domain::{Clock, Cluster};
+use api::{ApiState, Feed, KnownClusters, Limits, RateLimit};
+use domain::Clock;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::{net::TcpListener, sync::Mutex};
 use webhooks::{Deliverer, DeliverySettings};
-use worker::Worker;
+use worker::{Timeline, Worker};
 
 use crate::{
     cli::Role,
     clock::{ASK_EVERY, RandomIds, SharedClock},
     cluster_links::Links,
     cluster_ops::Operations,
-    config::{self, AuthMode, Config, Environment},
+    clusters::{AtWork, Clusters},
+    config::{self, AuthMode, Config, Environment, KeptRules, Server},
     database::Database,
     embedded_postgres::EmbeddedPostgres,
+    gauges::Gauges,
     http_server::{self, ConnectionLimits},
+    jwks,
     lifecycle::{Ending, Lifecycle, signals},
     log_links::LogLinks,
     open_files, stranded, telemetry,
@@ -52,15 +55,13 @@ pub(super) async fn run(config: Config, environment: Environment, role: Role) ->
     } else {
         opening.await?
     };
-    warn_of_stranded(&config, &database).await;
     let lifecycle = Lifecycle::new(config.settings.server.drain_timeout);
     let postgres = database.take_private().map(|postgres| Arc::new(Mutex::new(postgres)));
     if let Some(postgres) = &postgres {
         let stop = lifecycle.soft();
         lifecycle.spawn("private postgres", watch(Arc::clone(postgres), stop));
     }
-    let clock = Arc::new(SharedClock::of(&database.store).await);
-    let started = start(&config, role, listener, &database, &clock, &lifecycle, metrics);
+    let started = start(&config, &environment, role, listener, &database, &lifecycle, metrics).await;
     let ending = match &started {
         Ok(()) => lifecycle.run(signals).await,
         Err(_) => Ending::Failed,
@@ -74,17 +75,19 @@ pub(super) async fn run(config: Config, environment: Environment, role: Role) ->
 }
 
 /// Puts the parts of this process to work.
-fn start(
+async fn start(
     config: &Config,
+    environment: &Environment,
     role: Role,
     listener: Option<TcpListener>,
     database: &Database,
-    clock: &Arc<SharedClock>,
     lifecycle: &Lifecycle,
     metrics: PrometheusHandle,
 ) -> anyhow::Result<()> {
-    let logs = Arc::new(LogLinks::new(&config.clusters));
-    let targets = if role == Role::Api { Vec::new() } else { targets(&config.clusters) };
+    let clock = &Arc::new(SharedClock::of(&database.store).await);
+    let timeline = start_timeline(database, clock, lifecycle);
+    let logs = Arc::new(LogLinks::new(&config.clusters, &timeline));
+    let targets = if role == Role::Api { Vec::new() } else { targets(&config.clusters, &timeline) };
     let ops = Arc::new(Operations::new(&config.clusters));
     let links = Arc::new(Links::new(&config.clusters, &targets, Arc::clone(&logs), Arc::clone(&ops)));
     let worker = (role != Role::Api).then(|| {
@@ -97,6 +100,15 @@ fn start(
             Arc::new(RandomIds),
         ))
     });
+    let at_work = AtWork {
+        worker: worker.clone(),
+        links: Arc::clone(&links),
+        logs: Arc::clone(&logs),
+        ops: Arc::clone(&ops),
+        timeline,
+    };
+    let clusters = keep_clusters(config, environment, database, at_work, lifecycle).await?;
+    let known = clusters.known();
     if let Some(worker) = &worker {
         let (worker, stop) = (Arc::clone(worker), lifecycle.soft());
         lifecycle.spawn("worker", async move { Ok(worker.run(stop).await?) });
@@ -116,6 +128,8 @@ fn start(
             Ok(())
         });
     }
+    let pulse = Arc::new(WorkerPulse(worker));
+    start_gauges(&known, database, &links, &pulse, lifecycle);
     let (upkeep, stop) = (metrics.clone(), lifecycle.soft());
     lifecycle.spawn("metrics", async move {
         while stop.run_until_cancelled(tokio::time::sleep(UPKEEP)).await.is_some() {
@@ -124,14 +138,14 @@ fn start(
         Ok(())
     });
     let Some(listener) = listener else {
-        tracing::info!(clusters = config.clusters.len(), "working");
+        tracing::info!(clusters = known.now().all().len(), "working");
         return Ok(());
     };
     let settings = &config.settings;
-    let clusters: Vec<Cluster> = config.clusters.iter().map(|cluster| cluster.cluster.clone()).collect();
     let state = ApiState {
         store: database.store.clone(),
-        clusters: clusters.into(),
+        clusters: known.clone(),
+        keeper: clusters,
         container_images: Arc::new(config.container_images.clone()),
         webhook_networks: Arc::new(config.webhook_networks.clone()),
         clock: Arc::clone(clock) as Arc<dyn Clock>,
@@ -144,21 +158,13 @@ fn start(
             AuthMode::Tokens => api::AuthMode::Tokens,
             AuthMode::Disabled => api::AuthMode::Disabled,
         },
+        jwt: config.jwt.as_ref().map(jwks::jwt),
         metrics: Some(metrics),
-        readiness: Arc::new(WorkerPulse(worker)),
-        limits: Limits {
-            body_bytes: settings.server.body_limit_bytes,
-            header_bytes: settings.server.header_limit_bytes,
-            body_timeout: settings.server.body_timeout,
-            rate: RateLimit::new(settings.server.rate_limit, settings.server.rate_burst),
-            idempotency_keep: settings.server.idempotency_keep,
-            request_timeout: settings.server.request_timeout,
-            // Some connections remain for those who only ask.
-            watchers: settings.server.max_connections / 8 * 7,
-            ..Limits::default()
-        },
+        readiness: pulse,
+        limits: limits(&settings.server),
         cors_origins: settings.server.cors_origins.clone().into(),
         stop: lifecycle.soft(),
+        errands: lifecycle.errands(),
     };
     let address = listener.local_addr().context("the listener has no address")?;
     let routes = match role {
@@ -172,8 +178,65 @@ fn start(
         connections: settings.server.max_connections,
     };
     lifecycle.spawn("http", async move { Ok(http_server::serve(listener, routes, limits, stop).await?) });
-    announce(config, role, address);
+    announce(config, known.now().all().len(), role, address);
     Ok(())
+}
+
+/// What reads the numbers that nobody counts as they happen.
+fn start_gauges(
+    clusters: &KnownClusters,
+    database: &Database,
+    links: &Arc<Links>,
+    pulse: &Arc<WorkerPulse>,
+    lifecycle: &Lifecycle,
+) {
+    let gauges = Gauges {
+        store: database.store.clone(),
+        clusters: clusters.clone(),
+        links: Arc::clone(links),
+        pulse: Arc::clone(pulse),
+    };
+    let stop = lifecycle.soft();
+    lifecycle.spawn("gauges", async move {
+        gauges.run(stop).await;
+        Ok(())
+    });
+}
+
+/// The clusters, as the database has them at the start and from then on.
+async fn keep_clusters(
+    config: &Config,
+    environment: &Environment,
+    database: &Database,
+    at_work: AtWork,
+    lifecycle: &Lifecycle,
+) -> anyhow::Result<Arc<Clusters>> {
+    let rules = KeptRules::of(&config.settings, environment);
+    let clusters = Clusters::new(database.store.clone(), rules, config.clusters.clone(), at_work);
+    let clusters = Arc::new(clusters);
+    clusters.refresh().await.context("cannot read the clusters that are kept in the database")?;
+    warn_of_stranded(&clusters.known(), database).await;
+    let (follower, stop) = (Arc::clone(&clusters), lifecycle.soft());
+    lifecycle.spawn("clusters", async move {
+        follower.follow(stop).await;
+        Ok(())
+    });
+    Ok(clusters)
+}
+
+fn limits(server: &Server) -> Limits {
+    Limits {
+        body_bytes: server.body_limit_bytes,
+        header_bytes: server.header_limit_bytes,
+        body_timeout: server.body_timeout,
+        rate: RateLimit::new(server.rate_limit, server.rate_burst),
+        idempotency_keep: server.idempotency_keep,
+        request_timeout: server.request_timeout,
+        clusters: server.max_clusters,
+        // Some connections remain for those who only ask.
+        watchers: server.max_connections / 8 * 7,
+        ..Limits::default()
+    }
 }
 
 /// What tells those who watch; a process without an API has nobody to tell.
@@ -190,11 +253,23 @@ fn start_feed(role: Role, database: &Database, clock: &Arc<SharedClock>, lifecyc
     feed
 }
 
+/// Where remote commands are noted, and what writes them down.
+fn start_timeline(database: &Database, clock: &Arc<SharedClock>, lifecycle: &Lifecycle) -> Timeline {
+    let (timeline, writer) = Timeline::new(database.store.clone(), Arc::clone(clock) as Arc<dyn Clock>);
+    let stop = lifecycle.soft();
+    lifecycle.spawn("timeline", async move {
+        writer.run(stop).await;
+        Ok(())
+    });
+    timeline
+}
+
 /// What tells webhooks of jobs.
 fn deliverer(config: &Config, database: &Database, clock: &Arc<SharedClock>) -> Arc<Deliverer> {
     let clock = Arc::clone(clock) as Arc<dyn Clock>;
     let settings = DeliverySettings {
         networks: config.webhook_networks.clone(),
+        authorities: config.webhook_authorities.clone(),
         timeout: config.settings.webhooks.timeout,
         attempts: config.settings.webhooks.max_attempts,
     };
@@ -202,10 +277,11 @@ fn deliverer(config: &Config, database: &Database, clock: &Arc<SharedClock>) -> 
 }
 
 /// Says once what somebody has to know who took a cluster out of the configuration too early.
-async fn warn_of_stranded(config: &Config, database: &Database) {
+async fn warn_of_stranded(known: &KnownClusters, database: &Database) {
     match database.store.live_jobs_by_cluster().await {
         Ok(live) => {
-            let configured = config.clusters.iter().map(|cluster| &cluster.cluster.name);
+            let known = known.now();
+            let configured = known.all().iter().map(|cluster| &cluster.name);
             if let Some(warning) = stranded::warning(live, configured) {
                 tracing::warn!("{warning}");
             }
@@ -215,16 +291,16 @@ async fn warn_of_stranded(config: &Config, database: &Database) {
     }
 }
 
-fn announce(config: &Config, role: Role, address: SocketAddr) {
+fn announce(config: &Config, clusters: usize, role: Role, address: SocketAddr) {
     if role == Role::Worker {
         tracing::info!(
-            clusters = config.clusters.len(),
+            clusters,
             "working: health at http://{address}/readyz, metrics at http://{address}/metrics"
         );
         return;
     }
     tracing::info!(
-        clusters = config.clusters.len(),
+        clusters,
         "ready: API at http://{address}, documentation at http://{address}/docs, metrics at http://{address}/metrics"
     );
     match config.settings.auth.mode {

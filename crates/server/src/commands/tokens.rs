@@ -89,11 +89,12 @@ fn document(token: &Token, now: Timestamp) -> serde_json::Value {
         "expires_at": token.expires_at,
         "revoked_at": token.revoked_at,
         "last_used_at": token.last_used_at,
+        "webhook": token.has_webhook,
     })
 }
 
 fn table(tokens: &[Token], now: Timestamp) -> String {
-    let head = ["ID", "OWNER", "SCOPES", "STATE", "CREATED", "EXPIRES", "LAST USED", "NAME"];
+    let head = ["ID", "OWNER", "SCOPES", "STATE", "CREATED", "EXPIRES", "LAST USED", "WEBHOOK", "NAME"];
     let mut rows = vec![head.map(str::to_owned)];
     let shown = |at: Timestamp| at.format("%Y-%m-%d %H:%M").to_string();
     rows.extend(tokens.iter().map(|token| {
@@ -105,6 +106,7 @@ fn table(tokens: &[Token], now: Timestamp) -> String {
             shown(token.created_at),
             token.expires_at.map(shown).unwrap_or_default(),
             token.last_used_at.map(shown).unwrap_or_default(),
+            if token.has_webhook { "yes" } else { "" }.to_owned(),
             token.name.clone(),
         ]
     }));
@@ -129,6 +131,7 @@ mod tests {
             expires_at: None,
             revoked_at: None,
             last_used_at: None,
+            has_webhook: false,
         }
     }
 

@@ -1,6 +1,6 @@
 //! One cluster, from what was written to what jobs and connections need.
 
-use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use domain::{BatchSettings, Cluster, ImagePolicy, Mount, Resources, ResourcesRequest, RetrySettings};
 use slurm::RemotePath;
@@ -8,9 +8,9 @@ use ssh::{HostPort, SshConfig};
 
 use super::{
     cluster_policies,
-    cluster_settings::{ClusterSettings, variables_of},
+    cluster_settings::ClusterSettings,
     environment::Environment,
-    problems::Problems,
+    faults::{Faults, OUT_OF_RANGE, REQUIRED},
     settings::Worker,
 };
 
@@ -27,6 +27,8 @@ pub(crate) struct ClusterConfig {
 const USERS_DIR: &str = "/lustre/fsw/portfolios/edgeai/users";
 const KEEPALIVE: Duration = Duration::from_secs(20);
 const MAX_TIME_HOURS: f64 = 4.0;
+const MOST_POLL: Duration = Duration::from_hours(24);
+const MOST_CONNECT: Duration = Duration::from_mins(5);
 
 impl ClusterSettings {
     /// Fills in every default, so that what is shown is what is used.
@@ -91,71 +93,31 @@ fn usual_key(environment: &Environment) -> Option<PathBuf> {
     ["id_ed25519", "id_ecdsa", "id_rsa"].iter().map(|name| dir.join(name)).find(|path| path.is_file())
 }
 
-/// Where a fault lies, in the words of the file and of the environment.
-pub(super) struct Place<'a> {
-    cluster: &'a str,
-    problems: &'a mut Problems,
-}
-
-impl Place<'_> {
-    pub(super) fn add(&mut self, key: &str, advice: impl fmt::Display) {
-        let variables = variables_of(key);
-        let cluster = self.cluster;
-        if variables.is_empty() {
-            self.problems.add(format_args!("clusters.{cluster}.{key}"), advice);
-        } else {
-            self.problems.add(format_args!("clusters.{cluster}.{key} ({})", variables.join(", ")), advice);
-        }
-    }
-
-    pub(super) fn parse<T: FromStr<Err: fmt::Display>>(&mut self, key: &str, text: &str) -> Option<T> {
-        text.trim().parse().map_err(|error| self.add(key, error)).ok()
-    }
-
-    fn required<T: FromStr<Err: fmt::Display>>(
-        &mut self,
-        key: &str,
-        text: Option<&String>,
-        what: &str,
-    ) -> Option<T> {
-        if text.is_none() {
-            self.add(key, format_args!("is missing; set it to {what}"));
-        }
-        self.parse(key, text?)
-    }
-
-    fn each<T: FromStr<Err: fmt::Display>>(&mut self, key: &str, texts: Option<&Vec<String>>) -> Vec<T> {
-        texts.into_iter().flatten().filter_map(|text| self.parse(key, text)).collect()
-    }
-}
-
-/// Checks one complete cluster. `None` when there are faults, which are then in `problems`.
-pub(crate) fn check(
-    settings: &ClusterSettings,
-    number: usize,
-    problems: &mut Problems,
-) -> Option<ClusterConfig> {
-    let label = settings.name.clone().unwrap_or_else(|| format!("[{number}]"));
-    let mut place = Place { cluster: &label, problems };
-    let name = place.required("name", settings.name.as_ref(), "a short name, such as \"dgx\"");
-    let user = place.required("user", settings.user.as_ref(), "your login name on the cluster");
-    let hosts: Vec<HostPort> = place.each("hosts", settings.hosts.as_ref());
+/// Checks one complete cluster. What it returns is good only if no fault was found.
+pub(crate) fn check(settings: &ClusterSettings, faults: &mut Faults) -> Option<ClusterConfig> {
+    let name = faults.required("name", settings.name.as_ref(), "a short name, such as \"dgx\"");
+    let user = faults.required("user", settings.user.as_ref(), "your login name on the cluster");
+    let hosts: Vec<HostPort> = faults.each("hosts", settings.hosts.as_ref());
     if settings.hosts.as_ref().is_none_or(Vec::is_empty) {
-        place.add("hosts", "is missing; list the login hosts, such as [\"login1\", \"login2:2222\"]");
+        faults.add_as(
+            "hosts",
+            REQUIRED,
+            "is missing; list the login hosts, such as [\"login1\", \"login2:2222\"]",
+        );
     }
     let base_dir = settings.base_results_dir.as_ref();
-    let base_dir = base_dir.and_then(|text| place.parse("base_results_dir", text));
-    let account = settings.account.as_ref().and_then(|text| place.parse("account", text));
+    let base_dir = base_dir.and_then(|text| faults.parse("base_results_dir", text));
+    let account = settings.account.as_ref().and_then(|text| faults.parse("account", text));
     let partitions = settings.partitions.as_ref().map(|list| list.join(","));
-    let partitions = partitions.and_then(|text| place.parse("partitions", &text));
-    let mounts: Vec<Mount> = place.each("container_mounts", settings.container_mounts.as_ref());
-    let resources = resources(settings, &mut place);
-    let (poll_min, poll_max) = pace(settings, &mut place);
-    let ssh = connection(settings, hosts, &mut place);
-    let retries = cluster_policies::retries(settings, &mut place);
-    let batch = cluster_policies::batch(settings, &mut place);
+    let partitions = partitions.and_then(|text| faults.parse("partitions", &text));
+    let mounts: Vec<Mount> = faults.each("container_mounts", settings.container_mounts.as_ref());
+    let resources = resources(settings, faults);
+    let (poll_min, poll_max) = pace(settings, faults);
+    let ssh = connection(settings, hosts, faults);
+    let retries = cluster_policies::retries(settings, faults);
+    let batch = cluster_policies::batch(settings, faults);
     let base_dir: RemotePath = domain::base_of(base_dir?);
-    let images = cluster_policies::images(settings, &base_dir, &mut place);
+    let images = cluster_policies::images(settings, &base_dir, faults);
     let cluster = Cluster {
         name: name?,
         user: user?,
@@ -174,10 +136,10 @@ pub(crate) fn check(
 }
 
 /// The defaults of a job's resources, under the very rules that hold for a job.
-fn resources(settings: &ClusterSettings, place: &mut Place<'_>) -> Option<Resources> {
+fn resources(settings: &ClusterSettings, faults: &mut Faults) -> Option<Resources> {
     let max = settings.max_time_hours.unwrap_or(MAX_TIME_HOURS);
     if !max.is_finite() || max <= 0.0 {
-        place.add("max_time_hours", "must be a number of hours above 0, such as 4");
+        faults.add_as("max_time_hours", OUT_OF_RANGE, "must be a number of hours above 0, such as 4");
         return None;
     }
     let asked = ResourcesRequest {
@@ -190,43 +152,56 @@ fn resources(settings: &ClusterSettings, place: &mut Place<'_>) -> Option<Resour
         timeout_hours: settings.timeout_hours,
         master_port: None,
     };
-    let packaged = Resources::packaged().map_err(|error| place.add("time_hours", error)).ok()?;
+    let packaged = Resources::packaged().map_err(|error| faults.add("time_hours", error)).ok()?;
     Resources::from_request(&asked, &packaged, max)
         .map_err(|violations| {
             for violation in violations {
-                place.add(violation.pointer.trim_start_matches("/resources/"), violation.detail);
+                let key = violation.pointer.trim_start_matches("/resources/");
+                faults.add_as(key, violation.code, violation.detail);
             }
         })
         .ok()
 }
 
-fn pace(settings: &ClusterSettings, place: &mut Place<'_>) -> (Duration, Duration) {
+fn pace(settings: &ClusterSettings, faults: &mut Faults) -> (Duration, Duration) {
     let (min, max) = (settings.poll_min.unwrap_or_default(), settings.poll_max.unwrap_or_default());
     if min < Duration::from_secs(1) {
-        place.add(
-            "poll_min",
-            "is less than 1s, which a scheduler will not thank us for; write at least \"1s\"",
-        );
+        let advice = "is less than 1s, which a scheduler will not thank us for; write at least \"1s\"";
+        faults.add_as("poll_min", OUT_OF_RANGE, advice);
     }
     if max < min {
-        place.add("poll_max", "is less than poll_min; raise it or lower poll_min");
+        faults.add_as("poll_max", OUT_OF_RANGE, "is less than poll_min; raise it or lower poll_min");
+    }
+    if max > MOST_POLL {
+        faults.add_as(
+            "poll_max",
+            OUT_OF_RANGE,
+            "is more than a day; jobs are watched by polls, so write for example \"60s\"",
+        );
     }
     (min, max)
 }
 
-fn connection(settings: &ClusterSettings, hosts: Vec<HostPort>, place: &mut Place<'_>) -> SshConfig {
+fn connection(settings: &ClusterSettings, hosts: Vec<HostPort>, faults: &mut Faults) -> SshConfig {
     let sessions = settings.sessions.unwrap_or(2);
     if !(1..=4).contains(&sessions) {
-        place.add("sessions", "must be from 1 to 4: each is a connection that the login node carries");
+        let advice = "must be from 1 to 4: each is a connection that the login node carries";
+        faults.add_as("sessions", OUT_OF_RANGE, advice);
     }
-    for line in settings.host_keys.iter().flatten() {
-        if line.split_whitespace().count() < 3 || line.contains(['\n', '\r']) {
-            place.add(
-                "host_keys",
-                format_args!(
-                    "{line:?} is no known_hosts line; write \"HOST TYPE BASE64\", as ssh-keyscan prints it"
-                ),
+    let connect_timeout = settings.connect_timeout.unwrap_or_default();
+    if connect_timeout.is_zero() || connect_timeout > MOST_CONNECT {
+        faults.add_as(
+            "connect_timeout",
+            OUT_OF_RANGE,
+            "must be above 0 and at most 5m; write for example \"10s\"",
+        );
+    }
+    for (index, line) in settings.host_keys.iter().flatten().enumerate() {
+        if let Err(reason) = ssh::check_host_key_line(line) {
+            let advice = format!(
+                "{line:?} is no known_hosts line ({reason}); write \"HOST TYPE BASE64\", as ssh-keyscan prints it"
             );
+            faults.add_at("host_keys", index, advice);
         }
     }
     SshConfig {
@@ -236,8 +211,8 @@ fn connection(settings: &ClusterSettings, hosts: Vec<HostPort>, place: &mut Plac
         known_hosts: settings.known_hosts.clone().unwrap_or_default(),
         pinned_host_keys: settings.host_keys.clone().unwrap_or_default(),
         sessions,
-        connect_timeout: settings.connect_timeout.unwrap_or_default(),
+        connect_timeout,
         keepalive: KEEPALIVE,
-        ..SshConfig::new(settings.user.clone().unwrap_or_default(), hosts)
+        ..SshConfig::new(settings.user.as_deref().unwrap_or_default().trim(), hosts)
     }
 }

@@ -28,13 +28,21 @@ pub(crate) fn render(settings: &Settings) -> anyhow::Result<String> {
 fn line(key: &str, value: &Value) -> String {
     match value {
         Value::Null => format!("# {key} is not set"),
-        // JSON's strings, numbers and lists of them are TOML's as well.
+        value => format!("{key} = {}", inline(value)),
+    }
+}
+
+fn inline(value: &Value) -> String {
+    match value {
+        // The names are networks', which need no quotes, or anybody's, which do.
+        Value::Object(pairs) if pairs.is_empty() => "{}".to_owned(),
         Value::Object(pairs) => {
-            // The names are networks', which need no quotes, or anybody's, which do.
-            let pairs: Vec<String> =
-                pairs.iter().map(|(key, value)| format!("{} = {value}", Value::from(key.as_str()))).collect();
-            format!("{key} = {{ {} }}", pairs.join(", "))
+            let pair = |(key, value): (&String, &Value)| {
+                format!("{} = {}", Value::from(key.as_str()), inline(value))
+            };
+            format!("{{ {} }}", pairs.iter().map(pair).collect::<Vec<_>>().join(", "))
         }
-        value => format!("{key} = {value}"),
+        // JSON's strings, numbers and lists of them are TOML's as well.
+        value => value.to_string(),
     }
 }

@@ -18,8 +18,10 @@ pub(crate) struct Settings {
     pub(crate) database: Database,
     pub(crate) auth: Auth,
     pub(crate) secrets: Secrets,
+    pub(crate) ssh: Ssh,
     pub(crate) worker: Worker,
     pub(crate) log: Log,
+    pub(crate) telemetry: Telemetry,
     pub(crate) tao: Tao,
     pub(crate) webhooks: Webhooks,
     pub(crate) clusters: Vec<ClusterSettings>,
@@ -38,6 +40,7 @@ pub(crate) struct Server {
     #[serde(with = "humantime_serde")]
     pub(crate) request_timeout: Duration,
     pub(crate) max_connections: usize,
+    pub(crate) max_clusters: u32,
     pub(crate) rate_limit: u32,
     pub(crate) rate_burst: u32,
     pub(crate) cors_origins: Vec<String>,
@@ -57,6 +60,7 @@ impl Default for Server {
             body_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(40),
             max_connections: 4096,
+            max_clusters: 64,
             rate_limit: 1000,
             rate_burst: 2000,
             cors_origins: Vec::new(),
@@ -96,6 +100,53 @@ pub(crate) enum AuthMode {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Auth {
     pub(crate) mode: AuthMode,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) jwt: Option<Jwt>,
+}
+
+/// Tokens that somebody else signs. The section's being there is what switches them on.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Jwt {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) jwks_file: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) jwks_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ca_file: Option<PathBuf>,
+    #[serde(with = "humantime_serde")]
+    pub(crate) jwks_keep: Duration,
+    #[serde(with = "humantime_serde")]
+    pub(crate) jwks_pause: Duration,
+    pub(crate) issuer: String,
+    pub(crate) audience: Vec<String>,
+    pub(crate) algorithms: Vec<String>,
+    #[serde(with = "humantime_serde")]
+    pub(crate) leeway: Duration,
+    pub(crate) owner_claim: String,
+    pub(crate) owner_prefix: String,
+    pub(crate) scope_claim: String,
+    pub(crate) scope_words: BTreeMap<String, Vec<String>>,
+}
+
+impl Default for Jwt {
+    fn default() -> Self {
+        Self {
+            jwks_file: None,
+            jwks_url: None,
+            ca_file: None,
+            jwks_keep: Duration::from_mins(10),
+            jwks_pause: Duration::from_secs(30),
+            issuer: String::new(),
+            audience: Vec::new(),
+            algorithms: ["RS256", "ES256", "EdDSA"].map(str::to_owned).to_vec(),
+            leeway: Duration::from_secs(30),
+            owner_claim: "sub".to_owned(),
+            owner_prefix: "jwt:".to_owned(),
+            scope_claim: "scope".to_owned(),
+            scope_words: BTreeMap::new(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
@@ -103,6 +154,14 @@ pub(crate) struct Auth {
 pub(crate) struct Secrets {
     /// Empty until the data directory is known: then `secrets.key` in it.
     pub(crate) key_file: PathBuf,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Ssh {
+    /// Where the keys lie that clusters name which come by the API. Empty until the data directory is known: then
+    /// `ssh-keys` in it.
+    pub(crate) key_directory: PathBuf,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
@@ -158,11 +217,17 @@ pub(crate) struct Webhooks {
     #[serde(with = "humantime_serde")]
     pub(crate) timeout: Duration,
     pub(crate) max_attempts: u32,
+    pub(crate) ca_file: Option<PathBuf>,
 }
 
 impl Default for Webhooks {
     fn default() -> Self {
-        Self { allowed_networks: Vec::new(), timeout: Duration::from_secs(10), max_attempts: 15 }
+        Self {
+            allowed_networks: Vec::new(),
+            timeout: Duration::from_secs(10),
+            max_attempts: 15,
+            ca_file: None,
+        }
     }
 }
 
@@ -195,6 +260,22 @@ impl Default for Log {
             format: LogFormat::Human, // sqlx repeats the remarks of Postgres at `info`.
             filter: "info,sqlx=warn".to_owned(),
         }
+    }
+}
+
+/// Where traces go; nowhere unless it is said.
+#[expect(clippy::struct_field_names, reason = "the names are the keys, and there may be others than of OTLP")]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Telemetry {
+    pub(crate) otlp_endpoint: Option<String>,
+    pub(crate) otlp_headers_file: Option<PathBuf>,
+    pub(crate) otlp_sample: f64,
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self { otlp_endpoint: None, otlp_headers_file: None, otlp_sample: 1.0 }
     }
 }
 

@@ -13,15 +13,19 @@ use figment::{
 use super::{environment::Environment, problems::Problems, settings::Settings};
 
 /// The variables that set one key each. Those of a cluster are in `cluster_settings`.
-const VARIABLES: [(&str, &str); 16] = [
+const VARIABLES: [(&str, &str); 20] = [
     ("DATABASE_URL", "database.url"),
     ("TAO_SLURM_DATABASE_PATIENCE", "database.patience"),
     ("TAO_SLURM_BIND", "server.bind"),
     ("TAO_SLURM_AUTH", "auth.mode"),
     ("TAO_SLURM_DATA_DIR", "data_dir"),
+    ("TAO_SLURM_SSH_KEY_DIRECTORY", "ssh.key_directory"),
     ("TAO_SLURM_LOG", "log.filter"),
     ("TAO_SLURM_TAO_IMAGE", "tao.default_image"),
     ("TAO_SLURM_LOG_FORMAT", "log.format"),
+    ("TAO_SLURM_OTLP_ENDPOINT", "telemetry.otlp_endpoint"),
+    ("TAO_SLURM_OTLP_HEADERS_FILE", "telemetry.otlp_headers_file"),
+    ("TAO_SLURM_OTLP_SAMPLE", "telemetry.otlp_sample"),
     ("TAO_SLURM_WORKER_BIND", "worker.bind"),
     ("TAO_SLURM_POLL_MIN", "worker.poll_min"),
     ("TAO_SLURM_POLL_MAX", "worker.poll_max"),
@@ -33,7 +37,7 @@ const VARIABLES: [(&str, &str); 16] = [
 ];
 
 /// What each key takes, for the one who got it wrong.
-const TAKES: [(&str, &str); 44] = [
+const TAKES: [(&str, &str); 54] = [
     ("server.bind", "an IP address and a port, such as \"127.0.0.1:8080\""),
     ("server.body_limit_bytes", "a number of bytes, such as 10485760"),
     ("server.header_limit_bytes", "a number of bytes, such as 32768"),
@@ -41,6 +45,7 @@ const TAKES: [(&str, &str); 44] = [
     ("server.body_timeout", DURATION),
     ("server.request_timeout", DURATION),
     ("server.max_connections", "a whole number, such as 4096"),
+    ("server.max_clusters", "a whole number, such as 64"),
     ("server.rate_limit", "requests in a second, such as 1000; 0 for no limit"),
     ("server.rate_burst", "a number of requests, such as 2000"),
     ("server.cors_origins", "a list of origins, such as [\"https://dashboard.example.org\"]"),
@@ -50,6 +55,12 @@ const TAKES: [(&str, &str); 44] = [
     ("database.max_connections", "a whole number, such as 16"),
     ("database.patience", DURATION),
     ("auth.mode", "\"tokens\" or \"disabled\""),
+    ("auth.jwt.audience", "a list, such as [\"tao-slurm\"]"),
+    ("auth.jwt.algorithms", "a list of algorithms, such as [\"RS256\", \"ES256\"]"),
+    ("auth.jwt.scope_words", "a table of lists, such as { gpu-users = [\"read\", \"write\"] }"),
+    ("jwks_keep", DURATION),
+    ("leeway", DURATION),
+    ("ssh.key_directory", "a directory, such as \"/etc/tao-slurm/ssh-keys\""),
     ("worker.bind", "an IP address and a port, such as \"127.0.0.1:8081\""),
     ("worker.lease", DURATION),
     ("worker.batch_size", "a whole number, such as 64"),
@@ -63,6 +74,9 @@ const TAKES: [(&str, &str); 44] = [
     ("worker.retry_wait_max", DURATION),
     ("log.format", "\"human\" or \"json\""),
     ("log.filter", "a filter, such as \"info\" or \"info,worker=debug\""),
+    ("telemetry.otlp_endpoint", "an address, such as \"http://127.0.0.1:4318\""),
+    ("telemetry.otlp_headers_file", "a file with a header a line, such as \"/etc/tao-slurm/otlp-headers\""),
+    ("telemetry.otlp_sample", "a number from 0 to 1, such as 0.1"),
     ("tao.default_image", "an image, such as \"nvcr.io/nvidia/tao/tao-toolkit:6.26.3-pyt\""),
     (
         "tao.images",
@@ -194,7 +208,7 @@ mod tests {
     fn an_unknown_key_is_named_with_those_that_exist() {
         assert_eq!(
             said("[auth]\nmood = 1", &[]),
-            ["t.toml: auth.mood: there is no key `mood` here; the keys are mode"]
+            ["t.toml: auth.mood: there is no key `mood` here; the keys are mode, jwt"]
         );
         let [line] = said("[[clusters]]\nname = \"a\"\nhost = \"b\"", &[]).try_into().unwrap();
         assert!(line.starts_with(

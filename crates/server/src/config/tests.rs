@@ -6,6 +6,8 @@ use test_case::test_case;
 
 use super::*;
 
+mod jwt;
+
 const CLUSTER: &[(&str, &str)] =
     &[("HOME", "/home/t"), ("SLURM_USER", "jdoe"), ("SLURM_HOSTNAME", "login1, login2:2222")];
 
@@ -229,6 +231,17 @@ fn networks_of_webhooks_are_read_and_a_wrong_one_is_named() {
 }
 
 #[test]
+fn a_file_of_authorities_has_to_hold_certificates() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let toml = format!("[webhooks]\nca_file = \"{}\"", file.path().display());
+    let [line] = faults(&toml, CLUSTER).try_into().unwrap();
+    let expected = format!("webhooks.ca_file: {}: holds no certificate in PEM", file.path().display());
+    assert!(line.starts_with(&expected), "{line}");
+    let [line] = faults("[webhooks]\nca_file = \"/nowhere/ca.pem\"", CLUSTER).try_into().unwrap();
+    assert!(line.starts_with("webhooks.ca_file: /nowhere/ca.pem: cannot be read (No such file"), "{line}");
+}
+
+#[test]
 fn all_faults_come_at_once() {
     let found = faults("[worker]\nbatch_size = 0\n[[clusters]]\nname = \"a\"\nsessions = 9", &[]);
     assert_eq!(found.len(), 4, "{found:#?}");
@@ -265,6 +278,18 @@ fn the_example_is_the_defaults() {
             |line: &str| line == key || line.trim_start_matches("# ").starts_with(&format!("{key} ="));
         assert!(text.lines().any(stands), "{key} is not in the example");
     }
+}
+
+#[test]
+fn the_configuration_for_kubernetes_can_be_used() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/k8s/config.yaml");
+    let manifest = fs::read_to_string(path).unwrap();
+    let (_, text) = manifest.split_once("  tao-slurm.toml: |\n").unwrap();
+    let lines: Vec<&str> = text.lines().map(|line| line.strip_prefix("    ").unwrap_or(line)).collect();
+    let environment = [("DATABASE_URL", "postgres://u@h/d"), ("HOME", "/var/lib/tao-slurm")];
+    let config = read(&lines.join("\n"), &environment).unwrap();
+    assert_eq!(config.clusters.len(), 1);
+    assert_eq!(config.settings.secrets.key_file, Path::new("/keys/secrets.key"));
 }
 
 #[test]

@@ -11,15 +11,14 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
     let mut found = Vec::new();
     if config.clusters.is_empty() {
         found.push(
-            "no cluster is configured, so no job can be accepted; set SLURM_USER and SLURM_HOSTNAME, or add a \
-             [[clusters]] table"
+            "no cluster is configured, so no job can be accepted until POST /clusters brings one; set SLURM_USER and \
+             SLURM_HOSTNAME, or add a [[clusters]] table"
                 .to_owned(),
         );
     }
     if let Some(file) = config.file.as_deref().filter(|_| config.settings.database.url.is_some()) {
         let open = fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o044 != 0);
-        let in_file = fs::read_to_string(file).is_ok_and(|text| text.contains("://") && text.contains("url"));
-        if open && in_file {
+        if open && fs::read_to_string(file).is_ok_and(|text| names_database(&text)) {
             found.push(format!(
                 "others may read {0}, which holds the database's address; run: chmod 600 {0}",
                 file.display()
@@ -31,6 +30,12 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
         hosts(cluster, &mut found);
     }
     found
+}
+
+/// Whether the database's address stands in the file, and not only in an example of it.
+fn names_database(text: &str) -> bool {
+    let keys = text.lines().filter_map(|line| line.trim().split_once('='));
+    keys.into_iter().any(|(key, value)| matches!(key.trim(), "url" | "database.url") && value.contains("://"))
 }
 
 fn key(cluster: &ClusterConfig, found: &mut Vec<String>) {
@@ -88,7 +93,7 @@ fn hosts(cluster: &ClusterConfig, found: &mut Vec<String>) {
 
 /// Whether the lines may name the host. A hashed name could be anybody's, so it gets the benefit of the doubt:
 /// the connection itself decides, this is only advice.
-fn may_be_known(host: &HostPort, lines: &[String]) -> bool {
+pub(super) fn may_be_known(host: &HostPort, lines: &[String]) -> bool {
     let wanted =
         if host.port() == 22 { host.host().to_owned() } else { format!("[{}]:{}", host.host(), host.port()) };
     lines.iter().map(|line| line.trim()).filter(|line| !line.starts_with(['#', '@'])).any(|line| {
@@ -101,6 +106,14 @@ fn may_be_known(host: &HostPort, lines: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_database_that_is_named_in_a_comment_is_not_named() {
+        assert!(names_database("[database]\nurl = \"postgres://u:p@h/d\""));
+        assert!(names_database("database.url=\"postgres://u:p@h/d\""));
+        assert!(!names_database("[database]\n# url = \"postgres://u:p@h/d\"\nmax_connections = 16"));
+        assert!(!names_database("[telemetry]\notlp_endpoint = \"http://h\""));
+    }
 
     #[test]
     fn a_host_is_known_by_its_name_and_port() {

@@ -189,6 +189,12 @@ impl Service {
         read(request.send(body)).unwrap_or_else(|| panic!("PUT {path}: no answer; {}", self.log_text()))
     }
 
+    pub(crate) fn put_with(&self, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let request = agent().put(format!("{}{path}", self.url)).header("content-type", "application/json");
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        read(request.send(body)).unwrap_or_else(|| panic!("PUT {path}: no answer; {}", self.log_text()))
+    }
+
     /// Submits a job and returns its id.
     pub(crate) fn submit(&self, job: &Value) -> String {
         let answer = self.post("/jobs", &job.to_string());

@@ -21,9 +21,9 @@ const PROGRAM: &str = concat!(
     include_str!("../programs/locate.sh"),
 );
 
-/// 36 s for the claims of sends, twice 65 s for the scheduler and the accounting, 36 s for the ids, 35 s for the claims of
+/// 36 s for the claims of sends, twice 65 s for the scheduler and the accounting, 36 s for the ids, 61 s for the claims of
 /// scripts, and some for looking whether the file system is there.
-const DEADLINE: Duration = Duration::from_secs(261);
+const DEADLINE: Duration = Duration::from_secs(287);
 
 /// Looks for attempts in every place where one can be: the queue, the id we kept, the claim of the batch script, the
 /// accounting. Before that it claims the newest send of each attempt, so that one that is still on its way comes too late.

@@ -7,17 +7,28 @@ use crate::{Call, ParseError, RawOutput, RemoteCommand, RemotePath, answer::Answ
 const PROGRAM: &str = concat!(
     include_str!("../programs/preamble.sh"),
     include_str!("../programs/remove_file.sh"),
+    include_str!("../programs/superseded.sh"),
     include_str!("../programs/remove.sh"),
 );
 
 /// 30 s after which nothing new is begun, and 15 s for one file.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Removes files: the secrets of a submission that was refused, for instance.
+/// Removes private files of attempts: the secrets of a submission that was refused, for instance.
 #[derive(Debug, Clone, Default)]
 pub struct Remove {
-    /// Which files. A directory is not removed.
-    pub paths: Vec<RemotePath>,
+    /// Which files.
+    pub files: Vec<StagedSecret>,
+}
+
+/// A file that holds a secret.
+#[derive(Debug, Clone)]
+pub struct StagedSecret {
+    /// The state directory of the attempt that it was staged for. Once there is one of a later attempt, the file is that
+    /// one's, and is kept.
+    pub state_dir: RemotePath,
+    /// Where it is. A directory is not removed.
+    pub path: RemotePath,
 }
 
 /// What became of the files.
@@ -33,15 +44,15 @@ impl RemoteCommand for Remove {
 
     fn render(&self) -> Call {
         let mut feed = Feed::new();
-        feed.field(self.paths.len()).end_line();
-        for path in &self.paths {
-            feed.field(path).end_line();
+        feed.field(self.files.len()).end_line();
+        for file in &self.files {
+            feed.field(&file.state_dir).field(&file.path).end_line();
         }
         Call {
             program: PROGRAM.to_owned(),
             stdin: feed.into_bytes(),
             deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + self.paths.len() * 16,
+            stdout_limit: super::STDOUT_BASE + self.files.len() * 16,
         }
     }
 
@@ -52,7 +63,7 @@ impl RemoteCommand for Remove {
             if line.tag != b"KEPT" {
                 return Err(line.malformed("an unknown kind of line"));
             }
-            kept.push(line.index(self.paths.len())?);
+            kept.push(line.index(self.files.len())?);
         }
         Ok(Removed { kept })
     }

@@ -70,42 +70,23 @@ pub(crate) fn overlap(offset: u64) -> usize {
 #[derive(Default)]
 pub(super) struct StatusReader {
     chunks: Vec<StatusChunk>,
-    /// The path of the last `FILE` was not one of ours to name, so its bytes go too.
+    /// The last `FILE` was left out, so its bytes go too.
     skipping: bool,
-    dropped: usize,
+    /// Whose those were.
+    left_out: Vec<String>,
 }
 
 impl StatusReader {
-    /// `key_of` names the job behind an index.
+    /// `keys` names the job behind an index. The rest of the line a job may have had a hand in: what cannot be read of it
+    /// drops that file and nothing else.
     pub(super) fn file(&mut self, mut line: Line<'_>, keys: &[&str]) -> Result<(), ParseError> {
-        let index = line.index(keys.len())?;
-        let (inode, size, start_offset) = (line.value()?, line.value()?, line.value()?);
-        let restarted = line.value::<u8>()? == 1;
-        let written_at = line.value()?;
-        let noted_at = line.word()?;
-        let (restart, fresh_from) = (line.value()?, line.value()?);
-        let note = str::from_utf8(noted_at).ok().and_then(|at| at.parse().ok());
-        self.skipping = true;
-        match line.rest().parse::<RemotePath>() {
-            Ok(path) => {
-                self.skipping = false;
-                let key = keys[index].to_owned();
-                self.chunks.push(StatusChunk {
-                    key,
-                    path,
-                    inode,
-                    size,
-                    written_at,
-                    note: note.map(|at| RunNote { at, restart, fresh_from }),
-                    start_offset,
-                    before: Vec::new(),
-                    bytes: Vec::new(),
-                    complete: start_offset >= size,
-                    restarted,
-                });
-            }
-            Err(_) => self.dropped += 1,
+        let key = keys[line.index(keys.len())?];
+        let chunk = chunk(line, key);
+        self.skipping = chunk.is_none();
+        if chunk.is_none() {
+            self.left_out.push(key.to_owned());
         }
+        self.chunks.extend(chunk);
         Ok(())
     }
 
@@ -126,8 +107,32 @@ impl StatusReader {
         Ok(())
     }
 
-    /// The chunks, and how many were left out because of their path.
-    pub(super) fn finish(self) -> (Vec<StatusChunk>, usize) {
-        (self.chunks, self.dropped)
+    /// The chunks, and the keys of the jobs that had one left out, as often as they had.
+    pub(super) fn finish(self) -> (Vec<StatusChunk>, Vec<String>) {
+        (self.chunks, self.left_out)
     }
+}
+
+/// What a line says of a file, without its bytes.
+fn chunk(mut line: Line<'_>, key: &str) -> Option<StatusChunk> {
+    let (inode, size, start_offset) = (line.value().ok()?, line.value().ok()?, line.value().ok()?);
+    let restarted = line.value::<u8>().ok()? == 1;
+    let written_at = line.value().ok()?;
+    let noted_at = line.word().ok()?;
+    let (restart, fresh_from) = (line.value().ok()?, line.value().ok()?);
+    let note = str::from_utf8(noted_at).ok().and_then(|at| at.parse().ok());
+    Some(StatusChunk {
+        key: key.to_owned(),
+        // With replacement characters in it, it would be the path of no file, and of another one each time.
+        path: line.utf8()?.parse().ok()?,
+        inode,
+        size,
+        written_at,
+        note: note.map(|at| RunNote { at, restart, fresh_from }),
+        start_offset,
+        before: Vec::new(),
+        bytes: Vec::new(),
+        complete: start_offset >= size,
+        restarted,
+    })
 }

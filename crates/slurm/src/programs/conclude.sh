@@ -114,10 +114,12 @@ done
 sort -n -u -- "$tmp/unread" | sed 's/^/UNREAD /' >"$tmp/said"
 say_file "$tmp/said"
 
-# Whether the attempt belongs to another job of Slurm than ours, or nobody can say: what ran as ours was a second copy
-# then, and the first still needs its files. $1: id of ours, "-" if it has none, $2: state directory.
+# Whether the files belong to somebody else than our job of Slurm, or nobody can say: to another job of the same attempt,
+# then what ran as ours was a second copy; or to a later attempt, for this call may have been under way for minutes.
+# $1: id of ours, "-" if it has none, $2: state directory.
 is_taken() {
   local owner code
+  if is_superseded "$2"; then return 0; fi
   owner=$(timeout -k 1 5 readlink -- "$2/run" 2>/dev/null </dev/null)
   code=$?
   if ((code != 0)); then ((code != 1)); return; fi
@@ -130,7 +132,7 @@ taken=0 last=
 if [ -f "$tmp/remove" ]; then
   while IFS=$'\t' read -r index id state path; do
     # The rest is for the next call, before nobody waits for this one any more.
-    if ((SECONDS >= 190)); then
+    if ((SECONDS >= 250)); then
       say "KEPT $index"
       continue
     fi

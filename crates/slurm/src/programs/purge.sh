@@ -12,9 +12,10 @@ uuid='^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$'
 # Whether the results directory of job $1 was made for it by the service: it has been put into place with a mark inside.
 # A caller may choose a job's UUID, so that the name alone says nothing.
 made_here() {
-  local owner=''
-  [ -d "results/$1" ] && [ ! -L "results/$1" ] && [ -f "results/$1/.tao-slurm" ] \
-    && read -r owner <"results/$1/.tao-slurm" && [ "$owner" = "$1" ]
+  local mark=results/$1/.tao-slurm
+  # The job can write to it: who knows how long it is by now.
+  [ -d "results/$1" ] && [ ! -L "results/$1" ] && [ -f "$mark" ] \
+    && [ "$(timeout -k 1 5 head -c 400 -- "$mark" 2>/dev/null </dev/null | tr -d '\0' | head -n 1)" = "$1" ]
 }
 
 # Whether a directory of logs belongs to an attempt of job $1: its log is the file that Slurm opened for the attempt.

@@ -4,14 +4,19 @@
 
 # shellcheck disable=SC2016
 reader='
+  newline=$(printf "\nx") newline=${newline%x}
   while IFS=$(printf "\t") read -r index dir; do
     for name; do
       # Anything but a plain file, a pipe for instance, could block the read.
       if [ -f "$dir/$name" ]; then
-        line=
-        if ! IFS= read -r -n 400 line <"$dir/$name" && [ -z "$line" ] && [ -s "$dir/$name" ]; then
+        text=
+        # A NUL ends it. Else bash would pass over them, without counting, for as long as a sparse file has any.
+        IFS= read -r -d "" -n 400 text <"$dir/$name"
+        line=${text%%"$newline"*}
+        if [ -z "$text" ] && [ -s "$dir/$name" ]; then
           printf "UNREAD %s\n" "$index"
-        else
+        # An id that is kept counts only with its newline: without it, it may be a part of one.
+        elif [ "$name" != slurm_id ] || [ "$line" != "$text" ]; then
           printf "LINE %s\n" "$index $name $line"
         fi
       fi
@@ -26,25 +31,28 @@ read_each() { walk "$reader" "$@"; }
 # Gives a program the lines of a file, one for each job. It says "LINE text" for what is to be put into $tmp/lines,
 # "UNREAD index" for what is to be added to $tmp/unread, and "THROUGH" after each job. $1: the program, $2: the file, the
 # rest: its arguments.
-walk() {
-  local whole through begun=$SECONDS program=$1
-  cat -- "$2" >"$tmp/ahead"
-  shift 2
+walk() { walk_for 30 "$tmp/unread" "$@"; }
+
+# The same. $1: for about so many seconds, $2: what to put indices into instead of $tmp/unread, the rest: as above.
+walk_for() {
+  local whole through begun=$SECONDS patience=$1 unread=$2 program=$3
+  cat -- "$4" >"$tmp/ahead"
+  shift 4
   : >"$tmp/lines"
   while [ -s "$tmp/ahead" ]; do
-    if ((SECONDS - begun >= 30)); then
-      cut -f1 -- "$tmp/ahead" >>"$tmp/unread"
+    if ((SECONDS - begun >= patience)); then
+      cut -f1 -- "$tmp/ahead" >>"$unread"
       return
     fi
     timeout -k 1 5 bash -c "$program" walk "$@" <"$tmp/ahead" >"$tmp/told" 2>/dev/null
     whole=$?
     # What was read of a job that was not read to its end is left to the next reader.
-    through=$(awk -v tmp="$tmp" '
+    through=$(awk -v tmp="$tmp" -v unread_to="$unread" '
       /^LINE / { lines = lines substr($0, 6) "\n"; next }
       /^UNREAD / { unread = unread $2 "\n"; next }
       {
         printf "%s", lines >>(tmp "/lines")
-        printf "%s", unread >>(tmp "/unread")
+        printf "%s", unread >>unread_to
         lines = unread = ""
         through++
       }
@@ -52,7 +60,7 @@ walk() {
     if ((whole == 0)); then return; fi
     # One that was given all the time there is, and was not read, will not be.
     if ((through == 0)); then
-      head -n 1 -- "$tmp/ahead" | cut -f1 >>"$tmp/unread"
+      head -n 1 -- "$tmp/ahead" | cut -f1 >>"$unread"
       through=1
     fi
     tail -n "+$((through + 1))" -- "$tmp/ahead" >"$tmp/behind"

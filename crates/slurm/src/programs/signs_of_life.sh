@@ -6,7 +6,7 @@
 say_signs_of_life() {
   # shellcheck disable=SC2016
   search "$1" 20 'set -o pipefail
-    find -H "$@" -type f -printf "%H\t%s\t%T@\n" | awk -F"\t" "
+    find "$@" -type f -printf "%H\t%s\t%T@\n" | awk -F"\t" "
       { files[\$1]++; bytes[\$1] += \$2; if (\$3 + 0 > newest[\$1]) newest[\$1] = \$3 + 0 }
       END { for (d in files) printf \"%d\t%.0f\t%.0f\t%s\n\", files[d], bytes[d], newest[d] * 1000000, d }"'
   awk -F'\t' '

@@ -12,8 +12,8 @@ status_overlap=512
 say_status_files() {
   local index inode size start restarted written from path want begin left=$4
   # A job names its own directories: a name with a control character could forge a line of this list.
-  search "$1" 40 \
-    'exec find -H "$@" -maxdepth 3 ! -path "*[[:cntrl:]]*" -name status.json -type f -printf "%i\t%s\t%T@\t%p\n"'
+  search "$1" 25 \
+    'exec find "$@" -maxdepth 3 ! -path "*[[:cntrl:]]*" -name status.json -type f -printf "%i\t%s\t%T@\t%p\n"'
   cat -- "$tmp/unsearched" >>"$tmp/unread"
   # The files known from last time, and new ones, those written last first, while there is room; after a search that did
   # not end nobody knows which those are. Inodes and offsets are compared as text where they can be: on Lustre an inode
@@ -89,7 +89,7 @@ say_status_files() {
 earlier_runs() {
   awk -F'\t' 'pass == 1 { some[$1]; next } $1 in some { print $1 "\t" $3 }' pass=1 "$tmp/changed" pass=2 "$1" >"$tmp/states"
   search "$tmp/states" 20 \
-    'exec find -H "$@" -maxdepth 1 -name status_from -type f -size -64k -printf "%T@\t%h\n"'
+    'exec find "$@" -maxdepth 1 -name status_from -type f -size -64k -printf "%T@\t%h\n"'
   cat -- "$tmp/unsearched" >>"$tmp/unread"
   sed 's|\t\(.*\)$|\t\1\t\1/status_from|' "$tmp/found" >"$tmp/notes"
   if ! add_notes; then
@@ -111,8 +111,9 @@ add_notes() {
       note = $3
       for (lines = 0; lines < 1000 && (getline text < note) > 0; lines++)
         if (text ~ /^[0-9]+ [0-9]+ /) {
+          # The job can write here too. No file has 19 digits of bytes.
           split(text, f, " ")
-          for (k = 1; k <= n; k++) from[ids[k], f[1]] = f[2]
+          if (length(f[2]) < 19) for (k = 1; k <= n; k++) from[ids[k], f[1]] = f[2]
         } else if (text ~ /^run [0-9]+$/)
           for (k = 1; k <= n; k++) run[ids[k]] = substr(text, 5, 9)
       close(note)
@@ -132,7 +133,7 @@ copy_notes() {
   : >"$tmp/copied"
   while IFS=$'\t' read -r time dir _; do
     place=$((place + 1))
-    if ((SECONDS - begun < 10)) && timeout -k 1 1 cat -- "$dir/status_from" >"$tmp/note.$place" 2>/dev/null </dev/null; then
+    if ((SECONDS - begun < 10)) && timeout -k 1 1 head -c 65536 -- "$dir/status_from" >"$tmp/note.$place" 2>/dev/null </dev/null; then
       printf '%s\t%s\t%s\n' "$time" "$dir" "$tmp/note.$place" >>"$tmp/copied"
     else
       dir=$dir awk -F'\t' '$2 == ENVIRON["dir"] { print $1 }' "$tmp/states" | tee -a -- "$tmp/unsearched" >>"$tmp/unread"

@@ -7,7 +7,8 @@
 #
 # An attempt may be sent several times; its sends are numbered. Each begins by making a file submit.NUMBER, which nobody
 # else can make then. A send that finds a later one, or one before it of which its sender does not know that it is over,
-# submits nothing: so one that was held up on its way, for however long, comes too late.
+# submits nothing: so one that was held up on its way, for however long, comes too late. It claims before it stages, so
+# that nothing of it is there, no file with secrets either, if it has not begun.
 
 name=() state=() script=() send=() cleared=() answer=() broken=() dirs=() dir_entry=() results=()
 
@@ -17,24 +18,37 @@ settle() {
   say "$2"
 }
 
-# Whether a text is a job id.
+# Whether a text is a job id, of 32 bits.
 is_id() {
   case $1 in '' | 0* | *[!0-9]*) return 1 ;; esac
+  ((${#1} <= 10 && $1 <= 4294967295))
 }
 
 # Keeps an id where the next call will find it. It counts only with its newline, so a part of it is none.
 # $1: state directory, $2: id.
 keep_id() { printf '%s\n' "$2" >"$1/slurm_id"; }
 
+# Sets id to the id that was kept. The job can write there, too: a NUL ends it, else bash would pass over those of a sparse
+# file for as long as there are any. $1: state directory.
+kept_id() {
+  local text=
+  id=
+  [ -f "$1/slurm_id" ] || return 1
+  IFS= read -r -d '' -n 400 text <"$1/slurm_id"
+  id=${text%%$'\n'*}
+  [ "$id" != "$text" ] && is_id "$id"
+}
+
 # Looks for what an earlier call may have done, and answers if it finds it. $1: index. Returns 0 if it has answered, 1
 # if there is surely nothing, 2 if that is not known.
 adopt() {
-  local found id claim='' rest dir=${state[$1]}
+  local found id claim='' rest waiting dir=${state[$1]}
   # With -a, for a partition that is hidden hides our own jobs too. What of a federation runs elsewhere is none of them.
   found=$(timeout -k 2 8 squeue --me -a -h -t all -n "${name[$1]}" -o '%T|%A' 2>"$tmp/lookup.err" </dev/null) || return 2
   if complains "$tmp/lookup.err"; then return 2; fi
   if [ -L "$dir/run" ]; then claim=$(readlink -- "$dir/run" </dev/null); fi
   if ! is_id "$claim"; then claim=; fi
+  waiting=$(printf '%s\n' "$found" | sed -n 's/^PENDING|//p' | tr -d ' ')
   found=$(printf '%s\n' "$found" | sed -e '/^REVOKED|/d' -e 's/^[^|]*|//' | tr -d ' ' | grep -E '^[1-9][0-9]*$' | sort -n -u)
   if [ -z "$found" ]; then
     if [ -z "$claim" ]; then return 1; fi
@@ -42,7 +56,9 @@ adopt() {
   fi
   id=${found%%$'\n'*}
   if [ -n "$claim" ] && printf '%s\n' "$found" | grep -q -x -F -e "$claim"; then id=$claim; fi
-  rest=$(printf '%s\n' "$found" | grep -v -x -F -e "$id" | head -n 100 | paste -s -d , -)
+  # While the claim cannot be seen, any that runs may be the one that has it.
+  if [ -z "$claim" ]; then found=$waiting; fi
+  rest=$(printf '%s\n' "$found" | grep -v -x -F -e "$id" -e '' | head -n 100 | paste -s -d , -)
   # If its id cannot be kept, the next call will find it in the same way.
   { mkdir -p -- "$dir" && keep_id "$dir" "$id"; } 2>/dev/null
   settle "$1" "OK $1 $id adopted ${rest:--}"
@@ -62,20 +78,24 @@ is_contested() {
 # $1: index.
 is_taken() { [ -e "${state[$1]}/submit.${send[$1]}" ] || [ -L "${state[$1]}/submit.${send[$1]}" ]; }
 
+# Answers an entry of which surely nothing has been submitted. $1: index, $2: a file that says why.
+not_begun() { settle "$1" "STAGE_FAILED $1 $(encoded_tail "$2" 2000)"; }
+
 # Answers an entry that is left to another send. $1: index.
 yield() { adopt "$1" || settle "$1" "UNCERTAIN $1"; }
 
 # Answers an entry that needs no sbatch, or must not have one. $1: index.
 settle_known() {
   local id='' found
-  if [ -f "${state[$1]}/slurm_id" ] && read -r id <"${state[$1]}/slurm_id" && is_id "$id"; then
+  if kept_id "${state[$1]}"; then
     settle "$1" "OK $1 $id replay -"
   elif is_contested "$1" || is_taken "$1"; then
     yield "$1"
   elif ((cleared[$1])); then
     adopt "$1"
     found=$?
-    if ((found == 2)); then settle "$1" "UNCERTAIN $1"; fi
+    # It has claimed nothing, and those before it are over.
+    if ((found == 2)); then not_begun "$1" "$tmp/lookup.err"; fi
   fi
 }
 
@@ -171,27 +191,32 @@ settle_submitted() {
   fi
 }
 
-# Claims an entry and starts its sbatch. $1: index, $2: where to put its output. Returns 1 if it has been answered instead.
-start() {
+# Whether it is too late to begin with an entry: sbatch may take 155 s, and whoever waits for us must still be there then.
+is_late() { ((SECONDS >= patience + 5)); }
+
+# Claims an entry, or answers it. $1: index.
+claim() {
   # Opened with O_EXCL: of several who try, one succeeds.
   set -C
   if ! : >"${state[$1]}/submit.${send[$1]}"; then
     set +C
-    if is_taken "$1"; then
-      # Somebody else was faster by the time it took to stage.
-      yield "$1"
-    else
-      settle "$1" "STAGE_FAILED $1 $(encoded_tail "$tmp/stage.err" 2000)"
-    fi
-    return 1
+    if is_taken "$1"; then yield "$1"; else not_begun "$1" "$tmp/stage.err"; fi
+    return
   fi
   set +C
   # Each claims before it looks for others: of two, one at least sees the other.
   if is_contested "$1"; then
     yield "$1"
-    return 1
   fi
-  timeout -k 5 150 sbatch --parsable "${script[$1]}" >"$tmp/out.$2" 2>"$tmp/err.$2" </dev/null &
+}
+
+# Claims the entries that are still wanted.
+claim_entries() {
+  local i
+  for ((i = 0; i < count; i++)); do
+    if [ -n "${answer[i]}" ] || [ -n "${broken[i]}" ]; then continue; fi
+    if is_late; then settle "$i" "SKIPPED $i"; else claim "$i"; fi
+  done
 }
 
 count=0
@@ -205,6 +230,7 @@ exec 2>>"$tmp/stage.err"
 trap 'for_all stages rm -rf --; rm -rf -- "$tmp"' EXIT
 find_inputs answer
 make_dirs
+claim_entries
 stage_files answer
 
 # The jobs inherit the environment of sbatch.
@@ -224,17 +250,18 @@ await_oldest() {
 for ((index = 0; index < count; index++)); do
   if [ -n "${answer[index]}" ]; then continue; fi
   if [ -n "${broken[index]}" ]; then
-    settle "$index" "STAGE_FAILED $index $(encoded_tail "$tmp/stage.err" 2000)"
+    not_begun "$index" "$tmp/stage.err"
     continue
   fi
   if ((begun - ended == window)); then await_oldest; fi
-  # sbatch may take 155 s: whoever waits for us must still be there when it ends.
-  if ((SECONDS >= patience + 5)); then
+  if is_late; then
     settle "$index" "SKIPPED $index"
-  elif start "$index" "$((begun % window))"; then
-    running[begun % window]=$index
-    processes[begun++ % window]=$!
+    continue
   fi
+  place=$((begun % window))
+  timeout -k 5 150 sbatch --parsable "${script[index]}" >"$tmp/out.$place" 2>"$tmp/err.$place" </dev/null &
+  running[place]=$index
+  processes[begun++ % window]=$!
 done
 while ((ended < begun)); do await_oldest; done
 finish

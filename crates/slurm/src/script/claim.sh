@@ -20,6 +20,21 @@ if [ "$(readlink -- "$_tao_state/over")" = "$_tao_id" ]; then
   exit 120
 fi
 
+# It also starts a run again that has begun, under the same count: each run is carried out once. One that has come to its end
+# ends as it did.
+_tao_is_this_run() {
+  local id='' restart='' rest=''
+  [ -f "$_tao_state/$1" ] && read -r id restart rest <"$_tao_state/$1" && [ "$id $restart" = "$_tao_id $_tao_restart" ] \
+    && _tao_rest=$rest
+}
+if _tao_is_this_run started; then
+  echo "tao-slurm: job $_tao_id stops here: Slurm has started this run of it before" >&2
+  if _tao_is_this_run exit; then
+    case ${_tao_rest%% *} in '' | *[!0-9]*) ;; *) exit "${_tao_rest%% *}" ;; esac
+  fi
+  exit 123
+fi
+
 # Slurm before 23 makes no directories for logs, so it writes them where they were sure to exist.
 mkdir -p -- "$_tao_logs"
 for _tao_stream in out err; do

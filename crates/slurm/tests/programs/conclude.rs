@@ -58,6 +58,17 @@ fn a_second_copy_does_not_take_the_files_of_the_first() {
 }
 
 #[test]
+fn an_answer_that_comes_late_does_not_take_the_files_of_a_later_attempt() {
+    let site = Site::new();
+    site.write("env/a", "SECRET=1");
+    site.write("state/job/2/submit.1", "");
+    let first = Concluding { state_dir: site.path("state/job/1"), ..job(&site, "a") };
+    assert!(!conclude(&site, vec![first.clone()])[0].removed && site.exists("env/a"));
+    let second = Concluding { state_dir: site.path("state/job/2"), ..first };
+    assert!(conclude(&site, vec![second])[0].removed && !site.exists("env/a"));
+}
+
+#[test]
 fn files_are_kept_while_nobody_can_say_whose_the_attempt_is() {
     let site = Site::new();
     site.link("7", "state/a/run");

@@ -130,12 +130,29 @@ fn a_mark_whose_read_hangs_holds_up_no_other_job() {
 }
 
 #[test]
+fn a_mark_of_nothing_but_nuls_takes_no_time() {
+    let site = Site::new();
+    // One that ran out of time would be followed by another.
+    site.program(
+        "timeout",
+        "case $* in *' walk '*) echo >>\"$SITE/readers\" ;; esac\nexec /usr/bin/timeout \"$@\"",
+    );
+    let jobs = two(&site);
+    site.write("state/a/exit", "");
+    fs::OpenOptions::new().write(true).open(site.file("state/a/exit")).unwrap().set_len(1 << 40).unwrap();
+    site.write("state/b/exit", "7 0 3 1700000000\n");
+    let concluded = conclude(&site, jobs);
+    assert_eq!((readable(&concluded), site.read("readers").lines().count()), (vec![false, true], 1));
+    assert!(concluded[1].markers.exit.is_some());
+}
+
+#[test]
 fn reads_that_are_slow_and_do_not_hang_come_to_their_end() {
     let site = Site::new();
     // Whoever reads is stopped after each job.
     site.program(
         "timeout",
-        "case $* in *' read_each '*) shift 3; head -n 1 | \"$@\"; exit 124 ;; esac\nexec /usr/bin/timeout \"$@\"",
+        "case $* in *' walk '*) shift 3; head -n 1 | \"$@\"; exit 124 ;; esac\nexec /usr/bin/timeout \"$@\"",
     );
     let jobs = two(&site);
     for key in ["a", "b"] {

@@ -148,6 +148,16 @@ fn an_id_whose_read_hangs_is_none_that_is_missing() {
 }
 
 #[test]
+fn an_id_without_its_newline_may_be_a_part_of_one() {
+    let site = Site::new();
+    site.write("base/state/a/slurm_id", "77");
+    site.write("base/state/b/slurm_id", "77\n");
+    let answer = locate(&site, &["a", "b"]);
+    let ids: Vec<_> = answer.located.iter().map(|found| (found.id_file, found.readable)).collect();
+    assert_eq!(ids, [(None, true), (Some(id(77)), true)]);
+}
+
+#[test]
 fn what_of_a_federation_runs_elsewhere_is_no_job_here() {
     let site = Site::new();
     site.write("queue", "7|REVOKED|None|n1|1|2|3|polar|a\n8|RUNNING|None|n1|1|2|3|polar|a\n");

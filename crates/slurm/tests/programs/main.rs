@@ -24,6 +24,7 @@ mod purge;
 mod read_logs;
 mod remove;
 mod requeued;
+mod slow_results;
 mod submit_batch;
 mod submit_hanging;
 mod submit_inputs;

@@ -1,5 +1,11 @@
 //! Polling: what is new in the status files.
 
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
+};
+
 use slurm::{Poll, PollAnswer, StatusChunk, StatusCursor, Watched};
 
 use crate::{
@@ -241,8 +247,46 @@ fn a_path_that_is_no_remote_path_is_dropped_and_counted() {
     let site = Site::new();
     let job = running(&site);
     site.write("results/7/a%j/status.json", "x\n");
+    let latin = site.file("results/7").join(OsStr::from_bytes(b"\xe9poque"));
+    fs::create_dir(&latin).unwrap();
+    fs::write(latin.join("status.json"), "x\n").unwrap();
     let answer = poll(&site, vec![job]);
-    assert_eq!((answer.status.len(), answer.dropped_rows), (0, 1));
+    assert_eq!((answer.status, answer.dropped_rows), (vec![], 2));
+}
+
+#[test]
+fn a_note_of_more_bytes_than_there_are_costs_no_other_job_its_answer() {
+    let site = Site::new();
+    site.write("queue", row(7, "RUNNING") + &row(8, "RUNNING"));
+    for number in [7, 8] {
+        let file = format!("results/{number}/status.json");
+        site.write(&file, "x\n");
+        let inode = fs::metadata(site.file(&file)).unwrap().ino();
+        let text = if number == 7 { "99999999999999999999999" } else { "1" };
+        site.write(&format!("state/{number}/status_from"), format!("{inode} {text} x\n"));
+    }
+    let mut chunks = poll(&site, vec![watched(&site, 7), watched(&site, 8)]).status;
+    chunks.sort_by_key(|chunk| chunk.path.to_string());
+    assert_eq!(chunks.iter().map(|chunk| chunk.note.unwrap().fresh_from).collect::<Vec<_>>(), [0, 1]);
+}
+
+#[test]
+fn a_file_of_an_impossible_time_costs_no_other_job_its_answer() {
+    let site = Site::new();
+    site.write("queue", row(7, "RUNNING") + &row(8, "RUNNING"));
+    for number in [7, 8] {
+        site.write(&format!("results/{number}/status.json"), "x\n");
+    }
+    // As tmpfs keeps it.
+    site.program(
+        "find",
+        "set -o pipefail\n/usr/bin/find \"$@\" | sed -E '/results.7/s/[0-9]{10}[.][0-9]+/9223372036854775807.0/'",
+    );
+    let watch = |number| Watched { signs_of_life: Some(site.path("logs")), ..watched(&site, number) };
+    let answer = poll(&site, vec![watch(7), watch(8)]);
+    assert_eq!(answer.status.iter().map(|chunk| chunk.key.as_str()).collect::<Vec<_>>(), ["job-8"]);
+    assert_eq!(answer.signs_of_life.keys().collect::<Vec<_>>(), ["job-8"]);
+    assert_eq!(answer.dropped_rows, 2);
 }
 
 #[test]

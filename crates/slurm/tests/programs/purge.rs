@@ -79,6 +79,14 @@ fn a_results_directory_that_bears_no_mark_of_the_job_stays_and_is_named() {
 }
 
 #[test]
+fn only_the_beginning_of_a_mark_is_read() {
+    let site = Site::new();
+    leave(&site, OURS);
+    site.write(&format!("base/results/{OURS}/.tao-slurm"), format!("{}{OURS}\n", "\0".repeat(500)));
+    assert_eq!(others(&site), format!("results/{OURS}\n"));
+}
+
+#[test]
 fn what_a_link_points_to_stays() {
     let site = Site::new();
     leave(&site, OURS);

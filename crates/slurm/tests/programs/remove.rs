@@ -1,4 +1,4 @@
-use slurm::{FailureClass, RemoteCommand, Remove, Removed};
+use slurm::{FailureClass, RemoteCommand, Remove, Removed, StagedSecret};
 
 use crate::site::Site;
 
@@ -8,8 +8,23 @@ fn remove(site: &Site, names: &[&str]) -> bool {
 
 /// The places of those that are not surely gone.
 fn kept(site: &Site, names: &[&str]) -> Vec<usize> {
-    let Removed { kept } = site.run(&Remove { paths: names.iter().map(|name| site.path(name)).collect() });
+    kept_of("state/job/1", site, names)
+}
+
+fn kept_of(attempt: &str, site: &Site, names: &[&str]) -> Vec<usize> {
+    let file = |name: &&str| StagedSecret { state_dir: site.path(attempt), path: site.path(name) };
+    let Removed { kept } = site.run(&Remove { files: names.iter().map(file).collect() });
     kept
+}
+
+#[test]
+fn what_a_later_attempt_has_put_there_is_kept() {
+    let site = Site::new();
+    site.write("env/a", "SECRET=1");
+    site.write("state/job/10/slurm_id", "7\n");
+    assert_eq!(kept_of("state/job/9", &site, &["env/a"]), [0]);
+    assert_eq!(kept_of("state/job/10", &site, &["env/a"]), Vec::<usize>::new());
+    assert!(!site.exists("env/a"));
 }
 
 #[test]
@@ -53,7 +68,8 @@ fn a_question_that_was_cut_removes_nothing() {
     let site = Site::new();
     site.write("env/a", "");
     site.write("env/ab", "");
-    let command = Remove { paths: vec![site.path("env/ab")] };
+    let file = StagedSecret { state_dir: site.path("state/job/1"), path: site.path("env/ab") };
+    let command = Remove { files: vec![file] };
     for length in 0..command.render().stdin.len() {
         let raw = site.raw_cut(&command, length);
         assert_eq!(command.parse(&raw).unwrap_err().class(), FailureClass::NotDone, "{length}");

@@ -128,14 +128,18 @@ fn a_send_after_a_cleared_one_adopts_a_job_that_is_in_the_queue_after_all() {
 }
 
 #[test]
-fn a_send_after_a_cleared_one_is_uncertain_while_the_queue_does_not_answer() {
+fn a_send_after_a_cleared_one_begins_nothing_while_the_queue_does_not_answer() {
     let site = Site::new();
     let second = || Submission { send: 2, cleared: 1, ..entry(&site, "a") };
+    let begun = |answer| !matches!(answer, SubmitAnswer::StageFailed(_));
     site.write("squeue.rc", "1");
-    assert_eq!(one(&site, second()), SubmitAnswer::Uncertain);
+    assert!(!begun(one(&site, second())));
     site.remove("squeue.rc");
     site.write("squeue.err", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n");
-    assert_eq!(one(&site, second()), SubmitAnswer::Uncertain, "rc 0 with an error");
+    let answer = one(&site, second());
+    assert!(answer_says(&answer, "connect failure"), "rc 0 with an error: {answer:?}");
+    assert!(!begun(answer));
+    assert!(!site.exists("state/a/submit.2"), "the next one finds no trace of it");
     assert_eq!(site.calls("sbatch"), 0);
 }
 
@@ -149,12 +153,30 @@ fn a_send_that_comes_after_a_later_one_submits_nothing() {
 }
 
 #[test]
-fn a_send_that_is_overtaken_while_it_stages_submits_nothing() {
+fn a_send_that_is_overtaken_before_it_stages_leaves_nothing_behind() {
+    for claim in [": >\"$SITE/state/a/submit.2\"", "ln -s nobody \"$SITE/state/a/submit.1\""] {
+        let site = Site::new();
+        site.program("mkdir", &format!("/bin/mkdir \"$@\"; [ -e \"$SITE/state/a\" ] && {claim}"));
+        assert_eq!(one(&site, entry(&site, "a")), SubmitAnswer::Uncertain, "{claim}");
+        assert!(site.exists("state/a"), "it had come that far");
+        assert!(!site.exists("env/a"), "no file with secrets comes after whoever looked for one");
+        assert_eq!(site.calls("sbatch"), 0);
+    }
+}
+
+#[test]
+fn whoever_stages_has_claimed() {
     let site = Site::new();
-    site.program("mv", "/bin/mv \"$@\"; : >\"$SITE/state/a/submit.2\"");
-    assert_eq!(one(&site, entry(&site, "a")), SubmitAnswer::Uncertain);
-    assert!(site.exists("env/a"), "it had come that far");
-    assert_eq!(site.calls("sbatch"), 0);
+    site.program(
+        "mv",
+        "if [ -e \"$SITE/state/a/submit.1\" ]; then : >\"$SITE/claimed\"; fi; exec /bin/mv \"$@\"",
+    );
+    assert_eq!(one(&site, entry(&site, "a")), submitted(101, How::New));
+    assert!(site.exists("claimed"));
+}
+
+fn answer_says(answer: &SubmitAnswer, text: &str) -> bool {
+    matches!(answer, SubmitAnswer::StageFailed(failure) if failure.excerpt.contains(text))
 }
 
 #[test]
@@ -200,17 +222,21 @@ fn a_job_that_slurm_has_forgotten_is_found_by_its_claim() {
 fn of_several_jobs_the_one_that_runs_is_adopted_and_the_others_are_named() {
     let site = Site::new();
     site.write("state/a/submit.1", "");
-    let row = |id: u32| format!("{id}|RUNNING|None|n1|1|2|3|polar|a\n");
-    site.write("queue", format!("{}{}{}", row(9), row(100), row(11)));
-    let adopted = |it, others: [u32; 2]| SubmitAnswer::Submitted {
+    let row = |id: u32, state| format!("{id}|{state}|None|n1|1|2|3|polar|a\n");
+    site.write("queue", format!("{}{}{}", row(9, "RUNNING"), row(100, "PENDING"), row(11, "RUNNING")));
+    let adopted = |it, others: &[u32]| SubmitAnswer::Submitted {
         id: id(it),
         how: How::Adopted,
-        extra: others.into_iter().map(id).collect(),
+        extra: others.iter().copied().map(id).collect(),
     };
-    assert_eq!(one(&site, entry(&site, "a")), adopted(9, [11, 100]), "the lowest, by number");
+    assert_eq!(
+        one(&site, entry(&site, "a")),
+        adopted(9, &[100]),
+        "the lowest, by number; 11 may have the claim"
+    );
     site.remove("state/a/slurm_id");
     site.link("11", "state/a/run");
-    assert_eq!(one(&site, entry(&site, "a")), adopted(11, [9, 100]));
+    assert_eq!(one(&site, entry(&site, "a")), adopted(11, &[9, 100]));
 }
 
 #[test]
@@ -230,4 +256,15 @@ fn the_job_gets_the_environment_of_the_site_and_not_ours() {
     env.sort();
     assert_eq!(env, ["LC_ALL=C.UTF-8", "TZ=Europe/Berlin"]);
     assert_ne!(umask.as_deref(), Some("0077"));
+}
+
+#[test]
+fn an_id_that_no_submission_can_have_kept_is_none() {
+    let site = Site::new();
+    site.write("state/a/slurm_id", concat!("\0\0", "77\n"));
+    site.write("state/b/slurm_id", "99999999999999999999\n");
+    site.write("state/c/slurm_id", "77");
+    let answers = submit(&site, ["a", "b", "c"].map(|key| entry(&site, key)).to_vec());
+    let new = |answer: &SubmitAnswer| matches!(answer, SubmitAnswer::Submitted { how: How::New, .. });
+    assert!(answers.iter().all(new), "{answers:?}");
 }

@@ -63,6 +63,23 @@ fn a_second_job_touches_nothing() {
 }
 
 #[test]
+fn a_run_that_slurm_starts_twice_is_carried_out_once_and_ends_as_it_did() {
+    let node = Node::new();
+    let says = ["bash", "-c", "echo once; exit 7"];
+    let first = node.run(&node.script(&says), 42, 3);
+    assert_eq!((first.status.code(), first.stdout.as_slice()), (Some(7), &b"once\n"[..]));
+    let marked = node.words("state/exit");
+    let again = node.run(&node.script(&says), 42, 3);
+    assert_eq!((again.status.code(), again.stdout.as_slice()), (Some(7), &b""[..]), "{}", stderr(&again));
+    assert_eq!(node.words("state/exit"), marked);
+    // Nobody knows how it ended: its node may have been lost, too.
+    std::fs::remove_file(node.path("state/exit").as_str()).unwrap();
+    let again = node.run(&node.script(&says), 42, 3);
+    assert_eq!((again.status.code(), again.stdout.as_slice()), (Some(123), &b""[..]), "{}", stderr(&again));
+    assert_eq!(node.run(&node.script(&says), 42, 4).stdout, b"once\n", "the next run is another");
+}
+
+#[test]
 fn the_same_job_goes_on_after_a_requeue() {
     let node = Node::new();
     assert_eq!(node.run(&node.script(&["false"]), 42, 0).status.code(), Some(1));
@@ -82,16 +99,16 @@ fn a_job_whose_end_was_told_does_not_run_again() {
     assert_eq!(node.run(&node.script(&["bash", "-c", "exit 3"]), 42, 0).status.code(), Some(3));
     // Of another job of the attempt, which found it taken.
     std::os::unix::fs::symlink("43", node.file("state/over")).unwrap();
-    assert_eq!(node.run(&node.script(&["bash", "-c", "exit 4"]), 42, 0).status.code(), Some(4));
+    assert_eq!(node.run(&node.script(&["bash", "-c", "exit 4"]), 42, 1).status.code(), Some(4));
     fs::remove_file(node.file("state/over")).unwrap();
     std::os::unix::fs::symlink("42", node.file("state/over")).unwrap();
-    for restart in [0, 1] {
+    for restart in [1, 2] {
         let output = node.run(&touch, 42, restart);
         assert_eq!(output.status.code(), Some(120), "{}", stderr(&output));
         assert_eq!(stderr(&output), "tao-slurm: job 42 stops here: its end was told already\n");
     }
     assert!(!node.file("touched").exists());
-    assert_eq!(node.words("state/exit")[..3], ["42", "0", "4"], "what was told stays");
+    assert_eq!(node.words("state/exit")[..3], ["42", "1", "4"], "what was told stays");
 }
 
 #[test]

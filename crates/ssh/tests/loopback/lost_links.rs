@@ -190,3 +190,17 @@ async fn closing_the_pool_gives_up_a_command_that_does_not_end_and_does_not_call
     assert_eq!(doubt(&result.expect_err("an answer")), Some(Doubt::Closing));
     assert!(begun.elapsed() < Duration::from_secs(14), "it took {:?}", begun.elapsed());
 }
+
+#[tokio::test]
+async fn a_command_that_nobody_waits_for_any_more_is_not_sent_when_its_connection_comes_at_last() {
+    let server = Sshd::start();
+    let proxy = Proxy::closed_to(&server.host());
+    let pool = through(&proxy, &server);
+    let sent = server.path("sent");
+    let wanted = command(&format!("touch {}", sent.display()));
+    let given_up = tokio::time::timeout(Duration::from_millis(300), pool.run(wanted)).await;
+    assert!(given_up.is_err(), "{given_up:?}");
+    proxy.open();
+    assert_eq!(pool.run(command("echo x")).await.expect("an answer").stdout, b"x\n");
+    assert!(!sent.exists());
+}

@@ -2,8 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 use ssh::HostPort;
@@ -11,17 +11,31 @@ use ssh::HostPort;
 pub(crate) struct Proxy {
     pub(crate) port: u16,
     silent: Arc<AtomicBool>,
+    door: Option<Arc<Barrier>>,
 }
 
 impl Proxy {
     pub(crate) fn to(host: &HostPort) -> Self {
+        Self::with_door(host, None)
+    }
+
+    /// One whose first connection goes nowhere until [`open`](Self::open).
+    pub(crate) fn closed_to(host: &HostPort) -> Self {
+        Self::with_door(host, Some(Arc::new(Barrier::new(2))))
+    }
+
+    fn with_door(host: &HostPort, door: Option<Arc<Barrier>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let target = (host.host().to_owned(), host.port());
         let silent = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&silent);
+        let mut closed = door.clone();
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
+                if let Some(door) = closed.take() {
+                    door.wait();
+                }
                 // Connections that come later are on a healthy network again.
                 flag.store(false, Ordering::SeqCst);
                 let Ok(server) = TcpStream::connect((target.0.as_str(), target.1)) else { continue };
@@ -30,7 +44,14 @@ impl Proxy {
                 relay(&server, &client, &flag, &mine);
             }
         });
-        Self { port, silent }
+        Self { port, silent, door }
+    }
+
+    /// Returns once the first connection is there, and lets it through.
+    pub(crate) fn open(&self) {
+        if let Some(door) = &self.door {
+            door.wait();
+        }
     }
 
     /// From now on the connections that exist carry nothing, and nobody is told.

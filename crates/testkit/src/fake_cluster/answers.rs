@@ -88,6 +88,7 @@ impl FakeCluster {
                 markers: Markers { exit, ..Markers::default() },
                 status: Vec::new(),
                 readable: true,
+                left_out: false,
                 out_tail: Vec::new(),
                 err_tail: log,
                 role_tails: Vec::new(),
@@ -122,11 +123,10 @@ impl FakeCluster {
     pub fn remove(&self, command: &Remove) -> Result<Removed, Unanswered> {
         let mut state = self.state();
         let fault = state.next_fault()?;
-        let is_stuck = |path: &RemotePath| state.stuck.contains(path.as_str());
         let (kept, gone): (Vec<_>, Vec<_>) =
-            command.paths.iter().enumerate().partition(|(_, path)| is_stuck(path));
+            command.files.iter().enumerate().partition(|(_, file)| state.stuck.contains(file.path.as_str()));
         let kept = kept.into_iter().map(|(place, _)| place).collect();
-        let gone: Vec<_> = gone.into_iter().map(|(_, path)| path.to_string()).collect();
+        let gone: Vec<_> = gone.into_iter().map(|(_, file)| file.path.to_string()).collect();
         state.removed.extend(gone);
         lost_or(fault, Removed { kept })
     }

@@ -121,14 +121,15 @@ impl LivingCluster {
                 out_tail: Vec::new(),
                 err_tail: if gone { Vec::new() } else { log.unwrap_or_default().as_bytes().to_vec() },
                 role_tails: Vec::new(),
-                removed: !gone && is_ours,
+                removed: is_ours && site.remove(&job.state_dir, &job.remove),
                 readable: !gone && site.state(&job.state_dir).is_some(),
+                left_out: false,
             });
-            if is_ours && !gone {
-                site.remove(&job.remove);
-                if let Some(state) = site.login_disk.states.get_mut(job.state_dir.as_str()) {
-                    state.over = job.id;
-                }
+            if is_ours
+                && !gone
+                && let Some(state) = site.login_disk.states.get_mut(job.state_dir.as_str())
+            {
+                state.over = job.id;
             }
         }
         concluded
@@ -154,8 +155,12 @@ impl LivingCluster {
 
     pub fn remove(&self, command: &Remove) -> Removed {
         let mut site = self.site();
-        site.remove(&command.paths);
-        let kept = if site.weather.files_gone { (0..command.paths.len()).collect() } else { Vec::new() };
+        let mut kept = Vec::new();
+        for (place, file) in command.files.iter().enumerate() {
+            if !site.remove(&file.state_dir, std::slice::from_ref(&file.path)) {
+                kept.push(place);
+            }
+        }
         Removed { kept }
     }
 
@@ -221,12 +226,23 @@ impl Site {
         job.records.iter().rfind(|(shown, _)| *shown <= self.now).map(|(_, record)| record)
     }
 
-    fn remove(&mut self, paths: &[RemotePath]) {
-        if !self.weather.files_gone {
-            for path in paths {
-                self.login_disk.private.remove(path.as_str());
-            }
+    /// Whether the files of an attempt are gone: those of a later one are in the same places.
+    fn remove(&mut self, state_dir: &RemotePath, paths: &[RemotePath]) -> bool {
+        let split = |dir: &str| -> Option<(String, u32)> {
+            let (job, attempt) = dir.rsplit_once('/')?;
+            Some((job.to_owned(), attempt.parse().ok()?))
+        };
+        let ours = split(state_dir.as_str());
+        let is_later = |dir: &String| {
+            split(dir).zip(ours.as_ref()).is_some_and(|(other, ours)| other.0 == ours.0 && other.1 > ours.1)
+        };
+        if self.weather.files_gone || self.login_disk.states.keys().any(is_later) {
+            return false;
         }
+        for path in paths {
+            self.login_disk.private.remove(path.as_str());
+        }
+        true
     }
 
     /// What is new in the job's status file.

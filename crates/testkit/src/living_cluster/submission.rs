@@ -34,15 +34,20 @@ impl LivingCluster {
         if state.is_contested(entry.send, entry.cleared) || state.sends.contains_key(&entry.send) {
             return Some(site.adopt(entry).unwrap_or(SubmitAnswer::Uncertain));
         }
-        if entry.cleared == 0 { None } else { site.adopt(entry) }
+        if entry.cleared == 0 {
+            return None;
+        }
+        match site.adopt(entry) {
+            Some(SubmitAnswer::Uncertain) => Some(nothing_begun("squeue: no answer")),
+            found => found,
+        }
     }
 
     /// Makes the directories and writes the files.
     pub fn stage(&self, entry: &Submission) -> Result<(), SubmitAnswer> {
         let mut site = self.site();
         if site.weather.files_gone {
-            let failure = Failure::known(FailureClass::NotDone, "staging", "mkdir: cannot create directory");
-            return Err(SubmitAnswer::StageFailed(failure));
+            return Err(nothing_begun("mkdir: cannot create directory"));
         }
         site.login_disk.states.entry(entry.state_dir.to_string()).or_default();
         site.nodes_disk.states.entry(entry.state_dir.to_string()).or_default();
@@ -55,6 +60,9 @@ impl LivingCluster {
     /// Claims the entry, for one who is about to call sbatch.
     pub fn claim(&self, entry: &Submission) -> Result<(), SubmitAnswer> {
         let mut site = self.site();
+        if site.weather.files_gone {
+            return Err(nothing_begun("mkdir: cannot create directory"));
+        }
         let state = site.login_disk.states.entry(entry.state_dir.to_string()).or_default();
         let taken = state.sends.insert(entry.send, true).is_some();
         let contested = state.is_contested(entry.send, entry.cleared);
@@ -97,6 +105,11 @@ impl LivingCluster {
     }
 }
 
+/// Nothing has been submitted, surely.
+fn nothing_begun(why: &str) -> SubmitAnswer {
+    SubmitAnswer::StageFailed(Failure::known(FailureClass::NotDone, "staging", why))
+}
+
 impl Site {
     /// Looks for what an earlier call may have done; none if there is surely nothing.
     fn adopt(&mut self, entry: &Submission) -> Option<SubmitAnswer> {
@@ -133,7 +146,7 @@ fn program() -> Program {
         Program {
             claims: program.contains("set -C\n")
                 && program.contains(r#": >"${state[$1]}/submit.${send[$1]}""#),
-            yields: program.contains("  if is_contested \"$1\"; then\n    yield \"$1\"\n    return 1\n"),
+            yields: program.contains("  if is_contested \"$1\"; then\n    yield \"$1\"\n  fi\n"),
         }
     })
 }

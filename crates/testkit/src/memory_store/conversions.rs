@@ -134,7 +134,7 @@ impl ImageConversions for MemoryStore {
             let demand = tables.demand(conversion.id);
             (conversion, demand)
         });
-        Ok(ConversionLease::granted(token, leased.collect()))
+        Ok(ConversionLease::granted(token, leased.collect(), now))
     }
 
     async fn extend_conversions(

@@ -40,7 +40,7 @@ impl DueJobs for MemoryStore {
         for row in &mut due {
             row.held = Some((token, after(now, terms.duration)));
         }
-        Ok(Lease::granted(token, due.iter().map(|row| row.current()).collect()))
+        Ok(Lease::granted(token, due.iter().map(|row| row.current()).collect(), now))
     }
 
     async fn extend(&self, lease: &Lease, duration: Duration) -> Result<(), StoreError> {

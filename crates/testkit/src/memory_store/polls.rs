@@ -41,7 +41,8 @@ impl PollTurns for MemoryStore {
         }
         row.held = Some((token, after(now, duration)));
         let orphans = row.orphans.clone();
-        Ok(Some(PollLease::granted(cluster.clone(), row.polled_at, token, row.interval, row.deaf, orphans)))
+        let (polled_at, interval, deaf) = (row.polled_at, row.interval, row.deaf);
+        Ok(Some(PollLease::granted(cluster.clone(), polled_at, token, interval, deaf, orphans, now)))
     }
 
     async fn extend_poll(&self, lease: &PollLease, duration: Duration) -> Result<(), StoreError> {
@@ -138,6 +139,8 @@ impl Tables {
             attempt.reason.clone_from(&seen.reason);
             attempt.partition.clone_from(&seen.partition);
             attempt.status = seen.status.stored();
+            attempt.queued_since = seen.queued_since;
+            attempt.estimated_start = seen.estimated_start;
             attempt.started_at = seen.started_at;
             attempt.ended_at = seen.ended_at;
             attempt.requeues = seen.requeues;

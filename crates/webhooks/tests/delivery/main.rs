@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
 
+mod certificates;
 mod receiver;
 
 use std::{sync::Arc, time::Duration};
@@ -15,12 +16,13 @@ use sha2::Sha256;
 use sqlx::PgPool;
 use testkit::{CountingIds, HandClock, command_job};
 use tokio_util::sync::CancellationToken;
-use webhooks::{Deliverer, DeliverySettings};
+use webhooks::{Authorities, Deliverer, DeliverySettings};
 
 use receiver::{Answer, Receiver};
 
 const KEY: &[u8] = b"a key of thirty-two bytes, exact";
 
+#[derive(Clone)]
 struct Bench {
     pool: PgPool,
     store: Store,
@@ -45,7 +47,12 @@ impl Bench {
     }
 
     fn deliverer(&self, networks: &[&str], attempts: u32) -> Arc<Deliverer> {
+        self.trusting(Authorities::default(), networks, attempts)
+    }
+
+    fn trusting(&self, authorities: Authorities, networks: &[&str], attempts: u32) -> Arc<Deliverer> {
         let settings = DeliverySettings {
+            authorities,
             networks: Networks::new(networks.iter().map(|text| text.parse().unwrap()).collect()),
             timeout: Duration::from_millis(500),
             attempts,
@@ -61,6 +68,20 @@ impl Bench {
         deliverers: &[Arc<Deliverer>],
         wanted: impl Fn(&WebhookHistory) -> bool,
     ) -> WebhookHistory {
+        self.watch(deliverers, async || self.cut_short().await, wanted).await
+    }
+
+    async fn cut_short(&self) {
+        let cut_short = "update webhooks set due_at = now() where due_at > now() returning 1";
+        sqlx::query_scalar::<_, i32>(cut_short).fetch_all(&self.pool).await.unwrap();
+    }
+
+    async fn watch(
+        &self,
+        deliverers: &[Arc<Deliverer>],
+        meanwhile: impl AsyncFn(),
+        wanted: impl Fn(&WebhookHistory) -> bool,
+    ) -> WebhookHistory {
         let mut running = tokio::task::JoinSet::new();
         for deliverer in deliverers {
             running.spawn(Arc::clone(deliverer).run(self.stop.child_token()));
@@ -71,8 +92,7 @@ impl Bench {
                 if wanted(&history) {
                     return history;
                 }
-                let cut_short = "update webhooks set due_at = now() where due_at > now() returning 1";
-                sqlx::query_scalar::<_, i32>(cut_short).fetch_all(&self.pool).await.unwrap();
+                meanwhile().await;
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
@@ -145,6 +165,25 @@ async fn one_that_fails_or_hangs_is_told_again_the_same_and_the_next_waits_for_i
     assert!(told[..4].iter().all(|seen| seen.body == told[0].body));
     assert_eq!(history.deliveries.iter().rev().map(|one| one.attempts).collect::<Vec<_>>(), [4, 1]);
     assert!(receiver.is_through());
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_receiver_that_says_when_to_come_back_is_left_alone_until_then(pool: PgPool) {
+    // A long time, a moment (by the clock of the test), and no time at all.
+    let asked = ["600", "Mon, 21 Sep 2026 14:30:00 GMT", "soon"];
+    let receiver = Receiver::new(&asked.map(Answer::Busy));
+    let bench = Bench::new(pool.clone(), &receiver).await;
+    for (attempt, (least, most)) in (1..).zip([(600.0, 602.5), (1000.0, 1005.0), (10.0, 20.0)]) {
+        let bench = Bench { stop: CancellationToken::new(), ..bench.clone() };
+        let is_tried = |history: &WebhookHistory| history.deliveries[0].attempts == attempt;
+        bench.watch(&[bench.deliverer(HERE, 15)], async || (), is_tried).await;
+        receiver.next();
+        let wait = "select extract(epoch from w.due_at - d.tried_at)::float8 from webhooks w
+                    join webhook_deliveries d on d.job_id = w.job_id";
+        let wait: f64 = sqlx::query_scalar(wait).fetch_one(&pool).await.unwrap();
+        assert!((least..=most).contains(&wait), "{attempt}: {wait}");
+        bench.cut_short().await;
+    }
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]

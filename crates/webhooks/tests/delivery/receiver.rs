@@ -11,12 +11,15 @@ use std::{
     time::Duration,
 };
 
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 
 /// How a request is answered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Answer {
     Status(u16),
+    /// Not now, but when this header says.
+    Busy(&'static str),
     /// Not at all; the connection stays open until the other side has had enough.
     Hang,
 }
@@ -39,15 +42,34 @@ pub(crate) struct Receiver {
 impl Receiver {
     /// Gives these answers one after another, then 204.
     pub(crate) fn new(answers: &[Answer]) -> Self {
+        Self::listening("http", answers, Some)
+    }
+
+    /// The same with a certificate: called as `localhost`, or as 127.0.0.1.
+    pub(crate) fn certified(config: ServerConfig) -> Self {
+        let config = Arc::new(config);
+        Self::listening("https", &[], move |mut stream| {
+            let mut connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+            // Who does not trust it hangs up.
+            connection.complete_io(&mut stream).ok()?;
+            Some(StreamOwned::new(connection, stream))
+        })
+    }
+
+    fn listening<S: Read + Write>(
+        scheme: &str,
+        answers: &[Answer],
+        accepted: impl Fn(TcpStream) -> Option<S> + Send + Clone + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://127.0.0.1:{}/hook", listener.local_addr().unwrap().port());
+        let url = format!("{scheme}://127.0.0.1:{}/hook", listener.local_addr().unwrap().port());
         let answers = Arc::new(Mutex::new(answers.iter().rev().copied().collect::<Vec<_>>()));
         let (sender, seen) = channel();
         let next = Arc::clone(&answers);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (sender, next) = (sender.clone(), Arc::clone(&next));
-                std::thread::spawn(move || serve(&stream, &sender, &next));
+                let (sender, next, accepted) = (sender.clone(), Arc::clone(&next), accepted.clone());
+                std::thread::spawn(move || accepted(stream).map(|stream| serve(stream, &sender, &next)));
             }
         });
         Self { url, answers, seen }
@@ -72,8 +94,8 @@ impl Receiver {
     }
 }
 
-fn serve(stream: &TcpStream, seen: &Sender<Seen>, answers: &Mutex<Vec<Answer>>) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
+fn serve(stream: impl Read + Write, seen: &Sender<Seen>, answers: &Mutex<Vec<Answer>>) {
+    let mut reader = BufReader::new(stream);
     let mut headers = HashMap::new();
     let mut line = String::new();
     let _ = reader.read_line(&mut line);
@@ -101,8 +123,11 @@ fn serve(stream: &TcpStream, seen: &Sender<Seen>, answers: &Mutex<Vec<Answer>>) 
     match answer {
         Answer::Status(status) => {
             let head = format!("HTTP/1.1 {status} X\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n");
-            let mut stream = stream;
-            let _ = stream.write_all(head.as_bytes());
+            let _ = reader.get_mut().write_all(head.as_bytes());
+        }
+        Answer::Busy(until) => {
+            let head = format!("HTTP/1.1 503 X\r\nretry-after: {until}\r\ncontent-length: 0\r\n\r\n");
+            let _ = reader.get_mut().write_all(head.as_bytes());
         }
         Answer::Hang => {
             let _ = reader.read(&mut [0]);

@@ -126,7 +126,7 @@ impl Run {
             partitions_every: Duration::from_mins(5),
         };
         let store = GatedStore { store: self.store.clone(), gate: gate.clone() };
-        let target = ClusterTarget { cluster: cluster(), link, pace };
+        let target = ClusterTarget { cluster: cluster(), incarnation: None, link, pace };
         let (clock, ids) = (Arc::<HandClock>::clone(&self.clock), Arc::<CountingIds>::clone(&self.ids));
         Worker::new(store, vec![target], settings, clock, ids)
     }

@@ -1,6 +1,8 @@
 //! Both ports of a worker with a gate before and behind each call: what a test stops, loses or delays there is up to the
 //! gate. A call that is added to a port has to be added here, and so passes the gate, too.
 
+mod incarnations;
+
 use std::{
     collections::{HashMap, HashSet},
     fmt::Debug,

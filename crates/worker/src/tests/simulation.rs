@@ -9,8 +9,10 @@
 mod audit;
 mod callers;
 mod chaos;
+mod clocks;
 mod link;
 mod programs;
+mod stops;
 mod world;
 
 use std::{

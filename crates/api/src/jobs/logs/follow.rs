@@ -22,6 +22,7 @@ use super::{
     watched::{News, Watched},
 };
 use crate::{
+    auth::Caller,
     problem::{Kind, Problem},
     sse,
     state::App,
@@ -30,7 +31,7 @@ use crate::{
 /// Answers with the stream, or with nothing when everything was passed on before.
 pub(super) async fn respond(
     app: &App,
-    viewer: Viewer,
+    caller: &Caller,
     job: &Job,
     selection: Selection,
     cursor: Option<Cursor>,
@@ -46,14 +47,14 @@ pub(super) async fn respond(
         let detail = format!("{most} logs are followed already, which is the most at a time. Ask again.");
         return Err(Problem::unavailable(Kind::LogsBusy, detail));
     };
-    let follower = Follower::new(app, viewer, job, selection, place, cursor, turn);
+    let follower = Follower::new(app, caller.viewer(), job, selection, place, cursor, turn);
     let id = job.id;
     let events = stream::unfold(follower, |mut follower| async {
         let events = follower.next().await?;
         Some((stream::iter(events), follower))
     });
     let events = events.flatten().map(move |(event, cursor)| event.to_sse(id, cursor.as_ref()));
-    Ok(sse::respond(app, events))
+    Ok(sse::respond(app, caller.standing, events))
 }
 
 /// What the job will still do for the attempt that is followed.

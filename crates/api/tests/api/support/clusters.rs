@@ -2,8 +2,15 @@
 
 use std::sync::Mutex;
 
-use api::{ClusterAnswer, ClusterLinks, ClusterOps, ClusterUnavailable, LinkReport};
-use domain::{ClusterName, preflight::Check};
+use std::pin::Pin;
+
+use api::{
+    CheckedCluster, ClusterAnswer, ClusterKeeper, ClusterLinks, ClusterOps, ClusterSet, ClusterUnavailable,
+    KeptFacts, KnownClusters, LinkReport, UnusableCluster,
+};
+use domain::{Cluster, ClusterIdentity, ClusterName, Violation, preflight::Check};
+use persistence::Store;
+use serde_json::Value;
 use slurm::{InstallCredentials, RemoteCommand, TestOnly, TestOnlyAnswer};
 
 /// What the connections say of themselves.
@@ -54,5 +61,62 @@ impl ClusterOps for FakeOps {
         let nothing = TestOnlyAnswer { script: None, missing: Vec::new(), unknown: Vec::new() };
         let answer = self.trial.lock().unwrap().clone().unwrap_or(nothing);
         Box::pin(async { self.answer(answer) })
+    }
+}
+
+/// Takes clusters from the database when it is told to, with a rule or two of its own for what is wrong with them.
+pub(crate) struct FakeKeeper {
+    pub(crate) clusters: KnownClusters,
+    store: Store,
+}
+
+impl FakeKeeper {
+    pub(crate) fn new(store: Store) -> Self {
+        let clusters = KnownClusters::default();
+        clusters.set(ClusterSet::of_file(vec![super::cluster()]));
+        Self { clusters, store }
+    }
+}
+
+impl ClusterKeeper for FakeKeeper {
+    fn check(&self, name: &ClusterName, settings: &Value) -> Result<CheckedCluster, Vec<Violation>> {
+        let text = |key: &str| settings[key].as_str().unwrap_or_default();
+        let user =
+            text("user").parse().map_err(|_| vec![Violation::new("/user", "invalid", "is no user")])?;
+        let base_dir = settings["base_results_dir"].as_str().unwrap_or("/lustre/kept").parse().unwrap();
+        let hosts: Vec<String> = settings["hosts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|host| host.as_str().unwrap().to_owned())
+            .collect();
+        let identity = ClusterIdentity { user, hosts, base_dir };
+        let cluster = Cluster {
+            name: name.clone(),
+            user: identity.user.clone(),
+            hosts: identity.hosts.clone(),
+            base_dir: identity.base_dir.clone(),
+            ..super::cluster()
+        };
+        Ok(CheckedCluster { cluster, identity })
+    }
+
+    fn refresh(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async {
+            let mut set = ClusterSet::of_file(vec![super::cluster()]);
+            for kept in self.store.kept_clusters().await.unwrap() {
+                let (revision, incarnation, settings) = (kept.revision, kept.incarnation, kept.settings);
+                match self.check(&kept.name, &settings) {
+                    Ok(checked) => {
+                        let unavailable = (settings["ssh_key"] == "absent").then(|| "no key".to_owned());
+                        set.add(checked.cluster, KeptFacts { revision, incarnation, settings, unavailable });
+                    }
+                    Err(faults) => {
+                        set.add_unusable(kept.name, UnusableCluster { revision, settings, faults });
+                    }
+                }
+            }
+            self.clusters.set(set);
+        })
     }
 }

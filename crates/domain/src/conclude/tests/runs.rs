@@ -21,10 +21,10 @@ fn of_run(restart: u32, text: &str) -> StatusChunk {
     }
 }
 
-/// What is said of a job that was cancelled after a run of it had said SUCCESS.
+/// What is said of a job that was cancelled after a run of it had said SUCCESS, which was read after three minutes.
 fn freed(started_at: Option<Timestamp>, marked_at: Option<Timestamp>, restart: u32) -> Status {
     let mut job = Case { state: Some(SlurmState::Cancelled), ..Case::default() }.job();
-    absorb_status(&mut job, &[of_run(0, "{\"status\":\"SUCCESS\"}\n")], false, T0);
+    absorb_status(&mut job, &[of_run(0, "{\"status\":\"SUCCESS\"}\n")], false, T0 + TimeDelta::minutes(3));
     job.attempt.as_mut().unwrap().started_at = started_at;
     let started = marked_at.map(|at| StartedMarker {
         slurm_id: SlurmJobId::new(7).unwrap(),
@@ -49,4 +49,10 @@ fn what_a_run_has_said_says_nothing_of_one_that_never_began() {
     assert_eq!(freed(Some(second), Some(second - TimeDelta::seconds(3)), 0), Status::Done, "two clocks");
     assert_eq!(freed(Some(first), None, 0), Status::Done, "the mark is late");
     assert_eq!(freed(Some(first), Some(first), 1), Status::Canceled, "what was read is of the run before");
+}
+
+#[test]
+fn a_node_whose_clock_is_minutes_slow_takes_no_word_away() {
+    let (started_at, slow) = (T0 + TimeDelta::minutes(2), T0 + TimeDelta::seconds(10));
+    assert_eq!(freed(Some(started_at), Some(slow), 0), Status::Done, "it was read while that run ran");
 }

@@ -10,7 +10,7 @@ use persistence::{NewJob, Wished};
 use testkit::{MemoryStore, job_at};
 use tokio::time::sleep;
 
-use super::world::{VirtualClock, World};
+use super::{clocks::VirtualClock, world::World};
 
 /// A wish that was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,9 +11,10 @@ use tokio_util::sync::CancellationToken;
 use super::{
     audit::{audit, faces},
     callers::Callers,
+    clocks::{VirtualClock, WorkersClock},
     link::LossyLink,
     programs::FarSide,
-    world::{Process, VirtualClock, World},
+    world::{Process, World},
 };
 use crate::{
     ClusterTarget, Pace, WorkerSettings,
@@ -38,7 +39,7 @@ pub(super) async fn live(seed: u64, traced: bool) -> History {
     let workers = usize::try_from(dice.between(2, 3)).unwrap_or(2);
     let world = World::new(seed, workers, traced);
     let clock = VirtualClock::new();
-    let store = MemoryStore::new(Arc::new(clock.clone()));
+    let store = MemoryStore::new(Arc::new(clock));
     let is_over = {
         let store = store.clone();
         move |owner| {
@@ -47,18 +48,19 @@ pub(super) async fn live(seed: u64, traced: bool) -> History {
         }
     };
     let ahead = TimeDelta::milliseconds(i64::try_from(dice.between(0, 20_000)).unwrap_or(0) - 10_000);
-    let site = LivingCluster::new(dice.roll(), Arc::new(clock.clone()), ahead, Box::new(is_over));
-    let callers = Callers::new(world.clone(), store.clone(), clock.clone());
+    let site = LivingCluster::new(dice.roll(), Arc::new(clock), ahead, Box::new(is_over));
+    let callers = Callers::new(world.clone(), store.clone(), clock);
     let ids = Arc::new(CountingIds::default());
     let stop = CancellationToken::new();
     let mut tasks = tokio::task::JoinSet::new();
     for worker in 0..workers {
         let skew = TimeDelta::milliseconds(i64::try_from(dice.between(0, 10_000)).unwrap_or(0) - 5000);
+        let process = Process { world: world.clone(), worker };
         let seat = Seat {
-            process: Process { world: world.clone(), worker },
+            clock: Arc::new(WorkersClock::new(clock, process.clone(), skew)),
+            process,
             store: store.clone(),
             far: FarSide { world: world.clone(), cluster: site.clone() },
-            clock: Arc::new(clock.ahead_by(skew)),
             ids: Arc::clone(&ids),
         };
         tasks.spawn(seat.run(stop.clone()));
@@ -93,7 +95,7 @@ struct Seat {
     process: Process,
     store: MemoryStore,
     far: FarSide,
-    clock: Arc<VirtualClock>,
+    clock: Arc<WorkersClock>,
     ids: Arc<CountingIds>,
 }
 
@@ -104,7 +106,7 @@ impl Seat {
             let gate = self.process.clone();
             let link = GatedLink { link: LossyLink(self.far.clone()), gate: gate.clone() };
             let pace = Pace { min: Duration::from_secs(5), max: Duration::from_mins(1) };
-            let target = ClusterTarget { cluster: cluster(), link, pace };
+            let target = ClusterTarget { cluster: cluster(), incarnation: None, link, pace };
             let settings = WorkerSettings {
                 lease: Duration::from_secs(30),
                 batch: 64,
@@ -112,7 +114,7 @@ impl Seat {
                 partitions_every: Duration::from_mins(5),
             };
             let store = GatedStore { store: self.store.clone(), gate };
-            let clock: Arc<dyn Clock> = Arc::<VirtualClock>::clone(&self.clock);
+            let clock: Arc<dyn Clock> = Arc::<WorkersClock>::clone(&self.clock);
             let worker =
                 Worker::new(store, vec![target], settings, clock, Arc::<CountingIds>::clone(&self.ids));
             tokio::select! {

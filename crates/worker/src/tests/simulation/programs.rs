@@ -42,6 +42,10 @@ impl FarSide {
             entries.iter().map(|entry| self.cluster.known(entry)).collect();
         self.work().await;
         for (entry, answer) in entries.iter().zip(&mut answers).filter(|(_, answer)| answer.is_none()) {
+            *answer = self.cluster.claim(entry).err();
+        }
+        self.work().await;
+        for (entry, answer) in entries.iter().zip(&mut answers).filter(|(_, answer)| answer.is_none()) {
             *answer = self.cluster.stage(entry).err();
         }
         self.work().await;
@@ -50,14 +54,7 @@ impl FarSide {
                 *answer = Some(SubmitAnswer::Skipped);
                 continue;
             }
-            if self.dies("before its claim") {
-                return None;
-            }
-            if let Err(other) = self.cluster.claim(entry) {
-                *answer = Some(other);
-                continue;
-            }
-            if self.dies("between its claim and sbatch") {
+            if self.dies("before sbatch") {
                 return None;
             }
             *answer = Some(self.sbatch(entry).await?);

@@ -5,45 +5,22 @@ use std::{
     time::Duration,
 };
 
-use chrono::{DateTime, TimeDelta};
-use domain::{Clock, Timestamp};
 use testkit::Dice;
 use tokio::{
     sync::Notify,
     time::{Instant, sleep, sleep_until},
 };
 
-use super::super::ports::{Gate, Port, PortError};
-
-/// The present moment of a history, as one of its clocks shows it.
-#[derive(Debug, Clone)]
-pub(super) struct VirtualClock {
-    began: Instant,
-    ahead: TimeDelta,
-}
-
-impl VirtualClock {
-    pub(super) fn new() -> Self {
-        Self { began: Instant::now(), ahead: TimeDelta::zero() }
-    }
-
-    pub(super) fn ahead_by(&self, ahead: TimeDelta) -> Self {
-        Self { ahead, ..self.clone() }
-    }
-}
-
-impl Clock for VirtualClock {
-    fn now(&self) -> Timestamp {
-        let passed = TimeDelta::from_std(self.began.elapsed()).unwrap_or(TimeDelta::MAX);
-        DateTime::from_timestamp(1_800_000_000, 0).unwrap_or_default() + passed + self.ahead
-    }
-}
+use super::{
+    super::ports::{Gate, Port, PortError},
+    stops::Stops,
+};
 
 /// How often things go wrong in this history, in a thousand.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Temper {
     pub(super) crash: u64,
-    pub(super) freeze: u64,
+    pub(super) stop: u64,
     pub(super) database: u64,
     pub(super) unreachable: u64,
     pub(super) reply_lost: u64,
@@ -59,7 +36,7 @@ impl Temper {
         };
         Self {
             crash: some(400, 1, 10),
-            freeze: some(400, 1, 12),
+            stop: some(400, 1, 12),
             database: some(300, 5, 60),
             unreachable: some(300, 10, 200),
             reply_lost: some(500, 10, 300),
@@ -73,8 +50,7 @@ impl Temper {
 struct State {
     dice: Dice,
     trouble: bool,
-    /// Until when each worker is stopped, as by SIGSTOP.
-    frozen: Vec<Option<Instant>>,
+    stops: Vec<Stops>,
     database_down: Option<Instant>,
     unreachable: Option<Instant>,
     trace: Option<Vec<String>>,
@@ -98,7 +74,7 @@ impl World {
         let state = State {
             dice,
             trouble: true,
-            frozen: vec![None; workers],
+            stops: vec![Stops::default(); workers],
             database_down: None,
             unreachable: None,
             trace: traced.then(Vec::new),
@@ -136,7 +112,7 @@ impl World {
     pub(super) fn calm(&self) {
         let mut state = self.state();
         state.trouble = false;
-        state.frozen.fill(None);
+        state.stops.iter_mut().for_each(Stops::end);
         state.database_down = None;
         state.unreachable = None;
     }
@@ -161,22 +137,29 @@ impl World {
         self.state().database_down.is_some_and(|until| until > Instant::now())
     }
 
-    /// Stops a worker where it stands.
-    pub(super) fn freeze(&self, worker: usize, time: Duration) {
-        self.state().frozen[worker] = Some(Instant::now() + time);
-        self.count("frozen");
-        self.note(|| format!("w{worker} is stopped for {time:?}"));
+    /// Stops a worker where it stands: its process, as by SIGSTOP, or its whole machine.
+    fn stop(&self, worker: usize, time: Duration) {
+        let machine = self.dice(|dice| dice.chance(500));
+        self.state().stops[worker].begin(time, machine);
+        let what = if machine { "machine" } else { "process" };
+        self.count(&format!("{what} stopped"));
+        self.note(|| format!("the {what} of w{worker} is stopped for {time:?}"));
     }
 
-    async fn thawed(&self, worker: usize) {
+    async fn goes_on(&self, worker: usize) {
         loop {
-            let until = self.state().frozen[worker].filter(|until| *until > Instant::now());
+            let until = self.state().stops[worker].until();
             match until {
                 // Looked at again now and then: the end of all trouble ends this, too.
                 Some(until) => sleep_until(until.min(Instant::now() + Duration::from_secs(5))).await,
                 None => return,
             }
         }
+    }
+
+    /// How long the machine of a worker has stood so far.
+    pub(super) fn stood(&self, worker: usize) -> Duration {
+        self.state().stops[worker].stood()
     }
 
     pub(super) fn count(&self, what: &str) {
@@ -214,13 +197,13 @@ impl Process {
             world.kills[self.worker].notify_one();
             std::future::pending::<()>().await;
         }
-        if world.strikes(world.temper.freeze) {
+        if world.strikes(world.temper.stop) {
             // Half of them not much longer than its leases last: then somebody else is in the middle of the same step.
             let time =
                 if world.strikes(500) { world.millis(30_000, 60_000) } else { world.millis(1000, 400_000) };
-            world.freeze(self.worker, time);
+            world.stop(self.worker, time);
         }
-        world.thawed(self.worker).await;
+        world.goes_on(self.worker).await;
     }
 }
 
@@ -231,7 +214,7 @@ impl Gate for Process {
         work: impl Future<Output = Result<T, E>> + Send,
     ) -> Result<T, E> {
         let (world, worker) = (&self.world, self.worker);
-        world.thawed(worker).await;
+        world.goes_on(worker).await;
         self.may_be_struck(call).await;
         if E::PORT == Port::Store {
             if world.strikes(200) {
@@ -240,7 +223,7 @@ impl Gate for Process {
             if world.is_database_down() || world.strikes(world.temper.database) {
                 world.note(|| format!("w{worker} {call}: the database does not serve"));
                 sleep(Duration::from_millis(5)).await;
-                world.thawed(worker).await;
+                world.goes_on(worker).await;
                 return Err(E::failed());
             }
         }

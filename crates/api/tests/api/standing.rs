@@ -1,0 +1,121 @@
+//! Streams of callers whose token is taken away.
+
+use std::time::Duration;
+
+use api::{AuthMode, Limits};
+use axum::http::Method;
+use chrono::TimeDelta;
+use domain::Clock;
+use serde_json::json;
+use sqlx::PgPool;
+use tokio::time::timeout;
+
+use crate::support::{Events, TestApi};
+
+/// A service that remembers tokens for a moment only, and a job of Ann's that writes a log.
+async fn running(pool: PgPool) -> (TestApi, String) {
+    let limits = Limits {
+        token_memory: Duration::from_millis(40),
+        log_tick: Duration::from_millis(20),
+        ..Limits::default()
+    };
+    let api = TestApi::with(pool, AuthMode::Tokens, limits);
+    api.token("lasting", "ann", "read write", None).await;
+    let job = api.call_as("lasting", Method::POST, "/jobs", Some(&json!({"command": "true"}))).await;
+    let id = job.json()["id"].as_str().unwrap().to_owned();
+    api.submit(&id, 4711, "node1").await;
+    api.logs.write("main.out", "one\n");
+    (api, id)
+}
+
+/// Every answer that goes on and on.
+fn streams(id: &str) -> [String; 3] {
+    ["/events?after=0".to_owned(), format!("/jobs/{id}/events"), format!("/jobs/{id}/logs?follow=true")]
+}
+
+async fn begun(api: &TestApi, token: &str, id: &str) -> Vec<Events> {
+    let mut all = Vec::new();
+    for path in streams(id) {
+        let mut events = api.events_as(token, &path, None).await;
+        assert!(events.next().await.is_some(), "{path}");
+        all.push(events);
+    }
+    all
+}
+
+async fn revoke(api: &TestApi, name: &str) {
+    let tokens = api.store.list_tokens(None).await.unwrap();
+    let token = tokens.iter().find(|token| token.name == name).unwrap().id;
+    api.store.revoke_token(token, api.clock.now()).await.unwrap();
+}
+
+const LAST_WORD: &str = ": the token of this stream is of no use any more\n\n";
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn every_stream_ends_soon_after_its_token_was_revoked_and_no_other(pool: PgPool) {
+    let (api, id) = running(pool).await;
+    api.token("taken", "ann", "read", None).await;
+    let mut lasting = begun(&api, "lasting", &id).await;
+    let taken = begun(&api, "taken", &id).await;
+    revoke(&api, "taken").await;
+    for mut events in taken {
+        events.rest().await;
+        assert!(events.raw.ends_with(LAST_WORD), "{}", events.raw);
+    }
+    for path in streams(&id) {
+        api.get_as("taken", &path).await.problem(401, "unauthorized");
+    }
+    api.logs.append("main.out", "two\n");
+    api.end(&id).await;
+    let ends = async |events: &mut Events| events.named("end").await;
+    let transition = lasting[0].named("transition").await;
+    assert_eq!(transition.data["job_id"], json!(id));
+    ends(&mut lasting[1]).await;
+    ends(&mut lasting[2]).await;
+}
+
+/// The looks of all streams in need of one are made in turns: one that is stuck would be the end of all.
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_client_that_does_not_read_keeps_nobody_else_from_being_looked_at(pool: PgPool) {
+    let (api, id) = running(pool.clone()).await;
+    api.token("taken", "ann", "read", None).await;
+    let mut idle = begun(&api, "lasting", &id).await;
+    let mut slow = pool.begin().await.unwrap();
+    sqlx::raw_sql("lock table tokens in access exclusive mode").execute(&mut *slow).await.unwrap();
+    for events in &mut idle {
+        // Until it looks, which takes as long as the database is slow. It is not read any more then.
+        while timeout(Duration::from_millis(100), events.frame()).await.is_ok() {}
+    }
+    slow.commit().await.unwrap();
+    let taken = begun(&api, "taken", &id).await;
+    revoke(&api, "taken").await;
+    for mut events in taken {
+        events.rest().await;
+        assert!(events.raw.ends_with(LAST_WORD), "{}", events.raw);
+    }
+    drop(idle);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn every_stream_ends_soon_after_its_token_has_expired(pool: PgPool) {
+    let (api, id) = running(pool).await;
+    api.token("short", "ann", "read", Some(api.clock.now() + TimeDelta::seconds(60))).await;
+    let streams = begun(&api, "short", &id).await;
+    api.clock.advance(TimeDelta::seconds(60));
+    for mut events in streams {
+        events.rest().await;
+        assert!(events.raw.ends_with(LAST_WORD), "{}", events.raw);
+    }
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_token_that_was_deleted_from_the_database_ends_its_streams(pool: PgPool) {
+    let (api, id) = running(pool.clone()).await;
+    api.token("gone", "ann", "read", None).await;
+    let streams = begun(&api, "gone", &id).await;
+    sqlx::raw_sql("delete from tokens where name = 'gone'").execute(&pool).await.unwrap();
+    for mut events in streams {
+        events.rest().await;
+        assert!(events.raw.ends_with(LAST_WORD), "{}", events.raw);
+    }
+}

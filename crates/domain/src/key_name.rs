@@ -1,0 +1,76 @@
+//! The name of an SSH key in the directory that the configuration says.
+
+use std::{fmt, str::FromStr};
+
+/// A plain file name: it leads nowhere but into the directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyName(String);
+
+/// A text that cannot name a key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "must be the name of a key in the server's key directory, not a key and not a path: 1 to 100 of letters, digits, \
+     `_`, `-` and `.`, beginning with a letter, a digit or `_`"
+)]
+pub struct InvalidKeyName;
+
+impl KeyName {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for KeyName {
+    type Err = InvalidKeyName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        // Hidden files are not keys, and what begins with a dash is an option to many a program.
+        let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        if begins && text.len() <= 100 && text.chars().all(is_plain) && !text.contains("..") {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidKeyName)
+        }
+    }
+}
+
+impl fmt::Display for KeyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_leads_nowhere_but_into_the_directory() {
+        for name in ["dgx", "id_ed25519", "dgx.pem", "_x", "A-1", &"k".repeat(100)] {
+            assert_eq!(name.parse::<KeyName>().unwrap().as_str(), name);
+        }
+        let long = "k".repeat(101);
+        for wrong in [
+            "",
+            ".",
+            "..",
+            ".ssh",
+            "-i",
+            "a/b",
+            "/etc/passwd",
+            "../x",
+            "a..b",
+            "a b",
+            "a\n",
+            "a\0",
+            "ä",
+            "~",
+            "$HOME",
+            "-----BEGIN OPENSSH PRIVATE KEY-----",
+            &long,
+        ] {
+            assert_eq!(wrong.parse::<KeyName>(), Err(InvalidKeyName), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Whose signed tokens are accepted, and where their keys are.
+
+use std::{fs, net::IpAddr, path::PathBuf, time::Duration};
+
+use api::{ClaimMapping, JwtAlgorithm, JwtTerms, KeyPace, usable_keys};
+use chrono::TimeDelta;
+use persistence::Scopes;
+use url::{Host, Url};
+use webhooks::Authorities;
+
+use super::{authorities, environment::Environment, problems::Problems, settings::Jwt};
+
+/// A clock that is further off than that should be set right.
+const LONGEST_LEEWAY: Duration = Duration::from_mins(5);
+const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_KEEP: Duration = Duration::from_hours(24);
+
+/// Signed tokens as they are judged.
+#[derive(Debug, Clone)]
+pub(crate) struct JwtConfig {
+    pub(crate) terms: JwtTerms,
+    pub(crate) keys: KeyPlace,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum KeyPlace {
+    File(PathBuf),
+    Url {
+        url: String,
+        /// Who vouches for the certificate there.
+        authorities: Authorities,
+    },
+}
+
+/// None when something is wrong, which is among the problems then.
+pub(super) fn check(
+    settings: &mut Jwt,
+    environment: &Environment,
+    problems: &mut Problems,
+) -> Option<JwtConfig> {
+    settings.jwks_file = settings.jwks_file.take().map(|path| environment.expand(path));
+    if settings.issuer.trim().is_empty() {
+        problems.add(
+            "auth.jwt.issuer",
+            "is missing; write what stands in `iss`, such as \"https://login.example.org/\"",
+        );
+    }
+    if settings.audience.iter().all(|one| one.trim().is_empty()) {
+        problems.add(
+            "auth.jwt.audience",
+            "is missing: a token for another service would do here; write for example [\"tao-slurm\"]",
+        );
+    }
+    let algorithms = algorithms(&settings.algorithms, problems);
+    let authorities = authorities::read("auth.jwt.ca_file", &mut settings.ca_file, environment, problems);
+    let keys = place(settings, authorities, &algorithms, problems);
+    if settings.leeway > LONGEST_LEEWAY {
+        problems.add("auth.jwt.leeway", "must be at most 5m; write for example \"30s\"");
+    }
+    if settings.jwks_pause < SHORTEST_PAUSE {
+        problems.add("auth.jwt.jwks_pause", "must be at least 1s; write for example \"30s\"");
+    }
+    if settings.jwks_keep < settings.jwks_pause || settings.jwks_keep > LONGEST_KEEP {
+        problems.add("auth.jwt.jwks_keep", "must be from jwks_pause to 24h; write for example \"10m\"");
+    }
+    for (key, claim) in [("owner_claim", &settings.owner_claim), ("scope_claim", &settings.scope_claim)] {
+        if claim.is_empty() {
+            problems.add(format_args!("auth.jwt.{key}"), "must name a claim; leave it out for the usual one");
+        }
+    }
+    let words = words(settings, problems);
+    let leeway = TimeDelta::from_std(settings.leeway).unwrap_or_default();
+    let mapping = ClaimMapping {
+        owner: settings.owner_claim.clone(),
+        owner_prefix: settings.owner_prefix.clone(),
+        scopes: settings.scope_claim.clone(),
+        words,
+    };
+    let pace = KeyPace { keep: settings.jwks_keep, pause: settings.jwks_pause };
+    let terms = JwtTerms {
+        issuer: settings.issuer.clone(),
+        audience: settings.audience.clone(),
+        algorithms,
+        mapping,
+        leeway,
+        pace,
+    };
+    Some(JwtConfig { terms, keys: keys? })
+}
+
+fn algorithms(names: &[String], problems: &mut Problems) -> Vec<JwtAlgorithm> {
+    if names.is_empty() {
+        problems.add("auth.jwt.algorithms", "is empty, so no token would do; write for example [\"RS256\"]");
+    }
+    let mut read = |name: &String| {
+        name.parse().map_err(|error| problems.add(format_args!("auth.jwt.algorithms: {name:?}"), error)).ok()
+    };
+    names.iter().filter_map(&mut read).collect()
+}
+
+fn place(
+    settings: &Jwt,
+    authorities: Authorities,
+    algorithms: &[JwtAlgorithm],
+    problems: &mut Problems,
+) -> Option<KeyPlace> {
+    match (&settings.jwks_file, &settings.jwks_url) {
+        (Some(path), None) => {
+            let read = fs::read(path).map_err(|error| format!("cannot be read ({error})"));
+            match read.and_then(|text| usable_keys(&text, algorithms).map_err(|error| error.to_string())) {
+                Ok(0) => problems.add(
+                    format_args!("auth.jwt.jwks_file: {}", path.display()),
+                    "holds no public key that could have signed with one of auth.jwt.algorithms",
+                ),
+                Ok(_) => {}
+                Err(error) => problems.add(format_args!("auth.jwt.jwks_file: {}", path.display()), error),
+            }
+            Some(KeyPlace::File(path.clone()))
+        }
+        (None, Some(url)) => match fetchable(url) {
+            Ok(url) => Some(KeyPlace::Url { url, authorities }),
+            Err(advice) => {
+                problems.add("auth.jwt.jwks_url", advice);
+                None
+            }
+        },
+        (None, None) => {
+            problems.add("auth.jwt", "says not where the issuer's keys are; set jwks_url or jwks_file");
+            None
+        }
+        (Some(_), Some(_)) => {
+            problems.add("auth.jwt", "has both jwks_file and jwks_url; leave one out");
+            None
+        }
+    }
+}
+
+/// Whoever can change what is fetched can call as anybody, so it comes by HTTPS, or does not leave the machine.
+fn fetchable(text: &str) -> Result<String, &'static str> {
+    let url = Url::parse(text).map_err(|_| "must be an address such as https://login.example.org/keys")?;
+    let is_here = match url.host() {
+        Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),
+        Some(Host::Ipv6(address)) => IpAddr::from(address).is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => return Err("must name a host"),
+    };
+    match url.scheme() {
+        "https" => Ok(url.into()),
+        "http" if is_here => Ok(url.into()),
+        _ => Err(
+            "must begin with https://, or lead to this machine itself: whoever can change the keys can call as anybody",
+        ),
+    }
+}
+
+fn words(settings: &Jwt, problems: &mut Problems) -> std::collections::BTreeMap<String, Scopes> {
+    let ours = ["read", "write", "admin"];
+    for (word, scopes) in &settings.scope_words {
+        if scopes.is_empty() || scopes.iter().any(|scope| !ours.contains(&scope.as_str())) {
+            problems.add(
+                format_args!("auth.jwt.scope_words.{word}"),
+                "must be a list of read, write and admin, such as [\"read\", \"write\"]",
+            );
+        }
+    }
+    settings.scope_words.iter().map(|(word, scopes)| (word.clone(), Scopes::from_words(scopes))).collect()
+}

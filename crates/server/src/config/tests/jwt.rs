@@ -1,0 +1,110 @@
+//! Signed tokens: what is read, and what every fault says.
+
+use std::fs;
+
+use test_case::test_case;
+
+use super::{CLUSTER, faults, read};
+use crate::config::{KeyPlace, render, settings};
+
+/// The part of the example that is a comment, as whoever wants it makes it one no more.
+fn example_of_jwt(keys: &str) -> String {
+    let text = include_str!("../../../../../deploy/config.example.toml");
+    let (_, part) = text.split_once("# [auth.jwt]\n").unwrap();
+    let (part, _) = part.split_once("\n\n").unwrap();
+    let is_key = |line: &&str| line.split_once(" = ").is_some_and(|(name, _)| !name.contains(' '));
+    let lines = part.lines().filter_map(|line| line.strip_prefix("# ")).filter(is_key);
+    let lines: Vec<_> = lines
+        .filter(|line| keys == "all" || !["jwks_file", "ca_file"].iter().any(|key| line.starts_with(key)))
+        .collect();
+    format!("[auth.jwt]\n{}\n", lines.join("\n"))
+}
+
+#[test]
+fn the_example_of_signed_tokens_is_complete_and_shows_the_defaults() {
+    let config = read(&example_of_jwt("jwks_url"), CLUSTER).unwrap();
+    let settings = config.settings.auth.jwt.clone().unwrap();
+    let required = settings::Jwt {
+        issuer: "https://login.example.org/".to_owned(),
+        audience: vec!["tao-slurm".to_owned()],
+        jwks_url: Some("https://login.example.org/keys".to_owned()),
+        ..settings::Jwt::default()
+    };
+    assert_eq!(settings, required);
+    let KeyPlace::Url { url, .. } = config.jwt.unwrap().keys else { panic!("a file") };
+    assert_eq!(url, "https://login.example.org/keys");
+    let all = example_of_jwt("all");
+    let serde_json::Value::Object(keys) = serde_json::to_value(&settings).unwrap() else { panic!() };
+    for key in keys.keys().map(String::as_str).chain(["jwks_file", "ca_file"]) {
+        assert!(all.contains(&format!("\n{key} = ")), "{key} is not in the example");
+    }
+    let both = faults(&all, CLUSTER);
+    assert!(
+        both.contains(&"auth.jwt: has both jwks_file and jwks_url; leave one out".to_owned()),
+        "{both:#?}"
+    );
+    assert!(
+        both.iter().any(|line| line.starts_with("auth.jwt.ca_file: /etc/tao-slurm/ca.pem: cannot be read"))
+    );
+    assert!(read("", CLUSTER).unwrap().jwt.is_none());
+}
+
+#[test]
+fn signed_tokens_are_shown_as_they_were_written() {
+    let toml = "[auth.jwt]\nissuer = \"x\"\naudience = [\"y\"]\njwks_url = \"http://[::1]:1/k\"\n\
+                scope_words = { \"a b\" = [\"read\", \"admin\"] }\n";
+    let config = read(toml, CLUSTER).unwrap();
+    let words = &config.jwt.as_ref().unwrap().terms.mapping.words;
+    assert_eq!(words["a b"].to_words(), ["read", "admin"]);
+    let shown = render(&config.settings).unwrap();
+    let again = read(&shown, &[]).unwrap();
+    assert_eq!(render(&again.settings).unwrap(), shown);
+    assert_eq!(again.settings.auth, config.settings.auth);
+}
+
+#[test_case("issuer = \"\"", "auth.jwt.issuer: is missing" ; "nobody signs")]
+#[test_case("audience = []", "auth.jwt.audience: is missing" ; "for everybody")]
+#[test_case("algorithms = [\"HS256\"]", "auth.jwt.algorithms: \"HS256\": must be one of RS256" ; "a shared secret")]
+#[test_case("algorithms = [\"none\"]", "auth.jwt.algorithms: \"none\": must be one of RS256" ; "no signature")]
+#[test_case("algorithms = []", "auth.jwt.algorithms: is empty" ; "no algorithm")]
+#[test_case("jwks_url = \"http://login.example.org/keys\"", "auth.jwt.jwks_url: must begin with https://" ; "keys in the open")]
+#[test_case("jwks_url = \"http://localhost.example.org/\"", "auth.jwt.jwks_url: must begin with https://" ; "only called like this machine")]
+#[test_case("jwks_url = \"file:///etc/keys\"", "auth.jwt.jwks_url: must name a host" ; "a file as an address")]
+#[test_case("jwks_url = \"keys\"", "auth.jwt.jwks_url: must be an address" ; "no address")]
+#[test_case("leeway = \"6m\"", "auth.jwt.leeway: must be at most 5m" ; "too much leeway")]
+#[test_case("leeway = 5", "t.toml: auth.jwt.leeway: write a duration" ; "leeway of what")]
+#[test_case("jwks_pause = \"0s\"", "auth.jwt.jwks_pause: must be at least 1s" ; "no pause")]
+#[test_case("jwks_keep = \"2d\"", "auth.jwt.jwks_keep: must be from jwks_pause to 24h" ; "kept for days")]
+#[test_case("owner_claim = \"\"", "auth.jwt.owner_claim: must name a claim" ; "no owner")]
+#[test_case("scope_words = { x = [\"root\"] }", "auth.jwt.scope_words.x: must be a list of read" ; "an unknown scope")]
+#[test_case("scope_words = { x = [] }", "auth.jwt.scope_words.x: must be a list of read" ; "a word for nothing")]
+fn a_fault_of_signed_tokens_names_its_key_and_the_remedy(line: &str, expected: &str) {
+    let key = line.split(' ').next().unwrap();
+    let example = example_of_jwt("jwks_url");
+    let others = example.lines().filter(|other| !other.starts_with(&format!("{key} =")));
+    let toml = others.chain([line]).collect::<Vec<_>>().join("\n");
+    let found = faults(&toml, CLUSTER);
+    let [only] = found.as_slice() else { panic!("{found:#?}") };
+    assert!(only.contains(expected), "{only}");
+}
+
+#[test]
+fn a_file_of_keys_has_to_hold_one_that_can_be_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("jwks.json");
+    let of = |text: Option<&str>| {
+        if let Some(text) = text {
+            fs::write(&path, text).unwrap();
+        }
+        let toml =
+            format!("[auth.jwt]\nissuer = \"x\"\naudience = [\"y\"]\njwks_file = \"{}\"", path.display());
+        read(&toml, CLUSTER).map(drop).map_err(|problems| problems.lines().join(" "))
+    };
+    assert!(of(None).unwrap_err().contains("cannot be read (No such file"));
+    assert!(of(Some("<html>")).unwrap_err().contains("is no JSON Web Key Set (RFC 7517)"));
+    let secret = r#"{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}"#;
+    assert!(of(Some(secret)).unwrap_err().contains("holds no public key"));
+    let key =
+        r#"{"keys": [{"kty": "OKP", "crv": "Ed25519", "x": "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc"}]}"#;
+    assert_eq!(of(Some(key)), Ok(()));
+}

@@ -1,0 +1,95 @@
+//! Traces: what a collector of OpenTelemetry is told of a job, and that nobody waits for one.
+
+mod collector;
+
+use std::{
+    fs,
+    net::TcpListener,
+    time::{Duration, Instant},
+};
+
+use collector::{Collector, Told};
+use serde_json::json;
+
+use crate::service::{Service, until};
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const CALLER: &str = "00f067aa0ba902b7";
+const SECRET: &str = "tr4ces-tell-no-secrets";
+/// Spans go out this often, in milliseconds.
+const DELAY: (&str, &str) = ("OTEL_BSP_SCHEDULE_DELAY", "100");
+
+#[test]
+fn a_request_and_what_the_worker_does_for_it_are_one_trace_without_secrets() {
+    let collector = Collector::start();
+    let dir = tempfile::tempdir().unwrap();
+    let headers = dir.path().join("headers");
+    fs::write(&headers, "X-Collector-Key: open sesame\n").unwrap();
+    let mut service = Service::start_with(&[
+        ("TAO_SLURM_OTLP_ENDPOINT", &collector.url),
+        ("TAO_SLURM_OTLP_HEADERS_FILE", headers.to_str().unwrap()),
+        DELAY,
+    ]);
+    let job = json!({
+        "command": format!("echo '{SECRET}-in-the-command'"),
+        "secret_env_vars": {"HF_TOKEN": SECRET},
+        "resources": {"num_gpus": 1}
+    });
+    let traceparent = format!("00-{TRACE}-{CALLER}-01");
+    let url = service.url.clone();
+    let answer = service.post_with(&url, "/jobs", &[("traceparent", &traceparent)], &job.to_string());
+    assert_eq!(answer.status, 201, "{}", answer.text);
+    let job = answer.json()["id"].as_str().unwrap().to_owned();
+    service.wait_ended(&job);
+    service.stop();
+
+    let told = collector.told();
+    let of_job: Vec<&Told> = told.iter().filter(|span| span.trace == TRACE).collect();
+    let named = |name: &str| -> &Told {
+        of_job.iter().find(|span| span.name == name).unwrap_or_else(|| panic!("no {name} in {of_job:#?}"))
+    };
+    let request = named("POST /jobs");
+    assert_eq!((request.parent.as_str(), request.attribute("http.response.status_code")), (CALLER, "201"));
+    for (step, command) in [("submit job", "slurm submit"), ("conclude job", "slurm conclude")] {
+        let step = named(step);
+        assert_eq!((step.parent.as_str(), step.attribute("job.id")), (request.id.as_str(), job.as_str()));
+        let command = named(command);
+        assert_eq!((command.parent.as_str(), command.attribute("outcome")), (step.id.as_str(), "ok"));
+        assert!(step.begun <= command.begun && command.ended <= step.ended, "{step:?} {command:?}");
+    }
+    // What others ask for is in traces of its own, and probes are in none.
+    assert!(told.iter().any(|span| span.name == "GET /jobs/{id}/status" && span.trace != TRACE), "{told:#?}");
+    assert!(told.iter().all(|span| !span.name.contains("readyz")), "{told:#?}");
+    assert!(!collector.heard(SECRET), "a secret, or a command, was told to the collector");
+    assert!(collector.heads().iter().all(|head| head.contains("open sesame")), "{:?}", collector.heads());
+}
+
+#[test]
+fn a_collector_that_is_away_costs_nothing_and_is_complained_of_once() {
+    let refusing = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut service =
+        Service::start_with(&[("TAO_SLURM_OTLP_ENDPOINT", &format!("http://{refusing}")), DELAY]);
+    let job = service.submit(&json!({"command": "true", "resources": {"num_gpus": 1}}));
+    assert_eq!(service.wait_ended(&job)["status"], "Done");
+    until("messages that nobody takes", Duration::from_secs(20), || {
+        service.status(&job);
+        service.metric("trace_exports_total", "failed") >= 2.0
+    });
+    service.stop();
+    assert_eq!(service.log_text().matches("the collector of traces takes nothing").count(), 1);
+
+    // It takes connections, and never a message.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    service.set("TAO_SLURM_OTLP_ENDPOINT", &format!("http://{}", silent.local_addr().unwrap()));
+    // Without a worker, whose steps on the cluster are finished first.
+    service.role = "api";
+    service.spawn();
+    let asked = Instant::now();
+    for _ in 0..100 {
+        service.status(&job);
+    }
+    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+    let stopping = Instant::now();
+    service.stop();
+    assert!(stopping.elapsed() < Duration::from_secs(6), "{:?}", stopping.elapsed());
+}

@@ -1,0 +1,149 @@
+//! Why jobs wait, as a real Slurm says it, and what is told about it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::{
+    ending::command,
+    service::{Service, until},
+    states::{running, slurm_id},
+};
+
+/// A setting of the cluster that is as it was when this is dropped.
+struct Changed<'a> {
+    service: &'a Service,
+    back: Vec<&'static str>,
+}
+
+impl<'a> Changed<'a> {
+    fn new(service: &'a Service, to: &[&str], back: &[&'static str]) -> Self {
+        let changed = Self { service, back: back.to_vec() };
+        service.sandbox.admin(to);
+        changed
+    }
+}
+
+impl Drop for Changed<'_> {
+    fn drop(&mut self) {
+        let said = self.service.sandbox.try_admin(&self.back);
+        assert!(said.is_ok() || std::thread::panicking(), "{:?}: {said:?}", self.back);
+    }
+}
+
+fn all_nodes(hours: f64) -> Value {
+    let mut job = command("exec sleep 600");
+    job["resources"] = json!({"num_gpus": 8, "num_nodes": 4, "cpus_per_task": 64, "time_hours": hours, "timeout_hours": hours / 2.0});
+    job["backend_details"] = json!({"backend_type": "slurm", "partition": "polar"});
+    job
+}
+
+/// The explanation once it is about this reason.
+fn explained(service: &Service, id: &str, reason: &str) -> Value {
+    let told = |s: &Value| s["pending"]["reason"].as_str().is_some_and(|told| told.starts_with(reason));
+    let status = service.wait(id, reason, told);
+    assert!(status["message"].as_str().unwrap().contains(reason), "{status}");
+    status["pending"].clone()
+}
+
+fn held_by(pending: &Value) -> (&str, Option<&str>, bool) {
+    let holder = pending["held_by"].as_str().unwrap_or_else(|| panic!("{pending}"));
+    (holder, pending["limit"].as_str(), pending["needs_action"].as_bool().unwrap())
+}
+
+#[test]
+fn a_job_in_the_queue_says_what_holds_it_and_when_slurm_expects_to_start_it() {
+    let service = Service::start();
+    let login = |text: &str| service.sandbox.login(text);
+    let (holder, _) = running(&service, &all_nodes(0.5));
+
+    // The next in line, and one behind it.
+    let next = service.submit(&all_nodes(0.4));
+    let pending = explained(&service, &next, "Resources");
+    assert_eq!(held_by(&pending), ("resources", None, false));
+    let starts = |s: &Value| s["pending"]["estimated_start_on"].is_string();
+    let status = service.wait(&next, "an estimate", starts);
+    let told = login(&format!("TZ=UTC squeue -h -o %S -j {}", slurm_id(&status)));
+    // What Slurm prints now may be some seconds from what it printed at the poll.
+    let minute = |text: &str| text.parse::<chrono::NaiveDateTime>().unwrap();
+    let shown = status["pending"]["estimated_start_on"].as_str().unwrap().trim_end_matches('Z');
+    assert!((minute(shown) - minute(&told)).num_seconds().abs() <= 60, "{shown} for {told}");
+    let waited = status["queue_wait_seconds"].as_i64().unwrap();
+    service.wait(&next, "a longer wait", |s| s["queue_wait_seconds"].as_i64().unwrap() > waited);
+
+    let mut small = command("true");
+    small["backend_details"] = json!({"backend_type": "slurm", "partition": "polar"});
+    small["resources"] = json!({"num_gpus": 1, "cpus_per_task": 1, "time_hours": 3.0});
+    let id = service.submit(&small);
+    let pending = explained(&service, &id, "Priority");
+    assert_eq!(held_by(&pending), ("priority", None, false));
+    let job = slurm_id(&service.status(&id));
+
+    // On hold, and for another job, and for a time.
+    login(&format!("scontrol hold {job}"));
+    let pending = explained(&service, &id, "JobHeldUser");
+    assert_eq!(held_by(&pending), ("hold", None, true));
+    assert_eq!(pending["estimated_start_on"], Value::Null);
+    assert!(pending["advice"].as_str().unwrap().contains("scontrol release"), "{pending}");
+    login(&format!("scontrol release {job}"));
+    let of = slurm_id(&service.status(&holder));
+    login(&format!("scontrol update jobid={job} dependency=afterok:{of}"));
+    assert_eq!(held_by(&explained(&service, &id, "Dependency")), ("dependency", None, false));
+    login(&format!("scontrol update jobid={job} dependency="));
+    login(&format!("scontrol update jobid={job} starttime=now+1hour"));
+    let pending = explained(&service, &id, "BeginTime");
+    assert_eq!(held_by(&pending), ("time", None, false));
+    assert!(pending["estimated_start_on"].is_string(), "{pending}");
+    login(&format!("scontrol update jobid={job} starttime=now"));
+
+    // Limits: of the QOS, of the association, of the partition.
+    let qos = ["sacctmgr", "-i", "modify", "qos", "normal", "set"];
+    let limit = Changed::new(
+        &service,
+        &[&qos[..], &["MaxJobsPerUser=1"]].concat(),
+        &["sacctmgr", "-i", "modify", "qos", "normal", "set", "MaxJobsPerUser=-1"],
+    );
+    let pending = explained(&service, &id, "QOSMaxJobsPerUserLimit");
+    assert_eq!(held_by(&pending), ("qos", Some("MaxJobsPerUser"), false));
+    drop(limit);
+    let user = ["sacctmgr", "-i", "modify", "user", "tao", "set"];
+    let limit = Changed::new(
+        &service,
+        &[&user[..], &["GrpTRES=gres/gpu=2"]].concat(),
+        &["sacctmgr", "-i", "modify", "user", "tao", "set", "GrpTRES=gres/gpu=-1"],
+    );
+    let pending = explained(&service, &id, "AssocGrpGRES");
+    assert_eq!(held_by(&pending), ("association", Some("GrpTRES=gres"), false));
+    drop(limit);
+    let limit = Changed::new(
+        &service,
+        &["scontrol", "update", "partitionname=polar", "maxtime=60"],
+        &["scontrol", "update", "partitionname=polar", "maxtime=04:00:00"],
+    );
+    let pending = explained(&service, &id, "PartitionTimeLimit");
+    assert_eq!(held_by(&pending), ("partition", Some("MaxTime"), true));
+    drop(limit);
+
+    // A node that is drained, once nothing of higher priority is before it.
+    service.post(&format!("/jobs/{next}/cancel"), "");
+    service.wait_ended(&next);
+    let drained = Changed::new(
+        &service,
+        &["scontrol", "update", "nodename=node04", "state=drain", "reason=test"],
+        &["scontrol", "update", "nodename=node04", "state=resume"],
+    );
+    login(&format!("scontrol update jobid={job} reqnodelist=node04"));
+    let pending = explained(&service, &id, "ReqNodeNotAvail");
+    assert_eq!(held_by(&pending), ("nodes", None, true));
+    assert!(pending["advice"].as_str().unwrap().contains("sinfo -R"), "{pending}");
+    drop(drained);
+    login(&format!("scontrol update jobid={job} reqnodelist="));
+
+    service.post(&format!("/jobs/{holder}/cancel"), "");
+    service.wait_ended(&holder);
+    let ended = service.wait_ended(&id);
+    assert_eq!((&ended["status"], &ended["pending"]), (&json!("Done"), &Value::Null), "{ended}");
+    let waited = ended["queue_wait_seconds"].as_i64().unwrap();
+    assert!(waited >= 5, "it has waited while all of this went on: {ended}");
+    until("the nodes to be free", Duration::from_secs(30), || login("squeue -h --me -t R,CG").is_empty());
+}

@@ -1,0 +1,23 @@
+//! Clusters that are kept: here there are none but those that a test names.
+
+use domain::ClusterName;
+use persistence::{Incarnations, StoreError};
+
+use super::MemoryStore;
+
+impl MemoryStore {
+    /// From now on the name means the cluster with this number; none for no cluster.
+    pub fn mean(&self, cluster: &ClusterName, incarnation: Option<i64>) {
+        let mut tables = self.tables();
+        match incarnation {
+            Some(incarnation) => tables.incarnations.insert(cluster.clone(), incarnation),
+            None => tables.incarnations.remove(cluster),
+        };
+    }
+}
+
+impl Incarnations for MemoryStore {
+    async fn is_incarnation(&self, cluster: &ClusterName, incarnation: i64) -> Result<bool, StoreError> {
+        Ok(self.tables().incarnations.get(cluster) == Some(&incarnation))
+    }
+}

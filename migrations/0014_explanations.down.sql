@@ -1,0 +1,2 @@
+drop table timeline;
+alter table slurm_metadata drop column queued_since, drop column estimated_start;
