@@ -16,7 +16,13 @@ pub(crate) struct Sandbox {
 impl Sandbox {
     pub(crate) fn find() -> Self {
         let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.sandbox");
-        let dir = env::var_os("SANDBOX_DIR").map_or_else(|| PathBuf::from(own), PathBuf::from);
+        let mut dir = env::var_os("SANDBOX_DIR").unwrap_or_else(|| own.into());
+        // With two tests at a time, each has a cluster for itself: `ci/test`, .config/nextest.toml.
+        let is = |key: &str, value: &str| env::var_os(key).is_some_and(|found| found == value);
+        if is("NEXTEST_TEST_GROUP", "two-clusters") && is("NEXTEST_TEST_GROUP_SLOT", "1") {
+            dir.push("-second");
+        }
+        let dir = PathBuf::from(dir);
         let text = fs::read_to_string(dir.join("env")).unwrap_or_else(|error| {
             panic!("{}: {error}; run `make sandbox-up` first", dir.join("env").display())
         });
