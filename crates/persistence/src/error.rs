@@ -48,9 +48,12 @@ impl StoreError {
                 | sqlx::Error::PoolClosed
                 | sqlx::Error::WorkerCrashed => true,
                 // Class 08: connection; 53: resources; 57: operator intervention; 40: rollback, to be retried; 25006: the
-                // server only reads, since another one leads; 55P03: a lock was held for too long.
+                // server only reads, since another one leads; 25P03: this process was stopped in a transaction; 55P03: a lock was
+                // held for too long.
                 sqlx::Error::Database(error) => error.code().is_some_and(|code| {
-                    ["08", "53", "57", "40", "25006", "55P03"].iter().any(|class| code.starts_with(class))
+                    ["08", "53", "57", "40", "25006", "25P03", "55P03"]
+                        .iter()
+                        .any(|class| code.starts_with(class))
                 }),
                 _ => false,
             },

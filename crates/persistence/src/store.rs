@@ -41,6 +41,13 @@ async fn refuse_standby(connection: &mut PgConnection) -> Result<(), sqlx::Error
     Ok(())
 }
 
+/// A process that was stopped, or whose machine is gone, in the middle of a transaction holds its locks, and jobs behind them
+/// would wait as long as it does. Nothing here waits for anything but the database in a transaction.
+async fn give_locks_back_when_stopped(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    sqlx::raw_sql("set idle_in_transaction_session_timeout = '5s'").execute(connection).await?;
+    Ok(())
+}
+
 /// The one database. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -56,7 +63,12 @@ impl Store {
             .acquire_timeout(options.acquire_timeout)
             // After a failover, connections may still lead to a server that only reads now: none is used for ever.
             .max_lifetime(OLDEST_CONNECTION)
-            .after_connect(|connection, _| Box::pin(refuse_standby(connection)))
+            .after_connect(|connection, _| {
+                Box::pin(async move {
+                    refuse_standby(connection).await?;
+                    give_locks_back_when_stopped(connection).await
+                })
+            })
             .before_acquire(|connection, meta| {
                 Box::pin(async move { Ok(meta.idle_for < IDLE || !is_standby(connection).await?) })
             })
@@ -153,6 +165,24 @@ mod tests {
         assert!(store.ready().await.unwrap_err().is_unavailable());
         follow(&pool, false).await;
         store.ready().await.unwrap();
+    }
+
+    #[sqlx::test(migrator = "MIGRATOR")]
+    async fn whoever_stops_in_a_transaction_holds_its_locks_for_seconds(pool: PgPool) {
+        let options = StoreOptions {
+            url: pool.connect_options().to_url_lossy().to_string().into(),
+            max_connections: 1,
+            acquire_timeout: Duration::from_secs(2),
+        };
+        let store = Store::connect(&options, Sealer::from_key([7; 32])).await.unwrap();
+        let lock = "lock table jobs in access exclusive mode";
+        let mut stopped = store.pool.begin().await.unwrap();
+        sqlx::raw_sql(lock).execute(&mut *stopped).await.unwrap();
+        let mut other = pool.begin().await.unwrap();
+        let waits = sqlx::raw_sql(lock).execute(&mut *other);
+        tokio::time::timeout(Duration::from_secs(20), waits).await.unwrap().unwrap();
+        let late = sqlx::raw_sql("delete from jobs").execute(&mut *stopped).await.unwrap_err();
+        assert!(StoreError::from(late).is_unavailable());
     }
 
     #[sqlx::test(migrator = "MIGRATOR")]

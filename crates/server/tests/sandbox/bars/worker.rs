@@ -41,7 +41,11 @@ impl Worker {
 }
 
 impl Drop for Worker {
+    #[expect(clippy::print_stdout, reason = "shown with a test that fails")]
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("{}:\n{}", self.log.display(), fs::read_to_string(&self.log).unwrap_or_default());
+        }
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
@@ -84,6 +88,8 @@ fn a_worker_that_wakes_up_past_its_lease_changes_nothing() {
     let sleeper = Worker::start(&service, "sleeper");
     let ask = |question: &str| sql(&service.database_url, question);
     let concluding = "select count(*) from jobs where phase = 'finishing' and lease_expires_at > now()";
+    let busy = "select count(*) from pg_stat_activity
+                where datname = current_database() and state = 'active' and pid <> pg_backend_pid()";
     let (mut sent, mut slept) = (0, 0);
     while slept < size(2, 4) {
         for _ in 0..8 {
@@ -93,6 +99,8 @@ fn a_worker_that_wakes_up_past_its_lease_changes_nothing() {
         // There is no other worker, so what is leased is leased by this one.
         until("last words to be read", Duration::from_mins(1), || ask(concluding) != "0");
         sleeper.signal("STOP");
+        // What it had asked of the database before is through.
+        until("its last statements", Duration::from_secs(10), || ask(busy) == "0");
         if ask(concluding) == "0" {
             // They were read in between.
             sleeper.signal("CONT");
