@@ -219,6 +219,9 @@ claim_entries() {
   done
 }
 
+# Whoever asked may be gone. What was claimed is done all the same: its id is kept, and found at once, while a claim without
+# an end has to be waited for.
+trap : PIPE
 count=0
 read_entries || give_up 'the entries did not arrive whole'
 for ((index = 0; index < count; index++)); do

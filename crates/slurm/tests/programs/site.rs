@@ -157,10 +157,19 @@ impl Site {
         self.call(call, &[])
     }
 
-    fn call(&self, call: Call, env: &[(&str, &str)]) -> RawOutput {
-        let alone = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut child = Command::new("bash")
-            .args(["--noprofile", "--norc", "-c", &call.program])
+    /// Runs a program whose caller is gone before it says anything.
+    pub(crate) fn unheard<C: RemoteCommand>(&self, command: &C) {
+        let call = command.render();
+        let mut child = self.start(&call.program, &[]);
+        drop((child.stdout.take(), child.stderr.take()));
+        child.stdin.take().unwrap().write_all(&call.stdin).unwrap();
+        child.wait().unwrap();
+    }
+
+    fn start(&self, program: &str, env: &[(&str, &str)]) -> Child {
+        let _alone = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
+        Command::new("bash")
+            .args(["--noprofile", "--norc", "-c", program])
             .env("PATH", format!("{}:/usr/bin:/bin", self.file("bin").display()))
             .env("TMPDIR", self.file("tmp"))
             .env("SITE", self.dir.path())
@@ -169,8 +178,11 @@ impl Site {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .unwrap();
-        drop(alone);
+            .unwrap()
+    }
+
+    fn call(&self, call: Call, env: &[(&str, &str)]) -> RawOutput {
+        let mut child = self.start(&call.program, env);
         let mut stdin = child.stdin.take().unwrap();
         let writer = std::thread::spawn(move || {
             // A program that gives up early does not read everything.

@@ -56,3 +56,12 @@ fn a_program_that_is_told_to_end_takes_its_unfinished_files_away() {
     assert!(site.read("seen").contains(".stage."), "there was something to take away");
     assert_eq!((stages(&site, "env"), stages(&site, "sbatch"), site.calls("sbatch")), (0, 0, 0));
 }
+
+#[test]
+fn a_batch_whose_caller_is_gone_is_submitted_to_its_end() {
+    let site = Site::new();
+    let keys = ["a", "b", "c", "d", "e", "f"];
+    site.unheard(&SubmitBatch::new(keys.map(|key| entry(&site, key)).to_vec()));
+    let kept = keys.map(|key| site.exists(&format!("state/{key}/slurm_id")));
+    assert_eq!((kept, site.calls("sbatch")), ([true; 6], 6));
+}
