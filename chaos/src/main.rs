@@ -74,7 +74,7 @@ struct Options {
 
 fn main() -> anyhow::Result<ExitCode> {
     let options = Options::parse();
-    let began = now();
+    let (began, commit) = (now(), report::commit());
     let out = options
         .out
         .clone()
@@ -141,8 +141,8 @@ fn main() -> anyhow::Result<ExitCode> {
     let settled =
         settle::wait(&service, &ledger, Duration::from_secs(options.settle), |text| say(began, text));
     let evidence = evidence::gather(&sandbox, &service, &ledger, &run)?;
-    let mut report =
-        report::Report::new(options.seed, options.duration, sandbox.var("SANDBOX_SLURM")?, settled, &ledger);
+    let slurm = sandbox.var("SANDBOX_SLURM")?;
+    let mut report = report::Report::new(options.seed, options.duration, commit, slurm, settled, &ledger);
     report.audited = audit::audit(&evidence);
     report.panics = service.panics();
     service.stop();

@@ -11,6 +11,12 @@ use serde_json::{Value, json};
 
 use crate::{audit::Audited, evidence, ledger::Ledger};
 
+/// What is checked out, and whether it was changed since.
+pub(crate) fn commit() -> String {
+    let git = Command::new("git").args(["describe", "--always", "--dirty"]).output().ok();
+    git.map(|git| String::from_utf8_lossy(&git.stdout).trim().to_owned()).unwrap_or_default()
+}
+
 #[derive(Debug)]
 pub(crate) struct Report {
     seed: u64,
@@ -25,10 +31,15 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(seed: u64, duration: u64, slurm: &str, settled: Duration, ledger: &Ledger) -> Self {
-        let git = Command::new("git").args(["describe", "--always", "--dirty"]).output().ok();
-        let commit =
-            git.map(|git| String::from_utf8_lossy(&git.stdout).trim().to_owned()).unwrap_or_default();
+    /// `commit` is that of the program under test, as it was when the run began.
+    pub(crate) fn new(
+        seed: u64,
+        duration: u64,
+        commit: String,
+        slurm: &str,
+        settled: Duration,
+        ledger: &Ledger,
+    ) -> Self {
         let kinds = evidence::kinds(&ledger.lock().jobs);
         Self {
             seed,

@@ -156,9 +156,12 @@ impl Case {
         found
     }
 
+    /// When the run ended. Slurm's rows of one job are one for each of its runs, and one for a wait that was ended: the first
+    /// end after its beginning is its own.
     fn end_of(&self, run: &Run) -> Option<f64> {
-        let accounted = self.rows.iter().rfind(|row| row.slurm_id == run.slurm_id).and_then(|row| row.ended);
-        run.ended.map(|(_, at)| at).or(accounted)
+        let rows = self.rows.iter().filter(|row| row.slurm_id == run.slurm_id);
+        let later = rows.filter_map(|row| row.ended).filter(|end| *end + SLACK > run.began);
+        run.ended.map(|(_, at)| at).or_else(|| later.min_by(f64::total_cmp))
     }
 
     fn ending(&self) -> Option<Finding> {
@@ -352,6 +355,21 @@ mod tests {
         );
         assert!(two(run(10, 0, 100.0, Some((0, 119.0))), "NODE_FAIL", 125.0).is_empty());
         assert!(two(run(10, 0, 100.0, Some((1, 119.0))), "FAILED", 125.0).is_empty());
+    }
+
+    #[test]
+    fn a_run_that_was_put_back_ended_then_and_not_when_its_wait_was_ended() {
+        let mut case = case(Kind::Long, "Done");
+        case.told.as_mut().unwrap().attempts.push((2, Some(11)));
+        case.runs = vec![run(10, 0, 100.0, None), run(11, 0, 110.0, Some((0, 119.0)))];
+        case.rows = vec![
+            row(10, 1, "REQUEUED", 101.0),
+            row(10, 1, "CANCELLED", 115.0),
+            row(11, 2, "COMPLETED", 119.0),
+        ];
+        assert!(kinds(&case).is_empty());
+        case.rows.remove(0);
+        assert_eq!(kinds(&case), ["duplicate"]);
     }
 
     #[test]
