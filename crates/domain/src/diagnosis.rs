@@ -64,7 +64,7 @@ pub struct Evidence<'a> {
     pub sick: &'a [SickNode],
     /// The ends of the logs.
     pub logs: &'a [&'a [u8]],
-    /// Its script has left nothing in its directory, which can be read: its first act is to leave something.
+    /// Its script has not left the mark in its directory, which can be read, that it leaves before it starts any program.
     pub never_began: bool,
 }
 
@@ -112,7 +112,8 @@ fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
         return Some(Diagnosis {
             cause: Cause::Infrastructure,
             signature: "never-began".to_owned(),
-            why: "its script could not write into its directory on the cluster".to_owned(),
+            why: "its script was ended before it began, or could not write into its directory on the cluster"
+                .to_owned(),
             line: None,
             nodes: blamed(evidence, None),
         });

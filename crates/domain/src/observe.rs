@@ -1,10 +1,9 @@
 //! From what a poll saw to the job's next state. Trouble on the way to the cluster never reaches this file:
 //! a poll that was not answered properly is no sighting.
 
+mod launches;
 mod news;
 mod status_lines;
-
-use std::borrow::Cow;
 
 use chrono::{DateTime, TimeDelta};
 use slurm::{AccountingRow, Markers, QueueRow, SignsOfLife, SlurmState, StatusChunk};
@@ -20,6 +19,7 @@ use crate::{
     status_file::StatusWord,
 };
 
+use launches::{as_told, is_of_this_end, is_to_be_told, state_of};
 use news::differs;
 pub(crate) use status_lines::{absorb_rest, absorb_status, is_held_back};
 
@@ -81,9 +81,9 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
     let mut next = job.clone();
     let ours = |name: &str| job.attempt.as_ref().is_some_and(|attempt| attempt.token.as_str() == name);
     // Slurm starts its ids again after a reset of the controller: a row is ours only with our name on it.
-    let row = seen.queue.filter(|row| ours(&row.name)).map(not_launched);
-    let row = row.as_deref();
     let accounting = seen.accounting.filter(|record| ours(&record.name));
+    let row = seen.queue.filter(|row| ours(&row.name)).map(|row| as_told(job, row, accounting));
+    let row = row.as_deref();
     let ended = accounting.filter(|record| seen.queue_answered && record.state.is_final());
     let told = row.map(|row| (&row.state, row.start)).or(ended.map(|record| (&record.state, record.start)));
     if let Some((state, start)) = told
@@ -107,7 +107,7 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
     match row {
         Some(row) => {
             let record = accounting.filter(|record| is_of_this_end(record, row));
-            if record.is_some() || !is_to_be_told(row, now) {
+            if record.is_some() || !is_to_be_told(job, row, now) {
                 in_queue(&mut next, row, now);
                 signal_told(&mut next, row, record);
             }
@@ -250,30 +250,6 @@ fn started(job: &mut Job, start: Option<Timestamp>) {
     }
 }
 
-/// Whether a record is of the end that the queue shows: accounting that lags behind still has an earlier run's.
-fn is_of_this_end(record: &AccountingRow, row: &QueueRow) -> bool {
-    record.state == row.state && record.end == row.end
-}
-
-/// What Slurm could not start, it puts back into its queue and holds there until somebody releases it, which may be never: that
-/// is the end of the attempt. Its held job is superseded then, and is cancelled as such.
-fn not_launched(row: &QueueRow) -> Cow<'_, QueueRow> {
-    const HELD: &str = "launch failed requeued held";
-    if is_waiting(&row.state) && row.reason == HELD {
-        Cow::Owned(QueueRow { state: SlurmState::LaunchFailed, ..row.clone() })
-    } else {
-        Cow::Borrowed(row)
-    }
-}
-
-/// Whether accounting will say soon by which signal the job ended, and the queue does not (22.05).
-fn is_to_be_told(row: &QueueRow, now: Timestamp) -> bool {
-    // Accounting lags by seconds. A cluster whose clock is further off than this is not waited for.
-    const LAG: TimeDelta = TimeDelta::seconds(30);
-    let ended = at(row.end).map_or(TimeDelta::MAX, |end| (now - end).abs());
-    row.state == SlurmState::Failed && row.reason == "JobLaunchFailure" && ended < LAG
-}
-
 /// By which signal the job ended: the queue says so (24.11), or accounting, which was asked in the same poll (22.05). What
 /// returns a code leaves a mark.
 fn signal_told(job: &mut Job, row: &QueueRow, record: Option<&AccountingRow>) {
@@ -298,7 +274,7 @@ fn vanished(job: &mut Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp)
     }
     if let Some(row) = ended {
         if let Some(attempt) = &mut job.attempt {
-            attempt.slurm_state = Some(row.state.clone());
+            attempt.slurm_state = Some(state_of(job.wanted, row));
             attempt.exit = row.exit_code.or(attempt.exit);
             attempt.reason = Some(row.reason.clone());
             attempt.nodes = (!row.nodes.is_empty()).then(|| row.nodes.clone()).or(attempt.nodes.take());

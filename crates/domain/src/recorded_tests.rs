@@ -6,7 +6,7 @@ use std::{fs, path::PathBuf};
 use chrono::{DateTime, TimeDelta};
 use slurm::{
     AccountingRow, ExitMarker, Markers, Poll, QueueRow, RawOutput, RemoteCommand, SacctOutcome, SlurmState,
-    SqueueOutcome, Watched,
+    SqueueOutcome, StartedMarker, Watched,
 };
 use test_case::test_case;
 
@@ -133,7 +133,9 @@ fn every_recorded_state_has_the_same_verdict(release: &str) {
             code: exit.code,
             at: row.end.unwrap(),
         });
-        let markers = Markers { exit, run_claim: Some(row.id), ..Markers::default() };
+        let started =
+            row.start.map(|at| StartedMarker { slurm_id: row.id, restart: 0, at, hostname: String::new() });
+        let markers = Markers { exit, started, run_claim: Some(row.id), ..Markers::default() };
 
         if let Some(record) = &mut record {
             record.name.clone_from(&name);

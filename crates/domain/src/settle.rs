@@ -1,6 +1,6 @@
 //! What follows from the end of an attempt: the job ends, rests, or goes again.
 
-use slurm::{Markers, SlurmState};
+use slurm::{Markers, SlurmJobId, SlurmState};
 
 use crate::{
     attempt::{Outcome, Verdict},
@@ -73,7 +73,7 @@ fn retry_or_end(
         nodes: attempt.nodes.as_deref().unwrap_or_default(),
         sick: found.sick,
         logs: &logs,
-        never_began: found.readable && *found.markers == Markers::default(),
+        never_began: found.readable && !has_begun(found.markers, attempt.slurm_id),
     });
     if let Some(found) = diagnosis.as_ref().filter(|found| found.cause == Cause::Infrastructure) {
         job.failures.push(PastFailure {
@@ -107,6 +107,13 @@ fn retry_or_end(
             Ending::Again { job, due_at: now + wait }
         }
     }
+}
+
+/// Whether the job's script has come as far as its marks: whoever is ended before that has left none of its program's doing.
+fn has_begun(markers: &Markers, ours: Option<SlurmJobId>) -> bool {
+    let started = markers.started.as_ref().map(|marker| marker.slurm_id);
+    let ended = markers.exit.map(|marker| marker.slurm_id);
+    ours.is_some() && [started, ended].contains(&ours)
 }
 
 /// The sentence about another attempt goes behind the first line: after it may come the end of a log.

@@ -31,7 +31,7 @@ pub use markers::{ExitMarker, Markers, RequeuedMarker, StartedMarker};
 pub use node_health::{NodeHealth, NodeHealthAnswer};
 pub use partitions::{Partitions, PartitionsAnswer};
 pub use poll::{
-    AccountingRow, Poll, PollAnswer, QueueRow, SacctOutcome, SignsOfLife, SqueueOutcome, Watched,
+    AccountingRow, PastRun, Poll, PollAnswer, QueueRow, SacctOutcome, SignsOfLife, SqueueOutcome, Watched,
 };
 pub use preflight::{Association, BaseDir, BaseState, DeepFacts, Preflight, PreflightAnswer, Said};
 pub use purge::{Purge, Purged};

@@ -37,10 +37,10 @@ mod wall_time;
 pub use commands::{
     AccountingRow, Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, Concluding, EarlierRun,
     Exclude, Excluded, ExitMarker, How, ImageFile, Locate, LocateAnswer, Located, LogAnswer, LogChunk,
-    LogFrom, LogQuestion, Markers, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, QueueRow,
-    ReadLogs, Remove, Removed, Requeued, RequeuedMarker, RunNote, STATUS_FILES, STATUS_OVERLAP, SacctOutcome,
-    SignsOfLife, Sought, SqueueOutcome, StagedFile, StagedSecret, StartedMarker, StatusChunk, StatusCursor,
-    Submission, SubmitAnswer, SubmitBatch, Watched,
+    LogFrom, LogQuestion, Markers, NodeHealth, NodeHealthAnswer, PastRun, Poll, PollAnswer, Purge, Purged,
+    QueueRow, ReadLogs, Remove, Removed, Requeued, RequeuedMarker, RunNote, STATUS_FILES, STATUS_OVERLAP,
+    SacctOutcome, SignsOfLife, Sought, SqueueOutcome, StagedFile, StagedSecret, StartedMarker, StatusChunk,
+    StatusCursor, Submission, SubmitAnswer, SubmitBatch, Watched,
 };
 // What is asked about a cluster, apart from its jobs.
 pub use commands::{

@@ -1,7 +1,7 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "what a test does not expect is what it shows")]
 
 use chrono::{DateTime, TimeDelta};
-use slurm::{ExitMarker, SlurmJobId};
+use slurm::{ExitMarker, SlurmJobId, StartedMarker};
 use test_case::test_case;
 
 use super::*;
@@ -23,6 +23,11 @@ const NO_MARKERS: Markers = Markers {
     limited: false,
     self_cancelled: false,
 };
+/// The mark of a script that has come as far as its program.
+fn started() -> StartedMarker {
+    StartedMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, at: 0, hostname: String::new() }
+}
+
 const NOTHING: Findings<'_> = Findings {
     readable: true,
     left_out: false,
@@ -74,7 +79,8 @@ impl Case {
             code,
             at: 0,
         });
-        let markers = Markers { exit, run_claim: SlurmJobId::new(7), ..Markers::default() };
+        let run_claim = SlurmJobId::new(7);
+        let markers = Markers { exit, started: Some(started()), run_claim, ..Markers::default() };
         let found =
             Findings { readable: self.readable, markers: &markers, err_tail: self.err.as_bytes(), ..NOTHING };
         conclude(&self.job(), &found, &Graces::default(), T0 + TimeDelta::seconds(seconds))
@@ -280,6 +286,9 @@ fn a_job_whose_script_could_leave_nothing_is_sent_again() {
     assert!(again.message.contains("could not write"), "{}", again.message);
     let claimed = Markers { run_claim: SlurmJobId::new(7), ..NO_MARKERS };
     let ending = conclude(&job, &found(&claimed), &Graces::default(), later);
+    assert!(matches!(ending, Ending::Again { .. }), "it was ended before it began: {ending:?}");
+    let began = Markers { started: Some(started()), ..claimed };
+    let ending = conclude(&job, &found(&began), &Graces::default(), later);
     assert!(matches!(ending, Ending::Ended(_)), "its program has run: {ending:?}");
 }
 

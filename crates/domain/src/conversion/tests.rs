@@ -260,6 +260,8 @@ fn somebody_elses_record_of_its_id_says_nothing() {
         end: None,
         nodes: String::new(),
         name: "another".to_owned(),
+        cancelled_by: None,
+        before: None,
     };
     let seen = Sighting {
         queue_answered: true,

@@ -1,3 +1,5 @@
+mod launches;
+
 use chrono::TimeDelta;
 use slurm::{ExitCode, ExitMarker, SlurmJobId};
 use test_case::test_case;
@@ -103,17 +105,6 @@ fn a_silent_scheduler_changes_nothing_however_long_it_is_silent() {
 }
 
 #[test]
-fn a_job_that_slurm_could_not_start_and_holds_is_through_with_this_attempt() {
-    let job = submitted_job();
-    let held = row(&job, SlurmState::Pending, "launch failed requeued held");
-    let seen = Sighting { queue: Some(&held), queue_answered: true, ..Sighting::default() };
-    let next = see(&job, &seen, 10).unwrap();
-    assert!(next.step_due);
-    assert_eq!(next.job.phase, Phase::Finishing);
-    assert_eq!(next.job.attempt.unwrap().slurm_state, Some(SlurmState::LaunchFailed));
-}
-
-#[test]
 fn a_row_with_our_id_and_another_name_is_another_job() {
     let job = submitted_job();
     let stranger = QueueRow { name: "somebody-else".to_owned(), ..row(&job, SlurmState::Failed, "None") };
@@ -140,6 +131,8 @@ fn accounting_says_how_a_vanished_job_ended() {
         end: Some(2),
         nodes: "node01".to_owned(),
         name: job.attempt.as_ref().unwrap().token.to_string(),
+        cancelled_by: None,
+        before: None,
     };
     let seen = Sighting { queue_answered: true, accounting: Some(&account), ..Sighting::default() };
     let next = see(&job, &seen, 10).unwrap();
@@ -160,6 +153,8 @@ fn the_end_of_a_run_that_may_have_been_put_back_counts_once_the_job_stays_away()
         end: Some(2),
         nodes: "node01".to_owned(),
         name: job.attempt.as_ref().unwrap().token.to_string(),
+        cancelled_by: None,
+        before: None,
     };
     let seen = Sighting { queue_answered: true, accounting: Some(&account), ..Sighting::default() };
     let waiting = see(&job, &seen, 10).unwrap().job;
@@ -262,32 +257,6 @@ fn a_job_that_outlives_its_last_word_needs_a_step() {
     assert!(queued(&running, SlurmState::Running, "None").unwrap().step_due);
 }
 
-#[test]
-fn a_death_of_which_accounting_has_not_told_yet_is_waited_for_and_not_for_long() {
-    let job = submitted_job();
-    let mut failed = row(&job, SlurmState::Failed, "JobLaunchFailure");
-    failed.end = Some(100);
-    let seen = Sighting { queue: Some(&failed), queue_answered: true, ..Sighting::default() };
-    assert!(see(&job, &seen, 101).is_none());
-    assert_eq!(see(&job, &seen, 131).unwrap().job.phase, Phase::Finishing);
-    assert_eq!(see(&job, &seen, 60).unwrap().job.phase, Phase::Finishing, "a clock that is wrong");
-
-    let earlier = AccountingRow {
-        id: failed.id,
-        state: SlurmState::Failed,
-        exit_code: Some(ExitCode { code: 0, signal: 9 }),
-        reason: "None".to_owned(),
-        start: Some(2),
-        end: Some(50),
-        nodes: "node01".to_owned(),
-        name: failed.name.clone(),
-    };
-    assert!(see(&job, &Sighting { accounting: Some(&earlier), ..seen }, 101).is_none());
-    let record = AccountingRow { end: Some(100), ..earlier };
-    let next = see(&job, &Sighting { accounting: Some(&record), ..seen }, 101).unwrap().job;
-    assert_eq!((next.phase, next.attempt.unwrap().exit), (Phase::Finishing, record.exit_code));
-}
-
 fn requeued_after(words: &str) -> (Job, Next) {
     let chunk = StatusChunk {
         key: String::new(),
@@ -352,6 +321,8 @@ fn a_requeue_that_no_poll_has_seen_shows_by_the_end_of_a_run_that_never_began() 
         end: Some(9),
         nodes: String::new(),
         name: row(&running, SlurmState::Cancelled, "None").name,
+        cancelled_by: None,
+        before: None,
     };
     let seen = Sighting { accounting: Some(&record), queue_answered: true, ..Sighting::default() };
     assert_eq!(see(&running, &seen, 600).unwrap().job.progress.last_word(), None, "accounting says so");

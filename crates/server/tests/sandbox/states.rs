@@ -1,5 +1,7 @@
 //! What Slurm does to jobs, done for real: each state, and what is said of the job then.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -192,6 +194,30 @@ fn a_job_that_is_requeued_and_held_says_so_until_it_is_released() {
     assert_eq!(held["status"], "Pending", "{held}");
     service.sandbox.admin(&["scontrol", "release", &slurm_id(&status)]);
     assert_eq!(service.wait_ended(&id)["status"], "Done");
+}
+
+/// As Slurm does with a job that it could not launch, but for the reason, which it forgets within seconds (22.05).
+#[test]
+fn a_job_that_is_put_back_as_it_starts_and_held_is_sent_again() {
+    let service = Service::start();
+    let mut job = command("sleep 2");
+    // While this runs, the other waits, and can be met as it starts.
+    job["resources"] = json!({"num_gpus": 8, "num_nodes": 4, "cpus_per_task": 64, "time_hours": 0.1});
+    let first = service.submit(&job);
+    let id = service.submit(&job);
+    let name = slurm_id(&service.wait(&id, "in the queue", |s| s["pending_reason"].is_string()));
+    let state = || service.sandbox.admin(&["squeue", "-h", "-j", &name, "-o", "%T"]);
+    until("its start", Duration::from_mins(1), || state().trim() == "RUNNING");
+    service.sandbox.admin(&["scontrol", "requeuehold", &name]);
+    // Let go and held again, it has no other reason to wait, and has not begun in between.
+    let job = format!("jobid={name}");
+    service.sandbox.admin(&["scontrol", "update", &job, "starttime=now+1hour"]);
+    service.sandbox.admin(&["scontrol", "release", &name]);
+    service.sandbox.admin(&["scontrol", "hold", &name]);
+    let ended = service.wait_ended(&id);
+    assert_eq!((&ended["status"], &ended["retry_count"]), (&json!("Done"), &json!(1)), "{ended}");
+    assert_ne!(slurm_id(&ended), name);
+    assert_eq!(service.wait_ended(&first)["status"], "Done");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::{
     feed::Feed,
 };
 
-pub use rows::{AccountingRow, QueueRow};
+pub use rows::{AccountingRow, PastRun, QueueRow};
 
 const PROGRAM: &str = concat!(
     include_str!("../programs/preamble.sh"),
@@ -278,13 +278,15 @@ impl<'a> Reader<'a> {
     }
 
     fn record(&mut self, line: &Line<'_>) {
-        let Some(row) = AccountingRow::read(&line.rest()) else {
+        let Some(mut row) = AccountingRow::read(&line.rest()) else {
             self.dropped += 1;
             return;
         };
         // Also skips the placeholder `allocation`, which a record is called while it is being made (22.05).
         let ours = self.names.get(&row.id).is_some_and(|names| names.contains(&row.name.as_str()));
         if ours && let Some(SacctOutcome::Answered(rows)) = &mut self.sacct {
+            // Its runs come in their order.
+            row.before = rows.get(&row.id).map(AccountingRow::as_past_run);
             rows.insert(row.id, row);
         }
     }

@@ -51,8 +51,10 @@ if ((answered)); then
       if (f[2] == "REVOKED") next
       for (k = 1; k <= 2; k++) name = substr(name, index(name, "|") + 1)
       state[f[1] "|" name] = f[2]
-      # 22.05 says this of whatever was ended by a signal, and not by which; 24.11 does.
-      if (f[2] == "FAILED" && $0 ~ /[|]JobLaunchFailure$/) unsaid[f[1] "|" name]
+      # 22.05 says this of whatever was ended by a signal, and not by which; 24.11 does. Neither says who has cancelled a
+      # job, or whether it is held because it could not be launched: that is told by its run before.
+      if (f[2] == "FAILED" && $0 ~ /[|]JobLaunchFailure$/ || f[2] == "CANCELLED" || $0 ~ /[|]JobHeld(Admin|User)$/)
+        unsaid[f[1] "|" name]
       if (f[1] in watched) room = 2500
       else if (prefix != "-" && index(name, prefix) == 1 && others++ < most) room = 200
       else next
@@ -90,12 +92,16 @@ while mapfile -t -n 500 ids && ((${#ids[@]} > 0)); do
     break
   fi
   list=$(IFS=, && printf '%s' "${ids[*]}")
-  timeout -k 5 30 sacct -X -P -n --delimiter=$'\037' -o JobIDRaw,State,ExitCode,JobName,Start,End,NodeList,Reason \
+  # -D: every run has a row of its own.
+  timeout -k 5 30 sacct -D -X -P -n --delimiter=$'\037' -o JobIDRaw,State,ExitCode,JobName,Start,End,NodeList,Reason \
     -j "$list" >"$tmp/sacct" 2>"$tmp/sacct.err" </dev/null
   code=$?
   if [ "$code" = 0 ] && complains "$tmp/sacct.err"; then code=1; fi
   if [ "$code" != 0 ]; then break; fi
-  awk '{ print "RECORD " substr($0, 1, 3000) }' "$tmp/sacct" >>"$tmp/records"
+  # Of a job that was put back any number of times, the last two.
+  awk -F'\037' '
+    { key = $1 "\037" $4; before[key] = last[key]; last[key] = "RECORD " substr($0, 1, 3000) }
+    END { for (key in last) { if (before[key] != "") print before[key]; print last[key] } }' "$tmp/sacct" >>"$tmp/records"
 done <"$tmp/missing"
 say "SACCT $asked $code $(encoded_tail "$tmp/sacct.err" 2000)"
 say_file "$tmp/records"

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use slurm::{
-    FailureClass, Poll, PollAnswer, QueueRow, SacctOutcome, SlurmJobId, SlurmState, SqueueOutcome, Watched,
+    FailureClass, PastRun, Poll, PollAnswer, QueueRow, SacctOutcome, SlurmJobId, SlurmState, SqueueOutcome,
+    Watched,
 };
 
 use crate::site::{Site, id};
@@ -88,7 +89,7 @@ fn an_empty_queue_sends_every_job_to_the_accounting() {
     assert!(rows(&answer).is_empty());
     let SacctOutcome::Answered(records) = &answer.sacct else { panic!("{answer:?}") };
     assert_eq!(records.keys().copied().collect::<Vec<SlurmJobId>>(), [id(7)]);
-    assert_eq!(records[&id(7)].state, SlurmState::Cancelled);
+    assert_eq!((&records[&id(7)].state, records[&id(7)].cancelled_by), (&SlurmState::Cancelled, Some(2001)));
     assert_eq!((records[&id(7)].start, records[&id(7)].end), (Some(1_700_000_000), None));
     assert!(site.read("sacct.calls").contains("-j 7,8,9"), "{}", site.read("sacct.calls"));
 }
@@ -208,6 +209,25 @@ fn accounting_is_asked_about_an_end_of_which_squeue_says_too_little() {
     assert_eq!(records[&id(7)].exit_code.unwrap().signal, 9);
     assert_eq!(rows(&answer).len(), 2);
     assert!(site.read("sacct.calls").trim_end().ends_with("-j 7"), "{}", site.read("sacct.calls"));
+}
+
+#[test]
+fn accounting_is_asked_who_has_cancelled_a_job_and_why_one_is_held() {
+    let site = Site::new();
+    let held = row(7, "PENDING").replace("|None|", "|JobHeldAdmin|");
+    site.write("queue", held + &row(8, "CANCELLED") + &row(9, "PENDING"));
+    let run = |state: &str, start: &str, end: &str| {
+        ["7", state, "0:0", "job-7", start, end, "n1", "None"].join("\u{1f}") + "\n"
+    };
+    let runs =
+        run("NODE_FAIL", "5", "90") + &run("REQUEUED", "100", "100") + &run("PENDING", "Unknown", "Unknown");
+    site.write("sacct.rows", runs + &record(8, "CANCELLED", "0:0", "job-8"));
+    let answer = poll(&site, [7, 8, 9].map(|number| watched(&site, number)).to_vec());
+    let SacctOutcome::Answered(records) = &answer.sacct else { panic!("{answer:?}") };
+    let before = PastRun { was_requeued: true, start: Some(100), end: Some(100) };
+    assert_eq!((&records[&id(7)].state, records[&id(7)].before), (&SlurmState::Pending, Some(before)));
+    assert_eq!((records[&id(8)].cancelled_by, records[&id(8)].before), (None, None));
+    assert!(site.read("sacct.calls").trim_end().ends_with("-j 7,8"), "{}", site.read("sacct.calls"));
 }
 
 #[test]

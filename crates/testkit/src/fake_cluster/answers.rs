@@ -212,5 +212,8 @@ fn accounting_row(job: &Entry) -> AccountingRow {
         end: None,
         nodes: job.node.clone(),
         name: job.name.clone(),
+        // Whoever cancels here is somebody.
+        cancelled_by: (job.state == SlurmState::Cancelled).then_some(1000),
+        before: None,
     }
 }

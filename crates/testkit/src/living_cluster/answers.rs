@@ -305,5 +305,8 @@ fn record_row(job: &SlurmJob, record: &Record) -> AccountingRow {
         end: record.end,
         nodes: job.node.clone(),
         name: job.name.to_string(),
+        // Whoever cancels here is somebody.
+        cancelled_by: (record.state == SlurmState::Cancelled).then_some(1000),
+        before: None,
     }
 }

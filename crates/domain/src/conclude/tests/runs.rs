@@ -1,6 +1,6 @@
 //! What one run of a job has said, and what another makes of it.
 
-use slurm::{RunNote, StartedMarker};
+use slurm::RunNote;
 
 use super::*;
 

@@ -30,7 +30,7 @@ pub struct QueueRow {
     pub name: String,
 }
 
-/// A job in the accounting: `sacct -X -o JobIDRaw,State,ExitCode,JobName,Start,End,NodeList,Reason`, its latest run only.
+/// A job in the accounting: `sacct -X -o JobIDRaw,State,ExitCode,JobName,Start,End,NodeList,Reason`, its latest run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountingRow {
     /// Its id.
@@ -49,6 +49,21 @@ pub struct AccountingRow {
     pub nodes: String,
     /// Its name.
     pub name: String,
+    /// The user id of whoever cancelled it; none if that was Slurm itself, or if nobody did.
+    pub cancelled_by: Option<u32>,
+    /// The run before, if Slurm has put the job back into its queue.
+    pub before: Option<PastRun>,
+}
+
+/// A run that was not a job's last, in the accounting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PastRun {
+    /// Whether it ended because the job was put back into the queue, and for no other reason that has a name.
+    pub was_requeued: bool,
+    /// When it started, in seconds since 1970.
+    pub start: Option<i64>,
+    /// When it ended.
+    pub end: Option<i64>,
 }
 
 impl QueueRow {
@@ -78,7 +93,9 @@ impl AccountingRow {
     pub(super) fn read(row: &str) -> Option<Self> {
         let mut fields = row.splitn(8, '\u{1f}');
         let id = fields.next()?.parse().ok()?;
-        let Ok(state) = fields.next()?.parse::<SlurmState>();
+        let state = fields.next()?;
+        let cancelled_by = state.strip_prefix("CANCELLED by ").and_then(|user| user.trim().parse().ok());
+        let Ok(state) = state.parse::<SlurmState>();
         let exit_code = ExitCode::from_column(fields.next()?).ok().flatten();
         let name = column(fields.next()?);
         let mut next = || fields.next().unwrap_or_default();
@@ -87,7 +104,12 @@ impl AccountingRow {
         let nodes = column(if nodes == "None assigned" { "" } else { nodes });
         let start = start.filter(|_| !nodes.is_empty());
         let reason = column(next());
-        Some(Self { id, state, exit_code, reason, start, end, nodes, name })
+        Some(Self { id, state, exit_code, reason, start, end, nodes, name, cancelled_by, before: None })
+    }
+
+    /// What is left of it once the job has another.
+    pub fn as_past_run(&self) -> PastRun {
+        PastRun { was_requeued: self.state == SlurmState::Requeued, start: self.start, end: self.end }
     }
 }
 

@@ -1,0 +1,74 @@
+//! The ways in which Slurm says that it could not start a job, of which few say so.
+
+use std::borrow::Cow;
+
+use chrono::TimeDelta;
+use slurm::{AccountingRow, PastRun, QueueRow, SlurmState};
+
+use super::{at, is_waiting};
+use crate::{
+    clock::Timestamp,
+    job::{Job, Wanted},
+};
+
+/// The row, with the end of a run whose launch failed as what it is. Slurm puts such a job back into its queue and holds it
+/// there until somebody releases it, which may be never; or it gives it up. Both are the end of the attempt: a held job is
+/// superseded then, and is cancelled as such.
+pub(super) fn as_told<'a>(job: &Job, row: &'a QueueRow, record: Option<&AccountingRow>) -> Cow<'a, QueueRow> {
+    let held = is_waiting(&row.state) && is_held_for_it(row, record);
+    let given_up = row.state == SlurmState::Cancelled
+        && record.filter(|record| is_of_this_end(record, row)).is_some_and(|r| is_given_up(job.wanted, r));
+    if held || given_up {
+        Cow::Owned(QueueRow { state: SlurmState::LaunchFailed, ..row.clone() })
+    } else {
+        Cow::Borrowed(row)
+    }
+}
+
+/// Slurm 22.05 forgets its reason within seconds and says from then on what it says of a job that an administrator holds. The
+/// run before tells the two apart: it was put back in the second in which it began.
+fn is_held_for_it(row: &QueueRow, record: Option<&AccountingRow>) -> bool {
+    match row.reason.as_str() {
+        "launch failed requeued held" => true,
+        "JobHeldAdmin" | "JobHeldUser" => record.and_then(run_before).is_some_and(|run| lasted_no_time(&run)),
+        _ => false,
+    }
+}
+
+/// The last run of a job that waits. Its waiting may have a record of its own, or not yet.
+fn run_before(record: &AccountingRow) -> Option<PastRun> {
+    Some(record.as_past_run()).filter(|run| run.was_requeued).or(record.before)
+}
+
+fn lasted_no_time(run: &PastRun) -> bool {
+    run.was_requeued && run.start.zip(run.end).is_some_and(|(start, end)| (0..=1).contains(&(end - start)))
+}
+
+/// Whether Slurm itself has cancelled what it had given nodes to, and nobody wanted it to end. Of whoever asks for an end,
+/// accounting says who it was; what never had a node may have waited for what will never come.
+fn is_given_up(wanted: Wanted, record: &AccountingRow) -> bool {
+    let by_nobody = record.state == SlurmState::Cancelled && record.cancelled_by.is_none();
+    wanted == Wanted::Run && by_nobody && (record.start.is_some() || record.before.is_some())
+}
+
+/// How a job ended that only accounting knows.
+pub(super) fn state_of(wanted: Wanted, record: &AccountingRow) -> SlurmState {
+    if is_given_up(wanted, record) { SlurmState::LaunchFailed } else { record.state.clone() }
+}
+
+/// Whether a record is of the end that the queue shows: accounting that lags behind still has an earlier run's. The queue may
+/// show it as what it was taken for.
+pub(super) fn is_of_this_end(record: &AccountingRow, row: &QueueRow) -> bool {
+    let given_up = row.state == SlurmState::LaunchFailed && record.state == SlurmState::Cancelled;
+    (record.state == row.state || given_up) && record.end == row.end
+}
+
+/// Whether accounting will say soon what the queue does not: by which signal the job ended (22.05), or who cancelled it.
+pub(super) fn is_to_be_told(job: &Job, row: &QueueRow, now: Timestamp) -> bool {
+    // Accounting lags by seconds. A cluster whose clock is further off than this is not waited for.
+    const LAG: TimeDelta = TimeDelta::seconds(30);
+    let ended = at(row.end).map_or(TimeDelta::MAX, |end| (now - end).abs());
+    let by_which_signal = row.state == SlurmState::Failed && row.reason == "JobLaunchFailure";
+    let by_whom = row.state == SlurmState::Cancelled && job.wanted == Wanted::Run;
+    (by_which_signal || by_whom) && ended < LAG
+}

@@ -1,0 +1,131 @@
+//! What Slurm could not start, and who ended what it has started.
+
+use slurm::PastRun;
+
+use super::*;
+
+fn record(job: &Job, state: SlurmState) -> AccountingRow {
+    AccountingRow {
+        id: SlurmJobId::new(7).unwrap(),
+        state,
+        exit_code: None,
+        reason: "None".to_owned(),
+        start: Some(2),
+        end: Some(100),
+        nodes: "node01".to_owned(),
+        name: job.attempt.as_ref().unwrap().token.to_string(),
+        cancelled_by: None,
+        before: None,
+    }
+}
+
+/// What the job has become once this was seen of it at second 101.
+fn told(job: &Job, queue: &QueueRow, accounting: &AccountingRow) -> Option<Job> {
+    let seen = Sighting {
+        queue: Some(queue),
+        accounting: Some(accounting),
+        queue_answered: true,
+        ..Sighting::default()
+    };
+    see(job, &seen, 101).map(|next| next.job)
+}
+
+fn state(job: Job) -> (Phase, Option<SlurmState>) {
+    (job.phase, job.attempt.unwrap().slurm_state)
+}
+
+const NOT_LAUNCHED: (Phase, Option<SlurmState>) = (Phase::Finishing, Some(SlurmState::LaunchFailed));
+
+#[test]
+fn a_job_that_slurm_could_not_start_and_holds_is_through_with_this_attempt() {
+    let job = submitted_job();
+    let held = row(&job, SlurmState::Pending, "launch failed requeued held");
+    let seen = Sighting { queue: Some(&held), queue_answered: true, ..Sighting::default() };
+    let next = see(&job, &seen, 10).unwrap();
+    assert!(next.step_due);
+    assert_eq!(next.job.phase, Phase::Finishing);
+    assert_eq!(next.job.attempt.unwrap().slurm_state, Some(SlurmState::LaunchFailed));
+}
+
+#[test]
+fn a_hold_whose_reason_slurm_has_forgotten_is_known_by_the_run_before() {
+    let job = submitted_job();
+    let held = row(&job, SlurmState::Pending, "JobHeldAdmin");
+    let run = |was_requeued: bool, end: i64| PastRun { was_requeued, start: Some(50), end: Some(end) };
+    let after = |before: Option<PastRun>| {
+        let record = AccountingRow { before, ..record(&job, SlurmState::Pending) };
+        state(told(&job, &held, &record).unwrap())
+    };
+    assert_eq!(after(Some(run(true, 50))), NOT_LAUNCHED);
+    let held_by_somebody = (Phase::InQueue, Some(SlurmState::Pending));
+    assert_eq!(after(Some(run(true, 60))), held_by_somebody, "it ran, and was requeued and held");
+    assert_eq!(after(Some(run(false, 50))), held_by_somebody);
+    assert_eq!(after(None), held_by_somebody);
+}
+
+#[test]
+fn a_hold_that_has_no_record_of_its_own_yet_is_known_by_the_last_run() {
+    let job = submitted_job();
+    let held = row(&job, SlurmState::Pending, "JobHeldAdmin");
+    let requeued = AccountingRow { start: Some(100), ..record(&job, SlurmState::Requeued) };
+    assert_eq!(state(told(&job, &held, &requeued).unwrap()), NOT_LAUNCHED);
+}
+
+/// Cancelled at second 100.
+fn cancelled(job: &Job) -> QueueRow {
+    QueueRow { end: Some(100), ..row(job, SlurmState::Cancelled, "None") }
+}
+
+#[test]
+fn what_slurm_itself_has_cancelled_was_not_launched() {
+    let job = submitted_job();
+    let by_nobody = record(&job, SlurmState::Cancelled);
+    let by_somebody = AccountingRow { cancelled_by: Some(0), ..by_nobody.clone() };
+    let ended = (Phase::Finishing, Some(SlurmState::Cancelled));
+    assert_eq!(state(told(&job, &cancelled(&job), &by_nobody).unwrap()), NOT_LAUNCHED);
+    assert_eq!(state(told(&job, &cancelled(&job), &by_somebody).unwrap()), ended);
+    let unwanted = Job { wanted: Wanted::Cancel, ..job };
+    assert_eq!(state(told(&unwanted, &cancelled(&unwanted), &by_nobody).unwrap()), ended, "it was to end");
+}
+
+#[test]
+fn the_same_is_known_of_a_job_that_has_left_the_queue() {
+    let job = submitted_job();
+    let ended = |record: &AccountingRow| {
+        let seen = Sighting { queue_answered: true, accounting: Some(record), ..Sighting::default() };
+        state(see(&job, &seen, 101).unwrap().job).1
+    };
+    let by_nobody = record(&job, SlurmState::Cancelled);
+    assert_eq!(ended(&by_nobody), Some(SlurmState::LaunchFailed));
+    let by_somebody = AccountingRow { cancelled_by: Some(2001), ..by_nobody };
+    assert_eq!(ended(&by_somebody), Some(SlurmState::Cancelled));
+}
+
+#[test]
+fn who_has_cancelled_a_job_is_waited_for_and_not_for_long() {
+    let job = submitted_job();
+    let row = cancelled(&job);
+    let seen = Sighting { queue: Some(&row), queue_answered: true, ..Sighting::default() };
+    assert!(see(&job, &seen, 101).is_none());
+    assert_eq!(state(see(&job, &seen, 131).unwrap().job), (Phase::Finishing, Some(SlurmState::Cancelled)));
+    let unwanted = Job { wanted: Wanted::Cancel, ..job };
+    assert_eq!(see(&unwanted, &seen, 101).unwrap().job.phase, Phase::Finishing, "we know who");
+}
+
+#[test]
+fn a_death_of_which_accounting_has_not_told_yet_is_waited_for_and_not_for_long() {
+    let job = submitted_job();
+    let mut failed = row(&job, SlurmState::Failed, "JobLaunchFailure");
+    failed.end = Some(100);
+    let seen = Sighting { queue: Some(&failed), queue_answered: true, ..Sighting::default() };
+    assert!(see(&job, &seen, 101).is_none());
+    assert_eq!(see(&job, &seen, 131).unwrap().job.phase, Phase::Finishing);
+    assert_eq!(see(&job, &seen, 60).unwrap().job.phase, Phase::Finishing, "a clock that is wrong");
+
+    let exit_code = Some(ExitCode { code: 0, signal: 9 });
+    let earlier = AccountingRow { exit_code, end: Some(50), ..record(&job, SlurmState::Failed) };
+    assert!(see(&job, &Sighting { accounting: Some(&earlier), ..seen }, 101).is_none());
+    let record = AccountingRow { end: Some(100), ..earlier };
+    let next = see(&job, &Sighting { accounting: Some(&record), ..seen }, 101).unwrap().job;
+    assert_eq!((next.phase, next.attempt.unwrap().exit), (Phase::Finishing, record.exit_code));
+}
