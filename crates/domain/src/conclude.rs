@@ -58,7 +58,12 @@ pub enum Ending {
 pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp) -> Ending {
     let mut job = job.clone();
     // A file server that does not answer takes longer than a word that is late.
-    let grace = if found.readable { graces.last_word } else { graces.last_word.max(CATCH_UP) };
+    let repeated = is_a_repetition(&job) && !is_marked(&job, found.markers);
+    let grace = match found.readable {
+        false => graces.last_word.max(CATCH_UP),
+        true if repeated => graces.last_word.max(NOTICED),
+        true => graces.last_word,
+    };
     let until = job.finishing_since.unwrap_or(now) + grace;
     let held_back = is_held_back(&job, found.status, now);
     absorb_status(&mut job, found.status, now >= until, now);
@@ -86,9 +91,10 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
     let state = job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.clone());
     let failed = exit.is_some_and(|exit| exit.code != 0 || exit.signal != 0);
     // Without a word from Slurm, the exit marker that the script left is the next best witness. A controller that was killed
-    // may say that it could not start what has run to its end.
+    // may say that it could not start what has run to its end, or that it failed, since its repetition did.
     let completed = match &state {
         Some(SlurmState::LaunchFailed) | None => exit.is_some(),
+        Some(SlurmState::Failed) => is_marked(&job, found.markers) && !failed,
         Some(state) => *state == SlurmState::Completed,
     };
 
@@ -119,7 +125,7 @@ fn last_words_are_out(job: &Job, exit: Option<ExitCode>, found: &Findings<'_>) -
     let marker_is_out = match job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref()) {
         // The marker comes after all that the job has to say: where it is late, a FAILURE may be, too.
         Some(SlurmState::Completed) => !is_marked(job, found.markers),
-        Some(SlurmState::Failed) => exit.is_none(),
+        Some(SlurmState::Failed) => exit.is_none() || is_a_repetition(job) && !is_marked(job, found.markers),
         _ => false,
     };
     let unread = found.status.iter().any(|chunk| !chunk.complete);
@@ -144,6 +150,10 @@ fn may_have_said_how(job: &Job, found: &Findings<'_>) -> bool {
 
 /// How long files are waited for that cannot be read, or are read that are far behind, before the verdict.
 const CATCH_UP: TimeDelta = TimeDelta::minutes(10);
+
+/// After so long Slurm has noticed what runs on a node without its knowledge, or that the node does not answer: the default of
+/// `SlurmdTimeout` (slurm.conf(5)).
+const NOTICED: TimeDelta = TimeDelta::minutes(5);
 
 /// Whether more of a status file is there than one answer holds: the last word is at its end.
 fn is_catching_up(job: &Job, found: &Findings<'_>, now: Timestamp) -> bool {
@@ -201,11 +211,20 @@ fn adopt(job: &mut Job, first: SlurmJobId, now: Timestamp) {
     job.message = format!("Slurm had two copies of the submission; the one that runs is job {first}.");
 }
 
-/// Accounting's word, else the script's own; Slurm's `squeue` does not show exit codes.
+/// Accounting's word, else the script's own; Slurm's `squeue` does not show exit codes. Of a repetition, that of the run which it
+/// repeated.
 fn exit_code(job: &Job, markers: &Markers) -> Option<ExitCode> {
     let attempt = job.attempt.as_ref()?;
     let marked = markers.exit.as_ref().filter(|exit| Some(exit.slurm_id) == attempt.slurm_id);
-    attempt.exit.or(marked.map(|exit| ExitCode { code: exit.code, signal: 0 }))
+    let marked = marked.map(|exit| ExitCode { code: exit.code, signal: 0 });
+    if is_a_repetition(job) { marked.or(attempt.exit) } else { attempt.exit.or(marked) }
+}
+
+/// Whether the script that has ended found its run begun before. A controller that was killed has forgotten that, and whoever
+/// began may still be at it, on another node, until Slurm notices him or he leaves his mark.
+fn is_a_repetition(job: &Job) -> bool {
+    let exit = job.attempt.as_ref().and_then(|attempt| attempt.exit);
+    exit == Some(ExitCode { code: slurm::script::EXIT_BEGUN, signal: 0 })
 }
 
 fn unhappy_end(

@@ -107,9 +107,9 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
     match row {
         Some(row) => {
             let record = accounting.filter(|record| is_of_this_end(record, row));
-            if record.is_some() || !is_to_be_told(job, row, now) {
+            if record.is_some() || !is_to_be_told(job, row, seen.markers, now) {
                 in_queue(&mut next, row, now);
-                signal_told(&mut next, row, record);
+                exit_told(&mut next, row, record);
             }
         }
         None if seen.queue_answered => {
@@ -250,12 +250,11 @@ fn started(job: &mut Job, start: Option<Timestamp>) {
     }
 }
 
-/// By which signal the job ended: the queue says so (24.11), or accounting, which was asked in the same poll (22.05). What
-/// returns a code leaves a mark.
-fn signal_told(job: &mut Job, row: &QueueRow, record: Option<&AccountingRow>) {
+/// How the job's script ended: by a signal that the queue tells (24.11), or as accounting says, which was asked in the same poll.
+fn exit_told(job: &mut Job, row: &QueueRow, record: Option<&AccountingRow>) {
     let told = row.raised_signal().or(record.and_then(|record| record.exit_code));
     if let Some(attempt) = job.attempt.as_mut().filter(|_| row.state.is_final()) {
-        attempt.exit = told.filter(|exit| exit.signal != 0).or(attempt.exit);
+        attempt.exit = told.filter(|exit| exit.code != 0 || exit.signal != 0).or(attempt.exit);
     }
 }
 

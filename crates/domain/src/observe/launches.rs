@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use chrono::TimeDelta;
-use slurm::{AccountingRow, PastRun, QueueRow, SlurmState};
+use slurm::{AccountingRow, Markers, PastRun, QueueRow, SlurmState};
 
 use super::{at, is_waiting};
 use crate::{
@@ -63,12 +63,14 @@ pub(super) fn is_of_this_end(record: &AccountingRow, row: &QueueRow) -> bool {
     (record.state == row.state || given_up) && record.end == row.end
 }
 
-/// Whether accounting will say soon what the queue does not: by which signal the job ended (22.05), or who cancelled it.
-pub(super) fn is_to_be_told(job: &Job, row: &QueueRow, now: Timestamp) -> bool {
+/// Whether accounting will say soon what the queue does not: by which signal the job ended (22.05), with which code if it has
+/// left no mark that says so, or who cancelled it.
+pub(super) fn is_to_be_told(job: &Job, row: &QueueRow, markers: Option<&Markers>, now: Timestamp) -> bool {
     // Accounting lags by seconds. A cluster whose clock is further off than this is not waited for.
     const LAG: TimeDelta = TimeDelta::seconds(30);
     let ended = at(row.end).map_or(TimeDelta::MAX, |end| (now - end).abs());
-    let by_which_signal = row.state == SlurmState::Failed && row.reason == "JobLaunchFailure";
+    let marked = || markers.and_then(|markers| markers.exit).is_some_and(|exit| exit.slurm_id == row.id);
+    let how = row.state == SlurmState::Failed && (row.reason == "JobLaunchFailure" || !marked());
     let by_whom = row.state == SlurmState::Cancelled && job.wanted == Wanted::Run;
-    (by_which_signal || by_whom) && ended < LAG
+    (how || by_whom) && ended < LAG
 }

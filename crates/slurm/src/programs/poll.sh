@@ -51,9 +51,9 @@ if ((answered)); then
       if (f[2] == "REVOKED") next
       for (k = 1; k <= 2; k++) name = substr(name, index(name, "|") + 1)
       state[f[1] "|" name] = f[2]
-      # 22.05 says this of whatever was ended by a signal, and not by which; 24.11 does. Neither says who has cancelled a
-      # job, or whether it is held because it could not be launched: that is told by its run before.
-      if (f[2] == "FAILED" && $0 ~ /[|]JobLaunchFailure$/ || f[2] == "CANCELLED" || $0 ~ /[|]JobHeld(Admin|User)$/)
+      # How a job failed is told by its code, or its signal; who cancelled it, by nobody else. Whether it is held because it
+      # could not be launched is told by its run before.
+      if (f[2] == "FAILED" || f[2] == "CANCELLED" || $0 ~ /[|]JobHeld(Admin|User)$/)
         unsaid[f[1] "|" name]
       if (f[1] in watched) room = 2500
       else if (prefix != "-" && index(name, prefix) == 1 && others++ < most) room = 200

@@ -202,13 +202,13 @@ fn no_jobs_are_polled_too() {
 fn accounting_is_asked_about_an_end_of_which_squeue_says_too_little() {
     let site = Site::new();
     let failed = |number: u32, reason: &str| row(number, "FAILED").replace("|None|", &format!("|{reason}|"));
-    site.write("queue", failed(7, "JobLaunchFailure") + &failed(8, "NonZeroExitCode"));
-    site.write("sacct.rows", record(7, "FAILED", "0:9", "job-7"));
-    let answer = poll(&site, vec![watched(&site, 7), watched(&site, 8)]);
+    site.write("queue", failed(7, "JobLaunchFailure") + &failed(8, "NonZeroExitCode") + &row(9, "COMPLETED"));
+    site.write("sacct.rows", record(7, "FAILED", "0:9", "job-7") + &record(8, "FAILED", "3:0", "job-8"));
+    let answer = poll(&site, [7, 8, 9].map(|number| watched(&site, number)).to_vec());
     let SacctOutcome::Answered(records) = &answer.sacct else { panic!("{answer:?}") };
-    assert_eq!(records[&id(7)].exit_code.unwrap().signal, 9);
-    assert_eq!(rows(&answer).len(), 2);
-    assert!(site.read("sacct.calls").trim_end().ends_with("-j 7"), "{}", site.read("sacct.calls"));
+    assert_eq!((records[&id(7)].exit_code.unwrap().signal, records[&id(8)].exit_code.unwrap().code), (9, 3));
+    assert_eq!(rows(&answer).len(), 3);
+    assert!(site.read("sacct.calls").trim_end().ends_with("-j 7,8"), "{}", site.read("sacct.calls"));
 }
 
 #[test]

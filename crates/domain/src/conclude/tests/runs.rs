@@ -56,3 +56,25 @@ fn a_node_whose_clock_is_minutes_slow_takes_no_word_away() {
     let (started_at, slow) = (T0 + TimeDelta::minutes(2), T0 + TimeDelta::seconds(10));
     assert_eq!(freed(Some(started_at), Some(slow), 0), Status::Done, "it was read while that run ran");
 }
+
+/// What comes, so many minutes after its end, of a job whose script found its run begun before; `code` is what that run has
+/// left as its own.
+fn repeated(code: Option<u8>, minutes: i64) -> Ending {
+    let mut job = Case { state: Some(SlurmState::Failed), ..Case::default() }.job();
+    let begun = ExitCode { code: slurm::script::EXIT_BEGUN, signal: 0 };
+    job.attempt.as_mut().unwrap().exit = Some(begun);
+    let exit = code.map(|code| ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 0 });
+    let markers = Markers { exit, started: Some(started()), ..Markers::default() };
+    let found = Findings { markers: &markers, err_tail: b"ValueError: no", ..NOTHING };
+    conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(minutes))
+}
+
+#[test]
+fn a_run_that_was_repeated_ends_as_it_ends_itself_and_is_waited_for() {
+    assert!(matches!(repeated(Some(0), 0), Ending::Ended(job) if job.status == Status::Done));
+    let Ending::Ended(failed) = repeated(Some(3), 0) else { panic!("its own fault") };
+    assert!(failed.message.contains("exited with code 3"), "{}", failed.message);
+    assert!(matches!(repeated(None, 4), Ending::Wait { .. }), "it may still be at it");
+    let Ending::Again { job, .. } = repeated(None, 5) else { panic!("Slurm has noticed it by now") };
+    assert_eq!(job.attempt.unwrap().verdict.unwrap().rule.as_deref(), Some("begun-before"));
+}

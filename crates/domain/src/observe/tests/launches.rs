@@ -1,6 +1,6 @@
 //! What Slurm could not start, and who ended what it has started.
 
-use slurm::PastRun;
+use slurm::{Markers, PastRun};
 
 use super::*;
 
@@ -110,6 +110,23 @@ fn who_has_cancelled_a_job_is_waited_for_and_not_for_long() {
     assert_eq!(state(see(&job, &seen, 131).unwrap().job), (Phase::Finishing, Some(SlurmState::Cancelled)));
     let unwanted = Job { wanted: Wanted::Cancel, ..job };
     assert_eq!(see(&unwanted, &seen, 101).unwrap().job.phase, Phase::Finishing, "we know who");
+}
+
+#[test]
+fn the_code_of_a_script_that_has_left_no_mark_is_waited_for() {
+    let job = submitted_job();
+    let failed = QueueRow { end: Some(100), ..row(&job, SlurmState::Failed, "NonZeroExitCode") };
+    let nothing = Markers::default();
+    let exit = ExitMarker { slurm_id: failed.id, restart: 0, code: 3, at: 5 };
+    let marked = Markers { exit: Some(exit), ..nothing.clone() };
+    let seen = Sighting { queue: Some(&failed), queue_answered: true, ..Sighting::default() };
+    let with = |markers| see(&job, &Sighting { markers: Some(markers), ..seen }, 101);
+    assert!(with(&nothing).is_none());
+    assert_eq!(with(&marked).unwrap().job.phase, Phase::Finishing, "the mark says it");
+    let exit_code = Some(ExitCode { code: 123, signal: 0 });
+    let record = AccountingRow { exit_code, ..record(&job, SlurmState::Failed) };
+    let next = told(&job, &failed, &record).unwrap();
+    assert_eq!((next.phase, next.attempt.unwrap().exit), (Phase::Finishing, exit_code));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::{collections::HashMap, time::Duration};
 
 use slurm::{
-    Failure, FailureClass, How, Locate, LocateAnswer, Located, Poll, PollAnswer, SlurmJobId, SqueueOutcome,
-    Submission, SubmitAnswer, SubmitBatch,
+    Failure, FailureClass, How, Locate, LocateAnswer, Located, Poll, PollAnswer, QueueRow, SlurmJobId,
+    SlurmState, SqueueOutcome, Submission, SubmitAnswer, SubmitBatch,
 };
 use testkit::{Accepting, LivingCluster};
 use tokio::time::{Instant, sleep};
@@ -172,11 +172,12 @@ impl FarSide {
         let remote_time = self.cluster.time();
         let squeue = self.cluster.queue();
         self.work().await;
-        let missing = |id: &SlurmJobId| match &squeue {
-            SqueueOutcome::Answered(rows) => !rows.contains_key(id),
+        let is_untold = |row: &QueueRow| matches!(row.state, SlurmState::Failed | SlurmState::Cancelled);
+        let unsaid = |id: &SlurmJobId| match &squeue {
+            SqueueOutcome::Answered(rows) => rows.get(id).is_none_or(is_untold),
             SqueueOutcome::Failed(_) => false,
         };
-        let sacct = self.cluster.accounting(&command.jobs.iter().map(|job| job.id).filter(missing).collect());
+        let sacct = self.cluster.accounting(&command.jobs.iter().map(|job| job.id).filter(unsaid).collect());
         self.work().await;
         let (markers, status) = self.cluster.files(&command, &squeue);
         PollAnswer {
