@@ -1,5 +1,5 @@
-//! Test support: jobs to start from, a clock that is moved by hand, ids that count, a store without a database, and two
-//! clusters: one that does as a test says and can lose its replies, and one that lives by itself. Never shipped: only
+//! Test support: jobs to start from, a clock that is moved by hand, ids that count, a store without a database, an
+//! issuer of tokens, and two clusters: one that does as a test says and can lose its replies, and one that lives by itself. Never shipped: only
 //! ever a dev-dependency.
 
 mod clock;
@@ -8,6 +8,7 @@ mod fake_cluster;
 mod jobs;
 mod living_cluster;
 mod memory_store;
+mod signer;
 
 pub use clock::{CountingIds, HandClock};
 pub use dice::Dice;
@@ -15,3 +16,4 @@ pub use fake_cluster::{FakeCluster, Fault, Unanswered};
 pub use jobs::{cluster, command_job, job_at, spec, tao_job};
 pub use living_cluster::{Accepting, LivingCluster, TrueJob, Truth, Weather, Word};
 pub use memory_store::{MemoryNotices, MemoryStore};
+pub use signer::Signer;

@@ -18,6 +18,7 @@ mod faults;
 mod frozen;
 mod images;
 mod inputs;
+mod jwt;
 mod kept_clusters;
 mod killed;
 mod logins;

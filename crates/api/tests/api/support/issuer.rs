@@ -1,4 +1,4 @@
-//! Somebody who signs tokens, and publishes the keys.
+//! Somebody who signs tokens, and publishes the keys, or does not.
 
 use std::sync::{
     Mutex,
@@ -6,50 +6,35 @@ use std::sync::{
 };
 
 use api::{ClaimMapping, JwtTerms, KeyPace, KeyReading, KeySource};
-use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::TimeDelta;
-use ring::{
-    rand::SystemRandom,
-    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair},
-};
 use serde_json::{Value, json};
 use std::time::Duration;
+use testkit::Signer;
 
 pub(crate) struct Issuer {
-    key: Mutex<(String, EcdsaKeyPair)>,
+    signer: Mutex<Signer>,
     published: Mutex<Option<Vec<Value>>>,
-    random: SystemRandom,
     /// How often the keys were read.
     pub(crate) asked: AtomicU32,
 }
 
-fn key_pair(random: &SystemRandom) -> EcdsaKeyPair {
-    let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, random).unwrap();
-    EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, document.as_ref(), random).unwrap()
-}
-
 impl Issuer {
     pub(crate) fn new() -> Self {
-        let random = SystemRandom::new();
-        let key = Mutex::new(("first".to_owned(), key_pair(&random)));
-        let issuer = Self { key, published: Mutex::default(), random, asked: AtomicU32::default() };
+        let signer = Mutex::new(Signer::new("first").unwrap());
+        let issuer = Self { signer, published: Mutex::default(), asked: AtomicU32::default() };
         issuer.publish();
         issuer
     }
 
     /// Makes the key known by which it signs now, and no other.
     pub(crate) fn publish(&self) {
-        let key = self.key.lock().unwrap();
-        let point = key.1.public_key().as_ref();
-        let number = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes);
-        let (x, y) = (number(&point[1..33]), number(&point[33..]));
-        let jwk = json!({"kty": "EC", "crv": "P-256", "use": "sig", "kid": key.0, "x": x, "y": y});
+        let jwk = self.signer.lock().unwrap().jwk();
         *self.published.lock().unwrap() = Some(vec![jwk]);
     }
 
     /// Signs with a new key from now on.
     pub(crate) fn rotate(&self, name: &str) {
-        *self.key.lock().unwrap() = (name.to_owned(), key_pair(&self.random));
+        *self.signer.lock().unwrap() = Signer::new(name).unwrap();
     }
 
     /// Answers nobody who asks for keys.
@@ -58,12 +43,7 @@ impl Issuer {
     }
 
     pub(crate) fn sign(&self, claims: &Value) -> String {
-        let key = self.key.lock().unwrap();
-        let part = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
-        let message =
-            format!("{}.{}", part(&json!({"alg": "ES256", "typ": "JWT", "kid": key.0})), part(claims));
-        let signature = key.1.sign(&self.random, message.as_bytes()).unwrap();
-        format!("{message}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature))
+        self.signer.lock().unwrap().sign(claims).unwrap()
     }
 
     pub(crate) fn asked(&self) -> u32 {

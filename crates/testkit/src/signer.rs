@@ -1,0 +1,45 @@
+//! Somebody who signs tokens: what an issuer of JWTs is to the service.
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use ring::{
+    error::Unspecified,
+    rand::SystemRandom,
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair},
+};
+use serde_json::{Value, json};
+
+/// A key of ES256 and its name.
+#[derive(Debug)]
+pub struct Signer {
+    name: String,
+    key: EcdsaKeyPair,
+    random: SystemRandom,
+}
+
+impl Signer {
+    /// With a key of its own. Fails when there is no randomness.
+    pub fn new(name: &str) -> Result<Self, Unspecified> {
+        let random = SystemRandom::new();
+        let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
+        let document = EcdsaKeyPair::generate_pkcs8(algorithm, &random)?;
+        let key = EcdsaKeyPair::from_pkcs8(algorithm, document.as_ref(), &random).map_err(|_| Unspecified)?;
+        Ok(Self { name: name.to_owned(), key, random })
+    }
+
+    /// The public half of its key, as an issuer publishes it (RFC 7517).
+    pub fn jwk(&self) -> Value {
+        let point = self.key.public_key().as_ref();
+        let number = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes);
+        let (x, y) = (number(&point[1..33]), number(&point[33..]));
+        json!({"kty": "EC", "crv": "P-256", "use": "sig", "kid": self.name, "x": x, "y": y})
+    }
+
+    /// A token that says this (RFC 7519). Fails when there is no randomness.
+    pub fn sign(&self, claims: &Value) -> Result<String, Unspecified> {
+        let part = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
+        let head = json!({"alg": "ES256", "typ": "JWT", "kid": self.name});
+        let message = format!("{}.{}", part(&head), part(claims));
+        let signature = self.key.sign(&self.random, message.as_bytes())?;
+        Ok(format!("{message}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature)))
+    }
+}
