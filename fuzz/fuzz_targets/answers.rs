@@ -4,8 +4,8 @@
 use libfuzzer_sys::fuzz_target;
 use slurm::{
     Cancel, CheckImages, Checkpoints, Conclude, Concluding, JobName, Locate, LogFrom, LogQuestion, Preflight,
-    Purge, RawOutput, ReadLogs, RemoteCommand, RemotePath, Remove, Requeued, SlurmJobId, Sought, Submission,
-    SubmitBatch,
+    Purge, RawOutput, ReadLogs, RemoteCommand, RemotePath, Remove, Requeued, SlurmJobId, Sought, StagedSecret,
+    Submission, SubmitBatch,
 };
 
 fn path() -> RemotePath {
@@ -73,7 +73,7 @@ fuzz_target!(|input: &[u8]| {
         3 => drop(Cancel { jobs: vec![(id(), name())], names: Vec::new() }.parse(&raw)),
         4 => drop(CheckImages { paths: vec![path()] }.parse(&raw)),
         5 => drop(Checkpoints { results: Vec::new() }.parse(&raw)),
-        6 => drop(Remove { paths: vec![path()] }.parse(&raw)),
+        6 => drop(Remove { files: vec![StagedSecret { state_dir: path(), path: path() }] }.parse(&raw)),
         7 => drop(Requeued { jobs: vec![(id(), name())] }.parse(&raw)),
         8 => {
             let questions = vec![
