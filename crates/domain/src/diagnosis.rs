@@ -106,30 +106,33 @@ fn by_state(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     })
 }
 
-/// Exit codes of our own script, and of slurmstepd, that say that the job's program never ran.
+/// What our own script, its exit codes and slurmstepd's say: that the job's program never ran, or was not let.
 fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
-    if evidence.never_began && evidence.state == Some(&SlurmState::Failed) {
-        return Some(Diagnosis {
-            cause: Cause::Infrastructure,
-            signature: "never-began".to_owned(),
-            why: "its script was ended before it began, or could not write into its directory on the cluster"
-                .to_owned(),
-            line: None,
-            nodes: blamed(evidence, None),
-        });
-    }
-    let (signature, why) = match evidence.exit? {
-        ExitCode { code: script::EXIT_NO_ENV_FILE, .. } => {
+    let (signature, why) = match (evidence.state, evidence.exit) {
+        (None, _) if evidence.never_began => {
+            ("forgotten", "Slurm has lost the job before it began, as a controller does that is killed")
+        }
+        (Some(SlurmState::Failed), _) if evidence.never_began => (
+            "never-began",
+            "its script was ended before it began, or could not write into its directory on the cluster",
+        ),
+        // What its nodes run and the controller does not know, it ends (slurmctld's abort of unknown jobs).
+        (None, Some(ExitCode { code: ENDED_BY_TERM, .. })) => {
+            ("forgotten", "Slurm has lost the job while it ran, and has ended what was left of it")
+        }
+        (_, Some(ExitCode { code: script::EXIT_NO_ENV_FILE, .. })) => {
             ("env-file-missing", "the node did not see a file that had been staged for the job")
         }
-        ExitCode { code: script::EXIT_NO_RENDEZVOUS, .. } => {
+        (_, Some(ExitCode { code: script::EXIT_NO_RENDEZVOUS, .. })) => {
             ("no-rendezvous", "the names of the job's nodes could not be found out")
         }
-        ExitCode { code: script::EXIT_BEGUN, .. } => {
+        (_, Some(ExitCode { code: script::EXIT_BEGUN, .. })) => {
             ("begun-before", "Slurm forgot that it had started the job, and started it again")
         }
         // ESLURMD_…: the step daemon could not open the logs (src/common/slurm_errno.c).
-        ExitCode { code: 0, signal: 53 } => ("log-unopened", "the node could not open the job's log"),
+        (_, Some(ExitCode { code: 0, signal: 53 })) => {
+            ("log-unopened", "the node could not open the job's log")
+        }
         _ => return None,
     };
     Some(Diagnosis {
@@ -140,6 +143,9 @@ fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
         nodes: blamed(evidence, None),
     })
 }
+
+/// What our script returns when SIGTERM has ended it.
+const ENDED_BY_TERM: u8 = 128 + 15;
 
 fn by_logs_and_nodes(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     let found = matches(evidence.logs);

@@ -272,8 +272,9 @@ fn vanished(job: &mut Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp)
         }
     }
     if let Some(row) = ended {
+        let state = state_of(job, row);
         if let Some(attempt) = &mut job.attempt {
-            attempt.slurm_state = Some(state_of(job.wanted, row));
+            attempt.slurm_state = Some(state);
             attempt.exit = row.exit_code.or(attempt.exit);
             attempt.reason = Some(row.reason.clone());
             attempt.nodes = (!row.nodes.is_empty()).then(|| row.nodes.clone()).or(attempt.nodes.take());
@@ -285,8 +286,9 @@ fn vanished(job: &mut Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp)
     } else if let Some(exit) = exit {
         forget_state(job);
         finish(job, Source::Marker, at(Some(exit.at)), now);
-    } else if seen.accounting_answered && seen.accounting.is_none() {
-        // Only absence from both counts: accounting that is down, or lags behind with an old state, proves nothing.
+    } else if seen.accounting_answered {
+        // Accounting that is down proves nothing. One that has the job wait, or run, is behind for seconds; what a controller
+        // was killed over and has forgotten it calls so for ever (sacctmgr(1), runaway jobs).
         let since = *job.missing_since.get_or_insert(now);
         if now - since >= graces.missing {
             forget_state(job);

@@ -25,7 +25,7 @@ pub(crate) fn settle(
 ) -> Ending {
     match (status, job.wanted) {
         (Status::Canceled, Wanted::Pause) => pause(job, now),
-        (Status::Error, Wanted::Run | Wanted::Pause) if may_be_retried(&job) => {
+        (Status::Error, Wanted::Run | Wanted::Pause) if may_be_retried(&job, found) => {
             retry_or_end(job, message, found, graces, now)
         }
         _ => {
@@ -44,15 +44,24 @@ fn pause(mut job: Job, now: Timestamp) -> Ending {
 
 /// Whether the way the attempt ended leaves room for a fault of the infrastructure: a time limit and a job that
 /// nobody can find any more do not.
-fn may_be_retried(job: &Job) -> bool {
+fn may_be_retried(job: &Job, found: &Findings<'_>) -> bool {
     match job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref()) {
         Some(SlurmState::Timeout | SlurmState::Cancelled | SlurmState::Revoked | SlurmState::Preempted) => {
             false
         }
         Some(_) => true,
-        // Slurm has forgotten it, and its own exit marker is what says that it failed.
-        None => job.attempt.as_ref().is_some_and(|attempt| attempt.exit.is_some()),
+        // Slurm has forgotten it. Its own exit marker says that it failed; or it was never started, and is not to be any more.
+        None => {
+            job.attempt.as_ref().is_some_and(|attempt| attempt.exit.is_some()) || was_never_started(found)
+        }
     }
+}
+
+/// Whether no Slurm job has ever begun to run the attempt. The mark that forbids it was left before these were looked for, so
+/// none will.
+fn was_never_started(found: &Findings<'_>) -> bool {
+    let Markers { exit, started, run_claim, .. } = found.markers;
+    found.readable && exit.is_none() && started.is_none() && run_claim.is_none()
 }
 
 fn retry_or_end(
@@ -73,7 +82,10 @@ fn retry_or_end(
         nodes: attempt.nodes.as_deref().unwrap_or_default(),
         sick: found.sick,
         logs: &logs,
-        never_began: found.readable && !has_begun(found.markers, attempt.slurm_id),
+        never_began: match attempt.slurm_state {
+            Some(_) => found.readable && !has_begun(found.markers, attempt.slurm_id),
+            None => was_never_started(found),
+        },
     });
     if let Some(found) = diagnosis.as_ref().filter(|found| found.cause == Cause::Infrastructure) {
         job.failures.push(PastFailure {

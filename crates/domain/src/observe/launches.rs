@@ -17,7 +17,9 @@ use crate::{
 pub(super) fn as_told<'a>(job: &Job, row: &'a QueueRow, record: Option<&AccountingRow>) -> Cow<'a, QueueRow> {
     let held = is_waiting(&row.state) && is_held_for_it(row, record);
     let given_up = row.state == SlurmState::Cancelled
-        && record.filter(|record| is_of_this_end(record, row)).is_some_and(|r| is_given_up(job.wanted, r));
+        && record
+            .filter(|record| is_of_this_end(record, row))
+            .is_some_and(|record| is_given_up(job, record, row.start));
     if held || given_up {
         Cow::Owned(QueueRow { state: SlurmState::LaunchFailed, ..row.clone() })
     } else {
@@ -44,16 +46,18 @@ fn lasted_no_time(run: &PastRun) -> bool {
     run.was_requeued && run.start.zip(run.end).is_some_and(|(start, end)| (0..=1).contains(&(end - start)))
 }
 
-/// Whether Slurm itself has cancelled what it had given nodes to, and nobody wanted it to end. Of whoever asks for an end,
-/// accounting says who it was; what never had a node may have waited for what will never come.
-fn is_given_up(wanted: Wanted, record: &AccountingRow) -> bool {
+/// Whether Slurm itself has cancelled what it had given nodes to, at `start` as the queue knows it, and nobody wanted it to end.
+/// Of whoever asks for an end, accounting says who it was; what never had a node may have waited for what will never come.
+fn is_given_up(job: &Job, record: &AccountingRow, start: Option<i64>) -> bool {
     let by_nobody = record.state == SlurmState::Cancelled && record.cancelled_by.is_none();
-    wanted == Wanted::Run && by_nobody && (record.start.is_some() || record.before.is_some())
+    let began = job.attempt.as_ref().is_some_and(|attempt| attempt.started_at.is_some());
+    let had_nodes = began || start.or(record.start).is_some() || record.before.is_some();
+    job.wanted == Wanted::Run && by_nobody && had_nodes
 }
 
 /// How a job ended that only accounting knows.
-pub(super) fn state_of(wanted: Wanted, record: &AccountingRow) -> SlurmState {
-    if is_given_up(wanted, record) { SlurmState::LaunchFailed } else { record.state.clone() }
+pub(super) fn state_of(job: &Job, record: &AccountingRow) -> SlurmState {
+    if is_given_up(job, record, None) { SlurmState::LaunchFailed } else { record.state.clone() }
 }
 
 /// Whether a record is of the end that the queue shows: accounting that lags behind still has an earlier run's. The queue may

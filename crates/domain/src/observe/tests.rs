@@ -164,6 +164,23 @@ fn the_end_of_a_run_that_may_have_been_put_back_counts_once_the_job_stays_away()
 }
 
 #[test]
+fn a_job_that_the_queue_has_lost_and_accounting_has_wait_for_ever_is_lost() {
+    let job = submitted_job();
+    let runaway = launches::record(&job, SlurmState::Pending);
+    let seen = Sighting {
+        queue_answered: true,
+        accounting: Some(&runaway),
+        accounting_answered: true,
+        ..Sighting::default()
+    };
+    let waiting = see(&job, &seen, 10).unwrap().job;
+    assert_eq!((waiting.phase, waiting.missing_since.is_some()), (Phase::InQueue, true));
+    assert!(see(&waiting, &seen, 300).is_none(), "accounting may be behind");
+    let lost = see(&waiting, &seen, 310).unwrap().job;
+    assert_eq!((lost.phase, lost.attempt.unwrap().slurm_state), (Phase::Finishing, None));
+}
+
+#[test]
 fn the_exit_marker_speaks_when_accounting_does_not() {
     let job = submitted_job();
     let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 5 };

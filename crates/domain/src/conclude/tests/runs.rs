@@ -78,3 +78,32 @@ fn a_run_that_was_repeated_ends_as_it_ends_itself_and_is_waited_for() {
     let Ending::Again { job, .. } = repeated(None, 5) else { panic!("Slurm has noticed it by now") };
     assert_eq!(job.attempt.unwrap().verdict.unwrap().rule.as_deref(), Some("begun-before"));
 }
+
+/// What comes of a job that Slurm does not know any more.
+fn forgotten(markers: &Markers) -> Ending {
+    let job = Case { tao: false, code: None, state: None, ..Case::default() }.job();
+    conclude(&job, &Findings { markers, ..NOTHING }, &Graces::default(), T0 + TimeDelta::minutes(2))
+}
+
+#[test]
+fn a_job_that_slurm_has_lost_is_sent_again_if_it_surely_never_ran() {
+    let rule = |ending| match ending {
+        Ending::Again { job, .. } => job.attempt.unwrap().verdict.unwrap().rule,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(rule(forgotten(&NO_MARKERS)).as_deref(), Some("forgotten"));
+    let claimed = Markers { run_claim: SlurmJobId::new(7), ..NO_MARKERS };
+    assert!(
+        matches!(forgotten(&claimed), Ending::Ended(job) if job.status == Status::Error),
+        "it may still run"
+    );
+    let exit = |code| Some(ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 0 });
+    let terminated = Markers { exit: exit(143), ..claimed.clone() };
+    assert_eq!(
+        rule(forgotten(&terminated)).as_deref(),
+        Some("forgotten"),
+        "Slurm ends what it does not know"
+    );
+    let failed = Markers { exit: exit(1), ..claimed };
+    assert!(matches!(forgotten(&failed), Ending::Ended(job) if job.status == Status::Error));
+}

@@ -4,7 +4,7 @@ use slurm::{Markers, PastRun};
 
 use super::*;
 
-fn record(job: &Job, state: SlurmState) -> AccountingRow {
+pub(super) fn record(job: &Job, state: SlurmState) -> AccountingRow {
     AccountingRow {
         id: SlurmJobId::new(7).unwrap(),
         state,
@@ -99,6 +99,15 @@ fn the_same_is_known_of_a_job_that_has_left_the_queue() {
     assert_eq!(ended(&by_nobody), Some(SlurmState::LaunchFailed));
     let by_somebody = AccountingRow { cancelled_by: Some(2001), ..by_nobody };
     assert_eq!(ended(&by_somebody), Some(SlurmState::Cancelled));
+}
+
+#[test]
+fn nodes_that_only_the_queue_has_told_of_were_given_too() {
+    let job = submitted_job();
+    let late = AccountingRow { start: None, ..record(&job, SlurmState::Cancelled) };
+    assert_eq!(state(told(&job, &cancelled(&job), &late).unwrap()), NOT_LAUNCHED);
+    let never = QueueRow { start: None, ..cancelled(&job) };
+    assert_eq!(state(told(&job, &never, &late).unwrap()), (Phase::Finishing, Some(SlurmState::Cancelled)));
 }
 
 #[test]
