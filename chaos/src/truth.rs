@@ -99,15 +99,20 @@ impl Case {
             .or_else(|| self.rows.iter().find(|row| row.slurm_id == slurm_id).map(|row| row.attempt))
     }
 
-    fn state_of(&self, slurm_id: u64) -> Option<&str> {
-        self.rows.iter().rfind(|row| row.slurm_id == slurm_id).map(|row| row.state.as_str())
+    /// What Slurm says of a run. Its rows of one job are one for each of its runs, and one for a wait that was ended: the first
+    /// end after the run began is its own.
+    fn row_of(&self, run: &Run) -> Option<&Row> {
+        let rows = self.rows.iter().filter(|row| row.slurm_id == run.slurm_id);
+        let later =
+            rows.filter_map(|row| Some((row.ended?, row)).filter(|(end, _)| *end + SLACK > run.began));
+        later.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, row)| row)
     }
 
     /// Runs that came to their end with this code, and that Slurm does not call broken off after it.
     fn completed(&self, code: i32) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(move |run| {
             run.ended.is_some_and(|(own, _)| own == code)
-                && self.state_of(run.slurm_id).is_none_or(|state| matches!(state, "COMPLETED" | "FAILED"))
+                && self.row_of(run).is_none_or(|row| matches!(row.state.as_str(), "COMPLETED" | "FAILED"))
         })
     }
 
@@ -156,12 +161,8 @@ impl Case {
         found
     }
 
-    /// When the run ended. Slurm's rows of one job are one for each of its runs, and one for a wait that was ended: the first
-    /// end after its beginning is its own.
     fn end_of(&self, run: &Run) -> Option<f64> {
-        let rows = self.rows.iter().filter(|row| row.slurm_id == run.slurm_id);
-        let later = rows.filter_map(|row| row.ended).filter(|end| *end + SLACK > run.began);
-        run.ended.map(|(_, at)| at).or_else(|| later.min_by(f64::total_cmp))
+        run.ended.map(|(_, at)| at).or_else(|| self.row_of(run)?.ended)
     }
 
     fn ending(&self) -> Option<Finding> {
@@ -368,6 +369,10 @@ mod tests {
             row(11, 2, "COMPLETED", 119.0),
         ];
         assert!(kinds(&case).is_empty());
+        // It had done its work, and Slurm had it run again all the same.
+        case.runs[0].ended = Some((0, 100.5));
+        assert!(kinds(&case).is_empty());
+        case.runs[0].ended = None;
         case.rows.remove(0);
         assert_eq!(kinds(&case), ["duplicate"]);
     }
