@@ -86,14 +86,16 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
     let row = row.as_deref();
     let ended = accounting.filter(|record| seen.queue_answered && record.state.is_final());
     let told = row.map(|row| (&row.state, row.start)).or(ended.map(|record| (&record.state, record.start)));
+    let came_and_went = row.is_some_and(|row| was_queued_again(job, row));
     if let Some((state, start)) = told
-        && is_another_run(job, state, at(start))
+        && (came_and_went || is_another_run(job, state, at(start)))
     {
         next.begin_run();
         if let Some(attempt) = &mut next.attempt {
             attempt.started_at = None;
             attempt.requeues = attempt.requeues.saturating_add(1);
             attempt.requeue_unexplained = is_waiting(state);
+            attempt.queued_since = row.and_then(|row| at(row.submit)).or(attempt.queued_since);
         }
     }
     if let Some((_, start)) = told.filter(|(state, _)| **state == SlurmState::Running) {
@@ -118,8 +120,9 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
         None => {}
     }
     if let Some(attempt) = next.attempt.as_mut().filter(|_| unseen && next.phase != Phase::Finishing) {
-        // The queue was asked before the files were read: the start that is known may be that of the run before.
+        // The queue was asked before the files were read: the times that are known may be those of the run before.
         attempt.started_at = None;
+        attempt.queued_since = None;
     }
     activity::watch(&mut next, seen.signs_of_life, seen.deaf, now);
     let doomed = next.kill_reason.is_some() && job.kill_reason.is_none();
@@ -159,6 +162,15 @@ fn is_another_run(job: &Job, state: &SlurmState, start: Option<Timestamp>) -> bo
     }
     !matches!(state, SlurmState::UpdateDb | SlurmState::Unknown(_))
         && start.map_or(*state == SlurmState::Cancelled, |start| start - known > ROUNDING)
+}
+
+/// Whether Slurm has put the job back into its queue, of which nobody has seen that it ran: a requeue counts as a submission.
+fn was_queued_again(job: &Job, row: &QueueRow) -> bool {
+    let Some(attempt) = job.attempt.as_ref().filter(|attempt| attempt.started_at.is_none()) else {
+        return false;
+    };
+    let later = attempt.queued_since.zip(at(row.submit)).is_some_and(|(known, submit)| submit > known);
+    later && !matches!(row.state, SlurmState::UpdateDb | SlurmState::Unknown(_))
 }
 
 pub(crate) fn is_waiting(state: &SlurmState) -> bool {

@@ -262,7 +262,7 @@ fn absent(job: &mut Job, now: Timestamp) -> Option<Timestamp> {
             None
         }
         Wanted::Pause => {
-            rest(job, "Paused before it reached Slurm.".to_owned());
+            rest_unsubmitted(job, now);
             None
         }
         Wanted::Run => {
@@ -281,6 +281,17 @@ pub(crate) fn rest(job: &mut Job, message: String) {
     job.pending_reason = None;
     job.missing_since = None;
     job.finishing_since = None;
+}
+
+/// Leaves a job at rest that Slurm has never had. Its attempt is over: what Slurm hears of it later than any bound is not the
+/// job's own when it is resumed.
+fn rest_unsubmitted(job: &mut Job, now: Timestamp) {
+    let why = "Paused before it reached Slurm.".to_owned();
+    close_attempt(
+        job,
+        Verdict { at: now, outcome: Outcome::Paused, why: why.clone(), rule: None, line: None },
+    );
+    rest(job, why);
 }
 
 /// Ends the job; only its owner can send it again.
@@ -312,9 +323,9 @@ pub(crate) fn close_attempt(job: &mut Job, verdict: Verdict) {
 impl Job {
     /// The job, at rest before anything of it was on the cluster.
     #[must_use]
-    pub fn paused_unsubmitted(&self) -> Self {
+    pub fn paused_unsubmitted(&self, now: Timestamp) -> Self {
         let mut job = self.clone();
-        rest(&mut job, "Paused before it reached Slurm.".to_owned());
+        rest_unsubmitted(&mut job, now);
         job
     }
 

@@ -64,7 +64,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             .map(|job| job.id)
             .collect();
         let ended = sorted.end.iter().map(|job| (job, job.canceled_unsubmitted(now)));
-        let paused = sorted.pause.iter().map(|job| (job, job.paused_unsubmitted()));
+        let paused = sorted.pause.iter().map(|job| (job, job.paused_unsubmitted(now)));
         let (staged, bare): (Vec<_>, Vec<_>) =
             ended.chain(paused).partition(|(before, _)| before.may_be_staged());
         // Nothing of these is on the cluster, so they do not wait for it.

@@ -319,6 +319,22 @@ fn a_requeue_that_no_poll_has_seen_shows_by_its_start() {
 }
 
 #[test]
+fn a_run_that_came_and_went_between_two_polls_shows_by_its_place_in_the_queue() {
+    let waits = |job: &Job, submit| {
+        let row = QueueRow { submit: Some(submit), start: None, ..row(job, SlurmState::Pending, "Priority") };
+        see(job, &Sighting { queue: Some(&row), queue_answered: true, ..Sighting::default() }, 600)
+    };
+    let job = waits(&submitted_job(), 100).unwrap().job;
+    assert!(waits(&job, 100).is_none());
+    let again = waits(&job, 101).unwrap();
+    assert!(again.step_due, "why it was requeued is to be found out");
+    assert_eq!(again.job.attempt.as_ref().unwrap().requeues, 1);
+    assert!(waits(&again.job, 101).is_none(), "it is counted once");
+    let runs = queued(&job, SlurmState::Running, "None").unwrap().job;
+    assert_eq!(runs.attempt.unwrap().requeues, 0, "its own start is no requeue");
+}
+
+#[test]
 fn a_requeue_that_no_poll_has_seen_shows_by_the_end_of_a_run_that_never_began() {
     let (running, _) = requeued_after("{\"status\":\"SUCCESS\"}\n");
     let ended = |start| QueueRow { start, ..row(&running, SlurmState::Cancelled, "None") };

@@ -229,6 +229,25 @@ fn what_a_new_attempt_finds_is_its_own_though_the_clock_of_its_node_is_minutes_s
 }
 
 #[test]
+fn as_long_as_only_the_note_of_the_run_before_is_seen_its_words_wait() {
+    let (mut disk, files) = (Disk::new("/r/status.json"), StatusFiles::default());
+    disk.begin_run((T0 - TimeDelta::seconds(16)).timestamp_micros());
+    disk.say(&word("SUCCESS"));
+    let chunk = disk.look(&files, 10_000).unwrap();
+    let reading = |started_at, over| Reading { results: "/r", started_at, requeues: 1, over, now: T0 };
+    assert!(files.is_held_back(&chunk, 1, reading(Some(T0), false)));
+    let long_ago = Some(T0 - TimeDelta::minutes(1));
+    assert!(
+        !files.is_held_back(&chunk, 1, reading(long_ago, false)),
+        "a note of the present run, by its time"
+    );
+    let mut progress = Progress::default();
+    progress.begin_run();
+    files.clone().take(&chunk, &mut progress, reading(Some(T0), true));
+    assert_eq!(progress.last_word(), Some(StatusWord::Success), "no other note has come: it was miscounted");
+}
+
+#[test]
 fn of_several_files_each_is_read_and_a_failure_is_remembered_until_its_file_says_more() {
     let (mut one, mut other) = (Disk::new("/r/0/status.json"), Disk::new("/r/1/status.json"));
     let mut reader = Reader::default();

@@ -209,3 +209,19 @@ fn nodes_that_sbatch_finds_no_place_without_are_not_left_out_of_later_attempts()
     assert_eq!(after.phase, Phase::Submitting);
     assert_eq!(crate::excluded(&after, &crate::RetryTerms::default(), None, T0), []);
 }
+
+#[test]
+fn a_job_that_was_paused_before_slurm_had_it_goes_on_in_another_attempt() {
+    let mut paused = Job { wanted: Wanted::Pause, ..sent_job() };
+    paused = located(&paused, Located::Unbegun, T0).job;
+    assert_eq!((paused.status, paused.phase), (Status::Paused, Phase::Paused));
+    let refused = Job { wanted: Wanted::Pause, ..answer(&sent_job(), &refused(FailureClass::Infra)).job };
+    for job in [paused, refused.paused_unsubmitted(T0)] {
+        let attempt = job.attempt.as_ref().unwrap();
+        assert!(!attempt.is_open(), "what Slurm hears of it from now on is not the job's own");
+        assert_eq!(attempt.verdict.as_ref().unwrap().outcome, Outcome::Paused);
+        assert_eq!(job.next_attempt().get(), 2);
+    }
+    let never_sent = Job { wanted: Wanted::Pause, ..command_job() }.paused_unsubmitted(T0);
+    assert_eq!(never_sent.next_attempt().get(), 1);
+}

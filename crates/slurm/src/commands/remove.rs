@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Call, ParseError, RawOutput, RemoteCommand, RemotePath, answer::Answer, feed::Feed};
+use crate::{Call, ParseError, RawOutput, RemoteCommand, RemotePath, SlurmJobId, answer::Answer, feed::Feed};
 
 const PROGRAM: &str = concat!(
     include_str!("../programs/preamble.sh"),
@@ -17,6 +17,10 @@ const DEADLINE: Duration = Duration::from_mins(1);
 /// Removes private files of attempts: the secrets of a submission that was refused, for instance.
 #[derive(Debug, Clone, Default)]
 pub struct Remove {
+    /// State directories of attempts that never reached Slurm and never shall: they are claimed for nobody, so that a copy
+    /// of which Slurm hears later than anybody expects finds its attempt taken. The files of one that a Slurm job holds
+    /// by then are kept.
+    pub close: Vec<RemotePath>,
     /// Which files.
     pub files: Vec<StagedSecret>,
 }
@@ -37,6 +41,8 @@ pub struct Removed {
     /// The places in the question of those that are not surely gone; while its directory is missing, a file may come
     /// back with it.
     pub kept: Vec<usize>,
+    /// The attempts, by their places in the question, that were not closed because a Slurm job holds them.
+    pub held: Vec<(usize, SlurmJobId)>,
 }
 
 impl RemoteCommand for Remove {
@@ -44,7 +50,10 @@ impl RemoteCommand for Remove {
 
     fn render(&self) -> Call {
         let mut feed = Feed::new();
-        feed.field(self.files.len()).end_line();
+        feed.field(self.close.len()).field(self.files.len()).end_line();
+        for dir in &self.close {
+            feed.field(dir).end_line();
+        }
         for file in &self.files {
             feed.field(&file.state_dir).field(&file.path).end_line();
         }
@@ -52,19 +61,23 @@ impl RemoteCommand for Remove {
             program: PROGRAM.to_owned(),
             stdin: feed.into_bytes(),
             deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + self.files.len() * 16,
+            stdout_limit: super::STDOUT_BASE + self.close.len() * 32 + self.files.len() * 16,
         }
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
         let answer = Answer::read("remove", raw)?;
-        let mut kept = Vec::new();
+        let (mut kept, mut held) = (Vec::new(), Vec::new());
         for mut line in answer.lines() {
-            if line.tag != b"KEPT" {
-                return Err(line.malformed("an unknown kind of line"));
+            match line.tag {
+                b"KEPT" => kept.push(line.index(self.files.len())?),
+                b"HELD" => {
+                    let place = line.index(self.close.len())?;
+                    held.push((place, line.value()?));
+                }
+                _ => return Err(line.malformed("an unknown kind of line")),
             }
-            kept.push(line.index(self.files.len())?);
         }
-        Ok(Removed { kept })
+        Ok(Removed { kept, held })
     }
 }

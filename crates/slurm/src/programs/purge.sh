@@ -32,6 +32,40 @@ logged_here() {
 doomed=.tao-slurm-purge.
 doom() { timeout -k 5 20 mv -n -T -- "$1" "${1%/*}/$doomed${1##*/}" </dev/null; }
 
+# Prints the newest send of an attempt if one up to it has not begun: that one may still be on its way, held up for however
+# long, and must find a later one. $1: state directory.
+awaited() {
+  local claim number newest=0 begun=0
+  for claim in "$1"/submit.*; do
+    number=${claim##*.}
+    case $number in '' | 0* | *[!0-9]* | ??????????*) continue ;; esac
+    if [ ! -L "$claim" ]; then begun=$((begun + 1)); fi
+    if ((number > newest)); then newest=$number; fi
+  done
+  if ((begun < newest)); then echo "$newest"; fi
+}
+
+# Removes the state directories of job $1, but for the claims that shut out sends which have not begun: the newest of their
+# attempts, as a link to nothing.
+purge_state() {
+  local dir newest fenced=
+  for dir in "state/$1"/*; do
+    if [ ! -d "$dir" ] || [ -L "$dir" ]; then continue; fi
+    newest=$(awaited "$dir")
+    if [ -z "$newest" ]; then continue; fi
+    fenced=1
+    if [ ! -L "$dir/submit.$newest" ]; then
+      ln -sfT nobody "$dir/.nobody" && mv -fT -- "$dir/.nobody" "$dir/submit.$newest" || return 1
+    fi
+  done
+  if [ -z "$fenced" ]; then
+    rm -rf --one-file-system -- "state/$1"
+  else
+    find "state/$1" -xdev ! -type d ! '(' -type l -name 'submit.*' -lname nobody ')' -delete \
+      && find "state/$1" -depth -xdev -type d -empty -delete
+  fi
+}
+
 # Removes what is of job $2 below $1, and prints what bears its id and is not ours on descriptor 3. rm does not follow
 # links, and stays on the file system it begins on.
 purge() {
@@ -49,7 +83,8 @@ purge() {
     if [ ! -e "$logs" ] && [ ! -L "$logs" ]; then continue; fi
     if logged_here "$id" "$logs"; then doom "$logs" || return 1; else echo "$logs" >&3; fi
   done
-  timeout -k 5 60 rm -rf --one-file-system -- "results/$doomed$id" "slurm-logs/${doomed}tao-job-$id-"* "state/$id" \
+  timeout -k 5 60 bash -c "$(declare -f awaited purge_state)"'; purge_state "$1"' purge_state "$id" </dev/null || return 1
+  timeout -k 5 60 rm -rf --one-file-system -- "results/$doomed$id" "slurm-logs/${doomed}tao-job-$id-"* \
     "specs/$id.json" "env/$id.json" "env/$id.sh" "meta/$id.json" "sbatch/job_$id.sbatch" </dev/null || return 1
   # Something was in the way of its new name.
   if made_here "$id"; then echo 'removed in part'; return 1; fi

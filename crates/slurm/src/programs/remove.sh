@@ -1,11 +1,33 @@
 # shellcheck shell=bash
 # Removes private files of jobs, unless a later attempt has put its own there.
 #
-# stdin: a line "number of files", then for each a line "state directory of the attempt, path".
+# stdin: a line "number of attempts to close, number of files"; for each attempt a line "state directory"; for each file a
+# line "state directory of the attempt, path".
 
-read -r count || give_up 'the list of files did not arrive whole'
-cat >"$tmp/files"
-if [ "$(wc -l <"$tmp/files")" != "$count" ]; then give_up 'the list of files did not arrive whole'; fi
+IFS=$'\t' read -r attempts count || give_up 'the list of files did not arrive whole'
+cat >"$tmp/asked"
+if [ "$(wc -l <"$tmp/asked")" != "$((attempts + count))" ]; then give_up 'the list of files did not arrive whole'; fi
+head -n "$attempts" -- "$tmp/asked" >"$tmp/attempts"
+tail -n "$count" -- "$tmp/asked" >"$tmp/files"
+
+# Claims an attempt for nobody, as a batch script claims it for its job: of the two one succeeds. Prints who has it, if it is
+# taken. One without a directory was never staged. $1: state directory.
+# shellcheck disable=SC2016
+closer='ln -sT nobody "$1/run" 2>/dev/null || readlink -- "$1/run"'
+
+declare -A held=()
+place=0
+while IFS= read -r state; do
+  if ((SECONDS < 15)); then
+    holder=$(timeout -k 1 5 bash -c "$closer" closer "$state" 2>/dev/null </dev/null)
+    case $holder in
+      '' | 0* | *[!0-9]* | ???????????*) ;;
+      *) held[$state]=1 && say "HELD $place $holder" ;;
+    esac
+  fi
+  place=$((place + 1))
+done <"$tmp/attempts"
+
 place=0 last='' superseded=0
 while IFS=$'\t' read -r state path; do
   # A file system that hangs would take as long for each of them.
@@ -13,7 +35,7 @@ while IFS=$'\t' read -r state path; do
     say "KEPT $place"
   else
     if [ "$state" != "$last" ]; then
-      last=$state superseded=0
+      last=$state superseded=${held[$state]-0}
       if is_superseded "$state"; then superseded=1; fi
     fi
     if ((superseded)) || ! remove_file "$path"; then say "KEPT $place"; fi

@@ -4,8 +4,23 @@ readonly _tao_path=$PATH
 _tao_srun=$(command -v srun || echo srun)
 readonly _tao_srun
 
+# Who submitted this has left its claim here. Slurm from 23 on makes a directory for the logs where there is none any more,
+# because the job was deleted with its files.
+_tao_is_staged() {
+  local claim
+  for claim in "$_tao_state"/submit.*; do
+    if [ -f "$claim" ]; then return 0; fi
+  done
+  return 1
+}
+if ! _tao_is_staged; then
+  echo "tao-slurm: job $_tao_id stops here: its files are gone" >&2
+  exit 120
+fi
+
 # An attempt belongs to one job. Making a symbolic link either succeeds or does not, and the link says who made it, so
-# there is no moment at which the claim has no owner. After a requeue the owner is this same job.
+# there is no moment at which the claim has no owner. After a requeue the owner is this same job. Nobody owns an attempt that
+# was given up before Slurm had it.
 if ! ln -sT -- "$_tao_id" "$_tao_state/run" 2>/dev/null; then
   _tao_owner=$(readlink -- "$_tao_state/run")
   if [ "$_tao_owner" != "$_tao_id" ]; then

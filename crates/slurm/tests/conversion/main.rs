@@ -38,6 +38,7 @@ impl Node {
         fs::write(node.file("bin/enroot"), ENROOT).unwrap();
         fs::set_permissions(node.file("bin/enroot"), fs::Permissions::from_mode(0o755)).unwrap();
         fs::write(node.file("image"), image).unwrap();
+        fs::write(node.file("state/submit.1"), "").unwrap();
         node
     }
 

@@ -111,8 +111,11 @@ fn parse_all(stdout: &[u8]) {
     let _ = Locate { jobs: vec![sought], since_unix: 0 }.parse(&raw);
     let _ = Conclude { jobs: vec![job.clone(), job], tail_bytes: 10, status_bytes_total: 10 }.parse(&raw);
     let _ = Cancel { jobs: vec![(id(1), name("a"))], names: vec![] }.parse(&raw);
-    let _ =
-        Remove { files: vec![slurm::StagedSecret { state_dir: path("/s"), path: path("/s") }] }.parse(&raw);
+    let _ = Remove {
+        close: vec![path("/s")],
+        files: vec![slurm::StagedSecret { state_dir: path("/s"), path: path("/s") }],
+    }
+    .parse(&raw);
     let part = || LogQuestion::Part { paths: vec![path("/s")], from: LogFrom::TailLines(1), max_bytes: 1 };
     let files = LogQuestion::Files { directory: path("/s"), most: 2 };
     let _ = ReadLogs { questions: vec![part()] }.parse(&raw);

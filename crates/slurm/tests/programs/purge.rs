@@ -1,7 +1,10 @@
-use slurm::{FailureClass, Purge, Purged, RemoteCommand};
+use slurm::{FailureClass, Purge, Purged, RemoteCommand, SubmitAnswer};
 use uuid::Uuid;
 
-use crate::site::Site;
+use crate::{
+    site::Site,
+    submit_batch::{entry, one},
+};
 
 const OURS: Uuid = Uuid::from_u128(0x0f8f_ad5b_d9cb_469f_a165_7086_7728_950e);
 const OTHER: Uuid = Uuid::from_u128(0x0f8f_ad5b_d9cb_469f_a165_7086_7728_950f);
@@ -136,4 +139,66 @@ fn a_question_that_was_cut_removes_nothing() {
         assert_eq!(error.class(), FailureClass::NotDone, "{length}");
     }
     assert!(files.iter().all(|file| site.exists(file)));
+}
+
+/// The names in the state directory of the job's first attempt.
+fn state(site: &Site) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(site.file(&format!("base/state/{OURS}/1"))) else { return vec![] };
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn of_sends_that_have_all_begun_nothing_is_left() {
+    let site = Site::new();
+    leave(&site, OURS);
+    for send in 1..=11 {
+        site.write(&format!("base/state/{OURS}/1/submit.{send}"), "");
+    }
+    site.write(&format!("base/state/{OURS}/1/bin/scancel"), "x");
+    assert!(purge(&site, "base", OURS));
+    assert!(!site.exists(&format!("base/state/{OURS}")));
+}
+
+#[test]
+fn a_submission_that_was_held_up_until_its_job_is_gone_still_comes_too_late() {
+    for (shut, begun) in [(Some(1), None), (None, Some(2)), (Some(2), Some(1)), (Some(1), Some(2))] {
+        let site = Site::new();
+        leave(&site, OURS);
+        site.write(&format!("base/state/{OURS}/1/bin/scancel"), "x");
+        if let Some(send) = begun {
+            site.write(&format!("base/state/{OURS}/1/submit.{send}"), "");
+        }
+        if let Some(send) = shut {
+            site.link("nobody", &format!("base/state/{OURS}/1/submit.{send}"));
+        }
+        for _ in 0..2 {
+            assert!(purge(&site, "base", OURS));
+            let left = state(&site);
+            assert!(left.iter().all(|name| name.starts_with("submit.")), "{left:?}");
+            assert!(!site.exists(&format!("base/state/{OURS}/2")));
+        }
+        for send in (1..=2).filter(|send| begun != Some(*send)) {
+            let mut late = entry(&site, "a");
+            late.state_dir = site.path(&format!("base/state/{OURS}/1"));
+            late.send = send;
+            let is_later = shut.into_iter().chain(begun).all(|other| other < send);
+            if !is_later {
+                assert_eq!(one(&site, late), SubmitAnswer::Uncertain, "{shut:?} {begun:?} {send}");
+                assert!(!site.exists("env/a"), "nothing of it is staged");
+            }
+        }
+        assert_eq!(site.calls("sbatch"), 0);
+    }
+}
+
+#[test]
+fn what_a_link_among_the_attempts_points_to_stays() {
+    let site = Site::new();
+    leave(&site, OURS);
+    site.write("elsewhere/submit.2", "");
+    site.link(site.file("elsewhere").to_str().unwrap(), &format!("base/state/{OURS}/9"));
+    assert!(purge(&site, "base", OURS));
+    assert!(site.exists("elsewhere/submit.2") && !site.exists(&format!("base/state/{OURS}")));
 }

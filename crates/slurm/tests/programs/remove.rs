@@ -1,6 +1,6 @@
 use slurm::{FailureClass, RemoteCommand, Remove, Removed, StagedSecret};
 
-use crate::site::Site;
+use crate::site::{Site, id};
 
 fn remove(site: &Site, names: &[&str]) -> bool {
     kept(site, names).is_empty()
@@ -13,7 +13,7 @@ fn kept(site: &Site, names: &[&str]) -> Vec<usize> {
 
 fn kept_of(attempt: &str, site: &Site, names: &[&str]) -> Vec<usize> {
     let file = |name: &&str| StagedSecret { state_dir: site.path(attempt), path: site.path(name) };
-    let Removed { kept } = site.run(&Remove { files: names.iter().map(file).collect() });
+    let Removed { kept, .. } = site.run(&Remove { close: vec![], files: names.iter().map(file).collect() });
     kept
 }
 
@@ -69,10 +69,39 @@ fn a_question_that_was_cut_removes_nothing() {
     site.write("env/a", "");
     site.write("env/ab", "");
     let file = StagedSecret { state_dir: site.path("state/job/1"), path: site.path("env/ab") };
-    let command = Remove { files: vec![file] };
+    let command = Remove { close: vec![site.path("state/job/1")], files: vec![file] };
     for length in 0..command.render().stdin.len() {
         let raw = site.raw_cut(&command, length);
         assert_eq!(command.parse(&raw).unwrap_err().class(), FailureClass::NotDone, "{length}");
     }
-    assert!(site.exists("env/a") && site.exists("env/ab"));
+    assert!(site.exists("env/a") && site.exists("env/ab") && !site.exists("state/job/1/run"));
+}
+
+#[test]
+fn an_attempt_is_claimed_for_nobody_unless_a_job_holds_it() {
+    let site = Site::new();
+    for attempt in ["state/free/1", "state/held/3", "state/closed/2"] {
+        site.write(&format!("{attempt}/submit.1"), "");
+    }
+    for of in ["free", "held", "closed"] {
+        site.write(&format!("env/{of}"), "SECRET=1");
+    }
+    site.link("77", "state/held/3/run");
+    site.link("nobody", "state/closed/2/run");
+    let asked = [("free", "1"), ("held", "3"), ("never", "1"), ("closed", "2")];
+    let dir = |(of, attempt): (&str, &str)| site.path(&format!("state/{of}/{attempt}"));
+    let file = |asked: (&str, &str)| StagedSecret {
+        state_dir: dir(asked),
+        path: site.path(&format!("env/{}", asked.0)),
+    };
+    let command = Remove { close: asked.map(dir).to_vec(), files: asked.into_iter().map(file).collect() };
+    for _ in 0..2 {
+        let Removed { kept, held } = site.run(&command);
+        assert_eq!(held, [(1, id(77))]);
+        assert_eq!(kept, [1], "the job that holds it reads them");
+        let holder = |name: &str| std::fs::read_link(site.file(name)).unwrap();
+        assert_eq!(holder("state/free/1/run").to_str(), Some("nobody"));
+        assert_eq!(holder("state/held/3/run").to_str(), Some("77"));
+        assert!(!site.exists("state/never") && site.exists("env/held") && !site.exists("env/free"));
+    }
 }

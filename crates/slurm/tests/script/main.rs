@@ -35,7 +35,7 @@ fn the_marks_say_who_when_and_where() {
     assert!(node.words("state/exit")[3].parse::<i64>().unwrap() > 1_700_000_000);
     assert_eq!(fs::read_link(node.file("state/run")).unwrap().to_str(), Some("42"));
     let left: Vec<_> = fs::read_dir(node.file("state")).unwrap().collect();
-    assert_eq!(left.len(), 7, "{left:?}");
+    assert_eq!(left.len(), 8, "{left:?}");
 }
 
 #[test]
@@ -109,6 +109,33 @@ fn a_job_whose_end_was_told_does_not_run_again() {
     }
     assert!(!node.file("touched").exists());
     assert_eq!(node.words("state/exit")[..3], ["42", "1", "4"], "what was told stays");
+}
+
+#[test]
+fn an_attempt_that_was_given_up_runs_nothing() {
+    let node = Node::new();
+    std::os::unix::fs::symlink("nobody", node.file("state/run")).unwrap();
+    let output = node.run(&node.script(&["touch", node.path("touched").as_str()]), 42, 0);
+    assert_eq!(output.status.code(), Some(120));
+    assert_eq!(stderr(&output), "tao-slurm: job 42 stops here: the attempt belongs to job nobody\n");
+    assert!(!node.has("touched") && !node.has("state/started"));
+}
+
+#[test]
+fn a_job_whose_files_were_removed_leaves_no_new_ones() {
+    let node = Node::new();
+    let script = node.script(&["touch", node.path("touched").as_str()]);
+    fs::remove_file(node.file("state/submit.1")).unwrap();
+    // What a purge leaves, so that a submission which was held up comes too late.
+    std::os::unix::fs::symlink("nobody", node.file("state/submit.2")).unwrap();
+    let stops = |node: &Node| {
+        let output = node.run(&script, 42, 0);
+        (output.status.code(), stderr(&output).contains("job 42 stops here: its files are gone"))
+    };
+    assert_eq!(stops(&node), (Some(120), true));
+    assert!(!node.has("touched") && !node.has("state/run") && !node.has("logs"));
+    fs::write(node.file("state/submit.3"), "").unwrap();
+    assert_eq!(node.run(&script, 42, 0).status.code(), Some(0));
 }
 
 #[test]

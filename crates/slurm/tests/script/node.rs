@@ -78,6 +78,8 @@ impl Node {
             fs::write(node.file(name), text).unwrap();
             fs::set_permissions(node.file(name), fs::Permissions::from_mode(0o755)).unwrap();
         }
+        // As the program does that submits it.
+        fs::write(node.file("state/submit.1"), "").unwrap();
         // Slurm makes the log files before the script starts.
         fs::write(node.file("state/main.out"), "").unwrap();
         fs::write(node.file("state/main.err"), "").unwrap();

@@ -128,7 +128,7 @@ impl FakeCluster {
         let kept = kept.into_iter().map(|(place, _)| place).collect();
         let gone: Vec<_> = gone.into_iter().map(|(_, file)| file.path.to_string()).collect();
         state.removed.extend(gone);
-        lost_or(fault, Removed { kept })
+        lost_or(fault, Removed { kept, held: Vec::new() })
     }
 
     pub fn purge(&self, command: &Purge) -> Result<Purged, Unanswered> {

@@ -1,11 +1,14 @@
 //! What the other programs see and do, in the parts that take effect at different moments.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::OnceLock,
+};
 
 use slurm::{
     AccountingRow, Cancel, Cancelled, Conclude, Concluded, EarlierRun, Failure, FailureClass, ImageFile,
-    Markers, Poll, Purge, Purged, QueueRow, RemotePath, Remove, Removed, Requeued, SacctOutcome, SlurmJobId,
-    SlurmState, Sought, SqueueOutcome, StatusChunk, StatusCursor,
+    Markers, Poll, Purge, Purged, QueueRow, RemoteCommand, RemotePath, Remove, Removed, Requeued,
+    SacctOutcome, SlurmJobId, SlurmState, Sought, SqueueOutcome, StatusChunk, StatusCursor,
 };
 
 use super::{
@@ -80,8 +83,10 @@ impl LivingCluster {
         if site.weather.files_gone {
             return None;
         }
+        site.on_both(job.state_dir.as_str(), |state| {
+            state.sends.entry(job.send).or_insert(false);
+        });
         let state = site.login_disk.states.entry(job.state_dir.to_string()).or_default();
-        state.sends.entry(job.send).or_insert(false);
         let mut counted = state.sends.iter().filter(|(send, _)| **send > job.cleared);
         Some(!counted.any(|(_, begun)| *begun))
     }
@@ -155,13 +160,17 @@ impl LivingCluster {
 
     pub fn remove(&self, command: &Remove) -> Removed {
         let mut site = self.site();
-        let mut kept = Vec::new();
+        let (mut kept, mut held) = (Vec::new(), Vec::new());
+        for (place, dir) in command.close.iter().enumerate() {
+            held.extend(site.close(dir).map(|id| (place, id)));
+        }
         for (place, file) in command.files.iter().enumerate() {
-            if !site.remove(&file.state_dir, std::slice::from_ref(&file.path)) {
+            let is_held = held.iter().any(|(place, _)| command.close[*place] == file.state_dir);
+            if is_held || !site.remove(&file.state_dir, std::slice::from_ref(&file.path)) {
                 kept.push(place);
             }
         }
-        Removed { kept }
+        Removed { kept, held }
     }
 
     pub fn purge(&self, command: &Purge) -> Purged {
@@ -175,10 +184,17 @@ impl LivingCluster {
             };
         }
         for (_, id) in &command.jobs {
-            let (disk, id) = (&mut site.login_disk, id.to_string());
-            disk.private.retain(|path| !path.contains(&id));
-            disk.states.retain(|path, _| !path.contains(&id));
-            disk.status.retain(|path, _| !path.contains(&id));
+            let (site, id) = (&mut *site, id.to_string());
+            for disk in [&mut site.login_disk, &mut site.nodes_disk] {
+                disk.private.retain(|path| !path.contains(&id));
+                disk.status.retain(|path, _| !path.contains(&id));
+                let states = std::mem::take(&mut disk.states).into_iter();
+                let left = |(path, state): (String, StateDir)| {
+                    let state = if path.contains(&id) { state.purged()? } else { state };
+                    Some((path, state))
+                };
+                disk.states = states.filter_map(left).collect();
+            }
         }
         Purged { left: Vec::new(), others: Vec::new() }
     }
@@ -224,6 +240,26 @@ impl Site {
     /// The newest line that accounting shows of a job.
     fn record<'a>(&self, job: &'a SlurmJob) -> Option<&'a Record> {
         job.records.iter().rfind(|(shown, _)| *shown <= self.now).map(|(_, record)| record)
+    }
+
+    /// Changes the state directory of an attempt, as the login host sees it and as the nodes do.
+    pub(super) fn on_both(&mut self, dir: &str, change: impl Fn(&mut StateDir)) {
+        for disk in [&mut self.login_disk, &mut self.nodes_disk] {
+            change(disk.states.entry(dir.to_owned()).or_default());
+        }
+    }
+
+    /// Claims an attempt for nobody; says who holds it, if somebody does.
+    fn close(&mut self, dir: &RemotePath) -> Option<SlurmJobId> {
+        if self.weather.files_gone || !closes() {
+            return None;
+        }
+        // Links are made on the file server, whatever a host has not seen yet.
+        let holder = self.nodes_disk.states.get(dir.as_str())?.run;
+        if holder.is_none() {
+            self.on_both(dir.as_str(), |state| state.closed = true);
+        }
+        holder
     }
 
     /// Whether the files of an attempt are gone: those of a later one are in the same places.
@@ -279,6 +315,12 @@ impl Site {
             restarted: known.is_some() && resumed.is_none(),
         })
     }
+}
+
+/// Whether the real program claims attempts for nobody.
+fn closes() -> bool {
+    static CLOSES: OnceLock<bool> = OnceLock::new();
+    *CLOSES.get_or_init(|| Remove::default().render().program.contains(r#"ln -sT nobody "$1/run""#))
 }
 
 fn queue_row(job: &SlurmJob) -> QueueRow {

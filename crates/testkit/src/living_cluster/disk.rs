@@ -12,6 +12,8 @@ pub(super) struct StateDir {
     pub(super) slurm_id: Option<SlurmJobId>,
     /// The batch script's claim.
     pub(super) run: Option<SlurmJobId>,
+    /// It is claimed for nobody: no batch script will ever have it.
+    pub(super) closed: bool,
     pub(super) started: Option<StartedMarker>,
     pub(super) exit: Option<ExitMarker>,
     /// Whose end was read: it does not run again.
@@ -23,9 +25,21 @@ pub(super) struct StateDir {
 impl StateDir {
     /// Whether nothing is in it but what a look has claimed for nobody.
     pub(super) fn is_only_shut(&self) -> bool {
-        let begun = self.sends.values().any(|begun| *begun);
         let marked = self.started.is_some() || self.exit.is_some() || self.note.is_some();
-        !begun && !marked && self.slurm_id.is_none() && self.run.is_none()
+        !self.is_staged() && !marked && self.slurm_id.is_none() && self.run.is_none()
+    }
+
+    /// Whether somebody has claimed it to submit it.
+    pub(super) fn is_staged(&self) -> bool {
+        self.sends.values().any(|begun| *begun)
+    }
+
+    /// What a purge leaves of it: the newest claim, if a send up to it has not begun.
+    pub(super) fn purged(&self) -> Option<Self> {
+        let (newest, begun) = self.sends.last_key_value()?;
+        let awaited =
+            !begun || self.sends.len() < *newest as usize || self.sends.values().any(|begun| !begun);
+        awaited.then(|| Self { sends: BTreeMap::from([(*newest, false)]), ..Self::default() })
     }
 
     /// Whether another send than this one has claimed the attempt, and is not cleared.

@@ -18,6 +18,8 @@ use super::{
 pub(super) struct Script {
     /// Exits if another job holds the attempt.
     pub(super) claims: bool,
+    /// Exits if its attempt's directory is not there any more, or holds only what shuts others out.
+    pub(super) looks: bool,
     /// Notes how far the status files go when it begins.
     pub(super) notes: bool,
 }
@@ -195,9 +197,13 @@ impl Site {
         let (slurm_id, script, results) = (job.id, job.script, job.results.clone());
         let (restart, hostname, era) = (job.restarts, job.node.clone(), job.era);
         let (run, owner) = (job.run.clone(), job.owner);
-        let holder = self.nodes_disk.states.get(&dir).and_then(|state| state.run);
+        let found = self.nodes_disk.states.get(&dir);
+        let holder = found.and_then(|state| state.run);
+        let is_closed = found.is_some_and(|state| state.closed);
+        let is_gone = script.looks && !found.is_some_and(super::disk::StateDir::is_staged);
         let is_told = self.login_disk.states.get(&dir).and_then(|state| state.over) == Some(slurm_id);
-        if script.claims && (is_told || holder.is_some_and(|holder| holder != slurm_id)) {
+        let is_taken = is_told || is_closed || holder.is_some_and(|holder| holder != slurm_id);
+        if is_gone || script.claims && is_taken {
             self.end(id, &SlurmState::Failed, Some(ExitCode { code: EXIT_CLAIMED, signal: 0 }));
             return;
         }

@@ -49,8 +49,7 @@ impl LivingCluster {
         if site.weather.files_gone {
             return Err(nothing_begun("mkdir: cannot create directory"));
         }
-        site.login_disk.states.entry(entry.state_dir.to_string()).or_default();
-        site.nodes_disk.states.entry(entry.state_dir.to_string()).or_default();
+        site.on_both(entry.state_dir.as_str(), |_| {});
         let private = entry.files.iter().filter(|file| file.mode == 0o600);
         let paths: Vec<String> = private.map(|file| file.path.to_string()).collect();
         site.login_disk.private.extend(paths);
@@ -63,8 +62,15 @@ impl LivingCluster {
         if site.weather.files_gone {
             return Err(nothing_begun("mkdir: cannot create directory"));
         }
+        let dir = entry.state_dir.as_str();
+        let taken =
+            site.login_disk.states.get(dir).is_some_and(|state| state.sends.contains_key(&entry.send));
+        if !taken || !program().claims {
+            site.on_both(dir, |state| {
+                state.sends.insert(entry.send, true);
+            });
+        }
         let state = site.login_disk.states.entry(entry.state_dir.to_string()).or_default();
-        let taken = state.sends.insert(entry.send, true).is_some();
         let contested = state.is_contested(entry.send, entry.cleared);
         if (taken && program().claims) || (contested && program().yields) {
             return Err(site.adopt(entry).unwrap_or(SubmitAnswer::Uncertain));
@@ -94,8 +100,10 @@ impl LivingCluster {
     /// The program keeps the id where the next call finds it.
     pub fn keep_id(&self, entry: &Submission, id: SlurmJobId) {
         let mut site = self.site();
-        if !site.weather.files_gone {
-            site.login_disk.states.entry(entry.state_dir.to_string()).or_default().slurm_id = Some(id);
+        let is_gone = site.weather.files_gone;
+        // Into a directory that was removed meanwhile nothing is written.
+        if let Some(state) = site.login_disk.states.get_mut(entry.state_dir.as_str()).filter(|_| !is_gone) {
+            state.slurm_id = Some(id);
         }
     }
 
@@ -156,6 +164,7 @@ fn born(entry: &Submission) -> Born {
     let text = text.map(|file| String::from_utf8_lossy(&file.bytes)).unwrap_or_default();
     let script = Script {
         claims: text.contains(r#"ln -sT -- "$_tao_id" "$_tao_state/run""#) && text.contains("exit 120"),
+        looks: text.contains("if ! _tao_is_staged; then"),
         notes: text.contains(r#""$_tao_state/status_from""#),
     };
     let word = |name: &str| {

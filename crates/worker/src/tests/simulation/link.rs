@@ -51,10 +51,11 @@ impl LossyLink {
             sleep(world.millis(0, 30_000)).await;
             return Err(lost());
         }
-        match timeout(deadline, told).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_)) | Err(_) => Err(lost()),
+        let Ok(Ok(answer)) = timeout(deadline, told).await else { return Err(lost()) };
+        if world.strikes(world.temper.slow) {
+            sleep(world.millis(5000, 60_000)).await;
         }
+        Ok(answer)
     }
 
     /// A command that has its effect at one moment; sometimes twice, as one that was sent again.

@@ -21,6 +21,8 @@ use super::{
 pub(super) struct Temper {
     pub(super) crash: u64,
     pub(super) stop: u64,
+    /// Answers of the cluster that are long on their way.
+    pub(super) slow: u64,
     pub(super) database: u64,
     pub(super) unreachable: u64,
     pub(super) reply_lost: u64,
@@ -30,13 +32,16 @@ pub(super) struct Temper {
 
 impl Temper {
     fn draw(dice: &mut Dice) -> Self {
+        // In some, workers often outlive their leases while others are in the middle of the same step.
+        let drowsy = dice.chance(200);
         // Most histories have one or two troubles: where everything fails, nothing gets far enough to go wrong.
         let mut some = |chance: u64, least: u64, most: u64| {
             if dice.chance(chance) { dice.between(least, most) } else { 0 }
         };
         Self {
             crash: some(400, 1, 10),
-            stop: some(400, 1, 12),
+            stop: if drowsy { some(1000, 10, 50) } else { some(400, 1, 12) },
+            slow: if drowsy { some(1000, 200, 600) } else { some(200, 10, 100) },
             database: some(300, 5, 60),
             unreachable: some(300, 10, 200),
             reply_lost: some(500, 10, 300),
