@@ -95,7 +95,7 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
             attempt.started_at = None;
             attempt.requeues = attempt.requeues.saturating_add(1);
             attempt.requeue_unexplained = is_waiting(state);
-            attempt.queued_since = row.and_then(|row| at(row.submit)).or(attempt.queued_since);
+            attempt.queued_since = row.and_then(|row| at(row.submit));
         }
     }
     if let Some((_, start)) = told.filter(|(state, _)| **state == SlurmState::Running) {

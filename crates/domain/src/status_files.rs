@@ -178,15 +178,15 @@ impl StatusFiles {
             note.restart < reading.requeues && note.at < (started - CLOCKS_AGREE).timestamp_micros()
         };
         // Its count alone says so: a file system may still be about to show the note of the present run.
-        let is_doubtful = |started: Timestamp| {
-            note.restart < reading.requeues && note.at < (started + CLOCKS_AGREE).timestamp_micros()
-        };
+        let may_be_before = |started: Timestamp| note.at < (started + CLOCKS_AGREE).timestamp_micros();
+        let is_doubtful =
+            run > 0 && note.restart < reading.requeues && reading.started_at.is_none_or(may_be_before);
         let is_old =
             run > 0 && (self.old_note_at == Some(note.at) || reading.started_at.is_some_and(was_before));
         match (is_old, reading.over) {
             (true, true) => Writer::Earlier,
             (true, false) => Writer::Unknown,
-            (false, false) if run > 0 && reading.started_at.is_some_and(is_doubtful) => Writer::Unknown,
+            (false, false) if is_doubtful => Writer::Unknown,
             (false, _) => Writer::Present { from: note.fresh_from },
         }
     }

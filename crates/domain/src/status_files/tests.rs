@@ -236,6 +236,7 @@ fn as_long_as_only_the_note_of_the_run_before_is_seen_its_words_wait() {
     let chunk = disk.look(&files, 10_000).unwrap();
     let reading = |started_at, over| Reading { results: "/r", started_at, requeues: 1, over, now: T0 };
     assert!(files.is_held_back(&chunk, 1, reading(Some(T0), false)));
+    assert!(files.is_held_back(&chunk, 1, reading(None, false)), "it waits in the queue again");
     let long_ago = Some(T0 - TimeDelta::minutes(1));
     assert!(
         !files.is_held_back(&chunk, 1, reading(long_ago, false)),

@@ -14,7 +14,7 @@ use slurm::{
 use super::{
     LivingCluster, Site,
     disk::StateDir,
-    life::{Record, SlurmJob},
+    life::{Record, SlurmJob, Turn},
 };
 
 impl LivingCluster {
@@ -185,6 +185,8 @@ impl LivingCluster {
         }
         for (_, id) in &command.jobs {
             let (site, id) = (&mut *site, id.to_string());
+            // What the login host has not seen yet is gone as well: a file that was removed does not come back.
+            site.agenda.retain(|_, turn| !matches!(turn, Turn::Show(write) if write.is_of(&id)));
             for disk in [&mut site.login_disk, &mut site.nodes_disk] {
                 disk.private.retain(|path| !path.contains(&id));
                 disk.status.retain(|path, _| !path.contains(&id));

@@ -101,6 +101,17 @@ pub(super) enum Write {
     },
 }
 
+impl Write {
+    /// Whether it goes to a file of the job of that id.
+    pub(super) fn is_of(&self, id: &str) -> bool {
+        match self {
+            Self::Run { dir, .. } | Self::Begin { dir, .. } | Self::Exit { dir, .. } => dir.contains(id),
+            Self::Line { results, .. } => results.contains(id),
+            Self::Image { .. } => false,
+        }
+    }
+}
+
 impl Disk {
     pub(super) fn apply(&mut self, write: Write) {
         match write {
