@@ -83,6 +83,7 @@ purge() {
     if [ ! -e "$logs" ] && [ ! -L "$logs" ]; then continue; fi
     if logged_here "$id" "$logs"; then doom "$logs" || return 1; else echo "$logs" >&3; fi
   done
+  # shellcheck disable=SC2016 # that bash expands it
   timeout -k 5 60 bash -c "$(declare -f awaited purge_state)"'; purge_state "$1"' purge_state "$id" </dev/null || return 1
   timeout -k 5 60 rm -rf --one-file-system -- "results/$doomed$id" "slurm-logs/${doomed}tao-job-$id-"* \
     "specs/$id.json" "env/$id.json" "env/$id.sh" "meta/$id.json" "sbatch/job_$id.sbatch" </dev/null || return 1

@@ -122,7 +122,7 @@ fn the_marks_of_the_run_before_do_not_speak_for_this_one() {
     let output = node.run(&node.script(&["bash", "-c", &seen]), 42, 1);
     assert_eq!(
         String::from_utf8_lossy(&output.stdout).lines().collect::<Vec<_>>(),
-        ["bin", "main.err", "main.out", "run", "started", "status_from"]
+        ["bin", "main.err", "main.out", "run", "started", "status_from", "submit.1"]
     );
 }
 
