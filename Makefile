@@ -1,6 +1,6 @@
 # `make demo` and `make test` are all there is to know; the rest are their parts.
 
-.PHONY: demo test simulate reliability chaos fuzz setup sandbox-up sandbox-down openapi sql fmt
+.PHONY: demo test simulate reliability chaos fuzz fuzz-api setup sandbox-up sandbox-down openapi sql fmt
 
 demo: ## From nothing to two jobs run on a real Slurm; ONCE=1 ends by itself
 	@ONCE=$(ONCE) deploy/demo/demo
@@ -24,6 +24,10 @@ chaos: ## Break the service and the cluster at random while jobs flow: DURATION=
 
 fuzz: ## Bytes at everything that reads foreign text: DURATION= seconds for each target, TARGET= one; needs a nightly compiler
 	@DURATION=$(DURATION) TARGET=$(TARGET) fuzz/fuzz
+
+fuzz-api: ## Every call of the API asked for what its document allows and does not: CASES= of each operation, 2000
+	@ci/setup --test
+	@CASES=$(CASES) fuzz/api/run
 
 setup: ## What building needs from Debian
 	@ci/setup

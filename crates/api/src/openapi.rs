@@ -10,6 +10,8 @@ use utoipa::{
 
 use crate::problem::{Document, FieldError};
 
+mod bounds;
+
 /// The document before any operation is in it.
 #[derive(OpenApi)]
 #[openapi(
@@ -57,9 +59,11 @@ impl Modify for Bearer {
     }
 }
 
-/// Says of the views that each of their fields is always there: one without a value is null, not missing. The
+/// Says of requests what their values have to be, and of views that each of their fields is always there: one without a value is null, not missing. The
 /// macros take `Option` to mean that a field may be missing, which is true of requests only.
 pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
+    bounds::without_null(document);
+    bounds::put(document);
     let Some(components) = &mut document.components else { return };
     for (name, schema) in &mut components.schemas {
         if name.ends_with("View")

@@ -22,11 +22,12 @@ pub struct Resources {
 const MAX_NODES: u32 = 1024;
 const MAX_GPUS: u32 = 8192;
 const MAX_CPUS: u32 = 4096;
-/// Less than a second; and more than a century, which every clock of ours and of Slurm's can hold.
-const LEAST_HOURS: f64 = 0.0001;
-const MOST_HOURS: f64 = 1_000_000.0;
-
 impl Resources {
+    /// Less than a second.
+    pub const LEAST_HOURS: f64 = 0.0001;
+    /// More than a century, which every clock of ours and of Slurm's can hold.
+    pub const MOST_HOURS: f64 = 1_000_000.0;
+
     /// TAO's packaged defaults: 1 node, 4 GPUs of at most 8, 16 processors, 4 hours of which 3.8 are used.
     pub fn packaged() -> Result<Self, slurm::InvalidName> {
         Ok(Self {
@@ -122,12 +123,13 @@ fn times(
         ));
         return None;
     }
+    let (least, most) = (Resources::LEAST_HOURS, Resources::MOST_HOURS);
     let mut refuse = |field: &str| {
-        let detail = format_args!("must be a number of hours from {LEAST_HOURS} to {MOST_HOURS}");
+        let detail = format_args!("must be a number of hours from {least} to {most}");
         wrong.push(Violation::new(format!("/resources/{field}"), "out_of_range", detail));
     };
     for (field, hours) in [("time_hours", asked.time_hours), ("timeout_hours", asked.timeout_hours)] {
-        if hours.is_some_and(|hours| !(LEAST_HOURS..=MOST_HOURS).contains(&hours)) {
+        if hours.is_some_and(|hours| !(least..=most).contains(&hours)) {
             refuse(field);
             return None;
         }

@@ -24,7 +24,7 @@ problems!(Problems = SECURED, InvalidHeader, ClusterNotFound, ClusterInFile, Clu
     operation_id = "delete_cluster",
     params(
         ("name" = String, Path, description = "The cluster's name."),
-        ("If-Match" = Option<String>, Header, description = "The `ETag` of the cluster as you have seen it; without it, whatever \
+        ("If-Match" = Option<String>, Header, pattern = r#"^(?:\*|(?:W/)?"[0-9]{1,18}")$"#, example = "*", description = "The `ETag` of the cluster as you have seen it; without it, whatever \
             it is.")
     ),
     security(("bearer" = ["admin"])),

@@ -41,7 +41,7 @@ problems!(
     operation_id = "replace_cluster",
     params(
         ("name" = String, Path, description = "The cluster's name."),
-        ("If-Match" = String, Header, description = "The `ETag` of the cluster as you have seen it, so that nobody's change is \
+        ("If-Match" = String, Header, pattern = r#"^(?:\*|(?:W/)?"[0-9]{1,18}")$"#, example = "*", description = "The `ETag` of the cluster as you have seen it, so that nobody's change is \
             overwritten unseen; `*` for whatever it is.")
     ),
     request_body = ClusterSettings,
@@ -60,11 +60,11 @@ pub(crate) async fn replace_cluster(
     IfMatch(meant): IfMatch,
     Body(sent): Body<ClusterSettings>,
 ) -> Result<Response, Problem> {
-    super::not_in_file(&app, &name)?;
     let Some(meant) = meant else {
         let detail = "Send `If-Match` with the ETag that GET /clusters/{name} shows, or with `*`.";
         return Err(Problem::new(Kind::IfMatchRequired, detail));
     };
+    super::not_in_file(&app, &name)?;
     super::is_object(&sent.document).map_err(Problem::fields)?;
     if sent.value.name.as_ref().is_some_and(|sent| *sent != name.as_str()) {
         let detail = "is not the name in the path, and a cluster's name never changes; leave it out";

@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClusterSettings {
     /// The name that jobs and answers use: 1 to 64 of `a-z`, `0-9`, `_`, `-` and `.`. It never changes.
+    /// Required when the cluster is added; later it is that of the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 64, examples("dgx"))]
     pub(crate) name: Option<String>,
@@ -20,7 +21,7 @@ pub(crate) struct ClusterSettings {
     pub(crate) user: Option<String>,
     /// The login hosts, the preferred one first, each with an optional port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(required = true, nullable = false, value_type = Vec<String>, min_items = 1, max_items = 16, examples(json!(["login1.example.org", "login2.example.org:2222"])))]
+    #[schema(required = true, nullable = false, value_type = Vec<String>, min_items = 1, max_items = 16, examples("login1.example.org", "login2.example.org:2222"))]
     pub(crate) hosts: Option<Vec<String>>,
     /// The name of a private key in the server's key directory (`ssh.key_directory`): a file name, neither a key nor a path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,7 +29,7 @@ pub(crate) struct ClusterSettings {
     pub(crate) ssh_key: Option<String>,
     /// The login hosts' keys, as `ssh-keyscan` prints them, at least one for each host. Others are refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(required = true, nullable = false, value_type = Vec<String>, min_items = 1, max_items = 64, examples(json!(["login1.example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA…"])))]
+    #[schema(required = true, nullable = false, value_type = Vec<String>, min_items = 1, max_items = 64, examples("login1.example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIG5vdCBhIGtleSBvZiBhbnkgaG9zdCBvbiB0aGlzIGVhcnRo"))]
     pub(crate) host_keys: Option<Vec<String>>,
     /// The Slurm account to charge.
     #[serde(default, skip_serializing_if = "Option::is_none")]

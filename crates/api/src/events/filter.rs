@@ -52,7 +52,7 @@ impl EventKind {
 pub(crate) struct EventParameters {
     /// Only events after the one with this id: the `next_after` of the answer before. `0`: after none. Default: as JSON
     /// `0`, as a stream after the newest.
-    #[param(example = "00000000000004d2")]
+    #[param(pattern = "^(?:0|[0-7][0-9a-f]{15})$", example = "00000000000004d2")]
     after: Option<String>,
     /// At most so many; a stream has no end.
     #[param(minimum = 1, maximum = 1000, default = 100)]

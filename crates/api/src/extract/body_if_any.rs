@@ -20,7 +20,8 @@ impl<T: DeserializeOwned> FromRequest<App> for BodyIfAny<T> {
         if request.body().is_end_stream() {
             return Ok(Self(None));
         }
-        let Body(sent) = Body::from_request(request, app).await?;
-        Ok(Self(Some(sent)))
+        let Body(Sent { document, value }) = Body::<Option<T>>::from_request(request, app).await?;
+        // Generated clients write `null` for a body that they leave out.
+        Ok(Self(value.map(|value| Sent { document, value })))
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Filters {
     /// Jobs with this status.
     status: Option<Status>,
     /// Jobs on this cluster.
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<String>, max_length = 64, pattern = "^[a-z0-9][a-z0-9._-]*$")]
     cluster: Option<ClusterName>,
     /// TAO jobs with this network architecture.
     network_arch: Option<String>,
@@ -52,7 +52,7 @@ pub(crate) struct Filters {
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
     limit: u32,
     /// The `next_page_token` of the page before. Repeat the filters with it.
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<String>, pattern = "^[A-Za-b][A-Za-z0-9_-]{31}$")]
     page_token: Option<PageToken>,
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Wanted {
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
     limit: u32,
     /// The `next_page_token` of the page before. Repeat the classes with it.
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<String>, pattern = "^[A-Za-b][A-Za-z0-9_-]{20}[AQgw]$")]
     page_token: Option<Place>,
 }
 

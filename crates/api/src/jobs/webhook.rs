@@ -61,7 +61,7 @@ impl FromQuery for Again {
     operation_id = "redeliver_job_webhook",
     params(
         ("id" = domain::JobId, Path, description = "The job's id."),
-        ("seq" = Option<u64>, Query, description = "The number of the event; default: all that were given up.")
+        ("seq" = Option<u64>, Query, minimum = 1, description = "The number of the event; default: all that were given up.")
     ),
     security(("bearer" = ["write"])),
     responses((status = 202, description = "They will be sent.", body = WebhookView), Problems)

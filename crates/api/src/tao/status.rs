@@ -64,7 +64,7 @@ impl FromQuery for Asked {
     path = "/api/v1/internal/container_job:status",
     tag = "tao",
     operation_id = "get_container_job_status",
-    params(("results_dir" = String, Query, description = "The `results_dir` of the job's specification.")),
+    params(("results_dir" = String, Query, min_length = 1, description = "The `results_dir` of the job's specification.")),
     security(("bearer" = ["read"]), ("basic" = ["read"])),
     responses((status = 200, description = "The status.", body = ContainerJobStatusView), Problems)
 )]

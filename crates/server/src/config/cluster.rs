@@ -53,7 +53,7 @@ impl ClusterSettings {
             cpus_per_task: Some(16),
             time_hours: Some(time_hours),
             // As for a job: 0.2 hours below the wall time, or half of a very short one.
-            timeout_hours: Some((time_hours - 0.2).max(time_hours / 2.0)),
+            timeout_hours: Some((time_hours - 0.2).max(time_hours / 2.0).max(Resources::LEAST_HOURS)),
             max_time_hours: Some(max_time_hours),
             use_sqsh: Some(images.use_sqsh),
             require_sqsh: Some(images.require_sqsh),
@@ -138,8 +138,10 @@ pub(crate) fn check(settings: &ClusterSettings, faults: &mut Faults) -> Option<C
 /// The defaults of a job's resources, under the very rules that hold for a job.
 fn resources(settings: &ClusterSettings, faults: &mut Faults) -> Option<Resources> {
     let max = settings.max_time_hours.unwrap_or(MAX_TIME_HOURS);
-    if !max.is_finite() || max <= 0.0 {
-        faults.add_as("max_time_hours", OUT_OF_RANGE, "must be a number of hours above 0, such as 4");
+    let (least, most) = (Resources::LEAST_HOURS, Resources::MOST_HOURS);
+    if !(least..=most).contains(&max) {
+        let advice = format_args!("must be a number of hours from {least} to {most}, such as 4");
+        faults.add_as("max_time_hours", OUT_OF_RANGE, advice);
         return None;
     }
     let asked = ResourcesRequest {

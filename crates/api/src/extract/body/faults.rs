@@ -16,23 +16,44 @@ const MOST: usize = 50;
 /// serde stops at the first fault. The faulty field is taken out and the rest read again, so that a caller
 /// learns of all of them at once.
 pub(super) fn read<T: DeserializeOwned>(document: &Value) -> Result<T, Vec<Violation>> {
-    let error = match serde_path_to_error::deserialize(document) {
+    let mut error = match serde_path_to_error::deserialize(document) {
         Ok(value) => return Ok(value),
         Err(error) => error,
     };
     let mut rest = document.clone();
-    let mut found = vec![explain(&error, &rest)];
-    let mut next = error;
-    while found.len() < MOST && take_out(&mut rest, next.path()) {
-        match serde_path_to_error::deserialize::<_, T>(&rest) {
-            Ok(_) => break,
-            Err(error) => {
-                found.push(explain(&error, &rest));
-                next = error;
+    let mut found = Vec::new();
+    loop {
+        if !make_whole(&mut rest, &error) {
+            found.push(explain(&error, &rest));
+            if found.len() >= MOST || !take_out(&mut rest, error.path()) {
+                return Err(found);
             }
         }
+        error = match serde_path_to_error::deserialize(&rest) {
+            Ok(value) if found.is_empty() => return Ok(value),
+            Ok(_) => return Err(found),
+            Err(error) => error,
+        };
     }
-    Err(found)
+}
+
+/// Writes the number at fault without its fraction of nothing; false when that is not the fault. JSON has one kind of
+/// number, in which `4.0` is whole, and some clients write each so. What stays a document keeps it as it was sent.
+fn make_whole(document: &mut Value, error: &serde_path_to_error::Error<serde_json::Error>) -> bool {
+    let text = error.inner().to_string();
+    if !text.starts_with("invalid type: floating point") || !text.contains(", expected u") {
+        return false;
+    }
+    let Some(number) = document.pointer_mut(&exact_pointer(error.path())) else { return false };
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number below 2^53")]
+    let whole = number
+        .as_f64()
+        .filter(|number| number.fract() == 0.0 && (0.0..9_007_199_254_740_992.0).contains(number))
+        .map(|number| number as u64);
+    whole.is_some_and(|whole| {
+        *number = whole.into();
+        true
+    })
 }
 
 /// Removes a field; false when there is no field to remove. Elements of an array stay: the pointers of those
@@ -57,6 +78,15 @@ fn take_out(document: &mut Value, path: &Path) -> bool {
     at.as_object_mut().is_some_and(|fields| fields.shift_remove(last.as_str()).is_some())
 }
 
+fn exact_pointer(path: &Path) -> String {
+    path.iter().fold(String::new(), |parent, segment| match segment {
+        Segment::Seq { index } => format!("{parent}/{index}"),
+        Segment::Map { key } => format!("{parent}/{}", key.replace('~', "~0").replace('/', "~1")),
+        Segment::Enum { .. } | Segment::Unknown => parent,
+    })
+}
+
+/// The same for a person.
 fn pointer(path: &Path) -> String {
     path.iter().fold(String::new(), |parent, segment| match segment {
         Segment::Seq { index } => below(&parent, &index.to_string()),

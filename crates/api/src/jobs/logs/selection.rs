@@ -66,7 +66,7 @@ pub(crate) struct LogParameters {
     #[param(maximum = 999_999)]
     task: Option<u32>,
     /// Which attempt, counted from 1. Default: the newest.
-    #[param(minimum = 1)]
+    #[param(minimum = 1, maximum = 2_147_483_647)]
     attempt: Option<u32>,
     /// The last so many lines of each log. Default 500; with `follow`, the whole log.
     #[param(minimum = 1, maximum = 10_000)]

@@ -73,3 +73,21 @@ fn nul_is_found_at_any_depth() {
     let pointers: Vec<_> = found.iter().map(|fault| fault.pointer.as_str()).collect();
     assert_eq!(pointers, ["/specs/a/0", "/specs/b\u{0}"]);
 }
+
+#[test]
+fn a_whole_number_may_be_written_with_a_point() {
+    let job: JobRequest =
+        read(&json!({"num_gpu": 2.0, "resources": {"num_nodes": 1.0, "time_hours": 2}})).unwrap();
+    assert_eq!((job.num_gpu, job.resources.num_nodes), (Some(2), Some(1)));
+    let found = faults(
+        &json!({"num_gpu": 2.5, "timeout_minutes": -1.0, "resources": {"num_nodes": 1e300, "num_gpus": 4.0}}),
+    );
+    let wrong = ["/num_gpu", "/timeout_minutes", "/resources/num_nodes"];
+    assert_eq!(found, wrong.map(|at| (at.to_owned(), "wrong_type")));
+}
+
+#[test]
+fn a_specification_keeps_its_numbers_as_they_were_written() {
+    let job: JobRequest = read(&json!({"num_gpu": 1.0, "specs": {"num_gpu": 1.0}})).unwrap();
+    assert_eq!(serde_json::to_string(&job.specs).unwrap(), r#"{"num_gpu":1.0}"#);
+}

@@ -1,0 +1,92 @@
+use std::str::FromStr;
+
+use domain::{ClusterName, KeyName, Label, Mount, SbatchExport, Word};
+use proptest::{prelude::*, string::string_regex};
+use regex::Regex;
+use slurm::{Account, EnvKey, MailAddress, NetrcWord, Partition, RemotePath, UserName};
+use test_case::test_case;
+
+use super::*;
+
+#[test]
+fn every_bound_is_in_the_document() {
+    let document = serde_json::to_value(crate::openapi()).unwrap();
+    for (schema, name, bound) in BOUNDS {
+        let field = &document["components"]["schemas"][schema]["properties"][name];
+        let is_there = match bound {
+            Text(pattern, most) => field["pattern"] == *pattern && field["maxLength"] == *most,
+            Whole(least, most) => field["minimum"] == *least && field["maximum"] == *most,
+            Hours => field["maximum"] == 1_000_000,
+            Different(pattern, most) => {
+                let items = &field["items"];
+                items["pattern"] == *pattern && items["maxLength"] == *most && field["uniqueItems"] == true
+            }
+            Texts(pattern, most) => {
+                field["items"]["pattern"] == *pattern && field["items"]["maxLength"] == *most
+            }
+            Map(pattern, _, longest, most) => {
+                field["propertyNames"]["pattern"] == *pattern
+                    && field["additionalProperties"]["maxLength"] == *longest
+                    && field["maxProperties"] == *most
+            }
+        };
+        assert!(is_there, "{schema}.{name}: {field}");
+    }
+}
+
+#[test]
+fn every_example_of_a_text_has_its_form() {
+    let document = serde_json::to_value(crate::openapi()).unwrap();
+    for (schema, name, bound) in BOUNDS {
+        let field = &document["components"]["schemas"][schema]["properties"][name];
+        let (pattern, examples) = match bound {
+            Text(pattern, _) => (pattern, &field["examples"]),
+            Different(pattern, _) | Texts(pattern, _) => (pattern, &field["items"]["examples"]),
+            Whole(..) | Hours | Map(..) => continue,
+        };
+        for example in examples.as_array().into_iter().flatten() {
+            let fits = example.as_str().is_some_and(|text| Regex::new(pattern).unwrap().is_match(text));
+            assert!(fits, "{schema}.{name}: {example}");
+        }
+    }
+}
+
+fn reads<T: FromStr>(text: &str) -> bool {
+    text.parse::<T>().is_ok()
+}
+
+/// Few letters, so that much of it nearly has some form.
+const NEARLY: &str = r"[aZ9._/:,@+$#~ é\u0000-]{0,8}";
+
+/// The form with at most three of what there may be any number of, so that no text is longer than names may be.
+fn short(form: &str) -> String {
+    let repeated = ["]", ")", "/"].into_iter().flat_map(|end| [(end, "*", "{0,3}"), (end, "+", "{1,3}")]);
+    let plain = form.trim_start_matches('^').trim_end_matches('$').to_owned();
+    repeated.fold(plain, |text, (end, any, few)| text.replace(&format!("{end}{any}"), &format!("{end}{few}")))
+}
+
+// What the document allows is read, and what is read is allowed by the document: the two are one rule.
+#[test_case(WORD, reads::<Word> ; "words")]
+#[test_case(PLAIN, reads::<Label> ; "texts for people")]
+#[test_case(CLUSTER, reads::<ClusterName> ; "clusters")]
+#[test_case(USER, reads::<UserName> ; "users")]
+#[test_case(PARTITION, reads::<Partition> ; "partitions")]
+#[test_case(PARTITION, reads::<Account> ; "accounts")]
+#[test_case(ENV_KEY, reads::<EnvKey> ; "variables")]
+#[test_case(PATH, reads::<RemotePath> ; "paths")]
+#[test_case(MOUNT, reads::<Mount> ; "mounts")]
+#[test_case(KEY_NAME, reads::<KeyName> ; "keys")]
+#[test_case(EMAIL, reads::<MailAddress> ; "addresses")]
+#[test_case(SBATCH_EXPORT, reads::<SbatchExport> ; "what is exported")]
+#[test_case(LOGIN, reads::<NetrcWord> ; "logins")]
+#[test_case(PASSWORD, |text| NetrcWord::password(text).is_ok() ; "passwords")]
+fn a_form_and_its_type_agree(form: &str, is_read: fn(&str) -> bool) {
+    let allowed = string_regex(&short(form)).unwrap();
+    proptest!(|(text in allowed)| {
+        prop_assert!(is_read(&text), "{:?} is not read", text);
+    });
+    let form = Regex::new(form).unwrap();
+    proptest!(|(text in NEARLY)| {
+        prop_assert_eq!(is_read(&text), form.is_match(&text), "{:?}", text);
+    });
+}

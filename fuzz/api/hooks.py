@@ -1,0 +1,138 @@
+"""What schemathesis is told about this API beyond its document.
+
+Requests whose fields contradict each other fit every schema and are refused all the same. Most are made whole before they
+are sent, so that what is behind the refusals is asked too; a refusal of the others is no failure if it names a rule that
+no schema can say. Nothing else is let pass.
+"""
+
+import os
+import random
+
+import schemathesis
+
+# Rules about several fields, about what there is on the server, and about texts within free documents: docs/errors.md.
+BEYOND_SCHEMAS = {
+    "contradiction", "reserved", "unknown_cluster", "unknown_partition", "unknown_key", "time_limit", "gpu_limit",
+    "impossible_shape", "local_path", "remote_data", "id_conflict",
+}
+# What a job needs depends on what else is said of it, and on its secrets when it goes again; what a cluster needs, on whether
+# it is added or changed.
+NEEDED = ("/name", "/image", "/action", "/network_arch", "/secret_env_vars/", "/cloud_metadata/")
+# Texts with a grammar that no pattern in the document says, and numbers that are texts or depend on another number.
+BEYOND_PATTERNS = (
+    "/image", "/hosts/", "/host_keys/", "/webhook/url", "/backend_details/partition", "/partitions",
+    "/connect_timeout", "/poll_min", "/poll_max", "/resources/gpus_per_node", "/specs", "/docker_env_vars/",
+)
+# Problems about what was done before.
+BEYOND_REQUESTS = {"id_conflict", "idempotency_key_reused", "cluster_changed"}
+# Whose cluster is away: the one of this run answers nothing.
+AWAY = {"cluster_unavailable", "log_unreadable"}
+
+# What belongs to a job that was just made need not be there.
+NOT_EVERY_JOB = {"no_webhook", "no_script_yet", "no_log_yet", "attempt_not_found"}
+
+JOBS = os.environ.get("FUZZ_JOBS", "").split()
+HOST_KEY = os.environ.get("FUZZ_HOST_KEY", "")
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    """Makes most of the requests whole, and asks for jobs that there are."""
+    if case.meta is None or case.meta.generation.mode.is_negative:
+        return
+    dice = random.Random(repr((case.path_parameters, case.query, case.headers, case.body)))
+    if case.meta.phase.name.value in ("coverage", "fuzzing") and JOBS and "id" in (case.path_parameters or {}):
+        if dice.random() < 0.7:
+            case.path_parameters["id"] = dice.choice(JOBS)
+    if "Idempotency-Key" in (case.headers or {}) and dice.random() < 0.9:
+        case.headers["Idempotency-Key"] = f"fuzz-{dice.getrandbits(64)}"
+    # Nobody waits here: what waiting means is tested elsewhere.
+    if "wait" in (case.query or {}):
+        case.query["wait"] = 0
+    if str(case.query.get("follow") if case.query else "").lower() == "true":
+        case.query["follow"] = "false"
+    if case.query and "logs" in case.operation.path and dice.random() < 0.8:
+        for other in ("limit", "offset", "role", "task") if "tail" in case.query else ("limit", "task"):
+            case.query.pop(other, None)
+    if not isinstance(case.body, dict) or dice.random() < 0.2:
+        return
+    if case.operation.path in ("/jobs", "/jobs/validate"):
+        whole_job(case.body, dice)
+    elif case.operation.path.startswith("/clusters"):
+        whole_cluster(case, dice)
+
+
+def whole_job(job, dice):
+    if dice.random() < 0.9:
+        job.pop("id", None)
+    tao = ("network_arch", "action", "specs")
+    if all(job.get(key) for key in ("network_arch", "action", "image")) and dice.random() < 0.7:
+        job.pop("command", None)
+    else:
+        for key in tao:
+            job.pop(key, None)
+        job.setdefault("command", "true")
+        if not isinstance(job["command"], str):
+            job["command"] = "true"
+    if job.get("image"):
+        job["image"] = dice.choice(["/images/a.sqsh", "nvcr.io/nvidia/tao/tao-toolkit:6.26.3-pyt", "nvcr.io#a/b:c"])
+    else:
+        job.pop("container", None)
+    resources = job.get("resources")
+    if isinstance(resources, dict):
+        job.pop("num_gpu", None)
+        resources.pop("timeout_hours", None)
+        resources.pop(dice.choice(["num_gpus", "gpus_per_node"]), None)
+        if isinstance(resources.get("time_hours"), (int, float)):
+            resources["time_hours"] = min(resources["time_hours"], 4)
+    if isinstance(job.get("backend_details"), dict) and "cluster_name" in job["backend_details"]:
+        job["backend_details"]["cluster_name"] = "away"
+    if isinstance(job.get("webhook"), dict):
+        job["webhook"]["url"] = "https://example.org/hook"
+
+
+def whole_cluster(case, dice):
+    cluster = case.body
+    if "hosts" not in cluster:
+        return
+    if "name" in (case.path_parameters or {}):
+        cluster.pop("name", None)
+    else:
+        cluster["name"] = f"fuzz-{dice.randrange(20)}"
+    cluster.update(hosts=["127.0.0.1:9"], host_keys=[HOST_KEY], ssh_key="dgx")
+    for key in ("connect_timeout", "poll_min", "poll_max", "timeout_hours", "require_sqsh"):
+        cluster.pop(key, None)
+    if isinstance(cluster.get("time_hours"), (int, float)):
+        cluster["max_time_hours"] = cluster["time_hours"]
+
+
+@schemathesis.hook
+def filter_failure(context, failure, case, response):
+    """Whether a failure is one."""
+    try:
+        problem = response.json()
+    except ValueError:
+        return True
+    if not isinstance(problem, dict):
+        return True
+    kind = type(failure).__name__
+    if kind == "ServerError":
+        return not (response.status_code in (502, 503) and problem.get("code") in AWAY)
+    if kind == "EnsureResourceAvailability":
+        return problem.get("code") not in NOT_EVERY_JOB
+    if kind == "RejectedPositiveData":
+        # The first test of an optional header takes `0` whatever the header's pattern is (4.32.5).
+        if problem.get("code") == "invalid_header" and (case.headers or {}).get("If-Match") == "0":
+            return False
+        if problem.get("code") in BEYOND_REQUESTS:
+            return False
+        errors = problem.get("errors") or []
+        return not (errors and all(is_beyond(error) for error in errors))
+    return True
+
+
+def is_beyond(error):
+    where, code = error.get("pointer", ""), error.get("code")
+    if code in ("required", "unknown_field"):
+        return where == "" or where.startswith(NEEDED)
+    return code in BEYOND_SCHEMAS or code in ("invalid", "out_of_range") and where.startswith(BEYOND_PATTERNS)
