@@ -7,6 +7,7 @@
 
 mod bars;
 mod callers;
+mod clients;
 mod clocks;
 mod cluster;
 mod clusters;
