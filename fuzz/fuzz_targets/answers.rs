@@ -73,7 +73,10 @@ fuzz_target!(|input: &[u8]| {
         3 => drop(Cancel { jobs: vec![(id(), name())], names: Vec::new() }.parse(&raw)),
         4 => drop(CheckImages { paths: vec![path()] }.parse(&raw)),
         5 => drop(Checkpoints { results: Vec::new() }.parse(&raw)),
-        6 => drop(Remove { files: vec![StagedSecret { state_dir: path(), path: path() }] }.parse(&raw)),
+        6 => {
+            let files = vec![StagedSecret { state_dir: path(), path: path() }];
+            drop(Remove { files, close: vec![path()] }.parse(&raw));
+        }
         7 => drop(Requeued { jobs: vec![(id(), name())] }.parse(&raw)),
         8 => {
             let questions = vec![
