@@ -1,6 +1,6 @@
 # `make demo` and `make test` are all there is to know; the rest are their parts.
 
-.PHONY: demo test simulate reliability chaos fuzz fuzz-api setup sandbox-up sandbox-down openapi sql fmt
+.PHONY: demo test simulate reliability bench chaos fuzz fuzz-api setup sandbox-up sandbox-down openapi sql fmt
 
 demo: ## From nothing to two jobs run on a real Slurm; ONCE=1 ends by itself
 	@ONCE=$(ONCE) deploy/demo/demo
@@ -14,6 +14,12 @@ reliability: ## The bars of docs/reliability.md in full size, on the sandbox: ha
 
 simulate: ## The service in virtual time with everything going wrong; SEEDS=10000 histories, or SEED= one
 	@SEEDS=$(SEEDS) SEED=$(if $(filter file,$(origin SEED)),,$(SEED)) ci/simulate
+
+bench: ## Speed, beside what one would use instead, on the sandbox: ONLY=submission,latency some sections, QUICK=1 small sizes
+	@ci/setup
+	@cargo build --quiet --release --locked --package tao-slurm
+	@cargo build --quiet --release --locked --package bench
+	@target/release/bench $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick) $(BENCH)
 
 DURATION ?= 60
 SEED ?= 1

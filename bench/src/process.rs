@@ -1,0 +1,81 @@
+//! What a process has used, as the kernel counts it.
+
+use std::{fs, iter::Sum, time::Duration};
+
+use anyhow::Context;
+
+/// The kernel's `USER_HZ`, in which it counts processor time for programs: 100 on every machine with Linux that runs this.
+const TICKS_PER_SECOND: u64 = 100;
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Usage {
+    /// Processor time of all its threads, by hundredths of a second.
+    pub(crate) cpu: Duration,
+    /// Resident memory, in bytes.
+    pub(crate) memory: u64,
+    /// The most that it ever was.
+    pub(crate) memory_peak: u64,
+}
+
+impl Usage {
+    pub(crate) fn of(pid: u32) -> anyhow::Result<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+        Self::parse(&stat, &status).with_context(|| format!("/proc/{pid} is not as it should be"))
+    }
+
+    /// Of this program itself: what making the load has cost.
+    pub(crate) fn own() -> anyhow::Result<Self> {
+        Self::of(std::process::id())
+    }
+
+    /// The processor time since the other was taken; the memory of now.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self { cpu: self.cpu.saturating_sub(before.cpu), ..self }
+    }
+
+    fn parse(stat: &str, status: &str) -> Option<Self> {
+        // The name stands in parentheses and may hold anything; user and system time are 12 and 13 fields later.
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+        let ticks: u64 = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
+        let bytes = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            let kib: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
+            Some(kib * 1024)
+        };
+        Some(Self {
+            cpu: Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND),
+            memory: bytes("VmRSS:")?,
+            memory_peak: bytes("VmHWM:")?,
+        })
+    }
+}
+
+impl Sum for Usage {
+    fn sum<I: Iterator<Item = Self>>(each: I) -> Self {
+        each.fold(Self::default(), |all, one| Self {
+            cpu: all.cpu + one.cpu,
+            memory: all.memory + one.memory,
+            memory_peak: all.memory_peak + one.memory_peak,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_stand_after_a_name_that_may_hold_anything() {
+        let stat = "42 (a) b) S 1 42 42 0 -1 4194560 900 0 0 0 150 50 7 8 20 0 9 0 100 1 2 3";
+        let status = "Name:\ta\nVmHWM:\t    4096 kB\nVmRSS:\t    2048 kB\n";
+        let usage = Usage::parse(stat, status).unwrap();
+        assert_eq!(usage.cpu, Duration::from_secs(2));
+        assert_eq!((usage.memory, usage.memory_peak), (2 << 20, 4 << 20));
+    }
+
+    #[test]
+    fn this_process_is_read() {
+        assert!(Usage::own().unwrap().memory > 0);
+    }
+}

@@ -1,0 +1,240 @@
+//! The sandbox: its settings, commands on its machines, and what a stretch of time has cost its login hosts and its
+//! controller.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    env, fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, ensure};
+
+const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/sandbox/sandbox");
+
+#[derive(Debug)]
+pub(crate) struct Sandbox {
+    pub(crate) env: HashMap<String, String>,
+    pub(crate) dir: PathBuf,
+}
+
+/// What the login hosts have seen of all their users, the runner's own commands among it: take one before and one after
+/// something during which it runs none.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Ssh {
+    pub(crate) logins: u64,
+    /// Sessions with a command; `scp` and `sftp` are one each.
+    pub(crate) commands: u64,
+}
+
+/// What the controller was asked since it started.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rpcs {
+    /// By the login user.
+    pub(crate) user: u64,
+    pub(crate) by_type: BTreeMap<String, u64>,
+}
+
+impl Sandbox {
+    /// The one that is there, or a new one; nothing of an earlier run is in its queue.
+    pub(crate) fn up() -> anyhow::Result<Self> {
+        let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../.sandbox");
+        let dir = env::var_os("SANDBOX_DIR").map_or_else(|| PathBuf::from(own), PathBuf::from);
+        said(&Command::new(PROGRAM).arg("up").output()?).context("sandbox up")?;
+        let text = fs::read_to_string(dir.join("env"))?;
+        let pair = |line: &str| {
+            let (key, value) = line.split_once('=')?;
+            Some((key.to_owned(), value.trim_matches('"').to_owned()))
+        };
+        let sandbox = Self { env: text.lines().filter_map(pair).collect(), dir: fs::canonicalize(dir)? };
+        sandbox.clear()?;
+        Ok(sandbox)
+    }
+
+    pub(crate) fn var(&self, key: &str) -> anyhow::Result<&str> {
+        self.env
+            .get(key)
+            .map(String::as_str)
+            .with_context(|| format!("{key} is missing in the sandbox's env"))
+    }
+
+    /// Runs a shell text of the login user on login1, over an ssh connection of its own.
+    pub(crate) fn login(&self, text: &str) -> anyhow::Result<String> {
+        let mut ssh = Command::new("timeout");
+        ssh.args(["1800", "ssh", "-F"]).arg(self.dir.join("ssh/config"));
+        said(&ssh.args(["login1", text]).output()?)
+    }
+
+    /// Runs a command of the cluster's administrator on the controller's machine, not over SSH.
+    pub(crate) fn admin(&self, command: &[&str]) -> anyhow::Result<String> {
+        let mut program = Command::new(PROGRAM);
+        program.env("SANDBOX_DIR", &self.dir).args(["shell", "ctl", "timeout", "60"]).args(command);
+        said(&program.output()?).with_context(|| command.join(" "))
+    }
+
+    /// One statement in a database of the sandbox's Postgres: rows in lines, columns parted by `|`.
+    pub(crate) fn sql(&self, database: &str, statement: &str) -> anyhow::Result<String> {
+        let url = self.database_url(database)?;
+        let mut psql = Command::new("psql");
+        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", &url, "-c", statement]);
+        said(&psql.output()?).with_context(|| format!("psql: {statement:.80}"))
+    }
+
+    pub(crate) fn database_url(&self, database: &str) -> anyhow::Result<String> {
+        let (server, _) = self.var("DATABASE_URL")?.rsplit_once('/').context("DATABASE_URL has no path")?;
+        Ok(format!("{server}/{database}"))
+    }
+
+    /// A path of the cluster as this machine sees it.
+    pub(crate) fn seen(&self, path: &str) -> PathBuf {
+        Path::new(&self.dir).join(path.trim_start_matches('/'))
+    }
+
+    /// Every job of the login user is over and gone from the queue.
+    pub(crate) fn clear(&self) -> anyhow::Result<()> {
+        let began = Instant::now();
+        // By user and not by id: that is one question, however many there are.
+        while self.admin(&["scancel", "-u", "tao"]).is_err()
+            || !self.admin(&["squeue", "-h", "-u", "tao", "-o", "%i"])?.is_empty()
+        {
+            ensure!(began.elapsed() < Duration::from_mins(2), "the queue does not become empty");
+            thread::sleep(Duration::from_millis(200));
+        }
+        Ok(())
+    }
+
+    /// Closes a partition: its jobs are taken and stay pending until it is dropped.
+    pub(crate) fn close<'a>(&'a self, partition: &'a str) -> anyhow::Result<Closed<'a>> {
+        self.admin(&["scontrol", "update", &format!("partitionname={partition}"), "state=down"])?;
+        Ok(Closed { sandbox: self, partition })
+    }
+
+    pub(crate) fn ssh(&self) -> anyhow::Result<Ssh> {
+        let mut seen = Ssh::default();
+        for log in self.var("SANDBOX_SSHD_LOGS")?.split(',') {
+            let text = fs::read(log)?;
+            let text = String::from_utf8_lossy(&text);
+            seen = seen.plus(counted(&text));
+        }
+        Ok(seen)
+    }
+
+    pub(crate) fn rpcs(&self) -> anyhow::Result<Rpcs> {
+        Ok(parsed(&self.admin(&["sdiag"])?))
+    }
+}
+
+/// A partition whose jobs wait; open again when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Closed<'a> {
+    sandbox: &'a Sandbox,
+    pub(crate) partition: &'a str,
+}
+
+impl Drop for Closed<'_> {
+    fn drop(&mut self) {
+        // Nothing of this run may start when it opens. If it stays closed `sandbox reset` mends it.
+        let _ = self.sandbox.clear();
+        let name = format!("partitionname={}", self.partition);
+        let _ = self.sandbox.admin(&["scontrol", "update", &name, "state=up"]);
+    }
+}
+
+impl Ssh {
+    fn plus(self, other: Self) -> Self {
+        Self { logins: self.logins + other.logins, commands: self.commands + other.commands }
+    }
+
+    /// What came since the other was taken.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self { logins: self.logins - before.logins, commands: self.commands - before.commands }
+    }
+}
+
+impl Rpcs {
+    /// What came since the other was taken; types that did not come are left out.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        let earlier = |name: &String| before.by_type.get(name).copied().unwrap_or(0);
+        let by_type =
+            self.by_type.iter().map(|(name, count)| (name.clone(), count.saturating_sub(earlier(name))));
+        Self {
+            user: self.user.saturating_sub(before.user),
+            by_type: by_type.filter(|(_, count)| *count > 0).collect(),
+        }
+    }
+
+    /// Those that users ask; what nodes and the measuring itself send is left out.
+    pub(crate) fn text(&self) -> String {
+        let asked = self.by_type.iter().filter(|(name, _)| {
+            name.starts_with("REQUEST_") && !["REQUEST_STATS_INFO", "REQUEST_PING"].contains(&name.as_str())
+        });
+        asked.map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn counted(log: &str) -> Ssh {
+    let count = |what: &str| log.lines().filter(|line| line.contains(what)).count() as u64;
+    Ssh {
+        logins: count("Accepted publickey"),
+        commands: count("Starting session: command") + count("Starting session: subsystem"),
+    }
+}
+
+/// The counts of `sdiag`: lines such as `REQUEST_PING ( 1008) count:4 ave_time:…` and `tao ( 2001) count:9 …`.
+fn parsed(text: &str) -> Rpcs {
+    let mut rpcs = Rpcs::default();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let (Some(name), Some(count)) = (words.next(), words.find_map(|word| word.strip_prefix("count:")))
+        else {
+            continue;
+        };
+        let Ok(count) = count.parse::<u64>() else { continue };
+        if name.starts_with("REQUEST_") || name.starts_with("MESSAGE_") {
+            rpcs.by_type.insert(name.to_owned(), count);
+        } else if name == "tao" {
+            rpcs.user = count;
+        }
+    }
+    rpcs
+}
+
+fn said(output: &Output) -> anyhow::Result<String> {
+    ensure!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SDIAG: &str = "Main schedule statistics (microseconds):\n\tLast cycle:   53\n\
+        Remote Procedure Call statistics by message type\n\
+        \tREQUEST_SUBMIT_BATCH_JOB                ( 4003) count:200    ave_time:316    total_time:63200\n\
+        \tMESSAGE_NODE_REGISTRATION_STATUS        ( 1002) count:6      ave_time:95     total_time:571\n\
+        Remote Procedure Call statistics by user\n\
+        \troot            (       0) count:30     ave_time:137    total_time:4113\n\
+        \ttao             (    2001) count:210    ave_time:300    total_time:63000\n";
+
+    #[test]
+    fn calls_are_counted_by_type_and_for_the_login_user() {
+        let rpcs = parsed(SDIAG);
+        assert_eq!(rpcs.user, 210);
+        let before = Rpcs { user: 10, by_type: [("MESSAGE_NODE_REGISTRATION_STATUS".to_owned(), 6)].into() };
+        let since = rpcs.since(&before);
+        assert_eq!((since.user, since.text().as_str()), (200, "REQUEST_SUBMIT_BATCH_JOB 200"));
+        assert_eq!(since.by_type.len(), 1);
+    }
+
+    #[test]
+    fn logins_and_commands_are_lines_of_sshd() {
+        let log = "Accepted publickey for tao from 127.0.0.1 port 1 ssh2: ED25519 SHA256:x\n\
+            Starting session: command for tao from 127.0.0.1 port 1 id 0\n\
+            Starting session: command for tao from 127.0.0.1 port 1 id 1\n\
+            Starting session: subsystem 'sftp' for tao from 127.0.0.1 port 1 id 0\nClosed\n";
+        let seen = counted(log);
+        assert_eq!((seen.logins, seen.commands), (1, 3));
+    }
+}
