@@ -19,6 +19,7 @@ use crate::{
     status_file::StatusWord,
 };
 
+pub(crate) use launches::is_stillborn;
 use launches::{as_told, is_of_this_end, is_to_be_told, state_of};
 use news::differs;
 pub(crate) use status_lines::{absorb_rest, absorb_status, is_held_back};
@@ -82,7 +83,7 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
     let ours = |name: &str| job.attempt.as_ref().is_some_and(|attempt| attempt.token.as_str() == name);
     // Slurm starts its ids again after a reset of the controller: a row is ours only with our name on it.
     let accounting = seen.accounting.filter(|record| ours(&record.name));
-    let row = seen.queue.filter(|row| ours(&row.name)).map(|row| as_told(job, row, accounting));
+    let row = seen.queue.filter(|row| ours(&row.name)).map(|row| as_told(job, row, accounting, seen.markers));
     let row = row.as_deref();
     let ended = accounting.filter(|record| seen.queue_answered && record.state.is_final());
     let told = row.map(|row| (&row.state, row.start)).or(ended.map(|record| (&record.state, record.start)));
@@ -109,7 +110,7 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
     match row {
         Some(row) => {
             let record = accounting.filter(|record| is_of_this_end(record, row));
-            if record.is_some() || !is_to_be_told(job, row, seen.markers, now) {
+            if record.is_some() || !is_to_be_told(job, row, &Sighting { accounting, ..*seen }, now) {
                 in_queue(&mut next, row, now);
                 exit_told(&mut next, row, record);
             }
@@ -284,7 +285,7 @@ fn vanished(job: &mut Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp)
         }
     }
     if let Some(row) = ended {
-        let state = state_of(job, row);
+        let state = state_of(job, row, seen.markers);
         if let Some(attempt) = &mut job.attempt {
             attempt.slurm_state = Some(state);
             attempt.exit = row.exit_code.or(attempt.exit);

@@ -3,12 +3,12 @@
 use slurm::{Markers, SlurmJobId, SlurmState};
 
 use crate::{
-    attempt::{Outcome, Verdict},
+    attempt::{Attempt, Outcome, Verdict},
     clock::Timestamp,
     conclude::{Ending, Findings},
     diagnosis::{Cause, Evidence, diagnose},
     job::{Job, Wanted},
-    observe::Graces,
+    observe::{Graces, is_stillborn},
     retry::{Again, PastFailure, again},
     status::{Phase, Status},
     submission::{close_attempt, end, rest},
@@ -83,7 +83,7 @@ fn retry_or_end(
         sick: found.sick,
         logs: &logs,
         never_began: match attempt.slurm_state {
-            Some(_) => found.readable && !has_begun(found.markers, attempt.slurm_id),
+            Some(_) => found.readable && !has_begun(found.markers, &attempt),
             None => was_never_started(found),
         },
     });
@@ -121,11 +121,14 @@ fn retry_or_end(
     }
 }
 
-/// Whether the job's script has come as far as its marks: whoever is ended before that has left none of its program's doing.
-fn has_begun(markers: &Markers, ours: Option<SlurmJobId>) -> bool {
-    let started = markers.started.as_ref().map(|marker| marker.slurm_id);
-    let ended = markers.exit.map(|marker| marker.slurm_id);
-    ours.is_some() && [started, ended].contains(&ours)
+/// Whether the script of the job's last run has come as far as its marks: whoever is ended before that has left none of its
+/// program's doing.
+fn has_begun(markers: &Markers, attempt: &Attempt) -> bool {
+    let ours = |id: SlurmJobId| attempt.slurm_id == Some(id);
+    let [start, end] = [attempt.started_at, attempt.ended_at].map(|at| at.map(|at| at.timestamp()));
+    let started = markers.started.as_ref().map(|mark| mark.slurm_id).filter(|id| ours(*id));
+    markers.exit.is_some_and(|exit| ours(exit.slurm_id))
+        || started.is_some_and(|id| !is_stillborn(id, markers, start, end))
 }
 
 /// The sentence about another attempt goes behind the first line: after it may come the end of a log.

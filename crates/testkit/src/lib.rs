@@ -15,5 +15,5 @@ pub use dice::Dice;
 pub use fake_cluster::{FakeCluster, Fault, Unanswered};
 pub use jobs::{cluster, command_job, job_at, spec, tao_job};
 pub use living_cluster::{Accepting, LivingCluster, TrueJob, Truth, Weather, Word};
-pub use memory_store::{MemoryNotices, MemoryStore};
+pub use memory_store::{MemoryNotices, MemoryStore, Right, Turn};
 pub use signer::Signer;

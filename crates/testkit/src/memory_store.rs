@@ -12,6 +12,7 @@ mod partitions;
 mod polls;
 mod records;
 mod row;
+mod turns;
 mod wishes;
 
 use std::{
@@ -31,6 +32,7 @@ use conversions::{ConversionRow, Wait};
 use partitions::PartitionsRow;
 use polls::PollRow;
 use row::JobRow;
+pub use turns::{Right, Turn};
 
 /// The store. Cheap to clone; clones share what is in it.
 #[derive(Debug, Clone)]
@@ -50,6 +52,7 @@ struct Tables {
     incarnations: BTreeMap<ClusterName, i64>,
     listeners: Vec<Arc<Mutex<Inbox>>>,
     refused: Vec<String>,
+    turns: Vec<Turn>,
 }
 
 /// A lease, as a row has it.

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use chrono::TimeDelta;
-use slurm::{AccountingRow, Markers, PastRun, QueueRow, SlurmState};
+use slurm::{AccountingRow, Markers, PastRun, QueueRow, SlurmJobId, SlurmState};
 
-use super::{at, is_waiting};
+use super::{Sighting, at, is_waiting};
 use crate::{
     clock::Timestamp,
     job::{Job, Wanted},
@@ -14,12 +14,17 @@ use crate::{
 /// The row, with the end of a run whose launch failed as what it is. Slurm puts such a job back into its queue and holds it
 /// there until somebody releases it, which may be never; or it gives it up. Both are the end of the attempt: a held job is
 /// superseded then, and is cancelled as such.
-pub(super) fn as_told<'a>(job: &Job, row: &'a QueueRow, record: Option<&AccountingRow>) -> Cow<'a, QueueRow> {
+pub(super) fn as_told<'a>(
+    job: &Job,
+    row: &'a QueueRow,
+    record: Option<&AccountingRow>,
+    markers: Option<&Markers>,
+) -> Cow<'a, QueueRow> {
     let held = is_waiting(&row.state) && is_held_for_it(row, record);
     let given_up = row.state == SlurmState::Cancelled
         && record
             .filter(|record| is_of_this_end(record, row))
-            .is_some_and(|record| is_given_up(job, record, row.start));
+            .is_some_and(|record| is_given_up(job, record, row.start, markers));
     if held || given_up {
         Cow::Owned(QueueRow { state: SlurmState::LaunchFailed, ..row.clone() })
     } else {
@@ -43,21 +48,42 @@ fn run_before(record: &AccountingRow) -> Option<PastRun> {
 }
 
 fn lasted_no_time(run: &PastRun) -> bool {
-    run.was_requeued && run.start.zip(run.end).is_some_and(|(start, end)| (0..=1).contains(&(end - start)))
+    run.was_requeued && took_no_time(run.start, run.end)
+}
+
+/// Both are whole seconds.
+fn took_no_time(start: Option<i64>, end: Option<i64>) -> bool {
+    start.zip(end).is_some_and(|(start, end)| (0..=1).contains(&(end - start)))
+}
+
+const ROOT: u32 = 0;
+
+/// Whether a run ended in the second of its start, and has not left the mark with which its script begins. One that was left
+/// before is of a run that Slurm has forgotten: a controller that was killed starts a job anew under the same count of restarts.
+/// Clocks of nodes may differ, so only what took no time is judged by them.
+pub(crate) fn is_stillborn(id: SlurmJobId, markers: &Markers, start: Option<i64>, end: Option<i64>) -> bool {
+    let mark = markers.started.as_ref().filter(|mark| mark.slurm_id == id);
+    took_no_time(start, end) && mark.is_none_or(|mark| start.is_some_and(|start| mark.at + 2 < start))
 }
 
 /// Whether Slurm itself has cancelled what it had given nodes to, at `start` as the queue knows it, and nobody wanted it to end.
-/// Of whoever asks for an end, accounting says who it was; what never had a node may have waited for what will never come.
-fn is_given_up(job: &Job, record: &AccountingRow, start: Option<i64>) -> bool {
-    let by_nobody = record.state == SlurmState::Cancelled && record.cancelled_by.is_none();
+/// Of whoever asks for an end, accounting says who it was; what never had a node may have waited for what will never come. A node
+/// that cannot start a job, since it still has a run of it, or of another by this id, asks for its end as root.
+fn is_given_up(job: &Job, record: &AccountingRow, start: Option<i64>, markers: Option<&Markers>) -> bool {
+    let unborn = || markers.is_some_and(|markers| is_stillborn(record.id, markers, record.start, record.end));
+    let by_slurm = match record.cancelled_by {
+        None => true,
+        Some(user) => user == ROOT && unborn(),
+    };
+    let by_nobody = record.state == SlurmState::Cancelled && by_slurm;
     let began = job.attempt.as_ref().is_some_and(|attempt| attempt.started_at.is_some());
     let had_nodes = began || start.or(record.start).is_some() || record.before.is_some();
     job.wanted == Wanted::Run && by_nobody && had_nodes
 }
 
 /// How a job ended that only accounting knows.
-pub(super) fn state_of(job: &Job, record: &AccountingRow) -> SlurmState {
-    if is_given_up(job, record, None) { SlurmState::LaunchFailed } else { record.state.clone() }
+pub(super) fn state_of(job: &Job, record: &AccountingRow, markers: Option<&Markers>) -> SlurmState {
+    if is_given_up(job, record, None, markers) { SlurmState::LaunchFailed } else { record.state.clone() }
 }
 
 /// Whether a record is of the end that the queue shows: accounting that lags behind still has an earlier run's. The queue may
@@ -69,12 +95,16 @@ pub(super) fn is_of_this_end(record: &AccountingRow, row: &QueueRow) -> bool {
 
 /// Whether accounting will say soon what the queue does not: by which signal the job ended (22.05), with which code if it has
 /// left no mark that says so, or who cancelled it.
-pub(super) fn is_to_be_told(job: &Job, row: &QueueRow, markers: Option<&Markers>, now: Timestamp) -> bool {
+pub(super) fn is_to_be_told(job: &Job, row: &QueueRow, seen: &Sighting<'_>, now: Timestamp) -> bool {
     // Accounting lags by seconds. A cluster whose clock is further off than this is not waited for.
     const LAG: TimeDelta = TimeDelta::seconds(30);
+    // One that does not answer, or still has the job run, will know it when it is back.
+    const AWAY: TimeDelta = TimeDelta::minutes(5);
+    let is_behind = seen.accounting.map_or(!seen.accounting_answered, |record| !record.state.is_final());
+    let patience = if is_behind { AWAY } else { LAG };
     let ended = at(row.end).map_or(TimeDelta::MAX, |end| (now - end).abs());
-    let marked = || markers.and_then(|markers| markers.exit).is_some_and(|exit| exit.slurm_id == row.id);
+    let marked = || seen.markers.and_then(|markers| markers.exit).is_some_and(|exit| exit.slurm_id == row.id);
     let how = row.state == SlurmState::Failed && (row.reason == "JobLaunchFailure" || !marked());
     let by_whom = row.state == SlurmState::Cancelled && job.wanted == Wanted::Run;
-    (how || by_whom) && ended < LAG
+    (how || by_whom) && ended < patience
 }

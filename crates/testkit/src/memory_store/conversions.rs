@@ -6,7 +6,7 @@ use domain::{Abandoned, ClusterName, Conversion, ConversionState, Demand, JobId,
 use persistence::{ConversionLease, ConversionRecord, ImageConversions, ImageWish, LeaseTerms, StoreError};
 use uuid::Uuid;
 
-use super::{Held, MemoryStore, Tables, after, is_free, is_held, until};
+use super::{Held, MemoryStore, Right, Tables, Turn, after, is_free, is_held, until};
 
 #[derive(Debug)]
 pub(super) struct ConversionRow {
@@ -130,6 +130,7 @@ impl ImageConversions for MemoryStore {
             row.held = Some((token, after(now, terms.duration)));
             leased.push(row.conversion.clone());
         }
+        tables.turns.extend(leased.iter().map(|one| Turn::Given(Right::Conversion(one.id), token)));
         let leased = leased.into_iter().map(|conversion| {
             let demand = tables.demand(conversion.id);
             (conversion, demand)
@@ -206,6 +207,7 @@ impl ImageConversions for MemoryStore {
             }
             stored.insert(conversion.id);
         }
+        tables.turns.extend(stored.iter().map(|id| Turn::Used(Right::Conversion(*id), lease.token())));
         tables.wake_waiters(cluster, &stored, clock);
         Ok(stored)
     }

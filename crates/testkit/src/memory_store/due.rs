@@ -9,7 +9,7 @@ use domain::{ClusterName, Job, Phase, Wanted};
 use persistence::{DueJobs, Lane, Lease, LeaseTerms, StoreError};
 use uuid::Uuid;
 
-use super::{Inbox, MemoryNotices, MemoryStore, after, is_free, is_held, until};
+use super::{Inbox, MemoryNotices, MemoryStore, Right, Turn, after, is_free, is_held, until};
 
 impl DueJobs for MemoryStore {
     type Notices = MemoryNotices;
@@ -40,7 +40,9 @@ impl DueJobs for MemoryStore {
         for row in &mut due {
             row.held = Some((token, after(now, terms.duration)));
         }
-        Ok(Lease::granted(token, due.iter().map(|row| row.current()).collect(), now))
+        let jobs: Vec<_> = due.iter().map(|row| row.current()).collect();
+        tables.turns.extend(jobs.iter().map(|job| Turn::Given(Right::Step(job.id), token)));
+        Ok(Lease::granted(token, jobs, now))
     }
 
     async fn extend(&self, lease: &Lease, duration: Duration) -> Result<(), StoreError> {

@@ -7,7 +7,7 @@ use domain::{ClusterName, Job, Next, Orphan, Phase, Timestamp};
 use persistence::{PollLease, PollResult, PollTurns, StoreError};
 use uuid::Uuid;
 
-use super::{Held, MemoryStore, Tables, after, is_free, is_held, until};
+use super::{Held, MemoryStore, Right, Tables, Turn, after, is_free, is_held, until};
 
 #[derive(Debug)]
 pub(super) struct PollRow {
@@ -42,6 +42,7 @@ impl PollTurns for MemoryStore {
         row.held = Some((token, after(now, duration)));
         let orphans = row.orphans.clone();
         let (polled_at, interval, deaf) = (row.polled_at, row.interval, row.deaf);
+        tables.turns.push(Turn::Given(Right::Poll, token));
         Ok(Some(PollLease::granted(cluster.clone(), polled_at, token, interval, deaf, orphans, now)))
     }
 
@@ -81,6 +82,7 @@ impl PollTurns for MemoryStore {
         row.polled_at = Some(now);
         row.interval = TimeDelta::from_std(interval).unwrap_or(TimeDelta::MAX);
         row.deaf = lease.deaf_until(now);
+        tables.turns.push(Turn::Used(Right::Poll, lease.token()));
         Ok(changed.iter().filter(|next| tables.write(next, now, clock)).count() as u64)
     }
 

@@ -8,7 +8,7 @@ use std::{
 use domain::{Attempt, Job, JobId, Phase, Secrets, Status, Timestamp, Wanted};
 use persistence::{Lease, Remains, StepRecord, StepRecords, StoreError};
 
-use super::{MemoryStore, after, is_held, row::JobRow};
+use super::{MemoryStore, Right, Turn, after, is_held, row::JobRow};
 
 impl StepRecords for MemoryStore {
     async fn open_secrets(
@@ -118,6 +118,7 @@ impl MemoryStore {
             stored.insert(job.id);
         }
         tables.refused.extend(refused);
+        tables.turns.extend(stored.iter().map(|id| Turn::Used(Right::Step(*id), lease.token())));
         stored
     }
 }

@@ -107,3 +107,26 @@ fn a_job_that_slurm_has_lost_is_sent_again_if_it_surely_never_ran() {
     let failed = Markers { exit: exit(1), ..claimed };
     assert!(matches!(forgotten(&failed), Ending::Ended(job) if job.status == Status::Error));
 }
+
+/// The rule by which a job is sent again that failed with code 1, `lasted` seconds after its start at second 100, and whose last
+/// mark of a beginning is of second `marked`.
+fn failed_at_once(marked: i64, lasted: i64) -> Option<String> {
+    let mut job = Case { state: Some(SlurmState::Failed), ..Case::default() }.job();
+    let attempt = job.attempt.as_mut().unwrap();
+    attempt.exit = Some(ExitCode { code: 1, signal: 0 });
+    (attempt.started_at, attempt.ended_at) = (at(Some(100)), at(Some(100 + lasted)));
+    let markers = Markers { started: Some(StartedMarker { at: marked, ..started() }), ..Markers::default() };
+    let found = Findings { markers: &markers, ..NOTHING };
+    match conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(4)) {
+        Ending::Again { job, .. } => job.attempt.unwrap().verdict.unwrap().rule,
+        Ending::Ended(job) => job.attempt.unwrap().verdict.unwrap().rule,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_mark_of_a_run_that_slurm_has_forgotten_is_none_of_the_one_that_it_gave_up() {
+    assert_eq!(failed_at_once(90, 1).as_deref(), Some("never-began"));
+    assert_eq!(failed_at_once(100, 1), None, "its own mark");
+    assert_eq!(failed_at_once(90, 5), None, "the clock of its node may be slow");
+}

@@ -1,6 +1,6 @@
 //! What Slurm could not start, and who ended what it has started.
 
-use slurm::{Markers, PastRun};
+use slurm::{Markers, PastRun, StartedMarker};
 
 use super::*;
 
@@ -88,6 +88,39 @@ fn what_slurm_itself_has_cancelled_was_not_launched() {
     assert_eq!(state(told(&unwanted, &cancelled(&unwanted), &by_nobody).unwrap()), ended, "it was to end");
 }
 
+/// What is told of a job that this user has cancelled at second 100, so many seconds after its start, and that has left the
+/// mark of its beginning at that second.
+fn cancelled_by(user: u32, lasted: i64, marked: Option<i64>) -> (Phase, Option<SlurmState>) {
+    let job = submitted_job();
+    let queue = cancelled(&job);
+    let record = AccountingRow {
+        start: Some(100 - lasted),
+        cancelled_by: Some(user),
+        ..record(&job, SlurmState::Cancelled)
+    };
+    let started =
+        marked.map(|at| StartedMarker { slurm_id: queue.id, restart: 0, at, hostname: String::new() });
+    let markers = Markers { started, ..Markers::default() };
+    let seen = Sighting {
+        queue: Some(&queue),
+        accounting: Some(&record),
+        queue_answered: true,
+        markers: Some(&markers),
+        ..Sighting::default()
+    };
+    state(see(&job, &seen, 101).unwrap().job)
+}
+
+#[test]
+fn whom_a_node_ended_as_root_since_it_could_not_start_it_was_not_launched() {
+    assert_eq!(cancelled_by(0, 1, None), NOT_LAUNCHED);
+    assert_eq!(cancelled_by(0, 0, Some(80)), NOT_LAUNCHED, "the mark of a run that Slurm has forgotten");
+    let ended = (Phase::Finishing, Some(SlurmState::Cancelled));
+    assert_eq!(cancelled_by(0, 1, Some(99)), ended, "an administrator who was quick");
+    assert_eq!(cancelled_by(0, 10, Some(80)), ended, "the clock of its node may be slow");
+    assert_eq!(cancelled_by(2001, 0, None), ended);
+}
+
 #[test]
 fn the_same_is_known_of_a_job_that_has_left_the_queue() {
     let job = submitted_job();
@@ -114,9 +147,21 @@ fn nodes_that_only_the_queue_has_told_of_were_given_too() {
 fn who_has_cancelled_a_job_is_waited_for_and_not_for_long() {
     let job = submitted_job();
     let row = cancelled(&job);
-    let seen = Sighting { queue: Some(&row), queue_answered: true, ..Sighting::default() };
+    let seen = Sighting {
+        queue: Some(&row),
+        queue_answered: true,
+        accounting_answered: true,
+        ..Sighting::default()
+    };
+    let ended = (Phase::Finishing, Some(SlurmState::Cancelled));
     assert!(see(&job, &seen, 101).is_none());
-    assert_eq!(state(see(&job, &seen, 131).unwrap().job), (Phase::Finishing, Some(SlurmState::Cancelled)));
+    assert_eq!(state(see(&job, &seen, 131).unwrap().job), ended);
+    let runs = AccountingRow { end: None, ..record(&job, SlurmState::Running) };
+    let silent = Sighting { accounting_answered: false, ..seen };
+    for behind in [silent, Sighting { accounting: Some(&runs), ..seen }] {
+        assert!(see(&job, &behind, 131).is_none(), "it is away, and comes back");
+        assert_eq!(state(see(&job, &behind, 401).unwrap().job), ended);
+    }
     let unwanted = Job { wanted: Wanted::Cancel, ..job };
     assert_eq!(see(&unwanted, &seen, 101).unwrap().job.phase, Phase::Finishing, "we know who");
 }
@@ -143,7 +188,12 @@ fn a_death_of_which_accounting_has_not_told_yet_is_waited_for_and_not_for_long()
     let job = submitted_job();
     let mut failed = row(&job, SlurmState::Failed, "JobLaunchFailure");
     failed.end = Some(100);
-    let seen = Sighting { queue: Some(&failed), queue_answered: true, ..Sighting::default() };
+    let seen = Sighting {
+        queue: Some(&failed),
+        queue_answered: true,
+        accounting_answered: true,
+        ..Sighting::default()
+    };
     assert!(see(&job, &seen, 101).is_none());
     assert_eq!(see(&job, &seen, 131).unwrap().job.phase, Phase::Finishing);
     assert_eq!(see(&job, &seen, 60).unwrap().job.phase, Phase::Finishing, "a clock that is wrong");

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{Job, JobId, Outcome, Phase, Status, Wanted};
 use persistence::JobEvent;
 use slurm::SlurmState;
-use testkit::{LivingCluster, MemoryStore, TrueJob, Truth, Word};
+use testkit::{LivingCluster, MemoryStore, TrueJob, Truth, Turn, Word};
 
 use super::callers::{Sent, Wish};
 
@@ -13,6 +13,7 @@ pub(super) fn audit(store: &MemoryStore, site: &LivingCluster, sent: &[Sent]) ->
     let mut found = site.truth(|truth| truth.violations.clone());
     found.extend(store.refused().into_iter().map(|broken| format!("the database would refuse {broken}")));
     site.truth(|truth| found.extend(submitted_twice(truth)));
+    found.extend(late_words(&store.turns()));
     let stored: BTreeMap<JobId, Job> = store.all_jobs().into_iter().map(|job| (job.id, job)).collect();
     for sent in sent {
         let mut say = |what: String| found.push(format!("job {}: {what}", sent.id));
@@ -64,6 +65,22 @@ fn submitted_twice(truth: &Truth) -> Vec<String> {
     let twice =
         by_name.into_iter().filter(|(name, ids)| ids.len() > 1 && !truth.beyond_bound.contains(*name));
     twice.map(|(name, ids)| format!("attempt {name} was submitted several times: {ids:?}")).collect()
+}
+
+/// Who slept until his right had passed to another, and was heeded all the same when he woke up.
+fn late_words(turns: &[Turn]) -> Vec<String> {
+    let mut given = BTreeMap::new();
+    let mut found = Vec::new();
+    for turn in turns {
+        match turn {
+            Turn::Given(right, to) => drop(given.insert(right, to)),
+            Turn::Used(right, by) if given.get(right) == Some(&by) => {}
+            Turn::Used(right, by) => {
+                found.push(format!("{right:?} was used by {by}, when it was {:?}'s", given.get(right)));
+            }
+        }
+    }
+    found
 }
 
 /// Whether the job's end is the one that it really had.
