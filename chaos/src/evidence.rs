@@ -13,7 +13,7 @@ use crate::{
     now,
     sandbox::{Sandbox, place},
     service::Service,
-    truth::{Case, Row, Run, Told},
+    truth::{Case, Mark, Row, Run, Told},
 };
 
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub(crate) fn gather(
     let mut cases = Vec::new();
     for (id, asked) in jobs.iter().filter(|(_, asked)| asked.accepted.is_some()) {
         let told = told(service, *id);
-        let mark = told.as_ref().and_then(|told| exit_mark(sandbox, *id, told));
+        let marks = told.as_ref().map(|told| marks(sandbox, *id, told)).unwrap_or_default();
         cases.push((
             *id,
             Case {
@@ -58,7 +58,7 @@ pub(crate) fn gather(
                 cancel_sent: asked.cancel_sent,
                 runs: runs(sandbox, run, *id),
                 rows: rows.get(id).cloned().unwrap_or_default(),
-                exit_mark: mark,
+                marks,
                 queued: queue
                     .iter()
                     .filter(|(_, name)| job_of(name).is_some_and(|(own, _)| own == *id))
@@ -168,12 +168,23 @@ fn told(service: &Service, id: Uuid) -> Option<Told> {
     })
 }
 
-/// `ID RESTART CODE TIME`, of the newest attempt.
-fn exit_mark(sandbox: &Sandbox, id: Uuid, told: &Told) -> Option<i32> {
-    let base = sandbox.var("SLURM_BASE_RESULTS_DIR").ok()?;
-    let attempt = told.attempts.iter().map(|(number, _)| *number).max()?;
-    let text = fs::read_to_string(sandbox.seen(&format!("{base}/state/{id}/{attempt}/exit"))).ok()?;
-    text.split(' ').nth(2)?.parse().ok()
+/// `ID RESTART CODE TIME`, one of each attempt.
+fn marks(sandbox: &Sandbox, id: Uuid, told: &Told) -> Vec<Mark> {
+    let Ok(base) = sandbox.var("SLURM_BASE_RESULTS_DIR") else { return Vec::new() };
+    let mark = |attempt: u32| {
+        let file = sandbox.seen(&format!("{base}/state/{id}/{attempt}/exit"));
+        let text = fs::read_to_string(file).ok()?;
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let [slurm_id, restart, code, at] = words[..] else { return None };
+        Some(Mark {
+            attempt,
+            slurm_id: slurm_id.parse().ok()?,
+            restart: restart.parse().ok()?,
+            code: code.parse().ok()?,
+            at: at.parse().ok()?,
+        })
+    };
+    told.attempts.iter().filter_map(|(number, _)| mark(*number)).collect()
 }
 
 impl Evidence {

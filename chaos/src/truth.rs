@@ -12,6 +12,16 @@ pub(crate) struct Run {
     pub(crate) ended: Option<(i32, f64)>,
 }
 
+/// How a batch script ended, as it says itself: the last of an attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Mark {
+    pub(crate) attempt: u32,
+    pub(crate) slurm_id: u64,
+    pub(crate) restart: u32,
+    pub(crate) code: i32,
+    pub(crate) at: f64,
+}
+
 /// One row of accounting.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
@@ -31,8 +41,8 @@ pub(crate) struct Case {
     pub(crate) told: Option<Told>,
     pub(crate) runs: Vec<Run>,
     pub(crate) rows: Vec<Row>,
-    /// What the batch script of the newest attempt left as its exit code.
-    pub(crate) exit_mark: Option<i32>,
+    /// What the batch scripts of its attempts left as they ended.
+    pub(crate) marks: Vec<Mark>,
     /// Slurm jobs of it that are still in the queue.
     pub(crate) queued: Vec<u64>,
     /// When there was no room on the disk, and whether the controller ever lost its memory.
@@ -161,8 +171,11 @@ impl Case {
         found
     }
 
+    /// Accounting comes last: a controller that was killed takes what it has ended for alive, and ends it again.
     fn end_of(&self, run: &Run) -> Option<f64> {
-        run.ended.map(|(_, at)| at).or_else(|| self.row_of(run)?.ended)
+        let is_its = |mark: &&Mark| (mark.slurm_id, mark.restart) == (run.slurm_id, run.restart);
+        let mark = || self.marks.iter().find(is_its).map(|mark| mark.at);
+        run.ended.map(|(_, at)| at).or_else(mark).or_else(|| self.row_of(run)?.ended)
     }
 
     fn ending(&self) -> Option<Finding> {
@@ -181,7 +194,9 @@ impl Case {
         if !self.runs.iter().any(|run| run.ended.is_some_and(|(code, _)| code == 0)) {
             return Some(Finding::Wrong("Done, and its work was never done".to_owned()));
         }
-        let failed = self.exit_mark.filter(|code| *code != 0);
+        let newest = self.told.as_ref()?.attempts.iter().map(|(number, _)| *number).max();
+        let last = self.marks.iter().find(|mark| Some(mark.attempt) == newest);
+        let failed = last.map(|mark| mark.code).filter(|code| *code != 0);
         failed.map(|code| Finding::Wrong(format!("Done, and its exit mark says {code}")))
     }
 
@@ -207,7 +222,12 @@ impl Case {
             let end = self.end_of(run).unwrap_or(run.began + 120.0) + SLACK;
             self.disk_full.iter().any(|(from, to)| *from < end && *to > run.began - SLACK)
         });
-        if lost_by_slurm || worn_out || on_a_full_disk {
+        // It could not even note that it had begun.
+        let unnoted = self.rows.iter().filter(|row| self.runs.iter().all(|run| run.slurm_id != row.slurm_id));
+        let speechless = unnoted
+            .filter_map(|row| row.ended)
+            .any(|end| self.disk_full.iter().any(|(from, to)| (from - SLACK..=to + SLACK).contains(&end)));
+        if lost_by_slurm || worn_out || on_a_full_disk || speechless {
             return Some(Finding::GivenUp(first_line.to_owned()));
         }
         Some(Finding::Wrong(format!("Error, and nothing was wrong with it: {first_line}")))
@@ -226,175 +246,4 @@ impl Case {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn run(slurm_id: u64, restart: u32, began: f64, ended: Option<(i32, f64)>) -> Run {
-        Run { slurm_id, restart, began, ended }
-    }
-
-    fn row(slurm_id: u64, attempt: u32, state: &str, ended: f64) -> Row {
-        Row { slurm_id, attempt, state: state.to_owned(), ended: Some(ended) }
-    }
-
-    fn case(kind: Kind, status: &str) -> Case {
-        let attempts = vec![(1, Some(10))];
-        let message = "What the service says.".to_owned();
-        let told = Told { status: status.to_owned(), message, finished: Some(130.0), attempts };
-        Case {
-            kind,
-            cancel_sent: None,
-            told: Some(told),
-            runs: vec![run(10, 0, 100.0, Some((0, 120.0)))],
-            rows: vec![row(10, 1, "COMPLETED", 121.0)],
-            exit_mark: Some(0),
-            queued: Vec::new(),
-            disk_full: Vec::new(),
-            controller_killed: false,
-        }
-    }
-
-    fn kinds(case: &Case) -> Vec<&'static str> {
-        let name = |finding: &Finding| match finding {
-            Finding::Duplicate(_) => "duplicate",
-            Finding::Lost(_) => "lost",
-            Finding::Wrong(_) => "wrong",
-            Finding::Stuck(_) => "stuck",
-            Finding::Orphan(_) => "orphan",
-            Finding::GivenUp(_) => "given up",
-            Finding::SecondCopy(_) => "second copy",
-        };
-        case.judge().iter().map(name).collect()
-    }
-
-    #[test]
-    fn a_job_that_did_its_work_once_is_done() {
-        let done = case(Kind::Short, "Done");
-        assert!(kinds(&done).is_empty());
-        assert!((done.seconds_to_truth().unwrap() - 9.0).abs() < 0.01);
-        assert_eq!(kinds(&case(Kind::Short, "Error")), ["wrong"]);
-        assert_eq!(kinds(&case(Kind::Short, "Canceled")), ["wrong"], "nobody asked");
-        assert_eq!(kinds(&case(Kind::Short, "Running")), ["stuck"]);
-        assert_eq!(kinds(&Case { told: None, ..done }), ["lost"]);
-    }
-
-    #[test]
-    fn a_job_that_failed_by_itself_is_an_error_and_nothing_else() {
-        let failed = |status: &str| Case {
-            runs: vec![run(10, 0, 100.0, Some((3, 120.0)))],
-            rows: vec![row(10, 1, "FAILED", 121.0)],
-            exit_mark: Some(3),
-            ..case(Kind::Failing, status)
-        };
-        assert!(kinds(&failed("Error")).is_empty());
-        assert_eq!(kinds(&failed("Done")), ["wrong"]);
-        assert_eq!(kinds(&Case { exit_mark: Some(3), ..case(Kind::Short, "Done") }), ["wrong"]);
-    }
-
-    #[test]
-    fn a_job_that_failed_before_it_was_cancelled_may_say_so() {
-        let failed = Case {
-            runs: vec![run(10, 0, 100.0, None)],
-            rows: vec![row(10, 1, "FAILED", 101.0)],
-            exit_mark: Some(1),
-            ..case(Kind::Broken, "Error")
-        };
-        assert_eq!(kinds(&failed), ["wrong"], "it is one that is tried again");
-        assert!(kinds(&Case { cancel_sent: Some(110.0), ..failed }).is_empty());
-    }
-
-    #[test]
-    fn done_needs_work_that_came_to_its_end() {
-        assert_eq!(
-            kinds(&Case { runs: vec![run(10, 0, 100.0, None)], ..case(Kind::Long, "Done") }),
-            ["wrong"]
-        );
-        assert_eq!(kinds(&Case { runs: Vec::new(), ..case(Kind::Long, "Done") }), ["wrong"]);
-    }
-
-    #[test]
-    fn a_cancellation_holds_for_what_was_not_done_before_it() {
-        let asked = |at: f64| Case { cancel_sent: Some(at), ..case(Kind::Long, "Canceled") };
-        assert_eq!(kinds(&asked(125.0)), ["wrong"]);
-        assert!(kinds(&asked(119.0)).is_empty());
-        assert!(kinds(&Case { runs: vec![run(10, 0, 100.0, None)], ..asked(125.0) }).is_empty());
-    }
-
-    #[test]
-    fn an_attempt_runs_once() {
-        let mut twice = case(Kind::Short, "Done");
-        twice.runs.push(run(11, 0, 101.0, None));
-        twice.rows.push(row(11, 1, "COMPLETED", 121.0));
-        let found = kinds(&twice);
-        assert!(found.contains(&"duplicate") && found.contains(&"second copy"), "{found:?}");
-        twice.runs.pop();
-        assert_eq!(kinds(&twice), ["second copy"], "it did not run");
-        let again = Case {
-            runs: vec![run(10, 0, 1.0, None), run(10, 0, 2.0, Some((0, 3.0)))],
-            ..case(Kind::Short, "Done")
-        };
-        assert_eq!(kinds(&again), ["duplicate"]);
-        let requeued = Case { runs: vec![run(10, 0, 1.0, None), run(10, 1, 2.0, Some((0, 3.0)))], ..again };
-        assert!(kinds(&requeued).is_empty());
-    }
-
-    #[test]
-    fn the_next_attempt_comes_after_the_last_and_only_if_that_one_failed() {
-        let two = |first: Run, state: &str, second: f64| {
-            let mut case = case(Kind::NodeKilling, "Done");
-            case.told.as_mut().unwrap().attempts.push((2, Some(11)));
-            case.runs = vec![first, run(11, 0, second, Some((0, second + 1.0)))];
-            case.rows = vec![row(10, 1, state, 120.0), row(11, 2, "COMPLETED", second + 1.0)];
-            kinds(&case)
-        };
-        assert!(two(run(10, 0, 100.0, None), "NODE_FAIL", 125.0).is_empty());
-        assert_eq!(two(run(10, 0, 100.0, None), "NODE_FAIL", 110.0), ["duplicate"], "at one time");
-        assert_eq!(
-            two(run(10, 0, 100.0, Some((0, 119.0))), "COMPLETED", 125.0),
-            ["duplicate"],
-            "it was done"
-        );
-        assert!(two(run(10, 0, 100.0, Some((0, 119.0))), "NODE_FAIL", 125.0).is_empty());
-        assert!(two(run(10, 0, 100.0, Some((1, 119.0))), "FAILED", 125.0).is_empty());
-    }
-
-    #[test]
-    fn a_run_that_was_put_back_ended_then_and_not_when_its_wait_was_ended() {
-        let mut case = case(Kind::Long, "Done");
-        case.told.as_mut().unwrap().attempts.push((2, Some(11)));
-        case.runs = vec![run(10, 0, 100.0, None), run(11, 0, 110.0, Some((0, 119.0)))];
-        case.rows = vec![
-            row(10, 1, "REQUEUED", 101.0),
-            row(10, 1, "CANCELLED", 115.0),
-            row(11, 2, "COMPLETED", 119.0),
-        ];
-        assert!(kinds(&case).is_empty());
-        // It had done its work, and Slurm had it run again all the same.
-        case.runs[0].ended = Some((0, 100.5));
-        assert!(kinds(&case).is_empty());
-        case.runs[0].ended = None;
-        case.rows.remove(0);
-        assert_eq!(kinds(&case), ["duplicate"]);
-    }
-
-    #[test]
-    fn a_job_that_failed_with_the_cluster_is_no_defect_of_the_service() {
-        let mut broken =
-            Case { runs: vec![run(10, 0, 100.0, None)], rows: Vec::new(), ..case(Kind::Long, "Error") };
-        assert_eq!(kinds(&broken), ["wrong"]);
-        broken.disk_full.push((90.0, 101.0));
-        assert_eq!(kinds(&broken), ["given up"]);
-        broken.disk_full = vec![(50.0, 60.0)];
-        assert_eq!(kinds(&broken), ["wrong"]);
-        "Slurm's queue and accounting have lost the job"
-            .clone_into(&mut broken.told.as_mut().unwrap().message);
-        assert_eq!(kinds(&broken), ["wrong"], "its controller never died");
-        broken.controller_killed = true;
-        assert_eq!(kinds(&broken), ["given up"]);
-    }
-
-    #[test]
-    fn nothing_is_left_on_the_cluster() {
-        assert_eq!(kinds(&Case { queued: vec![10], ..case(Kind::Short, "Done") }), ["orphan"]);
-    }
-}
+mod tests;

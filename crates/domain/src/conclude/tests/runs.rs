@@ -118,8 +118,7 @@ fn failed_at_once(marked: i64, lasted: i64) -> Option<String> {
     let markers = Markers { started: Some(StartedMarker { at: marked, ..started() }), ..Markers::default() };
     let found = Findings { markers: &markers, ..NOTHING };
     match conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(4)) {
-        Ending::Again { job, .. } => job.attempt.unwrap().verdict.unwrap().rule,
-        Ending::Ended(job) => job.attempt.unwrap().verdict.unwrap().rule,
+        Ending::Again { job, .. } | Ending::Ended(job) => job.attempt.unwrap().verdict.unwrap().rule,
         other => panic!("{other:?}"),
     }
 }
