@@ -44,6 +44,11 @@ impl Row {
         Self { samples: samples.to_vec(), ..Self::new(figure, unit, median(samples)) }
     }
 
+    /// Another value than the median, such as a percentile of the samples.
+    pub(crate) fn value(self, value: f64) -> Self {
+        Self { value, ..self }
+    }
+
     /// How many times as much as the other in the same rounds: for what should be much.
     pub(crate) fn against(self, other: impl Into<String>, samples: &[f64]) -> Self {
         let ratio = paired(&self.samples, samples);
@@ -126,7 +131,7 @@ impl Row {
     }
 
     pub(crate) const HEADS: [&str; 8] =
-        ["ratio", "figure", "median", "least–most (rounds)", "against", "goal", "reached", "note"];
+        ["ratio", "figure", "value", "least–most (samples)", "against", "goal", "reached", "note"];
 
     pub(crate) fn json(&self, section: &str) -> Value {
         json!({

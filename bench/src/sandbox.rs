@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     env, fs,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -67,6 +67,20 @@ impl Sandbox {
         said(&ssh.args(["login1", text]).output()?)
     }
 
+    /// Opens an ssh connection to login1 for any number of commands.
+    pub(crate) fn session(&self) -> anyhow::Result<Session> {
+        let config = self.dir.join("ssh/config");
+        // The path of a socket is short: this one is of the run's own process.
+        let socket = env::temp_dir().join(format!("bench-{}.ssh", std::process::id()));
+        let mut ssh = Command::new("ssh");
+        ssh.arg("-F").arg(&config).args(["-M", "-N", "-f", "-S"]).arg(&socket).arg("login1");
+        ensure!(
+            ssh.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()?.success(),
+            "no session"
+        );
+        Ok(Session { config, socket })
+    }
+
     /// Runs a command of the cluster's administrator on the controller's machine, not over SSH.
     pub(crate) fn admin(&self, command: &[&str]) -> anyhow::Result<String> {
         let mut program = Command::new(PROGRAM);
@@ -111,18 +125,44 @@ impl Sandbox {
         Ok(Closed { sandbox: self, partition })
     }
 
+    /// Of all login hosts together.
     pub(crate) fn ssh(&self) -> anyhow::Result<Ssh> {
-        let mut seen = Ssh::default();
-        for log in self.var("SANDBOX_SSHD_LOGS")?.split(',') {
-            let text = fs::read(log)?;
-            let text = String::from_utf8_lossy(&text);
-            seen = seen.plus(counted(&text));
-        }
-        Ok(seen)
+        Ok(self.ssh_by_host()?.into_iter().fold(Ssh::default(), Ssh::plus))
+    }
+
+    /// Of each login host, login1 first.
+    pub(crate) fn ssh_by_host(&self) -> anyhow::Result<Vec<Ssh>> {
+        let read = |log| Ok(counted(&String::from_utf8_lossy(&fs::read(log)?)));
+        self.var("SANDBOX_SSHD_LOGS")?.split(',').map(read).collect()
     }
 
     pub(crate) fn rpcs(&self) -> anyhow::Result<Rpcs> {
         Ok(parsed(&self.admin(&["sdiag"])?))
+    }
+}
+
+/// An open connection to login1.
+#[derive(Debug)]
+pub(crate) struct Session {
+    config: PathBuf,
+    socket: PathBuf,
+}
+
+impl Session {
+    fn ssh(&self) -> Command {
+        let mut ssh = Command::new("ssh");
+        ssh.arg("-F").arg(&self.config).arg("-S").arg(&self.socket);
+        ssh
+    }
+
+    pub(crate) fn run(&self, text: &str) -> anyhow::Result<String> {
+        said(&self.ssh().args(["login1", text]).output()?)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = self.ssh().args(["-O", "exit", "login1"]).output();
     }
 }
 
@@ -143,7 +183,7 @@ impl Drop for Closed<'_> {
 }
 
 impl Ssh {
-    fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self { logins: self.logins + other.logins, commands: self.commands + other.commands }
     }
 

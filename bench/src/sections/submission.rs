@@ -1,5 +1,176 @@
-use crate::{Bench, row::Row};
+//! Jobs that stay in the queue: how many a second get from a POST to a Slurm id that a watcher knows, against the floor: a
+//! shell on the login node that runs `sbatch` in a loop, one at a time and four at a time, on the same batch script.
 
-pub(crate) fn run(_bench: &Bench, _rows: &mut Vec<Row>) -> anyhow::Result<()> {
-    anyhow::bail!("it is not written yet")
+use std::{
+    collections::HashSet,
+    fs, thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, ensure};
+use serde_json::{Value, json};
+
+use crate::{
+    Bench,
+    http::Http,
+    row::{Row, each},
+    sandbox::{Rpcs, Ssh},
+    service::{Plan, Service},
+    stats::{count, median, number},
+    watch::Watch,
+};
+
+/// Closed, so that jobs stay pending on both sides: the API knows no `--hold`.
+const PARTITION: &str = "grizzly";
+/// As many as hand in jobs at the same time.
+const CALLERS: usize = 8;
+/// How long a batch of jobs may take, however slow this machine is.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+#[derive(Debug, Default)]
+struct Side {
+    per_second: Vec<f64>,
+    rpcs: Vec<f64>,
+    kinds: Rpcs,
+}
+
+pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
+    let jobs = bench.size(1000, 50) / bench.rounds();
+    let closed = bench.sandbox.close(PARTITION)?;
+    let before = bench.sandbox.ssh()?;
+    let service = Service::start(bench, &Plan::default())?;
+    let watch = Watch::open(&service.http, "/events?kind=transition")?;
+    let script = batch_script(bench, &service, &watch)?;
+    // Those with which the service opens its connections count, too.
+    let first_logins = bench.sandbox.ssh()?.since(before).logins;
+
+    let (mut ours, mut accepted, mut ssh) = (Side::default(), Vec::new(), Ssh::default());
+    let (mut one, mut four) = (Side::default(), Side::default());
+    for round in 0..bench.rounds() {
+        bench.say(&format!("round {} of {}: {jobs} jobs each way", round + 1, bench.rounds()));
+        sbatch_loop(bench, &script, jobs, 1, &mut one)?;
+        let (rpcs, seen) = (bench.sandbox.rpcs()?, bench.sandbox.ssh()?);
+        let (all, posts) = through_the_api(&service.http, &watch, jobs)?;
+        ssh = ssh.plus(bench.sandbox.ssh()?.since(seen));
+        ours.add(jobs, all, &bench.sandbox.rpcs()?.since(&rpcs));
+        accepted.push(count(jobs) / posts.as_secs_f64());
+        service.cancel_all()?;
+        sbatch_loop(bench, &script, jobs, 4, &mut four)?;
+    }
+    drop((service, closed));
+
+    let (loop_one, loop_four) = ("`sbatch` in a loop on the login node", "the same loop, four at a time");
+    let figure = "jobs by the API, from the first POST to the last Slurm id at a watcher";
+    rows.push(
+        Row::of(figure, "1/s", &ours.per_second).against(loop_one, &one.per_second).ratio_at_least(1.0).note(
+            format!(
+                "{CALLERS} callers, {jobs} jobs a round; the jobs wait in a partition that is down; {}",
+                kinds(&ours)
+            ),
+        ),
+    );
+    rows.push(Row::of(figure, "1/s", &ours.per_second).against(loop_four, &four.per_second));
+    rows.push(Row::of("jobs accepted: POST to 201", "1/s", &accepted).note(format!("{CALLERS} callers")));
+    rows.push(Row::of(loop_one, "1/s", &one.per_second).note(kinds(&one)));
+    rows.push(Row::of(loop_four, "1/s", &four.per_second));
+    rows.push(Row::of("calls of slurmctld for each job, API", "", &ours.rpcs).less_than(loop_one, &one.rpcs));
+    let total = jobs * bench.rounds();
+    rows.push(
+        Row::new("SSH logins for all jobs of the API", "", number(first_logins + ssh.logins))
+            .note(format!("{total} jobs; the first connections among them")),
+    );
+    rows.push(
+        Row::new("remote commands for each job of the API", "", each(number(ssh.commands), total))
+            .note(format!("{} commands, polls meanwhile among them", ssh.commands)),
+    );
+    ensure!(median(&ours.per_second) > 0.0, "no job was submitted");
+    Ok(())
+}
+
+fn kinds(side: &Side) -> String {
+    format!("slurmctld: {}", side.kinds.text())
+}
+
+impl Side {
+    fn add(&mut self, jobs: usize, took: Duration, rpcs: &Rpcs) {
+        self.per_second.push(count(jobs) / took.as_secs_f64());
+        self.rpcs.push(each(number(rpcs.user), jobs));
+        for (name, number) in &rpcs.by_type {
+            *self.kinds.by_type.entry(name.clone()).or_default() += number;
+        }
+    }
+}
+
+fn job() -> Value {
+    json!({
+        "command": "true",
+        "resources": {"num_gpus": 0, "cpus_per_task": 1, "time_hours": 0.1},
+        "backend_details": {"backend_type": "slurm", "partition": PARTITION},
+    })
+}
+
+/// The script of a job of the service, as a file on the cluster: both sides give the same text to `sbatch`. It also opens the
+/// service's connections, which are there from then on.
+fn batch_script(bench: &Bench, service: &Service<'_>, watch: &Watch) -> anyhow::Result<String> {
+    let id = service.http.submit(&job())?;
+    watch.until("the first job's Slurm id", PATIENCE, |event| {
+        event.text("/job_id") == Some(&id) && event.text("/data/slurm_job_id").is_some()
+    })?;
+    let script = service.http.get(&format!("/jobs/{id}/script"))?;
+    ensure!(script.status == 200, "the script: {}", script.text);
+    service.cancel_all()?;
+    let path = "/home/tao/bench.sbatch";
+    fs::write(bench.sandbox.seen(path), script.text).context(path)?;
+    Ok(path.to_owned())
+}
+
+/// The time is that of the loop alone, without the login.
+fn sbatch_loop(
+    bench: &Bench,
+    script: &str,
+    jobs: usize,
+    at_a_time: usize,
+    side: &mut Side,
+) -> anyhow::Result<()> {
+    let before = bench.sandbox.rpcs()?;
+    let body = match at_a_time {
+        1 => format!("for i in $(seq {jobs}); do sbatch --parsable {script} >/dev/null || exit 1; done"),
+        // -I would make a line of each; -n 1 would hand the number to the script. It does not look at it.
+        _ => {
+            format!("seq {jobs} | xargs -n 1 -P {at_a_time} sbatch --parsable {script} >/dev/null || exit 1")
+        }
+    };
+    let text = format!("began=$(date +%s%N); {body}; echo $(($(date +%s%N) - began))");
+    let nanos: u64 = bench.sandbox.login(&text)?.parse()?;
+    side.add(jobs, Duration::from_nanos(nanos), &bench.sandbox.rpcs()?.since(&before));
+    bench.sandbox.clear()
+}
+
+/// Until the last id is known, and until the last POST was answered.
+fn through_the_api(http: &Http, watch: &Watch, jobs: usize) -> anyhow::Result<(Duration, Duration)> {
+    while watch.next(Duration::ZERO)?.is_some() {}
+    let began = Instant::now();
+    let posted: Vec<_> = thread::scope(|scope| {
+        let post = |caller| -> anyhow::Result<Vec<String>> {
+            (caller..jobs).step_by(CALLERS).map(|_| http.submit(&job())).collect()
+        };
+        let callers: Vec<_> = (0..CALLERS).map(|caller| scope.spawn(move || post(caller))).collect();
+        let joined = callers
+            .into_iter()
+            .map(|caller| caller.join().map_err(|_| anyhow::anyhow!("a caller panicked"))?);
+        joined.collect::<anyhow::Result<Vec<_>>>()
+    })?;
+    let posts = began.elapsed();
+    let mut waiting: HashSet<String> = posted.into_iter().flatten().collect();
+    let mut last = began;
+    while !waiting.is_empty() {
+        let event =
+            watch.next(PATIENCE)?.with_context(|| format!("{} jobs get no Slurm id", waiting.len()))?;
+        if event.text("/data/slurm_job_id").is_some()
+            && event.text("/job_id").is_some_and(|id| waiting.remove(id))
+        {
+            last = event.at;
+        }
+    }
+    Ok((last.duration_since(began), posts))
 }
