@@ -12,6 +12,9 @@ use std::{
 
 use anyhow::{Context, ensure};
 
+/// A partition of this program's own, for [`Sandbox::close`].
+pub(crate) const ROOM: &str = "bench";
+
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/sandbox/sandbox");
 
 #[derive(Debug)]
@@ -119,10 +122,18 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Closes a partition: its jobs are taken and stay pending until it is dropped.
+    /// Closes a partition: its jobs are taken and stay pending until the guard is dropped. One that is not there is made for
+    /// that long: a run that is killed leaves nothing closed that anybody else needs.
     pub(crate) fn close<'a>(&'a self, partition: &'a str) -> anyhow::Result<Closed<'a>> {
-        self.admin(&["scontrol", "update", &format!("partitionname={partition}"), "state=down"])?;
-        Ok(Closed { sandbox: self, partition })
+        let name = format!("partitionname={partition}");
+        let is_known = self.admin(&["scontrol", "show", &name]).is_ok();
+        let is_ours = !is_known || partition == ROOM;
+        if is_known {
+            self.admin(&["scontrol", "update", &name, "state=down"])?;
+        } else {
+            self.admin(&["scontrol", "create", &name, "nodes=node01", "state=down"])?;
+        }
+        Ok(Closed { sandbox: self, partition, is_ours })
     }
 
     /// Of all login hosts together.
@@ -166,11 +177,12 @@ impl Drop for Session {
     }
 }
 
-/// A partition whose jobs wait; open again when it is dropped.
+/// A partition whose jobs wait; open again, or gone if it was made for this, when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Closed<'a> {
     sandbox: &'a Sandbox,
-    pub(crate) partition: &'a str,
+    partition: &'a str,
+    is_ours: bool,
 }
 
 impl Drop for Closed<'_> {
@@ -178,7 +190,11 @@ impl Drop for Closed<'_> {
         // Nothing of this run may start when it opens. If it stays closed `sandbox reset` mends it.
         let _ = self.sandbox.clear();
         let name = format!("partitionname={}", self.partition);
-        let _ = self.sandbox.admin(&["scontrol", "update", &name, "state=up"]);
+        let _ = if self.is_ours {
+            self.sandbox.admin(&["scontrol", "delete", &name])
+        } else {
+            self.sandbox.admin(&["scontrol", "update", &name, "state=up"])
+        };
     }
 }
 

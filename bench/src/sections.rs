@@ -26,7 +26,7 @@
 //!   `per_second()`, `percentile(99.0)`, `statuses`, `bytes`, `own_cpu`, and `expect(&[200])`.
 //! - [`Sandbox`](crate::sandbox::Sandbox): `login("shell text")` as the user on login1 over ssh, `session()` for many, `admin(&["scontrol", …])` beside
 //!   it, `ssh()` and `rpcs()` (what logins, remote commands and calls of the controller there were, `.since(before)`),
-//!   `close("grizzly")` (a partition whose jobs stay pending while the guard lives), `clear()`, `sql(database, …)`, `seen(path)`.
+//!   `close(sandbox::ROOM)` (a partition whose jobs stay pending while the guard lives), `clear()`, `sql(database, …)`, `seen(path)`.
 //! - [`stats`](crate::stats): `median`, `percentile`, `millis`, `count`, `number`.
 
 mod latency;

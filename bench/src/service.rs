@@ -173,13 +173,15 @@ impl<'a> Service<'a> {
         Ok(Duration::from_secs_f64(millis / 1000.0))
     }
 
-    /// The sum of a metric's lines that contain the text; 0 of none.
+    /// The sum of a metric's lines that contain the text; 0 of none. They are of the process that is asked: of one without a
+    /// worker there are none about polls and submissions.
     pub(crate) fn metric(&self, name: &str, with: &str) -> anyhow::Result<f64> {
         let text = self.http.get("/metrics")?.text;
         let lines = text.lines().filter(|line| {
             line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']) && rest.contains(with))
         });
-        Ok(lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum())
+        // An empty sum is -0.
+        Ok(lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>() + 0.0)
     }
 
     /// How many jobs have not ended.

@@ -18,13 +18,14 @@ use serde_json::{Value, json};
 use crate::{
     Bench,
     row::{Row, each},
+    sandbox::ROOM,
     service::{Plan, Service},
     stats::{count, median, number},
     watch::Watch,
 };
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-const PARTITION: &str = "grizzly";
+const PARTITION: &str = ROOM;
 const IMAGE: &str = "/lustre/images/tao-toolkit.sqsh";
 /// How often each job's status is asked for.
 const POLLS: usize = 3;

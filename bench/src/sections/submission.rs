@@ -14,14 +14,14 @@ use crate::{
     Bench,
     http::Http,
     row::{Row, each},
-    sandbox::{Rpcs, Ssh},
+    sandbox::{ROOM, Rpcs, Ssh},
     service::{Plan, Service},
     stats::{count, median, number},
     watch::Watch,
 };
 
 /// Closed, so that jobs stay pending on both sides: the API knows no `--hold`.
-const PARTITION: &str = "grizzly";
+const PARTITION: &str = ROOM;
 /// As many as hand in jobs at the same time.
 const CALLERS: usize = 8;
 /// How long a batch of jobs may take, however slow this machine is.
