@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     env, fs,
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -76,12 +76,16 @@ impl Sandbox {
         // The path of a socket is short: this one is of the run's own process.
         let socket = env::temp_dir().join(format!("bench-{}.ssh", std::process::id()));
         let mut ssh = Command::new("ssh");
-        ssh.arg("-F").arg(&config).args(["-M", "-N", "-f", "-S"]).arg(&socket).arg("login1");
-        ensure!(
-            ssh.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()?.success(),
-            "no session"
-        );
-        Ok(Session { config, socket })
+        ssh.arg("-F").arg(&config).args(["-M", "-N", "-S"]).arg(&socket).arg("login1");
+        // In the foreground, so that it ends with this program when somebody interrupts that.
+        let master = ssh.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let session = Session { config, socket, master };
+        let began = Instant::now();
+        while session.run("true").is_err() || !session.socket.exists() {
+            ensure!(began.elapsed() < Duration::from_secs(30), "login1 opens no session");
+            thread::sleep(Duration::from_millis(50));
+        }
+        Ok(session)
     }
 
     /// Runs a command of the cluster's administrator on the controller's machine, not over SSH.
@@ -157,23 +161,22 @@ impl Sandbox {
 pub(crate) struct Session {
     config: PathBuf,
     socket: PathBuf,
+    master: Child,
 }
 
 impl Session {
-    fn ssh(&self) -> Command {
+    pub(crate) fn run(&self, text: &str) -> anyhow::Result<String> {
         let mut ssh = Command::new("ssh");
         ssh.arg("-F").arg(&self.config).arg("-S").arg(&self.socket);
-        ssh
-    }
-
-    pub(crate) fn run(&self, text: &str) -> anyhow::Result<String> {
-        said(&self.ssh().args(["login1", text]).output()?)
+        said(&ssh.args(["login1", text]).output()?)
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        let _ = self.ssh().args(["-O", "exit", "login1"]).output();
+        let _ = self.master.kill();
+        let _ = self.master.wait();
+        let _ = fs::remove_file(&self.socket);
     }
 }
 
