@@ -5,7 +5,7 @@ use slurm::{ExitCode, Markers, SlurmJobId, SlurmState, StatusChunk};
 
 use crate::{
     clock::Timestamp,
-    diagnosis::SickNode,
+    diagnosis::{ENDED_BY_TERM, SickNode},
     job::{Job, Wanted},
     observe::{Graces, absorb_rest, absorb_status, at, is_held_back},
     settle::settle,
@@ -67,6 +67,7 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
     let until = job.finishing_since.unwrap_or(now) + grace;
     let held_back = is_held_back(&job, found.status, now);
     absorb_status(&mut job, found.status, now >= until, now);
+    ended_by_itself(&mut job, found.markers);
     let exit = exit_code(&job, found.markers);
     if let Some(first) = first_copy(&job, found.markers) {
         adopt(&mut job, first, now);
@@ -130,6 +131,21 @@ fn last_words_are_out(job: &Job, exit: Option<ExitCode>, found: &Findings<'_>) -
     };
     let unread = found.status.iter().any(|chunk| !chunk.complete);
     !found.readable || unread || marker_is_out || may_have_said_how(job, found)
+}
+
+/// Slurm may give up what has come to its end: a controller that was killed has forgotten that, and starts it again, in vain. The
+/// mark of a script that nobody ended says more.
+fn ended_by_itself(job: &mut Job, markers: &Markers) {
+    let Some(attempt) = job.attempt.as_mut().filter(|_| job.wanted == Wanted::Run) else { return };
+    let (Some(exit), Some(started)) = (&markers.exit, &markers.started) else { return };
+    let of_last_run = (exit.slurm_id, exit.restart) == (started.slurm_id, started.restart);
+    let given_up = matches!(attempt.slurm_state, Some(SlurmState::Cancelled | SlurmState::LaunchFailed));
+    let own = exit.code != ENDED_BY_TERM && attempt.slurm_id == Some(exit.slurm_id);
+    if given_up && own && of_last_run && job.kill_reason.is_none() {
+        let code = ExitCode { code: exit.code, signal: 0 };
+        attempt.exit = Some(code);
+        attempt.slurm_state = Some(if code.code == 0 { SlurmState::Completed } else { SlurmState::Failed });
+    }
 }
 
 /// Whether the script has left its exit marker.

@@ -145,7 +145,7 @@ fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
 }
 
 /// What our script returns when SIGTERM has ended it.
-const ENDED_BY_TERM: u8 = 128 + 15;
+pub(crate) const ENDED_BY_TERM: u8 = 128 + 15;
 
 fn by_logs_and_nodes(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     let found = matches(evidence.logs);

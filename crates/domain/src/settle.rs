@@ -126,9 +126,9 @@ fn retry_or_end(
 fn has_begun(markers: &Markers, attempt: &Attempt) -> bool {
     let ours = |id: SlurmJobId| attempt.slurm_id == Some(id);
     let [start, end] = [attempt.started_at, attempt.ended_at].map(|at| at.map(|at| at.timestamp()));
-    let started = markers.started.as_ref().map(|mark| mark.slurm_id).filter(|id| ours(*id));
+    let started = markers.started.as_ref().is_some_and(|mark| ours(mark.slurm_id));
     markers.exit.is_some_and(|exit| ours(exit.slurm_id))
-        || started.is_some_and(|id| !is_stillborn(id, markers, start, end))
+        || started && !is_stillborn(attempt, markers, start, end)
 }
 
 /// The sentence about another attempt goes behind the first line: after it may come the end of a log.

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use chrono::TimeDelta;
-use slurm::{AccountingRow, Markers, PastRun, QueueRow, SlurmJobId, SlurmState};
+use slurm::{AccountingRow, Markers, PastRun, QueueRow, SlurmState};
 
 use super::{Sighting, at, is_waiting};
 use crate::{
+    attempt::Attempt,
     clock::Timestamp,
     job::{Job, Wanted},
 };
@@ -58,19 +59,31 @@ fn took_no_time(start: Option<i64>, end: Option<i64>) -> bool {
 
 const ROOT: u32 = 0;
 
-/// Whether a run ended in the second of its start, and has not left the mark with which its script begins. One that was left
-/// before is of a run that Slurm has forgotten: a controller that was killed starts a job anew under the same count of restarts.
-/// Clocks of nodes may differ, so only what took no time is judged by them.
-pub(crate) fn is_stillborn(id: SlurmJobId, markers: &Markers, start: Option<i64>, end: Option<i64>) -> bool {
-    let mark = markers.started.as_ref().filter(|mark| mark.slurm_id == id);
-    took_no_time(start, end) && mark.is_none_or(|mark| start.is_some_and(|start| mark.at + 2 < start))
+/// Whether the run from `start` to `end` has not left the mark with which its script begins. One that was left before is of a run
+/// that Slurm has forgotten: a controller that was killed starts a job anew under the same count of restarts. Clocks of nodes may
+/// differ, so only what took no time is judged by them alone; else an earlier run has to be known, too.
+pub(crate) fn is_stillborn(
+    attempt: &Attempt,
+    markers: &Markers,
+    start: Option<i64>,
+    end: Option<i64>,
+) -> bool {
+    let Some(mark) = markers.started.as_ref().filter(|mark| attempt.slurm_id == Some(mark.slurm_id)) else {
+        return took_no_time(start, end);
+    };
+    let Some(start) = start else { return false };
+    let began_before = attempt.started_at.is_some_and(|known| known.timestamp() + 1 < start);
+    let ran_before = began_before || attempt.requeues > mark.restart;
+    mark.at + 2 < start && (ran_before || took_no_time(Some(start), end))
 }
 
 /// Whether Slurm itself has cancelled what it had given nodes to, at `start` as the queue knows it, and nobody wanted it to end.
 /// Of whoever asks for an end, accounting says who it was; what never had a node may have waited for what will never come. A node
 /// that cannot start a job, since it still has a run of it, or of another by this id, asks for its end as root.
 fn is_given_up(job: &Job, record: &AccountingRow, start: Option<i64>, markers: Option<&Markers>) -> bool {
-    let unborn = || markers.is_some_and(|markers| is_stillborn(record.id, markers, record.start, record.end));
+    let both = job.attempt.as_ref().zip(markers);
+    let unborn =
+        || both.is_some_and(|(attempt, markers)| is_stillborn(attempt, markers, record.start, record.end));
     let by_slurm = match record.cancelled_by {
         None => true,
         Some(user) => user == ROOT && unborn(),

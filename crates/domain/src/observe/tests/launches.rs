@@ -122,6 +122,37 @@ fn whom_a_node_ended_as_root_since_it_could_not_start_it_was_not_launched() {
 }
 
 #[test]
+fn a_controller_that_is_slow_may_end_it_seconds_later() {
+    let mut known = submitted_job();
+    let lasted = |job: &Job| {
+        let queue = cancelled(job);
+        let record =
+            AccountingRow { start: Some(94), cancelled_by: Some(0), ..record(job, SlurmState::Cancelled) };
+        let mark = StartedMarker { slurm_id: queue.id, restart: 0, at: 85, hostname: String::new() };
+        let markers = Markers { started: Some(mark), ..Markers::default() };
+        let seen = Sighting {
+            queue: Some(&queue),
+            accounting: Some(&record),
+            queue_answered: true,
+            markers: Some(&markers),
+            ..Sighting::default()
+        };
+        state(see(job, &seen, 101).unwrap().job)
+    };
+    assert_eq!(
+        lasted(&known),
+        (Phase::Finishing, Some(SlurmState::Cancelled)),
+        "nobody knows of another run"
+    );
+    let attempt = known.attempt.as_mut().unwrap();
+    attempt.started_at = at(Some(85));
+    assert_eq!(lasted(&known), NOT_LAUNCHED, "it was seen to run before");
+    let attempt = known.attempt.as_mut().unwrap();
+    (attempt.started_at, attempt.requeues) = (None, 1);
+    assert_eq!(lasted(&known), NOT_LAUNCHED, "it was seen to wait again");
+}
+
+#[test]
 fn the_same_is_known_of_a_job_that_has_left_the_queue() {
     let job = submitted_job();
     let ended = |record: &AccountingRow| {
