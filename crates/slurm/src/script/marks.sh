@@ -2,11 +2,12 @@
 # The programs that run now, the clock beside them, and what has happened to them.
 _tao_programs=() _tao_clock='' _tao_warned=0 _tao_limited=0 _tao_ended=0 _tao_requeued=0 _tao_seen=0
 
-# Writes a mark in one step. $1: its name, the rest: what it says.
+# Writes a mark in one step: its first line counts. $1: its name, the rest: what it says.
 _tao_mark() {
   local PATH=$_tao_path IFS=' ' name=$1
   shift
-  echo "$_tao_id $_tao_restart $*" >"$_tao_state/.$name.$_tao_id" \
+  # Not truncated: what was set aside for the mark stays its own, however full the disk has become.
+  echo "$_tao_id $_tao_restart $*" 1<>"$_tao_state/.$name.$_tao_id" \
     && mv -f -- "$_tao_state/.$name.$_tao_id" "$_tao_state/$name"
 }
 _tao_now() { PATH=$_tao_path date +%s; }

@@ -1,3 +1,5 @@
+# The room for the last word: without it nobody would know that the work was done.
+printf '%128s\n' '' >"$_tao_state/.exit.$_tao_id"
 _tao_mark started "$(_tao_now)" "${SLURMD_NODENAME:-$(hostname)}"
 trap _tao_finish EXIT
 trap '_tao_on_end 129' HUP

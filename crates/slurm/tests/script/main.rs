@@ -50,6 +50,32 @@ fn the_logs_are_where_people_look_for_them() {
 }
 
 #[test]
+fn a_disk_that_the_job_has_filled_has_room_for_its_last_word() {
+    let node = Node::new();
+    let fill = format!("head -c 1M /dev/zero >{}; exit 5", node.path("state/filling"));
+    let mut run = node.command(&node.script(&["bash", "-c", &fill]), 42, 0);
+    let script = run.get_args().next().unwrap().to_owned();
+    run = std::process::Command::new("unshare");
+    run.args(["--map-root-user", "--mount", "bash", "-euc"])
+        .arg(
+            "mount -t tmpfs -o size=128k tmpfs state; mkdir state/bin; touch state/submit.1 state/main.{out,err}
+             bash \"$1\" || echo \"$?\"; cat state/exit; df --output=avail state",
+        )
+        .arg("bash")
+        .arg(script)
+        .current_dir(node.dir.path())
+        .env("PATH", format!("{}:/usr/bin:/bin", node.file("bin").display()))
+        .env("SITE", node.dir.path())
+        .envs([("SLURM_JOB_ID", "42"), ("SLURM_RESTART_COUNT", "0"), ("SLURMD_NODENAME", "node01")]);
+    let output = run.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines: Vec<&str> = said.lines().map(str::trim).collect();
+    assert_eq!(lines.first(), Some(&"5"), "{said}{}", stderr(&output));
+    assert!(lines[1].starts_with("42 0 5 "), "{said}{}", stderr(&output));
+    assert_eq!(lines.last(), Some(&"0"), "the disk is full: {said}");
+}
+
+#[test]
 fn a_second_job_touches_nothing() {
     let node = Node::new();
     node.run(&node.script(&["true"]), 42, 0);
