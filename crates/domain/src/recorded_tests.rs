@@ -145,6 +145,7 @@ fn every_recorded_state_has_the_same_verdict(release: &str) {
             queue_answered: true,
             accounting: record.as_ref().filter(|_| row.reason == "JobLaunchFailure"),
             accounting_answered: true,
+            markers: Some(&markers),
             ..Sighting::default()
         };
         assert_eq!(verdict(&job, &seen, &markers, now), expected, "{release} {state}");
@@ -155,6 +156,7 @@ fn every_recorded_state_has_the_same_verdict(release: &str) {
                 queue_answered: true,
                 accounting: record.as_ref(),
                 accounting_answered: true,
+                markers: Some(&markers),
                 ..Sighting::default()
             };
             assert_eq!(

@@ -81,9 +81,10 @@ pub(crate) fn is_stillborn(
 /// Of whoever asks for an end, accounting says who it was; what never had a node may have waited for what will never come. A node
 /// that cannot start a job, since it still has a run of it, or of another by this id, asks for its end as root.
 fn is_given_up(job: &Job, record: &AccountingRow, start: Option<i64>, markers: Option<&Markers>) -> bool {
-    let both = job.attempt.as_ref().zip(markers);
-    let unborn =
-        || both.is_some_and(|(attempt, markers)| is_stillborn(attempt, markers, record.start, record.end));
+    // A job that has left no mark has no entry among them.
+    let (none, attempt) = (Markers::default(), job.attempt.as_ref());
+    let markers = markers.unwrap_or(&none);
+    let unborn = || attempt.is_some_and(|attempt| is_stillborn(attempt, markers, record.start, record.end));
     let by_slurm = match record.cancelled_by {
         None => true,
         Some(user) => user == ROOT && unborn(),

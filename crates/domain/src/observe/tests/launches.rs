@@ -100,12 +100,12 @@ fn cancelled_by(user: u32, lasted: i64, marked: Option<i64>) -> (Phase, Option<S
     };
     let started =
         marked.map(|at| StartedMarker { slurm_id: queue.id, restart: 0, at, hostname: String::new() });
-    let markers = Markers { started, ..Markers::default() };
+    let markers = started.map(|mark| Markers { started: Some(mark), ..Markers::default() });
     let seen = Sighting {
         queue: Some(&queue),
         accounting: Some(&record),
         queue_answered: true,
-        markers: Some(&markers),
+        markers: markers.as_ref(),
         ..Sighting::default()
     };
     state(see(&job, &seen, 101).unwrap().job)
