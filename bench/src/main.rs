@@ -22,6 +22,7 @@ mod sandbox;
 mod sections;
 mod service;
 mod stats;
+mod stock;
 mod watch;
 
 use std::{fs, path::PathBuf, process::ExitCode, time::Instant};

@@ -29,8 +29,12 @@
 //!   `close(sandbox::ROOM)` (a partition whose jobs stay pending while the guard lives), `clear()`, `sql(database, …)`, `seen(path)`.
 //! - [`stats`](crate::stats): `median`, `percentile`, `millis`, `count`, `number`.
 
+mod accepting;
 mod latency;
 mod peers;
+mod polling;
+mod reading;
+mod size;
 mod submission;
 
 use crate::{Bench, row::Row};
@@ -50,5 +54,9 @@ pub(crate) const SECTIONS: &[Section] = &[
         run: submission::run,
     },
     Section { name: "latency", title: "one job at a time on an idle service", run: latency::run },
+    Section { name: "polling", title: "one look at the cluster", run: polling::run },
+    Section { name: "reading", title: "status and lists, and many who watch", run: reading::run },
+    Section { name: "accepting", title: "jobs that are handed in", run: accepting::run },
+    Section { name: "size", title: "a long history", run: size::run },
     Section { name: "peers", title: "the same jobs by the TAO SDK's Slurm handler", run: peers::run },
 ];

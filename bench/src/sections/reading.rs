@@ -1,0 +1,152 @@
+//! Dashboards: status and lists asked for by few and by many at once, and many who watch.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::ensure;
+use serde_json::{Value, json};
+
+use crate::{
+    Bench,
+    load::{self, Make, Pace},
+    row::{Row, each},
+    service::{Plan, Service},
+    stats::{count, median, millis, percentile},
+    stock,
+    watch::Watch,
+};
+
+const CLIENTS: [usize; 3] = [1, 32, 256];
+/// Whose status is asked for, in turn.
+const ASKED: u64 = 1000;
+const PARTITION: &str = "grizzly";
+
+pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
+    let service = Service::start(bench, &Plan::default())?;
+    let stored = bench.size(100_000, 2000) as u64;
+    let template = stock::template(bench, &service)?;
+    stock::fill(&service, &template, 0, stored)?;
+    let etag = service.http.get(&format!("/jobs/{}/status", stock::id(0)))?.etag.unwrap_or_default();
+    ensure!(!etag.is_empty(), "a status has no ETag");
+    let status = |number: u64| format!("/jobs/{}/status", stock::id(number % ASKED));
+    let http = service.http.clone();
+    let plain: Make = Arc::new(move |number| load::request(&http, "GET", &status(number), &[], ""));
+    let http = service.http.clone();
+    // Copies of one job, so they all have its version.
+    let known: Make =
+        Arc::new(move |number| load::request(&http, "GET", &status(number), &[("if-none-match", &etag)], ""));
+    let http = service.http.clone();
+    let list: Make = Arc::new(move |_| load::request(&http, "GET", "/jobs", &[], ""));
+    let kinds = [
+        ("`GET /jobs/{id}/status`", plain.clone(), 200),
+        ("the same, not changed (`If-None-Match`)", known, 304),
+        ("`GET /jobs`, the newest 50", list, 200),
+    ];
+    for (what, make, answer) in &kinds {
+        for clients in CLIENTS {
+            rows.extend(crowd(bench, &service, what, make, *answer, clients)?);
+        }
+    }
+    rows.push(steady(bench, &service, &plain)?);
+    rows.push(Row::new(
+        "resident memory after all of them",
+        "MB",
+        crate::stats::number(service.usage()?.memory) / 1e6,
+    ));
+    watchers(bench, &service, rows)
+}
+
+/// So many clients, each of which asks again as soon as it is answered.
+fn crowd(
+    bench: &Bench,
+    service: &Service<'_>,
+    what: &str,
+    make: &Make,
+    answer: u16,
+    clients: usize,
+) -> anyhow::Result<[Row; 2]> {
+    let lasting = Duration::from_millis(bench.size(2000, 300) as u64);
+    let (mut rates, mut slow, mut cpu) = (Vec::new(), Vec::new(), Vec::new());
+    let mut half = Vec::new();
+    for _ in 0..bench.rounds() {
+        let before = service.usage()?;
+        let outcome = load::run(&service.http, clients, Pace::Closed, lasting, make)?.expect(&[answer])?;
+        let used = service.usage()?.since(before).cpu;
+        rates.push(outcome.per_second());
+        half.push(outcome.percentile(50.0));
+        slow.push(outcome.percentile(99.0));
+        cpu.push(each(used.as_secs_f64() * 1e6, outcome.millis.len()));
+    }
+    let plural = if clients == 1 { "client" } else { "clients" };
+    let rate = Row::of(format!("{what}, {clients} {plural}"), "1/s", &rates).note(format!(
+        "{:.0} µs of processor each in the service; the load itself runs on the same cores",
+        median(&cpu)
+    ));
+    let goal = what.starts_with("`GET /jobs/{id}/status`") && clients > 1;
+    let time = Row::of(format!("{what}, {clients} {plural}: p99"), "ms", &slow)
+        .note(format!("p50 {:.2} ms", median(&half)));
+    Ok([if goal { rate.at_least(10_000.0) } else { rate }, time])
+}
+
+/// A thousand requests a second, at fixed times.
+fn steady(bench: &Bench, service: &Service<'_>, make: &Make) -> anyhow::Result<Row> {
+    let lasting = Duration::from_millis(bench.size(5000, 500) as u64);
+    let mut slow = Vec::new();
+    for _ in 0..bench.rounds() {
+        let outcome = load::run(&service.http, 32, Pace::Open(1000.0), lasting, make)?.expect(&[200])?;
+        slow.push(outcome.percentile(99.0));
+    }
+    Ok(Row::of("`GET /jobs/{id}/status` at 1,000/s: p99", "ms", &slow).at_most(10.0))
+}
+
+/// Jobs come into the queue while many watch them all: when each watcher has heard of each, and what that costs.
+fn watchers(bench: &Bench, service: &Service<'_>, rows: &mut Vec<Row>) -> anyhow::Result<()> {
+    let closed = bench.sandbox.close(PARTITION)?;
+    let (watching, jobs) = (bench.size(1000, 20), bench.size(20, 3));
+    let streams = (0..watching).map(|_| Watch::open(&service.http, "/events?kind=transition"));
+    let streams = streams.collect::<anyhow::Result<Vec<_>>>()?;
+    let (before, ssh) = (service.usage()?, bench.sandbox.ssh()?);
+    let mut spread = Vec::new();
+    for _ in 0..jobs {
+        let id = service.http.submit(&job())?;
+        let heard = streams.iter().map(|stream| {
+            let event = stream.until("a Slurm id", Duration::from_mins(1), |event| {
+                event.text("/job_id") == Some(&id) && event.text("/data/slurm_job_id").is_some()
+            })?;
+            Ok(event.at)
+        });
+        let heard = heard.collect::<anyhow::Result<Vec<Instant>>>()?;
+        let first = heard.iter().min().copied().unwrap_or_else(Instant::now);
+        spread.push(heard.iter().map(|at| millis(at.duration_since(first))).fold(0.0, f64::max));
+    }
+    let used = service.usage()?.since(before).cpu;
+    let commands = bench.sandbox.ssh()?.since(ssh).commands;
+    rows.push(
+        Row::of(format!("from the first of {watching} watchers to the last"), "ms", &spread)
+            .note(format!("p95 {:.1} ms over {jobs} events", percentile(&spread, 95.0))),
+    );
+    rows.push(
+        Row::new(
+            format!("processor for a job's way into the queue, {watching} watchers"),
+            "ms",
+            each(used.as_secs_f64() * 1e3, jobs),
+        )
+        .note(format!(
+            "{commands} remote commands meanwhile, {:.1} a job",
+            each(count(usize::try_from(commands)?), jobs)
+        )),
+    );
+    drop(streams);
+    service.cancel_all()?;
+    drop(closed);
+    Ok(())
+}
+
+fn job() -> Value {
+    json!({
+        "command": "true", "resources": {"num_gpus": 0, "cpus_per_task": 1, "time_hours": 0.1},
+        "backend_details": {"backend_type": "slurm", "partition": PARTITION},
+    })
+}

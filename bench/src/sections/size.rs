@@ -1,0 +1,119 @@
+//! What a long history costs: start, memory, pages near and far, and the tables.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+use crate::{
+    Bench,
+    http::Http,
+    row::Row,
+    service::{Plan, Service},
+    stats::{count, median, millis, number},
+    stock,
+};
+
+/// The most jobs that a page has.
+const PAGE: usize = 200;
+/// How many pages from the newest job a caller is far away.
+const FAR: usize = 450;
+
+pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
+    let mut service = Service::start(bench, &Plan::default())?;
+    rows.push(memory(&service, 0)?);
+    rows.push(start(bench, &mut service, 0)?);
+    let template = stock::template(bench, &service)?;
+    let mut stored = 0;
+    for size in [100_000, 1_000_000] {
+        let size = bench.size(size, size / 100) as u64;
+        bench.say(&format!("making a history of {size} jobs"));
+        stock::fill(&service, &template, stored, size)?;
+        stored = size;
+        let started = start(bench, &mut service, size)?;
+        pages(bench, &service, size, rows)?;
+        rows.push(started);
+        rows.push(memory(&service, size)?);
+        for table in ["jobs", "slurm_metadata", "job_events"] {
+            let [all, indices] = stock::megabytes(&service, table)?;
+            rows.push(
+                Row::new(format!("table `{table}`, {size} jobs"), "MB", all)
+                    .note(format!("{indices:.0} MB of it are indices")),
+            );
+        }
+    }
+    Ok(())
+}
+
+fn memory(service: &Service<'_>, jobs: u64) -> anyhow::Result<Row> {
+    let used = service.usage()?;
+    let megabytes = |bytes| number(bytes) / 1e6;
+    Ok(Row::new(format!("resident memory, {jobs} jobs stored"), "MB", megabytes(used.memory))
+        .note(format!("at most {:.0} MB since it started", megabytes(used.memory_peak))))
+}
+
+/// Stops and starts it once a round.
+fn start(bench: &Bench, service: &mut Service<'_>, jobs: u64) -> anyhow::Result<Row> {
+    let mut times = Vec::new();
+    for _ in 0..bench.rounds() {
+        service.stop()?;
+        service.launch()?;
+        times.push(millis(service.ready_after));
+    }
+    Ok(Row::of(format!("start until ready, {jobs} jobs stored"), "ms", &times).at_most(1000.0))
+}
+
+fn pages(bench: &Bench, service: &Service<'_>, size: u64, rows: &mut Vec<Row>) -> anyhow::Result<()> {
+    let http = &service.http;
+    let newest = format!("/jobs?limit={PAGE}");
+    let far = FAR.min(usize::try_from(size)? / PAGE - 2);
+    let deep = format!("{newest}&page_token={}", token_of(http, &newest, far)?);
+    let all = [
+        ("the newest page", newest.clone()),
+        ("a page far down", deep),
+        ("those that failed", format!("{newest}&status=Error")),
+        ("those of a rare label", format!("{newest}&label=team%3Daudio")),
+        ("those of a month ago", format!("{newest}&created_before=2026-01-01T02%3A00%3A00Z")),
+    ];
+    let mut times = vec![Vec::new(); all.len()];
+    for _ in 0..bench.rounds() {
+        for (times, (_, path)) in times.iter_mut().zip(&all) {
+            times.push(page(http, path)?);
+        }
+    }
+    let first = times[0].clone();
+    for (times, (what, _)) in times.iter().zip(&all) {
+        let row = Row::of(format!("{PAGE} jobs of {size}: {what}"), "ms", times);
+        rows.push(match *what {
+            "a page far down" => row.less_than("the newest page", &first).note(format!("page {far}")),
+            _ => row,
+        });
+    }
+    Ok(())
+}
+
+/// The median of ten calls, in milliseconds: one alone says little.
+fn page(http: &Http, path: &str) -> anyhow::Result<f64> {
+    let mut times = Vec::new();
+    for _ in 0..10 {
+        let began = Instant::now();
+        http.get(path)?.ok().with_context(|| path.to_owned())?;
+        times.push(millis(began.elapsed()));
+    }
+    Ok(median(&times))
+}
+
+/// What leads to the page that is so many pages from the first.
+fn token_of(http: &Http, newest: &str, pages: usize) -> anyhow::Result<String> {
+    let mut path = newest.to_owned();
+    let began = Instant::now();
+    for walked in 1..=pages {
+        let page = http.get(&path)?.ok()?;
+        let token = page["next_page_token"].as_str().context("the last page came early")?.to_owned();
+        if walked == pages {
+            return Ok(token);
+        }
+        path = format!("{newest}&page_token={token}");
+        anyhow::ensure!(began.elapsed() < Duration::from_mins(5), "{} pages take too long", count(pages));
+    }
+    anyhow::bail!("there is no page to go to")
+}
