@@ -71,7 +71,7 @@ fn pages(bench: &Bench, service: &Service<'_>, size: u64, rows: &mut Vec<Row>) -
         ("the newest page", newest.clone()),
         ("a page far down", deep),
         ("those that failed", format!("{newest}&status=Error")),
-        ("those of a rare label", format!("{newest}&label=team%3Daudio")),
+        ("those of a rare label", format!("{newest}&label=team%3Aaudio")),
         ("those of a month ago", format!("{newest}&created_before=2026-01-01T02%3A00%3A00Z")),
     ];
     let mut times = vec![Vec::new(); all.len()];
