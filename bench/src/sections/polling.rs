@@ -16,13 +16,12 @@ use serde_json::{Value, json};
 use crate::{
     Bench,
     row::{Row, each},
-    sandbox::Ssh,
+    sandbox::{ROOM, Ssh},
     service::{Plan, Service},
     stats::{count, median, millis, number},
     stock,
 };
 
-const PARTITION: &str = "grizzly";
 /// Long enough for a poll of ten thousand jobs, short enough to see many.
 const INTERVAL: Duration = Duration::from_secs(5);
 const SHARES: [u64; 3] = [0, 1, 100];
@@ -48,7 +47,7 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     let service = Service::start(bench, &plan)?;
     let template = stock::template(bench, &service)?;
     stock::fill(&service, &template, 0, bench.size(90_000, 100) as u64)?;
-    let closed = bench.sandbox.close(PARTITION)?;
+    let closed = bench.sandbox.close(ROOM)?;
     let (mut few_commands, mut unchanged) = (0.0, Vec::new());
     for size in sizes {
         grow(bench, &service, size)?;
@@ -161,7 +160,7 @@ fn grow(bench: &Bench, service: &Service<'_>, size: usize) -> anyhow::Result<()>
     thread::scope(|scope| {
         let post = |caller| -> anyhow::Result<()> {
             (have + caller..size).step_by(CALLERS).try_for_each(|_| {
-                service.http.submit(&job("true", json!(PARTITION)))?;
+                service.http.submit(&job("true", json!(ROOM)))?;
                 Ok(())
             })
         };

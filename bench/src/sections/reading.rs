@@ -12,6 +12,7 @@ use crate::{
     Bench,
     load::{self, Make, Pace},
     row::{Row, each},
+    sandbox::ROOM,
     service::{Plan, Service},
     stats::{count, median, millis, percentile},
     stock,
@@ -21,7 +22,6 @@ use crate::{
 const CLIENTS: [usize; 3] = [1, 32, 256];
 /// Whose status is asked for, in turn.
 const ASKED: u64 = 1000;
-const PARTITION: &str = "grizzly";
 
 pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     let service = Service::start(bench, &Plan::default())?;
@@ -107,7 +107,7 @@ fn steady(bench: &Bench, service: &Service<'_>, make: &Make) -> anyhow::Result<R
 
 /// Jobs come into the queue while many watch them all: when each watcher has heard of each, and what that costs.
 fn watchers(bench: &Bench, service: &Service<'_>, rows: &mut Vec<Row>) -> anyhow::Result<()> {
-    let closed = bench.sandbox.close(PARTITION)?;
+    let closed = bench.sandbox.close(ROOM)?;
     let (watching, jobs) = (bench.size(1000, 20), bench.size(20, 3));
     let streams = (0..watching).map(|_| Watch::open(&service.http, "/events?kind=transition"));
     let streams = streams.collect::<anyhow::Result<Vec<_>>>()?;
@@ -151,6 +151,6 @@ fn watchers(bench: &Bench, service: &Service<'_>, rows: &mut Vec<Row>) -> anyhow
 fn job() -> Value {
     json!({
         "command": "true", "resources": {"num_gpus": 0, "cpus_per_task": 1, "time_hours": 0.1},
-        "backend_details": {"backend_type": "slurm", "partition": PARTITION},
+        "backend_details": {"backend_type": "slurm", "partition": ROOM},
     })
 }
