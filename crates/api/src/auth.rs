@@ -40,6 +40,11 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
+    /// Whether he may see the jobs of this owner.
+    pub(crate) fn sees(&self, owner: &Owner) -> bool {
+        self.admin || self.owner == *owner
+    }
+
     /// Whose jobs the caller may see.
     pub(crate) fn viewer(&self) -> Viewer {
         if self.admin { Viewer::All } else { Viewer::Owner(self.owner.clone()) }

@@ -1,5 +1,7 @@
 //! The jobs: one endpoint a file, and what they share.
 
+use std::sync::Arc;
+
 use axum::{
     Json,
     http::StatusCode,
@@ -41,8 +43,17 @@ pub(crate) mod webhook;
 pub(crate) use create::store;
 
 /// A job that the caller may see. One of somebody else's is answered like one that does not exist.
-async fn find(app: &App, caller: &Caller, id: JobId) -> Result<Job, Problem> {
-    app.store.find_job(id, &caller.viewer()).await?.ok_or_else(|| no_such_job(id))
+async fn find(app: &App, caller: &Caller, id: JobId) -> Result<Arc<Job>, Problem> {
+    match app.job_reads().find(id).await {
+        Ok(Some(job)) if caller.sees(&job.owner) => Ok(job),
+        Ok(Some(_)) => Err(no_such_job(id)),
+        // It is not there; or it cannot be read, which is told as an error.
+        Ok(None) => {
+            let job = app.store.find_job(id, &caller.viewer()).await?;
+            job.map(Arc::new).ok_or_else(|| no_such_job(id))
+        }
+        Err(error) => Err(Problem::from(&*error)),
+    }
 }
 
 async fn freshness(app: &App, job: &Job) -> Result<Freshness, Problem> {

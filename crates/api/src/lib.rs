@@ -18,6 +18,7 @@ mod events;
 mod extract;
 mod feed;
 mod health;
+mod job_reads;
 mod jobs;
 mod known_clusters;
 mod known_partitions;

@@ -242,7 +242,13 @@ impl IntoResponse for Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        let cause = chain(&error);
+        Self::from(&error)
+    }
+}
+
+impl From<&StoreError> for Problem {
+    fn from(error: &StoreError) -> Self {
+        let cause = chain(error);
         if error.is_unavailable() {
             tracing::warn!(cause, "the database cannot be reached");
             Self::unavailable(

@@ -17,6 +17,7 @@ use crate::{
     cluster_links::ClusterLinks,
     cluster_ops::ClusterOps,
     feed::Feed,
+    job_reads::JobReads,
     known_clusters::KnownClusters,
     known_partitions::PartitionsCache,
     log_reads::LogReads,
@@ -153,6 +154,7 @@ pub(crate) struct App(Arc<Shared>);
 
 pub(crate) struct Shared {
     pub(crate) outside: ApiState,
+    pub(crate) job_reads: JobReads,
     pub(crate) tokens: TokenCache,
     pub(crate) jwt: Option<Jwt>,
     pub(crate) pulses: PulseCache,
@@ -169,12 +171,18 @@ impl App {
         let log_reads = LogReads::new(Arc::clone(&outside.logs), log_answer, log_reads);
         let followers = Arc::new(Semaphore::new(log_followers));
         let watchers = Arc::new(Semaphore::new(outside.limits.watchers));
+        let store = outside.store.clone();
+        let job_reads = JobReads::new(outside.errands.clone(), move |ids| {
+            let store = store.clone();
+            Box::pin(async move { store.find_jobs(&ids).await })
+        });
         let tokens = TokenCache::new(outside.limits.token_memory);
         let jwt = outside.jwt.clone().map(|(terms, keys)| Jwt::new(terms, keys));
         let (pulses, partitions) = (PulseCache::default(), PartitionsCache::default());
         let rates = outside.limits.rate.map(Rates::new);
         Self(Arc::new(Shared {
             outside,
+            job_reads,
             tokens,
             jwt,
             pulses,
@@ -184,6 +192,10 @@ impl App {
             watchers,
             rates,
         }))
+    }
+
+    pub(crate) fn job_reads(&self) -> &JobReads {
+        &self.0.job_reads
     }
 
     pub(crate) fn tokens(&self) -> &TokenCache {

@@ -53,7 +53,7 @@ pub(crate) async fn delete_job(
 ) -> Result<StatusCode, Problem> {
     if artifacts {
         // They would wait for a cluster that nobody asks.
-        is_there(&app, &super::find(&app, &caller, id).await?)?;
+        is_there(&app, &*super::find(&app, &caller, id).await?)?;
     }
     match app.store.request_delete(id, &caller.viewer(), artifacts, app.clock.now()).await? {
         Wished::Taken(_) => {

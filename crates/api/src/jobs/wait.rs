@@ -75,13 +75,13 @@ pub(super) async fn find(
     headers: &HeaderMap,
 ) -> Result<Arc<Job>, Problem> {
     if patience.wait.is_zero() {
-        return super::find(app, caller, id).await.map(Arc::new);
+        return super::find(app, caller, id).await;
     }
     let _turn = Turn::take(app, "wait")?;
     let until = Instant::now() + patience.wait;
     // Before the job is read: what changes after that is heard.
     let mut changes = app.feed.changes_of(id);
-    let mut job = Arc::new(super::find(app, caller, id).await?);
+    let mut job = super::find(app, caller, id).await?;
     let known = match Known::of(headers) {
         Known::Tags(known) => known,
         Known::Nothing if job.phase == Phase::Ended => return Ok(job),
