@@ -66,6 +66,8 @@ pub struct Evidence<'a> {
     pub logs: &'a [&'a [u8]],
     /// Its script has not left the mark in its directory, which can be read, that it leaves before it starts any program.
     pub never_began: bool,
+    /// Its script says that SIGTERM has ended it.
+    pub terminated: bool,
 }
 
 /// A failure that is understood.
@@ -116,6 +118,11 @@ fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
             "never-began",
             "its script was ended before it began, or could not write into its directory on the cluster",
         ),
+        // The script returned another code: this one is the signal with which Slurm ended its step, and which it forgot when
+        // it put the job back into the queue twice within a second.
+        (Some(SlurmState::Failed), Some(ExitCode { code: SIGTERM, signal: 0 })) if evidence.terminated => {
+            ("ended-by-slurm", "Slurm has ended its script, and nobody had asked for that")
+        }
         // What its nodes run and the controller does not know, it ends (slurmctld's abort of unknown jobs).
         (None, Some(ExitCode { code: ENDED_BY_TERM, .. })) => {
             ("forgotten", "Slurm has lost the job while it ran, and has ended what was left of it")
@@ -145,7 +152,8 @@ fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
 }
 
 /// What our script returns when SIGTERM has ended it.
-pub(crate) const ENDED_BY_TERM: u8 = 128 + 15;
+pub(crate) const ENDED_BY_TERM: u8 = 128 + SIGTERM;
+const SIGTERM: u8 = 15;
 
 fn by_logs_and_nodes(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     let found = matches(evidence.logs);

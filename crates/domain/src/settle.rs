@@ -6,7 +6,7 @@ use crate::{
     attempt::{Attempt, Outcome, Verdict},
     clock::Timestamp,
     conclude::{Ending, Findings},
-    diagnosis::{Cause, Evidence, diagnose},
+    diagnosis::{Cause, ENDED_BY_TERM, Evidence, diagnose},
     job::{Job, Wanted},
     observe::{Graces, is_stillborn},
     retry::{Again, PastFailure, again},
@@ -86,6 +86,10 @@ fn retry_or_end(
             Some(_) => found.readable && !has_begun(found.markers, &attempt),
             None => was_never_started(found),
         },
+        terminated: found
+            .markers
+            .exit
+            .is_some_and(|exit| attempt.slurm_id == Some(exit.slurm_id) && exit.code == ENDED_BY_TERM),
     });
     if let Some(found) = diagnosis.as_ref().filter(|found| found.cause == Cause::Infrastructure) {
         job.failures.push(PastFailure {

@@ -129,3 +129,22 @@ fn the_mark_of_a_run_that_slurm_has_forgotten_is_none_of_the_one_that_it_gave_up
     assert_eq!(failed_at_once(100, 1), None, "its own mark");
     assert_eq!(failed_at_once(90, 5), None, "the clock of its node may be slow");
 }
+
+#[test]
+fn a_script_that_slurm_has_ended_on_its_own_account_is_sent_again() {
+    let rule = |by_slurm: u8, by_itself| {
+        let mut job =
+            Case { state: Some(SlurmState::Failed), code: Some(by_itself), ..Case::default() }.job();
+        job.attempt.as_mut().unwrap().exit = Some(ExitCode { code: by_slurm, signal: 0 });
+        let exit =
+            Some(ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: by_itself, at: 0 });
+        let markers = Markers { exit, started: Some(started()), ..Markers::default() };
+        match conclude(&job, &Findings { markers: &markers, ..NOTHING }, &Graces::default(), T0) {
+            Ending::Again { job, .. } | Ending::Ended(job) => job.attempt.unwrap().verdict.unwrap().rule,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(rule(15, 143).as_deref(), Some("ended-by-slurm"));
+    assert_eq!(rule(143, 143), None, "somebody's kill, and no word of Slurm's");
+    assert_eq!(rule(15, 15), None, "its program's own code");
+}
