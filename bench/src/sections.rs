@@ -9,7 +9,7 @@
 //! and put it into the table. It pushes each row as soon as it is measured: what was pushed is kept if the section fails
 //! later, and the other sections go on. What there is to work with:
 //!
-//! - [`Bench`](crate::Bench): `rounds()` (5, at `--quick` 2) interleaved rounds A/B/A/B; `size(1000, 20)` the full or the quick
+//! - [`Bench`]: `rounds()` (5, at `--quick` 2) interleaved rounds A/B/A/B; `size(1000, 20)` the full or the quick
 //!   size; `say("…")` progress on standard error; `sandbox`; `out`, a directory for files of the run.
 //! - [`Row`]: `Row::of("figure", "unit", &samples)` is a median with its samples, `Row::new(…, value)` a single figure. Then
 //!   `.against("what", &samples)` for how many times as much as the other side, `.less_than(…)` for how many times less (both
