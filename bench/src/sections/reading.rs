@@ -24,6 +24,8 @@ const CLIENTS: [usize; 3] = [1, 32, 256];
 const ASKED: u64 = 1000;
 
 pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
+    // Before the service starts, which asks for the cluster's partitions then.
+    let _room = bench.sandbox.close(ROOM)?;
     let service = Service::start(bench, &Plan::default())?;
     let stored = bench.size(100_000, 2000) as u64;
     let template = stock::template(bench, &service)?;
@@ -107,7 +109,6 @@ fn steady(bench: &Bench, service: &Service<'_>, make: &Make) -> anyhow::Result<R
 
 /// Jobs come into the queue while many watch them all: when each watcher has heard of each, and what that costs.
 fn watchers(bench: &Bench, service: &Service<'_>, rows: &mut Vec<Row>) -> anyhow::Result<()> {
-    let closed = bench.sandbox.close(ROOM)?;
     let (watching, jobs) = (bench.size(1000, 20), bench.size(20, 3));
     let streams = (0..watching).map(|_| Watch::open(&service.http, "/events?kind=transition"));
     let streams = streams.collect::<anyhow::Result<Vec<_>>>()?;
@@ -143,9 +144,7 @@ fn watchers(bench: &Bench, service: &Service<'_>, rows: &mut Vec<Row>) -> anyhow
         )),
     );
     drop(streams);
-    service.cancel_all()?;
-    drop(closed);
-    Ok(())
+    service.cancel_all()
 }
 
 fn job() -> Value {
