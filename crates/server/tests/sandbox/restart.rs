@@ -45,9 +45,8 @@ fn jobs_are_submitted_once_though_the_service_is_killed_while_submitting() {
     service.kill();
     service.spawn();
     for id in &ids {
-        // One that was cut off between its claim and `sbatch` is sent again only when nothing can come of it any more: 200 s.
-        until("the end", Duration::from_mins(5), || service.status(id)["phase"] == "ended");
-        assert_eq!(service.status(id)["status"], "Done", "{id}");
+        let ended = service.wait(id, "the end", |s| s["phase"] == "ended");
+        assert_eq!(ended["status"], "Done", "{ended}");
     }
     until("accounting to show all jobs", Duration::from_secs(30), || {
         ids.iter().all(|id| !slurm_jobs(&service, id).is_empty())

@@ -113,8 +113,7 @@ fn a_worker_that_wakes_up_past_its_lease_changes_nothing() {
                     from jobs j join slurm_metadata a on a.job_id = j.id";
         let truth = ask(rows);
         sleeper.signal("CONT");
-        // A connection that has not outlived the sleep may be waited for as long as `database.patience`.
-        until("its late results", Duration::from_secs(90), || {
+        until("its late results", Duration::from_secs(30), || {
             assert_eq!(ask(rows), truth, "what came late changed something");
             sleeper.dropped() > before
         });
