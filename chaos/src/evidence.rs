@@ -174,7 +174,7 @@ fn marks(sandbox: &Sandbox, id: Uuid, told: &Told) -> Vec<Mark> {
     let mark = |attempt: u32| {
         let file = sandbox.seen(&format!("{base}/state/{id}/{attempt}/exit"));
         let text = fs::read_to_string(file).ok()?;
-        let words: Vec<&str> = text.split_whitespace().collect();
+        let words: Vec<&str> = text.lines().next()?.split(' ').collect();
         let [slurm_id, restart, code, at] = words[..] else { return None };
         Some(Mark {
             attempt,

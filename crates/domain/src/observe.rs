@@ -83,6 +83,7 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
     let ours = |name: &str| job.attempt.as_ref().is_some_and(|attempt| attempt.token.as_str() == name);
     // Slurm starts its ids again after a reset of the controller: a row is ours only with our name on it.
     let accounting = seen.accounting.filter(|record| ours(&record.name));
+    let seen = &Sighting { accounting, ..*seen };
     let row = seen.queue.filter(|row| ours(&row.name)).map(|row| as_told(job, row, accounting, seen.markers));
     let row = row.as_deref();
     let ended = accounting.filter(|record| seen.queue_answered && record.state.is_final());
@@ -110,13 +111,13 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
     match row {
         Some(row) => {
             let record = accounting.filter(|record| is_of_this_end(record, row));
-            if record.is_some() || !is_to_be_told(job, row, &Sighting { accounting, ..*seen }, now) {
+            if record.is_some() || !is_to_be_told(job, row, seen, now) {
                 in_queue(&mut next, row, now);
                 exit_told(&mut next, row, record);
             }
         }
         None if seen.queue_answered => {
-            vanished(&mut next, &Sighting { accounting, ..*seen }, graces, now);
+            vanished(&mut next, seen, graces, now);
         }
         None => {}
     }
