@@ -3,10 +3,11 @@
 use anyhow::Context;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use traces::{Collector, Exporter};
+use tracing::Dispatch;
 use tracing_subscriber::{
     EnvFilter, Layer,
-    filter::{FilterExt, filter_fn},
-    fmt,
+    filter::{FilterExt, dynamic_filter_fn},
+    fmt::{self, MakeWriter},
     layer::SubscriberExt,
     registry,
     util::SubscriberInitExt,
@@ -20,10 +21,20 @@ const BUCKETS_SECONDS: [f64; 14] =
 
 /// Installs the logs of this process, and the way to a collector of traces if there is one to be `exported` to.
 pub(crate) fn start_logs(log: &Log, exported: Option<&Exporter>) -> anyhow::Result<()> {
+    let installed = logs(log, std::io::stderr, exported)?.try_init();
+    installed.map_err(|error| anyhow::anyhow!("cannot install the logs: {error}"))
+}
+
+fn logs<W>(log: &Log, writer: W, exported: Option<&Exporter>) -> anyhow::Result<Dispatch>
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
     let filter = EnvFilter::builder().parse(&log.filter).context("log.filter")?;
-    // Each has its own filter, so neither sees the spans of the other.
-    let filter = filter.and(filter_fn(|metadata| !traces::is_trace(metadata)));
-    let logs = fmt::layer().with_writer(std::io::stderr);
+    // Each has its own filter, so neither sees the spans of the other. This one is asked about every line (a `filter_fn` is not, once
+    // it has said yes): its refusal of a span that nobody records, or of a statement that sqlx would have told, stays with the thread
+    // and would else fall upon the next line (tokio-rs/tracing#2519).
+    let filter = filter.and(dynamic_filter_fn(|metadata, _| !traces::is_trace(metadata)));
+    let logs = fmt::layer().with_writer(writer);
     let logs = match log.format {
         LogFormat::Human => {
             let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
@@ -31,8 +42,7 @@ pub(crate) fn start_logs(log: &Log, exported: Option<&Exporter>) -> anyhow::Resu
         }
         LogFormat::Json => logs.json().flatten_event(true).with_filter(filter).boxed(),
     };
-    let installed = registry().with(logs).with(exported.map(Exporter::layer)).try_init();
-    installed.map_err(|error| anyhow::anyhow!("cannot install the logs: {error}"))
+    Ok(registry().with(logs).with(exported.map(Exporter::layer)).into())
 }
 
 /// Starts what sends traces to the configured collector.
@@ -50,4 +60,50 @@ pub(crate) fn start_metrics() -> anyhow::Result<PrometheusHandle> {
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &BUCKETS_SECONDS)
         .and_then(PrometheusBuilder::install_recorder)
         .context("cannot install the recorder of metrics")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::File,
+        io::{Read, Seek},
+        sync::Arc,
+    };
+
+    use super::*;
+
+    /// What comes to the logs of six warnings, each after a span that belongs to traces.
+    fn warnings(exported: Option<&Exporter>) -> usize {
+        let mut file = tempfile::tempfile().unwrap();
+        let writer: Arc<File> = Arc::new(file.try_clone().unwrap());
+        let log = Log { filter: "info".to_owned(), format: LogFormat::Human };
+        tracing::dispatcher::with_default(&logs(&log, writer, exported).unwrap(), || {
+            for _ in 0..3 {
+                let _ = traces::Steps::begin("conclude", &"dgx", std::iter::empty::<(u32, u32, _)>());
+                tracing::warn!("after a step");
+                let _ = traces::request("GET", "/jobs/{id}/status", None);
+                tracing::warn!("after a request");
+            }
+        });
+        let mut text = String::new();
+        file.rewind().unwrap();
+        file.read_to_string(&mut text).unwrap();
+        text.matches("WARN").count()
+    }
+
+    #[test]
+    fn what_nobody_traces_swallows_no_line_of_the_logs() {
+        assert_eq!(warnings(None), 6);
+    }
+
+    #[test]
+    fn what_is_traced_swallows_no_line_of_the_logs() {
+        let collector = Collector {
+            endpoint: "http://127.0.0.1:9".to_owned(),
+            headers: Vec::new(),
+            sample: 0.0,
+            role: "worker",
+        };
+        assert_eq!(warnings(Some(&Exporter::start(&collector).unwrap())), 6);
+    }
 }
