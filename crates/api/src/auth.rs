@@ -98,12 +98,10 @@ impl Caller {
     /// Whoever shows a token of the service's own.
     async fn of_token(app: &App, token: &[u8], request: &Parts) -> Result<Self, Problem> {
         let hash: [u8; 32] = Sha256::digest(token).into();
-        // One text for unknown, expired and revoked: which of them it is helps only a guesser.
-        let refused = || Problem::unauthorized("The token is unknown, expired or revoked.", BAD_TOKEN);
         let now = app.clock.now();
-        let token = app.tokens().find(&app.store, &hash, now).await?.ok_or_else(refused)?;
+        let token = app.tokens().find(&app.store, &hash, now).await?.ok_or_else(no_token_of_ours)?;
         if !token.is_good(now) {
-            return Err(refused());
+            return Err(no_token_of_ours());
         }
         rate::spend(app, &request.extensions, hash)?;
         allow(token.scopes, &request.method)?;
@@ -121,6 +119,11 @@ impl Caller {
         let standing = Standing::Until(bearer.until);
         Ok(Self { owner: bearer.owner, admin: bearer.scopes.admin, standing, telling: None })
     }
+}
+
+/// One text for unknown, expired and revoked: which of them it is helps only a guesser.
+fn no_token_of_ours() -> Problem {
+    Problem::unauthorized("The token is unknown, expired or revoked.", BAD_TOKEN)
 }
 
 /// The token in the request's head (RFC 6750 §2.1).

@@ -46,7 +46,7 @@ pub(crate) fn respond(
     let (stop, is_lost) = (app.stop.clone(), Arc::new(AtomicBool::new(false)));
     let (loss, tell) = (standing.lost(app.clone()), Arc::clone(&is_lost));
     let events = events.take_until(async move {
-        loss.await;
+        let _ = loss.await;
         tell.store(true, Ordering::Relaxed);
     });
     let last = future::lazy(move |_| match () {

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -60,6 +60,9 @@ impl TokenCache {
 
     async fn ask(&self, store: &Store, hash: &[u8; 32], now: Timestamp) -> Result<Option<Token>, StoreError> {
         let found = store.find_token(hash).await?;
+        if found.is_none() {
+            self.known().remove(hash);
+        }
         if let Some(token) = &found {
             self.remember(*hash, token.clone());
             // Here, and so not with every request. Nobody is refused because it could not be noted.
@@ -74,12 +77,15 @@ impl TokenCache {
     }
 
     pub(super) fn fresh(&self, hash: &[u8; 32], at_most: Duration) -> Option<Token> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(hash).filter(|(at, _)| at.elapsed() < at_most).map(|(_, token)| token.clone())
+        self.known().get(hash).filter(|(at, _)| at.elapsed() < at_most).map(|(_, token)| token.clone())
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<[u8; 32], (Instant, Token)>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn remember(&self, hash: [u8; 32], token: Token) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known();
         if known.len() >= MOST {
             known.retain(|_, (at, _)| at.elapsed() < self.memory);
         }

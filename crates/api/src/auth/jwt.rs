@@ -11,6 +11,8 @@ use jsonwebtoken::{Algorithm, Validation, decode, errors::ErrorKind};
 use persistence::Scopes;
 use serde_json::Value;
 
+use crate::problem::Problem;
+
 mod algorithm;
 mod claims;
 mod key_set;
@@ -101,6 +103,11 @@ impl Jwt {
         validation.validate_exp = false;
         validation
     }
+}
+
+/// What a token is refused with that was good until its time had come.
+pub(super) fn expired() -> Problem {
+    Refusal::Expired.into()
 }
 
 fn refusal(error: &ErrorKind) -> Refusal {

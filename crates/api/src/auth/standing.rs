@@ -6,7 +6,8 @@ use domain::Timestamp;
 use persistence::StoreError;
 use tokio::time::{Instant, sleep};
 
-use crate::state::App;
+use super::jwt;
+use crate::{problem::Problem, state::App};
 
 /// For so long a database that does not answer leaves those who stream what they are. What they are told comes from it
 /// as well, but for logs.
@@ -24,9 +25,9 @@ pub(crate) enum Standing {
 }
 
 impl Standing {
-    /// Ends when the right has, within the time for which a token is remembered: half of it for the age of what is
+    /// Ends when the right has, with what a request that comes then is refused with: within the time for which a token is remembered: half of it for the age of what is
     /// remembered, half for looking.
-    pub(crate) async fn lost(self, app: App) {
+    pub(crate) async fn lost(self, app: App) -> Problem {
         if self == Self::Always {
             return pending().await;
         }
@@ -36,13 +37,21 @@ impl Standing {
             sleep(every).await;
             match self.is_good(&app, every).await {
                 Ok(true) => heard = Instant::now(),
-                Ok(false) => return,
+                Ok(false) => return self.refusal(),
                 Err(error) if heard.elapsed() > UNHEARD => {
                     tracing::warn!(%error, "nobody can say whether a token is good; its streams end");
-                    return;
+                    return Problem::from(&error);
                 }
                 Err(_) => {}
             }
+        }
+    }
+
+    /// Why a token that was good is not any more.
+    fn refusal(self) -> Problem {
+        match self {
+            Self::Until(_) => jwt::expired(),
+            Self::Always | Self::Token(_) => super::no_token_of_ours(),
         }
     }
 

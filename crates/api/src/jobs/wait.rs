@@ -1,13 +1,16 @@
 //! `?wait=`: a job once it has changed. Everybody who waits for it is told by one reader of the database.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use domain::{Job, JobId, Phase};
-use tokio::time::{Instant, timeout_at};
+use tokio::{
+    select,
+    time::{Instant, timeout_at},
+};
 use utoipa::IntoParams;
 
 use crate::{
@@ -87,9 +90,16 @@ pub(super) async fn find(
         Known::Nothing if job.phase == Phase::Ended => return Ok(job),
         Known::Nothing => vec![(job.version, super::freshness(app, &job).await?.is_stale())],
     };
+    // Whoever may not ask any more is not answered either.
+    let mut lost = pin!(caller.standing.lost(app.clone()));
     while known.contains(&(job.version, super::freshness(app, &job).await?.is_stale())) {
-        let told = app.stop.run_until_cancelled(timeout_at(until, changes.changed())).await;
-        if !matches!(told, Some(Ok(Ok(())))) {
+        let told = app.stop.run_until_cancelled(async {
+            select! {
+                told = timeout_at(until, changes.changed()) => Ok(matches!(told, Ok(Ok(())))),
+                refused = &mut lost => Err(refused),
+            }
+        });
+        if !told.await.unwrap_or(Ok(false))? {
             break;
         }
         match &*changes.borrow_and_update() {

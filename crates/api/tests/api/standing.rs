@@ -1,6 +1,6 @@
-//! Streams of callers whose token is taken away.
+//! Streams and long waits of callers whose token is taken away.
 
-use std::time::Duration;
+use std::{future::Future, pin::pin, sync::Arc, time::Duration};
 
 use api::{AuthMode, Limits};
 use axum::http::Method;
@@ -10,7 +10,7 @@ use serde_json::json;
 use sqlx::PgPool;
 use tokio::time::timeout;
 
-use crate::support::{Events, TestApi};
+use crate::support::{Answer, Events, Issuer, TestApi, claims};
 
 /// A service that remembers tokens for a moment only, and a job of Ann's that writes a log.
 async fn running(pool: PgPool) -> (TestApi, String) {
@@ -41,6 +41,60 @@ async fn begun(api: &TestApi, token: &str, id: &str) -> Vec<Events> {
         all.push(events);
     }
     all
+}
+
+/// Every answer that is waited for, and what a new request is told, after the waiting ones were.
+async fn refused_alike(api: &TestApi, token: &str, id: &str, loss: impl Future<Output = ()>) {
+    let paths = [format!("/jobs/{id}?wait=60"), format!("/jobs/{id}/status?wait=60")];
+    let mut waiting =
+        pin!(async { tokio::join!(api.get_as(token, &paths[0]), api.get_as(token, &paths[1])) });
+    assert!(timeout(Duration::from_millis(300), &mut waiting).await.is_err(), "they wait");
+    loss.await;
+    let told = timeout(Duration::from_secs(15), waiting).await.expect("an answer soon after the loss");
+    for (path, told) in paths.iter().zip([told.0, told.1]) {
+        let anew = api.get_as(token, path).await;
+        assert_eq!(told.status, 401, "{path}: {}", told.text());
+        let but_its_id = |answer: &Answer| {
+            let mut problem = answer.json();
+            problem.as_object_mut().unwrap().remove("request_id").expect("each has one");
+            problem
+        };
+        assert_eq!(but_its_id(&told), but_its_id(&anew), "{path}");
+        assert_eq!(told.header("www-authenticate"), anew.header("www-authenticate"));
+    }
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn who_waits_is_refused_soon_after_his_token_was_taken_away_like_who_comes_then(pool: PgPool) {
+    let (api, id) = running(pool.clone()).await;
+    for token in ["taken", "gone"] {
+        api.token(token, "ann", "read", None).await;
+    }
+    api.token("short", "ann", "read", Some(api.clock.now() + TimeDelta::seconds(60))).await;
+    let lasting = format!("/jobs/{id}/status?wait=60");
+    let mut lasting = pin!(api.get_as("lasting", &lasting));
+    assert!(timeout(Duration::from_millis(100), &mut lasting).await.is_err(), "it waits");
+    refused_alike(&api, "taken", &id, revoke(&api, "taken")).await;
+    refused_alike(&api, "gone", &id, async {
+        sqlx::raw_sql("delete from tokens where name = 'gone'").execute(&pool).await.unwrap();
+    })
+    .await;
+    refused_alike(&api, "short", &id, async { api.clock.advance(TimeDelta::seconds(60)) }).await;
+    assert!(timeout(Duration::from_millis(100), &mut lasting).await.is_err(), "it waits still");
+    api.end(&id).await;
+    assert_eq!(timeout(Duration::from_secs(15), lasting).await.unwrap().json()["status"], "Done");
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn who_waits_is_refused_soon_after_his_signed_token_has_expired_like_who_comes_then(pool: PgPool) {
+    let issuer = Arc::new(Issuer::new());
+    let limits = Limits { token_memory: Duration::from_millis(40), ..Limits::default() };
+    let api = TestApi::trusting(pool, &issuer, limits);
+    let token = issuer.sign(&claims("ann", "read write", api.clock.now()));
+    let job = api.call_as(&token, Method::POST, "/jobs", Some(&json!({"command": "true"}))).await;
+    let id = job.json()["id"].as_str().unwrap().to_owned();
+    refused_alike(&api, &token, &id, async { api.clock.advance(TimeDelta::seconds(310)) }).await;
+    api.get_as(&token, "/jobs").await.problem(401, "token_expired");
 }
 
 async fn revoke(api: &TestApi, name: &str) {
