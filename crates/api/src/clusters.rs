@@ -67,11 +67,12 @@ pub(crate) fn unavailable(cluster: &Cluster, error: ClusterUnavailable) -> Probl
     }
 }
 
-/// Whether the job's cluster can be asked anything: it may have been taken away since the job ended.
-pub(crate) fn is_there(app: &App, job: &Job) -> Result<(), Problem> {
+/// Whether the job's cluster can be asked anything: it may have been taken away since the job ended. Which one it is, for
+/// what has to be stored only while it is that one; none for one of the configuration file.
+pub(crate) fn is_there(app: &App, job: &Job) -> Result<Option<i64>, Problem> {
     let (known, name) = (app.clusters.now(), &job.cluster);
     if known.get(name).is_some() {
-        return Ok(());
+        return Ok(known.incarnation(name));
     }
     Err(known.unusable().get(name).map_or_else(|| gone(name), |unusable| unusable_cluster(name, unusable)))
 }

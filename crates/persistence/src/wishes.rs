@@ -4,7 +4,7 @@
 //! in a state in which the wish makes sense, and the job is returned as it is afterwards: the caller tells by it
 //! whether the wish was taken.
 
-use domain::{Job, JobId, Secrets, Timestamp};
+use domain::{Job, JobId, Phase, Secrets, Timestamp};
 
 use crate::{error::StoreError, jobs::Viewer, listen, once::Once, store::Store};
 
@@ -140,16 +140,19 @@ impl Store {
     }
 
     /// Deletes a job that has ended. With `artifacts`, what it left on the cluster goes first: until then it is stored,
-    /// and nobody sees it any more.
+    /// and nobody sees it any more. Of a cluster that is kept in the database `incarnation` says which one it is; when it is
+    /// gone, nobody would remove anything there, and the job stays.
     pub async fn request_delete(
         &self,
         id: JobId,
         viewer: &Viewer,
         artifacts: bool,
+        incarnation: Option<i64>,
         now: Timestamp,
     ) -> Result<Wished, StoreError> {
         let Some(job) = self.find_job(id, viewer).await? else { return Ok(Wished::NoJob) };
         let mut tx = self.pool.begin().await?;
+        // The cluster is held until everybody can see that there is something to remove: who wants to forget it waits for that.
         let cluster = if artifacts {
             sqlx::query_scalar!(
                 "-- wishes::request_delete with artifacts
@@ -157,9 +160,12 @@ impl Store {
                  set wanted = 'delete', due_at = now(), last_modified = $2, version = version + 1,
                      updated_by = 'request_delete'
                  where id = $1 and phase = 'ended' and wanted <> 'delete'
+                   and ($3::bigint is null
+                        or exists (select from clusters c where c.name = jobs.cluster and c.incarnation = $3 for share))
                  returning cluster",
                 id.get(),
                 now,
+                incarnation,
             )
             .fetch_optional(&mut *tx)
             .await?
@@ -172,7 +178,15 @@ impl Store {
             .fetch_optional(&mut *tx)
             .await?
         };
-        let Some(cluster) = cluster else { return Ok(Wished::Stays(job)) };
+        let Some(cluster) = cluster else {
+            tx.rollback().await?;
+            return Ok(match self.find_job(id, viewer).await? {
+                // Another wish was quicker, or its cluster is gone.
+                Some(newer) if job.phase == Phase::Ended => Wished::Stays(newer),
+                Some(_) => Wished::Stays(job),
+                None => Wished::NoJob,
+            });
+        };
         if let Ok(cluster) = cluster.parse() {
             listen::wake(&mut tx, &cluster).await?;
         }

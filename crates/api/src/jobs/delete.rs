@@ -1,11 +1,12 @@
 //! `DELETE /jobs/{id}`: a job that has ended is forgotten, and what it left on the cluster removed when asked for.
 
 use axum::{extract::State, http::StatusCode};
+use domain::Phase;
 use persistence::Wished;
 
 use crate::{
     auth::Caller,
-    clusters::is_there,
+    clusters::{gone, is_there},
     extract::{FromQuery, JobInPath, Parameters, Query, no_such_job},
     problem::{Kind, Problem, problems},
     state::App,
@@ -51,15 +52,20 @@ pub(crate) async fn delete_job(
     JobInPath(id): JobInPath,
     Query(Extent { artifacts }): Query<Extent>,
 ) -> Result<StatusCode, Problem> {
-    if artifacts {
+    let incarnation = if artifacts {
         // They would wait for a cluster that nobody asks.
-        is_there(&app, &*super::find(&app, &caller, id).await?)?;
-    }
-    match app.store.request_delete(id, &caller.viewer(), artifacts, app.clock.now()).await? {
+        is_there(&app, &*super::find(&app, &caller, id).await?)?
+    } else {
+        None
+    };
+    let (viewer, now) = (caller.viewer(), app.clock.now());
+    match app.store.request_delete(id, &viewer, artifacts, incarnation, now).await? {
         Wished::Taken(_) => {
             tracing::info!(job.id = %id, artifacts, owner = %caller.owner, "job deleted");
             Ok(StatusCode::NO_CONTENT)
         }
+        // Nothing but its cluster can have been in the way.
+        Wished::Stays(job) if job.phase == Phase::Ended => Err(gone(&job.cluster)),
         Wished::Stays(job) => Err(Problem::new(
             Kind::WrongState,
             format!("The job is {}; cancel it, and delete it once it has ended.", job.status),

@@ -71,10 +71,9 @@ pub(crate) async fn retry_job(
     if !job.may_be_sent_again() {
         return refused(job.status).await;
     }
-    is_there(&app, &job)?;
+    let incarnation = is_there(&app, &job)?;
     let secrets = request.secrets_for(&job.spec).map_err(Problem::fields)?;
     let (viewer, now) = (caller.viewer(), app.clock.now());
-    let incarnation = app.clusters.now().incarnation(&job.cluster);
     let taken = app.store.request_retry(id, &viewer, &secrets, once.as_ref(), incarnation, now).await?;
     let job = match taken {
         Wished::Taken(job) => job,

@@ -178,6 +178,21 @@ async fn a_job_for_a_cluster_that_goes_meanwhile_is_refused(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn files_on_a_cluster_that_goes_meanwhile_are_not_promised_to_go(pool: PgPool) {
+    let api = TestApi::new(pool);
+    api.post("/clusters", &kept("new")).await;
+    let job = api.job(&on("new")).await;
+    let end_and_forget =
+        "update jobs set phase = 'ended', status = 'Done', due_at = null, finished_at = now();
+        delete from clusters";
+    sqlx::raw_sql(end_and_forget).execute(&api.pool).await.unwrap();
+    let delete = async |path: String| api.send(Request::delete(path).body(Body::empty()).unwrap()).await;
+    delete(format!("/jobs/{job}?artifacts=true")).await.problem(409, "cluster_gone");
+    assert_eq!(api.get(&format!("/jobs/{job}")).await.status, 200, "nobody waits for what will never be");
+    assert_eq!(delete(format!("/jobs/{job}")).await.status, 204);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn a_bad_row_is_shown_with_the_reason_and_can_be_mended(pool: PgPool) {
     let api = TestApi::new(pool);
     api.post("/clusters", &kept("new")).await;

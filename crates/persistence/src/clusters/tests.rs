@@ -126,7 +126,7 @@ async fn a_cluster_with_a_live_job_stays_and_stays_the_same(pool: PgPool) {
     assert!(matches!(replace(&store, "login1", Revision::Any).await, ClusterChange::Done { .. }));
     let job = end(&store, Status::Done).await;
     // What was deleted with its files needs the cluster until they are gone.
-    store.request_delete(job.id, &Viewer::All, true, DateTime::UNIX_EPOCH).await.unwrap();
+    store.request_delete(job.id, &Viewer::All, true, None, DateTime::UNIX_EPOCH).await.unwrap();
     let removal = ClusterWork { removals: 1, ..ClusterWork::default() };
     let forgotten = store.forget_cluster(&dgx(), Revision::Any).await.unwrap();
     assert_eq!(forgotten, ClusterChange::InUse { work: removal, differs_in: vec![] });
@@ -182,6 +182,47 @@ async fn a_job_and_the_end_of_its_cluster_at_the_same_moment_do_not_both_happen(
         let is_stored = matches!(sent, Inserted::Created(_));
         let is_gone = matches!(forgotten.unwrap(), ClusterChange::Done { .. });
         assert_ne!(is_stored, is_gone, "round {round}");
+        sqlx::raw_sql("delete from jobs; delete from clusters").execute(&store.pool).await.unwrap();
+    }
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn what_a_job_left_on_a_cluster_that_is_gone_is_not_waited_for(pool: PgPool) {
+    let store = store(pool);
+    let (_, incarnation) = kept(&store).await;
+    send(&store, 1, incarnation).await;
+    let job = end(&store, Status::Done).await;
+    let delete = async |incarnation| {
+        let wished =
+            store.request_delete(job.id, &Viewer::All, true, Some(incarnation), DateTime::UNIX_EPOCH);
+        matches!(wished.await.unwrap(), Wished::Taken(_))
+    };
+    let ClusterChange::Done { incarnation: other, .. } = replace(&store, "login9", Revision::Any).await
+    else {
+        panic!("not changed")
+    };
+    assert!(!delete(incarnation).await, "it left nothing on the other one");
+    store.forget_cluster(&dgx(), Revision::Any).await.unwrap();
+    assert!(!delete(other).await);
+    assert!(store.find_job(job.id, &Viewer::All).await.unwrap().is_some(), "it stays, and can be seen");
+}
+
+/// Whatever the order in which they come: the removal is noted and the cluster stays, or the cluster goes and the wish is refused.
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_removal_and_the_end_of_its_cluster_at_the_same_moment_do_not_both_happen(pool: PgPool) {
+    let store = store(pool);
+    for round in 0..20 {
+        let (_, incarnation) = kept(&store).await;
+        send(&store, round + 1, incarnation).await;
+        let job = end(&store, Status::Done).await;
+        let (name, all) = (dgx(), Viewer::All);
+        let (wished, forgotten) = tokio::join!(
+            store.request_delete(job.id, &all, true, Some(incarnation), DateTime::UNIX_EPOCH),
+            store.forget_cluster(&name, Revision::Any)
+        );
+        let is_noted = matches!(wished.unwrap(), Wished::Taken(_));
+        let is_gone = matches!(forgotten.unwrap(), ClusterChange::Done { .. });
+        assert_ne!(is_noted, is_gone, "round {round}");
         sqlx::raw_sql("delete from jobs; delete from clusters").execute(&store.pool).await.unwrap();
     }
 }

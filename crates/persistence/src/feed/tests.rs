@@ -133,7 +133,7 @@ async fn of_a_deleted_job_only_its_deletion_remains_for_those_who_could_see_it(p
     .await;
     let head = store.place_events().await.unwrap();
     let now = domain::Timestamp::UNIX_EPOCH;
-    let wished = store.request_delete(job(1), &Viewer::All, false, now).await.unwrap();
+    let wished = store.request_delete(job(1), &Viewer::All, false, None, now).await.unwrap();
     assert!(matches!(wished, Wished::Taken(_)));
     assert_eq!(read_on(&store, &mut cursor).await, [(job(2), 1), (job(1), 3)]);
     let head_now = store.feed_head().await.unwrap();

@@ -88,7 +88,9 @@ impl Side for Postgres {
             Wish::Pause => self.store.request_pause(id, &Viewer::All, now).await,
             Wish::Resume => self.store.request_resume(id, &Viewer::All, None, now).await,
             Wish::Retry => self.store.request_retry(id, &Viewer::All, &secrets(), None, None, now).await,
-            Wish::Delete { artifacts } => self.store.request_delete(id, &Viewer::All, artifacts, now).await,
+            Wish::Delete { artifacts } => {
+                self.store.request_delete(id, &Viewer::All, artifacts, None, now).await
+            }
         }
         .unwrap()
     }

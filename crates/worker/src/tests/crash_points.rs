@@ -199,7 +199,7 @@ impl Run {
                 self.fake.set_state(&name, &SlurmState::NodeFail, None);
             }
             (Life::Deleted, Phase::Ended) => {
-                self.store.request_delete(job.id, &Viewer::All, true, now).await.unwrap();
+                self.store.request_delete(job.id, &Viewer::All, true, None, now).await.unwrap();
             }
             (_, Phase::Running) if job.wanted == Wanted::Run => {
                 self.fake.set_state(&name, &SlurmState::Completed, Some(0));

@@ -109,12 +109,12 @@ async fn a_job_deleted_with_its_artifacts_is_gone_once_the_cluster_has_removed_t
     let bench = Bench::new(pool);
     let (id, name) = bench.submitted().await;
     let store = &bench.worker.store;
-    let early = store.request_delete(id, &Viewer::All, true, bench.clock.now()).await.unwrap();
+    let early = store.request_delete(id, &Viewer::All, true, None, bench.clock.now()).await.unwrap();
     assert!(matches!(early, Wished::Stays(_)));
     bench.fake.set_state(&name, &SlurmState::Completed, Some(0));
     bench.poll().await;
     bench.step(Lane::Tend).await;
-    taken(store.request_delete(id, &Viewer::All, true, bench.clock.now()).await.unwrap());
+    taken(store.request_delete(id, &Viewer::All, true, None, bench.clock.now()).await.unwrap());
     assert!(store.find_job(id, &Viewer::All).await.unwrap().is_none(), "nobody sees it any more");
     bench.fake.plan_fault(Fault::Unreachable);
     bench.step(Lane::Tend).await;
@@ -135,7 +135,7 @@ impl Bench {
         self.poll().await;
         self.step(Lane::Tend).await;
         let store = &self.worker.store;
-        taken(store.request_delete(id, &Viewer::All, true, self.clock.now()).await.unwrap());
+        taken(store.request_delete(id, &Viewer::All, true, None, self.clock.now()).await.unwrap());
         id
     }
 
@@ -207,7 +207,7 @@ async fn the_id_of_a_deleted_job_is_not_taken_again(pool: PgPool) {
     bench.fake.set_state(&name, &SlurmState::Completed, Some(0));
     bench.poll().await;
     bench.step(Lane::Tend).await;
-    taken(bench.worker.store.request_delete(id, &Viewer::All, false, bench.clock.now()).await.unwrap());
+    taken(bench.worker.store.request_delete(id, &Viewer::All, false, None, bench.clock.now()).await.unwrap());
     let again = NewJob { job: command_job(1), secrets: Secrets::default(), request_hash: [0; 32] };
     assert_eq!(again.job.id, id);
     // What is on the cluster still bears the id: the old end would be taken for the new job's.
