@@ -40,11 +40,11 @@ fn connects(service: &Service) -> u64 {
 #[test]
 #[expect(clippy::print_stdout, reason = "shown with the test: the figures of docs/reliability.md")]
 fn a_frozen_controller_changes_no_status_and_costs_few_connects() {
-    let (count, frozen_for) = (size(20, 100), Duration::from_secs(size(20, 180)));
+    let (runners, frozen_for) = (size(16, 100), Duration::from_secs(size(20, 180)));
+    let waiters = runners / 4;
     let service = Service::start();
     // Most of them run, and so fill four nodes of 64 processors that no whole one is left for the others.
     let long = frozen_for.as_secs() + 240;
-    let (runners, waiters) = (count - count / 5, count / 5);
     let mut job = command(&format!("sleep {long}"));
     job["resources"]["cpus_per_task"] = (64 / runners.div_ceil(4)).into();
     for _ in 0..runners {
@@ -85,7 +85,7 @@ fn a_frozen_controller_changes_no_status_and_costs_few_connects() {
     assert_eq!(statuses(&service), before, "the jobs have gone on meanwhile");
     let after: Vec<(Value, Value, Value)> = statuses(&service);
     println!(
-        "{count} jobs, frozen for {frozen_for:?}: stale after {stale_after:?}, right {back_after:?} after its return, \
+        "{runners} jobs that ran and {waiters} that waited, frozen for {frozen_for:?}: stale after {stale_after:?}, right {back_after:?} after its return, \
          {cost} connects"
     );
     for (job, ..) in after {
