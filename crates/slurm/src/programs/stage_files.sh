@@ -27,13 +27,15 @@ remove_abandoned() {
     | head -z -n 200 | timeout -k 1 4 xargs -0 -r rm -rf --
 } 2>/dev/null
 
-# Reads the files from stdin, writes those whose entry is still wanted beside their places, and moves them there.
-# $1: name of an array of answers: an entry that has one is not wanted. What went wrong is said on stderr, and
-# broken[entry] is set.
+# Reads the files from stdin, writes those whose entry is still wanted beside their places, and moves them there. What is
+# new in a directory that is its entry's alone is written in its place: nobody looks there before the entry is submitted,
+# and each directory more would cost as much as half an sbatch.
+# $1: name of an array of answers: an entry that has one is not wanted. $2: name of an array of the directories that belong
+# to one entry each. What went wrong is said on stderr, and broken[entry] is set.
 stage_files() {
-  local -n settled=$1
+  local -n settled=$1 own=$2
   # shellcheck disable=SC2034 # parents: remove_abandoned is given its name
-  local -a temporary=() written=() parents=() modes=()
+  local -a temporary=() written=() in_place=() parents=() modes=()
   local -A size_of=() parent_seen=() to_mode=() to_parent=()
   local i entry path data size mode parent mask place
   # Two login nodes may run a process of the same number, but the end of mktemp's name is random.
@@ -42,8 +44,12 @@ stage_files() {
   umask 077
   for i in "${!file_path[@]}"; do
     path=${file_path[i]}
-    temporary[i]="${path%/*}/$place/${path##*/}"
     parent=${path%/*}
+    if [[ $path == "${own[file_entry[i]]}"/* && ! -e $path && ! -L $path ]]; then
+      temporary[i]=$path
+      continue
+    fi
+    temporary[i]="$parent/$place/${path##*/}"
     if [ -z "${settled[file_entry[i]]}" ] && [ -z "${parent_seen[$parent]+x}" ]; then
       parent_seen[$parent]=1
       parents+=("$parent/")
@@ -62,7 +68,7 @@ stage_files() {
     if printf '%b' "$data" >"${temporary[i]}"; then
       written+=("${temporary[i]}")
       if [ "${file_mode[i]}" != 600 ]; then to_mode[${file_mode[i]}]+="$i "; fi
-      to_parent[${file_path[i]%/*}]+="$i "
+      if [ "${temporary[i]}" = "${file_path[i]}" ]; then in_place+=("$i"); else to_parent[${file_path[i]%/*}]+="$i "; fi
     else
       broken[entry]=1
     fi
@@ -79,15 +85,19 @@ stage_files() {
       for i in ${to_mode[$mode]}; do broken[file_entry[i]]=1; done
     fi
   done
+  # $1: index of a file.
+  is_whole() {
+    local of=${file_entry[$1]}
+    if [ "${size_of[${temporary[$1]}]-}" = "${file_size[$1]}" ]; then return 0; fi
+    echo "${file_path[$1]}: not all bytes were written" >&2
+    broken[of]=1
+    return 1
+  }
+  for i in ${in_place[@]+"${in_place[@]}"}; do is_whole "$i"; done
   for parent in "${!to_parent[@]}"; do
     written=()
     for i in ${to_parent[$parent]}; do
-      if [ "${size_of[${temporary[i]}]-}" = "${file_size[i]}" ]; then
-        written+=("${temporary[i]}")
-      else
-        echo "${file_path[i]}: not all bytes were written" >&2
-        broken[file_entry[i]]=1
-      fi
+      if is_whole "$i"; then written+=("${temporary[i]}"); fi
     done
     for_all written mv -f -t "$parent" --
     for i in ${to_parent[$parent]}; do

@@ -234,7 +234,7 @@ trap 'for_all stages rm -rf --; rm -rf -- "$tmp"' EXIT
 find_inputs answer
 make_dirs
 claim_entries
-stage_files answer
+stage_files answer state
 
 # The jobs inherit the environment of sbatch.
 unset LC_ALL TZ SLURM_TIME_FORMAT

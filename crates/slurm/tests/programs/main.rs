@@ -27,6 +27,7 @@ mod requeued;
 mod slow_results;
 mod submit_batch;
 mod submit_hanging;
+mod submit_in_place;
 mod submit_inputs;
 mod submit_leftovers;
 mod submit_refused;
