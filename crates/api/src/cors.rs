@@ -35,6 +35,7 @@ pub(crate) fn layer(origins: &[String]) -> Option<CorsLayer> {
             .allow_headers([
                 header::AUTHORIZATION,
                 header::CONTENT_TYPE,
+                header::IF_MATCH,
                 header::IF_NONE_MATCH,
                 named("idempotency-key"),
                 named("last-event-id"),
@@ -50,6 +51,10 @@ pub(crate) fn layer(origins: &[String]) -> Option<CorsLayer> {
                 named("idempotency-replayed"),
                 named("ratelimit"),
                 named("ratelimit-policy"),
+                named("x-log-attempt"),
+                named("x-log-next-offset"),
+                named("x-log-offset"),
+                named("x-log-size"),
                 named("x-request-id"),
             ])
             .max_age(Duration::from_hours(1)),

@@ -69,7 +69,9 @@ pub(crate) enum StreamedEvent {
             content((EventPageView = "application/json"), (StreamedEvent = "text/event-stream")),
             headers(
                 ("Link" = String, description = "The next page (`rel=\"next\"`), when there is one. A page may be short, or empty, and have a next one."),
-                ("Vary" = String, description = "`accept`.")
+                ("Vary" = String, description = "`accept`."),
+                ("X-Accel-Buffering" = String, description = "`no`, of the stream: proxies are to pass it on at once."),
+                ("Cache-Control" = String, description = "`no-cache`, of the stream.")
             )),
         Problems
     )

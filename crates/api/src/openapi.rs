@@ -4,6 +4,7 @@ use utoipa::{
     Modify, OpenApi,
     openapi::{
         RefOr, Schema,
+        path::{Operation, PathItem},
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
 };
@@ -11,6 +12,8 @@ use utoipa::{
 use crate::problem::{Document, FieldError};
 
 mod bounds;
+mod examples;
+mod headers;
 
 /// The document before any operation is in it.
 #[derive(OpenApi)]
@@ -64,6 +67,9 @@ impl Modify for Bearer {
 pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
     bounds::without_null(document);
     bounds::put(document);
+    seal(document);
+    examples::put(document);
+    headers::put(document);
     let Some(components) = &mut document.components else { return };
     for (name, schema) in &mut components.schemas {
         if name.ends_with("View")
@@ -72,6 +78,29 @@ pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
             require_all(schema);
         }
     }
+}
+
+/// What is sent and comes back in no answer. Of a map the macros say that of each of its values, and of a free document not
+/// at all.
+const SEALED: [(&str, &str); 5] = [
+    ("JobRequest", "secret_env_vars"),
+    ("JobRequest", "cloud_metadata"),
+    ("RetryRequest", "secret_env_vars"),
+    ("RetryRequest", "cloud_metadata"),
+    ("ContainerJob", "cloud_metadata"),
+];
+
+fn seal(document: &mut utoipa::openapi::OpenApi) {
+    for (schema, field) in SEALED {
+        if let Some(Schema::Object(object)) = bounds::field_of(document, schema, field) {
+            object.write_only = Some(true);
+        }
+    }
+}
+
+fn operations_of(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    let methods = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
+    methods.into_iter().filter_map(Option::as_mut)
 }
 
 fn require_all(schema: &mut RefOr<Schema>) {

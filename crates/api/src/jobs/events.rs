@@ -82,7 +82,9 @@ impl FromQuery for Range {
             content((EventListView = "application/json"), (StreamedEvent = "text/event-stream")),
             headers(
                 ("Link" = String, description = "The next page (`rel=\"next\"`), when this one is full."),
-                ("Vary" = String, description = "`accept`.")
+                ("Vary" = String, description = "`accept`."),
+                ("X-Accel-Buffering" = String, description = "`no`, of the stream: proxies are to pass it on at once."),
+                ("Cache-Control" = String, description = "`no-cache`, of the stream.")
             )),
         (status = 204, description = "Of a stream: the job has ended, and `Last-Event-ID` is that of its last event."),
         Problems

@@ -75,7 +75,11 @@ problems!(
                 ("X-Log-Attempt" = u32, description = "Which attempt wrote it."),
                 ("X-Log-Size" = u64, description = "The size of the whole log (of several: of all of them), in bytes."),
                 ("X-Log-Offset" = u64, description = "Where this part begins; of one log only."),
-                ("X-Log-Next-Offset" = u64, description = "Where the next part begins; of one log only.")
+                ("X-Log-Next-Offset" = u64, description = "Where the next part begins; of one log only."),
+                ("X-Content-Type-Options" = String, description = "`nosniff`: it is no page, whatever it looks like."),
+                ("X-Accel-Buffering" = String, description = "`no`, of events: proxies are to pass them on at once."),
+                ("Cache-Control" = String, description = "`private, no-store`; of events `no-cache`."),
+                ("Vary" = String, description = "`accept`, of events.")
             )),
         (status = 204, description = "Everything was passed on before: `Last-Event-ID` is that of the `end`."),
         Problems

@@ -45,7 +45,11 @@ impl FromQuery for Which {
     params(("id" = domain::JobId, Path, description = "The job's id."), Which),
     security(("bearer" = ["read"])),
     responses(
-        (status = 200, description = "The script.", content_type = "text/plain", body = String),
+        (status = 200, description = "The script.", content_type = "text/plain", body = String,
+            headers(
+                ("X-Content-Type-Options" = String, description = "`nosniff`: it is no page, whatever it looks like."),
+                ("Cache-Control" = String, description = "`private, no-cache`.")
+            )),
         Problems
     )
 )]

@@ -31,8 +31,15 @@ problems!(Problems = SECURED, JobNotFound, WatchersBusy);
     security(("bearer" = ["read"])),
     responses(
         (status = 200, description = "The status.", body = StatusView,
-            headers(("ETag" = String, description = "Changes when the status does."))),
-        (status = 304, description = "Nothing has changed since the answer with this `ETag`."),
+            headers(
+                ("ETag" = String, description = "Changes when the status does."),
+                ("Cache-Control" = String, description = "`private, no-cache`.")
+            )),
+        (status = 304, description = "Nothing has changed since the answer with this `ETag`.",
+            headers(
+                ("ETag" = String, description = "The same."),
+                ("Cache-Control" = String, description = "`private, no-cache`.")
+            )),
         Problems
     )
 )]

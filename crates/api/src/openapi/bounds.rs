@@ -167,7 +167,7 @@ fn parameters(document: &mut OpenApi) -> impl Iterator<Item = &mut Parameter> {
     })
 }
 
-fn field_of<'d>(document: &'d mut OpenApi, schema: &str, field: &str) -> Option<&'d mut Schema> {
+pub(super) fn field_of<'d>(document: &'d mut OpenApi, schema: &str, field: &str) -> Option<&'d mut Schema> {
     let schemas = &mut document.components.as_mut()?.schemas;
     let RefOr::T(Schema::Object(object)) = schemas.get_mut(schema)? else { return None };
     match object.properties.get_mut(field)? {

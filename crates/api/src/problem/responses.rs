@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::openapi::{
+    ContentBuilder, Header, Ref, RefOr, Response, ResponseBuilder,
+    header::HeaderBuilder,
+    schema::{ObjectBuilder, Type},
+};
 
 use super::{Kind, MEDIA_TYPE};
 
@@ -57,6 +61,12 @@ macro_rules! problems {
 
 pub(crate) use problems;
 
+fn etag() -> Header {
+    let schema = ObjectBuilder::new().schema_type(Type::String).build();
+    let description = "Of a cluster whose settings are no good: what a change of them names in `If-Match`.";
+    HeaderBuilder::new().schema(Some(schema)).description(Some(description)).build()
+}
+
 /// One response for each status; kinds that share one are listed in its description.
 pub(crate) fn responses(base: &[Kind], more: &[Kind]) -> BTreeMap<String, RefOr<Response>> {
     let mut descriptions: BTreeMap<String, String> = BTreeMap::new();
@@ -71,8 +81,11 @@ pub(crate) fn responses(base: &[Kind], more: &[Kind]) -> BTreeMap<String, RefOr<
             .or_insert(line);
     }
     let response = |description: String| {
+        // A cluster whose settings are no good is mended by a change that names them.
+        let tagged = description.contains(Kind::ClusterUnusable.code());
         let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
-        ResponseBuilder::new().description(description).content(MEDIA_TYPE, content).build()
+        let response = ResponseBuilder::new().description(description).content(MEDIA_TYPE, content);
+        if tagged { response.header("ETag", etag()) } else { response }.build()
     };
     descriptions.into_iter().map(|(status, text)| (status, RefOr::T(response(text)))).collect()
 }

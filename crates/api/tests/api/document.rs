@@ -70,6 +70,48 @@ fn every_reference_leads_somewhere() {
     }
 }
 
+/// What a part of the document leads to: every object in it, each of them once.
+fn objects_of(document: &Value, part: &Value, seen: &mut BTreeSet<String>, found: &mut Vec<Value>) {
+    match part {
+        Value::Object(fields) => {
+            if let Some(place) = fields.get("$ref").and_then(Value::as_str)
+                && seen.insert(place.to_owned())
+            {
+                objects_of(document, document.pointer(place.trim_start_matches('#')).unwrap(), seen, found);
+            }
+            if fields.get("properties").is_some_and(Value::is_object) {
+                found.push(part.clone());
+            }
+            fields.values().for_each(|part| objects_of(document, part, seen, found));
+        }
+        Value::Array(parts) => parts.iter().for_each(|part| objects_of(document, part, seen, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// A field that nobody reads would be lost without a word, and one that is only ever sent is in no answer.
+#[test]
+fn what_is_sent_has_no_field_but_those_named_and_what_is_secret_never_comes_back() {
+    let document = serde_json::to_value(api::openapi()).unwrap();
+    let (mut sent, mut answered) = (Vec::new(), Vec::new());
+    for (_, _, operation) in operations() {
+        objects_of(&document, &operation["requestBody"]["content"], &mut BTreeSet::new(), &mut sent);
+        objects_of(&document, &operation["responses"], &mut BTreeSet::new(), &mut answered);
+    }
+    assert!(sent.len() > 10 && answered.len() > 50, "{} {}", sent.len(), answered.len());
+    for object in &sent {
+        assert_eq!(object["additionalProperties"], false, "{object}");
+    }
+    let with = |objects: &[Value], mark: &str| {
+        let fields = objects.iter().flat_map(|object| object["properties"].as_object().unwrap().clone());
+        fields.filter(|(_, field)| field[mark] == true).map(|(name, _)| name).collect::<BTreeSet<_>>()
+    };
+    let secrets = ["cloud_metadata", "password", "secret", "secret_env_vars", "url", "webhook"];
+    assert_eq!(with(&sent, "writeOnly").iter().collect::<Vec<_>>(), secrets);
+    assert_eq!(with(&answered, "writeOnly"), BTreeSet::new());
+    assert_eq!(with(&sent, "readOnly"), BTreeSet::new());
+}
+
 #[tokio::test]
 async fn the_served_document_is_the_one_that_is_committed() {
     let answer = TestApi::offline(AuthMode::Tokens).get("/openapi.json").await;

@@ -6,13 +6,11 @@ use api::{ApiState, AuthMode, Feed, JwtTerms, KeySource, Limits};
 use axum::{
     Router,
     body::Body,
-    http::{Method, Request, StatusCode, header, request},
+    http::{HeaderMap, Method, Request, StatusCode, header, request},
+    response::Response,
 };
 use chrono::DateTime;
-use domain::{
-    BatchSettings, Clock, Cluster, ContainerImages, ImageSettings, Job, Owner, Phase, Resources,
-    RetrySettings, Source, Status, Timestamp,
-};
+use domain::{Clock, ContainerImages, Job, Owner, Phase, Source, Status, Timestamp};
 use http_body_util::BodyExt;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use persistence::{Lane, LeaseTerms, NewToken, Scopes, Sealer, StepRecord, Store};
@@ -25,6 +23,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::ServiceExt;
 use uuid::Uuid;
 
+use crate::promised;
+
 mod answer;
 mod clusters;
 mod events;
@@ -32,7 +32,7 @@ mod fakes;
 mod issuer;
 
 pub(crate) use answer::Answer;
-pub(crate) use clusters::{FakeKeeper, FakeLinks, FakeOps};
+pub(crate) use clusters::{FakeKeeper, FakeLinks, FakeOps, cluster};
 pub(crate) use events::{Events, Told};
 pub(crate) use fakes::{FakeLogs, Loops};
 pub(crate) use issuer::{Issuer, claims};
@@ -42,6 +42,8 @@ const NEVER: Duration = Duration::from_hours(1);
 
 pub(crate) struct TestApi {
     router: Router,
+    /// Whether it serves everything that the document has.
+    is_whole: bool,
     /// What runs beside the answers, until this is dropped.
     tasks: JoinSet<()>,
     pub(crate) store: Store,
@@ -53,23 +55,6 @@ pub(crate) struct TestApi {
     pub(crate) ops: Arc<FakeOps>,
     pub(crate) keeper: Arc<FakeKeeper>,
     pub(crate) stop: CancellationToken,
-}
-
-pub(crate) fn cluster() -> Cluster {
-    Cluster {
-        name: "dgx".parse().unwrap(),
-        user: "tao".parse().unwrap(),
-        hosts: vec!["login1".to_owned()],
-        base_dir: "/lustre/users/tao".parse().unwrap(),
-        account: None,
-        partitions: Some("polar,grizzly".parse().unwrap()),
-        mounts: vec!["/lustre".parse().unwrap()],
-        resources: Resources::packaged().unwrap(),
-        max_time_hours: 4.0,
-        images: ImageSettings::packaged(&"/lustre/users/tao".parse().unwrap()).unwrap(),
-        retries: RetrySettings::default(),
-        batch: BatchSettings::default(),
-    }
 }
 
 /// One network has an image, the others have none.
@@ -102,7 +87,9 @@ impl TestApi {
 
     /// Only the service's own health, over a database.
     pub(crate) fn health_only(pool: PgPool) -> Self {
-        Self::routed(pool, AuthMode::Tokens, None, Limits::default(), NEVER, &[], api::health_router)
+        let api =
+            Self::routed(pool, AuthMode::Tokens, None, Limits::default(), NEVER, &[], api::health_router);
+        Self { is_whole: false, ..api }
     }
 
     /// Over a database that nobody answers for.
@@ -195,24 +182,41 @@ impl TestApi {
             stop: stop.clone(),
             errands: TaskTracker::new(),
         });
-        Self { router, tasks, store, pool, clock, logs, loops, links, ops, keeper, stop }
+        Self { router, is_whole: true, tasks, store, pool, clock, logs, loops, links, ops, keeper, stop }
+    }
+
+    /// The answer, which is one that the document has.
+    async fn answer(&self, request: Request<Body>) -> Response {
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        if self.is_whole {
+            promised::is_kept(&method, uri.path(), response.status(), response.headers());
+        }
+        response
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
-        let response = self.router.clone().oneshot(request).await.unwrap();
-        let (head, body) = response.into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes().to_vec();
-        Answer { status: head.status, headers: head.headers, bytes }
+        self.read(request, |_| true).await
     }
 
     /// What is said of a request, and not what may go on and on after it: the body of a problem only.
     pub(crate) async fn verdict(&self, request: Request<Body>) -> Answer {
-        let response = self.router.clone().oneshot(request).await.unwrap();
-        let (head, body) = response.into_parts();
-        let is_problem =
-            head.headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/problem+json");
-        let bytes = if is_problem { body.collect().await.unwrap().to_bytes().to_vec() } else { Vec::new() };
-        Answer { status: head.status, headers: head.headers, bytes }
+        self.read(request, answer::is_problem).await
+    }
+
+    async fn read(&self, request: Request<Body>, is_read: fn(&HeaderMap) -> bool) -> Answer {
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let (head, body) = self.answer(request).await.into_parts();
+        let bytes = if is_read(&head.headers) {
+            body.collect().await.unwrap().to_bytes().to_vec()
+        } else {
+            Vec::new()
+        };
+        let answer = Answer { status: head.status, headers: head.headers, bytes };
+        if self.is_whole && answer::is_problem(&answer.headers) {
+            promised::has_problem(&method, uri.path(), answer.status, &answer.json());
+        }
+        answer
     }
 
     /// An answer that goes on and on.
@@ -231,7 +235,7 @@ impl TestApi {
         if let Some(last) = last {
             request = request.header("last-event-id", last);
         }
-        let response = self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let response = self.answer(request.body(Body::empty()).unwrap()).await;
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!(response.headers()[header::CONTENT_TYPE], "text/event-stream");
         Events::new(response.into_body())

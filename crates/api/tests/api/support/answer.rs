@@ -1,7 +1,11 @@
 //! An answer, and what has to be true of every one that is an error.
 
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, header};
 use serde_json::Value;
+
+pub(super) fn is_problem(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/problem+json")
+}
 
 /// What came back.
 pub(crate) struct Answer {

@@ -8,10 +8,31 @@ use api::{
     CheckedCluster, ClusterAnswer, ClusterKeeper, ClusterLinks, ClusterOps, ClusterSet, ClusterUnavailable,
     KeptFacts, KnownClusters, LinkReport, UnusableCluster,
 };
-use domain::{Cluster, ClusterIdentity, ClusterName, Violation, preflight::Check};
+use domain::{
+    BatchSettings, Cluster, ClusterIdentity, ClusterName, ImageSettings, Resources, RetrySettings, Violation,
+    preflight::Check,
+};
 use persistence::Store;
 use serde_json::Value;
 use slurm::{InstallCredentials, RemoteCommand, TestOnly, TestOnlyAnswer};
+
+/// The one of the configuration file.
+pub(crate) fn cluster() -> Cluster {
+    Cluster {
+        name: "dgx".parse().unwrap(),
+        user: "tao".parse().unwrap(),
+        hosts: vec!["login1".to_owned()],
+        base_dir: "/lustre/users/tao".parse().unwrap(),
+        account: None,
+        partitions: Some("polar,grizzly".parse().unwrap()),
+        mounts: vec!["/lustre".parse().unwrap()],
+        resources: Resources::packaged().unwrap(),
+        max_time_hours: 4.0,
+        images: ImageSettings::packaged(&"/lustre/users/tao".parse().unwrap()).unwrap(),
+        retries: RetrySettings::default(),
+        batch: BatchSettings::default(),
+    }
+}
 
 /// What the connections say of themselves.
 #[derive(Default)]
@@ -73,7 +94,7 @@ pub(crate) struct FakeKeeper {
 impl FakeKeeper {
     pub(crate) fn new(store: Store) -> Self {
         let clusters = KnownClusters::default();
-        clusters.set(ClusterSet::of_file(vec![super::cluster()]));
+        clusters.set(ClusterSet::of_file(vec![cluster()]));
         Self { clusters, store }
     }
 }
@@ -96,14 +117,14 @@ impl ClusterKeeper for FakeKeeper {
             user: identity.user.clone(),
             hosts: identity.hosts.clone(),
             base_dir: identity.base_dir.clone(),
-            ..super::cluster()
+            ..cluster()
         };
         Ok(CheckedCluster { cluster, identity })
     }
 
     fn refresh(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {
-            let mut set = ClusterSet::of_file(vec![super::cluster()]);
+            let mut set = ClusterSet::of_file(vec![cluster()]);
             for kept in self.store.kept_clusters().await.unwrap() {
                 let (revision, incarnation, settings) = (kept.revision, kept.incarnation, kept.settings);
                 match self.check(&kept.name, &settings) {

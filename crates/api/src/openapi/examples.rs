@@ -1,0 +1,91 @@
+//! What a request looks like, for each call that takes a document. A test sends every one of them.
+
+use serde_json::{Value, json};
+use utoipa::openapi::{OpenApi, RefOr, example::ExampleBuilder};
+
+/// A name, a sentence, and the document itself.
+type Example = (&'static str, &'static str, Value);
+
+fn of(operation: &str) -> Vec<Example> {
+    match operation {
+        "create_job" | "validate_job" => vec![training(), plain()],
+        "retry_job" => vec![(
+            "secrets",
+            "A job that had a secret needs it again",
+            json!({"secret_env_vars": {"HF_TOKEN": "hf_example"}}),
+        )],
+        "post_container_job" => vec![container_job()],
+        "create_cluster" => vec![cluster(true)],
+        "replace_cluster" => vec![cluster(false)],
+        "put_enroot_credentials" => vec![(
+            "ngc",
+            "The key of NGC",
+            json!({"machine": "nvcr.io", "login": "$oauthtoken", "password": "nvapi-example"}),
+        )],
+        _ => Vec::new(),
+    }
+}
+
+fn training() -> Example {
+    let job = json!({
+        "name": "clip-finetune", "labels": {"team": "vision"},
+        "image": "/lustre/images/tao-toolkit.sqsh",
+        "network_arch": "classification_pyt", "action": "train",
+        "specs": {"train": {"num_epochs": 3, "dataset": "lustre:///lustre/data/a"}},
+        "docker_env_vars": {"WANDB_PROJECT": "clip"}, "secret_env_vars": {"HF_TOKEN": "hf_example"},
+        "inputs": ["lustre:///lustre/data/a/annotations.json"],
+        "resources": {"num_gpus": 4, "time_hours": 1},
+    });
+    (
+        "training",
+        "A training of TAO: the container's own entry point runs on the files that are made of this",
+        job,
+    )
+}
+
+fn plain() -> Example {
+    let job =
+        json!({"command": "nvidia-smi || echo no GPU here", "resources": {"num_gpus": 1, "time_hours": 0.1}});
+    ("command", "A plain command on one GPU", job)
+}
+
+fn container_job() -> Example {
+    let job = json!({
+        "neural_network_name": "dino", "action_name": "train",
+        "specs": {"results_dir": "/results/0f8fad5b-d9cb-469f-a165-70867728950e", "train": {"num_gpus": 2}},
+        "cloud_metadata": {}, "docker_env_vars": {"WANDB_PROJECT": "clip"},
+        "job_id": "0f8fad5b-d9cb-469f-a165-70867728950e", "statefulset_replicas": 1,
+    });
+    ("training", "What TAO's client function sends for a training", job)
+}
+
+fn cluster(is_named: bool) -> Example {
+    let host_key = "login1.example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIG5vdCBhIGtleSBvZiBhbnkgaG9zdCBvbiB0aGlzIGVhcnRo";
+    let mut cluster = json!({
+        "user": "svc-tao", "hosts": ["login1.example.org"], "ssh_key": "dgx", "host_keys": [host_key],
+        "account": "vision", "partitions": ["polar", "polar3"],
+    });
+    if is_named {
+        cluster["name"] = "dgx-2".into();
+    }
+    (
+        "cluster",
+        "A cluster with one login host; the key of that name is in the server's key directory",
+        cluster,
+    )
+}
+
+/// Puts them into the document.
+pub(super) fn put(document: &mut OpenApi) {
+    for operation in document.paths.paths.values_mut().flat_map(super::operations_of) {
+        let examples = of(operation.operation_id.as_deref().unwrap_or_default());
+        let Some(RefOr::T(body)) = &mut operation.request_body else { continue };
+        for (name, summary, value) in examples {
+            let example = ExampleBuilder::new().summary(summary).value(Some(value)).build();
+            for content in body.content.values_mut() {
+                let RefOr::T(content) = content else { continue };
+                content.examples.insert(name.to_owned(), RefOr::T(example.clone()));
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The examples of the document, each sent as it stands there.
+
+use axum::{body::Body, http::Request};
+use serde_json::{Value, json};
+use sqlx::PgPool;
+
+use crate::{document::operations, support::TestApi};
+
+/// What the examples need to be there: a job that failed and had the secret of theirs, and a cluster that was added.
+async fn with_what_they_need(pool: PgPool) -> (TestApi, String) {
+    let api = TestApi::new(pool);
+    let job = api.job(&json!({"command": "true", "secret_env_vars": {"HF_TOKEN": "x"}})).await;
+    api.error(&job).await;
+    let kept = json!({"name": "kept", "user": "ann", "hosts": ["login9"], "ssh_key": "k", "host_keys": ["login9 x y"]});
+    assert_eq!(api.post("/clusters", &kept).await.status, 201);
+    (api, job)
+}
+
+fn filled(path: &str, operation: &Value, job: &str) -> String {
+    // What belongs to every cluster is asked of the one of the file.
+    let cluster = if operation["operationId"] == "replace_cluster" { "kept" } else { "dgx" };
+    path.replace("{id}", job).replace("{name}", cluster)
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn every_call_that_takes_a_document_has_examples_and_each_is_accepted(pool: PgPool) {
+    let (api, job) = with_what_they_need(pool).await;
+    let mut sent = 0;
+    for (method, path, operation) in operations() {
+        let Some(content) = operation.pointer("/requestBody/content").and_then(Value::as_object) else {
+            continue;
+        };
+        for (kind, content) in content {
+            let examples = content["examples"].as_object().into_iter().flatten();
+            let mut missing = true;
+            for (name, example) in examples {
+                let request = Request::builder()
+                    .method(method.to_uppercase().as_str())
+                    .uri(filled(&path, &operation, &job))
+                    .header("content-type", kind)
+                    .header("if-match", "*");
+                let answer = api.send(request.body(Body::from(example["value"].to_string())).unwrap()).await;
+                assert!(
+                    answer.status.is_success(),
+                    "{method} {path} {name}: {} {}",
+                    answer.status,
+                    answer.text()
+                );
+                (missing, sent) = (false, sent + 1);
+            }
+            assert!(!missing, "{method} {path} has no example");
+        }
+    }
+    assert!(sent >= 9, "{sent}");
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn every_example_of_a_parameter_is_accepted(pool: PgPool) {
+    let (api, job) = with_what_they_need(pool).await;
+    let mut asked = 0;
+    for (method, path, operation) in operations().into_iter().filter(|(method, ..)| method == "get") {
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            let example = match &parameter["example"] {
+                Value::Null => continue,
+                Value::Array(values) => values[0].clone(),
+                value => value.clone(),
+            };
+            let (name, value) = (parameter["name"].as_str().unwrap(), example.as_str().unwrap());
+            let path = filled(&path, &operation, &job);
+            let request = match parameter["in"].as_str() {
+                Some("query") => Request::get(format!("{path}?{name}={value}")),
+                _ => Request::get(path.as_str()).header(name, value),
+            };
+            let answer = api.send(request.body(Body::empty()).unwrap()).await;
+            assert!(answer.status.is_success(), "{method} {path} {name}={value}: {}", answer.text());
+            asked += 1;
+        }
+    }
+    assert!(asked >= 3, "{asked}");
+}
