@@ -8,12 +8,17 @@ file_entry=() file_length=() file_size=() file_mode=() file_path=()
 # The directories that files are written into before they are moved. The caller removes them if it is ended early.
 stages=()
 
-# Gives a command a list of words, as many processes as it takes. $1: name of the array, the rest: the command.
+# Gives a command a list of words, 200 at a time: as many of the longest paths are far below what a command can be given.
+# Returns what the last failure returned. $1: name of the array, the rest: the command.
 for_all() {
   local -n words=$1
+  local i code=0
   shift
-  if ((${#words[@]} == 0)); then return 0; fi
-  printf '%s\0' "${words[@]}" | xargs -0 "$@"
+  for ((i = 0; i < ${#words[@]}; i += 200)); do
+    # Not our stdin: the files come by it.
+    "$@" "${words[@]:i:200}" </dev/null || code=$?
+  done
+  return "$code"
 }
 
 # Removes what a program that was killed has left beside the files, in the middle of staging and a day ago or earlier.

@@ -44,12 +44,10 @@ fn what_was_abandoned_a_day_ago_is_removed_from_every_directory_of_the_batch() {
 #[test]
 fn a_program_that_is_told_to_end_takes_its_unfinished_files_away() {
     let site = Site::new();
-    // Its parent is xargs, and the parent of that is the program.
     site.program(
         "stat",
         "ls -d \"$SITE\"/env/.stage.*/a >\"$SITE/seen\"\n\
-         read -r _ _ _ program _ <\"/proc/$PPID/stat\"\n\
-         kill -TERM \"$program\"",
+         kill -TERM \"$PPID\"",
     );
     let raw = site.raw(&SubmitBatch::new(vec![entry(&site, "a")]));
     assert_ne!(raw.exit_code, 0);
