@@ -10,7 +10,7 @@
 # submits nothing: so one that was held up on its way, for however long, comes too late. It claims before it stages, so
 # that nothing of it is there, no file with secrets either, if it has not begun.
 
-name=() state=() script=() send=() cleared=() answer=() broken=() dirs=() dir_entry=() results=()
+name=() state=() script=() send=() cleared=() answer=() broken=() queued=() dirs=() dir_entry=() results=()
 
 # Answers an entry. $1: index, $2: the answer.
 settle() {
@@ -39,15 +39,32 @@ kept_id() {
   [ "$id" != "$text" ] && is_id "$id"
 }
 
+# Asks the queue for entries, once for all of them: on a busy cluster each question takes as long as sbatch. Sets queued[index] to
+# lines "STATE|ID", or to "?" where there is no answer. $@: indices.
+ask_queue() {
+  local i names='' status job of
+  local -A rows=()
+  if (($# == 0)); then return; fi
+  for i; do queued[i]='?' names+=",${name[i]}"; done
+  # With -a, for a partition that is hidden hides our own jobs too. What of a federation runs elsewhere is none of them.
+  timeout -k 2 8 squeue --me -a -h -t all -n "${names#,}" -o '%T|%A|%j' >"$tmp/lookup" 2>"$tmp/lookup.err" </dev/null || return
+  if complains "$tmp/lookup.err"; then return; fi
+  while IFS='|' read -r status job of; do
+    if [ -n "$of" ]; then rows[$of]+="$status|$job"$'\n'; fi
+  done <"$tmp/lookup"
+  for i; do queued[i]=${rows[${name[i]}]-}; done
+}
+
 # Looks for what an earlier call may have done, and answers if it finds it. $1: index. Returns 0 if it has answered, 1
 # if there is surely nothing, 2 if that is not known.
 adopt() {
   local found id claim='' rest waiting dir=${state[$1]}
-  # With -a, for a partition that is hidden hides our own jobs too. What of a federation runs elsewhere is none of them.
-  found=$(timeout -k 2 8 squeue --me -a -h -t all -n "${name[$1]}" -o '%T|%A' 2>"$tmp/lookup.err" </dev/null) || return 2
-  if complains "$tmp/lookup.err"; then return 2; fi
+  if [ -z "${queued[$1]+x}" ]; then ask_queue "$1"; fi
+  found=${queued[$1]}
+  if [ "$found" = '?' ]; then return 2; fi
   if [ -L "$dir/run" ]; then claim=$(readlink -- "$dir/run" </dev/null); fi
   if ! is_id "$claim"; then claim=; fi
+  if [ -z "$found$claim" ]; then return 1; fi
   waiting=$(printf '%s\n' "$found" | sed -n 's/^PENDING|//p' | tr -d ' ')
   found=$(printf '%s\n' "$found" | sed -e '/^REVOKED|/d' -e 's/^[^|]*|//' | tr -d ' ' | grep -E '^[1-9][0-9]*$' | sort -n -u)
   if [ -z "$found" ]; then
@@ -84,19 +101,30 @@ not_begun() { settle "$1" "STAGE_FAILED $1 $(encoded_tail "$2" 2000)"; }
 # Answers an entry that is left to another send. $1: index.
 yield() { adopt "$1" || settle "$1" "UNCERTAIN $1"; }
 
-# Answers an entry that needs no sbatch, or must not have one. $1: index.
+# Answers the entries that need no sbatch, or must not have one.
 settle_known() {
-  local id='' found
-  if kept_id "${state[$1]}"; then
-    settle "$1" "OK $1 $id replay -"
-  elif is_contested "$1" || is_taken "$1"; then
-    yield "$1"
-  elif ((cleared[$1])); then
-    adopt "$1"
-    found=$?
-    # It has claimed nothing, and those before it are over.
-    if ((found == 2)); then not_begun "$1" "$tmp/lookup.err"; fi
-  fi
+  local i id='' found
+  local -a sent=()
+  for ((i = 0; i < count; i++)); do
+    if ((SECONDS >= patience)); then
+      settle "$i" "SKIPPED $i"
+    elif kept_id "${state[i]}"; then
+      settle "$i" "OK $i $id replay -"
+    elif ((cleared[i])) || is_contested "$i" || is_taken "$i"; then
+      sent+=("$i")
+    fi
+  done
+  ask_queue ${sent[@]+"${sent[@]}"}
+  for i in ${sent[@]+"${sent[@]}"}; do
+    if is_contested "$i" || is_taken "$i"; then
+      yield "$i"
+    else
+      adopt "$i"
+      found=$?
+      # It has claimed nothing, and those before it are over.
+      if ((found == 2)); then not_begun "$i" "$tmp/lookup.err"; fi
+    fi
+  done
 }
 
 # Reads what is asked, but for the bytes of the files. As one block: bash reads a line from a pipe byte by byte.
@@ -224,9 +252,7 @@ claim_entries() {
 trap : PIPE
 count=0
 read_entries || give_up 'the entries did not arrive whole'
-for ((index = 0; index < count; index++)); do
-  if ((SECONDS < patience)); then settle_known "$index"; else settle "$index" "SKIPPED $index"; fi
-done
+settle_known
 # Opened once, because opening it for every file would take as long as writing the file.
 exec 2>>"$tmp/stage.err"
 # bash comes here for a signal too. What was staged and not moved may be secret.

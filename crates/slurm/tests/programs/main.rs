@@ -25,6 +25,7 @@ mod read_logs;
 mod remove;
 mod requeued;
 mod slow_results;
+mod submit_again;
 mod submit_batch;
 mod submit_hanging;
 mod submit_in_place;
