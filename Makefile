@@ -1,6 +1,6 @@
 # `make demo` and `make test` are all there is to know; the rest are their parts.
 
-.PHONY: demo test simulate reliability bench chaos fuzz fuzz-api setup sandbox-up sandbox-down openapi sql fmt
+.PHONY: demo test simulate reliability bench chaos systemd-trial fuzz fuzz-api setup sandbox-up sandbox-down openapi sql fmt
 
 demo: ## From nothing to two jobs run on a real Slurm; ONCE=1 ends by itself
 	@ONCE=$(ONCE) deploy/demo/demo
@@ -27,6 +27,9 @@ chaos: ## Break the service and the cluster at random while jobs flow: DURATION=
 	@ci/setup
 	@cargo build --quiet --locked --package tao-slurm --package chaos
 	@target/debug/chaos --duration $(DURATION) --seed $(SEED) $(CHAOS)
+
+systemd-trial: ## What docs/operations.md says of systemd, done in a container, with an upgrade while jobs run: FROM= the commit before, PROFILE=dev builds faster
+	@FROM=$(FROM) PROFILE=$(PROFILE) deploy/systemd/trial
 
 fuzz: ## Bytes at everything that reads foreign text: DURATION= seconds for each target, TARGET= one; needs a nightly compiler
 	@DURATION=$(DURATION) TARGET=$(TARGET) fuzz/fuzz

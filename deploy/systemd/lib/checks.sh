@@ -1,0 +1,76 @@
+# shellcheck shell=bash disable=SC2154 # `work` and `from_name` are the caller's
+# What is looked at, what was seen of it, and the sum of it.
+
+readonly UNITS=(tao-slurm-api tao-slurm-worker)
+seen=()
+misses=0
+declare -A starts=()
+
+note() { printf '   %s\n' "$*" >&2; }
+
+# check WORDS COMMAND...: a miss does not end the trial; it is in its sum.
+check() {
+    local words=$1
+    shift
+    if "$@"; then
+        seen+=("ok    $words")
+    else
+        seen+=("MISS  $words")
+        misses=$((misses + 1))
+    fi
+    note "${seen[-1]}"
+}
+
+# await SECONDS COMMAND...: until it is so.
+await() {
+    local until=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        ((SECONDS < until)) || return 1
+        sleep 0.5
+    done
+}
+
+units_run() {
+    local unit
+    for unit in tao-slurm-migrate "${UNITS[@]}"; do
+        [[ $(in_machine systemctl show --property=ActiveState,NRestarts "$unit" | sort | paste -sd' ') == 'ActiveState=active NRestarts=0' ]] || return 1
+    done
+}
+
+both_ready() {
+    in_network curl -fsS --max-time 10 -o /dev/null http://127.0.0.1:8080/readyz 2>/dev/null &&
+        in_network curl -fsS --max-time 10 -o /dev/null http://127.0.0.1:8081/readyz 2>/dev/null
+}
+
+# both_run before|after: the very program, as the kernel has it open.
+both_run() {
+    local unit
+    for unit in "${UNITS[@]}"; do
+        # shellcheck disable=SC2016 # for the shell in there
+        in_machine bash -c 'cat "/proc/$(systemctl show --property=MainPID --value "$1")/exe"' bash "$unit" | cmp --silent - "$work/program.$1" || return 1
+    done
+}
+
+start_of() { in_machine systemctl show --property=InvocationID --value "$1"; }
+
+units_remember() {
+    local unit
+    for unit in "${UNITS[@]}"; do starts[$unit]=$(start_of "$unit"); done
+}
+
+units_are_new() {
+    local unit
+    for unit in "${UNITS[@]}"; do
+        [[ $(start_of "$unit") != "${starts[$unit]}" ]] || return 1
+    done
+}
+
+summary() {
+    if ((misses)); then
+        printf '   %s\n' "${seen[@]}" | grep MISS >&2
+        die "$misses of ${#seen[@]} checks missed, from $from_name to this tree; the machine's journal is $work/journal.log"
+    fi
+    note "All ${#seen[@]} checks were met, from $from_name to this tree."
+    ! cmp --silent "$work/program.before" "$work/program.after" || note "But both are the same program, byte for byte: FROM= names another commit."
+}

@@ -1,0 +1,46 @@
+# shellcheck shell=bash disable=SC2154 # `work`, `sandbox` and `machine` are others'
+# The commands of the document, and what it leaves to whoever reads it.
+
+readonly DOCUMENT=docs/operations.md SECTION='## With systemd'
+# What the shell blocks of the section are, in their order.
+readonly BLOCKS=(database install start token upgrade)
+
+# Each line of a shell block of the section, after the number of its block.
+document_lines() {
+    awk -v section="$SECTION" '
+        /^## / { inside = $0 == section }
+        inside && /^```/ { open = !open; block += open; next }
+        inside && open { print block "\t" $0 }' "$DOCUMENT"
+}
+
+# document_run NAME: the block's commands, in the clone on the machine, with what a reader has to fill in. What they print is in `said`.
+document_run() {
+    local i wanted=0 commands
+    for i in "${!BLOCKS[@]}"; do
+        [[ ${BLOCKS[i]} != "$1" ]] || wanted=$((i + 1))
+    done
+    [[ $(document_lines | cut -f1 | sort -u | wc -l) == "${#BLOCKS[@]}" ]] ||
+        die "the section of $DOCUMENT has other blocks of commands than these: ${BLOCKS[*]}"
+    commands=$(document_lines | sed -n "s/^$wanted\t//p" | sed 's/PASSWORD/only-for-the-trial/')
+    printf '%s\n' "$commands" | sed 's/^/   # /' >&2
+    in_machine bash -euo pipefail -c "$commands" >"$work/said" 2>"$work/said.aside" || {
+        cat "$work/said" "$work/said.aside" >&2
+        die "the commands of the document failed: $1"
+    }
+}
+
+# Edits the example's [[clusters]] for the sandbox, as its comments explain.
+operator_configures() {
+    (
+        # shellcheck source=/dev/null
+        . "$sandbox/env"
+        sed -i -E -e "/^\[\[clusters\]\]/,\$ {
+            s|^name = .*|name = \"sandbox\"|
+            s|^user = .*|user = \"$SLURM_USER\"|
+            s|^hosts = .*|hosts = [\"${SLURM_HOSTNAME//,/\", \"}\"]|
+            s|^# key_path = |key_path = |
+            s|^# account = .*|account = \"$SLURM_ACCOUNT\"|
+            s|^# base_results_dir = .*|base_results_dir = \"$SLURM_BASE_RESULTS_DIR\"|
+        }" "$machine/etc/tao-slurm/tao-slurm.toml"
+    )
+}
