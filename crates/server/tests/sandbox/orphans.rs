@@ -14,8 +14,11 @@ fn orphans(service: &Service) -> Vec<Value> {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "shown if the test fails: what else was found")]
 fn a_copy_of_a_running_job_is_cancelled_and_a_stranger_with_our_name_is_shown() {
     let service = Service::start();
+    // What another test has left in the queue is a stranger to this service, too.
+    service.sandbox.login("scancel --me");
     let (id, _) = running(&service, &command("sleep 300"));
     let submit = |name: &str| {
         service
@@ -32,8 +35,13 @@ fn a_copy_of_a_running_job_is_cancelled_and_a_stranger_with_our_name_is_shown() 
     let state =
         |id: &str| service.sandbox.login(&format!("squeue -h -t all -o %T -j {id} 2>/dev/null || true"));
     until("the copy to be cancelled", Duration::from_secs(40), || state(&copy) != "PENDING");
+    let mut seen = Vec::new();
     until("only the stranger to be left", Duration::from_secs(20), || {
         let orphans = orphans(&service);
+        if orphans != seen {
+            eprintln!("the orphans: {orphans:?}");
+            seen.clone_from(&orphans);
+        }
         orphans.len() == 1
             && orphans[0]["slurm_job_id"] == stranger.as_str()
             && orphans[0]["kind"] == "unknown"
