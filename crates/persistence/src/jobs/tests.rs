@@ -35,3 +35,13 @@ async fn a_dump_of_the_database_tells_nobody_whether_a_guess_is_right(pool: PgPo
     assert_ne!(stored, DIGEST, "whoever guesses the request can make its digest");
     assert_ne!(stored, started(&pool, 8).sealer.code(&DIGEST), "and a code without the key");
 }
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn the_largest_and_the_smallest_numbers_come_back(pool: PgPool) {
+    let mut new = request(DIGEST);
+    let numbers = serde_json::json!([f64::MAX, f64::MIN, 5e-324, 1e20, u64::MAX, i64::MIN]);
+    new.job.spec.cloud_plain.insert("numbers".to_owned(), numbers.clone());
+    let store = started(&pool, 7);
+    let Inserted::Created(created) = store.insert_job(&new).await.unwrap() else { panic!("not created") };
+    assert_eq!(created.spec.cloud_plain["numbers"], numbers);
+}
