@@ -10,6 +10,7 @@ mod locate;
 pub(crate) mod markers;
 mod node_health;
 mod partitions;
+mod parts;
 mod poll;
 mod preflight;
 mod purge;

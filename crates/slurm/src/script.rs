@@ -23,6 +23,8 @@ pub use env_file::env_file;
 pub use launch::{Container, Launch};
 pub use task::{OnWarning, TaskSetup};
 
+/// The exit code of a run that could not leave its marks, and so did not begin.
+pub const EXIT_NO_MARKS: u8 = 119;
 /// The exit code of a copy that found the attempt claimed by another job, and of one whose end was told already.
 pub const EXIT_CLAIMED: u8 = 120;
 /// The exit code when the environment file is not there.

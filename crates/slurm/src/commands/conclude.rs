@@ -7,6 +7,7 @@ use crate::{
     answer::Answer,
     commands::{
         markers::{MarkerReader, Markers},
+        parts::Parts,
         status::{StatusChunk, StatusCursor, StatusReader},
     },
     feed::Feed,
@@ -18,6 +19,7 @@ const PROGRAM: &str = concat!(
     include_str!("../programs/search.sh"),
     include_str!("../programs/read_each.sh"),
     include_str!("../programs/markers.sh"),
+    include_str!("../programs/read_parts.sh"),
     include_str!("../programs/status_files.sh"),
     include_str!("../programs/remove_file.sh"),
     include_str!("../programs/superseded.sh"),
@@ -165,7 +167,8 @@ impl RemoteCommand for Conclude {
         let indices: Vec<String> = (0..count).map(|index| index.to_string()).collect();
         let indices: Vec<&str> = indices.iter().map(String::as_str).collect();
         let (mut markers, mut status) = (MarkerReader::new(), StatusReader::default());
-        let mut tails = vec![None; count];
+        let mut tails: Vec<Option<[usize; 3]>> = vec![None; count];
+        let mut ends = Parts::default();
         let mut removed = vec![true; count];
         let mut readable = vec![true; count];
         for mut line in answer.lines() {
@@ -174,19 +177,24 @@ impl RemoteCommand for Conclude {
                 b"MARK" => markers.mark(line, count)?,
                 b"FILE" => status.file(line, &indices)?,
                 b"DATA" => status.data(line)?,
+                b"BYTES" => status.bytes(line)?,
                 b"TAIL" => {
                     let index = line.index(count)?;
-                    tails[index] = Some((line.blob()?, line.blob()?, line.blob()?));
+                    tails[index] = Some([line.value()?, line.value()?, line.value()?]);
                 }
+                b"TAILS" => ends = Parts::new(line.blob()?),
                 b"KEPT" => removed[line.index(count)?] = false,
                 b"UNREAD" => readable[line.index(count)?] = false,
                 _ => return Err(line.malformed("an unknown kind of line")),
             }
         }
-        let (mut chunks, left_out) = status.finish();
+        let (mut chunks, left_out) = status.finish().map_err(|reason| answer.lacks(reason))?;
         let mut concluded = Vec::with_capacity(count);
         for (index, (job, tail)) in self.jobs.iter().zip(tails).enumerate() {
-            let (out_tail, err_tail, role_tails) = tail.ok_or_else(|| answer.lacks("the end of a log"))?;
+            let tail = tail.ok_or_else(|| answer.lacks("the end of a log"))?;
+            let mut end =
+                |length| ends.take(length).map(<[u8]>::to_vec).map_err(|reason| answer.lacks(reason));
+            let (out_tail, err_tail, role_tails) = (end(tail[0])?, end(tail[1])?, end(tail[2])?);
             let mut own: Vec<_> = chunks.extract_if(.., |chunk| chunk.key == indices[index]).collect();
             for chunk in &mut own {
                 chunk.key.clone_from(&job.key);
@@ -203,6 +211,7 @@ impl RemoteCommand for Conclude {
                 left_out: left_out.iter().any(|key| key == indices[index]),
             });
         }
+        ends.finish().map_err(|reason| answer.lacks(reason))?;
         Ok(concluded)
     }
 }

@@ -22,6 +22,7 @@ const PROGRAM: &str = concat!(
     include_str!("../programs/search.sh"),
     include_str!("../programs/read_each.sh"),
     include_str!("../programs/markers.sh"),
+    include_str!("../programs/read_parts.sh"),
     include_str!("../programs/status_files.sh"),
     include_str!("../programs/signs_of_life.sh"),
     include_str!("../programs/poll.sh"),
@@ -175,7 +176,7 @@ impl RemoteCommand for Poll {
         let markers = keys.iter().enumerate();
         let markers =
             markers.filter_map(|(i, key)| Some(((*key).to_owned(), reader.markers.take(i)?))).collect();
-        let (status, left_out) = reader.status.finish();
+        let (status, left_out) = reader.status.finish().map_err(|reason| answer.lacks(reason))?;
         Ok(PollAnswer {
             remote_time: reader.remote_time.ok_or_else(|| answer.lacks("the time"))?,
             squeue: reader.squeue.ok_or_else(|| answer.lacks("the queue"))?,
@@ -259,6 +260,7 @@ impl<'a> Reader<'a> {
             b"MARK" => self.markers.mark(line, keys.len())?,
             b"FILE" => self.status.file(line, keys)?,
             b"DATA" => self.status.data(line)?,
+            b"BYTES" => self.status.bytes(line)?,
             _ => return Err(line.malformed("an unknown kind of line")),
         }
         Ok(())

@@ -102,7 +102,7 @@ fn ten_thousand_jobs_render_and_parse_quickly_enough_to_be_tested() {
 }
 
 const TAGS: &[&str] =
-    &["TIME", "SQUEUE", "ROW", "SACCT", "RECORD", "FILE", "DATA", "CLAIM", "MARK", "FAIL", ""];
+    &["TIME", "SQUEUE", "ROW", "SACCT", "RECORD", "FILE", "DATA", "BYTES", "CLAIM", "MARK", "FAIL", ""];
 
 fn line() -> impl Strategy<Value = String> {
     (proptest::sample::select(TAGS), "[-0-9a-zA-Z|/= \u{1f}]{0,40}")

@@ -1,6 +1,6 @@
 //! Status files: how far we have read each, and what is new in it.
 
-use crate::{ParseError, RemotePath, answer::Line};
+use crate::{ParseError, RemotePath, answer::Line, commands::parts::Parts};
 
 /// How far a status file has been read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -66,10 +66,14 @@ pub(crate) fn overlap(offset: u64) -> usize {
     usize::try_from(offset).map_or(STATUS_OVERLAP, |offset| offset.min(STATUS_OVERLAP))
 }
 
-/// Collects chunks from the lines of an answer: `FILE` says which, the `DATA` after it holds the bytes.
+/// Collects chunks from the lines of an answer: `FILE` says which, the `DATA` after it how many bytes were read of it, and
+/// `BYTES` has those of all files, one after the other.
 #[derive(Default)]
 pub(super) struct StatusReader {
     chunks: Vec<StatusChunk>,
+    /// How many bytes belong to each of the files that were named, and to which chunk; to none if it was left out.
+    parts: Vec<(usize, Option<usize>)>,
+    bytes: Parts,
     /// The last `FILE` was left out, so its bytes go too.
     skipping: bool,
     /// Whose those were.
@@ -91,25 +95,33 @@ impl StatusReader {
     }
 
     pub(super) fn data(&mut self, mut line: Line<'_>) -> Result<(), ParseError> {
-        if self.skipping {
-            return Ok(());
+        let last = self.chunks.len().checked_sub(1);
+        if last.is_none() && !self.skipping {
+            return Err(line.malformed("bytes without a file"));
         }
-        let mut before = line.blob()?;
-        match self.chunks.last_mut() {
-            Some(chunk) => {
-                let bytes = before.split_off(overlap(chunk.start_offset).min(before.len()));
-                let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-                chunk.complete = chunk.start_offset.saturating_add(length) >= chunk.size;
-                (chunk.before, chunk.bytes) = (before, bytes);
-            }
-            None => return Err(line.malformed("bytes without a file")),
-        }
+        self.parts.push((line.value()?, last.filter(|_| !self.skipping)));
         Ok(())
     }
 
-    /// The chunks, and the keys of the jobs that had one left out, as often as they had.
-    pub(super) fn finish(self) -> (Vec<StatusChunk>, Vec<String>) {
-        (self.chunks, self.left_out)
+    pub(super) fn bytes(&mut self, mut line: Line<'_>) -> Result<(), ParseError> {
+        self.bytes = Parts::new(line.blob()?);
+        Ok(())
+    }
+
+    /// The chunks, and the keys of the jobs that had one left out, as often as they had. What is wrong, if there are more
+    /// bytes or fewer than were announced: then nobody knows whose they are.
+    pub(super) fn finish(mut self) -> Result<(Vec<StatusChunk>, Vec<String>), &'static str> {
+        for (length, owner) in self.parts {
+            let part = self.bytes.take(length)?;
+            if let Some(chunk) = owner.and_then(|owner| self.chunks.get_mut(owner)) {
+                let (before, bytes) = part.split_at(overlap(chunk.start_offset).min(length));
+                let end = chunk.start_offset.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+                chunk.complete = end >= chunk.size;
+                (chunk.before, chunk.bytes) = (before.to_vec(), bytes.to_vec());
+            }
+        }
+        self.bytes.finish()?;
+        Ok((self.chunks, self.left_out))
     }
 }
 

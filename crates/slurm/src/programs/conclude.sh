@@ -7,6 +7,7 @@
 
 IFS=$'\t' read -r count tail_bytes per_file altogether || give_up 'the list of jobs did not arrive whole'
 begun=$SECONDS
+mkdir -- "$tmp/tails"
 : >"$tmp/dirs"
 : >"$tmp/want"
 : >"$tmp/known"
@@ -45,7 +46,7 @@ last_words='
         tail -c 4096 -- "$log"
         echo
       fi
-    done >"$kept.roles"
+    done | tail -c 131072 >"$kept.roles"
   fi
   exit "$code"'
 
@@ -66,7 +67,7 @@ check_states() {
 # A few at a time, so that jobs whose files hang hold up the others less. The oldest is waited for first.
 window=16
 started=0 ended=0
-readers=() read_for=()
+readers=() read_for=() removals=()
 await_oldest() {
   local place=$((ended++ % window))
   wait "${readers[place]}" || unread "${read_for[place]}"
@@ -87,6 +88,7 @@ for ((job = 0; job < count; job++)); do
     IFS= read -r path
     logs+=("$path")
   done
+  removals[index]=$removes
   for ((i = 0; i < removes; i++)); do
     IFS= read -r path
     printf '%s\t%s\t%s\t%s\n' "$index" "$id" "$state" "$path" >>"$tmp/remove"
@@ -97,7 +99,7 @@ for ((job = 0; job < count; job++)); do
     unread "$index"
     continue
   fi
-  timeout -k 1 15 bash -c "$last_words" last_words "$tmp/$index" "$tail_bytes" "$id" "$state" "$roles" "$outs" \
+  timeout -k 1 15 bash -c "$last_words" last_words "$tmp/tails/$index" "$tail_bytes" "$id" "$state" "$roles" "$outs" \
     ${logs[@]+"${logs[@]}"} >/dev/null 2>&1 </dev/null &
   read_for[started % window]=$index
   readers[started++ % window]=$!
@@ -107,40 +109,58 @@ while ((ended < started)); do await_oldest; done
 say_markers "$tmp/dirs"
 say_status_files "$tmp/want" "$tmp/known" "$per_file" "$altogether"
 check_states
+declare -A got=()
+names=()
+while read -r name size; do got[$name]=$size; done < <(sizes "$tmp/tails")
 for ((index = 0; index < count; index++)); do
-  say "TAIL $index $(encoded_tail "$tmp/$index.out" "$tail_bytes") $(encoded_tail "$tmp/$index.err" "$tail_bytes") \
-$(encoded_tail "$tmp/$index.roles" 131072)"
+  say "TAIL $index ${got[$index.out]-0} ${got[$index.err]-0} ${got[$index.roles]-0}"
+  for name in "$index".{out,err,roles}; do
+    if ((${got[$name]-0} > 0)); then names+=("$name"); fi
+  done
 done
+say_bytes TAILS "$tmp/tails" ${names[@]+"${names[@]}"}
 sort -n -u -- "$tmp/unread" | sed 's/^/UNREAD /' >"$tmp/said"
 say_file "$tmp/said"
 
-# Whether the files belong to somebody else than our job of Slurm, or nobody can say: to another job of the same attempt,
-# then what ran as ours was a second copy; or to a later attempt, for this call may have been under way for minutes.
-# $1: id of ours, "-" if it has none, $2: state directory.
-is_taken() {
-  local owner code
-  if is_superseded "$2"; then return 0; fi
-  owner=$(timeout -k 1 5 readlink -- "$2/run" 2>/dev/null </dev/null)
-  code=$?
-  if ((code != 0)); then ((code != 1)); return; fi
-  case $owner in
-    "$1" | '' | 0* | *[!0-9]*) return 1 ;;
-  esac
-}
-
-taken=0 last=
-if [ -f "$tmp/remove" ]; then
-  while IFS=$'\t' read -r index id state path; do
-    # The rest is for the next call, before nobody waits for this one any more.
-    if ((SECONDS >= 250)); then
-      say "KEPT $index"
-      continue
+# Removes the private files, unless they belong to somebody else than our job of Slurm, or nobody can say: to another job of
+# the same attempt, then what ran as ours was a second copy; or to a later attempt, for this call may have been under way
+# for minutes. One process does it for all jobs, for the reason for which one reads all their marks.
+# shellcheck disable=SC2016
+undertaker="is_superseded() ( $later_attempt )
+remove() ( $remover )"'
+  # Sets taken. $1: id of ours, "-" if it has none, $2: state directory.
+  look() {
+    local owner code
+    taken=1
+    is_superseded "$2"
+    if (($? != 1)); then return; fi
+    owner=$(readlink -- "$2/run")
+    code=$?
+    if ((code > 1)); then return; fi
+    if ((code == 0)); then
+      case $owner in
+        "$1" | "" | 0* | *[!0-9]*) ;;
+        *) return ;;
+      esac
     fi
+    taken=0
+  }
+  last=
+  while IFS=$(printf "\t") read -r index id state path; do
     if [ "$index" != "$last" ]; then
-      last=$index taken=0
-      if is_taken "$id" "$state"; then taken=1; fi
+      last=$index
+      look "$id" "$state"
     fi
-    if ((taken)) || ! remove_file "$path"; then say "KEPT $index"; fi
-  done <"$tmp/remove"
+    if ((!taken)) && remove "$path" </dev/null; then printf "LINE %s\n" "$index"; fi
+    printf "THROUGH\n"
+  done'
+if [ -f "$tmp/remove" ]; then
+  # The rest is for the next call, before nobody waits for this one any more.
+  walk_for "$((250 - SECONDS))" "$tmp/kept" "$undertaker" "$tmp/remove"
+  while read -r index; do removals[index]=$((removals[index] - 1)); done <"$tmp/lines"
 fi
-finish
+# Of what is not said to be gone, it is said that it may be there.
+for index in "${!removals[@]}"; do
+  if ((removals[index] > 0)); then say "KEPT $index"; fi
+done
+finish_if_whole

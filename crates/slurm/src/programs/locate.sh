@@ -128,4 +128,4 @@ say_claims "$tmp/states"
 check_bases
 sort -n -u -- "$tmp/unread" | sed 's/^/UNREAD /' >"$tmp/framed"
 say_file "$tmp/framed"
-finish
+finish_if_whole

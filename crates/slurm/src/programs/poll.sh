@@ -109,4 +109,4 @@ say_file "$tmp/records"
 say_markers "$tmp/ended"
 say_status_files "$tmp/want" "$tmp/known" "$per_file" "$altogether"
 if [ -s "$tmp/alive" ]; then say_signs_of_life "$tmp/alive"; fi
-finish
+finish_if_whole

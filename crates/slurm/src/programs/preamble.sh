@@ -31,6 +31,12 @@ give_up() {
   finish
 }
 
+# Ends an answer in which silence about a job says something: where there is no room, what was seen may not have been kept.
+finish_if_whole() {
+  if ! printf '%4096s' '' >"$tmp/room"; then give_up "${tmp%/*}: No space left on device"; fi 2>/dev/null
+  finish
+}
+
 if ! tmp=$(mktemp -d "${TMPDIR:-/tmp}/slurm-call.XXXXXXXX" 2>&1 </dev/null); then
   give_up "$tmp"
 fi

@@ -10,7 +10,8 @@ status_overlap=512
 # $1: file of lines "index TAB results directory TAB state directory", $2: file of lines "index TAB inode TAB offset TAB
 # microseconds since 1970 TAB path" of the files that were read before, $3: at most so many bytes of a file, $4: at most so many bytes altogether.
 say_status_files() {
-  local index inode size start restarted written from path want begin left=$4
+  local index inode size start restarted written from path want begin left=$4 place=0
+  local -a told=() owner=() wanted=() got=()
   # A job names its own directories: a name with a control character could forge a line of this list.
   search "$1" 25 \
     'exec find "$@" -maxdepth 3 ! -path "*[[:cntrl:]]*" -name status.json -type f -printf "%i\t%s\t%T@\t%p\n"'
@@ -65,22 +66,34 @@ say_status_files() {
     }' pass=1 "$1" pass=2 "$2" pass=3 "$tmp/unsearched" pass=4 "$tmp/found" \
     | sort -t $'\t' -k1,1n -k2,2n | cut -f3- >"$tmp/changed"
   earlier_runs "$1"
+  : >"$tmp/reads"
   while IFS=$'\t' read -r index inode size start restarted written from path; do
     want=$((size - start))
     if ((want > $3)); then want=$3; fi
     if ((want > left)); then want=$left; fi
     left=$((left - want))
-    begin=$((start > status_overlap ? start - status_overlap : 0))
     # A file that there is no room for is named all the same: who reads for the last time must know that there is more.
-    say "FILE $index $inode $size $start $restarted $written $from $path"
-    : >"$tmp/new"
+    told+=("FILE $index $inode $size $start $restarted $written $from $path")
+    owner+=("$index")
     if ((want > 0 || (start > 0 && start == size))); then
+      begin=$((start > status_overlap ? start - status_overlap : 0))
       want=$((want + start - begin))
-      timeout -k 1 5 tail -c "+$((begin + 1))" -- "$path" 2>/dev/null </dev/null | head -c "$want" >"$tmp/new"
-      if (($(wc -c <"$tmp/new") < want)); then printf '%s\n' "$index" >>"$tmp/unread"; fi
+      printf '%s\t%s\t%s\t%s\t%s\n' "$index" "$place" "$begin" "$want" "$path" >>"$tmp/reads"
     fi
-    say "DATA $(encoded_tail "$tmp/new" "$want")"
+    wanted+=("$want")
+    place=$((place + 1))
   done <"$tmp/changed"
+  if ((place == 0)); then return; fi
+  read_parts "$tmp/reads"
+  while read -r place size; do
+    if ((size > 0)); then got[place]=$size; fi
+  done < <(sizes "$tmp/parts")
+  for place in "${!told[@]}"; do
+    if ((${got[place]-0} < wanted[place])); then printf '%s\n' "${owner[place]}" >>"$tmp/unread"; fi
+    say "${told[place]}"
+    say "DATA ${got[place]-0}"
+  done
+  say_bytes BYTES "$tmp/parts" ${got[@]+"${!got[@]}"}
 }
 
 # Adds to each line of $tmp/changed what the newest run of its job found in that file when it began: "microseconds since

@@ -204,22 +204,30 @@ place_results() {
   done
 }
 
-# Answers an entry whose sbatch has ended. $1: index, $2: where its output is, $3: what it returned.
+# Answers an entry whose lane has ended. $1: index, $2: what the lane returned.
 settle_submitted() {
-  local id=''
-  # With a cluster name: "6605;lab".
-  read -r id <"$tmp/out.$2"
+  local id='' code=''
+  # Made by one of two: by a lane that begins with the entry, or here, and then no lane will.
+  set -C
+  if [ ! -e "$tmp/out.$1" ] && : >"$tmp/out.$1"; then
+    set +C
+    settle "$1" "SKIPPED $1"
+    return
+  fi
+  set +C
+  # One that its lane did not see the end of may have submitted. A lane that returned 0 has only not been able to note it.
+  if [ -f "$tmp/code.$1" ]; then read -r code <"$tmp/code.$1"; fi
+  if [ -z "$code" ]; then code=$(($2 == 0 ? 137 : $2)); fi
+  read -r id <"$tmp/out.$1"
   id=${id%%;*}
-  if [ "$3" = 0 ] && is_id "$id"; then
-    # The job is there even if its id cannot be kept: the answer counts, and the next call would find it by name.
-    keep_id "${state[$1]}" "$id"
+  if [ "$code" = 0 ] && is_id "$id"; then
     settle "$1" "OK $1 $id new -"
   else
-    settle "$1" "REFUSED $1 $3 $(encoded_tail "$tmp/err.$2" 2000)"
+    settle "$1" "REFUSED $1 $code $(encoded_tail "$tmp/err.$1" 2000)"
   fi
 }
 
-# Whether it is too late to begin with an entry: sbatch may take 155 s, and whoever waits for us must still be there then.
+# Whether it is too late to begin with an entry: sbatch may take 150 s, and whoever waits for us must still be there then.
 is_late() { ((SECONDS >= patience + 5)); }
 
 # Claims an entry, or answers it. $1: index.
@@ -266,31 +274,54 @@ stage_files answer state
 unset LC_ALL TZ SLURM_TIME_FORMAT
 for pair in ${site_env[@]+"${site_env[@]}"}; do export "${pair?}"; done
 
-# sbatch waits for the controller more than it works, so a few may run at the same time. The oldest is waited for first,
-# so its place in the window is the next to be free.
-window=4
-begun=0 ended=0
-running=() processes=()
-await_oldest() {
-  local place=$((ended++ % window))
-  wait "${processes[place]}"
-  settle_submitted "${running[place]}" "$place" "$?"
-}
+# sbatch waits for the controller more than it works, so a few may run at the same time: in lanes, of which each has every
+# fourth entry. A lane is a process, and bounded as a whole, for a process that bounds each sbatch would be one more to start for
+# each. None begins so late that it could still be under way when nobody waits for us any more.
+#
+# $1: seconds in which entries are begun, $2: directory for what is said, the rest: index, state directory and script of each.
+# shellcheck disable=SC2016 # expanded by the bash that it is given to
+lane="$(declare -f is_id keep_id)"'
+left=$1 tmp=$2
+shift 2
+# Does not go before its sbatch: one that is deaf to this gets a SIGKILL after it, together with its lane.
+trap "exit 124" TERM
+while (($# > 0 && SECONDS < left)); do
+  # exec, because a site may have a function of that name.
+  (set -C && exec sbatch --parsable "$3" >"$tmp/out.$1" 2>"$tmp/err.$1" </dev/null)
+  code=$? id=
+  # With a cluster name: "6605;lab".
+  read -r id <"$tmp/out.$1"
+  id=${id%%;*}
+  # The job is there even if its id cannot be kept: the answer counts, and the next call would find it by name.
+  if [ "$code" = 0 ] && is_id "$id"; then keep_id "$2" "$id"; fi
+  printf "%s\n" "$code" >"$tmp/code.$1"
+  shift 3
+done'
+ready=()
 for ((index = 0; index < count; index++)); do
-  if [ -n "${answer[index]}" ]; then continue; fi
-  if [ -n "${broken[index]}" ]; then
+  if [ -n "${answer[index]}" ]; then
+    continue
+  elif [ -n "${broken[index]}" ]; then
     not_begun "$index" "$tmp/stage.err"
-    continue
+  else
+    ready+=("$index")
   fi
-  if ((begun - ended == window)); then await_oldest; fi
-  if is_late; then
-    settle "$index" "SKIPPED $index"
-    continue
-  fi
-  place=$((begun % window))
-  timeout -k 5 150 sbatch --parsable "${script[index]}" >"$tmp/out.$place" 2>"$tmp/err.$place" </dev/null &
-  running[place]=$index
-  processes[begun++ % window]=$!
 done
-while ((ended < begun)); do await_oldest; done
+lanes=4
+processes=()
+for ((first = 0; first < lanes && first < ${#ready[@]}; first++)); do
+  words=()
+  for ((place = first; place < ${#ready[@]}; place += lanes)); do
+    index=${ready[place]}
+    words+=("$index" "${state[index]}" "${script[index]}")
+  done
+  left=$((patience + 5 - SECONDS))
+  timeout -k 5 $((left + 150)) bash --noprofile --norc -c "$lane" lane "$left" "$tmp" "${words[@]}" </dev/null >/dev/null &
+  processes+=("$!")
+done
+for ((first = 0; first < ${#processes[@]}; first++)); do
+  wait "${processes[first]}"
+  code=$?
+  for ((place = first; place < ${#ready[@]}; place += lanes)); do settle_submitted "${ready[place]}" "$code"; done
+done
 finish

@@ -10,6 +10,11 @@ _tao_mark() {
   echo "$_tao_id $_tao_restart $*" 1<>"$_tao_state/.$name.$_tao_id" \
     && mv -f -- "$_tao_state/.$name.$_tao_id" "$_tao_state/$name"
 }
+# Ends a run that has not begun: without its marks nobody would know what it has done.
+_tao_no_room() {
+  echo "tao-slurm: job $_tao_id stops here: its marks cannot be written into $_tao_state" >&2
+  exit 119
+}
 _tao_now() { PATH=$_tao_path date +%s; }
 _tao_began=$(_tao_now)
 readonly _tao_began

@@ -1,4 +1,4 @@
-use slurm::{Conclude, Concluded, Concluding};
+use slurm::{Conclude, Concluded, Concluding, FailureClass, RemoteCommand};
 
 use crate::site::{Site, id};
 
@@ -76,6 +76,30 @@ fn files_are_kept_while_nobody_can_say_whose_the_attempt_is() {
     site.program("timeout", "case $* in *readlink*) exit 124 ;; esac\nexec /usr/bin/timeout \"$@\"");
     let concluded = conclude(&site, vec![job(&site, "a")]);
     assert!(!concluded[0].removed && site.exists("env/a"));
+}
+
+#[test]
+fn where_there_was_no_room_nothing_is_said_of_any_job() {
+    let site = Site::new();
+    site.write("env/a", "SECRET=1");
+    // As if the disk were full from here on.
+    site.program("sort", "rm -rf -- \"$TMPDIR\"/slurm-call.*\nexec /usr/bin/sort \"$@\"");
+    let command = Conclude { jobs: vec![job(&site, "a")], tail_bytes: 10, status_bytes_total: 1000 };
+    let error = command.parse(&site.raw_with(&command, &[])).unwrap_err();
+    assert_eq!(error.class(), FailureClass::Infra, "{error}");
+}
+
+#[test]
+fn a_file_is_gone_only_if_that_was_said_of_it() {
+    let site = Site::new();
+    let mut jobs = ["a", "b"].map(|key| job(&site, key)).to_vec();
+    for key in ["a", "b"] {
+        site.write(&format!("env/{key}"), "SECRET=1");
+    }
+    jobs[0].remove.truncate(1);
+    site.program("rm", "case $* in *env/a) exit 1 ;; esac\nexec /usr/bin/rm \"$@\"");
+    let removed: Vec<_> = conclude(&site, jobs).iter().map(|one| one.removed).collect();
+    assert_eq!((removed, site.exists("env/a"), site.exists("env/b")), (vec![false, true], true, false));
 }
 
 #[test]

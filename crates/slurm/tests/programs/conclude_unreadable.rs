@@ -86,10 +86,25 @@ fn a_search_that_failed_for_one_job_is_a_failure_for_that_one(complaint: &str, e
 fn a_status_file_that_cannot_be_read_to_its_end_is_a_failure() {
     let site = Site::new();
     let jobs = two(&site);
-    site.program("tail", "case $* in */results/a/*) exit 1 ;; esac\nexec /usr/bin/tail \"$@\"");
+    site.program("dd", "case $* in */results/a/*) exit 1 ;; esac\nexec /usr/bin/dd \"$@\"");
     let concluded = conclude(&site, jobs);
     assert_eq!(readable(&concluded), [false, true]);
     assert!(!concluded[0].status[0].complete && concluded[1].status[0].complete);
+}
+
+#[test]
+fn a_status_file_whose_read_hangs_holds_up_no_other_job() {
+    let site = Site::new();
+    site.patience_of_reads(1);
+    let mut jobs = two(&site);
+    site.write("results/c/status.json", "{}\n");
+    site.write("state/c/submit.1", "");
+    jobs.push(job(&site, "c"));
+    site.program("dd", "case $* in */results/b/*) exec sleep 600 ;; esac\nexec /usr/bin/dd \"$@\"");
+    let concluded = conclude(&site, jobs);
+    assert_eq!(readable(&concluded), [true, false, true]);
+    let whole: Vec<_> = concluded.iter().map(|one| one.status[0].complete).collect();
+    assert_eq!(whole, [true, false, true]);
 }
 
 #[test]
@@ -135,7 +150,7 @@ fn a_mark_of_nothing_but_nuls_takes_no_time() {
     // One that ran out of time would be followed by another.
     site.program(
         "timeout",
-        "case $* in *' walk '*) echo >>\"$SITE/readers\" ;; esac\nexec /usr/bin/timeout \"$@\"",
+        "case $* in *' walk exit '*) echo >>\"$SITE/readers\" ;; esac\nexec /usr/bin/timeout \"$@\"",
     );
     let jobs = two(&site);
     site.write("state/a/exit", "");

@@ -24,7 +24,9 @@ const TAGS: &[&str] = &[
     "MARK",
     "FILE",
     "DATA",
+    "BYTES",
     "TAIL",
+    "TAILS",
     "KEPT",
     "UNREAD",
     "UNSEEN",
@@ -146,10 +148,10 @@ proptest! {
             format!("MARK 0 started {mark}"),
             format!("MARK 0 requeued {mark}"),
             format!("FILE 0 {file}"),
-            "DATA AAAA".to_owned(),
+            "DATA 3".to_owned(),
         ];
         let own: Vec<&str> = own.iter().map(String::as_str).collect();
-        let files = ["MARK 1 exit 2 0 3 1", "CLAIM 1 2", "FILE 1 9 1 0 0 5 - 0 0 /r/status.json", "DATA QQ=="];
+        let files = ["MARK 1 exit 2 0 3 1", "CLAIM 1 2", "FILE 1 9 1 0 0 5 - 0 0 /r/status.json", "DATA 1", "BYTES AAAAQQ=="];
         let alive = format!("ALIVE 0 {alive}");
         let answer = poll().parse(&framed(
             &[
@@ -167,7 +169,7 @@ proptest! {
         prop_assert_eq!(answer.signs_of_life["job-2"].bytes, 2);
 
         let concluded = Conclude { jobs: vec![concluding(), concluding()], tail_bytes: 10, status_bytes_total: 10 }
-            .parse(&framed(&[&own[2..], &files, &["TAIL 0 - - -", "TAIL 1 - - -"]].concat()))
+            .parse(&framed(&[&own[2..], &files, &["TAIL 0 0 0 0", "TAIL 1 0 0 0"]].concat()))
             .unwrap();
         prop_assert_eq!(&concluded[1].status[0].bytes, b"A");
         prop_assert!(concluded[1].markers.exit.is_some() && concluded[1].readable && concluded[1].removed);

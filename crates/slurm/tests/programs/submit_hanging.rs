@@ -8,16 +8,68 @@ use crate::{
 };
 
 #[test]
-fn an_sbatch_that_hangs_is_ended_is_not_taken_for_a_refusal_and_holds_up_no_other() {
+fn an_sbatch_that_hangs_is_ended_is_not_taken_for_a_refusal_and_holds_up_only_those_behind_it() {
     let site = Site::new();
     let real = std::fs::read_to_string(site.file("bin/sbatch")).unwrap();
     site.program("sbatch", &format!("case $* in */a.sh) exec sleep 600 ;; esac\n{real}"));
     site.program(
         "timeout",
-        "case $* in *' sbatch '*) shift 3; set -- -k 1 1 \"$@\" ;; esac\nexec /usr/bin/timeout \"$@\"",
+        "case $* in *' lane '*) shift 3; set -- -k 1 1 \"$@\" ;; esac\nexec /usr/bin/timeout \"$@\"",
     );
-    let answers = submit(&site, vec![entry(&site, "a"), entry(&site, "b")]);
+    let answers = submit(&site, ["a", "b", "c", "d", "e", "f"].map(|name| entry(&site, name)).into());
     let SubmitAnswer::Refused { failure, .. } = &answers[0] else { panic!("{answers:?}") };
     assert_eq!(failure.class, FailureClass::Ambiguous, "{failure:?}");
-    assert!(matches!(answers[1], SubmitAnswer::Submitted { how: How::New, .. }), "{answers:?}");
+    for beside in [1, 2, 3, 5] {
+        assert!(matches!(answers[beside], SubmitAnswer::Submitted { how: How::New, .. }), "{answers:?}");
+    }
+    assert_eq!(answers[4], SubmitAnswer::Skipped, "it waits in the lane of the one that hangs");
+}
+
+#[test]
+fn an_sbatch_that_is_deaf_does_not_outlive_its_time() {
+    let site = Site::new();
+    site.program(
+        "sbatch",
+        "trap '' TERM\nfor i in 1 2 3 4 5 6 7 8 9; do sleep 1; done\necho >\"$SITE/late\"",
+    );
+    site.program(
+        "timeout",
+        "case $* in *' lane '*) shift 3; set -- -k 1 1 \"$@\" ;; esac\nexec /usr/bin/timeout \"$@\"",
+    );
+    let answers = submit(&site, vec![entry(&site, "a"), entry(&site, "b")]);
+    for answer in answers {
+        let SubmitAnswer::Refused { failure, rc: 137 } = &answer else { panic!("{answer:?}") };
+        assert_eq!(failure.class, FailureClass::Ambiguous, "{failure:?}");
+    }
+    let left = std::process::Command::new("pgrep")
+        .args(["-f", &site.file("bin/sbatch").display().to_string()])
+        .output();
+    assert!(left.unwrap().stdout.is_empty(), "one goes on");
+}
+
+#[test]
+fn what_is_said_not_to_have_begun_does_not_begin_any_more() {
+    let site = Site::new();
+    let real = std::fs::read_to_string(site.file("bin/sbatch")).unwrap();
+    // A lane goes on for a while after whoever waits for it has given it up, and another one takes its time.
+    site.program("sbatch", &format!("case $* in */b.sh) sleep 2 ;; esac\n{real}"));
+    site.program(
+        "timeout",
+        "case $* in *' lane '*/a.sh) shift 3; (sleep 0.5; \"$@\"; echo >\"$SITE/lane.over\") & exit 137 ;; esac\n\
+         exec /usr/bin/timeout \"$@\"",
+    );
+    let answers = submit(&site, vec![entry(&site, "a"), entry(&site, "b")]);
+    assert_eq!(answers[0], SubmitAnswer::Skipped);
+    assert!(matches!(answers[1], SubmitAnswer::Submitted { .. }) && site.exists("lane.over"), "{answers:?}");
+    assert_eq!(site.calls("sbatch"), 1);
+}
+
+#[test]
+fn a_function_of_the_site_is_not_taken_for_sbatch() {
+    let site = Site::new();
+    let command = slurm::SubmitBatch::new(vec![entry(&site, "a")]);
+    let function = [("BASH_FUNC_sbatch%%", "() { echo 'Welcome to the cluster'; }")];
+    let raw = site.raw_with(&command, &function);
+    let answers = slurm::RemoteCommand::parse(&command, &raw).unwrap();
+    assert!(matches!(answers[0], SubmitAnswer::Submitted { how: How::New, .. }), "{answers:?}");
 }
