@@ -65,9 +65,9 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
         true => graces.last_word,
     };
     let until = job.finishing_since.unwrap_or(now) + grace;
+    ended_by_itself(&mut job, found.markers, now);
     let held_back = is_held_back(&job, found.status, now);
     absorb_status(&mut job, found.status, now >= until, now);
-    ended_by_itself(&mut job, found.markers);
     let exit = exit_code(&job, found.markers);
     if let Some(first) = first_copy(&job, found.markers) {
         adopt(&mut job, first, now);
@@ -133,18 +133,26 @@ fn last_words_are_out(job: &Job, exit: Option<ExitCode>, found: &Findings<'_>) -
     !found.readable || unread || marker_is_out || may_have_said_how(job, found)
 }
 
-/// Slurm may give up what has come to its end: a controller that was killed has forgotten that, and starts it again, in vain. The
-/// mark of a script that nobody ended says more.
-fn ended_by_itself(job: &mut Job, markers: &Markers) {
+/// Slurm may give up what has come to its end, or start it again, in vain: a controller that was killed has forgotten that. The
+/// mark of a script that nobody ended says more, and so does what was written until then. A run that begins removes the mark
+/// of the one before it, so where there is one, it is of the last that began.
+fn ended_by_itself(job: &mut Job, markers: &Markers, now: Timestamp) {
     let Some(attempt) = job.attempt.as_mut().filter(|_| job.wanted == Wanted::Run) else { return };
     let (Some(exit), Some(started)) = (&markers.exit, &markers.started) else { return };
     let of_last_run = (exit.slurm_id, exit.restart) == (started.slurm_id, started.restart);
-    let given_up = matches!(attempt.slurm_state, Some(SlurmState::Cancelled | SlurmState::LaunchFailed));
     let own = exit.code != ENDED_BY_TERM && attempt.slurm_id == Some(exit.slurm_id);
-    if given_up && own && of_last_run && job.kill_reason.is_none() {
+    if !own || !of_last_run || job.kill_reason.is_some() {
+        return;
+    }
+    if matches!(attempt.slurm_state, Some(SlurmState::Cancelled | SlurmState::LaunchFailed)) {
         let code = ExitCode { code: exit.code, signal: 0 };
         attempt.exit = Some(code);
         attempt.slurm_state = Some(if code.code == 0 { SlurmState::Completed } else { SlurmState::Failed });
+    }
+    if exit.restart < attempt.requeues {
+        attempt.started_at = at(Some(started.at));
+        attempt.ended_at = at(Some(exit.at)).map(|ended| ended.min(now)).or(attempt.ended_at);
+        job.resume_run(exit.restart);
     }
 }
 

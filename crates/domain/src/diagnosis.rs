@@ -68,6 +68,8 @@ pub struct Evidence<'a> {
     pub never_began: bool,
     /// Its script says that SIGTERM has ended it.
     pub terminated: bool,
+    /// Its script says that, and how, it has ended.
+    pub marked_its_end: bool,
 }
 
 /// A failure that is understood.
@@ -132,6 +134,10 @@ fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
         }
         (_, Some(ExitCode { code: script::EXIT_NO_RENDEZVOUS, .. })) => {
             ("no-rendezvous", "the names of the job's nodes could not be found out")
+        }
+        // A program that returns this by itself is followed by the mark of its end.
+        (_, Some(ExitCode { code: script::EXIT_NO_MARKS, .. })) if !evidence.marked_its_end => {
+            ("no-marks", "its script could not write into its directory on the cluster")
         }
         (_, Some(ExitCode { code: script::EXIT_BEGUN, .. })) => {
             ("begun-before", "Slurm forgot that it had started the job, and started it again")

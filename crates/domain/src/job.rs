@@ -139,11 +139,20 @@ impl Job {
     /// Another run begins, of a new attempt or because Slurm has requeued the same: what is known of the last one is not
     /// about this one.
     pub fn begin_run(&mut self) {
+        if let Some(attempt) = &mut self.attempt {
+            attempt.status.begin_run(&self.progress, attempt.requeues);
+        }
         self.progress.begin_run();
         self.activity = None;
         self.kill_reason = None;
-        if let Some(attempt) = &mut self.attempt {
-            attempt.status.begin_run();
+    }
+
+    /// The runs that were said to begin after so many requeues never did.
+    pub(crate) fn resume_run(&mut self, requeues: u32) {
+        let Some(attempt) = &mut self.attempt else { return };
+        attempt.requeues = requeues;
+        if let Some(before) = attempt.status.resume_run(requeues) {
+            self.progress.resume_run(before);
         }
     }
 }

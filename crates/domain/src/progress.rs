@@ -87,6 +87,16 @@ impl Progress {
         };
     }
 
+    /// The present run never began, and `before` is what the one before it has said. What was stored stays stored.
+    pub(crate) fn resume_run(&mut self, before: Self) {
+        *self = Self {
+            events: self.events,
+            event_bytes: self.event_bytes,
+            events_truncated: self.events_truncated,
+            ..before
+        };
+    }
+
     /// The last word about the whole job.
     pub fn last_word(&self) -> Option<StatusWord> {
         self.word.as_deref().and_then(|word| word.parse().ok())

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 
 use crate::Timestamp;
 
-/// An answer that took longer says too little.
+/// An answer that took longer says only which time has surely come.
 const SLOWEST_ANSWER: Duration = Duration::from_secs(2);
 
 /// What a process knows of the time: what it was told at an uptime, and how long it has run since.
@@ -14,7 +14,6 @@ const SLOWEST_ANSWER: Duration = Duration::from_secs(2);
 pub struct Reckoning {
     told: Timestamp,
     at: Duration,
-    asked: Duration,
 }
 
 impl Reckoning {
@@ -22,14 +21,18 @@ impl Reckoning {
     pub fn new(time: Timestamp, asked: Duration, answered: Duration) -> Self {
         // The answer was made somewhere between the two.
         let told = time + time_delta(answered.saturating_sub(asked) / 2);
-        Self { told, at: answered, asked }
+        Self { told, at: answered }
     }
 
-    /// Believes an answer if it came soon enough, and if no younger one has been heard: of two, the one that was asked for
-    /// last cannot be older than the other, whatever the process slept through before it read them.
+    /// An answer that is later than what was reckoned always counts, for nobody is told a time that has not come. An earlier one
+    /// counts if it came soon enough, and was asked for after the last one that counted had been read: one that was on its way
+    /// together with that may have been made long before it, whatever the process slept through.
     pub fn hear(&mut self, time: Timestamp, asked: Duration, answered: Duration) {
-        if asked >= self.asked && answered.saturating_sub(asked) <= SLOWEST_ANSWER {
+        let is_soon = answered.saturating_sub(asked) <= SLOWEST_ANSWER;
+        if is_soon && asked > self.at {
             *self = Self::new(time, asked, answered);
+        } else if time > self.at(answered) {
+            *self = Self { told: time, at: answered };
         }
     }
 
@@ -72,18 +75,27 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_took_too_long_is_not_believed() {
+    fn an_answer_that_took_too_long_says_only_which_time_has_come() {
         let mut time = known();
-        time.hear(NOON + TimeDelta::hours(1), seconds(12), seconds(15));
+        time.hear(NOON - TimeDelta::hours(1), seconds(12), seconds(15));
         assert_eq!(time.at(seconds(15)), NOON + TimeDelta::seconds(5));
+        time.hear(NOON + TimeDelta::hours(1), seconds(12), seconds(15));
+        assert_eq!(time.at(seconds(15)), NOON + TimeDelta::hours(1), "the machine was stopped meanwhile");
     }
 
     #[test]
-    fn an_answer_that_was_asked_for_earlier_is_not_believed_after_a_younger_one() {
-        let mut time = known();
-        // The machine was stopped for an hour while both were on their way.
-        time.hear(NOON + TimeDelta::hours(1), seconds(12), seconds(12));
-        time.hear(NOON + TimeDelta::seconds(1), seconds(11), seconds(12));
-        assert_eq!(time.at(seconds(12)), NOON + TimeDelta::hours(1));
+    fn of_answers_that_were_on_their_way_together_the_latest_counts() {
+        let (old, new) = (NOON + TimeDelta::seconds(2), NOON + TimeDelta::hours(1));
+        // The machine was stopped for an hour while both were on their way; one was made before that, and one after it.
+        for (old_asked, new_asked) in [(11, 12), (12, 11), (12, 12)] {
+            let mut time = known();
+            time.hear(new, seconds(new_asked), seconds(12));
+            time.hear(old, seconds(old_asked), seconds(12));
+            assert!(time.at(seconds(12)) >= new, "the old one is read last");
+            let mut time = known();
+            time.hear(old, seconds(old_asked), seconds(12));
+            time.hear(new, seconds(new_asked), seconds(12));
+            assert!(time.at(seconds(12)) >= new, "the new one is read last");
+        }
     }
 }

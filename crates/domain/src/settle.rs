@@ -76,6 +76,7 @@ fn retry_or_end(
         return Ending::Ended(job);
     };
     let logs = [found.err_tail, found.out_tail, found.role_tails];
+    let mark = found.markers.exit.filter(|exit| attempt.slurm_id == Some(exit.slurm_id));
     let diagnosis = diagnose(&Evidence {
         state: attempt.slurm_state.as_ref(),
         exit: attempt.exit,
@@ -86,10 +87,8 @@ fn retry_or_end(
             Some(_) => found.readable && !has_begun(found.markers, &attempt),
             None => was_never_started(found),
         },
-        terminated: found
-            .markers
-            .exit
-            .is_some_and(|exit| attempt.slurm_id == Some(exit.slurm_id) && exit.code == ENDED_BY_TERM),
+        terminated: mark.is_some_and(|exit| exit.code == ENDED_BY_TERM),
+        marked_its_end: mark.is_some(),
     });
     if let Some(found) = diagnosis.as_ref().filter(|found| found.cause == Cause::Infrastructure) {
         job.failures.push(PastFailure {

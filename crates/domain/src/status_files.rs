@@ -27,9 +27,21 @@ pub struct StatusFiles {
     restart: u32,
     /// The same of the run before: as long as it is the newest, the present run has not begun to write.
     old_note_at: Option<i64>,
+    /// The run before the present one, as far as it was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<Box<RunBefore>>,
     /// What was read and is not stored yet.
     #[serde(skip)]
     events: Vec<StatusEvent>,
+}
+
+/// What was known of a run when the next one began.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct RunBefore {
+    /// How often Slurm had requeued the job by then, as far as was seen.
+    requeues: u32,
+    progress: Progress,
+    status: StatusFiles,
 }
 
 /// One status file.
@@ -126,13 +138,28 @@ impl StatusFiles {
         Self { events: Vec::new(), ..self.clone() }
     }
 
-    /// Another run begins: what is in the files now is not its own.
-    pub fn begin_run(&mut self) {
+    /// Another run begins: what is in the files now is not its own. `said` is what the one that ends was heard to say, before
+    /// which Slurm had requeued the job so often.
+    pub fn begin_run(&mut self, said: &Progress, requeues: u32) {
+        let was_heard = said.word.is_some() || self.note_at != self.old_note_at;
+        if was_heard {
+            let status = Self { before: None, ..self.stored() };
+            self.before = Some(Box::new(RunBefore { requeues, progress: said.clone(), status }));
+        }
         self.old_note_at = self.note_at;
         for file in &mut self.files {
             file.rewritten = false;
             file.failure = None;
         }
+    }
+
+    /// No run began after the one before which Slurm had requeued the job so often. Returns what that was heard to say, unless
+    /// it is the present one, or was not heard.
+    pub(crate) fn resume_run(&mut self, requeues: u32) -> Option<Progress> {
+        let before = self.before.take_if(|before| before.requeues == requeues)?;
+        let RunBefore { progress, status, .. } = *before;
+        *self = Self { events: std::mem::take(&mut self.events), ..status };
+        Some(progress)
     }
 
     /// The restart count of a run that has noted what it found without being expected: after more requeues than were
@@ -153,7 +180,8 @@ impl StatusFiles {
     #[must_use]
     pub(crate) fn inherited(&self) -> Self {
         let mut inherited = self.stored();
-        inherited.begin_run();
+        inherited.begin_run(&Progress::default(), 0);
+        inherited.before = None;
         inherited.restart = 0;
         inherited
     }

@@ -102,3 +102,22 @@ fn a_node_that_slurm_does_not_trust_is_to_blame() {
     assert_eq!(found.nodes, ["node02".parse().unwrap()]);
     assert_eq!(found.why, "Slurm says that node02 is down");
 }
+
+#[test_case(slurm::script::EXIT_NO_MARKS, "no-marks")]
+#[test_case(slurm::script::EXIT_NO_ENV_FILE, "env-file-missing")]
+#[test_case(slurm::script::EXIT_NO_RENDEZVOUS, "no-rendezvous")]
+#[test_case(slurm::script::EXIT_BEGUN, "begun-before")]
+fn a_script_that_could_not_begin_is_the_infrastructures(code: u8, rule: &str) {
+    let exit = Some(ExitCode { code, signal: 0 });
+    let found =
+        diagnose(&Evidence { state: Some(&SlurmState::Failed), exit, ..Evidence::default() }).unwrap();
+    assert_eq!((found.cause, found.signature.as_str()), (Cause::Infrastructure, rule));
+}
+
+#[test]
+fn a_program_that_returns_what_its_script_would_is_not_taken_for_it() {
+    let exit = Some(ExitCode { code: slurm::script::EXIT_NO_MARKS, signal: 0 });
+    let failed =
+        Evidence { state: Some(&SlurmState::Failed), exit, marked_its_end: true, ..Evidence::default() };
+    assert_eq!(diagnose(&failed), None);
+}

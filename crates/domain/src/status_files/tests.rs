@@ -85,7 +85,7 @@ impl Reader {
     }
 
     fn begin_run(&mut self) {
-        self.files.begin_run();
+        self.files.begin_run(&self.progress, 0);
         self.progress.begin_run();
     }
 

@@ -1,6 +1,7 @@
 //! What one run of a job has said, and what another makes of it.
 
 use slurm::RunNote;
+use test_case::test_case;
 
 use super::*;
 
@@ -147,4 +148,67 @@ fn a_script_that_slurm_has_ended_on_its_own_account_is_sent_again() {
     assert_eq!(rule(15, 143).as_deref(), Some("ended-by-slurm"));
     assert_eq!(rule(143, 143), None, "somebody's kill, and no word of Slurm's");
     assert_eq!(rule(15, 15), None, "its program's own code");
+}
+
+/// What comes of a job that Slurm started again, in vain, after it had come to its end with code 0; `heard` is what was read before
+/// that was seen, `unheard` what stands behind it.
+fn started_in_vain(state: Option<&SlurmState>, heard: &str, unheard: &str, marked: u32) -> Ending {
+    let mut job = Case { tao: true, state: state.cloned(), code: None, ..Case::default() }.job();
+    absorb_status(&mut job, &[of_run(0, heard)], false, T0 + TimeDelta::minutes(1));
+    job.begin_run();
+    let attempt = job.attempt.as_mut().unwrap();
+    (attempt.requeues, attempt.started_at) = (1, Some(T0 + TimeDelta::minutes(1)));
+    let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: marked, code: 0, at: 30 };
+    let began = StartedMarker { at: 20, restart: marked, ..started() };
+    let markers = Markers { exit: Some(exit), started: Some(began), ..Markers::default() };
+    let rest = StatusChunk {
+        size: (heard.len() + unheard.len()) as u64,
+        written_at: 1,
+        start_offset: heard.len() as u64,
+        before: heard.as_bytes().to_vec(),
+        bytes: unheard.as_bytes().to_vec(),
+        ..of_run(0, "")
+    };
+    let status: &[StatusChunk] = if unheard.is_empty() { &[] } else { &[rest] };
+    let found = Findings { markers: &markers, status, ..NOTHING };
+    conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(2))
+}
+
+#[test_case(Some(&SlurmState::LaunchFailed); "it could not be started")]
+#[test_case(Some(&SlurmState::Cancelled); "it was given up")]
+#[test_case(Some(&SlurmState::Completed); "it ended again as it had ended")]
+#[test_case(None; "it was forgotten")]
+fn what_slurm_has_started_again_in_vain_has_ended_as_it_said(state: Option<&SlurmState>) {
+    let (running, success) = ("{\"status\":\"RUNNING\"}\n", "{\"status\":\"SUCCESS\"}\n");
+    for (heard, unheard) in [(running, success), (success, ""), ("", success)] {
+        let ending = started_in_vain(state, heard, unheard, 0);
+        let Ending::Ended(job) = ending else { panic!("{heard}{unheard}: {ending:?}") };
+        assert_eq!(job.status, Status::Done, "{heard}{unheard}: {}", job.message);
+        let attempt = job.attempt.unwrap();
+        assert_eq!((attempt.requeues, attempt.started_at), (0, at(Some(20))));
+    }
+    let failure = started_in_vain(state, "{\"status\":\"FAILURE\",\"message\":\"no\"}\n", "", 0);
+    assert!(matches!(failure, Ending::Ended(job) if job.message.contains("reported a failure: no")));
+    let again = started_in_vain(state, success, "", 1);
+    assert!(!matches!(again, Ending::Ended(job) if job.status == Status::Done), "the mark is of the new run");
+}
+
+#[test]
+fn what_a_run_has_said_is_not_what_a_later_one_ended_with() {
+    let mut job =
+        Case { tao: true, state: Some(SlurmState::LaunchFailed), code: None, ..Case::default() }.job();
+    absorb_status(&mut job, &[of_run(0, "{\"status\":\"SUCCESS\"}\n")], false, T0);
+    for requeues in [1, 2] {
+        job.begin_run();
+        job.attempt.as_mut().unwrap().requeues = requeues;
+    }
+    let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 1, code: 0, at: 30 };
+    let began = StartedMarker { at: 20, restart: 1, ..started() };
+    let markers = Markers { exit: Some(exit), started: Some(began), ..Markers::default() };
+    let found = Findings { markers: &markers, ..NOTHING };
+    let ending = conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(2));
+    assert!(
+        matches!(ending, Ending::Ended(job) if job.status == Status::Error),
+        "the second run was not heard"
+    );
 }
