@@ -11,7 +11,7 @@ use crate::{
     keep_alive::keep_alive,
     link::ClusterLink,
     unsubmitted::Unsubmitted,
-    worker::{OVERTAKEN, Site, Worker},
+    worker::{OVERTAKEN, Site, Turn, Worker},
 };
 
 /// Leased jobs, by what each of them needs.
@@ -30,8 +30,14 @@ struct Sorted {
 }
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    /// Takes one step of every job that is due in this lane, up to a batch. Returns how many were taken.
-    pub(crate) async fn take_steps(&self, site: &Site<L>, lane: Lane) -> Result<usize, StoreError> {
+    /// Takes one step of every job that is due in this lane, up to a batch. Returns how many were taken. `turn` is given up
+    /// as soon as the cluster has answered the submission.
+    pub(crate) async fn take_steps(
+        &self,
+        site: &Site<L>,
+        lane: Lane,
+        turn: Option<Turn<'_>>,
+    ) -> Result<usize, StoreError> {
         let terms = LeaseTerms { duration: self.settings.lease, limit: self.settings.batch };
         let cluster = &site.target.cluster.name;
         let since = self.clock.uptime();
@@ -46,15 +52,25 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             return Ok(0);
         }
         let taken = jobs.len();
+        if lane == Lane::Submit && u32::try_from(taken).is_ok_and(|taken| taken >= terms.limit) {
+            // There may be more than one batch: the other loop waits for its turn.
+            site.lane(lane).notify_one();
+        }
         let sorted = self.sort(site, jobs);
-        let work = self.carry_out(site, &lease, sorted);
+        let work = self.carry_out(site, &lease, sorted, turn);
         let duration = self.settings.lease;
         let extend = || self.store.extend(&lease, duration);
         keep_alive(&*self.clock, since, duration, extend, work).await.transpose()?;
         Ok(taken)
     }
 
-    async fn carry_out(&self, site: &Site<L>, lease: &Lease, sorted: Sorted) -> Result<(), StoreError> {
+    async fn carry_out(
+        &self,
+        site: &Site<L>,
+        lease: &Lease,
+        sorted: Sorted,
+        turn: Option<Turn<'_>>,
+    ) -> Result<(), StoreError> {
         let now = self.clock.now();
         let gone: Vec<_> = sorted
             .end
@@ -78,7 +94,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let cluster = &site.target.cluster.name;
         let steps = |kind, jobs: &[Job]| Steps::begin(kind, cluster, jobs.iter().map(traced));
         let (submitted, located, canceled, concluded, rerouted, relieved, purged) = tokio::join!(
-            steps("submit", &sorted.submit).around(Box::pin(self.submit(site, lease, sorted.submit))),
+            steps("submit", &sorted.submit).around(Box::pin(self.submit(site, lease, sorted.submit, turn))),
             steps("locate", &sorted.locate).around(Box::pin(self.locate(site, lease, sorted.locate))),
             steps("cancel", &sorted.cancel).around(Box::pin(self.cancel(site, lease, sorted.cancel))),
             steps("conclude", &sorted.conclude).around(Box::pin(self.conclude(site, lease, sorted.conclude))),

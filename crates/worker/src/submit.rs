@@ -10,7 +10,7 @@ use crate::{
     link::{ClusterLink, LinkError},
     steps::done,
     unsubmitted::Unsubmitted,
-    worker::{Site, Worker},
+    worker::{Site, Turn, Worker},
 };
 
 /// A job whose submission is about to be sent.
@@ -26,6 +26,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         site: &Site<L>,
         lease: &Lease,
         jobs: Vec<Job>,
+        turn: Option<Turn<'_>>,
     ) -> Result<(), StoreError> {
         if jobs.is_empty() {
             return Ok(());
@@ -40,6 +41,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             return Ok(());
         }
         let answers = site.target.link.submit(&batch).await;
+        drop(turn);
         let steps = self.judge(&intents, &answers);
         counted::submissions(&site.target.cluster.name, steps.iter().map(Unsubmitted::job), self.clock.now());
         self.record_unsubmitted(site, lease, steps).await?;

@@ -136,7 +136,7 @@ impl Bench {
     }
 
     async fn step(&self, lane: Lane) -> usize {
-        self.worker.take_steps(&self.site, lane).await.unwrap()
+        self.worker.take_steps(&self.site, lane, None).await.unwrap()
     }
 
     /// The database's clock runs by itself; what was put off by a pause is due now.

@@ -63,11 +63,16 @@ pub(crate) struct Site<L> {
     pub(crate) target: ClusterTarget<L>,
     /// When each loop last came round, in seconds since 1970.
     beats: Mutex<BTreeMap<String, i64>>,
+    /// Whose turn it is to submit.
+    submitting: tokio::sync::Mutex<()>,
     submit_due: Notify,
     tend_due: Notify,
     conversion_due: Notify,
     poll_due: Notify,
 }
+
+/// The turn to submit: a cluster is asked for one submission at a time, which leaves the other session to polls.
+pub(crate) type Turn<'a> = tokio::sync::MutexGuard<'a, ()>;
 
 /// What a worker may not do because the cluster's name means another one by now waits so long for one that may.
 pub(crate) const OVERTAKEN: Duration = Duration::from_secs(1);
@@ -172,7 +177,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 
     /// The loops of one cluster.
     fn start(self: &Arc<Self>, loops: &mut JoinSet<()>, site: &Arc<Site<L>>, until: &CancellationToken) {
-        for lane in [Lane::Submit, Lane::Tend] {
+        // Two take submissions: while one stores what became of its batch, the other one's is under way.
+        for lane in [Lane::Submit, Lane::Submit, Lane::Tend] {
             // Noted before it runs, so that one which never comes round is missed too.
             self.beat(site, &lane_name(site, lane));
             loops.spawn(Arc::clone(self).step(Arc::clone(site), lane, until.clone()));
@@ -226,7 +232,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let name = lane_name(&site, lane);
         while !stop.is_cancelled() {
             self.beat(&site, &name);
-            let taken = match self.take_steps(&site, lane).await {
+            // Before anything is leased: what waits for its turn can still be canceled, or taken by another worker.
+            let turn = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                turn = site.turn(lane) => turn,
+            };
+            let taken = match self.take_steps(&site, lane, turn).await {
                 Ok(taken) => taken,
                 Err(error) => {
                     database_failed("taking steps", &error);
@@ -316,6 +328,7 @@ impl<L> Site<L> {
         Self {
             target,
             beats: Mutex::default(),
+            submitting: tokio::sync::Mutex::default(),
             submit_due: Notify::new(),
             tend_due: Notify::new(),
             conversion_due: Notify::new(),
@@ -329,7 +342,15 @@ impl<L> Site<L> {
         beats.iter().filter(|(_, beat)| **beat < second).map(|(name, _)| name.clone()).collect()
     }
 
-    fn lane(&self, lane: Lane) -> &Notify {
+    /// The turn that a lane has to wait for, if it has to.
+    async fn turn(&self, lane: Lane) -> Option<Turn<'_>> {
+        match lane {
+            Lane::Submit => Some(self.submitting.lock().await),
+            Lane::Tend => None,
+        }
+    }
+
+    pub(crate) fn lane(&self, lane: Lane) -> &Notify {
         match lane {
             Lane::Submit => &self.submit_due,
             Lane::Tend => &self.tend_due,

@@ -248,7 +248,7 @@ impl Run {
 async fn round(worker: &Worker<Link, GatedStore<Store, Boundaries>>) {
     let site = worker.sites().next().unwrap();
     for lane in [Lane::Submit, Lane::Tend] {
-        Box::pin(worker.take_steps(&site, lane)).await.unwrap();
+        Box::pin(worker.take_steps(&site, lane, None)).await.unwrap();
     }
     Box::pin(worker.take_conversions(&site)).await.unwrap();
     worker.poll_if_due(&site, Duration::ZERO).await.unwrap();
