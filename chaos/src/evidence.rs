@@ -84,10 +84,13 @@ fn job_of(name: &str) -> Option<(Uuid, u32)> {
     Some((id.parse().ok()?, attempt))
 }
 
+/// What the batch script returns that has found that it must not begin.
+const STOPPED: [&str; 3] = ["119:0", "120:0", "123:0"];
+
 fn accounting(sandbox: &Sandbox, ledger: &Ledger) -> anyhow::Result<HashMap<Uuid, Vec<Row>>> {
     let minutes = ((now() - ledger.began()) / 60.0).ceil() + 1.0;
     let since = format!("now-{minutes:.0}minutes");
-    let columns = "JobIDRaw,JobName,State,End";
+    let columns = "JobIDRaw,JobName,State,End,ExitCode";
     let text = sandbox.admin(&[
         "env",
         "SLURM_TIME_FORMAT=%s",
@@ -105,10 +108,17 @@ fn accounting(sandbox: &Sandbox, ledger: &Ledger) -> anyhow::Result<HashMap<Uuid
     let mut rows: HashMap<Uuid, Vec<Row>> = HashMap::new();
     for line in text.context("accounting at the end")?.lines() {
         let fields: Vec<&str> = line.split('|').collect();
-        let [slurm_id, name, state, ended] = fields[..] else { continue };
+        let [slurm_id, name, state, ended, exit] = fields[..] else { continue };
         let (Some((id, attempt)), Ok(slurm_id)) = (job_of(name), slurm_id.parse()) else { continue };
         let state = state.split(' ').next().unwrap_or_default().to_owned();
-        rows.entry(id).or_default().push(Row { slurm_id, attempt, state, ended: ended.parse().ok() });
+        let stopped = STOPPED.contains(&exit);
+        rows.entry(id).or_default().push(Row {
+            slurm_id,
+            attempt,
+            state,
+            ended: ended.parse().ok(),
+            stopped,
+        });
     }
     Ok(rows)
 }

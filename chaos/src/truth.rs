@@ -30,6 +30,8 @@ pub(crate) struct Row {
     pub(crate) attempt: u32,
     pub(crate) state: String,
     pub(crate) ended: Option<f64>,
+    /// Its script has found that it must not begin: this is no end of a run.
+    pub(crate) stopped: bool,
 }
 
 /// All that is known of one job.
@@ -171,11 +173,13 @@ impl Case {
         found
     }
 
-    /// Accounting comes last: a controller that was killed takes what it has ended for alive, and ends it again.
+    /// Accounting comes last: a controller that was killed takes what it has ended for alive, and ends it again, or starts it
+    /// again in vain. A run that went on meanwhile would have noted its own end.
     fn end_of(&self, run: &Run) -> Option<f64> {
         let is_its = |mark: &&Mark| (mark.slurm_id, mark.restart) == (run.slurm_id, run.restart);
         let mark = || self.marks.iter().find(is_its).map(|mark| mark.at);
-        run.ended.map(|(_, at)| at).or_else(mark).or_else(|| self.row_of(run)?.ended)
+        let row = || self.row_of(run).filter(|row| !row.stopped);
+        run.ended.map(|(_, at)| at).or_else(mark).or_else(|| row()?.ended)
     }
 
     fn ending(&self) -> Option<Finding> {

@@ -5,7 +5,7 @@ fn run(slurm_id: u64, restart: u32, began: f64, ended: Option<(i32, f64)>) -> Ru
 }
 
 fn row(slurm_id: u64, attempt: u32, state: &str, ended: f64) -> Row {
-    Row { slurm_id, attempt, state: state.to_owned(), ended: Some(ended) }
+    Row { slurm_id, attempt, state: state.to_owned(), ended: Some(ended), stopped: false }
 }
 
 fn mark(slurm_id: u64, code: i32, at: f64) -> Mark {
@@ -124,6 +124,19 @@ fn the_next_attempt_comes_after_the_last_and_only_if_that_one_failed() {
     assert_eq!(two(run(10, 0, 100.0, Some((0, 119.0))), "COMPLETED", 125.0), ["duplicate"], "it was done");
     assert!(two(run(10, 0, 100.0, Some((0, 119.0))), "NODE_FAIL", 125.0).is_empty());
     assert!(two(run(10, 0, 100.0, Some((1, 119.0))), "FAILED", 125.0).is_empty());
+}
+
+#[test]
+fn a_start_in_vain_is_not_the_end_of_a_run_that_took_its_node_with_it() {
+    let mut case = Case { marks: Vec::new(), ..case(Kind::NodeKilling, "Done") };
+    case.told.as_mut().unwrap().attempts.push((2, Some(11)));
+    case.runs = vec![run(10, 0, 100.0, None), run(11, 0, 110.0, Some((0, 119.0)))];
+    case.rows = vec![row(10, 1, "FAILED", 120.0), row(11, 2, "COMPLETED", 119.0)];
+    assert_eq!(kinds(&case), ["duplicate"]);
+    case.rows[0].stopped = true;
+    assert!(kinds(&case).is_empty());
+    case.runs[0].ended = Some((0, 125.0));
+    assert!(kinds(&case).contains(&"duplicate"), "it went on");
 }
 
 #[test]
