@@ -58,10 +58,9 @@ pub enum Ending {
 pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp) -> Ending {
     let mut job = job.clone();
     // A file server that does not answer takes longer than a word that is late.
-    let repeated = is_a_repetition(&job) && !is_marked(&job, found.markers);
     let grace = match found.readable {
         false => graces.last_word.max(CATCH_UP),
-        true if repeated => graces.last_word.max(NOTICED),
+        true if another_is_at_it(&job, found.markers) => graces.last_word.max(NOTICED),
         true => graces.last_word,
     };
     let until = job.finishing_since.unwrap_or(now) + grace;
@@ -126,7 +125,7 @@ fn last_words_are_out(job: &Job, exit: Option<ExitCode>, found: &Findings<'_>) -
     let marker_is_out = match job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref()) {
         // The marker comes after all that the job has to say: where it is late, a FAILURE may be, too.
         Some(SlurmState::Completed) => !is_marked(job, found.markers),
-        Some(SlurmState::Failed) => exit.is_none() || is_a_repetition(job) && !is_marked(job, found.markers),
+        Some(SlurmState::Failed) => exit.is_none() || another_is_at_it(job, found.markers),
         _ => false,
     };
     let unread = found.status.iter().any(|chunk| !chunk.complete);
@@ -247,8 +246,19 @@ fn exit_code(job: &Job, markers: &Markers) -> Option<ExitCode> {
 /// Whether the script that has ended found its run begun before. A controller that was killed has forgotten that, and whoever
 /// began may still be at it, on another node, until Slurm notices him or he leaves his mark.
 fn is_a_repetition(job: &Job) -> bool {
+    ended_with(job, slurm::script::EXIT_BEGUN)
+}
+
+/// Whether the script that has ended stopped because somebody else had begun, and nobody knows yet who, or what became of him: a
+/// claim that kept a second copy from running is seen on the login host later than on the node.
+fn another_is_at_it(job: &Job, markers: &Markers) -> bool {
+    let found_it_taken = ended_with(job, slurm::script::EXIT_CLAIMED) && markers.run_claim.is_none();
+    (is_a_repetition(job) || found_it_taken) && !is_marked(job, markers)
+}
+
+fn ended_with(job: &Job, code: u8) -> bool {
     let exit = job.attempt.as_ref().and_then(|attempt| attempt.exit);
-    exit == Some(ExitCode { code: slurm::script::EXIT_BEGUN, signal: 0 })
+    exit == Some(ExitCode { code, signal: 0 })
 }
 
 fn unhappy_end(

@@ -80,6 +80,21 @@ fn a_run_that_was_repeated_ends_as_it_ends_itself_and_is_waited_for() {
     assert_eq!(job.attempt.unwrap().verdict.unwrap().rule.as_deref(), Some("begun-before"));
 }
 
+#[test]
+fn a_copy_that_found_the_attempt_taken_waits_until_it_shows_by_whom() {
+    let mut job = Case { state: Some(SlurmState::Failed), ..Case::default() }.job();
+    let claimed = ExitCode { code: slurm::script::EXIT_CLAIMED, signal: 0 };
+    job.attempt.as_mut().unwrap().exit = Some(claimed);
+    let after = |minutes: i64, run_claim| {
+        let markers = Markers { run_claim, ..NO_MARKERS };
+        let found = Findings { markers: &markers, ..NOTHING };
+        conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(minutes))
+    };
+    assert!(matches!(after(4, None), Ending::Wait { .. }), "a claim is seen late on the login host");
+    assert!(matches!(after(4, SlurmJobId::new(8)), Ending::Adopt(_)));
+    assert!(matches!(after(5, None), Ending::Again { .. }), "nobody has it");
+}
+
 /// What comes of a job that Slurm does not know any more.
 fn forgotten(markers: &Markers) -> Ending {
     let job = Case { tao: false, code: None, state: None, ..Case::default() }.job();
