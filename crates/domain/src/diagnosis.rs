@@ -135,9 +135,12 @@ fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
         (_, Some(ExitCode { code: script::EXIT_NO_RENDEZVOUS, .. })) => {
             ("no-rendezvous", "the names of the job's nodes could not be found out")
         }
-        // A program that returns this by itself is followed by the mark of its end.
+        // A program that returns one of these by itself is followed by the mark of its end.
         (_, Some(ExitCode { code: script::EXIT_NO_MARKS, .. })) if !evidence.marked_its_end => {
             ("no-marks", "its script could not write into its directory on the cluster")
+        }
+        (_, Some(ExitCode { code: script::EXIT_NODE_FAILED, .. })) if !evidence.marked_its_end => {
+            (NODE_FAILED, "srun has said that a node of the job failed")
         }
         (_, Some(ExitCode { code: script::EXIT_BEGUN, .. })) => {
             ("begun-before", "Slurm forgot that it had started the job, and started it again")
@@ -148,14 +151,19 @@ fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
         }
         _ => return None,
     };
+    // Of several nodes the log names the one.
+    let line = if signature == NODE_FAILED { matches(evidence.logs) } else { Vec::new() };
+    let line = line.into_iter().find(|(rule, _)| rule.id == "slurm-step").map(|(_, line)| line);
     Some(Diagnosis {
         cause: Cause::Infrastructure,
         signature: signature.to_owned(),
         why: why.to_owned(),
-        line: None,
-        nodes: blamed(evidence, None),
+        nodes: blamed(evidence, line.as_deref()),
+        line,
     })
 }
+
+const NODE_FAILED: &str = "node-failed";
 
 /// What our script returns when SIGTERM has ended it.
 pub(crate) const ENDED_BY_TERM: u8 = 128 + SIGTERM;

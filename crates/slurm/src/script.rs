@@ -23,6 +23,8 @@ pub use env_file::env_file;
 pub use launch::{Container, Launch};
 pub use task::{OnWarning, TaskSetup};
 
+/// The exit code of a run whose node has failed: it leaves no mark of its end.
+pub const EXIT_NODE_FAILED: u8 = 118;
 /// The exit code of a run that could not leave its marks, and so did not begin.
 pub const EXIT_NO_MARKS: u8 = 119;
 /// The exit code of a copy that found the attempt claimed by another job, and of one whose end was told already.
@@ -152,6 +154,10 @@ impl BatchScript {
             }
             let _ = writeln!(out, "if ((_tao_limited)); then exit {EXIT_LIMIT}; fi");
         }
+        let _ = writeln!(
+            out,
+            "if ((_tao_code == 0)) && _tao_node_has_failed; then\n  _tao_broken_off=1\n  exit {EXIT_NODE_FAILED}\nfi"
+        );
         out.push_str("exit \"$_tao_code\"\n");
     }
 }

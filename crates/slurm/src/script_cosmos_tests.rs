@@ -81,10 +81,13 @@ fn cosmos_on_three_nodes() {
     _tao_roles=()
     COSMOS_NODE_ROLE=controller "$_tao_srun" --overlap --nodes=1 --ntasks=1 --nodelist="$CONTROLLER_NODE" --output="$_tao_logs"/controller/%t.out --error="$_tao_logs"/controller/%t.err --open-mode=append --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --container-env=WANDB_PROJECT,WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT,COSMOS_NODE_ROLE,COSMOS_CONTROLLER_HOST,CONTROLLER_NODE,POLICY_NODES,ROLLOUT_NODES,SLURM_NODEID,SLURMD_NODENAME --no-container-mount-home --export=ALL --kill-on-bad-exit=1 -- bash -c "trap '' USR1; export NODE_RANK=\""'${SLURM_NODEID:?}"; export CUDA_HOME=/usr/local/cuda-12.8 CUDA_PATH=/usr/local/cuda-12.8 LD_LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LIBRARY_PATH:+:$LIBRARY_PATH}" CPATH="/usr/local/cuda-12.8/include${CPATH:+:$CPATH}"; trap : TERM INT HUP; "$@"; code=$?; set -C; if ((code)); then echo "$code" 2>/dev/null >/lustre/u/state/1/1/failed_controller; fi; exit "$code"' task python -c "print('a b')" </dev/null &
     _tao_programs+=("$!") _tao_roles+=(controller)
+    if ((_tao_warned)); then _tao_pass_warning_on; fi
     COSMOS_NODE_ROLE=policy "$_tao_srun" --overlap --nodes=2 --ntasks=2 --nodelist="$(_tao_slice 0 "$_tao_policy_nodes" ,)" --output="$_tao_logs"/policy/%t.out --error="$_tao_logs"/policy/%t.err --open-mode=append --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --container-env=WANDB_PROJECT,WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT,COSMOS_NODE_ROLE,COSMOS_CONTROLLER_HOST,CONTROLLER_NODE,POLICY_NODES,ROLLOUT_NODES,SLURM_NODEID,SLURMD_NODENAME --no-container-mount-home --export=ALL --kill-on-bad-exit=1 -- bash -c "trap '' USR1; export NODE_RANK=\""'${SLURM_NODEID:?}"; export CUDA_HOME=/usr/local/cuda-12.8 CUDA_PATH=/usr/local/cuda-12.8 LD_LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LIBRARY_PATH:+:$LIBRARY_PATH}" CPATH="/usr/local/cuda-12.8/include${CPATH:+:$CPATH}"; trap : TERM INT HUP; "$@"; code=$?; set -C; if ((code)); then echo "$code" 2>/dev/null >/lustre/u/state/1/1/failed_policy; fi; exit "$code"' task python -c "print('a b')" </dev/null &
     _tao_programs+=("$!") _tao_roles+=(policy)
+    if ((_tao_warned)); then _tao_pass_warning_on; fi
     COSMOS_NODE_ROLE=rollout "$_tao_srun" --nodes=1 --ntasks=1 --nodelist="$(_tao_slice "$_tao_policy_nodes" "$_tao_rollout_nodes" ,)" --output="$_tao_logs"/rollout/%t.out --error="$_tao_logs"/rollout/%t.err --open-mode=append --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --container-env=WANDB_PROJECT,WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT,COSMOS_NODE_ROLE,COSMOS_CONTROLLER_HOST,CONTROLLER_NODE,POLICY_NODES,ROLLOUT_NODES,SLURM_NODEID,SLURMD_NODENAME --no-container-mount-home --export=ALL --kill-on-bad-exit=1 -- bash -c "trap '' USR1; export NODE_RANK=\""'${SLURM_NODEID:?}"; export CUDA_HOME=/usr/local/cuda-12.8 CUDA_PATH=/usr/local/cuda-12.8 LD_LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LIBRARY_PATH:+:$LIBRARY_PATH}" CPATH="/usr/local/cuda-12.8/include${CPATH:+:$CPATH}"; trap : TERM INT HUP; "$@"; code=$?; set -C; if ((code)); then echo "$code" 2>/dev/null >/lustre/u/state/1/1/failed_rollout; fi; exit "$code"' task python -c "print('a b')" </dev/null &
     _tao_programs+=("$!") _tao_roles+=(rollout)
+    if ((_tao_warned)); then _tao_pass_warning_on; fi
     _tao_run_clock 13680 120 &
     _tao_clock=$!
     _tao_wait_roles
@@ -93,6 +96,10 @@ fn cosmos_on_three_nodes() {
     [requeue]
     if ((_tao_limited)); then _tao_requeue 10; fi
     if ((_tao_limited)); then exit 124; fi
+    if ((_tao_code == 0)) && _tao_node_has_failed; then
+      _tao_broken_off=1
+      exit 118
+    fi
     exit "$_tao_code"
     "##);
 }

@@ -126,6 +126,7 @@ fn a_container_on_one_node() {
 
     "$_tao_srun" --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --container-env=WANDB_PROJECT --export=ALL --kill-on-bad-exit=1 -- bash -c "trap '' USR1; export SLURM_JOB_NAME=bash; unset SLURM_NTASKS SLURM_NNODES SLURM_PROCID SLURM_LOCALID SLURM_NTASKS_PER_NODE RANK LOCAL_RANK GROUP_RANK WORLD_SIZE NODE_RANK NUM_GPU_PER_NODE MASTER_ADDR MASTER_PORT NNODES NPROC_PER_NODE; exec \""'$@"' task python -c "print('a b')" </dev/null &
     _tao_programs=("$!")
+    if ((_tao_warned)); then _tao_pass_warning_on; fi
     _tao_run_clock 13680 120 &
     _tao_clock=$!
     _tao_wait "${_tao_programs[0]}"
@@ -134,6 +135,10 @@ fn a_container_on_one_node() {
     [requeue]
     if ((_tao_limited)); then _tao_requeue 10; fi
     if ((_tao_limited)); then exit 124; fi
+    if ((_tao_code == 0)) && _tao_node_has_failed; then
+      _tao_broken_off=1
+      exit 118
+    fi
     exit "$_tao_code"
     "##);
 }
@@ -174,10 +179,15 @@ fn a_command_on_two_hosts() {
 
     "$_tao_srun" --export=ALL --kill-on-bad-exit=1 -- bash -c 'export NODE_RANK="${SLURM_NODEID:?}"; trap : TERM INT HUP USR1; "$@"; code=$?; set -C; if ((code)); then echo "$code" 2>/dev/null >/lustre/u/state/1/1/failed; fi; exit "$code"' task ./train.sh </dev/null &
     _tao_programs=("$!")
+    if ((_tao_warned)); then _tao_pass_warning_on; fi
     _tao_wait "${_tao_programs[0]}"
     _tao_first_code "$_tao_state/failed"
     _tao_programs=()
     if ((_tao_ended)); then exit "$_tao_ended"; fi
+    if ((_tao_code == 0)) && _tao_node_has_failed; then
+      _tao_broken_off=1
+      exit 118
+    fi
     exit "$_tao_code"
     "##);
 }

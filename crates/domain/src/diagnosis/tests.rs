@@ -103,6 +103,18 @@ fn a_node_that_slurm_does_not_trust_is_to_blame() {
     assert_eq!(found.why, "Slurm says that node02 is down");
 }
 
+#[test]
+fn a_node_that_srun_has_seen_fail_is_to_blame_whatever_else_the_log_says() {
+    let log: &[u8] = b"ValueError: lost my peer\nsrun: error: Node failure on node2\n";
+    let exit = Some(ExitCode { code: slurm::script::EXIT_NODE_FAILED, signal: 0 });
+    let state = Some(&SlurmState::Failed);
+    let found =
+        diagnose(&Evidence { state, exit, nodes: "node[1-3]", logs: &[log], ..Evidence::default() }).unwrap();
+    assert_eq!((found.cause, found.signature.as_str()), (Cause::Infrastructure, "node-failed"));
+    assert_eq!(found.nodes, ["node2".parse().unwrap()]);
+}
+
+#[test_case(slurm::script::EXIT_NODE_FAILED, "node-failed")]
 #[test_case(slurm::script::EXIT_NO_MARKS, "no-marks")]
 #[test_case(slurm::script::EXIT_NO_ENV_FILE, "env-file-missing")]
 #[test_case(slurm::script::EXIT_NO_RENDEZVOUS, "no-rendezvous")]
@@ -114,9 +126,10 @@ fn a_script_that_could_not_begin_is_the_infrastructures(code: u8, rule: &str) {
     assert_eq!((found.cause, found.signature.as_str()), (Cause::Infrastructure, rule));
 }
 
-#[test]
-fn a_program_that_returns_what_its_script_would_is_not_taken_for_it() {
-    let exit = Some(ExitCode { code: slurm::script::EXIT_NO_MARKS, signal: 0 });
+#[test_case(slurm::script::EXIT_NODE_FAILED)]
+#[test_case(slurm::script::EXIT_NO_MARKS)]
+fn a_program_that_returns_what_its_script_would_is_not_taken_for_it(code: u8) {
+    let exit = Some(ExitCode { code, signal: 0 });
     let failed =
         Evidence { state: Some(&SlurmState::Failed), exit, marked_its_end: true, ..Evidence::default() };
     assert_eq!(diagnose(&failed), None);

@@ -3,6 +3,7 @@
 use crate::{
     ending::command,
     service::{Service, until},
+    states::slurm_id,
 };
 
 use std::time::Duration;
@@ -54,6 +55,27 @@ fn jobs_are_submitted_once_though_the_service_is_killed_while_submitting() {
     for id in &ids {
         assert_eq!(slurm_jobs(&service, id).len(), 1, "{id}");
     }
+}
+
+#[test]
+fn what_slurm_runs_again_that_has_ended_well_is_not_done_again() {
+    let mut service = Service::start();
+    let id = service.submit(&command("sleep 3; echo worked"));
+    let slurm_id = slurm_id(&service.wait(&id, "running", |s| s["status"] == "Running"));
+    service.stop();
+    // As a controller does by itself that was killed before it had kept the job's end.
+    let state = || service.sandbox.login(&format!("squeue -h -t all -o %T -j {slurm_id}"));
+    until("its end", Duration::from_secs(30), || state().trim() == "COMPLETED");
+    service.sandbox.admin(&["scontrol", "requeue", &slurm_id]);
+    until("the second start", Duration::from_mins(2), || {
+        service.sandbox.login(&format!("scontrol show job {slurm_id}")).contains("Restarts=1")
+            && state().trim() == "COMPLETED"
+    });
+    service.spawn();
+    assert_eq!(service.wait_ended(&id)["status"], "Done");
+    let log = service.get(&format!("/jobs/{id}/logs")).text;
+    assert_eq!(log.matches("worked").count(), 1, "{log}");
+    assert_eq!(service.get(&format!("/jobs/{id}/attempts")).json()["attempts"][0]["requeues"], 0);
 }
 
 #[test]

@@ -37,17 +37,24 @@ fi
 
 # It also starts a run again that has begun, under the same count: each run is carried out once. One that has come to its end
 # ends as it did.
-_tao_is_this_run() {
-  local id='' restart='' rest=''
-  [ -f "$_tao_state/$1" ] && read -r id restart rest <"$_tao_state/$1" && [ "$id $restart" = "$_tao_id $_tao_restart" ] \
-    && _tao_rest=$rest
+_tao_is_this_run() { _tao_reads "$1" && [ "$_tao_run" = "$_tao_restart" ]; }
+# A mark of this job. $1: its name. Sets the run that left it, and the first word of the rest.
+_tao_reads() {
+  local id=''
+  [ -f "$_tao_state/$1" ] && read -r id _tao_run _tao_word _ <"$_tao_state/$1" && [ "$id" = "$_tao_id" ]
 }
 if _tao_is_this_run started; then
   echo "tao-slurm: job $_tao_id stops here: Slurm has started this run of it before" >&2
   if _tao_is_this_run exit; then
-    case ${_tao_rest%% *} in '' | *[!0-9]*) ;; *) exit "${_tao_rest%% *}" ;; esac
+    case $_tao_word in '' | *[!0-9]*) ;; *) exit "$_tao_word" ;; esac
   fi
   exit 123
+fi
+# Or it puts one back into its queue that has ended well, and whose end it has forgotten: what is done is not done again. A
+# run that begins removes this mark.
+if _tao_reads exit && [ "$_tao_word" = 0 ]; then
+  echo "tao-slurm: job $_tao_id stops here: run $_tao_run of it has ended with code 0" >&2
+  exit 0
 fi
 
 # Slurm before 23 makes no directories for logs, so it writes them where they were sure to exist.

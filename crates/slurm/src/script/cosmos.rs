@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{
     ScriptError, TaskSetup,
-    launch::{Container, RENDEZVOUS_ENV, join, program},
+    launch::{Container, LATE_WARNING, RENDEZVOUS_ENV, join, program},
 };
 use crate::RemotePath;
 
@@ -59,7 +59,7 @@ pub(super) fn render(
         // More than one node in the job: each task has to learn its number.
         let failed = join(state_dir, &format!("failed_{name}"))?;
         program(&container.argv, 2, task, Some(&failed), out)?;
-        let _ = write!(out, " </dev/null &\n_tao_programs+=(\"$!\") _tao_roles+=({name})\n");
+        let _ = write!(out, " </dev/null &\n_tao_programs+=(\"$!\") _tao_roles+=({name})\n{LATE_WARNING}");
         Ok::<(), ScriptError>(())
     };
     role("controller", 1, "\"$CONTROLLER_NODE\"", true)?;

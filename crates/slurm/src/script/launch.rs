@@ -9,6 +9,8 @@ use crate::{EnvKey, RemotePath};
 pub(super) const RENDEZVOUS_ENV: &str = "WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT";
 /// The program in the background, so that the script hears signals; its id and the wait for it follow.
 const STARTED: &str = " </dev/null &\n_tao_programs=(\"$!\")\n";
+/// A signal may have come before the script knew its program.
+pub(super) const LATE_WARNING: &str = "if ((_tao_warned)); then _tao_pass_warning_on; fi\n";
 
 /// What to run, one task on each node.
 #[derive(Debug, Clone)]
@@ -75,6 +77,7 @@ impl Launch {
             }
         }
         out.push_str(STARTED);
+        out.push_str(LATE_WARNING);
         Ok(())
     }
 

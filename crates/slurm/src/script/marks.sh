@@ -1,6 +1,10 @@
 
 # The programs that run now, the clock beside them, and what has happened to them.
-_tao_programs=() _tao_clock='' _tao_warned=0 _tao_limited=0 _tao_ended=0 _tao_requeued=0 _tao_seen=0
+_tao_programs=() _tao_clock='' _tao_seen=0
+_tao_warned=0 _tao_told='' _tao_limited=0 _tao_ended=0 _tao_requeued=0 _tao_broken_off=0
+# What earlier runs have left in the log.
+_tao_log_before=$(PATH=$_tao_path stat -c %s -- "$_tao_state/main.err" 2>/dev/null)
+readonly _tao_log_before
 
 # Writes a mark in one step: its first line counts. $1: its name, the rest: what it says.
 _tao_mark() {
@@ -22,8 +26,8 @@ readonly _tao_began
 _tao_finish() {
   local code=$?
   if [ -n "$_tao_clock" ]; then kill "$_tao_clock" 2>/dev/null; fi
-  # A run that goes back into the queue has not ended.
-  if ((!_tao_requeued)); then _tao_mark exit "$code" "$(_tao_now)"; fi
+  # A run that goes back into the queue has not ended, and one that was broken off has not come to its end.
+  if ((!_tao_requeued && !_tao_broken_off)); then _tao_mark exit "$code" "$(_tao_now)"; fi
   exit "$code"
 }
 # A signal ends the script with a code of its own, once its programs have ended. $1: the code.
@@ -36,9 +40,35 @@ _tao_on_warning() {
   if ((_tao_warned)); then return; fi
   _tao_warned=1
   echo 'tao-slurm: a time limit is near; the program is told by SIGUSR1' >&2
-  # srun passes it on to every process of its step, and to nothing else.
-  kill -USR1 "${_tao_programs[@]}" 2>/dev/null
+  _tao_pass_warning_on
   _tao_mark warned "$(_tao_now)"
+}
+# To the programs that were not told yet. One that was just started does not listen, and would be ended by it.
+_tao_pass_warning_on() {
+  local PATH=$_tao_path program tries
+  for program in "${_tao_programs[@]}"; do
+    case " $_tao_told " in *" $program "*) continue ;; esac
+    _tao_told+=" $program"
+    for ((tries = 0; tries < 50; tries++)); do
+      if _tao_hears_warnings "$program"; then break; fi
+      sleep 0.1
+    done
+    # srun passes it on to every process of its step, and to nothing else.
+    kill -USR1 "$program" 2>/dev/null
+  done
+}
+# Whether a child has become another program and has blocked or caught SIGUSR1 (proc_pid_status(5)), or has ended. $1: its id.
+_tao_hears_warnings() {
+  local name value own
+  read -r own <"/proc/$$/comm"
+  while read -r name value; do
+    case $name in
+    Name:) if [ "$value" = "$own" ]; then return 1; fi ;;
+    State:) case $value in Z*) return 0 ;; esac ;;
+    SigBlk: | SigCgt:) if ((16#$value & 1 << 9)); then return 0; fi ;;
+    esac
+  done <"/proc/$1/status" || return 0
+  return 1
 }
 
 rm -f -- "$_tao_state"/{exit,warned,limited,self_cancelled,failed,failed_*}

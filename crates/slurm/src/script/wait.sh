@@ -22,3 +22,11 @@ _tao_first_code() {
   [1-9] | [1-9][0-9] | [12][0-9][0-9]) _tao_code=$code ;;
   esac
 }
+# srun returns 0 when the node of a step fails, as if its tasks there had ended well (_node_fail_handler of its source), and only
+# its log tells. Whether it does, in the last MiB.
+_tao_node_has_failed() {
+  local PATH=$_tao_path bytes
+  bytes=$(stat -c %s -- "$_tao_state/main.err" 2>/dev/null)
+  ((bytes -= _tao_log_before, bytes = bytes > 1048576 ? 1048576 : bytes))
+  ((bytes > 0)) && tail -c "$bytes" -- "$_tao_state/main.err" | grep -aqF 'srun: error: Node failure on '
+}

@@ -97,6 +97,24 @@ fn slurms_own_warning_is_passed_on_and_the_program_goes_on() {
 }
 
 #[test]
+fn a_warning_waits_for_a_program_that_does_not_listen_yet() {
+    let node = Node::new();
+    // The warning comes before the program is started, and that listens half a second later.
+    fs::write(node.file("env"), "kill -USR1 $$").unwrap();
+    let slow = node.read("bin/srun").replacen("trap", "sleep 0.5\ntrap", 1);
+    fs::write(node.file("bin/srun"), slow).unwrap();
+    let text = "trap 'echo warned; exit 3' USR1; for i in {1..100}; do sleep 0.1; done";
+    let script = BatchScript { env_file: Some(node.path("env")), ..node.script(&["bash", "-c", text]) };
+    let output = node.run(&script, 42, 0);
+    assert_eq!(
+        (output.status.code(), output.stdout.as_slice()),
+        (Some(3), &b"warned\n"[..]),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
 fn a_program_that_knows_nothing_of_warnings_goes_on() {
     let node = Node::new();
     let task = TaskSetup { on_warning: OnWarning::Ignore, ..TaskSetup::default() };

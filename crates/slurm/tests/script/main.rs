@@ -106,6 +106,41 @@ fn a_second_job_touches_nothing() {
 }
 
 #[test]
+fn a_run_that_has_ended_well_is_not_repeated_and_one_that_has_failed_is() {
+    let node = Node::new();
+    let says = |code: u8| ["bash".to_owned(), "-c".to_owned(), format!("echo again; exit {code}")];
+    let run = |code: u8, restart| {
+        let says = says(code);
+        node.run(&node.script(&says.each_ref().map(String::as_str)), 42, restart)
+    };
+    let said = |output: &std::process::Output| (output.status.code(), output.stdout.len() / "again\n".len());
+    assert_eq!(said(&run(1, 0)), (Some(1), 1));
+    assert_eq!(said(&run(0, 1)), (Some(0), 1), "what has failed is repeated");
+    let marks = (node.words("state/exit"), node.words("state/started"));
+    let output = run(5, 2);
+    assert_eq!(said(&output), (Some(0), 0), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "tao-slurm: job 42 stops here: run 1 of it has ended with code 0\n");
+    assert_eq!((node.words("state/exit"), node.words("state/started")), marks);
+}
+
+/// What the script returns whose program says this on the log and returns `code`, and whether it leaves the mark of its end.
+fn says_of_its_node(node: &Node, text: &str, code: u8, restart: u32) -> (Option<i32>, bool) {
+    let says = format!("printf '%s\\n' {text:?} >>{}; exit {code}", node.path("state/main.err"));
+    let output = node.run(&node.script(&["bash", "-c", &says]), 42, restart);
+    (output.status.code(), node.has("state/exit"))
+}
+
+#[test]
+fn a_run_whose_node_has_failed_has_not_ended_well() {
+    let node = Node::new();
+    let failure = "50 %srun: error: Node failure on node02";
+    assert_eq!(says_of_its_node(&node, failure, 0, 0), (Some(118), false));
+    assert_eq!(says_of_its_node(&node, "fine", 0, 1), (Some(0), true), "that was the run before");
+    let node = Node::new();
+    assert_eq!(says_of_its_node(&node, failure, 9, 0), (Some(9), true), "its own code says more");
+}
+
+#[test]
 fn a_run_that_slurm_starts_twice_is_carried_out_once_and_ends_as_it_did() {
     let node = Node::new();
     let says = ["bash", "-c", "echo once; exit 7"];
