@@ -1,11 +1,14 @@
 //! How a job ended: the one place that says Done, Error or Canceled of a job that ran.
 
 use chrono::TimeDelta;
-use slurm::{ExitCode, Markers, SlurmJobId, SlurmState, StatusChunk};
+use slurm::{
+    ExitCode, Markers, SlurmJobId, SlurmState, StatusChunk,
+    script::{EXIT_NO_MARKS, EXIT_NODE_FAILED},
+};
 
 use crate::{
     clock::Timestamp,
-    diagnosis::{ENDED_BY_TERM, SickNode},
+    diagnosis::{ENDED_BY_TERM, SIGTERM, SickNode},
     job::{Job, Wanted},
     observe::{Graces, absorb_rest, absorb_status, at, is_held_back},
     settle::settle,
@@ -125,7 +128,10 @@ fn last_words_are_out(job: &Job, exit: Option<ExitCode>, found: &Findings<'_>) -
     let marker_is_out = match job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref()) {
         // The marker comes after all that the job has to say: where it is late, a FAILURE may be, too.
         Some(SlurmState::Completed) => !is_marked(job, found.markers),
-        Some(SlurmState::Failed) => exit.is_none() || another_is_at_it(job, found.markers),
+        Some(SlurmState::Failed) => {
+            exit.is_none_or(needs_its_mark) && !is_marked(job, found.markers)
+                || another_is_at_it(job, found.markers)
+        }
         _ => false,
     };
     let unread = found.status.iter().any(|chunk| !chunk.complete);
@@ -136,14 +142,21 @@ fn last_words_are_out(job: &Job, exit: Option<ExitCode>, found: &Findings<'_>) -
 /// mark of a script that nobody ended says more, and so does what was written until then. A run that begins removes the mark
 /// of the one before it, so where there is one, it is of the last that began.
 fn ended_by_itself(job: &mut Job, markers: &Markers, now: Timestamp) {
-    let Some(attempt) = job.attempt.as_mut().filter(|_| job.wanted == Wanted::Run) else { return };
+    let is_wanted = job.wanted == Wanted::Run;
+    let Some(attempt) = &mut job.attempt else { return };
     let (Some(exit), Some(started)) = (&markers.exit, &markers.started) else { return };
     let of_last_run = (exit.slurm_id, exit.restart) == (started.slurm_id, started.restart);
     let own = exit.code != ENDED_BY_TERM && attempt.slurm_id == Some(exit.slurm_id);
     if !own || !of_last_run || job.kill_reason.is_some() {
         return;
     }
-    if matches!(attempt.slurm_state, Some(SlurmState::Cancelled | SlurmState::LaunchFailed)) {
+    let is_overruled = match attempt.slurm_state {
+        Some(SlurmState::Cancelled | SlurmState::LaunchFailed) => true,
+        // It was through when its nodes were lost; without them nobody could tell Slurm.
+        Some(SlurmState::NodeFail | SlurmState::BootFail | SlurmState::Preempted) => exit.code == 0,
+        _ => false,
+    };
+    if is_wanted && is_overruled {
         let code = ExitCode { code: exit.code, signal: 0 };
         attempt.exit = Some(code);
         attempt.slurm_state = Some(if code.code == 0 { SlurmState::Completed } else { SlurmState::Failed });
@@ -254,6 +267,15 @@ fn is_a_repetition(job: &Job) -> bool {
 fn another_is_at_it(job: &Job, markers: &Markers) -> bool {
     let found_it_taken = ended_with(job, slurm::script::EXIT_CLAIMED) && markers.run_claim.is_none();
     (is_a_repetition(job) || found_it_taken) && !is_marked(job, markers)
+}
+
+/// Whether it depends on the mark of the end what this says: a script that leaves none returns it, or a program.
+const fn needs_its_mark(exit: ExitCode) -> bool {
+    matches!(
+        exit,
+        ExitCode { code: EXIT_NO_MARKS | EXIT_NODE_FAILED, signal: 0 }
+            | ExitCode { code: 0, signal: SIGTERM }
+    )
 }
 
 fn ended_with(job: &Job, code: u8) -> bool {

@@ -120,6 +120,12 @@ fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
             "never-began",
             "its script was ended before it began, or could not write into its directory on the cluster",
         ),
+        // It hears SIGTERM from before it starts a program, and leaves its mark then.
+        (Some(SlurmState::Failed), Some(ExitCode { code: 0, signal: SIGTERM }))
+            if !evidence.marked_its_end =>
+        {
+            ("never-began", "its script was ended before it started its program")
+        }
         // The script returned another code: this one is the signal with which Slurm ended its step, and which it forgot when
         // it put the job back into the queue twice within a second.
         (Some(SlurmState::Failed), Some(ExitCode { code: SIGTERM, signal: 0 })) if evidence.terminated => {
@@ -167,7 +173,7 @@ const NODE_FAILED: &str = "node-failed";
 
 /// What our script returns when SIGTERM has ended it.
 pub(crate) const ENDED_BY_TERM: u8 = 128 + SIGTERM;
-const SIGTERM: u8 = 15;
+pub(crate) const SIGTERM: u8 = 15;
 
 fn by_logs_and_nodes(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     let found = matches(evidence.logs);

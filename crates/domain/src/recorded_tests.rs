@@ -49,7 +49,7 @@ const VERDICTS: &[(&str, &str)] = &[
     ("requeuehold", "Pending InQueue"),
     ("resources", "Pending InQueue"),
     ("running", "Running Running"),
-    ("signal_15", "Error 0:15"),
+    ("signal_15", "again 0:15"),
     ("signal_9", "Error 0:9"),
     ("special_exit", "Pending InQueue"),
     ("suspended", "Paused Suspended"),
@@ -120,7 +120,7 @@ fn every_recorded_state_has_the_same_verdict(release: &str) {
         let name = job.attempt.as_ref().unwrap().token.to_string();
         let (mut row, mut record) = recorded(release, state);
         row.name.clone_from(&name);
-        let now = DateTime::from_timestamp(row.submit.unwrap() + 60, 0).unwrap();
+        let now = DateTime::from_timestamp(row.submit.unwrap() + 600, 0).unwrap();
         if let Some(attempt) = &mut job.attempt {
             attempt.slurm_id = Some(row.id);
         }

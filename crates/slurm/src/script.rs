@@ -154,10 +154,7 @@ impl BatchScript {
             }
             let _ = writeln!(out, "if ((_tao_limited)); then exit {EXIT_LIMIT}; fi");
         }
-        let _ = writeln!(
-            out,
-            "if ((_tao_code == 0)) && _tao_node_has_failed; then\n  _tao_broken_off=1\n  exit {EXIT_NODE_FAILED}\nfi"
-        );
+        out.push_str("if ((_tao_code == 0)); then _tao_check_success; fi\n");
         out.push_str("exit \"$_tao_code\"\n");
     }
 }

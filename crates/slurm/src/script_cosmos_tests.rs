@@ -96,10 +96,7 @@ fn cosmos_on_three_nodes() {
     [requeue]
     if ((_tao_limited)); then _tao_requeue 10; fi
     if ((_tao_limited)); then exit 124; fi
-    if ((_tao_code == 0)) && _tao_node_has_failed; then
-      _tao_broken_off=1
-      exit 118
-    fi
+    if ((_tao_code == 0)); then _tao_check_success; fi
     exit "$_tao_code"
     "##);
 }

@@ -135,10 +135,7 @@ fn a_container_on_one_node() {
     [requeue]
     if ((_tao_limited)); then _tao_requeue 10; fi
     if ((_tao_limited)); then exit 124; fi
-    if ((_tao_code == 0)) && _tao_node_has_failed; then
-      _tao_broken_off=1
-      exit 118
-    fi
+    if ((_tao_code == 0)); then _tao_check_success; fi
     exit "$_tao_code"
     "##);
 }
@@ -184,10 +181,7 @@ fn a_command_on_two_hosts() {
     _tao_first_code "$_tao_state/failed"
     _tao_programs=()
     if ((_tao_ended)); then exit "$_tao_ended"; fi
-    if ((_tao_code == 0)) && _tao_node_has_failed; then
-      _tao_broken_off=1
-      exit 118
-    fi
+    if ((_tao_code == 0)); then _tao_check_success; fi
     exit "$_tao_code"
     "##);
 }

@@ -178,10 +178,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// The loops of one cluster.
     fn start(self: &Arc<Self>, loops: &mut JoinSet<()>, site: &Arc<Site<L>>, until: &CancellationToken) {
         // Two take submissions: while one stores what became of its batch, the other one's is under way.
-        for lane in [Lane::Submit, Lane::Submit, Lane::Tend] {
+        for (lane, named) in
+            [(Lane::Submit, "submissions"), (Lane::Submit, "more submissions"), (Lane::Tend, "other steps")]
+        {
+            let name = format!("{named} of cluster {}", site.target.cluster.name);
             // Noted before it runs, so that one which never comes round is missed too.
-            self.beat(site, &lane_name(site, lane));
-            loops.spawn(Arc::clone(self).step(Arc::clone(site), lane, until.clone()));
+            self.beat(site, &name);
+            loops.spawn(Arc::clone(self).step(Arc::clone(site), lane, name, until.clone()));
         }
         self.beat(site, &conversions_name(site));
         loops.spawn(Arc::clone(self).convert(Arc::clone(site), until.clone()));
@@ -228,8 +231,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 
     /// One lane of steps: takes what is due until nothing is, then sleeps until something will be.
-    async fn step(self: Arc<Self>, site: Arc<Site<L>>, lane: Lane, stop: CancellationToken) {
-        let name = lane_name(&site, lane);
+    async fn step(self: Arc<Self>, site: Arc<Site<L>>, lane: Lane, name: String, stop: CancellationToken) {
         while !stop.is_cancelled() {
             self.beat(&site, &name);
             // Before anything is leased: what waits for its turn can still be canceled, or taken by another worker.
@@ -289,14 +291,6 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let mut beats = site.beats.lock().unwrap_or_else(PoisonError::into_inner);
         beats.insert(name.to_owned(), self.clock.now().timestamp());
     }
-}
-
-fn lane_name<L>(site: &Site<L>, lane: Lane) -> String {
-    let lane = match lane {
-        Lane::Submit => "submissions",
-        Lane::Tend => "other steps",
-    };
-    format!("{lane} of cluster {}", site.target.cluster.name)
 }
 
 pub(crate) fn conversions_name<L>(site: &Site<L>) -> String {

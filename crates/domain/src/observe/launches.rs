@@ -84,7 +84,9 @@ fn is_given_up(job: &Job, record: &AccountingRow, start: Option<i64>, markers: O
     // A job that has left no mark has no entry among them.
     let (none, attempt) = (Markers::default(), job.attempt.as_ref());
     let markers = markers.unwrap_or(&none);
-    let unborn = || attempt.is_some_and(|attempt| is_stillborn(attempt, markers, record.start, record.end));
+    // Of a job that was started again accounting may still have the start before.
+    let unborn =
+        || attempt.is_some_and(|attempt| is_stillborn(attempt, markers, start.or(record.start), record.end));
     let by_slurm = match record.cancelled_by {
         None => true,
         Some(user) => user == ROOT && unborn(),
@@ -112,9 +114,9 @@ pub(super) fn is_of_this_end(record: &AccountingRow, row: &QueueRow) -> bool {
 pub(super) fn is_to_be_told(job: &Job, row: &QueueRow, seen: &Sighting<'_>, now: Timestamp) -> bool {
     // Accounting lags by seconds. A cluster whose clock is further off than this is not waited for.
     const LAG: TimeDelta = TimeDelta::seconds(30);
-    // One that does not answer, or still has the job run, will know it when it is back.
+    // One that does not answer, has not heard of the job, or still has it run, will know it when it is back.
     const AWAY: TimeDelta = TimeDelta::minutes(5);
-    let is_behind = seen.accounting.map_or(!seen.accounting_answered, |record| !record.state.is_final());
+    let is_behind = seen.accounting.is_none_or(|record| !record.state.is_final());
     let patience = if is_behind { AWAY } else { LAG };
     let ended = at(row.end).map_or(TimeDelta::MAX, |end| (now - end).abs());
     let marked = || seen.markers.and_then(|markers| markers.exit).is_some_and(|exit| exit.slurm_id == row.id);

@@ -11,9 +11,12 @@ _tao_mark() {
   local PATH=$_tao_path IFS=' ' name=$1
   shift
   # Not truncated: what was set aside for the mark stays its own, however full the disk has become.
-  echo "$_tao_id $_tao_restart $*" 1<>"$_tao_state/.$name.$_tao_id" \
+  echo "$_tao_id $_tao_restart $*" | _tao_keep "$_tao_state/.$name.$_tao_id" ,notrunc \
     && mv -f -- "$_tao_state/.$name.$_tao_id" "$_tao_state/$name"
 }
+# Writes a file so that it says now whether there is room: a file system over a network may tell only when it is closed, and bash
+# does not ask. $1: file, $2: more for dd.
+_tao_keep() { dd of="$1" conv="fsync${2:-}" status=none; }
 # Ends a run that has not begun: without its marks nobody would know what it has done.
 _tao_no_room() {
   echo "tao-slurm: job $_tao_id stops here: its marks cannot be written into $_tao_state" >&2
@@ -25,6 +28,8 @@ readonly _tao_began
 
 _tao_finish() {
   local code=$?
+  # A signal goes to every process of the script, and those that write its last word must not end by it.
+  trap '' HUP INT TERM USR1 USR2
   if [ -n "$_tao_clock" ]; then kill "$_tao_clock" 2>/dev/null; fi
   # A run that goes back into the queue has not ended, and one that was broken off has not come to its end.
   if ((!_tao_requeued && !_tao_broken_off)); then _tao_mark exit "$code" "$(_tao_now)"; fi

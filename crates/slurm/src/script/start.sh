@@ -1,5 +1,5 @@
 # The room for the last word: without it nobody would know that the work was done.
-if ! printf '%128s\n' '' >"$_tao_state/.exit.$_tao_id" \
+if ! printf '%128s\n' '' | _tao_keep "$_tao_state/.exit.$_tao_id" \
   || ! _tao_mark started "$(_tao_now)" "${SLURMD_NODENAME:-$(hostname)}"; then
   _tao_no_room
 fi

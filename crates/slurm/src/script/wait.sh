@@ -22,6 +22,14 @@ _tao_first_code() {
   [1-9] | [1-9][0-9] | [12][0-9][0-9]) _tao_code=$code ;;
   esac
 }
+# Looks at an end with code 0: one that is none leaves no mark of an end.
+_tao_check_success() {
+  if _tao_node_has_failed; then
+    _tao_broken_off=1
+    exit 118
+  fi
+  if _tao_is_put_back; then _tao_broken_off=1; fi
+}
 # srun returns 0 when the node of a step fails, as if its tasks there had ended well (_node_fail_handler of its source), and only
 # its log tells. Whether it does, in the last MiB.
 _tao_node_has_failed() {
@@ -29,4 +37,17 @@ _tao_node_has_failed() {
   bytes=$(stat -c %s -- "$_tao_state/main.err" 2>/dev/null)
   ((bytes -= _tao_log_before, bytes = bytes > 1048576 ? 1048576 : bytes))
   ((bytes > 0)) && tail -c "$bytes" -- "$_tao_state/main.err" | grep -aqF 'srun: error: Node failure on '
+}
+# Whether Slurm will run this job again whatever it returns: its program has asked for that, or has made room for another job
+# (PreemptMode=REQUEUE with a GraceTime) and will go on. While the script runs, a job that completes is one that was put back, or is
+# ended; PENDING is what a controller says that was killed and has forgotten the start.
+_tao_is_put_back() {
+  local PATH=$_tao_path told
+  told=$(timeout 10 scontrol -o show job "$_tao_id" 2>/dev/null </dev/null)
+  case $told in
+  *' JobState=COMPLETING '* | *' JobState=REQUEUE'* | *' JobState=SPECIAL_EXIT '* | *' JobState=PREEMPTED '*) return 0 ;;
+  *' PreemptTime=None '*) return 1 ;;
+  *' PreemptTime='*) return 0 ;;
+  esac
+  return 1
 }

@@ -123,6 +123,22 @@ fn a_run_that_has_ended_well_is_not_repeated_and_one_that_has_failed_is() {
     assert_eq!((node.words("state/exit"), node.words("state/started")), marks);
 }
 
+#[test_case(" JobState=RUNNING PreemptTime=None ", true; "it runs")]
+#[test_case(" JobState=PENDING PreemptTime=None ", true; "its start was forgotten")]
+#[test_case("", true; "no answer")]
+#[test_case(" JobState=COMPLETING PreemptTime=None ", false; "it was put back")]
+#[test_case(" JobState=RUNNING PreemptTime=2026-11-22T10:00:00 ", false; "it gives way")]
+fn a_run_that_goes_on_later_has_not_ended_well(told: &str, marked: bool) {
+    let node = Node::new();
+    let says = format!("#!/bin/bash\nif [ \"$*\" = '-o show job 42' ]; then echo 'JobId=42{told}'; fi\n");
+    fs::write(node.file("bin/scontrol"), says).unwrap();
+    let script = node.script(&["bash", "-c", "echo ran"]);
+    assert_eq!(node.run(&script, 42, 0).status.code(), Some(0));
+    assert_eq!(node.has("state/exit"), marked);
+    let again = node.run(&script, 42, 1);
+    assert_eq!((again.status.code(), again.stdout.is_empty()), (Some(0), marked), "{}", stderr(&again));
+}
+
 /// What the script returns whose program says this on the log and returns `code`, and whether it leaves the mark of its end.
 fn says_of_its_node(node: &Node, text: &str, code: u8, restart: u32) -> (Option<i32>, bool) {
     let says = format!("printf '%s\\n' {text:?} >>{}; exit {code}", node.path("state/main.err"));

@@ -208,6 +208,61 @@ fn what_slurm_has_started_again_in_vain_has_ended_as_it_said(state: Option<&Slur
     assert!(!matches!(again, Ending::Ended(job) if job.status == Status::Done), "the mark is of the new run");
 }
 
+#[test_case(&SlurmState::NodeFail)]
+#[test_case(&SlurmState::Preempted)]
+fn what_was_through_when_its_nodes_were_lost_is_not_done_again(state: &SlurmState) {
+    let ended = |code: u8| {
+        let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 30 };
+        let markers = Markers { exit: Some(exit), started: Some(started()), ..Markers::default() };
+        let job = Case { tao: false, state: Some(state.clone()), code: None, ..Case::default() }.job();
+        conclude(
+            &job,
+            &Findings { markers: &markers, ..NOTHING },
+            &Graces::default(),
+            T0 + TimeDelta::minutes(2),
+        )
+    };
+    assert!(matches!(ended(0), Ending::Ended(job) if job.status == Status::Done));
+    assert!(
+        !matches!(ended(1), Ending::Ended(job) if job.message.contains("code 1")),
+        "its node was failing"
+    );
+}
+
+#[test]
+fn what_has_ended_as_it_said_is_done_though_it_was_to_be_paused_meanwhile() {
+    let mut job =
+        Case { tao: true, state: Some(SlurmState::Completed), code: Some(0), ..Case::default() }.job();
+    absorb_status(&mut job, &[of_run(0, "{\"status\":\"SUCCESS\"}\n")], false, T0);
+    job.begin_run();
+    (job.attempt.as_mut().unwrap().requeues, job.wanted) = (1, Wanted::Pause);
+    let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 30 };
+    let markers = Markers { exit: Some(exit), started: Some(started()), ..Markers::default() };
+    let found = Findings { markers: &markers, ..NOTHING };
+    let ending = conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(2));
+    assert!(matches!(ending, Ending::Ended(job) if job.status == Status::Done));
+}
+
+#[test]
+fn a_script_that_sigterm_has_ended_before_it_heard_it_started_nothing() {
+    let of = |exit: ExitCode, minutes: i64| {
+        let mut job = Case { state: Some(SlurmState::Failed), ..Case::default() }.job();
+        job.attempt.as_mut().unwrap().exit = Some(exit);
+        let markers = Markers { started: Some(started()), run_claim: SlurmJobId::new(7), ..NO_MARKERS };
+        let found = Findings { markers: &markers, ..NOTHING };
+        conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(minutes))
+    };
+    for (exit, rule) in [
+        (ExitCode { code: 0, signal: 15 }, "never-began"),
+        (ExitCode { code: slurm::script::EXIT_NO_MARKS, signal: 0 }, "no-marks"),
+        (ExitCode { code: slurm::script::EXIT_NODE_FAILED, signal: 0 }, "node-failed"),
+    ] {
+        assert!(matches!(of(exit, 0), Ending::Wait { .. }), "the mark of its end may be late");
+        let Ending::Again { job, .. } = of(exit, 1) else { panic!("{exit}") };
+        assert_eq!(job.attempt.unwrap().verdict.unwrap().rule.as_deref(), Some(rule));
+    }
+}
+
 #[test]
 fn what_a_run_has_said_is_not_what_a_later_one_ended_with() {
     let mut job =

@@ -92,12 +92,9 @@ fn what_slurm_itself_has_cancelled_was_not_launched() {
 /// mark of its beginning at that second.
 fn cancelled_by(user: u32, lasted: i64, marked: Option<i64>) -> (Phase, Option<SlurmState>) {
     let job = submitted_job();
-    let queue = cancelled(&job);
-    let record = AccountingRow {
-        start: Some(100 - lasted),
-        cancelled_by: Some(user),
-        ..record(&job, SlurmState::Cancelled)
-    };
+    let queue = QueueRow { start: Some(100 - lasted), ..cancelled(&job) };
+    let record =
+        AccountingRow { start: queue.start, cancelled_by: Some(user), ..record(&job, SlurmState::Cancelled) };
     let started =
         marked.map(|at| StartedMarker { slurm_id: queue.id, restart: 0, at, hostname: String::new() });
     let markers = started.map(|mark| Markers { started: Some(mark), ..Markers::default() });
@@ -125,9 +122,10 @@ fn whom_a_node_ended_as_root_since_it_could_not_start_it_was_not_launched() {
 fn a_controller_that_is_slow_may_end_it_seconds_later() {
     let mut known = submitted_job();
     let lasted = |job: &Job| {
-        let queue = cancelled(job);
+        let queue = QueueRow { start: Some(94), ..cancelled(job) };
+        // Accounting has the start of the run before.
         let record =
-            AccountingRow { start: Some(94), cancelled_by: Some(0), ..record(job, SlurmState::Cancelled) };
+            AccountingRow { start: Some(84), cancelled_by: Some(0), ..record(job, SlurmState::Cancelled) };
         let mark = StartedMarker { slurm_id: queue.id, restart: 0, at: 85, hostname: String::new() };
         let markers = Markers { started: Some(mark), ..Markers::default() };
         let seen = Sighting {
@@ -185,11 +183,20 @@ fn who_has_cancelled_a_job_is_waited_for_and_not_for_long() {
         ..Sighting::default()
     };
     let ended = (Phase::Finishing, Some(SlurmState::Cancelled));
-    assert!(see(&job, &seen, 101).is_none());
-    assert_eq!(state(see(&job, &seen, 131).unwrap().job), ended);
+    let earlier = AccountingRow { end: Some(50), ..record(&job, SlurmState::Cancelled) };
+    let behind = Sighting { accounting: Some(&earlier), ..seen };
+    assert!(see(&job, &behind, 101).is_none());
+    assert_eq!(state(see(&job, &behind, 131).unwrap().job), ended);
     let runs = AccountingRow { end: None, ..record(&job, SlurmState::Running) };
+    // Slurm gives an id again after a reset of its controller.
+    let another = AccountingRow { name: "another".to_owned(), ..earlier.clone() };
     let silent = Sighting { accounting_answered: false, ..seen };
-    for behind in [silent, Sighting { accounting: Some(&runs), ..seen }] {
+    for behind in [
+        silent,
+        seen,
+        Sighting { accounting: Some(&runs), ..seen },
+        Sighting { accounting: Some(&another), ..seen },
+    ] {
         assert!(see(&job, &behind, 131).is_none(), "it is away, and comes back");
         assert_eq!(state(see(&job, &behind, 401).unwrap().job), ended);
     }
@@ -226,8 +233,11 @@ fn a_death_of_which_accounting_has_not_told_yet_is_waited_for_and_not_for_long()
         ..Sighting::default()
     };
     assert!(see(&job, &seen, 101).is_none());
-    assert_eq!(see(&job, &seen, 131).unwrap().job.phase, Phase::Finishing);
-    assert_eq!(see(&job, &seen, 60).unwrap().job.phase, Phase::Finishing, "a clock that is wrong");
+    assert!(see(&job, &seen, 399).is_none(), "accounting may be away");
+    assert_eq!(see(&job, &seen, 400).unwrap().job.phase, Phase::Finishing);
+    let ahead = QueueRow { end: Some(500), ..failed.clone() };
+    let wrong = Sighting { queue: Some(&ahead), ..seen };
+    assert_eq!(see(&job, &wrong, 101).unwrap().job.phase, Phase::Finishing, "a clock that is wrong");
 
     let exit_code = Some(ExitCode { code: 0, signal: 9 });
     let earlier = AccountingRow { exit_code, end: Some(50), ..record(&job, SlurmState::Failed) };
