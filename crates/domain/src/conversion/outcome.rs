@@ -1,7 +1,10 @@
 //! From what a poll saw of a conversion to its end.
 
 use chrono::TimeDelta;
-use slurm::{ImageFile, Markers, QueueRow, SlurmState, script::EXIT_CLAIMED};
+use slurm::{
+    AccountingRow, ImageFile, Markers, QueueRow, SlurmState,
+    script::{EXIT_BEGUN, EXIT_CLAIMED, EXIT_NO_MARKS, EXIT_NODE_FAILED},
+};
 
 use super::{Abandoned, Conversion, ConversionState, Demand, LOOK_ROUND, Moved};
 use crate::{
@@ -18,6 +21,11 @@ const SAME_TIME: TimeDelta = TimeDelta::minutes(2);
 const MOST_MISHAPS: u32 = 3;
 /// After a look at last words that were not all there.
 const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(3);
+/// What the script returns of itself, and then it leaves no mark: the import did not run, or was broken off. A program that
+/// returns one of these is followed by the mark of its end.
+const UNMARKED: [u8; 4] = [EXIT_NODE_FAILED, EXIT_NO_MARKS, EXIT_CLAIMED, EXIT_BEGUN];
+/// So long a run that found its place taken waits until the login host shows by whom, as for jobs.
+const CLAIM_SHOWS: TimeDelta = TimeDelta::minutes(5);
 /// The longest text of enroot's that goes into a message, in characters.
 const LONGEST_ERROR: usize = 600;
 
@@ -37,7 +45,7 @@ pub fn conversion_seen(
     let token = conversion.run.as_ref().map(|run| run.token.as_str());
     match seen.queue.filter(|row| Some(row.name.as_str()) == token) {
         Some(row) => {
-            next.in_queue(row, ahead, now);
+            next.in_queue(row, seen.accounting, ahead, now);
         }
         None if seen.queue_answered => next.vanished(seen, ahead, graces, now),
         None => {}
@@ -53,7 +61,7 @@ pub fn conversion_seen(
 }
 
 impl Conversion {
-    fn in_queue(&mut self, row: &QueueRow, ahead: TimeDelta, now: Timestamp) {
+    fn in_queue(&mut self, row: &QueueRow, record: Option<&AccountingRow>, ahead: TimeDelta, now: Timestamp) {
         let QueueRow { state, reason, nodes, .. } = row;
         let start = at(row.start).map(|at| at - ahead);
         // A word we do not know, or that says nothing about the run's life, changes nothing.
@@ -66,6 +74,13 @@ impl Conversion {
         let id = run.slurm_id.map(|id| id.to_string()).unwrap_or_default();
         let image = &self.image;
         if state.is_final() {
+            // The queue does not tell codes. One that comes with a mark is told by that, and without it says nothing about
+            // the image. Accounting that is behind has the end of an earlier run.
+            let of_this_end = |record: &&AccountingRow| {
+                record.name == row.name && record.state == *state && record.end == row.end
+            };
+            let told = record.filter(of_this_end).and_then(|record| record.exit_code);
+            run.exit = told.filter(|exit| UNMARKED.contains(&exit.code)).or(run.exit);
             run.began_at = start.filter(|_| !nodes.is_empty()).map(|at| at.min(now)).or(run.began_at);
             self.finish(now);
         } else if matches!(
@@ -182,10 +197,9 @@ impl Conversion {
         }
         let marked =
             found.markers.exit.filter(|exit| Some(exit.slurm_id) == run.slurm_id).map(|exit| exit.code);
-        let code = marked.or(run.exit.filter(|exit| exit.signal == 0).map(|exit| exit.code));
-        // Ours was a second copy and did nothing; the first runs under another id.
+        // Another holds the run: ours did nothing, whether it found that out or was ended before it could look.
         let claimed = found.markers.run_claim.filter(|claim| Some(*claim) != run.slurm_id);
-        if let (Some(EXIT_CLAIMED), Some(claim)) = (code, claimed) {
+        if let (None, Some(claim)) = (marked, claimed) {
             if let Some(run) = &mut self.run {
                 (run.slurm_id, run.slurm_state, run.exit) = (Some(claim), None, None);
                 (run.missing_since, run.finishing_since, run.queued_since) = (None, None, None);
@@ -193,9 +207,14 @@ impl Conversion {
             self.state = ConversionState::InQueue;
             return Some(now + LOOK_ROUND);
         }
+        let returned = run.exit.filter(|exit| exit.signal == 0).map(|exit| exit.code);
+        let code = marked.or(returned.filter(|code| !UNMARKED.contains(code)));
         // Its last words, or the file itself, may still be on their way through the shared file system.
         let awaited = code.is_none() || code == Some(0) || found.file == ImageFile::Unread;
-        let until = run.finishing_since.unwrap_or(now) + graces.last_word;
+        // Whoever holds the run may still be at it: a second import would replace the file that the first has made.
+        let taken = marked.is_none() && returned == Some(EXIT_CLAIMED) && found.markers.run_claim.is_none();
+        let grace = if taken { graces.last_word.max(CLAIM_SHOWS) } else { graces.last_word };
+        let until = run.finishing_since.unwrap_or(now) + grace;
         let tells = matches!(run.slurm_state, Some(SlurmState::Completed | SlurmState::Failed) | None);
         if awaited && tells && now < until {
             return Some((now + LOOK_AGAIN).min(until));
@@ -242,7 +261,8 @@ impl Conversion {
             (None, Some(SlurmState::Completed | SlurmState::Failed) | None) if code.is_some() => {
                 enroot_error(found.err_tail, code.unwrap_or_default())
             }
-            // A node died, the job was preempted, or nobody knows: nothing that the image is guilty of.
+            // A node died, the job was preempted, the script could not do its work, or nobody knows: nothing that the image
+            // is guilty of.
             (None, state) => {
                 if self.mishaps < MOST_MISHAPS {
                     self.mishaps += 1;
@@ -251,6 +271,7 @@ impl Conversion {
                 }
                 format!("its job was ended by the cluster {} times", self.mishaps + 1)
                     + &state.map_or(String::new(), |state| format!(" ({state})"))
+                    + &format!("; the last time: {}", last_words(found.err_tail))
             }
         };
         self.failed(why, now);
@@ -267,17 +288,19 @@ impl Conversion {
     }
 }
 
-/// What enroot had against it: its last line that says so, or else the last line of all.
 fn enroot_error(err_tail: &[u8], code: u8) -> String {
+    format!("enroot import ended with code {code}: {}", last_words(err_tail))
+}
+
+/// What was against it: the last line that says so, or else the last line of all.
+fn last_words(err_tail: &[u8]) -> String {
     let text = String::from_utf8_lossy(err_tail);
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let tells = |line: &&str| ["[ERROR]", "curl: (", "tao-slurm:"].iter().any(|word| line.contains(word));
     let line = lines().rfind(tells).or_else(|| lines().next_back());
-    let clean: String = line
-        .unwrap_or("it said nothing")
+    line.unwrap_or("it said nothing")
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .take(LONGEST_ERROR)
-        .collect();
-    format!("enroot import ended with code {code}: {clean}")
+        .collect()
 }
