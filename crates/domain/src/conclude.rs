@@ -189,7 +189,7 @@ const CATCH_UP: TimeDelta = TimeDelta::minutes(10);
 
 /// After so long Slurm has noticed what runs on a node without its knowledge, or that the node does not answer: the default of
 /// `SlurmdTimeout` (slurm.conf(5)).
-const NOTICED: TimeDelta = TimeDelta::minutes(5);
+pub(crate) const NOTICED: TimeDelta = TimeDelta::minutes(5);
 
 /// Whether more of a status file is there than one answer holds: the last word is at its end.
 fn is_catching_up(job: &Job, found: &Findings<'_>, now: Timestamp) -> bool {

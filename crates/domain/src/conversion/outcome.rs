@@ -10,6 +10,7 @@ use super::{Abandoned, Conversion, ConversionState, Demand, LOOK_ROUND, Moved};
 use crate::{
     clock::Timestamp,
     cluster::Cluster,
+    conclude::NOTICED,
     observe::{Graces, Sighting, at},
 };
 
@@ -24,8 +25,6 @@ const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(3);
 /// What the script returns of itself, and then it leaves no mark: the import did not run, or was broken off. A program that
 /// returns one of these is followed by the mark of its end.
 const UNMARKED: [u8; 4] = [EXIT_NODE_FAILED, EXIT_NO_MARKS, EXIT_CLAIMED, EXIT_BEGUN];
-/// So long a run that found its place taken waits until the login host shows by whom, as for jobs.
-const CLAIM_SHOWS: TimeDelta = TimeDelta::minutes(5);
 /// The longest text of enroot's that goes into a message, in characters.
 const LONGEST_ERROR: usize = 600;
 
@@ -212,8 +211,11 @@ impl Conversion {
         // Its last words, or the file itself, may still be on their way through the shared file system.
         let awaited = code.is_none() || code == Some(0) || found.file == ImageFile::Unread;
         // Whoever holds the run may still be at it: a second import would replace the file that the first has made.
-        let taken = marked.is_none() && returned == Some(EXIT_CLAIMED) && found.markers.run_claim.is_none();
-        let grace = if taken { graces.last_word.max(CLAIM_SHOWS) } else { graces.last_word };
+        let taken = match returned {
+            Some(EXIT_CLAIMED) => found.markers.run_claim.is_none(),
+            code => code == Some(EXIT_BEGUN),
+        };
+        let grace = if taken && marked.is_none() { graces.last_word.max(NOTICED) } else { graces.last_word };
         let until = run.finishing_since.unwrap_or(now) + grace;
         let tells = matches!(run.slurm_state, Some(SlurmState::Completed | SlurmState::Failed) | None);
         if awaited && tells && now < until {
