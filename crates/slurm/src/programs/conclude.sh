@@ -5,13 +5,16 @@
 # line "index, id, state directory, results directory, directory of role logs, known status files, candidates for out, for err, files to remove", a
 # line "index, inode, offset, path" for each known status file and a line for each of the other paths.
 
+# Of a pipe that writes a list, any part may have had no room.
+set -o pipefail
+
 IFS=$'\t' read -r count tail_bytes per_file altogether || give_up 'the list of jobs did not arrive whole'
 begun=$SECONDS
-mkdir -- "$tmp/tails"
-: >"$tmp/dirs"
-: >"$tmp/want"
-: >"$tmp/known"
-: >"$tmp/unread"
+mkdir -- "$tmp/tails" || lost
+: >"$tmp/dirs" || lost
+: >"$tmp/want" || lost
+: >"$tmp/known" || lost
+: >"$tmp/unread" || lost
 
 # What is done with the files of one job. Anything that touches a file system may hang, and can be ended only together with
 # its process, so that is a process for each job. $1: where to keep the ends of the logs, $2: at most so many bytes of each,
@@ -46,22 +49,23 @@ last_words='
         tail -c 4096 -- "$log"
         echo
       fi
-    done | tail -c 131072 >"$kept.roles"
+    done | tail -c 131072 >"$kept.roles" || code=1
   fi
   exit "$code"'
 
 # Keeps in mind that nothing follows from what is missing of a job. $1: its index.
-unread() { printf '%s\n' "$1" >>"$tmp/unread"; }
+unread() { printf '%s\n' "$1" >>"$tmp/unread" || lost; }
 
 # The state directories may have gone, and come again, while the rest was read.
 check_states() {
   # shellcheck disable=SC2016
   timeout -k 1 5 bash -c '
     while IFS=$(printf "\t") read -r index dir; do
-      if [ -d "$dir" ]; then printf "%s\n" "$index"; fi
+      if [ -d "$dir" ]; then printf "%s\n" "$index" || exit 74; fi
     done' <"$tmp/dirs" >"$tmp/there" 2>/dev/null
+  if (($? == 74)); then lost; fi
   awk -F'\t' 'pass == 1 { there[$1]; next } !($1 in there) { print $1 }' pass=1 "$tmp/there" pass=2 "$tmp/dirs" \
-    >>"$tmp/unread"
+    >>"$tmp/unread" || lost
 }
 
 # A few at a time, so that jobs whose files hang hold up the others less. The oldest is waited for first.
@@ -75,13 +79,13 @@ await_oldest() {
 
 for ((job = 0; job < count; job++)); do
   IFS=$'\t' read -r index id state results roles knowns outs errs removes || give_up 'the list of jobs did not arrive whole'
-  printf '%s\t%s\n' "$index" "$state" >>"$tmp/dirs"
+  printf '%s\t%s\n' "$index" "$state" >>"$tmp/dirs" || lost
   if [ "$results" != - ]; then
-    printf '%s\t%s\t%s\n' "$index" "$results" "$state" >>"$tmp/want"
+    printf '%s\t%s\t%s\n' "$index" "$results" "$state" >>"$tmp/want" || lost
   fi
   for ((i = 0; i < knowns; i++)); do
     IFS= read -r path
-    printf '%s\n' "$path" >>"$tmp/known"
+    printf '%s\n' "$path" >>"$tmp/known" || lost
   done
   logs=()
   for ((i = 0; i < outs + errs; i++)); do
@@ -91,7 +95,7 @@ for ((job = 0; job < count; job++)); do
   removals[index]=$removes
   for ((i = 0; i < removes; i++)); do
     IFS= read -r path
-    printf '%s\t%s\t%s\t%s\n' "$index" "$id" "$state" "$path" >>"$tmp/remove"
+    printf '%s\t%s\t%s\t%s\n' "$index" "$id" "$state" "$path" >>"$tmp/remove" || lost
   done
   if ((started - ended == window)); then await_oldest; fi
   # The rest is for the next call: the marks and the status files have to be read, too.
@@ -119,7 +123,7 @@ for ((index = 0; index < count; index++)); do
   done
 done
 say_bytes TAILS "$tmp/tails" ${names[@]+"${names[@]}"}
-sort -n -u -- "$tmp/unread" | sed 's/^/UNREAD /' >"$tmp/said"
+sort -n -u -- "$tmp/unread" | sed 's/^/UNREAD /' >"$tmp/said" || lost
 say_file "$tmp/said"
 
 # Removes the private files, unless they belong to somebody else than our job of Slurm, or nobody can say: to another job of
@@ -151,8 +155,8 @@ remove() ( $remover )"'
       last=$index
       look "$id" "$state"
     fi
-    if ((!taken)) && remove "$path" </dev/null; then printf "LINE %s\n" "$index"; fi
-    printf "THROUGH\n"
+    if ((!taken)) && remove "$path" </dev/null; then tell "LINE $index"; fi
+    tell THROUGH
   done'
 if [ -f "$tmp/remove" ]; then
   # The rest is for the next call, before nobody waits for this one any more.
@@ -163,4 +167,4 @@ fi
 for index in "${!removals[@]}"; do
   if ((removals[index] > 0)); then say "KEPT $index"; fi
 done
-finish_if_whole
+finish

@@ -4,6 +4,9 @@
 # stdin: a line "number of jobs, since"; for each job a line "index, job name, state directory, base directory, send,
 # cleared".
 
+# Of a pipe that writes a list, any part may have had no room.
+set -o pipefail
+
 # Claims, for nobody, the sends that nobody has claimed: whoever still means to send one comes too late.
 #
 # It goes to the base directory first, and makes nothing in one that is empty: the place of a file system that is not
@@ -36,27 +39,27 @@ fence='
       done
     fi
     if [ -z "$shut" ]; then
-      printf "UNREAD %s\n" "$index"
+      tell "UNREAD $index"
     elif [ -z "$begun" ]; then
-      printf "LINE %s\n" "$index"
+      tell "LINE $index"
     fi
-    printf "THROUGH\n"
+    tell THROUGH
   done'
 
 IFS=$'\t' read -r count since || give_up 'the list of jobs did not arrive whole'
-cat >"$tmp/wanted"
+cat >"$tmp/wanted" || lost
 if [ "$(wc -l <"$tmp/wanted")" != "$count" ]; then give_up 'the list of jobs did not arrive whole'; fi
-cut -f2 -- "$tmp/wanted" >"$tmp/names"
-cut -f1,3 -- "$tmp/wanted" >"$tmp/states"
-cut -f1,4 -- "$tmp/wanted" >"$tmp/bases"
-cut -f1,3-6 -- "$tmp/wanted" >"$tmp/sends"
-: >"$tmp/unread"
+cut -f2 -- "$tmp/wanted" >"$tmp/names" || lost
+cut -f1,3 -- "$tmp/wanted" >"$tmp/states" || lost
+cut -f1,4 -- "$tmp/wanted" >"$tmp/bases" || lost
+cut -f1,3-6 -- "$tmp/wanted" >"$tmp/sends" || lost
+: >"$tmp/unread" || lost
 
 # Runs a query about all names, 200 at a time. $@: the query, without the names at its end. Sets code.
 ask_all() {
   local names list begun=$SECONDS
-  : >"$tmp/rows"
-  : >"$tmp/err"
+  : >"$tmp/rows" || lost
+  : >"$tmp/err" || lost
   code=0
   while mapfile -t -n 200 names && ((${#names[@]} > 0)); do
     if ((SECONDS - begun > 30)); then
@@ -64,8 +67,9 @@ ask_all() {
       break
     fi
     list=$(IFS=, && printf '%s' "${names[*]}")
-    timeout -k 5 30 "$@" "$list" >>"$tmp/rows" 2>"$tmp/err" </dev/null
+    keep timeout -k 5 30 "$@" "$list" >>"$tmp/rows" 2>"$tmp/err" </dev/null
     code=$?
+    if ((code == 74)); then lost; fi
     if [ "$code" = 0 ] && complains "$tmp/err"; then code=1; fi
     if [ "$code" != 0 ]; then break; fi
   done <"$tmp/names"
@@ -74,7 +78,7 @@ ask_all() {
 # Prints what the query found. $1: what it is called, $2: what its lines are called.
 say_found() {
   say "$1 $code $(encoded_tail "$tmp/err" 2000)"
-  awk -v tag="$2" '{ print tag " " substr($0, 1, 1000) }' "$tmp/rows" >"$tmp/framed"
+  awk -v tag="$2" '{ print tag " " substr($0, 1, 1000) }' "$tmp/rows" >"$tmp/framed" || lost
   say_file "$tmp/framed"
 }
 
@@ -95,10 +99,10 @@ is_there() {
 # Keeps in mind that nothing follows from what is missing of jobs whose file system is not there.
 check_bases() {
   local base
-  cut -f2 -- "$tmp/bases" | sort -u >"$tmp/distinct"
+  cut -f2 -- "$tmp/bases" | sort -u >"$tmp/distinct" || lost
   while IFS= read -r base; do
     if ! is_there "$base"; then
-      awk -F'\t' -v base="$base" '$2 == base { print $1 }' "$tmp/bases" >>"$tmp/unread"
+      awk -F'\t' -v base="$base" '$2 == base { print $1 }' "$tmp/bases" >>"$tmp/unread" || lost
     fi
   done <"$tmp/distinct"
 }
@@ -106,13 +110,13 @@ check_bases() {
 say "TIME $(date +%s)"
 # Before anything is looked for: what has not begun by now never will.
 walk "$fence" "$tmp/sends"
-sed 's/^/UNBEGUN /' "$tmp/lines" >"$tmp/framed"
+sed 's/^/UNBEGUN /' "$tmp/lines" >"$tmp/framed" || lost
 say_file "$tmp/framed"
 # With -a, for a partition that is hidden hides our own jobs too. -a shows one thing more: what of a federation runs
 # elsewhere.
 ask_all squeue --me -a -h -t all -o '%A|%T|%j' -n
-sed '/^[^|]*|REVOKED|/d' "$tmp/rows" >"$tmp/ours"
-mv -f -- "$tmp/ours" "$tmp/rows"
+sed '/^[^|]*|REVOKED|/d' "$tmp/rows" >"$tmp/ours" || lost
+mv -f -- "$tmp/ours" "$tmp/rows" || lost
 say_found SQUEUE ROW
 # Without -S sacct looks at the present day only. In UTC, as the preamble says.
 from=$(date -d "@$since" +%Y-%m-%dT%H:%M:%S)
@@ -121,11 +125,11 @@ say_found SACCT RECORD
 
 check_bases
 read_each "$tmp/states" slurm_id
-sed -n 's/^\([0-9]*\) slurm_id /ID \1 /p' "$tmp/lines" >"$tmp/framed"
+sed -n 's/^\([0-9]*\) slurm_id /ID \1 /p' "$tmp/lines" >"$tmp/framed" || lost
 say_file "$tmp/framed"
 say_claims "$tmp/states"
 # Once more: it may have come and gone while the rest was read.
 check_bases
-sort -n -u -- "$tmp/unread" | sed 's/^/UNREAD /' >"$tmp/framed"
+sort -n -u -- "$tmp/unread" | sed 's/^/UNREAD /' >"$tmp/framed" || lost
 say_file "$tmp/framed"
-finish_if_whole
+finish

@@ -6,7 +6,7 @@
 say_markers() {
   say_claims "$1"
   read_each "$1" exit started requeued warned limited self_cancelled
-  sed 's/^/MARK /' "$tmp/lines" >"$tmp/marks"
+  sed 's/^/MARK /' "$tmp/lines" >"$tmp/marks" || lost
   say_file "$tmp/marks"
 }
 
@@ -14,8 +14,8 @@ say_markers() {
 say_claims() {
   # A claim is a symbolic link whose target is the job's id: readlink would be a fork per job.
   search "$1" 30 'exec find "$@" -maxdepth 1 -name run -type l ! -lname "*[!0-9]*" -printf "%h\t%l\n"'
-  cat -- "$tmp/unsearched" >>"$tmp/unread"
+  cat -- "$tmp/unsearched" >>"$tmp/unread" || lost
   awk -F'\t' 'pass == 1 { claim[$1] = $2; next } $2 in claim { print "CLAIM " $1 " " claim[$2] }' \
-    pass=1 "$tmp/found" pass=2 "$1" >"$tmp/claimed"
+    pass=1 "$tmp/found" pass=2 "$1" >"$tmp/claimed" || lost
   say_file "$tmp/claimed"
 }

@@ -9,10 +9,13 @@
 # log directory if its signs of life are asked for"; for each known status file a line "index of its job, inode,
 # offset, path". Absent fields are "-".
 
+# Of a pipe that writes a list, any part may have had no room.
+set -o pipefail
+
 IFS=$'\t' read -r count known per_file altogether prefix most || give_up 'the list of jobs did not arrive whole'
-: >"$tmp/watched"
-: >"$tmp/known"
-awk -v tmp="$tmp" -v count="$count" '{ print > (tmp (NR <= count ? "/watched" : "/known")) }'
+: >"$tmp/watched" || lost
+: >"$tmp/known" || lost
+awk -v tmp="$tmp" -v count="$count" '{ print > (tmp (NR <= count ? "/watched" : "/known")) }' || lost
 if [ "$(cat -- "$tmp/watched" "$tmp/known" | wc -l)" != $((count + known)) ]; then
   give_up 'the list of jobs did not arrive whole'
 fi
@@ -23,19 +26,20 @@ say "TIME $(date +%s)"
 # So does a name end only at that word. What is people's text comes last, where a cut does no harm.
 nonce="$RANDOM$RANDOM$RANDOM$RANDOM"
 # With -a, for a partition that is hidden hides our own jobs too.
-timeout -k 5 45 squeue --me -a -h -t all -o "$nonce|%A|%T|%j|$nonce|%V|%S|%e|%P|%N|%r" \
+keep timeout -k 5 45 squeue --me -a -h -t all -o "$nonce|%A|%T|%j|$nonce|%V|%S|%e|%P|%N|%r" \
   >"$tmp/squeue" 2>"$tmp/squeue.err" </dev/null
 code=$?
+if ((code == 74)); then lost; fi
 # squeue may say that it failed and still return 0, and then silence about a job means nothing.
 answered=1
 if [ "$code" != 0 ] || complains "$tmp/squeue.err"; then answered=0; fi
 say "SQUEUE $answered $code $(encoded_tail "$tmp/squeue.err" 2000)"
 
-: >"$tmp/rows"
-: >"$tmp/missing"
-: >"$tmp/ended"
-: >"$tmp/want"
-: >"$tmp/alive"
+: >"$tmp/rows" || lost
+: >"$tmp/missing" || lost
+: >"$tmp/ended" || lost
+: >"$tmp/want" || lost
+: >"$tmp/alive" || lost
 if ((answered)); then
   # A job of another name has only inherited the id of ours: ids come round again when a controller is reset. One that
   # has our name is there, whatever else its row says. Of the other jobs of our user, of whom there may be any number,
@@ -72,18 +76,18 @@ if ((answered)); then
         print $1 "\t" $4 "\t" $5 > (tmp "/want")
       if ($6 != "-" && found == "RUNNING")
         print $1 "\t" $4 "\n" $1 "\t" $5 "\n" $1 "\t" $6 > (tmp "/alive")
-    }' pass=1 "$tmp/watched" pass=2 "$tmp/squeue" pass=3 "$tmp/watched"
+    }' pass=1 "$tmp/watched" pass=2 "$tmp/squeue" pass=3 "$tmp/watched" || lost
 else
   # Without the scheduler, only files that were being written the last time are looked at.
   awk -F'\t' 'pass == 1 { read[$1]; next } $4 != "-" && $1 in read { print $1 "\t" $4 "\t" $5 }' \
-    pass=1 "$tmp/known" pass=2 "$tmp/watched" >"$tmp/want"
+    pass=1 "$tmp/known" pass=2 "$tmp/watched" >"$tmp/want" || lost
 fi
 say_file "$tmp/rows"
 
 asked=0
 code=0
-: >"$tmp/sacct.err"
-: >"$tmp/records"
+: >"$tmp/sacct.err" || lost
+: >"$tmp/records" || lost
 begun=$SECONDS
 while mapfile -t -n 500 ids && ((${#ids[@]} > 0)); do
   asked=1
@@ -93,15 +97,17 @@ while mapfile -t -n 500 ids && ((${#ids[@]} > 0)); do
   fi
   list=$(IFS=, && printf '%s' "${ids[*]}")
   # -D: every run has a row of its own.
-  timeout -k 5 30 sacct -D -X -P -n --delimiter=$'\037' -o JobIDRaw,State,ExitCode,JobName,Start,End,NodeList,Reason \
+  keep timeout -k 5 30 sacct -D -X -P -n --delimiter=$'\037' -o JobIDRaw,State,ExitCode,JobName,Start,End,NodeList,Reason \
     -j "$list" >"$tmp/sacct" 2>"$tmp/sacct.err" </dev/null
   code=$?
+  if ((code == 74)); then lost; fi
   if [ "$code" = 0 ] && complains "$tmp/sacct.err"; then code=1; fi
   if [ "$code" != 0 ]; then break; fi
   # Of a job that was put back any number of times, the last two.
   awk -F'\037' '
     { key = $1 "\037" $4; before[key] = last[key]; last[key] = "RECORD " substr($0, 1, 3000) }
-    END { for (key in last) { if (before[key] != "") print before[key]; print last[key] } }' "$tmp/sacct" >>"$tmp/records"
+    END { for (key in last) { if (before[key] != "") print before[key]; print last[key] } }' "$tmp/sacct" \
+    >>"$tmp/records" || lost
 done <"$tmp/missing"
 say "SACCT $asked $code $(encoded_tail "$tmp/sacct.err" 2000)"
 say_file "$tmp/records"
@@ -109,4 +115,4 @@ say_file "$tmp/records"
 say_markers "$tmp/ended"
 say_status_files "$tmp/want" "$tmp/known" "$per_file" "$altogether"
 if [ -s "$tmp/alive" ]; then say_signs_of_life "$tmp/alive"; fi
-finish_if_whole
+finish

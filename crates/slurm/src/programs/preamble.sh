@@ -31,10 +31,26 @@ give_up() {
   finish
 }
 
-# Ends an answer in which silence about a job says something: where there is no room, what was seen may not have been kept.
-finish_if_whole() {
-  if ! printf '%4096s' '' >"$tmp/room"; then give_up "${tmp%/*}: No space left on device"; fi 2>/dev/null
-  finish
+# What a list in $tmp lacks would be taken for what is not there. So whatever is written into one is followed by this, at
+# once: by the end there may be room again. Waits for those who still write there, else $tmp could not be removed.
+lost() {
+  wait
+  give_up "${tmp%/*}: No space left on device"
+}
+
+# Runs a command and returns what it returns, or 74 if what it printed could not be kept: Slurm's commands do not look
+# whether it was, and nobody looks whether a complaint was. $@: the command.
+keep() {
+  {
+    "$@" 2>&1 >&9 9>&- | cat >&2 9>&-
+    # It may have come to the limit of a file's size: that is a signal.
+    set -- "${PIPESTATUS[@]}"
+    if (($2)); then exit "$(($2 > 128 ? $2 : 74))"; fi
+    exit "$1"
+  } 9>&1 | cat
+  set -- "${PIPESTATUS[@]}"
+  if (($2)); then return "$(($2 > 128 ? $2 : 74))"; fi
+  return "$1"
 }
 
 if ! tmp=$(mktemp -d "${TMPDIR:-/tmp}/slurm-call.XXXXXXXX" 2>&1 </dev/null); then

@@ -6,7 +6,7 @@
 part_reader='
   while IFS=$(printf "\t") read -r index place begin want path; do
     dd if="$path" of="$1/$place" bs=64K iflag=skip_bytes,count_bytes,fullblock skip="$begin" count="$want" status=none
-    printf "THROUGH\n"
+    tell THROUGH
   done'
 
 # Reads parts of files into $tmp/parts, each into a file that is called by its place; of what cannot be read there is none, or

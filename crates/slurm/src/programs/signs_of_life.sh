@@ -19,6 +19,6 @@ say_signs_of_life() {
       if (newest[$2] + 0 > n[$1]) n[$1] = newest[$2] + 0
     }
     END { for (j in jobs) if (!(j in unsearched)) printf "ALIVE %s %d %.0f %.0f\n", j, f[j], b[j], n[j] }' \
-    pass=1 "$tmp/unsearched" pass=2 "$tmp/found" pass=3 "$1" >"$tmp/signs"
+    pass=1 "$tmp/unsearched" pass=2 "$tmp/found" pass=3 "$1" >"$tmp/signs" || lost
   say_file "$tmp/signs"
 }

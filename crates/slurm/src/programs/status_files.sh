@@ -15,7 +15,7 @@ say_status_files() {
   # A job names its own directories: a name with a control character could forge a line of this list.
   search "$1" 25 \
     'exec find "$@" -maxdepth 3 ! -path "*[[:cntrl:]]*" -name status.json -type f -printf "%i\t%s\t%T@\t%p\n"'
-  cat -- "$tmp/unsearched" >>"$tmp/unread"
+  cat -- "$tmp/unsearched" >>"$tmp/unread" || lost
   # The files known from last time, and new ones, those written last first, while there is room; after a search that did
   # not end nobody knows which those are. Inodes and offsets are compared as text where they can be: on Lustre an inode
   # needs all of 64 bits, and awk counts in floating point.
@@ -64,9 +64,9 @@ say_status_files() {
           changed(j, f[1], f[2], 0, 0, f[3], f[4])
         }
     }' pass=1 "$1" pass=2 "$2" pass=3 "$tmp/unsearched" pass=4 "$tmp/found" \
-    | sort -t $'\t' -k1,1n -k2,2n | cut -f3- >"$tmp/changed"
+    | sort -t $'\t' -k1,1n -k2,2n | cut -f3- >"$tmp/changed" || lost
   earlier_runs "$1"
-  : >"$tmp/reads"
+  : >"$tmp/reads" || lost
   while IFS=$'\t' read -r index inode size start restarted written from path; do
     want=$((size - start))
     if ((want > $3)); then want=$3; fi
@@ -78,7 +78,7 @@ say_status_files() {
     if ((want > 0 || (start > 0 && start == size))); then
       begin=$((start > status_overlap ? start - status_overlap : 0))
       want=$((want + start - begin))
-      printf '%s\t%s\t%s\t%s\t%s\n' "$index" "$place" "$begin" "$want" "$path" >>"$tmp/reads"
+      printf '%s\t%s\t%s\t%s\t%s\n' "$index" "$place" "$begin" "$want" "$path" >>"$tmp/reads" || lost
     fi
     wanted+=("$want")
     place=$((place + 1))
@@ -89,7 +89,7 @@ say_status_files() {
     if ((size > 0)); then got[place]=$size; fi
   done < <(sizes "$tmp/parts")
   for place in "${!told[@]}"; do
-    if ((${got[place]-0} < wanted[place])); then printf '%s\n' "${owner[place]}" >>"$tmp/unread"; fi
+    if ((${got[place]-0} < wanted[place])); then printf '%s\n' "${owner[place]}" >>"$tmp/unread" || lost; fi
     say "${told[place]}"
     say "DATA ${got[place]-0}"
   done
@@ -100,16 +100,16 @@ say_status_files() {
 # 1970 of that note, number of the run, bytes of earlier runs", or "- 0 0" when there is no note. Files of jobs whose note could not be
 # looked for are left out. $1: as above.
 earlier_runs() {
-  awk -F'\t' 'pass == 1 { some[$1]; next } $1 in some { print $1 "\t" $3 }' pass=1 "$tmp/changed" pass=2 "$1" >"$tmp/states"
+  awk -F'\t' 'pass == 1 { some[$1]; next } $1 in some { print $1 "\t" $3 }' pass=1 "$tmp/changed" pass=2 "$1" >"$tmp/states" || lost
   search "$tmp/states" 20 \
     'exec find "$@" -maxdepth 1 -name status_from -type f -size -64k -printf "%T@\t%h\n"'
-  cat -- "$tmp/unsearched" >>"$tmp/unread"
-  sed 's|\t\(.*\)$|\t\1\t\1/status_from|' "$tmp/found" >"$tmp/notes"
+  cat -- "$tmp/unsearched" >>"$tmp/unread" || lost
+  sed 's|\t\(.*\)$|\t\1\t\1/status_from|' "$tmp/found" >"$tmp/notes" || lost
   if ! add_notes; then
     copy_notes
-    add_notes
+    add_notes || lost
   fi
-  mv -f -- "$tmp/noted" "$tmp/changed"
+  mv -f -- "$tmp/noted" "$tmp/changed" || lost
 }
 
 # Puts the lines of $tmp/changed, with what $tmp/notes say ("time TAB state directory TAB where to read it"), into
@@ -143,14 +143,15 @@ add_notes() {
 # Copies the notes that can be read in time, and leaves out the files of the jobs whose notes cannot.
 copy_notes() {
   local time dir begun=$SECONDS place=0
-  : >"$tmp/copied"
+  : >"$tmp/copied" || lost
   while IFS=$'\t' read -r time dir _; do
     place=$((place + 1))
     if ((SECONDS - begun < 10)) && timeout -k 1 1 head -c 65536 -- "$dir/status_from" >"$tmp/note.$place" 2>/dev/null </dev/null; then
-      printf '%s\t%s\t%s\n' "$time" "$dir" "$tmp/note.$place" >>"$tmp/copied"
+      printf '%s\t%s\t%s\n' "$time" "$dir" "$tmp/note.$place" >>"$tmp/copied" || lost
     else
-      dir=$dir awk -F'\t' '$2 == ENVIRON["dir"] { print $1 }' "$tmp/states" | tee -a -- "$tmp/unsearched" >>"$tmp/unread"
+      dir=$dir awk -F'\t' '$2 == ENVIRON["dir"] { print $1 }' "$tmp/states" | tee -a -- "$tmp/unsearched" >>"$tmp/unread" \
+        || lost
     fi
   done <"$tmp/notes"
-  mv -f -- "$tmp/copied" "$tmp/notes"
+  mv -f -- "$tmp/copied" "$tmp/notes" || lost
 }

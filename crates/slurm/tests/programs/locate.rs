@@ -7,7 +7,7 @@ use crate::{
     submit_batch::{entry, one},
 };
 
-fn sought(site: &Site, key: &str) -> Sought {
+pub(crate) fn sought(site: &Site, key: &str) -> Sought {
     Sought {
         key: key.to_owned(),
         name: name(key),

@@ -24,6 +24,7 @@ mod purge;
 mod read_logs;
 mod remove;
 mod requeued;
+mod room;
 mod slow_results;
 mod submit_again;
 mod submit_batch;

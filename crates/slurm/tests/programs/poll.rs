@@ -40,7 +40,7 @@ pub(crate) fn rows(answer: &PollAnswer) -> Vec<&QueueRow> {
     rows
 }
 
-fn record(number: u32, state: &str, code: &str, name: &str) -> String {
+pub(crate) fn record(number: u32, state: &str, code: &str, name: &str) -> String {
     [&number.to_string(), state, code, name, "1700000000", "Unknown", "n1", "None"].join("\u{1f}") + "\n"
 }
 

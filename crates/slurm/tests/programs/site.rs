@@ -150,6 +150,15 @@ impl Site {
         self.call(command.render(), env)
     }
 
+    /// The temporary files have so many KiB of room.
+    pub(crate) fn raw_in_room<C: RemoteCommand>(&self, command: &C, room: u32) -> RawOutput {
+        let call = command.render();
+        let mount = "mount -t tmpfs -o size=\"$ROOM\"k tmpfs \"$TMPDIR\" && exec bash --norc -c \"$PROGRAM\"";
+        let program = format!("exec unshare --map-root-user --mount bash -c '{mount}'");
+        let env = [("ROOM", room.to_string()), ("PROGRAM", call.program.clone())];
+        self.call(Call { program, ..call }, &env.each_ref().map(|(name, text)| (*name, text.as_str())))
+    }
+
     /// Only the first bytes of stdin arrive.
     pub(crate) fn raw_cut<C: RemoteCommand>(&self, command: &C, length: usize) -> RawOutput {
         let mut call = command.render();
