@@ -45,8 +45,12 @@ fn jobs_are_submitted_once_though_the_service_is_killed_while_submitting() {
     // Some are submitted, some on their way, some not begun: whatever the moment, each has to run once.
     service.kill();
     service.spawn();
+    // One that was cut off between its claim and sbatch is sent again when nothing can come of it any more, after 210 s.
+    until("the end of all", Duration::from_mins(6), || {
+        ids.iter().all(|id| service.status(id)["phase"] == "ended")
+    });
     for id in &ids {
-        let ended = service.wait(id, "the end", |s| s["phase"] == "ended");
+        let ended = service.status(id);
         assert_eq!(ended["status"], "Done", "{ended}");
     }
     until("accounting to show all jobs", Duration::from_secs(30), || {
