@@ -123,7 +123,7 @@ fn accounting(sandbox: &Sandbox, ledger: &Ledger) -> anyhow::Result<HashMap<Uuid
     Ok(rows)
 }
 
-/// The job's own notes: `begin ID RESTART TIME` and `end ID RESTART CODE TIME`.
+/// The job's own notes: `begin ID RESTART TIME`, `beat ID RESTART TIME` while it is at it, and `end ID RESTART CODE TIME`.
 fn runs(sandbox: &Sandbox, run: &str, id: Uuid) -> Vec<Run> {
     let text = fs::read_to_string(sandbox.seen(&format!("{}/{id}", place(run)))).unwrap_or_default();
     let mut runs: Vec<Run> = Vec::new();
@@ -134,7 +134,16 @@ fn runs(sandbox: &Sandbox, run: &str, id: Uuid) -> Vec<Run> {
                 if let (Ok(slurm_id), Ok(restart), Ok(began)) =
                     (slurm_id.parse(), restart.parse(), at.parse())
                 {
-                    runs.push(Run { slurm_id, restart, began, ended: None });
+                    runs.push(Run { slurm_id, restart, began, beat: began, ended: None });
+                }
+            }
+            ["beat", slurm_id, restart, at] => {
+                let (Ok(slurm_id), Ok(restart)) = (slurm_id.parse::<u64>(), restart.parse::<u32>()) else {
+                    continue;
+                };
+                let open = runs.iter_mut().rfind(|run| run.slurm_id == slurm_id && run.restart == restart);
+                if let (Some(run), Ok(at)) = (open, at.parse()) {
+                    run.beat = at;
                 }
             }
             ["end", slurm_id, restart, code, at] => {

@@ -86,25 +86,31 @@ pub(crate) fn plan(rng: &mut StdRng, run: &str) -> Planned {
 }
 
 fn body(rng: &mut StdRng, id: Uuid, kind: Kind, notes: &str, kill: &str) -> Value {
-    let short = rng.random_range(0.1..4.0_f64);
-    let long = rng.random_range(12..35);
+    let short = format!("work {}", rng.random_range(1..40_u32));
+    let long = format!("work {}", rng.random_range(12..35_u32) * 10);
     let first = format!("if [ ! -e {notes}.first ]; then touch {notes}.first; ");
     let (work, code) = match kind {
-        Kind::Short => (format!("sleep {short:.1}"), 0),
-        Kind::Failing => (format!("sleep {short:.1}; echo 'ValueError: num_classes must be 20' >&2"), 3),
+        Kind::Short => (short, 0),
+        Kind::Failing => (format!("{short}; echo 'ValueError: num_classes must be 20' >&2"), 3),
         Kind::Broken => (
             format!(
-                "{first}echo 'NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.' >&2; exit 1; fi; sleep {short:.1}"
+                "{first}echo 'NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.' >&2; exit 1; fi; {short}"
             ),
             0,
         ),
-        Kind::NodeKilling => (format!("{first}touch {kill}/$(hostname); sleep 25; fi; sleep {short:.1}"), 0),
-        Kind::Long | Kind::GivingWay => (format!("sleep {long}"), 0),
+        Kind::NodeKilling => (format!("{first}touch {kill}/$(hostname); work 250; fi; {short}"), 0),
+        Kind::Long | Kind::GivingWay => (long, 0),
         Kind::Training => return training(rng, id, notes),
     };
     let me = "${SLURM_JOB_ID} ${SLURM_RESTART_COUNT:-0}";
+    // Tenths of a second.
+    let work_by_beats = format!(
+        "work() {{ for ((left = $1; left > 0; left -= 10)); do\n\
+         echo \"beat {me} $EPOCHREALTIME\" >>{notes}\n\
+         sleep $((left < 10 ? 0 : 1)).$((left < 10 ? left : 0)); done; }}\n"
+    );
     let command = format!(
-        "echo \"begin {me} $(date +%s.%N)\" >>{notes}\n{work}\necho \"end {me} {code} $(date +%s.%N)\" >>{notes}\nexit {code}\n"
+        "{work_by_beats}echo \"begin {me} $(date +%s.%N)\" >>{notes}\n{work}\necho \"end {me} {code} $(date +%s.%N)\" >>{notes}\nexit {code}\n"
     );
     let mut body = json!({
         "id": id, "command": command, "use_requeue": rng.random_bool(0.7),

@@ -8,6 +8,8 @@ pub(crate) struct Run {
     pub(crate) slurm_id: u64,
     pub(crate) restart: u32,
     pub(crate) began: f64,
+    /// When it last said that it was at it; once a second.
+    pub(crate) beat: f64,
     /// Its exit code and when, if it came to its end.
     pub(crate) ended: Option<(i32, f64)>,
 }
@@ -81,6 +83,14 @@ pub(crate) enum Finding {
 /// Accounting knows whole seconds.
 const SLACK: f64 = 2.0;
 
+impl Run {
+    /// The last moment of which it is known that it ran. Neither accounting nor a queue knows that: a controller that was killed
+    /// takes what it has ended, or what has lost its node, for alive, and ends it again, or starts it again in vain.
+    fn last_sign(&self) -> f64 {
+        self.ended.map_or(self.beat, |(_, at)| at)
+    }
+}
+
 impl Case {
     pub(crate) fn judge(&self) -> Vec<Finding> {
         let mut found = self.duplicates();
@@ -142,7 +152,7 @@ impl Case {
                 if one == two {
                     let both = (run.slurm_id, other.slurm_id);
                     found.push(Finding::Duplicate(format!("attempt {one:?} ran as the Slurm jobs {both:?}")));
-                } else if self.end_of(run).is_some_and(|end| other.began + SLACK < end) {
+                } else if other.began + SLACK < run.last_sign() {
                     let both = (run.slurm_id, other.slurm_id);
                     found.push(Finding::Duplicate(format!("two attempts ran at one time: {both:?}")));
                 }
@@ -173,8 +183,7 @@ impl Case {
         found
     }
 
-    /// Accounting comes last: a controller that was killed takes what it has ended for alive, and ends it again, or starts it
-    /// again in vain. A run that went on meanwhile would have noted its own end.
+    /// The latest that a run may have ended.
     fn end_of(&self, run: &Run) -> Option<f64> {
         let is_its = |mark: &&Mark| (mark.slurm_id, mark.restart) == (run.slurm_id, run.restart);
         let mark = || self.marks.iter().find(is_its).map(|mark| mark.at);

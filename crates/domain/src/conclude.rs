@@ -298,7 +298,8 @@ fn unhappy_end(
         Wanted::Cancel | Wanted::Delete | Wanted::Pause => "Canceled.".to_owned(),
         Wanted::Run => "Canceled on the cluster by somebody else.".to_owned(),
     };
-    // The job had said how it ended before it was ended from outside: by us, to free its nodes, or by its limit.
+    // The job had said how it ended before it was ended from outside: by us, to free its nodes, by its limit, or by a controller
+    // that has forgotten it.
     let said = match job.wanted {
         Wanted::Run | Wanted::Pause => job.progress.last_word(),
         Wanted::Cancel | Wanted::Delete => None,
@@ -306,6 +307,9 @@ fn unhappy_end(
     match (state, said) {
         (Some(SlurmState::Cancelled | SlurmState::Timeout), Some(StatusWord::Success)) => {
             return (Status::Done, "Done: it had reported success before it was ended.".to_owned());
+        }
+        (None, Some(StatusWord::Success)) if exit.is_none_or(|exit| exit.code == ENDED_BY_TERM) => {
+            return (Status::Done, "Done: it had reported success before Slurm lost it.".to_owned());
         }
         (Some(SlurmState::Cancelled | SlurmState::Timeout), Some(StatusWord::Failure)) => {
             return (Status::Error, said_failure(job));

@@ -127,8 +127,12 @@ fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
             ("never-began", "its script was ended before it started its program")
         }
         // The script returned another code: this one is the signal with which Slurm ended its step, and which it forgot when
-        // it put the job back into the queue twice within a second.
-        (Some(SlurmState::Failed), Some(ExitCode { code: SIGTERM, signal: 0 })) if evidence.terminated => {
+        // it put the job back into the queue twice within a second. Or it was ended before it could take the mark away that
+        // the run before had left.
+        (
+            Some(SlurmState::Failed),
+            Some(ExitCode { code: SIGTERM, signal: 0 } | ExitCode { code: 0, signal: SIGTERM }),
+        ) if evidence.terminated => {
             ("ended-by-slurm", "Slurm has ended its script, and nobody had asked for that")
         }
         // What its nodes run and the controller does not know, it ends (slurmctld's abort of unknown jobs).

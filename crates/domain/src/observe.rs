@@ -19,8 +19,8 @@ use crate::{
     status_file::StatusWord,
 };
 
-pub(crate) use launches::is_stillborn;
-use launches::{as_told, is_of_this_end, is_to_be_told, state_of};
+use launches::{as_told, is_to_be_told, state_of};
+pub(crate) use launches::{is_awaited, is_marked, is_of_this_end, is_stillborn};
 use news::differs;
 pub(crate) use status_lines::{absorb_rest, absorb_status, is_held_back};
 
@@ -56,14 +56,25 @@ pub struct Sighting<'a> {
     /// Whether squeue answered properly, so that a missing row means something.
     pub queue_answered: bool,
     pub accounting: Option<&'a AccountingRow>,
-    /// Whether accounting answered properly, or is known to be switched off.
-    pub accounting_answered: bool,
+    /// Whether accounting answered, so that a missing record means something.
+    pub records: Records,
     pub markers: Option<&'a Markers>,
     pub status: &'a [StatusChunk],
     /// How much it has written, if that was asked and could be seen.
     pub signs_of_life: Option<&'a SignsOfLife>,
     /// How long in all the cluster could not be heard so far.
     pub deaf: TimeDelta,
+}
+
+/// What there is of accounting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Records {
+    /// It was not asked, or did not answer: nothing follows.
+    #[default]
+    Unknown,
+    Answered,
+    /// The cluster keeps none: what is not there never will be.
+    Off,
 }
 
 /// A job that a poll changed.
@@ -300,7 +311,7 @@ fn vanished(job: &mut Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp)
     } else if let Some(exit) = exit {
         forget_state(job);
         finish(job, Source::Marker, at(Some(exit.at)), now);
-    } else if seen.accounting_answered {
+    } else if seen.records != Records::Unknown {
         // Accounting that is down proves nothing. One that has the job wait, or run, is behind for seconds; what a controller
         // was killed over and has forgotten it calls so for ever (sacctmgr(1), runaway jobs).
         let since = *job.missing_since.get_or_insert(now);

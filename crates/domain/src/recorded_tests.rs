@@ -15,7 +15,7 @@ use crate::{
     conclude::{Ending, Findings, conclude},
     fixtures::submitted_job,
     job::Job,
-    observe::{Graces, Sighting, observe},
+    observe::{Graces, Records, Sighting, observe},
     status::Phase,
 };
 
@@ -144,7 +144,7 @@ fn every_recorded_state_has_the_same_verdict(release: &str) {
             queue: Some(&row),
             queue_answered: true,
             accounting: record.as_ref().filter(|_| row.reason == "JobLaunchFailure"),
-            accounting_answered: true,
+            records: Records::Answered,
             markers: Some(&markers),
             ..Sighting::default()
         };
@@ -155,7 +155,7 @@ fn every_recorded_state_has_the_same_verdict(release: &str) {
             let seen = Sighting {
                 queue_answered: true,
                 accounting: record.as_ref(),
-                accounting_answered: true,
+                records: Records::Answered,
                 markers: Some(&markers),
                 ..Sighting::default()
             };

@@ -4,8 +4,8 @@ use std::{collections::HashMap, time::Duration};
 
 use chrono::TimeDelta;
 use domain::{
-    Conversion, Graces, Job, JobPaths, Next, OUR_NAMES, Sighting, Timestamp, conversion_seen, observe,
-    wants_signs_of_life,
+    Conversion, Graces, Job, JobPaths, Next, OUR_NAMES, Records, Sighting, Timestamp, conversion_seen,
+    observe, wants_signs_of_life,
 };
 use persistence::{PollResult, StoreError, WorkStore};
 use slurm::{Poll, PollAnswer, SacctOutcome, SlurmJobId, SqueueOutcome, StatusChunk, Watched};
@@ -150,17 +150,16 @@ fn sighting<'a>(answer: &'a PollAnswer, id: SlurmJobId, key: &str) -> Sighting<'
         SqueueOutcome::Answered(rows) => Some(rows),
         SqueueOutcome::Failed(_) => None,
     };
-    let (accounting, accounting_answered) = match &answer.sacct {
-        SacctOutcome::Answered(rows) => (Some(rows), true),
-        // Where nothing is kept, an absence there is all that there can be.
-        SacctOutcome::Disabled => (None, true),
-        SacctOutcome::NotAsked | SacctOutcome::Failed(_) => (None, false),
+    let (accounting, records) = match &answer.sacct {
+        SacctOutcome::Answered(rows) => (Some(rows), Records::Answered),
+        SacctOutcome::Disabled => (None, Records::Off),
+        SacctOutcome::NotAsked | SacctOutcome::Failed(_) => (None, Records::Unknown),
     };
     Sighting {
         queue: queue.and_then(|rows| rows.get(&id)),
         queue_answered: queue.is_some(),
         accounting: accounting.and_then(|rows| rows.get(&id)),
-        accounting_answered,
+        records,
         markers: answer.markers.get(key),
         status: &[],
         signs_of_life: None,

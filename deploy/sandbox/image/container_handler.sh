@@ -169,6 +169,7 @@ wait_to_be_stopped() {
 }
 
 train_epoch() {
+  note beat
   sleep "$epoch_seconds"
   [ "$epoch" -ne "$fail_at" ] || misbehave
   loss=$(awk -v e="$epoch" 'BEGIN { printf "%.4f", 2.3 / e }')

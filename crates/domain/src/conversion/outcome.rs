@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use slurm::{
-    AccountingRow, ImageFile, Markers, QueueRow, SlurmState,
+    ImageFile, Markers, QueueRow, SlurmState,
     script::{EXIT_BEGUN, EXIT_CLAIMED, EXIT_NO_MARKS, EXIT_NODE_FAILED},
 };
 
@@ -11,7 +11,7 @@ use crate::{
     clock::Timestamp,
     cluster::Cluster,
     conclude::NOTICED,
-    observe::{Graces, Sighting, at},
+    observe::{Graces, Records, Sighting, at, is_awaited, is_marked, is_of_this_end},
 };
 
 /// A conversion that has waited for a node for so long is given up: the jobs that wait for it go on without.
@@ -42,10 +42,10 @@ pub fn conversion_seen(
     }
     let mut next = conversion.clone();
     let token = conversion.run.as_ref().map(|run| run.token.as_str());
+    let accounting = seen.accounting.filter(|record| Some(record.name.as_str()) == token);
+    let seen = &Sighting { accounting, ..*seen };
     match seen.queue.filter(|row| Some(row.name.as_str()) == token) {
-        Some(row) => {
-            next.in_queue(row, seen.accounting, ahead, now);
-        }
+        Some(row) => next.in_queue(row, seen, ahead, now),
         None if seen.queue_answered => next.vanished(seen, ahead, graces, now),
         None => {}
     }
@@ -60,11 +60,21 @@ pub fn conversion_seen(
 }
 
 impl Conversion {
-    fn in_queue(&mut self, row: &QueueRow, record: Option<&AccountingRow>, ahead: TimeDelta, now: Timestamp) {
+    fn in_queue(&mut self, row: &QueueRow, seen: &Sighting<'_>, ahead: TimeDelta, now: Timestamp) {
         let QueueRow { state, reason, nodes, .. } = row;
         let start = at(row.start).map(|at| at - ahead);
         // A word we do not know, or that says nothing about the run's life, changes nothing.
         if matches!(state, SlurmState::UpdateDb | SlurmState::Unknown(_)) {
+            return;
+        }
+        // The queue does not tell codes. One that comes with a mark is told by that, and without it says nothing about the
+        // image. Accounting that is behind has the end of an earlier run.
+        let told = seen.accounting.filter(|record| is_of_this_end(record, row));
+        if *state == SlurmState::Failed
+            && told.is_none()
+            && !is_marked(row, seen)
+            && is_awaited(row, seen, now + ahead)
+        {
             return;
         }
         let Some(run) = &mut self.run else { return };
@@ -73,13 +83,8 @@ impl Conversion {
         let id = run.slurm_id.map(|id| id.to_string()).unwrap_or_default();
         let image = &self.image;
         if state.is_final() {
-            // The queue does not tell codes. One that comes with a mark is told by that, and without it says nothing about
-            // the image. Accounting that is behind has the end of an earlier run.
-            let of_this_end = |record: &&AccountingRow| {
-                record.name == row.name && record.state == *state && record.end == row.end
-            };
-            let told = record.filter(of_this_end).and_then(|record| record.exit_code);
-            run.exit = told.filter(|exit| UNMARKED.contains(&exit.code)).or(run.exit);
+            let code = told.and_then(|record| record.exit_code);
+            run.exit = code.filter(|exit| UNMARKED.contains(&exit.code)).or(run.exit);
             run.began_at = start.filter(|_| !nodes.is_empty()).map(|at| at.min(now)).or(run.began_at);
             self.finish(now);
         } else if matches!(
@@ -122,8 +127,7 @@ impl Conversion {
     /// As for jobs: accounting says how it ended, else its own exit marker, else nobody, and then only time can tell.
     fn vanished(&mut self, seen: &Sighting<'_>, ahead: TimeDelta, graces: &Graces, now: Timestamp) {
         let Some(run) = &mut self.run else { return };
-        let ours = |name: &str| name == run.token.as_str();
-        let row = seen.accounting.filter(|row| ours(&row.name));
+        let row = seen.accounting;
         let exit =
             seen.markers.and_then(|marks| marks.exit).filter(|exit| Some(exit.slurm_id) == run.slurm_id);
         if let Some(row) = row.filter(|row| row.state.is_final()) {
@@ -134,7 +138,7 @@ impl Conversion {
         } else if exit.is_some() {
             run.slurm_state = None;
             self.finish(now);
-        } else if seen.accounting_answered && row.is_none() {
+        } else if seen.records != Records::Unknown && row.is_none() {
             let since = *run.missing_since.get_or_insert(now);
             if now - since >= graces.missing {
                 run.slurm_state = None;

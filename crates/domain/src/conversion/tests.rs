@@ -7,7 +7,7 @@ use test_case::test_case;
 
 use super::*;
 use crate::{
-    observe::{Graces, Sighting},
+    observe::{Graces, Records, Sighting, at},
     policy::ImageSettings,
     submission::Located,
 };
@@ -268,7 +268,7 @@ fn somebody_elses_record_of_its_id_says_nothing() {
     let seen = Sighting {
         queue_answered: true,
         accounting: Some(&row),
-        accounting_answered: true,
+        records: Records::Answered,
         ..Sighting::default()
     };
     let seen = conversion_seen(&running(), &seen, TimeDelta::zero(), &Graces::default(), now()).unwrap();

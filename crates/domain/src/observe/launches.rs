@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use chrono::TimeDelta;
 use slurm::{AccountingRow, Markers, PastRun, QueueRow, SlurmState};
 
-use super::{Sighting, at, is_waiting};
+use super::{Records, Sighting, at, is_waiting};
 use crate::{
     attempt::Attempt,
     clock::Timestamp,
@@ -104,7 +104,7 @@ pub(super) fn state_of(job: &Job, record: &AccountingRow, markers: Option<&Marke
 
 /// Whether a record is of the end that the queue shows: accounting that lags behind still has an earlier run's. The queue may
 /// show it as what it was taken for.
-pub(super) fn is_of_this_end(record: &AccountingRow, row: &QueueRow) -> bool {
+pub(crate) fn is_of_this_end(record: &AccountingRow, row: &QueueRow) -> bool {
     let given_up = row.state == SlurmState::LaunchFailed && record.state == SlurmState::Cancelled;
     (record.state == row.state || given_up) && record.end == row.end
 }
@@ -112,15 +112,26 @@ pub(super) fn is_of_this_end(record: &AccountingRow, row: &QueueRow) -> bool {
 /// Whether accounting will say soon what the queue does not: by which signal the job ended (22.05), with which code if it has
 /// left no mark that says so, or who cancelled it.
 pub(super) fn is_to_be_told(job: &Job, row: &QueueRow, seen: &Sighting<'_>, now: Timestamp) -> bool {
+    let how = row.state == SlurmState::Failed && (row.reason == "JobLaunchFailure" || !is_marked(row, seen));
+    let by_whom = row.state == SlurmState::Cancelled && job.wanted == Wanted::Run;
+    (how || by_whom) && is_awaited(row, seen, now)
+}
+
+/// Whether what ended has left the mark of its end.
+pub(crate) fn is_marked(row: &QueueRow, seen: &Sighting<'_>) -> bool {
+    seen.markers.and_then(|markers| markers.exit).is_some_and(|exit| exit.slurm_id == row.id)
+}
+
+/// Whether it is so short a time since the end that the queue shows that accounting, which has another name's record left out,
+/// may yet tell of it.
+pub(crate) fn is_awaited(row: &QueueRow, seen: &Sighting<'_>, now: Timestamp) -> bool {
     // Accounting lags by seconds. A cluster whose clock is further off than this is not waited for.
     const LAG: TimeDelta = TimeDelta::seconds(30);
-    // One that does not answer, has not heard of the job, or still has it run, will know it when it is back.
-    const AWAY: TimeDelta = TimeDelta::minutes(5);
-    let is_behind = seen.accounting.is_none_or(|record| !record.state.is_final());
-    let patience = if is_behind { AWAY } else { LAG };
-    let ended = at(row.end).map_or(TimeDelta::MAX, |end| (now - end).abs());
-    let marked = || seen.markers.and_then(|markers| markers.exit).is_some_and(|exit| exit.slurm_id == row.id);
-    let how = row.state == SlurmState::Failed && (row.reason == "JobLaunchFailure" || !marked());
-    let by_whom = row.state == SlurmState::Cancelled && job.wanted == Wanted::Run;
-    (how || by_whom) && ended < patience
+    // One that does not answer, has not heard of the job, or still has it run, will know it when it is back. The queue keeps
+    // what has ended for five minutes (MinJobAge of slurm.conf(5)), and is worth more than its absence.
+    const AWAY: TimeDelta = TimeDelta::minutes(3);
+    let is_away =
+        seen.records != Records::Off && seen.accounting.is_none_or(|record| !record.state.is_final());
+    let patience = if is_away { AWAY } else { LAG };
+    at(row.end).is_some_and(|end| (now - end).abs() < patience)
 }

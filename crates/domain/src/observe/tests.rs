@@ -112,7 +112,7 @@ fn a_row_with_our_id_and_another_name_is_another_job() {
     let seen = Sighting {
         queue: Some(&stranger),
         queue_answered: true,
-        accounting_answered: true,
+        records: Records::Answered,
         ..Sighting::default()
     };
     let next = see(&job, &seen, 10).unwrap();
@@ -171,7 +171,7 @@ fn a_job_that_the_queue_has_lost_and_accounting_has_wait_for_ever_is_lost() {
     let seen = Sighting {
         queue_answered: true,
         accounting: Some(&runaway),
-        accounting_answered: true,
+        records: Records::Answered,
         ..Sighting::default()
     };
     let waiting = see(&job, &seen, 10).unwrap().job;
@@ -198,7 +198,7 @@ fn the_exit_marker_of_another_slurm_job_is_not_ours() {
     let markers = Markers { exit: Some(exit), ..Markers::default() };
     let seen = Sighting {
         queue_answered: true,
-        accounting_answered: true,
+        records: Records::Answered,
         markers: Some(&markers),
         ..Sighting::default()
     };
@@ -207,7 +207,7 @@ fn the_exit_marker_of_another_slurm_job_is_not_ours() {
 
 #[test]
 fn a_job_that_everybody_has_lost_is_given_up_only_after_a_continuous_absence() {
-    let gone = Sighting { queue_answered: true, accounting_answered: true, ..Sighting::default() };
+    let gone = Sighting { queue_answered: true, records: Records::Answered, ..Sighting::default() };
     let missing = see(&submitted_job(), &gone, 0).unwrap().job;
     assert!(see(&missing, &gone, 299).is_none());
     assert_eq!(see(&missing, &gone, 300).unwrap().job.phase, Phase::Finishing);

@@ -67,7 +67,7 @@ ask_all() {
       break
     fi
     list=$(IFS=, && printf '%s' "${names[*]}")
-    keep timeout -k 5 30 "$@" "$list" >>"$tmp/rows" 2>"$tmp/err" </dev/null
+    keep_for 30 "$@" "$list" >>"$tmp/rows" 2>"$tmp/err" </dev/null
     code=$?
     if ((code == 74)); then lost; fi
     if [ "$code" = 0 ] && complains "$tmp/err"; then code=1; fi

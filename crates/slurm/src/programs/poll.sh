@@ -26,7 +26,7 @@ say "TIME $(date +%s)"
 # So does a name end only at that word. What is people's text comes last, where a cut does no harm.
 nonce="$RANDOM$RANDOM$RANDOM$RANDOM"
 # With -a, for a partition that is hidden hides our own jobs too.
-keep timeout -k 5 45 squeue --me -a -h -t all -o "$nonce|%A|%T|%j|$nonce|%V|%S|%e|%P|%N|%r" \
+keep_for 45 squeue --me -a -h -t all -o "$nonce|%A|%T|%j|$nonce|%V|%S|%e|%P|%N|%r" \
   >"$tmp/squeue" 2>"$tmp/squeue.err" </dev/null
 code=$?
 if ((code == 74)); then lost; fi
@@ -97,7 +97,7 @@ while mapfile -t -n 500 ids && ((${#ids[@]} > 0)); do
   fi
   list=$(IFS=, && printf '%s' "${ids[*]}")
   # -D: every run has a row of its own.
-  keep timeout -k 5 30 sacct -D -X -P -n --delimiter=$'\037' -o JobIDRaw,State,ExitCode,JobName,Start,End,NodeList,Reason \
+  keep_for 30 sacct -D -X -P -n --delimiter=$'\037' -o JobIDRaw,State,ExitCode,JobName,Start,End,NodeList,Reason \
     -j "$list" >"$tmp/sacct" 2>"$tmp/sacct.err" </dev/null
   code=$?
   if ((code == 74)); then lost; fi

@@ -53,6 +53,16 @@ keep() {
   return "$1"
 }
 
+# The same, for at most so many seconds: a process that does not die, or that a site's wrapper has left behind, may hold on to
+# what the command was given to print to. $1: seconds, the rest: the command. Returns 124 where they are over.
+keep_for() {
+  local seconds=$1
+  shift
+  # Not a function of that name, which a site may have.
+  timeout -k 5 "$seconds" bash -c "$(declare -f keep)"'
+keep command "$@"' keep "$@"
+}
+
 if ! tmp=$(mktemp -d "${TMPDIR:-/tmp}/slurm-call.XXXXXXXX" 2>&1 </dev/null); then
   give_up "$tmp"
 fi

@@ -1,7 +1,7 @@
 
 # The programs that run now, the clock beside them, and what has happened to them.
 _tao_programs=() _tao_clock='' _tao_seen=0
-_tao_warned=0 _tao_told='' _tao_limited=0 _tao_ended=0 _tao_requeued=0 _tao_broken_off=0
+_tao_warned=0 _tao_told='' _tao_limited=0 _tao_ended=0 _tao_requeued=0 _tao_broken_off=0 _tao_marked=0
 # What earlier runs have left in the log.
 _tao_log_before=$(PATH=$_tao_path stat -c %s -- "$_tao_state/main.err" 2>/dev/null)
 readonly _tao_log_before
@@ -32,7 +32,7 @@ _tao_finish() {
   trap '' HUP INT TERM USR1 USR2
   if [ -n "$_tao_clock" ]; then kill "$_tao_clock" 2>/dev/null; fi
   # A run that goes back into the queue has not ended, and one that was broken off has not come to its end.
-  if ((!_tao_requeued && !_tao_broken_off)); then _tao_mark exit "$code" "$(_tao_now)"; fi
+  if ((!_tao_requeued && !_tao_broken_off && !_tao_marked)); then _tao_mark exit "$code" "$(_tao_now)"; fi
   exit "$code"
 }
 # A signal ends the script with a code of its own, once its programs have ended. $1: the code.

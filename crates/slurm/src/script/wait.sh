@@ -22,13 +22,20 @@ _tao_first_code() {
   [1-9] | [1-9][0-9] | [12][0-9][0-9]) _tao_code=$code ;;
   esac
 }
-# Looks at an end with code 0: one that is none leaves no mark of an end.
+# Looks at an end with code 0: one that is none leaves no mark of an end. It is marked before Slurm is asked, because a controller
+# that does not answer may have forgotten the job, and ends it as soon as it is back.
 _tao_check_success() {
   if _tao_node_has_failed; then
     _tao_broken_off=1
     exit 118
   fi
-  if _tao_is_put_back; then _tao_broken_off=1; fi
+  # Nothing runs any more that a signal could end: it ends at most the question, which then is asked again.
+  trap _tao_ended=1 HUP INT TERM
+  if _tao_mark exit 0 "$(_tao_now)"; then _tao_marked=1; fi
+  if _tao_is_put_back || { ((_tao_ended)) && _tao_is_put_back; }; then
+    _tao_broken_off=1
+    rm -f -- "$_tao_state/exit"
+  fi
 }
 # srun returns 0 when the node of a step fails, as if its tasks there had ended well (_node_fail_handler of its source), and only
 # its log tells. Whether it does, in the last MiB.
@@ -40,14 +47,15 @@ _tao_node_has_failed() {
 }
 # Whether Slurm will run this job again whatever it returns: its program has asked for that, or has made room for another job
 # (PreemptMode=REQUEUE with a GraceTime) and will go on. While the script runs, a job that completes is one that was put back, or is
-# ended; PENDING is what a controller says that was killed and has forgotten the start.
+# ended; PENDING is what a controller says that was killed and has forgotten the start. One that was suspended for another job
+# keeps the time of that, and nothing else comes of it.
 _tao_is_put_back() {
   local PATH=$_tao_path told
   told=$(timeout 10 scontrol -o show job "$_tao_id" 2>/dev/null </dev/null)
   case $told in
   *' JobState=COMPLETING '* | *' JobState=REQUEUE'* | *' JobState=SPECIAL_EXIT '* | *' JobState=PREEMPTED '*) return 0 ;;
-  *' PreemptTime=None '*) return 1 ;;
-  *' PreemptTime='*) return 0 ;;
+  *' Requeue=0 '* | *' PreemptTime=None '*) return 1 ;;
+  *' PreemptTime='*' SuspendTime=None '*) return 0 ;;
   esac
   return 1
 }

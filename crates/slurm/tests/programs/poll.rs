@@ -77,6 +77,16 @@ fn a_hostile_name_cannot_forge_a_row() {
 }
 
 #[test]
+fn who_holds_on_to_what_squeue_prints_to_holds_up_a_poll_only_for_a_time() {
+    let site = Site::new();
+    // Of its own, so that nobody ends it: a helper of a site's wrapper, or what waits for a file server that has gone.
+    site.program("squeue", "setsid sleep 20 &");
+    site.program("timeout", r#"exec /usr/bin/timeout -k 1 1 "${@:4}""#);
+    let answer = poll(&site, vec![watched(&site, 7)]);
+    assert!(matches!(answer.squeue, SqueueOutcome::Failed(_)), "{answer:?}");
+}
+
+#[test]
 fn an_empty_queue_sends_every_job_to_the_accounting() {
     let site = Site::new();
     site.write(

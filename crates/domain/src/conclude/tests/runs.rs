@@ -148,10 +148,10 @@ fn the_mark_of_a_run_that_slurm_has_forgotten_is_none_of_the_one_that_it_gave_up
 
 #[test]
 fn a_script_that_slurm_has_ended_on_its_own_account_is_sent_again() {
-    let rule = |by_slurm: u8, by_itself| {
+    let rule = |code: u8, signal: u8, by_itself| {
         let mut job =
             Case { state: Some(SlurmState::Failed), code: Some(by_itself), ..Case::default() }.job();
-        job.attempt.as_mut().unwrap().exit = Some(ExitCode { code: by_slurm, signal: 0 });
+        job.attempt.as_mut().unwrap().exit = Some(ExitCode { code, signal });
         let exit =
             Some(ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: by_itself, at: 0 });
         let markers = Markers { exit, started: Some(started()), ..Markers::default() };
@@ -160,9 +160,10 @@ fn a_script_that_slurm_has_ended_on_its_own_account_is_sent_again() {
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(rule(15, 143).as_deref(), Some("ended-by-slurm"));
-    assert_eq!(rule(143, 143), None, "somebody's kill, and no word of Slurm's");
-    assert_eq!(rule(15, 15), None, "its program's own code");
+    assert_eq!(rule(15, 0, 143).as_deref(), Some("ended-by-slurm"));
+    assert_eq!(rule(0, 15, 143).as_deref(), Some("ended-by-slurm"), "the mark is of the run before");
+    assert_eq!(rule(143, 0, 143), None, "somebody's kill, and no word of Slurm's");
+    assert_eq!(rule(15, 0, 15), None, "its program's own code");
 }
 
 /// What comes of a job that Slurm started again, in vain, after it had come to its end with code 0; `heard` is what was read before

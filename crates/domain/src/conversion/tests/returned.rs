@@ -90,13 +90,9 @@ fn mishaps_that_do_not_end_say_what_was_said_last() {
     assert!(error.contains("4 times") && error.contains("its marks cannot be written"), "{error}");
 }
 
-/// The code that is known once the queue shows an end at 100 and accounting one at `end`, with `code`.
-#[test_case(100, script::EXIT_CLAIMED => Some(script::EXIT_CLAIMED); "of this end")]
-#[test_case(50, script::EXIT_CLAIMED => None; "of an earlier run")]
-#[test_case(100, 1 => None; "without a mark it says nothing about the image")]
-fn the_queue_does_not_tell_codes_and_accounting_does(end: i64, code: u8) -> Option<u8> {
-    let token = running().run.unwrap().token.to_string();
-    let row = QueueRow {
+/// The queue shows an end at 100.
+fn failed() -> QueueRow {
+    QueueRow {
         id: SlurmJobId::new(9).unwrap(),
         state: SlurmState::Failed,
         reason: "NonZeroExitCode".to_owned(),
@@ -105,28 +101,59 @@ fn the_queue_does_not_tell_codes_and_accounting_does(end: i64, code: u8) -> Opti
         start: Some(90),
         end: Some(100),
         partition: "cpu".to_owned(),
-        name: token.clone(),
-    };
-    let record = AccountingRow {
-        id: row.id,
+        name: running().run.unwrap().token.to_string(),
+    }
+}
+
+/// Accounting has an end at `end`, with `code`.
+fn record(end: i64, code: u8) -> AccountingRow {
+    let QueueRow { id, name, nodes, .. } = failed();
+    AccountingRow {
+        id,
         state: SlurmState::Failed,
         exit_code: Some(ExitCode { code, signal: 0 }),
         reason: String::new(),
         start: Some(end - 10),
         end: Some(end),
-        nodes: "node01".to_owned(),
-        name: token,
+        nodes,
+        name,
         cancelled_by: None,
         before: None,
-    };
-    let seen = Sighting {
-        queue_answered: true,
-        queue: Some(&row),
-        accounting: Some(&record),
-        accounting_answered: true,
-        ..Sighting::default()
-    };
-    let seen = conversion_seen(&running(), &seen, TimeDelta::zero(), &Graces::default(), now()).unwrap();
+    }
+}
+
+/// What a poll at a second made of it.
+fn polled(second: i64, seen: &Sighting<'_>) -> Option<Conversion> {
+    let row = failed();
+    let seen = Sighting { queue_answered: true, queue: Some(&row), ..*seen };
+    conversion_seen(&running(), &seen, TimeDelta::zero(), &Graces::default(), at(Some(second)).unwrap())
+}
+
+#[test_case(100, script::EXIT_CLAIMED => Some(script::EXIT_CLAIMED); "of this end")]
+#[test_case(50, script::EXIT_CLAIMED => None; "of an earlier run")]
+#[test_case(100, 1 => None; "without a mark it says nothing about the image")]
+fn the_queue_does_not_tell_codes_and_accounting_does(end: i64, code: u8) -> Option<u8> {
+    let record = record(end, code);
+    let seen = Sighting { accounting: Some(&record), records: Records::Answered, ..Sighting::default() };
+    let seen = polled(1000, &seen).unwrap();
     assert_eq!(seen.state, ConversionState::Finishing);
     seen.run.unwrap().exit.map(|exit| exit.code)
+}
+
+#[test]
+fn accounting_that_is_behind_is_waited_for_and_not_for_long() {
+    let finishing = |seen: Option<Conversion>| seen.map(|seen| seen.state == ConversionState::Finishing);
+    let earlier = record(50, 0);
+    let behind = Sighting { accounting: Some(&earlier), records: Records::Answered, ..Sighting::default() };
+    assert_eq!(finishing(polled(129, &behind)), None, "the code may say that another is at it");
+    assert_eq!(finishing(polled(130, &behind)), Some(true));
+    let away = Sighting::default();
+    assert_eq!(finishing(polled(279, &away)), None);
+    assert_eq!(finishing(polled(280, &away)), Some(true));
+    let told = record(100, script::EXIT_BEGUN);
+    let told = Sighting { accounting: Some(&told), ..behind };
+    assert_eq!(finishing(polled(101, &told)), Some(true));
+    let mark = marked(1);
+    let marked = Sighting { markers: Some(&mark), ..away };
+    assert_eq!(finishing(polled(101, &marked)), Some(true), "the mark says it");
 }

@@ -179,7 +179,7 @@ fn who_has_cancelled_a_job_is_waited_for_and_not_for_long() {
     let seen = Sighting {
         queue: Some(&row),
         queue_answered: true,
-        accounting_answered: true,
+        records: Records::Answered,
         ..Sighting::default()
     };
     let ended = (Phase::Finishing, Some(SlurmState::Cancelled));
@@ -190,7 +190,10 @@ fn who_has_cancelled_a_job_is_waited_for_and_not_for_long() {
     let runs = AccountingRow { end: None, ..record(&job, SlurmState::Running) };
     // Slurm gives an id again after a reset of its controller.
     let another = AccountingRow { name: "another".to_owned(), ..earlier.clone() };
-    let silent = Sighting { accounting_answered: false, ..seen };
+    let off = Sighting { records: Records::Off, ..seen };
+    assert!(see(&job, &off, 101).is_none(), "as where there is one");
+    assert_eq!(state(see(&job, &off, 131).unwrap().job), ended, "nobody will ever say");
+    let silent = Sighting { records: Records::Unknown, ..seen };
     for behind in [
         silent,
         seen,
@@ -198,7 +201,7 @@ fn who_has_cancelled_a_job_is_waited_for_and_not_for_long() {
         Sighting { accounting: Some(&another), ..seen },
     ] {
         assert!(see(&job, &behind, 131).is_none(), "it is away, and comes back");
-        assert_eq!(state(see(&job, &behind, 401).unwrap().job), ended);
+        assert_eq!(state(see(&job, &behind, 281).unwrap().job), ended, "while the queue still shows it");
     }
     let unwanted = Job { wanted: Wanted::Cancel, ..job };
     assert_eq!(see(&unwanted, &seen, 101).unwrap().job.phase, Phase::Finishing, "we know who");
@@ -229,12 +232,12 @@ fn a_death_of_which_accounting_has_not_told_yet_is_waited_for_and_not_for_long()
     let seen = Sighting {
         queue: Some(&failed),
         queue_answered: true,
-        accounting_answered: true,
+        records: Records::Answered,
         ..Sighting::default()
     };
     assert!(see(&job, &seen, 101).is_none());
-    assert!(see(&job, &seen, 399).is_none(), "accounting may be away");
-    assert_eq!(see(&job, &seen, 400).unwrap().job.phase, Phase::Finishing);
+    assert!(see(&job, &seen, 279).is_none(), "accounting may be away");
+    assert_eq!(see(&job, &seen, 280).unwrap().job.phase, Phase::Finishing);
     let ahead = QueueRow { end: Some(500), ..failed.clone() };
     let wrong = Sighting { queue: Some(&ahead), ..seen };
     assert_eq!(see(&job, &wrong, 101).unwrap().job.phase, Phase::Finishing, "a clock that is wrong");
