@@ -4,7 +4,7 @@
 # stdin: a line "number of jobs, number of names"; for each job a line "id, name", then each name on a line of its own.
 
 IFS=$'\t' read -r jobs names || give_up 'the list of jobs did not arrive whole'
-cat >"$tmp/asked"
+cat >"$tmp/asked" || lost
 if [ "$(wc -l <"$tmp/asked")" != "$((jobs + names))" ]; then give_up 'the list of jobs did not arrive whole'; fi
 if ((jobs + names == 0)); then finish; fi
 
@@ -12,8 +12,9 @@ if ((jobs + names == 0)); then finish; fi
 # shows under our name is cancelled. A name may hold any character, so it ends at a word nobody could know.
 nonce="$RANDOM$RANDOM$RANDOM$RANDOM"
 # With -a, for a partition that is hidden hides our own jobs too.
-timeout -k 5 30 squeue --me -a -h -t all -o "$nonce|%T|%A|%j|$nonce" >"$tmp/queue" 2>"$tmp/err" </dev/null
+keep_for 30 squeue --me -a -h -t all -o "$nonce|%T|%A|%j|$nonce" >"$tmp/queue" 2>"$tmp/err" </dev/null
 code=$?
+if ((code == 74)); then lost; fi
 if [ "$code" = 0 ] && complains "$tmp/err"; then code=1; fi
 if [ "$code" != 0 ]; then
   say "UNSEEN $code $(encoded_tail "$tmp/err" 2000)"
@@ -31,7 +32,7 @@ awk -F'\t' -v nonce="$nonce" -v jobs="$jobs" '
     at = index(row, "|")
     id = substr(row, 1, at - 1)
     if ((row in job || substr(row, at + 1) in name) && id ~ /^[1-9][0-9]*$/ && !seen[id]++) print id
-  }' pass=1 "$tmp/asked" pass=2 "$tmp/queue" >"$tmp/ids"
+  }' pass=1 "$tmp/asked" pass=2 "$tmp/queue" >"$tmp/ids" || lost
 
 while mapfile -t -n 500 chunk && ((${#chunk[@]} > 0)); do
   code=124

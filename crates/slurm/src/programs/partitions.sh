@@ -6,11 +6,19 @@
 # sinfo takes options from these too (sinfo(1)).
 unset "${!SINFO_@}" "${!SCONTROL_@}"
 rows=5000
+# Of a pipe that writes a list, any part may have had no room.
+set -o pipefail
 
-timeout -k 2 10 scontrol -a -o show partition >"$tmp/show" 2>/dev/null </dev/null &
-timeout -k 2 10 scontrol show config >"$tmp/config" 2>/dev/null </dev/null &
+# Keeps what scontrol shows, or nothing: a limit that is cut would be another. $1: file, the rest: its words.
+show() {
+  local file=$1
+  shift
+  keep_for 10 scontrol "$@" >"$file" 2>/dev/null </dev/null || : >"$file"
+}
+show "$tmp/show" -a -o show partition &
+show "$tmp/config" show config &
 # Nodes that agree in all of these columns share a row, so the answer does not grow with the cluster.
-timeout -k 5 25 sinfo -a -h -o '%P|%a|%l|%L|%D|%T|%c|%m|%G' >"$tmp/nodes" 2>"$tmp/err" </dev/null
+keep_for 25 sinfo -a -h -o '%P|%a|%l|%L|%D|%T|%c|%m|%G' >"$tmp/nodes" 2>"$tmp/err" </dev/null
 code=$?
 wait
 if [ "$code" = 0 ] && complains "$tmp/err"; then code=1; fi
@@ -20,8 +28,8 @@ if [ "$code" != 0 ]; then
 fi
 # Whether a job must be within the limits of all its partitions, or of one: "ALL", "ANY" or "NO".
 say "ENFORCE $(sed -n 's/^EnforcePartLimits *= *//p' "$tmp/config" | head -n 1)"
-head -n "$rows" "$tmp/show" | cut -c 1-20000 | sed 's/^/SHOW /' >"$tmp/part"
+sed -n "1,${rows}p" "$tmp/show" | cut -c 1-20000 | sed 's/^/SHOW /' >"$tmp/part" || lost
 say_file "$tmp/part"
-head -n "$rows" "$tmp/nodes" | cut -c 1-2000 | sed 's/^/ROW /' >"$tmp/part"
+sed -n "1,${rows}p" "$tmp/nodes" | cut -c 1-2000 | sed 's/^/ROW /' >"$tmp/part" || lost
 say_file "$tmp/part"
 finish

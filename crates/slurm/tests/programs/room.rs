@@ -2,11 +2,13 @@
 
 use std::fmt::Write;
 
-use slurm::{Conclude, Concluded, FailureClass, Locate, Poll, RemoteCommand, Watched};
+use slurm::{
+    Cancel, Cancelled, Conclude, Concluded, FailureClass, Locate, Poll, RemoteCommand, Requeued, Watched,
+};
 
 use crate::{
     conclude, locate, poll,
-    site::{Site, id},
+    site::{Site, id, name},
 };
 
 /// Enough for everything, in KiB.
@@ -219,4 +221,39 @@ fn nothing_is_absent_for_want_of_room() {
     in_any_room(&site, &command, (32..68).step_by(4), whole);
     let like = [" squeue ", " sacct ", "-name run", "walk slurm_id", "submit.$send", "-print -quit"];
     while_full(&site, &command, &like, whole);
+}
+
+#[test]
+fn no_job_is_left_uncancelled_for_want_of_room() {
+    let site = Site::new();
+    let jobs: Vec<_> = (100..700).map(|number| (id(number), name(&format!("job-{number}")))).collect();
+    site.write("queue", (100..700).map(|number| poll::row(number, "RUNNING")).collect::<String>());
+    let command = Cancel { jobs, names: vec![] };
+    let all = (100..700).map(|number| number.to_string()).collect::<Vec<_>>();
+    let whole = |answer: Cancelled| {
+        let calls = site.read("scancel.calls");
+        site.write("scancel.calls", "");
+        answer.refused.is_some() || calls.split_whitespace().collect::<Vec<_>>() == all
+    };
+    silently(&site);
+    in_any_room(&site, &command, (8..96).step_by(4), whole);
+    while_full(&site, &command, &[" squeue "], whole);
+}
+
+#[test]
+fn no_run_is_lost_for_want_of_room() {
+    let site = Site::new();
+    let mut rows = String::new();
+    for number in 100..400 {
+        writeln!(rows, "{number}\u{1f}NODE_FAIL\u{1f}node01\u{1f}job-{number}").unwrap();
+    }
+    site.write("runs", rows);
+    site.program("sacct", "cat \"$SITE/runs\"");
+    let jobs = (100..400).map(|number| (id(number), name(&format!("job-{number}")))).collect();
+    let command = Requeued { jobs };
+    let roomy = site.run(&command);
+    assert_eq!(roomy.len(), 300);
+    silently(&site);
+    in_any_room(&site, &command, (8..64).step_by(4), |answer| answer == roomy);
+    while_full(&site, &command, &[" sacct "], |answer| answer == roomy);
 }
