@@ -123,38 +123,29 @@ fn accounting(sandbox: &Sandbox, ledger: &Ledger) -> anyhow::Result<HashMap<Uuid
     Ok(rows)
 }
 
-/// The job's own notes: `begin ID RESTART TIME`, `beat ID RESTART TIME` while it is at it, and `end ID RESTART CODE TIME`.
+/// The job's own notes: `begin ID RESTART NAME TIME`, `beat ID RESTART NAME TIME` while it is at it, and
+/// `end ID RESTART NAME CODE TIME`.
 fn runs(sandbox: &Sandbox, run: &str, id: Uuid) -> Vec<Run> {
     let text = fs::read_to_string(sandbox.seen(&format!("{}/{id}", place(run)))).unwrap_or_default();
     let mut runs: Vec<Run> = Vec::new();
     for line in text.lines() {
         let words: Vec<&str> = line.split(' ').collect();
-        match words[..] {
-            ["begin", slurm_id, restart, at] => {
-                if let (Ok(slurm_id), Ok(restart), Ok(began)) =
-                    (slurm_id.parse(), restart.parse(), at.parse())
-                {
-                    runs.push(Run { slurm_id, restart, began, beat: began, ended: None });
+        let [what, slurm_id, restart, name, ref more @ ..] = words[..] else { continue };
+        let (Ok(slurm_id), Ok(restart), Some((_, attempt))) =
+            (slurm_id.parse(), restart.parse(), job_of(name))
+        else {
+            continue;
+        };
+        let this = (slurm_id, attempt, restart);
+        let open = runs.iter_mut().rfind(|run| (run.slurm_id, run.attempt, run.restart) == this);
+        match (what, more, open) {
+            ("begin", [at], _) => {
+                if let Ok(began) = at.parse() {
+                    runs.push(Run { slurm_id, attempt, restart, began, beat: began, ended: None });
                 }
             }
-            ["beat", slurm_id, restart, at] => {
-                let (Ok(slurm_id), Ok(restart)) = (slurm_id.parse::<u64>(), restart.parse::<u32>()) else {
-                    continue;
-                };
-                let open = runs.iter_mut().rfind(|run| run.slurm_id == slurm_id && run.restart == restart);
-                if let (Some(run), Ok(at)) = (open, at.parse()) {
-                    run.beat = at;
-                }
-            }
-            ["end", slurm_id, restart, code, at] => {
-                let (Ok(slurm_id), Ok(restart)) = (slurm_id.parse::<u64>(), restart.parse::<u32>()) else {
-                    continue;
-                };
-                let open = runs.iter_mut().rfind(|run| run.slurm_id == slurm_id && run.restart == restart);
-                if let (Some(run), Ok(code), Ok(at)) = (open, code.parse(), at.parse()) {
-                    run.ended = Some((code, at));
-                }
-            }
+            ("beat", [at], Some(run)) => run.beat = at.parse().unwrap_or(run.beat),
+            ("end", [code, at], Some(run)) => run.ended = code.parse().ok().zip(at.parse().ok()),
             _ => {}
         }
     }

@@ -6,6 +6,8 @@ use crate::jobs::Kind;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Run {
     pub(crate) slurm_id: u64,
+    /// From the job's name: a controller that was killed may give one id to two attempts.
+    pub(crate) attempt: u32,
     pub(crate) restart: u32,
     pub(crate) began: f64,
     /// When it last said that it was at it; once a second.
@@ -114,17 +116,10 @@ impl Case {
         (truth > 0.0).then(|| (finished - truth).max(0.0))
     }
 
-    fn attempt_of(&self, slurm_id: u64) -> Option<u32> {
-        let told =
-            self.told.as_ref().and_then(|told| told.attempts.iter().find(|(_, id)| *id == Some(slurm_id)));
-        told.map(|(attempt, _)| *attempt)
-            .or_else(|| self.rows.iter().find(|row| row.slurm_id == slurm_id).map(|row| row.attempt))
-    }
-
     /// What Slurm says of a run. Its rows of one job are one for each of its runs, and one for a wait that was ended: the first
     /// end after the run began is its own.
     fn row_of(&self, run: &Run) -> Option<&Row> {
-        let rows = self.rows.iter().filter(|row| row.slurm_id == run.slurm_id);
+        let rows = self.rows.iter().filter(|row| (row.slurm_id, row.attempt) == (run.slurm_id, run.attempt));
         let later =
             rows.filter_map(|row| Some((row.ended?, row)).filter(|(end, _)| *end + SLACK > run.began));
         later.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, row)| row)
@@ -142,25 +137,24 @@ impl Case {
         let mut found = Vec::new();
         for (at, run) in self.runs.iter().enumerate() {
             for other in &self.runs[at + 1..] {
-                if run.slurm_id == other.slurm_id {
+                let both = (run.slurm_id, other.slurm_id);
+                if (run.slurm_id, run.attempt) == (other.slurm_id, other.attempt) {
                     if run.restart == other.restart {
                         found.push(Finding::Duplicate(format!("Slurm job {} ran twice", run.slurm_id)));
                     }
-                    continue;
-                }
-                let (one, two) = (self.attempt_of(run.slurm_id), self.attempt_of(other.slurm_id));
-                if one == two {
-                    let both = (run.slurm_id, other.slurm_id);
-                    found.push(Finding::Duplicate(format!("attempt {one:?} ran as the Slurm jobs {both:?}")));
+                } else if run.attempt == other.attempt {
+                    let attempt = run.attempt;
+                    found.push(Finding::Duplicate(format!(
+                        "attempt {attempt} ran as the Slurm jobs {both:?}"
+                    )));
                 } else if other.began + SLACK < run.last_sign() {
-                    let both = (run.slurm_id, other.slurm_id);
                     found.push(Finding::Duplicate(format!("two attempts ran at one time: {both:?}")));
                 }
             }
             let done = self.completed(0).any(|done| done == run);
             if done
                 && let Some(later) =
-                    self.runs.iter().find(|other| other.slurm_id != run.slurm_id && other.began > run.began)
+                    self.runs.iter().find(|other| other.attempt != run.attempt && other.began > run.began)
             {
                 found.push(Finding::Duplicate(format!(
                     "done as Slurm job {}, and again as {}",
@@ -185,7 +179,9 @@ impl Case {
 
     /// The latest that a run may have ended.
     fn end_of(&self, run: &Run) -> Option<f64> {
-        let is_its = |mark: &&Mark| (mark.slurm_id, mark.restart) == (run.slurm_id, run.restart);
+        let is_its = |mark: &&Mark| {
+            (mark.slurm_id, mark.attempt, mark.restart) == (run.slurm_id, run.attempt, run.restart)
+        };
         let mark = || self.marks.iter().find(is_its).map(|mark| mark.at);
         let row = || self.row_of(run).filter(|row| !row.stopped);
         run.ended.map(|(_, at)| at).or_else(mark).or_else(|| row()?.ended)

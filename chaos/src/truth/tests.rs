@@ -1,7 +1,7 @@
 use super::*;
 
 fn run(slurm_id: u64, restart: u32, began: f64, ended: Option<(i32, f64)>) -> Run {
-    Run { slurm_id, restart, began, beat: began, ended }
+    Run { slurm_id, attempt: u32::from(slurm_id == 11) + 1, restart, began, beat: began, ended }
 }
 
 /// One that said so long that it was at it, and then no more.
@@ -100,7 +100,7 @@ fn a_cancellation_holds_for_what_was_not_done_before_it() {
 #[test]
 fn an_attempt_runs_once() {
     let mut twice = case(Kind::Short, "Done");
-    twice.runs.push(run(11, 0, 101.0, None));
+    twice.runs.push(Run { attempt: 1, ..run(11, 0, 101.0, None) });
     twice.rows.push(row(11, 1, "COMPLETED", 121.0));
     let found = kinds(&twice);
     assert!(found.contains(&"duplicate") && found.contains(&"second copy"), "{found:?}");
@@ -111,6 +111,11 @@ fn an_attempt_runs_once() {
         ..case(Kind::Short, "Done")
     };
     assert_eq!(kinds(&again), ["duplicate"]);
+    let same_id = Case {
+        runs: vec![run(10, 0, 1.0, None), Run { attempt: 2, ..run(10, 0, 5.0, Some((0, 6.0))) }],
+        ..again.clone()
+    };
+    assert!(kinds(&same_id).is_empty(), "a controller that was killed has given an id twice");
     let requeued = Case { runs: vec![run(10, 0, 1.0, None), run(10, 1, 2.0, Some((0, 3.0)))], ..again };
     assert!(kinds(&requeued).is_empty());
 }
