@@ -51,13 +51,19 @@ pub(crate) fn gather(
     for (id, asked) in jobs.iter().filter(|(_, asked)| asked.accepted.is_some()) {
         let told = told(service, *id);
         let marks = told.as_ref().map(|told| marks(sandbox, *id, told)).unwrap_or_default();
+        let rows = rows.get(id).cloned().unwrap_or_default();
+        let told_ids = told.iter().flat_map(|told: &Told| &told.attempts);
+        let attempts: Vec<(u64, u32)> = told_ids
+            .filter_map(|(attempt, slurm_id)| Some(((*slurm_id)?, *attempt)))
+            .chain(rows.iter().map(|row| (row.slurm_id, row.attempt)))
+            .collect();
         cases.push((
             *id,
             Case {
                 kind: asked.kind,
                 cancel_sent: asked.cancel_sent,
-                runs: runs(sandbox, run, *id),
-                rows: rows.get(id).cloned().unwrap_or_default(),
+                runs: runs(sandbox, run, *id, &attempts),
+                rows,
                 marks,
                 queued: queue
                     .iter()
@@ -123,29 +129,42 @@ fn accounting(sandbox: &Sandbox, ledger: &Ledger) -> anyhow::Result<HashMap<Uuid
     Ok(rows)
 }
 
-/// The job's own notes: `begin ID RESTART NAME TIME`, `beat ID RESTART NAME TIME` while it is at it, and
-/// `end ID RESTART NAME CODE TIME`.
-fn runs(sandbox: &Sandbox, run: &str, id: Uuid) -> Vec<Run> {
+/// The job's own notes: `begin ID RESTART TIME`, `beat ID RESTART TIME` while it is at it, and `end ID RESTART CODE TIME`.
+fn runs(sandbox: &Sandbox, run: &str, id: Uuid, attempts: &[(u64, u32)]) -> Vec<Run> {
     let text = fs::read_to_string(sandbox.seen(&format!("{}/{id}", place(run)))).unwrap_or_default();
+    read_runs(&text, attempts)
+}
+
+/// `attempts`: Slurm ids, and which attempt has each. Of several that have one id, each has run once.
+fn read_runs(notes: &str, attempts: &[(u64, u32)]) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
-    for line in text.lines() {
+    for line in notes.lines() {
         let words: Vec<&str> = line.split(' ').collect();
-        let [what, slurm_id, restart, name, ref more @ ..] = words[..] else { continue };
-        let (Ok(slurm_id), Ok(restart), Some((_, attempt))) =
-            (slurm_id.parse(), restart.parse(), job_of(name))
-        else {
-            continue;
-        };
-        let this = (slurm_id, attempt, restart);
-        let open = runs.iter_mut().rfind(|run| (run.slurm_id, run.attempt, run.restart) == this);
-        match (what, more, open) {
-            ("begin", [at], _) => {
+        let [what, slurm_id, restart, ref more @ ..] = words[..] else { continue };
+        let (Ok(slurm_id), Ok(restart)) = (slurm_id.parse::<u64>(), restart.parse::<u32>()) else { continue };
+        let is_this = |run: &Run| (run.slurm_id, run.restart) == (slurm_id, restart);
+        match (what, more) {
+            ("begin", [at]) => {
+                let before = runs.iter().filter(|run| is_this(run)).count();
+                let mut with_this_id: Vec<u32> =
+                    attempts.iter().filter(|(id, _)| *id == slurm_id).map(|(_, attempt)| *attempt).collect();
+                with_this_id.sort_unstable();
+                with_this_id.dedup();
+                let attempt = with_this_id.get(before).or(with_this_id.last()).copied().unwrap_or_default();
                 if let Ok(began) = at.parse() {
                     runs.push(Run { slurm_id, attempt, restart, began, beat: began, ended: None });
                 }
             }
-            ("beat", [at], Some(run)) => run.beat = at.parse().unwrap_or(run.beat),
-            ("end", [code, at], Some(run)) => run.ended = code.parse().ok().zip(at.parse().ok()),
+            ("beat", [at]) => {
+                if let (Some(run), Ok(at)) = (runs.iter_mut().rfind(|run| is_this(run)), at.parse()) {
+                    run.beat = at;
+                }
+            }
+            ("end", [code, at]) => {
+                if let Some(run) = runs.iter_mut().rfind(|run| is_this(run)) {
+                    run.ended = code.parse().ok().zip(at.parse().ok());
+                }
+            }
             _ => {}
         }
     }
@@ -217,6 +236,21 @@ pub(crate) fn kinds(jobs: &HashMap<Uuid, Asked>) -> HashMap<&'static str, usize>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_that_two_attempts_have_had_is_that_of_one_run_of_each() {
+        let notes = "begin 2 0 1.0\nbeat 2 0 1.5\nbegin 2 0 5.0\nbeat 2 0 6.0\nend 2 0 0 7.0\nnonsense\n";
+        let attempts = |attempts: &[(u64, u32)]| {
+            read_runs(notes, attempts)
+                .iter()
+                .map(|run| (run.attempt, run.beat, run.ended))
+                .collect::<Vec<_>>()
+        };
+        let two = attempts(&[(2, 1), (2, 2), (2, 1), (3, 3)]);
+        assert_eq!(two, [(1, 1.5, None), (2, 6.0, Some((0, 7.0)))]);
+        let one = attempts(&[(2, 1), (3, 2)]);
+        assert_eq!(one, [(1, 1.5, None), (1, 6.0, Some((0, 7.0)))], "it ran twice");
+    }
 
     #[test]
     fn names_in_slurm_say_which_attempt_of_which_job() {

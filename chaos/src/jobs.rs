@@ -102,7 +102,7 @@ fn body(rng: &mut StdRng, id: Uuid, kind: Kind, notes: &str, kill: &str) -> Valu
         Kind::Long | Kind::GivingWay => (long, 0),
         Kind::Training => return training(rng, id, notes),
     };
-    let me = "${SLURM_JOB_ID} ${SLURM_RESTART_COUNT:-0} ${SLURM_JOB_NAME}";
+    let me = "${SLURM_JOB_ID} ${SLURM_RESTART_COUNT:-0}";
     // Tenths of a second.
     let work_by_beats = format!(
         "work() {{ for ((left = $1; left > 0; left -= 10)); do\n\

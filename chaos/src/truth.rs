@@ -6,7 +6,7 @@ use crate::jobs::Kind;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Run {
     pub(crate) slurm_id: u64,
-    /// From the job's name: a controller that was killed may give one id to two attempts.
+    /// A controller that was killed may give one id to two attempts.
     pub(crate) attempt: u32,
     pub(crate) restart: u32,
     pub(crate) began: f64,

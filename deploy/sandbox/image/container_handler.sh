@@ -132,7 +132,7 @@ serve() {
 
 # Each execution is noted in a file of the caller's, for those who count them. $1: what, $2: more.
 note() {
-  [ -z "$notes" ] || ! first || echo "$1 $SLURM_JOB_ID ${SLURM_RESTART_COUNT:-0} $SLURM_JOB_NAME${2:+ $2} $(date +%s)" >>"$notes"
+  [ -z "$notes" ] || ! first || echo "$1 $SLURM_JOB_ID ${SLURM_RESTART_COUNT:-0}${2:+ $2} $(date +%s)" >>"$notes"
 }
 
 misbehave() {
