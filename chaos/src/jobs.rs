@@ -105,9 +105,9 @@ fn body(rng: &mut StdRng, id: Uuid, kind: Kind, notes: &str, kill: &str) -> Valu
     let me = "${SLURM_JOB_ID} ${SLURM_RESTART_COUNT:-0}";
     // Tenths of a second.
     let work_by_beats = format!(
-        "work() {{ for ((left = $1; left > 0; left -= 10)); do\n\
+        "work() {{ for ((left = $1; left > 0; left -= 5)); do\n\
          echo \"beat {me} $EPOCHREALTIME\" >>{notes}\n\
-         sleep $((left < 10 ? 0 : 1)).$((left < 10 ? left : 0)); done; }}\n"
+         sleep 0.$((left < 5 ? left : 5)); done; }}\n"
     );
     let command = format!(
         "{work_by_beats}echo \"begin {me} $(date +%s.%N)\" >>{notes}\n{work}\necho \"end {me} {code} $(date +%s.%N)\" >>{notes}\nexit {code}\n"

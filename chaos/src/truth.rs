@@ -10,7 +10,7 @@ pub(crate) struct Run {
     pub(crate) attempt: u32,
     pub(crate) restart: u32,
     pub(crate) began: f64,
-    /// When it last said that it was at it; once a second.
+    /// When it last said that it was at it; twice a second, a training at each of its epochs.
     pub(crate) beat: f64,
     /// Its exit code and when, if it came to its end.
     pub(crate) ended: Option<(i32, f64)>,
@@ -84,14 +84,8 @@ pub(crate) enum Finding {
 
 /// Accounting knows whole seconds.
 const SLACK: f64 = 2.0;
-
-impl Run {
-    /// The last moment of which it is known that it ran. Neither accounting nor a queue knows that: a controller that was killed
-    /// takes what it has ended, or what has lost its node, for alive, and ends it again, or starts it again in vain.
-    fn last_sign(&self) -> f64 {
-        self.ended.map_or(self.beat, |(_, at)| at)
-    }
-}
+/// Trainings and marks tell whole seconds, too, which are those before.
+const BEAT: f64 = 1.1;
 
 impl Case {
     pub(crate) fn judge(&self) -> Vec<Finding> {
@@ -139,7 +133,9 @@ impl Case {
             for other in &self.runs[at + 1..] {
                 let both = (run.slurm_id, other.slurm_id);
                 if (run.slurm_id, run.attempt) == (other.slurm_id, other.attempt) {
-                    if run.restart == other.restart {
+                    let first = if run.began < other.began { run } else { other };
+                    let second = if run.began < other.began { other } else { run };
+                    if run.restart == other.restart || second.began + BEAT < self.last_sign(first) {
                         found.push(Finding::Duplicate(format!("Slurm job {} ran twice", run.slurm_id)));
                     }
                 } else if run.attempt == other.attempt {
@@ -147,7 +143,7 @@ impl Case {
                     found.push(Finding::Duplicate(format!(
                         "attempt {attempt} ran as the Slurm jobs {both:?}"
                     )));
-                } else if other.began + SLACK < run.last_sign() {
+                } else if other.began + BEAT < self.last_sign(run) {
                     found.push(Finding::Duplicate(format!("two attempts ran at one time: {both:?}")));
                 }
             }
@@ -177,14 +173,24 @@ impl Case {
         found
     }
 
-    /// The latest that a run may have ended.
-    fn end_of(&self, run: &Run) -> Option<f64> {
+    /// The last moment of which it is known that a run was there. Neither accounting nor a queue knows that: a controller that was
+    /// killed takes what it has ended, or what has lost its node, for alive, and ends it again, or starts it again in vain.
+    fn last_sign(&self, run: &Run) -> f64 {
+        let own = run.ended.map(|(_, at)| at).or_else(|| self.mark_of(run)).unwrap_or(run.began);
+        own.max(run.beat)
+    }
+
+    fn mark_of(&self, run: &Run) -> Option<f64> {
         let is_its = |mark: &&Mark| {
             (mark.slurm_id, mark.attempt, mark.restart) == (run.slurm_id, run.attempt, run.restart)
         };
-        let mark = || self.marks.iter().find(is_its).map(|mark| mark.at);
+        self.marks.iter().find(is_its).map(|mark| mark.at)
+    }
+
+    /// The latest that a run may have ended.
+    fn end_of(&self, run: &Run) -> Option<f64> {
         let row = || self.row_of(run).filter(|row| !row.stopped);
-        run.ended.map(|(_, at)| at).or_else(mark).or_else(|| row()?.ended)
+        run.ended.map(|(_, at)| at).or_else(|| self.mark_of(run)).or_else(|| row()?.ended)
     }
 
     fn ending(&self) -> Option<Finding> {

@@ -113,11 +113,17 @@ fn an_attempt_runs_once() {
     assert_eq!(kinds(&again), ["duplicate"]);
     let same_id = Case {
         runs: vec![run(10, 0, 1.0, None), Run { attempt: 2, ..run(10, 0, 5.0, Some((0, 6.0))) }],
+        marks: Vec::new(),
         ..again.clone()
     };
     assert!(kinds(&same_id).is_empty(), "a controller that was killed has given an id twice");
-    let requeued = Case { runs: vec![run(10, 0, 1.0, None), run(10, 1, 2.0, Some((0, 3.0)))], ..again };
-    assert!(kinds(&requeued).is_empty());
+    let requeued = |first: Run| Case {
+        runs: vec![first, run(10, 1, 5.0, Some((0, 6.0)))],
+        marks: Vec::new(),
+        ..again.clone()
+    };
+    assert!(kinds(&requeued(beating(10, 1.0, 4.0))).is_empty());
+    assert_eq!(kinds(&requeued(beating(10, 1.0, 7.0))), ["duplicate"], "it went on beside the next run");
 }
 
 #[test]
@@ -149,7 +155,7 @@ fn when_a_run_ended_it_knows_better_than_accounting() {
     case.runs[0].ended = Some((0, 125.0));
     assert!(kinds(&case).contains(&"duplicate"), "it went on");
     // It had done its work, and Slurm had put it back into its queue all the same.
-    case.runs[0].ended = Some((0, 100.5));
+    (case.runs[0].ended, case.runs[0].beat) = (Some((0, 100.5)), 100.0);
     case.rows.insert(0, row(10, 1, "REQUEUED", 101.0));
     assert!(kinds(&case).is_empty());
 }

@@ -11,6 +11,7 @@ use crate::{
     clock::Timestamp,
     cluster::Cluster,
     conclude::NOTICED,
+    diagnosis::ENDED_BY_TERM,
     observe::{Graces, Records, Sighting, at, is_awaited, is_marked, is_of_this_end},
 };
 
@@ -264,11 +265,13 @@ impl Conversion {
                  system that all nodes share?",
                 self.run.as_ref().map_or("the file", |run| run.target.as_str())
             ),
-            (None, Some(SlurmState::Completed | SlurmState::Failed) | None) if code.is_some() => {
+            (None, Some(SlurmState::Completed | SlurmState::Failed) | None)
+                if code.is_some_and(|code| code != ENDED_BY_TERM) =>
+            {
                 enroot_error(found.err_tail, code.unwrap_or_default())
             }
-            // A node died, the job was preempted, the script could not do its work, or nobody knows: nothing that the image
-            // is guilty of.
+            // A node died, the job was preempted, its script was ended, could not do its work, or nobody knows: nothing that the
+            // image is guilty of.
             (None, state) => {
                 if self.mishaps < MOST_MISHAPS {
                     self.mishaps += 1;

@@ -127,11 +127,15 @@ pub(crate) fn is_marked(row: &QueueRow, seen: &Sighting<'_>) -> bool {
 pub(crate) fn is_awaited(row: &QueueRow, seen: &Sighting<'_>, now: Timestamp) -> bool {
     // Accounting lags by seconds. A cluster whose clock is further off than this is not waited for.
     const LAG: TimeDelta = TimeDelta::seconds(30);
-    // One that does not answer, has not heard of the job, or still has it run, will know it when it is back. The queue keeps
-    // what has ended for five minutes (MinJobAge of slurm.conf(5)), and is worth more than its absence.
+    // One that has not heard of the job, or still has it run, will know its end when it has caught up. The queue keeps what has
+    // ended for five minutes (MinJobAge of slurm.conf(5)), and is worth more than its absence.
     const AWAY: TimeDelta = TimeDelta::minutes(3);
-    let is_away =
-        seen.records != Records::Off && seen.accounting.is_none_or(|record| !record.state.is_final());
-    let patience = if is_away { AWAY } else { LAG };
+    let knows = seen.accounting.is_some_and(|record| record.state.is_final());
+    let patience = match seen.records {
+        // As when the queue has forgotten it: what accounting says when it is back decides.
+        Records::Unknown if !knows => TimeDelta::MAX,
+        Records::Answered if !knows => AWAY,
+        Records::Unknown | Records::Answered | Records::Off => LAG,
+    };
     at(row.end).is_some_and(|end| (now - end).abs() < patience)
 }

@@ -53,14 +53,12 @@ keep() {
   return "$1"
 }
 
-# The same, for at most so many seconds: a process that does not die, or that a site's wrapper has left behind, may hold on to
-# what the command was given to print to. $1: seconds, the rest: the command. Returns 124 where they are over.
+# The same, for at most so many seconds. $1: seconds, the rest: the command. Returns 124 where they are over, or 137.
 keep_for() {
-  local seconds=$1
-  shift
-  # Not a function of that name, which a site may have.
-  timeout -k 5 "$seconds" bash -c "$(declare -f keep)"'
-keep command "$@"' keep "$@"
+  # A process that does not die, or that a site's wrapper has left behind, may hold on to what the command was given to print to: it
+  # is not waited for either.
+  timeout -k 2 "$(($1 + 6))" bash -c "$(declare -f keep)"'
+keep timeout -k 5 "$@"' keep "$@"
 }
 
 if ! tmp=$(mktemp -d "${TMPDIR:-/tmp}/slurm-call.XXXXXXXX" 2>&1 </dev/null); then

@@ -25,13 +25,16 @@ _tao_first_code() {
 # Looks at an end with code 0: one that is none leaves no mark of an end. It is marked before Slurm is asked, because a controller
 # that does not answer may have forgotten the job, and ends it as soon as it is back.
 _tao_check_success() {
+  local PATH=$_tao_path
+  # Nothing runs any more that a signal could end, but for those who write the mark.
+  trap '' HUP INT TERM
   if _tao_node_has_failed; then
     _tao_broken_off=1
     exit 118
   fi
-  # Nothing runs any more that a signal could end: it ends at most the question, which then is asked again.
-  trap _tao_ended=1 HUP INT TERM
   if _tao_mark exit 0 "$(_tao_now)"; then _tao_marked=1; fi
+  # It may end the question, which then is asked again.
+  trap _tao_ended=1 HUP INT TERM
   if _tao_is_put_back || { ((_tao_ended)) && _tao_is_put_back; }; then
     _tao_broken_off=1
     rm -f -- "$_tao_state/exit"
@@ -47,15 +50,19 @@ _tao_node_has_failed() {
 }
 # Whether Slurm will run this job again whatever it returns: its program has asked for that, or has made room for another job
 # (PreemptMode=REQUEUE with a GraceTime) and will go on. While the script runs, a job that completes is one that was put back, or is
-# ended; PENDING is what a controller says that was killed and has forgotten the start. One that was suspended for another job
-# keeps the time of that, and nothing else comes of it.
+# ended; PENDING is what a controller says that was killed and has forgotten the start. One that was suspended for another job keeps
+# the time of that; the time of its suspension is that of its resumption by now (_job_suspend_op of slurmctld's source).
 _tao_is_put_back() {
-  local PATH=$_tao_path told
+  local PATH=$_tao_path told preempted suspended
   told=$(timeout 10 scontrol -o show job "$_tao_id" 2>/dev/null </dev/null)
   case $told in
+  *' Requeue=0 '*) return 1 ;;
   *' JobState=COMPLETING '* | *' JobState=REQUEUE'* | *' JobState=SPECIAL_EXIT '* | *' JobState=PREEMPTED '*) return 0 ;;
-  *' Requeue=0 '* | *' PreemptTime=None '*) return 1 ;;
-  *' PreemptTime='*' SuspendTime=None '*) return 0 ;;
+  *' PreemptTime=None '*) return 1 ;;
+  *' PreemptTime='*' SuspendTime='*) ;;
+  *) return 1 ;;
   esac
-  return 1
+  preempted=${told##* PreemptTime=} suspended=${told##* SuspendTime=}
+  preempted=${preempted%% *} suspended=${suspended%% *}
+  [[ $suspended == None || $preempted > $suspended ]]
 }

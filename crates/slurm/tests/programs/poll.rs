@@ -87,6 +87,18 @@ fn who_holds_on_to_what_squeue_prints_to_holds_up_a_poll_only_for_a_time() {
 }
 
 #[test]
+fn a_squeue_that_is_deaf_to_its_end_is_killed() {
+    let site = Site::new();
+    site.program("squeue", "trap '' TERM; echo $$ >\"$SITE/squeue.pid\"; while :; do sleep 0.1; done");
+    // Of two of them, the one within ends first, as in earnest.
+    site.program("timeout", r#"exec /usr/bin/timeout -k 1 "$(($2 == 5 ? 1 : 8))" "${@:4}""#);
+    let answer = poll(&site, vec![watched(&site, 7)]);
+    assert!(matches!(answer.squeue, SqueueOutcome::Failed(_)), "{answer:?}");
+    let pid = site.read("squeue.pid");
+    assert!(!std::path::Path::new("/proc").join(pid.trim()).exists(), "it is still there");
+}
+
+#[test]
 fn an_empty_queue_sends_every_job_to_the_accounting() {
     let site = Site::new();
     site.write(

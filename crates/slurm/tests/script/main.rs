@@ -8,7 +8,10 @@ mod node;
 mod roles;
 mod self_cancel;
 
-use std::{fs, os::unix::fs::MetadataExt};
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+};
 
 use slurm::{BatchScript, Container, Launch};
 use test_case::test_case;
@@ -129,12 +132,16 @@ fn a_run_that_has_ended_well_is_not_repeated_and_one_that_has_failed_is() {
 #[test_case(" JobState=COMPLETING PreemptTime=None ", false; "it was put back")]
 #[test_case(" JobState=RUNNING Requeue=1 PreemptTime=2026-11-22T10:00:00 SuspendTime=None ", false; "it gives way")]
 #[test_case(" JobState=RUNNING Requeue=0 PreemptTime=2026-11-22T10:00:00 SuspendTime=None ", true; "it is ended for another")]
-#[test_case(" JobState=RUNNING Requeue=1 PreemptTime=2026-11-22T10:00:00 SuspendTime=2026-11-22T10:00:00 ", true; "it was suspended")]
+#[test_case(" JobState=RUNNING Requeue=1 PreemptTime=2026-11-22T10:00:00 SuspendTime=2026-11-22T10:05:00 ", true; "it was suspended")]
+#[test_case(" JobState=RUNNING Requeue=1 PreemptTime=2026-11-22T10:00:00 SuspendTime=2026-11-22T09:00:00 ", false; "it was suspended before, and gives way")]
+#[test_case(" JobState=COMPLETING Requeue=0 PreemptTime=None ", true; "it is ended, and will not run again")]
 fn a_run_that_goes_on_later_has_not_ended_well(told: &str, marked: bool) {
     let node = Node::new();
     let says = format!("#!/bin/bash\nif [ \"$*\" = '-o show job 42' ]; then echo 'JobId=42{told}'; fi\n");
     fs::write(node.file("bin/scontrol"), says).unwrap();
-    let script = node.script(&["bash", "-c", "echo ran"]);
+    let mut script = node.script(&["/bin/bash", "-c", "echo ran"]);
+    // What the script calls is found whatever the job's own is.
+    script.exports = vec![("PATH".parse().unwrap(), "/nowhere".to_owned())];
     assert_eq!(node.run(&script, 42, 0).status.code(), Some(0));
     assert_eq!(node.has("state/exit"), marked);
     let again = node.run(&script, 42, 1);
@@ -159,6 +166,22 @@ fn what_ended_well_has_done_so_though_a_signal_comes_after_it(told: &str, marked
     assert!(node.has("asked"));
     assert_eq!(node.has("state/exit"), marked);
     assert!(!marked || node.words("state/exit")[2] == "0", "{:?}", node.words("state/exit"));
+}
+
+#[test]
+fn a_signal_does_not_end_those_who_write_the_mark() {
+    let node = Node::new();
+    // As to every process of a script.
+    let says = format!(
+        "#!/bin/bash\nif [ -s {batch} ]; then kill -TERM \"$(cat {batch})\" $$ 2>/dev/null; fi\nexec /bin/date \"$@\"\n",
+        batch = node.path("batch")
+    );
+    fs::write(node.file("bin/date"), says).unwrap();
+    fs::set_permissions(node.file("bin/date"), fs::Permissions::from_mode(0o755)).unwrap();
+    let script = node.script(&["bash", "-c", &format!("echo $BATCH >{}", node.path("batch"))]);
+    assert_eq!(node.run(&script, 42, 0).status.code(), Some(0));
+    assert_eq!(node.words("state/exit")[..3], ["42", "0", "0"]);
+    assert_ne!(node.words("state/exit")[3], "", "when it ended");
 }
 
 #[test]

@@ -47,6 +47,12 @@ fn what_the_script_returns_without_a_mark_is_no_fault_of_the_image(code: u8, pat
 }
 
 #[test]
+fn an_import_that_was_ended_from_outside_is_no_fault_of_the_image() {
+    let again = after(60, None, &marked(143)).conversion;
+    assert_eq!((again.state, again.mishaps, again.failures), (ConversionState::Wanted, 1, 0));
+}
+
+#[test]
 fn a_copy_that_found_the_run_taken_waits_until_it_shows_by_whom() {
     let claimed = Some(script::EXIT_CLAIMED);
     let late = after(299, claimed, &Markers::default());
@@ -147,7 +153,8 @@ fn accounting_that_is_behind_is_waited_for_and_not_for_long() {
     let behind = Sighting { accounting: Some(&earlier), records: Records::Answered, ..Sighting::default() };
     assert_eq!(finishing(polled(129, &behind)), None, "the code may say that another is at it");
     assert_eq!(finishing(polled(130, &behind)), Some(true));
-    let away = Sighting::default();
+    assert_eq!(finishing(polled(100_000, &Sighting::default())), None, "nobody knows");
+    let away = Sighting { records: Records::Answered, ..Sighting::default() };
     assert_eq!(finishing(polled(279, &away)), None);
     assert_eq!(finishing(polled(280, &away)), Some(true));
     let told = record(100, script::EXIT_BEGUN);

@@ -194,12 +194,10 @@ fn who_has_cancelled_a_job_is_waited_for_and_not_for_long() {
     assert!(see(&job, &off, 101).is_none(), "as where there is one");
     assert_eq!(state(see(&job, &off, 131).unwrap().job), ended, "nobody will ever say");
     let silent = Sighting { records: Records::Unknown, ..seen };
-    for behind in [
-        silent,
-        seen,
-        Sighting { accounting: Some(&runs), ..seen },
-        Sighting { accounting: Some(&another), ..seen },
-    ] {
+    assert!(see(&job, &silent, 100_000).is_none(), "nobody knows, as when the queue has forgotten it");
+    for behind in
+        [seen, Sighting { accounting: Some(&runs), ..seen }, Sighting { accounting: Some(&another), ..seen }]
+    {
         assert!(see(&job, &behind, 131).is_none(), "it is away, and comes back");
         assert_eq!(state(see(&job, &behind, 281).unwrap().job), ended, "while the queue still shows it");
     }
