@@ -21,7 +21,7 @@ const PROGRAM: &str = concat!(
     include_str!("../programs/locate.sh"),
 );
 
-/// 36 s for the claims of sends, twice 65 s for the scheduler and the accounting, 36 s for the ids, 61 s for the claims of
+/// 36 s for the claims of sends, twice 68 s for the scheduler and the accounting, 36 s for the ids, 61 s for the claims of
 /// scripts, and some for looking whether the file system is there.
 const DEADLINE: Duration = Duration::from_secs(287);
 
