@@ -25,6 +25,10 @@ pub(crate) use published::{Outlook, Published};
 
 /// The next look after one that failed.
 const AGAIN: Duration = Duration::from_millis(250);
+/// For so many times as long as a look took nothing is looked for: what changes meanwhile is read together, so that very
+/// many changes cost the database at most a quarter of a connection. Where little changes that is a few milliseconds.
+const REST: u32 = 3;
+const LONGEST_REST: Duration = Duration::from_millis(50);
 const PAGE: u32 = 1000;
 /// How many events a watcher of all jobs may be behind before it reads the database itself.
 const HELD_OF_ALL: usize = 4096;
@@ -163,8 +167,13 @@ impl Feed {
                 self.forget_the_unwatched();
                 locked(&self.changed).any = true;
             }
+            let began = Instant::now();
             let pause = match stop.run_until_cancelled(self.look(&mut read)).await {
-                Some(Ok(())) => self.sweep,
+                Some(Ok(())) => {
+                    let rest = (began.elapsed() * REST).min(LONGEST_REST);
+                    stop.run_until_cancelled(tokio::time::sleep(rest)).await;
+                    self.sweep
+                }
                 Some(Err(error)) => {
                     tracing::warn!(%error, "cannot read what has changed; trying again");
                     locked(&self.changed).any = true;

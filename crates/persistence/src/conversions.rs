@@ -121,7 +121,7 @@ impl Store {
         )
         .execute(&mut *tx)
         .await?;
-        listen::wake(&mut tx, cluster).await?;
+        listen::wake(&mut tx, cluster, None).await?;
         tx.commit().await?;
         Ok(())
     }
@@ -158,7 +158,7 @@ impl Store {
         )
         .execute(&mut *tx)
         .await?;
-        listen::wake(&mut tx, cluster).await?;
+        listen::wake(&mut tx, cluster, None).await?;
         tx.commit().await?;
         Ok(())
     }

@@ -2,15 +2,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use chrono::SubsecRound;
 use domain::{ClusterName, Job, JobId, Owner, Secrets, Webhook, Work};
 use serde_json::Value;
 use slurm::SlurmJobId;
+use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use crate::{
     again::again,
     clusters,
     error::StoreError,
+    leases::Lane,
     listen,
     once::Once,
     rows::{self, select_jobs},
@@ -93,18 +96,13 @@ impl Store {
     async fn insert(&self, new: &NewJob, along: Along<'_>) -> Result<Option<Inserted>, StoreError> {
         let Along { once, webhook, incarnation } = along;
         let job = &new.job;
-        let spec =
-            serde_json::to_value(&job.spec).map_err(|_| StoreError::Unstorable("its spec is no JSON"))?;
-        let labels: BTreeMap<&str, &str> =
-            job.spec.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-        let labels =
-            serde_json::to_value(labels).map_err(|_| StoreError::Unstorable("its labels are no JSON"))?;
-        let (network_arch, action) = match &job.spec.work {
-            Work::Tao { network_arch, action, .. } => (Some(network_arch.as_str()), Some(action.as_str())),
-            Work::Command { .. } => (None, None),
-        };
-        let secrets = self.seal_secrets(job.id, &new.secrets)?;
-        let code = self.sealer.code(&new.request_hash);
+        let row = self.new_row(new)?;
+        if once.is_none() && webhook.is_none() && incarnation.is_none() {
+            // Nothing goes along: one statement, which is a transaction by itself.
+            if insert_row(&self.pool, job, &row).await? {
+                return Ok(Some(Inserted::Created(as_stored(job))));
+            }
+        }
 
         let mut tx = self.pool.begin().await?;
         // Until the end of this transaction nobody can take the cluster away.
@@ -115,39 +113,13 @@ impl Store {
         if !is_there {
             return Ok(Some(Inserted::ClusterGone));
         }
-        let inserted = sqlx::query!(
-            "-- jobs::insert_job
-             insert into jobs (id, owner, cluster, name, labels, network_arch, action, spec, request_hash, secrets,
-                               status, phase, message, source, created_at, last_modified, due_at)
-             select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, now()
-             where not exists (select from deleted_jobs d where d.id = $1)
-             on conflict (id) do nothing",
-            job.id.get(),
-            job.owner.as_str(),
-            job.cluster.as_str(),
-            job.spec.name.as_ref().map(domain::Label::as_str),
-            labels,
-            network_arch,
-            action,
-            spec,
-            &code[..],
-            secrets,
-            <&str>::from(job.status),
-            <&str>::from(job.phase),
-            job.message,
-            <&str>::from(job.source),
-            job.created_at,
-        )
-        .execute(&mut *tx)
-        .await?
-        .rows_affected();
-        if inserted == 0 {
+        if !insert_row(&mut *tx, job, &row).await? {
             let same = sqlx::query_scalar!(
                 r#"-- jobs::insert_job same
                    select owner = $2 and request_hash = $3 as "same!" from jobs where id = $1"#,
                 job.id.get(),
                 job.owner.as_str(),
-                &code[..],
+                &row.request_code[..],
             )
             .fetch_optional(&mut *tx)
             .await?;
@@ -172,12 +144,21 @@ impl Store {
         if let Some(webhook) = webhook {
             webhooks::add(&mut tx, &self.sealer, job, webhook).await?;
         }
-        listen::wake(&mut tx, &job.cluster).await?;
         tx.commit().await?;
-        Ok(Some(match self.find_job(job.id, &Viewer::All).await? {
-            Some(stored) => Inserted::Created(stored),
-            None => Inserted::Other,
-        }))
+        Ok(Some(Inserted::Created(as_stored(job))))
+    }
+
+    fn new_row(&self, new: &NewJob) -> Result<NewRow, StoreError> {
+        let spec = &new.job.spec;
+        let labels: BTreeMap<&str, &str> =
+            spec.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        Ok(NewRow {
+            spec: serde_json::to_value(spec).map_err(|_| StoreError::Unstorable("its spec is no JSON"))?,
+            labels: serde_json::to_value(labels)
+                .map_err(|_| StoreError::Unstorable("its labels are no JSON"))?,
+            request_code: self.sealer.code(&new.request_hash),
+            secrets: self.seal_secrets(new.job.id, &new.secrets)?,
+        })
     }
 
     pub async fn find_job(&self, id: JobId, viewer: &Viewer) -> Result<Option<Job>, StoreError> {
@@ -279,6 +260,61 @@ impl Store {
         .await?;
         Ok(rows::readable(rows).0)
     }
+}
+
+/// What is stored of a new job in another form than it has.
+struct NewRow {
+    spec: Value,
+    labels: Value,
+    request_code: [u8; 32],
+    secrets: Option<Vec<u8>>,
+}
+
+/// Stores a job and wakes the workers, unless its id is taken.
+async fn insert_row<'c, E: PgExecutor<'c>>(db: E, job: &Job, row: &NewRow) -> Result<bool, StoreError> {
+    let (network_arch, action) = match &job.spec.work {
+        Work::Tao { network_arch, action, .. } => (Some(network_arch.as_str()), Some(action.as_str())),
+        Work::Command { .. } => (None, None),
+    };
+    let (channel, payload) = listen::due(&job.cluster, Some(Lane::of(job.phase)));
+    let told = sqlx::query!(
+        "-- jobs::insert_job
+         with stored as (
+             insert into jobs (id, owner, cluster, name, labels, network_arch, action, spec, request_hash, secrets,
+                               status, phase, message, source, created_at, last_modified, due_at)
+             select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, now()
+             where not exists (select from deleted_jobs d where d.id = $1)
+             on conflict (id) do nothing
+             returning id
+         )
+         select pg_notify($16, $17) from stored",
+        job.id.get(),
+        job.owner.as_str(),
+        job.cluster.as_str(),
+        job.spec.name.as_ref().map(domain::Label::as_str),
+        row.labels,
+        network_arch,
+        action,
+        row.spec,
+        &row.request_code[..],
+        row.secrets,
+        <&str>::from(job.status),
+        <&str>::from(job.phase),
+        job.message,
+        <&str>::from(job.source),
+        job.created_at,
+        channel,
+        payload,
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(told.is_some())
+}
+
+/// A new job as it would be read: what it says of times is as exact as the database is.
+fn as_stored(job: &Job) -> Job {
+    let created_at = job.created_at.trunc_subsecs(6);
+    Job { created_at, last_modified: created_at, attempt: None, version: 1, ..job.clone() }
 }
 
 /// A JSON document that labels of a stored job must contain.

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use domain::{ClusterName, Job, Timestamp};
+use domain::{ClusterName, Job, Phase, Timestamp};
+use strum::{Display, EnumString};
 use uuid::Uuid;
 
 use crate::{
@@ -20,12 +21,34 @@ pub struct LeaseTerms {
 }
 
 /// Which steps are taken side by side: a slow submission must not hold up the end of other jobs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString)]
+#[strum(serialize_all = "snake_case")]
 pub enum Lane {
     /// Jobs of which nothing is on the cluster: not yet, or not any more.
     Submit,
     /// Everything after that.
     Tend,
+}
+
+impl Lane {
+    /// Where the steps of a job in this phase are taken. The statements below say the same.
+    pub fn of(phase: Phase) -> Self {
+        match phase {
+            Phase::Queued
+            | Phase::CheckingInputs
+            | Phase::ConvertingImage
+            | Phase::Staging
+            | Phase::Submitting
+            | Phase::RetryWait
+            | Phase::Paused => Self::Submit,
+            Phase::SubmitUncertain
+            | Phase::InQueue
+            | Phase::Running
+            | Phase::Suspended
+            | Phase::Finishing
+            | Phase::Ended => Self::Tend,
+        }
+    }
 }
 
 /// Jobs that this worker, and nobody else, may take a step of until the lease ends.

@@ -43,7 +43,7 @@ pub use events::JobEvent;
 pub use feed::{FeedEvent, FeedFilter, FeedPage};
 pub use jobs::{Along, Inserted, NewJob, Viewer};
 pub use leases::{Lane, Lease, LeaseTerms};
-pub use listen::{DueListener, JobListener, JobNotice};
+pub use listen::{DueListener, DueNotice, JobListener, JobNotice};
 pub use listing::{JobFilter, JobPage};
 pub use once::{Known, Once};
 pub use partitions::KnownPartitions;

@@ -1,29 +1,59 @@
 //! Wake-ups: a worker learns at once that a job is due, and whoever watches jobs that one has changed. A lost one costs
 //! nothing but time, since both also look by themselves.
 
+use std::str::FromStr;
+
 use domain::{ClusterName, JobId};
 use sqlx::{PgConnection, postgres::PgListener};
 
-use crate::{error::StoreError, store::Store};
+use crate::{error::StoreError, leases::Lane, store::Store};
 
 const DUE: &str = "tao_slurm_due";
 /// Spoken on by a trigger.
 const JOBS: &str = "tao_slurm_jobs";
 
+/// What says that something of a cluster is due: in one lane, so that a job that comes in costs no look of the others, or in any.
+pub(crate) fn due(cluster: &ClusterName, lane: Option<Lane>) -> (&'static str, String) {
+    (DUE, lane.map_or_else(|| cluster.to_string(), |lane| format!("{cluster} {lane}")))
+}
+
 /// Wakes whoever listens, once the transaction commits.
-pub(crate) async fn wake(connection: &mut PgConnection, cluster: &ClusterName) -> Result<(), StoreError> {
+pub(crate) async fn wake(
+    connection: &mut PgConnection,
+    cluster: &ClusterName,
+    lane: Option<Lane>,
+) -> Result<(), StoreError> {
+    let (channel, payload) = due(cluster, lane);
     sqlx::query!(
         "-- listen::wake
          select pg_notify($1, $2)",
-        DUE,
-        cluster.as_str()
+        channel,
+        payload,
     )
     .fetch_one(connection)
     .await?;
     Ok(())
 }
 
-/// Hears of clusters that have a job due.
+/// Something of a cluster is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueNotice {
+    pub cluster: ClusterName,
+    /// None: it may be anything.
+    pub lane: Option<Lane>,
+}
+
+impl FromStr for DueNotice {
+    type Err = <ClusterName as FromStr>::Err;
+
+    fn from_str(payload: &str) -> Result<Self, Self::Err> {
+        let (cluster, lane) = payload.split_once(' ').unwrap_or((payload, ""));
+        // A lane that a later version knows is any of them.
+        Ok(Self { cluster: cluster.parse()?, lane: lane.parse().ok() })
+    }
+}
+
+/// Hears of clusters that have something due.
 #[derive(Debug)]
 pub struct DueListener(PgListener);
 
@@ -36,9 +66,9 @@ impl Store {
 }
 
 impl DueListener {
-    /// Waits for the next wake-up and says which cluster it is for; none when the connection was lost and made
-    /// again, which may have swallowed some.
-    pub async fn next(&mut self) -> Result<Option<ClusterName>, StoreError> {
+    /// Waits for the next wake-up and says what it is for; none when the connection was lost and made again, which may have
+    /// swallowed some.
+    pub async fn next(&mut self) -> Result<Option<DueNotice>, StoreError> {
         Ok(self.0.try_recv().await?.and_then(|notice| notice.payload().parse().ok()))
     }
 }

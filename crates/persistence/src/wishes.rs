@@ -6,7 +6,7 @@
 
 use domain::{Job, JobId, Phase, Secrets, Timestamp};
 
-use crate::{error::StoreError, jobs::Viewer, listen, once::Once, store::Store};
+use crate::{error::StoreError, jobs::Viewer, leases::Lane, listen, once::Once, store::Store};
 
 /// The status of the answer to a wish that is taken.
 const ACCEPTED: i16 = 202;
@@ -31,21 +31,22 @@ pub enum Wished {
 macro_rules! note_wish {
     ($store:expr, $once:expr, $name:literal, $set:literal, $when:literal, $id:expr, $viewer:expr, $now:expr $(, $arg:expr)*) => {{
         let mut tx = $store.pool.begin().await?;
-        let cluster = sqlx::query_scalar!(
+        let due = sqlx::query!(
             "-- wishes::" + $name + "
              update jobs
              set " + $set + ",
                  due_at = now(), last_modified = $3, version = version + 1, updated_by = '" + $name + "'
              where id = $1 and ($2::text is null or owner = $2) and " + $when + "
-             returning cluster",
+             returning cluster, phase",
             $id.get(),
             $viewer.owner(),
             $now
             $(, $arg)*
         )
         .fetch_optional(&mut *tx)
-        .await?;
-        $store.granted(tx, cluster, $id, $viewer, $once).await
+        .await?
+        .map(|row| (row.cluster, row.phase));
+        $store.granted(tx, due, $id, $viewer, $once).await
     }};
 }
 
@@ -188,7 +189,7 @@ impl Store {
             });
         };
         if let Ok(cluster) = cluster.parse() {
-            listen::wake(&mut tx, &cluster).await?;
+            listen::wake(&mut tx, &cluster, Some(Lane::of(Phase::Ended))).await?;
         }
         tx.commit().await?;
         Ok(Wished::Taken(job))
@@ -197,12 +198,12 @@ impl Store {
     async fn granted(
         &self,
         mut tx: sqlx::Transaction<'_, sqlx::Postgres>,
-        cluster: Option<String>,
+        due: Option<(String, String)>,
         id: JobId,
         viewer: &Viewer,
         once: Option<&Once>,
     ) -> Result<Wished, StoreError> {
-        let taken = cluster.is_some();
+        let taken = due.is_some();
         if let (true, Some(once)) = (taken, once)
             && !self.keep_answer(&mut tx, once, id, ACCEPTED).await?
         {
@@ -211,8 +212,10 @@ impl Store {
             let found = self.find_job(id, viewer).await?;
             return Ok(found.map_or(Wished::NoJob, Wished::Stays));
         }
-        if let Some(cluster) = cluster.and_then(|name| name.parse().ok()) {
-            listen::wake(&mut tx, &cluster).await?;
+        if let Some((cluster, phase)) = due
+            && let Ok(cluster) = cluster.parse()
+        {
+            listen::wake(&mut tx, &cluster, phase.parse().ok().map(Lane::of)).await?;
         }
         tx.commit().await?;
         Ok(match self.find_job(id, viewer).await? {

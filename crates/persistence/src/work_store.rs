@@ -18,6 +18,7 @@ use crate::{
     conversions::{ConversionLease, ConversionRecord, ImageWish},
     error::StoreError,
     leases::{Lane, Lease, LeaseTerms},
+    listen::DueNotice,
     partitions::KnownPartitions,
     polls::{PollLease, PollResult},
     purges::Remains,
@@ -62,9 +63,9 @@ impl<S> WorkStore for S where
 {
 }
 
-/// Hears of clusters that have a job due.
+/// Hears of clusters that have something due.
 pub trait DueNotices: Send {
-    fn next(&mut self) -> impl Call<Option<ClusterName>>;
+    fn next(&mut self) -> impl Call<Option<DueNotice>>;
 }
 
 /// The right to take a step of a job.

@@ -25,7 +25,7 @@ use std::{
 
 use chrono::TimeDelta;
 use domain::{Clock, ClusterName, Job, JobId, Timestamp};
-use persistence::{DueNotices, JobEvent, StoreError};
+use persistence::{DueNotice, DueNotices, JobEvent, Lane, StoreError};
 use uuid::Uuid;
 
 use conversions::{ConversionRow, Wait};
@@ -95,11 +95,11 @@ impl MemoryStore {
 
 impl Tables {
     /// Tells all who listen that the cluster has something due.
-    fn wake(&mut self, cluster: &ClusterName) {
+    fn wake(&mut self, cluster: &ClusterName, lane: Option<Lane>) {
         self.listeners.retain(|inbox| Arc::strong_count(inbox) > 1);
         for inbox in &self.listeners {
             let mut inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
-            inbox.notices.push_back(cluster.clone());
+            inbox.notices.push_back(DueNotice { cluster: cluster.clone(), lane });
             if let Some(waker) = inbox.waker.take() {
                 waker.wake();
             }
@@ -126,7 +126,7 @@ fn until(due: Timestamp, now: Timestamp) -> Duration {
 /// What somebody who listens has not heard yet.
 #[derive(Debug, Default)]
 struct Inbox {
-    notices: VecDeque<ClusterName>,
+    notices: VecDeque<DueNotice>,
     waker: Option<Waker>,
 }
 
@@ -135,11 +135,11 @@ struct Inbox {
 pub struct MemoryNotices(Arc<Mutex<Inbox>>);
 
 impl DueNotices for MemoryNotices {
-    async fn next(&mut self) -> Result<Option<ClusterName>, StoreError> {
+    async fn next(&mut self) -> Result<Option<DueNotice>, StoreError> {
         poll_fn(|context| {
             let mut inbox = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(cluster) = inbox.notices.pop_front() {
-                return Poll::Ready(Ok(Some(cluster)));
+            if let Some(notice) = inbox.notices.pop_front() {
+                return Poll::Ready(Ok(Some(notice)));
             }
             inbox.waker = Some(context.waker().clone());
             Poll::Pending

@@ -11,7 +11,7 @@ use std::{
 
 use chrono::TimeDelta;
 use domain::{Clock, Cluster, ClusterName, Graces, Ids, Timestamp};
-use persistence::{DueNotices, Lane, Store, StoreError, WorkStore};
+use persistence::{DueNotice, DueNotices, Lane, Store, StoreError, WorkStore};
 use tokio::{
     sync::{Notify, watch},
     task::JoinSet,
@@ -213,10 +213,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 };
                 match notice {
                     // None: the connection was lost and made again, and anything may have been missed.
-                    Ok(cluster) => {
+                    Ok(notice) => {
                         for site in self.sites.borrow().iter() {
-                            if cluster.as_ref().is_none_or(|name| site.target.cluster.name == *name) {
-                                site.wake_lanes();
+                            match &notice {
+                                Some(notice) if notice.cluster != site.target.cluster.name => {}
+                                Some(DueNotice { lane: Some(lane), .. }) => site.lane(*lane).notify_one(),
+                                Some(DueNotice { lane: None, .. }) | None => site.wake_lanes(),
                             }
                         }
                     }

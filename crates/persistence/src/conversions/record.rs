@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{leases::ConversionLease, rows::ConversionChange};
-use crate::{error::StoreError, listen, store::Store};
+use crate::{error::StoreError, leases::Lane, listen, store::Store};
 
 /// A conversion after a step.
 #[derive(Debug)]
@@ -173,7 +173,7 @@ async fn wake_waiters(
     )
     .execute(&mut *connection)
     .await?;
-    listen::wake(connection, cluster).await
+    listen::wake(connection, cluster, Some(Lane::Submit)).await
 }
 
 fn changes<'a>(

@@ -17,7 +17,7 @@ use crate::{
     conversions::{ConversionLease, ConversionRecord, ImageWish},
     error::StoreError,
     leases::{Lane, Lease, LeaseTerms},
-    listen::DueListener,
+    listen::{DueListener, DueNotice},
     partitions::KnownPartitions,
     polls::{PollLease, PollResult},
     purges::Remains,
@@ -26,7 +26,7 @@ use crate::{
 };
 
 impl DueNotices for DueListener {
-    async fn next(&mut self) -> Result<Option<ClusterName>, StoreError> {
+    async fn next(&mut self) -> Result<Option<DueNotice>, StoreError> {
         Self::next(self).await
     }
 }

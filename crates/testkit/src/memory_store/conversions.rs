@@ -3,7 +3,9 @@
 use std::{collections::HashSet, time::Duration};
 
 use domain::{Abandoned, ClusterName, Conversion, ConversionState, Demand, JobId, Phase, Timestamp, Wanted};
-use persistence::{ConversionLease, ConversionRecord, ImageConversions, ImageWish, LeaseTerms, StoreError};
+use persistence::{
+    ConversionLease, ConversionRecord, ImageConversions, ImageWish, Lane, LeaseTerms, StoreError,
+};
 use uuid::Uuid;
 
 use super::{Held, MemoryStore, Right, Tables, Turn, after, is_free, is_held, until};
@@ -69,7 +71,7 @@ impl ImageConversions for MemoryStore {
             }
         }
         if !conversions.is_empty() {
-            tables.wake(cluster);
+            tables.wake(cluster, None);
         }
         Ok(())
     }
@@ -89,7 +91,7 @@ impl ImageConversions for MemoryStore {
             }
         }
         if !jobs.is_empty() {
-            tables.wake(cluster);
+            tables.wake(cluster, None);
         }
         Ok(())
     }
@@ -330,6 +332,6 @@ impl Tables {
                 row.due_at = Some(now);
             }
         }
-        self.wake(cluster);
+        self.wake(cluster, Some(Lane::Submit));
     }
 }

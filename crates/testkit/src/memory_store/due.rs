@@ -32,7 +32,7 @@ impl DueJobs for MemoryStore {
         let mut due: Vec<_> = tables
             .jobs
             .values_mut()
-            .filter(|row| row.job.cluster == *cluster && row.is_unsubmitted() == (lane == Lane::Submit))
+            .filter(|row| row.job.cluster == *cluster && Lane::of(row.job.phase) == lane)
             .filter(|row| row.due_at.is_some_and(|due| due <= now) && is_free(row.held, now))
             .collect();
         due.sort_by_key(|row| row.due_at);
@@ -87,7 +87,7 @@ impl DueJobs for MemoryStore {
         let next = tables
             .jobs
             .values()
-            .filter(|row| row.job.cluster == *cluster && row.is_unsubmitted() == (lane == Lane::Submit))
+            .filter(|row| row.job.cluster == *cluster && Lane::of(row.job.phase) == lane)
             .filter_map(|row| Some(row.due_at?.max(row.held.map_or(row.due_at?, |(_, until)| until))))
             .min();
         Ok(next.map(|due| until(due, now)))

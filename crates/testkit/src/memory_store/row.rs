@@ -51,20 +51,6 @@ impl JobRow {
         Job { attempt: self.attempts.get(&self.attempt).cloned(), ..self.job.clone() }
     }
 
-    /// The lane in which its next step is taken.
-    pub(super) fn is_unsubmitted(&self) -> bool {
-        matches!(
-            self.job.phase,
-            Phase::Queued
-                | Phase::CheckingInputs
-                | Phase::ConvertingImage
-                | Phase::Staging
-                | Phase::Submitting
-                | Phase::RetryWait
-                | Phase::Paused
-        )
-    }
-
     /// Whether Slurm has it and is not through with it.
     pub(super) fn is_active(&self) -> bool {
         matches!(self.job.phase, Phase::InQueue | Phase::Running | Phase::Suspended)

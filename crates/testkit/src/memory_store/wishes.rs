@@ -1,7 +1,7 @@
 //! What callers do: they send jobs and wish for things. The same calls as the real store's.
 
 use domain::{Job, JobId, Phase, Progress, Secrets, Status, Timestamp, Wanted};
-use persistence::{Inserted, NewJob, Wished};
+use persistence::{Inserted, Lane, NewJob, Wished};
 
 use super::{MemoryStore, Tables, row::JobRow};
 
@@ -22,7 +22,7 @@ impl MemoryStore {
         let row = JobRow::new(new.job.clone(), secrets, new.request_hash, now);
         let stored = row.current();
         tables.jobs.insert(id, row);
-        tables.wake(&new.job.cluster);
+        tables.wake(&new.job.cluster, Some(Lane::of(new.job.phase)));
         Inserted::Created(stored)
     }
 
@@ -81,7 +81,7 @@ impl MemoryStore {
                 Some(job) if job.phase != Phase::Ended => Wished::Stays(job),
                 Some(job) => {
                     tables.delete(id);
-                    tables.wake(&job.cluster);
+                    tables.wake(&job.cluster, Some(Lane::of(job.phase)));
                     Wished::Taken(job)
                 }
             };
@@ -115,7 +115,7 @@ impl MemoryStore {
         row.changed_from(stage);
         let (job, broken) = (row.current(), row.broken_rule());
         tables.refused.extend(broken.map(|rule| format!("{id}: {rule}")));
-        tables.wake(&job.cluster);
+        tables.wake(&job.cluster, Some(Lane::of(job.phase)));
         Wished::Taken(job)
     }
 }
