@@ -1,6 +1,6 @@
 //! Submitting jobs, such that doing it again does no harm.
 
-use std::{fmt, time::Duration};
+use std::{collections::HashMap, fmt, time::Duration};
 
 use crate::{
     Call, Failure, FailureClass, JobName, ParseError, RawOutput, RemoteCommand, RemotePath, SlurmJobId,
@@ -57,6 +57,14 @@ pub struct Submission {
     /// The sends up to this number are over: what they have claimed does not count. The queue is still asked first, and
     /// it must answer. A send of which nobody has heard is over only after [`Locate`](crate::Locate) has found nothing.
     pub cleared: u32,
+}
+
+impl Submission {
+    /// Whether a file is in the directory that is the attempt's alone.
+    fn owns(&self, file: &StagedFile) -> bool {
+        let below = file.path.as_str().strip_prefix(self.state_dir.as_str());
+        below.is_some_and(|rest| rest.starts_with('/'))
+    }
 }
 
 /// A file to write on the cluster: to a temporary place beside its own, then moved there. A call that is ended early
@@ -142,39 +150,36 @@ impl RemoteCommand for SubmitBatch {
     type Output = Vec<SubmitAnswer>;
 
     fn render(&self) -> Call {
-        let sent: Vec<Vec<u8>> =
-            self.entries.iter().flat_map(|entry| &entry.files).map(|file| escaped(&file.bytes)).collect();
-        let mut files = sent.iter();
+        let mut dirs = Places::default();
+        let of_entries: Vec<String> = self.entries.iter().map(|entry| dirs.of(entry)).collect();
         let mut feed = Feed::new();
-        for entry in &self.entries {
+        for dir in &dirs.paths {
+            feed.field(dir).end_line();
+        }
+        for (entry, places) in self.entries.iter().zip(of_entries) {
             feed.field(&entry.job_name)
                 .field(&entry.state_dir)
                 .field(&entry.script_path)
                 .field(entry.send)
                 .field(entry.cleared)
-                .field(entry.make_dirs.len())
+                .field(places)
                 .field(entry.files.len())
                 .field(&entry.base_dir)
                 .field(entry.inputs.len())
                 .field(entry.results_dir.as_ref().map_or("-", RemotePath::as_str))
                 .end_line();
-            for dir in &entry.make_dirs {
-                feed.field(dir).end_line();
-            }
-            for (file, sent) in entry.files.iter().zip(files.by_ref()) {
-                let mode = format!("{:o}", file.mode & 0o777);
-                feed.field(sent.len()).field(file.bytes.len()).field(mode).field(&file.path).end_line();
+            for file in &entry.files {
+                feed.field(file.bytes.len()).field(u8::from(entry.owns(file))).field(&file.path).end_line();
             }
             for path in &entry.inputs {
                 feed.field(path).end_line();
             }
         }
         let header = feed.into_bytes();
+        let archive = archive(&self.entries);
         let mut feed = Feed::new();
-        feed.field(header.len()).field(self.begin_within.as_secs()).end_line().blob(&header);
-        for sent in &sent {
-            feed.blob(sent);
-        }
+        feed.field(header.len()).field(self.begin_within.as_secs()).field(dirs.paths.len());
+        feed.field(archive.len()).end_line().blob(&header).blob(&archive).field("whole").end_line();
         Call {
             program: PROGRAM.to_owned(),
             stdin: feed.into_bytes(),
@@ -199,17 +204,43 @@ impl RemoteCommand for SubmitBatch {
     }
 }
 
-/// As bash's `printf %b` reads it: the far side writes files by a builtin, and a variable of bash holds no NUL.
-fn escaped(bytes: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(bytes.len());
-    for byte in bytes {
-        match byte {
-            0 => out.extend_from_slice(br"\0000"),
-            b'\\' => out.extend_from_slice(br"\\"),
-            _ => out.push(*byte),
-        }
+/// The directories of a batch, each once: its entries share most of them.
+#[derive(Default)]
+struct Places<'a> {
+    paths: Vec<&'a RemotePath>,
+    known: HashMap<&'a RemotePath, usize>,
+}
+
+impl<'a> Places<'a> {
+    /// Where the directories of an entry are in the list.
+    fn of(&mut self, entry: &'a Submission) -> String {
+        let place = |path: &'a RemotePath| {
+            let place = *self.known.entry(path).or_insert(self.paths.len());
+            if place == self.paths.len() {
+                self.paths.push(path);
+            }
+            place.to_string()
+        };
+        [&entry.state_dir].into_iter().chain(&entry.make_dirs).map(place).collect::<Vec<_>>().join(",")
     }
-    out
+}
+
+/// The files of all entries as tar(1) takes them out, below `/`: with their modes, and of no time and nobody. What is not
+/// written in its place has a part in its name that no [`RemotePath`] can have, instead of which the far side puts another.
+fn archive(entries: &[Submission]) -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for (entry, file) in entries.iter().flat_map(|entry| entry.files.iter().map(move |file| (entry, file))) {
+        let (parent, name) = file.path.as_str().rsplit_once('/').unwrap_or_default();
+        let parent = parent.trim_start_matches('/');
+        let name = if entry.owns(file) { format!("{parent}/{name}") } else { format!("{parent}/%/{name}") };
+        let mut header = tar::Header::new_gnu();
+        header.set_size(file.bytes.len() as u64);
+        header.set_mode(file.mode & 0o777);
+        // It is written to memory, which does not fail, and no path of ours leads upwards, which would be refused. A file that
+        // were missing all the same would be missed on the far side.
+        let _ = archive.append_data(&mut header, name, file.bytes.as_slice());
+    }
+    archive.into_inner().unwrap_or_default()
 }
 
 fn entry_answer(mut line: Line<'_>, entries: &[Submission]) -> Result<(usize, SubmitAnswer), ParseError> {

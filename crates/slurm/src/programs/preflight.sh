@@ -14,7 +14,7 @@ for ((index = 0; index < count; index++)); do
   partitions+=("$partition")
 done
 
-for name in sbatch squeue sacct scancel scontrol sinfo srun; do
+for name in sbatch squeue sacct scancel scontrol sinfo srun tar; do
   if command -v "$name" >/dev/null; then say "COMMAND $name 1"; else say "COMMAND $name 0"; fi
 done
 if command -v enroot >/dev/null; then say 'ENROOT 1'; else say 'ENROOT 0'; fi

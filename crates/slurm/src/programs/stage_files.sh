@@ -1,10 +1,9 @@
 # shellcheck shell=bash
-# Puts the files of many entries into their places, with a few processes for all of them: a process for each file
-# would take longer than sbatch does.
+# Puts the files of many entries into their places, with a few processes for all of them: a process for each file would take
+# longer than sbatch does, and bash takes nearly as long for a text of some kilobytes.
 #
-# Filled in by the caller, in the order in which the files arrive: whose they are, how many bytes they are on stdin,
-# how many on disk, which mode, which path. Backslashes and NULs are written as printf's %b reads them.
-file_entry=() file_length=() file_size=() file_mode=() file_path=()
+# Filled in by the caller: whose they are, how many bytes they have, whether they are written in their places, which path.
+file_entry=() file_size=() file_in_place=() file_path=()
 # The directories that files are written into before they are moved. The caller removes them if it is ended early.
 stages=()
 
@@ -32,77 +31,83 @@ remove_abandoned() {
     | head -z -n 200 | timeout -k 1 4 xargs -0 -r rm -rf --
 } 2>/dev/null
 
-# Reads the files from stdin, writes those whose entry is still wanted beside their places, and moves them there. What is
-# new in a directory that is its entry's alone is written in its place: nobody looks there before the entry is submitted,
-# and each directory more would cost as much as half an sbatch.
-# $1: name of an array of answers: an entry that has one is not wanted. $2: name of an array of the directories that belong
-# to one entry each. What went wrong is said on stderr, and broken[entry] is set.
+# Reads an archive from stdin, takes the files out of it whose entry is still wanted, and moves them into their places. What is
+# in a directory that is its entry's alone is written in its place: nobody looks there before the entry is submitted, and each
+# directory more would cost as much as half an sbatch.
+# $1: name of an array of answers: an entry that has one is not wanted. $2: length of the archive, behind which is a line
+# "whole". A file that is not written in its place has a "%" before the last part of its path there, which no path of ours has.
+# What went wrong is said on stderr, and broken[entry] is set.
 stage_files() {
-  local -n settled=$1 own=$2
+  local -n settled=$1
   # shellcheck disable=SC2034 # parents: remove_abandoned is given its name
-  local -a temporary=() written=() in_place=() parents=() modes=()
-  local -A size_of=() parent_seen=() to_mode=() to_parent=()
-  local i entry path data size mode parent mask place
+  local -a wanted=() temporary=() written=() parents=() earlier=()
+  local -A size_of=() parent_seen=() to_parent=()
+  local i path parent place mask size
   # Two login nodes may run a process of the same number, but the end of mktemp's name is random.
   place=".stage.${tmp##*.}"
-  mask=$(umask)
-  umask 077
   for i in "${!file_path[@]}"; do
+    if [ -n "${settled[file_entry[i]]}" ] || [ -n "${broken[file_entry[i]]}" ]; then continue; fi
     path=${file_path[i]}
-    parent=${path%/*}
-    if [[ $path == "${own[file_entry[i]]}"/* && ! -e $path && ! -L $path ]]; then
-      temporary[i]=$path
+    wanted+=("$i")
+    temporary[i]=$path
+    if ((file_in_place[i])); then
+      if [ -e "$path" ] || [ -L "$path" ]; then earlier+=("$path"); fi
       continue
     fi
+    parent=${path%/*}
     temporary[i]="$parent/$place/${path##*/}"
-    if [ -z "${settled[file_entry[i]]}" ] && [ -z "${parent_seen[$parent]+x}" ]; then
+    to_parent[$parent]+="$i "
+    if [ -z "${parent_seen[$parent]+x}" ]; then
       parent_seen[$parent]=1
       parents+=("$parent/")
       stages+=("$parent/$place")
     fi
   done
   remove_abandoned parents
-  for_all stages mkdir --
-  for i in "${!file_path[@]}"; do
-    entry=${file_entry[i]}
-    data=
-    if ((file_length[i] > 0)); then
-      IFS= read -r -N "${file_length[i]}" data || give_up 'the files did not arrive whole'
-    fi
-    if [ -n "${settled[entry]}" ] || [ -n "${broken[entry]}" ]; then continue; fi
-    if printf '%b' "$data" >"${temporary[i]}"; then
-      written+=("${temporary[i]}")
-      if [ "${file_mode[i]}" != 600 ]; then to_mode[${file_mode[i]}]+="$i "; fi
-      if [ "${temporary[i]}" = "${file_path[i]}" ]; then in_place+=("$i"); else to_parent[${file_path[i]%/*}]+="$i "; fi
-    else
-      broken[entry]=1
+  # What an earlier send has left could be as large as what is to be written, and be taken for it. Whoever has it open keeps it.
+  for_all earlier rm -f --
+  for i in "${!temporary[@]}"; do
+    if ((file_in_place[i])) && { [ -e "${temporary[i]}" ] || [ -L "${temporary[i]}" ]; }; then
+      broken[file_entry[i]]=1
     fi
   done
+  mask=$(umask)
+  umask 077
+  for_all stages mkdir --
+  unset TAR_OPTIONS
+  if ((${#wanted[@]} == 0)); then
+    head -c "$2" >/dev/null
+  else
+    for i in "${wanted[@]}"; do
+      path=${file_path[i]#/}
+      if ((!file_in_place[i])); then path="${path%/*}/%/${path##*/}"; fi
+      printf '%s\0' "$path"
+    done >"$tmp/wanted"
+    # -p: modes are those of the archive.
+    head -c "$2" | tar -x -f - -C / -p -m --no-same-owner --null -T "$tmp/wanted" \
+      --transform "s,/%/,/$place/,"
+  fi
   umask "$mask"
+  IFS= read -r path
+  if [ "$path" != whole ]; then give_up 'the files did not arrive whole'; fi
 
   # A full disk may show only in the size.
+  for i in ${wanted[@]+"${wanted[@]}"}; do
+    if [ -f "${temporary[i]}" ]; then written+=("${temporary[i]}"); fi
+  done
   for_all written stat -c '%s %n' -- >"$tmp/sizes"
   while read -r size path; do size_of[$path]=$size; done <"$tmp/sizes"
-  for mode in "${!to_mode[@]}"; do
-    modes=()
-    for i in ${to_mode[$mode]}; do modes+=("${temporary[i]}"); done
-    if ! for_all modes chmod "$mode" --; then
-      for i in ${to_mode[$mode]}; do broken[file_entry[i]]=1; done
+  for i in ${wanted[@]+"${wanted[@]}"}; do
+    if [ "${size_of[${temporary[i]}]-}" != "${file_size[i]}" ]; then
+      echo "${file_path[i]}: not all bytes were written" >&2
+      broken[file_entry[i]]=1
+      temporary[i]=
     fi
   done
-  # $1: index of a file.
-  is_whole() {
-    local of=${file_entry[$1]}
-    if [ "${size_of[${temporary[$1]}]-}" = "${file_size[$1]}" ]; then return 0; fi
-    echo "${file_path[$1]}: not all bytes were written" >&2
-    broken[of]=1
-    return 1
-  }
-  for i in ${in_place[@]+"${in_place[@]}"}; do is_whole "$i"; done
   for parent in "${!to_parent[@]}"; do
     written=()
     for i in ${to_parent[$parent]}; do
-      if is_whole "$i"; then written+=("${temporary[i]}"); fi
+      if [ -n "${temporary[i]}" ]; then written+=("${temporary[i]}"); fi
     done
     for_all written mv -f -t "$parent" --
     for i in ${to_parent[$parent]}; do

@@ -1,16 +1,17 @@
 # shellcheck shell=bash
 # Submits jobs so that doing it again does no harm. Prints exactly one line for each entry.
 #
-# stdin: a line "length of what follows it, seconds in which entries are begun"; for each entry a line "job name,
-# state directory, script, send, cleared, directories, files, base directory, inputs, results directory or -", a line for
-# each directory, a line "length, size, mode, path" for each file, and a line for each input; then the bytes of all files.
+# stdin: a line "length of what follows it, seconds in which entries are begun, directories, length of the archive"; a line for
+# each directory; for each entry a line "job name, state directory, script, send, cleared, its directories by their places, files,
+# base directory, inputs, results directory or -", a line "size, whether it is written in its place, path" for each file, and a
+# line for each input; then the archive of all files, and a line "whole".
 #
 # An attempt may be sent several times; its sends are numbered. Each begins by making a file submit.NUMBER, which nobody
 # else can make then. A send that finds a later one, or one before it of which its sender does not know that it is over,
 # submits nothing: so one that was held up on its way, for however long, comes too late. It claims before it stages, so
 # that nothing of it is there, no file with secrets either, if it has not begun.
 
-name=() state=() script=() send=() cleared=() answer=() broken=() queued=() dirs=() dir_entry=() results=()
+name=() state=() script=() send=() cleared=() answer=() broken=() queued=() dirs=() dirs_of=() results=()
 
 # Answers an entry. $1: index, $2: the answer.
 settle() {
@@ -129,28 +130,28 @@ settle_known() {
 
 # Reads what is asked, but for the bytes of the files. As one block: bash reads a line from a pipe byte by byte.
 read_entries() {
-  local length text i=-1 k line=0 inputs IFS
+  local length text i=-1 k line places inputs IFS
   local -a lines field
-  read -r length patience || return
+  read -r length patience places archive || return
   if ((length == 0)); then return; fi
   IFS= read -r -N "$length" text || return
   set -f
   IFS=$'\n'
   # shellcheck disable=SC2206 # to be split: no line is empty and none holds what -f forbids to expand
   lines=($text)
+  dirs=("${lines[@]:0:places}")
+  line=$places
   IFS=$'\t'
   while ((line < ${#lines[@]})); do
     # shellcheck disable=SC2206
     field=(${lines[line++]})
     name[++i]=${field[0]} state[i]=${field[1]} script[i]=${field[2]} send[i]=${field[3]} cleared[i]=${field[4]}
     base[i]=${field[7]} inputs=${field[8]} results[i]=${field[9]} answer[i]='' broken[i]=''
-    dirs+=("${state[i]}" "${lines[@]:line:field[5]}")
-    for ((k = 0; k <= field[5]; k++)); do dir_entry+=("$i"); done
-    for ((line += field[5], k = field[6]; k > 0; k--)); do
+    dirs_of[i]=${field[5]//,/ }
+    for ((k = field[6]; k > 0; k--)); do
       # shellcheck disable=SC2206
       field=(${lines[line++]})
-      file_entry+=("$i") file_length+=("${field[0]}") file_size+=("${field[1]}") file_mode+=("${field[2]}")
-      file_path+=("${field[3]}")
+      file_entry+=("$i") file_size+=("${field[0]}") file_in_place+=("${field[1]}") file_path+=("${field[2]}")
     done
     for ((k = 0; k < inputs; k++)); do
       need+=("${lines[line++]}") need_entry+=("$i") need_place+=("$k")
@@ -163,21 +164,25 @@ read_entries() {
 # Makes the directories of the entries that are still wanted.
 make_dirs() {
   # shellcheck disable=SC2034 # for_all is given its name
-  local -a wanted=() fresh=()
-  local i
-  for i in "${!dirs[@]}"; do
-    if [ -z "${answer[dir_entry[i]]}" ]; then wanted+=("${dirs[i]}"); fi
+  local -a wanted=() needed=() fresh=()
+  local i place lacking=''
+  for ((i = 0; i < count; i++)); do
+    if [ -n "${answer[i]}" ]; then continue; fi
+    for place in ${dirs_of[i]}; do needed[place]=1; done
+    if [ "${results[i]}" != - ] && [ ! -e "${results[i]}" ]; then fresh[i]="${state[i]}/${results[i]##*/}"; fi
   done
-  for i in "${!results[@]}"; do
-    if [ -z "${answer[i]}" ] && [ "${results[i]}" != - ] && [ ! -e "${results[i]}" ]; then
-      fresh[i]="${state[i]}/${results[i]##*/}"
-      wanted+=("${fresh[i]}")
-    fi
-  done
+  for place in "${!needed[@]}"; do wanted+=("${dirs[place]}"); done
+  wanted+=(${fresh[@]+"${fresh[@]}"})
   for_all wanted mkdir -p --
   place_results
-  for i in "${!dirs[@]}"; do
-    if [ ! -d "${dirs[i]}" ]; then broken[dir_entry[i]]=1; fi
+  for place in "${!needed[@]}"; do
+    if [ ! -d "${dirs[place]}" ]; then lacking+=" $place "; fi
+  done
+  for ((i = 0; i < count; i++)); do
+    if [ -z "$lacking" ] || [ -n "${answer[i]}" ]; then continue; fi
+    for place in ${dirs_of[i]}; do
+      case $lacking in *" $place "*) broken[i]=1 ;; esac
+    done
   done
   for i in "${!fresh[@]}"; do
     if [ ! -d "${results[i]}" ]; then broken[i]=1; fi
@@ -268,7 +273,7 @@ trap 'for_all stages rm -rf --; rm -rf -- "$tmp"' EXIT
 find_inputs answer
 make_dirs
 claim_entries
-stage_files answer state
+stage_files answer "$archive"
 
 # The jobs inherit the environment of sbatch.
 unset LC_ALL TZ SLURM_TIME_FORMAT

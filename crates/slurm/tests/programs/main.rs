@@ -27,6 +27,7 @@ mod requeued;
 mod room;
 mod slow_results;
 mod submit_again;
+mod submit_archive;
 mod submit_batch;
 mod submit_hanging;
 mod submit_in_place;

@@ -85,7 +85,7 @@ fn a_command_that_is_not_on_path_is_named() {
     fs::create_dir(&bare).unwrap();
     for name in [
         "bash", "mktemp", "base64", "tail", "head", "rm", "timeout", "stat", "df", "awk", "sed", "cut", "wc",
-        "cat",
+        "cat", "tar",
     ] {
         std::os::unix::fs::symlink(format!("/usr/bin/{name}"), bare.join(name)).unwrap();
     }
