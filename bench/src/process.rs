@@ -51,6 +51,20 @@ impl Usage {
     }
 }
 
+/// What all processors of the machine have worked, for whomever.
+pub(crate) fn machine_worked() -> anyhow::Result<Duration> {
+    parse_machine(&fs::read_to_string("/proc/stat")?).context("/proc/stat is not as it should be")
+}
+
+/// Of the first line, all but the fourth and fifth number: in them the processors had nothing to do (proc(5)).
+fn parse_machine(stat: &str) -> Option<Duration> {
+    let numbers = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().map(str::parse::<u64>);
+    // The last two, of guests, are in the first two as well.
+    let ticks: Vec<u64> = numbers.take(8).collect::<Result<_, _>>().ok()?;
+    let worked = ticks.iter().sum::<u64>() - ticks.get(3)? - ticks.get(4)?;
+    Some(Duration::from_millis(worked * 1000 / TICKS_PER_SECOND))
+}
+
 impl Sum for Usage {
     fn sum<I: Iterator<Item = Self>>(each: I) -> Self {
         each.fold(Self::default(), |all, one| Self {
@@ -75,7 +89,15 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_read() {
+    fn who_waits_does_not_work() {
+        let stat = "cpu  100 20 30 9000 700 5 6 39 11 12\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
+        assert_eq!(parse_machine(stat), Some(Duration::from_secs(2)));
+        assert_eq!(parse_machine("intr 5"), None);
+    }
+
+    #[test]
+    fn this_process_and_this_machine_are_read() {
+        assert!(machine_worked().unwrap() > Duration::ZERO);
         assert!(Usage::own().unwrap().memory > 0);
     }
 }

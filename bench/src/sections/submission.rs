@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     Bench,
     http::Http,
+    process::machine_worked,
     row::{Row, each},
     sandbox::{ROOM, Rpcs, Ssh},
     service::{Plan, Service},
@@ -30,6 +31,8 @@ const PATIENCE: Duration = Duration::from_mins(5);
 #[derive(Debug, Default)]
 struct Side {
     per_second: Vec<f64>,
+    /// Processor time of the whole machine for each job, in milliseconds.
+    worked: Vec<f64>,
     rpcs: Vec<f64>,
     kinds: Rpcs,
 }
@@ -45,14 +48,16 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     let first_logins = bench.sandbox.ssh()?.since(before).logins;
 
     let (mut ours, mut accepted, mut ssh) = (Side::default(), Vec::new(), Ssh::default());
-    let (mut one, mut four) = (Side::default(), Side::default());
+    let (mut one, mut four, mut of_service) = (Side::default(), Side::default(), Vec::new());
     for round in 0..bench.rounds() {
         bench.say(&format!("round {} of {}: {jobs} jobs each way", round + 1, bench.rounds()));
         sbatch_loop(bench, &script, jobs, 1, &mut one)?;
         let (rpcs, seen) = (bench.sandbox.rpcs()?, bench.sandbox.ssh()?);
-        let (all, posts) = through_the_api(&service.http, &watch, jobs)?;
+        let used = service.usage()?;
+        let (all, worked, posts) = through_the_api(&service.http, &watch, jobs)?;
+        of_service.push(millis(service.usage()?.since(used).cpu, jobs));
         ssh = ssh.plus(bench.sandbox.ssh()?.since(seen));
-        ours.add(jobs, all, &bench.sandbox.rpcs()?.since(&rpcs));
+        ours.add(jobs, all, worked, &bench.sandbox.rpcs()?.since(&rpcs));
         accepted.push(count(jobs) / posts.as_secs_f64());
         service.cancel_all()?;
         sbatch_loop(bench, &script, jobs, 4, &mut four)?;
@@ -73,6 +78,13 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     rows.push(Row::of("jobs accepted: POST to 201", "1/s", &accepted).note(format!("{CALLERS} callers")));
     rows.push(Row::of(loop_one, "1/s", &one.per_second).note(kinds(&one)));
     rows.push(Row::of(loop_four, "1/s", &four.per_second));
+    let figure = "processor time of the whole machine for each job, API";
+    rows.push(
+        Row::of(figure, "ms", &ours.worked)
+            .less_than(loop_one, &one.worked)
+            .note(format!("of it the service's own: {:.1} ms", median(&of_service))),
+    );
+    rows.push(Row::of(loop_one, "ms", &one.worked).note("processor time of the whole machine for each job"));
     rows.push(Row::of("calls of slurmctld for each job, API", "", &ours.rpcs).less_than(loop_one, &one.rpcs));
     let total = jobs * bench.rounds();
     rows.push(
@@ -91,9 +103,15 @@ fn kinds(side: &Side) -> String {
     format!("slurmctld: {}", side.kinds.text())
 }
 
+/// For each of so many.
+fn millis(time: Duration, jobs: usize) -> f64 {
+    time.as_secs_f64() * 1000.0 / count(jobs)
+}
+
 impl Side {
-    fn add(&mut self, jobs: usize, took: Duration, rpcs: &Rpcs) {
+    fn add(&mut self, jobs: usize, took: Duration, worked: Duration, rpcs: &Rpcs) {
         self.per_second.push(count(jobs) / took.as_secs_f64());
+        self.worked.push(millis(worked, jobs));
         self.rpcs.push(each(number(rpcs.user), jobs));
         for (name, number) in &rpcs.by_type {
             *self.kinds.by_type.entry(name.clone()).or_default() += number;
@@ -141,15 +159,21 @@ fn sbatch_loop(
         }
     };
     let text = format!("began=$(date +%s%N); {body}; echo $(($(date +%s%N) - began))");
+    let worked = machine_worked()?;
     let nanos: u64 = bench.sandbox.login(&text)?.parse()?;
-    side.add(jobs, Duration::from_nanos(nanos), &bench.sandbox.rpcs()?.since(&before));
+    let worked = machine_worked()?.saturating_sub(worked);
+    side.add(jobs, Duration::from_nanos(nanos), worked, &bench.sandbox.rpcs()?.since(&before));
     bench.sandbox.clear()
 }
 
-/// Until the last id is known, and until the last POST was answered.
-fn through_the_api(http: &Http, watch: &Watch, jobs: usize) -> anyhow::Result<(Duration, Duration)> {
+/// Until the last id is known, and what the machine worked till then; and until the last POST was answered.
+fn through_the_api(
+    http: &Http,
+    watch: &Watch,
+    jobs: usize,
+) -> anyhow::Result<(Duration, Duration, Duration)> {
     while watch.next(Duration::ZERO)?.is_some() {}
-    let began = Instant::now();
+    let (began, worked) = (Instant::now(), machine_worked()?);
     let posted: Vec<_> = thread::scope(|scope| {
         let post = |caller| -> anyhow::Result<Vec<String>> {
             (caller..jobs).step_by(CALLERS).map(|_| http.submit(&job())).collect()
@@ -172,5 +196,5 @@ fn through_the_api(http: &Http, watch: &Watch, jobs: usize) -> anyhow::Result<(D
             last = event.at;
         }
     }
-    Ok((last.duration_since(began), posts))
+    Ok((last.duration_since(began), machine_worked()?.saturating_sub(worked), posts))
 }

@@ -16,6 +16,9 @@ const PROGRAM: &str = concat!(
     include_str!("../programs/submit_batch.sh"),
 );
 
+/// So few entries are not worth two waves.
+const FEW: usize = 8;
+
 /// Stages, claims and submits each entry; the answers are aligned with the entries.
 ///
 /// An entry that already has a Slurm id answers with it and nothing is done. An entry that somebody has claimed
@@ -156,6 +159,10 @@ impl RemoteCommand for SubmitBatch {
         for dir in &dirs.paths {
             feed.field(dir).end_line();
         }
+        let waves: Vec<_> = waves(&self.entries).map(|wave| (wave.len(), archive(wave))).collect();
+        for (entries, archive) in &waves {
+            feed.field(entries).field(archive.len()).end_line();
+        }
         for (entry, places) in self.entries.iter().zip(of_entries) {
             feed.field(&entry.job_name)
                 .field(&entry.state_dir)
@@ -176,10 +183,12 @@ impl RemoteCommand for SubmitBatch {
             }
         }
         let header = feed.into_bytes();
-        let archive = archive(&self.entries);
         let mut feed = Feed::new();
         feed.field(header.len()).field(self.begin_within.as_secs()).field(dirs.paths.len());
-        feed.field(archive.len()).end_line().blob(&header).blob(&archive).field("whole").end_line();
+        feed.field(waves.len()).end_line().blob(&header);
+        for (_, archive) in &waves {
+            feed.blob(archive).field("whole").end_line();
+        }
         Call {
             program: PROGRAM.to_owned(),
             stdin: feed.into_bytes(),
@@ -225,7 +234,15 @@ impl<'a> Places<'a> {
     }
 }
 
-/// The files of all entries as tar(1) takes them out, below `/`: with their modes, and of no time and nobody. What is not
+/// Entries that are staged together. The first of many are fewer, so that it is not long until some are submitted; until they
+/// are, the others are staged.
+fn waves(entries: &[Submission]) -> impl Iterator<Item = &[Submission]> {
+    let first = if entries.len() < FEW { entries.len() } else { entries.len().div_ceil(4) };
+    let (first, rest) = entries.split_at(first);
+    [first, rest].into_iter().filter(|wave| !wave.is_empty())
+}
+
+/// The files of entries as tar(1) takes them out, below `/`: with their modes, and of no time and nobody. What is not
 /// written in its place has a part in its name that no [`RemotePath`] can have, instead of which the far side puts another.
 fn archive(entries: &[Submission]) -> Vec<u8> {
     let mut archive = tar::Builder::new(Vec::new());

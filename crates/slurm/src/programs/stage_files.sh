@@ -36,7 +36,8 @@ remove_abandoned() {
 # directory more would cost as much as half an sbatch.
 # $1: name of an array of answers: an entry that has one is not wanted. $2: length of the archive, behind which is a line
 # "whole". A file that is not written in its place has a "%" before the last part of its path there, which no path of ours has.
-# What went wrong is said on stderr, and broken[entry] is set.
+# What went wrong is said on stderr, and broken[entry] is set. Only entries from $begin up to $end are looked at. Returns 1 if the
+# archive did not arrive whole.
 stage_files() {
   local -n settled=$1
   # shellcheck disable=SC2034 # parents: remove_abandoned is given its name
@@ -46,6 +47,7 @@ stage_files() {
   # Two login nodes may run a process of the same number, but the end of mktemp's name is random.
   place=".stage.${tmp##*.}"
   for i in "${!file_path[@]}"; do
+    if ((file_entry[i] < begin || file_entry[i] >= end)); then continue; fi
     if [ -n "${settled[file_entry[i]]}" ] || [ -n "${broken[file_entry[i]]}" ]; then continue; fi
     path=${file_path[i]}
     wanted+=("$i")
@@ -89,7 +91,7 @@ stage_files() {
   fi
   umask "$mask"
   IFS= read -r path
-  if [ "$path" != whole ]; then give_up 'the files did not arrive whole'; fi
+  if [ "$path" != whole ]; then return 1; fi
 
   # A full disk may show only in the size.
   for i in ${wanted[@]+"${wanted[@]}"}; do

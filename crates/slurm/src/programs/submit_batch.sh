@@ -1,10 +1,13 @@
 # shellcheck shell=bash
 # Submits jobs so that doing it again does no harm. Prints exactly one line for each entry.
 #
-# stdin: a line "length of what follows it, seconds in which entries are begun, directories, length of the archive"; a line for
-# each directory; for each entry a line "job name, state directory, script, send, cleared, its directories by their places, files,
-# base directory, inputs, results directory or -", a line "size, whether it is written in its place, path" for each file, and a
-# line for each input; then the archive of all files, and a line "whole".
+# stdin: a line "length of what follows it, seconds in which entries are begun, directories, waves"; a line for each directory;
+# for each wave a line "entries, length of the archive"; for each entry a line "job name, state directory, script, send, cleared,
+# its directories by their places, files, base directory, inputs, results directory or -", a line "size, whether it is written in
+# its place, path" for each file, and a line for each input; then for each wave the archive of its files, and a line "whole".
+#
+# While the entries of a wave are submitted, those of the next one are staged: the one waits for the controller, the other for the
+# file system.
 #
 # An attempt may be sent several times; its sends are numbered. Each begins by making a file submit.NUMBER, which nobody
 # else can make then. A send that finds a later one, or one before it of which its sender does not know that it is over,
@@ -130,9 +133,9 @@ settle_known() {
 
 # Reads what is asked, but for the bytes of the files. As one block: bash reads a line from a pipe byte by byte.
 read_entries() {
-  local length text i=-1 k line places inputs IFS
+  local length text i=-1 k line places number inputs IFS
   local -a lines field
-  read -r length patience places archive || return
+  read -r length patience places number || return
   if ((length == 0)); then return; fi
   IFS= read -r -N "$length" text || return
   set -f
@@ -140,7 +143,8 @@ read_entries() {
   # shellcheck disable=SC2206 # to be split: no line is empty and none holds what -f forbids to expand
   lines=($text)
   dirs=("${lines[@]:0:places}")
-  line=$places
+  waves=("${lines[@]:places:number}")
+  line=$((places + number))
   IFS=$'\t'
   while ((line < ${#lines[@]})); do
     # shellcheck disable=SC2206
@@ -161,12 +165,12 @@ read_entries() {
   count=$((i + 1))
 }
 
-# Makes the directories of the entries that are still wanted.
+# Makes the directories of the entries of the wave that are still wanted.
 make_dirs() {
   # shellcheck disable=SC2034 # for_all is given its name
   local -a wanted=() needed=() fresh=()
   local i place lacking=''
-  for ((i = 0; i < count; i++)); do
+  for ((i = begin; i < end; i++)); do
     if [ -n "${answer[i]}" ]; then continue; fi
     for place in ${dirs_of[i]}; do needed[place]=1; done
     if [ "${results[i]}" != - ] && [ ! -e "${results[i]}" ]; then fresh[i]="${state[i]}/${results[i]##*/}"; fi
@@ -178,7 +182,7 @@ make_dirs() {
   for place in "${!needed[@]}"; do
     if [ ! -d "${dirs[place]}" ]; then lacking+=" $place "; fi
   done
-  for ((i = 0; i < count; i++)); do
+  for ((i = begin; i < end; i++)); do
     if [ -z "$lacking" ] || [ -n "${answer[i]}" ]; then continue; fi
     for place in ${dirs_of[i]}; do
       case $lacking in *" $place "*) broken[i]=1 ;; esac
@@ -251,10 +255,10 @@ claim() {
   fi
 }
 
-# Claims the entries that are still wanted.
+# Claims the entries of the wave that are still wanted.
 claim_entries() {
   local i
-  for ((i = 0; i < count; i++)); do
+  for ((i = begin; i < end; i++)); do
     if [ -n "${answer[i]}" ] || [ -n "${broken[i]}" ]; then continue; fi
     if is_late; then settle "$i" "SKIPPED $i"; else claim "$i"; fi
   done
@@ -271,13 +275,6 @@ exec 2>>"$tmp/stage.err"
 # bash comes here for a signal too. What was staged and not moved may be secret.
 trap 'for_all stages rm -rf --; rm -rf -- "$tmp"' EXIT
 find_inputs answer
-make_dirs
-claim_entries
-stage_files answer "$archive"
-
-# The jobs inherit the environment of sbatch.
-unset LC_ALL TZ SLURM_TIME_FORMAT
-for pair in ${site_env[@]+"${site_env[@]}"}; do export "${pair?}"; done
 
 # sbatch waits for the controller more than it works, so a few may run at the same time: in lanes, of which each has every
 # fourth entry. A lane is a process, and bounded as a whole, for a process that bounds each sbatch would be one more to start for
@@ -302,31 +299,67 @@ while (($# > 0 && SECONDS < left)); do
   printf "%s\n" "$code" >"$tmp/code.$1"
   shift 3
 done'
-ready=()
-for ((index = 0; index < count; index++)); do
-  if [ -n "${answer[index]}" ]; then
-    continue
-  elif [ -n "${broken[index]}" ]; then
-    not_begun "$index" "$tmp/stage.err"
-  else
-    ready+=("$index")
-  fi
-done
-lanes=4
-processes=()
-for ((first = 0; first < lanes && first < ${#ready[@]}; first++)); do
-  words=()
-  for ((place = first; place < ${#ready[@]}; place += lanes)); do
-    index=${ready[place]}
-    words+=("$index" "${state[index]}" "${script[index]}")
+# The jobs inherit the environment of sbatch.
+give_environment() {
+  local pair
+  unset LC_ALL TZ SLURM_TIME_FORMAT
+  for pair in ${site_env[@]+"${site_env[@]}"}; do export "${pair?}"; done
+}
+
+ready=() processes=()
+# Submits what is staged of the wave.
+start_lanes() {
+  local i first place left
+  local -a words
+  ready=() processes=()
+  for ((i = begin; i < end; i++)); do
+    if [ -n "${answer[i]}" ]; then
+      continue
+    elif [ -n "${broken[i]}" ]; then
+      not_begun "$i" "$tmp/stage.err"
+    else
+      ready+=("$i")
+    fi
   done
   left=$((patience + 5 - SECONDS))
-  timeout -k 5 $((left + 150)) bash --noprofile --norc -c "$lane" lane "$left" "$tmp" "${words[@]}" </dev/null >/dev/null &
-  processes+=("$!")
+  for ((first = 0; left > 0 && first < lanes && first < ${#ready[@]}; first++)); do
+    words=()
+    for ((place = first; place < ${#ready[@]}; place += lanes)); do
+      i=${ready[place]}
+      words+=("$i" "${state[i]}" "${script[i]}")
+    done
+    {
+      give_environment
+      exec timeout -k 5 $((left + 150)) bash --noprofile --norc -c "$lane" lane "$left" "$tmp" "${words[@]}"
+    } </dev/null >/dev/null &
+    processes+=("$!")
+  done
+}
+
+# Waits until nothing is under way, and answers what was.
+end_lanes() {
+  local first place code
+  for ((first = 0; first < lanes && first < ${#ready[@]}; first++)); do
+    code=0
+    if ((first < ${#processes[@]})); then wait "${processes[first]}" || code=$?; fi
+    for ((place = first; place < ${#ready[@]}; place += lanes)); do settle_submitted "${ready[place]}" "$code"; done
+  done
+  ready=() processes=()
+}
+
+lanes=4 begin=0 end=0
+for wave in ${waves[@]+"${waves[@]}"}; do
+  begin=$end end=$((begin + ${wave%%$'\t'*}))
+  make_dirs
+  claim_entries
+  if ! stage_files answer "${wave##*$'\t'}"; then
+    # Of those before it some may be in Slurm by now.
+    if ((begin == 0)); then give_up 'the files did not arrive whole'; fi
+    echo 'the files did not arrive whole' >&2
+    for ((index = begin; index < end; index++)); do broken[index]=1; done
+  fi
+  end_lanes
+  start_lanes
 done
-for ((first = 0; first < ${#processes[@]}; first++)); do
-  wait "${processes[first]}"
-  code=$?
-  for ((place = first; place < ${#ready[@]}; place += lanes)); do settle_submitted "${ready[place]}" "$code"; done
-done
+end_lanes
 finish
