@@ -43,7 +43,7 @@ stage_files() {
   # shellcheck disable=SC2034 # parents: remove_abandoned is given its name
   local -a wanted=() temporary=() written=() parents=() earlier=()
   local -A size_of=() parent_seen=() to_parent=()
-  local i path parent place mask size
+  local i path parent place mask size is_done=''
   # Two login nodes may run a process of the same number, but the end of mktemp's name is random.
   place=".stage.${tmp##*.}"
   for i in "${!file_path[@]}"; do
@@ -65,7 +65,7 @@ stage_files() {
       stages+=("$parent/$place")
     fi
   done
-  remove_abandoned parents
+  if ((begin == 0)); then remove_abandoned parents; fi
   # What an earlier send has left could be as large as what is to be written, and be taken for it. Whoever has it open keeps it.
   for_all earlier rm -f --
   for i in "${!temporary[@]}"; do
@@ -88,19 +88,20 @@ stage_files() {
     # -p: modes are those of the archive.
     head -c "$2" | tar -x -f - -C / -p -m --no-same-owner --null -T "$tmp/wanted" \
       --transform "s,/%/,/$place/,"
+    if ((PIPESTATUS[1] == 0)); then is_done=1; fi
   fi
   umask "$mask"
   IFS= read -r path
   if [ "$path" != whole ]; then return 1; fi
 
-  # A full disk may show only in the size.
+  # tar does not say which of them it could not write, if it could not write all.
   for i in ${wanted[@]+"${wanted[@]}"}; do
-    if [ -f "${temporary[i]}" ]; then written+=("${temporary[i]}"); fi
+    if [ -z "$is_done" ] && [ -f "${temporary[i]}" ]; then written+=("${temporary[i]}"); fi
   done
   for_all written stat -c '%s %n' -- >"$tmp/sizes"
   while read -r size path; do size_of[$path]=$size; done <"$tmp/sizes"
   for i in ${wanted[@]+"${wanted[@]}"}; do
-    if [ "${size_of[${temporary[i]}]-}" != "${file_size[i]}" ]; then
+    if [ -z "$is_done" ] && [ "${size_of[${temporary[i]}]-}" != "${file_size[i]}" ]; then
       echo "${file_path[i]}: not all bytes were written" >&2
       broken[file_entry[i]]=1
       temporary[i]=

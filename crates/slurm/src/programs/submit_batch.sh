@@ -213,7 +213,7 @@ place_results() {
   done
 }
 
-# Answers an entry whose lane has ended. $1: index, $2: what the lane returned.
+# Answers an entry when all lanes have ended. $1: index, $2: what the lanes returned.
 settle_submitted() {
   local id='' code=''
   # Made by one of two: by a lane that begins with the entry, or here, and then no lane will.
@@ -224,7 +224,7 @@ settle_submitted() {
     return
   fi
   set +C
-  # One that its lane did not see the end of may have submitted. A lane that returned 0 has only not been able to note it.
+  # One that its lane did not see the end of may have submitted. Lanes that returned 0 have only not been able to note it.
   if [ -f "$tmp/code.$1" ]; then read -r code <"$tmp/code.$1"; fi
   if [ -z "$code" ]; then code=$(($2 == 0 ? 137 : $2)); fi
   read -r id <"$tmp/out.$1"
@@ -277,28 +277,44 @@ trap 'for_all stages rm -rf --; rm -rf -- "$tmp"' EXIT
 find_inputs answer
 
 # sbatch waits for the controller more than it works, so a few may run at the same time: in lanes, of which each has every
-# fourth entry. A lane is a process, and bounded as a whole, for a process that bounds each sbatch would be one more to start for
-# each. None begins so late that it could still be under way when nobody waits for us any more.
+# fourth entry. All lanes together are bounded, for a process that bounds each sbatch would be one more to start for each. None
+# begins so late that it could still be under way when nobody waits for us any more.
 #
-# $1: seconds in which entries are begun, $2: directory for what is said, the rest: index, state directory and script of each.
+# $1: how many lanes, $2: seconds in which entries are begun, $3: directory for what is said, the rest: index, state directory and
+# script of each entry. Returns what a lane returned that did not come to its end.
 # shellcheck disable=SC2016 # expanded by the bash that it is given to
-lane="$(declare -f is_id keep_id)"'
-left=$1 tmp=$2
-shift 2
-# Does not go before its sbatch: one that is deaf to this gets a SIGKILL after it, together with its lane.
-trap "exit 124" TERM
-while (($# > 0 && SECONDS < left)); do
-  # exec, because a site may have a function of that name.
-  (set -C && exec sbatch --parsable "$3" >"$tmp/out.$1" 2>"$tmp/err.$1" </dev/null)
-  code=$? id=
-  # With a cluster name: "6605;lab".
-  read -r id <"$tmp/out.$1"
-  id=${id%%;*}
-  # The job is there even if its id cannot be kept: the answer counts, and the next call would find it by name.
-  if [ "$code" = 0 ] && is_id "$id"; then keep_id "$2" "$id"; fi
-  printf "%s\n" "$code" >"$tmp/code.$1"
-  shift 3
-done'
+lanes_program="$(declare -f is_id keep_id)"'
+lanes=$1 left=$2 tmp=$3
+shift 3
+entries=("$@")
+run_lane() {
+  local at code id
+  # Does not go before its sbatch: one that is deaf to this gets a SIGKILL after it, together with its lane.
+  trap "exit 124" TERM
+  for ((at = 3 * $1; at < ${#entries[@]} && SECONDS < left; at += 3 * lanes)); do
+    set -- "${entries[@]:at:3}"
+    # exec, because a site may have a function of that name.
+    (set -C && exec sbatch --parsable "$3" >"$tmp/out.$1" 2>"$tmp/err.$1" </dev/null)
+    code=$? id=
+    # With a cluster name: "6605;lab".
+    read -r id <"$tmp/out.$1"
+    id=${id%%;*}
+    # The job is there even if its id cannot be kept: the answer counts, and the next call would find it by name.
+    if [ "$code" = 0 ] && is_id "$id"; then keep_id "$2" "$id"; fi
+    printf "%s\n" "$code" >"$tmp/code.$1"
+  done
+}
+trap : TERM
+for ((lane = 0; lane < lanes; lane++)); do
+  run_lane "$lane" &
+  processes+=("$!")
+done
+result=0
+for process in "${processes[@]}"; do
+  while wait "$process"; code=$?; ((code > 128)) && kill -0 "$process"; do :; done
+  if ((code)); then result=$code; fi
+done
+exit "$result"'
 # The jobs inherit the environment of sbatch.
 give_environment() {
   local pair
@@ -306,12 +322,12 @@ give_environment() {
   for pair in ${site_env[@]+"${site_env[@]}"}; do export "${pair?}"; done
 }
 
-ready=() processes=()
+ready=() lanes=
 # Submits what is staged of the wave.
 start_lanes() {
-  local i first place left
-  local -a words
-  ready=() processes=()
+  local i left
+  local -a words=()
+  ready=() lanes=
   for ((i = begin; i < end; i++)); do
     if [ -n "${answer[i]}" ]; then
       continue
@@ -319,35 +335,27 @@ start_lanes() {
       not_begun "$i" "$tmp/stage.err"
     else
       ready+=("$i")
+      words+=("$i" "${state[i]}" "${script[i]}")
     fi
   done
   left=$((patience + 5 - SECONDS))
-  for ((first = 0; left > 0 && first < lanes && first < ${#ready[@]}; first++)); do
-    words=()
-    for ((place = first; place < ${#ready[@]}; place += lanes)); do
-      i=${ready[place]}
-      words+=("$i" "${state[i]}" "${script[i]}")
-    done
-    {
-      give_environment
-      exec timeout -k 5 $((left + 150)) bash --noprofile --norc -c "$lane" lane "$left" "$tmp" "${words[@]}"
-    } </dev/null >/dev/null &
-    processes+=("$!")
-  done
+  if ((${#ready[@]} == 0 || left <= 0)); then return; fi
+  {
+    give_environment
+    exec timeout -k 5 $((left + 150)) bash --noprofile --norc -c "$lanes_program" lanes 4 "$left" "$tmp" "${words[@]}"
+  } </dev/null >/dev/null &
+  lanes=$!
 }
 
 # Waits until nothing is under way, and answers what was.
 end_lanes() {
-  local first place code
-  for ((first = 0; first < lanes && first < ${#ready[@]}; first++)); do
-    code=0
-    if ((first < ${#processes[@]})); then wait "${processes[first]}" || code=$?; fi
-    for ((place = first; place < ${#ready[@]}; place += lanes)); do settle_submitted "${ready[place]}" "$code"; done
-  done
-  ready=() processes=()
+  local i code=0
+  if [ -n "$lanes" ]; then wait "$lanes" || code=$?; fi
+  for i in ${ready[@]+"${ready[@]}"}; do settle_submitted "$i" "$code"; done
+  ready=() lanes=
 }
 
-lanes=4 begin=0 end=0
+begin=0 end=0
 for wave in ${waves[@]+"${waves[@]}"}; do
   begin=$end end=$((begin + ${wave%%$'\t'*}))
   make_dirs

@@ -79,7 +79,7 @@ fn options_of_somebody_else_and_no_tar_at_all() {
     let raw = site
         .raw_with(&slurm::SubmitBatch::new(vec![entry(&site, "a")]), &[("TAR_OPTIONS", "--no-such-option")]);
     assert!(String::from_utf8_lossy(&raw.stdout).contains("OK 0 101 new"), "{raw:?}");
-    site.program("tar", "echo 'tar: not today' >&2; exec cat >/dev/null");
+    site.program("tar", "echo 'tar: not today' >&2; cat >/dev/null; exit 2");
     let SubmitAnswer::StageFailed(failure) = one(&site, entry(&site, "b")) else { panic!("stage failed") };
     assert!(failure.excerpt.contains("tar: not today"), "{failure}");
     assert_eq!(site.calls("sbatch"), 1);
@@ -90,7 +90,7 @@ fn an_archive_without_an_end_is_not_used() {
     let site = Site::new();
     // Only so much of what was sent arrives, and then what follows it.
     site.program("head", "/usr/bin/head \"$@\" | /usr/bin/head -c 700");
-    site.program("tar", "/usr/bin/tar \"$@\"; exec cat >/dev/null");
+    site.program("tar", "/usr/bin/tar \"$@\"; code=$?; cat >/dev/null; exit \"$code\"");
     let SubmitAnswer::StageFailed(failure) = one(&site, entry(&site, "a")) else { panic!("stage failed") };
     assert!(failure.excerpt.contains("not all bytes were written"), "{failure}");
     assert_eq!(site.calls("sbatch"), 0);
@@ -101,7 +101,7 @@ fn what_an_earlier_send_has_left_is_not_taken_for_what_arrives() {
     let site = Site::new();
     // As large as what is sent.
     site.write("state/a/bin/tool", "TEXT");
-    site.program("tar", "echo 'tar: not today' >&2; exec cat >/dev/null");
+    site.program("tar", "echo 'tar: not today' >&2; cat >/dev/null; exit 2");
     let entry = with_file(&site, "a", "state/a/bin", "tool", "text");
     let only = Submission { files: entry.files[3..].to_vec(), ..entry };
     let SubmitAnswer::StageFailed(failure) = one(&site, only) else { panic!("stage failed") };

@@ -14,7 +14,7 @@ fn an_sbatch_that_hangs_is_ended_is_not_taken_for_a_refusal_and_holds_up_only_th
     site.program("sbatch", &format!("case $* in */a.sh) exec sleep 600 ;; esac\n{real}"));
     site.program(
         "timeout",
-        "case $* in *' lane '*) shift 3; set -- -k 1 1 \"$@\" ;; esac\nexec /usr/bin/timeout \"$@\"",
+        "case $* in *' lanes '*) shift 3; set -- -k 1 1 \"$@\" ;; esac\nexec /usr/bin/timeout \"$@\"",
     );
     let answers = submit(&site, ["a", "b", "c", "d", "e", "f"].map(|name| entry(&site, name)).into());
     let SubmitAnswer::Refused { failure, .. } = &answers[0] else { panic!("{answers:?}") };
@@ -34,7 +34,7 @@ fn an_sbatch_that_is_deaf_does_not_outlive_its_time() {
     );
     site.program(
         "timeout",
-        "case $* in *' lane '*) shift 3; set -- -k 1 1 \"$@\" ;; esac\nexec /usr/bin/timeout \"$@\"",
+        "case $* in *' lanes '*) shift 3; set -- -k 1 1 \"$@\" ;; esac\nexec /usr/bin/timeout \"$@\"",
     );
     let answers = submit(&site, vec![entry(&site, "a"), entry(&site, "b")]);
     for answer in answers {
@@ -50,17 +50,24 @@ fn an_sbatch_that_is_deaf_does_not_outlive_its_time() {
 #[test]
 fn what_is_said_not_to_have_begun_does_not_begin_any_more() {
     let site = Site::new();
-    let real = std::fs::read_to_string(site.file("bin/sbatch")).unwrap();
-    // A lane goes on for a while after whoever waits for it has given it up, and another one takes its time.
-    site.program("sbatch", &format!("case $* in */b.sh) sleep 2 ;; esac\n{real}"));
+    // The lanes begin after whoever waits for them has given them up. He knows that the first entry has not begun, and is
+    // still busy with the second one, of which he must think that it has.
     site.program(
         "timeout",
-        "case $* in *' lane '*/a.sh) shift 3; (sleep 0.5; \"$@\"; echo >\"$SITE/lane.over\") & exit 137 ;; esac\n\
-         exec /usr/bin/timeout \"$@\"",
+        "case $* in *' lanes '*) ;; *) exec /usr/bin/timeout \"$@\" ;; esac\n\
+         shift 3\n\
+         : >\"${9}/out.1\"; echo something >\"${9}/err.1\"\n\
+         (while [ ! -e \"$SITE/busy\" ]; do sleep 0.05; done; \"$@\"; echo >\"$SITE/over\") >&2 &\n\
+         exit 137",
     );
-    let answers = submit(&site, vec![entry(&site, "a"), entry(&site, "b")]);
+    site.program(
+        "base64",
+        "echo >\"$SITE/busy\"; while [ ! -e \"$SITE/over\" ]; do sleep 0.05; done; exec /usr/bin/base64 \"$@\"",
+    );
+    let answers = submit(&site, vec![entry(&site, "a"), entry(&site, "b"), entry(&site, "c")]);
     assert_eq!(answers[0], SubmitAnswer::Skipped);
-    assert!(matches!(answers[1], SubmitAnswer::Submitted { .. }) && site.exists("lane.over"), "{answers:?}");
+    assert!(matches!(answers[1], SubmitAnswer::Refused { rc: 137, .. }), "{answers:?}");
+    assert!(matches!(answers[2], SubmitAnswer::Submitted { .. }), "{answers:?}");
     assert_eq!(site.calls("sbatch"), 1);
 }
 
