@@ -21,6 +21,7 @@ mod row;
 mod sandbox;
 mod sections;
 mod service;
+mod shares;
 mod stats;
 mod stock;
 mod watch;

@@ -35,19 +35,36 @@ impl Usage {
     }
 
     fn parse(stat: &str, status: &str) -> Option<Self> {
-        // The name stands in parentheses and may hold anything; user and system time are 12 and 13 fields later.
-        let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-        let ticks: u64 = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
         let bytes = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
             let kib: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
             Some(kib * 1024)
         };
-        Some(Self {
-            cpu: Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND),
-            memory: bytes("VmRSS:")?,
-            memory_peak: bytes("VmHWM:")?,
-        })
+        Some(Self { cpu: Times::parse(stat)?.1.own, memory: bytes("VmRSS:")?, memory_peak: bytes("VmHWM:")? })
+    }
+}
+
+/// The processor time of a process, in user and system mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Times {
+    pub(crate) own: Duration,
+    /// Of those that it has waited for, and of those that they have waited for.
+    pub(crate) of_ended_children: Duration,
+}
+
+impl Times {
+    /// The name of a process and its times, as in `/proc/PID/stat` (proc(5)).
+    pub(crate) fn parse(stat: &str) -> Option<(String, Self)> {
+        // The name stands in parentheses and may hold anything; the four times begin 12 fields later.
+        let (start, rest) = stat.rsplit_once(')')?;
+        let (_, name) = start.split_once('(')?;
+        let ticks: Vec<u64> =
+            rest.split_whitespace().skip(11).take(4).map(str::parse).collect::<Result<_, _>>().ok()?;
+        let [user, system, of_children, system_of_children] = ticks[..] else { return None };
+        let time = |ticks: u64| Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND);
+        let times =
+            Self { own: time(user + system), of_ended_children: time(of_children + system_of_children) };
+        Some((name.to_owned(), times))
     }
 }
 
@@ -85,6 +102,8 @@ mod tests {
         let status = "Name:\ta\nVmHWM:\t    4096 kB\nVmRSS:\t    2048 kB\n";
         let usage = Usage::parse(stat, status).unwrap();
         assert_eq!(usage.cpu, Duration::from_secs(2));
+        let times = Times { own: usage.cpu, of_ended_children: Duration::from_millis(150) };
+        assert_eq!(Times::parse(stat), Some(("a) b".to_owned(), times)));
         assert_eq!((usage.memory, usage.memory_peak), (2 << 20, 4 << 20));
     }
 

@@ -17,6 +17,7 @@ use crate::{
     row::{Row, each},
     sandbox::{ROOM, Rpcs, Ssh},
     service::{Plan, Service},
+    shares::Shares,
     stats::{count, median, number},
     watch::Watch,
 };
@@ -48,14 +49,14 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     let first_logins = bench.sandbox.ssh()?.since(before).logins;
 
     let (mut ours, mut accepted, mut ssh) = (Side::default(), Vec::new(), Ssh::default());
-    let (mut one, mut four, mut of_service) = (Side::default(), Side::default(), Vec::new());
+    let (mut one, mut four, mut whose) = (Side::default(), Side::default(), Whose::default());
     for round in 0..bench.rounds() {
         bench.say(&format!("round {} of {}: {jobs} jobs each way", round + 1, bench.rounds()));
         sbatch_loop(bench, &script, jobs, 1, &mut one)?;
         let (rpcs, seen) = (bench.sandbox.rpcs()?, bench.sandbox.ssh()?);
-        let used = service.usage()?;
+        let (used, shares) = (service.usage()?, Shares::take()?);
         let (all, worked, posts) = through_the_api(&service.http, &watch, jobs)?;
-        of_service.push(millis(service.usage()?.since(used).cpu, jobs));
+        whose.add(service.usage()?.since(used).cpu, Shares::take()?.since(shares), jobs);
         ssh = ssh.plus(bench.sandbox.ssh()?.since(seen));
         ours.add(jobs, all, worked, &bench.sandbox.rpcs()?.since(&rpcs));
         accepted.push(count(jobs) / posts.as_secs_f64());
@@ -79,11 +80,8 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     rows.push(Row::of(loop_one, "1/s", &one.per_second).note(kinds(&one)));
     rows.push(Row::of(loop_four, "1/s", &four.per_second));
     let figure = "processor time of the whole machine for each job, API";
-    rows.push(
-        Row::of(figure, "ms", &ours.worked)
-            .less_than(loop_one, &one.worked)
-            .note(format!("of it the service's own: {:.1} ms", median(&of_service))),
-    );
+    rows.push(Row::of(figure, "ms", &ours.worked).less_than(loop_one, &one.worked));
+    rows.extend(whose.rows());
     rows.push(Row::of(loop_one, "ms", &one.worked).note("processor time of the whole machine for each job"));
     rows.push(Row::of("calls of slurmctld for each job, API", "", &ours.rpcs).less_than(loop_one, &one.rpcs));
     let total = jobs * bench.rounds();
@@ -101,6 +99,38 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
 
 fn kinds(side: &Side) -> String {
     format!("slurmctld: {}", side.kinds.text())
+}
+
+/// Whose processor time it was, for each job in milliseconds.
+#[derive(Debug, Default)]
+struct Whose {
+    service: Vec<f64>,
+    postgres: Vec<f64>,
+    login: Vec<f64>,
+    slurm: Vec<f64>,
+    load: Vec<f64>,
+}
+
+impl Whose {
+    fn add(&mut self, service: Duration, shares: Shares, jobs: usize) {
+        self.service.push(millis(service, jobs));
+        self.postgres.push(millis(shares.postgres, jobs));
+        self.login.push(millis(shares.login, jobs));
+        self.slurm.push(millis(shares.slurm, jobs));
+        self.load.push(millis(shares.load, jobs));
+    }
+
+    fn rows(&self) -> impl Iterator<Item = Row> {
+        [
+            ("the service", &self.service),
+            ("Postgres", &self.postgres),
+            ("the login host: sshd, our program and `sbatch`", &self.login),
+            ("Slurm's daemons and the database of its accounting", &self.slurm),
+            ("the callers and the watcher", &self.load),
+        ]
+        .into_iter()
+        .map(|(whose, each)| Row::of(format!("of that, {whose}"), "ms", each))
+    }
 }
 
 /// For each of so many.

@@ -176,7 +176,7 @@ fn check_sections(settings: &Settings, problems: &mut Problems) {
         problems.add("server.header_limit_bytes", "must be from 1024 to 1048576; write for example 32768");
     }
     positive(problems, "database.max_connections", settings.database.max_connections == 0, "16");
-    positive(problems, "worker.batch_size", worker.batch_size == 0, "64");
+    positive(problems, "worker.batch_size", worker.batch_size == 0, "128");
     if worker.partitions_every < std::time::Duration::from_secs(1) {
         problems.add(
             "worker.partitions_every",

@@ -196,7 +196,7 @@ impl Default for Worker {
         Self {
             bind: None,
             lease: Duration::from_secs(30),
-            batch_size: 64,
+            batch_size: 128,
             poll_min: Duration::from_secs(5),
             poll_max: Duration::from_mins(1),
             partitions_every: Duration::from_mins(5),

@@ -63,7 +63,7 @@ const TAKES: [(&str, &str); 54] = [
     ("ssh.key_directory", "a directory, such as \"/etc/tao-slurm/ssh-keys\""),
     ("worker.bind", "an IP address and a port, such as \"127.0.0.1:8081\""),
     ("worker.lease", DURATION),
-    ("worker.batch_size", "a whole number, such as 64"),
+    ("worker.batch_size", "a whole number, such as 128"),
     ("worker.poll_min", DURATION),
     ("worker.poll_max", DURATION),
     ("worker.partitions_every", DURATION),

@@ -6,6 +6,8 @@
 file_entry=() file_size=() file_in_place=() file_path=()
 # The directories that files are written into before they are moved. The caller removes them if it is ended early.
 stages=()
+# Where they have been, for remove_abandoned.
+visited=()
 
 # Gives a command a list of words, 200 at a time: as many of the longest paths are far below what a command can be given.
 # Returns what the last failure returned. $1: name of the array, the rest: the command.
@@ -40,8 +42,7 @@ remove_abandoned() {
 # archive did not arrive whole.
 stage_files() {
   local -n settled=$1
-  # shellcheck disable=SC2034 # parents: remove_abandoned is given its name
-  local -a wanted=() temporary=() written=() parents=() earlier=()
+  local -a wanted=() temporary=() written=() earlier=()
   local -A size_of=() parent_seen=() to_parent=()
   local i path parent place mask size is_done=''
   # Two login nodes may run a process of the same number, but the end of mktemp's name is random.
@@ -61,11 +62,10 @@ stage_files() {
     to_parent[$parent]+="$i "
     if [ -z "${parent_seen[$parent]+x}" ]; then
       parent_seen[$parent]=1
-      parents+=("$parent/")
+      visited+=("$parent/")
       stages+=("$parent/$place")
     fi
   done
-  if ((begin == 0)); then remove_abandoned parents; fi
   # What an earlier send has left could be as large as what is to be written, and be taken for it. Whoever has it open keeps it.
   for_all earlier rm -f --
   for i in "${!temporary[@]}"; do

@@ -368,6 +368,8 @@ for wave in ${waves[@]+"${waves[@]}"}; do
   fi
   end_lanes
   start_lanes
+  # Nobody waits for this, while sbatch waits.
+  if ((begin == 0)); then remove_abandoned visited; fi
 done
 end_lanes
 finish
