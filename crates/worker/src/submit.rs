@@ -1,7 +1,7 @@
 //! Submission: intent first, then one remote command for the whole batch.
 
 use domain::{After, Attempt, Job, Phase, Secrets, Sent, Status, excluded, plan_submission, sent};
-use persistence::{Lane, Lease, StoreError, WorkStore};
+use persistence::{Lease, StoreError, WorkStore};
 use slurm::{Cancel, JobName, SlurmJobId, SubmitAnswer, SubmitBatch};
 
 use crate::{
@@ -49,8 +49,6 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         // The poll finds out soon what became of them, instead of at the pace of a quiet cluster.
         self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
         site.wake_poll();
-        // Somebody may have wished for something meanwhile, and was heard when nothing could be done for them yet.
-        site.lane(Lane::Tend).notify_one();
         Ok(())
     }
 

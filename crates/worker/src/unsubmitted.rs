@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use domain::{After, Job, JobId, JobPaths, Kept, Located, Phase, Timestamp, Wanted, located};
-use persistence::{Lease, StepRecord, StoreError, WorkStore};
+use persistence::{Lane, Lease, StepRecord, StoreError, WorkStore};
 use slurm::{RemotePath, Remove, SlurmJobId, StagedSecret};
 
 use crate::{
@@ -72,6 +72,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         lease: &Lease,
         steps: Vec<Unsubmitted>,
     ) -> Result<(), StoreError> {
+        if steps.is_empty() {
+            return Ok(());
+        }
         let hindered = self.clear_away(site, &steps).await;
         let now = self.clock.now();
         let steps: Vec<_> = steps
@@ -82,6 +85,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             })
             .collect();
         self.record(lease, &steps).await?;
+        // Where they wait now somebody else may have to take the next step, and at once: a wish that came in meanwhile was
+        // heard when nothing could be done for it.
+        site.lane(Lane::Submit).notify_one();
+        site.lane(Lane::Tend).notify_one();
         Ok(())
     }
 

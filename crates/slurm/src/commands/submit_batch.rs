@@ -22,8 +22,8 @@ const FEW: usize = 8;
 /// Stages, claims and submits each entry; the answers are aligned with the entries.
 ///
 /// An entry that already has a Slurm id answers with it and nothing is done. An entry that somebody has claimed
-/// before is looked for by its name, and never submitted blindly. Entries are begun in order, and up to four wait
-/// for the controller at the same time.
+/// before is looked for by its name, and never submitted blindly. Entries are begun in order, and up to six wait
+/// for the controller at the same time: in two lanes those that are staged first, in four the others.
 #[derive(Debug, Clone)]
 pub struct SubmitBatch {
     /// What to submit. Each must have a state directory of its own.
@@ -70,8 +70,8 @@ impl Submission {
     }
 }
 
-/// A file to write on the cluster: to a temporary place beside its own, then moved there. A call that is ended early
-/// takes the temporary place away; one that is killed cannot, so every call takes away what is a day old.
+/// A file to write on the cluster: to a temporary place beside its own, then moved there. A call that is ended early,
+/// with all its processes, takes the temporary place away; one that is killed cannot, so every call takes away what is a day old.
 ///
 /// After a refusal the file stays: [`Remove`](crate::Remove) it if the entry is given up.
 #[derive(Clone)]
@@ -176,7 +176,8 @@ impl RemoteCommand for SubmitBatch {
                 .field(entry.results_dir.as_ref().map_or("-", RemotePath::as_str))
                 .end_line();
             for file in &entry.files {
-                feed.field(file.bytes.len()).field(u8::from(entry.owns(file))).field(&file.path).end_line();
+                feed.field(format_args!("{}-{:o}", file.bytes.len(), file.mode & 0o777));
+                feed.field(u8::from(entry.owns(file))).field(&file.path).end_line();
             }
             for path in &entry.inputs {
                 feed.field(path).end_line();

@@ -2,8 +2,9 @@
 # Puts the files of many entries into their places, with a few processes for all of them: a process for each file would take
 # longer than sbatch does, and bash takes nearly as long for a text of some kilobytes.
 #
-# Filled in by the caller: whose they are, how many bytes they have, whether they are written in their places, which path.
-file_entry=() file_size=() file_in_place=() file_path=()
+# Filled in by the caller: whose they are, how many bytes and which mode they have ("12-644"), whether they are written in their
+# places, which path.
+file_entry=() file_look=() file_in_place=() file_path=()
 # The directories that files are written into before they are moved. The caller removes them if it is ended early.
 stages=()
 # Where they have been, for remove_abandoned.
@@ -42,9 +43,9 @@ remove_abandoned() {
 # archive did not arrive whole.
 stage_files() {
   local -n settled=$1
-  local -a wanted=() temporary=() written=() earlier=()
-  local -A size_of=() parent_seen=() to_parent=()
-  local i path parent place mask size is_done=''
+  local -a wanted=() members=() temporary=() written=() earlier=()
+  local -A look_of=() parent_seen=() to_parent=()
+  local i path parent place mask look is_done=''
   # Two login nodes may run a process of the same number, but the end of mktemp's name is random.
   place=".stage.${tmp##*.}"
   for i in "${!file_path[@]}"; do
@@ -83,11 +84,16 @@ stage_files() {
     for i in "${wanted[@]}"; do
       path=${file_path[i]#/}
       if ((!file_in_place[i])); then path="${path%/*}/%/${path##*/}"; fi
-      printf '%s\0' "$path"
-    done >"$tmp/wanted"
-    # -p: modes are those of the archive.
-    head -c "$2" | tar -x -f - -C / -p -m --no-same-owner --null -T "$tmp/wanted" \
-      --transform "s,/%/,/$place/,"
+      members+=("$path")
+    done
+    # -p: modes are those of the archive. The names are in no file, which could be cut off. What tar does not read is read all the
+    # same, so that what follows is found.
+    head -c "$2" | {
+      tar -x -f - -C / -p -m --no-same-owner --null -T <(printf '%s\0' "${members[@]}") --transform "s,/%/,/$place/,"
+      set -- "$?"
+      cat >/dev/null
+      exit "$1"
+    }
     if ((PIPESTATUS[1] == 0)); then is_done=1; fi
   fi
   umask "$mask"
@@ -98,10 +104,13 @@ stage_files() {
   for i in ${wanted[@]+"${wanted[@]}"}; do
     if [ -z "$is_done" ] && [ -f "${temporary[i]}" ]; then written+=("${temporary[i]}"); fi
   done
-  for_all written stat -c '%s %n' -- >"$tmp/sizes"
-  while read -r size path; do size_of[$path]=$size; done <"$tmp/sizes"
+  for_all written stat -c '%s-%a %n' -- >"$tmp/looks"
+  while read -r look path; do look_of[$path]=$look; done <"$tmp/looks"
   for i in ${wanted[@]+"${wanted[@]}"}; do
-    if [ -z "$is_done" ] && [ "${size_of[${temporary[i]}]-}" != "${file_size[i]}" ]; then
+    look=${look_of[${temporary[i]}]-}
+    # Whatever it says, what is not there was not written.
+    if [ -n "$is_done" ] && [ -f "${temporary[i]}" ]; then look=${file_look[i]}; fi
+    if [ "$look" != "${file_look[i]}" ]; then
       echo "${file_path[i]}: not all bytes were written" >&2
       broken[file_entry[i]]=1
       temporary[i]=

@@ -3,8 +3,8 @@
 #
 # stdin: a line "length of what follows it, seconds in which entries are begun, directories, waves"; a line for each directory;
 # for each wave a line "entries, length of the archive"; for each entry a line "job name, state directory, script, send, cleared,
-# its directories by their places, files, base directory, inputs, results directory or -", a line "size, whether it is written in
-# its place, path" for each file, and a line for each input; then for each wave the archive of its files, and a line "whole".
+# its directories by their places, files, base directory, inputs, results directory or -", a line "size-mode, whether it is
+# written in its place, path" for each file, and a line for each input; then for each wave the archive of its files, and a line "whole".
 #
 # While the entries of a wave are submitted, those of the next one are staged: the one waits for the controller, the other for the
 # file system.
@@ -155,7 +155,7 @@ read_entries() {
     for ((k = field[6]; k > 0; k--)); do
       # shellcheck disable=SC2206
       field=(${lines[line++]})
-      file_entry+=("$i") file_size+=("${field[0]}") file_in_place+=("${field[1]}") file_path+=("${field[2]}")
+      file_entry+=("$i") file_look+=("${field[0]}") file_in_place+=("${field[1]}") file_path+=("${field[2]}")
     done
     for ((k = 0; k < inputs; k++)); do
       need+=("${lines[line++]}") need_entry+=("$i") need_place+=("$k")
@@ -322,12 +322,13 @@ give_environment() {
   for pair in ${site_env[@]+"${site_env[@]}"}; do export "${pair?}"; done
 }
 
-ready=() lanes=
-# Submits what is staged of the wave.
+# Of each wave: the process of its lanes, and the entries that are in them.
+lanes_of=() ready_of=()
+
+# Submits what is staged of the wave. $1: in so many lanes.
 start_lanes() {
   local i left
-  local -a words=()
-  ready=() lanes=
+  local -a ready=() words=()
   for ((i = begin; i < end; i++)); do
     if [ -n "${answer[i]}" ]; then
       continue
@@ -339,20 +340,24 @@ start_lanes() {
     fi
   done
   left=$((patience + 5 - SECONDS))
-  if ((${#ready[@]} == 0 || left <= 0)); then return; fi
+  if ((${#ready[@]} == 0)); then return; fi
+  lanes_of+=(-) ready_of+=("${ready[*]}")
+  if ((left <= 0)); then return; fi
   {
     give_environment
-    exec timeout -k 5 $((left + 150)) bash --noprofile --norc -c "$lanes_program" lanes 4 "$left" "$tmp" "${words[@]}"
+    exec timeout -k 5 $((left + 150)) bash --noprofile --norc -c "$lanes_program" lanes "$1" "$left" "$tmp" "${words[@]}"
   } </dev/null >/dev/null &
-  lanes=$!
+  lanes_of[-1]=$!
 }
 
 # Waits until nothing is under way, and answers what was.
 end_lanes() {
-  local i code=0
-  if [ -n "$lanes" ]; then wait "$lanes" || code=$?; fi
-  for i in ${ready[@]+"${ready[@]}"}; do settle_submitted "$i" "$code"; done
-  ready=() lanes=
+  local i wave code
+  for wave in "${!lanes_of[@]}"; do
+    code=0
+    if [ "${lanes_of[wave]}" != - ]; then wait "${lanes_of[wave]}" || code=$?; fi
+    for i in ${ready_of[wave]}; do settle_submitted "$i" "$code"; done
+  done
 }
 
 begin=0 end=0
@@ -366,10 +371,10 @@ for wave in ${waves[@]+"${waves[@]}"}; do
     echo 'the files did not arrive whole' >&2
     for ((index = begin; index < end; index++)); do broken[index]=1; done
   fi
-  end_lanes
-  start_lanes
-  # Nobody waits for this, while sbatch waits.
-  if ((begin == 0)); then remove_abandoned visited; fi
+  # A wave does not wait for the one before, where an sbatch may hang.
+  start_lanes "$((end < count ? 2 : 4))"
 done
+# Nobody waits for this while sbatch does.
+remove_abandoned visited
 end_lanes
 finish

@@ -35,6 +35,7 @@ mod submit_inputs;
 mod submit_leftovers;
 mod submit_refused;
 mod submit_results;
+mod submit_room;
 mod submit_waves;
 mod syntax;
 mod test_only;

@@ -48,7 +48,7 @@ fn a_program_that_is_told_to_end_takes_its_unfinished_files_away() {
         "tar",
         "/usr/bin/tar \"$@\"\n\
          ls -d \"$SITE\"/env/.stage.*/a >\"$SITE/seen\"\n\
-         kill -TERM \"$PPID\"",
+         read -r _ _ _ main _ <\"/proc/$PPID/stat\"; kill -TERM \"$main\"",
     );
     let raw = site.raw(&SubmitBatch::new(vec![entry(&site, "a")]));
     assert_ne!(raw.exit_code, 0);
