@@ -10,7 +10,7 @@ pub(super) fn commands(finding: &HostFinding) -> Check {
     let check = match &finding.found {
         Err(_) => Check::new(id, Outcome::Skipped, "the host could not be asked"),
         Ok(answer) if answer.missing_commands.is_empty() => {
-            Check::new(id, Outcome::Pass, "sbatch, squeue, sacct, scancel, scontrol, sinfo and srun are on PATH")
+            Check::new(id, Outcome::Pass, "sbatch, squeue, sacct, scancel, scontrol, sinfo, srun and tar are on PATH")
         }
         Ok(answer) => {
             Check::new(id, Outcome::Fail, format!("not on PATH: {}", answer.missing_commands.join(", "))).mended_by(

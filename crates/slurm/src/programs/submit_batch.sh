@@ -51,7 +51,10 @@ ask_queue() {
   if (($# == 0)); then return; fi
   for i; do queued[i]='?' names+=",${name[i]}"; done
   # With -a, for a partition that is hidden hides our own jobs too. What of a federation runs elsewhere is none of them.
-  timeout -k 2 8 squeue --me -a -h -t all -n "${names#,}" -o '%T|%A|%j' >"$tmp/lookup" 2>"$tmp/lookup.err" </dev/null || return
+  timeout -k 2 8 squeue --me -a -h -t all -n "${names#,}" -o '%T|%A|%j' >"$tmp/lookup" 2>"$tmp/lookup.err" </dev/null || {
+    if [ ! -s "$tmp/lookup.err" ]; then echo 'squeue gave no answer within 8 s.' >"$tmp/lookup.err"; fi
+    return
+  }
   if complains "$tmp/lookup.err"; then return; fi
   while IFS='|' read -r status job of; do
     if [ -n "$of" ]; then rows[$of]+="$status|$job"$'\n'; fi
