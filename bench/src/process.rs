@@ -56,10 +56,10 @@ impl Times {
     /// The name of a process and its times, as in `/proc/PID/stat` (proc(5)).
     pub(crate) fn parse(stat: &str) -> Option<(String, Self)> {
         // The name stands in parentheses and may hold anything; the four times begin 12 fields later.
-        let (start, rest) = stat.rsplit_once(')')?;
-        let (_, name) = start.split_once('(')?;
+        let (before, after) = stat.rsplit_once(')')?;
+        let (_, name) = before.split_once('(')?;
         let ticks: Vec<u64> =
-            rest.split_whitespace().skip(11).take(4).map(str::parse).collect::<Result<_, _>>().ok()?;
+            after.split_whitespace().skip(11).take(4).map(str::parse).collect::<Result<_, _>>().ok()?;
         let [user, system, of_children, system_of_children] = ticks[..] else { return None };
         let time = |ticks: u64| Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND);
         let times =
