@@ -27,7 +27,7 @@ fn the_others_are_staged_while_the_first_are_submitted() {
     // It waits for what comes after it, and fails if that waits for it.
     let waits = "for i in {1..100}; do if [ -e \"$SITE/sbatch/j.sh\" ]; then break; fi; sleep 0.1; done\n\
                  [ -e \"$SITE/sbatch/j.sh\" ] || exit 1";
-    site.write("bin/sbatch", &format!("{shebang}\n{waits}\n{rest}"));
+    site.write("bin/sbatch", format!("{shebang}\n{waits}\n{rest}"));
     let answers = submit(&site, entries(&site));
     assert!(answers.iter().all(is_submitted), "{answers:?}");
     assert_eq!(site.calls("sbatch"), KEYS.len());
