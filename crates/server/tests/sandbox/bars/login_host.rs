@@ -30,11 +30,13 @@ fn host(service: &Service, index: usize) -> Value {
     service.get("/clusters/sandbox").json()["login_hosts"][index].clone()
 }
 
-/// How long it takes until a poll that began now is answered.
-fn next_answer(service: &Service) -> Duration {
+/// How long it takes until a poll is answered by a host. Another one may have answered just before it died, and be heard after that.
+fn next_answer(service: &Service, index: usize) -> Duration {
     let polled = |service: &Service| service.get("/clusters/sandbox").json()["poll"]["polled_on"].to_string();
     let (began, before) = (Instant::now(), polled(service));
-    until("an answer", Duration::from_secs(10), || polled(service) != before);
+    until("an answer", Duration::from_secs(10), || {
+        polled(service) != before && host(service, index)["state"] == "up"
+    });
     began.elapsed()
 }
 
@@ -58,9 +60,8 @@ fn a_dead_login_host_is_replaced_within_ten_seconds_and_no_job_notices() {
     };
 
     let dead = Dead::host(&service, "login1");
-    let over = next_answer(&service);
+    let over = next_answer(&service, 1);
     running();
-    assert_eq!(host(&service, 1)["state"], "up");
     let meanwhile = service.submit(&command("true"));
     assert_eq!(service.wait_ended(&meanwhile)["status"], "Done");
     assert!(ids.iter().all(|id| service.status(id)["stale"] == false));
@@ -68,9 +69,8 @@ fn a_dead_login_host_is_replaced_within_ten_seconds_and_no_job_notices() {
 
     // The host that is back is used again as soon as it is needed.
     let dead = Dead::host(&service, "login2");
-    let returned = next_answer(&service);
+    let returned = next_answer(&service, 0);
     running();
-    assert_eq!(host(&service, 0)["state"], "up");
     drop(dead);
     println!("{count} jobs: answered by host 2 after {over:?}, by host 1 again after {returned:?}");
     for id in &ids {
