@@ -313,7 +313,7 @@ async fn insert_row<'c, E: PgExecutor<'c>>(db: E, job: &Job, row: &NewRow) -> Re
 
 /// A new job as it would be read: what it says of times is as exact as the database is.
 fn as_stored(job: &Job) -> Job {
-    let created_at = job.created_at.trunc_subsecs(6);
+    let created_at = job.created_at.round_subsecs(6);
     Job { created_at, last_modified: created_at, attempt: None, version: 1, ..job.clone() }
 }
 
