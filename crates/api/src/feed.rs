@@ -25,9 +25,10 @@ pub(crate) use published::{Outlook, Published};
 
 /// The next look after one that failed.
 const AGAIN: Duration = Duration::from_millis(250);
-/// For so many times as long as a look took nothing is looked for: what changes meanwhile is read together, so that very
-/// many changes cost the database at most a quarter of a connection. Where little changes that is a few milliseconds.
+/// For so many times as long as a look took nothing is looked for: what changes meanwhile is read together. Where little
+/// changes that is a few milliseconds.
 const REST: u32 = 3;
+/// But no longer, so that who watches is told in time.
 const LONGEST_REST: Duration = Duration::from_millis(50);
 const PAGE: u32 = 1000;
 /// How many events a watcher of all jobs may be behind before it reads the database itself.
