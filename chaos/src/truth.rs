@@ -38,6 +38,9 @@ pub(crate) struct Row {
     pub(crate) stopped: bool,
 }
 
+/// What a script returns that was ended by SIGTERM.
+const ENDED_BY_TERM: i32 = 143;
+
 /// All that is known of one job.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
@@ -211,6 +214,12 @@ impl Case {
         }
         let newest = self.told.as_ref()?.attempts.iter().map(|(number, _)| *number).max();
         let last = self.marks.iter().find(|mark| Some(mark.attempt) == newest);
+        // A script that is ended from outside says so, while its program may get to its end and say SUCCESS.
+        let was_done = |mark: &&Mark| {
+            let mut its = self.runs.iter().filter(|run| run.attempt == mark.attempt);
+            mark.code == ENDED_BY_TERM && its.any(|run| run.ended.is_some_and(|(code, _)| code == 0))
+        };
+        let last = last.filter(|mark| !was_done(mark));
         let failed = last.map(|mark| mark.code).filter(|code| *code != 0);
         failed.map(|code| Finding::Wrong(format!("Done, and its exit mark says {code}")))
     }

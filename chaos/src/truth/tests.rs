@@ -69,6 +69,8 @@ fn a_job_that_failed_by_itself_is_an_error_and_nothing_else() {
     assert!(kinds(&failed("Error")).is_empty());
     assert_eq!(kinds(&failed("Done")), ["wrong"]);
     assert_eq!(kinds(&Case { marks: vec![mark(10, 3, 120.0)], ..case(Kind::Short, "Done") }), ["wrong"]);
+    let ended_meanwhile = vec![mark(10, 143, 120.0)];
+    assert!(kinds(&Case { marks: ended_meanwhile, ..case(Kind::Training, "Done") }).is_empty());
 }
 
 #[test]

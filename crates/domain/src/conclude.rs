@@ -156,8 +156,15 @@ fn ended_by_itself(job: &mut Job, markers: &Markers, now: Timestamp) {
     }
     let is_overruled = match attempt.slurm_state {
         Some(SlurmState::Cancelled | SlurmState::LaunchFailed) => true,
-        // It was through when its nodes were lost; without them nobody could tell Slurm.
-        Some(SlurmState::NodeFail | SlurmState::BootFail | SlurmState::Preempted) => exit.code == 0,
+        // It was through when its nodes were lost, and without them nobody could tell Slurm; or Slurm was told and has
+        // forgotten, and let its time run out.
+        Some(
+            SlurmState::NodeFail
+            | SlurmState::BootFail
+            | SlurmState::Preempted
+            | SlurmState::Timeout
+            | SlurmState::Deadline,
+        ) => exit.code == 0,
         _ => false,
     };
     if is_wanted && is_overruled {

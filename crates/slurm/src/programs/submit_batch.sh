@@ -46,15 +46,18 @@ kept_id() {
 # Asks the queue for entries, once for all of them: on a busy cluster each question takes as long as sbatch. Sets queued[index] to
 # lines "STATE|ID", or to "?" where there is no answer. $@: indices.
 ask_queue() {
-  local i names='' status job of
+  local i names='' status job of code
   local -A rows=()
   if (($# == 0)); then return; fi
   for i; do queued[i]='?' names+=",${name[i]}"; done
   # With -a, for a partition that is hidden hides our own jobs too. What of a federation runs elsewhere is none of them.
-  timeout -k 2 8 squeue --me -a -h -t all -n "${names#,}" -o '%T|%A|%j' >"$tmp/lookup" 2>"$tmp/lookup.err" </dev/null || {
+  keep_for 8 squeue --me -a -h -t all -n "${names#,}" -o '%T|%A|%j' >"$tmp/lookup" 2>"$tmp/lookup.err" </dev/null
+  code=$?
+  if ((code == 74)); then echo "${tmp%/*}: No space left on device" >"$tmp/lookup.err"; fi
+  if ((code)); then
     if [ ! -s "$tmp/lookup.err" ]; then echo 'squeue gave no answer within 8 s.' >"$tmp/lookup.err"; fi
     return
-  }
+  fi
   if complains "$tmp/lookup.err"; then return; fi
   while IFS='|' read -r status job of; do
     if [ -n "$of" ]; then rows[$of]+="$status|$job"$'\n'; fi
@@ -227,12 +230,11 @@ settle_submitted() {
     return
   fi
   set +C
-  # One that its lane did not see the end of may have submitted. Lanes that returned 0 have only not been able to note it.
-  if [ -f "$tmp/code.$1" ]; then read -r code <"$tmp/code.$1"; fi
-  if [ -z "$code" ]; then code=$(($2 == 0 ? 137 : $2)); fi
-  read -r id <"$tmp/out.$1"
+  # One whose end its lane did not see, or could not note, may have submitted, whatever sbatch has said until then.
+  if [ ! -f "$tmp/code.$1" ] || ! read -r code <"$tmp/code.$1"; then code=$(($2 == 124 ? 124 : 137)); fi
+  read -r id <"$tmp/out.$1" || id=
   id=${id%%;*}
-  if [ "$code" = 0 ] && is_id "$id"; then
+  if [ "$code" = 0 ] && is_id "$id" || kept_id "${state[$1]}"; then
     settle "$1" "OK $1 $id new -"
   else
     settle "$1" "REFUSED $1 $code $(encoded_tail "$tmp/err.$1" 2000)"
@@ -275,8 +277,9 @@ read_entries || give_up 'the entries did not arrive whole'
 settle_known
 # Opened once, because opening it for every file would take as long as writing the file.
 exec 2>>"$tmp/stage.err"
-# bash comes here for a signal too. What was staged and not moved may be secret.
-trap 'for_all stages rm -rf --; rm -rf -- "$tmp"' EXIT
+# bash comes here for a signal too. What was staged and not moved may be secret. A lane that is left behind must find nothing under
+# the name that it knows, from one moment to the next.
+trap 'for_all stages rm -rf --; mv -T -- "$tmp" "$tmp.over"; rm -rf -- "$tmp.over" "$tmp"' EXIT
 find_inputs answer
 
 # sbatch waits for the controller more than it works, so a few may run at the same time: in lanes, of which each has every
@@ -299,8 +302,8 @@ run_lane() {
     # exec, because a site may have a function of that name.
     (set -C && exec sbatch --parsable "$3" >"$tmp/out.$1" 2>"$tmp/err.$1" </dev/null)
     code=$? id=
-    # With a cluster name: "6605;lab".
-    read -r id <"$tmp/out.$1"
+    # With a cluster name: "6605;lab". Without its newline it may be a part of one.
+    read -r id <"$tmp/out.$1" || id=
     id=${id%%;*}
     # The job is there even if its id cannot be kept: the answer counts, and the next call would find it by name.
     if [ "$code" = 0 ] && is_id "$id"; then keep_id "$2" "$id"; fi

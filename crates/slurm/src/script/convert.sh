@@ -4,6 +4,7 @@ readonly _tao_partial=$_tao_target.partial.$_tao_id
 _tao_temp=
 _tao_clean() {
   local code=$?
+  _tao_is_itself || return "$code"
   rm -f -- "$_tao_partial"
   if [ -n "$_tao_temp" ]; then rm -rf -- "$_tao_temp"; fi
   return "$code"

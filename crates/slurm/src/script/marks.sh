@@ -26,8 +26,12 @@ _tao_now() { PATH=$_tao_path date +%s; }
 _tao_began=$(_tao_now)
 readonly _tao_began
 
+# Whether this is the script, and not a child that has not become another program yet: a signal to all its processes finds that one
+# with the traps of the script, and it would write a last word of its own.
+_tao_is_itself() { ((BASHPID == $$)); }
 _tao_finish() {
   local code=$?
+  _tao_is_itself || exit "$code"
   # A signal goes to every process of the script, and those that write its last word must not end by it.
   trap '' HUP INT TERM USR1 USR2
   if [ -n "$_tao_clock" ]; then kill "$_tao_clock" 2>/dev/null; fi

@@ -122,7 +122,12 @@ fn in_any_room<C: RemoteCommand>(
 }
 
 /// There is no room while a process runs that is started like this, and some again when it has ended.
-fn while_full<C: RemoteCommand>(site: &Site, command: &C, like: &[&str], whole: impl Fn(C::Output) -> bool) {
+pub(crate) fn while_full<C: RemoteCommand>(
+    site: &Site,
+    command: &C,
+    like: &[&str],
+    whole: impl Fn(C::Output) -> bool,
+) {
     let mut found = Vec::new();
     for part in like {
         site.program(
@@ -145,7 +150,7 @@ fn while_full<C: RemoteCommand>(site: &Site, command: &C, like: &[&str], whole: 
 }
 
 /// As the real ones, squeue and sacct do not look whether what they print is kept.
-fn silently(site: &Site) {
+pub(crate) fn silently(site: &Site) {
     for name in ["squeue", "sacct"] {
         let text = std::fs::read_to_string(site.file("bin").join(name)).unwrap();
         site.program(name, &format!("{{\n{text}\n}} 2>/dev/null\nexit 0"));

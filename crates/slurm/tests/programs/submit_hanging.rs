@@ -71,6 +71,28 @@ fn what_is_said_not_to_have_begun_does_not_begin_any_more() {
     assert_eq!(site.calls("sbatch"), 1);
 }
 
+/// The lanes go on while what they write to is taken away, file by file.
+#[test]
+fn what_is_said_not_to_have_begun_does_not_begin_while_its_traces_are_removed() {
+    let site = Site::new();
+    site.program(
+        "timeout",
+        "case $* in *' lanes '*) ;; *) exec /usr/bin/timeout \"$@\" ;; esac\n\
+         shift 3\n\
+         (while [ ! -e \"$SITE/removing\" ]; do sleep 0.05; done; \"$@\"; echo >\"$SITE/over\") >&2 &\n\
+         exit 137",
+    );
+    site.program(
+        "rm",
+        "case $* in *slurm-call*) for path; do if [ -d \"$path\" ]; then find \"$path\" -name 'out.*' -delete; fi; done\n\
+         echo >\"$SITE/removing\"\n\
+         while [ ! -e \"$SITE/over\" ]; do sleep 0.05; done ;; esac\nexec /bin/rm \"$@\"",
+    );
+    let answers = submit(&site, vec![entry(&site, "a"), entry(&site, "b")]);
+    assert_eq!(answers, [SubmitAnswer::Skipped, SubmitAnswer::Skipped]);
+    assert_eq!(site.calls("sbatch"), 0);
+}
+
 #[test]
 fn a_function_of_the_site_is_not_taken_for_sbatch() {
     let site = Site::new();

@@ -1,8 +1,9 @@
 //! Submitting where temporary files have no room.
 
-use slurm::{How, StagedFile, SubmitAnswer, SubmitBatch};
+use slurm::{FailureClass, How, StagedFile, Submission, SubmitAnswer, SubmitBatch};
 
 use crate::{
+    room::{silently, while_full},
     site::{Site, id},
     submit_batch::entry,
     submit_leftovers::stages,
@@ -13,27 +14,47 @@ fn full_while_staging(site: &Site) {
     site.program("tar", "cat /dev/zero >\"$TMPDIR/filling\" 2>/dev/null\nexec /usr/bin/tar \"$@\"");
 }
 
-/// None of them can be taken for one that is complete.
-#[test]
-fn what_is_submitted_is_all_there() {
-    for room in [4, 64] {
-        let site = Site::new();
-        full_while_staging(&site);
-        let keys = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
-        let batch = SubmitBatch::new(keys.map(|key| entry(&site, key)).to_vec());
-        // The script of an attempt before: it must not be taken for this one's.
-        for key in keys {
-            site.write(&format!("sbatch/{key}.sh"), "of an earlier attempt");
-        }
-        let raw = site.raw_in_room(&batch, room);
-        let Ok(answers) = slurm::RemoteCommand::parse(&batch, &raw) else { continue };
-        for (key, answer) in keys.iter().zip(&answers) {
-            let is_new = site.read(&format!("sbatch/{key}.sh")).contains(&format!("--job-name={key}"));
-            let claims_to_be =
-                matches!(answer, SubmitAnswer::Submitted { .. } | SubmitAnswer::Refused { .. });
-            assert!(is_new || !claims_to_be, "{room} KiB, {key}: {answer:?}");
-        }
+/// Whether Slurm has the job, or may have it.
+fn may_be_there(answer: &SubmitAnswer) -> bool {
+    match answer {
+        SubmitAnswer::Submitted { .. } | SubmitAnswer::Uncertain => true,
+        SubmitAnswer::Refused { failure, .. } => failure.class == FailureClass::Ambiguous,
+        _ => false,
     }
+}
+
+/// What sbatch says while it tries again would be a reason that nothing was submitted, had it been its last word.
+#[test]
+fn a_submission_whose_end_cannot_be_noted_is_not_taken_for_a_refusal() {
+    for room in [8, 64] {
+        let site = Site::new();
+        let real = std::fs::read_to_string(site.file("bin/sbatch")).unwrap();
+        let retries = "Slurm temporarily unable to accept job, sleeping and retrying";
+        site.program(
+            "sbatch",
+            &format!(
+                "echo 'sbatch: error: {retries}' >&2\ncat /dev/zero >\"$TMPDIR/filling\" 2>/dev/null\n{{\n{real}\n}} 2>/dev/null\nexit 0"
+            ),
+        );
+        let batch = SubmitBatch::new(["a", "b", "c"].map(|key| entry(&site, key)).to_vec());
+        let Ok(answers) = slurm::RemoteCommand::parse(&batch, &site.raw_in_room(&batch, room)) else {
+            continue;
+        };
+        assert!(answers.iter().all(may_be_there), "{room} KiB: {answers:?}");
+    }
+}
+
+/// A queue of which nothing could be kept is not an empty one.
+#[test]
+fn what_the_queue_has_is_not_submitted_again_for_want_of_room() {
+    let site = Site::new();
+    site.write("queue", "77|RUNNING|None|n1|1|2|3|polar|a\n");
+    silently(&site);
+    let again = Submission { send: 2, cleared: 1, ..entry(&site, "a") };
+    while_full(&site, &SubmitBatch::new(vec![again]), &[" squeue "], |answers| {
+        !matches!(answers[0], SubmitAnswer::Submitted { how: How::New, .. })
+    });
+    assert_eq!(site.calls("sbatch"), 0);
 }
 
 #[test]

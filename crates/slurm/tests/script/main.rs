@@ -7,6 +7,7 @@ mod limits;
 mod node;
 mod roles;
 mod self_cancel;
+mod signals;
 
 use std::{
     fs,

@@ -211,7 +211,9 @@ fn what_slurm_has_started_again_in_vain_has_ended_as_it_said(state: Option<&Slur
 
 #[test_case(&SlurmState::NodeFail)]
 #[test_case(&SlurmState::Preempted)]
-fn what_was_through_when_its_nodes_were_lost_is_not_done_again(state: &SlurmState) {
+#[test_case(&SlurmState::Timeout)]
+#[test_case(&SlurmState::Deadline)]
+fn what_was_through_when_its_nodes_or_its_time_were_lost_is_done(state: &SlurmState) {
     let ended = |code: u8| {
         let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 30 };
         let markers = Markers { exit: Some(exit), started: Some(started()), ..Markers::default() };
