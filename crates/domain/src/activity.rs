@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use slurm::SignsOfLife;
 
 use crate::{
+    active_job::ActiveJob,
     clock::Timestamp,
     job::{Job, Wanted},
     status::Phase,
@@ -29,14 +30,14 @@ struct Signs {
 }
 
 /// Evidence that is not needed for minutes is not asked for at each poll: about ten times within the limit.
-pub fn wants_signs_of_life(job: &Job, last_poll: Option<Timestamp>, now: Timestamp) -> bool {
-    let Some(limit) = job.spec.timeout_minutes else { return false };
-    if job.phase != Phase::Running || job.wanted != Wanted::Run || job.kill_reason.is_some() {
+pub fn wants_signs_of_life(job: &ActiveJob, last_poll: Option<Timestamp>, now: Timestamp) -> bool {
+    let Some(limit) = job.timeout_minutes else { return false };
+    if job.phase != Phase::Running || job.wanted != Wanted::Run || job.is_doomed {
         return false;
     }
     let every = (i64::from(limit.get()) * 6).clamp(10, 60);
     let slice = |at: Timestamp| at.timestamp().div_euclid(every);
-    job.activity.is_none() || last_poll.is_none_or(|last| slice(last) != slice(now))
+    !job.was_alive || last_poll.is_none_or(|last| slice(last) != slice(now))
 }
 
 /// Takes in what a poll saw of everything that the job has written, and decides whether it is dead.
@@ -85,6 +86,10 @@ mod tests {
         job
     }
 
+    fn wants(job: &Job, last_poll: Option<Timestamp>, now: Timestamp) -> bool {
+        wants_signs_of_life(&ActiveJob::of(job).unwrap(), last_poll, now)
+    }
+
     fn signs(bytes: u64) -> SignsOfLife {
         SignsOfLife { files: 3, bytes, newest: 17 }
     }
@@ -128,18 +133,18 @@ mod tests {
         ] {
             watch(&mut job, Some(&signs(1)), TimeDelta::zero(), at(0));
             assert_eq!(job.activity, None);
-            assert!(!wants_signs_of_life(&job, None, at(0)));
+            assert!(!wants(&job, None, at(0)));
         }
     }
 
     #[test]
     fn the_evidence_is_asked_for_once_a_minute_at_most() {
         let mut job = running();
-        assert!(wants_signs_of_life(&job, Some(at(1)), at(1)), "at first sight");
+        assert!(wants(&job, Some(at(1)), at(1)), "at first sight");
         watch(&mut job, Some(&signs(1)), TimeDelta::zero(), at(0));
         let asked = (0..600).filter(|second| {
             let now = at(0) + TimeDelta::seconds(*second);
-            wants_signs_of_life(&job, Some(now - TimeDelta::seconds(1)), now)
+            wants(&job, Some(now - TimeDelta::seconds(1)), now)
         });
         assert_eq!(asked.count(), 10);
     }

@@ -6,6 +6,7 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
+mod active_job;
 mod activity;
 mod attempt;
 mod checkpoint;
@@ -65,6 +66,7 @@ mod violation;
 mod warnings;
 mod webhook;
 
+pub use active_job::ActiveJob;
 pub use activity::{Activity, wants_signs_of_life};
 pub use attempt::{Attempt, AttemptNo, AttemptPlace, Outcome, Verdict};
 pub use clock::{Clock, Ids, Timestamp};

@@ -61,7 +61,8 @@ impl JobPaths {
         self.state_of(attempt.no)
     }
 
-    fn state_of(&self, attempt: AttemptNo) -> Result<RemotePath, InvalidName> {
+    /// The same by the attempt's number.
+    pub fn state_of(&self, attempt: AttemptNo) -> Result<RemotePath, InvalidName> {
         self.base.join(&format!("state/{}/{attempt}", self.id))
     }
 

@@ -3,22 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 
 use chrono::SubsecRound;
-use domain::{ClusterName, Job, JobId, Owner, Secrets, Webhook, Work};
+use domain::{ClusterName, Job, JobId, Owner, Secrets, Timestamp, Webhook, Work};
 use serde_json::Value;
 use slurm::SlurmJobId;
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use crate::{
-    again::again,
-    clusters,
-    error::StoreError,
-    leases::Lane,
-    listen,
-    once::Once,
-    rows::{self, select_jobs},
-    store::Store,
-    webhooks,
+    again::again, clusters, error::StoreError, leases::Lane, listen, once::Once, rows::select_jobs,
+    store::Store, webhooks,
 };
 
 /// Whose jobs a caller may see.
@@ -248,18 +241,6 @@ impl Store {
         );
         self.sealer.seal(&plain, id.get().as_bytes()).map(Some)
     }
-
-    /// Jobs of one cluster that Slurm has and is not through with: what a poll asks about.
-    pub async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<Job>, StoreError> {
-        let rows = select_jobs!(
-            "jobs::active_jobs",
-            "where j.cluster = $1 and j.phase in ('in_queue', 'running', 'suspended')",
-            cluster.as_str(),
-        )
-        .fetch_all(&self.pool)
-        .await?;
-        Ok(rows::readable(rows).0)
-    }
 }
 
 /// What is stored of a new job in another form than it has.
@@ -302,7 +283,7 @@ async fn insert_row<'c, E: PgExecutor<'c>>(db: E, job: &Job, row: &NewRow) -> Re
         <&str>::from(job.phase),
         job.message,
         <&str>::from(job.source),
-        job.created_at,
+        exact(job.created_at),
         channel,
         payload,
     )
@@ -311,9 +292,14 @@ async fn insert_row<'c, E: PgExecutor<'c>>(db: E, job: &Job, row: &NewRow) -> Re
     Ok(told.is_some())
 }
 
-/// A new job as it would be read: what it says of times is as exact as the database is.
+/// A time as exactly as the database keeps it.
+fn exact(at: Timestamp) -> Timestamp {
+    at.trunc_subsecs(6)
+}
+
+/// A new job as it would be read.
 fn as_stored(job: &Job) -> Job {
-    let created_at = job.created_at.round_subsecs(6);
+    let created_at = exact(job.created_at);
     Job { created_at, last_modified: created_at, attempt: None, version: 1, ..job.clone() }
 }
 

@@ -25,6 +25,7 @@ mod purges;
 mod record;
 mod rows;
 mod seal;
+mod sightings;
 mod store;
 mod timeline;
 mod tokens;

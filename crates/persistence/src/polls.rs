@@ -1,19 +1,12 @@
-//! One poller a cluster, by lease, and what its polls changed.
+//! One poller a cluster, by lease.
 
 use std::{collections::HashMap, time::Duration};
 
 use chrono::TimeDelta;
-use domain::{ClusterName, Job, Orphan, Timestamp};
+use domain::{ClusterName, Orphan, Timestamp};
 use uuid::Uuid;
 
-use crate::{
-    again::again,
-    error::StoreError,
-    leases::millis,
-    orphans,
-    record::{Changes, changes},
-    store::Store,
-};
+use crate::{error::StoreError, leases::millis, orphans, store::Store};
 
 /// The right to poll one cluster.
 #[derive(Debug)]
@@ -63,8 +56,8 @@ impl PollLease {
 /// What became of a poll.
 #[derive(Debug, Clone, Copy)]
 pub enum PollResult<'a> {
-    /// The cluster answered: the jobs that changed, each with whether a step is due now.
-    Answered { changed: &'a [domain::Next] },
+    /// The cluster answered, and [what it said](Store::record_sightings) is stored.
+    Answered,
     /// There was nothing to ask about.
     Idle,
     /// It did not, or not properly. Nothing is known, so nothing changes.
@@ -133,51 +126,21 @@ impl Store {
         if kept == 0 { Err(lease.lost()) } else { Ok(()) }
     }
 
-    /// Stores what a poll found, in one transaction, and gives the lease back until the next one.
-    ///
-    /// A job that somebody else changed in the meantime is left alone: the next poll sees it again. So is one with
-    /// something that the database refuses, which must not hold up the others. Returns how many jobs were written.
+    /// Stores what became of a poll and gives the lease back until the next one.
     pub async fn record_poll(
         &self,
         lease: &PollLease,
         result: PollResult<'_>,
         interval: Duration,
         now: Timestamp,
-    ) -> Result<u64, StoreError> {
-        match again(|| self.record_poll_together(lease, result, interval, now)).await {
-            Err(error) if error.is_about_the_data() => {}
-            together => return together,
-        }
-        let PollResult::Answered { changed } = result else { return Ok(0) };
-        let mut written = 0;
-        for next in changed {
-            let mut connection = self.pool.acquire().await?;
-            match write(&mut connection, std::slice::from_ref(next), now).await {
-                Ok(one) => written += one,
-                Err(error) => {
-                    tracing::error!(job.id = %next.job.id, error = ?error, "the database refuses a job's new state");
-                }
-            }
-        }
-        self.record_poll_together(lease, PollResult::Answered { changed: &[] }, interval, now).await?;
-        Ok(written)
-    }
-
-    async fn record_poll_together(
-        &self,
-        lease: &PollLease,
-        result: PollResult<'_>,
-        interval: Duration,
-        now: Timestamp,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<(), StoreError> {
         let (answered, failed, error, auth_required) = match result {
-            PollResult::Answered { .. } => (true, false, None, false),
+            PollResult::Answered => (true, false, None, false),
             PollResult::Idle => (false, false, None, false),
             PollResult::Unanswered { error, auth_required } => (false, true, Some(error), auth_required),
         };
-        let mut tx = self.pool.begin().await?;
         let ours = sqlx::query!(
-            "-- polls::record_poll lease
+            "-- polls::record_poll
              update cluster_polls
              set lease_token = null, lease_expires_at = null, due_at = now() + $3 * interval '1 millisecond',
                  polled_at = case when $4 then $5 else polled_at end,
@@ -196,18 +159,10 @@ impl Store {
             lease.deaf_until(now).num_milliseconds(),
             auth_required,
         )
-        .execute(&mut *tx)
+        .execute(&self.pool)
         .await?
         .rows_affected();
-        if ours == 0 {
-            return Err(lease.lost());
-        }
-        let written = match result {
-            PollResult::Answered { changed } if !changed.is_empty() => write(&mut tx, changed, now).await?,
-            PollResult::Answered { .. } | PollResult::Idle | PollResult::Unanswered { .. } => 0,
-        };
-        tx.commit().await?;
-        Ok(written)
+        if ours == 0 { Err(lease.lost()) } else { Ok(()) }
     }
 
     /// How fresh the knowledge about each cluster is.
@@ -256,71 +211,6 @@ impl Store {
         .await?;
         Ok(())
     }
-}
-
-pub(crate) async fn write(
-    connection: &mut sqlx::PgConnection,
-    changed: &[domain::Next],
-    now: Timestamp,
-) -> Result<u64, StoreError> {
-    let due = |next: &domain::Next| next.step_due.then_some(now);
-    let pairs = changed.iter().map(|next| -> (&Job, _) { (&next.job, due(next)) });
-    let Changes { jobs, attempts, lines } = changes(pairs)?;
-    // Guarded by the version that the poll read, since a step or a caller may have moved the job since.
-    let written = sqlx::query_scalar!(
-        r#"-- polls::write
-           with u as (
-               select * from jsonb_to_recordset($1) as u(
-                   id uuid, version bigint, status text, phase text, message text, pending_reason text,
-                   progress jsonb, activity jsonb, kill_reason text, missing_since timestamptz, finishing_since timestamptz, started_at timestamptz,
-                   observed_at timestamptz,
-                   source text, due_at timestamptz)
-           ), old as (
-               select j.id, j.events from jobs j join u on u.id = j.id
-               where j.version = u.version and j.phase in ('in_queue', 'running', 'suspended')
-               for update of j
-           ), lines as (
-               select l.* from jsonb_to_recordset($4) as l(
-                   job_id uuid, ord bigint, attempt int, kind text, file text, earlier_run boolean, data jsonb)
-           ), counted as (
-               select job_id, count(*) as lines from lines group by job_id
-           ), stored as (
-               update jobs j
-               set status = u.status, phase = u.phase, message = u.message, pending_reason = u.pending_reason,
-                   progress = u.progress, activity = u.activity, kill_reason = u.kill_reason, missing_since = u.missing_since,
-                   finishing_since = u.finishing_since, started_at = u.started_at,
-                   observed_at = u.observed_at, source = u.source, due_at = case when u.phase = 'finishing' then now()
-                                 else coalesce(j.due_at, now() + (u.due_at - $3)) end,
-                   events = old.events + coalesce(counted.lines, 0),
-                   last_modified = $3, version = j.version + 1, updated_by = 'record_poll'
-               from u join old on old.id = u.id left join counted on counted.job_id = u.id
-               where j.id = u.id
-               returning j.id
-           ), said as (
-               insert into job_events (job_id, seq, at, kind, attempt, file, earlier_run, data)
-               select l.job_id, old.events + l.ord, $3, l.kind, l.attempt, l.file, l.earlier_run, l.data
-               from lines l join old on old.id = l.job_id
-               where l.job_id in (select id from stored)
-               order by l.job_id, l.ord
-           ), attempts as (
-               update slurm_metadata m
-               set slurm_state = a.slurm_state, exit_code = a.exit_code, exit_signal = a.exit_signal,
-                   nodes = a.nodes, reason = a.reason, partition = a.partition,
-                   status_files = a.status_files, queued_since = a.queued_since,
-                   estimated_start = a.estimated_start, started_at = a.started_at,
-                   ended_at = a.ended_at, requeues = a.requeues, requeue_unexplained = a.requeue_unexplained
-               from jsonb_populate_recordset(null::slurm_metadata, $2) a
-               where m.job_id = a.job_id and m.attempt = a.attempt and a.job_id in (select id from stored)
-           )
-           select count(*) as "count!" from stored"#,
-        jobs,
-        attempts,
-        now,
-        lines,
-    )
-    .fetch_one(connection)
-    .await?;
-    Ok(u64::try_from(written).unwrap_or(0))
 }
 
 #[cfg(test)]

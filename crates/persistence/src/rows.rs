@@ -113,7 +113,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    fn corrupt(&self, column: &'static str) -> StoreError {
+    pub(crate) fn corrupt(&self, column: &'static str) -> StoreError {
         StoreError::Corrupt { table: self.table, column, row: self.row.to_string() }
     }
 

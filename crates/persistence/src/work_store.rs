@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use domain::{Abandoned, ClusterName, Conversion, Job, JobId, Origin, Orphan, Record, Secrets, Timestamp};
+use domain::{
+    Abandoned, ActiveJob, ClusterName, Conversion, Job, JobId, Next, Origin, Orphan, Record, Secrets,
+    Timestamp,
+};
 use slurm::{PartitionsAnswer, SlurmJobId};
 use uuid::Uuid;
 
@@ -110,14 +113,16 @@ pub trait PollTurns {
         duration: Duration,
     ) -> impl Call<Option<PollLease>>;
     fn extend_poll(&self, lease: &PollLease, duration: Duration) -> impl Call<()>;
-    fn active_jobs(&self, cluster: &ClusterName) -> impl Call<Vec<Job>>;
+    fn active_jobs(&self, cluster: &ClusterName) -> impl Call<Vec<ActiveJob>>;
+    fn jobs_as_asked(&self, asked: &[ActiveJob]) -> impl Call<Vec<Job>>;
+    fn record_sightings(&self, lease: &PollLease, changed: &[Next], now: Timestamp) -> impl Call<u64>;
     fn record_poll(
         &self,
         lease: &PollLease,
         result: PollResult<'_>,
         interval: Duration,
         now: Timestamp,
-    ) -> impl Call<u64>;
+    ) -> impl Call<()>;
     fn poll_soon(&self, cluster: &ClusterName, pace: Duration) -> impl Call<()>;
     fn next_poll_in(&self, cluster: &ClusterName) -> impl Call<Option<Duration>>;
 }

@@ -1,14 +1,14 @@
 //! The poll: one remote command that asks about every active job of a cluster.
 
-use std::{collections::HashMap, time::Duration};
+mod question;
+mod sight;
+
+use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::{
-    Conversion, Graces, Job, JobPaths, Next, OUR_NAMES, Records, Sighting, Timestamp, conversion_seen,
-    observe, wants_signs_of_life,
-};
-use persistence::{PollResult, StoreError, WorkStore};
-use slurm::{Poll, PollAnswer, SacctOutcome, SlurmJobId, SqueueOutcome, StatusChunk, Watched};
+use domain::{ActiveJob, Conversion, Timestamp, conversion_seen};
+use persistence::{PollLease, PollResult, StoreError, WorkStore};
+use slurm::{PollAnswer, SqueueOutcome};
 
 use crate::{
     conversions::say,
@@ -16,12 +16,12 @@ use crate::{
     link::{ClusterLink, LinkError},
     orphans::wants_a_look,
     pace::{LastPoll, jittered},
+    poll::{question::question, sight::Sight},
     worker::{OVERTAKEN, Site, Worker},
 };
 
-/// How much of one status file, and of all, one poll reads.
-const STATUS_BYTES_PER_FILE: usize = 1024 * 1024;
-const STATUS_BYTES_TOTAL: usize = 8 * 1024 * 1024;
+/// So many jobs are looked at, and stored, at a time: what ten thousand take in memory is for one poll only.
+const PAGE: usize = 500;
 /// After a look at a cluster without jobs that was not answered: nothing hangs on it.
 const IDLE_RETRY: Duration = Duration::from_mins(1);
 /// A job this young will soon change.
@@ -77,42 +77,70 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }
         };
         let orphans = self.look_for_orphans(site, &lease, &question, &answer, now).await?;
-        let changed = compare(&jobs, &answer, &self.graces(site), lease.deaf_until(now), now);
-        let moved = self.compare_conversions(&conversions, &answer, now);
+        let sight = Sight::new(answer, lease.deaf_until(now));
+        let told = self.compare_jobs(site, &lease, &jobs, &sight, now).await?;
+        let moved = self.compare_conversions(&conversions, &sight, now);
         self.store.record_seen_conversions(cluster, &moved).await?;
         let young = |at: Option<Timestamp>| at.is_some_and(|at| now - at < YOUNG);
         let mut submitted =
             jobs.iter().map(|job| job.submitted_at).chain(conversions.iter().map(submitted_at));
-        let lively = !changed.is_empty() || !moved.is_empty() || submitted.any(young);
+        let lively = told.changed > 0 || !moved.is_empty() || submitted.any(young);
         let next = pace.after(LastPoll { interval, took, lively });
         let waited = jittered(next, fraction(self.ids.lease().as_u128()));
-        let written =
-            self.store.record_poll(&lease, PollResult::Answered { changed: &changed }, waited, now).await?;
+        self.store.record_poll(&lease, PollResult::Answered, waited, now).await?;
         tracing::debug!(
-            cluster.name = %cluster, jobs = jobs.len(), changed = changed.len(), written,
-            dropped_rows = answer.dropped_rows, took_ms = took.as_millis(), "polled"
+            cluster.name = %cluster, jobs = jobs.len(), changed = told.changed, written = told.written,
+            dropped_rows = sight.answer.dropped_rows, took_ms = took.as_millis(), "polled"
         );
         metrics::counter!("slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => "answered")
             .increment(1);
         self.cancel_orphans(site, orphans).await;
-        if !moved.is_empty() || changed.iter().any(|next| next.step_due) {
+        if !moved.is_empty() || told.steps_due {
             site.wake_lanes();
         }
         Ok(Some(next))
     }
 
+    /// Compares the jobs with what was seen of them, page by page, and stores what changed.
+    async fn compare_jobs(
+        &self,
+        site: &Site<L>,
+        lease: &PollLease,
+        asked: &[ActiveJob],
+        sight: &Sight,
+        now: Timestamp,
+    ) -> Result<Told, StoreError> {
+        let graces = self.graces(site);
+        let mut told = Told::default();
+        let mut held_since = self.clock.uptime();
+        for page in asked.chunks(PAGE) {
+            if self.clock.uptime() >= held_since + self.settings.lease / 3 {
+                held_since = self.clock.uptime();
+                self.store.extend_poll(lease, self.settings.lease).await?;
+            }
+            let changed = sight.changes(&self.store.jobs_as_asked(page).await?, &graces, now);
+            if changed.is_empty() {
+                continue;
+            }
+            told.changed += changed.len();
+            told.written += self.store.record_sightings(lease, &changed, now).await?;
+            told.steps_due |= changed.iter().any(|next| next.step_due);
+        }
+        Ok(told)
+    }
+
     fn compare_conversions(
         &self,
         conversions: &[Conversion],
-        answer: &PollAnswer,
+        sight: &Sight,
         now: Timestamp,
     ) -> Vec<Conversion> {
         // A clock that is off by more than a day is broken, or somebody's joke.
-        let ahead = answer.remote_time.saturating_sub(now.timestamp()).clamp(-86_400, 86_400);
+        let ahead = sight.answer.remote_time.saturating_sub(now.timestamp()).clamp(-86_400, 86_400);
         let ahead = TimeDelta::seconds(ahead);
         let moved = conversions.iter().filter_map(|conversion| {
             let run = conversion.run.as_ref()?;
-            let sighting = sighting(answer, run.slurm_id?, run.token.as_str());
+            let sighting = sight.of(run.slurm_id?, run.token.as_str());
             let next = conversion_seen(conversion, &sighting, ahead, &self.settings.graces, now)?;
             say(&next);
             Some(next)
@@ -121,88 +149,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 }
 
-/// What changed of the jobs.
-fn compare(jobs: &[Job], answer: &PollAnswer, graces: &Graces, deaf: TimeDelta, now: Timestamp) -> Vec<Next> {
-    let mut status: HashMap<&str, Vec<StatusChunk>> = HashMap::new();
-    for chunk in &answer.status {
-        status.entry(chunk.key.as_str()).or_default().push(chunk.clone());
-    }
-    let changed = jobs.iter().filter_map(|job| {
-        let attempt = job.attempt.as_ref()?;
-        let id = attempt.slurm_id?;
-        let key = attempt.token.as_str();
-        let status = status.get(key).map_or(&[][..], Vec::as_slice);
-        let signs_of_life = answer.signs_of_life.get(key);
-        let sighting = Sighting { status, signs_of_life, deaf, ..sighting(answer, id, key) };
-        let next = observe(job, &sighting, graces, now)?;
-        tracing::info!(
-            job.id = %job.id, attempt = attempt.no.get(), slurm.job_id = id.get(),
-            job.status = %next.job.status, job.phase = %next.job.phase, "{}", next.job.message
-        );
-        Some(next)
-    });
-    changed.collect()
-}
-
-/// What a poll saw of one Slurm job, but for its status files.
-fn sighting<'a>(answer: &'a PollAnswer, id: SlurmJobId, key: &str) -> Sighting<'a> {
-    let queue = match &answer.squeue {
-        SqueueOutcome::Answered(rows) => Some(rows),
-        SqueueOutcome::Failed(_) => None,
-    };
-    let (accounting, records) = match &answer.sacct {
-        SacctOutcome::Answered(rows) => (Some(rows), Records::Answered),
-        SacctOutcome::Disabled => (None, Records::Off),
-        SacctOutcome::NotAsked | SacctOutcome::Failed(_) => (None, Records::Unknown),
-    };
-    Sighting {
-        queue: queue.and_then(|rows| rows.get(&id)),
-        queue_answered: queue.is_some(),
-        accounting: accounting.and_then(|rows| rows.get(&id)),
-        records,
-        markers: answer.markers.get(key),
-        status: &[],
-        signs_of_life: None,
-        deaf: TimeDelta::zero(),
-    }
-}
-
-fn question(jobs: &[Job], conversions: &[Conversion], last: Option<Timestamp>, now: Timestamp) -> Poll {
-    let watched = |job: &Job| {
-        let attempt = job.attempt.as_ref()?;
-        let paths = JobPaths::new(&attempt.job_dir, job.id).ok()?;
-        Some(Watched {
-            id: attempt.slurm_id?,
-            key: attempt.token.to_string(),
-            results_dir: Some(paths.results.clone()),
-            state_dir: paths.state(attempt).ok()?,
-            status: attempt.status.cursors(),
-            signs_of_life: paths
-                .documented_logs(&attempt.into())
-                .ok()
-                .flatten()
-                .filter(|_| wants_signs_of_life(job, last, now)),
-        })
-    };
-    Poll {
-        jobs: jobs.iter().filter_map(watched).chain(conversions.iter().filter_map(watched_run)).collect(),
-        status_bytes_per_file: STATUS_BYTES_PER_FILE,
-        status_bytes_total: STATUS_BYTES_TOTAL,
-        others: OUR_NAMES.parse().ok(),
-    }
-}
-
-/// A conversion is one more row of the same question.
-fn watched_run(conversion: &Conversion) -> Option<Watched> {
-    let run = conversion.run.as_ref()?;
-    Some(Watched {
-        id: run.slurm_id?,
-        key: run.token.to_string(),
-        results_dir: None,
-        state_dir: run.state_dir.clone(),
-        status: Vec::new(),
-        signs_of_life: None,
-    })
+/// What a poll told of the jobs.
+#[derive(Debug, Default)]
+struct Told {
+    changed: usize,
+    written: u64,
+    steps_due: bool,
 }
 
 /// An answer in which squeue itself failed is no answer: an empty queue would be read as "all gone".

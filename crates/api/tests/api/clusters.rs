@@ -109,7 +109,7 @@ async fn polls_are_told_whoever_makes_them(pool: PgPool) {
         // The next one is due a millisecond of the database's clock later.
         api.store.poll_soon(&dgx, Duration::ZERO).await.unwrap();
     };
-    poll(1, PollResult::Answered { changed: &[] }).await;
+    poll(1, PollResult::Answered).await;
     api.clock.advance(TimeDelta::seconds(7));
     let seen = api.get("/clusters/dgx").await.json();
     assert_eq!((&seen["poll"]["age_seconds"], &seen["poll"]["failures"]), (&json!(7.0), &json!(0)));

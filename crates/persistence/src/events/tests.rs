@@ -48,7 +48,9 @@ impl Bench {
 
     async fn record(&self, lease: &PollLease, next: Next) -> Result<u64, StoreError> {
         let changed = [next];
-        self.store.record_poll(lease, PollResult::Answered { changed: &changed }, Duration::ZERO, T0).await
+        let written = self.store.record_sightings(lease, &changed, T0).await?;
+        self.store.record_poll(lease, PollResult::Answered, Duration::ZERO, T0).await?;
+        Ok(written)
     }
 
     async fn kinds(&self) -> Vec<(u64, String, Value)> {
@@ -180,8 +182,8 @@ async fn pollers_at_the_same_moment_store_each_line_once(pool: PgPool) {
             (bench.store.pool.acquire().await.unwrap(), bench.store.pool.acquire().await.unwrap());
         let changed = [other];
         let (a, b) = tokio::join!(
-            crate::polls::write(&mut first, &changed, T0),
-            crate::polls::write(&mut second, &changed, T0),
+            crate::sightings::write(&mut first, &changed, T0),
+            crate::sightings::write(&mut second, &changed, T0),
         );
         assert_eq!(a.unwrap() + b.unwrap(), 1);
         bench.store.record_poll(&one, PollResult::Idle, Duration::ZERO, T0).await.unwrap();

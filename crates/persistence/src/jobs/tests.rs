@@ -64,7 +64,7 @@ async fn a_new_job_is_told_as_it_is_stored(pool: PgPool) {
     let store = started(&pool, 7);
     for (id, webhook) in [(1, None), (2, Some(webhook()))] {
         let mut new = NewJob { job: command_job(id), ..request(DIGEST) };
-        new.job.created_at += chrono::TimeDelta::nanoseconds(1_234_567);
+        new.job.created_at = chrono::DateTime::from_timestamp_nanos(1_763_000_000_123_456_789);
         let along = Along { webhook: webhook.as_ref(), ..Along::default() };
         let Some(Inserted::Created(told)) = store.insert_job_along(&new, along).await.unwrap() else {
             panic!("not created")

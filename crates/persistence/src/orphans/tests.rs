@@ -127,10 +127,7 @@ async fn orphans_are_remembered_and_a_job_is_told_of_those_that_are_cancelled(po
         "a poll that has read the job may write it"
     );
 
-    store
-        .record_poll(&lease, crate::PollResult::Answered { changed: &[] }, Duration::ZERO, T0)
-        .await
-        .unwrap();
+    store.record_poll(&lease, crate::PollResult::Answered, Duration::ZERO, T0).await.unwrap();
     let next = store.acquire_poll(&dgx(), Uuid::from_u128(2), LEASE).await.unwrap().unwrap();
     assert_eq!(next.orphans, orphans, "the next worker's poll knows them");
     let refused = store.record_orphans(&lease, &[], &condemned, T0).await;

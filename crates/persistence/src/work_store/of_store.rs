@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use domain::{Abandoned, ClusterName, Conversion, Job, JobId, Origin, Orphan, Record, Secrets, Timestamp};
+use domain::{
+    Abandoned, ActiveJob, ClusterName, Conversion, Job, JobId, Next, Origin, Orphan, Record, Secrets,
+    Timestamp,
+};
 use slurm::{PartitionsAnswer, SlurmJobId};
 use uuid::Uuid;
 
@@ -123,8 +126,21 @@ impl PollTurns for Store {
         Self::extend_poll(self, lease, duration).await
     }
 
-    async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<Job>, StoreError> {
+    async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<ActiveJob>, StoreError> {
         Self::active_jobs(self, cluster).await
+    }
+
+    async fn jobs_as_asked(&self, asked: &[ActiveJob]) -> Result<Vec<Job>, StoreError> {
+        Self::jobs_as_asked(self, asked).await
+    }
+
+    async fn record_sightings(
+        &self,
+        lease: &PollLease,
+        changed: &[Next],
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        Self::record_sightings(self, lease, changed, now).await
     }
 
     async fn record_poll(
@@ -133,7 +149,7 @@ impl PollTurns for Store {
         result: PollResult<'_>,
         interval: Duration,
         now: Timestamp,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<(), StoreError> {
         Self::record_poll(self, lease, result, interval, now).await
     }
 

@@ -65,7 +65,7 @@ fn outcome<T: Debug>(result: &Result<T, StoreError>) -> String {
     }
 }
 
-fn faces(jobs: &[Job]) -> BTreeSet<String> {
+fn faces<T: Debug>(jobs: &[T]) -> BTreeSet<String> {
     jobs.iter().map(|job| format!("{job:?}")).collect()
 }
 
@@ -259,6 +259,9 @@ impl Both {
         let jobs = of_both!(self, active_jobs(&dgx()));
         let (active, other) = (jobs.0.unwrap(), jobs.1.unwrap());
         self.same("active_jobs", (faces(&active), faces(&other)));
+        let asked = of_both!(self, jobs_as_asked(&active));
+        let (active, other) = (asked.0.unwrap(), asked.1.unwrap());
+        self.same("jobs_as_asked", (faces(&active), faces(&other)));
         if let (Some(real), Some(memory)) = (real, memory) {
             self.polls.push(((real, memory), active));
         }
@@ -272,13 +275,18 @@ impl Both {
         let result = match self.dice.below(5) {
             0 => PollResult::Idle,
             1 => PollResult::Unanswered { error: "no route", auth_required: false },
-            _ => PollResult::Answered { changed: &changed },
+            _ => PollResult::Answered,
         };
         let pause = Duration::from_secs(self.dice.between(0, 3) * 15);
         if self.dice.chance(200) {
             let real = self.real.store().extend_poll(&real, LEASE).await;
             let memory = self.memory.store().extend_poll(&memory, LEASE).await;
             self.same("extend_poll", (outcome(&real), outcome(&memory)));
+        }
+        if matches!(result, PollResult::Answered) {
+            let real = self.real.store().record_sightings(&real, &changed, now).await;
+            let memory = self.memory.store().record_sightings(&memory, &changed, now).await;
+            self.same("record_sightings", (outcome(&real), outcome(&memory)));
         }
         let real = self.real.store().record_poll(&real, result, pause, now).await;
         let memory = self.memory.store().record_poll(&memory, result, pause, now).await;
@@ -323,7 +331,9 @@ impl Both {
 
     /// A sequence in which nothing happens would agree, too.
     pub(crate) fn assert_that_much_happened(&self) {
-        for what in ["insert", "record", "a result that was dropped", "record_poll", "record_conversions"] {
+        for what in
+            ["insert", "record", "a result that was dropped", "record_sightings", "record_conversions"]
+        {
             assert!(self.happened.contains_key(what), "no {what} in {:?}", self.happened);
         }
     }

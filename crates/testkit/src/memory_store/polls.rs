@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::{ClusterName, Job, Next, Orphan, Phase, Timestamp};
+use domain::{ActiveJob, ClusterName, Job, Next, Orphan, Phase, Timestamp};
 use persistence::{PollLease, PollResult, PollTurns, StoreError};
 use uuid::Uuid;
 
@@ -56,10 +56,33 @@ impl PollTurns for MemoryStore {
         Ok(())
     }
 
-    async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<Job>, StoreError> {
+    async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<ActiveJob>, StoreError> {
         let tables = self.tables();
         let rows = tables.jobs.values().filter(|row| row.job.cluster == *cluster && row.is_active());
-        Ok(rows.map(super::JobRow::current).collect())
+        Ok(rows.filter_map(|row| ActiveJob::of(&row.current())).collect())
+    }
+
+    async fn jobs_as_asked(&self, asked: &[ActiveJob]) -> Result<Vec<Job>, StoreError> {
+        let tables = self.tables();
+        let as_asked = |job: &ActiveJob| {
+            tables.jobs.get(&job.id).filter(|row| row.job.version == job.version).map(super::JobRow::current)
+        };
+        Ok(asked.iter().filter_map(as_asked).collect())
+    }
+
+    async fn record_sightings(
+        &self,
+        lease: &PollLease,
+        changed: &[Next],
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let clock = self.now();
+        let mut tables = self.tables();
+        if !tables.polls.get(&lease.cluster).is_some_and(|row| is_held(row.held, lease.token(), clock)) {
+            return Err(lease.lost());
+        }
+        tables.turns.push(Turn::Used(Right::Poll, lease.token()));
+        Ok(changed.iter().filter(|next| tables.write(next, now, clock)).count() as u64)
     }
 
     async fn record_poll(
@@ -68,7 +91,7 @@ impl PollTurns for MemoryStore {
         result: PollResult<'_>,
         interval: Duration,
         now: Timestamp,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<(), StoreError> {
         let clock = self.now();
         let mut tables = self.tables();
         let Some(row) =
@@ -78,12 +101,12 @@ impl PollTurns for MemoryStore {
         };
         row.held = None;
         row.due_at = after(clock, interval);
-        let PollResult::Answered { changed } = result else { return Ok(0) };
+        let PollResult::Answered = result else { return Ok(()) };
         row.polled_at = Some(now);
         row.interval = TimeDelta::from_std(interval).unwrap_or(TimeDelta::MAX);
         row.deaf = lease.deaf_until(now);
         tables.turns.push(Turn::Used(Right::Poll, lease.token()));
-        Ok(changed.iter().filter(|next| tables.write(next, now, clock)).count() as u64)
+        Ok(())
     }
 
     async fn poll_soon(&self, cluster: &ClusterName, pace: Duration) -> Result<(), StoreError> {

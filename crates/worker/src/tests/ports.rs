@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use domain::{Abandoned, ClusterName, Conversion, Job, JobId, Origin, Orphan, Record, Secrets, Timestamp};
+use domain::{
+    Abandoned, ActiveJob, ClusterName, Conversion, Job, JobId, Next, Origin, Orphan, Record, Secrets,
+    Timestamp,
+};
 use persistence::{
     ConversionLease, ConversionRecord, DueJobs, ImageConversions, ImageWish, KnownPartitions, Lane, Lease,
     LeaseTerms, OrphanRecords, PartitionTurns, PollLease, PollResult, PollTurns, Remains, StepRecord,
@@ -171,8 +174,21 @@ impl<S: WorkStore, G: Gate> PollTurns for GatedStore<S, G> {
         self.gate.pass("extend_poll", self.store.extend_poll(lease, duration)).await
     }
 
-    async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<Job>, StoreError> {
+    async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<ActiveJob>, StoreError> {
         self.gate.pass("active_jobs", self.store.active_jobs(cluster)).await
+    }
+
+    async fn jobs_as_asked(&self, asked: &[ActiveJob]) -> Result<Vec<Job>, StoreError> {
+        self.gate.pass("jobs_as_asked", self.store.jobs_as_asked(asked)).await
+    }
+
+    async fn record_sightings(
+        &self,
+        lease: &PollLease,
+        changed: &[Next],
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        self.gate.pass("record_sightings", self.store.record_sightings(lease, changed, now)).await
     }
 
     async fn record_poll(
@@ -181,7 +197,7 @@ impl<S: WorkStore, G: Gate> PollTurns for GatedStore<S, G> {
         result: PollResult<'_>,
         interval: Duration,
         now: Timestamp,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<(), StoreError> {
         self.gate.pass("record_poll", self.store.record_poll(lease, result, interval, now)).await
     }
 
