@@ -1,5 +1,7 @@
 //! Submission: intent first, then one remote command for the whole batch.
 
+use std::time::Duration;
+
 use domain::{After, Attempt, Job, Phase, Secrets, Sent, Status, excluded, plan_submission, sent};
 use persistence::{Lease, StoreError, WorkStore};
 use slurm::{Cancel, JobName, SlurmJobId, SubmitAnswer, SubmitBatch};
@@ -26,7 +28,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         site: &Site<L>,
         lease: &Lease,
         jobs: Vec<Job>,
-        turn: Option<Turn<'_>>,
+        mut turn: Option<Turn<'_>>,
     ) -> Result<(), StoreError> {
         if jobs.is_empty() {
             return Ok(());
@@ -36,10 +38,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             return Ok(());
         }
         let intents = self.store_intents(site, lease, settled).await?;
-        let (intents, batch) = self.stage(site, lease, intents).await?;
+        let (intents, mut batch) = self.stage(site, lease, intents).await?;
         if intents.is_empty() {
             return Ok(());
         }
+        batch.sweep = turn.as_deref_mut().is_some_and(|swept| self.is_to_sweep(swept));
         let answers = site.target.link.submit(&batch).await;
         drop(turn);
         let steps = self.judge(&intents, &answers);
@@ -50,6 +53,17 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
         site.wake_poll();
         Ok(())
+    }
+
+    /// What was abandoned a day ago need not be looked for more often than this.
+    fn is_to_sweep(&self, swept: &mut Option<Duration>) -> bool {
+        const EVERY: Duration = Duration::from_hours(1);
+        let now = self.clock.uptime();
+        let due = swept.is_none_or(|swept| now.saturating_sub(swept) >= EVERY);
+        if due {
+            *swept = Some(now);
+        }
+        due
     }
 
     /// Commits the attempts before anything remote happens. Jobs whose lease was lost drop out here.

@@ -63,8 +63,8 @@ pub(crate) struct Site<L> {
     pub(crate) target: ClusterTarget<L>,
     /// When each loop last came round, in seconds since 1970.
     beats: Mutex<BTreeMap<String, i64>>,
-    /// Whose turn it is to submit.
-    submitting: tokio::sync::Mutex<()>,
+    /// Whose turn it is to submit, and when a submission last took away what was abandoned, by the clock's uptime.
+    submitting: tokio::sync::Mutex<Option<Duration>>,
     submit_due: Notify,
     tend_due: Notify,
     conversion_due: Notify,
@@ -72,7 +72,7 @@ pub(crate) struct Site<L> {
 }
 
 /// The turn to submit: a cluster is asked for one submission at a time, which leaves the other session to polls.
-pub(crate) type Turn<'a> = tokio::sync::MutexGuard<'a, ()>;
+pub(crate) type Turn<'a> = tokio::sync::MutexGuard<'a, Option<Duration>>;
 
 /// What a worker may not do because the cluster's name means another one by now waits so long for one that may.
 pub(crate) const OVERTAKEN: Duration = Duration::from_secs(1);

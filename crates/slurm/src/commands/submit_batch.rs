@@ -30,6 +30,8 @@ pub struct SubmitBatch {
     pub entries: Vec<Submission>,
     /// Entries that have not begun after this time are answered with [`SubmitAnswer::Skipped`]; whole seconds.
     pub begin_within: Duration,
+    /// Whether to remove what calls that were killed have left a day ago or earlier, beside the files of these entries.
+    pub sweep: bool,
 }
 
 /// One attempt to be submitted.
@@ -71,7 +73,8 @@ impl Submission {
 }
 
 /// A file to write on the cluster: to a temporary place beside its own, then moved there. A call that is ended early,
-/// with all its processes, takes the temporary place away; one that is killed cannot, so every call takes away what is a day old.
+/// with all its processes, takes the temporary place away; one that is killed cannot, so a [sweep](SubmitBatch::sweep) takes
+/// away what is a day old.
 ///
 /// After a refusal the file stays: [`Remove`](crate::Remove) it if the entry is given up.
 #[derive(Clone)]
@@ -145,7 +148,7 @@ impl SubmitBatch {
 
     /// These entries, each to begin within 20 seconds.
     pub fn new(entries: Vec<Submission>) -> Self {
-        Self { entries, begin_within: Duration::from_secs(20) }
+        Self { entries, begin_within: Duration::from_secs(20), sweep: true }
     }
 }
 
@@ -186,7 +189,7 @@ impl RemoteCommand for SubmitBatch {
         let header = feed.into_bytes();
         let mut feed = Feed::new();
         feed.field(header.len()).field(self.begin_within.as_secs()).field(dirs.paths.len());
-        feed.field(waves.len()).end_line().blob(&header);
+        feed.field(waves.len()).field(u8::from(self.sweep)).end_line().blob(&header);
         for (_, archive) in &waves {
             feed.blob(archive).field("whole").end_line();
         }

@@ -5,7 +5,7 @@
 # Filled in by the caller: whose they are, how many bytes and which mode they have ("12-644"), whether they are written in their
 # places, which path.
 file_entry=() file_look=() file_in_place=() file_path=()
-# The directories that files are written into before they are moved. The caller removes them if it is ended early.
+# The directories that files are written into before they are moved. tar makes them, and the caller removes them at its end.
 stages=()
 # Where they have been, for remove_abandoned.
 visited=()
@@ -76,7 +76,6 @@ stage_files() {
   done
   mask=$(umask)
   umask 077
-  for_all stages mkdir --
   unset TAR_OPTIONS
   if ((${#wanted[@]} == 0)); then
     head -c "$2" >/dev/null
@@ -89,7 +88,7 @@ stage_files() {
     # -p: modes are those of the archive. The names are in no file, which could be cut off. What tar does not read is read all the
     # same, so that what follows is found.
     head -c "$2" | {
-      tar -x -f - -C / -p -m --no-same-owner --null -T <(printf '%s\0' "${members[@]}") --transform "s,/%/,/$place/,"
+      tar -x -f - -C / -p -m --no-same-owner --null -T <(printf '%s\0' "${members[@]}") --transform "s,/%/,/$place/," && exit
       set -- "$?"
       cat >/dev/null
       exit "$1"
@@ -127,6 +126,4 @@ stage_files() {
       if [ -e "${temporary[i]}" ]; then broken[file_entry[i]]=1; fi
     done
   done
-  for_all stages rm -rf --
-  stages=()
 }

@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # Submits jobs so that doing it again does no harm. Prints exactly one line for each entry.
 #
-# stdin: a line "length of what follows it, seconds in which entries are begun, directories, waves"; a line for each directory;
+# stdin: a line "length of what follows it, seconds in which entries are begun, directories, waves, whether to look for what was
+# abandoned"; a line for each directory;
 # for each wave a line "entries, length of the archive"; for each entry a line "job name, state directory, script, send, cleared,
 # its directories by their places, files, base directory, inputs, results directory or -", a line "size-mode, whether it is
 # written in its place, path" for each file, and a line for each input; then for each wave the archive of its files, and a line "whole".
@@ -141,7 +142,7 @@ settle_known() {
 read_entries() {
   local length text i=-1 k line places number inputs IFS
   local -a lines field
-  read -r length patience places number || return
+  read -r length patience places number sweep || return
   if ((length == 0)); then return; fi
   IFS= read -r -N "$length" text || return
   set -f
@@ -227,6 +228,7 @@ settle_submitted() {
   if [ ! -e "$tmp/out.$1" ] && : >"$tmp/out.$1"; then
     set +C
     settle "$1" "SKIPPED $1"
+    skipped=1
     return
   fi
   set +C
@@ -272,14 +274,23 @@ claim_entries() {
 # Whoever asked may be gone. What was claimed is done all the same: its id is kept, and found at once, while a claim without
 # an end has to be waited for.
 trap : PIPE
-count=0
+count=0 sweep=0
 read_entries || give_up 'the entries did not arrive whole'
 settle_known
 # Opened once, because opening it for every file would take as long as writing the file.
 exec 2>>"$tmp/stage.err"
 # bash comes here for a signal too. What was staged and not moved may be secret. A lane that is left behind must find nothing under
 # the name that it knows, from one moment to the next.
-trap 'for_all stages rm -rf --; mv -T -- "$tmp" "$tmp.over"; rm -rf -- "$tmp.over" "$tmp"' EXIT
+left_behind=
+take_away() {
+  if [ -n "$left_behind" ]; then
+    mv -T -- "$tmp" "$tmp.over"
+    stages+=("$tmp.over")
+  fi
+  stages+=("$tmp")
+  for_all stages rm -rf --
+}
+trap take_away EXIT
 find_inputs answer
 
 # sbatch waits for the controller more than it works, so a few may run at the same time: in lanes, of which each has every
@@ -353,17 +364,19 @@ start_lanes() {
     give_environment
     exec timeout -k 5 $((left + 150)) bash --noprofile --norc -c "$lanes_program" lanes "$1" "$left" "$tmp" "${words[@]}"
   } </dev/null >/dev/null &
-  lanes_of[-1]=$!
+  lanes_of[-1]=$! left_behind=1
 }
 
 # Waits until nothing is under way, and answers what was.
 end_lanes() {
-  local i wave code
+  local i wave code skipped=
   for wave in "${!lanes_of[@]}"; do
     code=0
     if [ "${lanes_of[wave]}" != - ]; then wait "${lanes_of[wave]}" || code=$?; fi
     for i in ${ready_of[wave]}; do settle_submitted "$i" "$code"; done
   done
+  # Lanes that have taken up all their entries have none left to begin with.
+  left_behind=$skipped
 }
 
 begin=0 end=0
@@ -381,6 +394,6 @@ for wave in ${waves[@]+"${waves[@]}"}; do
   start_lanes "$((end < count ? 2 : 4))"
 done
 # Nobody waits for this while sbatch does.
-remove_abandoned visited
+if ((sweep)); then remove_abandoned visited; fi
 end_lanes
 finish

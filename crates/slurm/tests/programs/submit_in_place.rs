@@ -27,7 +27,7 @@ fn what_is_new_there_costs_no_process_for_each_entry() {
         let tool = format!("state/{key}/bin/tool");
         assert_eq!((site.read(&tool).as_str(), mode(&site.file(&tool))), ("#!/bin/sh\n", 0o755));
     }
-    assert_eq!(site.calls("mv"), 4, "one for env, one for sbatch, one for results, one at the end");
+    assert_eq!(site.calls("mv"), 3, "one for env, one for sbatch, one for results");
 }
 
 #[test]
