@@ -15,8 +15,16 @@ use crate::{
 impl Store {
     /// What a poll asks about. A row that cannot be read is left out, and said.
     pub async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<ActiveJob>, StoreError> {
+        let readable = |row: ActiveRow| {
+            let id = row.id;
+            ActiveJob::try_from(row)
+                .inspect_err(|error| {
+                    tracing::error!(job.id = %id, error = %error, "a stored job cannot be read; it is left alone");
+                })
+                .ok()
+        };
         // Only a job that runs is asked for signs of life, and a long specification is unpacked to say when.
-        let rows = sqlx::query_as!(
+        let jobs = sqlx::query_as!(
             ActiveRow,
             r#"-- sightings::active_jobs
                select j.id, j.version, j.phase, j.wanted, j.submitted_at, j.kill_reason is not null as "is_doomed!",
@@ -27,17 +35,10 @@ impl Store {
                where j.cluster = $1 and j.phase in ('in_queue', 'running', 'suspended')"#,
             cluster.as_str(),
         )
+        .map(readable)
         .fetch_all(&self.pool)
         .await?;
-        let readable = |row: ActiveRow| {
-            let id = row.id;
-            ActiveJob::try_from(row)
-                .inspect_err(|error| {
-                    tracing::error!(job.id = %id, error = %error, "a stored job cannot be read; it is left alone");
-                })
-                .ok()
-        };
-        Ok(rows.into_iter().filter_map(readable).collect())
+        Ok(jobs.into_iter().flatten().collect())
     }
 
     /// Those of the jobs that nobody has changed since they were asked about, whole.

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// So many jobs are looked at, and stored, at a time: what ten thousand take in memory is for one poll only.
-const PAGE: usize = 500;
+const PAGE: usize = 128;
 /// After a look at a cluster without jobs that was not answered: nothing hangs on it.
 const IDLE_RETRY: Duration = Duration::from_mins(1);
 /// A job this young will soon change.
