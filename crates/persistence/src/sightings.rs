@@ -29,7 +29,7 @@ impl Store {
             r#"-- sightings::active_jobs
                select j.id, j.version, j.phase, j.wanted, j.submitted_at, j.kill_reason is not null as "is_doomed!",
                       j.activity is not null as "was_alive!",
-                      case when j.phase = 'running' then (j.spec ->> 'timeout_minutes')::bigint end as timeout_minutes,
+                      case when j.phase = 'running' then j.spec ->> 'timeout_minutes' end as timeout_minutes,
                       a.attempt, a.token, a.job_dir, a.slurm_job_id, a.status_files::text as "status_files!"
                from jobs j join slurm_metadata a on a.job_id = j.id and a.attempt = j.attempt
                where j.cluster = $1 and j.phase in ('in_queue', 'running', 'suspended')"#,
@@ -118,12 +118,12 @@ struct ActiveRow {
     submitted_at: Option<Timestamp>,
     is_doomed: bool,
     was_alive: bool,
-    timeout_minutes: Option<i64>,
+    // These as text: what cannot be read must cost its own row, not the whole statement.
+    timeout_minutes: Option<String>,
     attempt: i32,
     token: String,
     job_dir: String,
     slurm_job_id: Option<i64>,
-    /// As text: a document that cannot be read must cost its own row, not the whole statement.
     status_files: String,
 }
 
@@ -151,13 +151,7 @@ impl TryFrom<ActiveRow> for ActiveJob {
             wanted: job.parse("wanted", &row.wanted)?,
             is_doomed: row.is_doomed,
             was_alive: row.was_alive,
-            timeout_minutes: row
-                .timeout_minutes
-                .map(|minutes| {
-                    let minutes: u32 = job.number("spec", minutes)?;
-                    minutes.try_into().map_err(|_| job.corrupt("spec"))
-                })
-                .transpose()?,
+            timeout_minutes: row.timeout_minutes.map(|minutes| job.parse("spec", &minutes)).transpose()?,
         })
     }
 }

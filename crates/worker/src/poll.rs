@@ -95,7 +95,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         metrics::counter!("slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => "answered")
             .increment(1);
         self.cancel_orphans(site, orphans).await;
-        if !moved.is_empty() || told.steps_due {
+        if !moved.is_empty() {
             site.wake_lanes();
         }
         Ok(Some(next))
@@ -124,7 +124,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }
             told.changed += changed.len();
             told.written += self.store.record_sightings(lease, &changed, now).await?;
-            told.steps_due |= changed.iter().any(|next| next.step_due);
+            if changed.iter().any(|next| next.step_due) {
+                site.wake_lanes();
+            }
         }
         Ok(told)
     }
@@ -154,7 +156,6 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 struct Told {
     changed: usize,
     written: u64,
-    steps_due: bool,
 }
 
 /// An answer in which squeue itself failed is no answer: an empty queue would be read as "all gone".

@@ -70,6 +70,15 @@ async fn what_a_poll_asks_by_is_read_as_it_is_stored(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_row_that_cannot_be_read_costs_itself_only(pool: PgPool) {
+    let store = store(pool);
+    active_job(&store).await;
+    let broken = r#"update jobs set phase = 'running', spec = spec || '{"timeout_minutes": "soon"}'"#;
+    sqlx::raw_sql(broken).execute(&store.pool).await.unwrap();
+    assert_eq!(store.active_jobs(&dgx()).await.unwrap(), []);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
 async fn an_answer_is_compared_with_the_job_that_was_asked_about(pool: PgPool) {
     let store = store(pool);
     let job = active_job(&store).await;
