@@ -216,8 +216,13 @@ impl Case {
         let last = self.marks.iter().find(|mark| Some(mark.attempt) == newest);
         // A script that is ended from outside says so, while its program may get to its end and say SUCCESS.
         let was_done = |mark: &&Mark| {
-            let mut its = self.runs.iter().filter(|run| run.attempt == mark.attempt);
-            mark.code == ENDED_BY_TERM && its.any(|run| run.ended.is_some_and(|(code, _)| code == 0))
+            let is_its = |run: &&Run| {
+                (run.slurm_id, run.attempt, run.restart) == (mark.slurm_id, mark.attempt, mark.restart)
+            };
+            let mut its = self.runs.iter().filter(is_its);
+            self.kind == Kind::Training
+                && mark.code == ENDED_BY_TERM
+                && its.any(|run| run.ended.is_some_and(|(code, at)| code == 0 && at < mark.at + 1.0))
         };
         let last = last.filter(|mark| !was_done(mark));
         let failed = last.map(|mark| mark.code).filter(|code| *code != 0);

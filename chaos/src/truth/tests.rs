@@ -70,7 +70,10 @@ fn a_job_that_failed_by_itself_is_an_error_and_nothing_else() {
     assert_eq!(kinds(&failed("Done")), ["wrong"]);
     assert_eq!(kinds(&Case { marks: vec![mark(10, 3, 120.0)], ..case(Kind::Short, "Done") }), ["wrong"]);
     let ended_meanwhile = vec![mark(10, 143, 120.0)];
-    assert!(kinds(&Case { marks: ended_meanwhile, ..case(Kind::Training, "Done") }).is_empty());
+    assert!(kinds(&Case { marks: ended_meanwhile.clone(), ..case(Kind::Training, "Done") }).is_empty());
+    assert_eq!(kinds(&Case { marks: ended_meanwhile, ..case(Kind::Short, "Done") }), ["wrong"]);
+    let of_the_next_run = vec![Mark { restart: 1, ..mark(10, 143, 125.0) }];
+    assert_eq!(kinds(&Case { marks: of_the_next_run, ..case(Kind::Training, "Done") }), ["wrong"]);
 }
 
 #[test]

@@ -156,15 +156,16 @@ fn ended_by_itself(job: &mut Job, markers: &Markers, now: Timestamp) {
     }
     let is_overruled = match attempt.slurm_state {
         Some(SlurmState::Cancelled | SlurmState::LaunchFailed) => true,
-        // It was through when its nodes were lost, and without them nobody could tell Slurm; or Slurm was told and has
-        // forgotten, and let its time run out.
-        Some(
-            SlurmState::NodeFail
-            | SlurmState::BootFail
-            | SlurmState::Preempted
-            | SlurmState::Timeout
-            | SlurmState::Deadline,
-        ) => exit.code == 0,
+        // It was through when its nodes were lost; without them nobody could tell Slurm.
+        Some(SlurmState::NodeFail | SlurmState::BootFail | SlurmState::Preempted) => exit.code == 0,
+        // Slurm was told, has forgotten, and let its time run out. What ends with 0 at that time does so because it was told to.
+        Some(SlurmState::Timeout | SlurmState::Deadline) => {
+            exit.code == 0
+                && attempt
+                    .ended_at
+                    .zip(at(Some(exit.at)))
+                    .is_some_and(|(ended, left)| ended - left > TOLD_TO_END)
+        }
         _ => false,
     };
     if is_wanted && is_overruled {
@@ -179,6 +180,9 @@ fn ended_by_itself(job: &mut Job, markers: &Markers, now: Timestamp) {
     }
 }
 
+/// From the signal for a job's end to that end there are `KillWait` seconds, 30 by default (slurm.conf(5)), and two clocks.
+const TOLD_TO_END: TimeDelta = TimeDelta::seconds(90);
+
 /// Whether the script has left its exit marker.
 fn is_marked(job: &Job, markers: &Markers) -> bool {
     let ours = job.attempt.as_ref().and_then(|attempt| attempt.slurm_id);
@@ -192,7 +196,11 @@ fn may_have_said_how(job: &Job, found: &Findings<'_>) -> bool {
     let ended = matches!(attempt.slurm_state, Some(SlurmState::Timeout | SlurmState::Cancelled));
     let marked = is_marked(job, found.markers);
     let has_said = matches!(job.progress.last_word(), Some(StatusWord::Success | StatusWord::Failure));
-    job.wanted == Wanted::Run && ended && attempt.started_at.is_some() && !marked && !has_said
+    // A controller that has forgotten a start may end the job as one that waits: its own mark says that it began.
+    let marked_its_start =
+        found.markers.started.as_ref().is_some_and(|started| Some(started.slurm_id) == attempt.slurm_id);
+    let began = attempt.started_at.is_some() || marked_its_start;
+    job.wanted == Wanted::Run && ended && began && !marked && !has_said
 }
 
 /// How long files are waited for that cannot be read, or are read that are far behind, before the verdict.

@@ -72,7 +72,7 @@ impl Store {
         }
         let mut written = 0;
         for next in changed {
-            match self.record_sightings_together(lease, std::slice::from_ref(next), now).await {
+            match again(|| self.record_sightings_together(lease, std::slice::from_ref(next), now)).await {
                 Ok(one) => written += one,
                 Err(error) if error.is_about_the_data() => {
                     tracing::error!(job.id = %next.job.id, error = ?error, "the database refuses a job's new state");

@@ -20,8 +20,8 @@ use crate::{
     worker::{OVERTAKEN, Site, Worker},
 };
 
-/// So many jobs are looked at, and stored, at a time: what ten thousand take in memory is for one poll only.
-const PAGE: usize = 128;
+/// So many jobs are looked at, and stored, at a time: ten thousand whole ones are too many for the memory. Tests turn pages with few jobs.
+const PAGE: usize = if cfg!(test) { 2 } else { 128 };
 /// After a look at a cluster without jobs that was not answered: nothing hangs on it.
 const IDLE_RETRY: Duration = Duration::from_mins(1);
 /// A job this young will soon change.
@@ -78,9 +78,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         };
         let orphans = self.look_for_orphans(site, &lease, &question, &answer, now).await?;
         let sight = Sight::new(answer, lease.deaf_until(now));
-        let told = self.compare_jobs(site, &lease, &jobs, &sight, now).await?;
         let moved = self.compare_conversions(&conversions, &sight, now);
         self.store.record_seen_conversions(cluster, &moved).await?;
+        let told = self.compare_jobs(site, &lease, &jobs, &sight, now).await?;
         let young = |at: Option<Timestamp>| at.is_some_and(|at| now - at < YOUNG);
         let mut submitted =
             jobs.iter().map(|job| job.submitted_at).chain(conversions.iter().map(submitted_at));

@@ -42,8 +42,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if intents.is_empty() {
             return Ok(());
         }
-        batch.sweep = turn.as_deref_mut().is_some_and(|swept| self.is_to_sweep(swept));
+        let now = self.clock.uptime();
+        batch.sweep = turn.as_deref().is_some_and(|swept| is_to_sweep(*swept, now));
         let answers = site.target.link.submit(&batch).await;
+        if let Some(swept) = turn.as_deref_mut().filter(|_| batch.sweep && answers.is_ok()) {
+            *swept = Some(now);
+        }
         drop(turn);
         let steps = self.judge(&intents, &answers);
         counted::submissions(&site.target.cluster.name, steps.iter().map(Unsubmitted::job), self.clock.now());
@@ -53,17 +57,6 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
         site.wake_poll();
         Ok(())
-    }
-
-    /// What was abandoned a day ago need not be looked for more often than this.
-    fn is_to_sweep(&self, swept: &mut Option<Duration>) -> bool {
-        const EVERY: Duration = Duration::from_hours(1);
-        let now = self.clock.uptime();
-        let due = swept.is_none_or(|swept| now.saturating_sub(swept) >= EVERY);
-        if due {
-            *swept = Some(now);
-        }
-        due
     }
 
     /// Commits the attempts before anything remote happens. Jobs whose lease was lost drop out here.
@@ -215,6 +208,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             tracing::warn!(error = %error, "the copies could not be cancelled; their claim keeps them from running");
         }
     }
+}
+
+/// What was abandoned a day ago need not be looked for more often than once an hour. Both are uptimes.
+fn is_to_sweep(swept: Option<Duration>, now: Duration) -> bool {
+    swept.is_none_or(|swept| now.saturating_sub(swept) >= Duration::from_hours(1))
 }
 
 /// A job that runs without the cached file that it asked for says why, once it is in the queue.

@@ -28,7 +28,7 @@ for_all() {
 remove_abandoned() {
   local -n places=$1
   if ((${#places[@]} == 0)); then return 0; fi
-  # A few at a time and not for long: the next call goes on.
+  # A few at a time and not for long: the next one goes on.
   printf '%s\0' "${places[@]}" \
     | timeout -k 1 4 xargs -0 bash -c 'exec find "$@" -maxdepth 1 -name ".stage.*" -type d -mmin +1440 -print0' find \
     | head -z -n 200 | timeout -k 1 4 xargs -0 -r rm -rf --
@@ -126,4 +126,9 @@ stage_files() {
       if [ -e "${temporary[i]}" ]; then broken[file_entry[i]]=1; fi
     done
   done
+  # What could not be moved may take the room that the rest needs. Else they are empty, and can wait until nobody does.
+  if [ -z "$is_done" ]; then
+    for_all stages rm -rf --
+    stages=()
+  fi
 }

@@ -45,6 +45,7 @@ _tao_on_end() {
   if ((${#_tao_programs[@]} == 0)); then exit "$1"; fi
 }
 _tao_on_warning() {
+  _tao_is_itself || return
   _tao_seen=1
   if ((_tao_warned)); then return; fi
   _tao_warned=1

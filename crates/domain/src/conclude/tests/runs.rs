@@ -211,9 +211,7 @@ fn what_slurm_has_started_again_in_vain_has_ended_as_it_said(state: Option<&Slur
 
 #[test_case(&SlurmState::NodeFail)]
 #[test_case(&SlurmState::Preempted)]
-#[test_case(&SlurmState::Timeout)]
-#[test_case(&SlurmState::Deadline)]
-fn what_was_through_when_its_nodes_or_its_time_were_lost_is_done(state: &SlurmState) {
+fn what_was_through_when_its_nodes_were_lost_is_not_done_again(state: &SlurmState) {
     let ended = |code: u8| {
         let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 30 };
         let markers = Markers { exit: Some(exit), started: Some(started()), ..Markers::default() };
@@ -230,6 +228,36 @@ fn what_was_through_when_its_nodes_or_its_time_were_lost_is_done(state: &SlurmSt
         !matches!(ended(1), Ending::Ended(job) if job.message.contains("code 1")),
         "its node was failing"
     );
+}
+
+#[test_case(&SlurmState::Timeout)]
+#[test_case(&SlurmState::Deadline)]
+fn what_was_through_long_before_its_time_ran_out_is_done(state: &SlurmState) {
+    let left_before_its_end = |seconds: i64| {
+        let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 30 };
+        let markers = Markers { exit: Some(exit), started: Some(started()), ..Markers::default() };
+        let mut job = Case { tao: false, state: Some(state.clone()), code: None, ..Case::default() }.job();
+        job.attempt.as_mut().unwrap().ended_at = at(Some(30 + seconds));
+        let found = Findings { markers: &markers, ..NOTHING };
+        match conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(2)) {
+            Ending::Ended(job) => job.status,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(left_before_its_end(300), Status::Done);
+    assert_eq!(left_before_its_end(30), Status::Error, "a program may end with 0 because it is told to");
+}
+
+#[test]
+fn what_began_and_was_ended_as_if_it_waited_may_still_leave_its_mark() {
+    let mut job =
+        Case { tao: false, state: Some(SlurmState::Cancelled), code: None, ..Case::default() }.job();
+    job.attempt.as_mut().unwrap().started_at = None;
+    let markers = Markers { started: Some(started()), ..Markers::default() };
+    let found = Findings { markers: &markers, ..NOTHING };
+    let at = |seconds| conclude(&job, &found, &Graces::default(), T0 + TimeDelta::seconds(seconds));
+    assert!(matches!(at(1), Ending::Wait { .. }));
+    assert!(matches!(at(120), Ending::Ended(job) if job.status == Status::Canceled));
 }
 
 #[test]
