@@ -2,6 +2,7 @@
 //! gate. A call that is added to a port has to be added here, and so passes the gate, too.
 
 mod incarnations;
+mod polls;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,14 +11,10 @@ use std::{
     time::Duration,
 };
 
-use domain::{
-    Abandoned, ActiveJob, ClusterName, Conversion, Job, JobId, Next, Origin, Orphan, Record, Secrets,
-    Timestamp,
-};
+use domain::{Abandoned, ClusterName, Conversion, Job, JobId, Secrets, Timestamp};
 use persistence::{
     ConversionLease, ConversionRecord, DueJobs, ImageConversions, ImageWish, KnownPartitions, Lane, Lease,
-    LeaseTerms, OrphanRecords, PartitionTurns, PollLease, PollResult, PollTurns, Remains, StepRecord,
-    StepRecords, StoreError, WorkStore,
+    LeaseTerms, PartitionTurns, Remains, StepRecord, StepRecords, StoreError, WorkStore,
 };
 use slurm::{
     Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
@@ -157,76 +154,6 @@ impl<S: WorkStore, G: Gate> StepRecords for GatedStore<S, G> {
 
     async fn put_off_purges(&self, lease: &Lease, jobs: &[(JobId, Duration)]) -> Result<(), StoreError> {
         self.gate.pass("put_off_purges", self.store.put_off_purges(lease, jobs)).await
-    }
-}
-
-impl<S: WorkStore, G: Gate> PollTurns for GatedStore<S, G> {
-    async fn acquire_poll(
-        &self,
-        cluster: &ClusterName,
-        token: Uuid,
-        duration: Duration,
-    ) -> Result<Option<PollLease>, StoreError> {
-        self.gate.pass("acquire_poll", self.store.acquire_poll(cluster, token, duration)).await
-    }
-
-    async fn extend_poll(&self, lease: &PollLease, duration: Duration) -> Result<(), StoreError> {
-        self.gate.pass("extend_poll", self.store.extend_poll(lease, duration)).await
-    }
-
-    async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<ActiveJob>, StoreError> {
-        self.gate.pass("active_jobs", self.store.active_jobs(cluster)).await
-    }
-
-    async fn jobs_as_asked(&self, asked: &[ActiveJob]) -> Result<Vec<Job>, StoreError> {
-        self.gate.pass("jobs_as_asked", self.store.jobs_as_asked(asked)).await
-    }
-
-    async fn record_sightings(
-        &self,
-        lease: &PollLease,
-        changed: &[Next],
-        now: Timestamp,
-    ) -> Result<u64, StoreError> {
-        self.gate.pass("record_sightings", self.store.record_sightings(lease, changed, now)).await
-    }
-
-    async fn record_poll(
-        &self,
-        lease: &PollLease,
-        result: PollResult<'_>,
-        interval: Duration,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        self.gate.pass("record_poll", self.store.record_poll(lease, result, interval, now)).await
-    }
-
-    async fn poll_soon(&self, cluster: &ClusterName, pace: Duration) -> Result<(), StoreError> {
-        self.gate.pass("poll_soon", self.store.poll_soon(cluster, pace)).await
-    }
-
-    async fn next_poll_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
-        self.gate.pass("next_poll_in", self.store.next_poll_in(cluster)).await
-    }
-}
-
-impl<S: WorkStore, G: Gate> OrphanRecords for GatedStore<S, G> {
-    async fn records_of(
-        &self,
-        cluster: &ClusterName,
-        origins: &[Origin],
-    ) -> Result<HashMap<Origin, Record>, StoreError> {
-        self.gate.pass("records_of", self.store.records_of(cluster, origins)).await
-    }
-
-    async fn record_orphans(
-        &self,
-        lease: &PollLease,
-        orphans: &[Orphan],
-        condemned: &[SlurmJobId],
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        self.gate.pass("record_orphans", self.store.record_orphans(lease, orphans, condemned, now)).await
     }
 }
 
