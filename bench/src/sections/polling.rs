@@ -99,7 +99,7 @@ fn polls(bench: &Bench, service: &Service<'_>, changed: Option<u64>) -> anyhow::
     for _ in 0..bench.rounds() {
         if let Some(share @ 1..) = changed {
             service.sql(&format!(
-                "update jobs set message = 'as it was before', pending_reason = 'None' \
+                "update jobs set message = 'as it was before', pending_reason = 'None', version = version + 1 \
                  where phase = 'in_queue' and get_byte(uuid_send(id), 15) * 100 < 256 * {share}"
             ))?;
         }

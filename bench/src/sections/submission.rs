@@ -39,7 +39,7 @@ struct Side {
 }
 
 pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
-    let jobs = bench.size(1000, 50) / bench.rounds();
+    let jobs = bench.size(1000, 10);
     let closed = bench.sandbox.close(PARTITION)?;
     let before = bench.sandbox.ssh()?;
     let service = Service::start(bench, &Plan::default())?;

@@ -2,8 +2,8 @@
 //!
 //! Hundreds of dashboards ask for statuses every few seconds; a statement for each would have Postgres and this process do the same
 //! work hundreds of times. Whoever asks while a statement is under way waits for the next one, together with all who came
-//! meanwhile, so the more there are the fewer statements each costs. Nothing is remembered: each answer was read after its
-//! question had come.
+//! meanwhile, so the more there are the fewer statements each costs. Of a job that is remembered only the version is read
+//! (`known_jobs`): what an answer shows was in the database after its question had come.
 
 use std::{
     collections::HashMap,
@@ -17,6 +17,10 @@ use persistence::StoreError;
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
+mod known_jobs;
+
+pub(crate) use known_jobs::KnownJobs;
+
 /// The most jobs of one statement: a document may be large.
 const BATCH: usize = 256;
 /// How many statements may be under way at a time: while Postgres works on one, the answer of the other is read.
@@ -24,7 +28,7 @@ const READERS: usize = 2;
 
 /// A job for whoever asked, or none that can be read; an error is everybody's.
 type Answer = Result<Option<Arc<Job>>, Arc<StoreError>>;
-type Found = Result<HashMap<JobId, Job>, StoreError>;
+type Found = Result<HashMap<JobId, Arc<Job>>, StoreError>;
 type Reading = Pin<Box<dyn Future<Output = Found> + Send>>;
 
 /// Reads jobs for all. Cheap to clone.
@@ -131,7 +135,7 @@ fn tell(turn: Turn, found: Found) {
     let mut found = found.map_err(Arc::new);
     for (id, waiting) in turn {
         let answer = match &mut found {
-            Ok(jobs) => Ok(jobs.remove(&id).map(Arc::new)),
+            Ok(jobs) => Ok(jobs.remove(&id)),
             Err(error) => Err(Arc::clone(error)),
         };
         for one in waiting {

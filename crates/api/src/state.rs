@@ -17,7 +17,7 @@ use crate::{
     cluster_links::ClusterLinks,
     cluster_ops::ClusterOps,
     feed::Feed,
-    job_reads::JobReads,
+    job_reads::{JobReads, KnownJobs},
     known_clusters::KnownClusters,
     known_partitions::PartitionsCache,
     log_reads::LogReads,
@@ -171,10 +171,10 @@ impl App {
         let log_reads = LogReads::new(Arc::clone(&outside.logs), log_answer, log_reads);
         let followers = Arc::new(Semaphore::new(log_followers));
         let watchers = Arc::new(Semaphore::new(outside.limits.watchers));
-        let store = outside.store.clone();
+        let known_jobs = Arc::new(KnownJobs::new(outside.store.clone()));
         let job_reads = JobReads::new(outside.errands.clone(), move |ids| {
-            let store = store.clone();
-            Box::pin(async move { store.find_jobs(&ids).await })
+            let known_jobs = Arc::clone(&known_jobs);
+            Box::pin(async move { known_jobs.read(ids).await })
         });
         let tokens = TokenCache::new(outside.limits.token_memory);
         let jwt = outside.jwt.clone().map(|(terms, keys)| Jwt::new(terms, keys));

@@ -1,5 +1,6 @@
 //! How a job ended: the one place that says Done, Error or Canceled of a job that ran.
 
+mod last_words;
 mod sentences;
 
 use chrono::TimeDelta;
@@ -20,6 +21,7 @@ use crate::{
     status_files::CLOCKS_AGREE,
 };
 
+use last_words::{is_catching_up, last_words_are_out};
 use sentences::{failed_message, said_failure, silent, with_log};
 
 /// What was found beside a job that Slurm is through with.
@@ -91,7 +93,16 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
         job.begin_run();
     }
     a_failure_outweighs_a_success(&mut job);
+    let repeated = is_a_repetition(&job);
+    // It was ended by us, by itself, or because it had failed and hung.
+    let wanted_its_end = job.kill_reason.is_some()
+        || found.markers.self_cancelled
+        || job.progress.last_word() == Some(StatusWord::Failure);
     if let Some(attempt) = &mut job.attempt {
+        // Slurm's word is of the repetition alone: what ended the run which it repeated is a controller that had forgotten it.
+        if repeated && !wanted_its_end && exit.is_some_and(|exit| exit.code == ENDED_BY_TERM) {
+            attempt.slurm_state = None;
+        }
         attempt.exit = exit;
         attempt.ended_at = attempt.ended_at.or(Some(now));
     }
@@ -124,22 +135,6 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
         unhappy_end(&job, state.as_ref(), exit, found)
     };
     settle(job, status, message, found, graces, now)
-}
-
-/// Whether something that must be there cannot be seen yet: a shared file system shows a file late.
-fn last_words_are_out(job: &Job, exit: Option<ExitCode>, found: &Findings<'_>) -> bool {
-    // Only these two leave an exit marker; whoever is killed leaves none.
-    let marker_is_out = match job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref()) {
-        // The marker comes after all that the job has to say: where it is late, a FAILURE may be, too.
-        Some(SlurmState::Completed) => !is_marked(job, found.markers),
-        Some(SlurmState::Failed) => {
-            exit.is_none_or(needs_its_mark) && !is_marked(job, found.markers)
-                || another_is_at_it(job, found.markers)
-        }
-        _ => false,
-    };
-    let unread = found.status.iter().any(|chunk| !chunk.complete);
-    !found.readable || unread || marker_is_out || may_have_said_how(job, found)
 }
 
 /// Slurm may give up what has come to its end, or start it again, in vain: a controller that was killed has forgotten that. The
@@ -189,18 +184,10 @@ fn is_marked(job: &Job, markers: &Markers) -> bool {
     markers.exit.is_some_and(|exit| Some(exit.slurm_id) == ours)
 }
 
-/// Whether the job's own last word would decide and may be on its way: it was ended from outside, and no mark that it left
-/// after that word is there.
-fn may_have_said_how(job: &Job, found: &Findings<'_>) -> bool {
-    let Some(attempt) = &job.attempt else { return false };
-    let ended = matches!(attempt.slurm_state, Some(SlurmState::Timeout | SlurmState::Cancelled));
-    let marked = is_marked(job, found.markers);
-    let has_said = matches!(job.progress.last_word(), Some(StatusWord::Success | StatusWord::Failure));
-    // A controller that has forgotten a start may end the job as one that waits: its own mark says that it began.
-    let marked_its_start =
-        found.markers.started.as_ref().is_some_and(|started| Some(started.slurm_id) == attempt.slurm_id);
-    let began = attempt.started_at.is_some() || marked_its_start;
-    job.wanted == Wanted::Run && ended && began && !marked && !has_said
+/// Whether the script has left the mark with which it begins.
+fn has_marked_its_start(job: &Job, markers: &Markers) -> bool {
+    let ours = job.attempt.as_ref().and_then(|attempt| attempt.slurm_id);
+    markers.started.as_ref().is_some_and(|started| Some(started.slurm_id) == ours)
 }
 
 /// How long files are waited for that cannot be read, or are read that are far behind, before the verdict.
@@ -209,12 +196,6 @@ const CATCH_UP: TimeDelta = TimeDelta::minutes(10);
 /// After so long Slurm has noticed what runs on a node without its knowledge, or that the node does not answer: the default of
 /// `SlurmdTimeout` (slurm.conf(5)).
 pub(crate) const NOTICED: TimeDelta = TimeDelta::minutes(5);
-
-/// Whether more of a status file is there than one answer holds: the last word is at its end.
-fn is_catching_up(job: &Job, found: &Findings<'_>, now: Timestamp) -> bool {
-    let more = found.status.iter().any(|chunk| !chunk.complete && !chunk.bytes.is_empty());
-    more && job.finishing_since.is_some_and(|since| now - since < CATCH_UP)
-}
 
 /// Whether nothing of the run that Slurm ended was read. One that waits in the queue again may be ended before it begins, or
 /// before it says anything, and if nobody has seen it wait, what the run before it has said looks like its own.
@@ -267,12 +248,16 @@ fn adopt(job: &mut Job, first: SlurmJobId, now: Timestamp) {
 }
 
 /// Accounting's word, else the script's own; Slurm's `squeue` does not show exit codes. Of a repetition, that of the run which it
-/// repeated.
+/// repeated. Of what could not be started accounting says 0, whatever it has run before.
 fn exit_code(job: &Job, markers: &Markers) -> Option<ExitCode> {
     let attempt = job.attempt.as_ref()?;
     let marked = markers.exit.as_ref().filter(|exit| Some(exit.slurm_id) == attempt.slurm_id);
     let marked = marked.map(|exit| ExitCode { code: exit.code, signal: 0 });
-    if is_a_repetition(job) { marked.or(attempt.exit) } else { attempt.exit.or(marked) }
+    match attempt.slurm_state {
+        Some(SlurmState::LaunchFailed) => marked,
+        _ if is_a_repetition(job) => marked.or(attempt.exit),
+        _ => attempt.exit.or(marked),
+    }
 }
 
 /// Whether the script that has ended found its run begun before. A controller that was killed has forgotten that, and whoever
@@ -342,6 +327,13 @@ fn unhappy_end(
             }
             _ => (Status::Canceled, canceled()),
         },
+        // It would have been cancelled if Slurm had started it.
+        Some(SlurmState::LaunchFailed)
+            if matches!(job.wanted, Wanted::Cancel | Wanted::Delete)
+                && exit.is_none_or(|exit| exit.code == ENDED_BY_TERM) =>
+        {
+            (Status::Canceled, canceled())
+        }
         Some(SlurmState::Preempted) => (
             Status::Canceled,
             "A job of higher priority took the nodes, and Slurm did not requeue this one.".to_owned(),

@@ -56,6 +56,7 @@ pub struct SickNode {
 
 /// What there is to judge a failure by.
 #[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is found by itself")]
 pub struct Evidence<'a> {
     pub state: Option<&'a SlurmState>,
     pub exit: Option<ExitCode>,
@@ -70,6 +71,8 @@ pub struct Evidence<'a> {
     pub terminated: bool,
     /// Its script says that, and how, it has ended.
     pub marked_its_end: bool,
+    /// Its logs, which can be read, are empty, and its status file says nothing either.
+    pub silent: bool,
 }
 
 /// A failure that is understood.
@@ -138,6 +141,10 @@ fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
         // What its nodes run and the controller does not know, it ends (slurmctld's abort of unknown jobs).
         (None, Some(ExitCode { code: ENDED_BY_TERM, .. })) => {
             ("forgotten", "Slurm has lost the job while it ran, and has ended what was left of it")
+        }
+        // What fails by its own fault mostly says why; chaos has seen this of jobs that a killed controller forgot.
+        (None, Some(ExitCode { code: 1, signal: 0 })) if evidence.silent => {
+            ("forgotten", "Slurm has lost the job, and it failed without a word, as what Slurm ends does")
         }
         (_, Some(ExitCode { code: script::EXIT_NO_ENV_FILE, .. })) => {
             ("env-file-missing", "the node did not see a file that had been staged for the job")

@@ -85,7 +85,7 @@ pub struct Job {
     pub last_modified: Timestamp,
     pub observed_at: Option<Timestamp>,
     pub source: Source,
-    /// Rises with every change of the row.
+    /// Rises with every change of what is shown of the job or of its newest attempt.
     pub version: i64,
 }
 

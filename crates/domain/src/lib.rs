@@ -91,7 +91,7 @@ pub use key_name::{InvalidKeyName, KeyName};
 pub use log_file::{LogFile, LogRole, LogStream, NoLogName};
 pub use log_position::{LogPosition, LogSight};
 pub use mount::{InvalidMount, Mount};
-pub use observe::{Graces, Next, Records, Sighting, observe};
+pub use observe::{Graces, Next, Records, Sighting, observe, quiet_until};
 pub use orphans::{
     MOST_ORPHANS, OUR_NAMES, Origin, Orphan, OrphanKind, Record, Review, Stray, orphan_kind, review_orphans,
 };

@@ -3,7 +3,9 @@
 
 mod launches;
 mod news;
+mod quiet;
 mod status_lines;
+mod vanished;
 
 use chrono::{DateTime, TimeDelta};
 use slurm::{AccountingRow, Markers, QueueRow, SignsOfLife, SlurmState, StatusChunk};
@@ -19,10 +21,12 @@ use crate::{
     status_file::StatusWord,
 };
 
-use launches::{as_told, is_to_be_told, state_of};
+use launches::{as_told, is_to_be_told};
 pub(crate) use launches::{is_awaited, is_marked, is_of_this_end, is_stillborn};
 use news::differs;
+pub use quiet::quiet_until;
 pub(crate) use status_lines::{absorb_rest, absorb_status, is_held_back};
+use vanished::vanished;
 
 /// How long the truth may be late before its absence counts.
 #[derive(Debug, Clone, Copy)]
@@ -280,60 +284,6 @@ fn exit_told(job: &mut Job, row: &QueueRow, record: Option<&AccountingRow>) {
     let told = row.raised_signal().or(record.and_then(|record| record.exit_code));
     if let Some(attempt) = job.attempt.as_mut().filter(|_| row.state.is_final()) {
         attempt.exit = told.filter(|exit| exit.code != 0 || exit.signal != 0).or(attempt.exit);
-    }
-}
-
-/// squeue does not know the job any more: accounting says how it ended, else its own exit marker, else
-/// nobody, and then only time can tell.
-fn vanished(job: &mut Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) {
-    let id = job.attempt.as_ref().and_then(|attempt| attempt.slurm_id);
-    let exit = seen.markers.and_then(|m| m.exit.as_ref()).filter(|exit| Some(exit.slurm_id) == id);
-    let ended = seen.accounting.filter(|row| row.state.is_final());
-    if ended.is_some_and(|row| may_be_an_earlier_runs(&row.state)) {
-        // It waits in the queue, for all that accounting knows, and the queue was shown without it.
-        let since = *job.missing_since.get_or_insert(now);
-        if now - since < graces.missing {
-            return;
-        }
-    }
-    if let Some(row) = ended {
-        let state = state_of(job, row, seen.markers);
-        if let Some(attempt) = &mut job.attempt {
-            attempt.slurm_state = Some(state);
-            attempt.exit = row.exit_code.or(attempt.exit);
-            attempt.reason = Some(row.reason.clone());
-            attempt.nodes = (!row.nodes.is_empty()).then(|| row.nodes.clone()).or(attempt.nodes.take());
-            attempt.started_at = attempt.started_at.or(at(row.start));
-            attempt.requeue_unexplained = false;
-        }
-        job.started_at = job.started_at.or(at(row.start));
-        finish(job, Source::Sacct, at(row.end), now);
-    } else if let Some(exit) = exit {
-        forget_state(job);
-        finish(job, Source::Marker, at(Some(exit.at)), now);
-    } else if seen.records != Records::Unknown {
-        // Accounting that is down proves nothing. One that has the job wait, or run, is behind for seconds; what a controller
-        // was killed over and has forgotten it calls so for ever (sacctmgr(1), runaway jobs).
-        let since = *job.missing_since.get_or_insert(now);
-        if now - since >= graces.missing {
-            forget_state(job);
-            finish(job, Source::Squeue, None, now);
-        }
-    }
-}
-
-/// Whether Slurm puts jobs that end so back into its queue: then accounting has the end of a run that was not the last.
-fn may_be_an_earlier_runs(state: &SlurmState) -> bool {
-    matches!(
-        state,
-        SlurmState::NodeFail | SlurmState::BootFail | SlurmState::LaunchFailed | SlurmState::Preempted
-    )
-}
-
-/// The last state that Slurm told is not the one in which the job ended.
-fn forget_state(job: &mut Job) {
-    if let Some(attempt) = &mut job.attempt {
-        attempt.slurm_state = None;
     }
 }
 

@@ -49,11 +49,21 @@ impl JobPaths {
             meta: base.join(&format!("meta/{id}.json"))?,
             script: base.join(&format!("sbatch/job_{id}.sbatch"))?,
             log_root: base.join("slurm-logs")?,
-            results: results_root.join(&id.to_string())?,
+            results: Self::results_of(base, id)?,
             results_root,
             base: base.clone(),
             id,
         })
+    }
+
+    /// [`results`](Self::results) alone.
+    pub fn results_of(base: &RemotePath, id: JobId) -> Result<RemotePath, InvalidName> {
+        base.join(&format!("results/{id}"))
+    }
+
+    /// [`state_of`](Self::state_of) alone.
+    pub fn state_below(base: &RemotePath, id: JobId, attempt: AttemptNo) -> Result<RemotePath, InvalidName> {
+        base.join(&format!("state/{id}/{attempt}"))
     }
 
     /// Claim, Slurm id, markers and the open ends of the logs of one attempt.
@@ -63,7 +73,7 @@ impl JobPaths {
 
     /// The same by the attempt's number.
     pub fn state_of(&self, attempt: AttemptNo) -> Result<RemotePath, InvalidName> {
-        self.base.join(&format!("state/{}/{attempt}", self.id))
+        Self::state_below(&self.base, self.id, attempt)
     }
 
     /// Where a log of the batch script may be, best first.

@@ -36,8 +36,29 @@ pub(crate) fn estimated_start(
     now: Timestamp,
 ) -> Option<Timestamp> {
     let told = told.filter(|at| *at > now)?;
-    let play = ((told - now) / 10).max(TimeDelta::minutes(1));
+    let play = ((told - now) / PLAY).max(LEAST_PLAY);
     known.filter(|known| *known > now && (told - *known).abs() <= play).or(Some(told))
+}
+
+/// An estimate may move by so large a part of what is left, or by so much.
+const PLAY: i32 = 10;
+const LEAST_PLAY: TimeDelta = TimeDelta::minutes(1);
+
+/// Until when the kept estimate stays the kept one, as long as Slurm tells the same; nothing if it does not even now.
+pub(crate) fn estimate_holds_until(
+    known: Option<Timestamp>,
+    told: Option<Timestamp>,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    if estimated_start(known, told, now) != known {
+        return None;
+    }
+    // What lies in the past will still do so.
+    let Some(known) = known else { return Some(Timestamp::MAX_UTC) };
+    let told = told?;
+    let off = (told - known).abs();
+    let play_ends = if off <= LEAST_PLAY { told } else { told - off * PLAY };
+    Some(known.min(told).min(play_ends))
 }
 
 /// A sentence about a job in `state`, which waits for `reason`.

@@ -89,6 +89,10 @@ fn retry_or_end(
         },
         terminated: mark.is_some_and(|exit| exit.code == ENDED_BY_TERM),
         marked_its_end: mark.is_some(),
+        // A newline parts the logs of roles.
+        silent: found.readable
+            && job.progress.word.is_none()
+            && logs.iter().all(|log| log.trim_ascii().is_empty()),
     });
     if let Some(found) = diagnosis.as_ref().filter(|found| found.cause == Cause::Infrastructure) {
         job.failures.push(PastFailure {

@@ -29,6 +29,7 @@ mod sightings;
 mod store;
 mod timeline;
 mod tokens;
+mod versions;
 mod webhooks;
 mod wishes;
 mod work_store;
@@ -55,6 +56,7 @@ pub use seal::Sealer;
 pub use store::{MIGRATOR, Store, StoreOptions};
 pub use timeline::{CommandRun, Subject, TimelineEntry, TimelinePlace, Whose};
 pub use tokens::{NewToken, Scopes, Token};
+pub use versions::JobVersion;
 pub use webhooks::{DeadLetter, DeliveryResult, TurnTerms, WebhookDelivery, WebhookHistory, WebhookTurn};
 pub use wishes::Wished;
 pub use work_store::{

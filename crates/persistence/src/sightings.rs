@@ -42,7 +42,7 @@ impl Store {
     }
 
     /// Those of the jobs that nobody has changed since they were asked about, whole.
-    pub async fn jobs_as_asked(&self, asked: &[ActiveJob]) -> Result<Vec<Job>, StoreError> {
+    pub async fn jobs_as_asked(&self, asked: &[&ActiveJob]) -> Result<Vec<Job>, StoreError> {
         let (ids, versions): (Vec<Uuid>, Vec<i64>) =
             asked.iter().map(|job| (job.id.get(), job.version)).unzip();
         let rows = select_jobs!(

@@ -114,7 +114,7 @@ pub trait PollTurns {
     ) -> impl Call<Option<PollLease>>;
     fn extend_poll(&self, lease: &PollLease, duration: Duration) -> impl Call<()>;
     fn active_jobs(&self, cluster: &ClusterName) -> impl Call<Vec<ActiveJob>>;
-    fn jobs_as_asked(&self, asked: &[ActiveJob]) -> impl Call<Vec<Job>>;
+    fn jobs_as_asked(&self, asked: &[&ActiveJob]) -> impl Call<Vec<Job>>;
     fn record_sightings(&self, lease: &PollLease, changed: &[Next], now: Timestamp) -> impl Call<u64>;
     fn record_poll(
         &self,

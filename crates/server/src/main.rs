@@ -18,6 +18,7 @@ mod http_server;
 mod jwks;
 mod lifecycle;
 mod log_links;
+mod one_heap;
 mod open_files;
 mod stranded;
 mod telemetry;

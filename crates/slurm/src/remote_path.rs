@@ -26,7 +26,11 @@ impl RemotePath {
         if component.is_empty() || component.starts_with('/') {
             return Err(InvalidName::new("path component", "a relative path that is not empty", component));
         }
-        format!("{}/{component}", self.0).parse()
+        // What is a path already need not be checked again: a poll makes tens of thousands of them.
+        append(&self.0, component)
+            .filter(|path| path.len() <= MAX_BYTES)
+            .map(Self)
+            .ok_or_else(|| InvalidName::new("remote path", ALLOWED, &format!("{}/{component}", self.0)))
     }
 
     /// The last part.
@@ -41,23 +45,27 @@ impl RemotePath {
     }
 
     fn check(text: &str) -> Result<String, InvalidName> {
-        let refused = || InvalidName::new("remote path", ALLOWED, text);
-        if text.len() > MAX_BYTES || !text.starts_with('/') {
-            return Err(refused());
-        }
-        if text.chars().any(|c| c.is_control() || c == '%' || c == '\\') {
-            return Err(refused());
-        }
-        let mut canonical = String::with_capacity(text.len());
-        for part in text.split('/').filter(|part| !part.is_empty()) {
-            if part == "." || part == ".." {
-                return Err(refused());
-            }
-            canonical.push('/');
-            canonical.push_str(part);
-        }
-        if canonical.is_empty() { Err(refused()) } else { Ok(canonical) }
+        let accepted = text.len() <= MAX_BYTES && text.starts_with('/');
+        let path = if accepted { append("", text) } else { None };
+        path.filter(|path| !path.is_empty()).ok_or_else(|| InvalidName::new("remote path", ALLOWED, text))
     }
+}
+
+/// The parts of `text` below `path`; nothing if one of them is none of a path.
+fn append(path: &str, text: &str) -> Option<String> {
+    if text.chars().any(|c| c.is_control() || c == '%' || c == '\\') {
+        return None;
+    }
+    let mut whole = String::with_capacity(path.len() + 1 + text.len());
+    whole.push_str(path);
+    for part in text.split('/').filter(|part| !part.is_empty()) {
+        if part == "." || part == ".." {
+            return None;
+        }
+        whole.push('/');
+        whole.push_str(part);
+    }
+    Some(whole)
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub const EXIT_CLAIMED: u8 = 120;
 pub const EXIT_NO_ENV_FILE: u8 = 121;
 /// The exit code when the first host of several cannot be found out.
 pub const EXIT_NO_RENDEZVOUS: u8 = 122;
-/// The exit code of a run that had begun before, and of which nobody knows how it ended.
+/// The exit code of a run that had begun before, and of which nobody knows how it ended, or that was ended from outside.
 pub const EXIT_BEGUN: u8 = 123;
 /// The exit code of a job that reached its own time limit, as of `timeout(1)`.
 pub const EXIT_LIMIT: u8 = 124;
@@ -110,6 +110,8 @@ impl BatchScript {
         self.directives.render(&self.state_dir, &mut out)?;
         out.push_str("# Written by tao-slurm for one attempt of one job. It is not read again after it was submitted.\n\n");
         let job_name = &self.directives.job_name;
+        // Its type holds nothing that a shell would read otherwise.
+        assign(&mut out, "_tao_name", job_name.as_str());
         assign(&mut out, "_tao_state", &quoted("the state directory", self.state_dir.as_str())?);
         let log_root = quoted("the log directory", self.log_root.as_str())?;
         assign(&mut out, "_tao_logs", &format!("{log_root}/{job_name}-\"$SLURM_JOB_ID\""));

@@ -49,6 +49,7 @@ fn cosmos_on_three_nodes() {
     #SBATCH --exclusive
     # Written by tao-slurm for one attempt of one job. It is not read again after it was submitted.
 
+    readonly _tao_name=tao-job-1
     readonly _tao_state=/lustre/u/state/1/1
     readonly _tao_logs=/lustre/u/slurm-logs/tao-job-1-"$SLURM_JOB_ID"
     readonly _tao_results=/lustre/u/results/1

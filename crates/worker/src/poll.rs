@@ -1,12 +1,13 @@
 //! The poll: one remote command that asks about every active job of a cluster.
 
 mod question;
+mod quiet;
 mod sight;
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use chrono::TimeDelta;
-use domain::{ActiveJob, Conversion, Timestamp, conversion_seen};
+use domain::{ActiveJob, Conversion, JobId, Timestamp, conversion_seen};
 use persistence::{PollLease, PollResult, StoreError, WorkStore};
 use slurm::{PollAnswer, SqueueOutcome};
 
@@ -19,6 +20,8 @@ use crate::{
     poll::{question::question, sight::Sight},
     worker::{OVERTAKEN, Site, Worker},
 };
+
+pub(crate) use quiet::Quiet;
 
 /// So many jobs are looked at, and stored, at a time: ten thousand whole ones are too many for the memory. Tests turn pages with few jobs.
 const PAGE: usize = if cfg!(test) { 2 } else { 128 };
@@ -89,7 +92,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let waited = jittered(next, fraction(self.ids.lease().as_u128()));
         self.store.record_poll(&lease, PollResult::Answered, waited, now).await?;
         tracing::debug!(
-            cluster.name = %cluster, jobs = jobs.len(), changed = told.changed, written = told.written,
+            cluster.name = %cluster, jobs = jobs.len(), read = told.read, changed = told.changed, written = told.written,
             dropped_rows = sight.answer.dropped_rows, took_ms = took.as_millis(), "polled"
         );
         metrics::counter!("slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => "answered")
@@ -101,7 +104,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         Ok(Some(next))
     }
 
-    /// Compares the jobs with what was seen of them, page by page, and stores what changed.
+    /// Compares the jobs with what was seen of them, page by page, and stores what changed. Those of which it is known that
+    /// it has no news are not read.
     async fn compare_jobs(
         &self,
         site: &Site<L>,
@@ -111,14 +115,18 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         now: Timestamp,
     ) -> Result<Told, StoreError> {
         let graces = self.graces(site);
-        let mut told = Told::default();
+        let asked = site.quiet().may_have_news(asked, sight, now);
+        let mut told = Told { read: asked.len(), ..Told::default() };
         let mut held_since = self.clock.uptime();
         for page in asked.chunks(PAGE) {
             if self.clock.uptime() >= held_since + self.settings.lease / 3 {
                 held_since = self.clock.uptime();
                 self.store.extend_poll(lease, self.settings.lease).await?;
             }
-            let changed = sight.changes(&self.store.jobs_as_asked(page).await?, &graces, now);
+            let jobs = self.store.jobs_as_asked(page).await?;
+            let changed = sight.changes(&jobs, &graces, now);
+            let ids: HashSet<JobId> = changed.iter().map(|next| next.job.id).collect();
+            site.quiet().note(&jobs, &ids, sight, now);
             if changed.is_empty() {
                 continue;
             }
@@ -154,6 +162,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 /// What a poll told of the jobs.
 #[derive(Debug, Default)]
 struct Told {
+    read: usize,
     changed: usize,
     written: u64,
 }

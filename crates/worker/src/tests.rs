@@ -21,6 +21,7 @@ mod images;
 mod orphans;
 mod partitions;
 mod ports;
+mod quiet;
 mod simulation;
 mod submitting;
 mod wishes;

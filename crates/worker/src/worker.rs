@@ -5,7 +5,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -18,7 +18,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{counted, link::ClusterLink, pace::Pace, partitions::partitions_name};
+use crate::{counted, link::ClusterLink, pace::Pace, partitions::partitions_name, poll::Quiet};
 
 /// A cluster that this worker serves.
 #[derive(Debug, Clone)]
@@ -65,6 +65,8 @@ pub(crate) struct Site<L> {
     beats: Mutex<BTreeMap<String, i64>>,
     /// Whose turn it is to submit, and when a submission last took away what was abandoned, by the clock's uptime.
     submitting: tokio::sync::Mutex<Option<Duration>>,
+    /// What polls need not read again.
+    quiet: Mutex<Quiet>,
     submit_due: Notify,
     tend_due: Notify,
     conversion_due: Notify,
@@ -325,11 +327,17 @@ impl<L> Site<L> {
             target,
             beats: Mutex::default(),
             submitting: tokio::sync::Mutex::default(),
+            quiet: Mutex::default(),
             submit_due: Notify::new(),
             tend_due: Notify::new(),
             conversion_due: Notify::new(),
             poll_due: Notify::new(),
         }
+    }
+
+    /// What polls know to be no news. Not held while anything is awaited.
+    pub(crate) fn quiet(&self) -> MutexGuard<'_, Quiet> {
+        self.quiet.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The loops that last came round before that second.

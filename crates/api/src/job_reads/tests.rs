@@ -12,7 +12,7 @@ fn held() -> (JobReads, Arc<Semaphore>, mpsc::UnboundedReceiver<Vec<JobId>>) {
         Box::pin(async move {
             seen.send(ids.clone()).unwrap();
             gate.acquire().await.unwrap().forget();
-            Ok(ids.into_iter().filter(|id| *id != id_of(404)).map(|id| (id, job(id))).collect())
+            Ok(ids.into_iter().filter(|id| *id != id_of(404)).map(|id| (id, Arc::new(job(id)))).collect())
         })
     });
     (reads, gate, asked)
@@ -94,7 +94,7 @@ async fn a_reader_that_panics_takes_nobody_with_it() {
     let reads = JobReads::new(TaskTracker::new(), |ids| {
         Box::pin(async move {
             assert_ne!(ids, [id_of(13)], "an unlucky number");
-            Ok(ids.into_iter().map(|id| (id, job(id))).collect())
+            Ok(ids.into_iter().map(|id| (id, Arc::new(job(id)))).collect())
         })
     });
     assert!(reads.find(id_of(13)).await.unwrap().is_none());

@@ -1,4 +1,7 @@
-use axum::{body::Body, http::Request};
+use axum::{
+    body::Body,
+    http::{Method, Request},
+};
 use chrono::TimeDelta;
 use domain::Clock;
 use serde_json::json;
@@ -111,4 +114,35 @@ async fn a_status_explains_why_a_job_waits_and_until_when(pool: PgPool) {
     let unknown = status().await["pending"].clone();
     assert_eq!(unknown["reason"], "PlanetsNotAligned");
     assert_eq!((&unknown["meaning"], &unknown["held_by"]), (&json!(null), &json!(null)));
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_job_is_read_again_only_once_it_is_another_and_one_that_is_gone_is_not_shown(pool: PgPool) {
+    let api = TestApi::guarded(pool.clone());
+    for owner in ["ada", "bob"] {
+        api.token(owner, owner, "read write", None).await;
+    }
+    let sent = api.call_as("ada", Method::POST, "/jobs", Some(&json!({"command": "true"}))).await.json();
+    let path = format!("/jobs/{}/status", sent["id"].as_str().unwrap());
+    let shown = async || api.get_as("ada", &path).await.json()["message"].as_str().map(str::to_owned);
+    let change = async |what: &'static str| {
+        sqlx::raw_sql(what).execute(&pool).await.unwrap();
+    };
+    let first = shown().await;
+    assert_eq!(api.get_as("bob", &path).await.status, 404, "that it is known is nobody else's business");
+
+    change("update jobs set message = 'not said'").await;
+    assert_eq!(shown().await, first, "it was not read again");
+    change("update jobs set message = 'changed', version = version + 1").await;
+    assert_eq!(shown().await.as_deref(), Some("changed"));
+    change("update jobs set message = 'as restored', last_modified = last_modified - interval '1 s'").await;
+    assert_eq!(shown().await.as_deref(), Some("as restored"));
+
+    change("update jobs set wanted = 'delete'").await;
+    assert_eq!(api.get_as("ada", &path).await.status, 404, "its remains are being removed");
+    change("update jobs set wanted = 'run'").await;
+    assert_eq!(shown().await.as_deref(), Some("as restored"));
+    change("delete from jobs").await;
+    assert_eq!(api.get_as("ada", &path).await.status, 404);
+    assert_eq!(api.get_as("bob", &path).await.status, 404);
 }

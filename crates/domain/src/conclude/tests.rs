@@ -10,6 +10,7 @@ use crate::{
     fixtures::{as_tao, submitted_job},
 };
 
+mod launches;
 mod runs;
 
 const T0: Timestamp = DateTime::UNIX_EPOCH;

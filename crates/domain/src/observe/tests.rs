@@ -1,4 +1,5 @@
 mod launches;
+mod quiet;
 mod requeues;
 
 use chrono::TimeDelta;
@@ -248,14 +249,23 @@ fn accounting_that_does_not_answer_proves_no_absence() {
     assert!(see(&submitted_job(), &silent, 1_000_000).is_none());
 }
 
-#[test]
-fn the_state_before_the_end_is_not_the_state_of_the_end() {
+#[test_case(Records::Answered, 1, Wanted::Run => None ; "accounting has forgotten it, too")]
+#[test_case(Records::Off, 0, Wanted::Run => Some(SlurmState::Completed) ; "there is none, and it ended well")]
+#[test_case(Records::Off, 1, Wanted::Run => Some(SlurmState::Failed) ; "there is none, and it failed")]
+#[test_case(Records::Unknown, 1, Wanted::Run => Some(SlurmState::Failed) ; "accounting is away")]
+#[test_case(Records::Unknown, 143, Wanted::Run => None ; "something has ended it")]
+#[test_case(Records::Off, 1, Wanted::Cancel => None ; "its owner has")]
+fn of_what_the_queue_has_forgotten_the_mark_tells_the_state(
+    records: Records,
+    code: u8,
+    wanted: Wanted,
+) -> Option<SlurmState> {
     let running = queued(&submitted_job(), SlurmState::Running, "None").unwrap().job;
-    let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 5 };
+    let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 5 };
     let markers = Markers { exit: Some(exit), ..Markers::default() };
-    let seen = Sighting { queue_answered: true, markers: Some(&markers), ..Sighting::default() };
-    let next = see(&running, &seen, 10).unwrap().job;
-    assert_eq!(next.attempt.unwrap().slurm_state, None);
+    let seen = Sighting { queue_answered: true, markers: Some(&markers), records, ..Sighting::default() };
+    let next = see(&Job { wanted, ..running }, &seen, 10).unwrap().job;
+    next.attempt.unwrap().slurm_state
 }
 
 #[test_case(999_999_999_999 ; "year 33658")]

@@ -6,7 +6,7 @@ use sqlx::PgPool;
 use testkit::command_job;
 
 use super::*;
-use crate::{Inserted, JobNotice, NewJob, Sealer, Wished};
+use crate::{Inserted, JobNotice, JobVersion, NewJob, Sealer, Wished};
 
 const MANY: u32 = 10_000;
 
@@ -184,7 +184,16 @@ async fn a_page_holds_what_is_asked_for_and_says_how_far_it_looked(pool: PgPool)
     let of_one = store.job_feed(job(2), 0, 0, &[], MANY).await.unwrap();
     assert_eq!((of_one.len(), of_one[0].position, &of_one[0].event.data["phase"]), (1, 2, &json!("queued")));
     assert_eq!(store.job_feed(job(2), 0, 2, &[], MANY).await.unwrap().len(), 0);
-    assert_eq!(store.find_jobs(&[job(1), job(7)]).await.unwrap().keys().collect::<Vec<_>>(), [&job(1)]);
+    let found = store.find_jobs(&[job(1), job(7)]).await.unwrap();
+    assert_eq!(found.keys().collect::<Vec<_>>(), [&job(1)]);
+    let version = JobVersion::of(&found[&job(1)]);
+    assert_eq!(store.job_versions(&[job(1), job(7)]).await.unwrap(), [(job(1), version)].into());
+    run(&mut pool.acquire().await.unwrap(), change(1, "a")).await;
+    let newer = store.job_versions(&[job(1)]).await.unwrap()[&job(1)];
+    assert_ne!(newer, version);
+    assert_eq!(newer, JobVersion::of(&store.find_jobs(&[job(1)]).await.unwrap()[&job(1)]));
+    run(&mut pool.acquire().await.unwrap(), "update jobs set wanted = 'delete'".to_owned()).await;
+    assert!(store.job_versions(&[job(1)]).await.unwrap().is_empty(), "it is as good as deleted");
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]

@@ -6,7 +6,7 @@ use sqlx::PgPool;
 use testkit::command_job;
 
 use super::*;
-use crate::{Inserted, Lane, LeaseTerms, NewJob, Sealer, StepRecord, Viewer};
+use crate::{Inserted, JobVersion, Lane, LeaseTerms, NewJob, Sealer, StepRecord, Viewer};
 
 const LEASE: Duration = Duration::from_mins(1);
 const T0: Timestamp = DateTime::UNIX_EPOCH;
@@ -65,7 +65,9 @@ async fn what_a_poll_asks_by_is_read_as_it_is_stored(pool: PgPool) {
     let lease = acquire(&store, 1).await.unwrap();
     store.record_sightings(&lease, &[next], T0).await.unwrap();
     let asked = store.active_jobs(&dgx()).await.unwrap();
-    assert_eq!(asked, [ActiveJob::of(&find(&store, &waiting).await).unwrap()]);
+    let seen = find(&store, &waiting).await;
+    assert_ne!(JobVersion::of(&seen), JobVersion::of(&waiting), "what was seen is another content");
+    assert_eq!(asked, [ActiveJob::of(&seen).unwrap()]);
     assert_eq!((asked[0].timeout_minutes, asked[0].was_alive), (NonZeroU32::new(30), true));
 }
 
@@ -84,7 +86,13 @@ async fn an_answer_is_compared_with_the_job_that_was_asked_about(pool: PgPool) {
     let job = active_job(&store).await;
     let asked = store.active_jobs(&dgx()).await.unwrap();
     let ids = async |asked: &[ActiveJob]| {
-        store.jobs_as_asked(asked).await.unwrap().iter().map(|job| job.id).collect::<Vec<_>>()
+        store
+            .jobs_as_asked(&asked.iter().collect::<Vec<_>>())
+            .await
+            .unwrap()
+            .iter()
+            .map(|job| job.id)
+            .collect::<Vec<_>>()
     };
     assert_eq!(ids(&asked).await, [job.id]);
     store.request_cancel(job.id, &Viewer::All, T0).await.unwrap();

@@ -130,7 +130,7 @@ impl PollTurns for Store {
         Self::active_jobs(self, cluster).await
     }
 
-    async fn jobs_as_asked(&self, asked: &[ActiveJob]) -> Result<Vec<Job>, StoreError> {
+    async fn jobs_as_asked(&self, asked: &[&ActiveJob]) -> Result<Vec<Job>, StoreError> {
         Self::jobs_as_asked(self, asked).await
     }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use chrono::{DateTime, TimeDelta};
-use domain::{Job, JobId, Next, Timestamp};
+use domain::{ActiveJob, Job, JobId, Next, Timestamp};
 use persistence::{
     ConversionLease, DueJobs as _, ImageConversions as _, Inserted, Lane, Lease, LeaseTerms, NewJob,
     PartitionTurns as _, PollLease, PollResult, PollTurns as _, StepRecord, StepRecords as _, StoreError,
@@ -259,7 +259,8 @@ impl Both {
         let jobs = of_both!(self, active_jobs(&dgx()));
         let (active, other) = (jobs.0.unwrap(), jobs.1.unwrap());
         self.same("active_jobs", (faces(&active), faces(&other)));
-        let asked = of_both!(self, jobs_as_asked(&active));
+        let asked: Vec<&ActiveJob> = active.iter().collect();
+        let asked = of_both!(self, jobs_as_asked(&asked));
         let (active, other) = (asked.0.unwrap(), asked.1.unwrap());
         self.same("jobs_as_asked", (faces(&active), faces(&other)));
         if let (Some(real), Some(memory)) = (real, memory) {

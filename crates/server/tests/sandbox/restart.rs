@@ -39,6 +39,26 @@ fn a_job_ends_right_though_the_service_was_killed_while_it_ran() {
 }
 
 #[test]
+fn it_runs_with_one_heap_as_the_process_that_was_started() {
+    let mut service = Service::start();
+    let heaps = |service: &Service| {
+        let environment = service.environment();
+        environment.lines().find_map(|line| line.strip_prefix("MALLOC_ARENA_MAX=").map(str::to_owned))
+    };
+    assert_eq!(heaps(&service).as_deref(), Some("1"));
+    service.kill();
+    service.set("MALLOC_ARENA_MAX", "3");
+    service.spawn();
+    assert_eq!(heaps(&service).as_deref(), Some("3"), "somebody's own wish");
+    // So it is where the C library takes its own wishes away before the program begins.
+    service.kill();
+    service.unset("MALLOC_ARENA_MAX");
+    service.set("TAO_SLURM_ONE_HEAP", "1");
+    service.spawn();
+    assert_eq!(heaps(&service), None, "once is enough");
+}
+
+#[test]
 fn jobs_are_submitted_once_though_the_service_is_killed_while_submitting() {
     let mut service = Service::start();
     let ids: Vec<_> = (0..20).map(|_| service.submit(&command("true"))).collect();

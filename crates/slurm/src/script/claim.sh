@@ -36,7 +36,7 @@ if [ "$(readlink -- "$_tao_state/over")" = "$_tao_id" ]; then
 fi
 
 # It also starts a run again that has begun, under the same count: each run is carried out once. One that has come to its end
-# ends as it did.
+# by itself ends as it did.
 _tao_is_this_run() { _tao_reads "$1" && [ "$_tao_run" = "$_tao_restart" ]; }
 # A mark of this job. $1: its name. Sets the run that left it, and the first word of the rest.
 _tao_reads() {
@@ -46,7 +46,9 @@ _tao_reads() {
 if _tao_is_this_run started; then
   echo "tao-slurm: job $_tao_id stops here: Slurm has started this run of it before" >&2
   if _tao_is_this_run exit; then
-    case $_tao_word in '' | *[!0-9]*) ;; *) exit "$_tao_word" ;; esac
+    # 143: what was ended from outside was ended by a controller that had forgotten it, or as somebody wished. It is not Slurm's
+    # word about this start.
+    case $_tao_word in '' | *[!0-9]* | 143) ;; *) exit "$_tao_word" ;; esac
   fi
   exit 123
 fi

@@ -28,7 +28,8 @@ _tao_run_clock() {
   fi
   kill -USR2 $$
   # srun takes SIGTERM for a wish to kill its step; only this way can the program put its work in order.
-  timeout 30 scancel --signal=TERM "$_tao_id" >&2 </dev/null
+  # The name keeps it from another job, if a controller that has lost its state has given the id anew.
+  timeout 30 scancel --signal=TERM --name="$_tao_name" "$_tao_id" >&2 </dev/null
   _tao_sleep 60
   kill -TERM "${_tao_programs[@]}" 2>/dev/null
   _tao_sleep 15

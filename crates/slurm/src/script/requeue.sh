@@ -8,6 +8,10 @@ _tao_requeue() {
     echo "tao-slurm: the job has requeued itself $before times, which is the most it may; it ends with code 124" >&2
     return
   fi
+  if ! _tao_show 60 >/dev/null; then
+    echo 'tao-slurm: Slurm has not shown the job by its id and its name; it ends with code 124' >&2
+    return
+  fi
   # Counted before it happens: Slurm ends this script at any moment from then on.
   _tao_requeued=1
   _tao_mark requeued "$((before + 1))" "$(_tao_now)"

@@ -48,13 +48,23 @@ _tao_node_has_failed() {
   ((bytes -= _tao_log_before, bytes = bytes > 1048576 ? 1048576 : bytes))
   ((bytes > 0)) && tail -c "$bytes" -- "$_tao_state/main.err" | grep -aqF 'srun: error: Node failure on '
 }
+# Prints what Slurm tells of this job. A controller that has lost its state gives ids anew: by this one it may know another job,
+# of another name. $1: how many seconds it may take.
+_tao_show() {
+  local PATH=$_tao_path told
+  told=$(timeout "$1" scontrol -o show job "$_tao_id" 2>/dev/null </dev/null)
+  case $told in
+  "JobId=$_tao_id JobName=$_tao_name "*) printf '%s\n' "$told" ;;
+  *) return 1 ;;
+  esac
+}
 # Whether Slurm will run this job again whatever it returns: its program has asked for that, or has made room for another job
 # (PreemptMode=REQUEUE with a GraceTime) and will go on. While the script runs, a job that completes is one that was put back, or is
 # ended; PENDING is what a controller says that was killed and has forgotten the start. One that was suspended for another job keeps
 # the time of that; the time of its suspension is that of its resumption by now (_job_suspend_op of slurmctld's source).
 _tao_is_put_back() {
-  local PATH=$_tao_path told preempted suspended
-  told=$(timeout 10 scontrol -o show job "$_tao_id" 2>/dev/null </dev/null)
+  local told preempted suspended
+  told=$(_tao_show 10)
   case $told in
   *' Requeue=0 '*) return 1 ;;
   *' JobState=COMPLETING '* | *' JobState=REQUEUE'* | *' JobState=SPECIAL_EXIT '* | *' JobState=PREEMPTED '*) return 0 ;;

@@ -18,8 +18,8 @@ fn at_its_limit_a_job_goes_back_into_the_queue_and_has_not_ended() {
     assert_eq!(node.words("state/requeued")[..3], ["42", "0", "1"]);
     assert_eq!(node.words("state/limited")[..2], ["42", "0"]);
     assert!(!node.has("state/exit"), "a run that goes on has not ended");
-    assert_eq!(node.read("scontrol.calls"), "requeue 42\n");
-    assert_eq!(node.read("scancel.calls"), "--signal=TERM 42\n");
+    assert_eq!(node.read("scontrol.calls"), "-o show job 42\nrequeue 42\n");
+    assert_eq!(node.read("scancel.calls"), "--signal=TERM --name=job-1 42\n");
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn it_goes_back_only_so_often() {
     assert_eq!(output.status.code(), Some(124));
     assert!(stderr(&output).contains("has requeued itself 2 times, which is the most it may"));
     assert_eq!(node.words("state/exit")[..3], ["42", "2", "124"]);
-    assert_eq!(node.read("scontrol.calls").lines().count(), 2);
+    assert_eq!(node.read("scontrol.calls").matches("requeue 42\n").count(), 2);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a failing unwrap is a failing test")]
 
+mod given_anew;
 mod hostile;
 mod limits;
 mod node;
@@ -138,7 +139,9 @@ fn a_run_that_has_ended_well_is_not_repeated_and_one_that_has_failed_is() {
 #[test_case(" JobState=COMPLETING Requeue=0 PreemptTime=None ", true; "it is ended, and will not run again")]
 fn a_run_that_goes_on_later_has_not_ended_well(told: &str, marked: bool) {
     let node = Node::new();
-    let says = format!("#!/bin/bash\nif [ \"$*\" = '-o show job 42' ]; then echo 'JobId=42{told}'; fi\n");
+    let says = format!(
+        "#!/bin/bash\nif [ \"$*\" = '-o show job 42' ]; then echo 'JobId=42 JobName=job-1{told}'; fi\n"
+    );
     fs::write(node.file("bin/scontrol"), says).unwrap();
     let mut script = node.script(&["/bin/bash", "-c", "echo ran"]);
     // What the script calls is found whatever the job's own is.
@@ -157,7 +160,7 @@ fn what_ended_well_has_done_so_though_a_signal_comes_after_it(told: &str, marked
     let node = Node::new();
     let asked = node.path("asked");
     let says = format!(
-        "#!/bin/bash\nif [ -e {asked} ]; then echo 'JobId=42{told}'; exit; fi\n\
+        "#!/bin/bash\nif [ -e {asked} ]; then echo 'JobId=42 JobName=job-1{told}'; exit; fi\n\
          touch {asked}\nkill -TERM \"$(cat {})\"\nexit 143\n",
         node.path("batch")
     );
@@ -229,6 +232,16 @@ fn a_run_that_slurm_starts_twice_is_carried_out_once_and_ends_as_it_did() {
     let again = node.run(&node.script(&says), 42, 3);
     assert_eq!((again.status.code(), again.stdout.as_slice()), (Some(123), &b""[..]), "{}", stderr(&again));
     assert_eq!(node.run(&node.script(&says), 42, 4).stdout, b"once\n", "the next run is another");
+}
+
+#[test]
+fn a_run_that_was_ended_and_is_started_again_does_not_say_that_it_was_ended_by_itself() {
+    let node = Node::new();
+    let says = ["bash", "-c", "exit 143"];
+    assert_eq!(node.run(&node.script(&says), 42, 0).status.code(), Some(143));
+    let again = node.run(&node.script(&says), 42, 0);
+    assert_eq!(again.status.code(), Some(123), "{}", stderr(&again));
+    assert_eq!(node.words("state/exit")[..3], ["42", "0", "143"], "the mark is that of the run");
 }
 
 #[test]

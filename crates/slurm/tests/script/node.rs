@@ -43,6 +43,7 @@ done
 const SCONTROL: &str = r#"#!/bin/bash
 echo "$@" >>"$SITE/scontrol.calls"
 case $1 in
+-o) cat "$SITE/told" ;;
 show) cat "$SITE/hosts" ;;
 requeue)
   if [ -e "$SITE/refuse" ]; then exit 1; fi
@@ -84,6 +85,7 @@ impl Node {
         fs::write(node.file("state/main.out"), "").unwrap();
         fs::write(node.file("state/main.err"), "").unwrap();
         fs::write(node.file("hosts"), "node03\nnode04\n").unwrap();
+        fs::write(node.file("told"), "JobId=42 JobName=job-1 JobState=RUNNING PreemptTime=None \n").unwrap();
         node
     }
 

@@ -16,18 +16,15 @@ pub(super) fn question(
 ) -> Poll {
     let watched = |job: &ActiveJob| {
         let attempt = &job.attempt;
-        let paths = JobPaths::new(&attempt.job_dir, job.id).ok()?;
+        let (base, id) = (&attempt.job_dir, job.id);
+        let logs = || JobPaths::new(base, id).ok()?.documented_logs(attempt).ok()?;
         Some(Watched {
             id: attempt.slurm_id?,
             key: attempt.token.to_string(),
-            results_dir: Some(paths.results.clone()),
-            state_dir: paths.state_of(attempt.no).ok()?,
+            results_dir: Some(JobPaths::results_of(base, id).ok()?),
+            state_dir: JobPaths::state_below(base, id, attempt.no).ok()?,
             status: job.cursors.clone(),
-            signs_of_life: paths
-                .documented_logs(attempt)
-                .ok()
-                .flatten()
-                .filter(|_| wants_signs_of_life(job, last, now)),
+            signs_of_life: if wants_signs_of_life(job, last, now) { logs() } else { None },
         })
     };
     Poll {

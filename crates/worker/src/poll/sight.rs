@@ -3,8 +3,8 @@
 use std::{collections::HashMap, mem};
 
 use chrono::TimeDelta;
-use domain::{Graces, Job, Next, Records, Sighting, Timestamp, observe};
-use slurm::{PollAnswer, SacctOutcome, SlurmJobId, SqueueOutcome, StatusChunk};
+use domain::{AttemptPlace, Graces, Job, Next, Records, Sighting, Timestamp, observe};
+use slurm::{PollAnswer, QueueRow, SacctOutcome, SlurmJobId, SqueueOutcome, StatusChunk};
 
 /// The answer to a poll, in which each job finds its own.
 #[derive(Debug)]
@@ -39,6 +39,11 @@ impl Sight {
             Some(next)
         });
         changed.collect()
+    }
+
+    /// The queue's row of an attempt of which nothing else was seen.
+    pub(super) fn queue_alone(&self, attempt: &AttemptPlace) -> Option<&QueueRow> {
+        self.of(attempt.slurm_id?, attempt.token.as_str()).queue_alone()
     }
 
     /// What was seen of one Slurm job; `key` is its attempt's token.

@@ -61,7 +61,12 @@ fn a_node_whose_clock_is_minutes_slow_takes_no_word_away() {
 /// What comes, so many minutes after its end, of a job whose script found its run begun before; `code` is what that run has
 /// left as its own.
 fn repeated(code: Option<u8>, minutes: i64) -> Ending {
-    let mut job = Case { state: Some(SlurmState::Failed), ..Case::default() }.job();
+    repeated_of(&Case::default(), code, minutes)
+}
+
+fn repeated_of(case: &Case, code: Option<u8>, minutes: i64) -> Ending {
+    let mut job = case.job();
+    job.attempt.as_mut().unwrap().slurm_state = Some(SlurmState::Failed);
     let begun = ExitCode { code: slurm::script::EXIT_BEGUN, signal: 0 };
     job.attempt.as_mut().unwrap().exit = Some(begun);
     let exit = code.map(|code| ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 0 });
@@ -74,10 +79,30 @@ fn repeated(code: Option<u8>, minutes: i64) -> Ending {
 fn a_run_that_was_repeated_ends_as_it_ends_itself_and_is_waited_for() {
     assert!(matches!(repeated(Some(0), 0), Ending::Ended(job) if job.status == Status::Done));
     let Ending::Ended(failed) = repeated(Some(3), 0) else { panic!("its own fault") };
+    assert_eq!(failed.status, Status::Error);
     assert!(failed.message.contains("exited with code 3"), "{}", failed.message);
     assert!(matches!(repeated(None, 4), Ending::Wait { .. }), "it may still be at it");
     let Ending::Again { job, .. } = repeated(None, 5) else { panic!("Slurm has noticed it by now") };
     assert_eq!(job.attempt.unwrap().verdict.unwrap().rule.as_deref(), Some("begun-before"));
+}
+
+#[test]
+fn a_run_that_slurm_has_ended_and_repeated_has_not_failed_by_itself() {
+    let Ending::Again { job, .. } = repeated(Some(143), 0) else { panic!("Slurm has ended it") };
+    assert_eq!(job.attempt.unwrap().verdict.unwrap().rule.as_deref(), Some("forgotten"));
+    let said = |word| Case { tao: true, word: Some(word), ..Case::default() };
+    let done = repeated_of(&said("SUCCESS"), Some(143), 0);
+    assert!(matches!(done, Ending::Ended(job) if job.status == Status::Done), "it had said so before");
+    assert!(matches!(repeated_of(&said("RUNNING"), Some(143), 0), Ending::Again { .. }));
+    assert!(
+        matches!(repeated_of(&said("FAILURE"), Some(143), 0), Ending::Ended(job) if job.status == Status::Error),
+        "it had failed, and was ended for that"
+    );
+    let canceled = repeated_of(&Case { wanted: Wanted::Cancel, ..Case::default() }, Some(143), 0);
+    assert!(
+        matches!(canceled, Ending::Ended(job) if job.status == Status::Canceled),
+        "its owner wanted that"
+    );
 }
 
 #[test]
@@ -97,8 +122,12 @@ fn a_copy_that_found_the_attempt_taken_waits_until_it_shows_by_whom() {
 
 /// What comes of a job that Slurm does not know any more.
 fn forgotten(markers: &Markers) -> Ending {
-    let job = Case { tao: false, code: None, state: None, ..Case::default() }.job();
-    conclude(&job, &Findings { markers, ..NOTHING }, &Graces::default(), T0 + TimeDelta::minutes(2))
+    forgotten_with(None, &Findings { markers, err_tail: b"it has said this\n", ..NOTHING })
+}
+
+fn forgotten_with(word: Option<&'static str>, found: &Findings<'_>) -> Ending {
+    let job = Case { tao: false, code: None, state: None, word, ..Case::default() }.job();
+    conclude(&job, found, &Graces::default(), T0 + TimeDelta::minutes(20))
 }
 
 #[test]
@@ -122,6 +151,28 @@ fn a_job_that_slurm_has_lost_is_sent_again_if_it_surely_never_ran() {
     );
     let failed = Markers { exit: exit(1), ..claimed };
     assert!(matches!(forgotten(&failed), Ending::Ended(job) if job.status == Status::Error));
+}
+
+#[test]
+fn a_job_that_slurm_has_lost_and_that_failed_without_a_word_is_sent_again() {
+    let exit = |code| Some(ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 0 });
+    let [failed, other] =
+        [1, 2].map(|code| Markers { exit: exit(code), started: Some(started()), ..NO_MARKERS });
+    // Each log of a role is followed by a newline.
+    let silent = Findings { markers: &failed, role_tails: b"\n\n", ..NOTHING };
+    let Ending::Again { job, .. } = forgotten_with(None, &silent) else { panic!("its step was ended") };
+    assert_eq!(job.attempt.unwrap().verdict.unwrap().rule.as_deref(), Some("forgotten"));
+    for (word, found) in [
+        (Some("RUNNING"), silent),
+        (None, Findings { out_tail: b"50 %", ..silent }),
+        (None, Findings { err_tail: b"no such file", ..silent }),
+        (None, Findings { role_tails: b"50 %\n", ..silent }),
+        (None, Findings { readable: false, ..silent }),
+        (None, Findings { markers: &other, ..silent }),
+    ] {
+        let ending = forgotten_with(word, &found);
+        assert!(matches!(&ending, Ending::Ended(job) if job.status == Status::Error), "{ending:?}");
+    }
 }
 
 /// The rule by which a job is sent again that failed with code 1, `lasted` seconds after its start at second 100, and whose last

@@ -7,7 +7,7 @@ const COLUMN: usize = 1000;
 
 /// A job in the queue: `squeue -o '%A|%T|%j|%V|%S|%e|%P|%N|%r'`. What was not understood, or was cut off, is `None` or
 /// empty: the id, the state and the name come first.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct QueueRow {
     /// Its id.
     pub id: SlurmJobId,

@@ -27,7 +27,7 @@ impl<S: WorkStore, G: Gate> PollTurns for GatedStore<S, G> {
         self.gate.pass("active_jobs", self.store.active_jobs(cluster)).await
     }
 
-    async fn jobs_as_asked(&self, asked: &[ActiveJob]) -> Result<Vec<Job>, StoreError> {
+    async fn jobs_as_asked(&self, asked: &[&ActiveJob]) -> Result<Vec<Job>, StoreError> {
         self.gate.pass("jobs_as_asked", self.store.jobs_as_asked(asked)).await
     }
 

@@ -1,0 +1,111 @@
+//! Whole jobs that were read before, for those who ask for them again.
+//!
+//! Most questions are about jobs that are as they were. Nobody is answered from memory alone: the database says each time
+//! which jobs are there and which versions they have, and what differs is read whole.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use domain::{Job, JobId};
+use persistence::{JobVersion, Store, StoreError};
+
+/// How many jobs are kept.
+const ROOM: usize = 1024;
+/// The most bytes of a specification that is kept, as JSON: a caller may send one as large as a body, and it takes ten times
+/// as much in memory if it is all short words.
+const LARGEST: usize = 4 * 1024;
+
+pub(crate) struct KnownJobs {
+    store: Store,
+    kept: Mutex<Kept>,
+}
+
+impl KnownJobs {
+    pub(crate) fn new(store: Store) -> Self {
+        Self { store, kept: Mutex::default() }
+    }
+
+    /// Those of the jobs that are there and can be read, as they are now.
+    pub(crate) async fn read(&self, ids: Vec<JobId>) -> Result<HashMap<JobId, Arc<Job>>, StoreError> {
+        let (mut found, mut unread) = self.kept().take_part(ids);
+        if !found.is_empty() {
+            let asked: Vec<_> = found.keys().copied().collect();
+            let versions = self.store.job_versions(&asked).await?;
+            found.retain(|id, job| match versions.get(id) {
+                Some(version) if *version == JobVersion::of(job) => true,
+                Some(_) => {
+                    unread.push(*id);
+                    false
+                }
+                None => {
+                    self.kept().forget(*id);
+                    false
+                }
+            });
+        }
+        if !unread.is_empty() {
+            let read: Vec<_> = self.store.find_jobs(&unread).await?.into_values().map(Arc::new).collect();
+            let small: Vec<_> = read.iter().filter(|job| is_small(job)).collect();
+            let mut kept = self.kept();
+            for job in small {
+                kept.keep(job);
+            }
+            found.extend(read.iter().map(|job| (job.id, Arc::clone(job))));
+        }
+        Ok(found)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Default)]
+struct Kept {
+    jobs: HashMap<JobId, Arc<Job>>,
+    /// The same, in the order in which they came.
+    order: VecDeque<JobId>,
+}
+
+impl Kept {
+    /// Those of the jobs that are kept, and the ids of the others.
+    fn take_part(&self, ids: Vec<JobId>) -> (HashMap<JobId, Arc<Job>>, Vec<JobId>) {
+        let mut found = HashMap::with_capacity(ids.len());
+        let mut others = Vec::new();
+        for id in ids {
+            match self.jobs.get(&id) {
+                Some(job) => drop(found.insert(id, Arc::clone(job))),
+                None => others.push(id),
+            }
+        }
+        (found, others)
+    }
+
+    fn keep(&mut self, job: &Arc<Job>) {
+        if self.jobs.insert(job.id, Arc::clone(job)).is_none() {
+            self.order.push_back(job.id);
+        }
+        if self.order.len() > ROOM
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.jobs.remove(&oldest);
+        }
+    }
+
+    fn forget(&mut self, id: JobId) {
+        if self.jobs.remove(&id).is_some() {
+            self.order.retain(|one| *one != id);
+        }
+    }
+}
+
+fn is_small(job: &Job) -> bool {
+    // Writing fails where there is no more room.
+    let mut room = vec![0; LARGEST];
+    serde_json::to_writer(&mut room[..], &job.spec).is_ok()
+}
+
+#[cfg(test)]
+mod tests;
