@@ -94,6 +94,22 @@ impl Sandbox {
         spoken(&output)
     }
 
+    /// Takes nodes back that Slurm has put aside: on a machine that is short of processors it gives up on a node that is only
+    /// slow, says "Kill task failed", and every later test that wants all nodes would wait for an administrator.
+    pub(crate) fn take_nodes_back(&self) {
+        let nodes = self.login("sinfo -h -N -t drain,drained,draining,fail -o '%N %E'");
+        for (node, why) in nodes.lines().filter_map(|line| line.split_once(' ')) {
+            eprintln!("{node} was put aside before this test: {why}");
+            self.admin(&["scontrol", "update", &format!("nodename={node}"), "state=resume"]);
+        }
+    }
+
+    /// Who holds and who awaits which nodes, for whoever reads why a test failed.
+    pub(crate) fn who_holds_what(&self) -> String {
+        self.try_login("login1", "squeue -a -o '%i %u %j %P %T %D %N %S %r'; sinfo -N -o '%N %P %T %C %E'")
+            .unwrap_or_else(|said| said)
+    }
+
     /// How many logins the login hosts have accepted so far.
     pub(crate) fn logins(&self) -> usize {
         let count = |host: &str| {

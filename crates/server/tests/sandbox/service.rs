@@ -59,6 +59,7 @@ impl Service {
     /// Everything but the process.
     pub(crate) fn prepare(changed: &[(&str, &str)]) -> Self {
         let sandbox = Sandbox::find();
+        sandbox.take_nodes_back();
         let data = tempfile::tempdir().unwrap();
         let server = sandbox.var("DATABASE_URL").to_owned();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -245,6 +246,7 @@ impl Drop for Service {
             self.stop();
         }
         if std::thread::panicking() {
+            eprintln!("{}", self.sandbox.who_holds_what());
             // What a failed test leaves behind would hold the nodes of the next.
             self.sandbox.login("scancel --me");
         }

@@ -200,8 +200,8 @@ fn a_job_that_is_requeued_and_held_says_so_until_it_is_released() {
 #[test]
 fn a_job_that_is_put_back_as_it_starts_and_held_is_sent_again() {
     let service = Service::start();
-    let mut job = command("sleep 2");
-    // While this runs, the other waits, and can be met as it starts.
+    // While one runs, the other waits, and is met as it starts, however slow the machine.
+    let mut job = command("sleep 6");
     job["resources"] = json!({"num_gpus": 8, "num_nodes": 4, "cpus_per_task": 64, "time_hours": 0.1});
     let first = service.submit(&job);
     let id = service.submit(&job);
