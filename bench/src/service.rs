@@ -114,6 +114,11 @@ impl<'a> Service<'a> {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
+    /// Changes a variable of the environment for the next [`launch`](Self::launch).
+    pub(crate) fn set(&mut self, key: &str, value: &str) {
+        self.env.insert(key.to_owned(), value.to_owned());
+    }
+
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(args).env_clear().envs(&self.env).stdin(Stdio::null()).stdout(Stdio::null());

@@ -67,6 +67,12 @@ pub(crate) fn fill(service: &Service<'_>, template: &str, from: u64, to: u64) ->
     Ok(())
 }
 
+/// How many seconds ago a copy ended.
+pub(crate) fn ended_for(service: &Service<'_>, copy: u64) -> anyhow::Result<u64> {
+    let age = "select floor(extract(epoch from now() - finished_at))::bigint from jobs";
+    Ok(service.sql(&format!("{age} where id = '{}'", id(copy)))?.parse()?)
+}
+
 /// The id of a copy.
 pub(crate) fn id(number: u64) -> String {
     format!("01900000-0000-7000-8000-{number:012x}")

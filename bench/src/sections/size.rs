@@ -1,4 +1,4 @@
-//! What a long history costs: start, memory, pages near and far, and the tables.
+//! What a long history costs: start, memory, pages near and far, the tables, and forgetting the oldest part of it.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::{
     http::Http,
     row::Row,
     service::{Plan, Service},
-    stats::{count, median, millis, number},
+    stats::{count, median, millis, number, percentile},
     stock,
 };
 
@@ -41,6 +41,49 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
             );
         }
     }
+    forgetting(bench, &mut service, stored, rows)
+}
+
+/// Starts it anew with so short a memory that the oldest tenth of the jobs are forgotten, and asks for others meanwhile.
+fn forgetting(
+    bench: &Bench,
+    service: &mut Service<'_>,
+    stored: u64,
+    rows: &mut Vec<Row>,
+) -> anyhow::Result<()> {
+    let old = stored / 10;
+    let keep = stock::ended_for(service, old)?;
+    bench.say(&format!("forgetting the oldest {old} of {stored} jobs"));
+    service.stop()?;
+    service.set("TAO_SLURM_KEEP_ENDED_JOBS", &format!("{keep}s"));
+    service.launch()?;
+    let (began, used) = (Instant::now(), service.usage()?.cpu);
+    let mut times = Vec::new();
+    while service.metric("jobs_forgotten_total", "")? < number(old) {
+        for ahead in 0..50 {
+            let one = Instant::now();
+            service.http.get(&format!("/jobs/{}/status", stock::id(stored - 1 - ahead)))?.ok()?;
+            times.push(millis(one.elapsed()));
+        }
+        anyhow::ensure!(began.elapsed() < Duration::from_mins(10), "it does not forget them");
+    }
+    let took = began.elapsed();
+    let processor = millis(service.usage()?.cpu.saturating_sub(used));
+    rows.push(
+        Row::new(
+            format!("the oldest {old} jobs of {stored} are forgotten"),
+            "1/s",
+            number(old) / took.as_secs_f64(),
+        )
+        .note(format!(
+            "in {:.0} s, with {processor:.0} ms of processor in the service, its answers to us among them",
+            took.as_secs_f64()
+        )),
+    );
+    rows.push(
+        Row::of("`GET /jobs/{id}/status` meanwhile, 1 client: p99", "ms", &times)
+            .value(percentile(&times, 99.0)),
+    );
     Ok(())
 }
 

@@ -23,6 +23,7 @@ mod partitions;
 mod polls;
 mod purges;
 mod record;
+mod retention;
 mod rows;
 mod seal;
 mod sightings;

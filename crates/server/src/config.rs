@@ -22,7 +22,10 @@ mod telemetry;
 mod warnings;
 mod webhooks;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use ::webhooks::Authorities;
 pub(crate) use cluster::ClusterConfig;
@@ -40,6 +43,9 @@ pub(crate) use warnings::warnings;
 
 /// The file that is read when none is named.
 const USUAL_FILE: &str = "tao-slurm.toml";
+
+/// So long at least a job stays after its end.
+const SHORTEST_KEEP: Duration = Duration::from_hours(1);
 
 /// A configuration without faults.
 #[derive(Debug, Clone)]
@@ -176,14 +182,21 @@ fn check_sections(settings: &Settings, problems: &mut Problems) {
         problems.add("server.header_limit_bytes", "must be from 1024 to 1048576; write for example 32768");
     }
     positive(problems, "database.max_connections", settings.database.max_connections == 0, "16");
+    if settings.database.keep_ended_jobs.is_some_and(|keep| keep < SHORTEST_KEEP) {
+        problems.add(
+            "database.keep_ended_jobs (TAO_SLURM_KEEP_ENDED_JOBS)",
+            "is less than 1h, in which callers may not have seen that their jobs have ended; write for example \"90d\", or \
+             nothing to keep them for ever",
+        );
+    }
     positive(problems, "worker.batch_size", worker.batch_size == 0, "128");
-    if worker.partitions_every < std::time::Duration::from_secs(1) {
+    if worker.partitions_every < Duration::from_secs(1) {
         problems.add(
             "worker.partitions_every",
             "is less than 1s, which a scheduler will not thank us for; write for example \"5m\"",
         );
     }
-    if worker.lease < std::time::Duration::from_secs(10) {
+    if worker.lease < Duration::from_secs(10) {
         problems.add("worker.lease", "is shorter than a remote command may take; write at least \"10s\"");
     }
     if let Err(error) = tracing_subscriber::EnvFilter::builder().parse(&settings.log.filter) {

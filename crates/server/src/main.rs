@@ -20,6 +20,7 @@ mod lifecycle;
 mod log_links;
 mod one_heap;
 mod open_files;
+mod retention;
 mod stranded;
 mod telemetry;
 mod wiring;

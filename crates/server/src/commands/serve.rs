@@ -24,7 +24,9 @@ use crate::{
     jwks,
     lifecycle::{Ending, Lifecycle, signals},
     log_links::LogLinks,
-    open_files, stranded, telemetry,
+    open_files,
+    retention::Retention,
+    stranded, telemetry,
     wiring::{WorkerPulse, targets, worker_settings},
 };
 
@@ -127,6 +129,7 @@ async fn start(
             deliverer.run(stop).await;
             Ok(())
         });
+        start_retention(config, database, lifecycle);
     }
     let pulse = Arc::new(WorkerPulse(worker));
     start_gauges(&known, database, &links, &pulse, lifecycle);
@@ -262,6 +265,17 @@ fn start_timeline(database: &Database, clock: &Arc<SharedClock>, lifecycle: &Lif
         Ok(())
     });
     timeline
+}
+
+/// What forgets jobs that ended long ago; nothing unless somebody has said how long they stay.
+fn start_retention(config: &Config, database: &Database, lifecycle: &Lifecycle) {
+    let Some(keep) = config.settings.database.keep_ended_jobs else { return };
+    let retention = Retention { store: database.store.clone(), keep };
+    let stop = lifecycle.soft();
+    lifecycle.spawn("retention", async move {
+        retention.run(stop).await;
+        Ok(())
+    });
 }
 
 /// What tells webhooks of jobs.

@@ -79,11 +79,14 @@ pub(crate) struct Database {
     /// How long a database that does not answer yet is waited for: compose files start it beside us.
     #[serde(with = "humantime_serde")]
     pub(crate) patience: Duration,
+    /// How long a job stays after its end; for ever unless it is said.
+    #[serde(with = "humantime_serde")]
+    pub(crate) keep_ended_jobs: Option<Duration>,
 }
 
 impl Default for Database {
     fn default() -> Self {
-        Self { url: None, max_connections: 16, patience: Duration::from_secs(30) }
+        Self { url: None, max_connections: 16, patience: Duration::from_secs(30), keep_ended_jobs: None }
     }
 }
 

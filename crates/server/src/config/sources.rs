@@ -13,9 +13,10 @@ use figment::{
 use super::{environment::Environment, problems::Problems, settings::Settings};
 
 /// The variables that set one key each. Those of a cluster are in `cluster_settings`.
-const VARIABLES: [(&str, &str); 20] = [
+const VARIABLES: [(&str, &str); 21] = [
     ("DATABASE_URL", "database.url"),
     ("TAO_SLURM_DATABASE_PATIENCE", "database.patience"),
+    ("TAO_SLURM_KEEP_ENDED_JOBS", "database.keep_ended_jobs"),
     ("TAO_SLURM_BIND", "server.bind"),
     ("TAO_SLURM_AUTH", "auth.mode"),
     ("TAO_SLURM_DATA_DIR", "data_dir"),
@@ -37,7 +38,7 @@ const VARIABLES: [(&str, &str); 20] = [
 ];
 
 /// What each key takes, for the one who got it wrong.
-const TAKES: [(&str, &str); 54] = [
+const TAKES: [(&str, &str); 55] = [
     ("server.bind", "an IP address and a port, such as \"127.0.0.1:8080\""),
     ("server.body_limit_bytes", "a number of bytes, such as 10485760"),
     ("server.header_limit_bytes", "a number of bytes, such as 32768"),
@@ -54,6 +55,7 @@ const TAKES: [(&str, &str); 54] = [
     ("database.url", "a text, such as \"postgres://USER:PASSWORD@HOST:5432/DATABASE\""),
     ("database.max_connections", "a whole number, such as 16"),
     ("database.patience", DURATION),
+    ("database.keep_ended_jobs", "a duration, such as \"90d\""),
     ("auth.mode", "\"tokens\" or \"disabled\""),
     ("auth.jwt.audience", "a list, such as [\"tao-slurm\"]"),
     ("auth.jwt.algorithms", "a list of algorithms, such as [\"RS256\", \"ES256\"]"),

@@ -170,6 +170,7 @@ fn a_shorter_limit_shortens_the_default_time() {
 #[test_case("[database]\nmax_connections = 0", &[], "database.max_connections: must be above zero" ; "no connection")]
 #[test_case("[worker]\nbatch_size = 0", &[], "worker.batch_size: must be above zero" ; "no batch")]
 #[test_case("[worker]\npartitions_every = \"0s\"", &[], "worker.partitions_every: is less than 1s" ; "partitions without a pause")]
+#[test_case("[database]\nkeep_ended_jobs = \"5m\"", &[], "database.keep_ended_jobs (TAO_SLURM_KEEP_ENDED_JOBS): is less than 1h" ; "ended jobs gone at once")]
 #[test_case("[worker]\nlease = \"1s\"", &[], "worker.lease: is shorter than" ; "short lease")]
 #[test_case("[log]\nfilter = \"a=b=c\"", &[], "log.filter (TAO_SLURM_LOG): " ; "bad filter")]
 #[test_case("[[clusters]]", &[], "clusters.[1].name (SLURM_CLUSTER_NAME): is missing" ; "no name")]

@@ -96,6 +96,7 @@ impl Sandbox {
 
     /// Takes nodes back that Slurm has put aside: on a machine that is short of processors it gives up on a node that is only
     /// slow, says "Kill task failed", and every later test that wants all nodes would wait for an administrator.
+    #[expect(clippy::print_stderr, reason = "shown if the test fails")]
     pub(crate) fn take_nodes_back(&self) {
         let nodes = self.login("sinfo -h -N -t drain,drained,draining,fail -o '%N %E'");
         for (node, why) in nodes.lines().filter_map(|line| line.split_once(' ')) {

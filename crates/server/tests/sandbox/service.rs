@@ -241,6 +241,7 @@ impl Service {
 }
 
 impl Drop for Service {
+    #[expect(clippy::print_stderr, reason = "shown with the reason why the test failed")]
     fn drop(&mut self) {
         if self.child.is_some() {
             self.stop();

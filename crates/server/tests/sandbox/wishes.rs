@@ -1,8 +1,11 @@
 //! Pausing, resuming, sending again and deleting, on a real cluster.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::{
+    cluster::sql,
     ending::{command, training},
     service::{Service, fresh_id, until},
 };
@@ -109,4 +112,27 @@ fn a_results_directory_that_was_there_before_the_job_survives_its_deletion() {
     let find = || service.sandbox.login(&format!("find {} -path '*{id}*'", base(&service)));
     let left = format!("{results}\n{results}/precious");
     until("the rest to be gone", std::time::Duration::from_secs(30), || find().trim() == left);
+}
+
+#[test]
+fn a_job_that_ended_long_ago_is_forgotten_when_that_is_set() {
+    let mut service = Service::start();
+    let [old, young] = ["true", "echo out"].map(|text| service.submit(&command(text)));
+    for id in [&old, &young] {
+        assert_eq!(service.wait_ended(id)["status"], "Done");
+    }
+    sql(
+        &service.database_url,
+        &format!("update jobs set finished_at = finished_at - interval '2 hours' where id = '{old}'"),
+    );
+    service.stop();
+    service.set("TAO_SLURM_KEEP_ENDED_JOBS", "1h");
+    service.spawn();
+    let answer = || service.get(&format!("/jobs/{old}"));
+    until("the old job to be gone", Duration::from_secs(30), || answer().status == 404);
+    assert_eq!(service.status(&young)["status"], "Done");
+    until("its number", Duration::from_secs(30), || service.metric("jobs_forgotten_total", "") >= 1.0);
+    // What it has left on the cluster is its owner's.
+    let left = service.sandbox.login(&format!("ls -d {}/results/{old}", base(&service)));
+    assert!(left.ends_with(&old), "{left}");
 }

@@ -1,0 +1,33 @@
+//! Jobs that ended long ago, with all that is known of them.
+
+use std::time::Duration;
+
+use crate::{error::StoreError, leases::millis, store::Store};
+
+impl Store {
+    /// Forgets jobs that ended longer ago than `keep`, the oldest first and `at_most` at a time; says how many.
+    ///
+    /// One stays while a receiver has still to be told of it, and one whose owner wants its files gone: that has its own way. Any
+    /// number of processes may do this at once; none takes what another holds.
+    pub async fn forget_ended(&self, keep: Duration, at_most: u32) -> Result<u64, StoreError> {
+        let forgotten = sqlx::query!(
+            "-- retention::forget_ended
+             with old as materialized (
+                 select j.id from jobs j
+                 where j.finished_at < now() - $1 * interval '1 millisecond' and j.phase = 'ended' and j.wanted <> 'delete'
+                   and not exists (select from webhook_deliveries d where d.job_id = j.id and d.state = 'pending')
+                 order by j.finished_at limit $2
+                 for update skip locked
+             )
+             delete from jobs using old where jobs.id = old.id",
+            millis(keep),
+            i64::from(at_most),
+        )
+        .execute(&self.pool)
+        .await?;
+        Ok(forgotten.rows_affected())
+    }
+}
+
+#[cfg(test)]
+mod tests;
