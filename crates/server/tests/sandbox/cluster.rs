@@ -98,7 +98,7 @@ impl Sandbox {
     /// slow, says "Kill task failed", and every later test that wants all nodes would wait for an administrator.
     #[expect(clippy::print_stderr, reason = "shown if the test fails")]
     pub(crate) fn take_nodes_back(&self) {
-        let nodes = self.login("sinfo -h -N -t drain,drained,draining,fail -o '%N %E'");
+        let nodes = self.login("sinfo -h -N -t drain,drained,draining,fail -o '%N %E' | sort -u");
         for (node, why) in nodes.lines().filter_map(|line| line.split_once(' ')) {
             eprintln!("{node} was put aside before this test: {why}");
             self.admin(&["scontrol", "update", &format!("nodename={node}"), "state=resume"]);
