@@ -7,7 +7,8 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use serde_json::json;
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
 
 use crate::{
     Bench,
@@ -33,9 +34,18 @@ struct Times {
     bare_with_login: Vec<f64>,
     accepted: Vec<f64>,
     id_known: Vec<f64>,
+    spans: Spans,
     running_seen: Vec<f64>,
     done_seen: Vec<f64>,
     unseen: usize,
+}
+
+/// Where the time to the Slurm id goes, from its timeline.
+#[derive(Debug, Default)]
+struct Spans {
+    to_command: Vec<f64>,
+    command: Vec<f64>,
+    to_watcher: Vec<f64>,
 }
 
 pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
@@ -77,6 +87,9 @@ fn push(times: &Times, rows: &mut Vec<Row>) {
             Row::new(format!("the same, over the bare `sbatch`, {name}"), "ms", over).at_most(OVER_BARE_MS),
         );
         let simple = [
+            ("of that, POST to the remote command", &times.spans.to_command),
+            ("of that, the command, which stages the files and runs `sbatch`", &times.spans.command),
+            ("of that, from its answer to the watcher", &times.spans.to_watcher),
             ("POST to 201", &times.accepted),
             (bare, &times.bare),
             ("`sbatch` over an SSH connection of its own", &times.bare_with_login),
@@ -140,7 +153,13 @@ fn one(
             _ => {}
         }
     };
-    times.id_known.push(millis(id_known.context("it was done without a Slurm id")?));
+    let id_known = id_known.context("it was done without a Slurm id")?;
+    times.id_known.push(millis(id_known));
+    times.spans.push(
+        &service.http.get(&format!("/jobs/{id}/timeline?class=submit"))?.ok()?,
+        wall,
+        id_known,
+    )?;
     // One machine, one clock: what the job wrote down is compared with what was seen here.
     let written = fs::read_to_string(bench.sandbox.seen(&file))?;
     let mut moments = written.lines().map(|line| line.parse().map(Duration::from_nanos));
@@ -152,4 +171,20 @@ fn one(
     }
     times.done_seen.push(millis((wall + done).saturating_sub(real_end)));
     Ok(())
+}
+
+impl Spans {
+    /// Adds what the timeline says of the command that submitted the job; `posted` is by the clock of the wall, `id_known` since then.
+    fn push(&mut self, timeline: &Value, posted: Duration, id_known: Duration) -> anyhow::Result<()> {
+        let command = timeline["entries"].as_array().and_then(|entries| entries.last());
+        let command = command.context("the timeline has no command that submitted it")?;
+        let began: DateTime<Utc> =
+            command["started_on"].as_str().context("a command without a beginning")?.parse()?;
+        let took = command["duration_ms"].as_f64().context("a command without an end")?;
+        let waited = (began - (DateTime::UNIX_EPOCH + posted)).as_seconds_f64() * 1000.0;
+        self.to_command.push(waited);
+        self.command.push(took);
+        self.to_watcher.push(millis(id_known) - waited - took);
+        Ok(())
+    }
 }

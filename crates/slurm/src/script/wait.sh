@@ -41,12 +41,12 @@ _tao_check_success() {
   fi
 }
 # srun returns 0 when the node of a step fails, as if its tasks there had ended well (_node_fail_handler of its source), and only
-# its log tells. Whether it does, in the last MiB.
+# its log tells. Whether it does, in the last MiB; counted from the start of the log, since Slurm may write more meanwhile.
 _tao_node_has_failed() {
-  local PATH=$_tao_path bytes
-  bytes=$(stat -c %s -- "$_tao_state/main.err" 2>/dev/null)
-  ((bytes -= _tao_log_before, bytes = bytes > 1048576 ? 1048576 : bytes))
-  ((bytes > 0)) && tail -c "$bytes" -- "$_tao_state/main.err" | grep -aqF 'srun: error: Node failure on '
+  local PATH=$_tao_path from
+  from=$(stat -c %s -- "$_tao_state/main.err" 2>/dev/null)
+  ((from -= 1048576, from = from > _tao_log_before ? from : _tao_log_before))
+  tail -c "+$((from + 1))" -- "$_tao_state/main.err" 2>/dev/null | grep -aqF 'srun: error: Node failure on '
 }
 # Prints what Slurm tells of this job. A controller that has lost its state gives ids anew: by this one it may know another job,
 # of another name. $1: how many seconds it may take.

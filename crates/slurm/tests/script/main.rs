@@ -6,6 +6,7 @@ mod given_anew;
 mod hostile;
 mod limits;
 mod node;
+mod node_failure;
 mod roles;
 mod self_cancel;
 mod signals;
@@ -198,23 +199,6 @@ fn what_ended_well_has_done_so_though_it_is_killed_while_slurm_is_asked() {
     script.soft_timeout = None;
     assert_eq!(node.run(&script, 42, 0).status.code(), None);
     assert_eq!(node.words("state/exit")[..3], ["42", "0", "0"]);
-}
-
-/// What the script returns whose program says this on the log and returns `code`, and whether it leaves the mark of its end.
-fn says_of_its_node(node: &Node, text: &str, code: u8, restart: u32) -> (Option<i32>, bool) {
-    let says = format!("printf '%s\\n' {text:?} >>{}; exit {code}", node.path("state/main.err"));
-    let output = node.run(&node.script(&["bash", "-c", &says]), 42, restart);
-    (output.status.code(), node.has("state/exit"))
-}
-
-#[test]
-fn a_run_whose_node_has_failed_has_not_ended_well() {
-    let node = Node::new();
-    let failure = "50 %srun: error: Node failure on node02";
-    assert_eq!(says_of_its_node(&node, failure, 0, 0), (Some(118), false));
-    assert_eq!(says_of_its_node(&node, "fine", 0, 1), (Some(0), true), "that was the run before");
-    let node = Node::new();
-    assert_eq!(says_of_its_node(&node, failure, 9, 0), (Some(9), true), "its own code says more");
 }
 
 #[test]
