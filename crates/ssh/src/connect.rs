@@ -63,3 +63,18 @@ fn prepared(socket: TcpStream, config: &SshConfig) -> Result<(Session, TcpStream
 fn millis(duration: Duration) -> u32 {
     u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn small_packets_do_not_wait_until_others_are_confirmed() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (_session, socket) = prepared(socket, &SshConfig::new("tao", Vec::new())).unwrap();
+        assert!(socket.nodelay().unwrap());
+    }
+}

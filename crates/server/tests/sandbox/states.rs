@@ -199,7 +199,7 @@ fn a_job_that_is_requeued_and_held_says_so_until_it_is_released() {
 /// As Slurm does with a job that it could not launch, but for the reason, which it forgets within seconds (22.05).
 #[test]
 fn a_job_that_is_put_back_as_it_starts_and_held_is_sent_again() {
-    let service = Service::start();
+    let service = Service::start_with(&[("TAO_SLURM_RETRY_WAIT", "1s")]);
     // While one runs, the other waits, and is met as it starts, however slow the machine.
     let mut job = command("sleep 6");
     job["resources"] = json!({"num_gpus": 8, "num_nodes": 4, "cpus_per_task": 64, "time_hours": 0.1});
