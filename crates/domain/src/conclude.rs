@@ -69,7 +69,9 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
     // A file server that does not answer takes longer than a word that is late.
     let grace = match found.readable {
         false => graces.last_word.max(CATCH_UP),
-        true if another_is_at_it(&job, found.markers) => graces.last_word.max(NOTICED),
+        true if another_is_at_it(&job, found.markers) || may_be_at_it(&job, found.markers) => {
+            graces.last_word.max(NOTICED)
+        }
         true => graces.last_word,
     };
     let until = job.finishing_since.unwrap_or(now) + grace;
@@ -273,6 +275,13 @@ fn another_is_at_it(job: &Job, markers: &Markers) -> bool {
     (is_a_repetition(job) || found_it_taken) && !is_marked(job, markers)
 }
 
+/// Whether a run of it has begun, of which nobody knows that it has ended: a controller that was killed has forgotten it, and could
+/// not start another.
+fn may_be_at_it(job: &Job, markers: &Markers) -> bool {
+    let state = job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref());
+    state == Some(&SlurmState::LaunchFailed) && has_marked_its_start(job, markers) && !is_marked(job, markers)
+}
+
 /// Whether it depends on the mark of the end what this says: a script that leaves none returns it, or a program.
 const fn needs_its_mark(exit: ExitCode) -> bool {
     matches!(
@@ -327,10 +336,9 @@ fn unhappy_end(
             }
             _ => (Status::Canceled, canceled()),
         },
-        // It would have been cancelled if Slurm had started it.
+        // It would have been cancelled if Slurm had started it, as what is paused is, too.
         Some(SlurmState::LaunchFailed)
-            if matches!(job.wanted, Wanted::Cancel | Wanted::Delete)
-                && exit.is_none_or(|exit| exit.code == ENDED_BY_TERM) =>
+            if job.wanted != Wanted::Run && exit.is_none_or(|exit| exit.code == ENDED_BY_TERM) =>
         {
             (Status::Canceled, canceled())
         }

@@ -92,7 +92,7 @@ impl Stray {
 pub enum Record {
     /// Nothing: it may be another database's.
     None,
-    /// It was deleted by its owner, and had ended before.
+    /// It was deleted, by its owner or after its time, and had ended before.
     Deleted,
     /// It belongs to another of the configured clusters, which may be the same one under another name.
     Elsewhere,
@@ -117,7 +117,7 @@ pub enum OrphanKind {
     Superseded,
     /// A second Slurm job of the attempt that runs.
     Copy,
-    /// Its owner has deleted the job.
+    /// The job was deleted, by its owner or because it had ended long before.
     Deleted,
     /// An attempt that the database does not know yet: it was restored from before. It is adopted when its turn comes.
     Newer,

@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use crate::{error::StoreError, leases::millis, store::Store};
 
+/// No further job goes in one statement once those before it have so many events: each is a row, and its lock is held until the end.
+const EVENTS: i64 = 10_000;
+
 impl Store {
-    /// Forgets jobs that ended longer ago than `keep`, the oldest first and `at_most` at a time; says how many.
+    /// Forgets jobs that ended longer ago than `keep`, the oldest first and `at_most` at a time, fewer if they have many events; says
+    /// how many. There may be more unless it says none.
     ///
     /// One stays while a receiver has still to be told of it, and one whose owner wants its files gone: that has its own way. Any
     /// number of processes may do this at once; none takes what another holds.
@@ -13,15 +17,18 @@ impl Store {
         let forgotten = sqlx::query!(
             "-- retention::forget_ended
              with old as materialized (
-                 select j.id from jobs j
+                 select j.id, j.finished_at, j.events from jobs j
                  where j.finished_at < now() - $1 * interval '1 millisecond' and j.phase = 'ended' and j.wanted <> 'delete'
                    and not exists (select from webhook_deliveries d where d.job_id = j.id and d.state = 'pending')
                  order by j.finished_at limit $2
                  for update skip locked
+             ), due as (
+                 select id, (sum(events) over (order by finished_at, id) - events)::bigint as before from old
              )
-             delete from jobs using old where jobs.id = old.id",
+             delete from jobs using due where jobs.id = due.id and due.before < $3",
             millis(keep),
             i64::from(at_most),
+            EVENTS,
         )
         .execute(&self.pool)
         .await?;

@@ -89,10 +89,13 @@ fn serving(overrides: &Overrides, role: Role) -> anyhow::Result<ExitCode> {
     let config = config::load(overrides, &environment)?;
     let exporter = telemetry::start_traces(&config, role.name())?;
     telemetry::start_logs(&config.settings.log, exporter.as_ref())?;
-    if let Some(error) = several_heaps {
-        tracing::warn!(%error, "the service could not begin again with one heap; it will take some more memory");
-    }
-    let ended = on_runtime(serve::run(config, environment, role));
+    let ended = on_runtime(async {
+        if let Some(error) = several_heaps {
+            one_heap::survive_broken_pipes()?;
+            tracing::warn!(%error, "the service could not begin again with one heap; it will take some more memory");
+        }
+        serve::run(config, environment, role).await
+    });
     exporter.iter().for_each(Exporter::finish);
     ended
 }

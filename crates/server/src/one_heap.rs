@@ -6,19 +6,28 @@
 
 use std::{env, ffi::OsString, io, os::unix::process::CommandExt as _, path::Path, process::Command};
 
+use tokio::signal::unix::{SignalKind, signal};
+
 const HEAPS: &str = "MALLOC_ARENA_MAX";
 /// Says that this was tried: of a program that may do more than who starts it, newer glibc takes its own wishes out of the
 /// environment.
 const TRIED: &str = "TAO_SLURM_ONE_HEAP";
 
 /// Begins this program again, as the same process, with one heap. Returns only if that is so already, or is somebody's own wish, or
-/// cannot be done, which costs nothing but memory.
+/// cannot be done, which costs memory, and what [`survive_broken_pipes`] gives back.
 pub(crate) fn begin_again_with_it() -> Option<io::Error> {
     if [HEAPS, TRIED].iter().any(|name| env::var_os(name).is_some()) {
         return None;
     }
     let mut command = with_one_heap(&env::current_exe().ok()?, env::args_os())?;
     Some(command.exec())
+}
+
+/// What was about to become another program ends by a client that hangs up, or by a log that nobody reads: SIGPIPE is as it would be for
+/// that one (`CommandExt::exec`). A handler that does nothing makes such a write an error again. To be called on the runtime.
+pub(crate) fn survive_broken_pipes() -> io::Result<()> {
+    // The handler stays when this is dropped.
+    signal(SignalKind::pipe()).map(drop)
 }
 
 /// None if the program was started by another one, as by a loader: that would be begun again in its place.

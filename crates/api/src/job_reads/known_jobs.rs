@@ -13,8 +13,8 @@ use persistence::{JobVersion, Store, StoreError};
 
 /// How many jobs are kept.
 const ROOM: usize = 1024;
-/// The most bytes of a specification that is kept, as JSON: a caller may send one as large as a body, and it takes ten times
-/// as much in memory if it is all short words.
+/// The most bytes of a job that is kept, as JSON: a caller may send a specification as large as a body, and a training name as many
+/// metrics as it likes. Short words take ten times as much in memory.
 const LARGEST: usize = 4 * 1024;
 
 pub(crate) struct KnownJobs {
@@ -104,7 +104,8 @@ impl Kept {
 fn is_small(job: &Job) -> bool {
     // Writing fails where there is no more room.
     let mut room = vec![0; LARGEST];
-    serde_json::to_writer(&mut room[..], &job.spec).is_ok()
+    let files = job.attempt.as_ref().map(|attempt| &attempt.status);
+    serde_json::to_writer(&mut room[..], &(&job.spec, &job.progress, &job.message, files)).is_ok()
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use slurm::{ExitCode, SlurmState};
 
-use super::{CATCH_UP, Findings, another_is_at_it, has_marked_its_start, is_marked, needs_its_mark};
+use super::{
+    CATCH_UP, Findings, another_is_at_it, has_marked_its_start, is_marked, may_be_at_it, needs_its_mark,
+};
 use crate::{
     clock::Timestamp,
     job::{Job, Wanted},
@@ -20,9 +22,7 @@ pub(super) fn last_words_are_out(job: &Job, exit: Option<ExitCode>, found: &Find
                 || another_is_at_it(job, found.markers)
         }
         // What it had done before it could not be started again is known by its mark alone.
-        Some(SlurmState::LaunchFailed) => {
-            has_marked_its_start(job, found.markers) && !is_marked(job, found.markers)
-        }
+        Some(SlurmState::LaunchFailed) => may_be_at_it(job, found.markers),
         _ => false,
     };
     let unread = found.status.iter().any(|chunk| !chunk.complete);

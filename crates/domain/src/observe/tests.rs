@@ -252,7 +252,8 @@ fn accounting_that_does_not_answer_proves_no_absence() {
 #[test_case(Records::Answered, 1, Wanted::Run => None ; "accounting has forgotten it, too")]
 #[test_case(Records::Off, 0, Wanted::Run => Some(SlurmState::Completed) ; "there is none, and it ended well")]
 #[test_case(Records::Off, 1, Wanted::Run => Some(SlurmState::Failed) ; "there is none, and it failed")]
-#[test_case(Records::Unknown, 1, Wanted::Run => Some(SlurmState::Failed) ; "accounting is away")]
+#[test_case(Records::Unknown, 0, Wanted::Run => Some(SlurmState::Completed) ; "accounting is away, and it ended well")]
+#[test_case(Records::Unknown, 1, Wanted::Run => None ; "accounting is away, and would tell whether Slurm has lost it")]
 #[test_case(Records::Unknown, 143, Wanted::Run => None ; "something has ended it")]
 #[test_case(Records::Off, 1, Wanted::Cancel => None ; "its owner has")]
 fn of_what_the_queue_has_forgotten_the_mark_tells_the_state(

@@ -37,9 +37,8 @@ pub(super) fn vanished(job: &mut Job, seen: &Sighting<'_>, graces: &Graces, now:
         finish(job, Source::Sacct, at(row.end), now);
     } else if let Some(exit) = exit {
         forget_state(job);
-        if seen.records != Records::Answered
-            && job.wanted == Wanted::Run
-            && let Some(state) = state_by_mark(exit.code)
+        if job.wanted == Wanted::Run
+            && let Some(state) = state_by_mark(exit.code, seen.records)
             && let Some(attempt) = &mut job.attempt
         {
             attempt.slurm_state = Some(state);
@@ -56,13 +55,15 @@ pub(super) fn vanished(job: &mut Job, seen: &Sighting<'_>, graces: &Graces, now:
     }
 }
 
-/// What Slurm has said of a script that ended so, as far as anybody knows who cannot ask accounting: it forgets each job some minutes
-/// after its end (`MinJobAge` of slurm.conf(5)). Of what was ended from outside that does not follow.
-fn state_by_mark(code: u8) -> Option<SlurmState> {
-    match code {
-        0 => Some(SlurmState::Completed),
-        ENDED_BY_TERM => None,
-        _ => Some(SlurmState::Failed),
+/// What Slurm has said of a script that ended so, as far as anybody knows without accounting: it forgets each job some minutes
+/// after its end (`MinJobAge` of slurm.conf(5)). Of what was ended from outside that does not follow; and what failed may have been a
+/// job that Slurm has lost, as accounting would tell that is only away.
+fn state_by_mark(code: u8, records: Records) -> Option<SlurmState> {
+    match (code, records) {
+        (_, Records::Answered) => None,
+        (0, _) => Some(SlurmState::Completed),
+        (ENDED_BY_TERM, _) | (_, Records::Unknown) => None,
+        (_, Records::Off) => Some(SlurmState::Failed),
     }
 }
 

@@ -102,3 +102,12 @@ async fn a_job_that_another_holds_is_passed_over(pool: PgPool) {
     other.rollback().await.unwrap();
     assert_eq!(left(&pool).await, [2]);
 }
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn jobs_with_many_events_go_one_by_one(pool: PgPool) {
+    let store = ended(&pool, 3).await;
+    run(&pool, "update jobs set events = 10000 where id::text like '%2'").await;
+    assert_eq!(store.forget_ended(DAY, 9).await.unwrap(), 2);
+    assert_eq!(left(&pool).await, [1]);
+    assert_eq!(store.forget_ended(DAY, 9).await.unwrap(), 1);
+}

@@ -28,8 +28,9 @@ _tao_run_clock() {
   fi
   kill -USR2 $$
   # srun takes SIGTERM for a wish to kill its step; only this way can the program put its work in order.
-  # The name keeps it from another job, if a controller that has lost its state has given the id anew.
-  timeout 30 scancel --signal=TERM --name="$_tao_name" "$_tao_id" >&2 </dev/null
+  # Not another job, if a controller that has lost its state has given the id anew. scancel itself would ask for all jobs to
+  # compare a name.
+  if _tao_show 30 >/dev/null; then timeout 30 scancel --signal=TERM "$_tao_id" >&2 </dev/null; fi
   _tao_sleep 60
   kill -TERM "${_tao_programs[@]}" 2>/dev/null
   _tao_sleep 15

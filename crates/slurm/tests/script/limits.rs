@@ -19,7 +19,7 @@ fn at_its_limit_a_job_goes_back_into_the_queue_and_has_not_ended() {
     assert_eq!(node.words("state/limited")[..2], ["42", "0"]);
     assert!(!node.has("state/exit"), "a run that goes on has not ended");
     assert_eq!(node.read("scontrol.calls"), "-o show job 42\nrequeue 42\n");
-    assert_eq!(node.read("scancel.calls"), "--signal=TERM --name=job-1 42\n");
+    assert_eq!(node.read("scancel.calls"), "--signal=TERM 42\n");
 }
 
 #[test]

@@ -25,7 +25,16 @@ fn what_could_not_be_started_and_is_not_wanted_any_more_is_canceled() {
         assert_eq!(canceled(None, Some(3)).0, Status::Error, "it had failed before");
         assert_eq!(canceled(None, Some(0)).0, Status::Done, "it had ended well before");
     }
-    assert!(matches!(not_launched(Wanted::Pause, None, None), Ending::Paused(_)));
+}
+
+#[test]
+fn what_could_not_be_started_is_paused_if_that_was_wanted_though_it_may_not_be_sent_again() {
+    let mut job =
+        Case { state: Some(SlurmState::LaunchFailed), wanted: Wanted::Pause, ..Case::default() }.job();
+    job.attempt.as_mut().unwrap().exit = None;
+    job.spec.max_retries = 0;
+    let ending = conclude(&job, &NOTHING, &Graces::default(), T0);
+    assert!(matches!(ending, Ending::Paused(_)), "{ending:?}");
 }
 
 #[test]
@@ -54,6 +63,7 @@ fn what_has_begun_before_it_could_not_be_started_is_waited_for() {
         conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(minutes))
     };
     assert!(matches!(ending(&markers, 0), Ending::Wait { .. }), "it may have ended well");
-    assert!(matches!(ending(&markers, 2), Ending::Again { .. }));
+    assert!(matches!(ending(&markers, 4), Ending::Wait { .. }), "it may be at it, and Slurm has not noticed");
+    assert!(matches!(ending(&markers, 5), Ending::Again { .. }));
     assert!(matches!(ending(&NO_MARKERS, 0), Ending::Again { .. }), "it has not begun");
 }
