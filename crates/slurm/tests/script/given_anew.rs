@@ -25,10 +25,13 @@ fn what_slurm_tells_of_another_job_does_not_put_this_one_back(name: &str) {
 fn at_its_limit_a_job_puts_no_other_back_into_the_queue(told: &str) {
     let node = Node::new();
     fs::write(node.file("told"), told).unwrap();
-    let script = BatchScript { soft_timeout: RunTime::from_seconds(1), ..node.script(&["sleep", "600"]) };
+    // Slurm is not asked to end it either, so it ends by itself.
+    let program = node.script(&["bash", "-c", "sleep 4; exit 1"]);
+    let script = BatchScript { soft_timeout: RunTime::from_seconds(1), ..program };
     let output = node.run(&script, 42, 0);
     assert_eq!(output.status.code(), Some(124), "{}", stderr(&output));
     assert!(!node.read("scontrol.calls").contains("requeue"), "{}", node.read("scontrol.calls"));
+    assert!(!node.has("scancel.calls"), "{}", node.read("scancel.calls"));
     assert!(!node.has("state/requeued"), "it does not count");
     assert_eq!(node.words("state/exit")[2], "124");
 }
