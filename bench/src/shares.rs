@@ -31,7 +31,8 @@ impl Shares {
                 continue;
             };
             match name.as_str() {
-                "postgres" => shares.postgres += times.own,
+                // A connection's process that has ended is with the first of them, which waited for it.
+                "postgres" => shares.postgres += times.own + times.of_ended_children,
                 // A session's children are others of this name.
                 "sshd" | "sshd-session" => shares.login += times.own + times.of_ended_children,
                 name if OF_SLURM.contains(&name) => shares.slurm += times.own,
