@@ -30,9 +30,11 @@ pub(crate) fn template(bench: &Bench, service: &Service<'_>) -> anyhow::Result<S
     }
 }
 
-/// Adds copies number `from` up to but not `to`, the first the oldest. Triggers are off meanwhile: they would tell watchers that
-/// are not there. One in a hundred says Error, and one in a hundred has another label.
-pub(crate) fn fill(service: &Service<'_>, template: &str, from: u64, to: u64) -> anyhow::Result<()> {
+/// Adds copies number `from` up to but not `to`, the first the oldest, while the service is stopped: they are history to whoever
+/// starts after it, and one that saw them come would still tell of each while something else is measured. Triggers are off
+/// meanwhile. One in a hundred says Error, and one in a hundred has another label.
+pub(crate) fn fill(service: &mut Service<'_>, template: &str, from: u64, to: u64) -> anyhow::Result<()> {
+    service.stop()?;
     let last = to.checked_sub(1).context("there is nothing to fill in")?;
     let copies = format!(
         "select g, ('01900000-0000-7000-8000-' || lpad(to_hex(g), 12, '0'))::uuid as id, \
@@ -64,7 +66,7 @@ pub(crate) fn fill(service: &Service<'_>, template: &str, from: u64, to: u64) ->
     service.sql("vacuum analyze jobs")?;
     service.sql("vacuum analyze slurm_metadata")?;
     service.sql("vacuum analyze job_events")?;
-    Ok(())
+    service.launch()
 }
 
 /// How many seconds ago a copy ended.

@@ -26,10 +26,10 @@ const ASKED: u64 = 1000;
 pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     // Before the service starts, which asks for the cluster's partitions then.
     let _room = bench.sandbox.close(ROOM)?;
-    let service = Service::start(bench, &Plan::default())?;
+    let mut service = Service::start(bench, &Plan::default())?;
     let stored = bench.size(100_000, 2000) as u64;
     let template = stock::template(bench, &service)?;
-    stock::fill(&service, &template, 0, stored)?;
+    stock::fill(&mut service, &template, 0, stored)?;
     let etag = service.http.get(&format!("/jobs/{}/status", stock::id(0)))?.etag.unwrap_or_default();
     ensure!(!etag.is_empty(), "a status has no ETag");
     let status = |number: u64| format!("/jobs/{}/status", stock::id(number % ASKED));

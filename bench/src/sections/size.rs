@@ -27,7 +27,7 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     for size in [100_000, 1_000_000] {
         let size = bench.size(size, size / 100) as u64;
         bench.say(&format!("making a history of {size} jobs"));
-        stock::fill(&service, &template, stored, size)?;
+        stock::fill(&mut service, &template, stored, size)?;
         stored = size;
         let started = start(bench, &mut service, size)?;
         pages(bench, &service, size, rows)?;
