@@ -10,6 +10,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use domain::{Job, JobId};
@@ -23,8 +24,9 @@ pub(crate) use known_jobs::KnownJobs;
 
 /// The most jobs of one statement: a document may be large.
 const BATCH: usize = 256;
-/// How many statements may be under way at a time: while Postgres works on one, the answer of the other is read.
-const READERS: usize = 2;
+/// A statement that has no answer for so long is given up: whoever comes next waits behind it, and a connection may hang for a
+/// quarter of an hour.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A job for whoever asked, or none that can be read; an error is everybody's.
 type Answer = Result<Option<Arc<Job>>, Arc<StoreError>>;
@@ -44,7 +46,8 @@ struct Shared {
 #[derive(Default)]
 struct Desk {
     waiting: HashMap<JobId, Vec<oneshot::Sender<Answer>>>,
-    readers: usize,
+    /// Somebody reads. With a second one the statements would be twice as many, and each for half as many.
+    is_read: bool,
 }
 
 impl JobReads {
@@ -62,9 +65,7 @@ impl JobReads {
         let needs_reader = {
             let mut desk = self.0.desk();
             desk.waiting.entry(id).or_default().push(tell);
-            let free = desk.readers < READERS;
-            desk.readers += usize::from(free);
-            free
+            !std::mem::replace(&mut desk.is_read, true)
         };
         if needs_reader {
             // Not in the request's own task: a caller who goes away leaves others waiting.
@@ -91,8 +92,9 @@ struct Reader {
 impl Reader {
     async fn read_all(&mut self) {
         while let Some(turn) = self.next_turn() {
-            let found = (self.shared.read)(turn.keys().copied().collect()).await;
-            tell(turn, found);
+            let reading = (self.shared.read)(turn.keys().copied().collect());
+            let found = tokio::time::timeout(PATIENCE, reading).await;
+            tell(turn, found.unwrap_or(Err(StoreError::Late)));
         }
     }
 
@@ -101,7 +103,7 @@ impl Reader {
         let mut desk = self.shared.desk();
         let turn = take(&mut desk.waiting);
         if turn.is_empty() {
-            desk.readers -= 1;
+            desk.is_read = false;
             self.leaves = true;
             return None;
         }
@@ -114,7 +116,7 @@ impl Drop for Reader {
         if !self.leaves {
             // It panicked, or the runtime ends.
             let mut desk = self.shared.desk();
-            desk.readers -= 1;
+            desk.is_read = false;
             desk.waiting.clear();
         }
     }

@@ -15,6 +15,9 @@ pub enum StoreError {
     Unstorable(&'static str),
     #[error("the database failed")]
     Driver(#[from] sqlx::Error),
+    /// Nobody waits for its answer any more.
+    #[error("the database has not answered in time")]
+    Late,
     #[error("the database's schema cannot be brought up to date")]
     Migrate(#[from] sqlx::migrate::MigrateError),
     /// The schema is older or newer than this program.
@@ -57,7 +60,7 @@ impl StoreError {
                 }),
                 _ => false,
             },
-            Self::Schema { .. } => true,
+            Self::Schema { .. } | Self::Late => true,
             Self::LeaseLost { .. } | Self::Corrupt { .. } | Self::Unstorable(_) | Self::Migrate(_) => false,
         }
     }

@@ -22,7 +22,7 @@ pub struct StoreOptions {
 
 const OLDEST_CONNECTION: Duration = Duration::from_mins(2);
 /// A connection that was not used for so long is looked at before it is.
-const IDLE: Duration = Duration::from_secs(3);
+const IDLE: Duration = Duration::from_secs(1);
 
 async fn is_standby(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
@@ -61,6 +61,8 @@ impl Store {
         let pool = PgPoolOptions::new()
             .max_connections(options.max_connections)
             .acquire_timeout(options.acquire_timeout)
+            // It would ask of each, and each statement would be two questions.
+            .test_before_acquire(false)
             // After a failover, connections may still lead to a server that only reads now: none is used for ever.
             .max_lifetime(OLDEST_CONNECTION)
             .after_connect(|connection, _| {

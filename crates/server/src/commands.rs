@@ -34,7 +34,7 @@ use traces::Exporter;
 use crate::{
     cli::{Cli, Command, Role, TokenCommand},
     config::{self, Config, Environment, Overrides},
-    one_heap, telemetry,
+    few_heaps, telemetry,
 };
 
 /// Runs the command to its end.
@@ -84,15 +84,15 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 
 /// Runs the service; what it has to say of its last moments reaches the collector.
 fn serving(overrides: &Overrides, role: Role) -> anyhow::Result<ExitCode> {
-    let several_heaps = one_heap::begin_again_with_it();
+    let many_heaps = few_heaps::begin_again_with_it();
     let environment = Environment::of_process();
     let config = config::load(overrides, &environment)?;
     let exporter = telemetry::start_traces(&config, role.name())?;
     telemetry::start_logs(&config.settings.log, exporter.as_ref())?;
     let ended = on_runtime(async {
-        if let Some(error) = several_heaps {
-            one_heap::survive_broken_pipes()?;
-            tracing::warn!(%error, "the service could not begin again with one heap; it will take some more memory");
+        if let Some(error) = many_heaps {
+            few_heaps::survive_broken_pipes()?;
+            tracing::warn!(%error, "the service could not begin again with few heaps; it will take some more memory");
         }
         serve::run(config, environment, role).await
     });
