@@ -1,9 +1,9 @@
-//! A heap for each processor, where glibc would make eight.
+//! A heap for each processor, where glibc makes up to eight.
 //!
 //! A poll of ten thousand jobs, or a batch of submissions, takes some megabytes for a moment, each time on another thread. What one
 //! heap has free is of no use to the next one, so the service would keep the most that each of them has ever held: up to half of its
-//! memory. With a single one the threads would wait for each other: a fifth of the statuses that are read in a second.
-//! glibc takes this wish from the environment, when a process begins (mallopt(3), `M_ARENA_MAX`).
+//! memory. With a single one the threads would wait for each other whenever many ask at once. glibc takes this wish from the
+//! environment, when a process begins (mallopt(3), `M_ARENA_MAX`).
 
 use std::{env, ffi::OsString, io, os::unix::process::CommandExt as _, path::Path, process::Command, thread};
 
