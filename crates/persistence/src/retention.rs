@@ -14,24 +14,36 @@ impl Store {
     /// One stays while a receiver has still to be told of it, and one whose owner wants its files gone: that has its own way. Any
     /// number of processes may do this at once; none takes what another holds.
     pub async fn forget_ended(&self, keep: Duration, at_most: u32) -> Result<u64, StoreError> {
-        let forgotten = sqlx::query!(
-            "-- retention::forget_ended
-             with old as materialized (
-                 select j.id, j.finished_at, j.events from jobs j
-                 where j.finished_at < now() - $1 * interval '1 millisecond' and j.phase = 'ended' and j.wanted <> 'delete'
-                   and not exists (select from webhook_deliveries d where d.job_id = j.id and d.state = 'pending')
-                 order by j.finished_at limit $2
-                 for update skip locked
-             ), due as (
-                 select id, (sum(events) over (order by finished_at, id) - events)::bigint as before from old
-             )
-             delete from jobs using due where jobs.id = due.id and due.before < $3",
+        let mut tx = self.pool.begin().await?;
+        let due = sqlx::query_scalar!(
+            r#"-- retention::forget_ended hold
+               with old as materialized (
+                   select j.id, j.finished_at, j.events from jobs j
+                   where j.finished_at < now() - $1 * interval '1 millisecond' and j.phase = 'ended' and j.wanted <> 'delete'
+                     and not exists (select from webhook_deliveries d where d.job_id = j.id and d.state = 'pending')
+                   order by j.finished_at limit $2
+                   for update skip locked
+               ), portion as (
+                   select id, (sum(events) over (order by finished_at, id) - events)::bigint as before from old
+               )
+               select id from portion where before < $3"#,
             millis(keep),
             i64::from(at_most),
             EVENTS,
         )
-        .execute(&self.pool)
+        .fetch_all(&mut *tx)
         .await?;
+        // Asked once more now that nobody can have a job's messages delivered again: what was asked for while the statement
+        // above looked is not in what it saw.
+        let forgotten = sqlx::query!(
+            "-- retention::forget_ended
+             delete from jobs j where j.id = any($1)
+               and not exists (select from webhook_deliveries d where d.job_id = j.id and d.state = 'pending')",
+            &due,
+        )
+        .execute(&mut *tx)
+        .await?;
+        tx.commit().await?;
         Ok(forgotten.rows_affected())
     }
 }

@@ -19,7 +19,8 @@ postgres_up() {
   launch --host postgres ctl "${as[@]}" "$bin/postgres" -D "$VIEW/state/postgres" \
     -p "$POSTGRES_PORT" -k "$VIEW/run/postgres" -c listen_addresses=127.0.0.1 \
     -c fsync=off -c full_page_writes=off -c max_connections=300
-  await_daemon postgres 20 postgres_sql 'select 1'
+  # After a crash it reads its journal first, which is minutes of a large one. One that dies is noticed at once.
+  await_daemon postgres 600 postgres_sql 'select 1'
   [[ -n $(postgres_sql "select 1 from pg_database where datname = 'tao_slurm'") ]] ||
     postgres_sql 'create database tao_slurm'
 }

@@ -135,6 +135,14 @@ impl Store {
     /// when the job has no webhook.
     pub async fn redeliver(&self, job: JobId, seq: Option<u64>) -> Result<Option<u64>, StoreError> {
         let mut tx = self.pool.begin().await?;
+        // The job first, as whoever forgets it does: it stays until its messages wait again, or is gone before.
+        sqlx::query!(
+            "-- webhooks::redeliver job
+             select id from jobs where id = $1 for key share",
+            job.get(),
+        )
+        .fetch_optional(&mut *tx)
+        .await?;
         let found = sqlx::query!(
             "-- webhooks::redeliver lock
              select job_id from webhooks where job_id = $1 for no key update",

@@ -182,15 +182,41 @@ async fn a_change_while_another_is_recorded_is_not_forgotten(pool: PgPool) {
     let store = bench.store.clone();
     let recorded = async { store.record_delivery(&turn, &delivered()).await.unwrap() };
     let changed = async {
-        let blocked = "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database())";
-        while !sqlx::query_scalar::<_, bool>(blocked).fetch_one(&pool).await.unwrap() {
-            tokio::task::yield_now().await;
-        }
+        somebody_waits(&pool).await;
         open.commit().await.unwrap();
     };
     let (recorded, ()) = tokio::join!(recorded, changed);
     assert!(recorded);
     assert_eq!(status_of(&bench.turn(2).await), "Running");
+}
+
+/// Until a statement waits for what another holds.
+async fn somebody_waits(pool: &PgPool) {
+    let waits = "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database())";
+    let seen = async {
+        while !sqlx::query_scalar::<_, bool>(waits).fetch_one(pool).await.unwrap() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), seen).await.expect("nobody waits");
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn what_is_being_forgotten_is_not_promised_again(pool: PgPool) {
+    let bench = Bench::new(pool.clone()).await;
+    let turn = bench.turn(1).await;
+    bench.store.record_delivery(&turn, &delivered()).await.unwrap();
+    // Who forgets holds the job, has seen that nothing waits, and has not deleted it yet.
+    let mut open = pool.begin().await.unwrap();
+    sqlx::raw_sql("select from jobs for update").execute(&mut *open).await.unwrap();
+    let asked = async { bench.store.redeliver(bench.job, Some(turn.seq)).await.unwrap() };
+    let forgotten = async {
+        somebody_waits(&pool).await;
+        sqlx::raw_sql("delete from jobs").execute(&mut *open).await.unwrap();
+        open.commit().await.unwrap();
+    };
+    let (asked, ()) = tokio::join!(asked, forgotten);
+    assert_eq!(asked, None, "a job that is gone has no webhook");
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
