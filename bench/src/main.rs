@@ -12,9 +12,11 @@
 )]
 #![expect(dead_code, reason = "what only sections use that are still to come")]
 
+mod allocations;
 mod http;
 mod load;
 mod machine;
+mod polls;
 mod process;
 mod report;
 mod row;

@@ -27,6 +27,9 @@
 //! - [`Sandbox`](crate::sandbox::Sandbox): `login("shell text")` as the user on login1 over ssh, `session()` for many, `admin(&["scontrol", …])` beside
 //!   it, `ssh()` and `rpcs()` (what logins, remote commands and calls of the controller there were, `.since(before)`),
 //!   `close(sandbox::ROOM)` (a partition whose jobs stay pending while the guard lives), `clear()`, `sql(database, …)`, `seen(path)`.
+//! - [`polls`](crate::polls): `plan()` a service that polls at one pace, `grow(bench, &service, 1000)` jobs that wait, `until(&service, "running",
+//!   50)`, `polls(bench, &service, |round| …)` what its next polls cost. [`Allocations`](crate::allocations::Allocations): a thousand jobs
+//!   that run.
 //! - [`stats`](crate::stats): `median`, `percentile`, `millis`, `count`, `number`.
 
 mod accepting;
@@ -34,6 +37,8 @@ mod latency;
 mod peers;
 mod polling;
 mod reading;
+mod running;
+mod sightings;
 mod size;
 mod submission;
 
@@ -54,7 +59,9 @@ pub(crate) const SECTIONS: &[Section] = &[
         run: submission::run,
     },
     Section { name: "latency", title: "one job at a time on an idle service", run: latency::run },
+    Section { name: "sightings", title: "when a start and an end are seen", run: sightings::run },
     Section { name: "polling", title: "one look at the cluster", run: polling::run },
+    Section { name: "running", title: "one look at jobs that run", run: running::run },
     Section { name: "reading", title: "status and lists, and many who watch", run: reading::run },
     Section { name: "accepting", title: "jobs that are handed in", run: accepting::run },
     Section { name: "size", title: "a long history", run: size::run },

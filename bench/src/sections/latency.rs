@@ -1,28 +1,22 @@
-//! One job at a time on an idle service with the settings as they are shipped: how long until a watcher knows its Slurm id,
-//! sees it run, and sees it done. In turns with it, the bare `sbatch` over SSH.
+//! One job at a time on an idle service: how long until a watcher knows its Slurm id. In turns with it, the bare `sbatch` over SSH.
+//! The jobs stay in the queue and are canceled: how soon starts and ends are seen is the question of `sightings`.
 
-use std::{
-    fs,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
-};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use crate::{
     Bench,
     row::Row,
-    sandbox::Session,
+    sandbox::{ROOM, Session},
     service::{Plan, Service},
     stats::{millis, percentile},
     watch::Watch,
 };
 
-/// Where the jobs write when they began and ended.
-const PLACE: &str = "/home/tao/bench";
-/// Longer than the time between two polls as they are shipped (5 s and a fifth): each job is seen running.
-const SECONDS: u32 = 7;
+const SCRIPT: &str = "/home/tao/bare.sbatch";
 const PATIENCE: Duration = Duration::from_mins(3);
 /// What the service may take more than the bare command.
 const OVER_BARE_MS: f64 = 100.0;
@@ -35,9 +29,6 @@ struct Times {
     accepted: Vec<f64>,
     id_known: Vec<f64>,
     spans: Spans,
-    running_seen: Vec<f64>,
-    done_seen: Vec<f64>,
-    unseen: usize,
 }
 
 /// Where the time to the Slurm id goes, from its timeline.
@@ -50,27 +41,26 @@ struct Spans {
 
 pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     let jobs = bench.size(100, 3);
-    bench.sandbox.login(&format!(
-        "rm -rf {PLACE}; mkdir -p {PLACE}; printf '#!/bin/sh\\ntrue\\n' >{PLACE}/bare.sbatch"
-    ))?;
-    let service = Service::start(bench, &Plan::default())?;
+    bench.sandbox.login(&format!("printf '#!/bin/sh\\ntrue\\n' >{SCRIPT}"))?;
+    // Before the service starts, which asks for the cluster's partitions then.
+    let _closed = bench.sandbox.close(ROOM)?;
+    // Polls are frequent, so that each job is gone before the next one comes.
+    let settings = "[worker]\npoll_min = \"1s\"\n".to_owned();
+    let service = Service::start(bench, &Plan { settings, ..Plan::default() })?;
     let watch = Watch::open(&service.http, "/events?kind=transition")?;
     let session = bench.sandbox.session()?;
     // The first opens the service's connections, and counts for nothing.
-    one(bench, &service, &watch, "warm-up", &mut Times::default())?;
+    one(&service, &watch, &mut Times::default())?;
     let mut times = Times::default();
-    let outcome = (1..=jobs).try_for_each(|number| {
-        if number % 10 == 1 {
+    for number in 1..=jobs {
+        if number % 25 == 1 {
             bench.say(&format!("job {number} of {jobs}"));
         }
         bare(bench, &session, &mut times)?;
-        one(bench, &service, &watch, &number.to_string(), &mut times)
-    });
-    // It takes long: what was seen until a failure is shown, too.
-    if !times.done_seen.is_empty() {
-        push(&times, rows);
+        one(&service, &watch, &mut times)?;
     }
-    outcome
+    push(&times, rows);
+    Ok(())
 }
 
 fn push(times: &Times, rows: &mut Vec<Row>) {
@@ -81,7 +71,8 @@ fn push(times: &Times, rows: &mut Vec<Row>) {
         rows.push(
             Row::of(format!("POST to the Slurm id at a watcher, {name}"), "ms", &times.id_known)
                 .value(of(&times.id_known))
-                .ratio(bare, of(&times.bare) / of(&times.id_known)),
+                .ratio(bare, of(&times.bare) / of(&times.id_known))
+                .note("the cluster is polled every second"),
         );
         rows.push(
             Row::new(format!("the same, over the bare `sbatch`, {name}"), "ms", over).at_most(OVER_BARE_MS),
@@ -93,25 +84,16 @@ fn push(times: &Times, rows: &mut Vec<Row>) {
             ("POST to 201", &times.accepted),
             (bare, &times.bare),
             ("`sbatch` over an SSH connection of its own", &times.bare_with_login),
-            ("the job runs, to Running at a watcher", &times.running_seen),
-            ("the job's real end, to Done at a watcher", &times.done_seen),
         ];
         for (figure, samples) in simple {
             rows.push(Row::of(format!("{figure}, {name}"), "ms", samples).value(of(samples)));
         }
     }
-    if let Some(row) = rows.first_mut() {
-        *row = row.clone().note(format!(
-            "jobs of {SECONDS} s with the pace of polls as it is shipped; {} of {} were never seen running",
-            times.unseen,
-            times.done_seen.len()
-        ));
-    }
 }
 
 /// The job is held and taken away again, so that nothing of it runs beside what is measured next.
 fn bare(bench: &Bench, session: &Session, times: &mut Times) -> anyhow::Result<()> {
-    let text = format!("sbatch --parsable --hold -o /dev/null {PLACE}/bare.sbatch");
+    let text = format!("sbatch --parsable --hold -o /dev/null {SCRIPT}");
     let began = Instant::now();
     let first = session.run(&text)?;
     times.bare.push(millis(began.elapsed()));
@@ -122,55 +104,27 @@ fn bare(bench: &Bench, session: &Session, times: &mut Times) -> anyhow::Result<(
     Ok(())
 }
 
-/// One job from its POST until it is seen Done.
-fn one(
-    bench: &Bench,
-    service: &Service<'_>,
-    watch: &Watch,
-    name: &str,
-    times: &mut Times,
-) -> anyhow::Result<()> {
-    let file = format!("{PLACE}/{name}");
-    let command = format!("date +%s%N >{file}; sleep {SECONDS}; date +%s%N >>{file}");
-    let resources = json!({"num_gpus": 0, "cpus_per_task": 1, "time_hours": 0.1});
+/// One job from its POST until it is in the queue, and then until it is seen canceled.
+fn one(service: &Service<'_>, watch: &Watch, times: &mut Times) -> anyhow::Result<()> {
+    let job = json!({
+        "command": "true", "resources": {"num_gpus": 0, "cpus_per_task": 1, "time_hours": 0.1},
+        "backend_details": {"backend_type": "slurm", "partition": ROOM},
+    });
     let (began, wall) = (Instant::now(), SystemTime::now().duration_since(UNIX_EPOCH)?);
-    let id = service.http.submit(&json!({"command": command, "resources": resources}))?;
+    let id = service.http.submit(&job)?;
     times.accepted.push(millis(began.elapsed()));
-    let (mut id_known, mut running) = (None, None);
-    let done = loop {
-        let event = watch.next(PATIENCE)?.with_context(|| format!("nothing is heard of job {id}"))?;
-        if event.text("/job_id") != Some(&id) {
-            continue;
-        }
-        let at = event.at.duration_since(began);
-        if event.text("/data/slurm_job_id").is_some() {
-            id_known.get_or_insert(at);
-        }
-        match event.text("/data/status") {
-            Some("Running") => drop(running.get_or_insert(at)),
-            Some("Done") => break at,
-            Some("Error" | "Canceled") => bail!("job {id} went wrong: {}", event.data),
-            _ => {}
-        }
-    };
-    let id_known = id_known.context("it was done without a Slurm id")?;
+    let queued = watch.until("a Slurm id", PATIENCE, |event| {
+        event.text("/job_id") == Some(&id) && event.text("/data/slurm_job_id").is_some()
+    })?;
+    let id_known = queued.at.duration_since(began);
     times.id_known.push(millis(id_known));
-    times.spans.push(
-        &service.http.get(&format!("/jobs/{id}/timeline?class=submit"))?.ok()?,
-        wall,
-        id_known,
-    )?;
-    // One machine, one clock: what the job wrote down is compared with what was seen here.
-    let written = fs::read_to_string(bench.sandbox.seen(&file))?;
-    let mut moments = written.lines().map(|line| line.parse().map(Duration::from_nanos));
-    let real_start = moments.next().context("the job has not written its start")??;
-    let real_end = moments.next().context("the job has not written its end")??;
-    match running {
-        Some(running) => times.running_seen.push(millis((wall + running).saturating_sub(real_start))),
-        None => times.unseen += 1,
-    }
-    times.done_seen.push(millis((wall + done).saturating_sub(real_end)));
-    Ok(())
+    service.http.post(&format!("/jobs/{id}/cancel"), &Value::Null)?.ok()?;
+    watch.until("the end of a job that was canceled", PATIENCE, |event| {
+        event.text("/job_id") == Some(&id) && event.text("/data/status") == Some("Canceled")
+    })?;
+    // The timeline is written beside the work: by now it has the submission.
+    let timeline = service.http.get(&format!("/jobs/{id}/timeline?class=submit"))?.ok()?;
+    times.spans.push(&timeline, wall, id_known)
 }
 
 impl Spans {

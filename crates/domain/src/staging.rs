@@ -7,7 +7,7 @@ mod launch;
 use std::collections::BTreeSet;
 
 use secrecy::ExposeSecret;
-use slurm::{BatchScript, Directives, InvalidName, Launch, RemotePath, ScriptError, StagedFile, Submission};
+use slurm::{BatchScript, Directives, InvalidName, RemotePath, ScriptError, StagedFile, Submission};
 
 use crate::{
     attempt::Attempt,
@@ -37,7 +37,6 @@ pub enum StagingError {
 
 const PRIVATE: u32 = 0o600;
 const SHARED: u32 = 0o644;
-const PROGRAM: u32 = 0o755;
 
 /// Everything that one remote command needs to stage and submit this attempt, and the script it submits.
 pub fn plan_submission(
@@ -65,11 +64,6 @@ pub fn plan_submission(
         }
     };
     let launch = launch(&job.spec, attempt, &open, secrets, argv, plan.as_ref());
-    if matches!(launch, Launch::Host { .. }) {
-        let path = state_dir.join("bin/scancel")?;
-        let bytes = slurm::script::SCANCEL.as_bytes().to_vec();
-        files.push(StagedFile { path, mode: PROGRAM, bytes });
-    }
     let env_file = (!secrets.env.is_empty()).then(|| paths.env_shell.clone());
     if let Some(path) = &env_file {
         let secret = secrets.env.iter().map(|(key, value)| (key, value.expose_secret()));

@@ -4,7 +4,7 @@ use crate::{RemotePath, SlurmJobId, commands::status::StatusCursor};
 
 /// Stands for a field that is not there. No path, number or name of ours is a lone dash, and bash's `read` would
 /// swallow an empty field between two tabs.
-const ABSENT: &str = "-";
+pub(crate) const ABSENT: &str = "-";
 
 /// Builds the stdin of a program.
 #[derive(Default)]
@@ -28,6 +28,19 @@ impl Feed {
         // Writing to a Vec cannot fail.
         let _ = write!(self.bytes, "{value}");
         self
+    }
+
+    /// Adds a line: a word that names it, so that none is empty, and a field for each value.
+    pub(crate) fn line(
+        &mut self,
+        name: &'static str,
+        values: impl IntoIterator<Item = impl std::fmt::Display>,
+    ) -> &mut Self {
+        self.field(name);
+        for value in values {
+            self.field(value);
+        }
+        self.end_line()
     }
 
     pub(crate) fn path_or_absent(&mut self, path: Option<&RemotePath>) -> &mut Self {

@@ -38,13 +38,13 @@ pub const EXIT_BEGUN: u8 = 123;
 /// The exit code of a job that reached its own time limit, as of `timeout(1)`.
 pub const EXIT_LIMIT: u8 = 124;
 
-/// A program to stand before the real `scancel` as `bin/scancel` in the state directory, mode 0755: a job that cancels
-/// itself leaves the mark `self_cancelled`.
-pub const SCANCEL: &str = include_str!("script/scancel.sh");
-
 const CLAIM: &str = include_str!("script/claim.sh");
 const MARKS: &str = include_str!("script/marks.sh");
 const BASELINE: &str = include_str!("script/baseline.sh");
+/// Writes the next one, up to a line `_TAO_SCANCEL`, to where a program on the node finds it before the real `scancel`.
+const OWN_SCANCEL: &str = include_str!("script/own_scancel.sh");
+/// A job that cancels itself leaves the mark `self_cancelled`.
+const SCANCEL: &str = include_str!("script/scancel.sh");
 const START: &str = include_str!("script/start.sh");
 const RENDEZVOUS: &str = include_str!("script/rendezvous.sh");
 const CLOCK: &str = include_str!("script/clock.sh");
@@ -117,9 +117,14 @@ impl BatchScript {
         assign(&mut out, "_tao_logs", &format!("{log_root}/{job_name}-\"$SLURM_JOB_ID\""));
         assign(&mut out, "_tao_results", &quoted("the results directory", self.results_dir.as_str())?);
         out.push_str(CLAIM);
-        for part in [MARKS, BASELINE, START] {
-            out.push_str(part);
+        out.push_str(MARKS);
+        out.push_str(BASELINE);
+        if matches!(self.launch, Launch::Host { .. }) {
+            out.push_str(OWN_SCANCEL);
+            out.push_str(SCANCEL);
+            out.push_str("_TAO_SCANCEL\n");
         }
+        out.push_str(START);
         environment::render(self, &mut out)?;
         if self.directives.nodes > 1 {
             let Directives { nodes, gpus_per_node, .. } = &self.directives;

@@ -67,6 +67,8 @@ fn rendered(script: &BatchScript) -> String {
         (CLAIM, "[claim]\n"),
         (MARKS, "[marks]\n"),
         (BASELINE, "[baseline]\n"),
+        (OWN_SCANCEL, "[its own scancel]\n"),
+        (SCANCEL, "[scancel]\n"),
         (START, "[start]\n"),
         (RENDEZVOUS, "[rendezvous]\n"),
         (WAIT, "[wait]\n"),
@@ -169,6 +171,9 @@ fn a_command_on_two_hosts() {
     [claim]
     [marks]
     [baseline]
+    [its own scancel]
+    [scancel]
+    _TAO_SCANCEL
     [start]
     export PATH="$_tao_state/bin:$PATH"
 

@@ -1,11 +1,15 @@
 //! Submitting jobs, such that doing it again does no harm.
 
-use std::{collections::HashMap, fmt, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt,
+    time::Duration,
+};
 
 use crate::{
     Call, Failure, FailureClass, JobName, ParseError, RawOutput, RemoteCommand, RemotePath, SlurmJobId,
     answer::{Answer, Line},
-    feed::Feed,
+    feed::{ABSENT, Feed},
 };
 
 const PROGRAM: &str = concat!(
@@ -156,40 +160,12 @@ impl RemoteCommand for SubmitBatch {
     type Output = Vec<SubmitAnswer>;
 
     fn render(&self) -> Call {
-        let mut dirs = Places::default();
-        let of_entries: Vec<String> = self.entries.iter().map(|entry| dirs.of(entry)).collect();
-        let mut feed = Feed::new();
-        for dir in &dirs.paths {
-            feed.field(dir).end_line();
-        }
+        let dirs = Dirs::of(&self.entries);
         let waves: Vec<_> = waves(&self.entries).map(|wave| (wave.len(), archive(wave))).collect();
-        for (entries, archive) in &waves {
-            feed.field(entries).field(archive.len()).end_line();
-        }
-        for (entry, places) in self.entries.iter().zip(of_entries) {
-            feed.field(&entry.job_name)
-                .field(&entry.state_dir)
-                .field(&entry.script_path)
-                .field(entry.send)
-                .field(entry.cleared)
-                .field(places)
-                .field(entry.files.len())
-                .field(&entry.base_dir)
-                .field(entry.inputs.len())
-                .field(entry.results_dir.as_ref().map_or("-", RemotePath::as_str))
-                .end_line();
-            for file in &entry.files {
-                feed.field(format_args!("{}-{:o}", file.bytes.len(), file.mode & 0o777));
-                feed.field(u8::from(entry.owns(file))).field(&file.path).end_line();
-            }
-            for path in &entry.inputs {
-                feed.field(path).end_line();
-            }
-        }
-        let header = feed.into_bytes();
+        let header = self.columns(&dirs, &waves);
         let mut feed = Feed::new();
-        feed.field(header.len()).field(self.begin_within.as_secs()).field(dirs.paths.len());
-        feed.field(waves.len()).field(u8::from(self.sweep)).end_line().blob(&header);
+        feed.field(header.len()).field(self.begin_within.as_secs()).field(u8::from(self.sweep)).end_line();
+        feed.blob(&header);
         for (_, archive) in &waves {
             feed.blob(archive).field("whole").end_line();
         }
@@ -217,24 +193,87 @@ impl RemoteCommand for SubmitBatch {
     }
 }
 
-/// The directories of a batch, each once: its entries share most of them.
-#[derive(Default)]
-struct Places<'a> {
-    paths: Vec<&'a RemotePath>,
-    known: HashMap<&'a RemotePath, usize>,
+impl SubmitBatch {
+    /// All but the bytes of the files: a line for each thing to know, so that the far side reads it of all entries at once.
+    fn columns(&self, dirs: &Dirs<'_>, waves: &[(usize, Vec<u8>)]) -> Vec<u8> {
+        let entries = &self.entries;
+        let files = || {
+            numbered(entries).flat_map(|(no, entry)| entry.files.iter().map(move |file| (no, entry, file)))
+        };
+        let inputs = || {
+            numbered(entries).flat_map(|(no, entry)| {
+                entry.inputs.iter().enumerate().map(move |(place, path)| (no, place, path))
+            })
+        };
+        let mut feed = Feed::new();
+        feed.line("shared_dirs", &dirs.shared).line("dirs", &dirs.own);
+        feed.line("wave_entries", waves.iter().map(|(entries, _)| entries));
+        feed.line("wave_bytes", waves.iter().map(|(_, archive)| archive.len()));
+        feed.line("name", entries.iter().map(|entry| &entry.job_name));
+        feed.line("state", entries.iter().map(|entry| &entry.state_dir));
+        feed.line("script", entries.iter().map(|entry| &entry.script_path));
+        feed.line("send", entries.iter().map(|entry| entry.send));
+        feed.line("cleared", entries.iter().map(|entry| entry.cleared));
+        feed.line("dirs_of", &dirs.places);
+        feed.line("base", entries.iter().map(|entry| &entry.base_dir));
+        feed.line(
+            "results",
+            entries.iter().map(|entry| entry.results_dir.as_ref().map_or(ABSENT, RemotePath::as_str)),
+        );
+        feed.line("file_entry", files().map(|(no, ..)| no));
+        feed.line(
+            "file_look",
+            files().map(|(_, _, file)| format!("{}-{:o}", file.bytes.len(), file.mode & 0o777)),
+        );
+        feed.line("file_in_place", files().map(|(_, entry, file)| u8::from(entry.owns(file))));
+        feed.line("file_path", files().map(|(_, _, file)| &file.path));
+        feed.line("need_entry", inputs().map(|(no, ..)| no));
+        feed.line("need_place", inputs().map(|(_, place, _)| place));
+        feed.line("need", inputs().map(|(_, _, path)| path));
+        feed.into_bytes()
+    }
 }
 
-impl<'a> Places<'a> {
-    /// Where the directories of an entry are in the list.
-    fn of(&mut self, entry: &'a Submission) -> String {
-        let place = |path: &'a RemotePath| {
-            let place = *self.known.entry(path).or_insert(self.paths.len());
-            if place == self.paths.len() {
-                self.paths.push(path);
+fn numbered(entries: &[Submission]) -> impl Iterator<Item = (usize, &Submission)> {
+    entries.iter().enumerate()
+}
+
+/// The directories of a batch, each once.
+#[derive(Debug, PartialEq, Eq)]
+struct Dirs<'a> {
+    /// Those of every entry, which are most.
+    shared: Vec<&'a RemotePath>,
+    /// The others.
+    own: Vec<&'a RemotePath>,
+    /// Of each entry: where its own are in that list.
+    places: Vec<String>,
+}
+
+impl<'a> Dirs<'a> {
+    fn of(entries: &'a [Submission]) -> Self {
+        let of_entries: Vec<BTreeSet<&RemotePath>> =
+            entries.iter().map(|entry| entry.make_dirs.iter().chain([&entry.state_dir]).collect()).collect();
+        let mut shared = of_entries.first().cloned().unwrap_or_default();
+        for dirs in &of_entries {
+            shared.retain(|dir| dirs.contains(dir));
+        }
+        let mut own = Vec::new();
+        let mut known = HashMap::new();
+        let mut place = |dir: &'a RemotePath| {
+            let place = *known.entry(dir).or_insert(own.len());
+            if place == own.len() {
+                own.push(dir);
             }
             place.to_string()
         };
-        [&entry.state_dir].into_iter().chain(&entry.make_dirs).map(place).collect::<Vec<_>>().join(",")
+        let places = of_entries
+            .iter()
+            .map(|dirs| match dirs.difference(&shared).map(|dir| place(dir)).collect::<Vec<_>>() {
+                places if places.is_empty() => ABSENT.to_owned(),
+                places => places.join(","),
+            })
+            .collect();
+        Self { shared: shared.into_iter().collect(), own, places }
     }
 }
 

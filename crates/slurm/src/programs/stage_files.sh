@@ -2,9 +2,11 @@
 # Puts the files of many entries into their places, with a few processes for all of them: a process for each file would take
 # longer than sbatch does, and bash takes nearly as long for a text of some kilobytes.
 #
-# Filled in by the caller: whose they are, how many bytes and which mode they have ("12-644"), whether they are written in their
-# places, which path.
+# Filled in by the caller: whose they are, in the order of the entries, how many bytes and which mode they have ("12-644"), whether
+# they are written in their places, which path.
 file_entry=() file_look=() file_in_place=() file_path=()
+# The first file that was not looked at yet.
+next_file=0
 # The directories that files are written into before they are moved. tar makes them, and the caller removes them at its end.
 stages=()
 # Where they have been, for remove_abandoned.
@@ -39,52 +41,44 @@ remove_abandoned() {
 # directory more would cost as much as half an sbatch.
 # $1: name of an array of answers: an entry that has one is not wanted. $2: length of the archive, behind which is a line
 # "whole". A file that is not written in its place has a "%" before the last part of its path there, which no path of ours has.
-# What went wrong is said on stderr, and broken[entry] is set. Only entries from $begin up to $end are looked at. Returns 1 if the
-# archive did not arrive whole.
+# What went wrong is said on stderr, and broken[entry] is set. Only entries up to $end are looked at, behind those of the
+# call before. Returns 1 if the archive did not arrive whole.
 stage_files() {
   local -n settled=$1
   local -a wanted=() members=() temporary=() written=() earlier=()
-  local -A look_of=() parent_seen=() to_parent=()
+  local -A look_of=() to_parent=()
   local i path parent place mask look is_done=''
   # Two login nodes may run a process of the same number, but the end of mktemp's name is random.
   place=".stage.${tmp##*.}"
-  for i in "${!file_path[@]}"; do
-    if ((file_entry[i] < begin || file_entry[i] >= end)); then continue; fi
-    if [ -n "${settled[file_entry[i]]}" ] || [ -n "${broken[file_entry[i]]}" ]; then continue; fi
-    path=${file_path[i]}
+  for ((; next_file < ${#file_path[@]} && file_entry[next_file] < end; next_file++)); do
+    i=$next_file path=${file_path[next_file]}
+    if [ -n "${settled[file_entry[i]]}${broken[file_entry[i]]}" ]; then continue; fi
     wanted+=("$i")
-    temporary[i]=$path
     if ((file_in_place[i])); then
       if [ -e "$path" ] || [ -L "$path" ]; then earlier+=("$path"); fi
+      temporary[i]=$path members+=("${path#/}")
       continue
     fi
     parent=${path%/*}
-    temporary[i]="$parent/$place/${path##*/}"
+    temporary[i]="$parent/$place/${path##*/}" members+=("${parent#/}/%/${path##*/}")
+    if [ -z "${to_parent[$parent]-}" ]; then visited+=("$parent/") stages+=("$parent/$place"); fi
     to_parent[$parent]+="$i "
-    if [ -z "${parent_seen[$parent]+x}" ]; then
-      parent_seen[$parent]=1
-      visited+=("$parent/")
-      stages+=("$parent/$place")
-    fi
   done
   # What an earlier send has left could be as large as what is to be written, and be taken for it. Whoever has it open keeps it.
   for_all earlier rm -f --
-  for i in "${!temporary[@]}"; do
-    if ((file_in_place[i])) && { [ -e "${temporary[i]}" ] || [ -L "${temporary[i]}" ]; }; then
-      broken[file_entry[i]]=1
-    fi
-  done
+  if ((${#earlier[@]})); then
+    for i in "${wanted[@]}"; do
+      if ((file_in_place[i])) && { [ -e "${file_path[i]}" ] || [ -L "${file_path[i]}" ]; }; then
+        broken[file_entry[i]]=1
+      fi
+    done
+  fi
   mask=$(umask)
   umask 077
   unset TAR_OPTIONS
   if ((${#wanted[@]} == 0)); then
     head -c "$2" >/dev/null
   else
-    for i in "${wanted[@]}"; do
-      path=${file_path[i]#/}
-      if ((!file_in_place[i])); then path="${path%/*}/%/${path##*/}"; fi
-      members+=("$path")
-    done
     # -p: modes are those of the archive. The names are in no file, which could be cut off. What tar does not read is read all the
     # same, so that what follows is found.
     head -c "$2" | {
@@ -101,26 +95,25 @@ stage_files() {
 
   # tar does not say which of them it could not write, if it could not write all.
   for i in ${wanted[@]+"${wanted[@]}"}; do
-    if [ -z "$is_done" ] && [ -f "${temporary[i]}" ]; then written+=("${temporary[i]}"); fi
+    if [ -f "${temporary[i]}" ]; then written+=("${temporary[i]}"); fi
   done
-  for_all written stat -c '%s-%a %n' -- >"$tmp/looks"
-  while read -r look path; do look_of[$path]=$look; done <"$tmp/looks"
-  for i in ${wanted[@]+"${wanted[@]}"}; do
-    look=${look_of[${temporary[i]}]-}
-    # Whatever it says, what is not there was not written.
-    if [ -n "$is_done" ] && [ -f "${temporary[i]}" ]; then look=${file_look[i]}; fi
-    if [ "$look" != "${file_look[i]}" ]; then
+  # Whatever it says, what is not there was not written.
+  if [ -z "$is_done" ] || ((${#written[@]} < ${#wanted[@]})); then
+    for_all written stat -c '%s-%a %n' -- >"$tmp/looks"
+    while read -r look path; do look_of[$path]=$look; done <"$tmp/looks"
+    for i in ${wanted[@]+"${wanted[@]}"}; do
+      if [ "${look_of[${temporary[i]}]-}" = "${file_look[i]}" ]; then continue; fi
       echo "${file_path[i]}: not all bytes were written" >&2
       broken[file_entry[i]]=1
       temporary[i]=
-    fi
-  done
+    done
+  fi
   for parent in "${!to_parent[@]}"; do
     written=()
     for i in ${to_parent[$parent]}; do
       if [ -n "${temporary[i]}" ]; then written+=("${temporary[i]}"); fi
     done
-    for_all written mv -f -t "$parent" --
+    if for_all written mv -f -t "$parent" --; then continue; fi
     for i in ${to_parent[$parent]}; do
       # It is gone from there only if it was moved.
       if [ -e "${temporary[i]}" ]; then broken[file_entry[i]]=1; fi

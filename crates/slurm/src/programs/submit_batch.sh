@@ -1,11 +1,12 @@
 # shellcheck shell=bash
 # Submits jobs so that doing it again does no harm. Prints exactly one line for each entry.
 #
-# stdin: a line "length of what follows it, seconds in which entries are begun, directories, waves, whether to look for what was
-# abandoned"; a line for each directory;
-# for each wave a line "entries, length of the archive"; for each entry a line "job name, state directory, script, send, cleared,
-# its directories by their places, files, base directory, inputs, results directory or -", a line "size-mode, whether it is
-# written in its place, path" for each file, and a line for each input; then for each wave the archive of its files, and a line "whole".
+# stdin: a line "length of what follows it, seconds in which entries are begun, whether to look for what was abandoned"; lines that
+# each begin with a word: directories of all entries, and of some; waves by their numbers of entries, and by the lengths of their
+# archives; of the entries job names, state directories, scripts, sends, cleared sends, directories by their places in the list ("-"
+# for none, else "0,2"), base directories, results directories or "-"; of the files, in the order of their entries, whose they are,
+# "size-mode", whether they are written in their places, paths; of the inputs whose they are, their places among them, paths. Then
+# for each wave the archive of its files, and a line "whole".
 #
 # While the entries of a wave are submitted, those of the next one are staged: the one waits for the controller, the other for the
 # file system.
@@ -15,7 +16,8 @@
 # submits nothing: so one that was held up on its way, for however long, comes too late. It claims before it stages, so
 # that nothing of it is there, no file with secrets either, if it has not begun.
 
-name=() state=() script=() send=() cleared=() answer=() broken=() queued=() dirs=() dirs_of=() results=()
+name=() state=() script=() send=() cleared=() answer=() broken=() queued=() shared_dirs=() dirs=() dirs_of=() results=()
+wave_entries=() wave_bytes=()
 
 # Answers an entry. $1: index, $2: the answer.
 settle() {
@@ -31,7 +33,7 @@ is_id() {
 
 # Keeps an id where the next call will find it. It counts only with its newline, so a part of it is none.
 # $1: state directory, $2: id.
-keep_id() { printf '%s\n' "$2" >"$1/slurm_id"; }
+keep_id() { printf '%s\n' "$2" >|"$1/slurm_id"; }
 
 # Sets id to the id that was kept. The job can write there, too: a NUL ends it, else bash would pass over those of a sparse
 # file for as long as there are any. $1: state directory.
@@ -119,6 +121,9 @@ settle_known() {
   for ((i = 0; i < count; i++)); do
     if ((SECONDS >= patience)); then
       settle "$i" "SKIPPED $i"
+    elif ((!cleared[i])) && [ ! -e "${state[i]}" ]; then
+      # Nobody has begun with it.
+      continue
     elif kept_id "${state[i]}"; then
       settle "$i" "OK $i $id replay -"
     elif ((cleared[i])) || is_contested "$i" || is_taken "$i"; then
@@ -138,65 +143,64 @@ settle_known() {
   done
 }
 
+# Reads the next line of $lines into an array, without the word that it begins with. $1: name of the array.
+take_line() {
+  local -n column=$1
+  # shellcheck disable=SC2206 # to be split: no field is empty and none holds what -f forbids to expand
+  column=(${lines[line++]})
+  column=("${column[@]:1}")
+}
+
 # Reads what is asked, but for the bytes of the files. As one block: bash reads a line from a pipe byte by byte.
 read_entries() {
-  local length text i=-1 k line places number inputs IFS
-  local -a lines field
-  read -r length patience places number sweep || return
-  if ((length == 0)); then return; fi
+  local length text line=0 column IFS
+  local -a lines
+  read -r length patience sweep || return
   IFS= read -r -N "$length" text || return
   set -f
   IFS=$'\n'
-  # shellcheck disable=SC2206 # to be split: no line is empty and none holds what -f forbids to expand
+  # shellcheck disable=SC2206
   lines=($text)
-  dirs=("${lines[@]:0:places}")
-  waves=("${lines[@]:places:number}")
-  line=$((places + number))
   IFS=$'\t'
-  while ((line < ${#lines[@]})); do
-    # shellcheck disable=SC2206
-    field=(${lines[line++]})
-    name[++i]=${field[0]} state[i]=${field[1]} script[i]=${field[2]} send[i]=${field[3]} cleared[i]=${field[4]}
-    base[i]=${field[7]} inputs=${field[8]} results[i]=${field[9]} answer[i]='' broken[i]=''
-    dirs_of[i]=${field[5]//,/ }
-    for ((k = field[6]; k > 0; k--)); do
-      # shellcheck disable=SC2206
-      field=(${lines[line++]})
-      file_entry+=("$i") file_look+=("${field[0]}") file_in_place+=("${field[1]}") file_path+=("${field[2]}")
-    done
-    for ((k = 0; k < inputs; k++)); do
-      need+=("${lines[line++]}") need_entry+=("$i") need_place+=("$k")
-    done
+  for column in shared_dirs dirs wave_entries wave_bytes name state script send cleared dirs_of base results \
+    file_entry file_look file_in_place file_path need_entry need_place need; do
+    take_line "$column"
   done
   set +f
-  count=$((i + 1))
+  count=${#name[@]}
+  for ((line = 0; line < count; line++)); do answer[line]='' broken[line]=''; done
 }
 
 # Makes the directories of the entries of the wave that are still wanted.
 make_dirs() {
-  # shellcheck disable=SC2034 # for_all is given its name
-  local -a wanted=() needed=() fresh=()
-  local i place lacking=''
+  local -a wanted=() made=() fresh=()
+  local i place places=''
   for ((i = begin; i < end; i++)); do
     if [ -n "${answer[i]}" ]; then continue; fi
-    for place in ${dirs_of[i]}; do needed[place]=1; done
+    wanted+=("$i") places+=",${dirs_of[i]}"
     if [ "${results[i]}" != - ] && [ ! -e "${results[i]}" ]; then fresh[i]="${state[i]}/${results[i]##*/}"; fi
   done
-  for place in "${!needed[@]}"; do wanted+=("${dirs[place]}"); done
-  wanted+=(${fresh[@]+"${fresh[@]}"})
-  for_all wanted mkdir -p --
+  if ((${#wanted[@]} == 0)); then return; fi
+  made=(${shared_dirs[@]+"${shared_dirs[@]}"})
+  for place in ${places//[,-]/ }; do made+=("${dirs[place]}"); done
+  made+=(${fresh[@]+"${fresh[@]}"})
+  if ! for_all made mkdir -p --; then
+    for i in "${wanted[@]}"; do look_for_dirs "$i"; done
+  fi
   place_results
-  for place in "${!needed[@]}"; do
-    if [ ! -d "${dirs[place]}" ]; then lacking+=" $place "; fi
-  done
-  for ((i = begin; i < end; i++)); do
-    if [ -z "$lacking" ] || [ -n "${answer[i]}" ]; then continue; fi
-    for place in ${dirs_of[i]}; do
-      case $lacking in *" $place "*) broken[i]=1 ;; esac
-    done
-  done
   for i in "${!fresh[@]}"; do
     if [ ! -d "${results[i]}" ]; then broken[i]=1; fi
+  done
+}
+
+# Keeps in mind that an entry lacks a directory. $1: index.
+look_for_dirs() {
+  local place dir
+  for dir in ${shared_dirs[@]+"${shared_dirs[@]}"}; do
+    if [ ! -d "$dir" ]; then broken[$1]=1; fi
+  done
+  for place in ${dirs_of[$1]//[,-]/ }; do
+    if [ ! -d "${dirs[place]}" ]; then broken[$1]=1; fi
   done
 }
 
@@ -308,10 +312,11 @@ run_lane() {
   local at code id
   # Does not go before its sbatch: one that is deaf to this gets a SIGKILL after it, together with its lane.
   trap "exit 124" TERM
+  # Of the lanes and whoever waits for them, one makes the file with which an entry is begun.
+  set -C
   for ((at = 3 * $1; at < ${#entries[@]} && SECONDS < left; at += 3 * lanes)); do
     set -- "${entries[@]:at:3}"
-    # exec, because a site may have a function of that name.
-    (set -C && exec sbatch --parsable "$3" >"$tmp/out.$1" 2>"$tmp/err.$1" </dev/null)
+    sbatch --parsable "$3" >"$tmp/out.$1" 2>"$tmp/err.$1" </dev/null
     code=$? id=
     # With a cluster name: "6605;lab". Without its newline it may be a part of one.
     read -r id <"$tmp/out.$1" || id=
@@ -322,6 +327,9 @@ run_lane() {
   done
 }
 trap : TERM
+# A site may have a function of that name. It is looked for once: the way to it may lead through file systems that are slow.
+unset -f sbatch
+hash sbatch
 for ((lane = 0; lane < lanes; lane++)); do
   run_lane "$lane" &
   processes+=("$!")
@@ -380,11 +388,11 @@ end_lanes() {
 }
 
 begin=0 end=0
-for wave in ${waves[@]+"${waves[@]}"}; do
-  begin=$end end=$((begin + ${wave%%$'\t'*}))
+for wave in "${!wave_entries[@]}"; do
+  begin=$end end=$((begin + wave_entries[wave]))
   make_dirs
   claim_entries
-  if ! stage_files answer "${wave##*$'\t'}"; then
+  if ! stage_files answer "${wave_bytes[wave]}"; then
     # Of those before it some may be in Slurm by now.
     if ((begin == 0)); then give_up 'the files did not arrive whole'; fi
     echo 'the files did not arrive whole' >&2

@@ -66,15 +66,10 @@ pub(crate) struct Node {
 impl Node {
     pub(crate) fn new() -> Self {
         let node = Self { dir: tempfile::tempdir().unwrap() };
-        for name in ["bin", "state", "state/bin", "results"] {
+        for name in ["bin", "state", "results"] {
             fs::create_dir(node.file(name)).unwrap();
         }
-        let programs = [
-            ("bin/srun", SRUN),
-            ("bin/scontrol", SCONTROL),
-            ("bin/scancel", SCANCEL),
-            ("state/bin/scancel", slurm::script::SCANCEL),
-        ];
+        let programs = [("bin/srun", SRUN), ("bin/scontrol", SCONTROL), ("bin/scancel", SCANCEL)];
         for (name, text) in programs {
             fs::write(node.file(name), text).unwrap();
             fs::set_permissions(node.file(name), fs::Permissions::from_mode(0o755)).unwrap();
