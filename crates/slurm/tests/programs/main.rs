@@ -29,6 +29,7 @@ mod slow_results;
 mod submit_again;
 mod submit_archive;
 mod submit_batch;
+mod submit_dirs;
 mod submit_hanging;
 mod submit_in_place;
 mod submit_inputs;

@@ -54,6 +54,15 @@ fn a_link_in_its_own_directory_is_replaced_and_not_followed() {
 }
 
 #[test]
+fn what_tar_has_not_written_is_missed_whatever_it_returns() {
+    let site = Site::new();
+    site.program("tar", "/usr/bin/tar \"$@\"\nrm -f \"$SITE\"/env/.stage.*/b\nexit 0");
+    let answers = submit(&site, vec![entry(&site, "a"), entry(&site, "b")]);
+    assert_eq!(answers[0], submitted(101, How::New));
+    assert!(matches!(answers[1], SubmitAnswer::StageFailed(_)), "{answers:?}");
+}
+
+#[test]
 fn what_stands_in_the_way_of_one_entry_is_no_other_ones() {
     let site = Site::new();
     // A file where a directory is to be, and a directory where a file is to be.
