@@ -13,6 +13,7 @@ use crate::{
     load::{self, Make, Pace},
     row::{Row, each},
     sandbox::ROOM,
+    sections::size,
     service::{Plan, Service},
     stats::{count, median, millis, percentile},
     stock,
@@ -30,6 +31,7 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     let stored = bench.size(100_000, 2000) as u64;
     let template = stock::template(bench, &service)?;
     stock::fill(&mut service, &template, 0, stored)?;
+    rows.push(size::start(bench, &mut service, stored)?);
     let etag = service.http.get(&format!("/jobs/{}/status", stock::id(0)))?.etag.unwrap_or_default();
     ensure!(!etag.is_empty(), "a status has no ETag");
     let status = |number: u64| format!("/jobs/{}/status", stock::id(number % ASKED));

@@ -34,8 +34,10 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     bench.say(&format!("allocating {jobs} jobs"));
     let tokens = service.sql("select token from slurm_metadata")?;
     let allocations = Allocations::of(&bench.sandbox, &tokens.lines().collect::<Vec<_>>())?;
+    // What was seen of the batch jobs' place in the queue goes with them: these have not been put back into it.
     service.sql(&format!(
-        "update slurm_metadata a set slurm_job_id = slurm.id from (values {}) as slurm(name, id) where a.token = slurm.name",
+        "update slurm_metadata a set slurm_job_id = slurm.id, queued_since = null \
+         from (values {}) as slurm(name, id) where a.token = slurm.name",
         allocations.values()
     ))?;
     let files = status_files(bench, &service)?;

@@ -95,7 +95,7 @@ fn memory(service: &Service<'_>, jobs: u64) -> anyhow::Result<Row> {
 }
 
 /// Stops and starts it once a round.
-fn start(bench: &Bench, service: &mut Service<'_>, jobs: u64) -> anyhow::Result<Row> {
+pub(super) fn start(bench: &Bench, service: &mut Service<'_>, jobs: u64) -> anyhow::Result<Row> {
     let mut times = Vec::new();
     for _ in 0..bench.rounds() {
         service.stop()?;

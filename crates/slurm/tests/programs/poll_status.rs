@@ -298,3 +298,23 @@ fn a_key_that_is_no_job_name_does_not_break_the_question() {
     assert_eq!(answer.status, []);
     assert_eq!(site.calls("sacct"), 1, "no row can be its own");
 }
+
+#[test]
+fn a_thousand_files_that_grow_are_all_read_at_once() {
+    let site = Site::new();
+    let jobs: Vec<Watched> = (1..=1000).map(|id| watched(&site, id)).collect();
+    let rows: Vec<String> = (1..=1000).map(|id| row(id, "RUNNING")).collect();
+    site.write("queue", rows.concat());
+    let text = "x".repeat(230) + "\n";
+    for id in 1..=1000 {
+        site.write(&format!("results/{id}/status.json"), text.repeat(10));
+    }
+    let answer = site.run(&Poll {
+        jobs,
+        status_bytes_per_file: 1024 * 1024,
+        status_bytes_total: 8 * 1024 * 1024,
+        others: None,
+    });
+    let read = answer.status.iter().filter(|chunk| chunk.complete && chunk.bytes.len() == 2310).count();
+    assert_eq!(read, 1000);
+}
