@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use sqlx::PgConnection;
+use uuid::Uuid;
+
 use crate::{error::StoreError, leases::millis, store::Store};
 
 /// No further job goes in one statement once those before it have so many events: each is a row, and its lock is held until the end.
@@ -15,37 +18,52 @@ impl Store {
     /// number of processes may do this at once; none takes what another holds.
     pub async fn forget_ended(&self, keep: Duration, at_most: u32) -> Result<u64, StoreError> {
         let mut tx = self.pool.begin().await?;
-        let due = sqlx::query_scalar!(
-            r#"-- retention::forget_ended hold
-               with old as materialized (
-                   select j.id, j.finished_at, j.events from jobs j
-                   where j.finished_at < now() - $1 * interval '1 millisecond' and j.phase = 'ended' and j.wanted <> 'delete'
-                     and not exists (select from webhook_deliveries d where d.job_id = j.id and d.state = 'pending')
-                   order by j.finished_at limit $2
-                   for update skip locked
-               ), portion as (
-                   select id, (sum(events) over (order by finished_at, id) - events)::bigint as before from old
-               )
-               select id from portion where before < $3"#,
-            millis(keep),
-            i64::from(at_most),
-            EVENTS,
-        )
-        .fetch_all(&mut *tx)
-        .await?;
-        // Asked once more now that nobody can have a job's messages delivered again: what was asked for while the statement
-        // above looked is not in what it saw.
-        let forgotten = sqlx::query!(
-            "-- retention::forget_ended
-             delete from jobs j where j.id = any($1)
-               and not exists (select from webhook_deliveries d where d.job_id = j.id and d.state = 'pending')",
-            &due,
-        )
-        .execute(&mut *tx)
-        .await?;
+        let held = hold_ended(&mut tx, keep, at_most).await?;
+        let forgotten = forget_held(&mut tx, &held).await?;
         tx.commit().await?;
-        Ok(forgotten.rows_affected())
+        Ok(forgotten)
     }
+}
+
+/// Locks the jobs that may go, so that nobody can have their messages delivered again, and says which they are.
+async fn hold_ended(
+    connection: &mut PgConnection,
+    keep: Duration,
+    at_most: u32,
+) -> Result<Vec<Uuid>, StoreError> {
+    let held = sqlx::query_scalar!(
+        "-- retention::hold_ended
+         with old as materialized (
+             select j.id, j.finished_at, j.events from jobs j
+             where j.finished_at < now() - $1 * interval '1 millisecond' and j.phase = 'ended' and j.wanted <> 'delete'
+               and not exists (select from webhook_deliveries d where d.job_id = j.id and d.state = 'pending')
+             order by j.finished_at limit $2
+             for update skip locked
+         ), portion as (
+             select id, (sum(events) over (order by finished_at, id) - events)::bigint as before from old
+         )
+         select id from portion where before < $3",
+        millis(keep),
+        i64::from(at_most),
+        EVENTS,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(held)
+}
+
+/// Deletes jobs that are held, but for those of whose messages one waits by now: it was asked for again after the statement that
+/// chose them had begun to look, and before it held them.
+async fn forget_held(connection: &mut PgConnection, held: &[Uuid]) -> Result<u64, StoreError> {
+    let forgotten = sqlx::query!(
+        "-- retention::forget_held
+         delete from jobs j where j.id = any($1)
+           and not exists (select from webhook_deliveries d where d.job_id = j.id and d.state = 'pending')",
+        held,
+    )
+    .execute(connection)
+    .await?;
+    Ok(forgotten.rows_affected())
 }
 
 #[cfg(test)]

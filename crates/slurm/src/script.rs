@@ -41,10 +41,8 @@ pub const EXIT_LIMIT: u8 = 124;
 const CLAIM: &str = include_str!("script/claim.sh");
 const MARKS: &str = include_str!("script/marks.sh");
 const BASELINE: &str = include_str!("script/baseline.sh");
-/// Writes the next one, up to a line `_TAO_SCANCEL`, to where a program on the node finds it before the real `scancel`.
+/// A job that cancels itself leaves the mark `self_cancelled`: programs on the node find this `scancel` before the real one.
 const OWN_SCANCEL: &str = include_str!("script/own_scancel.sh");
-/// A job that cancels itself leaves the mark `self_cancelled`.
-const SCANCEL: &str = include_str!("script/scancel.sh");
 const START: &str = include_str!("script/start.sh");
 const RENDEZVOUS: &str = include_str!("script/rendezvous.sh");
 const CLOCK: &str = include_str!("script/clock.sh");
@@ -121,8 +119,6 @@ impl BatchScript {
         out.push_str(BASELINE);
         if matches!(self.launch, Launch::Host { .. }) {
             out.push_str(OWN_SCANCEL);
-            out.push_str(SCANCEL);
-            out.push_str("_TAO_SCANCEL\n");
         }
         out.push_str(START);
         environment::render(self, &mut out)?;

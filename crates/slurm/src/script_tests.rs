@@ -68,7 +68,6 @@ fn rendered(script: &BatchScript) -> String {
         (MARKS, "[marks]\n"),
         (BASELINE, "[baseline]\n"),
         (OWN_SCANCEL, "[its own scancel]\n"),
-        (SCANCEL, "[scancel]\n"),
         (START, "[start]\n"),
         (RENDEZVOUS, "[rendezvous]\n"),
         (WAIT, "[wait]\n"),
@@ -172,8 +171,6 @@ fn a_command_on_two_hosts() {
     [marks]
     [baseline]
     [its own scancel]
-    [scancel]
-    _TAO_SCANCEL
     [start]
     export PATH="$_tao_state/bin:$PATH"
 

@@ -25,6 +25,20 @@ async fn ended(pool: &PgPool, jobs: u32) -> Store {
     store
 }
 
+/// One job that ended nine days ago, of which its receiver has still to be told.
+async fn with_a_message(pool: &PgPool) -> Store {
+    let store = ended(pool, 0).await;
+    let request = WebhookRequest {
+        url: "https://example.org/hook".to_owned(),
+        secret: "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD".to_owned(),
+    };
+    let webhook = Webhook::from_request(&request, &Networks::default()).unwrap();
+    insert(&store, command_job(1), Some(&webhook)).await;
+    let ended = "update jobs set phase = 'ended', status = 'Done', due_at = null, finished_at = now() - interval '9 days'";
+    run(pool, ended).await;
+    store
+}
+
 async fn insert(store: &Store, job: Job, webhook: Option<&Webhook>) {
     let new = NewJob { job, secrets: Secrets::default(), request_hash: [0; 32] };
     store.insert_job_along(&new, Along { webhook, ..Along::default() }).await.unwrap().unwrap();
@@ -79,18 +93,22 @@ async fn a_job_that_is_not_over_stays_however_old(pool: PgPool) {
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
 async fn one_of_which_somebody_is_still_to_be_told_stays_until_that_is_done(pool: PgPool) {
-    let store = ended(&pool, 1).await;
-    let request = WebhookRequest {
-        url: "https://example.org/hook".to_owned(),
-        secret: "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD".to_owned(),
-    };
-    let webhook = Webhook::from_request(&request, &Networks::default()).unwrap();
-    insert(&store, command_job(2), Some(&webhook)).await;
-    run(&pool, "update jobs set phase = 'ended', status = 'Done', due_at = null, finished_at = now() - interval '9 days'").await;
-    assert_eq!(store.forget_ended(DAY, 9).await.unwrap(), 1);
-    assert_eq!(left(&pool).await, [2]);
+    let store = with_a_message(&pool).await;
+    assert_eq!(store.forget_ended(DAY, 9).await.unwrap(), 0);
     run(&pool, "update webhook_deliveries set state = 'dead'").await;
     assert_eq!(store.forget_ended(DAY, 9).await.unwrap(), 1);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn what_was_asked_for_again_before_the_job_was_held_keeps_it(pool: PgPool) {
+    let store = with_a_message(&pool).await;
+    run(&pool, "update webhook_deliveries set state = 'dead'").await;
+    let mut tx = store.pool.begin().await.unwrap();
+    let held = hold_ended(&mut tx, DAY, 9).await.unwrap();
+    assert_eq!(held.len(), 1);
+    // As if it had been asked for a moment earlier: now nobody could.
+    run(&pool, "update webhook_deliveries set state = 'pending'").await;
+    assert_eq!(forget_held(&mut tx, &held).await.unwrap(), 0);
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]

@@ -239,7 +239,6 @@ fn numbered(entries: &[Submission]) -> impl Iterator<Item = (usize, &Submission)
 }
 
 /// The directories of a batch, each once.
-#[derive(Debug, PartialEq, Eq)]
 struct Dirs<'a> {
     /// Those of every entry, which are most.
     shared: Vec<&'a RemotePath>,
@@ -270,7 +269,7 @@ impl<'a> Dirs<'a> {
             .iter()
             .map(|dirs| match dirs.difference(&shared).map(|dir| place(dir)).collect::<Vec<_>>() {
                 places if places.is_empty() => ABSENT.to_owned(),
-                places => places.join(","),
+                places => places.join(" "),
             })
             .collect();
         Self { shared: shared.into_iter().collect(), own, places }

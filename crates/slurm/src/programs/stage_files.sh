@@ -41,8 +41,8 @@ remove_abandoned() {
 # directory more would cost as much as half an sbatch.
 # $1: name of an array of answers: an entry that has one is not wanted. $2: length of the archive, behind which is a line
 # "whole". A file that is not written in its place has a "%" before the last part of its path there, which no path of ours has.
-# What went wrong is said on stderr, and broken[entry] is set. Only entries up to $end are looked at, behind those of the
-# call before. Returns 1 if the archive did not arrive whole.
+# What went wrong is said on stderr, and broken[entry] is set. Only files of entries up to $end are looked at, from
+# $next_file on, which is left behind them. Returns 1 if the archive did not arrive whole.
 stage_files() {
   local -n settled=$1
   local -a wanted=() members=() temporary=() written=() earlier=()
@@ -102,7 +102,8 @@ stage_files() {
     for_all written stat -c '%s-%a %n' -- >"$tmp/looks"
     while read -r look path; do look_of[$path]=$look; done <"$tmp/looks"
     for i in ${wanted[@]+"${wanted[@]}"}; do
-      if [ "${look_of[${temporary[i]}]-}" = "${file_look[i]}" ]; then continue; fi
+      look=${look_of[${temporary[i]}]-}
+      if [ -n "$is_done" ] && [ -n "$look" ] || [ "$look" = "${file_look[i]}" ]; then continue; fi
       echo "${file_path[i]}: not all bytes were written" >&2
       broken[file_entry[i]]=1
       temporary[i]=

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # Submits jobs so that doing it again does no harm. Prints exactly one line for each entry.
 #
-# stdin: a line "length of what follows it, seconds in which entries are begun, whether to look for what was abandoned"; lines that
+# stdin: a line "length of the lines behind it, seconds in which entries are begun, whether to look for what was abandoned"; lines that
 # each begin with a word: directories of all entries, and of some; waves by their numbers of entries, and by the lengths of their
 # archives; of the entries job names, state directories, scripts, sends, cleared sends, directories by their places in the list ("-"
-# for none, else "0,2"), base directories, results directories or "-"; of the files, in the order of their entries, whose they are,
+# for none, else "0 2"), base directories, results directories or "-"; of the files, in the order of their entries, whose they are,
 # "size-mode", whether they are written in their places, paths; of the inputs whose they are, their places among them, paths. Then
 # for each wave the archive of its files, and a line "whole".
 #
@@ -122,7 +122,7 @@ settle_known() {
     if ((SECONDS >= patience)); then
       settle "$i" "SKIPPED $i"
     elif ((!cleared[i])) && [ ! -e "${state[i]}" ]; then
-      # Nobody has begun with it.
+      # Nothing of it is to be seen.
       continue
     elif kept_id "${state[i]}"; then
       settle "$i" "OK $i $id replay -"
@@ -143,32 +143,37 @@ settle_known() {
   done
 }
 
-# Reads the next line of $lines into an array, without the word that it begins with. $1: name of the array.
+# Reads the next line of $text_lines into an array, without the word that it begins with: the array's name. $1: that name, $2: how
+# many fields there must be, if that is known.
 take_line() {
-  local -n column=$1
+  local -n into=$1
   # shellcheck disable=SC2206 # to be split: no field is empty and none holds what -f forbids to expand
-  column=(${lines[line++]})
-  column=("${column[@]:1}")
+  into=(${text_lines[taken++]})
+  [ "${into[0]}" = "$1" ] || return 1
+  into=("${into[@]:1}")
+  [ "${2-${#into[@]}}" = "${#into[@]}" ]
 }
 
 # Reads what is asked, but for the bytes of the files. As one block: bash reads a line from a pipe byte by byte.
 read_entries() {
-  local length text line=0 column IFS
-  local -a lines
+  local length text column taken=0 i IFS
+  local -a text_lines
   read -r length patience sweep || return
   IFS= read -r -N "$length" text || return
   set -f
   IFS=$'\n'
   # shellcheck disable=SC2206
-  lines=($text)
+  text_lines=($text)
   IFS=$'\t'
-  for column in shared_dirs dirs wave_entries wave_bytes name state script send cleared dirs_of base results \
-    file_entry file_look file_in_place file_path need_entry need_place need; do
-    take_line "$column"
-  done
-  set +f
+  for column in shared_dirs dirs wave_entries wave_bytes name; do take_line "$column" || return; done
   count=${#name[@]}
-  for ((line = 0; line < count; line++)); do answer[line]='' broken[line]=''; done
+  for column in state script send cleared dirs_of base results; do take_line "$column" "$count" || return; done
+  take_line file_entry || return
+  for column in file_look file_in_place file_path; do take_line "$column" "${#file_entry[@]}" || return; done
+  take_line need_entry || return
+  for column in need_place need; do take_line "$column" "${#need_entry[@]}" || return; done
+  set +f
+  for ((i = 0; i < count; i++)); do answer[i]='' broken[i]=''; done
 }
 
 # Makes the directories of the entries of the wave that are still wanted.
@@ -177,12 +182,12 @@ make_dirs() {
   local i place places=''
   for ((i = begin; i < end; i++)); do
     if [ -n "${answer[i]}" ]; then continue; fi
-    wanted+=("$i") places+=",${dirs_of[i]}"
+    wanted+=("$i") places+=" ${dirs_of[i]}"
     if [ "${results[i]}" != - ] && [ ! -e "${results[i]}" ]; then fresh[i]="${state[i]}/${results[i]##*/}"; fi
   done
   if ((${#wanted[@]} == 0)); then return; fi
   made=(${shared_dirs[@]+"${shared_dirs[@]}"})
-  for place in ${places//[,-]/ }; do made+=("${dirs[place]}"); done
+  for place in ${places//-/}; do made+=("${dirs[place]}"); done
   made+=(${fresh[@]+"${fresh[@]}"})
   if ! for_all made mkdir -p --; then
     for i in "${wanted[@]}"; do look_for_dirs "$i"; done
@@ -199,7 +204,7 @@ look_for_dirs() {
   for dir in ${shared_dirs[@]+"${shared_dirs[@]}"}; do
     if [ ! -d "$dir" ]; then broken[$1]=1; fi
   done
-  for place in ${dirs_of[$1]//[,-]/ }; do
+  for place in ${dirs_of[$1]//-/}; do
     if [ ! -d "${dirs[place]}" ]; then broken[$1]=1; fi
   done
 }
@@ -326,10 +331,11 @@ run_lane() {
     printf "%s\n" "$code" >"$tmp/code.$1"
   done
 }
-trap : TERM
 # A site may have a function of that name. It is looked for once: the way to it may lead through file systems that are slow.
 unset -f sbatch
-hash sbatch
+hash sbatch 2>/dev/null
+# Not before: who is told to end meanwhile has begun nothing.
+trap : TERM
 for ((lane = 0; lane < lanes; lane++)); do
   run_lane "$lane" &
   processes+=("$!")

@@ -62,7 +62,7 @@ fn in_little_room(node: &Node, program: &[&str], before: &str, after: &str) -> s
     let mut run = std::process::Command::new("unshare");
     run.args(["--map-root-user", "--mount", "bash", "-euc"])
         .arg(format!(
-            "mount -t tmpfs -o size=128k tmpfs state; mkdir state/bin; touch state/submit.1 state/main.{{out,err}}
+            "mount -t tmpfs -o size=128k tmpfs state; touch state/submit.1 state/main.{{out,err}}
              {before}
              bash \"$1\" || echo \"$?\"; {after}"
         ))

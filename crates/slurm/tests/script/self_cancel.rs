@@ -1,5 +1,10 @@
 //! A job whose own program cancels it leaves a mark.
 
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+};
+
 use test_case::test_case;
 
 use crate::node::Node;
@@ -26,4 +31,29 @@ fn a_job_that_cancels_itself_says_so(text: &str) -> bool {
     assert_eq!(output.status.code(), Some(0), "{}", crate::stderr(&output));
     assert_eq!(node.has("scancel.calls"), text.contains("scancel"), "the real one is called all the same");
     node.has("state/self_cancelled")
+}
+
+#[test]
+fn each_run_has_a_scancel_of_its_own_that_others_do_not_change() {
+    let node = Node::new();
+    node.run(&node.script(&["false"]), 42, 0);
+    // Whoever has it open goes on with what it was.
+    fs::hard_link(node.file("state/bin/scancel"), node.file("opened")).unwrap();
+    node.run(&node.script(&["false"]), 42, 1);
+    let names: Vec<_> =
+        fs::read_dir(node.file("state/bin")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["scancel"], "nothing is left beside it");
+    let of = |name| fs::metadata(node.file(name)).unwrap();
+    assert_eq!(of("state/bin/scancel").permissions().mode() & 0o777, 0o755);
+    assert_ne!(of("opened").ino(), of("state/bin/scancel").ino());
+}
+
+#[test]
+fn a_job_runs_where_its_scancel_cannot_be_written() {
+    let node = Node::new();
+    fs::write(node.file("state/bin"), "").unwrap();
+    let output = node.run(&node.script(&["scancel", "42"]), 42, 0);
+    assert_eq!(output.status.code(), Some(0), "{}", crate::stderr(&output));
+    assert!(node.has("scancel.calls") && !node.has("state/self_cancelled"));
+    assert!(crate::stderr(&output).contains("bin/scancel cannot be written"), "{}", crate::stderr(&output));
 }
