@@ -152,8 +152,7 @@ fn program() -> Program {
     *PROGRAM.get_or_init(|| {
         let program = SubmitBatch::new(Vec::new()).render().program;
         Program {
-            claims: program.contains("set -C\n")
-                && program.contains(r#": >"${state[$1]}/submit.${send[$1]}""#),
+            claims: program.contains("  set -C\n  if ! : >\"${state[$1]}/submit.${send[$1]}\"; then\n"),
             yields: program.contains("  if is_contested \"$1\"; then\n    yield \"$1\"\n  fi\n"),
         }
     })
@@ -179,5 +178,17 @@ fn born(entry: &Submission) -> Born {
         state_dir: entry.state_dir.to_string(),
         results: word("readonly _tao_results="),
         image: word("readonly _tao_target="),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::program;
+
+    /// A guard that is worded anew, and so no longer found here, would weaken the simulated cluster without a word.
+    #[test]
+    fn the_real_program_has_the_guards_that_the_simulated_one_copies() {
+        let found = program();
+        assert!(found.claims && found.yields, "{found:?}");
     }
 }
