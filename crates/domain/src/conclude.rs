@@ -96,9 +96,10 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
     }
     a_failure_outweighs_a_success(&mut job);
     let repeated = is_a_repetition(&job);
+    let cancelled_itself = cancelled_itself(&job, found.markers);
     // It was ended by us, by itself, or because it had failed and hung.
     let wanted_its_end = job.kill_reason.is_some()
-        || found.markers.self_cancelled
+        || cancelled_itself
         || job.progress.last_word() == Some(StatusWord::Failure);
     if let Some(attempt) = &mut job.attempt {
         // Slurm's word is of the repetition alone: what ended the run which it repeated is a controller that had forgotten it.
@@ -134,7 +135,7 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
             }
         }
     } else {
-        unhappy_end(&job, state.as_ref(), exit, found)
+        unhappy_end(&job, state.as_ref(), exit, cancelled_itself, found)
     };
     settle(job, status, message, found, graces, now)
 }
@@ -179,6 +180,18 @@ fn ended_by_itself(job: &mut Job, markers: &Markers, now: Timestamp) {
 
 /// From the signal for a job's end to that end there are `KillWait` seconds, 30 by default (slurm.conf(5)), and two clocks.
 const TOLD_TO_END: TimeDelta = TimeDelta::seconds(90);
+
+/// Whether a program of the job called scancel just before Slurm ended it. What it called it for hours ago were other jobs, or it was
+/// refused: then somebody else ended this one.
+fn cancelled_itself(job: &Job, markers: &Markers) -> bool {
+    let (Some(attempt), Some(mark)) = (&job.attempt, markers.self_cancelled) else { return false };
+    let asked_and_ended = at(Some(mark.at)).zip(attempt.ended_at);
+    attempt.slurm_id == Some(mark.slurm_id)
+        && asked_and_ended.is_none_or(|(asked, ended)| ended - asked <= CANCELLED_AFTER)
+}
+
+/// Slurm ends a job as soon as scancel reaches it, which a busy controller may put off, and there are two clocks.
+const CANCELLED_AFTER: TimeDelta = TimeDelta::minutes(5);
 
 /// Whether the script has left its exit marker.
 fn is_marked(job: &Job, markers: &Markers) -> bool {
@@ -300,6 +313,7 @@ fn unhappy_end(
     job: &Job,
     state: Option<&SlurmState>,
     exit: Option<ExitCode>,
+    cancelled_itself: bool,
     found: &Findings<'_>,
 ) -> (Status, String) {
     let reason = job.attempt.as_ref().and_then(|attempt| attempt.reason.as_deref()).unwrap_or("None");
@@ -331,7 +345,7 @@ fn unhappy_end(
     match state {
         Some(SlurmState::Cancelled | SlurmState::Revoked) => match &job.kill_reason {
             Some(why) if job.wanted == Wanted::Run => (Status::Error, with_log(why, found)),
-            None if found.markers.self_cancelled && job.wanted == Wanted::Run => {
+            None if cancelled_itself && job.wanted == Wanted::Run => {
                 (Status::Error, with_log("The job cancelled itself.", found))
             }
             _ => (Status::Canceled, canceled()),

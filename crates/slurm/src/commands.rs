@@ -28,7 +28,7 @@ pub use conclude::{Conclude, Concluded, Concluding};
 pub use exclude::{Exclude, Excluded};
 pub use install_credentials::InstallCredentials;
 pub use locate::{Locate, LocateAnswer, Located, Sought};
-pub use markers::{ExitMarker, Markers, RequeuedMarker, StartedMarker};
+pub use markers::{ExitMarker, Markers, RequeuedMarker, SelfCancelMarker, StartedMarker};
 pub use node_health::{NodeHealth, NodeHealthAnswer};
 pub use partitions::{Partitions, PartitionsAnswer};
 pub use poll::{

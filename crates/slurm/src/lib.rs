@@ -39,8 +39,8 @@ pub use commands::{
     Exclude, Excluded, ExitMarker, How, ImageFile, Locate, LocateAnswer, Located, LogAnswer, LogChunk,
     LogFrom, LogQuestion, Markers, NodeHealth, NodeHealthAnswer, PastRun, Poll, PollAnswer, Purge, Purged,
     QueueRow, ReadLogs, Remove, Removed, Requeued, RequeuedMarker, RunNote, STATUS_FILES, STATUS_OVERLAP,
-    SacctOutcome, SignsOfLife, Sought, SqueueOutcome, StagedFile, StagedSecret, StartedMarker, StatusChunk,
-    StatusCursor, Submission, SubmitAnswer, SubmitBatch, Watched,
+    SacctOutcome, SelfCancelMarker, SignsOfLife, Sought, SqueueOutcome, StagedFile, StagedSecret,
+    StartedMarker, StatusChunk, StatusCursor, Submission, SubmitAnswer, SubmitBatch, Watched,
 };
 // What is asked about a cluster, apart from its jobs.
 pub use commands::{

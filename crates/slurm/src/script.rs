@@ -117,10 +117,11 @@ impl BatchScript {
         out.push_str(CLAIM);
         out.push_str(MARKS);
         out.push_str(BASELINE);
+        out.push_str(START);
+        // After the marks, without which it does not run: it can do without this, and the room may be for one of them.
         if matches!(self.launch, Launch::Host { .. }) {
             out.push_str(OWN_SCANCEL);
         }
-        out.push_str(START);
         environment::render(self, &mut out)?;
         if self.directives.nodes > 1 {
             let Directives { nodes, gpus_per_node, .. } = &self.directives;

@@ -170,8 +170,8 @@ fn a_command_on_two_hosts() {
     [claim]
     [marks]
     [baseline]
-    [its own scancel]
     [start]
+    [its own scancel]
     export PATH="$_tao_state/bin:$PATH"
 
     export WORLD_SIZE=2 NUM_GPU_PER_NODE=0 MASTER_PORT=29500

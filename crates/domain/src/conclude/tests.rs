@@ -12,6 +12,7 @@ use crate::{
 
 mod launches;
 mod runs;
+mod self_cancel;
 
 const T0: Timestamp = DateTime::UNIX_EPOCH;
 
@@ -22,7 +23,7 @@ const NO_MARKERS: Markers = Markers {
     requeued: None,
     warned: false,
     limited: false,
-    self_cancelled: false,
+    self_cancelled: None,
 };
 /// The mark of a script that has come as far as its program.
 fn started() -> StartedMarker {
@@ -352,18 +353,6 @@ fn ended_with(case: &Case, markers: &Markers) -> Job {
         Ending::Ended(job) => job,
         other => panic!("{other:?}"),
     }
-}
-
-#[test]
-fn a_job_that_cancels_itself_has_failed() {
-    let markers = Markers { self_cancelled: true, ..Markers::default() };
-    let case = || Case { state: Some(SlurmState::Cancelled), code: None, ..Case::default() };
-    let job = ended_with(&case(), &markers);
-    assert_eq!(job.status, Status::Error);
-    assert!(job.message.starts_with("The job cancelled itself."), "{}", job.message);
-    let wanted = Case { wanted: Wanted::Cancel, ..case() };
-    assert_eq!(ended_with(&wanted, &markers).status, Status::Canceled, "its owner wanted that too");
-    assert_eq!(ended_with(&case(), &Markers::default()).status, Status::Canceled, "somebody else did");
 }
 
 #[test]

@@ -20,8 +20,8 @@ pub struct Markers {
     pub warned: bool,
     /// Whether the newest run reached the job's own time limit.
     pub limited: bool,
-    /// Whether a program of the newest run has asked Slurm to cancel the job.
-    pub self_cancelled: bool,
+    /// That a program of the newest run has called scancel in a way that may have cancelled the job itself.
+    pub self_cancelled: Option<SelfCancelMarker>,
 }
 
 /// `exit`: written in one step when the batch script ends by itself. Absent after SIGKILL or a node's death.
@@ -63,6 +63,16 @@ pub struct RequeuedMarker {
     pub at: i64,
 }
 
+/// `self_cancelled`: written in one step before scancel is called. What it was called for may be other jobs after all, so the mark
+/// says something only of an end that came soon after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SelfCancelMarker {
+    /// Who wrote it.
+    pub slurm_id: SlurmJobId,
+    /// When, in seconds since 1970 by the clock of the node.
+    pub at: i64,
+}
+
 /// Collects marks by the index of their job from the lines `CLAIM` and `MARK`.
 pub(super) struct MarkerReader {
     marks: HashMap<usize, Markers>,
@@ -89,7 +99,7 @@ impl MarkerReader {
             // Written before the run began that the other marks speak of, they would have been removed.
             b"warned" => marks.warned = true,
             b"limited" => marks.limited = true,
-            b"self_cancelled" => marks.self_cancelled = true,
+            b"self_cancelled" => marks.self_cancelled = self_cancel_marker(&line.rest()),
             _ => return Err(line.malformed("an unknown mark")),
         }
         Ok(())
@@ -98,6 +108,14 @@ impl MarkerReader {
     pub(super) fn take(&mut self, index: usize) -> Option<Markers> {
         self.marks.remove(&index)
     }
+}
+
+fn self_cancel_marker(text: &str) -> Option<SelfCancelMarker> {
+    let mut words = text.split(' ');
+    let slurm_id = words.next()?.parse().ok()?;
+    words.next()?.parse::<u32>().ok()?;
+    let marker = SelfCancelMarker { slurm_id, at: words.next()?.parse().ok()? };
+    if words.next().is_none() { Some(marker) } else { None }
 }
 
 fn exit_marker(text: &str) -> Option<ExitMarker> {
@@ -163,6 +181,15 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_of_a_job_that_cancels_itself_is_read() {
+        let marker = self_cancel_marker("42 3 1700000000").unwrap();
+        assert_eq!((marker.slurm_id.get(), marker.at), (42, 1_700_000_000));
+        for text in ["", "42", "42 3", "42 x 1", "42 3 1 1"] {
+            assert_eq!(self_cancel_marker(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
     fn a_mark_that_was_cut_or_forged_is_none() {
         for text in ["", "42", "42 1 137", "42 1 256 1", "0 0 0 0", "42 1 1 1 1", "42  1 1 1", "x 1 1 1"] {
             assert_eq!(exit_marker(text), None, "{text:?}");
@@ -179,7 +206,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_makes_the_readers_panic(text in any::<String>()) {
-            let _ = (exit_marker(&text), started_marker(&text), requeued_marker(&text));
+            let _ = (exit_marker(&text), started_marker(&text), requeued_marker(&text), self_cancel_marker(&text));
         }
     }
 }

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # What other sends of an attempt have done, or may still do: they are seen by the files that they claim it with, by the id that one
-# of them kept, and in the queue by the job's name.
+# of them kept, by the claim of the job itself, and in the queue by its name. What is found is said with settle, which the caller
+# defines.
 #
 # Filled in by the caller: of each entry its job name, its state directory, which send this is, and up to which all are known to be
 # over.

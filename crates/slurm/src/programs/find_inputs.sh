@@ -10,14 +10,21 @@ declare -A hindrance=()
 
 # Finds out why a path was not found. $1: path. Returns 0 if it is there after all.
 examine_path() {
-  local said parent=$1
-  if said=$(timeout -k 1 5 stat -L -- "$1" 2>&1 >/dev/null </dev/null); then return 0; fi
+  local said code parent=$1
+  said=$(timeout -k 1 5 stat -L -- "$1" 2>&1 >/dev/null </dev/null)
+  code=$?
+  if ((code == 0)); then return 0; fi
+  # Nothing above it is looked at either: that could give no answer too, and nobody would end it.
+  if ((code == 124 || code == 137)); then
+    hindrance[$1]="$1: no answer within 5 s"
+    return 1
+  fi
   hindrance[$1]=
   case $said in
     # What its owner has to mend. Of the rest nobody knows for how long it lasts.
     *': No such file or directory' | *': Not a directory' | *': Permission denied' | *': File name too long' \
       | *': Too many levels of symbolic links') ;;
-    *) hindrance[$1]=${said:-"$1: no answer within 5 s"} ;;
+    *) hindrance[$1]=${said:-"$1: stat returned $code"} ;;
   esac
   while parent=${parent%/*} && [ -n "$parent" ] && [ ! -e "$parent" ]; do :; done
   # An empty directory at the top is the place of a file system that is not mounted.
@@ -42,8 +49,8 @@ find_inputs() {
   local -n answered=$1
   # shellcheck disable=SC2034 # for_all is given the names
   local -a wanted=() parents=()
-  local -A there=() looked=() absent=() obstacle=()
-  local i path entry
+  local -A there=() looked=() absent=() obstacle=() unasked=()
+  local i path entry begun
   for i in "${!need[@]}"; do
     if [ -z "${answered[need_entry[i]]}" ]; then wanted+=("${need[i]}") parents+=("${need[i]%/*}/"); fi
   done
@@ -53,6 +60,7 @@ find_inputs() {
   for_all parents timeout -k 1 10 bash -c 'for dir; do : <"$dir"; done' open 2>/dev/null
   while IFS= read -r -d '' path; do there[$path]=1; done \
     < <(for_all wanted timeout -k 1 20 stat -L --printf='%n\0' -- 2>/dev/null)
+  begun=$SECONDS
   for i in "${!need[@]}"; do
     entry=${need_entry[i]} path=${need[i]}
     if [ -n "${answered[entry]}" ] || [ -n "${there[$path]-}" ]; then continue; fi
@@ -60,6 +68,10 @@ find_inputs() {
       # A process each: of very many the first ones tell what is wrong with all of them.
       if ((${#looked[@]} >= 64)); then
         hindrance[$path]=
+      # Each that gives no answer takes 5 s, and the others wait.
+      elif ((SECONDS - begun >= 15)); then
+        unasked[$entry]=1
+        continue
       else
         looked[$path]=1
         if examine_path "$path"; then
@@ -73,6 +85,11 @@ find_inputs() {
     else
       absent[$entry]+="${absent[$entry]+,}${need_place[i]}"
     fi
+  done
+  for entry in "${!unasked[@]}"; do
+    # What it lacks is said when all of it was looked for.
+    unset "absent[$entry]"
+    if [ -z "${obstacle[$entry]-}" ]; then settle "$entry" "SKIPPED $entry"; fi
   done
   for entry in "${!absent[@]}"; do
     if ! has_base "$entry"; then obstacle[$entry]="${base[entry]} cannot be read"; fi

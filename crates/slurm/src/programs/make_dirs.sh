@@ -2,12 +2,12 @@
 # Makes the directories of many entries with a few processes for all of them.
 #
 # Filled in by the caller: directories of all entries, and of some; of each entry those of the latter that are its own, by their
-# places in the list ("0 2"; "-" for none), and its results directory or "-".
-shared_dirs=() dirs=() dirs_of=() results=()
-# Set for an entry that lacks one.
+# places in the list ("0 2"; "-" for none), its results directory or "-", and its state directory.
+shared_dirs=() dirs=() dirs_of=() results=() state=()
+# Set for an entry that lacks a directory, or a file.
 broken=()
 
-# Makes the directories of the entries of the wave that are still wanted.
+# Makes the directories of the entries of the wave, which are those from $begin to before $end, that have no answer yet.
 make_dirs() {
   local -a wanted=() made=() fresh=()
   local i place places=''

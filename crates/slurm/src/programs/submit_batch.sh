@@ -61,8 +61,8 @@ settle_known() {
 take_line() {
   local -n into=$1
   # shellcheck disable=SC2206 # to be split: no field is empty and none holds what -f forbids to expand
-  into=(${text_lines[taken++]})
-  [ "${into[0]}" = "$1" ] || return 1
+  into=(${text_lines[taken++]-})
+  [ "${into[0]-}" = "$1" ] || return 1
   into=("${into[@]:1}")
   [ "${2-${#into[@]}}" = "${#into[@]}" ]
 }
@@ -162,8 +162,8 @@ take_away() {
 trap take_away EXIT
 find_inputs answer
 
-# sbatch waits for the controller more than it works, so a few may run at the same time: in lanes, of which each has every
-# fourth entry. All lanes together are bounded, for a process that bounds each sbatch would be one more to start for each. None
+# sbatch waits for the controller more than it works, so a few may run at the same time: in lanes, which take turns with
+# the entries. All lanes together are bounded, for a process that bounds each sbatch would be one more to start for each. None
 # begins so late that it could still be under way when nobody waits for us any more.
 #
 # $1: how many lanes, $2: seconds in which entries are begun, $3: directory for what is said, the rest: index, state directory and
@@ -172,7 +172,7 @@ find_inputs answer
 lanes_program="$(declare -f is_id keep_id)"'
 lanes=$1 left=$2 tmp=$3
 shift 3
-entries=("$@")
+entries=("$@") processes=()
 run_lane() {
   local at code id
   # Does not go before its sbatch: one that is deaf to this gets a SIGKILL after it, together with its lane.

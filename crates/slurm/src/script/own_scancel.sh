@@ -5,23 +5,26 @@ _tao_scancel() {
   state=${dir%/*}
   id=$(readlink -- "$state/run")
   for word; do
-    if [ "$before" = --signal ]; then
-      signal=$word
-    else
-      case $word in
-      "$id") own=1 ids=1 ;;
-      [0-9]*) ids=1 ;;
-      --signal=*) signal=${word#*=} ;;
-      -s?*) signal=${word#-s} ;;
-      -n* | --name*) named=1 ;;
-      esac
-    fi
+    case $before in
+    -s | --signal) signal=$word word='' ;;
+    # What a filter asks for is no job, even if it is a number.
+    -[AMRnpqtuw] | --account | --clusters | --name | --nodelist | --partition | --qos | --reservation | --state | --user | --wckey)
+      word=''
+      ;;
+    esac
+    case $word in
+    "${id:--}") own=1 ids=1 ;;
+    [0-9]*) ids=1 ;;
+    --signal=*) signal=${word#*=} ;;
+    -s?*) signal=${word#-s} ;;
+    -n* | --name*) named=1 ;;
+    esac
     before=$word
-    if [ "$before" = -s ]; then before=--signal; fi
   done
   # KILL ends a job like no signal at all does; any other is only heard by its program.
-  case $signal in KILL | SIGKILL | 9) signal='' ;; esac
-  # Without an id, a filter such as --me or --user meets this job too, unless it asks for a name.
+  case ${signal^^} in KILL | SIGKILL | 9) signal='' ;; esac
+  # Without an id, a filter such as --me or --user may meet this job too, unless it asks for a name. If it did, the job ends now, and
+  # whoever reads the mark looks at its time.
   if [ -n "$id" ] && [ -z "$signal" ] && { ((own)) || ((!ids && !named)); }; then
     echo "$id ${SLURM_RESTART_COUNT:-0} $(date +%s)" >"$state/.self_cancelled.$$" \
       && mv -f -- "$state/.self_cancelled.$$" "$state/self_cancelled"
@@ -40,7 +43,10 @@ _tao_add_scancel() {
   local new=$_tao_state/bin/.scancel.$_tao_id
   mkdir -p -- "$_tao_state/bin" \
     && { echo '#!/bin/bash' && declare -f _tao_scancel && echo '_tao_scancel "$@"'; } | _tao_keep "$new" \
-    && chmod 755 -- "$new" && mv -f -- "$new" "$_tao_state/bin/scancel"
+    && chmod 755 -- "$new" && mv -f -- "$new" "$_tao_state/bin/scancel" && return
+  # The job needs what room there is.
+  rm -f -- "$new"
+  return 1
 }
 if ! _tao_add_scancel; then
   echo "tao-slurm: $_tao_state/bin/scancel cannot be written: if this job cancels itself, it will not be known that it did" >&2

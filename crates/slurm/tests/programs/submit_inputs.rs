@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use slurm::{FailureClass, How, RemotePath, Submission, SubmitAnswer};
+use slurm::{FailureClass, How, RemoteCommand as _, RemotePath, Submission, SubmitAnswer, SubmitBatch};
 
 use crate::{
     site::Site,
@@ -55,6 +55,23 @@ fn a_missing_input_costs_only_its_own_job() {
     assert_eq!(answers[1], missing(&site, &["data/none"]));
     assert!(matches!(answers[0], SubmitAnswer::Submitted { .. }), "{answers:?}");
     assert!(matches!(answers[2], SubmitAnswer::Submitted { .. }), "{answers:?}");
+}
+
+/// Whoever asked must have his answers before he gives up waiting, and a dead file system may hold any number of inputs.
+#[test]
+fn inputs_that_hang_are_not_all_waited_for() {
+    let site = Site::new();
+    let names: Vec<String> = (0..40).map(|number| format!("dead/{number}/data")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let entries = vec![with(&site, "a", &names), with(&site, "b", &["dead/last"]), entry(&site, "c")];
+    let command = SubmitBatch::new(entries);
+    let hung = site.hang_all("/dead/");
+    let raw = site.raw_with(&command, &hung.each_ref().map(|(name, text)| (*name, text.as_str())));
+    let answers = command.parse(&raw).unwrap();
+    let SubmitAnswer::StageFailed(failure) = &answers[0] else { panic!("{answers:?}") };
+    assert!(failure.excerpt.contains("no answer within 5 s"), "{failure:?}");
+    assert_eq!(answers[1], SubmitAnswer::Skipped, "nobody has looked");
+    assert_eq!(answers[2], submitted(101, How::New), "it needs none of them");
 }
 
 #[test]
