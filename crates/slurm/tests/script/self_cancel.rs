@@ -61,3 +61,14 @@ fn a_job_runs_where_its_scancel_cannot_be_written() {
     assert!(node.has("scancel.calls") && !node.has("state/self_cancelled"));
     assert!(crate::stderr(&output).contains("bin/scancel cannot be written"), "{}", crate::stderr(&output));
 }
+
+#[test]
+fn a_scancel_that_was_not_finished_takes_no_room() {
+    let node = Node::new();
+    fs::write(node.file("bin/chmod"), "#!/bin/bash\nexit 1\n").unwrap();
+    fs::set_permissions(node.file("bin/chmod"), fs::Permissions::from_mode(0o755)).unwrap();
+    let output = node.run(&node.script(&["true"]), 42, 0);
+    assert_eq!(output.status.code(), Some(0), "{}", crate::stderr(&output));
+    assert!(crate::stderr(&output).contains("bin/scancel cannot be written"), "{}", crate::stderr(&output));
+    assert_eq!(fs::read_dir(node.file("state/bin")).unwrap().count(), 0);
+}
