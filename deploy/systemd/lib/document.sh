@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154 # `work`, `sandbox` and `machine` are others'
 # The commands of the document, and what it leaves to whoever reads it.
 
-readonly DOCUMENT=docs/operations.md SECTION='## With systemd'
+readonly DOCUMENT=docs/operations/deployment.md SECTION='## With systemd'
 # What the shell blocks of the section are, in their order.
 readonly BLOCKS=(database install start token upgrade)
 
