@@ -1,7 +1,7 @@
-# One image, one binary: `docker run IMAGE serve --role api` and so on.
+# One image with one program: `docker run IMAGE serve --role api`.
 #
-# What it takes from outside are Debian's packages and the crates of Cargo.lock. The crates are fetched first and compiled
-# without a network, which proves that nothing else is downloaded. `ci/image` builds it where there is no container engine.
+# The build downloads Debian packages and the crates of Cargo.lock, nothing else: crates are fetched first and compiled without a
+# network. `ci/image` builds it without a container engine.
 ARG RUST_IMAGE=rust:1.95-slim-bookworm
 ARG DEBIAN_IMAGE=debian:bookworm-slim
 
@@ -22,11 +22,11 @@ RUN apt-get update -qq \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home --home-dir /var/lib/tao-slurm --shell /usr/sbin/nologin --uid 10001 tao-slurm
 COPY --from=build /src/target/release/tao-slurm /usr/local/bin/tao-slurm
-# By number, so that Kubernetes can see that it is not root.
+# A number, so that Kubernetes can verify that it is not root.
 USER 10001:10001
 ENV TAO_SLURM_DATA_DIR=/var/lib/tao-slurm TAO_SLURM_BIND=0.0.0.0:8080 TAO_SLURM_LOG_FORMAT=json
 EXPOSE 8080
-# /readyz of this container, whichever role it has: see the worker in docker-compose.yml.
+# Asks /readyz of this container, for the API and for a worker that serves it (docker-compose.yml).
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s CMD ["tao-slurm", "ready"]
 ENTRYPOINT ["tao-slurm"]
 CMD ["serve"]

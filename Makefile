@@ -1,21 +1,21 @@
-# `make demo` and `make test` are all there is to know; the rest are their parts.
+# `make demo` shows the service; `make test` runs every check. The other targets are parts of them, or longer runs.
 
 .PHONY: demo test simulate reliability bench chaos systemd-trial fuzz fuzz-api setup sandbox-up sandbox-down openapi sql fmt
 
-demo: ## From nothing to two jobs run on a real Slurm; ONCE=1 ends by itself
+demo: ## Run two jobs on a real Slurm cluster on this machine; ONCE=1 stops by itself
 	@ONCE=$(ONCE) deploy/demo/demo
 
-test: ## Every check there is
+test: ## Run every check (half an hour)
 	@ci/test
 
-reliability: ## The bars of docs/reliability.md in full size, on the sandbox: half an hour
+reliability: ## Run the reliability tests in full size (half an hour)
 	@deploy/sandbox/sandbox up
 	@TAO_SLURM_FULL_BARS=1 cargo nextest run --locked --profile full --success-output immediate -p tao-slurm -E 'binary(sandbox) & test(bars::)'
 
-simulate: ## The service in virtual time with everything going wrong; SEEDS=10000 histories, or SEED= one
+simulate: ## Simulate SEEDS=10000 random histories of the worker in virtual time, or one with SEED=
 	@SEEDS=$(SEEDS) SEED=$(if $(filter file,$(origin SEED)),,$(SEED)) ci/simulate
 
-bench: ## Speed, beside what one would use instead, on the sandbox: ONLY=submission,latency some sections, QUICK=1 small sizes
+bench: ## Measure performance; ONLY=submission,latency selects sections, QUICK=1 uses small sizes
 	@ci/setup
 	@cargo build --quiet --release --locked --package tao-slurm
 	@cargo build --quiet --release --locked --package bench
@@ -23,35 +23,35 @@ bench: ## Speed, beside what one would use instead, on the sandbox: ONLY=submiss
 
 DURATION ?= 60
 SEED ?= 1
-chaos: ## Break the service and the cluster at random while jobs flow: DURATION= seconds, SEED=; exit code 1 unless all is well
+chaos: ## Inject random faults while jobs run, then audit them; DURATION= seconds, SEED=
 	@ci/setup
 	@cargo build --quiet --locked --package tao-slurm --package chaos
 	@target/debug/chaos --duration $(DURATION) --seed $(SEED) $(CHAOS)
 
-systemd-trial: ## What docs/operations.md says of systemd, done in a container, with an upgrade while jobs run: FROM= the commit before, PROFILE=dev builds faster
+systemd-trial: ## Test the systemd deployment and an upgrade in a container; FROM= the earlier commit, PROFILE=dev builds faster
 	@FROM=$(FROM) PROFILE=$(PROFILE) deploy/systemd/trial
 
-fuzz: ## Bytes at everything that reads foreign text: DURATION= seconds for each target, TARGET= one; needs a nightly compiler
+fuzz: ## Fuzz the parsers; DURATION= seconds for each target, TARGET= one; needs a nightly compiler
 	@DURATION=$(DURATION) TARGET=$(TARGET) fuzz/fuzz
 
-fuzz-api: ## Every call of the API asked for what its document allows and does not: CASES= of each operation, 2000
+fuzz-api: ## Fuzz the API against its OpenAPI document; CASES= for each operation (2000)
 	@ci/setup --test
 	@CASES=$(CASES) fuzz/api/run
 
-setup: ## What building needs from Debian
+setup: ## Install the Debian packages that a build needs
 	@ci/setup
 
-sandbox-up: ## The Slurm cluster in a box
+sandbox-up: ## Start the sandbox: a Slurm cluster on this machine
 	@deploy/sandbox/sandbox up
 
-sandbox-down:
+sandbox-down: ## Stop the sandbox
 	@deploy/sandbox/sandbox down
 
-openapi: ## Renew openapi/openapi.json from the code
+openapi: ## Write openapi/openapi.json from the code
 	@cargo run --quiet --locked -- openapi > openapi/openapi.json.new && mv openapi/openapi.json.new openapi/openapi.json
 
-sql: ## Renew what the SQL macros know of the schema; needs DATABASE_URL
+sql: ## Write the query cache of the SQL macros; needs DATABASE_URL
 	@ci/prepare-sql
 
-fmt:
+fmt: ## Format the code
 	@cargo fmt --all

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154 # `work` and `from_name` are the caller's
-# What is looked at, what was seen of it, and the sum of it.
+# Checks, their results, and the summary.
 
 readonly UNITS=(tao-slurm-api tao-slurm-worker)
 seen=()
@@ -8,7 +8,7 @@ declare -A starts=()
 
 note() { printf '   %s\n' "$*" >&2; }
 
-# check WORDS COMMAND...: a miss does not end the trial; it is in its sum.
+# check TEXT COMMAND...: a miss does not stop the trial; the summary counts it.
 check() {
     local words=$1
     shift
@@ -21,7 +21,7 @@ check() {
     note "${seen[-1]}"
 }
 
-# await SECONDS COMMAND...: until it is so.
+# await SECONDS COMMAND...: waits until the command succeeds.
 await() {
     local until=$((SECONDS + $1))
     shift
@@ -43,7 +43,7 @@ both_ready() {
         in_network curl -fsS --max-time 10 -o /dev/null http://127.0.0.1:8081/readyz 2>/dev/null
 }
 
-# both_run before|after: the very program, as the kernel has it open.
+# both_run before|after: compares the programs that the kernel has open.
 both_run() {
     local unit
     for unit in "${UNITS[@]}"; do
@@ -71,6 +71,6 @@ summary() {
         printf '   %s\n' "${seen[@]}" | grep MISS >&2
         die "$misses of ${#seen[@]} checks missed, from $from_name to this tree; the machine's journal is $work/journal.log"
     fi
-    note "All ${#seen[@]} checks were met, from $from_name to this tree."
-    ! cmp --silent "$work/program.before" "$work/program.after" || note "But both are the same program, byte for byte: FROM= names another commit."
+    note "All ${#seen[@]} checks passed, from $from_name to this tree."
+    ! cmp --silent "$work/program.before" "$work/program.after" || note "But both programs are identical: choose another commit with FROM=."
 }

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154 # `work` and `sandbox` are the caller's
-# Jobs for the service, and what they leave on the cluster: each writes into a file of its own, which nobody else writes to.
+# Jobs for the service, and their files on the cluster. Each job writes a file that no other job writes.
 
-# On the cluster and here.
+# The directory of this trial.
 readonly SCENE=systemd-trial-$$
 readonly WORD=a-word-that-only-the-job-is-told
 declare -A jobs=()
@@ -12,7 +12,7 @@ cluster_prepare() {
     touch "$scene/hold"
 }
 
-# job_submit NAME RESOURCES PARTITION [held]: one that is held runs until it is let go.
+# job_submit NAME RESOURCES PARTITION [held]: a held job runs until cluster_release.
 job_submit() {
     local name=$1 resources=$2 partition=$3 file=/lustre/$SCENE/$1 wait=:
     [[ ${4:-} != held ]] || wait="while [ -e /lustre/$SCENE/hold ]; do sleep 0.2; done"
@@ -25,10 +25,10 @@ job_submit() {
     note "$name is ${jobs[$name]}"
 }
 
-# job_is NAME CONDITION: of its document, in the words of jq.
+# job_is NAME CONDITION: a jq expression about the job's status document.
 job_is() { in_machine tao-slurm status "${jobs[$1]}" --json 2>/dev/null | jq --exit-status "$2" >/dev/null; }
 
-# job_comes_to SECONDS NAME CONDITION: in that time, unless it ends in Error. What its document says of it is shown if it does not.
+# job_comes_to SECONDS NAME CONDITION: waits so long, unless the job ends in Error. Prints the job's status if it fails.
 job_comes_to() {
     local until=$((SECONDS + $1)) name=$2 condition=$3
     until job_is "$name" "$condition"; do
@@ -57,7 +57,7 @@ same_list() { [[ $(job_list) == "$1" ]]; }
 
 cluster_release() { [[ -z ${scene:-} ]] || rm -f "$scene/hold"; }
 
-# Removes what the jobs left; one that is just ending may write meanwhile.
+# Removes the jobs' files. A job that is just ending may still write.
 cluster_clear() {
     local id
     [[ -n ${scene:-} ]] || return 0

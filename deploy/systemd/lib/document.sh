@@ -1,11 +1,11 @@
 # shellcheck shell=bash disable=SC2154 # `work`, `sandbox` and `machine` are others'
-# The commands of the document, and what it leaves to whoever reads it.
+# The commands of the document, and the steps that it leaves to the reader.
 
 readonly DOCUMENT=docs/operations/deployment.md SECTION='## With systemd'
-# What the shell blocks of the section are, in their order.
+# The shell blocks of the section, in order.
 readonly BLOCKS=(database install start token upgrade)
 
-# Each line of a shell block of the section, after the number of its block.
+# Prints each line of a shell block of the section, after the number of its block.
 document_lines() {
     awk -v section="$SECTION" '
         /^## / { inside = $0 == section }
@@ -13,14 +13,14 @@ document_lines() {
         inside && open { print block "\t" $0 }' "$DOCUMENT"
 }
 
-# document_run NAME: the block's commands, in the clone on the machine, with what a reader has to fill in. What they print is in `said`.
+# document_run NAME: runs the block in the clone on the machine, with the reader's values filled in. The output is in `said`.
 document_run() {
     local i wanted=0 commands
     for i in "${!BLOCKS[@]}"; do
         [[ ${BLOCKS[i]} != "$1" ]] || wanted=$((i + 1))
     done
     [[ $(document_lines | cut -f1 | sort -u | wc -l) == "${#BLOCKS[@]}" ]] ||
-        die "the section of $DOCUMENT has other blocks of commands than these: ${BLOCKS[*]}"
+        die "the section of $DOCUMENT does not have exactly these blocks of commands: ${BLOCKS[*]}"
     commands=$(document_lines | sed -n "s/^$wanted\t//p" | sed 's/PASSWORD/only-for-the-trial/')
     printf '%s\n' "$commands" | sed 's/^/   # /' >&2
     in_machine bash -euo pipefail -c "$commands" >"$work/said" 2>"$work/said.aside" || {
@@ -29,7 +29,7 @@ document_run() {
     }
 }
 
-# Edits the example's [[clusters]] for the sandbox, as its comments explain.
+# Edits [[clusters]] of the example for the sandbox, as its comments explain.
 operator_configures() {
     (
         # shellcheck source=/dev/null

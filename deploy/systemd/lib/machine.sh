@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # `work` and `sandbox` are the caller's
-# A Debian in a container of systemd-nspawn. Of this machine's network it has the login hosts, each at its own address, through a
-# socket in a directory that both see: nothing else of it can be in the way, nor be disturbed.
+# A Debian in a container of systemd-nspawn. It reaches only the login hosts of this machine's network, each at its own address,
+# through a socket in a shared directory.
 
 readonly HOST_PACKAGES=(systemd-container debootstrap jq)
 readonly GUEST_PACKAGES=(systemd systemd-sysv dbus postgresql openssh-client)
@@ -19,27 +19,27 @@ machine_prepare() {
         DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$work/packages.log"
     fi
     debian_make
-    # Each trial has a copy of its own, and each machine an identity.
+    # Each trial has its own copy, and each machine its own identity.
     rm -rf --one-file-system "$machine"
     cp -a "$debian" "$machine"
     tr -d - </proc/sys/kernel/random/uuid >"$machine/etc/machine-id"
     mkdir -p "$work/clone" "$machine/root/tao-slurm"
 }
 
-# Debian of this machine's release, so that what is built here runs there; kept for the next trial.
+# The same Debian release as this machine's, so that programs built here run there. It stays for the next trial.
 debian_make() {
     local codename mirror
     codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
     debian=$work/debian-$codename-$(echo "${GUEST_PACKAGES[*]}" | sha256sum | cut -c1-8)
     [[ ! -e $debian/.made ]] || return 0
-    note "making $debian: once, a few minutes"
-    # Where this host gets Debian from; if apt does not know, debootstrap does.
+    note "creating $debian (once, a few minutes)"
+    # Use this host's mirror. If apt does not know one, debootstrap does.
     # shellcheck disable=SC2016 # apt fills in these, not the shell
     mirror=$(apt-get indextargets --no-release-info --format '$(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
         sed -n "s/ $codename main\$//p" | head -n 1)
     rm -rf --one-file-system "$work"/debian-*
-    # In namespaces of its own, which take all mounts and processes with them. C.UTF-8, since Postgres makes its databases as it is told here.
-    # shellcheck disable=SC2016 # for the shell in there
+    # Own namespaces remove all mounts and processes at the end. Postgres creates its databases with this locale.
+    # shellcheck disable=SC2016 # expanded by the inner shell
     setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --propagation private -- bash -euo pipefail -c '
         root=$1 codename=$2 mirror=$3
         shift 3
@@ -51,7 +51,7 @@ debian_make() {
         umount "$root/proc"
         chroot "$root" apt-get clean
     ' bash "$debian" "$codename" "$mirror" "${GUEST_PACKAGES[@]}" >"$work/debian.log" 2>&1 </dev/null ||
-        die "Debian could not be made; see $work/debian.log"
+        die "Debian could not be created; see $work/debian.log"
     touch "$debian/.made"
 }
 
@@ -62,10 +62,10 @@ machine_boot() {
         --private-network "--bind=$network:/srv/network" "--bind-ro=$work/clone:/root/tao-slurm"
         --settings=no --register=no --resolv-conf=off --timezone=off --link-journal=no
     )
-    # Without systemd here there is nobody to ask for a control group.
+    # Without systemd on this machine no control group can be requested.
     [[ -d /run/systemd/system ]] || options+=(--keep-unit)
-    # Control groups of the one kind that every kernel has now, whatever this machine uses; and it goes when the trial is killed.
-    # shellcheck disable=SC2016 # for the shell in there
+    # Use control groups v2, whatever this machine uses. The container dies with the trial.
+    # shellcheck disable=SC2016 # expanded by the inner shell
     setpriv --pdeathsig TERM unshare --mount --propagation private -- bash -euc '
         if [[ ! -d /run/systemd/system ]]; then
             mount -t cgroup2 cgroup2 /sys/fs/cgroup
@@ -88,7 +88,7 @@ in_machine() {
         PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin ${token:+"TAO_SLURM_TOKEN=$token"} "$@" </dev/null
 }
 
-# in_network COMMAND...: a program of this machine on the network of that one.
+# in_network COMMAND...: runs a program of this machine on the container's network.
 in_network() { nsenter --target "$leader" --net -- "$@"; }
 
 network_make() {
@@ -108,7 +108,7 @@ network_make() {
     done
 }
 
-# In good order if it will, and then without a trace.
+# Stops cleanly if possible, and removes all traces.
 machine_stop() {
     local pid
     if [[ -n ${nspawn:-} ]]; then
