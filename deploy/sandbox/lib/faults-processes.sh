@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # Processes that die, freeze and stutter.
 
-# Without warning, and everything of the machine with it. What a daemon has forked notices that it is alone and ends; its
-# successor must not meet it.
+# Kills a daemon and everything of its machine without warning. Processes that the daemon has forked end on their own; wait for them,
+# because a new daemon must not meet them.
 power_off() {
   local name=$1 pid children=()
   if pid=$(running "$name.holder"); then
@@ -56,7 +56,7 @@ freeze() {
   done
 }
 
-# Lets exactly those go on that are on standard input.
+# Continues exactly the processes on standard input.
 thaw() {
   local pid started
   while read -r pid started; do

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Faults by name. A fault that is on has a file run/faults/NAME, which also keeps what its end needs to know.
+# Faults by name. An active fault has a file run/faults/NAME with the data that its end needs.
 
 readonly FAULTS_DIR=$SANDBOX_DIR/run/faults
 
@@ -16,14 +16,14 @@ fault_names() {
 
 fault_says() {
   case $1 in
-  *-dead) echo 'the node loses its power; off boots it' ;;
+  *-dead) echo 'the node loses power; off boots it' ;;
   sbatch-killed) echo 'sbatch is killed when the controller has the job and before it prints its id' ;;
-  *-stopped) echo 'ended in good order, and not there until off' ;;
-  *-killed) echo 'killed with SIGKILL, and not there until off' ;;
-  *-frozen) echo 'with all its processes under SIGSTOP: connections are taken and nothing is said' ;;
+  *-stopped) echo 'stopped cleanly until off' ;;
+  *-killed) echo 'killed by SIGKILL; down until off' ;;
+  *-frozen) echo 'frozen by SIGSTOP: connections open and get no answer' ;;
   slurmctld-slow) echo 'runs for 0.3 s, then not for 3 s, and so on: every answer takes seconds' ;;
   slurmdbd-slow) echo 'runs for 0.3 s, then not for 6 s, and so on: records come late' ;;
-  *-cut) echo 'the SSH connections that are open now are killed; new ones are welcome' ;;
+  *-cut) echo 'kills the open SSH connections; new ones work' ;;
   sshd-few-sessions) echo 'one session a connection, and two connections that log in at a time' ;;
   login-noise) echo 'a banner, and a shell that talks on both streams when it starts' ;;
   sbatch-slow) echo 'sbatch begins after 10 s' ;;
@@ -76,23 +76,23 @@ fault_turn_on() {
   local daemon
   daemon=$(fault_daemon "$1")
   [[ -z $daemon ]] || alive "$daemon" || die "$daemon is not running; try: sandbox up"
-  # Noted first: what is interrupted half-way is undone like the rest.
+  # Record the fault first, so that an interrupted one is undone too.
   : >"$FAULTS_DIR/$1"
   fault_begin "$1" "$daemon"
-  # The connections are cut, and that is all.
+  # Cutting connections is all.
   [[ $1 != *-cut ]] || rm -f "$FAULTS_DIR/$1"
 }
 
 fault_turn_off() {
   fault_is_on "$1" || return 0
   fault_undo "$1"
-  # It is not over before what it stopped is there again: whoever hears that it did not come tries again.
+  # The fault ends only when the stopped part works again, so that a caller can retry.
   [[ -z $(fault_daemon "$1") ]] || : >"$FAULTS_DIR/$1"
   fault_mend "$1"
   rm -f "$FAULTS_DIR/$1"
 }
 
-# Those that let processes go on come first: the others talk to them.
+# Continue frozen processes first: the others need them.
 faults_off_all() {
   local name on=()
   mapfile -t on < <(faults_on)
@@ -158,7 +158,7 @@ fault_mend() {
     ;;
   slurmdbd-*)
     slurmdbd_up
-    # Who was killed before it had saved its state, and started while slurmdbd was away, has given up.
+    # A controller that was killed before it saved its state, and started without slurmdbd, has given up.
     alive slurmctld || ! slurmctld_is_wanted || fault_mend slurmctld-killed
     ;;
   login?-*) login_up "${1%%-*}" ;;
@@ -169,7 +169,7 @@ fault_mend() {
 
 slurmctld_is_wanted() { [[ ! -e $FAULTS_DIR/slurmctld-killed && ! -e $FAULTS_DIR/slurmctld-stopped ]]; }
 
-# The daemon that a fault is about, if it is about one.
+# The daemon of a fault, if it has one.
 fault_daemon() {
   case $1 in
   *-dead) printf 'slurmd-%s' "${1%-dead}" ;;

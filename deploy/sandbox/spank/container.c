@@ -1,5 +1,5 @@
 /*
- * A stand-in for the Pyxis plugin: runs the tasks of a step inside a container image.
+ * Replaces the Pyxis plugin: runs the tasks of a step inside a container image.
  *
  * The container is built once for each step and node, by a child of the step daemon that is
  * then thrown away; the step daemon keeps its mount namespace open and every task joins it.
@@ -93,7 +93,7 @@ int slurm_spank_init(spank_t sp, int ac, char **av)
 	return register_options(sp) ? 0 : -1;
 }
 
-/* Never fails: what is wrong is for the task to say, where its user can read it. */
+/* Never fails: the task reports errors where its user can read them. */
 int slurm_spank_init_post_opt(spank_t sp, int ac, char **av)
 {
 	struct rootfs_request request = { .options = &container_options, .directory = "/" };

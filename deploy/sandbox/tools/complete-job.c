@@ -1,6 +1,6 @@
 /*
  * complete-job JOB STATUS: tells the controller that a job has ended with a wait status, as a step daemon would.
- * Brings about an end that nothing else does on a machine without cgroups: 253 is Slurm's word for "out of memory".
+ * Brings about an end that nothing else does on a machine without cgroups: 253 is Slurm's status for "out of memory".
  * Root may do so, and the owner of the job.
  */
 #include <stdio.h>
