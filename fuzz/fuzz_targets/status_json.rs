@@ -5,7 +5,8 @@ use chrono::DateTime;
 use domain::{Graces, Job, Phase, Sighting, Status, observe, read_lines};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use slurm::{RemotePath, StatusChunk};
+use remote::StatusChunk;
+use slurm::RemotePath;
 
 /// More than this of one job is nobody's status.
 const MOST_STATE: usize = 256 * 1024;

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 
 use domain::{ClusterName, preflight::Check};
-use slurm::{InstallCredentials, TestOnly, TestOnlyAnswer};
+use remote::{InstallCredentials, TestOnly, TestOnlyAnswer};
 
 /// An answer that a cluster takes its time for.
 pub type ClusterAnswer<'a, T> = Pin<Box<dyn Future<Output = Result<T, ClusterUnavailable>> + Send + 'a>>;

@@ -15,7 +15,7 @@ use futures_util::{
     FutureExt,
     future::{BoxFuture, Shared, WeakShared},
 };
-use slurm::{LogAnswer, LogQuestion};
+use remote::{LogAnswer, LogQuestion};
 use tokio::{
     sync::{Mutex as Turn, OwnedSemaphorePermit, Semaphore},
     time::{Instant, sleep, timeout},

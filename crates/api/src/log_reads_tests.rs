@@ -1,4 +1,4 @@
-use slurm::{LogChunk, LogFrom};
+use remote::{LogChunk, LogFrom};
 use tokio::sync::Semaphore as Gate;
 
 use super::*;

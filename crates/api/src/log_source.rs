@@ -3,7 +3,7 @@
 use std::pin::Pin;
 
 use domain::ClusterName;
-use slurm::{LogAnswer, LogQuestion};
+use remote::{LogAnswer, LogQuestion};
 
 /// What becomes of a question about logs: an answer for each part of it, in the same order.
 pub type LogReading = Pin<Box<dyn Future<Output = Result<Vec<LogAnswer>, LogUnavailable>> + Send>>;

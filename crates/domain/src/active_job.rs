@@ -3,7 +3,7 @@
 
 use std::num::NonZeroU32;
 
-use slurm::StatusCursor;
+use remote::StatusCursor;
 
 use crate::{
     attempt::AttemptPlace,

@@ -1,8 +1,8 @@
 //! Whether a running job is alive: what it has written so far, and since when nothing was added.
 
 use chrono::TimeDelta;
+use remote::SignsOfLife;
 use serde::{Deserialize, Serialize};
-use slurm::SignsOfLife;
 
 use crate::{
     active_job::ActiveJob,

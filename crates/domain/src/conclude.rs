@@ -4,10 +4,11 @@ mod last_words;
 mod sentences;
 
 use chrono::TimeDelta;
-use slurm::{
-    ExitCode, Markers, SlurmJobId, SlurmState, StatusChunk,
+use remote::{
+    Markers, StatusChunk,
     script::{EXIT_NO_MARKS, EXIT_NODE_FAILED},
 };
+use slurm::{ExitCode, SlurmJobId, SlurmState};
 
 use crate::{
     clock::Timestamp,
@@ -278,13 +279,13 @@ fn exit_code(job: &Job, markers: &Markers) -> Option<ExitCode> {
 /// Whether the script that has ended found its run begun before. A controller that was killed has forgotten that, and whoever
 /// began may still be at it, on another node, until Slurm notices him or he leaves his mark.
 fn is_a_repetition(job: &Job) -> bool {
-    ended_with(job, slurm::script::EXIT_BEGUN)
+    ended_with(job, remote::script::EXIT_BEGUN)
 }
 
 /// Whether the script that has ended stopped because somebody else had begun, and nobody knows yet who, or what became of him: a
 /// claim that kept a second copy from running is seen on the login host later than on the node.
 fn another_is_at_it(job: &Job, markers: &Markers) -> bool {
-    let found_it_taken = ended_with(job, slurm::script::EXIT_CLAIMED) && markers.run_claim.is_none();
+    let found_it_taken = ended_with(job, remote::script::EXIT_CLAIMED) && markers.run_claim.is_none();
     (is_a_repetition(job) || found_it_taken) && !is_marked(job, markers)
 }
 
@@ -339,7 +340,7 @@ fn unhappy_end(
         }
         _ => {}
     }
-    if found.markers.limited && exit.is_some_and(|exit| exit.code == slurm::script::EXIT_LIMIT) {
+    if found.markers.limited && exit.is_some_and(|exit| exit.code == remote::script::EXIT_LIMIT) {
         return (Status::Error, with_log("The job reached its own time limit and did not go on.", found));
     }
     match state {

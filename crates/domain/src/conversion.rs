@@ -14,7 +14,8 @@ mod submission;
 mod tests;
 
 use chrono::TimeDelta;
-use slurm::{ExitCode, ImageFile, InvalidName, JobName, RemotePath, SlurmJobId, SlurmState};
+use remote::ImageFile;
+use slurm::{ExitCode, InvalidName, JobName, RemotePath, SlurmJobId, SlurmState};
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 use uuid::Uuid;
 

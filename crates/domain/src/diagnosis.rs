@@ -10,7 +10,8 @@ mod rules;
 use std::sync::LazyLock;
 
 use regex::RegexSet;
-use slurm::{ExitCode, NodeName, SlurmState, node_list, script};
+use remote::script;
+use slurm::{ExitCode, NodeName, SlurmState, node_list};
 
 pub use rules::RULES;
 

@@ -8,7 +8,8 @@ mod status_lines;
 mod vanished;
 
 use chrono::{DateTime, TimeDelta};
-use slurm::{AccountingRow, Markers, QueueRow, SignsOfLife, SlurmState, StatusChunk};
+use remote::{Markers, SignsOfLife, StatusChunk};
+use slurm::{AccountingRow, QueueRow, SlurmState};
 
 use crate::{
     activity,

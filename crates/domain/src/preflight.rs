@@ -5,8 +5,8 @@ mod containers;
 mod scheduler;
 mod storage;
 
+use remote::PreflightAnswer;
 use serde::Serialize;
-use slurm::PreflightAnswer;
 use utoipa::ToSchema;
 
 use crate::cluster::Cluster;

@@ -1,13 +1,13 @@
-//! What becomes of a job in each state that two releases of Slurm were recorded in (`crates/slurm/tests/recorded`): the
+//! What becomes of a job in each state that two releases of Slurm were recorded in (`crates/remote/tests/recorded`): the
 //! same, whichever of them says it, and whether squeue still knows the job or only accounting does.
 
 use std::{fs, path::PathBuf};
 
 use chrono::{DateTime, TimeDelta};
-use slurm::{
-    AccountingRow, ExitMarker, Markers, Poll, QueueRow, RawOutput, RemoteCommand, SacctOutcome, SlurmState,
-    SqueueOutcome, StartedMarker, Watched,
+use remote::{
+    ExitMarker, Markers, Poll, RawOutput, RemoteCommand, SacctOutcome, SqueueOutcome, StartedMarker, Watched,
 };
+use slurm::{AccountingRow, QueueRow, SlurmState};
 use test_case::test_case;
 
 use crate::{

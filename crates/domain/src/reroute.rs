@@ -3,7 +3,8 @@
 //! Slurm runs a job whose node failed again, under the same id, and would give it the same node as soon as that one is
 //! back. Other reasons (a preemption, an administrator) say nothing against the nodes.
 
-use slurm::{EarlierRun, NodeName, SlurmState, node_list};
+use remote::EarlierRun;
+use slurm::{NodeName, SlurmState, node_list};
 
 use crate::{
     clock::Timestamp,

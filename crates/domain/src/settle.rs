@@ -1,6 +1,7 @@
 //! What follows from the end of an attempt: the job ends, rests, or goes again.
 
-use slurm::{Markers, SlurmJobId, SlurmState};
+use remote::Markers;
+use slurm::{SlurmJobId, SlurmState};
 
 use crate::{
     attempt::{Attempt, Outcome, Verdict},

@@ -6,8 +6,9 @@ mod launch;
 
 use std::collections::BTreeSet;
 
+use remote::{BatchScript, Directives, ScriptError, StagedFile, Submission};
 use secrecy::ExposeSecret;
-use slurm::{BatchScript, Directives, InvalidName, RemotePath, ScriptError, StagedFile, Submission};
+use slurm::{InvalidName, RemotePath};
 
 use crate::{
     attempt::Attempt,
@@ -67,7 +68,7 @@ pub fn plan_submission(
     let env_file = (!secrets.env.is_empty()).then(|| paths.env_shell.clone());
     if let Some(path) = &env_file {
         let secret = secrets.env.iter().map(|(key, value)| (key, value.expose_secret()));
-        let bytes = slurm::script::env_file(secret)?.into_bytes();
+        let bytes = remote::script::env_file(secret)?.into_bytes();
         files.push(StagedFile { path: path.clone(), mode: PRIVATE, bytes });
     }
     let script = BatchScript {

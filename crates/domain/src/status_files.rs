@@ -6,9 +6,10 @@
 //! A job that has said SUCCESS in one file and, as the last word of another, FAILURE, has failed.
 
 use chrono::TimeDelta;
+use remote::{STATUS_FILES, STATUS_OVERLAP, StatusChunk, StatusCursor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use slurm::{RemotePath, STATUS_FILES, STATUS_OVERLAP, StatusChunk, StatusCursor};
+use slurm::RemotePath;
 
 use crate::{
     clock::Timestamp,

@@ -7,7 +7,8 @@
 mod missing;
 
 use chrono::TimeDelta;
-use slurm::{Failure, FailureClass, How, SlurmJobId, SubmitAnswer};
+use remote::{How, SubmitAnswer};
+use slurm::{Failure, FailureClass, SlurmJobId};
 
 use crate::{
     attempt::{Attempt, Outcome, Verdict},

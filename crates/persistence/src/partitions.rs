@@ -4,7 +4,8 @@ use std::{collections::HashMap, time::Duration};
 
 use chrono::TimeDelta;
 use domain::{ClusterName, Timestamp, limits::SaidLimits};
-use slurm::{PartitionInfo, PartitionsAnswer};
+use remote::PartitionsAnswer;
+use slurm::PartitionInfo;
 
 use crate::{error::StoreError, leases::millis, store::Store};
 

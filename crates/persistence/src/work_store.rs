@@ -14,7 +14,8 @@ use domain::{
     Abandoned, ActiveJob, ClusterName, Conversion, Job, JobId, Next, Origin, Orphan, Record, Secrets,
     Timestamp,
 };
-use slurm::{PartitionsAnswer, SlurmJobId};
+use remote::PartitionsAnswer;
+use slurm::SlurmJobId;
 use uuid::Uuid;
 
 use crate::{

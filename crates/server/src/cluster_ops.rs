@@ -9,7 +9,7 @@ use std::{
 
 use api::{ClusterAnswer, ClusterOps, ClusterUnavailable};
 use domain::{ClusterName, preflight::Check};
-use slurm::{InstallCredentials, ParseError, RawOutput, RemoteCommand, TestOnly, TestOnlyAnswer};
+use remote::{InstallCredentials, ParseError, RawOutput, RemoteCommand, TestOnly, TestOnlyAnswer};
 use ssh::{Command, PoolHealth, SshConfig, SshError, SshPool};
 use tokio::sync::Mutex;
 

@@ -10,7 +10,7 @@ use std::{
 
 use api::{LogReading, LogSource, LogUnavailable};
 use domain::ClusterName;
-use slurm::{LogQuestion, ReadLogs};
+use remote::{LogQuestion, ReadLogs};
 use ssh::{PoolHealth, SshConfig, SshPool};
 use worker::{SshLink, Timeline};
 

@@ -11,10 +11,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use slurm::{
-    ExitCode, ExitMarker, Failure, FailureClass, How, ImageFile, NodeName, SlurmJobId, SlurmState, Sought,
-    Submission, SubmitAnswer,
-};
+use remote::{ExitMarker, How, ImageFile, Sought, Submission, SubmitAnswer};
+use slurm::{ExitCode, Failure, FailureClass, NodeName, SlurmJobId, SlurmState};
 use uuid::Uuid;
 
 /// What happens to the next command.

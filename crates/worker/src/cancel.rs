@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::Job;
 use persistence::{Lease, StoreError, WorkStore};
-use slurm::Cancel;
+use remote::Cancel;
 
 use crate::{
     link::ClusterLink,

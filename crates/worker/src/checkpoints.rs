@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use domain::{Job, JobId, JobPaths};
 use persistence::WorkStore;
-use slurm::{Checkpoints, RemotePath};
+use remote::Checkpoints;
+use slurm::RemotePath;
 
 use crate::{
     link::ClusterLink,

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use chrono::TimeDelta;
 use domain::{Ending, Findings, Job, JobPaths, SickNode, Wanted, Work, conclude, removal_may_come};
 use persistence::{Lease, StepRecord, StoreError, WorkStore};
-use slurm::{Conclude, Concluded, Concluding, NodeName, SlurmState, node_list};
+use remote::{Conclude, Concluded, Concluding};
+use slurm::{NodeName, SlurmState, node_list};
 
 use crate::{
     link::ClusterLink,

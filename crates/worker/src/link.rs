@@ -2,11 +2,12 @@
 
 use std::{collections::HashMap, future::Future};
 
-use slurm::{
+use remote::{
     Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
-    FailureClass, ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, ParseError, Poll,
-    PollAnswer, Purge, Purged, RemotePath, Remove, Removed, Requeued, SlurmJobId, SubmitAnswer, SubmitBatch,
+    ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, ParseError, Poll, PollAnswer, Purge,
+    Purged, Remove, Removed, Requeued, SubmitAnswer, SubmitBatch,
 };
+use slurm::{FailureClass, RemotePath, SlurmJobId};
 
 /// A command that brought no answer.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -58,8 +59,8 @@ pub trait ClusterLink: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<HashMap<SlurmJobId, EarlierRun>, LinkError>> + Send;
     fn partitions(
         &self,
-        command: &slurm::Partitions,
-    ) -> impl Future<Output = Result<slurm::PartitionsAnswer, LinkError>> + Send;
+        command: &remote::Partitions,
+    ) -> impl Future<Output = Result<remote::PartitionsAnswer, LinkError>> + Send;
     fn checkpoints(
         &self,
         command: &Checkpoints,

@@ -3,7 +3,8 @@
 use chrono::TimeDelta;
 use domain::{After, Job, Located, Phase, located};
 use persistence::{Lease, StoreError, WorkStore};
-use slurm::{JobName, Locate, LocateAnswer, SlurmJobId, SlurmState, Sought};
+use remote::{Locate, LocateAnswer, Sought};
+use slurm::{JobName, SlurmJobId, SlurmState};
 
 use crate::{
     counted,
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn a_copy_that_runs_is_cancelled_only_if_it_surely_has_not_the_claim() {
         let token: JobName = "tao-job-x".parse().unwrap();
-        let found = |run_claim| slurm::Located {
+        let found = |run_claim| remote::Located {
             key: token.to_string(),
             readable: true,
             unbegun: false,

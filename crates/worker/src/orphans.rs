@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 use chrono::TimeDelta;
 use domain::{ClusterName, OrphanKind, Record, Review, Stray, Timestamp, orphan_kind, review_orphans};
 use persistence::{PollLease, StoreError, WorkStore};
-use slurm::{Cancel, JobName, Poll, PollAnswer, QueueRow, SlurmJobId, SlurmState, SqueueOutcome};
+use remote::{Cancel, Poll, PollAnswer, SqueueOutcome};
+use slurm::{JobName, QueueRow, SlurmJobId, SlurmState};
 
 use crate::{
     link::ClusterLink,

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use domain::{Job, JobId};
 use persistence::{StoreError, WorkStore};
-use slurm::Partitions;
+use remote::Partitions;
 use tokio_util::sync::CancellationToken;
 
 use crate::{

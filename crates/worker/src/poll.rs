@@ -9,7 +9,7 @@ use std::{collections::HashSet, time::Duration};
 use chrono::TimeDelta;
 use domain::{ActiveJob, Conversion, JobId, Timestamp, conversion_seen};
 use persistence::{PollLease, PollResult, StoreError, WorkStore};
-use slurm::{PollAnswer, SqueueOutcome};
+use remote::{PollAnswer, SqueueOutcome};
 
 use crate::{
     conversions::say,

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use domain::{Job, JobId, purge_again};
 use persistence::{Lease, Remains, StoreError, WorkStore};
-use slurm::{Purge, RemotePath};
+use remote::Purge;
+use slurm::RemotePath;
 
 use crate::{
     link::ClusterLink,

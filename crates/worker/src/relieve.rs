@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::{Job, relief};
 use persistence::{Lease, StoreError, WorkStore};
-use slurm::Exclude;
+use remote::Exclude;
 
 use crate::{
     link::ClusterLink,

@@ -7,7 +7,8 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use domain::{Job, Rerouted, SickNode, rerouted};
 use persistence::{Lease, StepRecord, StoreError, WorkStore};
-use slurm::{Exclude, JobName, NodeHealth, NodeName, Requeued, SlurmJobId, node_list};
+use remote::{Exclude, NodeHealth, Requeued};
+use slurm::{JobName, NodeName, SlurmJobId, node_list};
 
 use crate::{
     link::ClusterLink,

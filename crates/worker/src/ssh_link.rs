@@ -4,12 +4,12 @@ use std::{collections::HashMap, time::Instant};
 
 use domain::{ClusterName, CommandResult};
 use persistence::CommandRun;
-use slurm::{
+use remote::{
     Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
     ImageFile, Locate, LocateAnswer, LogAnswer, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge,
-    Purged, RawOutput, ReadLogs, RemotePath, Remove, Removed, Requeued, SlurmJobId, SubmitAnswer,
-    SubmitBatch,
+    Purged, RawOutput, ReadLogs, Remove, Removed, Requeued, SubmitAnswer, SubmitBatch,
 };
+use slurm::{RemotePath, SlurmJobId};
 use ssh::{Command, Effect, SshError, SshPool};
 use tracing::Instrument;
 
@@ -197,7 +197,7 @@ impl ClusterLink for SshLink {
         self.call(command, Repeat::Safe).await
     }
 
-    async fn partitions(&self, command: &slurm::Partitions) -> Result<slurm::PartitionsAnswer, LinkError> {
+    async fn partitions(&self, command: &remote::Partitions) -> Result<remote::PartitionsAnswer, LinkError> {
         self.call(command, Repeat::Safe).await
     }
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use domain::{After, Attempt, Job, Phase, Secrets, Sent, Status, excluded, plan_submission, sent};
 use persistence::{Lease, StoreError, WorkStore};
-use slurm::{Cancel, JobName, SlurmJobId, SubmitAnswer, SubmitBatch};
+use remote::{Cancel, SubmitAnswer, SubmitBatch};
+use slurm::{JobName, SlurmJobId};
 
 use crate::{
     counted,

@@ -5,11 +5,12 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use chrono::TimeDelta;
 use domain::{Clock, Cluster, Graces, Job, JobId, Phase, Secrets, Status};
 use persistence::{Inserted, Lane, NewJob, Sealer, Store, Viewer};
-use slurm::{
+use remote::{
     Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
-    FailureClass, ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge,
-    Purged, RemotePath, Remove, Removed, Requeued, SlurmJobId, SlurmState, SubmitAnswer, SubmitBatch,
+    ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, Remove,
+    Removed, Requeued, SubmitAnswer, SubmitBatch,
 };
+use slurm::{FailureClass, RemotePath, SlurmJobId, SlurmState};
 use sqlx::PgPool;
 use testkit::{CountingIds, FakeCluster, Fault, HandClock, Unanswered, cluster, command_job};
 
@@ -82,7 +83,7 @@ impl ClusterLink for FakeLink {
         told(self.0.requeued(command))
     }
 
-    async fn partitions(&self, command: &slurm::Partitions) -> Result<slurm::PartitionsAnswer, LinkError> {
+    async fn partitions(&self, command: &remote::Partitions) -> Result<remote::PartitionsAnswer, LinkError> {
         told(self.0.partitions(command))
     }
 

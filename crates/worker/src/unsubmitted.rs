@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use chrono::TimeDelta;
 use domain::{After, Job, JobId, JobPaths, Kept, Located, Phase, Timestamp, Wanted, located};
 use persistence::{Lane, Lease, StepRecord, StoreError, WorkStore};
-use slurm::{RemotePath, Remove, SlurmJobId, StagedSecret};
+use remote::{Remove, StagedSecret};
+use slurm::{RemotePath, SlurmJobId};
 
 use crate::{
     link::ClusterLink,

@@ -2,9 +2,9 @@
 
 use axum::{extract::State, http::StatusCode};
 use domain::Violation;
+use remote::{InstallCredentials, InvalidNetrcWord, NetrcWord};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
-use slurm::{InstallCredentials, InvalidNetrcWord, NetrcWord};
 use utoipa::ToSchema;
 
 use crate::{

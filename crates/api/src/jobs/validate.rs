@@ -2,8 +2,9 @@
 
 use axum::{Json, extract::State};
 use domain::{JobRequest, Warning, plan_submission};
+use remote::{TestOnly, TestOnlyAnswer, TestVerdict};
 use serde::Serialize;
-use slurm::{RemotePath, TestOnly, TestOnlyAnswer, TestVerdict};
+use slurm::RemotePath;
 use utoipa::ToSchema;
 
 use super::accept::{Accepted, accept};

@@ -1,7 +1,8 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "what a test does not expect is what it shows")]
 
 use chrono::{DateTime, TimeDelta};
-use slurm::{ExitMarker, SlurmJobId, StartedMarker};
+use remote::{ExitMarker, StartedMarker};
+use slurm::SlurmJobId;
 use test_case::test_case;
 
 use super::*;

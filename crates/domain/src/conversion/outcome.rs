@@ -1,10 +1,11 @@
 //! From what a poll saw of a conversion to its end.
 
 use chrono::TimeDelta;
-use slurm::{
-    ImageFile, Markers, QueueRow, SlurmState,
+use remote::{
+    ImageFile, Markers,
     script::{EXIT_BEGUN, EXIT_CLAIMED, EXIT_NO_MARKS, EXIT_NODE_FAILED},
 };
+use slurm::{QueueRow, SlurmState};
 
 use super::{Abandoned, Conversion, ConversionState, Demand, LOOK_ROUND, Moved};
 use crate::{

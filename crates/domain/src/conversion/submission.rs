@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
-use slurm::{
-    ConversionScript, Failure, FailureClass, RemotePath, SlurmJobId, StagedFile, Submission, SubmitAnswer,
-};
+use remote::{ConversionScript, StagedFile, Submission, SubmitAnswer};
+use slurm::{Failure, FailureClass, RemotePath, SlurmJobId};
 
 use super::{Conversion, ConversionRun, ConversionState, LOOK_ROUND, Moved};
 use crate::{

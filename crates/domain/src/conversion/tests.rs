@@ -2,7 +2,8 @@ mod returned;
 
 use chrono::DateTime;
 use proptest::prelude::*;
-use slurm::{AccountingRow, ExitMarker, Markers, QueueRow, SlurmState, script};
+use remote::{ExitMarker, Markers, script};
+use slurm::{AccountingRow, QueueRow, SlurmState};
 use test_case::test_case;
 
 use super::*;

@@ -106,7 +106,7 @@ fn a_node_that_slurm_does_not_trust_is_to_blame() {
 #[test]
 fn a_node_that_srun_has_seen_fail_is_to_blame_whatever_else_the_log_says() {
     let log: &[u8] = b"ValueError: lost my peer\nsrun: error: Node failure on node2\n";
-    let exit = Some(ExitCode { code: slurm::script::EXIT_NODE_FAILED, signal: 0 });
+    let exit = Some(ExitCode { code: remote::script::EXIT_NODE_FAILED, signal: 0 });
     let state = Some(&SlurmState::Failed);
     let found =
         diagnose(&Evidence { state, exit, nodes: "node[1-3]", logs: &[log], ..Evidence::default() }).unwrap();
@@ -114,11 +114,11 @@ fn a_node_that_srun_has_seen_fail_is_to_blame_whatever_else_the_log_says() {
     assert_eq!(found.nodes, ["node2".parse().unwrap()]);
 }
 
-#[test_case(slurm::script::EXIT_NODE_FAILED, "node-failed")]
-#[test_case(slurm::script::EXIT_NO_MARKS, "no-marks")]
-#[test_case(slurm::script::EXIT_NO_ENV_FILE, "env-file-missing")]
-#[test_case(slurm::script::EXIT_NO_RENDEZVOUS, "no-rendezvous")]
-#[test_case(slurm::script::EXIT_BEGUN, "begun-before")]
+#[test_case(remote::script::EXIT_NODE_FAILED, "node-failed")]
+#[test_case(remote::script::EXIT_NO_MARKS, "no-marks")]
+#[test_case(remote::script::EXIT_NO_ENV_FILE, "env-file-missing")]
+#[test_case(remote::script::EXIT_NO_RENDEZVOUS, "no-rendezvous")]
+#[test_case(remote::script::EXIT_BEGUN, "begun-before")]
 fn a_script_that_could_not_begin_is_the_infrastructures(code: u8, rule: &str) {
     let exit = Some(ExitCode { code, signal: 0 });
     let found =
@@ -126,8 +126,8 @@ fn a_script_that_could_not_begin_is_the_infrastructures(code: u8, rule: &str) {
     assert_eq!((found.cause, found.signature.as_str()), (Cause::Infrastructure, rule));
 }
 
-#[test_case(slurm::script::EXIT_NODE_FAILED)]
-#[test_case(slurm::script::EXIT_NO_MARKS)]
+#[test_case(remote::script::EXIT_NODE_FAILED)]
+#[test_case(remote::script::EXIT_NO_MARKS)]
 fn a_program_that_returns_what_its_script_would_is_not_taken_for_it(code: u8) {
     let exit = Some(ExitCode { code, signal: 0 });
     let failed =

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use chrono::TimeDelta;
-use slurm::{AccountingRow, Markers, PastRun, QueueRow, SlurmState};
+use remote::Markers;
+use slurm::{AccountingRow, PastRun, QueueRow, SlurmState};
 
 use super::{Records, Sighting, at, is_waiting};
 use crate::{

@@ -1,6 +1,6 @@
 //! What a job's status files say, taken into the job.
 
-use slurm::StatusChunk;
+use remote::StatusChunk;
 
 use crate::{
     clock::Timestamp,

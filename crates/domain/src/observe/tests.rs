@@ -3,7 +3,8 @@ mod quiet;
 mod requeues;
 
 use chrono::TimeDelta;
-use slurm::{ExitCode, ExitMarker, SlurmJobId};
+use remote::ExitMarker;
+use slurm::{ExitCode, SlurmJobId};
 use test_case::test_case;
 
 use super::*;

@@ -1,6 +1,6 @@
 //! Whether containers can be run and their images pulled.
 
-use slurm::DeepFacts;
+use remote::DeepFacts;
 
 use super::{Check, HostFinding, Outcome, scheduler::said, unasked};
 use crate::cluster::Cluster;

@@ -1,6 +1,6 @@
 //! Whether Slurm is there, answers, and takes jobs of this user.
 
-use slurm::{DeepFacts, Said};
+use remote::{DeepFacts, Said};
 
 use super::{Check, HostFinding, Outcome, unasked};
 use crate::cluster::Cluster;

@@ -1,6 +1,6 @@
 //! Whether jobs have a place for their files.
 
-use slurm::{BaseDir, BaseState, DeepFacts};
+use remote::{BaseDir, BaseState, DeepFacts};
 
 use super::{Check, HostFinding, Outcome, unasked};
 use crate::cluster::Cluster;

@@ -1,4 +1,4 @@
-use slurm::{Association, BaseDir, BaseState, DeepFacts, Said};
+use remote::{Association, BaseDir, BaseState, DeepFacts, Said};
 use test_case::test_case;
 
 use super::*;

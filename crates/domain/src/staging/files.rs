@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use remote::StagedFile;
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
-use slurm::{EnvKey, StagedFile};
+use slurm::EnvKey;
 
 use super::{PRIVATE, SHARED, StagingError};
 use crate::{paths::JobPaths, secret::Secrets, spec::JobSpec};

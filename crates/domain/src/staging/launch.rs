@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use slurm::{Container, CosmosNodes, EnvKey, InvalidName, Launch, OnWarning, TaskSetup};
+use remote::{Container, CosmosNodes, Launch, OnWarning, TaskSetup};
+use slurm::{EnvKey, InvalidName};
 
 use super::environment::CUDA_OVERRIDE;
 use crate::{

@@ -1,6 +1,6 @@
 use chrono::DateTime;
+use remote::Submission;
 use serde_json::{Value, json};
-use slurm::Submission;
 use test_case::test_case;
 
 use super::*;

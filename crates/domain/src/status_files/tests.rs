@@ -1,6 +1,6 @@
 use chrono::DateTime;
 use proptest::prelude::*;
-use slurm::RunNote;
+use remote::RunNote;
 
 use super::*;
 

@@ -1,5 +1,6 @@
 use chrono::{DateTime, TimeDelta};
-use slurm::{Failure, FailureClass, How};
+use remote::How;
+use slurm::{Failure, FailureClass};
 use test_case::test_case;
 
 use super::*;

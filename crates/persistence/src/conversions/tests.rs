@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use chrono::DateTime;
 use domain::{ClusterName, ConversionState, Demand, Secrets};
-use slurm::{ImageFile, SlurmJobId};
+use remote::ImageFile;
+use slurm::SlurmJobId;
 use sqlx::PgPool;
 use testkit::command_job;
 use uuid::Uuid;

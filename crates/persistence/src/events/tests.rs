@@ -2,8 +2,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta};
 use domain::{Graces, Job, Next, Phase, Secrets, Sighting, Status, observe};
+use remote::StatusChunk;
 use serde_json::json;
-use slurm::{QueueRow, SlurmJobId, SlurmState, StatusChunk};
+use slurm::{QueueRow, SlurmJobId, SlurmState};
 use sqlx::PgPool;
 use testkit::command_job;
 use uuid::Uuid;
@@ -97,7 +98,7 @@ fn saw(job: &Job, file: &str, state: SlurmState) -> Next {
         written_at: 1,
         note: None,
         start_offset: start as u64,
-        before: file.as_bytes()[start.saturating_sub(slurm::STATUS_OVERLAP)..start].to_vec(),
+        before: file.as_bytes()[start.saturating_sub(remote::STATUS_OVERLAP)..start].to_vec(),
         bytes: file.as_bytes()[start..].to_vec(),
         complete: true,
         restarted: false,

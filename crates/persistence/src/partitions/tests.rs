@@ -1,5 +1,5 @@
 use chrono::DateTime;
-use slurm::{RawOutput, RemoteCommand};
+use remote::{RawOutput, RemoteCommand};
 use sqlx::PgPool;
 
 use super::*;
@@ -20,7 +20,7 @@ fn answer() -> PartitionsAnswer {
     let stdout = "ENFORCE ALL\nSHOW PartitionName=polar MaxNodes=2 AllowAccounts=a,b\n\
                   ROW polar*|up|4:00:00|n/a|4|idle|64|512000|gpu:a100:8\nEND 3\n";
     let raw = RawOutput { stdout: stdout.as_bytes().to_vec(), ..RawOutput::default() };
-    slurm::Partitions.parse(&raw).unwrap()
+    remote::Partitions.parse(&raw).unwrap()
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]

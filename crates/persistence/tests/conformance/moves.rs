@@ -6,7 +6,8 @@ use domain::{
     Verdict, Wanted, observe,
 };
 use persistence::StepRecord;
-use slurm::{QueueRow, SlurmJobId, SlurmState, StatusChunk};
+use remote::StatusChunk;
+use slurm::{QueueRow, SlurmJobId, SlurmState};
 use testkit::Dice;
 
 /// The job after some step.

@@ -1,7 +1,7 @@
 //! A preflight: one command on each login host, all at the same time, and the cluster itself asked through one of them.
 
 use domain::preflight::{Check, HostFinding, KeyFinding, Obstacle, ObstacleKind, judge};
-use slurm::{Preflight, PreflightAnswer};
+use remote::{Preflight, PreflightAnswer};
 use ssh::{HostPort, SshConfig, SshError, SshPool};
 use tokio::task::JoinSet;
 

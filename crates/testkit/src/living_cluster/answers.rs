@@ -5,11 +5,11 @@ use std::{
     sync::OnceLock,
 };
 
-use slurm::{
-    AccountingRow, Cancel, Cancelled, Conclude, Concluded, EarlierRun, Failure, FailureClass, ImageFile,
-    Markers, Poll, Purge, Purged, QueueRow, RemoteCommand, RemotePath, Remove, Removed, Requeued,
-    SacctOutcome, SlurmJobId, SlurmState, Sought, SqueueOutcome, StatusChunk, StatusCursor,
+use remote::{
+    Cancel, Cancelled, Conclude, Concluded, EarlierRun, ImageFile, Markers, Poll, Purge, Purged,
+    RemoteCommand, Remove, Removed, Requeued, SacctOutcome, Sought, SqueueOutcome, StatusChunk, StatusCursor,
 };
+use slurm::{AccountingRow, Failure, FailureClass, QueueRow, RemotePath, SlurmJobId, SlurmState};
 
 use super::{
     LivingCluster, Site,
@@ -311,7 +311,7 @@ impl Site {
             written_at: file.written_at,
             note: self.state(dir).and_then(|state| state.note_of(file.inode)),
             start_offset,
-            before: file.bytes[start.saturating_sub(slurm::STATUS_OVERLAP)..start].to_vec(),
+            before: file.bytes[start.saturating_sub(remote::STATUS_OVERLAP)..start].to_vec(),
             bytes: file.bytes[start..].to_vec(),
             complete: true,
             restarted: known.is_some() && resumed.is_none(),

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use slurm::{ExitMarker, RunNote, SlurmJobId, StartedMarker};
+use remote::{ExitMarker, RunNote, StartedMarker};
+use slurm::SlurmJobId;
 
 /// The state directory of an attempt.
 #[derive(Debug, Clone, Default)]

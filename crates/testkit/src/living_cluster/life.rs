@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use domain::Timestamp;
-use slurm::{ExitCode, ExitMarker, JobName, SlurmJobId, SlurmState, StartedMarker, script::EXIT_CLAIMED};
+use remote::{ExitMarker, StartedMarker, script::EXIT_CLAIMED};
+use slurm::{ExitCode, JobName, SlurmJobId, SlurmState};
 use uuid::Uuid;
 
 use super::{

@@ -2,9 +2,8 @@
 
 use std::sync::OnceLock;
 
-use slurm::{
-    Failure, FailureClass, How, JobName, RemoteCommand, SlurmJobId, Submission, SubmitAnswer, SubmitBatch,
-};
+use remote::{How, RemoteCommand, Submission, SubmitAnswer, SubmitBatch};
+use slurm::{Failure, FailureClass, JobName, SlurmJobId};
 use uuid::Uuid;
 
 use super::{

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::{Abandoned, Conversion, ConversionFindings, ConversionRun, conversion_concluded};
 use persistence::{ConversionLease, StoreError, WorkStore};
-use slurm::{Cancel, CheckImages, Conclude, Concluding, ImageFile, Markers};
+use remote::{Cancel, CheckImages, Conclude, Concluding, ImageFile, Markers};
 
 use super::{Wanted, warn_of};
 use crate::{

@@ -8,7 +8,8 @@ use domain::{
     plan_conversion,
 };
 use persistence::{ConversionLease, StoreError, WorkStore};
-use slurm::{JobName, Locate, SlurmJobId, Sought, SubmitAnswer, SubmitBatch};
+use remote::{Locate, Sought, SubmitAnswer, SubmitBatch};
+use slurm::{JobName, SlurmJobId};
 
 use super::warn_of;
 use crate::{

@@ -1,7 +1,7 @@
 //! What a poll asks: about each active job, and each conversion as one more row.
 
 use domain::{ActiveJob, Conversion, JobPaths, OUR_NAMES, Timestamp, wants_signs_of_life};
-use slurm::{Poll, Watched};
+use remote::{Poll, Watched};
 
 /// How much of one status file, and of all, one poll reads.
 const STATUS_BYTES_PER_FILE: usize = 1024 * 1024;

@@ -4,7 +4,8 @@ use std::{collections::HashMap, mem};
 
 use chrono::TimeDelta;
 use domain::{AttemptPlace, Graces, Job, Next, Records, Sighting, Timestamp, observe};
-use slurm::{PollAnswer, QueueRow, SacctOutcome, SlurmJobId, SqueueOutcome, StatusChunk};
+use remote::{PollAnswer, SacctOutcome, SqueueOutcome, StatusChunk};
+use slurm::{QueueRow, SlurmJobId};
 
 /// The answer to a poll, in which each job finds its own.
 #[derive(Debug)]

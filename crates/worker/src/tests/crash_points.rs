@@ -7,7 +7,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use domain::Wanted;
-use slurm::ImageFile;
+use remote::ImageFile;
 use tokio::sync::Notify;
 
 use super::{

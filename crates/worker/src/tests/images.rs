@@ -1,7 +1,7 @@
 //! Conversions against the fake cluster and a real Postgres.
 
 use domain::{ImagePolicy, ImageRef};
-use slurm::ImageFile;
+use remote::ImageFile;
 
 use super::*;
 

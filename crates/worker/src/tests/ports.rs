@@ -16,11 +16,12 @@ use persistence::{
     ConversionLease, ConversionRecord, DueJobs, ImageConversions, ImageWish, KnownPartitions, Lane, Lease,
     LeaseTerms, PartitionTurns, Remains, StepRecord, StepRecords, StoreError, WorkStore,
 };
-use slurm::{
+use remote::{
     Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
     ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, PartitionsAnswer, Poll, PollAnswer, Purge,
-    Purged, RemotePath, Remove, Removed, Requeued, SlurmJobId, SubmitAnswer, SubmitBatch,
+    Purged, Remove, Removed, Requeued, SubmitAnswer, SubmitBatch,
 };
+use slurm::{RemotePath, SlurmJobId};
 use uuid::Uuid;
 
 use crate::{ClusterLink, LinkError};
@@ -328,7 +329,7 @@ impl<L: ClusterLink + Debug, G: Gate> ClusterLink for GatedLink<L, G> {
         self.gate.pass("requeued", self.link.requeued(command)).await
     }
 
-    async fn partitions(&self, command: &slurm::Partitions) -> Result<PartitionsAnswer, LinkError> {
+    async fn partitions(&self, command: &remote::Partitions) -> Result<PartitionsAnswer, LinkError> {
         self.gate.pass("partitions", self.link.partitions(command)).await
     }
 

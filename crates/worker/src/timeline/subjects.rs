@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 
 use domain::{AttemptNo, CommandClass, JobId, Origin};
 use persistence::{Subject, Whose};
-use slurm::{
+use remote::{
     Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
     ImageFile, Locate, LocateAnswer, LogAnswer, LogQuestion, NodeHealth, Partitions, Poll, Purge, Purged,
-    ReadLogs, RemoteCommand, RemotePath, Remove, Removed, Requeued, SlurmJobId, SubmitAnswer, SubmitBatch,
+    ReadLogs, RemoteCommand, Remove, Removed, Requeued, SubmitAnswer, SubmitBatch,
 };
+use slurm::{RemotePath, SlurmJobId};
 use uuid::Uuid;
 
 /// A command that knows whom it is for.
@@ -352,7 +353,7 @@ mod tests {
             slurm::classify("sbatch: error: hunter2: Batch job submission failed: Invalid qos specification");
         let id = SlurmJobId::new(7).unwrap();
         assert_eq!(
-            submitted(&SubmitAnswer::Submitted { id, how: slurm::How::New, extra: Vec::new() }),
+            submitted(&SubmitAnswer::Submitted { id, how: remote::How::New, extra: Vec::new() }),
             "submitted as 7"
         );
         let told = submitted(&SubmitAnswer::Refused { failure: refused, rc: 1 });

@@ -1,7 +1,8 @@
 //! Where the logs of an attempt are, and why there may be none.
 
 use domain::{AttemptNo, AttemptPlace, Job, JobId, JobPaths, LogFile, LogRole, Phase};
-use slurm::{InvalidName, LogFrom, LogQuestion};
+use remote::{LogFrom, LogQuestion};
+use slurm::InvalidName;
 
 use crate::{
     problem::{Kind, Problem},

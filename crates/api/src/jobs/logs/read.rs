@@ -5,7 +5,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::{AttemptNo, AttemptPlace, Job, LogFile};
-use slurm::{LogAnswer, LogChunk, LogFrom, LogQuestion};
+use remote::{LogAnswer, LogChunk, LogFrom, LogQuestion};
 use tokio::time::timeout;
 
 use super::{

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use domain::{AttemptPlace, JobId, LogFile, LogPosition, LogSight};
-use slurm::{InvalidName, LogAnswer, LogChunk, LogFrom, LogQuestion};
+use remote::{LogAnswer, LogChunk, LogFrom, LogQuestion};
+use slurm::InvalidName;
 
 use super::{
     cursor::Cursor,

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use slurm::{LogAnswer, LogChunk};
+use remote::{LogAnswer, LogChunk};
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! What one run of a job has said, and what another makes of it.
 
-use slurm::RunNote;
+use remote::RunNote;
 use test_case::test_case;
 
 use super::*;
@@ -67,7 +67,7 @@ fn repeated(code: Option<u8>, minutes: i64) -> Ending {
 fn repeated_of(case: &Case, code: Option<u8>, minutes: i64) -> Ending {
     let mut job = case.job();
     job.attempt.as_mut().unwrap().slurm_state = Some(SlurmState::Failed);
-    let begun = ExitCode { code: slurm::script::EXIT_BEGUN, signal: 0 };
+    let begun = ExitCode { code: remote::script::EXIT_BEGUN, signal: 0 };
     job.attempt.as_mut().unwrap().exit = Some(begun);
     let exit = code.map(|code| ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 0 });
     let markers = Markers { exit, started: Some(started()), ..Markers::default() };
@@ -108,7 +108,7 @@ fn a_run_that_slurm_has_ended_and_repeated_has_not_failed_by_itself() {
 #[test]
 fn a_copy_that_found_the_attempt_taken_waits_until_it_shows_by_whom() {
     let mut job = Case { state: Some(SlurmState::Failed), ..Case::default() }.job();
-    let claimed = ExitCode { code: slurm::script::EXIT_CLAIMED, signal: 0 };
+    let claimed = ExitCode { code: remote::script::EXIT_CLAIMED, signal: 0 };
     job.attempt.as_mut().unwrap().exit = Some(claimed);
     let after = |minutes: i64, run_claim| {
         let markers = Markers { run_claim, ..NO_MARKERS };
@@ -336,8 +336,8 @@ fn a_script_that_sigterm_has_ended_before_it_heard_it_started_nothing() {
     };
     for (exit, rule) in [
         (ExitCode { code: 0, signal: 15 }, "never-began"),
-        (ExitCode { code: slurm::script::EXIT_NO_MARKS, signal: 0 }, "no-marks"),
-        (ExitCode { code: slurm::script::EXIT_NODE_FAILED, signal: 0 }, "node-failed"),
+        (ExitCode { code: remote::script::EXIT_NO_MARKS, signal: 0 }, "no-marks"),
+        (ExitCode { code: remote::script::EXIT_NODE_FAILED, signal: 0 }, "node-failed"),
     ] {
         assert!(matches!(of(exit, 0), Ending::Wait { .. }), "the mark of its end may be late");
         let Ending::Again { job, .. } = of(exit, 1) else { panic!("{exit}") };

@@ -1,6 +1,6 @@
 //! A job whose program has called scancel, and that Slurm has cancelled.
 
-use slurm::SelfCancelMarker;
+use remote::SelfCancelMarker;
 use test_case::test_case;
 
 use super::*;

@@ -1,6 +1,7 @@
 //! What Slurm could not start, and who ended what it has started.
 
-use slurm::{Markers, PastRun, StartedMarker};
+use remote::{Markers, StartedMarker};
+use slurm::PastRun;
 
 use super::*;
 

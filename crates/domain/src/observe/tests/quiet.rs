@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use slurm::Markers;
+use remote::Markers;
 
 use super::*;
 

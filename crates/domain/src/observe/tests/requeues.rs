@@ -98,7 +98,7 @@ fn a_requeue_that_no_poll_has_seen_shows_by_the_note_of_the_next_run() {
         inode: 9,
         size: text.len() as u64,
         written_at: 0,
-        note: Some(slurm::RunNote { at: restart.into(), restart, fresh_from: 22 * u64::from(restart) }),
+        note: Some(remote::RunNote { at: restart.into(), restart, fresh_from: 22 * u64::from(restart) }),
         start_offset: start_offset as u64,
         before: text.as_bytes()[..start_offset].to_vec(),
         bytes: text.as_bytes()[start_offset..].to_vec(),

@@ -2,12 +2,13 @@
 
 use std::{collections::HashMap, future::Future, time::Duration};
 
-use slurm::{
+use remote::{
     Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
     ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, Partitions, PartitionsAnswer, Poll,
-    PollAnswer, Purge, Purged, RawOutput, RemoteCommand, RemotePath, Remove, Removed, Requeued, SlurmJobId,
-    SubmitAnswer, SubmitBatch,
+    PollAnswer, Purge, Purged, RawOutput, RemoteCommand, Remove, Removed, Requeued, SubmitAnswer,
+    SubmitBatch,
 };
+use slurm::{RemotePath, SlurmJobId};
 use tokio::{
     sync::oneshot,
     time::{sleep, timeout},
