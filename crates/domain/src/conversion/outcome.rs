@@ -10,10 +10,12 @@ use slurm::{QueueRow, SlurmState};
 use super::{Abandoned, Conversion, ConversionState, Demand, LOOK_ROUND, Moved};
 use crate::{
     clock::Timestamp,
-    cluster::Cluster,
-    conclude::NOTICED,
-    diagnosis::ENDED_BY_TERM,
-    observe::{Graces, Records, Sighting, at, is_awaited, is_marked, is_of_this_end},
+    cluster::target::Cluster,
+    run::{
+        conclude::NOTICED,
+        diagnosis::ENDED_BY_TERM,
+        observe::{Graces, Records, Sighting, at, is_awaited, is_marked, is_of_this_end},
+    },
 };
 
 /// A conversion that has waited for a node for so long is given up: the jobs that wait for it go on without.

@@ -9,10 +9,10 @@ use slurm::{Failure, FailureClass, RemotePath, SlurmJobId};
 use super::{Conversion, ConversionRun, ConversionState, LOOK_ROUND, Moved};
 use crate::{
     clock::Timestamp,
-    cluster::Cluster,
-    sends::LOOK_AGAIN,
-    staging::StagingError,
-    submission::{LONGEST_SETBACK, Located, Sent},
+    cluster::target::Cluster,
+    job::submit_fence::LOOK_AGAIN,
+    launch::staging::StagingError,
+    run::submission::{LONGEST_SETBACK, Located, Sent},
 };
 
 /// What one remote command needs to submit the conversion's newest run.

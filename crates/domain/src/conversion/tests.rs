@@ -8,9 +8,11 @@ use test_case::test_case;
 
 use super::*;
 use crate::{
-    observe::{Graces, Records, Sighting, at},
-    policy::ImageSettings,
-    submission::Located,
+    cluster::policy::ImageSettings,
+    run::{
+        observe::{Graces, Records, Sighting, at},
+        submission::Located,
+    },
 };
 
 fn now() -> Timestamp {
