@@ -34,7 +34,8 @@ use traces::Exporter;
 use crate::{
     cli::{Cli, Command, Role, TokenCommand},
     config::{self, Config, Environment, Overrides},
-    few_heaps, telemetry,
+    few_heaps,
+    process::telemetry,
 };
 
 /// Runs the command to its end.

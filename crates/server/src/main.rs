@@ -5,24 +5,12 @@
 
 mod cli;
 mod client;
-mod clock;
-mod cluster_links;
-mod cluster_ops;
 mod clusters;
 mod commands;
 mod config;
 mod database;
-mod embedded_postgres;
 mod few_heaps;
-mod gauges;
-mod http_server;
-mod jwks;
-mod lifecycle;
-mod log_links;
-mod open_files;
-mod retention;
-mod stranded;
-mod telemetry;
+mod process;
 mod wiring;
 
 use std::{

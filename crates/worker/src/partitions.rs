@@ -8,7 +8,7 @@ use remote::Partitions;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    link::ClusterLink,
+    link::cluster_link::ClusterLink,
     worker::{MIN_NAP, OVERTAKEN, SWEEP, Site, Worker, database_failed, pause},
 };
 

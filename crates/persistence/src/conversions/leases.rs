@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::rows::{ConversionRow, readable, select_conversions};
 use crate::{
     error::StoreError,
-    leases::{LeaseTerms, millis},
+    jobs::leases::{LeaseTerms, millis},
     store::Store,
 };
 

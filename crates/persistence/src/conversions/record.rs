@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{leases::ConversionLease, rows::ConversionChange};
-use crate::{error::StoreError, leases::Lane, listen, store::Store};
+use crate::{error::StoreError, jobs::leases::Lane, listen, store::Store};
 
 /// A conversion after a step.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::{
     error::StoreError,
-    rows::{Cell, slurm_id},
+    jobs::rows::{Cell, slurm_id},
 };
 
 /// Selects conversions; `$tail` is the rest of the statement.

@@ -3,7 +3,7 @@
 use domain::{JobId, Timestamp};
 
 use super::{opened_url, signed, unsigned};
-use crate::{error::StoreError, jobs::Viewer, store::Store};
+use crate::{error::StoreError, jobs::stored::Viewer, store::Store};
 
 /// A message.
 #[derive(Debug, Clone)]

@@ -18,14 +18,16 @@ use super::{
     StepRecords,
 };
 use crate::{
+    clusters::partitions::KnownPartitions,
     conversions::{ConversionLease, ConversionRecord, ImageWish},
     error::StoreError,
-    leases::{Lane, Lease, LeaseTerms},
+    jobs::{
+        leases::{Lane, Lease, LeaseTerms},
+        purges::Remains,
+        steps::StepRecord,
+    },
     listen::{DueListener, DueNotice},
-    partitions::KnownPartitions,
-    polls::{PollLease, PollResult},
-    purges::Remains,
-    record::StepRecord,
+    polls::turns::{PollLease, PollResult},
     store::Store,
 };
 

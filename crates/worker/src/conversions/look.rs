@@ -8,7 +8,7 @@ use remote::{Cancel, CheckImages, Conclude, Concluding, ImageFile, Markers};
 
 use super::{Wanted, warn_of};
 use crate::{
-    link::ClusterLink,
+    link::cluster_link::ClusterLink,
     worker::{Site, Worker},
 };
 

@@ -13,9 +13,11 @@ use slurm::{JobName, SlurmJobId};
 
 use super::warn_of;
 use crate::{
-    link::ClusterLink,
-    locate::{copies_of, sought},
-    submit::outcome,
+    link::cluster_link::ClusterLink,
+    steps::{
+        locate::{copies_of, sought},
+        submit::outcome,
+    },
     worker::{Site, Worker},
 };
 
