@@ -65,7 +65,7 @@ pub struct ApiState {
     pub limits: Limits,
     /// The origins of web pages that may call from a browser; see [`is_origin`](crate::is_origin).
     pub cors_origins: Arc<[String]>,
-    /// Cancelled when the service is to finish: answers that go on and on end then.
+    /// Canceled when the service is to finish: answers that go on and on end then.
     pub stop: CancellationToken,
     /// Runs what an answer must not be needed for to go on.
     pub errands: TaskTracker,

@@ -52,7 +52,7 @@ pub(crate) fn command_job() -> Job {
 pub(crate) fn sent_job() -> Job {
     let mut job = command_job();
     let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), DateTime::UNIX_EPOCH).unwrap();
-    attempt.sends.begin();
+    attempt.fence.begin();
     job.attempt = Some(attempt);
     job.phase = Phase::Submitting;
     job

@@ -15,10 +15,10 @@ mod image;
 mod job;
 mod launch;
 mod progress;
-mod reckoning;
 mod remote_commands;
 mod request;
 mod run;
+mod server_clock;
 mod violation;
 
 pub use clock::{Clock, Ids, Timestamp};
@@ -32,10 +32,10 @@ pub use cluster::{
     target::{Cluster, ClusterChoice, ClusterName, InvalidClusterName, choose_cluster},
 };
 pub use conversion::{
-    Abandoned, Conversion, ConversionFindings, ConversionRun, ConversionState, ConversionStep, Demand,
-    ImageChoice, LaunchImage, Moved, cached_image, choose_image, conversion_concluded, conversion_located,
-    conversion_seen, conversion_sent, conversion_step, conversion_unplannable, plan_conversion,
-    run_unconverted, wants_fresh,
+    Abandoned, Conversion, ConversionFindings, ConversionRun, ConversionState, ConversionStep,
+    ConversionTransition, Demand, ImageChoice, LaunchImage, cached_image, choose_image, conversion_concluded,
+    conversion_located, conversion_seen, conversion_sent, conversion_step, conversion_unplannable,
+    plan_conversion, run_unconverted, wants_fresh,
 };
 pub use image::{ImageRef, InvalidImage};
 pub use job::{
@@ -45,11 +45,11 @@ pub use job::{
     log_file::{LogFile, LogRole, LogStream, NoLogName},
     log_position::{LogPosition, LogSight},
     paths::{JobPaths, base_of},
-    removal::{Kept, removal_may_come},
+    removal::{PendingCleanup, removal_may_come},
     resend::RetryRequest,
     status::{Phase, Source, Status},
-    stored::{Job, Owner, Wanted},
-    submit_fence::Sends,
+    stored::{DesiredState, Job, Owner},
+    submit_fence::SubmitFence,
 };
 pub use launch::staging::{StagingError, plan_submission};
 pub use progress::{
@@ -57,7 +57,6 @@ pub use progress::{
     status_files::{StatusEvent, StatusEventKind, StatusFiles},
     summary::Progress,
 };
-pub use reckoning::Reckoning;
 pub use remote_commands::{CommandClass, CommandResult};
 pub use request::{
     body::{BackendDetails, BackendType, ContainerRequest, JobRequest, ResourcesRequest, RetryBudget},
@@ -75,16 +74,17 @@ pub use run::{
     diagnosis::{
         Cause, Diagnosis, Evidence, RULES as FAILURE_RULES, Rule as FailureRule, SickNode, diagnose,
     },
-    exclusion::{Relief, excluded, relief},
-    observe::{Graces, Next, Records, Sighting, observe, quiet_until},
+    exclusion::{RelaxedExclusions, excluded, relax_exclusions},
+    observe::{Graces, Next, Observation, Records, observe, quiet_until},
     orphans::{
         MOST_ORPHANS, OUR_NAMES, Origin, Orphan, OrphanKind, Record, Review, Stray, orphan_kind,
         review_orphans,
     },
     pending::{explain_wait, queue_wait},
     purge::purge_again,
-    reroute::{Rerouted, rerouted},
+    reroute::{ExplainedRequeue, explain_requeue},
     retry::{PastFailure, RetryTerms},
-    submission::{After, Located, Sent, Step, located, plan, sent},
+    submission::{Located, Sent, Step, Transition, located, plan, sent},
 };
+pub use server_clock::ServerClock;
 pub use violation::{Violation, pointer};

@@ -26,7 +26,7 @@ pub use clusters::{
     kept::{ClusterChange, ClusterKept, ClusterListener, ClusterWork, KeptCluster, NewCluster, Revision},
     partitions::KnownPartitions,
 };
-pub use conversions::{ConversionLease, ConversionRecord, ImageWish};
+pub use conversions::{ConversionLease, ConversionRecord, ImageRequest};
 pub use error::StoreError;
 pub use events::{
     feed::{FeedEvent, FeedFilter, FeedPage},
@@ -34,7 +34,7 @@ pub use events::{
     timeline::{CommandRun, Subject, TimelineEntry, TimelinePlace, Whose},
 };
 pub use jobs::{
-    desired_state::Wished,
+    desired_state::Requested,
     leases::{Lane, Lease, LeaseTerms},
     listing::{JobFilter, JobPage},
     purges::Remains,

@@ -21,14 +21,14 @@ pub(crate) mod status;
 mod submit_batch;
 mod test_only;
 
-pub use cancel::{Cancel, Cancelled};
+pub use cancel::{Cancel, Canceled};
 pub use check_images::{CheckImages, ImageFile};
 pub use checkpoints::Checkpoints;
 pub use conclude::{Conclude, Concluded, Concluding};
 pub use exclude::{Exclude, Excluded};
 pub use install_credentials::InstallCredentials;
 pub use locate::{Locate, LocateAnswer, Located, Sought};
-pub use markers::{ExitMarker, Markers, RequeuedMarker, SelfCancelMarker, StartedMarker};
+pub use markers::{ExitRecord, Markers, RequeuedMarker, SelfCancelMarker, StartedMarker};
 pub use node_health::{NodeHealth, NodeHealthAnswer};
 pub use partitions::{Partitions, PartitionsAnswer};
 pub use poll::{Poll, PollAnswer, SacctOutcome, SignsOfLife, SqueueOutcome, Watched};

@@ -17,8 +17,8 @@ pub mod script;
 mod stdin_writer;
 
 pub use commands::{
-    Association, BaseDir, BaseState, Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded,
-    Concluding, DeepFacts, EarlierRun, Exclude, Excluded, ExitMarker, How, ImageFile, InstallCredentials,
+    Association, BaseDir, BaseState, Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded,
+    Concluding, DeepFacts, EarlierRun, Exclude, Excluded, ExitRecord, How, ImageFile, InstallCredentials,
     Locate, LocateAnswer, Located, LogAnswer, LogChunk, LogFrom, LogQuestion, Markers, NodeHealth,
     NodeHealthAnswer, Partitions, PartitionsAnswer, Poll, PollAnswer, Preflight, PreflightAnswer, Purge,
     Purged, ReadLogs, Remove, Removed, Requeued, RequeuedMarker, RunNote, STATUS_FILES, STATUS_OVERLAP,

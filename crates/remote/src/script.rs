@@ -41,7 +41,7 @@ pub const EXIT_LIMIT: u8 = 124;
 const CLAIM: &str = include_str!("script/claim.sh");
 const MARKS: &str = include_str!("script/marks.sh");
 const BASELINE: &str = include_str!("script/baseline.sh");
-/// A job that cancels itself leaves the mark `self_cancelled`: programs on the node find this `scancel` before the real one.
+/// A job that cancels itself leaves the mark `self_canceled`: programs on the node find this `scancel` before the real one.
 const OWN_SCANCEL: &str = include_str!("script/own_scancel.sh");
 const START: &str = include_str!("script/start.sh");
 const RENDEZVOUS: &str = include_str!("script/rendezvous.sh");

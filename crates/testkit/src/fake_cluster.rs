@@ -1,4 +1,4 @@
-//! A cluster that remembers: what was submitted, claimed, finished, cancelled and forgotten.
+//! A cluster that remembers: what was submitted, claimed, finished, canceled and forgotten.
 //!
 //! It answers the same typed commands as the real one, by the same rules (a claimed attempt is not submitted again, a
 //! replay answers the same id, `squeue` forgets what accounting keeps), and it can be told to lose a reply before or
@@ -11,7 +11,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use remote::{ExitMarker, How, ImageFile, Sought, Submission, SubmitAnswer};
+use remote::{ExitRecord, How, ImageFile, Sought, Submission, SubmitAnswer};
 use slurm::{ExitCode, Failure, FailureClass, NodeName, SlurmJobId, SlurmState};
 use uuid::Uuid;
 
@@ -44,7 +44,7 @@ struct Entry {
     name: String,
     state: SlurmState,
     exit: Option<ExitCode>,
-    marker: Option<ExitMarker>,
+    marker: Option<ExitRecord>,
     /// Whether squeue still shows it.
     queued: bool,
     node: String,
@@ -146,7 +146,7 @@ impl FakeCluster {
             job.state = state.clone();
             job.exit = code.map(|code| ExitCode { code, signal: 0 });
             job.marker =
-                code.map(|code| ExitMarker { slurm_id: job.id, restart: 0, code, at: 1_800_000_000 });
+                code.map(|code| ExitRecord { slurm_id: job.id, restart: 0, code, at: 1_800_000_000 });
         }
     }
 

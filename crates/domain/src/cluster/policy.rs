@@ -62,7 +62,7 @@ pub struct RetrySettings {
     pub max_requeues: u32,
     /// How long a node that failed is kept out of later attempts.
     pub node_exclusion_hours: u32,
-    /// Whether jobs on the cluster that bear our names and that the database does not know are cancelled: only where no
+    /// Whether jobs on the cluster that bear our names and that the database does not know are canceled: only where no
     /// other service works for the same user.
     pub cancel_unknown_jobs: bool,
 }

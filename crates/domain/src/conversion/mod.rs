@@ -23,7 +23,7 @@ use crate::{
     clock::Timestamp,
     cluster::target::ClusterName,
     image::ImageRef,
-    job::{attempt::AttemptNo, submit_fence::Sends},
+    job::{attempt::AttemptNo, submit_fence::SubmitFence},
 };
 
 pub use choice::{ImageChoice, LaunchImage, cached_image, choose_image, run_unconverted, wants_fresh};
@@ -48,7 +48,7 @@ pub enum ConversionState {
     Failed,
 }
 
-/// Why a conversion that Slurm has is cancelled.
+/// Why a conversion that Slurm has is canceled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Abandoned {
@@ -102,7 +102,7 @@ pub struct ConversionRun {
     pub slurm_state: Option<SlurmState>,
     pub exit: Option<ExitCode>,
     pub intended_at: Timestamp,
-    pub sends: Sends,
+    pub fence: SubmitFence,
     pub submitted_at: Option<Timestamp>,
     /// Since when it waits in Slurm's queue without having run: a run that Slurm puts back waits anew.
     pub queued_since: Option<Timestamp>,
@@ -116,7 +116,7 @@ pub struct ConversionRun {
 impl ConversionRun {
     /// Whether a submission was sent of which nobody knows yet what became of it.
     pub fn is_unanswered(&self) -> bool {
-        self.sends.is_unanswered() && self.slurm_id.is_none()
+        self.fence.is_unanswered() && self.slurm_id.is_none()
     }
 }
 
@@ -147,7 +147,7 @@ pub enum ConversionStep {
 
 /// A conversion after a step, and when it is due again.
 #[derive(Debug, Clone)]
-pub struct Moved {
+pub struct ConversionTransition {
     pub conversion: Conversion,
     pub due_at: Option<Timestamp>,
 }
@@ -199,7 +199,7 @@ impl Conversion {
         self.file.as_ref().unwrap_or(&self.cache_path)
     }
 
-    /// Wanted again: whether the file is there, or can be made now, has to be found out.
+    /// DesiredState again: whether the file is there, or can be made now, has to be found out.
     #[must_use]
     pub fn reopened(&self) -> Self {
         let mut next = self.clone();
@@ -209,19 +209,25 @@ impl Conversion {
     }
 
     /// Nobody waits for it: it is taken up again when somebody does.
-    pub fn shelved(&self) -> Moved {
+    pub fn shelved(&self) -> ConversionTransition {
         let mut next = self.reopened();
         next.abandoned = None;
         "Nobody waits for this image.".clone_into(&mut next.message);
-        Moved { conversion: next, due_at: None }
+        ConversionTransition { conversion: next, due_at: None }
     }
 
     /// The conversion after a look at its place. `base_dir` is where the service keeps what is its own.
     #[must_use]
-    pub fn checked(&self, found: ImageFile, demand: &Demand, base_dir: &RemotePath, now: Timestamp) -> Moved {
+    pub fn checked(
+        &self,
+        found: ImageFile,
+        demand: &Demand,
+        base_dir: &RemotePath,
+        now: Timestamp,
+    ) -> ConversionTransition {
         let mut next = self.clone();
         match next.check(found, demand, base_dir, now) {
-            Ok(due_at) => Moved { conversion: next, due_at },
+            Ok(due_at) => ConversionTransition { conversion: next, due_at },
             Err(error) => next.not_plannable(&error, now),
         }
     }
@@ -261,9 +267,13 @@ impl Conversion {
     }
 
     /// It failed before anything of it was on the cluster: no path or script can be made for it.
-    pub(super) fn not_plannable(mut self, why: &dyn std::fmt::Display, now: Timestamp) -> Moved {
+    pub(super) fn not_plannable(
+        mut self,
+        why: &dyn std::fmt::Display,
+        now: Timestamp,
+    ) -> ConversionTransition {
         self.failed(format!("nothing can be submitted for it: {why}"), now);
-        Moved { conversion: self, due_at: None }
+        ConversionTransition { conversion: self, due_at: None }
     }
 
     /// Whether the file is as new as those who wait want it: its import began after they were accepted.
@@ -300,7 +310,7 @@ impl Conversion {
             slurm_state: None,
             exit: None,
             intended_at: now,
-            sends: Sends::default(),
+            fence: SubmitFence::default(),
             submitted_at: None,
             queued_since: None,
             began_at: None,

@@ -11,7 +11,7 @@ use crate::{
         attempt::AttemptPlace,
         id::JobId,
         status::Phase,
-        stored::{Job, Wanted},
+        stored::{DesiredState, Job},
     },
 };
 
@@ -27,7 +27,7 @@ pub struct ActiveJob {
     /// How far its status files were read.
     pub cursors: Vec<StatusCursor>,
     pub phase: Phase,
-    pub wanted: Wanted,
+    pub desired: DesiredState,
     /// We end its present run ourselves.
     pub is_doomed: bool,
     /// A sign of life of its present run is known.
@@ -47,7 +47,7 @@ impl ActiveJob {
             submitted_at: job.submitted_at,
             cursors: attempt.status.cursors(),
             phase: job.phase,
-            wanted: job.wanted,
+            desired: job.desired,
             is_doomed: job.kill_reason.is_some(),
             was_alive: job.activity.is_some(),
             timeout_minutes: job.spec.timeout_minutes.filter(|_| job.phase == Phase::Running),

@@ -8,7 +8,7 @@ use strum::{Display, EnumString, IntoStaticStr};
 use crate::{
     clock::Timestamp,
     conversion::LaunchImage,
-    job::{id::JobId, submit_fence::Sends},
+    job::{id::JobId, submit_fence::SubmitFence},
     progress::status_files::StatusFiles,
 };
 
@@ -57,7 +57,7 @@ pub struct Attempt {
     /// How far the job's status files were read, by this attempt and those before.
     pub status: StatusFiles,
     pub intended_at: Timestamp,
-    pub sends: Sends,
+    pub fence: SubmitFence,
     pub submitted_at: Option<Timestamp>,
     /// Since when it is in Slurm's queue, as Slurm says it, or was before it last began: a requeue counts anew.
     pub queued_since: Option<Timestamp>,
@@ -125,7 +125,7 @@ impl Attempt {
             partition: None,
             status: StatusFiles::default(),
             intended_at: now,
-            sends: Sends::default(),
+            fence: SubmitFence::default(),
             submitted_at: None,
             queued_since: None,
             estimated_start: None,
@@ -149,7 +149,7 @@ impl Attempt {
 
     /// Whether a submission was sent of which nobody knows yet what became of it.
     pub fn is_unanswered(&self) -> bool {
-        self.sends.is_unanswered() && self.slurm_id.is_none()
+        self.fence.is_unanswered() && self.slurm_id.is_none()
     }
 }
 

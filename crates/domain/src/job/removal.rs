@@ -7,7 +7,7 @@ use crate::{
     job::{
         attempt::Attempt,
         status::{Phase, Status},
-        stored::{Job, Wanted},
+        stored::{DesiredState, Job},
     },
 };
 
@@ -21,7 +21,7 @@ pub fn removal_may_come(since: Option<Timestamp>, now: Timestamp) -> bool {
 
 /// Why files with secrets are still there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub enum PendingCleanup {
     Unanswered,
     /// The cluster answered, and some of them are not surely gone.
     NotRemoved,
@@ -40,28 +40,28 @@ impl Job {
 
     /// The job, which is over, as it is until its files are gone: nobody looks at it again after its end. Nothing when
     /// `before` has waited for that too long.
-    pub fn not_ended(&self, before: &Self, kept: Kept, now: Timestamp) -> Option<Self> {
+    pub fn not_ended(&self, before: &Self, kept: PendingCleanup, now: Timestamp) -> Option<Self> {
         if !removal_may_come(before.finishing_since, now) {
             return None;
         }
         let mut job = self.clone();
-        let (status, what) = match job.wanted {
-            Wanted::Cancel | Wanted::Delete => (Status::Canceling, "Canceling:"),
-            Wanted::Pause => (Status::Pausing, "Pausing:"),
-            Wanted::Run => (Status::Pending, &*self.message),
+        let (status, what) = match job.desired {
+            DesiredState::Cancel | DesiredState::Delete => (Status::Canceling, "Canceling:"),
+            DesiredState::Pause => (Status::Pausing, "Pausing:"),
+            DesiredState::Run => (Status::Pending, &*self.message),
         };
         let why = match kept {
-            Kept::Unanswered => "which does not answer",
-            Kept::NotRemoved => "which could not remove them",
+            PendingCleanup::Unanswered => "which does not answer",
+            PendingCleanup::NotRemoved => "which could not remove them",
         };
-        let its = if job.wanted == Wanted::Run { "Its" } else { "its" };
+        let its = if job.desired == DesiredState::Run { "Its" } else { "its" };
         job.message = format!("{what} {its} files with secrets are still on the cluster, {why}.");
         job.status = status;
         job.phase = Phase::Submitting;
         job.finished_at = None;
         job.finishing_since = before.finishing_since.or(Some(now));
         if let Some(attempt) = &mut job.attempt {
-            attempt.sends.clear();
+            attempt.fence.clear();
             attempt.verdict = None;
         }
         Some(job)
@@ -88,36 +88,40 @@ mod tests {
 
     #[test]
     fn an_attempt_that_is_over_has_none_left() {
-        let over = Job { wanted: Wanted::Cancel, ..submitted_job() }.canceled_unsubmitted(T0);
+        let over = Job { desired: DesiredState::Cancel, ..submitted_job() }.canceled_locally(T0);
         assert!(!Job { phase: Phase::RetryWait, ..over.clone() }.may_be_staged());
         assert!(!Job { phase: Phase::Submitting, ..over }.may_be_staged());
     }
 
     #[test_case(
-        Wanted::Cancel,
+        DesiredState::Cancel,
         "Canceling: its files with secrets are still on the cluster, which does not answer."
     )]
     #[test_case(
-        Wanted::Pause,
+        DesiredState::Pause,
         "Pausing: its files with secrets are still on the cluster, which does not answer."
     )]
-    #[test_case(Wanted::Run, "No. Its files with secrets are still on the cluster, which does not answer.")]
-    fn a_job_says_what_its_end_waits_for(wanted: Wanted, says: &str) {
-        let before = Job { wanted, ..sent_job() };
-        let ended = Job { message: "No.".to_owned(), ..before.canceled_unsubmitted(T0) };
-        let waits = ended.not_ended(&before, Kept::Unanswered, T0).unwrap();
+    #[test_case(
+        DesiredState::Run,
+        "No. Its files with secrets are still on the cluster, which does not answer."
+    )]
+    fn a_job_says_what_its_end_waits_for(desired: DesiredState, says: &str) {
+        let before = Job { desired, ..sent_job() };
+        let ended = Job { message: "No.".to_owned(), ..before.canceled_locally(T0) };
+        let waits = ended.not_ended(&before, PendingCleanup::Unanswered, T0).unwrap();
         assert_eq!((waits.message.as_str(), waits.phase), (says, Phase::Submitting));
         assert!(waits.may_be_staged() && waits.finished_at.is_none());
     }
 
     #[test]
     fn the_wait_is_counted_from_its_beginning_and_ends_after_a_day() {
-        let mut before = Job { wanted: Wanted::Cancel, ..sent_job() };
+        let mut before = Job { desired: DesiredState::Cancel, ..sent_job() };
         for hours in [0, 12, 23] {
-            let ended = before.canceled_unsubmitted(T0);
-            before = ended.not_ended(&before, Kept::NotRemoved, T0 + TimeDelta::hours(hours)).unwrap();
+            let ended = before.canceled_locally(T0);
+            before =
+                ended.not_ended(&before, PendingCleanup::NotRemoved, T0 + TimeDelta::hours(hours)).unwrap();
         }
-        let ended = before.canceled_unsubmitted(T0);
-        assert!(ended.not_ended(&before, Kept::NotRemoved, T0 + TimeDelta::hours(24)).is_none());
+        let ended = before.canceled_locally(T0);
+        assert!(ended.not_ended(&before, PendingCleanup::NotRemoved, T0 + TimeDelta::hours(24)).is_none());
     }
 }

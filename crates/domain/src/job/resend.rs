@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::{
     job::{
         status::Status,
-        stored::{Job, Wanted},
+        stored::{DesiredState, Job},
     },
     request::{secret::Secrets, spec::JobSpec},
     violation::Violation,
@@ -66,7 +66,7 @@ impl RetryRequest {
 impl Job {
     /// Whether the job has ended in a way that leaves room for another try.
     pub fn may_be_sent_again(&self) -> bool {
-        matches!(self.status, Status::Error | Status::Canceled) && self.wanted != Wanted::Delete
+        matches!(self.status, Status::Error | Status::Canceled) && self.desired != DesiredState::Delete
     }
 }
 

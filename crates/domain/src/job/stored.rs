@@ -41,7 +41,7 @@ impl fmt::Display for Owner {
 /// What the caller wants of the job now. A wish survives restarts and wins over work in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub enum Wanted {
+pub enum DesiredState {
     Run,
     Cancel,
     /// Off the cluster, keeping its checkpoints, until it is resumed.
@@ -57,7 +57,7 @@ pub struct Job {
     pub owner: Owner,
     pub cluster: ClusterName,
     pub spec: JobSpec,
-    pub wanted: Wanted,
+    pub desired: DesiredState,
     pub status: Status,
     pub phase: Phase,
     /// What happens now and, when waiting, why: a sentence for a person.
@@ -98,7 +98,7 @@ impl Job {
             owner,
             cluster,
             spec,
-            wanted: Wanted::Run,
+            desired: DesiredState::Run,
             status: Status::Pending,
             phase: Phase::Queued,
             message: "Accepted; waiting to be submitted.".to_owned(),

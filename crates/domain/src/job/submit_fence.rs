@@ -16,7 +16,7 @@ pub(crate) const LAST_EFFECT: TimeDelta = TimeDelta::seconds(200);
 
 /// The sends of one attempt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Sends {
+pub struct SubmitFence {
     /// The number of the newest; 0 before the first.
     pub newest: u32,
     /// Those up to this number are over and had no effect.
@@ -27,7 +27,7 @@ pub struct Sends {
     pub absent_at: Option<Timestamp>,
 }
 
-impl Sends {
+impl SubmitFence {
     /// The next one is about to be sent.
     pub fn begin(&mut self) {
         *self = Self { newest: self.newest.saturating_add(1), cleared: self.cleared, ..Self::default() };
@@ -68,35 +68,35 @@ mod tests {
 
     #[test]
     fn two_clean_looks_after_the_last_possible_effect_prove_absence() {
-        let mut sends = Sends::default();
-        sends.begin();
-        assert!(!sends.are_absent(at(0)), "from now on none begins");
-        assert!(!sends.are_absent(at(199)), "one may still take effect");
-        assert!(!sends.are_absent(at(200)), "the first look that counts");
-        assert!(!sends.are_absent(at(209)), "too soon after it");
-        assert!(sends.are_absent(at(210)));
+        let mut fence = SubmitFence::default();
+        fence.begin();
+        assert!(!fence.are_absent(at(0)), "from now on none begins");
+        assert!(!fence.are_absent(at(199)), "one may still take effect");
+        assert!(!fence.are_absent(at(200)), "the first look that counts");
+        assert!(!fence.are_absent(at(209)), "too soon after it");
+        assert!(fence.are_absent(at(210)));
     }
 
     #[test]
     fn the_next_send_has_to_be_looked_for_anew() {
-        let mut sends = Sends::default();
-        sends.begin();
-        assert!(!sends.are_absent(at(0)));
-        sends.begin();
-        assert!(!sends.are_absent(at(500)));
-        assert_eq!((sends.newest, sends.cleared), (2, 0));
+        let mut fence = SubmitFence::default();
+        fence.begin();
+        assert!(!fence.are_absent(at(0)));
+        fence.begin();
+        assert!(!fence.are_absent(at(500)));
+        assert_eq!((fence.newest, fence.cleared), (2, 0));
     }
 
     #[test]
     fn what_is_cleared_needs_no_look() {
-        let mut sends = Sends::default();
-        assert!(!sends.is_unanswered());
-        sends.begin();
-        assert!(sends.is_unanswered());
-        sends.clear();
-        assert!(!sends.is_unanswered());
-        sends.begin();
-        assert_eq!((sends.newest, sends.cleared), (2, 1));
-        assert!(sends.is_unanswered());
+        let mut fence = SubmitFence::default();
+        assert!(!fence.is_unanswered());
+        fence.begin();
+        assert!(fence.is_unanswered());
+        fence.clear();
+        assert!(!fence.is_unanswered());
+        fence.begin();
+        assert_eq!((fence.newest, fence.cleared), (2, 1));
+        assert!(fence.is_unanswered());
     }
 }

@@ -100,8 +100,8 @@ pub fn plan_submission(
         results_dir: Some(paths.results),
         inputs: job.spec.required_paths.clone(),
         base_dir: attempt.job_dir.clone(),
-        send: attempt.sends.newest,
-        cleared: attempt.sends.cleared,
+        send: attempt.fence.newest,
+        cleared: attempt.fence.cleared,
     })
 }
 

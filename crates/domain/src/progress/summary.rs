@@ -34,7 +34,7 @@ pub struct Progress {
     /// The newest of `STARTED`, `RUNNING`, `SUCCESS`, `FAILURE`.
     pub word: Option<String>,
     /// When SUCCESS or FAILURE was read, if it was the last word.
-    pub last_word_at: Option<Timestamp>,
+    pub final_status_at: Option<Timestamp>,
     pace: Pace,
     /// How many runs of the job came before this one: attempts, and requeues by Slurm.
     pub(crate) run: u32,
@@ -68,8 +68,8 @@ impl Progress {
                 }
             }
         }
-        self.last_word_at = match self.last_word() {
-            Some(StatusWord::Success | StatusWord::Failure) => self.last_word_at.or(Some(now)),
+        self.final_status_at = match self.final_status() {
+            Some(StatusWord::Success | StatusWord::Failure) => self.final_status_at.or(Some(now)),
             Some(StatusWord::Started | StatusWord::Running) | None => None,
         };
         self.percent = match (self.epoch, self.max_epoch) {
@@ -100,14 +100,14 @@ impl Progress {
     }
 
     /// The last word about the whole job.
-    pub fn last_word(&self) -> Option<StatusWord> {
+    pub fn final_status(&self) -> Option<StatusWord> {
         self.word.as_deref().and_then(|word| word.parse().ok())
     }
 
     /// Seconds until the last epoch is done: as the job estimates it, else by its time for an epoch, else by the pace at
     /// which epochs were seen. None once it has said its last word.
     pub fn eta_seconds(&self) -> Option<u64> {
-        if matches!(self.last_word(), Some(StatusWord::Success | StatusWord::Failure)) {
+        if matches!(self.final_status(), Some(StatusWord::Success | StatusWord::Failure)) {
             return None;
         }
         let own = self.eta.as_deref().and_then(eta::seconds).and_then(eta::whole);
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!((progress.cur_iter, progress.key_metric), (Some(17), Some(0.9)));
         assert_eq!(progress.time_per_iter.as_deref(), Some("0.25"));
         assert_eq!(progress.message.as_deref(), Some("starting"));
-        assert_eq!(progress.last_word(), Some(StatusWord::Running));
+        assert_eq!(progress.final_status(), Some(StatusWord::Running));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::{
     job::{
         active_job::ActiveJob,
         status::Phase,
-        stored::{Job, Wanted},
+        stored::{DesiredState, Job},
     },
 };
 
@@ -21,7 +21,7 @@ pub struct Activity {
     /// When that was first seen.
     since: Timestamp,
     /// How long the cluster could not be heard until then, in all, in milliseconds.
-    deaf_ms: i64,
+    unreachable_ms: i64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ struct Signs {
 /// Evidence that is not needed for minutes is not asked for at each poll: about ten times within the limit.
 pub fn wants_signs_of_life(job: &ActiveJob, last_poll: Option<Timestamp>, now: Timestamp) -> bool {
     let Some(limit) = job.timeout_minutes else { return false };
-    if job.phase != Phase::Running || job.wanted != Wanted::Run || job.is_doomed {
+    if job.phase != Phase::Running || job.desired != DesiredState::Run || job.is_doomed {
         return false;
     }
     let every = (i64::from(limit.get()) * 6).clamp(10, 60);
@@ -44,20 +44,21 @@ pub fn wants_signs_of_life(job: &ActiveJob, last_poll: Option<Timestamp>, now: T
 
 /// Takes in what a poll saw of everything that the job has written, and decides whether it is dead.
 ///
-/// `deaf` is how long in all the cluster could not be heard so far: nobody knows what happened in that time, and what
+/// `unreachable` is how long in all the cluster could not be heard so far: nobody knows what happened in that time, and what
 /// kept us from hearing may have kept the job from writing.
-pub(crate) fn watch(job: &mut Job, seen: Option<&SignsOfLife>, deaf: TimeDelta, now: Timestamp) {
+pub(crate) fn watch(job: &mut Job, seen: Option<&SignsOfLife>, unreachable_for: TimeDelta, now: Timestamp) {
     let (Some(limit), Some(seen)) = (job.spec.timeout_minutes, seen) else { return };
-    if job.phase != Phase::Running || job.wanted != Wanted::Run || job.kill_reason.is_some() {
+    if job.phase != Phase::Running || job.desired != DesiredState::Run || job.kill_reason.is_some() {
         return;
     }
     let signs = Signs { files: seen.files, bytes: seen.bytes, newest: seen.newest };
     let known = job.activity.as_ref().filter(|known| known.signs == signs);
     let Some(known) = known else {
-        job.activity = Some(Activity { signs, since: now, deaf_ms: deaf.num_milliseconds() });
+        job.activity =
+            Some(Activity { signs, since: now, unreachable_ms: unreachable_for.num_milliseconds() });
         return;
     };
-    let silent = now - known.since - (deaf - TimeDelta::milliseconds(known.deaf_ms));
+    let silent = now - known.since - (unreachable_for - TimeDelta::milliseconds(known.unreachable_ms));
     let minutes = i64::from(limit.get());
     if silent >= TimeDelta::minutes(minutes) {
         let since = known.since.format("%Y-%m-%d %H:%M:%S UTC");
@@ -131,7 +132,7 @@ mod tests {
         for mut job in [
             unlimited,
             Job { phase: Phase::Suspended, ..running() },
-            Job { wanted: Wanted::Cancel, ..running() },
+            Job { desired: DesiredState::Cancel, ..running() },
         ] {
             watch(&mut job, Some(&signs(1)), TimeDelta::zero(), at(0));
             assert_eq!(job.activity, None);

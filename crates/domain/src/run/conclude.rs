@@ -14,7 +14,7 @@ use crate::{
     clock::Timestamp,
     job::{
         status::{Phase, Status},
-        stored::{Job, Wanted},
+        stored::{DesiredState, Job},
     },
     progress::{status_file::StatusWord, status_files::CLOCKS_AGREE},
     request::spec::Work,
@@ -72,11 +72,11 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
     let mut job = job.clone();
     // A file server that does not answer takes longer than a word that is late.
     let grace = match found.readable {
-        false => graces.last_word.max(CATCH_UP),
+        false => graces.finish.max(CATCH_UP),
         true if another_is_at_it(&job, found.markers) || may_be_at_it(&job, found.markers) => {
-            graces.last_word.max(NOTICED)
+            graces.finish.max(NOTICED)
         }
-        true => graces.last_word,
+        true => graces.finish,
     };
     let until = job.finishing_since.unwrap_or(now) + grace;
     ended_by_itself(&mut job, found.markers, now);
@@ -100,11 +100,11 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
     }
     a_failure_outweighs_a_success(&mut job);
     let repeated = is_a_repetition(&job);
-    let cancelled_itself = cancelled_itself(&job, found.markers);
+    let canceled_itself = canceled_itself(&job, found.markers);
     // It was ended by us, by itself, or because it had failed and hung.
     let wanted_its_end = job.kill_reason.is_some()
-        || cancelled_itself
-        || job.progress.last_word() == Some(StatusWord::Failure);
+        || canceled_itself
+        || job.progress.final_status() == Some(StatusWord::Failure);
     if let Some(attempt) = &mut job.attempt {
         // Slurm's word is of the repetition alone: what ended the run which it repeated is a controller that had forgotten it.
         if repeated && !wanted_its_end && exit.is_some_and(|exit| exit.code == ENDED_BY_TERM) {
@@ -124,7 +124,7 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
     };
 
     let (status, message) = if completed && !failed {
-        match (job.progress.last_word(), &job.spec.work) {
+        match (job.progress.final_status(), &job.spec.work) {
             (Some(StatusWord::Success), _) => (Status::Done, "Done.".to_owned()),
             (Some(StatusWord::Failure), _) => (Status::Error, said_failure(&job)),
             (Some(StatusWord::Started | StatusWord::Running) | None, Work::Command { .. }) => {
@@ -139,7 +139,7 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
             }
         }
     } else {
-        unhappy_end(&job, state.as_ref(), exit, cancelled_itself, found)
+        unhappy_end(&job, state.as_ref(), exit, canceled_itself, found)
     };
     settle(job, status, message, found, graces, now)
 }
@@ -148,7 +148,7 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
 /// mark of a script that nobody ended says more, and so does what was written until then. A run that begins removes the mark
 /// of the one before it, so where there is one, it is of the last that began.
 fn ended_by_itself(job: &mut Job, markers: &Markers, now: Timestamp) {
-    let is_wanted = job.wanted == Wanted::Run;
+    let is_wanted = job.desired == DesiredState::Run;
     let Some(attempt) = &mut job.attempt else { return };
     let (Some(exit), Some(started)) = (&markers.exit, &markers.started) else { return };
     let of_last_run = (exit.slurm_id, exit.restart) == (started.slurm_id, started.restart);
@@ -187,8 +187,8 @@ const TOLD_TO_END: TimeDelta = TimeDelta::seconds(90);
 
 /// Whether a program of the job called scancel just before Slurm ended it. What it called it for hours ago were other jobs, or it was
 /// refused: then somebody else ended this one.
-fn cancelled_itself(job: &Job, markers: &Markers) -> bool {
-    let (Some(attempt), Some(mark)) = (&job.attempt, markers.self_cancelled) else { return false };
+fn canceled_itself(job: &Job, markers: &Markers) -> bool {
+    let (Some(attempt), Some(mark)) = (&job.attempt, markers.self_canceled) else { return false };
     let asked_and_ended = at(Some(mark.at)).zip(attempt.ended_at);
     attempt.slurm_id == Some(mark.slurm_id)
         && asked_and_ended.is_none_or(|(asked, ended)| ended - asked <= CANCELLED_AFTER)
@@ -228,7 +228,7 @@ fn was_never_read(job: &Job, markers: &Markers) -> bool {
     // Its last word was read before it was started. The clock of its node alone may be minutes slow.
     let was_said_before = |started_at: Timestamp| {
         began_at.is_some_and(|began_at| began_at < started_at - CLOCKS_AGREE)
-            && job.progress.last_word_at.is_none_or(|read_at| read_at < started_at + CLOCKS_AGREE)
+            && job.progress.final_status_at.is_none_or(|read_at| read_at < started_at + CLOCKS_AGREE)
     };
     // Only what is ended from outside may not have begun.
     matches!(attempt.slurm_state, Some(SlurmState::Cancelled | SlurmState::Timeout))
@@ -238,7 +238,7 @@ fn was_never_read(job: &Job, markers: &Markers) -> bool {
 /// Several processes of a job may each have a status file of their own: one that failed has made the job fail.
 fn a_failure_outweighs_a_success(job: &mut Job) {
     let failure = job.attempt.as_ref().and_then(|attempt| attempt.status.failure());
-    if job.progress.last_word() == Some(StatusWord::Success)
+    if job.progress.final_status() == Some(StatusWord::Success)
         && let Some(message) = failure.map(str::to_owned)
     {
         job.progress.word = Some(StatusWord::Failure.to_string());
@@ -317,19 +317,19 @@ fn unhappy_end(
     job: &Job,
     state: Option<&SlurmState>,
     exit: Option<ExitCode>,
-    cancelled_itself: bool,
+    canceled_itself: bool,
     found: &Findings<'_>,
 ) -> (Status, String) {
     let reason = job.attempt.as_ref().and_then(|attempt| attempt.reason.as_deref()).unwrap_or("None");
-    let canceled = || match job.wanted {
-        Wanted::Cancel | Wanted::Delete | Wanted::Pause => "Canceled.".to_owned(),
-        Wanted::Run => "Canceled on the cluster by somebody else.".to_owned(),
+    let canceled = || match job.desired {
+        DesiredState::Cancel | DesiredState::Delete | DesiredState::Pause => "Canceled.".to_owned(),
+        DesiredState::Run => "Canceled on the cluster by somebody else.".to_owned(),
     };
     // The job had said how it ended before it was ended from outside: by us, to free its nodes, by its limit, or by a controller
     // that has forgotten it.
-    let said = match job.wanted {
-        Wanted::Run | Wanted::Pause => job.progress.last_word(),
-        Wanted::Cancel | Wanted::Delete => None,
+    let said = match job.desired {
+        DesiredState::Run | DesiredState::Pause => job.progress.final_status(),
+        DesiredState::Cancel | DesiredState::Delete => None,
     };
     match (state, said) {
         (Some(SlurmState::Cancelled | SlurmState::Timeout), Some(StatusWord::Success)) => {
@@ -348,15 +348,15 @@ fn unhappy_end(
     }
     match state {
         Some(SlurmState::Cancelled | SlurmState::Revoked) => match &job.kill_reason {
-            Some(why) if job.wanted == Wanted::Run => (Status::Error, with_log(why, found)),
-            None if cancelled_itself && job.wanted == Wanted::Run => {
-                (Status::Error, with_log("The job cancelled itself.", found))
+            Some(why) if job.desired == DesiredState::Run => (Status::Error, with_log(why, found)),
+            None if canceled_itself && job.desired == DesiredState::Run => {
+                (Status::Error, with_log("The job canceled itself.", found))
             }
             _ => (Status::Canceled, canceled()),
         },
-        // It would have been cancelled if Slurm had started it, as what is paused is, too.
+        // It would have been canceled if Slurm had started it, as what is paused is, too.
         Some(SlurmState::LaunchFailed)
-            if job.wanted != Wanted::Run && exit.is_none_or(|exit| exit.code == ENDED_BY_TERM) =>
+            if job.desired != DesiredState::Run && exit.is_none_or(|exit| exit.code == ENDED_BY_TERM) =>
         {
             (Status::Canceled, canceled())
         }
@@ -373,14 +373,14 @@ fn unhappy_end(
         }
         Some(SlurmState::Deadline) => (Status::Error, "Slurm could not meet the job's deadline.".to_owned()),
         Some(state) => (Status::Error, with_log(&failed_message(state, exit, reason), found)),
-        None if exit.is_some() && job.wanted == Wanted::Run => {
+        None if exit.is_some() && job.desired == DesiredState::Run => {
             (Status::Error, with_log(&failed_message(&SlurmState::Failed, exit, reason), found))
         }
-        None => match job.wanted {
-            Wanted::Cancel | Wanted::Delete | Wanted::Pause => {
+        None => match job.desired {
+            DesiredState::Cancel | DesiredState::Delete | DesiredState::Pause => {
                 (Status::Canceled, "Canceled: Slurm does not know the job any more.".to_owned())
             }
-            Wanted::Run => (
+            DesiredState::Run => (
                 Status::Error,
                 "Slurm's queue and accounting have lost the job, and it left no exit marker.".to_owned(),
             ),

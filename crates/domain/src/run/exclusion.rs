@@ -10,7 +10,7 @@ use crate::{
     clock::Timestamp,
     job::{
         status::Phase,
-        stored::{Job, Wanted},
+        stored::{DesiredState, Job},
     },
     run::retry::RetryTerms,
 };
@@ -23,7 +23,8 @@ const MOST_EXCLUDED: usize = 16;
 pub fn excluded(job: &Job, terms: &RetryTerms, spare: Option<usize>, now: Timestamp) -> Vec<NodeName> {
     let most = spare.map_or(MOST_EXCLUDED, |spare| spare.min(MOST_EXCLUDED));
     let mut nodes = Vec::new();
-    let recent = job.failures.iter().rev().filter(|past| !past.forgiven && now - past.at < terms.exclude_for);
+    let recent =
+        job.failures.iter().rev().filter(|past| !past.allowed_again && now - past.at < terms.exclude_for);
     for node in recent.flat_map(|past| &past.nodes) {
         if nodes.len() < most && !nodes.contains(node) {
             nodes.push(node.clone());
@@ -38,7 +39,7 @@ pub(crate) fn names(nodes: &[NodeName]) -> String {
 
 /// Fewer nodes that a waiting job is kept away from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Relief {
+pub struct RelaxedExclusions {
     /// What is left of them.
     pub keep: Vec<NodeName>,
     freed: Vec<NodeName>,
@@ -56,9 +57,9 @@ enum Why {
 const EVALUATED_AFTER: TimeDelta = TimeDelta::minutes(1);
 
 /// What a job in Slurm's queue is not to be kept away from any longer; nothing if that is to stay as it is.
-pub fn relief(job: &Job, terms: &RetryTerms, now: Timestamp) -> Option<Relief> {
+pub fn relax_exclusions(job: &Job, terms: &RetryTerms, now: Timestamp) -> Option<RelaxedExclusions> {
     let attempt = job.attempt.as_ref().filter(|attempt| !attempt.requeue_unexplained)?;
-    if attempt.excluded.is_empty() || job.phase != Phase::InQueue || job.wanted != Wanted::Run {
+    if attempt.excluded.is_empty() || job.phase != Phase::InQueue || job.desired != DesiredState::Run {
         return None;
     }
     let since = job.failures.last().map(|past| past.at).max(attempt.submitted_at);
@@ -67,12 +68,12 @@ pub fn relief(job: &Job, terms: &RetryTerms, now: Timestamp) -> Option<Relief> {
     let is_final = reason.starts_with("BadConstraints");
     if is_final || finds_no_node(reason) && since.is_none_or(|since| now - since >= EVALUATED_AFTER) {
         let why = Why::NoPlace(reason.to_owned());
-        return Some(Relief { keep: Vec::new(), freed: attempt.excluded.clone(), why });
+        return Some(RelaxedExclusions { keep: Vec::new(), freed: attempt.excluded.clone(), why });
     }
     let still = excluded(job, terms, None, now);
     let (keep, freed): (Vec<_>, Vec<_>) =
         attempt.excluded.iter().cloned().partition(|node| still.contains(node));
-    (!freed.is_empty()).then_some(Relief { keep, freed, why: Why::Expired })
+    (!freed.is_empty()).then_some(RelaxedExclusions { keep, freed, why: Why::Expired })
 }
 
 /// Whether Slurm says that the nodes which the job may use are none, or not available: as squeue prints it (22.05, 24.11),
@@ -83,7 +84,7 @@ fn finds_no_node(reason: &str) -> bool {
     WORDS.iter().any(|word| reason.starts_with(word))
 }
 
-impl Relief {
+impl RelaxedExclusions {
     /// What is said of the job until it is done.
     pub(crate) fn announced(&self) -> String {
         self.sentence("is to be")
@@ -106,22 +107,22 @@ impl Relief {
 impl Job {
     /// The job once Slurm has taken the relief.
     #[must_use]
-    pub fn relieved(&self, relief: &Relief) -> Self {
+    pub fn with_relaxed_exclusions(&self, relief: &RelaxedExclusions) -> Self {
         let mut job = self.clone();
         if let Some(attempt) = &mut job.attempt {
             attempt.excluded.clone_from(&relief.keep);
         }
         if matches!(relief.why, Why::NoPlace(_)) {
-            job.forgive(&relief.freed);
+            job.allow_again(&relief.freed);
         }
         job.message = relief.sentence("is");
         job
     }
 
     /// What these nodes did is not held against them any more: there is no place without them.
-    pub(crate) fn forgive(&mut self, nodes: &[NodeName]) {
+    pub(crate) fn allow_again(&mut self, nodes: &[NodeName]) {
         for past in &mut self.failures {
-            past.forgiven |= past.nodes.iter().any(|node| nodes.contains(node));
+            past.allowed_again |= past.nodes.iter().any(|node| nodes.contains(node));
         }
     }
 }
@@ -151,15 +152,15 @@ mod tests {
                 signature: "node_fail".to_owned(),
                 nodes: vec![node(name)],
                 at: T0 + TimeDelta::hours(hours),
-                forgiven: false,
+                allowed_again: false,
             });
         }
         job.attempt.as_mut().unwrap().excluded = vec![node("node02"), node("node01")];
         job
     }
 
-    fn after(job: &Job, minutes: i64) -> Option<Relief> {
-        relief(job, &RetryTerms::default(), T0 + TimeDelta::hours(1) + TimeDelta::minutes(minutes))
+    fn after(job: &Job, minutes: i64) -> Option<RelaxedExclusions> {
+        relax_exclusions(job, &RetryTerms::default(), T0 + TimeDelta::hours(1) + TimeDelta::minutes(minutes))
     }
 
     #[test]
@@ -204,7 +205,7 @@ mod tests {
         let job = waiting("BadConstraints");
         let relief = after(&job, 0).unwrap();
         assert!(relief.announced().contains("is to be allowed there again (BadConstraints)"));
-        let job = job.relieved(&relief);
+        let job = job.with_relaxed_exclusions(&relief);
         assert_eq!(
             job.message,
             "Waiting in Slurm's queue: no node fits without node02, node01, which failed under the job, so it is allowed \
@@ -220,9 +221,9 @@ mod tests {
         assert_eq!(after(&job, 22 * 60), None);
         let relief = after(&job, 23 * 60).unwrap();
         assert_eq!(relief.keep, [node("node02")]);
-        let job = job.relieved(&relief);
+        let job = job.with_relaxed_exclusions(&relief);
         assert!(job.message.contains("node01 failed under the job long enough ago"), "{}", job.message);
-        assert!(job.failures.iter().all(|past| !past.forgiven));
+        assert!(job.failures.iter().all(|past| !past.allowed_again));
         assert_eq!(after(&job, 24 * 60).unwrap().keep, []);
     }
 
@@ -230,7 +231,7 @@ mod tests {
     fn a_job_that_runs_or_is_to_be_ended_or_explained_is_left_alone() {
         let job = waiting("BadConstraints");
         assert_eq!(after(&Job { phase: Phase::Running, ..job.clone() }, 0), None);
-        assert_eq!(after(&Job { wanted: Wanted::Cancel, ..job.clone() }, 0), None);
+        assert_eq!(after(&Job { desired: DesiredState::Cancel, ..job.clone() }, 0), None);
         let mut requeued = job;
         requeued.attempt.as_mut().unwrap().requeue_unexplained = true;
         assert_eq!(after(&requeued, 0), None);

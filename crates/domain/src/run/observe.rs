@@ -1,5 +1,5 @@
 //! From what a poll saw to the job's next state. Trouble on the way to the cluster never reaches this file:
-//! a poll that was not answered properly is no sighting.
+//! a poll that was not answered properly is no observation.
 
 mod launches;
 mod news;
@@ -15,19 +15,19 @@ use crate::{
     clock::Timestamp,
     job::{
         status::{Phase, Source, Status},
-        stored::{Job, Wanted},
+        stored::{DesiredState, Job},
     },
     progress::status_file::StatusWord,
     run::{
         activity,
-        exclusion::relief,
+        exclusion::relax_exclusions,
         pending::{estimated_start, pending_message},
         retry::RetryTerms,
     },
 };
 
 use launches::{as_told, is_to_be_told};
-pub(crate) use launches::{is_awaited, is_marked, is_of_this_end, is_stillborn};
+pub(crate) use launches::{has_never_started, is_awaited, is_marked, is_of_this_end};
 use news::differs;
 pub use quiet::quiet_until;
 pub(crate) use status_lines::{absorb_rest, absorb_status, is_held_back};
@@ -40,7 +40,7 @@ pub struct Graces {
     pub missing: TimeDelta,
     /// For a job's last words (its exit marker, the last line of its `status.json`) to become visible on the
     /// login host.
-    pub last_word: TimeDelta,
+    pub finish: TimeDelta,
     /// For a job that has said SUCCESS or FAILURE to end by itself, before its allocation is freed.
     pub release: TimeDelta,
     pub retry: RetryTerms,
@@ -51,7 +51,7 @@ impl Default for Graces {
         // A shared file system may show a file a minute late, and sacct lags by seconds when it is busy.
         Self {
             missing: TimeDelta::minutes(5),
-            last_word: TimeDelta::seconds(60),
+            finish: TimeDelta::seconds(60),
             release: TimeDelta::minutes(2),
             retry: RetryTerms::default(),
         }
@@ -60,7 +60,7 @@ impl Default for Graces {
 
 /// What one poll saw of one job.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Sighting<'a> {
+pub struct Observation<'a> {
     pub queue: Option<&'a QueueRow>,
     /// Whether squeue answered properly, so that a missing row means something.
     pub queue_answered: bool,
@@ -72,7 +72,7 @@ pub struct Sighting<'a> {
     /// How much it has written, if that was asked and could be seen.
     pub signs_of_life: Option<&'a SignsOfLife>,
     /// How long in all the cluster could not be heard so far.
-    pub deaf: TimeDelta,
+    pub unreachable_for: TimeDelta,
 }
 
 /// What there is of accounting.
@@ -94,8 +94,8 @@ pub struct Next {
     pub step_due: bool,
 }
 
-/// The job after a sighting; nothing when it saw nothing new.
-pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) -> Option<Next> {
+/// The job after a observation; nothing when it saw nothing new.
+pub fn observe(job: &Job, seen: &Observation<'_>, graces: &Graces, now: Timestamp) -> Option<Next> {
     if !matches!(job.phase, Phase::InQueue | Phase::Running | Phase::Suspended) {
         return None;
     }
@@ -103,7 +103,7 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
     let ours = |name: &str| job.attempt.as_ref().is_some_and(|attempt| attempt.token.as_str() == name);
     // Slurm starts its ids again after a reset of the controller: a row is ours only with our name on it.
     let accounting = seen.accounting.filter(|record| ours(&record.name));
-    let seen = &Sighting { accounting, ..*seen };
+    let seen = &Observation { accounting, ..*seen };
     let row = seen.queue.filter(|row| ours(&row.name)).map(|row| as_told(job, row, accounting, seen.markers));
     let row = row.as_deref();
     let ended = accounting.filter(|record| seen.queue_answered && record.state.is_final());
@@ -146,18 +146,20 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
         attempt.started_at = None;
         attempt.queued_since = None;
     }
-    activity::watch(&mut next, seen.signs_of_life, seen.deaf, now);
+    activity::watch(&mut next, seen.signs_of_life, seen.unreachable_for, now);
     let doomed = next.kill_reason.is_some() && job.kill_reason.is_none();
-    if let Some(why) =
-        next.kill_reason.as_ref().filter(|_| next.phase == Phase::Running && next.wanted == Wanted::Run)
+    if let Some(why) = next
+        .kill_reason
+        .as_ref()
+        .filter(|_| next.phase == Phase::Running && next.desired == DesiredState::Run)
     {
         next.message = format!("{why} Ending the job.");
     }
-    let relief = relief(&next, &graces.retry, now);
+    let relief = relax_exclusions(&next, &graces.retry, now);
     if let Some(relief) = &relief {
         next.message = relief.announced();
     }
-    let over = outlives_its_last_word(&next, graces, now) && next.phase == Phase::Running;
+    let over = outlives_its_final_status(&next, graces, now) && next.phase == Phase::Running;
     if !differs(job, &next) && !over {
         return None;
     }
@@ -169,12 +171,12 @@ pub fn observe(job: &Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) 
 }
 
 /// Whether the job has said SUCCESS or FAILURE and holds its nodes all the same: its allocation is to be freed.
-pub(crate) fn outlives_its_last_word(job: &Job, graces: &Graces, now: Timestamp) -> bool {
-    job.progress.last_word_at.is_some_and(|at| now - at >= graces.release)
+pub(crate) fn outlives_its_final_status(job: &Job, graces: &Graces, now: Timestamp) -> bool {
+    job.progress.final_status_at.is_some_and(|at| now - at >= graces.release)
 }
 
 /// Whether Slurm has requeued the job since it was last seen to run: it waits again, runs since another time, or was
-/// cancelled before it ran again.
+/// canceled before it ran again.
 fn is_another_run(job: &Job, state: &SlurmState, start: Option<Timestamp>) -> bool {
     // Accounting and the queue may round a time differently.
     const ROUNDING: TimeDelta = TimeDelta::seconds(1);
@@ -294,14 +296,14 @@ fn exit_told(job: &mut Job, row: &QueueRow, record: Option<&AccountingRow>) {
 
 fn show(job: &mut Job, status: Status, phase: Phase, message: String) {
     // Cancelling is the owner's wish and stays on show until the end is seen.
-    job.status = match job.wanted {
-        Wanted::Cancel | Wanted::Delete => Status::Canceling,
-        Wanted::Pause => Status::Pausing,
-        Wanted::Run => status,
+    job.status = match job.desired {
+        DesiredState::Cancel | DesiredState::Delete => Status::Canceling,
+        DesiredState::Pause => Status::Pausing,
+        DesiredState::Run => status,
     };
     job.phase = phase;
     waits_no_more(job);
-    if job.wanted == Wanted::Run {
+    if job.desired == DesiredState::Run {
         job.message = message;
     }
 }
@@ -328,7 +330,7 @@ fn finish(job: &mut Job, source: Source, ended_at: Option<Timestamp>, now: Times
 
 fn running_message(job: &Job, nodes: &str) -> String {
     let progress = &job.progress;
-    match (progress.last_word(), progress.epoch, progress.max_epoch) {
+    match (progress.final_status(), progress.epoch, progress.max_epoch) {
         (Some(StatusWord::Success | StatusWord::Failure), ..) => {
             "The job has said its last word; waiting for Slurm to end it.".to_owned()
         }

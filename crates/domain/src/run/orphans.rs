@@ -180,7 +180,7 @@ impl Orphan {
             OrphanKind::Newer => "is of an attempt that the database does not know yet",
             OrphanKind::Unknown => "is unknown to the database",
         };
-        let then = if self.cancel_sent_at.is_some() { "; it is cancelled" } else { "" };
+        let then = if self.cancel_sent_at.is_some() { "; it is canceled" } else { "" };
         format!("Slurm job {} ({}) {what}{then}.", self.slurm_id, self.name)
     }
 }
@@ -191,9 +191,9 @@ pub struct Review {
     pub orphans: Vec<Orphan>,
     /// Those of them that were not there at the last poll.
     pub found: Vec<SlurmJobId>,
-    /// Those to be cancelled now.
+    /// Those to be canceled now.
     pub cancel: Vec<SlurmJobId>,
-    /// Those to be cancelled for the first time.
+    /// Those to be canceled for the first time.
     pub condemned: Vec<SlurmJobId>,
 }
 

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 
 use chrono::{DateTime, TimeDelta};
 use remote::{
-    ExitMarker, Markers, Poll, RawOutput, RemoteCommand, SacctOutcome, SqueueOutcome, StartedMarker, Watched,
+    ExitRecord, Markers, Poll, RawOutput, RemoteCommand, SacctOutcome, SqueueOutcome, StartedMarker, Watched,
 };
 use slurm::{AccountingRow, QueueRow, SlurmState};
 use test_case::test_case;
@@ -16,21 +16,21 @@ use crate::{
     job::{status::Phase, stored::Job},
     run::{
         conclude::{Ending, Findings, conclude},
-        observe::{Graces, Records, Sighting, observe},
+        observe::{Graces, Observation, Records, observe},
     },
 };
 
 /// The state, and what becomes of the job; of one that failed, with its exit code.
 const VERDICTS: &[(&str, &str)] = &[
     ("begin_time", "Pending InQueue"),
-    ("cancelled_by_root", "Canceled"),
-    ("cancelled_by_user", "Canceled"),
-    ("cancelled_while_pending", "Canceled"),
+    ("canceled_by_root", "Canceled"),
+    ("canceled_by_user", "Canceled"),
+    ("canceled_while_pending", "Canceled"),
     ("completed", "Done"),
     ("completing", "Running Running"),
     ("deadline", "Error"),
     ("dependency", "Pending InQueue"),
-    ("dependency_cancelled", "Canceled"),
+    ("dependency_canceled", "Canceled"),
     ("dependency_never_satisfied", "Pending InQueue"),
     ("exit_3", "Error 3:0"),
     ("held", "Pending InQueue"),
@@ -84,8 +84,8 @@ fn recorded(release: &str, state: &str) -> (QueueRow, Option<AccountingRow>) {
     (queue.remove(&id).unwrap(), records.remove(&id))
 }
 
-/// What the service says of the job after this sighting and, if Slurm is through with it, after its last words.
-fn verdict(job: &Job, seen: &Sighting<'_>, markers: &Markers, now: Timestamp) -> String {
+/// What the service says of the job after this observation and, if Slurm is through with it, after its last words.
+fn verdict(job: &Job, seen: &Observation<'_>, markers: &Markers, now: Timestamp) -> String {
     let Some(next) = observe(job, seen, &Graces::default(), now) else { return "unchanged".to_owned() };
     if next.job.phase != Phase::Finishing {
         return format!("{:?} {:?}", next.job.status, next.job.phase);
@@ -128,7 +128,7 @@ fn every_recorded_state_has_the_same_verdict(release: &str) {
         // The script itself leaves a mark when it is not killed.
         let code = record.as_ref().and_then(|record| record.exit_code).filter(|exit| exit.signal == 0);
         let by_itself = matches!(row.state, SlurmState::Completed | SlurmState::Failed);
-        let exit = code.filter(|_| by_itself).map(|exit| ExitMarker {
+        let exit = code.filter(|_| by_itself).map(|exit| ExitRecord {
             slurm_id: row.id,
             restart: 0,
             code: exit.code,
@@ -141,24 +141,24 @@ fn every_recorded_state_has_the_same_verdict(release: &str) {
         if let Some(record) = &mut record {
             record.name.clone_from(&name);
         }
-        let seen = Sighting {
+        let seen = Observation {
             queue: Some(&row),
             queue_answered: true,
             accounting: record.as_ref().filter(|_| row.reason == "JobLaunchFailure"),
             records: Records::Answered,
             markers: Some(&markers),
-            ..Sighting::default()
+            ..Observation::default()
         };
         assert_eq!(verdict(&job, &seen, &markers, now), expected, "{release} {state}");
         if row.state.is_final() {
             // The end of a run that Slurm may have put back counts once the queue has not shown it for long enough.
             job.missing_since = Some(now - Graces::default().missing);
-            let seen = Sighting {
+            let seen = Observation {
                 queue_answered: true,
                 accounting: record.as_ref(),
                 records: Records::Answered,
                 markers: Some(&markers),
-                ..Sighting::default()
+                ..Observation::default()
             };
             assert_eq!(
                 verdict(&job, &seen, &markers, now),

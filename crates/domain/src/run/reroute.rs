@@ -18,7 +18,7 @@ use crate::{
 
 /// What is to be done about a job that waits again.
 #[derive(Debug, Clone)]
-pub struct Rerouted {
+pub struct ExplainedRequeue {
     pub job: Job,
     /// All the nodes that it is to be kept away from, if those are not the same as before.
     pub exclude: Option<Vec<NodeName>>,
@@ -26,16 +26,16 @@ pub struct Rerouted {
 
 /// The job once it is known how its earlier run ended; `sick` are those of its nodes that Slurm does not trust, `spare` is
 /// how many nodes it can do without, if that is known.
-pub fn rerouted(
+pub fn explain_requeue(
     job: &Job,
     run: &EarlierRun,
     sick: &[SickNode],
     terms: &RetryTerms,
     spare: Option<usize>,
     now: Timestamp,
-) -> Rerouted {
+) -> ExplainedRequeue {
     let mut job = job.clone();
-    let Some(attempt) = &mut job.attempt else { return Rerouted { job, exclude: None } };
+    let Some(attempt) = &mut job.attempt else { return ExplainedRequeue { job, exclude: None } };
     attempt.requeue_unexplained = false;
     let (no, slurm_id) = (attempt.no.get(), attempt.slurm_id);
     let why = if matches!(run.state, SlurmState::NodeFail | SlurmState::BootFail) {
@@ -47,8 +47,15 @@ pub fn rerouted(
             _ => sick.iter().map(|node| node.name.clone()).filter(|name| nodes.contains(name)).collect(),
         };
         let signature = run.state.as_str().to_ascii_lowercase();
-        let forgiven = false;
-        job.failures.push(PastFailure { attempt: no, slurm_id, signature, nodes: blamed, at: now, forgiven });
+        let allowed_again = false;
+        job.failures.push(PastFailure {
+            attempt: no,
+            slurm_id,
+            signature,
+            nodes: blamed,
+            at: now,
+            allowed_again,
+        });
         "a node failed"
     } else if run.state == SlurmState::Preempted {
         "a job of higher priority took its nodes"
@@ -64,7 +71,7 @@ pub fn rerouted(
     };
     job.message = format!("Back in Slurm's queue, because {why}{without}.");
     let changed = job.attempt.as_ref().is_some_and(|attempt| attempt.excluded != exclude);
-    Rerouted { exclude: changed.then_some(exclude), job }
+    ExplainedRequeue { exclude: changed.then_some(exclude), job }
 }
 
 impl Job {
@@ -86,11 +93,11 @@ mod tests {
     use super::*;
     use crate::fixtures::submitted_job;
 
-    fn after(state: SlurmState, nodes: &str, sick: &[SickNode]) -> Rerouted {
+    fn after(state: SlurmState, nodes: &str, sick: &[SickNode]) -> ExplainedRequeue {
         let mut job = submitted_job();
         job.attempt.as_mut().unwrap().requeue_unexplained = true;
         let run = EarlierRun { state, nodes: nodes.to_owned() };
-        rerouted(&job, &run, sick, &RetryTerms::default(), None, DateTime::UNIX_EPOCH)
+        explain_requeue(&job, &run, sick, &RetryTerms::default(), None, DateTime::UNIX_EPOCH)
     }
 
     #[test]
@@ -109,7 +116,7 @@ mod tests {
         let mut job = submitted_job();
         job.attempt.as_mut().unwrap().excluded = vec!["node02".parse().unwrap()];
         let run = EarlierRun { state: SlurmState::NodeFail, nodes: "node01".to_owned() };
-        let after = rerouted(&job, &run, &[], &RetryTerms::default(), Some(0), DateTime::UNIX_EPOCH);
+        let after = explain_requeue(&job, &run, &[], &RetryTerms::default(), Some(0), DateTime::UNIX_EPOCH);
         assert_eq!(after.exclude, Some(Vec::new()), "not even from those of before");
         assert!(after.job.message.ends_with("it may get node01 again, for there are no nodes to spare."));
     }

@@ -47,12 +47,12 @@ pub struct PastFailure {
     pub at: Timestamp,
     /// It is no reason any more to keep away from them.
     #[serde(default)]
-    pub forgiven: bool,
+    pub allowed_again: bool,
 }
 
 /// Whether the job is sent again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Again {
+pub(crate) enum RetryDecision {
     Yes { wait: TimeDelta, why: String },
     No { why: String },
 }
@@ -62,14 +62,14 @@ const SAME_FAULT_NODES: usize = 3;
 
 /// Decides about another attempt after one that failed for `diagnosis`; `job.failures` has it already if it counts. `spare`
 /// is how many nodes it can do without, if that is known.
-pub(crate) fn again(
+pub(crate) fn decide_retry(
     job: &Job,
     diagnosis: Option<&Diagnosis>,
     terms: &RetryTerms,
     spare: Option<usize>,
     now: Timestamp,
-) -> Again {
-    let no = |why: String| Again::No { why };
+) -> RetryDecision {
+    let no = |why: String| RetryDecision::No { why };
     let Some(found) = diagnosis else {
         return no("Not tried again: nothing says that the infrastructure was at fault.".to_owned());
     };
@@ -106,7 +106,7 @@ pub(crate) fn again(
         wait.num_seconds(),
         found.why
     );
-    Again::Yes { wait, why }
+    RetryDecision::Yes { wait, why }
 }
 
 /// Doubles with each retry, and differs by up to a fifth from job to job, so that a hundred jobs that one failure hit
@@ -146,21 +146,21 @@ mod tests {
                 signature: "node_fail".to_owned(),
                 nodes: vec![name.parse().unwrap()],
                 at: T0,
-                forgiven: false,
+                allowed_again: false,
             });
         }
         job
     }
 
-    fn decide(job: &Job, found: Option<&Diagnosis>) -> Again {
-        again(job, found, &RetryTerms::default(), None, T0)
+    fn decide(job: &Job, found: Option<&Diagnosis>) -> RetryDecision {
+        decide_retry(job, found, &RetryTerms::default(), None, T0)
     }
 
     #[test]
     fn a_failed_node_is_left_out_and_the_sentence_says_so() {
         let why = match decide(&failed_on(&["node01"]), Some(&broken())) {
-            Again::Yes { why, .. } => why,
-            other @ Again::No { .. } => panic!("{other:?}"),
+            RetryDecision::Yes { why, .. } => why,
+            other @ RetryDecision::No { .. } => panic!("{other:?}"),
         };
         assert_eq!(
             why,
@@ -170,9 +170,10 @@ mod tests {
 
     #[test]
     fn a_failed_node_that_cannot_be_spared_is_not_left_out() {
-        let again = again(&failed_on(&["node01"]), Some(&broken()), &RetryTerms::default(), Some(0), T0);
+        let again =
+            decide_retry(&failed_on(&["node01"]), Some(&broken()), &RetryTerms::default(), Some(0), T0);
         assert!(
-            matches!(again, Again::Yes { why, .. } if why.starts_with("Tried again in 12 s (retry 1 of 10)"))
+            matches!(again, RetryDecision::Yes { why, .. } if why.starts_with("Tried again in 12 s (retry 1 of 10)"))
         );
     }
 
@@ -180,26 +181,26 @@ mod tests {
     fn a_fault_of_the_job_is_not_tried_again() {
         let found = Diagnosis { cause: Cause::User, why: "its batch is too large".to_owned(), ..broken() };
         let why = "Not tried again, because its batch is too large.".to_owned();
-        assert_eq!(decide(&failed_on(&[]), Some(&found)), Again::No { why });
+        assert_eq!(decide(&failed_on(&[]), Some(&found)), RetryDecision::No { why });
     }
 
     #[test]
     fn what_nobody_understands_is_not_tried_again() {
-        assert!(matches!(decide(&failed_on(&[]), None), Again::No { .. }));
+        assert!(matches!(decide(&failed_on(&[]), None), RetryDecision::No { .. }));
     }
 
     #[test]
     fn the_same_fault_on_three_nodes_ends_the_tries() {
-        assert!(matches!(decide(&failed_on(&["a", "b", "b"]), Some(&broken())), Again::Yes { .. }));
+        assert!(matches!(decide(&failed_on(&["a", "b", "b"]), Some(&broken())), RetryDecision::Yes { .. }));
         let stopped = decide(&failed_on(&["a", "b", "c"]), Some(&broken()));
-        assert!(matches!(stopped, Again::No { why } if why.contains("3 different nodes (a, b, c)")));
+        assert!(matches!(stopped, RetryDecision::No { why } if why.contains("3 different nodes (a, b, c)")));
     }
 
     #[test]
     fn different_faults_on_three_nodes_are_not_one_fault_of_the_job() {
         let mut job = failed_on(&["a", "b", "c"]);
         "xid".clone_into(&mut job.failures[0].signature);
-        assert!(matches!(decide(&job, Some(&broken())), Again::Yes { .. }));
+        assert!(matches!(decide(&job, Some(&broken())), RetryDecision::Yes { .. }));
     }
 
     #[test]
@@ -207,7 +208,7 @@ mod tests {
         let mut job = failed_on(&["a"]);
         job.retry_count = job.spec.max_retries;
         assert!(
-            matches!(decide(&job, Some(&broken())), Again::No { why } if why.contains("10 of 10 retries"))
+            matches!(decide(&job, Some(&broken())), RetryDecision::No { why } if why.contains("10 of 10 retries"))
         );
     }
 

@@ -8,13 +8,13 @@ use crate::{
     job::{
         attempt::{Attempt, Outcome, Verdict},
         status::{Phase, Status},
-        stored::{Job, Wanted},
+        stored::{DesiredState, Job},
     },
     run::{
         conclude::{Ending, Findings},
         diagnosis::{Cause, ENDED_BY_TERM, Evidence, diagnose},
-        observe::{Graces, is_stillborn},
-        retry::{Again, PastFailure, again},
+        observe::{Graces, has_never_started},
+        retry::{PastFailure, RetryDecision, decide_retry},
         submission::{close_attempt, end, rest},
     },
 };
@@ -28,9 +28,9 @@ pub(crate) fn settle(
     graces: &Graces,
     now: Timestamp,
 ) -> Ending {
-    match (status, job.wanted) {
-        (Status::Canceled, Wanted::Pause) => pause(job, now),
-        (Status::Error, Wanted::Run | Wanted::Pause) if may_be_retried(&job, found) => {
+    match (status, job.desired) {
+        (Status::Canceled, DesiredState::Pause) => pause(job, now),
+        (Status::Error, DesiredState::Run | DesiredState::Pause) if may_be_retried(&job, found) => {
             retry_or_end(job, message, found, graces, now)
         }
         _ => {
@@ -106,20 +106,20 @@ fn retry_or_end(
             signature: found.signature.clone(),
             nodes: found.nodes.clone(),
             at: now,
-            forgiven: false,
+            allowed_again: false,
         });
     }
     let (rule, line) = diagnosis.clone().map_or((None, None), |found| (Some(found.signature), found.line));
     let verdict = |outcome, why: &str| Verdict { at: now, outcome, why: why.to_owned(), rule, line };
-    match again(&job, diagnosis.as_ref(), &graces.retry, found.spare, now) {
-        Again::No { why } => {
+    match decide_retry(&job, diagnosis.as_ref(), &graces.retry, found.spare, now) {
+        RetryDecision::No { why } => {
             close_attempt(&mut job, verdict(Outcome::Error, &why));
             end(&mut job, Status::Error, with_why(&message, &why), now);
             Ending::Ended(job)
         }
         // It would be off the cluster by now if the infrastructure had not been faster.
-        Again::Yes { .. } if job.wanted == Wanted::Pause => pause(job, now),
-        Again::Yes { wait, why } => {
+        RetryDecision::Yes { .. } if job.desired == DesiredState::Pause => pause(job, now),
+        RetryDecision::Yes { wait, why } => {
             close_attempt(&mut job, verdict(Outcome::Retried, &why));
             job.retry_count += 1;
             job.status = Status::Pending;
@@ -140,7 +140,7 @@ fn has_begun(markers: &Markers, attempt: &Attempt) -> bool {
     let [start, end] = [attempt.started_at, attempt.ended_at].map(|at| at.map(|at| at.timestamp()));
     let started = markers.started.as_ref().is_some_and(|mark| ours(mark.slurm_id));
     markers.exit.is_some_and(|exit| ours(exit.slurm_id))
-        || started && !is_stillborn(attempt, markers, start, end)
+        || started && !has_never_started(attempt, markers, start, end)
 }
 
 /// The sentence about another attempt goes behind the first line: after it may come the end of a log.

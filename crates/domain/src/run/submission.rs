@@ -15,12 +15,12 @@ use crate::{
     job::{
         attempt::{Attempt, Outcome, Verdict},
         status::{Phase, Source, Status},
-        stored::{Job, Wanted},
+        stored::{DesiredState, Job},
         submit_fence::LOOK_AGAIN,
     },
     run::{
-        exclusion::relief,
-        observe::{Graces, outlives_its_last_word},
+        exclusion::relax_exclusions,
+        observe::{Graces, outlives_its_final_status},
     },
 };
 
@@ -28,17 +28,17 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Nothing is on the cluster: end it here.
-    EndUnsubmitted,
+    EndLocally,
     /// Nothing is on the cluster: leave it at rest here.
-    PauseUnsubmitted,
+    PauseLocally,
     Submit,
     /// A submission's answer was lost: look for it.
     Locate,
     Cancel,
     /// Slurm has put it back into its queue: find out why, and keep it away from a node that failed.
-    Reroute,
+    ExplainRequeue,
     /// It waits, and is kept away from nodes that it may use again.
-    Relieve,
+    RelaxExclusions,
     /// Slurm is through with it: read its last words.
     Conclude,
     /// Its owner wants it gone: remove what it left on the cluster, then the job.
@@ -51,23 +51,29 @@ pub enum Step {
 pub fn plan(job: &Job, graces: &Graces, now: Timestamp) -> Step {
     let unanswered = job.attempt.as_ref().is_some_and(Attempt::is_unanswered);
     let unexplained = job.attempt.as_ref().is_some_and(|attempt| attempt.requeue_unexplained);
-    match (job.phase, job.wanted) {
+    match (job.phase, job.desired) {
         (Phase::Finishing, _) => Step::Conclude,
         (Phase::SubmitUncertain, _) => Step::Locate,
-        (Phase::Submitting, Wanted::Cancel | Wanted::Pause | Wanted::Delete) if unanswered => Step::Locate,
-        (Phase::Ended, Wanted::Delete) => Step::Purge,
+        (Phase::Submitting, DesiredState::Cancel | DesiredState::Pause | DesiredState::Delete)
+            if unanswered =>
+        {
+            Step::Locate
+        }
+        (Phase::Ended, DesiredState::Delete) => Step::Purge,
         // It has said its last word and holds its nodes all the same.
-        (Phase::Running, Wanted::Run) if outlives_its_last_word(job, graces, now) => Step::Cancel,
+        (Phase::Running, DesiredState::Run) if outlives_its_final_status(job, graces, now) => Step::Cancel,
         // It has given no sign of life for too long.
-        (Phase::Running, Wanted::Run) if job.kill_reason.is_some() => Step::Cancel,
-        (Phase::InQueue, Wanted::Run) if unexplained => Step::Reroute,
-        (Phase::InQueue, Wanted::Run) if relief(job, &graces.retry, now).is_some() => Step::Relieve,
+        (Phase::Running, DesiredState::Run) if job.kill_reason.is_some() => Step::Cancel,
+        (Phase::InQueue, DesiredState::Run) if unexplained => Step::ExplainRequeue,
+        (Phase::InQueue, DesiredState::Run) if relax_exclusions(job, &graces.retry, now).is_some() => {
+            Step::RelaxExclusions
+        }
         (Phase::Ended, _)
-        | (Phase::InQueue | Phase::Running | Phase::Suspended, Wanted::Run)
-        | (Phase::Paused, Wanted::Pause) => Step::Rest,
+        | (Phase::InQueue | Phase::Running | Phase::Suspended, DesiredState::Run)
+        | (Phase::Paused, DesiredState::Pause) => Step::Rest,
         (
             Phase::InQueue | Phase::Running | Phase::Suspended,
-            Wanted::Cancel | Wanted::Pause | Wanted::Delete,
+            DesiredState::Cancel | DesiredState::Pause | DesiredState::Delete,
         ) => Step::Cancel,
         (
             Phase::Queued
@@ -79,16 +85,16 @@ pub fn plan(job: &Job, graces: &Graces, now: Timestamp) -> Step {
             | Phase::Paused,
             wanted,
         ) => match wanted {
-            Wanted::Run => Step::Submit,
-            Wanted::Pause => Step::PauseUnsubmitted,
-            Wanted::Cancel | Wanted::Delete => Step::EndUnsubmitted,
+            DesiredState::Run => Step::Submit,
+            DesiredState::Pause => Step::PauseLocally,
+            DesiredState::Cancel | DesiredState::Delete => Step::EndLocally,
         },
     }
 }
 
 /// A job after a step, and when it is due again.
 #[derive(Debug, Clone)]
-pub struct After {
+pub struct Transition {
     pub job: Job,
     pub due_at: Option<Timestamp>,
 }
@@ -114,7 +120,7 @@ pub(crate) const LONGEST_SETBACK: TimeDelta = TimeDelta::minutes(5);
 ///
 /// What surely had no effect says nothing about an earlier submission of the same attempt that nobody has
 /// answered for: that one has to be looked for.
-pub fn sent(job: &Job, before: Option<&Attempt>, outcome: Sent<'_>, now: Timestamp) -> After {
+pub fn sent(job: &Job, before: Option<&Attempt>, outcome: Sent<'_>, now: Timestamp) -> Transition {
     let mut job = job.clone();
     let unanswered = before.is_some_and(Attempt::is_unanswered);
     let due_at = match outcome {
@@ -145,7 +151,7 @@ pub fn sent(job: &Job, before: Option<&Attempt>, outcome: Sent<'_>, now: Timesta
             Some(set_back(&mut job, &format!("The cluster cannot be reached: {why}"), now))
         }
     };
-    After { job, due_at }
+    Transition { job, due_at }
 }
 
 /// The job has a Slurm id. A wish to cancel it is carried out at once.
@@ -160,17 +166,17 @@ fn submitted(job: &mut Job, id: SlurmJobId, how: How, now: Timestamp) -> Option<
     job.phase = Phase::InQueue;
     job.source = Source::Squeue;
     job.observed_at = Some(now);
-    job.message = match (job.wanted, how) {
-        (Wanted::Cancel | Wanted::Delete, _) => format!("Canceling: Slurm has it as job {id}."),
-        (Wanted::Pause, _) => format!("Pausing: Slurm has it as job {id}."),
-        (Wanted::Run, How::New) => format!("Submitted to Slurm as job {id}; waiting for resources."),
-        (Wanted::Run, How::Replay | How::Adopted) => {
+    job.message = match (job.desired, how) {
+        (DesiredState::Cancel | DesiredState::Delete, _) => format!("Canceling: Slurm has it as job {id}."),
+        (DesiredState::Pause, _) => format!("Pausing: Slurm has it as job {id}."),
+        (DesiredState::Run, How::New) => format!("Submitted to Slurm as job {id}; waiting for resources."),
+        (DesiredState::Run, How::Replay | How::Adopted) => {
             format!("Slurm had accepted the submission already, as job {id}; waiting for resources.")
         }
     };
-    match job.wanted {
-        Wanted::Cancel | Wanted::Pause | Wanted::Delete => Some(now),
-        Wanted::Run => None,
+    match job.desired {
+        DesiredState::Cancel | DesiredState::Pause | DesiredState::Delete => Some(now),
+        DesiredState::Run => None,
     }
 }
 
@@ -178,7 +184,7 @@ fn refused(job: &mut Job, failure: &Failure, now: Timestamp) -> Option<Timestamp
     match failure.class {
         FailureClass::Permanent if has_exclusions(job) => {
             let excluded = job.attempt.as_mut().map(|attempt| std::mem::take(&mut attempt.excluded));
-            job.forgive(&excluded.unwrap_or_default());
+            job.allow_again(&excluded.unwrap_or_default());
             clear(job);
             "Slurm finds no place without the nodes that failed; trying with all of them."
                 .clone_into(&mut job.message);
@@ -219,7 +225,7 @@ fn set_back(job: &mut Job, why: &str, now: Timestamp) -> Timestamp {
 /// What was sent had no effect.
 fn clear(job: &mut Job) {
     if let Some(attempt) = &mut job.attempt {
-        attempt.sends.clear();
+        attempt.fence.clear();
     }
 }
 
@@ -244,33 +250,33 @@ pub enum Located {
 
 /// The job after a look for its lost submission.
 ///
-/// Until it is proved that there is nothing, by [`Sends`](crate::Sends)' rule, nothing is sent again.
-pub fn located(job: &Job, found: Located, now: Timestamp) -> After {
+/// Until it is proved that there is nothing, by [`SubmitFence`](crate::SubmitFence)' rule, nothing is sent again.
+pub fn located(job: &Job, found: Located, now: Timestamp) -> Transition {
     let mut job = job.clone();
     let due_at = match found {
         Located::Found(id) => submitted(&mut job, id, How::Adopted, now),
         Located::Unbegun => absent(&mut job, now),
-        Located::Absent if job.attempt.as_mut().is_none_or(|attempt| attempt.sends.are_absent(now)) => {
+        Located::Absent if job.attempt.as_mut().is_none_or(|attempt| attempt.fence.are_absent(now)) => {
             absent(&mut job, now)
         }
         Located::Absent | Located::Unclear => Some(now + LOOK_AGAIN),
     };
-    After { job, due_at }
+    Transition { job, due_at }
 }
 
 /// Nothing of the job is on the cluster.
 fn absent(job: &mut Job, now: Timestamp) -> Option<Timestamp> {
     clear(job);
-    match job.wanted {
-        Wanted::Cancel | Wanted::Delete => {
+    match job.desired {
+        DesiredState::Cancel | DesiredState::Delete => {
             end(job, Status::Canceled, "Canceled before it reached Slurm.".to_owned(), now);
             None
         }
-        Wanted::Pause => {
-            rest_unsubmitted(job, now);
+        DesiredState::Pause => {
+            rest_locally(job, now);
             None
         }
-        Wanted::Run => {
+        DesiredState::Run => {
             job.phase = Phase::Submitting;
             "The submission never reached Slurm; sending it again.".clone_into(&mut job.message);
             Some(now)
@@ -290,7 +296,7 @@ pub(crate) fn rest(job: &mut Job, message: String) {
 
 /// Leaves a job at rest that Slurm has never had. Its attempt is over: what Slurm hears of it later than any bound is not the
 /// job's own when it is resumed.
-fn rest_unsubmitted(job: &mut Job, now: Timestamp) {
+fn rest_locally(job: &mut Job, now: Timestamp) {
     let why = "Paused before it reached Slurm.".to_owned();
     close_attempt(
         job,
@@ -328,15 +334,15 @@ pub(crate) fn close_attempt(job: &mut Job, verdict: Verdict) {
 impl Job {
     /// The job, at rest before anything of it was on the cluster.
     #[must_use]
-    pub fn paused_unsubmitted(&self, now: Timestamp) -> Self {
+    pub fn paused_locally(&self, now: Timestamp) -> Self {
         let mut job = self.clone();
-        rest_unsubmitted(&mut job, now);
+        rest_locally(&mut job, now);
         job
     }
 
     /// The job, canceled before anything of it was on the cluster.
     #[must_use]
-    pub fn canceled_unsubmitted(&self, now: Timestamp) -> Self {
+    pub fn canceled_locally(&self, now: Timestamp) -> Self {
         let mut job = self.clone();
         end(&mut job, Status::Canceled, "Canceled before it reached Slurm.".to_owned(), now);
         job

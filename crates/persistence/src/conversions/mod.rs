@@ -18,7 +18,7 @@ mod tests;
 
 /// A job that wants an image from the cache.
 #[derive(Debug, Clone)]
-pub struct ImageWish {
+pub struct ImageRequest {
     pub job: JobId,
     pub cache_path: RemotePath,
     pub image: ImageRef,
@@ -32,7 +32,7 @@ impl Store {
     pub async fn want_images(
         &self,
         cluster: &ClusterName,
-        wishes: &[ImageWish],
+        wishes: &[ImageRequest],
     ) -> Result<Vec<Conversion>, StoreError> {
         let mut paths: Vec<String> = wishes.iter().map(|wish| wish.cache_path.to_string()).collect();
         paths.sort_unstable();
@@ -64,7 +64,7 @@ impl Store {
     async fn note_wishes(
         &self,
         cluster: &ClusterName,
-        wishes: &[ImageWish],
+        wishes: &[ImageRequest],
         paths: &[String],
     ) -> Result<Vec<Conversion>, StoreError> {
         let jobs: Vec<_> = wishes.iter().map(|wish| wish.job.get()).collect();

@@ -125,7 +125,7 @@ impl Store {
                from (
                    select e.position, e.job_id, j.owner, j.cluster, e.seq, e.at, e.kind, e.attempt, e.file, e.earlier_run, e.data
                    from job_events e join jobs j on j.id = e.job_id
-                   where e.position > $1 and e.position <= $2 and j.wanted <> 'delete'
+                   where e.position > $1 and e.position <= $2 and j.desired_state <> 'delete'
                    union all
                    select d.position, d.id, d.owner, d.cluster, d.seq, d.deleted_at, 'deleted', d.attempt, null, false, '{}'
                    from deleted_jobs d
@@ -193,7 +193,7 @@ impl Store {
         // The bound and the order leave the planner one way only, from which the macro sees that no job is null.
         let rows = select_jobs!(
             "feed::find_jobs",
-            "where j.id = any($1) and j.wanted <> 'delete' order by j.id limit $2",
+            "where j.id = any($1) and j.desired_state <> 'delete' order by j.id limit $2",
             &ids,
             most,
         )

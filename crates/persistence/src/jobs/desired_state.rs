@@ -19,7 +19,7 @@ const ACCEPTED: i16 = 202;
 
 /// What became of a wish.
 #[derive(Debug)]
-pub enum Wished {
+pub enum Requested {
     /// It will be carried out.
     Taken(Job),
     /// It makes no sense in the state in which the job is, and nothing was changed.
@@ -63,13 +63,13 @@ impl Store {
         id: JobId,
         viewer: &Viewer,
         now: Timestamp,
-    ) -> Result<Wished, StoreError> {
+    ) -> Result<Requested, StoreError> {
         note_wish!(
             self,
             None,
             "request_cancel",
-            "wanted = 'cancel', status = 'Canceling', message = 'Canceling.'",
-            "phase <> 'ended' and wanted in ('run', 'pause')",
+            "desired_state = 'cancel', status = 'Canceling', message = 'Canceling.'",
+            "phase <> 'ended' and desired_state in ('run', 'pause')",
             id,
             viewer,
             now
@@ -82,40 +82,40 @@ impl Store {
         id: JobId,
         viewer: &Viewer,
         now: Timestamp,
-    ) -> Result<Wished, StoreError> {
+    ) -> Result<Requested, StoreError> {
         note_wish!(
             self,
             None,
             "request_pause",
-            "wanted = 'pause', status = 'Pausing', message = 'Pausing.'",
-            "phase <> 'ended' and wanted = 'run'",
+            "desired_state = 'pause', status = 'Pausing', message = 'Pausing.'",
+            "phase <> 'ended' and desired_state = 'run'",
             id,
             viewer,
             now
         )
     }
 
-    /// Sends a job that is at rest to the cluster again, under the same id.
+    /// SubmitFence a job that is at rest to the cluster again, under the same id.
     pub async fn request_resume(
         &self,
         id: JobId,
         viewer: &Viewer,
         once: Option<&Once>,
         now: Timestamp,
-    ) -> Result<Wished, StoreError> {
+    ) -> Result<Requested, StoreError> {
         note_wish!(
             self,
             once,
             "request_resume",
-            "wanted = 'run', status = 'Resuming', phase = 'queued', message = 'Resuming; waiting to be submitted.'",
-            "phase = 'paused' and wanted = 'pause'",
+            "desired_state = 'run', status = 'Resuming', phase = 'queued', message = 'Resuming; waiting to be submitted.'",
+            "phase = 'paused' and desired_state = 'pause'",
             id,
             viewer,
             now
         )
     }
 
-    /// Sends a job that failed or was canceled again, under the same id, with its whole budget of retries. Its secrets
+    /// SubmitFence a job that failed or was canceled again, under the same id, with its whole budget of retries. Its secrets
     /// were erased when it ended: `secrets` are the ones to use. Of a cluster that is kept in the database `incarnation` says
     /// which one it is; when it is gone, the job stays.
     pub async fn request_retry(
@@ -126,16 +126,16 @@ impl Store {
         once: Option<&Once>,
         incarnation: Option<i64>,
         now: Timestamp,
-    ) -> Result<Wished, StoreError> {
+    ) -> Result<Requested, StoreError> {
         let sealed = self.seal_secrets(id, secrets)?;
         note_wish!(
             self,
             once,
             "request_retry",
-            "wanted = 'run', status = 'Pending', phase = 'queued', message = 'To be sent again; waiting to be submitted.',
+            "desired_state = 'run', status = 'Pending', phase = 'queued', message = 'To be sent again; waiting to be submitted.',
                  retry_count = 0, failures = '[]', progress = '{}', pending_reason = null, submitted_at = null,
                  started_at = null, finished_at = null, secrets = $4",
-            "phase = 'ended' and status in ('Error', 'Canceled') and wanted <> 'delete'
+            "phase = 'ended' and status in ('Error', 'Canceled') and desired_state <> 'delete'
                and ($5::bigint is null
                     or exists (select from clusters c where c.name = jobs.cluster and c.incarnation = $5 for share))",
             id,
@@ -156,17 +156,17 @@ impl Store {
         artifacts: bool,
         incarnation: Option<i64>,
         now: Timestamp,
-    ) -> Result<Wished, StoreError> {
-        let Some(job) = self.find_job(id, viewer).await? else { return Ok(Wished::NoJob) };
+    ) -> Result<Requested, StoreError> {
+        let Some(job) = self.find_job(id, viewer).await? else { return Ok(Requested::NoJob) };
         let mut tx = self.pool.begin().await?;
         // The cluster is held until everybody can see that there is something to remove: who wants to forget it waits for that.
         let cluster = if artifacts {
             sqlx::query_scalar!(
                 "-- wishes::request_delete with artifacts
                  update jobs
-                 set wanted = 'delete', due_at = now(), last_modified = $2, version = version + 1,
+                 set desired_state = 'delete', due_at = now(), last_modified = $2, version = version + 1,
                      updated_by = 'request_delete'
-                 where id = $1 and phase = 'ended' and wanted <> 'delete'
+                 where id = $1 and phase = 'ended' and desired_state <> 'delete'
                    and ($3::bigint is null
                         or exists (select from clusters c where c.name = jobs.cluster and c.incarnation = $3 for share))
                  returning cluster",
@@ -179,7 +179,7 @@ impl Store {
         } else {
             sqlx::query_scalar!(
                 "-- wishes::request_delete
-                 delete from jobs where id = $1 and phase = 'ended' and wanted <> 'delete' returning cluster",
+                 delete from jobs where id = $1 and phase = 'ended' and desired_state <> 'delete' returning cluster",
                 id.get(),
             )
             .fetch_optional(&mut *tx)
@@ -189,16 +189,16 @@ impl Store {
             tx.rollback().await?;
             return Ok(match self.find_job(id, viewer).await? {
                 // Another wish was quicker, or its cluster is gone.
-                Some(newer) if job.phase == Phase::Ended => Wished::Stays(newer),
-                Some(_) => Wished::Stays(job),
-                None => Wished::NoJob,
+                Some(newer) if job.phase == Phase::Ended => Requested::Stays(newer),
+                Some(_) => Requested::Stays(job),
+                None => Requested::NoJob,
             });
         };
         if let Ok(cluster) = cluster.parse() {
             listen::wake(&mut tx, &cluster, Some(Lane::of(Phase::Ended))).await?;
         }
         tx.commit().await?;
-        Ok(Wished::Taken(job))
+        Ok(Requested::Taken(job))
     }
 
     async fn granted(
@@ -208,7 +208,7 @@ impl Store {
         id: JobId,
         viewer: &Viewer,
         once: Option<&Once>,
-    ) -> Result<Wished, StoreError> {
+    ) -> Result<Requested, StoreError> {
         let taken = due.is_some();
         if let (true, Some(once)) = (taken, once)
             && !self.keep_answer(&mut tx, once, id, ACCEPTED).await?
@@ -216,7 +216,7 @@ impl Store {
             // Somebody has used the key for something else meanwhile.
             tx.rollback().await?;
             let found = self.find_job(id, viewer).await?;
-            return Ok(found.map_or(Wished::NoJob, Wished::Stays));
+            return Ok(found.map_or(Requested::NoJob, Requested::Stays));
         }
         if let Some((cluster, phase)) = due
             && let Ok(cluster) = cluster.parse()
@@ -225,9 +225,9 @@ impl Store {
         }
         tx.commit().await?;
         Ok(match self.find_job(id, viewer).await? {
-            Some(job) if taken => Wished::Taken(job),
-            Some(job) => Wished::Stays(job),
-            None => Wished::NoJob,
+            Some(job) if taken => Requested::Taken(job),
+            Some(job) => Requested::Stays(job),
+            None => Requested::NoJob,
         })
     }
 }

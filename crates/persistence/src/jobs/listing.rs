@@ -49,7 +49,7 @@ impl Store {
                and ($4::text is null or j.network_arch = $4)
                and ($5::text is null or j.action = $5)
                and ($6::jsonb = '{}' or j.labels @> $6)
-               and j.wanted <> 'delete'
+               and j.desired_state <> 'delete'
                and ($7::timestamptz is null or (j.created_at, j.id) < ($7, $8::uuid))
                and ($9::timestamptz is null or j.created_at > $9)
                and ($10::timestamptz is null or j.created_at < $10)

@@ -54,7 +54,7 @@ impl Store {
         sqlx::query!(
             "-- purges::delete_purged
              delete from jobs
-             where id = any($1) and wanted = 'delete' and lease_token = $2 and lease_expires_at > now()",
+             where id = any($1) and desired_state = 'delete' and lease_token = $2 and lease_expires_at > now()",
             &ids,
             lease.token,
         )
@@ -76,7 +76,7 @@ impl Store {
              set due_at = now() + u.wait * interval '1 millisecond', purges_failed = j.purges_failed + 1,
                  lease_token = null, lease_expires_at = null, lease_attempts = 0, updated_by = 'put_off_purges'
              from unnest($1::uuid[], $3::float8[]) as u(id, wait)
-             where j.id = u.id and j.wanted = 'delete' and j.lease_token = $2 and j.lease_expires_at > now()",
+             where j.id = u.id and j.desired_state = 'delete' and j.lease_token = $2 and j.lease_expires_at > now()",
             &ids,
             lease.token,
             &waits,

@@ -35,7 +35,7 @@ async fn hold_ended(
         "-- retention::hold_ended
          with old as materialized (
              select j.id, j.finished_at, j.events from jobs j
-             where j.finished_at < now() - $1 * interval '1 millisecond' and j.phase = 'ended' and j.wanted <> 'delete'
+             where j.finished_at < now() - $1 * interval '1 millisecond' and j.phase = 'ended' and j.desired_state <> 'delete'
                and not exists (select from webhook_deliveries d where d.job_id = j.id and d.state = 'pending')
              order by j.finished_at limit $2
              for update skip locked

@@ -2,7 +2,9 @@
 
 use std::str::FromStr;
 
-use domain::{Attempt, AttemptNo, Job, JobId, LaunchImage, Owner, Sends, StatusFiles, Timestamp, Verdict};
+use domain::{
+    Attempt, AttemptNo, Job, JobId, LaunchImage, Owner, StatusFiles, SubmitFence, Timestamp, Verdict,
+};
 use slurm::{ExitCode, NodeName, SlurmJobId};
 use uuid::Uuid;
 
@@ -24,13 +26,13 @@ macro_rules! select_attempts {
         sqlx::query_as!(
             $crate::jobs::rows::JobRow,
             "-- " + $name + "
-             select j.id, j.owner, j.cluster, j.spec::text as \"spec!\", j.wanted, j.status, j.phase, j.message, j.pending_reason,
+             select j.id, j.owner, j.cluster, j.spec::text as \"spec!\", j.desired_state, j.status, j.phase, j.message, j.pending_reason,
                     j.retry_count, j.failures::text as \"failures!\", j.progress::text as \"progress!\", j.activity::text as activity, j.kill_reason, j.missing_since, j.finishing_since, j.created_at, j.submitted_at, j.started_at,
                     j.finished_at, j.last_modified, j.observed_at, j.source, j.version,
                     a.attempt as \"attempt?\", a.token as \"token?\", a.job_dir as \"job_dir?\", a.slurm_job_id, a.slurm_state, a.exit_code,
                     a.exit_signal, a.nodes, a.reason, a.partition, a.status_files::text as \"status_files?\",
-                    a.intended_at as \"intended_at?\", a.sends as \"sends?\",
-                    a.sends_cleared as \"sends_cleared?\", a.sends_shut_at,
+                    a.intended_at as \"intended_at?\", a.submit_fence as \"submit_fence?\",
+                    a.submit_fence_cleared as \"submit_fence_cleared?\", a.submit_fence_shut_at,
                     a.submitted_at as attempt_submitted_at,
                     a.queued_since, a.estimated_start, a.started_at as attempt_started_at, a.ended_at,
                     a.setbacks as \"setbacks?\", a.absent_at, a.excluded_nodes as \"excluded_nodes?\",
@@ -52,7 +54,7 @@ pub(crate) struct JobRow {
     pub(crate) cluster: String,
     /// As text: a document that cannot be read must cost its own row, not the whole statement.
     pub(crate) spec: String,
-    pub(crate) wanted: String,
+    pub(crate) desired_state: String,
     pub(crate) status: String,
     pub(crate) phase: String,
     pub(crate) message: String,
@@ -84,9 +86,9 @@ pub(crate) struct JobRow {
     pub(crate) partition: Option<String>,
     pub(crate) status_files: Option<String>,
     pub(crate) intended_at: Option<Timestamp>,
-    pub(crate) sends: Option<i32>,
-    pub(crate) sends_cleared: Option<i32>,
-    pub(crate) sends_shut_at: Option<Timestamp>,
+    pub(crate) submit_fence: Option<i32>,
+    pub(crate) submit_fence_cleared: Option<i32>,
+    pub(crate) submit_fence_shut_at: Option<Timestamp>,
     pub(crate) attempt_submitted_at: Option<Timestamp>,
     pub(crate) queued_since: Option<Timestamp>,
     pub(crate) estimated_start: Option<Timestamp>,
@@ -139,7 +141,7 @@ impl TryFrom<JobRow> for Job {
             id: JobId::new(row.id),
             cluster: cell.parse("cluster", &row.cluster)?,
             spec: serde_json::from_str(&row.spec).map_err(|_| cell.corrupt("spec"))?,
-            wanted: cell.parse("wanted", &row.wanted)?,
+            desired: cell.parse("desired_state", &row.desired_state)?,
             status: cell.parse("status", &row.status)?,
             phase: cell.parse("phase", &row.phase)?,
             retry_count: cell.number("retry_count", row.retry_count)?,
@@ -200,10 +202,10 @@ fn attempt(row: &JobRow) -> Result<Option<Attempt>, StoreError> {
         partition: row.partition.clone(),
         status,
         intended_at,
-        sends: Sends {
-            newest: cell.number("sends", row.sends.unwrap_or_default())?,
-            cleared: cell.number("sends_cleared", row.sends_cleared.unwrap_or_default())?,
-            shut_at: row.sends_shut_at,
+        fence: SubmitFence {
+            newest: cell.number("submit_fence", row.submit_fence.unwrap_or_default())?,
+            cleared: cell.number("submit_fence_cleared", row.submit_fence_cleared.unwrap_or_default())?,
+            shut_at: row.submit_fence_shut_at,
             absent_at: row.absent_at,
         },
         submitted_at: row.attempt_submitted_at,

@@ -89,7 +89,7 @@ impl Store {
             r#"-- record::record
                with u as (
                    select * from jsonb_to_recordset($1) as u(
-                       id uuid, version bigint, wanted text, status text, phase text, message text, pending_reason text,
+                       id uuid, version bigint, desired_state text, status text, phase text, message text, pending_reason text,
                        attempt int, retry_count int, failures jsonb, progress jsonb, activity jsonb, kill_reason text, missing_since timestamptz, finishing_since timestamptz,
                        submitted_at timestamptz, started_at timestamptz, finished_at timestamptz,
                        observed_at timestamptz, source text, due_at timestamptz)
@@ -108,8 +108,8 @@ impl Store {
                    select job_id, count(*) as lines from lines group by job_id
                ), stored as (
                    update jobs j
-                   set status = case when j.wanted <> u.wanted and u.phase <> 'ended'
-                                     then case j.wanted when 'cancel' then 'Canceling' when 'pause' then 'Pausing' else u.status end
+                   set status = case when j.desired_state <> u.desired_state and u.phase <> 'ended'
+                                     then case j.desired_state when 'cancel' then 'Canceling' when 'pause' then 'Pausing' else u.status end
                                      else u.status end,
                        phase = u.phase, message = u.message, pending_reason = u.pending_reason, attempt = u.attempt,
                        retry_count = u.retry_count, failures = u.failures, missing_since = u.missing_since,
@@ -123,7 +123,7 @@ impl Store {
                        submitted_at = u.submitted_at, started_at = u.started_at, finished_at = u.finished_at,
                        observed_at = u.observed_at, source = u.source,
                        due_at = case when u.phase = 'ended' then null
-                                     when j.wanted <> u.wanted then now() else now() + (u.due_at - $5) end,
+                                     when j.desired_state <> u.desired_state then now() else now() + (u.due_at - $5) end,
                        secrets = case when u.phase = 'ended' then null else j.secrets end,
                        lease_token = case when $4 then null else j.lease_token end,
                        lease_expires_at = case when $4 then null else j.lease_expires_at end,
@@ -142,12 +142,12 @@ impl Store {
                ), attempts as (
                    insert into slurm_metadata (
                        job_id, attempt, token, job_dir, slurm_job_id, slurm_state, exit_code, exit_signal, nodes, reason,
-                       partition, script, status_files, intended_at, sends, sends_cleared, sends_shut_at, submitted_at,
+                       partition, script, status_files, intended_at, submit_fence, submit_fence_cleared, submit_fence_shut_at, submitted_at,
                        queued_since, estimated_start, started_at, ended_at, setbacks, absent_at, excluded_nodes, requeues, requeue_unexplained, concluded_at, outcome, why,
                        rule, matched_line, image, image_note)
                    select a.job_id, a.attempt, a.token, a.job_dir, a.slurm_job_id, a.slurm_state, a.exit_code, a.exit_signal,
                           a.nodes, a.reason, a.partition, a.script, a.status_files,
-                          a.intended_at, a.sends, a.sends_cleared, a.sends_shut_at, a.submitted_at,
+                          a.intended_at, a.submit_fence, a.submit_fence_cleared, a.submit_fence_shut_at, a.submitted_at,
                           a.queued_since, a.estimated_start, a.started_at, a.ended_at, a.setbacks, a.absent_at,
                           coalesce(a.excluded_nodes, '{}'), a.requeues, a.requeue_unexplained, a.concluded_at,
                           a.outcome, a.why, a.rule, a.matched_line, a.image, a.image_note
@@ -158,8 +158,8 @@ impl Store {
                        exit_code = excluded.exit_code, exit_signal = excluded.exit_signal, nodes = excluded.nodes,
                        reason = excluded.reason, partition = excluded.partition,
                        status_files = case when (select phase from old where id = excluded.job_id) = 'finishing'
-                                           then excluded.status_files else slurm_metadata.status_files end, sends = excluded.sends,
-                       sends_cleared = excluded.sends_cleared, sends_shut_at = excluded.sends_shut_at,
+                                           then excluded.status_files else slurm_metadata.status_files end, submit_fence = excluded.submit_fence,
+                       submit_fence_cleared = excluded.submit_fence_cleared, submit_fence_shut_at = excluded.submit_fence_shut_at,
                        submitted_at = excluded.submitted_at, queued_since = excluded.queued_since,
                        estimated_start = excluded.estimated_start, started_at = excluded.started_at, ended_at = excluded.ended_at,
                        setbacks = excluded.setbacks, absent_at = excluded.absent_at, excluded_nodes = excluded.excluded_nodes,
@@ -194,22 +194,22 @@ impl Store {
         }
         let ids: Vec<_> = jobs.iter().map(|job| job.id.get()).collect();
         let versions: Vec<_> = jobs.iter().map(|job| job.version).collect();
-        let wanted: Vec<_> = jobs.iter().map(|job| job.wanted.to_string()).collect();
+        let desired: Vec<_> = jobs.iter().map(|job| job.desired.to_string()).collect();
         sqlx::query!(
             "-- record::put_off
              update jobs j
-             set due_at = case when j.phase = 'finishing' then now() when j.phase = 'ended' and j.wanted <> 'delete' then null
+             set due_at = case when j.phase = 'finishing' then now() when j.phase = 'ended' and j.desired_state <> 'delete' then null
                                -- A wish came in, or a poll asks for a step: nobody would wake the job again.
-                               when j.wanted <> u.wanted or ($3::float8 is null and j.version <> u.version) then now()
+                               when j.desired_state <> u.desired_state or ($3::float8 is null and j.version <> u.version) then now()
                                else now() + $3 * interval '1 millisecond' end,
                  lease_token = null, lease_expires_at = null, lease_attempts = 0, updated_by = 'put_off'
-             from unnest($1::uuid[], $4::bigint[], $5::text[]) as u(id, version, wanted)
+             from unnest($1::uuid[], $4::bigint[], $5::text[]) as u(id, version, desired_state)
              where j.id = u.id and j.lease_token = $2 and j.lease_expires_at > now()",
             &ids,
             lease.token,
             again_in.map(millis),
             &versions,
-            &wanted,
+            &desired,
         )
         .execute(&self.pool)
         .await?;

@@ -163,7 +163,7 @@ impl Store {
     pub async fn find_job(&self, id: JobId, viewer: &Viewer) -> Result<Option<Job>, StoreError> {
         let row = select_jobs!(
             "jobs::find_job",
-            "where j.id = $1 and ($2::text is null or j.owner = $2) and j.wanted <> 'delete'",
+            "where j.id = $1 and ($2::text is null or j.owner = $2) and j.desired_state <> 'delete'",
             id.get(),
             viewer.owner(),
         )
@@ -181,7 +181,7 @@ impl Store {
         let row = select_jobs!(
             "jobs::find_job_of_results_dir",
             "where j.spec #>> '{work,specs,results_dir}' = $1 and ($2::text is null or j.owner = $2)
-               and j.wanted <> 'delete'
+               and j.desired_state <> 'delete'
              order by j.created_at desc, j.id desc limit 1",
             results_dir,
             viewer.owner(),

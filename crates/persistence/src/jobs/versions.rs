@@ -26,7 +26,7 @@ impl Store {
         let ids: Vec<_> = ids.iter().map(|id| id.get()).collect();
         let rows = sqlx::query!(
             "-- versions::job_versions
-             select id, version, last_modified from jobs where id = any($1) and wanted <> 'delete'",
+             select id, version, last_modified from jobs where id = any($1) and desired_state <> 'delete'",
             &ids,
         )
         .fetch_all(&self.pool)

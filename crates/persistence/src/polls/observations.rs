@@ -28,8 +28,8 @@ impl Store {
         // Only a job that runs is asked for signs of life, and a long specification is unpacked to say when.
         let jobs = sqlx::query_as!(
             ActiveRow,
-            r#"-- sightings::active_jobs
-               select j.id, j.version, j.phase, j.wanted, j.submitted_at, j.kill_reason is not null as "is_doomed!",
+            r#"-- observations::active_jobs
+               select j.id, j.version, j.phase, j.desired_state, j.submitted_at, j.kill_reason is not null as "is_doomed!",
                       j.activity is not null as "was_alive!",
                       case when j.phase = 'running' then j.spec ->> 'timeout_minutes' end as timeout_minutes,
                       a.attempt, a.token, a.job_dir, a.slurm_job_id, a.status_files::text as "status_files!"
@@ -48,7 +48,7 @@ impl Store {
         let (ids, versions): (Vec<Uuid>, Vec<i64>) =
             asked.iter().map(|job| (job.id.get(), job.version)).unzip();
         let rows = select_jobs!(
-            "sightings::jobs_as_asked",
+            "observations::jobs_as_asked",
             "where (j.id, j.version) in (select * from unnest($1::uuid[], $2::bigint[]))",
             &ids,
             &versions,
@@ -62,19 +62,19 @@ impl Store {
     ///
     /// A job that somebody else changed in the meantime is left alone: the next poll sees it again. So is one with
     /// something that the database refuses, which must not hold up the others. Returns how many jobs were written.
-    pub async fn record_sightings(
+    pub async fn record_observations(
         &self,
         lease: &PollLease,
         changed: &[Next],
         now: Timestamp,
     ) -> Result<u64, StoreError> {
-        match again(|| self.record_sightings_together(lease, changed, now)).await {
+        match again(|| self.record_observations_together(lease, changed, now)).await {
             Err(error) if error.is_about_the_data() => {}
             together => return together,
         }
         let mut written = 0;
         for next in changed {
-            match again(|| self.record_sightings_together(lease, std::slice::from_ref(next), now)).await {
+            match again(|| self.record_observations_together(lease, std::slice::from_ref(next), now)).await {
                 Ok(one) => written += one,
                 Err(error) if error.is_about_the_data() => {
                     tracing::error!(job.id = %next.job.id, error = ?error, "the database refuses a job's new state");
@@ -85,7 +85,7 @@ impl Store {
         Ok(written)
     }
 
-    async fn record_sightings_together(
+    async fn record_observations_together(
         &self,
         lease: &PollLease,
         changed: &[Next],
@@ -94,7 +94,7 @@ impl Store {
         let mut tx = self.pool.begin().await?;
         // Until the end of this transaction nobody else gets the right to poll.
         let ours = sqlx::query_scalar!(
-            r#"-- sightings::hold_lease
+            r#"-- observations::hold_lease
                select true as "ours!" from cluster_polls
                where cluster = $1 and lease_token = $2 and lease_expires_at > now() for share"#,
             lease.cluster.as_str(),
@@ -116,7 +116,7 @@ struct ActiveRow {
     id: Uuid,
     version: i64,
     phase: String,
-    wanted: String,
+    desired_state: String,
     submitted_at: Option<Timestamp>,
     is_doomed: bool,
     was_alive: bool,
@@ -150,7 +150,7 @@ impl TryFrom<ActiveRow> for ActiveJob {
             submitted_at: row.submitted_at,
             cursors: status.cursors(),
             phase: job.parse("phase", &row.phase)?,
-            wanted: job.parse("wanted", &row.wanted)?,
+            desired: job.parse("desired_state", &row.desired_state)?,
             is_doomed: row.is_doomed,
             was_alive: row.was_alive,
             timeout_minutes: row.timeout_minutes.map(|minutes| job.parse("spec", &minutes)).transpose()?,
@@ -168,7 +168,7 @@ pub(crate) async fn write(
     let Changes { jobs, attempts, lines } = changes(pairs)?;
     // Guarded by the version that the poll read, since a step or a caller may have moved the job since.
     let written = sqlx::query_scalar!(
-        r#"-- sightings::write
+        r#"-- observations::write
            with u as (
                select * from jsonb_to_recordset($1) as u(
                    id uuid, version bigint, status text, phase text, message text, pending_reason text,

@@ -98,7 +98,7 @@ impl Store {
             .collect())
     }
 
-    /// Remembers the orphans of a cluster until its next poll, and tells the jobs of those that are to be cancelled.
+    /// Remembers the orphans of a cluster until its next poll, and tells the jobs of those that are to be canceled.
     /// Only whoever has the right to poll may.
     pub async fn record_orphans(
         &self,

@@ -20,22 +20,22 @@ pub struct PollLease {
     pub granted_on: Timestamp,
     pub(crate) token: Uuid,
     interval: TimeDelta,
-    deaf: TimeDelta,
+    unreachable_for: TimeDelta,
 }
 
 impl PollLease {
-    /// As [`Lease::granted`](crate::Lease::granted). `interval` is the pace at the time of the last poll, `deaf` how long
+    /// As [`Lease::granted`](crate::Lease::granted). `interval` is the pace at the time of the last poll, `unreachable` how long
     /// in all the cluster could not be heard until then.
     pub fn granted(
         cluster: ClusterName,
         polled_at: Option<Timestamp>,
         token: Uuid,
         interval: TimeDelta,
-        deaf: TimeDelta,
+        unreachable_for: TimeDelta,
         orphans: Vec<Orphan>,
         on: Timestamp,
     ) -> Self {
-        Self { cluster, polled_at, orphans, granted_on: on, token, interval, deaf }
+        Self { cluster, polled_at, orphans, granted_on: on, token, interval, unreachable_for }
     }
 
     pub fn token(&self) -> Uuid {
@@ -43,9 +43,13 @@ impl PollLease {
     }
 
     /// How long in all the cluster could not be heard, if it is heard now.
-    pub fn deaf_until(&self, now: Timestamp) -> TimeDelta {
+    pub fn unreachable_for(&self, now: Timestamp) -> TimeDelta {
         let gap = self.polled_at.map_or(TimeDelta::zero(), |last| now - last);
-        if gap > self.interval * 3 + TimeDelta::seconds(30) { self.deaf + gap } else { self.deaf }
+        if gap > self.interval * 3 + TimeDelta::seconds(30) {
+            self.unreachable_for + gap
+        } else {
+            self.unreachable_for
+        }
     }
 
     pub fn lost(&self) -> StoreError {
@@ -56,7 +60,7 @@ impl PollLease {
 /// What became of a poll.
 #[derive(Debug, Clone, Copy)]
 pub enum PollResult<'a> {
-    /// The cluster answered, and [what it said](Store::record_sightings) is stored.
+    /// The cluster answered, and [what it said](Store::record_observations) is stored.
     Answered,
     /// There was nothing to ask about.
     Idle,
@@ -92,7 +96,7 @@ impl Store {
              on conflict (cluster) do update
              set lease_token = excluded.lease_token, lease_expires_at = excluded.lease_expires_at
              where p.due_at <= now() and (p.lease_token is null or p.lease_expires_at <= now())
-             returning polled_at, interval_ms, deaf_ms, orphans, clock_timestamp() as "now!""#,
+             returning polled_at, interval_ms, unreachable_ms, orphans, clock_timestamp() as "now!""#,
             cluster.as_str(),
             token,
             millis(duration),
@@ -106,7 +110,7 @@ impl Store {
             granted_on: row.now,
             token,
             interval: TimeDelta::milliseconds(row.interval_ms),
-            deaf: TimeDelta::milliseconds(row.deaf_ms),
+            unreachable_for: TimeDelta::milliseconds(row.unreachable_ms),
         }))
     }
 
@@ -146,7 +150,7 @@ impl Store {
                  polled_at = case when $4 then $5 else polled_at end,
                  interval_ms = case when $4 then $6 else interval_ms end,
                  failures = case when $8 then failures + 1 else 0 end, error = $7,
-                 deaf_ms = case when $4 then $9 else deaf_ms end, auth_required = $10
+                 unreachable_ms = case when $4 then $9 else unreachable_ms end, auth_required = $10
              where cluster = $1 and lease_token = $2 and lease_expires_at > now()",
             lease.cluster.as_str(),
             lease.token,
@@ -156,7 +160,7 @@ impl Store {
             i64::try_from(interval.as_millis()).unwrap_or(i64::MAX),
             error,
             failed,
-            lease.deaf_until(now).num_milliseconds(),
+            lease.unreachable_for(now).num_milliseconds(),
             auth_required,
         )
         .execute(&self.pool)

@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::{
     clusters::partitions::KnownPartitions,
-    conversions::{ConversionLease, ConversionRecord, ImageWish},
+    conversions::{ConversionLease, ConversionRecord, ImageRequest},
     error::StoreError,
     jobs::{
         leases::{Lane, Lease, LeaseTerms},
@@ -118,7 +118,7 @@ pub trait PollTurns {
     fn extend_poll(&self, lease: &PollLease, duration: Duration) -> impl Call<()>;
     fn active_jobs(&self, cluster: &ClusterName) -> impl Call<Vec<ActiveJob>>;
     fn jobs_as_asked(&self, asked: &[&ActiveJob]) -> impl Call<Vec<Job>>;
-    fn record_sightings(&self, lease: &PollLease, changed: &[Next], now: Timestamp) -> impl Call<u64>;
+    fn record_observations(&self, lease: &PollLease, changed: &[Next], now: Timestamp) -> impl Call<u64>;
     fn record_poll(
         &self,
         lease: &PollLease,
@@ -144,7 +144,7 @@ pub trait OrphanRecords {
 
 /// Conversions of images: who waits for them, the right to take a step of one, and what came of it.
 pub trait ImageConversions {
-    fn want_images(&self, cluster: &ClusterName, wishes: &[ImageWish]) -> impl Call<Vec<Conversion>>;
+    fn want_images(&self, cluster: &ClusterName, wishes: &[ImageRequest]) -> impl Call<Vec<Conversion>>;
     fn reopen_conversions(&self, cluster: &ClusterName, conversions: &[&Conversion]) -> impl Call<()>;
     fn look_after_conversions(&self, cluster: &ClusterName, jobs: &[JobId]) -> impl Call<()>;
     fn wake_overtaken(&self, jobs: &[(JobId, &Conversion)]) -> impl Call<()>;

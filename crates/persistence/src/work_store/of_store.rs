@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     clusters::partitions::KnownPartitions,
-    conversions::{ConversionLease, ConversionRecord, ImageWish},
+    conversions::{ConversionLease, ConversionRecord, ImageRequest},
     error::StoreError,
     jobs::{
         leases::{Lane, Lease, LeaseTerms},
@@ -137,13 +137,13 @@ impl PollTurns for Store {
         Self::jobs_as_asked(self, asked).await
     }
 
-    async fn record_sightings(
+    async fn record_observations(
         &self,
         lease: &PollLease,
         changed: &[Next],
         now: Timestamp,
     ) -> Result<u64, StoreError> {
-        Self::record_sightings(self, lease, changed, now).await
+        Self::record_observations(self, lease, changed, now).await
     }
 
     async fn record_poll(
@@ -189,7 +189,7 @@ impl ImageConversions for Store {
     async fn want_images(
         &self,
         cluster: &ClusterName,
-        wishes: &[ImageWish],
+        wishes: &[ImageRequest],
     ) -> Result<Vec<Conversion>, StoreError> {
         Self::want_images(self, cluster, wishes).await
     }

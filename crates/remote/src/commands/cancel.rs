@@ -11,25 +11,25 @@ const PROGRAM: &str = concat!(include_str!("../programs/preamble.sh"), include_s
 const DEADLINE: Duration = Duration::from_secs(110);
 
 /// Cancels jobs, 500 at a time. The queue is asked first, because ids start again when a controller is reset: only what
-/// it shows under our name is cancelled. If it does not answer, nothing is cancelled.
+/// it shows under our name is canceled. If it does not answer, nothing is canceled.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
-    /// Which jobs, with their names. One that is not in the queue under its name counts as cancelled.
+    /// Which jobs, with their names. One that is not in the queue under its name counts as canceled.
     pub jobs: Vec<(SlurmJobId, JobName)>,
-    /// Names of attempts whose id is not known: all our user's jobs of such a name are cancelled.
+    /// Names of attempts whose id is not known: all our user's jobs of such a name are canceled.
     pub names: Vec<JobName>,
 }
 
 /// What scancel said. That it took the request does not mean that the jobs have ended: watch them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cancelled {
-    /// Why some of the jobs may not have been cancelled, so that the request must be made again; the first reason if
+pub struct Canceled {
+    /// Why some of the jobs may not have been canceled, so that the request must be made again; the first reason if
     /// there are several.
     pub refused: Option<Failure>,
 }
 
 impl RemoteCommand for Cancel {
-    type Output = Cancelled;
+    type Output = Canceled;
 
     fn render(&self) -> Call {
         let mut feed = StdinWriter::new();
@@ -59,11 +59,11 @@ impl RemoteCommand for Cancel {
             };
             refused = refused.or(failure);
         }
-        Ok(Cancelled { refused })
+        Ok(Canceled { refused })
     }
 }
 
-/// The queue did not answer, so nothing was cancelled, whatever squeue said. That the site is broken is kept.
+/// The queue did not answer, so nothing was canceled, whatever squeue said. That the site is broken is kept.
 fn unseen(failure: Failure) -> Failure {
     if failure.class == FailureClass::Infra {
         return failure;

@@ -9,7 +9,7 @@ use slurm::SlurmJobId;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Markers {
     /// How the batch script ended.
-    pub exit: Option<ExitMarker>,
+    pub exit: Option<ExitRecord>,
     /// That the batch script began.
     pub started: Option<StartedMarker>,
     /// Which Slurm job holds the attempt: the target of the symbolic link `run`.
@@ -21,13 +21,13 @@ pub struct Markers {
     pub warned: bool,
     /// Whether the newest run reached the job's own time limit.
     pub limited: bool,
-    /// That a program of the newest run has called scancel in a way that may have cancelled the job itself.
-    pub self_cancelled: Option<SelfCancelMarker>,
+    /// That a program of the newest run has called scancel in a way that may have canceled the job itself.
+    pub self_canceled: Option<SelfCancelMarker>,
 }
 
 /// `exit`: written in one step when the batch script ends by itself. Absent after SIGKILL or a node's death.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ExitMarker {
+pub struct ExitRecord {
     /// Who wrote it.
     pub slurm_id: SlurmJobId,
     /// How often Slurm had requeued the job by then (`SLURM_RESTART_COUNT`).
@@ -64,7 +64,7 @@ pub struct RequeuedMarker {
     pub at: i64,
 }
 
-/// `self_cancelled`: written in one step before scancel is called. What it was called for may be other jobs after all, so the mark
+/// `self_canceled`: written in one step before scancel is called. What it was called for may be other jobs after all, so the mark
 /// says something only of an end that came soon after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SelfCancelMarker {
@@ -100,7 +100,7 @@ impl MarkerReader {
             // Written before the run began that the other marks speak of, they would have been removed.
             b"warned" => marks.warned = true,
             b"limited" => marks.limited = true,
-            b"self_cancelled" => marks.self_cancelled = self_cancel_marker(&line.rest()),
+            b"self_canceled" => marks.self_canceled = self_cancel_marker(&line.rest()),
             _ => return Err(line.malformed("an unknown mark")),
         }
         Ok(())
@@ -119,9 +119,9 @@ fn self_cancel_marker(text: &str) -> Option<SelfCancelMarker> {
     if words.next().is_none() { Some(marker) } else { None }
 }
 
-fn exit_marker(text: &str) -> Option<ExitMarker> {
+fn exit_marker(text: &str) -> Option<ExitRecord> {
     let mut words = text.split(' ');
-    let marker = ExitMarker {
+    let marker = ExitRecord {
         slurm_id: words.next()?.parse().ok()?,
         restart: words.next()?.parse().ok()?,
         code: words.next()?.parse().ok()?,

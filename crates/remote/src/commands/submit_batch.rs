@@ -113,7 +113,7 @@ pub enum SubmitAnswer {
         id: SlurmJobId,
         /// How it came to it.
         how: How,
-        /// Other jobs of the same name. They should be cancelled; their scripts will find the claim taken.
+        /// Other jobs of the same name. They should be canceled; their scripts will find the claim taken.
         extra: Vec<SlurmJobId>,
     },
     /// sbatch failed. The claim stays, so the next try must have cleared it.

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Cancels jobs, by id and name or by name alone. What is not in the queue is cancelled already.
+# Cancels jobs, by id and name or by name alone. What is not in the queue is canceled already.
 #
 # stdin: a line "number of jobs, number of names"; for each job a line "id, name", then each name on a line of its own.
 
@@ -9,7 +9,7 @@ if [ "$(wc -l <"$tmp/asked")" != "$((jobs + names))" ]; then give_up 'the list o
 if ((jobs + names == 0)); then finish; fi
 
 # Ids start again when a controller is reset, so an id alone may be another job of the same user: only what the queue
-# shows under our name is cancelled. A name may hold any character, so it ends at a word nobody could know.
+# shows under our name is canceled. A name may hold any character, so it ends at a word nobody could know.
 nonce="$RANDOM$RANDOM$RANDOM$RANDOM"
 # With -a, for a partition that is hidden hides our own jobs too.
 keep_for 30 squeue --me -a -h -t all -o "$nonce|%T|%A|%j|$nonce" >"$tmp/queue" 2>"$tmp/err" </dev/null

@@ -5,7 +5,7 @@
 # $1: file of lines "index TAB state directory".
 say_markers() {
   say_claims "$1"
-  read_each "$1" exit started requeued warned limited self_cancelled
+  read_each "$1" exit started requeued warned limited self_canceled
   sed 's/^/MARK /' "$tmp/lines" >"$tmp/marks" || lost
   say_file "$tmp/marks"
 }

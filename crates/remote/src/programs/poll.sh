@@ -55,7 +55,7 @@ if ((answered)); then
       if (f[2] == "REVOKED") next
       for (k = 1; k <= 2; k++) name = substr(name, index(name, "|") + 1)
       state[f[1] "|" name] = f[2]
-      # How a job failed is told by its code, or its signal; who cancelled it, by nobody else. Whether it is held because it
+      # How a job failed is told by its code, or its signal; who canceled it, by nobody else. Whether it is held because it
       # could not be launched is told by its run before.
       if (f[2] == "FAILED" || f[2] == "CANCELLED" || $0 ~ /[|]JobHeld(Admin|User)$/)
         unsaid[f[1] "|" name]

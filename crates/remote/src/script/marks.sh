@@ -81,4 +81,4 @@ _tao_hears_warnings() {
   return 1
 }
 
-rm -f -- "$_tao_state"/{exit,warned,limited,self_cancelled,failed,failed_*}
+rm -f -- "$_tao_state"/{exit,warned,limited,self_canceled,failed,failed_*}

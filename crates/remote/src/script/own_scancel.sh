@@ -26,8 +26,8 @@ _tao_scancel() {
   # Without an id, a filter such as --me or --user may meet this job too, unless it asks for a name. If it did, the job ends now, and
   # whoever reads the mark looks at its time.
   if [ -n "$id" ] && [ -z "$signal" ] && { ((own)) || ((!ids && !named)); }; then
-    echo "$id ${SLURM_RESTART_COUNT:-0} $(date +%s)" >"$state/.self_cancelled.$$" \
-      && mv -f -- "$state/.self_cancelled.$$" "$state/self_cancelled"
+    echo "$id ${SLURM_RESTART_COUNT:-0} $(date +%s)" >"$state/.self_canceled.$$" \
+      && mv -f -- "$state/.self_canceled.$$" "$state/self_canceled"
   fi
   set -f
   local IFS=:

@@ -1,4 +1,4 @@
-use remote::{Cancel, Cancelled};
+use remote::{Cancel, Canceled};
 use slurm::{Failure, FailureClass, JobName, SlurmJobId};
 use test_case::test_case;
 
@@ -23,7 +23,7 @@ fn ids_go_five_hundred_at_a_time_after_one_look_at_the_queue() {
     let rows = (1..=1001).map(|id| format!("{id}|RUNNING|None|n1|1|2|3|polar|job-{id}\n"));
     site.write("queue", rows.collect::<String>());
     let cancel = Cancel { jobs: (1..=1001).map(job).collect(), names: vec![] };
-    assert_eq!(site.run(&cancel), Cancelled { refused: None });
+    assert_eq!(site.run(&cancel), Canceled { refused: None });
     let calls = site.read("scancel.calls");
     let calls: Vec<&str> = calls.lines().collect();
     assert_eq!(calls.len(), 3);
@@ -41,7 +41,7 @@ fn an_id_that_now_belongs_to_another_job_is_left_alone() {
         [(7, "somebody-else"), (8, "job-8"), (9, "job-9|x"), (11, "x\\n10|job-10"), (12, "job-12\\n")],
     );
     let cancel = Cancel { jobs: [7, 8, 9, 10, 12].map(job).to_vec(), names: vec![] };
-    assert_eq!(site.run(&cancel), Cancelled { refused: None });
+    assert_eq!(site.run(&cancel), Canceled { refused: None });
     assert_eq!(site.read("scancel.calls"), "8\n");
 }
 
@@ -50,7 +50,7 @@ fn a_name_stands_for_all_jobs_that_have_it() {
     let site = Site::new();
     queue(&site, [(7, "a"), (8, "b"), (9, "a"), (10, "a|b"), (11, "c")]);
     let cancel = Cancel { jobs: vec![(id(7), name("a")), (id(11), name("c"))], names: vec![name("a")] };
-    assert_eq!(site.run(&cancel), Cancelled { refused: None });
+    assert_eq!(site.run(&cancel), Canceled { refused: None });
     assert_eq!(site.read("scancel.calls"), "7 9 11\n", "each once, and all in one call");
 }
 
@@ -58,7 +58,7 @@ fn a_name_stands_for_all_jobs_that_have_it() {
 fn what_is_not_in_the_queue_is_cancelled_already() {
     let site = Site::new();
     let cancel = Cancel { jobs: vec![job(7)], names: vec![name("a")] };
-    assert_eq!(site.run(&cancel), Cancelled { refused: None });
+    assert_eq!(site.run(&cancel), Canceled { refused: None });
     assert_eq!(site.calls("scancel"), 0);
 }
 
@@ -66,7 +66,7 @@ fn what_is_not_in_the_queue_is_cancelled_already() {
 fn nothing_to_cancel_is_a_success() {
     let site = Site::new();
     site.write("squeue.rc", "1");
-    assert_eq!(site.run(&Cancel::default()), Cancelled { refused: None });
+    assert_eq!(site.run(&Cancel::default()), Canceled { refused: None });
 }
 
 #[test_case("1", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)", FailureClass::NotDone; "no connection")]
@@ -86,12 +86,12 @@ fn while_the_queue_does_not_answer_nothing_is_cancelled(code: &str, stderr: &str
 }
 
 #[test]
-fn what_is_over_counts_as_cancelled() {
+fn what_is_over_counts_as_canceled() {
     let site = Site::new();
     queue(&site, [(7, "job-7")]);
     site.write("scancel.rc", "1");
     site.write("scancel.err", "scancel: error: Kill job error on job id 7: Invalid job id specified\n");
-    assert_eq!(site.run(&Cancel { jobs: vec![job(7)], names: vec![] }), Cancelled { refused: None });
+    assert_eq!(site.run(&Cancel { jobs: vec![job(7)], names: vec![] }), Canceled { refused: None });
     assert_eq!(site.calls("scancel"), 1);
 }
 

@@ -110,7 +110,7 @@ fn an_empty_queue_sends_every_job_to_the_accounting() {
     assert!(rows(&answer).is_empty());
     let SacctOutcome::Answered(records) = &answer.sacct else { panic!("{answer:?}") };
     assert_eq!(records.keys().copied().collect::<Vec<SlurmJobId>>(), [id(7)]);
-    assert_eq!((&records[&id(7)].state, records[&id(7)].cancelled_by), (&SlurmState::Cancelled, Some(2001)));
+    assert_eq!((&records[&id(7)].state, records[&id(7)].canceled_by), (&SlurmState::Cancelled, Some(2001)));
     assert_eq!((records[&id(7)].start, records[&id(7)].end), (Some(1_700_000_000), None));
     assert!(site.read("sacct.calls").contains("-j 7,8,9"), "{}", site.read("sacct.calls"));
 }
@@ -233,7 +233,7 @@ fn accounting_is_asked_about_an_end_of_which_squeue_says_too_little() {
 }
 
 #[test]
-fn accounting_is_asked_who_has_cancelled_a_job_and_why_one_is_held() {
+fn accounting_is_asked_who_has_canceled_a_job_and_why_one_is_held() {
     let site = Site::new();
     let held = row(7, "PENDING").replace("|None|", "|JobHeldAdmin|");
     site.write("queue", held + &row(8, "CANCELLED") + &row(9, "PENDING"));
@@ -247,7 +247,7 @@ fn accounting_is_asked_who_has_cancelled_a_job_and_why_one_is_held() {
     let SacctOutcome::Answered(records) = &answer.sacct else { panic!("{answer:?}") };
     let before = PastRun { was_requeued: true, start: Some(100), end: Some(100) };
     assert_eq!((&records[&id(7)].state, records[&id(7)].before), (&SlurmState::Pending, Some(before)));
-    assert_eq!((records[&id(8)].cancelled_by, records[&id(8)].before), (None, None));
+    assert_eq!((records[&id(8)].canceled_by, records[&id(8)].before), (None, None));
     assert!(site.read("sacct.calls").trim_end().ends_with("-j 7,8"), "{}", site.read("sacct.calls"));
 }
 

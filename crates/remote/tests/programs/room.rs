@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use remote::{Cancel, Cancelled, Conclude, Concluded, Locate, Poll, RemoteCommand, Requeued, Watched};
+use remote::{Cancel, Canceled, Conclude, Concluded, Locate, Poll, RemoteCommand, Requeued, Watched};
 use slurm::FailureClass;
 
 use crate::{
@@ -23,7 +23,7 @@ fn leave(site: &Site, state: &str, results: &str) {
     for (mark, text) in [("exit", "7 0 3 1700000000"), ("started", "7 0 1700000000 node01")] {
         site.write(&format!("{state}/{mark}"), format!("{text}\n{words}\n"));
     }
-    for mark in ["requeued", "warned", "limited", "self_cancelled"] {
+    for mark in ["requeued", "warned", "limited", "self_canceled"] {
         site.write(&format!("{state}/{mark}"), format!("7 0 1700000000 {words}\n"));
     }
     site.link("7", &format!("{state}/run"));
@@ -228,13 +228,13 @@ fn nothing_is_absent_for_want_of_room() {
 }
 
 #[test]
-fn no_job_is_left_uncancelled_for_want_of_room() {
+fn no_job_is_left_uncanceled_for_want_of_room() {
     let site = Site::new();
     let jobs: Vec<_> = (100..700).map(|number| (id(number), name(&format!("job-{number}")))).collect();
     site.write("queue", (100..700).map(|number| poll::row(number, "RUNNING")).collect::<String>());
     let command = Cancel { jobs, names: vec![] };
     let all = (100..700).map(|number| number.to_string()).collect::<Vec<_>>();
-    let whole = |answer: Cancelled| {
+    let whole = |answer: Canceled| {
         let calls = site.read("scancel.calls");
         site.write("scancel.calls", "");
         answer.refused.is_some() || calls.split_whitespace().collect::<Vec<_>>() == all

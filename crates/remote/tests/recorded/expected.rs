@@ -5,14 +5,14 @@ pub(crate) type Expected = (&'static str, &'static str, &'static str);
 
 pub(crate) const EVERYWHERE: &[Expected] = &[
     ("begin_time", "PENDING BeginTime", "PENDING 0:0"),
-    ("cancelled_by_root", "CANCELLED None", "CANCELLED 0:0"),
-    ("cancelled_by_user", "CANCELLED None", "CANCELLED 0:0"),
-    ("cancelled_while_pending", "CANCELLED JobHeldUser", "CANCELLED 0:0"),
+    ("canceled_by_root", "CANCELLED None", "CANCELLED 0:0"),
+    ("canceled_by_user", "CANCELLED None", "CANCELLED 0:0"),
+    ("canceled_while_pending", "CANCELLED JobHeldUser", "CANCELLED 0:0"),
     ("completed", "COMPLETED None", "COMPLETED 0:0"),
     // Accounting has the end before the controller does.
     ("completing", "COMPLETING None", "CANCELLED 0:0"),
     ("deadline", "DEADLINE DeadLine", "DEADLINE 1:0"),
-    ("dependency_cancelled", "CANCELLED DependencyNeverSatisfied", "CANCELLED 0:0"),
+    ("dependency_canceled", "CANCELLED DependencyNeverSatisfied", "CANCELLED 0:0"),
     ("dependency_never_satisfied", "PENDING DependencyNeverSatisfied", "PENDING 0:0"),
     ("exit_3", "FAILED NonZeroExitCode", "FAILED 3:0"),
     ("held", "PENDING JobHeldUser", "PENDING 0:0"),

@@ -135,7 +135,7 @@ fn a_signal_for_the_limit_before_its_time_changes_nothing() {
 #[test]
 fn the_marks_of_the_run_before_do_not_speak_for_this_one() {
     let node = Node::new();
-    for name in ["exit", "warned", "limited", "self_cancelled"] {
+    for name in ["exit", "warned", "limited", "self_canceled"] {
         fs::write(node.file(&format!("state/{name}")), "42 0 1 1\n").unwrap();
     }
     let seen = format!("ls {}", node.path("state"));

@@ -34,7 +34,7 @@ fn a_job_that_cancels_itself_says_so(text: &str) -> bool {
     let output = node.run(&node.script(&["bash", "-c", text]), 42, 0);
     assert_eq!(output.status.code(), Some(0), "{}", crate::stderr(&output));
     assert_eq!(node.has("scancel.calls"), text.contains("scancel"), "the real one is called all the same");
-    node.has("state/self_cancelled")
+    node.has("state/self_canceled")
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn a_job_runs_where_its_scancel_cannot_be_written() {
     fs::write(node.file("state/bin"), "").unwrap();
     let output = node.run(&node.script(&["scancel", "42"]), 42, 0);
     assert_eq!(output.status.code(), Some(0), "{}", crate::stderr(&output));
-    assert!(node.has("scancel.calls") && !node.has("state/self_cancelled"));
+    assert!(node.has("scancel.calls") && !node.has("state/self_canceled"));
     assert!(crate::stderr(&output).contains("bin/scancel cannot be written"), "{}", crate::stderr(&output));
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use chrono::{TimeDelta, Utc};
-use domain::{Clock, Ids, Reckoning, Timestamp};
+use domain::{Clock, Ids, ServerClock, Timestamp};
 use persistence::Store;
 use uuid::Uuid;
 
@@ -37,7 +37,7 @@ const NOTABLE: TimeDelta = TimeDelta::seconds(5);
 /// the same; the machines' own clocks may be an hour apart, or jump.
 #[derive(Debug)]
 pub(crate) struct SharedClock {
-    known: Mutex<Reckoning>,
+    known: Mutex<ServerClock>,
     warned: Mutex<bool>,
 }
 
@@ -65,10 +65,10 @@ impl SharedClock {
 
     fn set(time: Timestamp) -> Self {
         let now = SystemClock.uptime();
-        Self { known: Mutex::new(Reckoning::new(time, now, now)), warned: Mutex::default() }
+        Self { known: Mutex::new(ServerClock::new(time, now, now)), warned: Mutex::default() }
     }
 
-    fn known(&self) -> MutexGuard<'_, Reckoning> {
+    fn known(&self) -> MutexGuard<'_, ServerClock> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

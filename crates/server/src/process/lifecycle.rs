@@ -46,7 +46,7 @@ impl Lifecycle {
         Self { soft: hard.child_token(), hard, tasks: TaskTracker::new(), drain, failed: Arc::default() }
     }
 
-    /// Cancelled when everybody is to finish.
+    /// Canceled when everybody is to finish.
     pub(crate) fn soft(&self) -> CancellationToken {
         self.soft.clone()
     }

@@ -49,8 +49,8 @@ pub struct AccountingRow {
     pub nodes: String,
     /// Its name.
     pub name: String,
-    /// The user id of whoever cancelled it; none if that was Slurm itself, or if nobody did.
-    pub cancelled_by: Option<u32>,
+    /// The user id of whoever canceled it; none if that was Slurm itself, or if nobody did.
+    pub canceled_by: Option<u32>,
     /// The run before, if Slurm has put the job back into its queue.
     pub before: Option<PastRun>,
 }
@@ -94,7 +94,7 @@ impl AccountingRow {
         let mut fields = row.splitn(8, '\u{1f}');
         let id = fields.next()?.parse().ok()?;
         let state = fields.next()?;
-        let cancelled_by = state.strip_prefix("CANCELLED by ").and_then(|user| user.trim().parse().ok());
+        let canceled_by = state.strip_prefix("CANCELLED by ").and_then(|user| user.trim().parse().ok());
         let Ok(state) = state.parse::<SlurmState>();
         let exit_code = ExitCode::from_column(fields.next()?).ok().flatten();
         let name = column(fields.next()?);
@@ -104,7 +104,7 @@ impl AccountingRow {
         let nodes = column(if nodes == "None assigned" { "" } else { nodes });
         let start = start.filter(|_| !nodes.is_empty());
         let reason = column(next());
-        Some(Self { id, state, exit_code, reason, start, end, nodes, name, cancelled_by, before: None })
+        Some(Self { id, state, exit_code, reason, start, end, nodes, name, canceled_by, before: None })
     }
 
     /// What is left of it once the job has another.

@@ -54,7 +54,7 @@ states! {
     Failed => "FAILED",
     /// Ran into its time limit.
     Timeout => "TIMEOUT",
-    /// Cancelled, by a person, a script or a dependency that can never be met.
+    /// Canceled, by a person, a script or a dependency that can never be met.
     Cancelled => "CANCELLED",
     /// One of its nodes failed.
     NodeFail => "NODE_FAIL",

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use remote::{
-    Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
+    Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
     ImageFile, Locate, LocateAnswer, Located, Markers, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge,
     Purged, Remove, Removed, Requeued, SacctOutcome, SqueueOutcome, SubmitAnswer, SubmitBatch,
 };
@@ -98,7 +98,7 @@ impl FakeCluster {
         lost_or(fault, concluded)
     }
 
-    pub fn cancel(&self, command: &Cancel) -> Result<Cancelled, Unanswered> {
+    pub fn cancel(&self, command: &Cancel) -> Result<Canceled, Unanswered> {
         let mut state = self.state();
         let fault = state.next_fault()?;
         let known =
@@ -109,7 +109,7 @@ impl FakeCluster {
                 job.state = SlurmState::Cancelled;
             }
         }
-        lost_or(fault, Cancelled { refused: None })
+        lost_or(fault, Canceled { refused: None })
     }
 
     pub fn check_images(&self, command: &CheckImages) -> Result<Vec<ImageFile>, Unanswered> {
@@ -213,7 +213,7 @@ fn accounting_row(job: &Entry) -> AccountingRow {
         nodes: job.node.clone(),
         name: job.name.clone(),
         // Whoever cancels here is somebody.
-        cancelled_by: (job.state == SlurmState::Cancelled).then_some(1000),
+        canceled_by: (job.state == SlurmState::Cancelled).then_some(1000),
         before: None,
     }
 }

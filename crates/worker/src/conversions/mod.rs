@@ -6,7 +6,7 @@ mod submit;
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
-use domain::{Conversion, ConversionStep, Demand, Moved, conversion_step};
+use domain::{Conversion, ConversionStep, ConversionTransition, Demand, conversion_step};
 use persistence::{ConversionLease, ConversionRecord, LeaseTerms, StoreError, WorkStore};
 use slurm::SlurmJobId;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +23,7 @@ const LOOK_ROUND: Duration = Duration::from_secs(30);
 /// After a cluster that did not answer.
 const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
 /// A conversion and who waits for it.
-type Wanted = (Conversion, Demand);
+type DesiredState = (Conversion, Demand);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// The lane of conversions: takes what is due until nothing is, then sleeps until something will be.
@@ -75,7 +75,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         &self,
         site: &Site<L>,
         lease: &ConversionLease,
-        conversions: Vec<Wanted>,
+        conversions: Vec<DesiredState>,
     ) -> Result<(), StoreError> {
         let (mut check, mut submit, mut locate, mut cancel, mut conclude) =
             (vec![], vec![], vec![], vec![], vec![]);
@@ -110,7 +110,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         &self,
         site: &Site<L>,
         lease: &ConversionLease,
-        moved: Vec<Moved>,
+        moved: Vec<ConversionTransition>,
     ) -> Result<(), StoreError> {
         self.store_conversions(site, lease, moved, true).await?;
         Ok(())
@@ -121,13 +121,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         &self,
         site: &Site<L>,
         lease: &ConversionLease,
-        moved: Vec<Moved>,
+        moved: Vec<ConversionTransition>,
         release: bool,
     ) -> Result<HashSet<Uuid>, StoreError> {
         if moved.is_empty() {
             return Ok(HashSet::new());
         }
-        let record = |Moved { conversion, due_at }| ConversionRecord { conversion, due_at };
+        let record = |ConversionTransition { conversion, due_at }| ConversionRecord { conversion, due_at };
         let records: Vec<_> = moved.into_iter().map(record).collect();
         let cluster = &site.target.cluster.name;
         let stored =
@@ -144,9 +144,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 
     /// The conversion as it was, to be taken up again soon: the cluster did not answer.
-    fn not_answered(&self, mut conversion: Conversion, error: &LinkError) -> Moved {
+    fn not_answered(&self, mut conversion: Conversion, error: &LinkError) -> ConversionTransition {
         conversion.message = format!("The image cannot be looked for at the moment: {error}");
-        Moved { conversion, due_at: Some(self.clock.now() + TRY_AGAIN) }
+        ConversionTransition { conversion, due_at: Some(self.clock.now() + TRY_AGAIN) }
     }
 
     async fn poll_soon(&self, site: &Site<L>) -> Result<(), StoreError> {

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, future::Future};
 
 use remote::{
-    Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
+    Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
     ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, ParseError, Poll, PollAnswer, Purge,
     Purged, Remove, Removed, Requeued, SubmitAnswer, SubmitBatch,
 };
@@ -42,7 +42,7 @@ pub trait ClusterLink: Clone + Send + Sync + 'static {
     fn locate(&self, command: &Locate) -> impl Future<Output = Result<LocateAnswer, LinkError>> + Send;
     fn poll(&self, command: &Poll) -> impl Future<Output = Result<PollAnswer, LinkError>> + Send;
     fn conclude(&self, command: &Conclude) -> impl Future<Output = Result<Vec<Concluded>, LinkError>> + Send;
-    fn cancel(&self, command: &Cancel) -> impl Future<Output = Result<Cancelled, LinkError>> + Send;
+    fn cancel(&self, command: &Cancel) -> impl Future<Output = Result<Canceled, LinkError>> + Send;
     fn check_images(
         &self,
         command: &CheckImages,

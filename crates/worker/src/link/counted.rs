@@ -33,7 +33,7 @@ pub(crate) fn show(cluster: &ClusterName) {
         OrphanKind::Newer,
         OrphanKind::Unknown,
     ] {
-        for name in ["slurm_orphans_found_total", "slurm_orphans_cancelled_total"] {
+        for name in ["slurm_orphans_found_total", "slurm_orphans_canceled_total"] {
             counter!(name, "cluster" => cluster.to_string(), "kind" => <&str>::from(kind)).increment(0);
         }
     }

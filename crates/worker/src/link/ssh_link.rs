@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Instant};
 use domain::{ClusterName, CommandResult};
 use persistence::CommandRun;
 use remote::{
-    Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
+    Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
     ImageFile, Locate, LocateAnswer, LogAnswer, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge,
     Purged, RawOutput, ReadLogs, Remove, Removed, Requeued, SubmitAnswer, SubmitBatch,
 };
@@ -173,7 +173,7 @@ impl ClusterLink for SshLink {
         self.call(command, Repeat::Safe).await
     }
 
-    async fn cancel(&self, command: &Cancel) -> Result<Cancelled, LinkError> {
+    async fn cancel(&self, command: &Cancel) -> Result<Canceled, LinkError> {
         self.call(command, Repeat::Safe).await
     }
 

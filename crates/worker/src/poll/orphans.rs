@@ -26,7 +26,7 @@ pub(crate) fn wants_a_look(lease: &PollLease, now: Timestamp) -> bool {
 }
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    /// Compares the queue with the database and remembers what belongs to nobody. Returns what is to be cancelled, once
+    /// Compares the queue with the database and remembers what belongs to nobody. Returns what is to be canceled, once
     /// the poll is recorded.
     pub(crate) async fn look_for_orphans(
         &self,
@@ -72,7 +72,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             Err(error) => Some(error.to_string()),
         };
         if let Some(error) = why {
-            tracing::warn!(cluster.name = %site.target.cluster.name, error, "orphans could not be cancelled; trying again");
+            tracing::warn!(cluster.name = %site.target.cluster.name, error, "orphans could not be canceled; trying again");
         }
     }
 }
@@ -88,7 +88,7 @@ fn say_orphans(cluster: &ClusterName, review: &Review) {
         }
         if review.condemned.contains(&orphan.slurm_id) {
             tracing::warn!(cluster.name = %cluster, kind = %orphan.kind, "cancelling an orphan: {}", orphan.sentence());
-            count("slurm_orphans_cancelled_total", orphan.kind);
+            count("slurm_orphans_canceled_total", orphan.kind);
         }
     }
 }

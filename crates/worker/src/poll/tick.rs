@@ -82,7 +82,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }
         };
         let orphans = self.look_for_orphans(site, &lease, &question, &answer, now).await?;
-        let sight = Sight::new(answer, lease.deaf_until(now));
+        let sight = Sight::new(answer, lease.unreachable_for(now));
         let moved = self.compare_conversions(&conversions, &sight, now);
         self.store.record_seen_conversions(cluster, &moved).await?;
         let told = self.compare_jobs(site, &lease, &jobs, &sight, now).await?;
@@ -133,7 +133,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 continue;
             }
             told.changed += changed.len();
-            told.written += self.store.record_sightings(lease, &changed, now).await?;
+            told.written += self.store.record_observations(lease, &changed, now).await?;
             if changed.iter().any(|next| next.step_due) {
                 site.wake_lanes();
             }
@@ -152,8 +152,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let ahead = TimeDelta::seconds(ahead);
         let moved = conversions.iter().filter_map(|conversion| {
             let run = conversion.run.as_ref()?;
-            let sighting = sight.of(run.slurm_id?, run.token.as_str());
-            let next = conversion_seen(conversion, &sighting, ahead, &self.settings.graces, now)?;
+            let observation = sight.of(run.slurm_id?, run.token.as_str());
+            let next = conversion_seen(conversion, &observation, ahead, &self.settings.graces, now)?;
             say(&next);
             Some(next)
         });

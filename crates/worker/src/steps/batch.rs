@@ -79,8 +79,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             .filter(|job| job.phase == Phase::ConvertingImage)
             .map(|job| job.id)
             .collect();
-        let ended = sorted.end.iter().map(|job| (job, job.canceled_unsubmitted(now)));
-        let paused = sorted.pause.iter().map(|job| (job, job.paused_unsubmitted(now)));
+        let ended = sorted.end.iter().map(|job| (job, job.canceled_locally(now)));
+        let paused = sorted.pause.iter().map(|job| (job, job.paused_locally(now)));
         let (staged, bare): (Vec<_>, Vec<_>) =
             ended.chain(paused).partition(|(before, _)| before.may_be_staged());
         // Nothing of these is on the cluster, so they do not wait for it.
@@ -93,7 +93,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         // One remote command for each kind, side by side.
         let cluster = &site.target.cluster.name;
         let steps = |kind, jobs: &[Job]| Steps::begin(kind, cluster, jobs.iter().map(traced));
-        let (submitted, located, canceled, concluded, rerouted, relieved, purged) = tokio::join!(
+        let (submitted, located, canceled, concluded, explain_requeue, with_relaxed_exclusions, purged) = tokio::join!(
             steps("submit", &sorted.submit).around(Box::pin(self.submit(site, lease, sorted.submit, turn))),
             steps("locate", &sorted.locate).around(Box::pin(self.locate(site, lease, sorted.locate))),
             steps("cancel", &sorted.cancel).around(Box::pin(self.cancel(site, lease, sorted.cancel))),
@@ -102,17 +102,23 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             steps("relieve", &sorted.relieve).around(Box::pin(self.relieve(site, lease, sorted.relieve))),
             steps("purge", &sorted.purge).around(Box::pin(self.purge(site, lease, sorted.purge))),
         );
-        submitted.and(located).and(canceled).and(concluded).and(rerouted).and(relieved).and(purged)
+        submitted
+            .and(located)
+            .and(canceled)
+            .and(concluded)
+            .and(explain_requeue)
+            .and(with_relaxed_exclusions)
+            .and(purged)
     }
 
     fn sort(&self, site: &Site<L>, jobs: Vec<Job>) -> Sorted {
         let (mut sorted, graces, now) = (Sorted::default(), self.graces(site), self.clock.now());
         for job in jobs {
             match plan(&job, &graces, now) {
-                Step::EndUnsubmitted => sorted.end.push(job),
-                Step::PauseUnsubmitted => sorted.pause.push(job),
-                Step::Reroute => sorted.reroute.push(job),
-                Step::Relieve => sorted.relieve.push(job),
+                Step::EndLocally => sorted.end.push(job),
+                Step::PauseLocally => sorted.pause.push(job),
+                Step::ExplainRequeue => sorted.reroute.push(job),
+                Step::RelaxExclusions => sorted.relieve.push(job),
                 Step::Purge => sorted.purge.push(job),
                 Step::Submit => sorted.submit.push(job),
                 Step::Locate => sorted.locate.push(job),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::TimeDelta;
-use domain::{Ending, Findings, Job, JobPaths, SickNode, Wanted, Work, conclude, removal_may_come};
+use domain::{DesiredState, Ending, Findings, Job, JobPaths, SickNode, Work, conclude, removal_may_come};
 use persistence::{Lease, StepRecord, StoreError, WorkStore};
 use remote::{Conclude, Concluded, Concluding};
 use slurm::{NodeName, SlurmState, node_list};
@@ -72,7 +72,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                         Ending::Ended(job) | Ending::Paused(job) => done(job, None),
                         // The wish was for the copy that did nothing; the one that runs has to hear it, too.
                         Ending::Adopt(job) => {
-                            let due_at = (job.wanted != Wanted::Run).then_some(now);
+                            let due_at = (job.desired != DesiredState::Run).then_some(now);
                             done(job, due_at)
                         }
                         Ending::Again { job, due_at } => done(job, Some(due_at)),
@@ -94,14 +94,14 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 /// Whether Slurm did not bring the job to a good end.
 fn has_failed(job: &Job) -> bool {
     let state = job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref());
-    job.wanted == Wanted::Run && state != Some(&SlurmState::Completed)
+    job.desired == DesiredState::Run && state != Some(&SlurmState::Completed)
 }
 
 /// The nodes of jobs whose end may be their fault: a job that did what it should needs nobody's health.
 fn nodes_of_failed(jobs: &[Job]) -> Vec<NodeName> {
     let failed = |job: &&Job| {
         let state = job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref());
-        job.wanted == Wanted::Run && state.is_some_and(|state| *state == SlurmState::Failed)
+        job.desired == DesiredState::Run && state.is_some_and(|state| *state == SlurmState::Failed)
     };
     jobs.iter().filter(failed).flat_map(nodes).collect()
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::{Job, Rerouted, SickNode, rerouted};
+use domain::{ExplainedRequeue, Job, SickNode, explain_requeue};
 use persistence::{Lease, StepRecord, StoreError, WorkStore};
 use remote::{Exclude, NodeHealth, Requeued};
 use slurm::{JobName, NodeName, SlurmJobId, node_list};
@@ -71,7 +71,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 continue;
             };
             let (terms, spare) = (self.graces(site).retry, spare.get(&job.id).copied());
-            let Rerouted { job, exclude } = rerouted(&job, run, &sick, &terms, spare, now);
+            let ExplainedRequeue { job, exclude } = explain_requeue(&job, run, &sick, &terms, spare, now);
             if let (Some(exclude), Some(attempt)) = (exclude, &job.attempt) {
                 exclusions.push(Exclusion {
                     step: steps.len(),

@@ -10,7 +10,7 @@ use domain::{
     Attempt, Conversion, ImageChoice, ImageRef, Job, JobId, LaunchImage, Phase, cached_image, choose_image,
     run_unconverted, wants_fresh,
 };
-use persistence::{ImageWish, Lease, StepRecord, StoreError, WorkStore};
+use persistence::{ImageRequest, Lease, StepRecord, StoreError, WorkStore};
 
 use crate::{
     link::cluster_link::ClusterLink,
@@ -51,7 +51,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             return Ok(settled);
         }
         let cluster = &site.target.cluster.name;
-        let plain: Vec<ImageWish> = wishes.values().filter_map(|wish| wish.as_ref().ok()).cloned().collect();
+        let plain: Vec<ImageRequest> =
+            wishes.values().filter_map(|wish| wish.as_ref().ok()).cloned().collect();
         let found = self.store.want_images(cluster, &plain).await?;
         let now = self.clock.now();
         let (mut unsettled, mut reopened, mut sleepers) = (Unsettled::default(), Vec::new(), Vec::new());
@@ -130,7 +131,7 @@ impl Unsettled {
 const UNREADABLE: &str = "what the service has stored about its conversion cannot be read";
 
 /// What a job wants of the cache; or the image, and why the cache has no place for it.
-type Wish = Result<ImageWish, (ImageRef, String)>;
+type Wish = Result<ImageRequest, (ImageRef, String)>;
 
 /// What the job wants of the cache, unless an attempt is under way: its image was settled when it was made.
 fn wish<L>(site: &Site<L>, job: &Job) -> Option<Wish> {
@@ -139,7 +140,7 @@ fn wish<L>(site: &Site<L>, job: &Job) -> Option<Wish> {
     }
     let image = cached_image(&job.spec)?.clone();
     let wish = match site.target.cluster.images.cache_dir.join(&image.cache_file_name()) {
-        Ok(cache_path) => Ok(ImageWish { job: job.id, cache_path, image, fresh: wants_fresh(&job.spec) }),
+        Ok(cache_path) => Ok(ImageRequest { job: job.id, cache_path, image, fresh: wants_fresh(&job.spec) }),
         Err(error) => Err((image, error.to_string())),
     };
     Some(wish)

@@ -1,7 +1,7 @@
 //! Looking for submissions whose answer was lost.
 
 use chrono::TimeDelta;
-use domain::{After, Job, Located, Phase, located};
+use domain::{Job, Located, Phase, Transition, located};
 use persistence::{Lease, StoreError, WorkStore};
 use remote::{Locate, LocateAnswer, Sought};
 use slurm::{JobName, SlurmJobId, SlurmState};
@@ -38,7 +38,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let step = |before: &Job| -> Unsubmitted {
             let token = before.attempt.as_ref().map(|attempt| &attempt.token);
             let found = answer.as_ref().map_or(Located::Unclear, |answer| sought(token, answer));
-            let After { job, due_at } = located(before, found, now);
+            let Transition { job, due_at } = located(before, found, now);
             Unsubmitted::new(before, done(job, due_at))
         };
         let steps: Vec<_> = jobs.iter().map(step).collect();
@@ -65,8 +65,8 @@ fn lost(job: &Job) -> Option<Sought> {
         name: attempt.token.clone(),
         state_dir: paths.state(attempt).ok()?,
         base_dir: attempt.job_dir.clone(),
-        send: attempt.sends.newest,
-        cleared: attempt.sends.cleared,
+        send: attempt.fence.newest,
+        cleared: attempt.fence.cleared,
     })
 }
 

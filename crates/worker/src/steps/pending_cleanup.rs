@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use chrono::TimeDelta;
-use domain::{After, Job, JobId, JobPaths, Kept, Located, Phase, Timestamp, Wanted, located};
+use domain::{
+    DesiredState, Job, JobId, JobPaths, Located, PendingCleanup, Phase, Timestamp, Transition, located,
+};
 use persistence::{Lane, Lease, StepRecord, StoreError, WorkStore};
 use remote::{Remove, StagedSecret};
 use slurm::{RemotePath, SlurmJobId};
@@ -37,14 +39,14 @@ impl Unsubmitted {
     /// The step, unless something stands in its way. A Slurm job that holds the attempt after all is the job's own. As long
     /// as files are there that must not be, the job stays as it was; it ends when the cluster has removed them, or after a
     /// day.
-    fn unless_hindered(self, hindrance: Option<Hindrance>, now: Timestamp) -> StepRecord {
-        let kept = match hindrance {
+    fn unless_hindered(self, blocker: Option<CleanupBlocker>, now: Timestamp) -> StepRecord {
+        let kept = match blocker {
             None => return self.step,
-            Some(Hindrance::Held(id)) => {
-                let After { job, due_at } = located(&self.before, Located::Found(id), now);
+            Some(CleanupBlocker::Held(id)) => {
+                let Transition { job, due_at } = located(&self.before, Located::Found(id), now);
                 return done(job, due_at);
             }
-            Some(Hindrance::Kept(kept)) => kept,
+            Some(CleanupBlocker::PendingCleanup(kept)) => kept,
         };
         if let Some(job) = self.step.job.not_ended(&self.before, kept, now) {
             return done(job, Some(now + TRY_AGAIN));
@@ -57,8 +59,8 @@ impl Unsubmitted {
 
 /// Why a job cannot end yet.
 #[derive(Debug, Clone, Copy)]
-enum Hindrance {
-    Kept(Kept),
+enum CleanupBlocker {
+    PendingCleanup(PendingCleanup),
     /// It is in Slurm.
     Held(SlurmJobId),
 }
@@ -81,8 +83,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let steps: Vec<_> = steps
             .into_iter()
             .map(|one| {
-                let hindrance = hindered.get(&one.before.id).copied();
-                one.unless_hindered(hindrance, now)
+                let blocker = hindered.get(&one.before.id).copied();
+                one.unless_hindered(blocker, now)
             })
             .collect();
         self.record(lease, &steps).await?;
@@ -94,7 +96,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 
     /// Closes the attempts of jobs that are over and removes their files with secrets; says which jobs are not over yet.
-    async fn clear_away(&self, site: &Site<L>, steps: &[Unsubmitted]) -> HashMap<JobId, Hindrance> {
+    async fn clear_away(&self, site: &Site<L>, steps: &[Unsubmitted]) -> HashMap<JobId, CleanupBlocker> {
         let jobs = || steps.iter().map(|one| &one.step.job);
         let files: Vec<(JobId, StagedSecret)> =
             jobs().flat_map(|job| staged_secrets(job).into_iter().map(|file| (job.id, file))).collect();
@@ -111,13 +113,17 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             Ok(answer) => {
                 let kept = answer.kept.iter().filter_map(|place| files.get(*place));
                 let held = answer.held.iter().filter_map(|(place, id)| Some((close.get(*place)?.0, *id)));
-                let kept = kept.map(|(job, _)| (*job, Hindrance::Kept(Kept::NotRemoved)));
+                let kept =
+                    kept.map(|(job, _)| (*job, CleanupBlocker::PendingCleanup(PendingCleanup::NotRemoved)));
                 // Who is held keeps its files as well.
-                kept.chain(held.map(|(job, id)| (job, Hindrance::Held(id)))).collect()
+                kept.chain(held.map(|(job, id)| (job, CleanupBlocker::Held(id)))).collect()
             }
             Err(error) => {
                 warn_of_each(jobs(), &error, "files with secrets could not be removed; trying again");
-                files.iter().map(|(job, _)| (*job, Hindrance::Kept(Kept::Unanswered))).collect()
+                files
+                    .iter()
+                    .map(|(job, _)| (*job, CleanupBlocker::PendingCleanup(PendingCleanup::Unanswered)))
+                    .collect()
             }
         }
     }
@@ -126,8 +132,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 /// Where the claim of an attempt is that was sent and is given up with its job. One that failed may be sent again as long as its
 /// files cannot be removed, and stays open.
 fn given_up(job: &Job) -> Option<RemotePath> {
-    let attempt = job.attempt.as_ref().filter(|attempt| attempt.sends.newest > 0)?;
-    let is_over = job.wanted != Wanted::Run && (job.status.is_final() || job.phase == Phase::Paused);
+    let attempt = job.attempt.as_ref().filter(|attempt| attempt.fence.newest > 0)?;
+    let is_over = job.desired != DesiredState::Run && (job.status.is_final() || job.phase == Phase::Paused);
     let paths =
         JobPaths::new(&attempt.job_dir, job.id).ok().filter(|_| is_over && attempt.slurm_id.is_none());
     paths?.state(attempt).ok()
@@ -154,11 +160,11 @@ mod tests {
 
     const T0: Timestamp = DateTime::UNIX_EPOCH;
 
-    fn sent(wanted: Wanted) -> Job {
+    fn sent(desired: DesiredState) -> Job {
         let mut job = testkit::command_job(1);
         let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), T0).unwrap();
-        attempt.sends.begin();
-        (job.attempt, job.phase, job.wanted) = (Some(attempt), Phase::Submitting, wanted);
+        attempt.fence.begin();
+        (job.attempt, job.phase, job.desired) = (Some(attempt), Phase::Submitting, wanted);
         job
     }
 
@@ -166,24 +172,24 @@ mod tests {
     fn an_attempt_is_given_up_with_its_job_and_not_when_it_may_be_sent_again() {
         let dir = |job: &Job| given_up(job).map(|dir| dir.to_string());
         let of_first = |job: &Job| Some(format!("/lustre/tao/state/{}/1", job.id));
-        let canceled = sent(Wanted::Cancel).canceled_unsubmitted(T0);
+        let canceled = sent(DesiredState::Cancel).canceled_locally(T0);
         assert_eq!(dir(&canceled), of_first(&canceled));
-        let paused = sent(Wanted::Pause).paused_unsubmitted(T0);
+        let paused = sent(DesiredState::Pause).paused_locally(T0);
         assert_eq!(dir(&paused), of_first(&paused));
-        assert_eq!(dir(&sent(Wanted::Cancel)), None, "it is not over");
-        assert_eq!(dir(&sent(Wanted::Run).canceled_unsubmitted(T0)), None, "refused, it may stay as it is");
+        assert_eq!(dir(&sent(DesiredState::Cancel)), None, "it is not over");
+        assert_eq!(dir(&sent(DesiredState::Run).canceled_locally(T0)), None, "refused, it may stay as it is");
         let mut unsent = paused;
-        unsent.attempt.as_mut().unwrap().sends = domain::Sends::default();
+        unsent.attempt.as_mut().unwrap().fence = domain::SubmitFence::default();
         assert_eq!(dir(&unsent), None);
     }
 
     #[test]
     fn a_job_whose_attempt_slurm_has_begun_after_all_does_not_end() {
-        for wanted in [Wanted::Cancel, Wanted::Pause] {
+        for wanted in [DesiredState::Cancel, DesiredState::Pause] {
             let before = sent(wanted);
-            let ended = Unsubmitted::new(&before, done(before.canceled_unsubmitted(T0), None));
+            let ended = Unsubmitted::new(&before, done(before.canceled_locally(T0), None));
             let held = SlurmJobId::new(77).unwrap();
-            let StepRecord { job, due_at } = ended.unless_hindered(Some(Hindrance::Held(held)), T0);
+            let StepRecord { job, due_at } = ended.unless_hindered(Some(CleanupBlocker::Held(held)), T0);
             assert_eq!((job.phase, job.status, due_at), (Phase::InQueue, Status::Pending, Some(T0)));
             let attempt = job.attempt.unwrap();
             assert!(attempt.is_open() && attempt.slurm_id == Some(held));

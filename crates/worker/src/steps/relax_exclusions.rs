@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Job, relief};
+use domain::{Job, relax_exclusions};
 use persistence::{Lease, StoreError, WorkStore};
 use remote::Exclude;
 
@@ -28,7 +28,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         for job in jobs {
             let told =
                 job.attempt.as_ref().and_then(|attempt| Some((attempt.slurm_id?, attempt.token.clone())));
-            match (told, relief(&job, &terms, now)) {
+            match (told, relax_exclusions(&job, &terms, now)) {
                 (Some((id, token)), Some(relief)) => {
                     command.jobs.push((id, token, relief.keep.clone()));
                     reliefs.push(relief);
@@ -51,7 +51,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let (mut steps, mut refused) = (Vec::new(), Vec::new());
         for ((job, relief), failure) in waiting.into_iter().zip(reliefs).zip(failed) {
             match failure {
-                None => steps.push(done(job.relieved(&relief), None)),
+                None => steps.push(done(job.with_relaxed_exclusions(&relief), None)),
                 Some(failure) => {
                     tracing::warn!(job.id = %job.id, error = %failure, "Slurm does not allow the job on its nodes again");
                     refused.push(job);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{After, Attempt, Job, Phase, Secrets, Sent, Status, excluded, plan_submission, sent};
+use domain::{Attempt, Job, Phase, Secrets, Sent, Status, Transition, excluded, plan_submission, sent};
 use persistence::{Lease, StoreError, WorkStore};
 use remote::{Cancel, SubmitAnswer, SubmitBatch};
 use slurm::{JobName, SlurmJobId};
@@ -88,7 +88,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             };
             match attempt {
                 Ok(mut attempt) => {
-                    attempt.sends.begin();
+                    attempt.fence.begin();
                     job.attempt = Some(attempt);
                     job.phase = Phase::Submitting;
                     "Being submitted to Slurm.".clone_into(&mut job.message);
@@ -151,7 +151,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Ends the job, unless an earlier submission of it may have reached Slurm: that one is looked for first.
     fn not_stageable(&self, intent: &Intent, why: &str) -> Unsubmitted {
         if intent.before.as_ref().is_some_and(Attempt::is_unanswered) {
-            let After { job, due_at } =
+            let Transition { job, due_at } =
                 sent(&intent.job, intent.before.as_ref(), Sent::NotSent { why }, self.clock.now());
             return Unsubmitted::new(&intent.job, done(job, due_at));
         }
@@ -159,7 +159,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 
     pub(crate) fn unstageable(&self, job: &Job, why: &str) -> Job {
-        let mut job = job.canceled_unsubmitted(self.clock.now());
+        let mut job = job.canceled_locally(self.clock.now());
         job.status = Status::Error;
         why.clone_into(&mut job.message);
         job
@@ -168,7 +168,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     fn judge(&self, intents: &[Intent], answers: &Result<Vec<SubmitAnswer>, LinkError>) -> Vec<Unsubmitted> {
         let now = self.clock.now();
         let record = |(index, intent): (usize, &Intent)| {
-            let After { mut job, due_at } =
+            let Transition { mut job, due_at } =
                 sent(&intent.job, intent.before.as_ref(), outcome(answers, index), now);
             say_image(&mut job);
             Unsubmitted::new(&intent.job, done(job, due_at))
@@ -176,7 +176,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         intents.iter().enumerate().map(record).collect()
     }
 
-    /// More than one Slurm job with one token: all but the adopted one are cancelled. Their own claim has kept
+    /// More than one Slurm job with one token: all but the adopted one are canceled. Their own claim has kept
     /// them from running the work twice.
     async fn cancel_doubles(
         &self,
@@ -206,7 +206,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             .increment(copies.len() as u64);
         tracing::warn!(?copies, "one attempt has several Slurm jobs; cancelling all but one");
         if let Err(error) = site.target.link.cancel(&Cancel { jobs: copies, names: Vec::new() }).await {
-            tracing::warn!(error = %error, "the copies could not be cancelled; their claim keeps them from running");
+            tracing::warn!(error = %error, "the copies could not be canceled; their claim keeps them from running");
         }
     }
 }

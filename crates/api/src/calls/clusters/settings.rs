@@ -103,7 +103,7 @@ pub(crate) struct ClusterSettings {
     /// For how long a node that failed is kept out of later attempts, in hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) node_exclusion_hours: Option<u32>,
-    /// Whether Slurm jobs with names of ours that the database has never heard of are cancelled.
+    /// Whether Slurm jobs with names of ours that the database has never heard of are canceled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cancel_unknown_jobs: Option<bool>,
     /// Who gets Slurm's mails about every job.

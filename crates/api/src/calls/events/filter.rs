@@ -27,7 +27,7 @@ pub(crate) enum EventKind {
     Status,
     /// From here on the job has written more lines than are kept.
     EventsTruncated,
-    /// A Slurm job of its name that does not belong to its newest attempt was found, and is cancelled.
+    /// A Slurm job of its name that does not belong to its newest attempt was found, and is canceled.
     Orphan,
     /// The job was deleted, and its events with it.
     Deleted,

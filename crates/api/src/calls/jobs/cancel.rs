@@ -1,7 +1,7 @@
 //! `POST /jobs/{id}/cancel`: a wish, stored before it is answered. The worker carries it out.
 
 use axum::{extract::State, http::StatusCode, response::Response};
-use persistence::Wished;
+use persistence::Requested;
 
 use crate::{
     auth::Caller,
@@ -36,9 +36,9 @@ pub(crate) async fn cancel_job(
     Query(NoParameters): Query<NoParameters>,
 ) -> Result<Response, Problem> {
     let job = match app.store.request_cancel(id, &caller.viewer(), app.clock.now()).await? {
-        // One that is being cancelled already stays as it is, too.
-        Wished::Taken(job) | Wished::Stays(job) => job,
-        Wished::NoJob => return Err(no_such_job(id)),
+        // One that is being canceled already stays as it is, too.
+        Requested::Taken(job) | Requested::Stays(job) => job,
+        Requested::NoJob => return Err(no_such_job(id)),
     };
     let status = if job.status.is_final() { StatusCode::OK } else { StatusCode::ACCEPTED };
     super::answered(&app, status, &job).await

@@ -2,7 +2,7 @@
 
 use axum::{extract::State, http::StatusCode};
 use domain::Phase;
-use persistence::Wished;
+use persistence::Requested;
 
 use crate::{
     auth::Caller,
@@ -60,16 +60,16 @@ pub(crate) async fn delete_job(
     };
     let (viewer, now) = (caller.viewer(), app.clock.now());
     match app.store.request_delete(id, &viewer, artifacts, incarnation, now).await? {
-        Wished::Taken(_) => {
+        Requested::Taken(_) => {
             tracing::info!(job.id = %id, artifacts, owner = %caller.owner, "job deleted");
             Ok(StatusCode::NO_CONTENT)
         }
         // Nothing but its cluster can have been in the way.
-        Wished::Stays(job) if job.phase == Phase::Ended => Err(gone(&job.cluster)),
-        Wished::Stays(job) => Err(Problem::new(
+        Requested::Stays(job) if job.phase == Phase::Ended => Err(gone(&job.cluster)),
+        Requested::Stays(job) => Err(Problem::new(
             Kind::WrongState,
             format!("The job is {}; cancel it, and delete it once it has ended.", job.status),
         )),
-        Wished::NoJob => Err(no_such_job(id)),
+        Requested::NoJob => Err(no_such_job(id)),
     }
 }

@@ -1,8 +1,8 @@
 //! `POST /jobs/{id}/pause`: off the cluster, with everything kept that the job needs to go on later.
 
 use axum::{extract::State, http::StatusCode, response::Response};
-use domain::Wanted;
-use persistence::Wished;
+use domain::DesiredState;
+use persistence::Requested;
 
 use crate::{
     auth::Caller,
@@ -38,18 +38,18 @@ pub(crate) async fn pause_job(
     Query(NoParameters): Query<NoParameters>,
 ) -> Result<Response, Problem> {
     let (status, job) = match app.store.request_pause(id, &caller.viewer(), app.clock.now()).await? {
-        Wished::Taken(job) => (StatusCode::ACCEPTED, job),
-        Wished::Stays(job) if job.phase == domain::Phase::Paused => (StatusCode::OK, job),
-        Wished::Stays(job) if job.wanted == Wanted::Pause && !job.status.is_final() => {
+        Requested::Taken(job) => (StatusCode::ACCEPTED, job),
+        Requested::Stays(job) if job.phase == domain::Phase::Paused => (StatusCode::OK, job),
+        Requested::Stays(job) if job.desired == DesiredState::Pause && !job.status.is_final() => {
             (StatusCode::ACCEPTED, job)
         }
-        Wished::Stays(job) => {
+        Requested::Stays(job) => {
             return Err(Problem::new(
                 Kind::WrongState,
                 format!("The job is {}; only one that waits or runs can be paused.", job.status),
             ));
         }
-        Wished::NoJob => return Err(no_such_job(id)),
+        Requested::NoJob => return Err(no_such_job(id)),
     };
     super::answered(&app, status, &job).await
 }

@@ -2,7 +2,7 @@
 
 use axum::{extract::State, http::StatusCode, response::Response};
 use domain::Status;
-use persistence::Wished;
+use persistence::Requested;
 use serde_json::Value;
 
 use super::{once, request_hash};
@@ -18,7 +18,7 @@ problems!(Problems = SECURED, JobNotFound, WrongState, InvalidHeader, Idempotenc
 
 /// Resume a paused job
 ///
-/// Sends the job to the cluster again, as a new attempt under the same id. A training goes on from its newest
+/// SubmitFence the job to the cluster again, as a new attempt under the same id. A training goes on from its newest
 /// checkpoint. May be repeated until the new attempt is in Slurm.
 #[utoipa::path(
     post,
@@ -47,15 +47,15 @@ pub(crate) async fn resume_job(
     }
     let taken = app.store.request_resume(id, &caller.viewer(), once.as_ref(), app.clock.now()).await?;
     // Perhaps the same request came at the same time, and was first.
-    if let Wished::Stays(_) = &taken
+    if let Requested::Stays(_) = &taken
         && let Some(answer) = once::wish_replayed(&app, &caller, once.as_ref()).await?
     {
         return Ok(answer);
     }
     let job = match taken {
-        Wished::Taken(job) => job,
-        Wished::Stays(job) if job.status == Status::Resuming => job,
-        Wished::Stays(job) => {
+        Requested::Taken(job) => job,
+        Requested::Stays(job) if job.status == Status::Resuming => job,
+        Requested::Stays(job) => {
             let detail = match job.status {
                 Status::Pausing => "The job is still Pausing; resume it once it is Paused.".to_owned(),
                 // Paused by Slurm, not by us: there is nothing that we could send again.
@@ -64,7 +64,7 @@ pub(crate) async fn resume_job(
             };
             return Err(Problem::new(Kind::WrongState, detail));
         }
-        Wished::NoJob => return Err(no_such_job(id)),
+        Requested::NoJob => return Err(no_such_job(id)),
     };
     super::answered(&app, StatusCode::ACCEPTED, &job).await
 }

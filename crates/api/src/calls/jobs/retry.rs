@@ -2,7 +2,7 @@
 
 use axum::{extract::State, http::StatusCode, response::Response};
 use domain::RetryRequest;
-use persistence::Wished;
+use persistence::Requested;
 
 use super::{once, request_hash};
 use crate::{
@@ -76,11 +76,11 @@ pub(crate) async fn retry_job(
     let (viewer, now) = (caller.viewer(), app.clock.now());
     let taken = app.store.request_retry(id, &viewer, &secrets, once.as_ref(), incarnation, now).await?;
     let job = match taken {
-        Wished::Taken(job) => job,
+        Requested::Taken(job) => job,
         // Nothing but its cluster can have been in the way.
-        Wished::Stays(job) if job.may_be_sent_again() => return Err(gone(&job.cluster)),
-        Wished::Stays(job) => return refused(job.status).await,
-        Wished::NoJob => return Err(no_such_job(id)),
+        Requested::Stays(job) if job.may_be_sent_again() => return Err(gone(&job.cluster)),
+        Requested::Stays(job) => return refused(job.status).await,
+        Requested::NoJob => return Err(no_such_job(id)),
     };
     tracing::info!(job.id = %job.id, "job sent again by its owner");
     super::answered(&app, StatusCode::ACCEPTED, &job).await

@@ -30,7 +30,7 @@ const MOST: u32 = 200;
 /// Which commands.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Wanted {
+pub(crate) struct DesiredState {
     /// Only commands of this class. May be repeated.
     #[param(value_type = Option<Vec<CommandClass>>, style = Form, explode, example = json!(["submit"]))]
     class: Vec<CommandClass>,
@@ -42,7 +42,7 @@ pub(crate) struct Wanted {
     page_token: Option<Place>,
 }
 
-impl FromQuery for Wanted {
+impl FromQuery for DesiredState {
     const KNOWN: &'static [&'static str] = &["class", "limit", "page_token"];
 
     fn from_query(parameters: &Parameters) -> Result<Self, Problem> {
@@ -72,7 +72,7 @@ impl FromQuery for Wanted {
     path = "/jobs/{id}/timeline",
     tag = "jobs",
     operation_id = "get_job_timeline",
-    params(("id" = domain::JobId, Path, description = "The job's id."), Wanted),
+    params(("id" = domain::JobId, Path, description = "The job's id."), DesiredState),
     security(("bearer" = ["read"])),
     responses(
         (status = 200, description = "A page of the timeline.", body = TimelineView,
@@ -84,7 +84,7 @@ pub(crate) async fn get_job_timeline(
     State(app): State<App>,
     caller: Caller,
     JobInPath(id): JobInPath,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<DesiredState>,
     uri: Uri,
 ) -> Result<Response, Problem> {
     let job = super::find(&app, &caller, id).await?;

@@ -159,14 +159,14 @@ fn lines_of_an_earlier_run_are_events_and_say_nothing() {
     reader.begin_run();
     reader.poll(&disk, 10_000);
     assert_eq!(
-        (reader.seen.len(), reader.progress.last_word()),
+        (reader.seen.len(), reader.progress.final_status()),
         (1, None),
         "it is not known yet whose the line is"
     );
     disk.begin_run(2);
     disk.say(&word("STARTED"));
     reader.poll(&disk, 10_000);
-    assert_eq!(reader.progress.last_word(), Some(StatusWord::Started));
+    assert_eq!(reader.progress.final_status(), Some(StatusWord::Started));
     assert_eq!(reader.seen.iter().map(|event| event.earlier_run).collect::<Vec<_>>(), [false, true, false]);
     assert_eq!(reader.files.failure(), None);
 }
@@ -185,7 +185,7 @@ fn a_run_that_begins_the_file_anew_speaks_for_itself_whatever_was_there() {
     disk.say(&word("STARTED"));
     disk.say(&word("SUCCESS"));
     reader.poll(&disk, 10_000);
-    assert_eq!(reader.progress.last_word(), Some(StatusWord::Success));
+    assert_eq!(reader.progress.final_status(), Some(StatusWord::Success));
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn what_no_run_has_claimed_by_the_end_is_of_an_earlier_one_if_a_note_says_so() {
     disk.say(&word("FAILURE"));
     reader.begin_run();
     reader.poll_all(&[&disk], 10_000, true);
-    assert_eq!((reader.seen.len(), reader.progress.last_word()), (2, None));
+    assert_eq!((reader.seen.len(), reader.progress.final_status()), (2, None));
 }
 
 #[test]
@@ -245,7 +245,11 @@ fn as_long_as_only_the_note_of_the_run_before_is_seen_its_words_wait() {
     let mut progress = Progress::default();
     progress.begin_run();
     files.clone().take(&chunk, &mut progress, reading(Some(T0), true));
-    assert_eq!(progress.last_word(), Some(StatusWord::Success), "no other note has come: it was miscounted");
+    assert_eq!(
+        progress.final_status(),
+        Some(StatusWord::Success),
+        "no other note has come: it was miscounted"
+    );
 }
 
 #[test]
@@ -255,7 +259,7 @@ fn of_several_files_each_is_read_and_a_failure_is_remembered_until_its_file_says
     one.say(&word("FAILURE"));
     other.say(&word("SUCCESS"));
     reader.poll_all(&[&one, &other], 10_000, false);
-    assert_eq!(reader.progress.last_word(), Some(StatusWord::Success), "the newest word");
+    assert_eq!(reader.progress.final_status(), Some(StatusWord::Success), "the newest word");
     assert_eq!(reader.files.failure(), Some("it says FAILURE"));
     one.say(&word("RUNNING"));
     reader.poll_all(&[&one, &other], 10_000, false);
@@ -303,7 +307,7 @@ fn a_last_line_without_its_newline_is_taken_once() {
     reader.files.take_rest(&chunk, &mut reader.progress, reading);
     reader.files.take_rest(&chunk, &mut reader.progress, reading);
     assert_eq!(reader.files.events().len(), 2);
-    assert_eq!(reader.progress.last_word(), Some(StatusWord::Success));
+    assert_eq!(reader.progress.final_status(), Some(StatusWord::Success));
     assert!(disk.look(&reader.files, 10_000).is_none());
 }
 

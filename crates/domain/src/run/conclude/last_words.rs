@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    job::stored::{Job, Wanted},
+    job::stored::{DesiredState, Job},
     progress::status_file::StatusWord,
 };
 
@@ -35,10 +35,10 @@ fn may_have_said_how(job: &Job, found: &Findings<'_>) -> bool {
     let Some(attempt) = &job.attempt else { return false };
     let ended = matches!(attempt.slurm_state, Some(SlurmState::Timeout | SlurmState::Cancelled));
     let marked = is_marked(job, found.markers);
-    let has_said = matches!(job.progress.last_word(), Some(StatusWord::Success | StatusWord::Failure));
+    let has_said = matches!(job.progress.final_status(), Some(StatusWord::Success | StatusWord::Failure));
     // A controller that has forgotten a start may end the job as one that waits: its own mark says that it began.
     let began = attempt.started_at.is_some() || has_marked_its_start(job, found.markers);
-    job.wanted == Wanted::Run && ended && began && !marked && !has_said
+    job.desired == DesiredState::Run && ended && began && !marked && !has_said
 }
 
 /// Whether more of a status file is there than one answer holds: the last word is at its end.

@@ -29,7 +29,7 @@ pub(super) fn said_failure(job: &Job) -> String {
 }
 
 pub(super) fn silent(job: &Job, found: &Findings<'_>) -> String {
-    let text = match job.progress.last_word() {
+    let text = match job.progress.final_status() {
         _ if !found.readable => {
             "The job ended with code 0, but its files could not be read, so nobody knows whether it succeeded."
         }

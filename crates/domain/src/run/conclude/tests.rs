@@ -1,7 +1,7 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "what a test does not expect is what it shows")]
 
 use chrono::{DateTime, TimeDelta};
-use remote::{ExitMarker, StartedMarker};
+use remote::{ExitRecord, StartedMarker};
 use slurm::SlurmJobId;
 use test_case::test_case;
 
@@ -24,7 +24,7 @@ const NO_MARKERS: Markers = Markers {
     requeued: None,
     warned: false,
     limited: false,
-    self_cancelled: None,
+    self_canceled: None,
 };
 /// The mark of a script that has come as far as its program.
 fn started() -> StartedMarker {
@@ -49,7 +49,7 @@ struct Case {
     state: Option<SlurmState>,
     code: Option<u8>,
     word: Option<&'static str>,
-    wanted: Wanted,
+    desired: DesiredState,
     err: &'static str,
     readable: bool,
 }
@@ -57,14 +57,22 @@ struct Case {
 impl Default for Case {
     fn default() -> Self {
         let state = Some(SlurmState::Completed);
-        Self { tao: false, state, code: Some(0), word: None, wanted: Wanted::Run, err: "", readable: true }
+        Self {
+            tao: false,
+            state,
+            code: Some(0),
+            word: None,
+            desired: DesiredState::Run,
+            err: "",
+            readable: true,
+        }
     }
 }
 
 impl Case {
     fn job(&self) -> Job {
         let mut job = if self.tao { as_tao(submitted_job()) } else { submitted_job() };
-        job.wanted = self.wanted;
+        job.desired = self.desired;
         job.finishing_since = Some(T0);
         job.progress.word = self.word.map(str::to_owned);
         if let Some(attempt) = &mut job.attempt {
@@ -76,7 +84,7 @@ impl Case {
     }
 
     fn after(&self, seconds: i64) -> Ending {
-        let exit = self.code.map(|code| ExitMarker {
+        let exit = self.code.map(|code| ExitRecord {
             slurm_id: SlurmJobId::new(7).unwrap(),
             restart: 0,
             code,
@@ -113,25 +121,25 @@ impl Case {
 #[test_case(&Case { tao: true, word: Some("RUNNING"), code: None, state: None, ..Case::default() } => Status::Error ; "forgotten in the middle")]
 #[test_case(&Case { code: Some(3), state: Some(SlurmState::Failed), ..Case::default() } => Status::Error ; "an exit code")]
 #[test_case(&Case { code: Some(3), ..Case::default() } => Status::Error ; "an exit code that Slurm did not notice")]
-#[test_case(&Case { state: Some(SlurmState::Cancelled), code: None, ..Case::default() } => Status::Canceled ; "cancelled by somebody")]
-#[test_case(&Case { state: Some(SlurmState::Cancelled), code: None, wanted: Wanted::Cancel, ..Case::default() } => Status::Canceled ; "cancelled by us")]
+#[test_case(&Case { state: Some(SlurmState::Cancelled), code: None, ..Case::default() } => Status::Canceled ; "canceled by somebody")]
+#[test_case(&Case { state: Some(SlurmState::Cancelled), code: None, desired: DesiredState::Cancel, ..Case::default() } => Status::Canceled ; "canceled by us")]
 #[test_case(&Case { state: Some(SlurmState::Cancelled), ..Case::default() } => Status::Done ; "done, and given up by a controller that forgot it")]
 #[test_case(&Case { state: Some(SlurmState::Cancelled), code: Some(3), ..Case::default() } => Status::Error ; "failed, and given up by a controller that forgot it")]
 #[test_case(&Case { state: Some(SlurmState::LaunchFailed), code: Some(3), ..Case::default() } => Status::Error ; "failed, and not started again")]
 #[test_case(&Case { state: Some(SlurmState::Cancelled), code: Some(143), ..Case::default() } => Status::Canceled ; "ended by somebody")]
-#[test_case(&Case { wanted: Wanted::Cancel, ..Case::default() } => Status::Done ; "done before the cancellation reached it")]
+#[test_case(&Case { desired: DesiredState::Cancel, ..Case::default() } => Status::Done ; "done before the cancellation reached it")]
 #[test_case(&Case { state: Some(SlurmState::Timeout), code: None, ..Case::default() } => Status::Error ; "time limit")]
 #[test_case(&Case { state: Some(SlurmState::OutOfMemory), code: None, ..Case::default() } => Status::Error ; "out of memory")]
 #[test_case(&Case { state: Some(SlurmState::Preempted), code: None, ..Case::default() } => Status::Canceled ; "preempted for good")]
 #[test_case(&Case { state: None, code: Some(0), ..Case::default() } => Status::Done ; "only the marker knows it ended well")]
 #[test_case(&Case { state: None, code: Some(2), ..Case::default() } => Status::Error ; "only the marker knows it failed")]
-#[test_case(&Case { state: None, code: Some(143), wanted: Wanted::Cancel, ..Case::default() } => Status::Canceled ; "only the marker knows of the cancelled one")]
+#[test_case(&Case { state: None, code: Some(143), desired: DesiredState::Cancel, ..Case::default() } => Status::Canceled ; "only the marker knows of the canceled one")]
 #[test_case(&Case { tao: true, word: Some("SUCCESS"), state: Some(SlurmState::Cancelled), code: None, ..Case::default() } => Status::Done ; "freed after it had said SUCCESS")]
 #[test_case(&Case { tao: true, word: Some("SUCCESS"), state: Some(SlurmState::Timeout), code: None, ..Case::default() } => Status::Done ; "SUCCESS and a hang until the limit")]
 #[test_case(&Case { tao: true, word: Some("FAILURE"), state: Some(SlurmState::Cancelled), code: None, ..Case::default() } => Status::Error ; "freed after it had said FAILURE")]
-#[test_case(&Case { tao: true, word: Some("SUCCESS"), state: Some(SlurmState::Cancelled), code: None, wanted: Wanted::Cancel, ..Case::default() } => Status::Canceled ; "cancelled by its owner after SUCCESS")]
+#[test_case(&Case { tao: true, word: Some("SUCCESS"), state: Some(SlurmState::Cancelled), code: None, desired: DesiredState::Cancel, ..Case::default() } => Status::Canceled ; "canceled by its owner after SUCCESS")]
 #[test_case(&Case { state: None, code: None, ..Case::default() } => Status::Error ; "nobody knows")]
-#[test_case(&Case { state: None, code: None, wanted: Wanted::Cancel, ..Case::default() } => Status::Canceled ; "nobody knows, and it was to be cancelled")]
+#[test_case(&Case { state: None, code: None, desired: DesiredState::Cancel, ..Case::default() } => Status::Canceled ; "nobody knows, and it was to be canceled")]
 fn the_evidence_decides(case: &Case) -> Status {
     // When nothing is waited for any more.
     let job = case.ended_after(60);
@@ -174,7 +182,7 @@ fn a_completed_job_is_not_done_before_its_last_mark_is_seen() {
 #[test]
 fn a_marker_left_by_another_slurm_job_is_no_evidence() {
     let case = Case { tao: false, code: None, state: None, ..Case::default() };
-    let exit = ExitMarker { slurm_id: SlurmJobId::new(6).unwrap(), restart: 0, code: 0, at: 0 };
+    let exit = ExitRecord { slurm_id: SlurmJobId::new(6).unwrap(), restart: 0, code: 0, at: 0 };
     let markers = Markers { exit: Some(exit), ..Markers::default() };
     let found = Findings { markers: &markers, ..NOTHING };
     match conclude(&case.job(), &found, &Graces::default(), T0) {
@@ -202,7 +210,7 @@ fn a_training_whose_word_could_not_be_read_is_not_said_to_have_said_none() {
     let case = Case { tao: true, readable: false, ..Case::default() };
     assert!(matches!(case.after(599), Ending::Wait { .. }));
     let markers = Markers {
-        exit: Some(ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 0 }),
+        exit: Some(ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 0 }),
         ..NO_MARKERS
     };
     let left_out = Findings { left_out: true, markers: &markers, ..NOTHING };
@@ -223,7 +231,7 @@ fn a_training_whose_word_could_not_be_read_is_not_said_to_have_said_none() {
 #[test]
 fn a_copy_that_found_the_attempt_taken_gives_way_to_the_one_that_runs() {
     let job = Case { state: Some(SlurmState::Failed), ..Case::default() }.job();
-    let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 120, at: 0 };
+    let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 120, at: 0 };
     let markers = Markers { exit: Some(exit), run_claim: SlurmJobId::new(8), ..Markers::default() };
     let found = Findings { markers: &markers, ..NOTHING };
     match conclude(&job, &found, &Graces::default(), T0) {
@@ -237,7 +245,8 @@ fn a_copy_that_found_the_attempt_taken_gives_way_to_the_one_that_runs() {
 
 #[test]
 fn a_copy_that_was_ended_before_it_could_look_gives_way_too() {
-    let job = Case { state: Some(SlurmState::Cancelled), wanted: Wanted::Cancel, ..Case::default() }.job();
+    let job =
+        Case { state: Some(SlurmState::Cancelled), desired: DesiredState::Cancel, ..Case::default() }.job();
     let markers = Markers { run_claim: SlurmJobId::new(8), ..Markers::default() };
     let found = Findings { markers: &markers, ..NOTHING };
     let Ending::Adopt(adopted) = conclude(&job, &found, &Graces::default(), T0) else {
@@ -250,7 +259,7 @@ fn a_copy_that_was_ended_before_it_could_look_gives_way_too() {
 #[test]
 fn a_last_line_without_its_newline_counts_once_nobody_writes_any_more() {
     let job = Case { tao: true, word: Some("RUNNING"), ..Case::default() }.job();
-    let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 0 };
+    let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 0 };
     let markers = Markers { exit: Some(exit), ..Markers::default() };
     let chunk = StatusChunk {
         key: String::new(),
@@ -320,15 +329,23 @@ fn a_job_that_slurm_could_not_start_is_sent_again() {
 
 #[test]
 fn a_cancellation_wins_over_another_try() {
-    let case =
-        Case { state: Some(SlurmState::NodeFail), code: None, wanted: Wanted::Cancel, ..Case::default() };
+    let case = Case {
+        state: Some(SlurmState::NodeFail),
+        code: None,
+        desired: DesiredState::Cancel,
+        ..Case::default()
+    };
     assert!(matches!(case.after(0), Ending::Ended(_)));
 }
 
 #[test]
 fn a_paused_job_is_at_rest_and_not_canceled() {
-    let case =
-        Case { state: Some(SlurmState::Cancelled), code: None, wanted: Wanted::Pause, ..Case::default() };
+    let case = Case {
+        state: Some(SlurmState::Cancelled),
+        code: None,
+        desired: DesiredState::Pause,
+        ..Case::default()
+    };
     let Ending::Paused(job) = case.after(0) else { panic!("it must be at rest") };
     assert_eq!((job.status, job.phase), (Status::Paused, Phase::Paused));
     assert!(job.finished_at.is_none());
@@ -336,14 +353,18 @@ fn a_paused_job_is_at_rest_and_not_canceled() {
 
 #[test]
 fn a_node_that_fails_while_its_job_is_being_paused_does_not_fail_the_job() {
-    let case =
-        Case { state: Some(SlurmState::NodeFail), code: None, wanted: Wanted::Pause, ..Case::default() };
+    let case = Case {
+        state: Some(SlurmState::NodeFail),
+        code: None,
+        desired: DesiredState::Pause,
+        ..Case::default()
+    };
     assert!(matches!(case.after(0), Ending::Paused(job) if job.phase == Phase::Paused));
 }
 
 #[test]
 fn a_job_that_ended_well_before_it_could_be_paused_is_done() {
-    let case = Case { wanted: Wanted::Pause, ..Case::default() };
+    let case = Case { desired: DesiredState::Pause, ..Case::default() };
     assert_eq!(case.ended().status, Status::Done);
 }
 
@@ -358,7 +379,7 @@ fn ended_with(case: &Case, markers: &Markers) -> Job {
 
 #[test]
 fn a_job_that_reached_its_own_limit_for_the_last_time_says_so() {
-    let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 2, code: 124, at: 0 };
+    let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 2, code: 124, at: 0 };
     let markers = Markers { exit: Some(exit), limited: true, ..Markers::default() };
     let case = Case { state: Some(SlurmState::Failed), code: None, ..Case::default() };
     let job = ended_with(&case, &markers);

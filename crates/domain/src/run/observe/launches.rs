@@ -6,18 +6,18 @@ use chrono::TimeDelta;
 use remote::Markers;
 use slurm::{AccountingRow, PastRun, QueueRow, SlurmState};
 
-use super::{Records, Sighting, at, is_waiting};
+use super::{Observation, Records, at, is_waiting};
 use crate::{
     clock::Timestamp,
     job::{
         attempt::Attempt,
-        stored::{Job, Wanted},
+        stored::{DesiredState, Job},
     },
 };
 
 /// The row, with the end of a run whose launch failed as what it is. Slurm puts such a job back into its queue and holds it
 /// there until somebody releases it, which may be never; or it gives it up. Both are the end of the attempt: a held job is
-/// superseded then, and is cancelled as such.
+/// superseded then, and is canceled as such.
 pub(super) fn as_told<'a>(
     job: &Job,
     row: &'a QueueRow,
@@ -65,7 +65,7 @@ const ROOT: u32 = 0;
 /// Whether the run from `start` to `end` has not left the mark with which its script begins. One that was left before is of a run
 /// that Slurm has forgotten: a controller that was killed starts a job anew under the same count of restarts. Clocks of nodes may
 /// differ, so only what took no time is judged by them alone; else an earlier run has to be known, too.
-pub(crate) fn is_stillborn(
+pub(crate) fn has_never_started(
     attempt: &Attempt,
     markers: &Markers,
     start: Option<i64>,
@@ -80,7 +80,7 @@ pub(crate) fn is_stillborn(
     mark.at + 2 < start && (ran_before || took_no_time(Some(start), end))
 }
 
-/// Whether Slurm itself has cancelled what it had given nodes to, at `start` as the queue knows it, and nobody wanted it to end.
+/// Whether Slurm itself has canceled what it had given nodes to, at `start` as the queue knows it, and nobody wanted it to end.
 /// Of whoever asks for an end, accounting says who it was; what never had a node may have waited for what will never come. A node
 /// that cannot start a job, since it still has a run of it, or of another by this id, asks for its end as root.
 fn is_given_up(job: &Job, record: &AccountingRow, start: Option<i64>, markers: Option<&Markers>) -> bool {
@@ -88,16 +88,17 @@ fn is_given_up(job: &Job, record: &AccountingRow, start: Option<i64>, markers: O
     let (none, attempt) = (Markers::default(), job.attempt.as_ref());
     let markers = markers.unwrap_or(&none);
     // Of a job that was started again accounting may still have the start before.
-    let unborn =
-        || attempt.is_some_and(|attempt| is_stillborn(attempt, markers, start.or(record.start), record.end));
-    let by_slurm = match record.cancelled_by {
+    let unborn = || {
+        attempt.is_some_and(|attempt| has_never_started(attempt, markers, start.or(record.start), record.end))
+    };
+    let by_slurm = match record.canceled_by {
         None => true,
         Some(user) => user == ROOT && unborn(),
     };
     let by_nobody = record.state == SlurmState::Cancelled && by_slurm;
     let began = job.attempt.as_ref().is_some_and(|attempt| attempt.started_at.is_some());
     let had_nodes = began || start.or(record.start).is_some() || record.before.is_some();
-    job.wanted == Wanted::Run && by_nobody && had_nodes
+    job.desired == DesiredState::Run && by_nobody && had_nodes
 }
 
 /// How a job ended that only accounting knows.
@@ -113,21 +114,21 @@ pub(crate) fn is_of_this_end(record: &AccountingRow, row: &QueueRow) -> bool {
 }
 
 /// Whether accounting will say soon what the queue does not: by which signal the job ended (22.05), with which code if it has
-/// left no mark that says so, or who cancelled it.
-pub(super) fn is_to_be_told(job: &Job, row: &QueueRow, seen: &Sighting<'_>, now: Timestamp) -> bool {
+/// left no mark that says so, or who canceled it.
+pub(super) fn is_to_be_told(job: &Job, row: &QueueRow, seen: &Observation<'_>, now: Timestamp) -> bool {
     let how = row.state == SlurmState::Failed && (row.reason == "JobLaunchFailure" || !is_marked(row, seen));
-    let by_whom = row.state == SlurmState::Cancelled && job.wanted == Wanted::Run;
+    let by_whom = row.state == SlurmState::Cancelled && job.desired == DesiredState::Run;
     (how || by_whom) && is_awaited(row, seen, now)
 }
 
 /// Whether what ended has left the mark of its end.
-pub(crate) fn is_marked(row: &QueueRow, seen: &Sighting<'_>) -> bool {
+pub(crate) fn is_marked(row: &QueueRow, seen: &Observation<'_>) -> bool {
     seen.markers.and_then(|markers| markers.exit).is_some_and(|exit| exit.slurm_id == row.id)
 }
 
 /// Whether it is so short a time since the end that the queue shows that accounting, which has another name's record left out,
 /// may yet tell of it.
-pub(crate) fn is_awaited(row: &QueueRow, seen: &Sighting<'_>, now: Timestamp) -> bool {
+pub(crate) fn is_awaited(row: &QueueRow, seen: &Observation<'_>, now: Timestamp) -> bool {
     // Accounting lags by seconds. A cluster whose clock is further off than this is not waited for.
     const LAG: TimeDelta = TimeDelta::seconds(30);
     // One that has not heard of the job, or still has it run, will know its end when it has caught up. The queue keeps what has

@@ -1,4 +1,4 @@
-//! Whether a sighting was news.
+//! Whether a observation was news.
 
 use crate::job::stored::Job;
 

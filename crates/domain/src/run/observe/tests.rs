@@ -3,7 +3,7 @@ mod quiet;
 mod requeues;
 
 use chrono::TimeDelta;
-use remote::ExitMarker;
+use remote::ExitRecord;
 use slurm::{ExitCode, SlurmJobId};
 use test_case::test_case;
 
@@ -26,13 +26,13 @@ fn row(job: &Job, state: SlurmState, reason: &str) -> QueueRow {
     }
 }
 
-fn see(job: &Job, seen: &Sighting<'_>, seconds: i64) -> Option<Next> {
+fn see(job: &Job, seen: &Observation<'_>, seconds: i64) -> Option<Next> {
     observe(job, seen, &Graces::default(), T0 + TimeDelta::seconds(seconds))
 }
 
 fn queued(job: &Job, state: SlurmState, reason: &str) -> Option<Next> {
     let row = row(job, state, reason);
-    see(job, &Sighting { queue: Some(&row), queue_answered: true, ..Sighting::default() }, 10)
+    see(job, &Observation { queue: Some(&row), queue_answered: true, ..Observation::default() }, 10)
 }
 
 #[test_case(SlurmState::Pending => (Status::Pending, Phase::InQueue))]
@@ -79,7 +79,7 @@ fn waiting(job: &Job, start: Option<i64>) -> QueueRow {
 #[test]
 fn a_waiting_job_has_the_schedulers_estimate_until_it_starts() {
     let seen = |job: &Job, row: &QueueRow| {
-        see(job, &Sighting { queue: Some(row), queue_answered: true, ..Sighting::default() }, 10)
+        see(job, &Observation { queue: Some(row), queue_answered: true, ..Observation::default() }, 10)
     };
     let job = submitted_job();
     let next = seen(&job, &waiting(&job, Some(3600))).unwrap().job;
@@ -95,8 +95,8 @@ fn a_waiting_job_has_the_schedulers_estimate_until_it_starts() {
 }
 
 #[test]
-fn a_cancelled_job_stays_canceling_until_its_end_is_seen() {
-    let job = Job { wanted: Wanted::Cancel, status: Status::Canceling, ..submitted_job() };
+fn a_canceled_job_stays_canceling_until_its_end_is_seen() {
+    let job = Job { desired: DesiredState::Cancel, status: Status::Canceling, ..submitted_job() };
     let next = queued(&job, SlurmState::Running, "None").unwrap();
     assert_eq!(next.job.status, Status::Canceling);
 }
@@ -104,18 +104,18 @@ fn a_cancelled_job_stays_canceling_until_its_end_is_seen() {
 #[test]
 fn a_silent_scheduler_changes_nothing_however_long_it_is_silent() {
     let job = submitted_job();
-    assert!(see(&job, &Sighting::default(), 1_000_000).is_none());
+    assert!(see(&job, &Observation::default(), 1_000_000).is_none());
 }
 
 #[test]
 fn a_row_with_our_id_and_another_name_is_another_job() {
     let job = submitted_job();
     let stranger = QueueRow { name: "somebody-else".to_owned(), ..row(&job, SlurmState::Failed, "None") };
-    let seen = Sighting {
+    let seen = Observation {
         queue: Some(&stranger),
         queue_answered: true,
         records: Records::Answered,
-        ..Sighting::default()
+        ..Observation::default()
     };
     let next = see(&job, &seen, 10).unwrap();
     assert_eq!(next.job.phase, Phase::InQueue, "only missing, not failed");
@@ -134,10 +134,10 @@ fn accounting_says_how_a_vanished_job_ended() {
         end: Some(2),
         nodes: "node01".to_owned(),
         name: job.attempt.as_ref().unwrap().token.to_string(),
-        cancelled_by: None,
+        canceled_by: None,
         before: None,
     };
-    let seen = Sighting { queue_answered: true, accounting: Some(&account), ..Sighting::default() };
+    let seen = Observation { queue_answered: true, accounting: Some(&account), ..Observation::default() };
     let next = see(&job, &seen, 10).unwrap();
     assert!(next.step_due);
     assert_eq!(next.job.attempt.unwrap().exit.unwrap().code, 3);
@@ -156,10 +156,10 @@ fn the_end_of_a_run_that_may_have_been_put_back_counts_once_the_job_stays_away()
         end: Some(2),
         nodes: "node01".to_owned(),
         name: job.attempt.as_ref().unwrap().token.to_string(),
-        cancelled_by: None,
+        canceled_by: None,
         before: None,
     };
-    let seen = Sighting { queue_answered: true, accounting: Some(&account), ..Sighting::default() };
+    let seen = Observation { queue_answered: true, accounting: Some(&account), ..Observation::default() };
     let waiting = see(&job, &seen, 10).unwrap().job;
     assert_eq!((waiting.phase, waiting.missing_since.is_some()), (Phase::InQueue, true));
     assert!(see(&waiting, &seen, 12).is_none());
@@ -170,11 +170,11 @@ fn the_end_of_a_run_that_may_have_been_put_back_counts_once_the_job_stays_away()
 fn a_job_that_the_queue_has_lost_and_accounting_has_wait_for_ever_is_lost() {
     let job = submitted_job();
     let runaway = launches::record(&job, SlurmState::Pending);
-    let seen = Sighting {
+    let seen = Observation {
         queue_answered: true,
         accounting: Some(&runaway),
         records: Records::Answered,
-        ..Sighting::default()
+        ..Observation::default()
     };
     let waiting = see(&job, &seen, 10).unwrap().job;
     assert_eq!((waiting.phase, waiting.missing_since.is_some()), (Phase::InQueue, true));
@@ -186,9 +186,9 @@ fn a_job_that_the_queue_has_lost_and_accounting_has_wait_for_ever_is_lost() {
 #[test]
 fn the_exit_marker_speaks_when_accounting_does_not() {
     let job = submitted_job();
-    let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 5 };
+    let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 5 };
     let markers = Markers { exit: Some(exit), ..Markers::default() };
-    let seen = Sighting { queue_answered: true, markers: Some(&markers), ..Sighting::default() };
+    let seen = Observation { queue_answered: true, markers: Some(&markers), ..Observation::default() };
     let next = see(&job, &seen, 10).unwrap();
     assert_eq!((next.job.phase, next.job.source), (Phase::Finishing, Source::Marker));
 }
@@ -196,20 +196,20 @@ fn the_exit_marker_speaks_when_accounting_does_not() {
 #[test]
 fn the_exit_marker_of_another_slurm_job_is_not_ours() {
     let job = submitted_job();
-    let exit = ExitMarker { slurm_id: SlurmJobId::new(6).unwrap(), restart: 0, code: 0, at: 5 };
+    let exit = ExitRecord { slurm_id: SlurmJobId::new(6).unwrap(), restart: 0, code: 0, at: 5 };
     let markers = Markers { exit: Some(exit), ..Markers::default() };
-    let seen = Sighting {
+    let seen = Observation {
         queue_answered: true,
         records: Records::Answered,
         markers: Some(&markers),
-        ..Sighting::default()
+        ..Observation::default()
     };
     assert_eq!(see(&job, &seen, 10).unwrap().job.phase, Phase::InQueue);
 }
 
 #[test]
 fn a_job_that_everybody_has_lost_is_given_up_only_after_a_continuous_absence() {
-    let gone = Sighting { queue_answered: true, records: Records::Answered, ..Sighting::default() };
+    let gone = Observation { queue_answered: true, records: Records::Answered, ..Observation::default() };
     let missing = see(&submitted_job(), &gone, 0).unwrap().job;
     assert!(see(&missing, &gone, 299).is_none());
     assert_eq!(see(&missing, &gone, 300).unwrap().job.phase, Phase::Finishing);
@@ -236,7 +236,8 @@ fn status_lines_move_the_progress_and_the_cursor_past_complete_lines_only() {
     };
     let row = row(&job, SlurmState::Running, "None");
     let chunks = [chunk];
-    let seen = Sighting { queue: Some(&row), queue_answered: true, status: &chunks, ..Sighting::default() };
+    let seen =
+        Observation { queue: Some(&row), queue_answered: true, status: &chunks, ..Observation::default() };
     let next = see(&job, &seen, 10).unwrap().job;
     assert_eq!(next.progress.percent, Some(50));
     let attempt = next.attempt.unwrap();
@@ -246,36 +247,37 @@ fn status_lines_move_the_progress_and_the_cursor_past_complete_lines_only() {
 
 #[test]
 fn accounting_that_does_not_answer_proves_no_absence() {
-    let silent = Sighting { queue_answered: true, ..Sighting::default() };
+    let silent = Observation { queue_answered: true, ..Observation::default() };
     assert!(see(&submitted_job(), &silent, 1_000_000).is_none());
 }
 
-#[test_case(Records::Answered, 1, Wanted::Run => None ; "accounting has forgotten it, too")]
-#[test_case(Records::Off, 0, Wanted::Run => Some(SlurmState::Completed) ; "there is none, and it ended well")]
-#[test_case(Records::Off, 1, Wanted::Run => Some(SlurmState::Failed) ; "there is none, and it failed")]
-#[test_case(Records::Unknown, 0, Wanted::Run => Some(SlurmState::Completed) ; "accounting is away, and it ended well")]
-#[test_case(Records::Unknown, 1, Wanted::Run => None ; "accounting is away, and would tell whether Slurm has lost it")]
-#[test_case(Records::Unknown, 143, Wanted::Run => None ; "something has ended it")]
-#[test_case(Records::Off, 1, Wanted::Cancel => None ; "its owner has")]
+#[test_case(Records::Answered, 1, DesiredState::Run => None ; "accounting has forgotten it, too")]
+#[test_case(Records::Off, 0, DesiredState::Run => Some(SlurmState::Completed) ; "there is none, and it ended well")]
+#[test_case(Records::Off, 1, DesiredState::Run => Some(SlurmState::Failed) ; "there is none, and it failed")]
+#[test_case(Records::Unknown, 0, DesiredState::Run => Some(SlurmState::Completed) ; "accounting is away, and it ended well")]
+#[test_case(Records::Unknown, 1, DesiredState::Run => None ; "accounting is away, and would tell whether Slurm has lost it")]
+#[test_case(Records::Unknown, 143, DesiredState::Run => None ; "something has ended it")]
+#[test_case(Records::Off, 1, DesiredState::Cancel => None ; "its owner has")]
 fn of_what_the_queue_has_forgotten_the_mark_tells_the_state(
     records: Records,
     code: u8,
-    wanted: Wanted,
+    desired: DesiredState,
 ) -> Option<SlurmState> {
     let running = queued(&submitted_job(), SlurmState::Running, "None").unwrap().job;
-    let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 5 };
+    let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 5 };
     let markers = Markers { exit: Some(exit), ..Markers::default() };
-    let seen = Sighting { queue_answered: true, markers: Some(&markers), records, ..Sighting::default() };
-    let next = see(&Job { wanted, ..running }, &seen, 10).unwrap().job;
+    let seen =
+        Observation { queue_answered: true, markers: Some(&markers), records, ..Observation::default() };
+    let next = see(&Job { desired, ..running }, &seen, 10).unwrap().job;
     next.attempt.unwrap().slurm_state
 }
 
 #[test_case(999_999_999_999 ; "year 33658")]
 #[test_case(-5 ; "before 1970")]
 fn a_clock_that_cannot_be_right_is_not_believed(at: i64) {
-    let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at };
+    let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at };
     let markers = Markers { exit: Some(exit), ..Markers::default() };
-    let seen = Sighting { queue_answered: true, markers: Some(&markers), ..Sighting::default() };
+    let seen = Observation { queue_answered: true, markers: Some(&markers), ..Observation::default() };
     let next = see(&submitted_job(), &seen, 10).unwrap().job;
     assert_eq!(next.attempt.unwrap().ended_at, None);
 }
@@ -283,7 +285,7 @@ fn a_clock_that_cannot_be_right_is_not_believed(at: i64) {
 #[test]
 fn a_job_that_outlives_its_last_word_needs_a_step() {
     let mut running = queued(&submitted_job(), SlurmState::Running, "None").unwrap().job;
-    running.progress.last_word_at = Some(T0 - TimeDelta::minutes(2));
+    running.progress.final_status_at = Some(T0 - TimeDelta::minutes(2));
     assert!(queued(&running, SlurmState::Running, "None").unwrap().step_due);
 }
 
@@ -293,11 +295,11 @@ fn a_job_without_a_sign_of_life_needs_a_step_and_says_why() {
     job.spec.timeout_minutes = std::num::NonZeroU32::new(5);
     let signs = SignsOfLife { files: 1, bytes: 1, newest: 1 };
     let row = row(&job, SlurmState::Running, "None");
-    let seen = Sighting {
+    let seen = Observation {
         queue: Some(&row),
         queue_answered: true,
         signs_of_life: Some(&signs),
-        ..Sighting::default()
+        ..Observation::default()
     };
     let watched = see(&job, &seen, 0).unwrap().job;
     let doomed = see(&watched, &seen, 300).unwrap();

@@ -2,19 +2,19 @@
 
 use slurm::SlurmState;
 
-use super::{Graces, Records, Sighting, at, finish, launches::state_of};
+use super::{Graces, Observation, Records, at, finish, launches::state_of};
 use crate::{
     clock::Timestamp,
     job::{
         status::Source,
-        stored::{Job, Wanted},
+        stored::{DesiredState, Job},
     },
     run::diagnosis::ENDED_BY_TERM,
 };
 
 /// Accounting says how it ended, else its own exit marker, else
 /// nobody, and then only time can tell.
-pub(super) fn vanished(job: &mut Job, seen: &Sighting<'_>, graces: &Graces, now: Timestamp) {
+pub(super) fn vanished(job: &mut Job, seen: &Observation<'_>, graces: &Graces, now: Timestamp) {
     let id = job.attempt.as_ref().and_then(|attempt| attempt.slurm_id);
     let exit = seen.markers.and_then(|m| m.exit.as_ref()).filter(|exit| Some(exit.slurm_id) == id);
     let ended = seen.accounting.filter(|row| row.state.is_final());
@@ -39,7 +39,7 @@ pub(super) fn vanished(job: &mut Job, seen: &Sighting<'_>, graces: &Graces, now:
         finish(job, Source::Sacct, at(row.end), now);
     } else if let Some(exit) = exit {
         forget_state(job);
-        if job.wanted == Wanted::Run
+        if job.desired == DesiredState::Run
             && let Some(state) = state_by_mark(exit.code, seen.records)
             && let Some(attempt) = &mut job.attempt
         {

@@ -116,7 +116,7 @@ fn an_orphan_is_cancelled_at_the_second_sight_and_not_at_the_first() {
     assert!(at_once.cancel.is_empty() && at_once.found.is_empty());
     let second = reviewed(&at_once.orphans, OrphanKind::Superseded, T0 + LATER);
     assert_eq!((second.cancel.as_slice(), second.condemned.as_slice()), (&[id(7)][..], &[id(7)][..]));
-    assert!(second.orphans[0].sentence().ends_with("belongs to an attempt that is over; it is cancelled."));
+    assert!(second.orphans[0].sentence().ends_with("belongs to an attempt that is over; it is canceled."));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use test_case::test_case;
 
 use super::*;
 use crate::{
-    Sends,
+    SubmitFence,
     fixtures::{command_job, sent_job, submitted_job},
 };
 
@@ -19,7 +19,7 @@ fn refused(class: FailureClass) -> SubmitAnswer {
     SubmitAnswer::Refused { failure: failure(class), rc: 1 }
 }
 
-fn answer(job: &Job, answer: &SubmitAnswer) -> After {
+fn answer(job: &Job, answer: &SubmitAnswer) -> Transition {
     sent(job, None, Sent::Answered(answer), T0)
 }
 
@@ -33,16 +33,16 @@ fn a_fresh_job_is_submitted() {
 }
 
 #[test]
-fn a_job_cancelled_before_anything_was_sent_ends_here() {
-    let job = Job { wanted: Wanted::Cancel, ..command_job() };
-    assert_eq!(planned(&job), Step::EndUnsubmitted);
-    let ended = job.canceled_unsubmitted(T0);
+fn a_job_canceled_before_anything_was_sent_ends_here() {
+    let job = Job { desired: DesiredState::Cancel, ..command_job() };
+    assert_eq!(planned(&job), Step::EndLocally);
+    let ended = job.canceled_locally(T0);
     assert_eq!((ended.status, ended.phase), (Status::Canceled, Phase::Ended));
 }
 
 #[test]
-fn a_job_cancelled_while_its_submission_is_in_flight_is_looked_for_first() {
-    let job = Job { wanted: Wanted::Cancel, ..sent_job() };
+fn a_job_canceled_while_its_submission_is_in_flight_is_looked_for_first() {
+    let job = Job { desired: DesiredState::Cancel, ..sent_job() };
     assert_eq!(planned(&job), Step::Locate);
 }
 
@@ -57,7 +57,7 @@ fn an_accepted_submission_waits_for_the_poll() {
 #[test]
 fn a_wish_to_cancel_that_came_in_meanwhile_is_carried_out_at_once() {
     let id = SlurmJobId::new(7).unwrap();
-    let job = Job { wanted: Wanted::Cancel, ..sent_job() };
+    let job = Job { desired: DesiredState::Cancel, ..sent_job() };
     let after = answer(&job, &SubmitAnswer::Submitted { id, how: How::New, extra: vec![] });
     assert_eq!(after.due_at, Some(T0));
     assert_eq!(planned(&after.job), Step::Cancel);
@@ -125,8 +125,9 @@ fn absence_is_believed_only_after_the_last_effect_and_twice() {
 }
 
 #[test]
-fn a_cancelled_submission_that_never_arrived_ends_canceled() {
-    let mut job = sent(&Job { wanted: Wanted::Cancel, ..sent_job() }, None, Sent::Lost { why: "x" }, T0).job;
+fn a_canceled_submission_that_never_arrived_ends_canceled() {
+    let mut job =
+        sent(&Job { desired: DesiredState::Cancel, ..sent_job() }, None, Sent::Lost { why: "x" }, T0).job;
     for seconds in [0, 201, 212] {
         job = located(&job, Located::Absent, T0 + TimeDelta::seconds(seconds)).job;
     }
@@ -138,7 +139,7 @@ fn an_unclear_look_proves_nothing() {
     let job = sent(&sent_job(), None, Sent::Lost { why: "x" }, T0).job;
     let after = located(&job, Located::Unclear, T0 + TimeDelta::hours(1));
     assert_eq!(after.job.phase, Phase::SubmitUncertain);
-    assert_eq!(after.job.attempt.unwrap().sends, Sends { newest: 1, ..Sends::default() });
+    assert_eq!(after.job.attempt.unwrap().fence, SubmitFence { newest: 1, ..SubmitFence::default() });
 }
 
 #[test]
@@ -180,7 +181,7 @@ fn a_send_that_never_began_is_sent_again_at_once() {
 #[test]
 fn a_job_that_outlives_its_last_word_is_freed_from_its_nodes() {
     let mut job = Job { phase: Phase::Running, ..submitted_job() };
-    job.progress.last_word_at = Some(T0);
+    job.progress.final_status_at = Some(T0);
     assert_eq!(planned(&job), Step::Rest);
     assert_eq!(plan(&job, &Graces::default(), T0 + TimeDelta::minutes(2)), Step::Cancel);
 }
@@ -204,7 +205,7 @@ fn nodes_that_sbatch_finds_no_place_without_are_not_left_out_of_later_attempts()
         signature: "node_fail".to_owned(),
         nodes: vec![node],
         at: T0,
-        forgiven: false,
+        allowed_again: false,
     });
     let after = answer(&job, &refused(FailureClass::Permanent)).job;
     assert_eq!(after.phase, Phase::Submitting);
@@ -213,16 +214,17 @@ fn nodes_that_sbatch_finds_no_place_without_are_not_left_out_of_later_attempts()
 
 #[test]
 fn a_job_that_was_paused_before_slurm_had_it_goes_on_in_another_attempt() {
-    let mut paused = Job { wanted: Wanted::Pause, ..sent_job() };
+    let mut paused = Job { desired: DesiredState::Pause, ..sent_job() };
     paused = located(&paused, Located::Unbegun, T0).job;
     assert_eq!((paused.status, paused.phase), (Status::Paused, Phase::Paused));
-    let refused = Job { wanted: Wanted::Pause, ..answer(&sent_job(), &refused(FailureClass::Infra)).job };
-    for job in [paused, refused.paused_unsubmitted(T0)] {
+    let refused =
+        Job { desired: DesiredState::Pause, ..answer(&sent_job(), &refused(FailureClass::Infra)).job };
+    for job in [paused, refused.paused_locally(T0)] {
         let attempt = job.attempt.as_ref().unwrap();
         assert!(!attempt.is_open(), "what Slurm hears of it from now on is not the job's own");
         assert_eq!(attempt.verdict.as_ref().unwrap().outcome, Outcome::Paused);
         assert_eq!(job.next_attempt().get(), 2);
     }
-    let never_sent = Job { wanted: Wanted::Pause, ..command_job() }.paused_unsubmitted(T0);
+    let never_sent = Job { desired: DesiredState::Pause, ..command_job() }.paused_locally(T0);
     assert_eq!(never_sent.next_attempt().get(), 1);
 }

@@ -8,7 +8,7 @@ use testkit::command_job;
 use uuid::Uuid;
 
 use super::*;
-use crate::{Along, Inserted, Lane, LeaseTerms, NewJob, PollResult, Sealer, StepRecord, Viewer, Wished};
+use crate::{Along, Inserted, Lane, LeaseTerms, NewJob, PollResult, Requested, Sealer, StepRecord, Viewer};
 
 const MOST: u32 = 3;
 const MINUTE: Duration = Duration::from_mins(1);
@@ -160,7 +160,7 @@ async fn a_job_for_a_cluster_that_is_gone_or_another_one_by_now_is_not_stored(po
         let (viewer, secrets) = (Viewer::All, Secrets::default());
         let wished =
             store.request_retry(job.id, &viewer, &secrets, None, Some(incarnation), DateTime::UNIX_EPOCH);
-        matches!(wished.await.unwrap(), Wished::Taken(_))
+        matches!(wished.await.unwrap(), Requested::Taken(_))
     };
     assert!(!retry(incarnation).await);
     assert!(retry(other).await);
@@ -195,7 +195,7 @@ async fn what_a_job_left_on_a_cluster_that_is_gone_is_not_waited_for(pool: PgPoo
     let delete = async |incarnation| {
         let wished =
             store.request_delete(job.id, &Viewer::All, true, Some(incarnation), DateTime::UNIX_EPOCH);
-        matches!(wished.await.unwrap(), Wished::Taken(_))
+        matches!(wished.await.unwrap(), Requested::Taken(_))
     };
     let ClusterChange::Done { incarnation: other, .. } = replace(&store, "login9", Revision::Any).await
     else {
@@ -220,7 +220,7 @@ async fn a_removal_and_the_end_of_its_cluster_at_the_same_moment_do_not_both_hap
             store.request_delete(job.id, &all, true, Some(incarnation), DateTime::UNIX_EPOCH),
             store.forget_cluster(&name, Revision::Any)
         );
-        let is_noted = matches!(wished.unwrap(), Wished::Taken(_));
+        let is_noted = matches!(wished.unwrap(), Requested::Taken(_));
         let is_gone = matches!(forgotten.unwrap(), ClusterChange::Done { .. });
         assert_ne!(is_noted, is_gone, "round {round}");
         sqlx::raw_sql("delete from jobs; delete from clusters").execute(&store.pool).await.unwrap();

@@ -6,7 +6,7 @@ use sqlx::PgPool;
 use testkit::command_job;
 
 use super::*;
-use crate::{Inserted, JobNotice, JobVersion, NewJob, Sealer, Wished};
+use crate::{Inserted, JobNotice, JobVersion, NewJob, Requested, Sealer};
 
 const MANY: u32 = 10_000;
 
@@ -134,7 +134,7 @@ async fn of_a_deleted_job_only_its_deletion_remains_for_those_who_could_see_it(p
     let head = store.place_events().await.unwrap();
     let now = domain::Timestamp::UNIX_EPOCH;
     let wished = store.request_delete(job(1), &Viewer::All, false, None, now).await.unwrap();
-    assert!(matches!(wished, Wished::Taken(_)));
+    assert!(matches!(wished, Requested::Taken(_)));
     assert_eq!(read_on(&store, &mut cursor).await, [(job(2), 1), (job(1), 3)]);
     let head_now = store.feed_head().await.unwrap();
     assert!(head_now > head);
@@ -192,7 +192,7 @@ async fn a_page_holds_what_is_asked_for_and_says_how_far_it_looked(pool: PgPool)
     let newer = store.job_versions(&[job(1)]).await.unwrap()[&job(1)];
     assert_ne!(newer, version);
     assert_eq!(newer, JobVersion::of(&store.find_jobs(&[job(1)]).await.unwrap()[&job(1)]));
-    run(&mut pool.acquire().await.unwrap(), "update jobs set wanted = 'delete'".to_owned()).await;
+    run(&mut pool.acquire().await.unwrap(), "update jobs set desired_state = 'delete'".to_owned()).await;
     assert!(store.job_versions(&[job(1)]).await.unwrap().is_empty(), "it is as good as deleted");
 }
 

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta};
-use domain::{Graces, Job, Next, Phase, Secrets, Sighting, Status, observe};
+use domain::{Graces, Job, Next, Observation, Phase, Secrets, Status, observe};
 use remote::StatusChunk;
 use serde_json::json;
 use slurm::{QueueRow, SlurmJobId, SlurmState};
@@ -49,7 +49,7 @@ impl Bench {
 
     async fn record(&self, lease: &PollLease, next: Next) -> Result<u64, StoreError> {
         let changed = [next];
-        let written = self.store.record_sightings(lease, &changed, T0).await?;
+        let written = self.store.record_observations(lease, &changed, T0).await?;
         self.store.record_poll(lease, PollResult::Answered, Duration::ZERO, T0).await?;
         Ok(written)
     }
@@ -115,7 +115,8 @@ fn saw(job: &Job, file: &str, state: SlurmState) -> Next {
         name: attempt.token.to_string(),
     };
     let status = [chunk];
-    let seen = Sighting { queue: Some(&row), queue_answered: true, status: &status, ..Sighting::default() };
+    let seen =
+        Observation { queue: Some(&row), queue_answered: true, status: &status, ..Observation::default() };
     observe(job, &seen, &Graces::default(), T0 + TimeDelta::seconds(10)).unwrap()
 }
 

@@ -4,7 +4,7 @@ use sqlx::PgPool;
 use testkit::command_job;
 
 use super::*;
-use crate::{ImageWish, Inserted, Lane, LeaseTerms, NewJob, Sealer, StepRecord, Viewer};
+use crate::{ImageRequest, Inserted, Lane, LeaseTerms, NewJob, Sealer, StepRecord, Viewer};
 
 const LEASE: Duration = Duration::from_mins(1);
 
@@ -165,7 +165,7 @@ async fn what_is_done_for_an_image_is_in_the_timelines_of_those_that_wait_for_it
     let store = store(pool.clone());
     let (waits, not) = (job(&store, 1).await.id, job(&store, 2).await.id);
     let path: RemotePath = "/lustre/cache/a.sqsh".parse().unwrap();
-    let wish = ImageWish {
+    let wish = ImageRequest {
         job: waits,
         cache_path: path.clone(),
         image: "nvcr.io/nvidia/tao:1".parse().unwrap(),

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use chrono::DateTime;
-use domain::{Job, JobId, Phase, Secrets, Status, Wanted};
+use domain::{DesiredState, Job, JobId, Phase, Secrets, Status};
 use sqlx::PgPool;
 use testkit::command_job;
 use uuid::Uuid;
@@ -130,8 +130,8 @@ async fn a_wish_to_cancel_survives_a_step_that_did_not_know_of_it(pool: PgPool) 
 
     let found = find(&store, job.id).await;
     assert_eq!(
-        (found.wanted, found.status, found.phase),
-        (Wanted::Cancel, Status::Canceling, Phase::Submitting)
+        (found.desired, found.status, found.phase),
+        (DesiredState::Cancel, Status::Canceling, Phase::Submitting)
     );
     assert_eq!(acquire(&store, 2, 10).await.jobs.len(), 1, "and it is due at once");
 }
@@ -143,7 +143,7 @@ async fn secrets_open_until_the_job_ends_and_are_gone_then(pool: PgPool) {
     assert!(store.open_secrets(&[job.id]).await.unwrap().contains_key(&job.id));
 
     let lease = acquire(&store, 1, 10).await;
-    let ended = job.canceled_unsubmitted(DateTime::UNIX_EPOCH);
+    let ended = job.canceled_locally(DateTime::UNIX_EPOCH);
     store
         .record_steps(&lease, &[StepRecord { job: ended, due_at: None }], DateTime::UNIX_EPOCH)
         .await

@@ -86,7 +86,7 @@ async fn a_job_that_is_not_over_stays_however_old(pool: PgPool) {
         "update jobs set phase = 'paused', status = 'Paused', finished_at = null where id::text like '%1'",
     )
     .await;
-    run(&pool, "update jobs set wanted = 'delete', due_at = now() where id::text like '%2'").await;
+    run(&pool, "update jobs set desired_state = 'delete', due_at = now() where id::text like '%2'").await;
     assert_eq!(store.forget_ended(Duration::ZERO, 9).await.unwrap(), 1);
     assert_eq!(left(&pool).await, [1, 2]);
 }

@@ -86,7 +86,7 @@ async fn a_new_job_wakes_those_who_submit_and_a_wish_those_who_can_carry_it_out(
     let now = new.job.created_at;
     store.request_cancel(new.job.id, &Viewer::All, now).await.unwrap();
     assert_eq!(listener.next().await.unwrap(), notice(Lane::Submit));
-    sqlx::query!("update jobs set phase = 'running', wanted = 'run'").execute(&pool).await.unwrap();
+    sqlx::query!("update jobs set phase = 'running', desired_state = 'run'").execute(&pool).await.unwrap();
     store.request_cancel(new.job.id, &Viewer::All, now).await.unwrap();
     assert_eq!(listener.next().await.unwrap(), notice(Lane::Tend));
 }

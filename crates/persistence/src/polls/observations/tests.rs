@@ -59,11 +59,11 @@ async fn what_a_poll_asks_by_is_read_as_it_is_stored(pool: PgPool) {
 
     let mut next = running(&waiting);
     next.job.activity = serde_json::from_value(serde_json::json!({
-        "signs": {"files": 1, "bytes": 2, "newest": 3}, "since": T0, "deaf_ms": 4
+        "signs": {"files": 1, "bytes": 2, "newest": 3}, "since": T0, "unreachable_ms": 4
     }))
     .unwrap();
     let lease = acquire(&store, 1).await.unwrap();
-    store.record_sightings(&lease, &[next], T0).await.unwrap();
+    store.record_observations(&lease, &[next], T0).await.unwrap();
     let asked = store.active_jobs(&dgx()).await.unwrap();
     let seen = find(&store, &waiting).await;
     assert_ne!(JobVersion::of(&seen), JobVersion::of(&waiting), "what was seen is another content");
@@ -109,7 +109,7 @@ async fn a_poll_without_its_lease_changes_nothing(pool: PgPool) {
         .await
         .unwrap();
     let changed = [running(&job)];
-    let refused = store.record_sightings(&slept, &changed, T0).await;
+    let refused = store.record_observations(&slept, &changed, T0).await;
     assert!(matches!(refused, Err(StoreError::LeaseLost { .. })));
     assert_eq!(store.find_job(job.id, &Viewer::All).await.unwrap().unwrap().status, Status::Pending);
 }
@@ -121,7 +121,7 @@ async fn a_poll_leaves_alone_what_somebody_changed_meanwhile(pool: PgPool) {
     let lease = acquire(&store, 1).await.unwrap();
     store.request_cancel(job.id, &Viewer::All, T0).await.unwrap();
     let changed = [running(&job)];
-    let written = store.record_sightings(&lease, &changed, T0).await.unwrap();
+    let written = store.record_observations(&lease, &changed, T0).await.unwrap();
     assert_eq!(written, 0);
     assert_eq!(store.find_job(job.id, &Viewer::All).await.unwrap().unwrap().status, Status::Canceling);
 }
@@ -134,7 +134,7 @@ async fn a_sight_that_the_database_refuses_holds_up_nobody_else(pool: PgPool) {
     let mut refused = running(&job);
     refused.job.message = "a NUL \0 in it".to_owned();
     let changed = [refused, running(&job)];
-    let written = store.record_sightings(&lease, &changed, T0).await.unwrap();
+    let written = store.record_observations(&lease, &changed, T0).await.unwrap();
     assert_eq!(written, 1);
     assert_eq!(store.find_job(job.id, &Viewer::All).await.unwrap().unwrap().status, Status::Running);
 }
@@ -146,12 +146,12 @@ async fn what_dooms_a_job_survives(pool: PgPool) {
     let mut next = running(&job);
     next.job.kill_reason = Some("No sign of life.".to_owned());
     next.job.activity = serde_json::from_value(serde_json::json!({
-        "signs": {"files": 1, "bytes": u64::MAX, "newest": 3}, "since": T0, "deaf_ms": 4
+        "signs": {"files": 1, "bytes": u64::MAX, "newest": 3}, "since": T0, "unreachable_ms": 4
     }))
     .unwrap();
     let lease = acquire(&store, 1).await.unwrap();
     let changed = [next.clone()];
-    store.record_sightings(&lease, &changed, T0).await.unwrap();
+    store.record_observations(&lease, &changed, T0).await.unwrap();
     let found = store.find_job(job.id, &Viewer::All).await.unwrap().unwrap();
     assert_eq!((found.kill_reason, found.activity), (next.job.kill_reason, next.job.activity));
 }
@@ -165,7 +165,7 @@ async fn what_is_known_of_a_wait_survives(pool: PgPool) {
     (attempt.queued_since, attempt.estimated_start) = (Some(T0), Some(T0 + TimeDelta::hours(1)));
     let lease = acquire(&store, 1).await.unwrap();
     let changed = [next.clone()];
-    store.record_sightings(&lease, &changed, T0).await.unwrap();
+    store.record_observations(&lease, &changed, T0).await.unwrap();
     let found = store.find_job(job.id, &Viewer::All).await.unwrap().unwrap().attempt.unwrap();
     let told = next.job.attempt.unwrap();
     assert_eq!((found.queued_since, found.estimated_start), (told.queued_since, told.estimated_start));

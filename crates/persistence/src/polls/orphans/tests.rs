@@ -100,7 +100,7 @@ fn orphan(number: u32, name: &str) -> Orphan {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn orphans_are_remembered_and_a_job_is_told_of_those_that_are_cancelled(pool: PgPool) {
+async fn orphans_are_remembered_and_a_job_is_told_of_those_that_are_canceled(pool: PgPool) {
     let store = store(&pool);
     let job = active_job(&store).await;
     let name = format!("tao-job-{}", job.id);

@@ -58,10 +58,10 @@ async fn the_time_in_which_a_cluster_could_not_be_heard_adds_up(pool: PgPool) {
     let at = |minutes| T0 + TimeDelta::minutes(minutes);
     let poll = async |token, now| {
         let lease = acquire(&store, token).await.unwrap();
-        let deaf = lease.deaf_until(now);
+        let unreachable_for = lease.unreachable_for(now);
         sqlx::raw_sql("update cluster_polls set due_at = now()").execute(&store.pool).await.unwrap();
         store.record_poll(&lease, PollResult::Answered, Duration::ZERO, now).await.unwrap();
-        deaf.num_minutes()
+        unreachable_for.num_minutes()
     };
     assert_eq!(poll(1, at(0)).await, 0);
     assert_eq!(poll(2, T0 + TimeDelta::seconds(20)).await, 0);

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use domain::{AttemptNo, CommandClass, JobId, Origin};
 use persistence::{Subject, Whose};
 use remote::{
-    Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
+    Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
     ImageFile, Locate, LocateAnswer, LogAnswer, LogQuestion, NodeHealth, Partitions, Poll, Purge, Purged,
     ReadLogs, RemoteCommand, Remove, Removed, Requeued, SubmitAnswer, SubmitBatch,
 };
@@ -157,12 +157,12 @@ impl Concerns for Conclude {
 impl Concerns for Cancel {
     const CLASS: CommandClass = CommandClass::Cancel;
 
-    fn subjects(&self, answer: Option<&Cancelled>) -> Vec<Subject> {
+    fn subjects(&self, answer: Option<&Canceled>) -> Vec<Subject> {
         let names = self.jobs.iter().map(|(_, name)| name).chain(&self.names);
         let outcome = |_| {
             let refused = answer?.refused.as_ref();
             Some(refused.map_or_else(
-                || "cancelled".to_owned(),
+                || "canceled".to_owned(),
                 |why| format!("refused: {} ({})", why.class, why.rule_id),
             ))
         };
@@ -367,11 +367,11 @@ mod tests {
             jobs: vec![(SlurmJobId::new(7).unwrap(), format!("tao-job-{ID}-r2").parse().unwrap())],
             names: vec![conversion.parse().unwrap(), "somebody-elses".parse().unwrap()],
         };
-        let subjects = command.subjects(Some(&Cancelled { refused: None }));
+        let subjects = command.subjects(Some(&Canceled { refused: None }));
         let whose: Vec<_> = subjects.iter().map(|subject| subject.whose.clone()).collect();
         let job = JobId::new(Uuid::try_parse(ID).unwrap());
         let own = Whose::Job { id: job, attempt: AttemptNo::new(2) };
         assert_eq!(whose, [own, Whose::Conversion(job.get())]);
-        assert_eq!(subjects[0].outcome.as_deref(), Some("cancelled"));
+        assert_eq!(subjects[0].outcome.as_deref(), Some("canceled"));
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, mem};
 
 use chrono::TimeDelta;
-use domain::{AttemptPlace, Graces, Job, Next, Records, Sighting, Timestamp, observe};
+use domain::{AttemptPlace, Graces, Job, Next, Observation, Records, Timestamp, observe};
 use remote::{PollAnswer, SacctOutcome, SqueueOutcome, StatusChunk};
 use slurm::{QueueRow, SlurmJobId};
 
@@ -15,16 +15,16 @@ pub(super) struct Sight {
     /// What is new in the status files, by the attempt's token.
     status: HashMap<String, Vec<StatusChunk>>,
     /// How long in all the cluster could not be heard so far.
-    deaf: TimeDelta,
+    unreachable_for: TimeDelta,
 }
 
 impl Sight {
-    pub(super) fn new(mut answer: PollAnswer, deaf: TimeDelta) -> Self {
+    pub(super) fn new(mut answer: PollAnswer, unreachable_for: TimeDelta) -> Self {
         let mut status: HashMap<String, Vec<StatusChunk>> = HashMap::new();
         for chunk in mem::take(&mut answer.status) {
             status.entry(chunk.key.clone()).or_default().push(chunk);
         }
-        Self { answer, status, deaf }
+        Self { answer, status, unreachable_for }
     }
 
     /// What changed of the jobs.
@@ -48,7 +48,7 @@ impl Sight {
     }
 
     /// What was seen of one Slurm job; `key` is its attempt's token.
-    pub(super) fn of(&self, id: SlurmJobId, key: &str) -> Sighting<'_> {
+    pub(super) fn of(&self, id: SlurmJobId, key: &str) -> Observation<'_> {
         let queue = match &self.answer.squeue {
             SqueueOutcome::Answered(rows) => Some(rows),
             SqueueOutcome::Failed(_) => None,
@@ -58,7 +58,7 @@ impl Sight {
             SacctOutcome::Disabled => (None, Records::Off),
             SacctOutcome::NotAsked | SacctOutcome::Failed(_) => (None, Records::Unknown),
         };
-        Sighting {
+        Observation {
             queue: queue.and_then(|rows| rows.get(&id)),
             queue_answered: queue.is_some(),
             accounting: accounting.and_then(|rows| rows.get(&id)),
@@ -66,7 +66,7 @@ impl Sight {
             markers: self.answer.markers.get(key),
             status: self.status.get(key).map_or(&[], Vec::as_slice),
             signs_of_life: self.answer.signs_of_life.get(key),
-            deaf: self.deaf,
+            unreachable_for: self.unreachable_for,
         }
     }
 }

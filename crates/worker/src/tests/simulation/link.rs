@@ -3,7 +3,7 @@
 use std::{collections::HashMap, future::Future, time::Duration};
 
 use remote::{
-    Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
+    Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
     ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, Partitions, PartitionsAnswer, Poll,
     PollAnswer, Purge, Purged, RawOutput, RemoteCommand, Remove, Removed, Requeued, SubmitAnswer,
     SubmitBatch,
@@ -25,7 +25,7 @@ pub(super) struct LossyLink(pub(super) FarSide);
 const DEADLINE: Duration = Duration::from_secs(270);
 
 impl LossyLink {
-    /// Sends a program to the far side, where it goes on whatever becomes of us; none as its answer is its death.
+    /// SubmitFence a program to the far side, where it goes on whatever becomes of us; none as its answer is its death.
     async fn send<T: Send + 'static>(
         &self,
         deadline: Duration,
@@ -98,7 +98,7 @@ impl ClusterLink for LossyLink {
         self.once(move |far| far.cluster.conclude(&command)).await
     }
 
-    async fn cancel(&self, command: &Cancel) -> Result<Cancelled, LinkError> {
+    async fn cancel(&self, command: &Cancel) -> Result<Canceled, LinkError> {
         let command = command.clone();
         self.once(move |far| far.cluster.cancel(&command)).await
     }

@@ -3,11 +3,11 @@
 use super::*;
 
 /// How a job ends that Slurm could not start, whose accounting says `told` and whose script has left `marked`.
-fn not_launched(wanted: Wanted, told: Option<u8>, marked: Option<u8>) -> Ending {
-    let mut job = Case { state: Some(SlurmState::LaunchFailed), wanted, ..Case::default() }.job();
+fn not_launched(desired: DesiredState, told: Option<u8>, marked: Option<u8>) -> Ending {
+    let mut job = Case { state: Some(SlurmState::LaunchFailed), desired, ..Case::default() }.job();
     job.attempt.as_mut().unwrap().exit = told.map(|code| ExitCode { code, signal: 0 });
     let exit =
-        marked.map(|code| ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 0 });
+        marked.map(|code| ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 0 });
     let started = marked.map(|_| started());
     let markers = Markers { exit, started, ..NO_MARKERS };
     conclude(&job, &Findings { markers: &markers, ..NOTHING }, &Graces::default(), T0)
@@ -15,7 +15,7 @@ fn not_launched(wanted: Wanted, told: Option<u8>, marked: Option<u8>) -> Ending 
 
 #[test]
 fn what_could_not_be_started_and_is_not_wanted_any_more_is_canceled() {
-    for wanted in [Wanted::Cancel, Wanted::Delete] {
+    for wanted in [DesiredState::Cancel, DesiredState::Delete] {
         let canceled = |told, marked| {
             let Ending::Ended(job) = not_launched(wanted, told, marked) else { panic!("{wanted:?}") };
             (job.status, job.message)
@@ -30,7 +30,7 @@ fn what_could_not_be_started_and_is_not_wanted_any_more_is_canceled() {
 #[test]
 fn what_could_not_be_started_is_paused_if_that_was_wanted_though_it_may_not_be_sent_again() {
     let mut job =
-        Case { state: Some(SlurmState::LaunchFailed), wanted: Wanted::Pause, ..Case::default() }.job();
+        Case { state: Some(SlurmState::LaunchFailed), desired: DesiredState::Pause, ..Case::default() }.job();
     job.attempt.as_mut().unwrap().exit = None;
     job.spec.max_retries = 0;
     let ending = conclude(&job, &NOTHING, &Graces::default(), T0);
@@ -40,16 +40,16 @@ fn what_could_not_be_started_is_paused_if_that_was_wanted_though_it_may_not_be_s
 #[test]
 fn of_what_could_not_be_started_only_its_own_mark_says_how_it_ended() {
     for told in [None, Some(0), Some(1)] {
-        let again = not_launched(Wanted::Run, told, None);
+        let again = not_launched(DesiredState::Run, told, None);
         let Ending::Again { job, .. } = again else { panic!("{told:?}: {again:?}") };
         assert_eq!(job.attempt.unwrap().exit, None, "it has run nothing");
-        let canceled = not_launched(Wanted::Cancel, told, None);
+        let canceled = not_launched(DesiredState::Cancel, told, None);
         assert!(matches!(&canceled, Ending::Ended(job) if job.status == Status::Canceled), "{canceled:?}");
-        let ended = not_launched(Wanted::Run, told, Some(143));
+        let ended = not_launched(DesiredState::Run, told, Some(143));
         assert!(matches!(ended, Ending::Again { .. }), "Slurm has ended it: {ended:?}");
-        let done = not_launched(Wanted::Run, told, Some(0));
+        let done = not_launched(DesiredState::Run, told, Some(0));
         assert!(matches!(&done, Ending::Ended(job) if job.status == Status::Done), "{done:?}");
-        let failed = not_launched(Wanted::Run, told, Some(3));
+        let failed = not_launched(DesiredState::Run, told, Some(3));
         assert!(matches!(&failed, Ending::Ended(job) if job.status == Status::Error), "{failed:?}");
     }
 }

@@ -22,7 +22,7 @@ fn of_run(restart: u32, text: &str) -> StatusChunk {
     }
 }
 
-/// What is said of a job that was cancelled after a run of it had said SUCCESS, which was read after three minutes.
+/// What is said of a job that was canceled after a run of it had said SUCCESS, which was read after three minutes.
 fn freed(started_at: Option<Timestamp>, marked_at: Option<Timestamp>, restart: u32) -> Status {
     let mut job = Case { state: Some(SlurmState::Cancelled), ..Case::default() }.job();
     absorb_status(&mut job, &[of_run(0, "{\"status\":\"SUCCESS\"}\n")], false, T0 + TimeDelta::minutes(3));
@@ -69,7 +69,7 @@ fn repeated_of(case: &Case, code: Option<u8>, minutes: i64) -> Ending {
     job.attempt.as_mut().unwrap().slurm_state = Some(SlurmState::Failed);
     let begun = ExitCode { code: remote::script::EXIT_BEGUN, signal: 0 };
     job.attempt.as_mut().unwrap().exit = Some(begun);
-    let exit = code.map(|code| ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 0 });
+    let exit = code.map(|code| ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 0 });
     let markers = Markers { exit, started: Some(started()), ..Markers::default() };
     let found = Findings { markers: &markers, err_tail: b"ValueError: no", ..NOTHING };
     conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(minutes))
@@ -98,7 +98,7 @@ fn a_run_that_slurm_has_ended_and_repeated_has_not_failed_by_itself() {
         matches!(repeated_of(&said("FAILURE"), Some(143), 0), Ending::Ended(job) if job.status == Status::Error),
         "it had failed, and was ended for that"
     );
-    let canceled = repeated_of(&Case { wanted: Wanted::Cancel, ..Case::default() }, Some(143), 0);
+    let canceled = repeated_of(&Case { desired: DesiredState::Cancel, ..Case::default() }, Some(143), 0);
     assert!(
         matches!(canceled, Ending::Ended(job) if job.status == Status::Canceled),
         "its owner wanted that"
@@ -142,7 +142,7 @@ fn a_job_that_slurm_has_lost_is_sent_again_if_it_surely_never_ran() {
         matches!(forgotten(&claimed), Ending::Ended(job) if job.status == Status::Error),
         "it may still run"
     );
-    let exit = |code| Some(ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 0 });
+    let exit = |code| Some(ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 0 });
     let terminated = Markers { exit: exit(143), ..claimed.clone() };
     assert_eq!(
         rule(forgotten(&terminated)).as_deref(),
@@ -155,7 +155,7 @@ fn a_job_that_slurm_has_lost_is_sent_again_if_it_surely_never_ran() {
 
 #[test]
 fn a_job_that_slurm_has_lost_and_that_failed_without_a_word_is_sent_again() {
-    let exit = |code| Some(ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 0 });
+    let exit = |code| Some(ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 0 });
     let [failed, other] =
         [1, 2].map(|code| Markers { exit: exit(code), started: Some(started()), ..NO_MARKERS });
     // Each log of a role is followed by a newline.
@@ -204,7 +204,7 @@ fn a_script_that_slurm_has_ended_on_its_own_account_is_sent_again() {
             Case { state: Some(SlurmState::Failed), code: Some(by_itself), ..Case::default() }.job();
         job.attempt.as_mut().unwrap().exit = Some(ExitCode { code, signal });
         let exit =
-            Some(ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: by_itself, at: 0 });
+            Some(ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: by_itself, at: 0 });
         let markers = Markers { exit, started: Some(started()), ..Markers::default() };
         match conclude(&job, &Findings { markers: &markers, ..NOTHING }, &Graces::default(), T0) {
             Ending::Again { job, .. } | Ending::Ended(job) => job.attempt.unwrap().verdict.unwrap().rule,
@@ -225,7 +225,7 @@ fn started_in_vain(state: Option<&SlurmState>, heard: &str, unheard: &str, marke
     job.begin_run();
     let attempt = job.attempt.as_mut().unwrap();
     (attempt.requeues, attempt.started_at) = (1, Some(T0 + TimeDelta::minutes(1)));
-    let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: marked, code: 0, at: 30 };
+    let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: marked, code: 0, at: 30 };
     let began = StartedMarker { at: 20, restart: marked, ..started() };
     let markers = Markers { exit: Some(exit), started: Some(began), ..Markers::default() };
     let rest = StatusChunk {
@@ -264,7 +264,7 @@ fn what_slurm_has_started_again_in_vain_has_ended_as_it_said(state: Option<&Slur
 #[test_case(&SlurmState::Preempted)]
 fn what_was_through_when_its_nodes_were_lost_is_not_done_again(state: &SlurmState) {
     let ended = |code: u8| {
-        let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 30 };
+        let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 30 };
         let markers = Markers { exit: Some(exit), started: Some(started()), ..Markers::default() };
         let job = Case { tao: false, state: Some(state.clone()), code: None, ..Case::default() }.job();
         conclude(
@@ -285,7 +285,7 @@ fn what_was_through_when_its_nodes_were_lost_is_not_done_again(state: &SlurmStat
 #[test_case(&SlurmState::Deadline)]
 fn what_was_through_long_before_its_time_ran_out_is_done(state: &SlurmState) {
     let left_before_its_end = |seconds: i64| {
-        let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 30 };
+        let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 30 };
         let markers = Markers { exit: Some(exit), started: Some(started()), ..Markers::default() };
         let mut job = Case { tao: false, state: Some(state.clone()), code: None, ..Case::default() }.job();
         job.attempt.as_mut().unwrap().ended_at = at(Some(30 + seconds));
@@ -317,8 +317,8 @@ fn what_has_ended_as_it_said_is_done_though_it_was_to_be_paused_meanwhile() {
         Case { tao: true, state: Some(SlurmState::Completed), code: Some(0), ..Case::default() }.job();
     absorb_status(&mut job, &[of_run(0, "{\"status\":\"SUCCESS\"}\n")], false, T0);
     job.begin_run();
-    (job.attempt.as_mut().unwrap().requeues, job.wanted) = (1, Wanted::Pause);
-    let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 30 };
+    (job.attempt.as_mut().unwrap().requeues, job.desired) = (1, DesiredState::Pause);
+    let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 30 };
     let markers = Markers { exit: Some(exit), started: Some(started()), ..Markers::default() };
     let found = Findings { markers: &markers, ..NOTHING };
     let ending = conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(2));
@@ -354,7 +354,7 @@ fn what_a_run_has_said_is_not_what_a_later_one_ended_with() {
         job.begin_run();
         job.attempt.as_mut().unwrap().requeues = requeues;
     }
-    let exit = ExitMarker { slurm_id: SlurmJobId::new(7).unwrap(), restart: 1, code: 0, at: 30 };
+    let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 1, code: 0, at: 30 };
     let began = StartedMarker { at: 20, restart: 1, ..started() };
     let markers = Markers { exit: Some(exit), started: Some(began), ..Markers::default() };
     let found = Findings { markers: &markers, ..NOTHING };

@@ -3,8 +3,8 @@ use remote::Markers;
 
 use super::*;
 
-fn alone(row: &QueueRow) -> Sighting<'_> {
-    Sighting { queue: Some(row), queue_answered: true, ..Sighting::default() }
+fn alone(row: &QueueRow) -> Observation<'_> {
+    Observation { queue: Some(row), queue_answered: true, ..Observation::default() }
 }
 
 /// A job that waits, as a poll has left it, and the row that the poll saw.
@@ -63,9 +63,9 @@ fn what_is_seen_beside_the_queue_is_looked_at() {
     assert_eq!(seen.queue_alone(), Some(&row));
     let (markers, record) = (Markers::default(), launches::record(&job, SlurmState::Pending));
     let beside = [
-        Sighting { markers: Some(&markers), ..seen },
-        Sighting { accounting: Some(&record), ..seen },
-        Sighting { queue: None, ..seen },
+        Observation { markers: Some(&markers), ..seen },
+        Observation { accounting: Some(&record), ..seen },
+        Observation { queue: None, ..seen },
     ];
     assert!(beside.iter().all(|seen| seen.queue_alone().is_none()));
 }

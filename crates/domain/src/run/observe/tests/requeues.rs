@@ -19,7 +19,8 @@ fn requeued_after(words: &str) -> (Job, Next) {
     let job = submitted_job();
     let row = row(&job, SlurmState::Running, "None");
     let chunks = [chunk];
-    let seen = Sighting { queue: Some(&row), queue_answered: true, status: &chunks, ..Sighting::default() };
+    let seen =
+        Observation { queue: Some(&row), queue_answered: true, status: &chunks, ..Observation::default() };
     let running = see(&job, &seen, 10).unwrap().job;
     let next = queued(&running, SlurmState::Pending, "BeginTime").unwrap();
     (running, next)
@@ -28,11 +29,11 @@ fn requeued_after(words: &str) -> (Job, Next) {
 #[test]
 fn what_a_job_said_before_it_was_requeued_is_not_about_its_next_run() {
     let (before, after) = requeued_after("{\"status\":\"FAILURE\",\"epoch\":3,\"message\":\"no\"}\n");
-    assert_eq!(before.progress.last_word(), Some(StatusWord::Failure));
-    assert_eq!((after.job.progress.last_word(), after.job.progress.epoch), (None, None));
+    assert_eq!(before.progress.final_status(), Some(StatusWord::Failure));
+    assert_eq!((after.job.progress.final_status(), after.job.progress.epoch), (None, None));
     let again = queued(&after.job, SlurmState::Running, "None").unwrap();
     let later = T0 + TimeDelta::hours(1);
-    assert!(!outlives_its_last_word(&again.job, &Graces::default(), later));
+    assert!(!outlives_its_final_status(&again.job, &Graces::default(), later));
     assert_eq!(crate::plan(&again.job, &Graces::default(), later), crate::Step::Rest);
 }
 
@@ -40,17 +41,20 @@ fn what_a_job_said_before_it_was_requeued_is_not_about_its_next_run() {
 fn a_requeue_that_no_poll_has_seen_shows_by_its_start() {
     let (running, _) = requeued_after("{\"status\":\"FAILURE\"}\n");
     let later = QueueRow { start: Some(500), ..row(&running, SlurmState::Running, "None") };
-    let next =
-        see(&running, &Sighting { queue: Some(&later), queue_answered: true, ..Sighting::default() }, 600);
+    let next = see(
+        &running,
+        &Observation { queue: Some(&later), queue_answered: true, ..Observation::default() },
+        600,
+    );
     let next = next.unwrap().job;
-    assert_eq!((next.progress.last_word(), next.attempt.unwrap().requeues), (None, 1));
+    assert_eq!((next.progress.final_status(), next.attempt.unwrap().requeues), (None, 1));
 }
 
 #[test]
 fn a_run_that_came_and_went_between_two_polls_shows_by_its_place_in_the_queue() {
     let waits = |job: &Job, submit| {
         let row = QueueRow { submit: Some(submit), start: None, ..row(job, SlurmState::Pending, "Priority") };
-        see(job, &Sighting { queue: Some(&row), queue_answered: true, ..Sighting::default() }, 600)
+        see(job, &Observation { queue: Some(&row), queue_answered: true, ..Observation::default() }, 600)
     };
     let job = waits(&submitted_job(), 100).unwrap().job;
     assert!(waits(&job, 100).is_none());
@@ -67,8 +71,8 @@ fn a_requeue_that_no_poll_has_seen_shows_by_the_end_of_a_run_that_never_began() 
     let (running, _) = requeued_after("{\"status\":\"SUCCESS\"}\n");
     let ended = |start| QueueRow { start, ..row(&running, SlurmState::Cancelled, "None") };
     let word = |row: &QueueRow| {
-        let seen = Sighting { queue: Some(row), queue_answered: true, ..Sighting::default() };
-        see(&running, &seen, 600).unwrap().job.progress.last_word()
+        let seen = Observation { queue: Some(row), queue_answered: true, ..Observation::default() };
+        see(&running, &seen, 600).unwrap().job.progress.final_status()
     };
     assert_eq!(word(&ended(Some(2))), Some(StatusWord::Success));
     assert_eq!(word(&ended(None)), None);
@@ -82,11 +86,11 @@ fn a_requeue_that_no_poll_has_seen_shows_by_the_end_of_a_run_that_never_began() 
         end: Some(9),
         nodes: String::new(),
         name: row(&running, SlurmState::Cancelled, "None").name,
-        cancelled_by: None,
+        canceled_by: None,
         before: None,
     };
-    let seen = Sighting { accounting: Some(&record), queue_answered: true, ..Sighting::default() };
-    assert_eq!(see(&running, &seen, 600).unwrap().job.progress.last_word(), None, "accounting says so");
+    let seen = Observation { accounting: Some(&record), queue_answered: true, ..Observation::default() };
+    assert_eq!(see(&running, &seen, 600).unwrap().job.progress.final_status(), None, "accounting says so");
 }
 
 #[test]
@@ -107,9 +111,9 @@ fn a_requeue_that_no_poll_has_seen_shows_by_the_note_of_the_next_run() {
     };
     let mut job = queued(&submitted_job(), SlurmState::Running, "None").unwrap().job;
     absorb_status(&mut job, &[chunk(0, 0)], false, T0);
-    assert_eq!(job.progress.last_word(), Some(StatusWord::Success));
+    assert_eq!(job.progress.final_status(), Some(StatusWord::Success));
     absorb_status(&mut job, &[chunk(0, text.len())], false, T0);
-    assert_eq!(job.progress.last_word(), Some(StatusWord::Success), "the same run");
+    assert_eq!(job.progress.final_status(), Some(StatusWord::Success), "the same run");
     absorb_status(&mut job, &[chunk(1, text.len())], false, T0);
-    assert_eq!((job.progress.last_word(), job.attempt.unwrap().requeues), (None, 1));
+    assert_eq!((job.progress.final_status(), job.attempt.unwrap().requeues), (None, 1));
 }
