@@ -35,7 +35,7 @@ pub struct Collector {
 #[error("traces cannot be sent there")]
 pub struct ExporterError(#[from] ExporterBuildError);
 
-/// SubmitFence spans to a collector until it is dropped.
+/// Sends spans to a collector until it is dropped.
 #[derive(Debug)]
 pub struct Exporter(SdkTracerProvider);
 
@@ -82,7 +82,7 @@ impl Exporter {
             .with_filter(filter_fn(is_trace))
     }
 
-    /// SubmitFence what is left, for a moment at most.
+    /// Sends what is left, for a moment at most.
     pub fn finish(&self) {
         // A collector that is away has been complained of.
         let _ = self.0.shutdown_with_timeout(LAST_MOMENT);

@@ -274,7 +274,7 @@ impl TestApi {
         self.send(request.body(body).unwrap()).await
     }
 
-    /// SubmitFence a job and returns its id.
+    /// Sends a job and returns its id.
     pub(crate) async fn job(&self, body: &Value) -> String {
         let answer = self.post("/jobs", body).await;
         assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text());

@@ -58,7 +58,7 @@ const VERDICTS: &[(&str, &str)] = &[
 ];
 
 fn recorded(release: &str, state: &str) -> (QueueRow, Option<AccountingRow>) {
-    let directory = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../slurm/tests/recorded"));
+    let directory = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../remote/tests/recorded"));
     let stdout = fs::read(directory.join(release).join(state)).unwrap();
     let text = String::from_utf8_lossy(&stdout);
     let id =

@@ -95,7 +95,7 @@ impl Store {
         )
     }
 
-    /// SubmitFence a job that is at rest to the cluster again, under the same id.
+    /// Sends a job that is at rest to the cluster again, under the same id.
     pub async fn request_resume(
         &self,
         id: JobId,
@@ -115,7 +115,7 @@ impl Store {
         )
     }
 
-    /// SubmitFence a job that failed or was canceled again, under the same id, with its whole budget of retries. Its secrets
+    /// Sends a job that failed or was canceled again, under the same id, with its whole budget of retries. Its secrets
     /// were erased when it ended: `secrets` are the ones to use. Of a cluster that is kept in the database `incarnation` says
     /// which one it is; when it is gone, the job stays.
     pub async fn request_retry(

@@ -1,4 +1,4 @@
-//! SubmitFence a program's input and takes its output at the same time, until the end marks or the deadline.
+//! Sends a program's input and takes its output at the same time, until the end marks or the deadline.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};

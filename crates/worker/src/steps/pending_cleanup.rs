@@ -164,7 +164,7 @@ mod tests {
         let mut job = testkit::command_job(1);
         let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), T0).unwrap();
         attempt.fence.begin();
-        (job.attempt, job.phase, job.desired) = (Some(attempt), Phase::Submitting, wanted);
+        (job.attempt, job.phase, job.desired) = (Some(attempt), Phase::Submitting, desired);
         job
     }
 

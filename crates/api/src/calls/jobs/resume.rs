@@ -18,7 +18,7 @@ problems!(Problems = SECURED, JobNotFound, WrongState, InvalidHeader, Idempotenc
 
 /// Resume a paused job
 ///
-/// SubmitFence the job to the cluster again, as a new attempt under the same id. A training goes on from its newest
+/// Sends the job to the cluster again, as a new attempt under the same id. A training goes on from its newest
 /// checkpoint. May be repeated until the new attempt is in Slurm.
 #[utoipa::path(
     post,

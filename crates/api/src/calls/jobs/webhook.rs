@@ -52,7 +52,7 @@ impl FromQuery for Again {
 
 /// Send a job's webhook its messages again
 ///
-/// SubmitFence again what was given up, or with `seq` the one message of that number, whatever became of it; and tries at once
+/// Sends again what was given up, or with `seq` the one message of that number, whatever became of it; and tries at once
 /// what waits. Receivers know a message again by its `webhook-id`.
 #[utoipa::path(
     post,

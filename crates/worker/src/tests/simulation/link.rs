@@ -25,7 +25,7 @@ pub(super) struct LossyLink(pub(super) FarSide);
 const DEADLINE: Duration = Duration::from_secs(270);
 
 impl LossyLink {
-    /// SubmitFence a program to the far side, where it goes on whatever becomes of us; none as its answer is its death.
+    /// Sends a program to the far side, where it goes on whatever becomes of us; none as its answer is its death.
     async fn send<T: Send + 'static>(
         &self,
         deadline: Duration,

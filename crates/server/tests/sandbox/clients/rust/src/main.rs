@@ -1,4 +1,4 @@
-//! SubmitFence a job, waits for its end and prints its log, by the generated client. Arguments: the address, and a token.
+//! Sends a job, waits for its end and prints its log, by the generated client. Arguments: the address, and a token.
 
 #![allow(warnings, reason = "the modules are the generator's")]
 
