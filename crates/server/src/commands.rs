@@ -60,7 +60,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Token(TokenCommand::Revoke(args)) => {
             with_service(&overrides, |config, environment| tokens::revoke(config, environment, args))
         }
-        Command::CheckConfig => check_config::run(&overrides, &Environment::of_process()),
+        Command::CheckConfig { example: true } => check_config::example(),
+        Command::CheckConfig { .. } => check_config::run(&overrides, &Environment::of_process()),
         Command::Openapi => openapi::run(),
         Command::Submit(args) => submit::run(&args),
         Command::Validate(args) => validate::run(&args),

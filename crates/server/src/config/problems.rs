@@ -1,14 +1,18 @@
-//! Everything that is wrong with a configuration, found in one go.
+//! Everything that is wrong with a configuration.
 
 use std::fmt;
 
-/// A list of faults; each says which key and what to do about it.
+use super::settings::variables_of;
+
+/// Each line names the key and says what to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Problems(Vec<String>);
 
 impl Problems {
+    /// The line names the environment variables of the key, too.
     pub(crate) fn add(&mut self, key: impl fmt::Display, advice: impl fmt::Display) {
-        self.0.push(format!("{key}: {advice}"));
+        let key = key.to_string();
+        self.0.push(format!("{key}{}: {advice}", variables_of(&key)));
     }
 
     pub(crate) fn one(key: impl fmt::Display, advice: impl fmt::Display) -> Self {
@@ -17,7 +21,7 @@ impl Problems {
         problems
     }
 
-    /// `value` when nothing is wrong.
+    /// `value` if nothing is wrong.
     pub(crate) fn or_else<T>(self, value: T) -> Result<T, Self> {
         if self.0.is_empty() { Ok(value) } else { Err(self) }
     }
@@ -30,7 +34,7 @@ impl Problems {
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the configuration cannot be used")?;
+        f.write_str("the configuration is not valid")?;
         for line in &self.0 {
             write!(f, "\n  - {line}")?;
         }
