@@ -101,7 +101,9 @@ pub(crate) fn read_section<S: Section>(
     let table = match source {
         Source::Variables(_) => None,
         Source::Value(Value::Table(table)) => Some(table),
-        Source::Value(value) => return report(at, format!("{} is not a table of keys", seen(value))),
+        Source::Value(value) => {
+            return report(at, format!("{} is not a table; write [{at}] and its keys below it", seen(value)));
+        }
     };
     for (key, entry) in S::KEYS.iter().zip(section.entries_mut()) {
         match table.map(|table| table.get(key.name)) {

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn data_lies_where_the_account_keeps_its_data() {
+    fn the_default_data_directory_follows_the_account() {
         let at = |pairs: &[(&str, &str)]| Environment::of(pairs).default_data_dir();
         assert_eq!(at(&[("HOME", "/h")]), Some("/h/.local/share/tao-slurm".into()));
         assert_eq!(at(&[("HOME", "/h"), ("XDG_DATA_HOME", "/d")]), Some("/d/tao-slurm".into()));

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_made_once_for_its_owner_alone() {
+    fn a_key_is_created_once_for_its_owner_only() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("secrets.key");
         let made = sealing_key(&path).unwrap();
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_others_may_read_is_refused() {
+    fn a_key_that_other_users_can_read_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("k");
         sealing_key(&path).unwrap();

@@ -1,6 +1,12 @@
 //! The types that keys can have, and how each is read from the file and from an environment variable.
 
-use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
 
 use humantime_serde::re::humantime::{format_duration, parse_duration};
 use secrecy::SecretString;
@@ -26,8 +32,9 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// Each type: what it takes, how it reads an environment variable, and how it is shown, if not as it is.
 macro_rules! kinds {
-    ($($type:ty, $takes:literal, $of_text:expr;)+) => { $(
+    ($($type:ty, $takes:literal, $of_text:expr $(, shown $shown:expr)?;)+) => { $(
         impl Setting for $type {
             const TAKES: &'static str = $takes;
 
@@ -40,27 +47,36 @@ macro_rules! kinds {
             }
 
             fn shown(&self) -> Option<Value> {
-                Value::try_from(self).ok()
+                kinds!(@shown self $($shown)?)
             }
         }
     )+ };
+    (@shown $value:ident) => { Value::try_from($value).ok() };
+    (@shown $value:ident $shown:expr) => { $shown($value) };
 }
 
 kinds! {
     bool, "true or false", flag;
-    u32, "a whole number", |text: &str| text.parse().ok();
-    usize, "a whole number", |text: &str| text.parse().ok();
-    f64, "a number", |text: &str| text.parse().ok();
-    String, "a text", quoted;
-    SocketAddr, "an IP address and a port", quoted;
+    u32, "a whole number", parsed;
+    usize, "a whole number", parsed;
+    f64, "a number", parsed;
+    String, "a string", parsed;
+    SocketAddr, "an IP address and a port", parsed;
+    PathBuf, "a path", parsed, shown path;
+    SecretString, "a string", quoted, shown |url| Some(database_url::redacted(url).into());
     AuthMode, "\"tokens\" or \"disabled\"", quoted;
     LogFormat, "\"human\" or \"json\"", quoted;
-    Vec<String>, "a list of texts", |text: &str| Some(list(text));
+    Vec<String>, "a list of strings", |text: &str| Some(list(text));
     Vec<PathBuf>, "a list of paths", |text: &str| Some(list(text));
-    BTreeMap<String, String>, "a table of texts", quoted;
+    BTreeMap<String, String>, "a table of strings", quoted;
     BTreeMap<String, Vec<String>>, "a table of lists", quoted;
 }
 
+fn parsed<T: FromStr>(text: &str) -> Option<T> {
+    text.parse().ok()
+}
+
+/// Like a string of the file.
 fn quoted<T: Setting>(text: &str) -> Option<T> {
     T::of_value(&text.into())
 }
@@ -78,6 +94,11 @@ fn flag(text: &str) -> Option<bool> {
         "0" | "false" | "no" | "n" | "off" => Some(false),
         _ => None,
     }
+}
+
+/// An empty path stands for a default that depends on the machine.
+fn path(path: &Path) -> Option<Value> {
+    (!path.as_os_str().is_empty()).then(|| path.display().to_string().into())
 }
 
 impl<T: Setting> Setting for Option<T> {
@@ -109,38 +130,5 @@ impl Setting for Duration {
 
     fn shown(&self) -> Option<Value> {
         Some(format_duration(*self).to_string().into())
-    }
-}
-
-impl Setting for PathBuf {
-    const TAKES: &'static str = "a path";
-
-    fn of_value(value: &Value) -> Option<Self> {
-        value.as_str().map(Self::from)
-    }
-
-    fn of_text(text: &str) -> Option<Self> {
-        Some(text.into())
-    }
-
-    /// An empty path stands for a default that depends on the machine.
-    fn shown(&self) -> Option<Value> {
-        (!self.as_os_str().is_empty()).then(|| self.display().to_string().into())
-    }
-}
-
-impl Setting for SecretString {
-    const TAKES: &'static str = "a text";
-
-    fn of_value(value: &Value) -> Option<Self> {
-        value.as_str().map(Self::from)
-    }
-
-    fn of_text(text: &str) -> Option<Self> {
-        Some(text.into())
-    }
-
-    fn shown(&self) -> Option<Value> {
-        Some(database_url::redacted(self).into())
     }
 }

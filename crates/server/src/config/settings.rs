@@ -19,7 +19,7 @@ section! {
     /// override the file, and can replace it: SLURM_USER and SLURM_HOSTNAME are enough to start.
     /// `tao-slurm check-config` shows the effective configuration.
     ///
-    /// A duration is a text: "500ms", "5s", "2m", "1h 30m", "90d". A path may begin with ~/ for the home directory.
+    /// A duration is a string: "500ms", "5s", "2m", "1h 30m", "90d". A path may begin with ~/ for the home directory.
     Settings {
         /// The service keeps its own files here: the encryption key and, without database.url, a private Postgres.
         /// Default: $XDG_DATA_HOME/tao-slurm or ~/.local/share/tao-slurm; for root /var/lib/tao-slurm.
@@ -127,7 +127,7 @@ section! {
         /// A prefix for the owner's name. It keeps JWT owners apart from the owners of the service's own tokens. With "" an owner of
         /// the same name is the same owner, so the issuer decides who sees whose jobs.
         owner_prefix: String = "jwt:".to_owned();
-        /// The claim with the scopes: a list, or a text separated by spaces. It may be a JSON pointer.
+        /// The claim with the scopes: a list, or a string separated by spaces. It may be a JSON pointer.
         scope_claim: String = "scope".to_owned();
         /// Maps the issuer's scopes to read, write and admin. If it is empty, those three names mean themselves; otherwise all other
         /// scopes mean nothing.

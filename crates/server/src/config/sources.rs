@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_named_with_those_that_exist() {
+    fn an_unknown_key_is_reported_with_the_known_keys() {
         assert_eq!(
             said("[auth]\nmood = 1", &[]),
             ["t.toml: auth.mood: there is no key `mood` here; the keys are mode, jwt"]
@@ -73,13 +73,13 @@ mod tests {
             ),
             (
                 "[[clusters]]\nhosts = \"login1\"",
-                "t.toml: clusters[1].hosts: \"login1\" is not a list of texts; write for example [\"login1.example.org\", \"login2.example.org:2222\"]",
+                "t.toml: clusters[1].hosts: \"login1\" is not a list of strings; write for example [\"login1.example.org\", \"login2.example.org:2222\"]",
             ),
-            ("server = 5", "t.toml: server: 5 is not a table of keys"),
+            ("server = 5", "t.toml: server: 5 is not a table; write [server] and its keys below it"),
             ("clusters = 5", "t.toml: clusters: 5 is not a list of tables; write [[clusters]]"),
             (
                 "[database]\nurl = [\"postgres://u:hunter2@h/d\"]",
-                "t.toml: database.url: a list is not a text; write for example \"postgres://tao_slurm:PASSWORD@db.example.org:5432/tao_slurm\"",
+                "t.toml: database.url: a list is not a string; write for example \"postgres://tao_slurm:PASSWORD@db.example.org:5432/tao_slurm\"",
             ),
             (
                 "[[clusters]]\nnum_gpus = \"4\"",
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_an_error() {
+    fn a_missing_file_is_an_error() {
         let problems = read(Some(Path::new("/nowhere/t.toml")), &Environment::default()).unwrap_err();
         assert_eq!(
             problems.lines(),

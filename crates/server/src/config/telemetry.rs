@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_read_a_line_each_and_a_wrong_line_is_not_shown() {
+    fn a_wrong_header_line_is_reported_and_not_shown() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("headers");
         let settings = Telemetry { otlp_headers_file: Some(file.clone()), ..Telemetry::default() };
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_or_a_share_that_cannot_be_is_refused() {
+    fn an_invalid_endpoint_or_sample_is_refused() {
         for endpoint in ["collector:4318", "http://", "http://user:word@collector", "grpc://collector"] {
             let settings = Telemetry { otlp_endpoint: Some(endpoint.into()), ..Telemetry::default() };
             assert!(read(&settings).1.contains("otlp_endpoint"), "{endpoint}");

@@ -129,7 +129,7 @@ const TWO: &str = "[[clusters]]\nname = \"a\"\nuser = \"ua\"\nhosts = [\"ha\"]\n
 #[test_case(TWO, &[("SLURM_CLUSTER_NAME", "b"), ("SLURM_USER", "x")], &["a ua ha", "b x hb"] ; "the one that is named")]
 #[test_case(TWO, &[("SLURM_USER", "x")], &["a ua ha", "b ub hb"] ; "none of several")]
 #[test_case(TWO, &[("SLURM_USER", "x"), ("SLURM_HOSTNAME", "h")], &["a ua ha", "b ub hb", "default x h"] ; "one more")]
-fn the_environment_speaks_of(toml: &str, environment: &[(&str, &str)], expected: &[&str]) {
+fn environment_variables_are_for(toml: &str, environment: &[(&str, &str)], expected: &[&str]) {
     let config = read(toml, environment).unwrap();
     let seen: Vec<String> = config
         .clusters
@@ -140,7 +140,7 @@ fn the_environment_speaks_of(toml: &str, environment: &[(&str, &str)], expected:
 }
 
 #[test]
-fn the_command_line_is_stronger_than_everything() {
+fn command_line_options_override_the_environment() {
     let bind = "127.0.0.1:9".parse().unwrap();
     let environment = Environment::of(&[("HOME", "/h"), ("TAO_SLURM_BIND", "127.0.0.1:8")]);
     let config = load(&Overrides { bind: Some(bind), ..Overrides::default() }, &environment).unwrap();
@@ -148,7 +148,7 @@ fn the_command_line_is_stronger_than_everything() {
 }
 
 #[test]
-fn a_worker_listens_only_where_it_is_told_to() {
+fn a_worker_listens_only_on_its_own_address() {
     let bind =
         |toml: &str, environment: &[(&str, &str)]| read(toml, environment).unwrap().settings.worker.bind;
     let file = "[worker]\nbind = \"127.0.0.1:7\"";
@@ -207,7 +207,7 @@ fn a_fault_names_its_key_and_the_remedy(toml: &str, environment: &[(&str, &str)]
 }
 
 #[test]
-fn images_of_networks_are_read_and_shown_as_they_were_written() {
+fn images_of_networks_are_shown_as_they_were_read() {
     let toml = "[tao.images]\ndino = \"registry.example/tao/dino:1\"\n\"a b\" = \"/lustre/x.sqsh\"\n";
     let environment = [CLUSTER, &[("TAO_SLURM_TAO_IMAGE", "tao:2")]].concat();
     let config = read(toml, &environment).unwrap();
@@ -221,13 +221,13 @@ fn images_of_networks_are_read_and_shown_as_they_were_written() {
 }
 
 #[test]
-fn an_image_that_is_none_is_named_with_its_network() {
+fn an_invalid_image_is_reported_with_its_network() {
     let [line] = faults("[tao.images]\ndino = \"a b\"", CLUSTER).try_into().unwrap();
     assert!(line.starts_with("tao.images.dino: "), "{line}");
 }
 
 #[test]
-fn networks_of_webhooks_are_read_and_a_wrong_one_is_named() {
+fn an_invalid_webhook_network_is_reported() {
     let config = read("[webhooks]\nallowed_networks = [\"10.1.0.0/16\"]", CLUSTER).unwrap();
     assert!(config.webhook_networks.allow("10.1.2.3".parse().unwrap()));
     let said =
@@ -237,7 +237,7 @@ fn networks_of_webhooks_are_read_and_a_wrong_one_is_named() {
 }
 
 #[test]
-fn a_file_of_authorities_has_to_hold_certificates() {
+fn a_ca_file_must_hold_certificates() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let toml = format!("[webhooks]\nca_file = \"{}\"", file.path().display());
     let [line] = faults(&toml, CLUSTER).try_into().unwrap();
@@ -248,13 +248,13 @@ fn a_file_of_authorities_has_to_hold_certificates() {
 }
 
 #[test]
-fn all_faults_come_at_once() {
+fn all_faults_are_reported_at_once() {
     let found = faults("[worker]\nbatch_size = 0\n[[clusters]]\nname = \"a\"\nsessions = 9", &[]);
     assert_eq!(found.len(), 4, "{found:#?}");
 }
 
 #[test]
-fn without_a_home_the_data_directory_has_to_be_named() {
+fn without_home_the_data_directory_must_be_set() {
     let problems = load(&Overrides::default(), &Environment::of(&[])).unwrap_err();
     assert!(
         problems.lines()[0]
@@ -294,7 +294,7 @@ fn every_commented_value_of_the_example_can_be_read() {
 }
 
 #[test]
-fn the_configuration_for_kubernetes_can_be_used() {
+fn the_kubernetes_configuration_is_valid() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/k8s/config.yaml");
     let manifest = fs::read_to_string(path).unwrap();
     let (_, text) = manifest.split_once("  tao-slurm.toml: |\n").unwrap();
@@ -306,7 +306,7 @@ fn the_configuration_for_kubernetes_can_be_used() {
 }
 
 #[test]
-fn what_is_shown_can_be_read_again_and_holds_no_password() {
+fn the_shown_configuration_can_be_read_again_and_has_no_password() {
     let environment = [CLUSTER, &[("DATABASE_URL", "postgres://u:hunter2@h/d")]].concat();
     let config = read("", &environment).unwrap();
     let shown = render(&config.settings);
@@ -317,7 +317,7 @@ fn what_is_shown_can_be_read_again_and_holds_no_password() {
 }
 
 #[test]
-fn what_will_fail_later_is_a_warning_with_its_remedy() {
+fn likely_problems_are_warnings_with_a_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let (key, known) = (dir.path().join("key"), dir.path().join("known_hosts"));
     fs::write(&key, "x").unwrap();

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_database_that_is_named_in_a_comment_is_not_named() {
+    fn a_database_url_in_a_comment_does_not_count() {
         assert!(names_database("[database]\nurl = \"postgres://u:p@h/d\""));
         assert!(names_database("database.url=\"postgres://u:p@h/d\""));
         assert!(!names_database("[database]\n# url = \"postgres://u:p@h/d\"\nmax_connections = 16"));

@@ -28,7 +28,7 @@ fn check(document: &Value) -> Result<ClusterConfig, Vec<Violation>> {
 }
 
 #[test]
-fn a_document_makes_the_cluster_that_the_file_would_make() {
+fn a_document_makes_the_same_cluster_as_the_file() {
     let mut document = good();
     for (key, value) in [
         ("account", json!("vision")),
@@ -50,7 +50,7 @@ fn a_document_makes_the_cluster_that_the_file_would_make() {
     );
     assert_eq!((poll_min, poll_max), (Duration::from_secs(2), Duration::from_mins(1)));
     assert_eq!(ssh.key_path.as_deref(), Some(std::path::Path::new("/keys/dgx")));
-    // What belongs to the account that runs the service is not lent to whoever may add clusters.
+    // A caller of the API does not get the agent and known_hosts of the service's account.
     assert_eq!((ssh.use_agent, ssh.known_hosts.len(), ssh.pinned_host_keys.len()), (false, 0, 2));
 }
 
@@ -95,7 +95,7 @@ fn a_fault_is_at_its_place(key: &str, value: Value, found: &str) {
 }
 
 #[test]
-fn all_faults_are_said_at_once() {
+fn all_faults_are_reported_at_once() {
     let mut document = good();
     for (key, value) in [
         ("user", json!("no user")),
@@ -118,7 +118,7 @@ fn all_faults_are_said_at_once() {
 }
 
 #[test]
-fn what_is_larger_than_any_cluster_is_refused() {
+fn too_large_documents_and_lists_are_refused() {
     let many = |key: &str, most: usize| {
         let mut document = good();
         document[key] = vec!["x"; most + 1].into();
@@ -134,7 +134,7 @@ fn what_is_larger_than_any_cluster_is_refused() {
 }
 
 #[test]
-fn numbers_beyond_all_bounds_are_faults_and_nothing_worse() {
+fn numbers_out_of_range_are_faults() {
     for key in ["time_hours", "timeout_hours", "max_time_hours"] {
         for value in [1e308, -1.0, 0.0, 1e-308] {
             let mut document = good();
@@ -165,9 +165,8 @@ fn numbers_beyond_all_bounds_are_faults_and_nothing_worse() {
     }
 }
 
-/// The document of the API and the table of the file have the same keys, but for those that are about one of them.
 #[test]
-fn whatever_the_file_can_say_of_a_cluster_the_api_can_say_too() {
+fn the_api_has_the_keys_of_the_file() {
     let document = serde_json::to_value(api::openapi()).unwrap();
     let fields = document.pointer("/components/schemas/ClusterSettings/properties").unwrap();
     let mut of_api: BTreeSet<_> = fields.as_object().unwrap().keys().map(String::as_str).collect();
@@ -181,7 +180,7 @@ fn whatever_the_file_can_say_of_a_cluster_the_api_can_say_too() {
 }
 
 #[test]
-fn a_key_that_is_not_there_is_named_and_its_place_is_not() {
+fn a_missing_key_is_named_without_its_directory() {
     let directory = tempfile::tempdir().unwrap();
     let rules = KeptRules { key_directory: directory.path().to_owned(), ..rules() };
     let config = rules.check(&"new".parse().unwrap(), &good()).unwrap();

@@ -21,7 +21,7 @@ fn example_of_jwt(keys: &str) -> String {
 }
 
 #[test]
-fn the_example_of_signed_tokens_is_complete_and_shows_the_defaults() {
+fn the_jwt_example_is_complete_and_shows_the_defaults() {
     let config = read(&example_of_jwt("jwks_url"), CLUSTER).unwrap();
     let settings = config.settings.auth.jwt.clone().unwrap();
     let required = settings::Jwt {
@@ -49,7 +49,7 @@ fn the_example_of_signed_tokens_is_complete_and_shows_the_defaults() {
 }
 
 #[test]
-fn signed_tokens_are_shown_as_they_were_written() {
+fn the_jwt_section_is_shown_as_it_was_read() {
     let toml = "[auth.jwt]\nissuer = \"x\"\naudience = [\"y\"]\njwks_url = \"http://[::1]:1/k\"\n\
                 scope_words = { \"a b\" = [\"read\", \"admin\"] }\n";
     let config = read(toml, CLUSTER).unwrap();
@@ -77,7 +77,7 @@ fn signed_tokens_are_shown_as_they_were_written() {
 #[test_case("owner_claim = \"\"", "auth.jwt.owner_claim: is empty" ; "no owner")]
 #[test_case("scope_words = { x = [\"root\"] }", "auth.jwt.scope_words.x: must be a list of read" ; "an unknown scope")]
 #[test_case("scope_words = { x = [] }", "auth.jwt.scope_words.x: must be a list of read" ; "a word for nothing")]
-fn a_fault_of_signed_tokens_names_its_key_and_the_remedy(line: &str, expected: &str) {
+fn a_jwt_fault_names_its_key_and_the_remedy(line: &str, expected: &str) {
     let key = line.split(' ').next().unwrap();
     let example = example_of_jwt("jwks_url");
     let others = example.lines().filter(|other| !other.starts_with(&format!("{key} =")));
@@ -88,7 +88,7 @@ fn a_fault_of_signed_tokens_names_its_key_and_the_remedy(line: &str, expected: &
 }
 
 #[test]
-fn a_file_of_keys_has_to_hold_one_that_can_be_used() {
+fn a_key_file_must_hold_a_usable_key() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("jwks.json");
     let of = |text: Option<&str>| {
