@@ -12,9 +12,10 @@ use super::{
 /// Checks only the types of the values.
 pub(crate) fn read(file: Option<&Path>, environment: &Environment) -> Result<Settings, Problems> {
     let (mut settings, mut problems) = (Settings::default(), Problems::default());
-    if let Some(path) = file.map(Path::display) {
-        let text = fs::read_to_string(path.to_string());
-        let text = text.map_err(|error| Problems::one(&path, format_args!("cannot be read ({error})")))?;
+    if let Some(file) = file {
+        let path = file.display();
+        let text = fs::read_to_string(file)
+            .map_err(|error| Problems::one(&path, format_args!("cannot be read ({error})")))?;
         // The parser's message shows the line.
         let table = text
             .parse()
