@@ -105,7 +105,7 @@ pub(crate) fn load(overrides: &Overrides, environment: &Environment) -> Result<C
         authorities::read("webhooks.ca_file", &mut settings.webhooks.ca_file, environment, &mut problems);
     let jwt = settings.auth.jwt.as_mut().and_then(|jwt| jwt::check(jwt, environment, &mut problems));
     let otlp_headers = telemetry::headers(&settings.telemetry, environment, &mut problems);
-    problems.or_else(Config {
+    problems.with_variables(settings::variables_of).or_else(Config {
         settings,
         clusters,
         container_images,

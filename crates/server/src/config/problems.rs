@@ -2,17 +2,13 @@
 
 use std::fmt;
 
-use super::settings::variables_of;
-
-/// Each line names the key and says what to do.
+/// Each key with what is wrong and what to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Problems(Vec<String>);
+pub(crate) struct Problems(Vec<(String, String)>);
 
 impl Problems {
-    /// The line names the environment variables of the key, too.
     pub(crate) fn add(&mut self, key: impl fmt::Display, advice: impl fmt::Display) {
-        let key = key.to_string();
-        self.0.push(format!("{key}{}: {advice}", variables_of(&key)));
+        self.0.push((key.to_string(), advice.to_string()));
     }
 
     pub(crate) fn one(key: impl fmt::Display, advice: impl fmt::Display) -> Self {
@@ -21,22 +17,30 @@ impl Problems {
         problems
     }
 
+    /// Adds the environment variables to each key.
+    pub(crate) fn with_variables(mut self, variables_of: impl Fn(&str) -> String) -> Self {
+        for (key, _) in &mut self.0 {
+            key.push_str(&variables_of(key));
+        }
+        self
+    }
+
     /// `value` if nothing is wrong.
     pub(crate) fn or_else<T>(self, value: T) -> Result<T, Self> {
         if self.0.is_empty() { Ok(value) } else { Err(self) }
     }
 
     #[cfg(test)]
-    pub(crate) fn lines(&self) -> &[String] {
-        &self.0
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.iter().map(|(key, advice)| format!("{key}: {advice}")).collect()
     }
 }
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the configuration is not valid")?;
-        for line in &self.0 {
-            write!(f, "\n  - {line}")?;
+        for (key, advice) in &self.0 {
+            write!(f, "\n  - {key}: {advice}")?;
         }
         Ok(())
     }

@@ -25,7 +25,7 @@ fn read(toml: &str, environment: &[(&str, &str)]) -> Result<Config, Problems> {
 }
 
 fn faults(toml: &str, environment: &[(&str, &str)]) -> Vec<String> {
-    read(toml, environment).unwrap_err().lines().to_vec()
+    read(toml, environment).unwrap_err().lines()
 }
 
 fn cluster(config: &Config) -> &ClusterConfig {
