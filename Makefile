@@ -1,6 +1,6 @@
 # `make demo` and `make test` are all there is to know; the rest are their parts.
 
-.PHONY: demo test simulate reliability bench chaos systemd-trial fuzz fuzz-api setup sandbox-up sandbox-down openapi sql fmt
+.PHONY: demo test simulate reliability bench chaos systemd-trial fuzz fuzz-api setup sandbox-up sandbox-down openapi config-example sql fmt
 
 demo: ## From nothing to two jobs run on a real Slurm; ONCE=1 ends by itself
 	@ONCE=$(ONCE) deploy/demo/demo
@@ -49,6 +49,9 @@ sandbox-down:
 
 openapi: ## Renew openapi/openapi.json from the code
 	@cargo run --quiet --locked -- openapi > openapi/openapi.json.new && mv openapi/openapi.json.new openapi/openapi.json
+
+config-example: ## Renew deploy/config.example.toml from the code
+	@cargo run --quiet --locked -- check-config --example > deploy/config.example.toml.new && mv deploy/config.example.toml.new deploy/config.example.toml
 
 sql: ## Renew what the SQL macros know of the schema; needs DATABASE_URL
 	@ci/prepare-sql

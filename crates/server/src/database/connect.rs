@@ -39,7 +39,7 @@ impl Database {
             max_connections: settings.database.max_connections,
             acquire_timeout: ACQUIRE_TIMEOUT,
         };
-        match connect(&options, sealer, settings.database.patience).await {
+        match connect(&options, sealer, settings.database.startup_timeout).await {
             Ok(store) => Ok(Self { store, private }),
             Err(error) => {
                 Self::stop(private).await?;
@@ -80,7 +80,7 @@ impl Database {
     }
 }
 
-async fn connect(options: &StoreOptions, sealer: Sealer, patience: Duration) -> anyhow::Result<Store> {
+async fn connect(options: &StoreOptions, sealer: Sealer, timeout: Duration) -> anyhow::Result<Store> {
     let begun = Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {
@@ -89,7 +89,7 @@ async fn connect(options: &StoreOptions, sealer: Sealer, patience: Duration) -> 
             Err(error) => error,
         };
         // A wrong password or a missing database does not mend itself.
-        if !error.is_unavailable() || begun.elapsed() + pause > patience {
+        if !error.is_unavailable() || begun.elapsed() + pause > timeout {
             return Err(error).context(
                 "cannot connect to the database; check database.url (DATABASE_URL) and that its server runs, or \
                  leave it out to get a private one",

@@ -122,7 +122,7 @@ fn a_failure_that_only_the_status_file_tells_is_an_error() {
 
 #[test]
 fn a_training_that_falls_silent_is_an_error_after_the_grace() {
-    let service = Service::start_with(&[("TAO_SLURM_LAST_WORD_GRACE", "2s")]);
+    let service = Service::start_with(&[("TAO_SLURM_FINISH_GRACE", "2s")]);
     let id = service.submit(&training(2, &json!({"epoch_seconds": 0.1, "fail": "silent"})));
     let ended = service.wait_ended(&id);
     assert_eq!(ended["status"], "Error", "{ended}");
