@@ -1,6 +1,6 @@
 # `make demo` shows the service; `make test` runs every check. The other targets are parts of them, or longer runs.
 
-.PHONY: demo test simulate reliability bench chaos systemd-trial fuzz fuzz-api setup sandbox-up sandbox-down openapi sql fmt
+.PHONY: demo test simulate reliability bench chaos systemd-trial fuzz fuzz-api setup sandbox-up sandbox-down openapi config-example sql fmt
 
 demo: ## Run two jobs on a real Slurm cluster on this machine; ONCE=1 stops by itself
 	@ONCE=$(ONCE) deploy/demo/demo
@@ -49,6 +49,9 @@ sandbox-down: ## Stop the sandbox
 
 openapi: ## Write openapi/openapi.json from the code
 	@cargo run --quiet --locked -- openapi > openapi/openapi.json.new && mv openapi/openapi.json.new openapi/openapi.json
+
+config-example: ## Write deploy/config.example.toml from the code
+	@cargo run --quiet --locked -- check-config --example > deploy/config.example.toml.new && mv deploy/config.example.toml.new deploy/config.example.toml
 
 sql: ## Write the query cache of the SQL macros; needs DATABASE_URL
 	@ci/prepare-sql

@@ -13,7 +13,7 @@ create table jobs (
     spec            jsonb       not null,                       -- domain::JobSpec; holds no secret
     request_hash    bytea       not null,                       -- of the request, keyed (HMAC): the same id again must be the same job
     secrets         bytea,                                      -- sealed (AEAD); null when there are none or the job has ended
-    wanted          text        not null default 'run'  check (wanted in ('run', 'cancel', 'pause', 'delete')),
+    desired_state          text        not null default 'run'  check (desired_state in ('run', 'cancel', 'pause', 'delete')),
     status          text        not null check (status in ('Pending', 'Started', 'Running', 'Done', 'Error', 'Canceling', 'Canceled', 'Pausing', 'Paused', 'Resuming')),
     phase           text        not null,
     message         text        not null,
@@ -41,7 +41,7 @@ create table jobs (
     constraint lease_is_whole   check ((lease_token is null) = (lease_expires_at is null)),
     constraint ended_is_final   check ((phase = 'ended') = (status in ('Done', 'Error', 'Canceled'))),
     constraint ended_has_time   check ((phase = 'ended') = (finished_at is not null)),
-    constraint ended_keeps_none check (phase <> 'ended' or (secrets is null and (due_at is null or wanted = 'delete')))
+    constraint ended_keeps_none check (phase <> 'ended' or (secrets is null and (due_at is null or desired_state = 'delete')))
 );
 
 -- What a worker takes next, and what a poll asks about.

@@ -5,7 +5,7 @@ drop trigger jobs_number_first on jobs;
 drop function record_transition();
 drop function number_transition();
 drop table job_events;
-alter table cluster_polls drop column deaf_ms;
+alter table cluster_polls drop column unreachable_ms;
 alter table slurm_metadata
     drop column status_files,
     add column status_path text,

@@ -10,7 +10,7 @@ alter table slurm_metadata add column status_files jsonb not null default '{}'; 
 alter table slurm_metadata drop constraint cursor_is_whole;
 alter table slurm_metadata drop column status_path, drop column status_inode, drop column status_offset;
 
-alter table cluster_polls add column deaf_ms bigint not null default 0;  -- how long in all it could not be heard
+alter table cluster_polls add column unreachable_ms bigint not null default 0;  -- how long in all it could not be heard
 
 create table job_events (
     job_id          uuid        not null references jobs (id) on delete cascade,

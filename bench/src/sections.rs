@@ -34,11 +34,11 @@
 
 mod accepting;
 mod latency;
+mod observations;
 mod peers;
 mod polling;
 mod reading;
 mod running;
-mod sightings;
 mod size;
 mod submission;
 
@@ -59,7 +59,7 @@ pub(crate) const SECTIONS: &[Section] = &[
         run: submission::run,
     },
     Section { name: "latency", title: "one job at a time on an idle service", run: latency::run },
-    Section { name: "sightings", title: "when a start and an end are seen", run: sightings::run },
+    Section { name: "observations", title: "when a start and an end are seen", run: observations::run },
     Section { name: "polling", title: "one look at the cluster", run: polling::run },
     Section { name: "running", title: "one look at jobs that run", run: running::run },
     Section { name: "reading", title: "status and lists, and many who watch", run: reading::run },

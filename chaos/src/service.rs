@@ -174,7 +174,7 @@ impl Service {
 fn settings() -> String {
     format!(
         "[worker]\nlease = \"{}s\"\npoll_min = \"1s\"\npoll_max = \"3s\"\nmissing_grace = \"60s\"\n\
-         last_word_grace = \"20s\"\nretry_wait = \"2s\"\nretry_wait_max = \"20s\"\n\
+         finish_grace = \"20s\"\nretry_wait = \"2s\"\nretry_wait_max = \"20s\"\n\
          [log]\nfilter = \"info,worker=debug,ssh=debug,sqlx=warn\"\n",
         LEASE.as_secs()
     )

@@ -239,7 +239,7 @@ impl Case {
         if self.kind.ends_well() && self.completed(0).next().is_some() {
             return Some(Finding::Wrong(format!("Error, and its work was done: {first_line}")));
         }
-        // It did fail, and whoever has cancelled it does not want it tried again.
+        // It did fail, and whoever has canceled it does not want it tried again.
         if self.cancel_sent.is_some()
             && self.rows.iter().any(|row| matches!(row.state.as_str(), "FAILED" | "NODE_FAIL"))
         {

@@ -2,11 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use slurm::{
-    Cancel, CheckImages, Checkpoints, Conclude, Concluding, JobName, Locate, LogFrom, LogQuestion, Preflight,
-    Purge, RawOutput, ReadLogs, RemoteCommand, RemotePath, Remove, Requeued, SlurmJobId, Sought, StagedSecret,
-    Submission, SubmitBatch,
-};
+use remote::{Cancel, CheckImages, Checkpoints, Conclude, Concluding, Locate, LogFrom, LogQuestion, Preflight, Purge, RawOutput, ReadLogs, RemoteCommand, Remove, Requeued, Sought, StagedSecret, Submission, SubmitBatch};
+use slurm::{JobName, RemotePath, SlurmJobId};
 
 fn path() -> RemotePath {
     "/lustre/users/tao/state/1".parse().expect("a path")

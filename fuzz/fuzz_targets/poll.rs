@@ -2,7 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use slurm::{Poll, RawOutput, RemoteCommand, SlurmJobId, SlurmState, Watched};
+use remote::{Poll, RawOutput, RemoteCommand, Watched};
+use slurm::{SlurmJobId, SlurmState};
 
 /// The ids and the name that the recorded answers, which the search begins with, are about.
 fn question(stdout: &[u8]) -> Poll {
@@ -31,7 +32,7 @@ fn question(stdout: &[u8]) -> Poll {
 fuzz_target!(|stdout: &[u8]| {
     let raw = RawOutput { stdout: stdout.to_vec(), ..RawOutput::default() };
     let Ok(answer) = question(stdout).parse(&raw) else { return };
-    if let slurm::SqueueOutcome::Answered(rows) = &answer.squeue {
+    if let remote::SqueueOutcome::Answered(rows) = &answer.squeue {
         for (id, row) in rows {
             assert_eq!(*id, row.id);
             // No text makes a state that we do not know into one that we do.

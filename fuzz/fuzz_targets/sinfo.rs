@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use slurm::{NodeHealth, Partitions, RawOutput, RemoteCommand};
+use remote::{NodeHealth, Partitions, RawOutput, RemoteCommand};
 
 fuzz_target!(|stdout: &[u8]| {
     let raw = RawOutput { stdout: stdout.to_vec(), ..RawOutput::default() };

@@ -2,10 +2,11 @@
 #![no_main]
 
 use chrono::DateTime;
-use domain::{Graces, Job, Phase, Sighting, Status, observe, read_lines};
+use domain::{Graces, Job, Phase, Observation, Status, observe, read_lines};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use slurm::{RemotePath, StatusChunk};
+use remote::StatusChunk;
+use slurm::RemotePath;
 
 /// More than this of one job is nobody's status.
 const MOST_STATE: usize = 256 * 1024;
@@ -55,7 +56,7 @@ fuzz_target!(|input: &[u8]| {
     let middle = input.len() / 2;
     for (start, end) in [(0, middle), (middle, input.len())] {
         let chunks = [chunk(&job, start, &input[start..end], end)];
-        let seen = Sighting { status: &chunks, ..Sighting::default() };
+        let seen = Observation { status: &chunks, ..Observation::default() };
         if let Some(next) = observe(&job, &seen, &Graces::default(), DateTime::UNIX_EPOCH) {
             // What a file says never ends a job that Slurm has not been heard about.
             assert!(!next.job.status.is_final());

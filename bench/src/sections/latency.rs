@@ -1,5 +1,5 @@
 //! One job at a time on an idle service: how long until a watcher knows its Slurm id. In turns with it, the bare `sbatch` over SSH.
-//! The jobs stay in the queue and are canceled: how soon starts and ends are seen is the question of `sightings`.
+//! The jobs stay in the queue and are canceled: how soon starts and ends are seen is the question of `observations`.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 

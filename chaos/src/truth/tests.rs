@@ -77,7 +77,7 @@ fn a_job_that_failed_by_itself_is_an_error_and_nothing_else() {
 }
 
 #[test]
-fn a_job_that_failed_before_it_was_cancelled_may_say_so() {
+fn a_job_that_failed_before_it_was_canceled_may_say_so() {
     let failed = Case {
         runs: vec![run(10, 0, 100.0, None)],
         rows: vec![row(10, 1, "FAILED", 101.0)],

@@ -6,36 +6,16 @@
 //! through [`LogSource`].
 
 mod auth;
-mod cluster_keeper;
-mod cluster_links;
-mod cluster_ops;
-mod clusters;
-mod cors;
-mod dead_letters;
+mod caches;
+mod calls;
 mod document;
-mod event_id;
-mod events;
-mod extract;
-mod feed;
-mod health;
-mod job_reads;
-mod jobs;
-mod known_clusters;
-mod known_partitions;
-mod layers;
-mod link;
-mod log_reads;
-mod log_source;
-mod metrics;
+mod http;
 mod openapi;
+mod ports;
 mod problem;
-mod pulses;
-mod rate;
-mod sse;
 mod state;
-mod tao;
 mod view;
-mod watcher;
+mod watchers;
 
 use axum::{Router, middleware::from_fn};
 use utoipa::OpenApi;
@@ -48,27 +28,27 @@ pub use auth::{
         usable_keys,
     },
 };
-pub use cluster_keeper::{CheckedCluster, ClusterKeeper};
-pub use cluster_links::{ClusterLinks, HostReport, HostState, LinkReport, LinkUse};
-pub use cluster_ops::{ClusterAnswer, ClusterOps, ClusterUnavailable};
-pub use cors::is_origin;
-pub use feed::Feed;
-pub use jobs::validate::{LiveView, ValidationView, WarningView};
-pub use known_clusters::{ClusterSet, KeptFacts, KnownClusters, UnusableCluster};
-pub use log_source::{LogReading, LogSource, LogUnavailable};
-pub use rate::RateLimit;
+pub use caches::known_clusters::{ClusterSet, KeptFacts, KnownClusters, UnusableCluster};
+pub use calls::jobs::validate::{LiveView, ValidationView, WarningView};
+pub use http::{cors::is_origin, rate::RateLimit};
+pub use ports::{
+    cluster_keeper::{CheckedCluster, ClusterKeeper},
+    cluster_links::{ClusterLinks, HostReport, HostState, LinkReport, LinkUse},
+    cluster_ops::{ClusterAnswer, ClusterOps, ClusterUnavailable},
+    log_source::{LogReading, LogSource, LogUnavailable},
+};
 pub use state::{ApiState, Limits, Readiness};
 pub use view::{
-    AttemptListView, AttemptView, BackendDetailsView, BackendTypeView, ContainerView, EventListView,
-    EventPageView, EventView, HolderView, JobList, JobSummary, JobView, PendingView, ProgressView,
-    ResourcesView, SlurmMetadataView, StatusView,
+    AttemptListView, AttemptView, BackendDetailsView, BackendTypeView, ClusterList, ClusterSource,
+    ClusterView, ContainerView, DeadLetterListView, DeadLetterView, EventListView, EventPageView, EventView,
+    HolderView, JobList, JobSummary, JobView, PartitionList, PartitionView, PendingView, PreflightView,
+    ProgressView, ResourcesView, SlurmMetadataView, StatusView, TimelineEntryView, TimelineView,
+    UnusableClusterView, WebhookDeliveryView, WebhookView,
 };
-pub use view::{
-    ClusterList, ClusterSource, ClusterView, PartitionList, PartitionView, PreflightView, UnusableClusterView,
-};
-pub use view::{DeadLetterListView, DeadLetterView, WebhookDeliveryView, WebhookView};
-pub use view::{TimelineEntryView, TimelineView};
+pub use watchers::feed::Feed;
 
+use calls::{clusters, dead_letters, events, health, jobs, tao};
+use http::{layers, metrics};
 use state::App;
 
 /// The whole service, ready to be served.

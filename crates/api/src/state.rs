@@ -13,17 +13,19 @@ use crate::{
         AuthMode, Jwt, TokenCache,
         jwt::{JwtTerms, KeySource},
     },
-    cluster_keeper::ClusterKeeper,
-    cluster_links::ClusterLinks,
-    cluster_ops::ClusterOps,
-    feed::Feed,
-    job_reads::{JobReads, KnownJobs},
-    known_clusters::KnownClusters,
-    known_partitions::PartitionsCache,
-    log_reads::LogReads,
-    log_source::LogSource,
-    pulses::PulseCache,
-    rate::{RateLimit, Rates},
+    caches::{
+        job_reads::{JobReads, KnownJobs},
+        known_clusters::KnownClusters,
+        known_partitions::PartitionsCache,
+        log_reads::LogReads,
+        pulses::PulseCache,
+    },
+    http::rate::{RateLimit, Rates},
+    ports::{
+        cluster_keeper::ClusterKeeper, cluster_links::ClusterLinks, cluster_ops::ClusterOps,
+        log_source::LogSource,
+    },
+    watchers::feed::Feed,
 };
 
 /// Everything the service needs from outside; the composition root makes it.
@@ -63,7 +65,7 @@ pub struct ApiState {
     pub limits: Limits,
     /// The origins of web pages that may call from a browser; see [`is_origin`](crate::is_origin).
     pub cors_origins: Arc<[String]>,
-    /// Cancelled when the service is to finish: answers that go on and on end then.
+    /// Canceled when the service is to finish: answers that go on and on end then.
     pub stop: CancellationToken,
     /// Runs what an answer must not be needed for to go on.
     pub errands: TaskTracker,

@@ -8,14 +8,17 @@ use slurm::SlurmJobId;
 use uuid::Uuid;
 
 use crate::{
-    cluster::Cluster,
-    id::JobId,
-    job::{Job, Owner},
-    policy::ImagePolicy,
-    policy::{BatchSettings, ImageSettings, RetrySettings},
-    resources::Resources,
-    spec::{DEFAULT_MASTER_PORT, JobSpec, Work},
-    status::Phase,
+    cluster::{
+        policy::{BatchSettings, ImagePolicy, ImageSettings, RetrySettings},
+        resources::Resources,
+        target::Cluster,
+    },
+    job::{
+        id::JobId,
+        status::Phase,
+        stored::{Job, Owner},
+    },
+    request::spec::{DEFAULT_MASTER_PORT, JobSpec, Work},
 };
 
 /// Accepted, nothing done yet.
@@ -49,7 +52,7 @@ pub(crate) fn command_job() -> Job {
 pub(crate) fn sent_job() -> Job {
     let mut job = command_job();
     let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), DateTime::UNIX_EPOCH).unwrap();
-    attempt.sends.begin();
+    attempt.fence.begin();
     job.attempt = Some(attempt);
     job.phase = Phase::Submitting;
     job

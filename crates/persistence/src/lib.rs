@@ -4,62 +4,52 @@
 //! that acts checks its token. Nothing here is held across the network: a lease outlives its transaction.
 
 mod again;
-mod attempt_place;
-mod attempts;
-mod changes;
-mod cluster_polls;
+mod callers;
 mod clusters;
 mod conversions;
 mod error;
 mod events;
-mod feed;
 mod jobs;
-mod leases;
 mod listen;
-mod listing;
-mod once;
-mod orphans;
-mod partitions;
 mod polls;
-mod purges;
-mod record;
-mod retention;
-mod rows;
 mod seal;
-mod sightings;
 mod store;
-mod timeline;
-mod tokens;
-mod versions;
 mod webhooks;
-mod wishes;
 mod work_store;
 mod workload;
 
-pub use cluster_polls::PollState;
-pub use clusters::{
-    ClusterChange, ClusterKept, ClusterListener, ClusterWork, KeptCluster, NewCluster, Revision,
+pub use callers::{
+    idempotency::{Known, Once},
+    tokens::{NewToken, Scopes, Token},
 };
-pub use conversions::{ConversionLease, ConversionRecord, ImageWish};
+pub use clusters::{
+    kept::{ClusterChange, ClusterKept, ClusterListener, ClusterWork, KeptCluster, NewCluster, Revision},
+    partitions::KnownPartitions,
+};
+pub use conversions::{ConversionLease, ConversionRecord, ImageRequest};
 pub use error::StoreError;
-pub use events::JobEvent;
-pub use feed::{FeedEvent, FeedFilter, FeedPage};
-pub use jobs::{Along, Inserted, NewJob, Viewer};
-pub use leases::{Lane, Lease, LeaseTerms};
+pub use events::{
+    feed::{FeedEvent, FeedFilter, FeedPage},
+    of_job::JobEvent,
+    timeline::{CommandRun, Subject, TimelineEntry, TimelinePlace, Whose},
+};
+pub use jobs::{
+    desired_state::Requested,
+    leases::{Lane, Lease, LeaseTerms},
+    listing::{JobFilter, JobPage},
+    purges::Remains,
+    steps::StepRecord,
+    stored::{Along, Inserted, NewJob, Viewer},
+    versions::JobVersion,
+};
 pub use listen::{DueListener, DueNotice, JobListener, JobNotice};
-pub use listing::{JobFilter, JobPage};
-pub use once::{Known, Once};
-pub use partitions::KnownPartitions;
-pub use polls::{PollLease, PollResult, Pulse};
-pub use purges::Remains;
-pub use record::StepRecord;
+pub use polls::{
+    states::PollState,
+    turns::{PollLease, PollResult, Pulse},
+};
 pub use seal::Sealer;
 pub use store::{MIGRATOR, Store, StoreOptions};
-pub use timeline::{CommandRun, Subject, TimelineEntry, TimelinePlace, Whose};
-pub use tokens::{NewToken, Scopes, Token};
-pub use versions::JobVersion;
 pub use webhooks::{DeadLetter, DeliveryResult, TurnTerms, WebhookDelivery, WebhookHistory, WebhookTurn};
-pub use wishes::Wished;
 pub use work_store::{
     Call, DueJobs, DueNotices, ImageConversions, Incarnations, OrphanRecords, PartitionTurns, PollTurns,
     StepRecords, WorkStore,

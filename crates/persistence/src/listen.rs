@@ -6,7 +6,7 @@ use std::str::FromStr;
 use domain::{ClusterName, JobId};
 use sqlx::{PgConnection, postgres::PgListener};
 
-use crate::{error::StoreError, leases::Lane, store::Store};
+use crate::{error::StoreError, jobs::leases::Lane, store::Store};
 
 const DUE: &str = "tao_slurm_due";
 /// Spoken on by a trigger.

@@ -48,8 +48,12 @@ pub(crate) enum Command {
     Migrate,
     /// Print the OpenAPI document of the API
     Openapi,
-    /// Print the configuration in force, without secrets, and what is likely to fail
-    CheckConfig,
+    /// Show the effective configuration, without secrets, and likely problems
+    CheckConfig {
+        /// Print an example file instead: every setting with its default, its environment variables and what it is for
+        #[arg(long)]
+        example: bool,
+    },
     /// Manage the tokens that callers need
     #[command(subcommand)]
     Token(TokenCommand),

@@ -34,7 +34,7 @@ use traces::Exporter;
 use crate::{
     cli::{Cli, Command, Role, TokenCommand},
     config::{self, Config, Environment, Overrides},
-    few_heaps, telemetry,
+    process::telemetry,
 };
 
 /// Runs the command to its end.
@@ -60,7 +60,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Token(TokenCommand::Revoke(args)) => {
             with_service(&overrides, |config, environment| tokens::revoke(config, environment, args))
         }
-        Command::CheckConfig => check_config::run(&overrides, &Environment::of_process()),
+        Command::CheckConfig { example: true } => check_config::example(),
+        Command::CheckConfig { .. } => check_config::run(&overrides, &Environment::of_process()),
         Command::Openapi => openapi::run(),
         Command::Submit(args) => submit::run(&args),
         Command::Validate(args) => validate::run(&args),
@@ -84,18 +85,11 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 
 /// Runs the service; what it has to say of its last moments reaches the collector.
 fn serving(overrides: &Overrides, role: Role) -> anyhow::Result<ExitCode> {
-    let many_heaps = few_heaps::begin_again_with_it();
     let environment = Environment::of_process();
     let config = config::load(overrides, &environment)?;
     let exporter = telemetry::start_traces(&config, role.name())?;
     telemetry::start_logs(&config.settings.log, exporter.as_ref())?;
-    let ended = on_runtime(async {
-        if let Some(error) = many_heaps {
-            few_heaps::survive_broken_pipes()?;
-            tracing::warn!(%error, "the service could not begin again with few heaps; it will take some more memory");
-        }
-        serve::run(config, environment, role).await
-    });
+    let ended = on_runtime(serve::run(config, environment, role));
     exporter.iter().for_each(Exporter::finish);
     ended
 }

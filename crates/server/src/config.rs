@@ -1,18 +1,20 @@
-//! The configuration: defaults, then the file, then the environment, checked as a whole.
+//! The configuration: defaults, the file, then environment variables. All checks run, so that one start shows every problem.
 //!
-//! The environment is read here and nowhere else. To add a key: a field with its default in `settings`, a line
-//! in `sources::TAKES`, its place in `deploy/config.example.toml`, and, if it has rules, a check below.
+//! The program reads its environment only here. To add a setting, declare it in `settings` or `cluster_settings`, run
+//! `make config-example`, and add its check, if it needs one, below.
 
 mod authorities;
 mod cluster;
 mod cluster_policies;
 mod cluster_settings;
 mod database_url;
+mod declare;
 mod environment;
 mod faults;
 mod jwt;
 mod kept_cluster;
 mod key_file;
+mod kinds;
 mod problems;
 mod render;
 mod settings;
@@ -36,36 +38,33 @@ pub(crate) use jwt::{JwtConfig, KeyPlace};
 pub(crate) use kept_cluster::{KeptRules, key_fault};
 pub(crate) use key_file::{existing_key, sealing_key};
 use problems::Problems;
-pub(crate) use render::render;
+pub(crate) use render::{example, render};
 use secrecy::SecretString;
 pub(crate) use settings::{AuthMode, Log, LogFormat, Server, Settings};
 pub(crate) use warnings::warnings;
 
-/// The file that is read when none is named.
-const USUAL_FILE: &str = "tao-slurm.toml";
+/// The file without --config.
+const DEFAULT_FILE: &str = "tao-slurm.toml";
 
-/// So long at least a job stays after its end.
 const SHORTEST_KEEP: Duration = Duration::from_hours(1);
 
-/// A configuration without faults.
+/// A checked configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
-    /// Every key with the value in use.
+    /// The effective value of every key.
     pub(crate) settings: Settings,
     pub(crate) clusters: Vec<ClusterConfig>,
     pub(crate) container_images: ContainerImages,
     pub(crate) webhook_networks: Networks,
-    /// Who vouches for the certificates of webhooks.
+    /// Further authorities for the certificates of receivers.
     pub(crate) webhook_authorities: Authorities,
-    /// Signed tokens, when they are accepted.
     pub(crate) jwt: Option<JwtConfig>,
-    /// What the collector of traces wants to see.
+    /// Headers for the collector of traces.
     pub(crate) otlp_headers: Vec<(String, SecretString)>,
-    /// The file it was read from.
     pub(crate) file: Option<PathBuf>,
 }
 
-/// What the command line says about the configuration.
+/// Command line options that override the configuration.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Overrides {
     pub(crate) file: Option<PathBuf>,
@@ -75,20 +74,18 @@ pub(crate) struct Overrides {
 
 /// Reads and checks the whole configuration.
 pub(crate) fn load(overrides: &Overrides, environment: &Environment) -> Result<Config, Problems> {
-    let usual = || Some(PathBuf::from(USUAL_FILE)).filter(|path| path.exists());
-    let file = overrides.file.clone().or_else(usual);
+    let default = || Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists());
+    let file = overrides.file.clone().or_else(default);
     let mut settings = sources::read(file.as_deref(), environment)?;
     if let Some(bind) = overrides.bind {
         settings.server.bind = bind;
     }
     settings.worker.bind = overrides.worker_bind.or(settings.worker.bind);
     let mut problems = Problems::default();
-    places(&mut settings, environment, &mut problems);
+    complete_paths(&mut settings, environment, &mut problems);
     check_sections(&settings, &mut problems);
-    let written = std::mem::take(&mut settings.clusters);
-    let written = cluster_settings::with_environment(written, environment, &mut problems);
-    settings.clusters =
-        written.into_iter().map(|cluster| cluster.complete(environment, &settings.worker)).collect();
+    cluster_settings::with_environment(&mut settings.clusters, environment, &mut problems);
+    settings.clusters.iter_mut().for_each(|cluster| cluster.complete(environment, &settings.worker));
     let clusters: Vec<ClusterConfig> = settings
         .clusters
         .iter()
@@ -97,18 +94,18 @@ pub(crate) fn load(overrides: &Overrides, environment: &Environment) -> Result<C
             let mut faults = Faults::default();
             let checked = cluster::check(cluster, &mut faults);
             let label = cluster.name.clone().unwrap_or_else(|| format!("[{}]", index + 1));
-            faults.tell(&label, &mut problems);
+            faults.report(&label, &mut problems);
             checked
         })
         .collect();
-    names_differ(&clusters, &mut problems);
+    check_names(&clusters, &mut problems);
     let container_images = tao::images(&settings.tao, &mut problems);
     let webhook_networks = webhooks::networks(&settings.webhooks, &mut problems);
     let webhook_authorities =
         authorities::read("webhooks.ca_file", &mut settings.webhooks.ca_file, environment, &mut problems);
     let jwt = settings.auth.jwt.as_mut().and_then(|jwt| jwt::check(jwt, environment, &mut problems));
     let otlp_headers = telemetry::headers(&settings.telemetry, environment, &mut problems);
-    problems.or_else(Config {
+    problems.with_variables(settings::variables_of).or_else(Config {
         settings,
         clusters,
         container_images,
@@ -120,110 +117,99 @@ pub(crate) fn load(overrides: &Overrides, environment: &Environment) -> Result<C
     })
 }
 
-/// Settles where things lie on this machine.
-fn places(settings: &mut Settings, environment: &Environment, problems: &mut Problems) {
+/// Sets the paths that depend on this machine.
+fn complete_paths(settings: &mut Settings, environment: &Environment, problems: &mut Problems) {
     let named = Some(&settings.data_dir).filter(|path| !path.as_os_str().is_empty());
     let dir = named.map(|path| environment.expand(path.clone())).or_else(|| environment.default_data_dir());
     match dir.map(std::path::absolute) {
         Some(Ok(dir)) => settings.data_dir = dir,
         _ => problems.add(
-            "data_dir (TAO_SLURM_DATA_DIR)",
-            "cannot be guessed, because HOME is not set; set it to a directory of this service's own",
+            "data_dir",
+            "has no default, because HOME is not set; set data_dir to a directory for this service",
         ),
     }
-    settings.ssh.key_directory = if settings.ssh.key_directory.as_os_str().is_empty() {
-        settings.data_dir.join("ssh-keys")
-    } else {
-        environment.expand(settings.ssh.key_directory.clone())
-    };
-    settings.secrets.key_file = if settings.secrets.key_file.as_os_str().is_empty() {
-        settings.data_dir.join("secrets.key")
-    } else {
-        environment.expand(settings.secrets.key_file.clone())
-    };
+    for (path, default) in
+        [(&mut settings.ssh.key_directory, "ssh-keys"), (&mut settings.secrets.key_file, "secrets.key")]
+    {
+        let is_set = !path.as_os_str().is_empty();
+        *path = if is_set { environment.expand(path.clone()) } else { settings.data_dir.join(default) };
+    }
 }
 
 fn check_sections(settings: &Settings, problems: &mut Problems) {
-    if settings.auth.mode == AuthMode::Disabled && !settings.server.bind.ip().is_loopback() {
-        problems.add(
-            "auth.mode (TAO_SLURM_AUTH)",
-            format_args!(
-                "is \"disabled\" while server.bind is {}: anybody who reaches it could run jobs as your cluster \
-                 user; bind to a loopback address, such as 127.0.0.1:8080, or set auth.mode to \"tokens\"",
-                settings.server.bind
-            ),
+    let Settings { server, database, worker, .. } = settings;
+    if settings.auth.mode == AuthMode::Disabled && !server.bind.ip().is_loopback() {
+        let advice = format_args!(
+            "is \"disabled\" while server.bind is {}, so anybody who reaches it could run jobs as your cluster user; set \
+             server.bind to a loopback address, such as 127.0.0.1:8080, or auth.mode to \"tokens\"",
+            server.bind
         );
+        problems.add("auth.mode", advice);
     }
-    if let Some(url) = &settings.database.url {
+    if let Some(url) = &database.url {
         database_url::check(url, problems);
     }
-    let positive = |problems: &mut Problems, key: &str, is_zero: bool, example: &str| {
+    for (key, is_zero, example) in [
+        ("server.body_limit_bytes", server.body_limit_bytes == 0, "10485760"),
+        ("server.header_timeout", server.header_timeout.is_zero(), "\"30s\""),
+        ("server.body_timeout", server.body_timeout.is_zero(), "\"30s\""),
+        ("server.request_timeout", server.request_timeout.is_zero(), "\"40s\""),
+        ("server.max_connections", server.max_connections == 0, "4096"),
+        ("server.rate_burst", server.rate_limit > 0 && server.rate_burst == 0, "2000"),
+        ("database.max_connections", database.max_connections == 0, "16"),
+        ("worker.batch_size", worker.batch_size == 0, "128"),
+    ] {
         if is_zero {
-            problems.add(key, format_args!("must be above zero; write for example {example}"));
-        }
-    };
-    let (server, worker) = (&settings.server, &settings.worker);
-    positive(problems, "server.body_limit_bytes", server.body_limit_bytes == 0, "10485760");
-    positive(problems, "server.header_timeout", server.header_timeout.is_zero(), "\"30s\"");
-    positive(problems, "server.body_timeout", server.body_timeout.is_zero(), "\"30s\"");
-    positive(problems, "server.request_timeout", server.request_timeout.is_zero(), "\"60s\"");
-    positive(problems, "server.max_connections", server.max_connections == 0, "4096");
-    positive(problems, "server.rate_burst", server.rate_limit > 0 && server.rate_burst == 0, "2000");
-    for origin in &server.cors_origins {
-        if !api::is_origin(origin) {
-            problems.add(
-                "server.cors_origins",
-                format_args!("has {origin:?}, which is no origin; write for example \"https://dashboard.example.org\", \
-                    or \"*\" for all"),
-            );
+            problems.add(key, format_args!("is 0; write for example {example}"));
         }
     }
-    if !(1024..=1024 * 1024).contains(&server.header_limit_bytes) {
-        problems.add("server.header_limit_bytes", "must be from 1024 to 1048576; write for example 32768");
-    }
-    positive(problems, "database.max_connections", settings.database.max_connections == 0, "16");
-    if settings.database.keep_ended_jobs.is_some_and(|keep| keep < SHORTEST_KEEP) {
-        problems.add(
-            "database.keep_ended_jobs (TAO_SLURM_KEEP_ENDED_JOBS)",
-            "is less than 1h, in which callers may not have seen that their jobs have ended; write for example \"90d\", or \
-             nothing to keep them for ever",
+    for origin in server.cors_origins.iter().filter(|origin| !api::is_origin(origin)) {
+        let advice = format_args!(
+            "{origin:?} is not an origin; write for example \"https://dashboard.example.org\", or \"*\" for all"
         );
+        problems.add("server.cors_origins", advice);
     }
-    positive(problems, "worker.batch_size", worker.batch_size == 0, "128");
+    let bytes = server.header_limit_bytes;
+    if !(1024..=1024 * 1024).contains(&bytes) {
+        let advice = format_args!("is {bytes}; write a number from 1024 to 1048576");
+        problems.add("server.header_limit_bytes", advice);
+    }
+    if database.keep_ended_jobs.is_some_and(|keep| keep < SHORTEST_KEEP) {
+        let advice = "is less than 1h, so callers could miss how their jobs ended; write for example \"90d\", or leave it out to \
+                      keep the jobs";
+        problems.add("database.keep_ended_jobs", advice);
+    }
     if worker.partitions_every < Duration::from_secs(1) {
-        problems.add(
-            "worker.partitions_every",
-            "is less than 1s, which a scheduler will not thank us for; write for example \"5m\"",
-        );
+        let advice = "is less than 1s, which overloads the scheduler; write for example \"5m\"";
+        problems.add("worker.partitions_every", advice);
     }
     if worker.lease < Duration::from_secs(10) {
-        problems.add("worker.lease", "is shorter than a remote command may take; write at least \"10s\"");
+        let advice = "is less than 10s, and a remote command can take longer; write at least \"10s\"";
+        problems.add("worker.lease", advice);
     }
     if let Err(error) = tracing_subscriber::EnvFilter::builder().parse(&settings.log.filter) {
-        problems.add("log.filter (TAO_SLURM_LOG)", format_args!("{error}; write for example \"info\""));
+        problems.add("log.filter", format_args!("{error}; write for example \"info\""));
     }
 }
 
-fn names_differ(clusters: &[ClusterConfig], problems: &mut Problems) {
+fn check_names(clusters: &[ClusterConfig], problems: &mut Problems) {
     for (index, one) in clusters.iter().enumerate() {
         if clusters[..index].iter().any(|other| other.cluster.name == one.cluster.name) {
-            problems.add(
-                format_args!("clusters.{}.name", one.cluster.name),
-                "stands twice; give each cluster its own name",
-            );
+            let key = format_args!("clusters.{}.name", one.cluster.name);
+            problems.add(key, "is the name of two clusters; give each cluster its own name");
         }
     }
 }
 
-/// The directory of everything the service keeps on this machine, made for its own account when absent.
+/// Creates the data directory for the account of the service.
 pub(crate) fn make_data_dir(dir: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
 
     use anyhow::Context;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).with_context(|| {
+        let dir = dir.display();
         format!(
-            "cannot make the data directory {}; set data_dir (TAO_SLURM_DATA_DIR) to another",
-            dir.display()
+            "cannot create the data directory {dir}; set data_dir (TAO_SLURM_DATA_DIR) to another directory"
         )
     })
 }

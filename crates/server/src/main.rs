@@ -5,24 +5,11 @@
 
 mod cli;
 mod client;
-mod clock;
-mod cluster_links;
-mod cluster_ops;
 mod clusters;
 mod commands;
 mod config;
 mod database;
-mod embedded_postgres;
-mod few_heaps;
-mod gauges;
-mod http_server;
-mod jwks;
-mod lifecycle;
-mod log_links;
-mod open_files;
-mod retention;
-mod stranded;
-mod telemetry;
+mod process;
 mod wiring;
 
 use std::{
@@ -31,6 +18,12 @@ use std::{
 };
 
 use clap::{Parser, error::ErrorKind};
+use tikv_jemallocator::Jemalloc;
+
+/// A poll of ten thousand jobs needs some megabytes for a moment, each time on another thread. glibc keeps the most that each of its
+/// malloc arenas ever held; jemalloc returns free memory to the system within a second. `.cargo/config.toml` has its options.
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 fn main() -> ExitCode {
     let cli = match cli::Cli::try_parse() {
@@ -57,4 +50,42 @@ fn main() -> ExitCode {
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        sync::{Arc, Barrier},
+        thread,
+        time::Duration,
+    };
+
+    fn resident_mib() -> u64 {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+    }
+
+    /// It fails if the options of `.cargo/config.toml` did not reach jemalloc.
+    #[test]
+    fn memory_that_threads_have_freed_goes_back_to_the_system() {
+        let before = resident_mib();
+        let freed = Arc::new(Barrier::new(5));
+        for _ in 0..4 {
+            let freed = Arc::clone(&freed);
+            thread::spawn(move || {
+                drop((0..200_000).map(|i| format!("{i:>100}")).collect::<Vec<_>>());
+                freed.wait();
+                // The thread lives on, like those of the runtime.
+                thread::park();
+            });
+        }
+        freed.wait();
+        let is_low = || {
+            thread::park_timeout(Duration::from_millis(100));
+            resident_mib() < before + 20
+        };
+        assert!((0..100).any(|_| is_low()), "{before} MiB before, {} MiB after", resident_mib());
+    }
 }

@@ -43,7 +43,7 @@ pub(crate) fn worker_settings(settings: &Settings) -> WorkerSettings {
         batch: settings.worker.batch_size,
         graces: Graces {
             missing: seconds(settings.worker.missing_grace),
-            last_word: seconds(settings.worker.last_word_grace),
+            finish: seconds(settings.worker.finish_grace),
             release: seconds(settings.worker.release_grace),
             retry: RetryTerms {
                 first_wait: seconds(settings.worker.retry_wait),

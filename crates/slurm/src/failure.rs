@@ -84,7 +84,7 @@ impl Failure {
     }
 
     /// True when nothing is left of the job that was to be acted on.
-    pub(crate) fn says_the_job_is_over(&self) -> bool {
+    pub fn says_the_job_is_over(&self) -> bool {
         matches!(self.rule_id, "job-not-known" | "job-over")
     }
 }
@@ -102,7 +102,7 @@ pub fn classify(stderr: &str) -> Failure {
 /// The same for a command whose exit code is known: one that was killed or ran into its time limit may have had its
 /// effect whatever it printed (`timeout(1)` returns 124, or 137 after its SIGKILL). Codes above 192 are no signals:
 /// sbatch returns 255 for wrong options, scancel 210 for somebody else's job.
-pub(crate) fn of_exit(code: i32, stderr: &str) -> Failure {
+pub fn of_exit(code: i32, stderr: &str) -> Failure {
     if code == 124 || (129..=192).contains(&code) {
         Failure::known(FailureClass::Ambiguous, "killed", stderr)
     } else {

@@ -1,6 +1,6 @@
 //! What the fuzzer sees of the framing; no other build has it.
 
-use crate::framing::{Boundary, Ending, Excess, FrameError, FrameReader};
+use crate::session::framing::{Boundary, Ending, Excess, FrameError, FrameReader};
 
 /// Reads a stream that arrives in pieces of so many bytes. Its boundary is 32 zeros. None when it is no answer.
 ///

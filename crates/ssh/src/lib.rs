@@ -10,35 +10,22 @@
 //! believed, `hosts` for failover, `host_key` for whom we talk to.
 
 mod advice;
-mod auth;
-mod backoff;
 mod command;
 mod config;
-mod connect;
 mod error;
-mod exchange;
-mod exec;
-mod framing;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod health;
-mod host_key;
 mod host_port;
-mod hosts;
-mod key_file;
-mod known_hosts;
-mod link;
+mod keys;
 mod pool;
-mod queue;
-mod readiness;
-mod shell_line;
-mod worker;
+mod session;
 
 pub use command::{Command, Output};
 pub use config::SshConfig;
 pub use error::{Doubt, Effect, HostFailure, SshError};
-pub use health::{HostHealth, HostState, PoolHealth};
 pub use host_port::{HostPort, HostPortError};
-pub use key_file::inspect_key;
-pub use known_hosts::check_host_key_line;
-pub use pool::SshPool;
+pub use keys::{key_file::inspect_key, known_hosts::check_host_key_line};
+pub use pool::{
+    handle::SshPool,
+    health::{HostHealth, HostState, PoolHealth},
+};

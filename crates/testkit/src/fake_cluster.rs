@@ -1,4 +1,4 @@
-//! A cluster that remembers: what was submitted, claimed, finished, cancelled and forgotten.
+//! A cluster that remembers: what was submitted, claimed, finished, canceled and forgotten.
 //!
 //! It answers the same typed commands as the real one, by the same rules (a claimed attempt is not submitted again, a
 //! replay answers the same id, `squeue` forgets what accounting keeps), and it can be told to lose a reply before or
@@ -11,10 +11,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use slurm::{
-    ExitCode, ExitMarker, Failure, FailureClass, How, ImageFile, NodeName, SlurmJobId, SlurmState, Sought,
-    Submission, SubmitAnswer,
-};
+use remote::{ExitRecord, How, ImageFile, Sought, Submission, SubmitAnswer};
+use slurm::{ExitCode, Failure, FailureClass, NodeName, SlurmJobId, SlurmState};
 use uuid::Uuid;
 
 /// What happens to the next command.
@@ -46,7 +44,7 @@ struct Entry {
     name: String,
     state: SlurmState,
     exit: Option<ExitCode>,
-    marker: Option<ExitMarker>,
+    marker: Option<ExitRecord>,
     /// Whether squeue still shows it.
     queued: bool,
     node: String,
@@ -148,7 +146,7 @@ impl FakeCluster {
             job.state = state.clone();
             job.exit = code.map(|code| ExitCode { code, signal: 0 });
             job.marker =
-                code.map(|code| ExitMarker { slurm_id: job.id, restart: 0, code, at: 1_800_000_000 });
+                code.map(|code| ExitRecord { slurm_id: job.id, restart: 0, code, at: 1_800_000_000 });
         }
     }
 

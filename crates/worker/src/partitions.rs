@@ -4,11 +4,11 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use domain::{Job, JobId};
 use persistence::{StoreError, WorkStore};
-use slurm::Partitions;
+use remote::Partitions;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    link::ClusterLink,
+    link::cluster_link::ClusterLink,
     worker::{MIN_NAP, OVERTAKEN, SWEEP, Site, Worker, database_failed, pause},
 };
 

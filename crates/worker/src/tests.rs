@@ -5,11 +5,12 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use chrono::TimeDelta;
 use domain::{Clock, Cluster, Graces, Job, JobId, Phase, Secrets, Status};
 use persistence::{Inserted, Lane, NewJob, Sealer, Store, Viewer};
-use slurm::{
-    Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
-    FailureClass, ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge,
-    Purged, RemotePath, Remove, Removed, Requeued, SlurmJobId, SlurmState, SubmitAnswer, SubmitBatch,
+use remote::{
+    Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
+    ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, Remove,
+    Removed, Requeued, SubmitAnswer, SubmitBatch,
 };
+use slurm::{FailureClass, RemotePath, SlurmJobId, SlurmState};
 use sqlx::PgPool;
 use testkit::{CountingIds, FakeCluster, Fault, HandClock, Unanswered, cluster, command_job};
 
@@ -58,7 +59,7 @@ impl ClusterLink for FakeLink {
         told(self.0.conclude(command))
     }
 
-    async fn cancel(&self, command: &Cancel) -> Result<Cancelled, LinkError> {
+    async fn cancel(&self, command: &Cancel) -> Result<Canceled, LinkError> {
         told(self.0.cancel(command))
     }
 
@@ -82,7 +83,7 @@ impl ClusterLink for FakeLink {
         told(self.0.requeued(command))
     }
 
-    async fn partitions(&self, command: &slurm::Partitions) -> Result<slurm::PartitionsAnswer, LinkError> {
+    async fn partitions(&self, command: &remote::Partitions) -> Result<remote::PartitionsAnswer, LinkError> {
         told(self.0.partitions(command))
     }
 
@@ -240,7 +241,7 @@ async fn what_squeue_forgot_accounting_remembers(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_cancelled_job_is_canceled_when_its_end_is_seen_and_not_before(pool: PgPool) {
+async fn a_canceled_job_is_canceled_when_its_end_is_seen_and_not_before(pool: PgPool) {
     let bench = Bench::new(pool);
     let (id, _) = bench.submitted().await;
     bench.worker.store.request_cancel(id, &Viewer::All, bench.clock.now()).await.unwrap();
@@ -252,7 +253,7 @@ async fn a_cancelled_job_is_canceled_when_its_end_is_seen_and_not_before(pool: P
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_job_cancelled_before_its_submission_never_reaches_the_cluster(pool: PgPool) {
+async fn a_job_canceled_before_its_submission_never_reaches_the_cluster(pool: PgPool) {
     let bench = Bench::new(pool);
     let id = bench.accept(command_job(1)).await;
     bench.worker.store.request_cancel(id, &Viewer::All, bench.clock.now()).await.unwrap();

@@ -18,7 +18,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{counted, link::ClusterLink, pace::Pace, partitions::partitions_name, poll::Quiet};
+use crate::{
+    link::{cluster_link::ClusterLink, counted},
+    pace::Pace,
+    partitions::partitions_name,
+    poll::tick::Quiet,
+};
 
 /// A cluster that this worker serves.
 #[derive(Debug, Clone)]

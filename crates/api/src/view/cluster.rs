@@ -8,10 +8,10 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::{
-    cluster_links::{HostReport, HostState, LinkReport, LinkUse},
-    clusters::settings::ClusterSettings,
-    extract::etag,
-    known_clusters::{KeptFacts, UnusableCluster},
+    caches::known_clusters::{KeptFacts, UnusableCluster},
+    calls::clusters::settings::ClusterSettings,
+    http::extract::etag,
+    ports::cluster_links::{HostReport, HostState, LinkReport, LinkUse},
     view::OrphansView,
 };
 

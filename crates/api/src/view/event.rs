@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::event_id::EventId;
+use crate::calls::event_id::EventId;
 
 /// Events of a job, oldest first.
 #[derive(Debug, Serialize, ToSchema)]

@@ -44,11 +44,11 @@ pub struct OrphanView {
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OrphanKindView {
-    /// Its attempt is over. It is cancelled.
+    /// Its attempt is over. It is canceled.
     Superseded,
-    /// It is a second Slurm job of the attempt that runs. It is cancelled.
+    /// It is a second Slurm job of the attempt that runs. It is canceled.
     Copy,
-    /// Its job was deleted. It is cancelled.
+    /// Its job was deleted. It is canceled.
     Deleted,
     /// Its attempt is newer than the database, which was restored. It is adopted when its turn comes.
     Newer,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::PendingView;
-use crate::pulses::Pulses;
+use crate::caches::pulses::Pulses;
 
 /// Where a job stands.
 #[derive(Debug, Clone, Serialize, ToSchema)]

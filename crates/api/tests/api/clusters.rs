@@ -8,8 +8,8 @@ use domain::{
     preflight::{Check, Outcome},
 };
 use persistence::PollResult;
+use remote::{PartitionsAnswer, RawOutput, RemoteCommand};
 use serde_json::json;
-use slurm::{PartitionsAnswer, RawOutput, RemoteCommand};
 use sqlx::PgPool;
 use uuid::Uuid;
 
@@ -37,7 +37,7 @@ fn said(rows: &str) -> PartitionsAnswer {
     lines.extend(rows.lines().map(|row| format!("ROW {row}")));
     lines.push(format!("END {}\n", lines.len()));
     let stdout = lines.join("\n").into_bytes();
-    slurm::Partitions.parse(&RawOutput { stdout, ..RawOutput::default() }).unwrap()
+    remote::Partitions.parse(&RawOutput { stdout, ..RawOutput::default() }).unwrap()
 }
 
 async fn learn(api: &TestApi, rows: &str) {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use api::Limits;
 use base64::{Engine, engine::general_purpose::STANDARD};
+use remote::{LogFrom, LogQuestion};
 use serde_json::json;
-use slurm::{LogFrom, LogQuestion};
 use sqlx::PgPool;
 
 use crate::support::{TestApi, Told};

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use api::Limits;
+use remote::{LogFrom, LogQuestion};
 use serde_json::json;
-use slurm::{LogFrom, LogQuestion};
 use sqlx::PgPool;
 
 use crate::support::TestApi;

@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 
 use api::ClusterUnavailable;
+use remote::{TestOnlyAnswer, TestVerdict};
 use serde_json::{Value, json};
-use slurm::{TestOnlyAnswer, TestVerdict};
 use sqlx::PgPool;
 
 use crate::support::TestApi;

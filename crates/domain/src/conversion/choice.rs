@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 
 use super::{Conversion, ConversionState};
-use crate::{clock::Timestamp, image::ImageRef, job::Job, spec::JobSpec};
+use crate::{clock::Timestamp, image::ImageRef, job::stored::Job, request::spec::JobSpec};
 
 /// The image of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]

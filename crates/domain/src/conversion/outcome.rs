@@ -1,18 +1,21 @@
 //! From what a poll saw of a conversion to its end.
 
 use chrono::TimeDelta;
-use slurm::{
-    ImageFile, Markers, QueueRow, SlurmState,
+use remote::{
+    ImageFile, Markers,
     script::{EXIT_BEGUN, EXIT_CLAIMED, EXIT_NO_MARKS, EXIT_NODE_FAILED},
 };
+use slurm::{QueueRow, SlurmState};
 
-use super::{Abandoned, Conversion, ConversionState, Demand, LOOK_ROUND, Moved};
+use super::{Abandoned, Conversion, ConversionState, ConversionTransition, Demand, LOOK_ROUND};
 use crate::{
     clock::Timestamp,
-    cluster::Cluster,
-    conclude::NOTICED,
-    diagnosis::ENDED_BY_TERM,
-    observe::{Graces, Records, Sighting, at, is_awaited, is_marked, is_of_this_end},
+    cluster::target::Cluster,
+    run::{
+        conclude::NOTICED,
+        diagnosis::ENDED_BY_TERM,
+        observe::{Graces, Observation, Records, at, is_awaited, is_marked, is_of_this_end},
+    },
 };
 
 /// A conversion that has waited for a node for so long is given up: the jobs that wait for it go on without.
@@ -29,11 +32,11 @@ const UNMARKED: [u8; 4] = [EXIT_NODE_FAILED, EXIT_NO_MARKS, EXIT_CLAIMED, EXIT_B
 /// The longest text of enroot's that goes into a message, in characters.
 const LONGEST_ERROR: usize = 600;
 
-/// The conversion after a sighting; nothing when it saw nothing new. `ahead` is how far the cluster's clock is ahead of
+/// The conversion after a observation; nothing when it saw nothing new. `ahead` is how far the cluster's clock is ahead of
 /// ours.
 pub fn conversion_seen(
     conversion: &Conversion,
-    seen: &Sighting<'_>,
+    seen: &Observation<'_>,
     ahead: TimeDelta,
     graces: &Graces,
     now: Timestamp,
@@ -44,7 +47,7 @@ pub fn conversion_seen(
     let mut next = conversion.clone();
     let token = conversion.run.as_ref().map(|run| run.token.as_str());
     let accounting = seen.accounting.filter(|record| Some(record.name.as_str()) == token);
-    let seen = &Sighting { accounting, ..*seen };
+    let seen = &Observation { accounting, ..*seen };
     match seen.queue.filter(|row| Some(row.name.as_str()) == token) {
         Some(row) => next.in_queue(row, seen, ahead, now),
         None if seen.queue_answered => next.vanished(seen, ahead, graces, now),
@@ -61,7 +64,7 @@ pub fn conversion_seen(
 }
 
 impl Conversion {
-    fn in_queue(&mut self, row: &QueueRow, seen: &Sighting<'_>, ahead: TimeDelta, now: Timestamp) {
+    fn in_queue(&mut self, row: &QueueRow, seen: &Observation<'_>, ahead: TimeDelta, now: Timestamp) {
         let QueueRow { state, reason, nodes, .. } = row;
         let start = at(row.start).map(|at| at - ahead);
         // A word we do not know, or that says nothing about the run's life, changes nothing.
@@ -126,7 +129,7 @@ impl Conversion {
     }
 
     /// As for jobs: accounting says how it ended, else its own exit marker, else nobody, and then only time can tell.
-    fn vanished(&mut self, seen: &Sighting<'_>, ahead: TimeDelta, graces: &Graces, now: Timestamp) {
+    fn vanished(&mut self, seen: &Observation<'_>, ahead: TimeDelta, graces: &Graces, now: Timestamp) {
         let Some(run) = &mut self.run else { return };
         let row = seen.accounting;
         let exit =
@@ -176,10 +179,10 @@ pub fn conversion_concluded(
     cluster: &Cluster,
     graces: &Graces,
     now: Timestamp,
-) -> Moved {
+) -> ConversionTransition {
     let mut next = conversion.clone();
     let due_at = next.conclude(found, demand, cluster, graces, now);
-    Moved { conversion: next, due_at }
+    ConversionTransition { conversion: next, due_at }
 }
 
 impl Conversion {
@@ -220,7 +223,7 @@ impl Conversion {
             Some(EXIT_CLAIMED) => found.markers.run_claim.is_none(),
             code => code == Some(EXIT_BEGUN),
         };
-        let grace = if taken && marked.is_none() { graces.last_word.max(NOTICED) } else { graces.last_word };
+        let grace = if taken && marked.is_none() { graces.finish.max(NOTICED) } else { graces.finish };
         let until = run.finishing_since.unwrap_or(now) + grace;
         let tells = matches!(run.slurm_state, Some(SlurmState::Completed | SlurmState::Failed) | None);
         if awaited && tells && now < until {
@@ -259,7 +262,7 @@ impl Conversion {
                     settings.conversion_memory_gb
                 )
             }
-            (None, Some(SlurmState::Cancelled)) => "its job was cancelled on the cluster".to_owned(),
+            (None, Some(SlurmState::Cancelled)) => "its job was canceled on the cluster".to_owned(),
             (None, Some(SlurmState::Completed | SlurmState::Failed) | None) if code == Some(0) => format!(
                 "its job ended well, but {} is no whole image on the login host; is the cache directory on a file \
                  system that all nodes share?",

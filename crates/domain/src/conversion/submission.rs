@@ -3,17 +3,16 @@
 use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
-use slurm::{
-    ConversionScript, Failure, FailureClass, RemotePath, SlurmJobId, StagedFile, Submission, SubmitAnswer,
-};
+use remote::{ConversionScript, StagedFile, Submission, SubmitAnswer};
+use slurm::{Failure, FailureClass, RemotePath, SlurmJobId};
 
-use super::{Conversion, ConversionRun, ConversionState, LOOK_ROUND, Moved};
+use super::{Conversion, ConversionRun, ConversionState, ConversionTransition, LOOK_ROUND};
 use crate::{
     clock::Timestamp,
-    cluster::Cluster,
-    sends::LOOK_AGAIN,
-    staging::StagingError,
-    submission::{LONGEST_SETBACK, Located, Sent},
+    cluster::target::Cluster,
+    job::submit_fence::LOOK_AGAIN,
+    launch::staging::StagingError,
+    run::submission::{LONGEST_SETBACK, Located, Sent},
 };
 
 /// What one remote command needs to submit the conversion's newest run.
@@ -52,8 +51,8 @@ pub fn plan_conversion(
         results_dir: None,
         base_dir: cluster.base_dir.clone(),
         inputs: Vec::new(),
-        send: run.sends.newest,
-        cleared: run.sends.cleared,
+        send: run.fence.newest,
+        cleared: run.fence.cleared,
     })
 }
 
@@ -63,7 +62,7 @@ impl Conversion {
     pub fn sending(&self) -> Self {
         let mut next = self.clone();
         if let Some(run) = &mut next.run {
-            run.sends.begin();
+            run.fence.begin();
         }
         next
     }
@@ -71,7 +70,7 @@ impl Conversion {
     /// What was sent had no effect.
     fn clear(&mut self) {
         if let Some(run) = &mut self.run {
-            run.sends.clear();
+            run.fence.clear();
         }
     }
 
@@ -131,7 +130,7 @@ pub fn conversion_sent(
     unanswered: bool,
     outcome: Sent<'_>,
     now: Timestamp,
-) -> Moved {
+) -> ConversionTransition {
     let mut next = conversion.clone();
     let due_at = match outcome {
         Sent::Answered(SubmitAnswer::Skipped | SubmitAnswer::StageFailed(_)) | Sent::NotSent { .. }
@@ -152,7 +151,7 @@ pub fn conversion_sent(
         Sent::Lost { why } => Some(next.uncertain(why, now)),
         Sent::NotSent { why } => Some(next.set_back(&format!("The cluster cannot be reached: {why}"), now)),
     };
-    Moved { conversion: next, due_at }
+    ConversionTransition { conversion: next, due_at }
 }
 
 /// The conversion of which no submission can be made, and why. `unanswered` as above: an earlier submission of the run
@@ -162,25 +161,25 @@ pub fn conversion_unplannable(
     unanswered: bool,
     why: &dyn std::fmt::Display,
     now: Timestamp,
-) -> Moved {
+) -> ConversionTransition {
     let mut next = conversion.clone();
     if unanswered {
         let due_at = Some(next.uncertain("the service was interrupted", now));
-        return Moved { conversion: next, due_at };
+        return ConversionTransition { conversion: next, due_at };
     }
     next.not_plannable(why, now)
 }
 
 /// The conversion after a look for its lost submission: absence is proved as it is for jobs.
-pub fn conversion_located(conversion: &Conversion, found: Located, now: Timestamp) -> Moved {
+pub fn conversion_located(conversion: &Conversion, found: Located, now: Timestamp) -> ConversionTransition {
     let mut next = conversion.clone();
     let due_at = match found {
         Located::Found(id) => next.submitted(id, now),
         Located::Unbegun => next.absent(now),
-        Located::Absent if next.run.as_mut().is_none_or(|run| run.sends.are_absent(now)) => next.absent(now),
+        Located::Absent if next.run.as_mut().is_none_or(|run| run.fence.are_absent(now)) => next.absent(now),
         Located::Absent | Located::Unclear => now + LOOK_AGAIN,
     };
-    Moved { conversion: next, due_at: Some(due_at) }
+    ConversionTransition { conversion: next, due_at: Some(due_at) }
 }
 
 impl Conversion {

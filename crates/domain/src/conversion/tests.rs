@@ -2,14 +2,17 @@ mod returned;
 
 use chrono::DateTime;
 use proptest::prelude::*;
-use slurm::{AccountingRow, ExitMarker, Markers, QueueRow, SlurmState, script};
+use remote::{ExitRecord, Markers, script};
+use slurm::{AccountingRow, QueueRow, SlurmState};
 use test_case::test_case;
 
 use super::*;
 use crate::{
-    observe::{Graces, Records, Sighting, at},
-    policy::ImageSettings,
-    submission::Located,
+    cluster::policy::ImageSettings,
+    run::{
+        observe::{Graces, Observation, Records, at},
+        submission::Located,
+    },
 };
 
 fn now() -> Timestamp {
@@ -75,7 +78,7 @@ fn ended(state: SlurmState, code: Option<u8>, err: &[u8], file: ImageFile) -> Co
     conversion.state = ConversionState::Finishing;
     let run = conversion.run.as_mut().unwrap();
     (run.slurm_state, run.finishing_since) = (Some(state), Some(now() - TimeDelta::hours(1)));
-    let exit = code.map(|code| ExitMarker { slurm_id: SlurmJobId::new(9).unwrap(), restart: 0, code, at: 0 });
+    let exit = code.map(|code| ExitRecord { slurm_id: SlurmJobId::new(9).unwrap(), restart: 0, code, at: 0 });
     let markers = Markers { exit, ..Markers::default() };
     let found = ConversionFindings { markers: &markers, err_tail: err, file };
     conversion_concluded(&conversion, &found, &one_waits(), &cluster(), &Graces::default(), now()).conversion
@@ -122,7 +125,7 @@ fn seen_after(before: &Conversion, state: SlurmState, submitted: i64, minutes: i
         partition: "cpu".to_owned(),
         name: before.run.as_ref().unwrap().token.to_string(),
     };
-    let seen = Sighting { queue_answered: true, queue: Some(&row), ..Sighting::default() };
+    let seen = Observation { queue_answered: true, queue: Some(&row), ..Observation::default() };
     let later = now() + TimeDelta::minutes(minutes);
     conversion_seen(before, &seen, TimeDelta::zero(), &Graces::default(), later)
         .unwrap_or_else(|| before.clone())
@@ -180,7 +183,8 @@ fn a_new_run_has_all_its_patience() {
 #[test]
 fn a_conversion_without_a_path_has_failed_and_says_why() {
     let base = format!("/{}", "b".repeat(2990)).parse().unwrap();
-    let Moved { conversion, due_at } = wanted().checked(ImageFile::Absent, &one_waits(), &base, now());
+    let ConversionTransition { conversion, due_at } =
+        wanted().checked(ImageFile::Absent, &one_waits(), &base, now());
     assert_eq!((conversion.state, due_at), (ConversionState::Failed, None));
     assert!(conversion.retry_at.unwrap() > now());
     assert!(conversion.error.unwrap().contains("an absolute path of at most 3000 bytes"));
@@ -202,7 +206,7 @@ fn an_earlier_submission_is_looked_for_before_a_conversion_is_said_to_be_unplann
 #[test_case(SlurmState::Completed, Some(0), ImageFile::Absent, ConversionState::Failed, "all nodes share"; "a cache that nobody shares")]
 #[test_case(SlurmState::Timeout, Some(143), ImageFile::Absent, ConversionState::Failed, "conversion_minutes"; "time")]
 #[test_case(SlurmState::OutOfMemory, None, ImageFile::Absent, ConversionState::Failed, "conversion_memory_gb"; "memory")]
-#[test_case(SlurmState::Cancelled, Some(143), ImageFile::Absent, ConversionState::Failed, "cancelled on the cluster"; "by hand")]
+#[test_case(SlurmState::Cancelled, Some(143), ImageFile::Absent, ConversionState::Failed, "canceled on the cluster"; "by hand")]
 #[test_case(SlurmState::NodeFail, None, ImageFile::Absent, ConversionState::Wanted, ""; "a dead node")]
 #[test_case(SlurmState::Preempted, None, ImageFile::Absent, ConversionState::Wanted, ""; "preempted")]
 fn an_end_has_one_meaning(
@@ -247,7 +251,7 @@ fn failures_in_a_row_wait_longer_up_to_an_hour() {
 #[test]
 fn a_poll_that_was_not_answered_changes_nothing() {
     let seen =
-        conversion_seen(&running(), &Sighting::default(), TimeDelta::zero(), &Graces::default(), now());
+        conversion_seen(&running(), &Observation::default(), TimeDelta::zero(), &Graces::default(), now());
     assert!(seen.is_none());
 }
 
@@ -262,14 +266,14 @@ fn somebody_elses_record_of_its_id_says_nothing() {
         end: None,
         nodes: String::new(),
         name: "another".to_owned(),
-        cancelled_by: None,
+        canceled_by: None,
         before: None,
     };
-    let seen = Sighting {
+    let seen = Observation {
         queue_answered: true,
         accounting: Some(&row),
         records: Records::Answered,
-        ..Sighting::default()
+        ..Observation::default()
     };
     let seen = conversion_seen(&running(), &seen, TimeDelta::zero(), &Graces::default(), now()).unwrap();
     assert_eq!(seen.state, ConversionState::Running, "it is missing, and nothing more");

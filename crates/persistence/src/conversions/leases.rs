@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::rows::{ConversionRow, readable, select_conversions};
 use crate::{
     error::StoreError,
-    leases::{LeaseTerms, millis},
+    jobs::leases::{LeaseTerms, millis},
     store::Store,
 };
 
@@ -74,12 +74,12 @@ impl Store {
         )
         .fetch_all(&self.pool)
         .await?;
-        // Who was cancelled, paused or sent off meanwhile waits no more.
+        // Who was canceled, paused or sent off meanwhile waits no more.
         let demands = sqlx::query!(
             r#"-- conversions::acquire_conversions demand
                select w.conversion_id, count(*) as "waiters!", max(j.created_at) filter (where w.fresh) as fresh_since
                from image_waits w join jobs j on j.id = w.job_id
-               where w.conversion_id = any($1) and j.wanted = 'run'
+               where w.conversion_id = any($1) and j.desired_state = 'run'
                  and j.phase in ('queued', 'checking_inputs', 'converting_image', 'staging', 'retry_wait')
                group by w.conversion_id"#,
             &ids,
@@ -140,7 +140,7 @@ impl Store {
     }
 
     /// Gives the lease on conversions back without a new state: a poll may be writing it. `abandoned` is why one was
-    /// cancelled, if it was.
+    /// canceled, if it was.
     pub async fn put_off_conversions(
         &self,
         lease: &ConversionLease,

@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{leases::ConversionLease, rows::ConversionChange};
-use crate::{error::StoreError, leases::Lane, listen, store::Store};
+use crate::{error::StoreError, jobs::leases::Lane, listen, store::Store};
 
 /// A conversion after a step.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Store {
                  mishaps = u.mishaps, abandoned = u.abandoned, run = u.run, token = u.token, state_dir = u.state_dir,
                  target = u.target, slurm_job_id = u.slurm_job_id, slurm_state = u.slurm_state,
                  exit_code = u.exit_code, exit_signal = u.exit_signal, intended_at = u.intended_at,
-                 sends = u.sends, sends_cleared = u.sends_cleared, sends_shut_at = u.sends_shut_at, submitted_at = u.submitted_at, queued_since = u.queued_since,
+                 submit_fence = u.submit_fence, submit_fence_cleared = u.submit_fence_cleared, submit_fence_shut_at = u.submit_fence_shut_at, submitted_at = u.submitted_at, queued_since = u.queued_since,
                  began_at = u.began_at, finishing_since = u.finishing_since, missing_since = u.missing_since,
                  setbacks = u.setbacks, absent_at = u.absent_at,
                  due_at = case when c.version <> u.version then now() else now() + (u.due_at - $4) end,

@@ -1,13 +1,13 @@
 //! Rows to conversions, and changed conversions to rows.
 
-use domain::{AttemptNo, Conversion, ConversionRun, Sends, Timestamp};
+use domain::{AttemptNo, Conversion, ConversionRun, SubmitFence, Timestamp};
 use serde::Serialize;
 use slurm::{ExitCode, SlurmJobId, SlurmState};
 use uuid::Uuid;
 
 use crate::{
     error::StoreError,
-    rows::{Cell, slurm_id},
+    jobs::rows::{Cell, slurm_id},
 };
 
 /// Selects conversions; `$tail` is the rest of the statement.
@@ -18,8 +18,8 @@ macro_rules! select_conversions {
             "-- " + $name + "
              select c.id, c.cluster, c.cache_path, c.image, c.state, c.message, c.file, c.file_seen_at, c.file_began_at,
                     c.error, c.failures, c.retry_at, c.mishaps, c.abandoned, c.run, c.token, c.state_dir, c.target,
-                    c.slurm_job_id, c.slurm_state, c.exit_code, c.exit_signal, c.intended_at, c.sends,
-                    c.sends_cleared, c.sends_shut_at,
+                    c.slurm_job_id, c.slurm_state, c.exit_code, c.exit_signal, c.intended_at, c.submit_fence,
+                    c.submit_fence_cleared, c.submit_fence_shut_at,
                     c.submitted_at, c.queued_since, c.began_at, c.finishing_since, c.missing_since, c.setbacks, c.absent_at,
                     c.version
              from image_conversions c
@@ -56,9 +56,9 @@ pub(crate) struct ConversionRow {
     pub(crate) exit_code: Option<i16>,
     pub(crate) exit_signal: Option<i16>,
     pub(crate) intended_at: Option<Timestamp>,
-    pub(crate) sends: i32,
-    pub(crate) sends_cleared: i32,
-    pub(crate) sends_shut_at: Option<Timestamp>,
+    pub(crate) submit_fence: i32,
+    pub(crate) submit_fence_cleared: i32,
+    pub(crate) submit_fence_shut_at: Option<Timestamp>,
     pub(crate) submitted_at: Option<Timestamp>,
     pub(crate) queued_since: Option<Timestamp>,
     pub(crate) began_at: Option<Timestamp>,
@@ -121,10 +121,10 @@ fn run(row: &ConversionRow, cell: &Cell) -> Result<Option<ConversionRun>, StoreE
         slurm_state: row.slurm_state.as_deref().map(|text| cell.parse("slurm_state", text)).transpose()?,
         exit,
         intended_at,
-        sends: Sends {
-            newest: cell.number("sends", row.sends)?,
-            cleared: cell.number("sends_cleared", row.sends_cleared)?,
-            shut_at: row.sends_shut_at,
+        fence: SubmitFence {
+            newest: cell.number("submit_fence", row.submit_fence)?,
+            cleared: cell.number("submit_fence_cleared", row.submit_fence_cleared)?,
+            shut_at: row.submit_fence_shut_at,
             absent_at: row.absent_at,
         },
         submitted_at: row.submitted_at,
@@ -176,9 +176,9 @@ pub(crate) struct ConversionChange<'a> {
     exit_code: Option<u8>,
     exit_signal: Option<u8>,
     intended_at: Option<Timestamp>,
-    sends: u32,
-    sends_cleared: u32,
-    sends_shut_at: Option<Timestamp>,
+    submit_fence: u32,
+    submit_fence_cleared: u32,
+    submit_fence_shut_at: Option<Timestamp>,
     submitted_at: Option<Timestamp>,
     queued_since: Option<Timestamp>,
     began_at: Option<Timestamp>,
@@ -215,16 +215,16 @@ impl<'a> ConversionChange<'a> {
             exit_code: exit.map(|exit| exit.code),
             exit_signal: exit.map(|exit| exit.signal),
             intended_at: run.map(|run| run.intended_at),
-            sends: run.map_or(0, |run| run.sends.newest),
-            sends_cleared: run.map_or(0, |run| run.sends.cleared),
-            sends_shut_at: run.and_then(|run| run.sends.shut_at),
+            submit_fence: run.map_or(0, |run| run.fence.newest),
+            submit_fence_cleared: run.map_or(0, |run| run.fence.cleared),
+            submit_fence_shut_at: run.and_then(|run| run.fence.shut_at),
             submitted_at: run.and_then(|run| run.submitted_at),
             queued_since: run.and_then(|run| run.queued_since),
             began_at: run.and_then(|run| run.began_at),
             finishing_since: run.and_then(|run| run.finishing_since),
             missing_since: run.and_then(|run| run.missing_since),
             setbacks: run.map_or(0, |run| run.setbacks),
-            absent_at: run.and_then(|run| run.sends.absent_at),
+            absent_at: run.and_then(|run| run.fence.absent_at),
             due_at,
         }
     }

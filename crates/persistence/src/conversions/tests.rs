@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use chrono::DateTime;
 use domain::{ClusterName, ConversionState, Demand, Secrets};
-use slurm::{ImageFile, SlurmJobId};
+use remote::ImageFile;
+use slurm::SlurmJobId;
 use sqlx::PgPool;
 use testkit::command_job;
 use uuid::Uuid;
@@ -22,7 +23,7 @@ async fn two_wanted(pool: PgPool) -> Store {
     for number in 1..=2 {
         let new = NewJob { job: command_job(number), secrets: Secrets::default(), request_hash: [0; 32] };
         let Inserted::Created(job) = store.insert_job(&new).await.unwrap() else { panic!("not new") };
-        let wish = ImageWish {
+        let wish = ImageRequest {
             job: job.id,
             cache_path: format!("/lustre/{number}.sqsh").parse().unwrap(),
             image: format!("r.io/a/b:{number}").parse().unwrap(),

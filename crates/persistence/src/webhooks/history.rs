@@ -3,7 +3,7 @@
 use domain::{JobId, Timestamp};
 
 use super::{opened_url, signed, unsigned};
-use crate::{error::StoreError, jobs::Viewer, store::Store};
+use crate::{error::StoreError, jobs::stored::Viewer, store::Store};
 
 /// A message.
 #[derive(Debug, Clone)]
@@ -111,7 +111,7 @@ impl Store {
              select d.id, d.job_id, d.seq, d.state, d.body, d.attempts, d.created_at, d.tried_at, d.delivered_at,
                     d.response_status, d.error
              from webhook_deliveries d join jobs j on j.id = d.job_id
-             where d.state = 'dead' and j.wanted <> 'delete' and ($1::text is null or j.owner = $1)
+             where d.state = 'dead' and j.desired_state <> 'delete' and ($1::text is null or j.owner = $1)
                and ($2::bigint is null or d.id < $2)
              order by d.id desc limit $3",
             viewer.owner(),

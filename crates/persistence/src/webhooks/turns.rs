@@ -6,7 +6,7 @@ use domain::{JobId, Webhook};
 use uuid::Uuid;
 
 use super::{opened, signed, unsigned};
-use crate::{error::StoreError, leases::millis, store::Store};
+use crate::{error::StoreError, jobs::leases::millis, store::Store};
 
 /// How long turns last and how many are taken at once.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,8 @@ use domain::{
     Abandoned, ActiveJob, ClusterName, Conversion, Job, JobId, Next, Origin, Orphan, Record, Secrets,
     Timestamp,
 };
-use slurm::{PartitionsAnswer, SlurmJobId};
+use remote::PartitionsAnswer;
+use slurm::SlurmJobId;
 use uuid::Uuid;
 
 use super::{
@@ -17,14 +18,16 @@ use super::{
     StepRecords,
 };
 use crate::{
-    conversions::{ConversionLease, ConversionRecord, ImageWish},
+    clusters::partitions::KnownPartitions,
+    conversions::{ConversionLease, ConversionRecord, ImageRequest},
     error::StoreError,
-    leases::{Lane, Lease, LeaseTerms},
+    jobs::{
+        leases::{Lane, Lease, LeaseTerms},
+        purges::Remains,
+        steps::StepRecord,
+    },
     listen::{DueListener, DueNotice},
-    partitions::KnownPartitions,
-    polls::{PollLease, PollResult},
-    purges::Remains,
-    record::StepRecord,
+    polls::turns::{PollLease, PollResult},
     store::Store,
 };
 
@@ -134,13 +137,13 @@ impl PollTurns for Store {
         Self::jobs_as_asked(self, asked).await
     }
 
-    async fn record_sightings(
+    async fn record_observations(
         &self,
         lease: &PollLease,
         changed: &[Next],
         now: Timestamp,
     ) -> Result<u64, StoreError> {
-        Self::record_sightings(self, lease, changed, now).await
+        Self::record_observations(self, lease, changed, now).await
     }
 
     async fn record_poll(
@@ -186,7 +189,7 @@ impl ImageConversions for Store {
     async fn want_images(
         &self,
         cluster: &ClusterName,
-        wishes: &[ImageWish],
+        wishes: &[ImageRequest],
     ) -> Result<Vec<Conversion>, StoreError> {
         Self::want_images(self, cluster, wishes).await
     }

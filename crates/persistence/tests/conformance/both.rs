@@ -10,8 +10,8 @@ use chrono::{DateTime, TimeDelta};
 use domain::{ActiveJob, Job, JobId, Next, Timestamp};
 use persistence::{
     ConversionLease, DueJobs as _, ImageConversions as _, Inserted, Lane, Lease, LeaseTerms, NewJob,
-    PartitionTurns as _, PollLease, PollResult, PollTurns as _, StepRecord, StepRecords as _, StoreError,
-    Wished,
+    PartitionTurns as _, PollLease, PollResult, PollTurns as _, Requested, StepRecord, StepRecords as _,
+    StoreError,
 };
 use testkit::{Dice, command_job};
 use uuid::Uuid;
@@ -161,10 +161,10 @@ impl Both {
             _ => Wish::Delete { artifacts: self.dice.chance(500) },
         };
         let tell = |wished| match wished {
-            Wished::Taken(_) if matches!(wish, Wish::Delete { .. }) => "taken".to_owned(),
-            Wished::Taken(job) => format!("taken {job:?}"),
-            Wished::Stays(job) => format!("stays {job:?}"),
-            Wished::NoJob => "no job".to_owned(),
+            Requested::Taken(_) if matches!(wish, Wish::Delete { .. }) => "taken".to_owned(),
+            Requested::Taken(job) => format!("taken {job:?}"),
+            Requested::Stays(job) => format!("stays {job:?}"),
+            Requested::NoJob => "no job".to_owned(),
         };
         let real = tell(self.real.wish(id, wish, self.now).await);
         let memory = tell(self.memory.wish(id, wish, self.now).await);
@@ -254,8 +254,8 @@ impl Both {
         let token = self.token();
         let (real, memory) = of_both!(self, acquire_poll(&dgx(), token, LEASE));
         let (real, memory) = (real.unwrap(), memory.unwrap());
-        let deaf = |lease: &PollLease| (lease.polled_at, lease.deaf_until(self.now));
-        self.same("acquire_poll", (real.as_ref().map(deaf), memory.as_ref().map(deaf)));
+        let unreachable_for = |lease: &PollLease| (lease.polled_at, lease.unreachable_for(self.now));
+        self.same("acquire_poll", (real.as_ref().map(unreachable_for), memory.as_ref().map(unreachable_for)));
         let jobs = of_both!(self, active_jobs(&dgx()));
         let (active, other) = (jobs.0.unwrap(), jobs.1.unwrap());
         self.same("active_jobs", (faces(&active), faces(&other)));
@@ -285,9 +285,9 @@ impl Both {
             self.same("extend_poll", (outcome(&real), outcome(&memory)));
         }
         if matches!(result, PollResult::Answered) {
-            let real = self.real.store().record_sightings(&real, &changed, now).await;
-            let memory = self.memory.store().record_sightings(&memory, &changed, now).await;
-            self.same("record_sightings", (outcome(&real), outcome(&memory)));
+            let real = self.real.store().record_observations(&real, &changed, now).await;
+            let memory = self.memory.store().record_observations(&memory, &changed, now).await;
+            self.same("record_observations", (outcome(&real), outcome(&memory)));
         }
         let real = self.real.store().record_poll(&real, result, pause, now).await;
         let memory = self.memory.store().record_poll(&memory, result, pause, now).await;
@@ -333,7 +333,7 @@ impl Both {
     /// A sequence in which nothing happens would agree, too.
     pub(crate) fn assert_that_much_happened(&self) {
         for what in
-            ["insert", "record", "a result that was dropped", "record_sightings", "record_conversions"]
+            ["insert", "record", "a result that was dropped", "record_observations", "record_conversions"]
         {
             assert!(self.happened.contains_key(what), "no {what} in {:?}", self.happened);
         }

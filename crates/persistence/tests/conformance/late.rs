@@ -4,8 +4,8 @@
 use chrono::TimeDelta;
 use domain::JobId;
 use persistence::{
-    Call, ConversionRecord, DueJobs as _, ImageConversions as _, ImageWish, Lane, Lease, OrphanRecords as _,
-    PollResult, PollTurns as _, StepRecords as _, StoreError,
+    Call, ConversionRecord, DueJobs as _, ImageConversions as _, ImageRequest, Lane, Lease,
+    OrphanRecords as _, PollResult, PollTurns as _, StepRecords as _, StoreError,
 };
 use uuid::Uuid;
 
@@ -43,7 +43,10 @@ pub(crate) async fn who_slept_past_its_poll_changes_nothing(side: impl Side) {
     let late = async |first| {
         is_refused(store.extend_poll(first, LEASE)).await;
         is_refused(store.record_orphans(first, &[], &[], NOW)).await;
-        assert!(matches!(store.record_sightings(first, &[], NOW).await, Err(StoreError::LeaseLost { .. })));
+        assert!(matches!(
+            store.record_observations(first, &[], NOW).await,
+            Err(StoreError::LeaseLost { .. })
+        ));
         is_refused(store.record_poll(first, PollResult::Answered, LEASE, NOW)).await;
     };
     let first = poll(1).await.unwrap();
@@ -82,8 +85,8 @@ pub(crate) async fn who_slept_past_its_purge_changes_nothing(side: impl Side) {
     assert!(!is_there().await, "the second still had it");
 }
 
-fn wish(job: JobId) -> ImageWish {
-    ImageWish {
+fn wish(job: JobId) -> ImageRequest {
+    ImageRequest {
         job,
         cache_path: "/lustre/cache/tao.sqsh".parse().unwrap(),
         image: "nvcr.io/nvidia/tao:5".parse().unwrap(),

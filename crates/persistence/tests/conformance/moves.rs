@@ -2,11 +2,12 @@
 
 use chrono::TimeDelta;
 use domain::{
-    Conversion, ConversionState, Graces, Job, JobPaths, Next, Outcome, Phase, Sighting, Status, Timestamp,
-    Verdict, Wanted, observe,
+    Conversion, ConversionState, DesiredState, Graces, Job, JobPaths, Next, Observation, Outcome, Phase,
+    Status, Timestamp, Verdict, observe,
 };
 use persistence::StepRecord;
-use slurm::{QueueRow, SlurmJobId, SlurmState, StatusChunk};
+use remote::StatusChunk;
+use slurm::{QueueRow, SlurmJobId, SlurmState};
 use testkit::Dice;
 
 /// The job after some step.
@@ -34,7 +35,7 @@ pub(crate) fn step(job: &Job, dice: &mut Dice, now: Timestamp) -> StepRecord {
                 (Phase::RetryWait, Status::Pending, job.retry_count + 1);
             close(&mut job, now);
         }
-        _ if job.wanted == Wanted::Pause => {
+        _ if job.desired == DesiredState::Pause => {
             (job.phase, job.status) = (Phase::Paused, Status::Paused);
             close(&mut job, now);
         }
@@ -57,7 +58,7 @@ pub(crate) fn step(job: &Job, dice: &mut Dice, now: Timestamp) -> StepRecord {
 fn intend(job: &mut Job, now: Timestamp) {
     if job.attempt.as_ref().is_none_or(|attempt| !attempt.is_open()) {
         let mut attempt = job.new_attempt("/lustre/users/tao".parse().unwrap(), now).unwrap();
-        attempt.sends.begin();
+        attempt.fence.begin();
         if job.attempt.is_some() {
             job.begin_run();
         }
@@ -92,9 +93,9 @@ pub(crate) fn seen(job: &Job, dice: &mut Dice, now: Timestamp) -> Option<Next> {
         state,
     };
     let status: Vec<StatusChunk> = line(job, dice).into_iter().collect();
-    let sighting =
-        Sighting { queue: Some(&row), queue_answered: true, status: &status, ..Sighting::default() };
-    observe(job, &sighting, &Graces::default(), now)
+    let observation =
+        Observation { queue: Some(&row), queue_answered: true, status: &status, ..Observation::default() };
+    observe(job, &observation, &Graces::default(), now)
 }
 
 fn line(job: &Job, dice: &mut Dice) -> Option<StatusChunk> {

@@ -1,7 +1,7 @@
 //! Promises that each of the stores keeps, asked by name.
 
 use chrono::{DateTime, TimeDelta};
-use domain::{Job, Phase, Status, Timestamp, Wanted};
+use domain::{DesiredState, Job, Phase, Status, Timestamp};
 use persistence::{
     DueJobs as _, Incarnations as _, Inserted, Lane, Lease, LeaseTerms, NewJob, StepRecord, StepRecords as _,
 };
@@ -37,7 +37,7 @@ pub(crate) async fn lease(side: &impl Side, token: u128) -> Lease {
 }
 
 pub(crate) fn ended(job: &Job) -> StepRecord {
-    StepRecord { job: job.canceled_unsubmitted(NOW), due_at: None }
+    StepRecord { job: job.canceled_locally(NOW), due_at: None }
 }
 
 async fn what_somebody_holds_nobody_else_gets(side: impl Side) {
@@ -56,7 +56,7 @@ async fn a_wish_outlives_a_step_that_did_not_know_of_it(side: impl Side) {
     let step = StepRecord { job: waiting, due_at: Some(NOW + TimeDelta::hours(1)) };
     side.store().record_steps(&held, &[step], NOW).await.unwrap();
     let after = side.find(job.id).await.unwrap();
-    assert_eq!((after.wanted, after.status), (Wanted::Cancel, Status::Canceling));
+    assert_eq!((after.desired, after.status), (DesiredState::Cancel, Status::Canceling));
     assert_eq!(lease(&side, 2).await.jobs.len(), 1, "and is carried out at once");
 }
 

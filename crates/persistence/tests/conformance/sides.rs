@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
 use domain::{Clock, ClusterName, Job, JobId, Secrets, Timestamp};
-use persistence::{Inserted, JobEvent, NewJob, Sealer, Store, Viewer, Wished, WorkStore};
+use persistence::{Inserted, JobEvent, NewJob, Requested, Sealer, Store, Viewer, WorkStore};
 use sqlx::PgPool;
 use testkit::{HandClock, MemoryStore};
 
@@ -26,7 +26,7 @@ pub(crate) trait Side {
     async fn pass(&self, time: TimeDelta);
     async fn insert(&self, new: &NewJob) -> Inserted;
     async fn find(&self, id: JobId) -> Option<Job>;
-    async fn wish(&self, id: JobId, wish: Wish, now: Timestamp) -> Wished;
+    async fn wish(&self, id: JobId, wish: Wish, now: Timestamp) -> Requested;
     async fn events(&self, id: JobId) -> Vec<JobEvent>;
     /// Lets a name mean this cluster, or none.
     async fn mean(&self, name: &ClusterName, incarnation: Option<i64>);
@@ -82,7 +82,7 @@ impl Side for Postgres {
         self.store.find_job(id, &Viewer::All).await.unwrap()
     }
 
-    async fn wish(&self, id: JobId, wish: Wish, now: Timestamp) -> Wished {
+    async fn wish(&self, id: JobId, wish: Wish, now: Timestamp) -> Requested {
         match wish {
             Wish::Cancel => self.store.request_cancel(id, &Viewer::All, now).await,
             Wish::Pause => self.store.request_pause(id, &Viewer::All, now).await,
@@ -147,7 +147,7 @@ impl Side for Memory {
         self.store.find_job(id)
     }
 
-    async fn wish(&self, id: JobId, wish: Wish, now: Timestamp) -> Wished {
+    async fn wish(&self, id: JobId, wish: Wish, now: Timestamp) -> Requested {
         match wish {
             Wish::Cancel => self.store.request_cancel(id, now),
             Wish::Pause => self.store.request_pause(id, now),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use super::output::remark;
 use crate::{
     config::{Config, Environment},
-    database::Database,
+    database::connect::Database,
 };
 
 pub(super) async fn run(config: Config, environment: Environment) -> anyhow::Result<ExitCode> {

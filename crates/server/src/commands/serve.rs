@@ -12,21 +12,23 @@ use worker::{Timeline, Worker};
 
 use crate::{
     cli::Role,
-    clock::{ASK_EVERY, RandomIds, SharedClock},
-    cluster_links::Links,
-    cluster_ops::Operations,
-    clusters::{AtWork, Clusters},
+    clusters::{
+        links::Links,
+        log_links::LogLinks,
+        operations::Operations,
+        runtime::{AtWork, Clusters},
+        stranded,
+    },
     config::{self, AuthMode, Config, Environment, KeptRules, Server},
-    database::Database,
-    embedded_postgres::EmbeddedPostgres,
-    gauges::Gauges,
-    http_server::{self, ConnectionLimits},
-    jwks,
-    lifecycle::{Ending, Lifecycle, signals},
-    log_links::LogLinks,
-    open_files,
-    retention::Retention,
-    stranded, telemetry,
+    database::{connect::Database, embedded_postgres::EmbeddedPostgres, retention::Retention},
+    process::{
+        clock::{ASK_EVERY, RandomIds, SharedClock},
+        gauges::Gauges,
+        http_server::{self, ConnectionLimits},
+        jwks,
+        lifecycle::{Ending, Lifecycle, signals},
+        open_files, telemetry,
+    },
     wiring::{WorkerPulse, targets, worker_settings},
 };
 

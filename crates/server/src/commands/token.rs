@@ -13,9 +13,9 @@ use sha2::{Digest, Sha256};
 use super::output::{Output, remark};
 use crate::{
     cli::{Scope, TokenArgs},
-    clock::{RandomIds, SystemClock},
     config::{Config, Environment},
-    database::Database,
+    database::connect::Database,
+    process::clock::{RandomIds, SystemClock},
 };
 
 /// Lets secret scanners and people see what it is.

@@ -10,9 +10,9 @@ use super::output::{Output, remark};
 use crate::{
     cli::{TokenListArgs, TokenRevokeArgs},
     client::columns,
-    clock::SystemClock,
     config::{Config, Environment},
-    database::Database,
+    database::connect::Database,
+    process::clock::SystemClock,
 };
 
 pub(super) async fn list(

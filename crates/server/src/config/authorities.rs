@@ -1,4 +1,4 @@
-//! Who vouches for certificates beside the public authorities.
+//! Files with certificates of further authorities.
 
 use std::{fs, path::PathBuf};
 
@@ -6,7 +6,6 @@ use webhooks::Authorities;
 
 use super::{environment::Environment, problems::Problems};
 
-/// Those of the file, which is looked for where the home directory is meant.
 pub(super) fn read(
     key: &str,
     file: &mut Option<PathBuf>,

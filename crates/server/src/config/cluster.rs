@@ -1,8 +1,8 @@
-//! One cluster, from what was written to what jobs and connections need.
+//! Turns the settings of a cluster into what jobs and connections need.
 
 use std::{path::PathBuf, time::Duration};
 
-use domain::{BatchSettings, Cluster, ImagePolicy, Mount, Resources, ResourcesRequest, RetrySettings};
+use domain::{Cluster, Mount, Resources, ResourcesRequest};
 use slurm::RemotePath;
 use ssh::{HostPort, SshConfig};
 
@@ -14,7 +14,7 @@ use super::{
     settings::Worker,
 };
 
-/// A cluster that can be worked with.
+/// A checked cluster.
 #[derive(Debug, Clone)]
 pub(crate) struct ClusterConfig {
     pub(crate) cluster: Cluster,
@@ -26,78 +26,40 @@ pub(crate) struct ClusterConfig {
 /// Where TAO's Slurm users keep their results.
 const USERS_DIR: &str = "/lustre/fsw/portfolios/edgeai/users";
 const KEEPALIVE: Duration = Duration::from_secs(20);
-const MAX_TIME_HOURS: f64 = 4.0;
 const MOST_POLL: Duration = Duration::from_hours(24);
 const MOST_CONNECT: Duration = Duration::from_mins(5);
 
 impl ClusterSettings {
-    /// Fills in every default, so that what is shown is what is used.
-    pub(crate) fn complete(self, environment: &Environment, worker: &Worker) -> Self {
-        let base = self.user.as_ref().map(|user| format!("{USERS_DIR}/{user}"));
-        let known_hosts = ["~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts"].map(PathBuf::from).to_vec();
-        let max_time_hours = self.max_time_hours.unwrap_or(MAX_TIME_HOURS);
-        let time_hours = self.time_hours.unwrap_or(4.0_f64.min(max_time_hours));
-        let images = ImagePolicy::default();
-        let retries = RetrySettings::default();
-        let batch = BatchSettings::default();
-        let cache = self.base_results_dir.as_ref().or(base.as_ref());
-        let cache = cache.and_then(|text| text.parse().ok()).map(|path| domain::base_of(path).to_string());
-        let all = self.over(Self {
-            known_hosts: Some(known_hosts),
-            host_keys: Some(Vec::new()),
-            base_results_dir: base,
-            container_mounts: Some(vec!["/lustre".to_owned()]),
-            num_nodes: Some(1),
-            num_gpus: Some(4),
-            max_num_gpus_per_node: Some(8),
-            cpus_per_task: Some(16),
-            time_hours: Some(time_hours),
-            // As for a job: 0.2 hours below the wall time, or half of a very short one.
-            timeout_hours: Some((time_hours - 0.2).max(time_hours / 2.0).max(Resources::LEAST_HOURS)),
-            max_time_hours: Some(max_time_hours),
-            use_sqsh: Some(images.use_sqsh),
-            require_sqsh: Some(images.require_sqsh),
-            force_reconvert_latest: Some(images.force_reconvert_latest),
-            sqsh_cache_dir: cache,
-            conversion_partition: Some("cpu".to_owned()),
-            conversion_minutes: Some(30),
-            conversion_memory_gb: Some(32),
-            max_retries: Some(retries.max_retries),
-            use_requeue: Some(retries.use_requeue),
-            max_requeues: Some(retries.max_requeues),
-            node_exclusion_hours: Some(retries.node_exclusion_hours),
-            cancel_unknown_jobs: Some(retries.cancel_unknown_jobs),
-            warning_seconds: Some(batch.warning_seconds),
-            sbatch_export: Some(batch.sbatch_export.to_string()),
-            sessions: Some(2),
-            connect_timeout: Some(Duration::from_secs(10)),
-            poll_min: Some(worker.poll_min),
-            poll_max: Some(worker.poll_max),
-            ..Self::default()
-        });
-        let expand = |path: Option<PathBuf>| path.map(|path| environment.expand(path));
-        Self {
-            key_path: expand(all.key_path).or_else(|| usual_key(environment)),
-            agent_socket: expand(all.agent_socket),
-            known_hosts: all
-                .known_hosts
-                .map(|files| files.into_iter().map(|f| environment.expand(f)).collect()),
-            ..all
+    /// Sets the defaults that depend on other settings, so that `check-config` shows them.
+    pub(crate) fn complete(&mut self, environment: &Environment, worker: &Worker) {
+        if let (None, Some(user)) = (&self.base_results_dir, &self.user) {
+            self.base_results_dir = Some(format!("{USERS_DIR}/{user}"));
         }
+        let base = self.base_results_dir.as_ref().and_then(|text| text.parse().ok());
+        let cache = base.map(|path| domain::base_of(path).to_string());
+        self.sqsh_cache_dir = self.sqsh_cache_dir.take().or(cache);
+        let time = *self.time_hours.get_or_insert(4.0_f64.min(self.max_time_hours));
+        // As for a job: 0.2 hours below the wall time, or half of a very short one.
+        self.timeout_hours.get_or_insert((time - 0.2).max(time / 2.0).max(Resources::LEAST_HOURS));
+        self.poll_min.get_or_insert(worker.poll_min);
+        self.poll_max.get_or_insert(worker.poll_max);
+        let expand = |path: &mut PathBuf| *path = environment.expand(std::mem::take(path));
+        self.known_hosts.iter_mut().chain(&mut self.key_path).chain(&mut self.agent_socket).for_each(expand);
+        self.key_path = self.key_path.take().or_else(|| usual_key(environment));
     }
 }
 
-/// The key that `ssh` itself would take, when the configuration names none.
+/// The key that `ssh` would use.
 fn usual_key(environment: &Environment) -> Option<PathBuf> {
     let dir = environment.home()?.join(".ssh");
     ["id_ed25519", "id_ecdsa", "id_rsa"].iter().map(|name| dir.join(name)).find(|path| path.is_file())
 }
 
-/// Checks one complete cluster. What it returns is good only if no fault was found.
+/// Checks complete settings. The result is valid only if no fault was found.
 pub(crate) fn check(settings: &ClusterSettings, faults: &mut Faults) -> Option<ClusterConfig> {
     let name = faults.required("name", settings.name.as_ref(), "a short name, such as \"dgx\"");
     let user = faults.required("user", settings.user.as_ref(), "your login name on the cluster");
-    let hosts: Vec<HostPort> = faults.each("hosts", settings.hosts.as_ref());
+    let hosts: Vec<HostPort> = faults.each("hosts", settings.hosts.iter().flatten());
     if settings.hosts.as_ref().is_none_or(Vec::is_empty) {
         faults.add_as(
             "hosts",
@@ -105,12 +67,11 @@ pub(crate) fn check(settings: &ClusterSettings, faults: &mut Faults) -> Option<C
             "is missing; list the login hosts, such as [\"login1\", \"login2:2222\"]",
         );
     }
-    let base_dir = settings.base_results_dir.as_ref();
-    let base_dir = base_dir.and_then(|text| faults.parse("base_results_dir", text));
-    let account = settings.account.as_ref().and_then(|text| faults.parse("account", text));
+    let base_dir = faults.parse_some("base_results_dir", settings.base_results_dir.as_ref());
+    let account = faults.parse_some("account", settings.account.as_ref());
     let partitions = settings.partitions.as_ref().map(|list| list.join(","));
-    let partitions = partitions.and_then(|text| faults.parse("partitions", &text));
-    let mounts: Vec<Mount> = faults.each("container_mounts", settings.container_mounts.as_ref());
+    let partitions = faults.parse_some("partitions", partitions.as_ref());
+    let mounts: Vec<Mount> = faults.each("container_mounts", &settings.container_mounts);
     let resources = resources(settings, faults);
     let (poll_min, poll_max) = pace(settings, faults);
     let ssh = connection(settings, hosts, faults);
@@ -127,29 +88,29 @@ pub(crate) fn check(settings: &ClusterSettings, faults: &mut Faults) -> Option<C
         partitions,
         mounts,
         resources: resources?,
-        max_time_hours: settings.max_time_hours.unwrap_or(MAX_TIME_HOURS),
+        max_time_hours: settings.max_time_hours,
         images: images?,
         retries,
-        batch,
+        batch: batch?,
     };
     Some(ClusterConfig { cluster, ssh, poll_min, poll_max })
 }
 
-/// The defaults of a job's resources, under the very rules that hold for a job.
+/// The defaults of a job's resources, under the rules for a job.
 fn resources(settings: &ClusterSettings, faults: &mut Faults) -> Option<Resources> {
-    let max = settings.max_time_hours.unwrap_or(MAX_TIME_HOURS);
+    let max = settings.max_time_hours;
     let (least, most) = (Resources::LEAST_HOURS, Resources::MOST_HOURS);
     if !(least..=most).contains(&max) {
-        let advice = format_args!("must be a number of hours from {least} to {most}, such as 4");
+        let advice = format_args!("is {max}; write a number of hours from {least} to {most}, such as 4");
         faults.add_as("max_time_hours", OUT_OF_RANGE, advice);
         return None;
     }
     let asked = ResourcesRequest {
-        num_nodes: settings.num_nodes,
-        num_gpus: settings.num_gpus,
+        num_nodes: Some(settings.num_nodes),
+        num_gpus: Some(settings.num_gpus),
         gpus_per_node: None,
-        max_num_gpus_per_node: settings.max_num_gpus_per_node,
-        cpus_per_task: settings.cpus_per_task,
+        max_num_gpus_per_node: Some(settings.max_num_gpus_per_node),
+        cpus_per_task: Some(settings.cpus_per_task),
         time_hours: settings.time_hours,
         timeout_hours: settings.timeout_hours,
         master_port: None,
@@ -168,40 +129,35 @@ fn resources(settings: &ClusterSettings, faults: &mut Faults) -> Option<Resource
 fn pace(settings: &ClusterSettings, faults: &mut Faults) -> (Duration, Duration) {
     let (min, max) = (settings.poll_min.unwrap_or_default(), settings.poll_max.unwrap_or_default());
     if min < Duration::from_secs(1) {
-        let advice = "is less than 1s, which a scheduler will not thank us for; write at least \"1s\"";
+        let advice = "is less than 1s, which overloads the scheduler; write at least \"1s\"";
         faults.add_as("poll_min", OUT_OF_RANGE, advice);
     }
     if max < min {
         faults.add_as("poll_max", OUT_OF_RANGE, "is less than poll_min; raise it or lower poll_min");
     }
     if max > MOST_POLL {
-        faults.add_as(
-            "poll_max",
-            OUT_OF_RANGE,
-            "is more than a day; jobs are watched by polls, so write for example \"60s\"",
-        );
+        let advice = "is more than a day, so job states would be out of date; write for example \"1m\"";
+        faults.add_as("poll_max", OUT_OF_RANGE, advice);
     }
     (min, max)
 }
 
 fn connection(settings: &ClusterSettings, hosts: Vec<HostPort>, faults: &mut Faults) -> SshConfig {
-    let sessions = settings.sessions.unwrap_or(2);
+    let ClusterSettings { sessions, connect_timeout, .. } = *settings;
     if !(1..=4).contains(&sessions) {
-        let advice = "must be from 1 to 4: each is a connection that the login node carries";
+        let advice = format_args!(
+            "is {sessions}; write a number from 1 to 4, because each is a connection to the login host"
+        );
         faults.add_as("sessions", OUT_OF_RANGE, advice);
     }
-    let connect_timeout = settings.connect_timeout.unwrap_or_default();
     if connect_timeout.is_zero() || connect_timeout > MOST_CONNECT {
-        faults.add_as(
-            "connect_timeout",
-            OUT_OF_RANGE,
-            "must be above 0 and at most 5m; write for example \"10s\"",
-        );
+        let advice = "must be above 0 and at most 5m; write for example \"10s\"";
+        faults.add_as("connect_timeout", OUT_OF_RANGE, advice);
     }
-    for (index, line) in settings.host_keys.iter().flatten().enumerate() {
+    for (index, line) in settings.host_keys.iter().enumerate() {
         if let Err(reason) = ssh::check_host_key_line(line) {
             let advice = format!(
-                "{line:?} is no known_hosts line ({reason}); write \"HOST TYPE BASE64\", as ssh-keyscan prints it"
+                "{line:?} is not a known_hosts line ({reason}); write \"HOST TYPE BASE64\", as ssh-keyscan prints it"
             );
             faults.add_at("host_keys", index, advice);
         }
@@ -210,8 +166,8 @@ fn connection(settings: &ClusterSettings, hosts: Vec<HostPort>, faults: &mut Fau
         key_path: settings.key_path.clone(),
         use_agent: settings.agent_socket.is_some(),
         agent_socket: settings.agent_socket.clone(),
-        known_hosts: settings.known_hosts.clone().unwrap_or_default(),
-        pinned_host_keys: settings.host_keys.clone().unwrap_or_default(),
+        known_hosts: settings.known_hosts.clone(),
+        pinned_host_keys: settings.host_keys.clone(),
         sessions,
         connect_timeout,
         keepalive: KEEPALIVE,

@@ -1,15 +1,14 @@
-//! The database's address: checked, and shown without its password.
+//! The database URL: its check, and its text without the password.
 
 use secrecy::{ExposeSecret, SecretString};
 
 use super::problems::Problems;
 
-/// The address with its password replaced, in either place where one may stand.
+/// The URL without its password, which may be in the login or in the query.
 pub(crate) fn redacted(url: &SecretString) -> String {
     let url = url.expose_secret();
     let (address, query) = url.split_once('?').map_or((url, None), |(address, query)| (address, Some(query)));
-    // A password may hold an unescaped `@`, so the last one ends it; a path holds none in practice, and taking
-    // too much away is the safe side.
+    // A password may contain `@`, so the last `@` ends it. A path contains none in practice; hiding too much is safe.
     let address = match (address.split_once("://"), address.rsplit_once('@')) {
         (Some((scheme, _)), Some((login, host))) => {
             let login = login.split_once("://").map_or(login, |(_, login)| login);
@@ -28,14 +27,14 @@ pub(crate) fn redacted(url: &SecretString) -> String {
     format!("{address}?{}", shown.collect::<Vec<_>>().join("&"))
 }
 
-/// Only Postgres will do. The refusal does not repeat the text, which may hold a password.
+/// The message does not show the URL, which may hold a password.
 pub(crate) fn check(url: &SecretString, problems: &mut Problems) {
     let known = ["postgres://", "postgresql://"].iter().any(|scheme| url.expose_secret().starts_with(scheme));
     if !known {
         problems.add(
-            "database.url (DATABASE_URL)",
-            "is no Postgres URL; write postgres://USER:PASSWORD@HOST:5432/DATABASE, or leave it out to get a \
-             private Postgres in data_dir",
+            "database.url",
+            "is not a Postgres URL; write postgres://USER:PASSWORD@HOST:5432/DATABASE, or leave it out for a private Postgres \
+             in data_dir",
         );
     }
 }
@@ -61,8 +60,8 @@ mod tests {
     fn another_database_is_refused_without_repeating_its_password() {
         let mut problems = Problems::default();
         check(&"mysql://u:hunter2@h/d".to_owned().into(), &mut problems);
-        let [line] = problems.lines() else { panic!("{problems}") };
-        assert!(line.starts_with("database.url (DATABASE_URL): is no Postgres URL"), "{line}");
+        let [line] = problems.lines().try_into().unwrap();
+        assert!(line.starts_with("database.url: is not a Postgres URL"), "{line}");
         assert!(!line.contains("hunter2"));
     }
 }

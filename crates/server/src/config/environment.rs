@@ -1,29 +1,28 @@
-//! The process environment, read once and passed on as a value, so that no test depends on its own process.
+//! The process environment as a value, so that no test depends on its own process.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-/// What the configuration takes from outside its file.
 #[derive(Clone, Default)]
 pub(crate) struct Environment {
     variables: BTreeMap<String, String>,
-    /// Whether the process runs as root, which changes where data lies by default.
+    /// Root has another default data directory.
     pub(crate) is_root: bool,
 }
 
 impl Environment {
-    /// The environment of this process. Names and values that are not UTF-8 cannot be ours and are left out.
+    /// The environment of this process, without names and values that are not UTF-8.
     pub(crate) fn of_process() -> Self {
         let variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         Self { variables: variables.collect(), is_root: rustix::process::geteuid().is_root() }
     }
 
-    /// A variable's value. An empty one counts as unset: compose files write `X: ${X:-}`.
+    /// An empty variable counts as unset, because compose files write `X: ${X:-}`.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// The first of several spellings that is set, with its name.
+    /// The first of the variables that is set, with its name.
     pub(crate) fn first(&self, names: &[&'static str]) -> Option<(&'static str, &str)> {
         names.iter().find_map(|name| Some((*name, self.get(name)?)))
     }
@@ -37,7 +36,7 @@ impl Environment {
         self.get("PATH").map(|path| std::env::split_paths(path).collect()).unwrap_or_default()
     }
 
-    /// `~/x` as the shell would write it out; any other path as it is.
+    /// Replaces a leading `~` by the home directory.
     pub(crate) fn expand(&self, path: PathBuf) -> PathBuf {
         match (path.strip_prefix("~"), self.home()) {
             (Ok(below), Some(home)) => home.join(below),
@@ -45,7 +44,6 @@ impl Environment {
         }
     }
 
-    /// Where data lies unless the configuration says otherwise.
     pub(crate) fn default_data_dir(&self) -> Option<PathBuf> {
         if self.is_root {
             return Some(PathBuf::from("/var/lib/tao-slurm"));
@@ -75,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn data_lies_where_the_account_keeps_its_data() {
+    fn the_default_data_directory_follows_the_account() {
         let at = |pairs: &[(&str, &str)]| Environment::of(pairs).default_data_dir();
         assert_eq!(at(&[("HOME", "/h")]), Some("/h/.local/share/tao-slurm".into()));
         assert_eq!(at(&[("HOME", "/h"), ("XDG_DATA_HOME", "/d")]), Some("/d/tao-slurm".into()));

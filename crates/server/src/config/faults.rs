@@ -1,31 +1,30 @@
-//! What is wrong with one cluster, wherever it is written down.
+//! What is wrong with the settings of one cluster, from the file or from the database.
 
 use std::{fmt, str::FromStr};
 
 use domain::Violation;
 
-use super::{cluster_settings::variables_of, problems::Problems};
+use super::{problems::Problems, settings::variables_of};
 
-/// The names of broken rules, as `docs/errors.md` lists them.
+/// The codes that `docs/errors.md` lists.
 pub(crate) const REQUIRED: &str = "required";
 pub(crate) const OUT_OF_RANGE: &str = "out_of_range";
 const INVALID: &str = "invalid";
 
-/// The faults of one cluster's settings.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Vec<Fault>);
 
 #[derive(Debug)]
 struct Fault {
     key: String,
-    /// Which element of a list it is.
+    /// The element, in a list.
     index: Option<usize>,
     code: &'static str,
     advice: String,
 }
 
 impl Faults {
-    /// A value that is not of the form that it must have.
+    /// A value of the wrong form.
     pub(crate) fn add(&mut self, key: &str, advice: impl fmt::Display) {
         self.add_as(key, INVALID, advice);
     }
@@ -35,16 +34,20 @@ impl Faults {
     }
 
     pub(crate) fn add_at(&mut self, key: &str, index: usize, advice: impl fmt::Display) {
-        self.0.push(Fault {
-            key: key.to_owned(),
-            index: Some(index),
-            code: INVALID,
-            advice: advice.to_string(),
-        });
+        let advice = advice.to_string();
+        self.0.push(Fault { key: key.to_owned(), index: Some(index), code: INVALID, advice });
     }
 
     pub(super) fn parse<T: FromStr<Err: fmt::Display>>(&mut self, key: &str, text: &str) -> Option<T> {
         text.trim().parse().map_err(|error| self.add(key, error)).ok()
+    }
+
+    pub(super) fn parse_some<T: FromStr<Err: fmt::Display>>(
+        &mut self,
+        key: &str,
+        text: Option<&String>,
+    ) -> Option<T> {
+        self.parse(key, text?)
     }
 
     pub(super) fn required<T: FromStr<Err: fmt::Display>>(
@@ -56,34 +59,29 @@ impl Faults {
         if text.is_none() {
             self.add_as(key, REQUIRED, format_args!("is missing; set it to {what}"));
         }
-        self.parse(key, text?)
+        self.parse_some(key, text)
     }
 
-    pub(super) fn each<T: FromStr<Err: fmt::Display>>(
+    pub(super) fn each<'a, T: FromStr<Err: fmt::Display>>(
         &mut self,
         key: &str,
-        texts: Option<&Vec<String>>,
+        texts: impl IntoIterator<Item = &'a String>,
     ) -> Vec<T> {
-        let texts = texts.into_iter().flatten().enumerate();
-        let parsed = texts.filter_map(|(index, text)| {
+        let parsed = texts.into_iter().enumerate().filter_map(|(index, text)| {
             text.trim().parse().map_err(|error| self.add_at(key, index, error)).ok()
         });
         parsed.collect()
     }
 
-    /// In the words of the file and of the environment.
-    pub(super) fn tell(self, cluster: &str, problems: &mut Problems) {
+    /// Adds the faults of a cluster from file and environment.
+    pub(super) fn report(self, cluster: &str, problems: &mut Problems) {
         for Fault { key, advice, .. } in self.0 {
-            let variables = variables_of(&key);
-            if variables.is_empty() {
-                problems.add(format_args!("clusters.{cluster}.{key}"), advice);
-            } else {
-                problems.add(format_args!("clusters.{cluster}.{key} ({})", variables.join(", ")), advice);
-            }
+            let variables = variables_of(&format!("clusters.{key}"));
+            problems.add(format_args!("clusters.{cluster}.{key}{variables}"), advice);
         }
     }
 
-    /// By the places in a document that has the keys as its fields; none when nothing is wrong.
+    /// For a document whose fields are the keys.
     pub(crate) fn in_document(self) -> Vec<Violation> {
         let violation = |Fault { key, index, code, advice }| {
             let pointer = match index {

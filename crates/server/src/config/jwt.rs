@@ -1,4 +1,4 @@
-//! Whose signed tokens are accepted, and where their keys are.
+//! The check of the section `auth.jwt`.
 
 use std::{fs, net::IpAddr, path::PathBuf, time::Duration};
 
@@ -10,12 +10,10 @@ use webhooks::Authorities;
 
 use super::{authorities, environment::Environment, problems::Problems, settings::Jwt};
 
-/// A clock that is further off than that should be set right.
 const LONGEST_LEEWAY: Duration = Duration::from_mins(5);
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_KEEP: Duration = Duration::from_hours(24);
 
-/// Signed tokens as they are judged.
 #[derive(Debug, Clone)]
 pub(crate) struct JwtConfig {
     pub(crate) terms: JwtTerms,
@@ -25,14 +23,10 @@ pub(crate) struct JwtConfig {
 #[derive(Debug, Clone)]
 pub(crate) enum KeyPlace {
     File(PathBuf),
-    Url {
-        url: String,
-        /// Who vouches for the certificate there.
-        authorities: Authorities,
-    },
+    Url { url: String, authorities: Authorities },
 }
 
-/// None when something is wrong, which is among the problems then.
+/// None if the keys cannot be found, which is then among the problems.
 pub(super) fn check(
     settings: &mut Jwt,
     environment: &Environment,
@@ -42,30 +36,33 @@ pub(super) fn check(
     if settings.issuer.trim().is_empty() {
         problems.add(
             "auth.jwt.issuer",
-            "is missing; write what stands in `iss`, such as \"https://login.example.org/\"",
+            "is missing; write the `iss` of the tokens, such as \"https://login.example.org/\"",
         );
     }
     if settings.audience.iter().all(|one| one.trim().is_empty()) {
         problems.add(
             "auth.jwt.audience",
-            "is missing: a token for another service would do here; write for example [\"tao-slurm\"]",
+            "is missing, so tokens for other services would be valid here; write for example [\"tao-slurm\"]",
         );
     }
     let algorithms = algorithms(&settings.algorithms, problems);
     let authorities = authorities::read("auth.jwt.ca_file", &mut settings.ca_file, environment, problems);
     let keys = place(settings, authorities, &algorithms, problems);
     if settings.leeway > LONGEST_LEEWAY {
-        problems.add("auth.jwt.leeway", "must be at most 5m; write for example \"30s\"");
+        problems.add("auth.jwt.leeway", "is more than 5m; write for example \"30s\"");
     }
     if settings.jwks_pause < SHORTEST_PAUSE {
-        problems.add("auth.jwt.jwks_pause", "must be at least 1s; write for example \"30s\"");
+        problems.add("auth.jwt.jwks_pause", "is less than 1s; write for example \"30s\"");
     }
     if settings.jwks_keep < settings.jwks_pause || settings.jwks_keep > LONGEST_KEEP {
         problems.add("auth.jwt.jwks_keep", "must be from jwks_pause to 24h; write for example \"10m\"");
     }
     for (key, claim) in [("owner_claim", &settings.owner_claim), ("scope_claim", &settings.scope_claim)] {
         if claim.is_empty() {
-            problems.add(format_args!("auth.jwt.{key}"), "must name a claim; leave it out for the usual one");
+            problems.add(
+                format_args!("auth.jwt.{key}"),
+                "is empty; name a claim, or leave it out for the default",
+            );
         }
     }
     let words = words(settings, problems);
@@ -90,7 +87,10 @@ pub(super) fn check(
 
 fn algorithms(names: &[String], problems: &mut Problems) -> Vec<JwtAlgorithm> {
     if names.is_empty() {
-        problems.add("auth.jwt.algorithms", "is empty, so no token would do; write for example [\"RS256\"]");
+        problems.add(
+            "auth.jwt.algorithms",
+            "is empty, so every token would be refused; write for example [\"RS256\"]",
+        );
     }
     let mut read = |name: &String| {
         name.parse().map_err(|error| problems.add(format_args!("auth.jwt.algorithms: {name:?}"), error)).ok()
@@ -110,7 +110,7 @@ fn place(
             match read.and_then(|text| usable_keys(&text, algorithms).map_err(|error| error.to_string())) {
                 Ok(0) => problems.add(
                     format_args!("auth.jwt.jwks_file: {}", path.display()),
-                    "holds no public key that could have signed with one of auth.jwt.algorithms",
+                    "holds no public key for any of auth.jwt.algorithms; add one",
                 ),
                 Ok(_) => {}
                 Err(error) => problems.add(format_args!("auth.jwt.jwks_file: {}", path.display()), error),
@@ -125,7 +125,7 @@ fn place(
             }
         },
         (None, None) => {
-            problems.add("auth.jwt", "says not where the issuer's keys are; set jwks_url or jwks_file");
+            problems.add("auth.jwt", "has neither jwks_url nor jwks_file; set one of them");
             None
         }
         (Some(_), Some(_)) => {
@@ -135,20 +135,21 @@ fn place(
     }
 }
 
-/// Whoever can change what is fetched can call as anybody, so it comes by HTTPS, or does not leave the machine.
+/// Who can change the keys can sign any token, so they come by HTTPS or from this machine.
 fn fetchable(text: &str) -> Result<String, &'static str> {
-    let url = Url::parse(text).map_err(|_| "must be an address such as https://login.example.org/keys")?;
+    let url =
+        Url::parse(text).map_err(|_| "is not a URL; write for example \"https://login.example.org/keys\"")?;
     let is_here = match url.host() {
         Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),
         Some(Host::Ipv6(address)) => IpAddr::from(address).is_loopback(),
         Some(Host::Domain(name)) => name == "localhost",
-        None => return Err("must name a host"),
+        None => return Err("has no host; write for example \"https://login.example.org/keys\""),
     };
     match url.scheme() {
         "https" => Ok(url.into()),
         "http" if is_here => Ok(url.into()),
         _ => Err(
-            "must begin with https://, or lead to this machine itself: whoever can change the keys can call as anybody",
+            "must begin with https:// or lead to this machine, because who can change the keys can sign any token",
         ),
     }
 }

@@ -1,7 +1,7 @@
-//! A cluster that is kept in the database: its settings are a document with the keys of a `[[clusters]]` table, and are
-//! checked as one. It names a key in the key directory, where the file has a path, and its host keys are all in it.
+//! A cluster in the database. Its settings are a document with the keys of a `[[clusters]]` table and pass the same checks. The document
+//! names a key in the key directory instead of a path, and holds all its host keys.
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use domain::{ClusterName, KeyName, Violation};
 use serde_json::{Map, Value};
@@ -11,13 +11,14 @@ use super::{
     Settings,
     cluster::{self, ClusterConfig},
     cluster_settings::ClusterSettings,
+    declare::{self, Source},
     environment::Environment,
     faults::{Faults, REQUIRED},
     settings::Worker,
     warnings::may_be_known,
 };
 
-/// What a cluster's check needs to know of this process.
+/// The settings of this process that the check of a cluster needs.
 #[derive(Clone)]
 pub(crate) struct KeptRules {
     environment: Environment,
@@ -25,12 +26,10 @@ pub(crate) struct KeptRules {
     key_directory: PathBuf,
 }
 
-/// More than any cluster has to say.
 const MOST_BYTES: usize = 64 * 1024;
 const MOST: [(&str, usize); 4] =
     [("hosts", 16), ("host_keys", 64), ("partitions", 64), ("container_mounts", 64)];
-const DURATIONS: [&str; 3] = ["connect_timeout", "poll_min", "poll_max"];
-/// Keys of the file that are about this machine, and the name, which is kept beside the document.
+/// The name is a column of its own; the other keys are paths of this machine.
 const FILE_ONLY: [&str; 4] = ["name", "key_path", "agent_socket", "known_hosts"];
 
 impl KeptRules {
@@ -42,7 +41,7 @@ impl KeptRules {
         }
     }
 
-    /// The cluster that the document describes, or all that is wrong with it. Whether the key is there is not looked at.
+    /// The cluster of the document, or all its faults. This does not read the key file.
     pub(crate) fn check(
         &self,
         name: &ClusterName,
@@ -52,7 +51,7 @@ impl KeptRules {
             return Err(vec![Violation::new("", "wrong_type", "must be an object")]);
         };
         if document.to_string().len() > MOST_BYTES {
-            let detail = format!("has more than {MOST_BYTES} bytes");
+            let detail = format!("has more than {MOST_BYTES} bytes; shorten it");
             return Err(vec![Violation::new("", "too_many", detail)]);
         }
         let mut faults = Faults::default();
@@ -60,65 +59,46 @@ impl KeptRules {
         let key = self.key(&mut keys, &mut faults);
         for key in FILE_ONLY {
             if keys.remove(key).is_some() {
-                faults.add_as(key, "unknown_field", "is for the configuration file only");
+                faults.add_as(key, "unknown_field", "is only for the configuration file; leave it out");
             }
         }
-        durations(&mut keys, &mut faults);
         for (key, most) in MOST {
-            if keys.get(key).and_then(Value::as_array).is_some_and(|list| list.len() > most) {
-                faults.add_as(key, "too_many", format_args!("has more than {most} entries"));
+            let entries = keys.get(key).and_then(Value::as_array).map_or(0, Vec::len);
+            if entries > most {
+                faults.add_as(
+                    key,
+                    "too_many",
+                    format_args!("has {entries} entries; at most {most} are allowed"),
+                );
             }
         }
-        let read = serde_json::from_value::<ClusterSettings>(Value::Object(keys));
-        let checked = match read {
-            Ok(settings) => {
-                self.check_whole(name, ClusterSettings { key_path: key, ..settings }, &mut faults)
-            }
-            Err(error) => {
-                let mut wrong = faults.in_document();
-                wrong.push(Violation::new("", "invalid", error));
-                return Err(wrong);
-            }
-        };
-        let wrong = faults.in_document();
-        match checked {
-            Some(config) if wrong.is_empty() => Ok(config),
-            Some(_) | None => Err(wrong),
-        }
-    }
-
-    fn check_whole(
-        &self,
-        name: &ClusterName,
-        settings: ClusterSettings,
-        faults: &mut Faults,
-    ) -> Option<ClusterConfig> {
-        let settings = ClusterSettings {
+        keys.retain(|_, value| !value.is_null());
+        let mut settings = ClusterSettings::default();
+        let table = keys.into_iter().filter_map(|(key, value)| {
+            // TOML has no number above i64::MAX.
+            let value = toml::Value::try_from(value).map_err(|error| faults.add(&key, error)).ok()?;
+            Some((key, value))
+        });
+        let table = toml::Value::Table(table.collect());
+        let mut report = |key: &str, advice| faults.add(key, advice);
+        declare::read_section(&mut settings, Source::Value(&table), "", &mut report);
+        settings = ClusterSettings {
             name: Some(name.to_string()),
-            known_hosts: Some(Vec::new()),
-            agent_socket: None,
+            key_path: key,
+            known_hosts: Vec::new(),
             ..settings
         };
-        let settings = settings.complete(&self.environment, &self.worker);
-        let checked = cluster::check(&settings, faults);
-        let lines = settings.host_keys.as_deref().unwrap_or_default();
-        if lines.is_empty() {
-            let advice = "must have a line for each login host, as ssh-keyscan prints it";
-            faults.add_as("host_keys", REQUIRED, advice);
-        }
-        for (index, host) in settings.hosts.iter().flatten().enumerate() {
-            let unknown = host.trim().parse().is_ok_and(|host| !may_be_known(&host, lines));
-            if unknown && !lines.is_empty() {
-                faults.add_at("hosts", index, "has no line in host_keys, so it would be refused");
-            }
-        }
-        checked
+        settings.complete(&self.environment, &self.worker);
+        let checked = cluster::check(&settings, &mut faults);
+        host_keys(&settings, &mut faults);
+        let wrong = faults.in_document();
+        checked.filter(|_| wrong.is_empty()).ok_or(wrong)
     }
 
-    /// Takes the name of the key out of the document, and says where the key lies.
+    /// Takes the name of the key out of the document and returns its path.
     fn key(&self, keys: &mut Map<String, Value>, faults: &mut Faults) -> Option<PathBuf> {
         let Some(named) = keys.remove("ssh_key") else {
-            faults.add_as("ssh_key", REQUIRED, "is missing; name a key in the server's key directory");
+            faults.add_as("ssh_key", REQUIRED, "is missing; name a file in the server's key directory");
             return None;
         };
         let name = named.as_str().unwrap_or_default().parse::<KeyName>();
@@ -128,8 +108,23 @@ impl KeptRules {
     }
 }
 
-/// Why no login with the cluster's key can succeed as things are; none when nothing speaks against it. Where keys lie is
-/// nobody's business, so the reason has the name only.
+/// Each login host needs a line, because a document has no other place for host keys.
+fn host_keys(settings: &ClusterSettings, faults: &mut Faults) {
+    let lines = &settings.host_keys;
+    if lines.is_empty() {
+        let advice = "is missing; add a line for each login host, as ssh-keyscan prints it";
+        return faults.add_as("host_keys", REQUIRED, advice);
+    }
+    for (index, host) in settings.hosts.iter().flatten().enumerate() {
+        if host.trim().parse().is_ok_and(|host| !may_be_known(&host, lines)) {
+            let advice = format_args!("{host:?} has no line in host_keys; add it, as ssh-keyscan prints it");
+            faults.add_at("hosts", index, advice);
+        }
+    }
+}
+
+/// Why the service cannot log in with the cluster's key; none if it looks usable. The directory of the keys is not for callers of the
+/// API, so the reason has only the file's name.
 pub(crate) fn key_fault(config: &ClusterConfig) -> Option<String> {
     let path = config.ssh.key_path.as_ref()?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -138,17 +133,6 @@ pub(crate) fn key_fault(config: &ClusterConfig) -> Option<String> {
         error => error.to_string(),
     };
     Some(format!("the key `{name}` in the server's key directory cannot be used: {reason}"))
-}
-
-fn durations(keys: &mut Map<String, Value>, faults: &mut Faults) {
-    for key in DURATIONS {
-        let text = keys.get(key).filter(|value| !value.is_null()).map(Value::as_str);
-        let read = |text: Option<&str>| humantime_serde::re::humantime::parse_duration(text?).ok();
-        if text.is_some_and(|text| read(text).is_none_or(|duration: Duration| duration.is_zero())) {
-            keys.remove(key);
-            faults.add(key, "must be a duration, such as \"5s\" or \"2m\"");
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The key that seals secrets at rest: 32 bytes in base64, in a file that only its owner may read.
+//! The key that seals secrets in the database: 32 bytes in base64, in a file that only its owner can read.
 
 use std::{
     fs::{self, OpenOptions},
@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rand::RngCore;
 
-/// Reads the key, or makes one on the first run.
+/// Reads the key, or creates it on the first run.
 pub(crate) fn sealing_key(path: &Path) -> anyhow::Result<[u8; 32]> {
     match existing_key(path)? {
         Some(key) => Ok(key),
@@ -19,7 +19,7 @@ pub(crate) fn sealing_key(path: &Path) -> anyhow::Result<[u8; 32]> {
     }
 }
 
-/// Reads the key if there is one, and changes nothing.
+/// Reads the key if it exists.
 pub(crate) fn existing_key(path: &Path) -> anyhow::Result<Option<[u8; 32]>> {
     let found = match fs::metadata(path) {
         Ok(found) => found,
@@ -28,7 +28,7 @@ pub(crate) fn existing_key(path: &Path) -> anyhow::Result<Option<[u8; 32]>> {
     };
     let mode = found.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        bail!("others may read the key file {0} (mode {mode:03o}); run: chmod 600 {0}", path.display());
+        bail!("other users can read the key file {0} (mode {mode:03o}); run: chmod 600 {0}", path.display());
     }
     read(path).map(Some)
 }
@@ -38,8 +38,8 @@ fn read(path: &Path) -> anyhow::Result<[u8; 32]> {
     let bytes = BASE64_STANDARD.decode(text.trim()).unwrap_or_default();
     bytes.try_into().map_err(|_| {
         anyhow::anyhow!(
-            "the key file {} does not hold 32 bytes in base64; restore it from a copy, or make a new one \
-             (openssl rand -base64 32), with which the secrets of unfinished jobs cannot be read any more",
+            "the key file {} does not hold 32 bytes in base64; restore it from a backup, or create a new one (openssl rand \
+             -base64 32), which cannot open the secrets of unfinished jobs",
             path.display()
         )
     })
@@ -49,8 +49,8 @@ fn make(path: &Path) -> anyhow::Result<[u8; 32]> {
     let mut key = [0; 32];
     rand::rng().fill_bytes(&mut key);
     let dir = path.parent().unwrap_or(Path::new("."));
-    // Whole or not at all: a key cut short by a crash would lock every secret away. The link fails when another
-    // process was faster, whose key then counts.
+    // A crash must not leave half a key, so the file gets its name when it is complete. The link fails if another process was faster;
+    // then its key counts.
     let mut partial = tempname(dir);
     partial.push(format!("{:016x}", rand::rng().next_u64()));
     let partial = Path::new(&partial);
@@ -78,7 +78,7 @@ fn tempname(dir: &Path) -> std::ffi::OsString {
 
 fn advice(path: &Path) -> String {
     format!(
-        "cannot use the key file {}; set secrets.key_file to a place this service may write",
+        "cannot use the key file {}; set secrets.key_file to a path that this service can write",
         path.display()
     )
 }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_made_once_for_its_owner_alone() {
+    fn a_key_is_created_once_for_its_owner_only() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("secrets.key");
         let made = sealing_key(&path).unwrap();
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_others_may_read_is_refused() {
+    fn a_key_that_other_users_can_read_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("k");
         sealing_key(&path).unwrap();

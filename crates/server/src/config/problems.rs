@@ -1,14 +1,14 @@
-//! Everything that is wrong with a configuration, found in one go.
+//! Everything that is wrong with a configuration.
 
 use std::fmt;
 
-/// A list of faults; each says which key and what to do about it.
+/// Each key with what is wrong and what to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Problems(Vec<String>);
+pub(crate) struct Problems(Vec<(String, String)>);
 
 impl Problems {
     pub(crate) fn add(&mut self, key: impl fmt::Display, advice: impl fmt::Display) {
-        self.0.push(format!("{key}: {advice}"));
+        self.0.push((key.to_string(), advice.to_string()));
     }
 
     pub(crate) fn one(key: impl fmt::Display, advice: impl fmt::Display) -> Self {
@@ -17,22 +17,30 @@ impl Problems {
         problems
     }
 
-    /// `value` when nothing is wrong.
+    /// Adds the environment variables to each key.
+    pub(crate) fn with_variables(mut self, variables_of: impl Fn(&str) -> String) -> Self {
+        for (key, _) in &mut self.0 {
+            key.push_str(&variables_of(key));
+        }
+        self
+    }
+
+    /// `value` if nothing is wrong.
     pub(crate) fn or_else<T>(self, value: T) -> Result<T, Self> {
         if self.0.is_empty() { Ok(value) } else { Err(self) }
     }
 
     #[cfg(test)]
-    pub(crate) fn lines(&self) -> &[String] {
-        &self.0
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.iter().map(|(key, advice)| format!("{key}: {advice}")).collect()
     }
 }
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the configuration cannot be used")?;
-        for line in &self.0 {
-            write!(f, "\n  - {line}")?;
+        f.write_str("the configuration is not valid")?;
+        for (key, advice) in &self.0 {
+            write!(f, "\n  - {key}: {advice}")?;
         }
         Ok(())
     }

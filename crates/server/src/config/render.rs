@@ -1,48 +1,68 @@
-//! The effective configuration as TOML that could be read again, without secrets.
+//! The settings as TOML: the effective ones without secrets, or the example file.
 
-use serde_json::Value;
+use super::{
+    declare::{Item, Key, Kind},
+    settings::Settings,
+};
 
-use super::settings::Settings;
-
-/// One `section.key = value` a line, clusters last. Keys without a value are shown as comments.
-pub(crate) fn render(settings: &Settings) -> anyhow::Result<String> {
+/// The effective settings, in a form that can be read again. A key without a value is a comment.
+pub(crate) fn render(settings: &Settings) -> String {
     let mut lines = Vec::new();
-    let Value::Object(mut all) = serde_json::to_value(settings)? else { return Ok(String::new()) };
-    let clusters = all.remove("clusters").unwrap_or_default();
-    for (section, value) in &all {
-        match value {
-            Value::Object(keys) => {
-                lines.push(format!("\n[{section}]"));
-                lines.extend(keys.iter().map(|(key, value)| line(key, value)));
-            }
-            value => lines.push(line(section, value)),
-        }
-    }
-    for cluster in clusters.as_array().into_iter().flatten() {
-        lines.push("\n[[clusters]]".to_owned());
-        lines.extend(cluster.as_object().into_iter().flatten().map(|(key, value)| line(key, value)));
-    }
-    Ok(lines.join("\n"))
+    settings.walk(&mut |at, item| match item {
+        Item::Section { kind, .. } => lines.extend(header(at, kind).map(|header| format!("\n{header}"))),
+        Item::Key { key, shown: Some(value) } => lines.push(format!("{} = {value}", key.name)),
+        Item::Key { key, shown: None } => lines.push(format!("# {} is not set", key.name)),
+    });
+    lines.join("\n")
 }
 
-fn line(key: &str, value: &Value) -> String {
-    match value {
-        Value::Null => format!("# {key} is not set"),
-        value => format!("{key} = {}", inline(value)),
-    }
+/// `deploy/config.example.toml`: every key with its comment, and its default or an example.
+pub(crate) fn example() -> String {
+    let mut lines = vec!["# `make config-example` writes this file from the source code.".to_owned()];
+    // An optional section is a comment as a whole.
+    let mut is_comment = false;
+    Settings::example().walk(&mut |at, item| match item {
+        Item::Section { doc, kind } => {
+            is_comment = kind == Kind::Optional;
+            let header = header(at, kind);
+            lines.extend(header.is_some().then(String::new));
+            lines.extend(comment(doc));
+            lines.extend(header.map(|header| if is_comment { format!("# {header}") } else { header }));
+            lines.extend(at.is_empty().then(String::new));
+        }
+        Item::Key { key, shown } => {
+            lines.extend(comment(key.doc));
+            lines.extend(assignment(key, shown.map(|value| value.to_string()), is_comment));
+        }
+    });
+    lines.join("\n") + "\n"
 }
 
-fn inline(value: &Value) -> String {
-    match value {
-        // The names are networks', which need no quotes, or anybody's, which do.
-        Value::Object(pairs) if pairs.is_empty() => "{}".to_owned(),
-        Value::Object(pairs) => {
-            let pair = |(key, value): (&String, &Value)| {
-                format!("{} = {}", Value::from(key.as_str()), inline(value))
-            };
-            format!("{{ {} }}", pairs.iter().map(pair).collect::<Vec<_>>().join(", "))
+fn header(at: &str, kind: Kind) -> Option<String> {
+    let header = if kind == Kind::Element { format!("[[{at}]]") } else { format!("[{at}]") };
+    (!at.is_empty()).then_some(header)
+}
+
+fn comment(doc: &[&str]) -> impl Iterator<Item = String> {
+    doc.iter().map(|line| format!("#{line}"))
+}
+
+fn assignment(key: &Key, default: Option<String>, is_comment: bool) -> Vec<String> {
+    let Key { name, variables, example, is_required, .. } = key;
+    let (mut lines, is_unset) = (Vec::new(), default.is_none());
+    let value = match (default, example) {
+        (Some(default), Some(example)) if !is_required => {
+            lines.push(format!("# Example: {example}"));
+            default
         }
-        // JSON's strings, numbers and lists of them are TOML's as well.
-        value => value.to_string(),
+        (Some(default), None) => default,
+        (_, example) => example.unwrap_or_default().to_owned(),
+    };
+    if !variables.is_empty() {
+        let form = if value.starts_with('[') { ", comma-separated" } else { "" };
+        lines.push(format!("# Environment: {}{form}", variables.join(", else ")));
     }
+    let is_comment = is_comment || (is_unset && !is_required);
+    lines.push(format!("{}{name} = {value}", if is_comment { "# " } else { "" }));
+    lines
 }

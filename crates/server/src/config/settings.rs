@@ -1,288 +1,298 @@
-//! The configuration's sections, with the defaults of every key.
-//!
-//! `deploy/config.example.toml` shows each of them; a test holds the two together.
+//! Every setting of the service. The comments here are the comments of `deploy/config.example.toml`; `make config-example` renews it.
+
+#![expect(clippy::struct_field_names, reason = "the fields of Telemetry have the names of the keys")]
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
 use secrecy::SecretString;
-use serde::{Deserialize, Serialize, Serializer};
 
-use super::cluster_settings::ClusterSettings;
+pub(crate) use super::kinds::{AuthMode, LogFormat};
+use super::{
+    cluster_settings::ClusterSettings,
+    declare::{self, Entry, Item, Key, Kind, Report, Source, Visitor, section},
+};
 
-/// The whole configuration, as file and environment give it.
-#[derive(Debug, Clone, Default, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Settings {
-    pub(crate) data_dir: PathBuf,
-    pub(crate) server: Server,
-    pub(crate) database: Database,
-    pub(crate) auth: Auth,
-    pub(crate) secrets: Secrets,
-    pub(crate) ssh: Ssh,
-    pub(crate) worker: Worker,
-    pub(crate) log: Log,
-    pub(crate) telemetry: Telemetry,
-    pub(crate) tao: Tao,
-    pub(crate) webhooks: Webhooks,
-    pub(crate) clusters: Vec<ClusterSettings>,
+section! {
+    /// tao-slurm: every setting with its default. A setting without a default is a comment with an example.
+    ///
+    /// The service reads this file from --config, TAO_SLURM_CONFIG or ./tao-slurm.toml. Every key is optional. Environment variables
+    /// override the file, and can replace it: SLURM_USER and SLURM_HOSTNAME are enough to start.
+    /// `tao-slurm check-config` shows the effective configuration.
+    ///
+    /// A duration is a string: "500ms", "5s", "2m", "1h 30m", "90d". A path may begin with ~/ for the home directory.
+    Settings {
+        /// The service keeps its own files here: the encryption key and, without database.url, a private Postgres.
+        /// Default: $XDG_DATA_HOME/tao-slurm or ~/.local/share/tao-slurm; for root /var/lib/tao-slurm.
+        data_dir: PathBuf, env "TAO_SLURM_DATA_DIR", example "\"/var/lib/tao-slurm\"";
+        server: Server;
+        database: Database;
+        auth: Auth;
+        secrets: Secrets;
+        ssh: Ssh;
+        worker: Worker;
+        log: Log;
+        telemetry: Telemetry;
+        tao: Tao;
+        webhooks: Webhooks;
+        clusters: Vec<ClusterSettings>;
+    }
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Server {
-    pub(crate) bind: SocketAddr,
-    pub(crate) body_limit_bytes: usize,
-    pub(crate) header_limit_bytes: usize,
-    #[serde(with = "humantime_serde")]
-    pub(crate) header_timeout: Duration,
-    #[serde(with = "humantime_serde")]
-    pub(crate) body_timeout: Duration,
-    #[serde(with = "humantime_serde")]
-    pub(crate) request_timeout: Duration,
-    pub(crate) max_connections: usize,
-    pub(crate) max_clusters: u32,
-    pub(crate) rate_limit: u32,
-    pub(crate) rate_burst: u32,
-    pub(crate) cors_origins: Vec<String>,
-    #[serde(with = "humantime_serde")]
-    pub(crate) idempotency_keep: Duration,
-    #[serde(with = "humantime_serde")]
-    pub(crate) drain_timeout: Duration,
+section! {
+    /// The HTTP API and its limits.
+    Server {
+        /// The address of the API. `serve --bind` overrides it.
+        bind: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 8080)), env "TAO_SLURM_BIND";
+        /// The largest request body in bytes.
+        body_limit_bytes: usize = 10 * 1024 * 1024;
+        /// The largest request head in bytes, including the URL. A larger head gets a 431, a longer URL a 414.
+        header_limit_bytes: usize = 32 * 1024;
+        /// The time for a request head to arrive. An idle connection closes after the same time.
+        header_timeout: Duration = Duration::from_secs(30);
+        /// The time for a request body to arrive. After it the client gets a 408.
+        body_timeout: Duration = Duration::from_secs(30);
+        /// The longest time for a request, including its body. A log from a slow cluster takes up to 30 s.
+        /// The `?wait=` of a request (at most 60 s) is added to it.
+        request_timeout: Duration = Duration::from_secs(40);
+        /// The most connections at a time. Further clients wait.
+        max_connections: usize = 4096;
+        /// The most clusters in the database, which POST /clusters adds to those of this file.
+        max_clusters: u32 = 64;
+        /// The average requests per second of each token, in each API process; 0 for no limit. A client above the limit gets a 429
+        /// with `Retry-After`.
+        rate_limit: u32 = 1000;
+        /// The most requests that a token may send at once after a pause.
+        rate_burst: u32 = 2000;
+        /// Origins of web pages that may call the API from a browser, or ["*"] for all.
+        cors_origins: Vec<String>, example "[\"https://dashboard.example.org\"]";
+        /// How long the service remembers an Idempotency-Key. A request repeated later runs again.
+        idempotency_keep: Duration = Duration::from_hours(24);
+        /// How long a stopping service waits for requests and worker steps before it cuts them off. Event and log streams and
+        /// `?wait=` requests end at once. A second signal ends the wait.
+        drain_timeout: Duration = Duration::from_mins(1);
+    }
 }
 
-impl Default for Server {
-    fn default() -> Self {
-        Self {
-            bind: SocketAddr::from(([127, 0, 0, 1], 8080)),
-            body_limit_bytes: 10 * 1024 * 1024,
-            header_limit_bytes: 32 * 1024,
-            header_timeout: Duration::from_secs(30),
-            body_timeout: Duration::from_secs(30),
-            request_timeout: Duration::from_secs(40),
-            max_connections: 4096,
-            max_clusters: 64,
-            rate_limit: 1000,
-            rate_burst: 2000,
-            cors_origins: Vec::new(),
-            idempotency_keep: Duration::from_hours(24),
-            drain_timeout: Duration::from_mins(1),
+section! {
+    /// The Postgres database.
+    Database {
+        /// The database to use. Without it the service runs a private Postgres in data_dir, with the programs of this machine.
+        /// The URL holds a password: give this file mode 0600, or set the environment variable.
+        url: Option<SecretString>, env "DATABASE_URL", example "\"postgres://tao_slurm:PASSWORD@db.example.org:5432/tao_slurm\"";
+        /// The most connections of each process.
+        max_connections: u32 = 16;
+        /// How long a starting process waits for a database that does not answer yet.
+        startup_timeout: Duration = Duration::from_secs(30), env "TAO_SLURM_DATABASE_STARTUP_TIMEOUT";
+        /// Delete finished jobs after this long, at least 1h, with their attempts and events. Their files on the cluster stay.
+        /// Default: keep them.
+        keep_ended_jobs: Option<Duration>, env "TAO_SLURM_KEEP_ENDED_JOBS", example "\"90d\"";
+    }
+}
+
+section! {
+    /// Who may call the API.
+    Auth {
+        /// "tokens": callers send a token; `tao-slurm token create --owner NAME` makes one.
+        /// "disabled": every caller may do everything. server.bind must then be a loopback address.
+        mode: AuthMode, env "TAO_SLURM_AUTH";
+        jwt: Option<Jwt>;
+    }
+}
+
+section! {
+    /// With this section callers may also send a JWT from an issuer. A token that contains a dot is read as a JWT.
+    Jwt {
+        /// The `iss` of the tokens.
+        issuer: String, required "\"https://login.example.org/\"";
+        /// The `aud` of a token must name one of these.
+        audience: Vec<String>, required "[\"tao-slurm\"]";
+        /// The address of the issuer's public keys (a JSON Web Key Set): HTTPS, or HTTP on this machine. The service follows no
+        /// redirect, uses no proxy, and reads at most 256 KiB within 5 s.
+        jwks_url: Option<String>, example "\"https://login.example.org/keys\"";
+        /// A file with the keys, instead of jwks_url. It may be replaced while the service runs.
+        jwks_file: Option<PathBuf>, example "\"/etc/tao-slurm/jwks.json\"";
+        /// Certificates in PEM of further authorities for jwks_url.
+        ca_file: Option<PathBuf>, example "\"/etc/tao-slurm/ca.pem\"";
+        /// The service reads the keys again after this time, so a withdrawn key stays valid for at most as long. If the keys cannot
+        /// be read, the old ones stay valid.
+        jwks_keep: Duration = Duration::from_mins(10);
+        /// A token with an unknown key makes the service read the keys again, at most once in this time.
+        jwks_pause: Duration = Duration::from_secs(30);
+        /// The accepted signatures, of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 and EdDSA. Shared secrets are not supported.
+        algorithms: Vec<String> = ["RS256", "ES256", "EdDSA"].map(str::to_owned).to_vec();
+        /// The largest difference between the issuer's clock and the server clock, at most 5m.
+        leeway: Duration = Duration::from_secs(30);
+        /// The claim that names the owner, or a JSON pointer such as "/user/name" to a value inside a claim.
+        owner_claim: String = "sub".to_owned();
+        /// A prefix for the owner's name. It keeps JWT owners apart from the owners of the service's own tokens. With "" an owner of
+        /// the same name is the same owner, so the issuer decides who sees whose jobs.
+        owner_prefix: String = "jwt:".to_owned();
+        /// The claim with the scopes: a list, or a string separated by spaces. It may be a JSON pointer.
+        scope_claim: String = "scope".to_owned();
+        /// Maps the issuer's scopes to read, write and admin. If it is empty, those three names mean themselves; otherwise all other
+        /// scopes mean nothing.
+        scope_words: BTreeMap<String, Vec<String>>, example "{ gpu-users = [\"read\", \"write\"], gpu-admins = [\"admin\"] }";
+    }
+}
+
+section! {
+    /// The encryption of job secrets in the database.
+    Secrets {
+        /// The key file: 32 bytes in base64, mode 0600. The service creates it. All processes on one database need the same key.
+        /// Default: secrets.key in data_dir.
+        key_file: PathBuf, example "\"/var/lib/tao-slurm/secrets.key\"";
+    }
+}
+
+section! {
+    /// SSH keys for clusters that POST /clusters adds.
+    Ssh {
+        /// The directory of the private keys, one file each, without passphrase, readable only by the service.
+        /// Default: ssh-keys in data_dir.
+        key_directory: PathBuf, env "TAO_SLURM_SSH_KEY_DIRECTORY", example "\"/var/lib/tao-slurm/ssh-keys\"";
+    }
+}
+
+section! {
+    /// The worker submits, polls and ends Slurm jobs.
+    Worker {
+        /// The address of /livez, /readyz and /metrics for `serve --role worker`. `serve --bind` overrides it. Default: none.
+        bind: Option<SocketAddr>, env "TAO_SLURM_WORKER_BIND", example "\"127.0.0.1:8081\"";
+        /// Another worker takes over the work of a dead worker after this time.
+        lease: Duration = Duration::from_secs(30);
+        /// The most jobs that one remote command submits or ends.
+        batch_size: u32 = 128;
+        /// The shortest time between two polls of a cluster, used while jobs are young or change.
+        poll_min: Duration = Duration::from_secs(5), env "TAO_SLURM_POLL_MIN";
+        /// The longest time between two polls of a cluster, used while nothing changes.
+        poll_max: Duration = Duration::from_mins(1), env "TAO_SLURM_POLL_MAX";
+        /// The time between two reads of a cluster's partitions, their limits and the states of their nodes.
+        partitions_every: Duration = Duration::from_mins(5), env "TAO_SLURM_PARTITIONS_EVERY";
+        /// A job is lost after squeue and sacct have not known it for this long without interruption.
+        missing_grace: Duration = Duration::from_mins(5), env "TAO_SLURM_MISSING_GRACE";
+        /// How long the worker waits, after Slurm reports a job finished, for its exit record and last status line to become visible
+        /// on the login host.
+        finish_grace: Duration = Duration::from_mins(1), env "TAO_SLURM_FINISH_GRACE";
+        /// The worker cancels a Slurm job that still holds its nodes this long after it reported SUCCESS or FAILURE.
+        release_grace: Duration = Duration::from_mins(2), env "TAO_SLURM_RELEASE_GRACE";
+        /// The wait before the first retry after an infrastructure failure. It doubles with each retry.
+        retry_wait: Duration = Duration::from_secs(15), env "TAO_SLURM_RETRY_WAIT";
+        /// The longest wait before a retry.
+        retry_wait_max: Duration = Duration::from_mins(10);
+    }
+}
+
+section! {
+    /// The log on standard error.
+    Log {
+        /// "human" or "json".
+        format: LogFormat, env "TAO_SLURM_LOG_FORMAT";
+        /// A level, or levels by module, such as "info,worker=debug". sqlx repeats the notices of Postgres at `info`.
+        filter: String = "info,sqlx=warn".to_owned(), env "TAO_SLURM_LOG";
+    }
+}
+
+section! {
+    /// OpenTelemetry traces. A trace holds a request, the worker steps for it, and their commands on the cluster.
+    Telemetry {
+        /// The base URL of a collector that takes OTLP over HTTP; the service adds `/v1/traces`. Default: no traces.
+        otlp_endpoint: Option<String>, env "TAO_SLURM_OTLP_ENDPOINT", example "\"http://127.0.0.1:4318\"";
+        /// A file with HTTP headers for the collector, one a line, such as `Authorization: Bearer …`. Give it mode 0600.
+        otlp_headers_file: Option<PathBuf>, env "TAO_SLURM_OTLP_HEADERS_FILE", example "\"/etc/tao-slurm/otlp-headers\"";
+        /// The share of requests to trace, from 0 to 1. A `traceparent` in the request overrides it.
+        otlp_sample: f64 = 1.0, env "TAO_SLURM_OTLP_SAMPLE";
+    }
+}
+
+section! {
+    /// Jobs that TAO's own services post to /api/v1/internal/container_job. They name a network and no image.
+    Tao {
+        /// The image for networks that are not in tao.images. Without it such a job is refused.
+        default_image: Option<String>, env "TAO_SLURM_TAO_IMAGE", example "\"nvcr.io/nvidia/tao/tao-toolkit:6.26.3-pyt\"";
+        /// The image for each network.
+        images: BTreeMap<String, String>, example "{ cosmos-rl = \"/lustre/images/cosmos-rl.sqsh\", dino = \"nvcr.io/nvidia/tao/tao-toolkit:6.26.3-pyt\" }";
+    }
+}
+
+section! {
+    /// Webhooks report each change of a job's status. They go to public addresses over HTTPS.
+    Webhooks {
+        /// Networks that are not public and may be called too, also over http://.
+        allowed_networks: Vec<String>, example "[\"10.1.0.0/16\", \"fd00::/8\"]";
+        /// The time for a receiver to answer.
+        timeout: Duration = Duration::from_secs(10);
+        /// Certificates in PEM of further authorities for receivers.
+        ca_file: Option<PathBuf>, example "\"/etc/tao-slurm/ca.pem\"";
+        /// The service gives a message up after this many attempts, which take three to five hours unless the receiver asks for longer
+        /// pauses. POST /jobs/{id}/webhook/redeliver sends it again.
+        max_attempts: u32 = 15;
+    }
+}
+
+impl Entry for Option<Jwt> {
+    fn read(&mut self, source: Source<'_>, _: &Key, at: &str, report: &mut Report<'_>) {
+        if let Source::Value(_) = source {
+            declare::read_section(self.get_or_insert_default(), source, at, report);
+        }
+    }
+
+    fn visit(&self, _: &'static Key, at: &str, visit: &mut Visitor<'_>) {
+        if let Some(jwt) = self {
+            declare::visit_section(jwt, at, Kind::Optional, visit);
         }
     }
 }
 
-#[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Database {
-    #[serde(serialize_with = "without_password")]
-    pub(crate) url: Option<SecretString>,
-    pub(crate) max_connections: u32,
-    /// How long a database that does not answer yet is waited for: compose files start it beside us.
-    #[serde(with = "humantime_serde")]
-    pub(crate) patience: Duration,
-    /// How long a job stays after its end; for ever unless it is said.
-    #[serde(with = "humantime_serde")]
-    pub(crate) keep_ended_jobs: Option<Duration>,
-}
-
-impl Default for Database {
-    fn default() -> Self {
-        Self { url: None, max_connections: 16, patience: Duration::from_secs(30), keep_ended_jobs: None }
+impl Entry for Vec<ClusterSettings> {
+    fn read(&mut self, source: Source<'_>, _: &Key, at: &str, report: &mut Report<'_>) {
+        match source {
+            Source::Value(toml::Value::Array(tables)) => {
+                for (index, table) in tables.iter().enumerate() {
+                    let mut cluster = ClusterSettings::default();
+                    declare::read_section(
+                        &mut cluster,
+                        Source::Value(table),
+                        &format!("{at}[{}]", index + 1),
+                        report,
+                    );
+                    self.push(cluster);
+                }
+            }
+            Source::Value(value) => {
+                report(at, format!("{} is not a list of tables; write [[{at}]]", declare::seen(value)));
+            }
+            // `cluster_settings::with_environment` finds the cluster that they are for.
+            Source::Variables(_) => {}
+        }
     }
-}
 
-/// Who may call.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum AuthMode {
-    #[default]
-    Tokens,
-    Disabled,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Auth {
-    pub(crate) mode: AuthMode,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) jwt: Option<Jwt>,
-}
-
-/// Tokens that somebody else signs. The section's being there is what switches them on.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Jwt {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) jwks_file: Option<PathBuf>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) jwks_url: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) ca_file: Option<PathBuf>,
-    #[serde(with = "humantime_serde")]
-    pub(crate) jwks_keep: Duration,
-    #[serde(with = "humantime_serde")]
-    pub(crate) jwks_pause: Duration,
-    pub(crate) issuer: String,
-    pub(crate) audience: Vec<String>,
-    pub(crate) algorithms: Vec<String>,
-    #[serde(with = "humantime_serde")]
-    pub(crate) leeway: Duration,
-    pub(crate) owner_claim: String,
-    pub(crate) owner_prefix: String,
-    pub(crate) scope_claim: String,
-    pub(crate) scope_words: BTreeMap<String, Vec<String>>,
-}
-
-impl Default for Jwt {
-    fn default() -> Self {
-        Self {
-            jwks_file: None,
-            jwks_url: None,
-            ca_file: None,
-            jwks_keep: Duration::from_mins(10),
-            jwks_pause: Duration::from_secs(30),
-            issuer: String::new(),
-            audience: Vec::new(),
-            algorithms: ["RS256", "ES256", "EdDSA"].map(str::to_owned).to_vec(),
-            leeway: Duration::from_secs(30),
-            owner_claim: "sub".to_owned(),
-            owner_prefix: "jwt:".to_owned(),
-            scope_claim: "scope".to_owned(),
-            scope_words: BTreeMap::new(),
+    fn visit(&self, _: &'static Key, at: &str, visit: &mut Visitor<'_>) {
+        for cluster in self {
+            declare::visit_section(cluster, at, Kind::Element, visit);
         }
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Secrets {
-    /// Empty until the data directory is known: then `secrets.key` in it.
-    pub(crate) key_file: PathBuf,
+impl Settings {
+    /// The defaults, with every section that can be there.
+    pub(crate) fn example() -> Self {
+        let auth = Auth { jwt: Some(Jwt::default()), ..Auth::default() };
+        Self { auth, clusters: vec![ClusterSettings::default()], ..Self::default() }
+    }
+
+    pub(crate) fn walk(&self, visit: &mut Visitor<'_>) {
+        declare::visit_section(self, "", Kind::Table, visit);
+    }
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Ssh {
-    /// Where the keys lie that clusters name which come by the API. Empty until the data directory is known: then
-    /// `ssh-keys` in it.
-    pub(crate) key_directory: PathBuf,
-}
-
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Worker {
-    /// Where a process that is only a worker shows its health and its numbers. Nowhere unless it is said: such a
-    /// process is not expected to listen.
-    pub(crate) bind: Option<SocketAddr>,
-    #[serde(with = "humantime_serde")]
-    pub(crate) lease: Duration,
-    pub(crate) batch_size: u32,
-    #[serde(with = "humantime_serde")]
-    pub(crate) poll_min: Duration,
-    #[serde(with = "humantime_serde")]
-    pub(crate) poll_max: Duration,
-    #[serde(with = "humantime_serde")]
-    pub(crate) partitions_every: Duration,
-    #[serde(with = "humantime_serde")]
-    pub(crate) missing_grace: Duration,
-    #[serde(with = "humantime_serde")]
-    pub(crate) last_word_grace: Duration,
-    #[serde(with = "humantime_serde")]
-    pub(crate) release_grace: Duration,
-    #[serde(with = "humantime_serde")]
-    pub(crate) retry_wait: Duration,
-    #[serde(with = "humantime_serde")]
-    pub(crate) retry_wait_max: Duration,
-}
-
-impl Default for Worker {
-    fn default() -> Self {
-        Self {
-            bind: None,
-            lease: Duration::from_secs(30),
-            batch_size: 128,
-            poll_min: Duration::from_secs(5),
-            poll_max: Duration::from_mins(1),
-            partitions_every: Duration::from_mins(5),
-            missing_grace: Duration::from_mins(5),
-            last_word_grace: Duration::from_mins(1),
-            release_grace: Duration::from_mins(2),
-            retry_wait: Duration::from_secs(15),
-            retry_wait_max: Duration::from_mins(10),
+/// The environment variables of a key, as errors name them after its path: ` (SLURM_USER, SSH_USER)`.
+pub(crate) fn variables_of(path: &str) -> String {
+    let mut names = String::new();
+    Settings::example().walk(&mut |at, item| match item {
+        Item::Key { key, .. } if at == path && !key.variables.is_empty() => {
+            names = format!(" ({})", key.variables.join(", "));
         }
-    }
-}
-
-/// Messages about jobs, to whom their requests name.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Webhooks {
-    pub(crate) allowed_networks: Vec<String>,
-    #[serde(with = "humantime_serde")]
-    pub(crate) timeout: Duration,
-    pub(crate) max_attempts: u32,
-    pub(crate) ca_file: Option<PathBuf>,
-}
-
-impl Default for Webhooks {
-    fn default() -> Self {
-        Self {
-            allowed_networks: Vec::new(),
-            timeout: Duration::from_secs(10),
-            max_attempts: 15,
-            ca_file: None,
-        }
-    }
-}
-
-/// Jobs that come by TAO's own wire, whose bodies name no image.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Tao {
-    pub(crate) default_image: Option<String>,
-    pub(crate) images: BTreeMap<String, String>,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum LogFormat {
-    #[default]
-    Human,
-    Json,
-}
-
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Log {
-    pub(crate) format: LogFormat,
-    pub(crate) filter: String,
-}
-
-impl Default for Log {
-    fn default() -> Self {
-        Self {
-            format: LogFormat::Human, // sqlx repeats the remarks of Postgres at `info`.
-            filter: "info,sqlx=warn".to_owned(),
-        }
-    }
-}
-
-/// Where traces go; nowhere unless it is said.
-#[expect(clippy::struct_field_names, reason = "the names are the keys, and there may be others than of OTLP")]
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Telemetry {
-    pub(crate) otlp_endpoint: Option<String>,
-    pub(crate) otlp_headers_file: Option<PathBuf>,
-    pub(crate) otlp_sample: f64,
-}
-
-impl Default for Telemetry {
-    fn default() -> Self {
-        Self { otlp_endpoint: None, otlp_headers_file: None, otlp_sample: 1.0 }
-    }
-}
-
-#[expect(clippy::ref_option, reason = "the signature is serde's")]
-fn without_password<S: Serializer>(url: &Option<SecretString>, serializer: S) -> Result<S::Ok, S::Error> {
-    url.as_ref().map(super::database_url::redacted).serialize(serializer)
+        _ => {}
+    });
+    names
 }

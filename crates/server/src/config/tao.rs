@@ -1,4 +1,4 @@
-//! The images of jobs that come by TAO's own wire.
+//! The images for jobs of TAO's own services.
 
 use domain::{ContainerImages, ImageRef};
 
@@ -12,10 +12,8 @@ pub(super) fn images(settings: &Tao, problems: &mut Problems) -> ContainerImages
             None
         }
     };
-    let default = settings
-        .default_image
-        .as_deref()
-        .and_then(|text| read("tao.default_image (TAO_SLURM_TAO_IMAGE)".to_owned(), text));
+    let default =
+        settings.default_image.as_deref().and_then(|text| read("tao.default_image".to_owned(), text));
     let named = settings
         .images
         .iter()

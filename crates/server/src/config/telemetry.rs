@@ -1,26 +1,28 @@
-//! Where traces go, and what is shown there first.
+//! The collector of traces.
 
 use secrecy::SecretString;
 
 use super::{environment::Environment, problems::Problems, settings::Telemetry};
 
-const ENDPOINT: &str = "telemetry.otlp_endpoint (TAO_SLURM_OTLP_ENDPOINT)";
 const HEADERS: &str = "telemetry.otlp_headers_file";
 
-/// Checks the section and reads the headers. They are in a file of their own, because they hold a password.
+/// Checks the section and reads the headers for the collector. They have a file of their own because they hold a password.
 pub(super) fn headers(
     settings: &Telemetry,
     environment: &Environment,
     problems: &mut Problems,
 ) -> Vec<(String, SecretString)> {
     if !(0.0..=1.0).contains(&settings.otlp_sample) {
-        problems.add("telemetry.otlp_sample", "must be from 0 to 1; write for example 0.1");
+        problems.add(
+            "telemetry.otlp_sample",
+            format_args!("is {}; write a number from 0 to 1", settings.otlp_sample),
+        );
     }
     if let Some(endpoint) = &settings.otlp_endpoint {
         let rest = endpoint.strip_prefix("http://").or_else(|| endpoint.strip_prefix("https://"));
         if rest.is_none_or(|rest| rest.is_empty() || rest.contains(['@', '?', '#', ' '])) {
-            problems
-                .add(ENDPOINT, "is no address of a receiver; write for example \"http://127.0.0.1:4318\"");
+            let advice = "is not the base URL of a collector; write for example \"http://127.0.0.1:4318\"";
+            problems.add("telemetry.otlp_endpoint", advice);
         }
     }
     let Some(path) = &settings.otlp_headers_file else { return Vec::new() };
@@ -36,9 +38,9 @@ pub(super) fn headers(
     let mut read = |line: &str| {
         let found = line.split_once(':').filter(|(name, _)| is_name(name));
         if found.is_none() {
-            // The line may hold a password, so it is not shown.
-            problems
-                .add(HEADERS, "has a line that is no header; write for example \"Authorization: Bearer …\"");
+            // The message does not show the line, which may hold a password.
+            let advice = "has a line that is not a header; write for example \"Authorization: Bearer …\"";
+            problems.add(HEADERS, advice);
         }
         found.map(|(name, value)| (name.to_ascii_lowercase(), SecretString::from(value.trim())))
     };
@@ -65,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_read_a_line_each_and_a_wrong_line_is_not_shown() {
+    fn a_wrong_header_line_is_reported_and_not_shown() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("headers");
         let settings = Telemetry { otlp_headers_file: Some(file.clone()), ..Telemetry::default() };
@@ -85,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_or_a_share_that_cannot_be_is_refused() {
+    fn an_invalid_endpoint_or_sample_is_refused() {
         for endpoint in ["collector:4318", "http://", "http://user:word@collector", "grpc://collector"] {
             let settings = Telemetry { otlp_endpoint: Some(endpoint.into()), ..Telemetry::default() };
             assert!(read(&settings).1.contains("otlp_endpoint"), "{endpoint}");

@@ -1,4 +1,4 @@
-//! The configuration as a whole: what is read, what wins, and what every fault says.
+//! The configuration as a whole: its sources and its error messages.
 
 use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 
@@ -11,16 +11,21 @@ mod jwt;
 const CLUSTER: &[(&str, &str)] =
     &[("HOME", "/home/t"), ("SLURM_USER", "jdoe"), ("SLURM_HOSTNAME", "login1, login2:2222")];
 
-fn read(toml: &str, environment: &[(&str, &str)]) -> Result<Config, Problems> {
+fn written(toml: &str) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.toml");
     fs::write(&path, toml).unwrap();
+    (dir, path)
+}
+
+fn read(toml: &str, environment: &[(&str, &str)]) -> Result<Config, Problems> {
+    let (_dir, path) = written(toml);
     let environment = Environment::of(&[&[("HOME", "/home/t")], environment].concat());
     load(&Overrides { file: Some(path), ..Overrides::default() }, &environment)
 }
 
 fn faults(toml: &str, environment: &[(&str, &str)]) -> Vec<String> {
-    read(toml, environment).unwrap_err().lines().to_vec()
+    read(toml, environment).unwrap_err().lines()
 }
 
 fn cluster(config: &Config) -> &ClusterConfig {
@@ -124,7 +129,7 @@ const TWO: &str = "[[clusters]]\nname = \"a\"\nuser = \"ua\"\nhosts = [\"ha\"]\n
 #[test_case(TWO, &[("SLURM_CLUSTER_NAME", "b"), ("SLURM_USER", "x")], &["a ua ha", "b x hb"] ; "the one that is named")]
 #[test_case(TWO, &[("SLURM_USER", "x")], &["a ua ha", "b ub hb"] ; "none of several")]
 #[test_case(TWO, &[("SLURM_USER", "x"), ("SLURM_HOSTNAME", "h")], &["a ua ha", "b ub hb", "default x h"] ; "one more")]
-fn the_environment_speaks_of(toml: &str, environment: &[(&str, &str)], expected: &[&str]) {
+fn environment_variables_are_for(toml: &str, environment: &[(&str, &str)], expected: &[&str]) {
     let config = read(toml, environment).unwrap();
     let seen: Vec<String> = config
         .clusters
@@ -135,7 +140,7 @@ fn the_environment_speaks_of(toml: &str, environment: &[(&str, &str)], expected:
 }
 
 #[test]
-fn the_command_line_is_stronger_than_everything() {
+fn command_line_options_override_the_environment() {
     let bind = "127.0.0.1:9".parse().unwrap();
     let environment = Environment::of(&[("HOME", "/h"), ("TAO_SLURM_BIND", "127.0.0.1:8")]);
     let config = load(&Overrides { bind: Some(bind), ..Overrides::default() }, &environment).unwrap();
@@ -143,7 +148,7 @@ fn the_command_line_is_stronger_than_everything() {
 }
 
 #[test]
-fn a_worker_listens_only_where_it_is_told_to() {
+fn a_worker_listens_only_on_its_own_address() {
     let bind =
         |toml: &str, environment: &[(&str, &str)]| read(toml, environment).unwrap().settings.worker.bind;
     let file = "[worker]\nbind = \"127.0.0.1:7\"";
@@ -164,14 +169,14 @@ fn a_shorter_limit_shortens_the_default_time() {
 }
 
 #[test_case("[auth]\nmode = \"disabled\"\n[server]\nbind = \"0.0.0.0:80\"", &[],
-    "auth.mode (TAO_SLURM_AUTH): is \"disabled\" while server.bind is 0.0.0.0:80: anybody" ; "open to all")]
-#[test_case("", &[("DATABASE_URL", "mysql://h/d")], "database.url (DATABASE_URL): is no Postgres URL" ; "another database")]
-#[test_case("[server]\nbody_limit_bytes = 0", &[], "server.body_limit_bytes: must be above zero" ; "no body")]
-#[test_case("[database]\nmax_connections = 0", &[], "database.max_connections: must be above zero" ; "no connection")]
-#[test_case("[worker]\nbatch_size = 0", &[], "worker.batch_size: must be above zero" ; "no batch")]
-#[test_case("[worker]\npartitions_every = \"0s\"", &[], "worker.partitions_every: is less than 1s" ; "partitions without a pause")]
+    "auth.mode (TAO_SLURM_AUTH): is \"disabled\" while server.bind is 0.0.0.0:80, so anybody" ; "open to all")]
+#[test_case("", &[("DATABASE_URL", "mysql://h/d")], "database.url (DATABASE_URL): is not a Postgres URL" ; "another database")]
+#[test_case("[server]\nbody_limit_bytes = 0", &[], "server.body_limit_bytes: is 0; write for example 10485760" ; "no body")]
+#[test_case("[database]\nmax_connections = 0", &[], "database.max_connections: is 0" ; "no connection")]
+#[test_case("[worker]\nbatch_size = 0", &[], "worker.batch_size: is 0" ; "no batch")]
+#[test_case("[worker]\npartitions_every = \"0s\"", &[], "worker.partitions_every (TAO_SLURM_PARTITIONS_EVERY): is less than 1s" ; "partitions without a pause")]
 #[test_case("[database]\nkeep_ended_jobs = \"5m\"", &[], "database.keep_ended_jobs (TAO_SLURM_KEEP_ENDED_JOBS): is less than 1h" ; "ended jobs gone at once")]
-#[test_case("[worker]\nlease = \"1s\"", &[], "worker.lease: is shorter than" ; "short lease")]
+#[test_case("[worker]\nlease = \"1s\"", &[], "worker.lease: is less than 10s" ; "short lease")]
 #[test_case("[log]\nfilter = \"a=b=c\"", &[], "log.filter (TAO_SLURM_LOG): " ; "bad filter")]
 #[test_case("[[clusters]]", &[], "clusters.[1].name (SLURM_CLUSTER_NAME): is missing" ; "no name")]
 #[test_case("[[clusters]]\nname = \"a\"", &[], "clusters.a.user (SLURM_USER, SSH_USER): is missing; set it to your login name" ; "no user")]
@@ -180,49 +185,49 @@ fn a_shorter_limit_shortens_the_default_time() {
 #[test_case("", &[("SLURM_HOSTNAME", "-o"), ("SLURM_USER", "u")], "clusters.default.hosts (SLURM_HOSTNAME, SSH_HOST): \"-o\" is neither" ; "an option as host")]
 #[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "-oProxy")], "clusters.default.user (SLURM_USER, SSH_USER): invalid user name" ; "an option as user")]
 #[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_CLUSTER_NAME", "DGX")], "clusters.DGX.name (SLURM_CLUSTER_NAME): a cluster name is" ; "bad name")]
-#[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_NUM_GPUS", "four")], "SLURM_NUM_GPUS: \"four\" will not do; write a whole number" ; "no number")]
+#[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_NUM_GPUS", "four")], "SLURM_NUM_GPUS: num_gpus: \"four\" is not a whole number; write for example 4" ; "no number")]
 #[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_BASE_RESULTS_DIR", "x")], "clusters.default.base_results_dir (SLURM_BASE_RESULTS_DIR): invalid remote path" ; "a relative path")]
 #[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_TIME_HOURS", "12")], "clusters.default.time_hours (SLURM_TIME_HOURS): asks for 12 hours; this cluster allows 4" ; "too long")]
 #[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_PARTITION", "a,a")], "clusters.default.partitions (SLURM_PARTITION): invalid partition list" ; "a partition twice")]
-#[test_case("[[clusters]]\nsessions = 5", CLUSTER, "clusters.[1].sessions: must be from 1 to 4" ; "too many sessions")]
-#[test_case("[[clusters]]\nhost_keys = [\"AAAA\"]", CLUSTER, "clusters.[1].host_keys: \"AAAA\" is no known_hosts line" ; "bad host key")]
-#[test_case("[[clusters]]\nuse_sqsh = false\nrequire_sqsh = true", CLUSTER, "clusters.[1].require_sqsh (SLURM_REQUIRE_SQSH): requires what use_sqsh switches off" ; "requires what is off")]
-#[test_case("[[clusters]]\nmax_retries = 101", CLUSTER, "clusters.[1].max_retries: must be from 0 to 100" ; "too many retries")]
-#[test_case("[[clusters]]\nwarning_seconds = 70000", CLUSTER, "clusters.[1].warning_seconds: must be from 0 to 65535" ; "a warning that Slurm cannot give")]
-#[test_case("[[clusters]]\nsbatch_export = \"some\"", CLUSTER, "clusters.[1].sbatch_export: must be \"ALL\" or \"NIL\"" ; "half an environment")]
+#[test_case("[[clusters]]\nsessions = 5", CLUSTER, "clusters.[1].sessions: is 5; write a number from 1 to 4" ; "too many sessions")]
+#[test_case("[[clusters]]\nhost_keys = [\"AAAA\"]", CLUSTER, "clusters.[1].host_keys: \"AAAA\" is not a known_hosts line" ; "bad host key")]
+#[test_case("[[clusters]]\nuse_sqsh = false\nrequire_sqsh = true", CLUSTER, "clusters.[1].require_sqsh (SLURM_REQUIRE_SQSH): needs use_sqsh, which is false" ; "requires what is off")]
+#[test_case("[[clusters]]\nmax_retries = 101", CLUSTER, "clusters.[1].max_retries: is 101; write a number from 0 to 100" ; "too many retries")]
+#[test_case("[[clusters]]\nwarning_seconds = 70000", CLUSTER, "clusters.[1].warning_seconds: is 70000; write a number from 0 to 65535" ; "a warning that Slurm cannot give")]
+#[test_case("[[clusters]]\nsbatch_export = \"some\"", CLUSTER, "clusters.[1].sbatch_export: is \"some\"; write \"ALL\" or \"NIL\"" ; "half an environment")]
 #[test_case("[[clusters]]\nmail_user = \"a b\"", CLUSTER, "clusters.[1].mail_user (SLURM_MAIL_USER): invalid mail address" ; "no address")]
-#[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_USE_SQSH", "perhaps")], "SLURM_USE_SQSH: \"perhaps\" will not do; write true or false" ; "neither yes nor no")]
+#[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_USE_SQSH", "perhaps")], "SLURM_USE_SQSH: use_sqsh: \"perhaps\" is not true or false; write for example true" ; "neither yes nor no")]
 #[test_case("[[clusters]]\npoll_min = \"10ms\"", CLUSTER, "clusters.[1].poll_min: is less than 1s" ; "too often")]
 #[test_case("[[clusters]]\npoll_max = \"2s\"", CLUSTER, "clusters.[1].poll_max: is less than poll_min" ; "bounds crossed")]
-#[test_case("[[clusters]]\nmax_time_hours = -1", CLUSTER, "clusters.[1].max_time_hours: must be a number of hours" ; "negative limit")]
-#[test_case("[[clusters]]\nname = \"a\"\nuser = \"u\"\nhosts = [\"h\"]\n[[clusters]]\nname = \"a\"\nuser = \"u\"\nhosts = [\"h\"]", &[], "clusters.a.name: stands twice" ; "two of one name")]
+#[test_case("[[clusters]]\nmax_time_hours = -1", CLUSTER, "clusters.[1].max_time_hours: is -1; write a number of hours" ; "negative limit")]
+#[test_case("[[clusters]]\nname = \"a\"\nuser = \"u\"\nhosts = [\"h\"]\n[[clusters]]\nname = \"a\"\nuser = \"u\"\nhosts = [\"h\"]", &[], "clusters.a.name: is the name of two clusters" ; "two of one name")]
 fn a_fault_names_its_key_and_the_remedy(toml: &str, environment: &[(&str, &str)], expected: &str) {
     let found = faults(toml, environment);
     assert!(found.iter().any(|line| line.starts_with(expected)), "{found:#?}");
 }
 
 #[test]
-fn images_of_networks_are_read_and_shown_as_they_were_written() {
+fn images_of_networks_are_shown_as_they_were_read() {
     let toml = "[tao.images]\ndino = \"registry.example/tao/dino:1\"\n\"a b\" = \"/lustre/x.sqsh\"\n";
     let environment = [CLUSTER, &[("TAO_SLURM_TAO_IMAGE", "tao:2")]].concat();
     let config = read(toml, &environment).unwrap();
     let images = &config.container_images;
     assert_eq!(images.by_network["dino"].to_string(), "registry.example#tao/dino:1");
     assert_eq!(images.default.as_ref().unwrap().to_string(), "tao:2");
-    let shown = render(&config.settings).unwrap();
+    let shown = render(&config.settings);
     let again = read(&shown, &[]).unwrap();
-    assert_eq!(render(&again.settings).unwrap(), shown);
+    assert_eq!(render(&again.settings), shown);
     assert_eq!(again.container_images.by_network.len(), 2);
 }
 
 #[test]
-fn an_image_that_is_none_is_named_with_its_network() {
+fn an_invalid_image_is_reported_with_its_network() {
     let [line] = faults("[tao.images]\ndino = \"a b\"", CLUSTER).try_into().unwrap();
     assert!(line.starts_with("tao.images.dino: "), "{line}");
 }
 
 #[test]
-fn networks_of_webhooks_are_read_and_a_wrong_one_is_named() {
+fn an_invalid_webhook_network_is_reported() {
     let config = read("[webhooks]\nallowed_networks = [\"10.1.0.0/16\"]", CLUSTER).unwrap();
     assert!(config.webhook_networks.allow("10.1.2.3".parse().unwrap()));
     let said =
@@ -232,7 +237,7 @@ fn networks_of_webhooks_are_read_and_a_wrong_one_is_named() {
 }
 
 #[test]
-fn a_file_of_authorities_has_to_hold_certificates() {
+fn a_ca_file_must_hold_certificates() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let toml = format!("[webhooks]\nca_file = \"{}\"", file.path().display());
     let [line] = faults(&toml, CLUSTER).try_into().unwrap();
@@ -243,46 +248,53 @@ fn a_file_of_authorities_has_to_hold_certificates() {
 }
 
 #[test]
-fn all_faults_come_at_once() {
+fn all_faults_are_reported_at_once() {
     let found = faults("[worker]\nbatch_size = 0\n[[clusters]]\nname = \"a\"\nsessions = 9", &[]);
     assert_eq!(found.len(), 4, "{found:#?}");
 }
 
 #[test]
-fn without_a_home_the_data_directory_has_to_be_named() {
+fn without_home_the_data_directory_must_be_set() {
     let problems = load(&Overrides::default(), &Environment::of(&[])).unwrap_err();
     assert!(
-        problems.lines()[0].starts_with("data_dir (TAO_SLURM_DATA_DIR): cannot be guessed"),
+        problems.lines()[0]
+            .starts_with("data_dir (TAO_SLURM_DATA_DIR): has no default, because HOME is not set"),
         "{problems}"
     );
 }
 
 #[test]
+fn the_example_file_is_what_the_declarations_say() {
+    let file = include_str!("../../../../deploy/config.example.toml");
+    assert!(file == example(), "run `make config-example`; it gives:\n{}", example());
+}
+
+#[test]
 fn the_example_is_the_defaults() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/config.example.toml");
-    let overrides = Overrides { file: Some(path.clone()), ..Overrides::default() };
-    let environment = Environment::of(&[("HOME", "/home/t")]);
-    let example = load(&overrides, &environment).unwrap().settings;
-    let said: &[(&str, &str)] = &[
+    let example = read(&example(), &[]).unwrap().settings;
+    let environment = [
         ("HOME", "/home/t"),
         ("SLURM_CLUSTER_NAME", "dgx"),
         ("SLURM_USER", "svc-tao"),
         ("SLURM_HOSTNAME", "login1.example.org,login2.example.org:2222"),
     ];
-    let defaults = load(&Overrides::default(), &Environment::of(said)).unwrap().settings;
-    assert_eq!(render(&example).unwrap(), render(&defaults).unwrap());
-    // Every key there is stands in the example, if only as a comment.
-    let text = fs::read_to_string(path).unwrap();
-    for line in render(&example).unwrap().lines().filter(|line| !line.is_empty()) {
-        let key = line.trim_start_matches("# ").split([' ', '=']).next().unwrap();
-        let stands =
-            |line: &str| line == key || line.trim_start_matches("# ").starts_with(&format!("{key} ="));
-        assert!(text.lines().any(stands), "{key} is not in the example");
-    }
+    let defaults = load(&Overrides::default(), &Environment::of(&environment)).unwrap().settings;
+    assert_eq!(render(&example), render(&defaults));
 }
 
 #[test]
-fn the_configuration_for_kubernetes_can_be_used() {
+fn every_commented_value_of_the_example_can_be_read() {
+    let is_key = |line: &&str| line.split_once(" = ").is_some_and(|(name, _)| !name.contains(' '));
+    let text = example();
+    let lines = text.lines().map(|line| line.strip_prefix("# ").unwrap_or(line));
+    let all: Vec<_> = lines.filter(|line| line.starts_with('[') || is_key(line)).collect();
+    let (_dir, path) = written(&all.join("\n"));
+    let settings = sources::read(Some(&path), &Environment::of(&[])).unwrap();
+    assert!(!render(&settings).contains("is not set"), "{}", render(&settings));
+}
+
+#[test]
+fn the_kubernetes_configuration_is_valid() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/k8s/config.yaml");
     let manifest = fs::read_to_string(path).unwrap();
     let (_, text) = manifest.split_once("  tao-slurm.toml: |\n").unwrap();
@@ -294,18 +306,18 @@ fn the_configuration_for_kubernetes_can_be_used() {
 }
 
 #[test]
-fn what_is_shown_can_be_read_again_and_holds_no_password() {
+fn the_shown_configuration_can_be_read_again_and_has_no_password() {
     let environment = [CLUSTER, &[("DATABASE_URL", "postgres://u:hunter2@h/d")]].concat();
     let config = read("", &environment).unwrap();
-    let shown = render(&config.settings).unwrap();
+    let shown = render(&config.settings);
     assert!(shown.contains("url = \"postgres://u:***@h/d\""), "{shown}");
     assert!(!format!("{config:?}").contains("hunter2"));
     let again = read(&shown, &[]).unwrap();
-    assert_eq!(render(&again.settings).unwrap(), shown);
+    assert_eq!(render(&again.settings), shown);
 }
 
 #[test]
-fn what_will_fail_later_is_a_warning_with_its_remedy() {
+fn likely_problems_are_warnings_with_a_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let (key, known) = (dir.path().join("key"), dir.path().join("known_hosts"));
     fs::write(&key, "x").unwrap();
@@ -315,7 +327,7 @@ fn what_will_fail_later_is_a_warning_with_its_remedy() {
     let environment =
         [CLUSTER, &[("SSH_KEY_PATH", key.as_str()), ("SSH_KNOWN_HOSTS", known.as_str())]].concat();
     let said = warnings(&load(&Overrides::default(), &Environment::of(&environment)).unwrap());
-    assert_eq!(said[0], format!("cluster default: others may read the key {key}; run: chmod 600 {key}"));
+    assert_eq!(said[0], format!("cluster default: other users can read the key {key}; run: chmod 600 {key}"));
     assert!(said[1].contains("`ssh-keyscan -p 2222 login2`") && said[1].contains("fingerprint"), "{said:?}");
     assert_eq!(said.len(), 2);
 
@@ -324,7 +336,7 @@ fn what_will_fail_later_is_a_warning_with_its_remedy() {
 }
 
 #[test]
-fn what_the_database_does_not_know_is_cancelled_only_where_it_was_asked_for() {
+fn unknown_jobs_are_canceled_only_if_the_cluster_says_so() {
     let of = |line: &str| {
         let toml = format!("[[clusters]]\nname = \"a\"\nuser = \"ua\"\nhosts = [\"ha\"]\n{line}");
         cluster(&read(&toml, &[]).unwrap()).cluster.retries.cancel_unknown_jobs

@@ -1,4 +1,4 @@
-//! What is likely to fail later: files on this machine that connections will need.
+//! Likely problems: files of this machine that connections need.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
@@ -6,13 +6,13 @@ use ssh::HostPort;
 
 use super::{ClusterConfig, Config};
 
-/// Sentences, each with what to do about it.
+/// Each says what to do.
 pub(crate) fn warnings(config: &Config) -> Vec<String> {
     let mut found = Vec::new();
     if config.clusters.is_empty() {
         found.push(
-            "no cluster is configured, so no job can be accepted until POST /clusters brings one; set SLURM_USER and \
-             SLURM_HOSTNAME, or add a [[clusters]] table"
+            "no cluster is configured, so every job is refused; set SLURM_USER and SLURM_HOSTNAME, add a [[clusters]] table, or \
+             send POST /clusters"
                 .to_owned(),
         );
     }
@@ -20,7 +20,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
         let open = fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o044 != 0);
         if open && fs::read_to_string(file).is_ok_and(|text| names_database(&text)) {
             found.push(format!(
-                "others may read {0}, which holds the database's address; run: chmod 600 {0}",
+                "other users can read {0}, which holds the database URL; run: chmod 600 {0}",
                 file.display()
             ));
         }
@@ -32,7 +32,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
     found
 }
 
-/// Whether the database's address stands in the file, and not only in an example of it.
+/// Whether the file sets the database URL. A commented example does not count.
 fn names_database(text: &str) -> bool {
     let keys = text.lines().filter_map(|line| line.trim().split_once('='));
     keys.into_iter().any(|(key, value)| matches!(key.trim(), "url" | "database.url") && value.contains("://"))
@@ -43,8 +43,8 @@ fn key(cluster: &ClusterConfig, found: &mut Vec<String>) {
     let mut say = |text: String| found.push(format!("cluster {name}: {text}"));
     match &cluster.ssh.key_path {
         None if cluster.ssh.agent_socket.is_none() => say(
-            "there is neither a key nor an agent, so no login will succeed; set key_path (SSH_KEY_PATH) or \
-             agent_socket (SSH_AUTH_SOCK)"
+            "there is neither a key nor an agent, so logins will fail; set key_path (SSH_KEY_PATH) or agent_socket \
+             (SSH_AUTH_SOCK)"
                 .to_owned(),
         ),
         None => {}
@@ -54,7 +54,7 @@ fn key(cluster: &ClusterConfig, found: &mut Vec<String>) {
                 path.display()
             )),
             Ok(file) if file.permissions().mode() & 0o077 != 0 => {
-                say(format!("others may read the key {0}; run: chmod 600 {0}", path.display()));
+                say(format!("other users can read the key {0}; run: chmod 600 {0}", path.display()));
             }
             Ok(_) => {}
         },
@@ -80,9 +80,9 @@ fn hosts(cluster: &ClusterConfig, found: &mut Vec<String>) {
     for host in &cluster.ssh.hosts {
         if !may_be_known(host, &lines) {
             found.push(format!(
-                "cluster {}: no key of the login host {host} is known, so it will be refused; run \
-                 `ssh-keyscan -p {} {}`, compare the fingerprint with what the cluster's administrator publishes, \
-                 and add the line to {file} or to host_keys",
+                "cluster {}: no host key of {host} is known, so the service will refuse it; run `ssh-keyscan -p {} {}`, \
+                 compare the fingerprint with the one that the cluster's administrator publishes, and add the line to {file} \
+                 or to host_keys",
                 cluster.cluster.name,
                 host.port(),
                 host.host(),
@@ -91,8 +91,7 @@ fn hosts(cluster: &ClusterConfig, found: &mut Vec<String>) {
     }
 }
 
-/// Whether the lines may name the host. A hashed name could be anybody's, so it gets the benefit of the doubt:
-/// the connection itself decides, this is only advice.
+/// Whether the lines may name the host. A hashed name counts as a match, because this is only advice: the connection decides.
 pub(super) fn may_be_known(host: &HostPort, lines: &[String]) -> bool {
     let wanted =
         if host.port() == 22 { host.host().to_owned() } else { format!("[{}]:{}", host.host(), host.port()) };
@@ -108,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_database_that_is_named_in_a_comment_is_not_named() {
+    fn a_database_url_in_a_comment_does_not_count() {
         assert!(names_database("[database]\nurl = \"postgres://u:p@h/d\""));
         assert!(names_database("database.url=\"postgres://u:p@h/d\""));
         assert!(!names_database("[database]\n# url = \"postgres://u:p@h/d\"\nmax_connections = 16"));

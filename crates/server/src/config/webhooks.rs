@@ -1,4 +1,4 @@
-//! What webhooks may call, and how patiently.
+//! The networks and limits of webhooks.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ const LONGEST: Duration = Duration::from_mins(1);
 
 pub(super) fn networks(settings: &Webhooks, problems: &mut Problems) -> Networks {
     if settings.timeout.is_zero() || settings.timeout > LONGEST {
-        problems.add("webhooks.timeout", "must be above zero and at most 1m; write for example \"10s\"");
+        problems.add("webhooks.timeout", "must be above 0 and at most 1m; write for example \"10s\"");
     }
     if settings.max_attempts == 0 {
-        problems.add("webhooks.max_attempts", "must be above zero; write for example 15");
+        problems.add("webhooks.max_attempts", "is 0; write for example 15");
     }
     let mut read = |text: &String| {
         text.parse::<Network>()

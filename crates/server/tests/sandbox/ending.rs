@@ -122,7 +122,7 @@ fn a_failure_that_only_the_status_file_tells_is_an_error() {
 
 #[test]
 fn a_training_that_falls_silent_is_an_error_after_the_grace() {
-    let service = Service::start_with(&[("TAO_SLURM_LAST_WORD_GRACE", "2s")]);
+    let service = Service::start_with(&[("TAO_SLURM_FINISH_GRACE", "2s")]);
     let id = service.submit(&training(2, &json!({"epoch_seconds": 0.1, "fail": "silent"})));
     let ended = service.wait_ended(&id);
     assert_eq!(ended["status"], "Error", "{ended}");
@@ -137,7 +137,7 @@ fn a_program_killed_by_a_signal_is_an_error() {
 }
 
 #[test]
-fn a_cancelled_job_is_gone_from_the_queue_and_ends_canceled() {
+fn a_canceled_job_is_gone_from_the_queue_and_ends_canceled() {
     let service = Service::start();
     let id = service.submit(&training(1000, &json!({"epoch_seconds": 1})));
     let running = service.wait(&id, "running", |s| s["status"] == "Running");
@@ -155,7 +155,7 @@ fn a_cancelled_job_is_gone_from_the_queue_and_ends_canceled() {
 }
 
 #[test]
-fn a_job_cancelled_while_it_waits_ends_canceled() {
+fn a_job_canceled_while_it_waits_ends_canceled() {
     let service = Service::start();
     let mut job = command("true");
     // No node has so many processors free at once while the first holds them.
@@ -182,7 +182,7 @@ fn hold(job: &Value) -> Value {
 }
 
 #[test]
-fn a_job_cancelled_on_the_cluster_by_hand_ends_canceled() {
+fn a_job_canceled_on_the_cluster_by_hand_ends_canceled() {
     let service = Service::start();
     let id = service.submit(&command("exec sleep 600"));
     service.wait(&id, "running", |s| s["status"] == "Running");
@@ -208,7 +208,7 @@ fn what_the_command_line_shows_is_what_happened() {
 
     let canceled = service.submit(&command("exec sleep 600"));
     assert!(service.run(&["cancel", &canceled]).status.success());
-    until("the cancelled job to end", std::time::Duration::from_mins(1), || {
+    until("the canceled job to end", std::time::Duration::from_mins(1), || {
         service.status(&canceled)["status"] == "Canceled"
     });
 }

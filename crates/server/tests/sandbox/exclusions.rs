@@ -86,7 +86,7 @@ fn a_job_whose_partition_has_one_node_is_not_kept_away_from_it() {
 }
 
 #[test]
-fn a_job_in_a_partition_that_the_site_hides_is_seen_and_cancelled() {
+fn a_job_in_a_partition_that_the_site_hides_is_seen_and_canceled() {
     let service = Service::start();
     let hidden = Changed::partition(&service.sandbox, "forfeit", "hidden=yes", "hidden=no");
     let (id, _) = running(&service, &in_partition(command("exec sleep 600"), "forfeit"));

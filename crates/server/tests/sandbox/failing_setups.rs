@@ -67,7 +67,7 @@ fn an_unreachable_host_is_told_and_the_other_one_serves() {
 fn a_missing_database_is_told_and_the_service_ends() {
     let service = Service::prepare(&[
         ("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none"),
-        ("TAO_SLURM_DATABASE_PATIENCE", "1s"),
+        ("TAO_SLURM_DATABASE_STARTUP_TIMEOUT", "1s"),
     ]);
     let output = service.run(&["serve"]);
     assert!(!output.status.success());

@@ -274,9 +274,9 @@ fn a_tag_that_moves_is_converted_anew_beside_the_old_file_and_only_if_asked() {
 }
 
 #[test]
-fn a_job_cancelled_during_its_conversion_ends_at_once_and_so_does_what_nobody_needs() {
+fn a_job_canceled_during_its_conversion_ends_at_once_and_so_does_what_nobody_needs() {
     let mut site = Site::new();
-    let image = site.push(&site.name("cancelled"), "1", 60);
+    let image = site.push(&site.name("canceled"), "1", 60);
     let (first, second) = (site.submit(&image, &json!({})), site.submit(&image, &json!({})));
     site.converting(&first);
     site.service.post(&format!("/jobs/{first}/cancel"), "");
@@ -286,7 +286,7 @@ fn a_job_cancelled_during_its_conversion_ends_at_once_and_so_does_what_nobody_ne
 
     site.service.post(&format!("/jobs/{second}/cancel"), "");
     assert_eq!(site.service.wait_ended(&second)["status"], "Canceled");
-    until("the conversion to be cancelled", Duration::from_mins(1), || {
+    until("the conversion to be canceled", Duration::from_mins(1), || {
         site.conversions_of(1)[0].contains("CANCELLED")
     });
     until("its files to be gone", Duration::from_mins(1), || site.files().is_empty());

@@ -34,7 +34,7 @@ fn a_copy_of_a_running_job_is_cancelled_and_a_stranger_with_our_name_is_shown() 
     }
     let state =
         |id: &str| service.sandbox.login(&format!("squeue -h -t all -o %T -j {id} 2>/dev/null || true"));
-    until("the copy to be cancelled", Duration::from_secs(40), || state(&copy) != "PENDING");
+    until("the copy to be canceled", Duration::from_secs(40), || state(&copy) != "PENDING");
     let mut seen = Vec::new();
     until("only the stranger to be left", Duration::from_secs(20), || {
         let orphans = orphans(&service);
@@ -52,7 +52,7 @@ fn a_copy_of_a_running_job_is_cancelled_and_a_stranger_with_our_name_is_shown() 
     assert_eq!((events.len(), &events[0]["data"]["slurm_job_id"]), (1, &Value::from(copy)));
     let counted =
         |name: &str, kind: &str| service.metric(name, &format!("kind=\"{kind}\"")).round().to_string();
-    assert_eq!(counted("slurm_orphans_cancelled_total", "copy"), "1");
+    assert_eq!(counted("slurm_orphans_canceled_total", "copy"), "1");
     assert_eq!(counted("slurm_orphans_found_total", "unknown"), "1");
     assert_eq!(service.status(&id)["status"], "Running");
     service.post(&format!("/jobs/{id}/cancel"), "");

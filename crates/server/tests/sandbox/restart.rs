@@ -6,7 +6,7 @@ use crate::{
     states::slurm_id,
 };
 
-use std::{thread, time::Duration};
+use std::time::Duration;
 
 /// The Slurm jobs that were ever submitted under the job's name.
 fn slurm_jobs(service: &Service, id: &str) -> Vec<String> {
@@ -36,27 +36,6 @@ fn a_job_ends_right_though_the_service_was_killed_while_it_ran() {
         until("accounting to show the job", Duration::from_secs(30), || !slurm_jobs(&service, id).is_empty());
         assert_eq!(slurm_jobs(&service, id).len(), 1);
     }
-}
-
-#[test]
-fn it_runs_with_few_heaps_as_the_process_that_was_started() {
-    let mut service = Service::start();
-    let heaps = |service: &Service| {
-        let environment = service.environment();
-        environment.lines().find_map(|line| line.strip_prefix("MALLOC_ARENA_MAX=").map(str::to_owned))
-    };
-    let processors = thread::available_parallelism().unwrap().get();
-    assert_eq!(heaps(&service), Some(processors.min(4).to_string()));
-    service.kill();
-    service.set("MALLOC_ARENA_MAX", "3");
-    service.spawn();
-    assert_eq!(heaps(&service).as_deref(), Some("3"), "somebody's own wish");
-    // So it is where the C library takes its own wishes away before the program begins.
-    service.kill();
-    service.unset("MALLOC_ARENA_MAX");
-    service.set("TAO_SLURM_FEW_HEAPS", "1");
-    service.spawn();
-    assert_eq!(heaps(&service), None, "once is enough");
 }
 
 #[test]

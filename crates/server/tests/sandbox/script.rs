@@ -203,5 +203,5 @@ fn a_job_that_cancels_itself_has_failed() {
     let id = service.submit(&command("echo going; scancel \"$SLURM_JOB_ID\"; sleep 600"));
     let ended = service.wait_ended(&id);
     assert_eq!((&ended["status"], &ended["slurm_state"]), (&json!("Error"), &json!("CANCELLED")), "{ended}");
-    assert!(ended["message"].as_str().unwrap().contains("cancelled itself"), "{ended}");
+    assert!(ended["message"].as_str().unwrap().contains("canceled itself"), "{ended}");
 }

@@ -148,12 +148,6 @@ impl Service {
         child.wait().unwrap()
     }
 
-    /// What the process was started with in its environment.
-    pub(crate) fn environment(&self) -> String {
-        let pid = self.child.as_ref().unwrap().id();
-        fs::read_to_string(format!("/proc/{pid}/environ")).unwrap().replace('\0', "\n")
-    }
-
     /// The memory of the process, as the kernel counts it.
     pub(crate) fn resident_kib(&self) -> u64 {
         let pid = self.child.as_ref().unwrap().id();

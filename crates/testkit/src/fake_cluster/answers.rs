@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use slurm::{
-    AccountingRow, Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude,
-    Excluded, Failure, FailureClass, ImageFile, Locate, LocateAnswer, Located, Markers, NodeHealth,
-    NodeHealthAnswer, NodeName, Poll, PollAnswer, Purge, Purged, QueueRow, RemotePath, Remove, Removed,
-    Requeued, SacctOutcome, SlurmJobId, SlurmState, SqueueOutcome, SubmitAnswer, SubmitBatch,
+use remote::{
+    Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
+    ImageFile, Locate, LocateAnswer, Located, Markers, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge,
+    Purged, Remove, Removed, Requeued, SacctOutcome, SqueueOutcome, SubmitAnswer, SubmitBatch,
 };
+use slurm::{AccountingRow, Failure, FailureClass, NodeName, QueueRow, RemotePath, SlurmJobId, SlurmState};
 
 use super::{Entry, FakeCluster, Fault, Unanswered, lost_or};
 
@@ -98,7 +98,7 @@ impl FakeCluster {
         lost_or(fault, concluded)
     }
 
-    pub fn cancel(&self, command: &Cancel) -> Result<Cancelled, Unanswered> {
+    pub fn cancel(&self, command: &Cancel) -> Result<Canceled, Unanswered> {
         let mut state = self.state();
         let fault = state.next_fault()?;
         let known =
@@ -109,7 +109,7 @@ impl FakeCluster {
                 job.state = SlurmState::Cancelled;
             }
         }
-        lost_or(fault, Cancelled { refused: None })
+        lost_or(fault, Canceled { refused: None })
     }
 
     pub fn check_images(&self, command: &CheckImages) -> Result<Vec<ImageFile>, Unanswered> {
@@ -158,7 +158,7 @@ impl FakeCluster {
     }
 
     /// One partition of four nodes, whatever jobs there are.
-    pub fn partitions(&self, command: &slurm::Partitions) -> Result<slurm::PartitionsAnswer, Unanswered> {
+    pub fn partitions(&self, command: &remote::Partitions) -> Result<remote::PartitionsAnswer, Unanswered> {
         let mut state = self.state();
         let fault = state.next_fault()?;
         let row =
@@ -166,8 +166,8 @@ impl FakeCluster {
         let down = state.broken_nodes;
         let rows = row(4 - down, "idle") + &if down > 0 { row(down, "down") } else { String::new() };
         let text = format!("ENFORCE ALL\n{rows}END {}\n", 1 + rows.lines().count());
-        let raw = slurm::RawOutput { stdout: text.into_bytes(), ..slurm::RawOutput::default() };
-        lost_or(fault, slurm::RemoteCommand::parse(command, &raw).map_err(|_| Unanswered::Lost)?)
+        let raw = remote::RawOutput { stdout: text.into_bytes(), ..remote::RawOutput::default() };
+        lost_or(fault, remote::RemoteCommand::parse(command, &raw).map_err(|_| Unanswered::Lost)?)
     }
 
     pub fn checkpoints(&self, command: &Checkpoints) -> Result<Vec<Option<RemotePath>>, Unanswered> {
@@ -213,7 +213,7 @@ fn accounting_row(job: &Entry) -> AccountingRow {
         nodes: job.node.clone(),
         name: job.name.clone(),
         // Whoever cancels here is somebody.
-        cancelled_by: (job.state == SlurmState::Cancelled).then_some(1000),
+        canceled_by: (job.state == SlurmState::Cancelled).then_some(1000),
         before: None,
     }
 }

@@ -5,11 +5,11 @@ use std::{
     sync::OnceLock,
 };
 
-use slurm::{
-    AccountingRow, Cancel, Cancelled, Conclude, Concluded, EarlierRun, Failure, FailureClass, ImageFile,
-    Markers, Poll, Purge, Purged, QueueRow, RemoteCommand, RemotePath, Remove, Removed, Requeued,
-    SacctOutcome, SlurmJobId, SlurmState, Sought, SqueueOutcome, StatusChunk, StatusCursor,
+use remote::{
+    Cancel, Canceled, Conclude, Concluded, EarlierRun, ImageFile, Markers, Poll, Purge, Purged,
+    RemoteCommand, Remove, Removed, Requeued, SacctOutcome, Sought, SqueueOutcome, StatusChunk, StatusCursor,
 };
+use slurm::{AccountingRow, Failure, FailureClass, QueueRow, RemotePath, SlurmJobId, SlurmState};
 
 use super::{
     LivingCluster, Site,
@@ -84,10 +84,10 @@ impl LivingCluster {
             return None;
         }
         site.on_both(job.state_dir.as_str(), |state| {
-            state.sends.entry(job.send).or_insert(false);
+            state.fence.entry(job.send).or_insert(false);
         });
         let state = site.login_disk.states.entry(job.state_dir.to_string()).or_default();
-        let mut counted = state.sends.iter().filter(|(send, _)| **send > job.cleared);
+        let mut counted = state.fence.iter().filter(|(send, _)| **send > job.cleared);
         Some(!counted.any(|(_, begun)| *begun))
     }
 
@@ -140,11 +140,11 @@ impl LivingCluster {
         concluded
     }
 
-    pub fn cancel(&self, command: &Cancel) -> Cancelled {
+    pub fn cancel(&self, command: &Cancel) -> Canceled {
         let mut site = self.site();
         if site.weather.scheduler_silent {
             let failure = Failure::known(FailureClass::Infra, "simulated", "squeue did not answer");
-            return Cancelled { refused: Some(failure) };
+            return Canceled { refused: Some(failure) };
         }
         let meant = |job: &SlurmJob| {
             command.jobs.iter().any(|(id, name)| *id == job.id && *name == job.name)
@@ -155,7 +155,7 @@ impl LivingCluster {
         for id in ids {
             site.cancel(id);
         }
-        Cancelled { refused: None }
+        Canceled { refused: None }
     }
 
     pub fn remove(&self, command: &Remove) -> Removed {
@@ -311,7 +311,7 @@ impl Site {
             written_at: file.written_at,
             note: self.state(dir).and_then(|state| state.note_of(file.inode)),
             start_offset,
-            before: file.bytes[start.saturating_sub(slurm::STATUS_OVERLAP)..start].to_vec(),
+            before: file.bytes[start.saturating_sub(remote::STATUS_OVERLAP)..start].to_vec(),
             bytes: file.bytes[start..].to_vec(),
             complete: true,
             restarted: known.is_some() && resumed.is_none(),
@@ -350,7 +350,7 @@ fn record_row(job: &SlurmJob, record: &Record) -> AccountingRow {
         nodes: job.node.clone(),
         name: job.name.to_string(),
         // Whoever cancels here is somebody.
-        cancelled_by: (record.state == SlurmState::Cancelled).then_some(1000),
+        canceled_by: (record.state == SlurmState::Cancelled).then_some(1000),
         before: None,
     }
 }

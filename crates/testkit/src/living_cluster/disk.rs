@@ -2,20 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use slurm::{ExitMarker, RunNote, SlurmJobId, StartedMarker};
+use remote::{ExitRecord, RunNote, StartedMarker};
+use slurm::SlurmJobId;
 
 /// The state directory of an attempt.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StateDir {
     /// Which sends were claimed, and whether by themselves: a look claims them for nobody.
-    pub(super) sends: BTreeMap<u32, bool>,
+    pub(super) fence: BTreeMap<u32, bool>,
     pub(super) slurm_id: Option<SlurmJobId>,
     /// The batch script's claim.
     pub(super) run: Option<SlurmJobId>,
     /// It is claimed for nobody: no batch script will ever have it.
     pub(super) closed: bool,
     pub(super) started: Option<StartedMarker>,
-    pub(super) exit: Option<ExitMarker>,
+    pub(super) exit: Option<ExitRecord>,
     /// Whose end was read: it does not run again.
     pub(super) over: Option<SlurmJobId>,
     /// When the newest run noted how far the status files went, and how far that was, by inode.
@@ -31,20 +32,20 @@ impl StateDir {
 
     /// Whether somebody has claimed it to submit it.
     pub(super) fn is_staged(&self) -> bool {
-        self.sends.values().any(|begun| *begun)
+        self.fence.values().any(|begun| *begun)
     }
 
     /// What a purge leaves of it: the newest claim, if a send up to it has not begun.
     pub(super) fn purged(&self) -> Option<Self> {
-        let (newest, begun) = self.sends.last_key_value()?;
+        let (newest, begun) = self.fence.last_key_value()?;
         let awaited =
-            !begun || self.sends.len() < *newest as usize || self.sends.values().any(|begun| !begun);
-        awaited.then(|| Self { sends: BTreeMap::from([(*newest, false)]), ..Self::default() })
+            !begun || self.fence.len() < *newest as usize || self.fence.values().any(|begun| !begun);
+        awaited.then(|| Self { fence: BTreeMap::from([(*newest, false)]), ..Self::default() })
     }
 
     /// Whether another send than this one has claimed the attempt, and is not cleared.
     pub(super) fn is_contested(&self, send: u32, cleared: u32) -> bool {
-        self.sends.keys().any(|claimed| *claimed > cleared && *claimed != send)
+        self.fence.keys().any(|claimed| *claimed > cleared && *claimed != send)
     }
 
     pub(super) fn note_of(&self, inode: u64) -> Option<RunNote> {
@@ -86,7 +87,7 @@ pub(super) enum Write {
     },
     Exit {
         dir: String,
-        exit: ExitMarker,
+        exit: ExitRecord,
     },
     /// A line; `anew` is the inode of a file that takes the place of the old one.
     Line {

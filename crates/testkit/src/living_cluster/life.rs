@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use domain::Timestamp;
-use slurm::{ExitCode, ExitMarker, JobName, SlurmJobId, SlurmState, StartedMarker, script::EXIT_CLAIMED};
+use remote::{ExitRecord, StartedMarker, script::EXIT_CLAIMED};
+use slurm::{ExitCode, JobName, SlurmJobId, SlurmState};
 use uuid::Uuid;
 
 use super::{
@@ -298,7 +299,7 @@ impl Site {
     fn mark_exit(&mut self, id: u32, code: u8) {
         let at = self.seconds();
         let Some(job) = self.jobs.get(&id) else { return };
-        let exit = ExitMarker { slurm_id: job.id, restart: job.restarts, code, at };
+        let exit = ExitRecord { slurm_id: job.id, restart: job.restarts, code, at };
         let dir = job.state_dir.clone();
         self.write(Write::Exit { dir, exit });
     }

@@ -2,9 +2,8 @@
 
 use std::sync::OnceLock;
 
-use slurm::{
-    Failure, FailureClass, How, JobName, RemoteCommand, SlurmJobId, Submission, SubmitAnswer, SubmitBatch,
-};
+use remote::{How, RemoteCommand, Submission, SubmitAnswer, SubmitBatch};
+use slurm::{Failure, FailureClass, JobName, SlurmJobId};
 use uuid::Uuid;
 
 use super::{
@@ -31,7 +30,7 @@ impl LivingCluster {
         if let Some(id) = state.slurm_id {
             return Some(SubmitAnswer::Submitted { id, how: How::Replay, extra: Vec::new() });
         }
-        if state.is_contested(entry.send, entry.cleared) || state.sends.contains_key(&entry.send) {
+        if state.is_contested(entry.send, entry.cleared) || state.fence.contains_key(&entry.send) {
             return Some(site.adopt(entry).unwrap_or(SubmitAnswer::Uncertain));
         }
         if entry.cleared == 0 {
@@ -64,10 +63,10 @@ impl LivingCluster {
         }
         let dir = entry.state_dir.as_str();
         let taken =
-            site.login_disk.states.get(dir).is_some_and(|state| state.sends.contains_key(&entry.send));
+            site.login_disk.states.get(dir).is_some_and(|state| state.fence.contains_key(&entry.send));
         if !taken || !program().claims {
             site.on_both(dir, |state| {
-                state.sends.insert(entry.send, true);
+                state.fence.insert(entry.send, true);
             });
         }
         let state = site.login_disk.states.entry(entry.state_dir.to_string()).or_default();

@@ -22,7 +22,7 @@ pub struct TrueJob {
     pub word: Option<Word>,
     /// Slurm forgot it, and nothing else tells how it ended.
     pub lost: bool,
-    /// An administrator cancelled it, or a job of higher priority took its place.
+    /// An administrator canceled it, or a job of higher priority took its place.
     pub ended_by_others: bool,
 }
 

@@ -2,9 +2,11 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use domain::{Abandoned, ClusterName, Conversion, ConversionState, Demand, JobId, Phase, Timestamp, Wanted};
+use domain::{
+    Abandoned, ClusterName, Conversion, ConversionState, Demand, DesiredState, JobId, Phase, Timestamp,
+};
 use persistence::{
-    ConversionLease, ConversionRecord, ImageConversions, ImageWish, Lane, LeaseTerms, StoreError,
+    ConversionLease, ConversionRecord, ImageConversions, ImageRequest, Lane, LeaseTerms, StoreError,
 };
 use uuid::Uuid;
 
@@ -34,7 +36,7 @@ impl ImageConversions for MemoryStore {
     async fn want_images(
         &self,
         cluster: &ClusterName,
-        wishes: &[ImageWish],
+        wishes: &[ImageRequest],
     ) -> Result<Vec<Conversion>, StoreError> {
         let now = self.now();
         let mut tables = self.tables();
@@ -272,7 +274,7 @@ impl ImageConversions for MemoryStore {
 
 impl Tables {
     /// The conversion that a wish is for; made if nobody has wanted it before.
-    fn conversion_of(&mut self, cluster: &ClusterName, wish: &ImageWish, now: Timestamp) -> Conversion {
+    fn conversion_of(&mut self, cluster: &ClusterName, wish: &ImageRequest, now: Timestamp) -> Conversion {
         let known = self.conversions.values().map(|row| &row.conversion);
         let mut known = known.filter(|one| one.cluster == *cluster && one.cache_path == wish.cache_path);
         if let Some(conversion) = known.next() {
@@ -314,7 +316,7 @@ impl Tables {
                     | Phase::Staging
                     | Phase::RetryWait
             );
-            if waits && row.job.wanted == Wanted::Run {
+            if waits && row.job.desired == DesiredState::Run {
                 demand.waiters += 1;
                 demand.fresh_since = demand.fresh_since.max(wait.fresh.then_some(row.job.created_at));
             }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{ClusterName, Job, Phase, Wanted};
+use domain::{ClusterName, DesiredState, Job, Phase};
 use persistence::{DueJobs, Lane, Lease, LeaseTerms, StoreError};
 use uuid::Uuid;
 
@@ -69,10 +69,10 @@ impl DueJobs for MemoryStore {
                 continue;
             };
             let overtaken =
-                row.job.wanted != job.wanted || (again_in.is_none() && row.job.version != job.version);
+                row.job.desired != job.desired || (again_in.is_none() && row.job.version != job.version);
             row.due_at = match row.job.phase {
                 Phase::Finishing => Some(now),
-                Phase::Ended if row.job.wanted != Wanted::Delete => None,
+                Phase::Ended if row.job.desired != DesiredState::Delete => None,
                 _ if overtaken => Some(now),
                 _ => again_in.map(|pause| after(now, pause)),
             };

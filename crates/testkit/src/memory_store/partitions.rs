@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use domain::{ClusterName, Timestamp};
 use persistence::{KnownPartitions, PartitionTurns, StoreError};
-use slurm::PartitionsAnswer;
+use remote::PartitionsAnswer;
 
 use super::{MemoryStore, after, until};
 

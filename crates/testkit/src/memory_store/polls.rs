@@ -15,7 +15,7 @@ pub(super) struct PollRow {
     due_at: Timestamp,
     polled_at: Option<Timestamp>,
     interval: TimeDelta,
-    deaf: TimeDelta,
+    unreachable_for: TimeDelta,
     pub(super) orphans: Vec<Orphan>,
 }
 
@@ -33,7 +33,7 @@ impl PollTurns for MemoryStore {
             due_at: now,
             polled_at: None,
             interval: TimeDelta::seconds(5),
-            deaf: TimeDelta::zero(),
+            unreachable_for: TimeDelta::zero(),
             orphans: Vec::new(),
         });
         if row.due_at > now || !is_free(row.held, now) {
@@ -41,9 +41,17 @@ impl PollTurns for MemoryStore {
         }
         row.held = Some((token, after(now, duration)));
         let orphans = row.orphans.clone();
-        let (polled_at, interval, deaf) = (row.polled_at, row.interval, row.deaf);
+        let (polled_at, interval, unreachable_for) = (row.polled_at, row.interval, row.unreachable_for);
         tables.turns.push(Turn::Given(Right::Poll, token));
-        Ok(Some(PollLease::granted(cluster.clone(), polled_at, token, interval, deaf, orphans, now)))
+        Ok(Some(PollLease::granted(
+            cluster.clone(),
+            polled_at,
+            token,
+            interval,
+            unreachable_for,
+            orphans,
+            now,
+        )))
     }
 
     async fn extend_poll(&self, lease: &PollLease, duration: Duration) -> Result<(), StoreError> {
@@ -70,7 +78,7 @@ impl PollTurns for MemoryStore {
         Ok(asked.iter().filter_map(as_asked).collect())
     }
 
-    async fn record_sightings(
+    async fn record_observations(
         &self,
         lease: &PollLease,
         changed: &[Next],
@@ -104,7 +112,7 @@ impl PollTurns for MemoryStore {
         let PollResult::Answered = result else { return Ok(()) };
         row.polled_at = Some(now);
         row.interval = TimeDelta::from_std(interval).unwrap_or(TimeDelta::MAX);
-        row.deaf = lease.deaf_until(now);
+        row.unreachable_for = lease.unreachable_for(now);
         tables.turns.push(Turn::Used(Right::Poll, lease.token()));
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{Attempt, Job, JobId, Phase, Secrets, Status, Timestamp, Wanted};
+use domain::{Attempt, DesiredState, Job, JobId, Phase, Secrets, Status, Timestamp};
 use persistence::{Lease, Remains, StepRecord, StepRecords, StoreError};
 
 use super::{MemoryStore, Right, Turn, after, is_held, row::JobRow};
@@ -35,8 +35,9 @@ impl StepRecords for MemoryStore {
         let now = self.now();
         let mut tables = self.tables();
         for (id, wait) in jobs {
-            let ours =
-                |row: &&mut JobRow| row.job.wanted == Wanted::Delete && is_held(row.held, lease.token(), now);
+            let ours = |row: &&mut JobRow| {
+                row.job.desired == DesiredState::Delete && is_held(row.held, lease.token(), now)
+            };
             if let Some(row) = tables.jobs.get_mut(id).filter(ours) {
                 row.due_at = Some(after(now, *wait));
                 row.purges_failed += 1;
@@ -78,8 +79,9 @@ impl StepRecords for MemoryStore {
         let now = self.now();
         let mut tables = self.tables();
         for id in jobs {
-            let ours =
-                |row: &JobRow| row.job.wanted == Wanted::Delete && is_held(row.held, lease.token(), now);
+            let ours = |row: &JobRow| {
+                row.job.desired == DesiredState::Delete && is_held(row.held, lease.token(), now)
+            };
             if tables.jobs.get(id).is_some_and(ours) {
                 tables.delete(*id);
             }
@@ -107,7 +109,7 @@ impl MemoryStore {
             row.take_step(job, said);
             row.due_at = match due_at {
                 _ if job.phase == Phase::Ended => None,
-                _ if row.job.wanted != job.wanted => Some(now),
+                _ if row.job.desired != job.desired => Some(now),
                 due_at => due_at.map(|due| now + (due - said)),
             };
             if release {
@@ -138,11 +140,11 @@ impl JobRow {
             old.activity.clone_from(&job.activity);
             old.kill_reason.clone_from(&job.kill_reason);
         }
-        old.status = match old.wanted {
-            wanted if wanted == job.wanted || job.phase == Phase::Ended => job.status,
-            Wanted::Cancel => Status::Canceling,
-            Wanted::Pause => Status::Pausing,
-            Wanted::Run | Wanted::Delete => job.status,
+        old.status = match old.desired {
+            wanted if wanted == job.desired || job.phase == Phase::Ended => job.status,
+            DesiredState::Cancel => Status::Canceling,
+            DesiredState::Pause => Status::Pausing,
+            DesiredState::Run | DesiredState::Delete => job.status,
         };
         old.phase = job.phase;
         old.message.clone_from(&job.message);

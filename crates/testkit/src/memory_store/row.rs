@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Attempt, Job, Phase, Secrets, Timestamp, Wanted};
+use domain::{Attempt, DesiredState, Job, Phase, Secrets, Timestamp};
 use persistence::JobEvent;
 use serde_json::{Map, Value};
 
@@ -117,7 +117,7 @@ impl JobRow {
         if ended != self.job.finished_at.is_some() {
             return Some("ended_has_time");
         }
-        let is_due = self.due_at.is_some() && self.job.wanted != Wanted::Delete;
+        let is_due = self.due_at.is_some() && self.job.desired != DesiredState::Delete;
         if ended && (self.secrets.is_some() || is_due) {
             return Some("ended_keeps_none");
         }

@@ -1,7 +1,7 @@
 //! What callers do: they send jobs and wish for things. The same calls as the real store's.
 
-use domain::{Job, JobId, Phase, Progress, Secrets, Status, Timestamp, Wanted};
-use persistence::{Inserted, Lane, NewJob, Wished};
+use domain::{DesiredState, Job, JobId, Phase, Progress, Secrets, Status, Timestamp};
+use persistence::{Inserted, Lane, NewJob, Requested};
 
 use super::{MemoryStore, Tables, row::JobRow};
 
@@ -15,7 +15,7 @@ impl MemoryStore {
         }
         if let Some(row) = tables.jobs.get(&id) {
             let same = row.job.owner == new.job.owner && row.request_hash == new.request_hash;
-            let visible = row.job.wanted != Wanted::Delete;
+            let visible = row.job.desired != DesiredState::Delete;
             return if same && visible { Inserted::Same(row.current()) } else { Inserted::Other };
         }
         let secrets = Some(new.secrets.clone()).filter(|secrets| !secrets.is_empty());
@@ -31,40 +31,43 @@ impl MemoryStore {
         self.tables().find(id)
     }
 
-    pub fn request_cancel(&self, id: JobId, now: Timestamp) -> Wished {
-        let may = |job: &Job| job.phase != Phase::Ended && matches!(job.wanted, Wanted::Run | Wanted::Pause);
+    pub fn request_cancel(&self, id: JobId, now: Timestamp) -> Requested {
+        let may = |job: &Job| {
+            job.phase != Phase::Ended && matches!(job.desired, DesiredState::Run | DesiredState::Pause)
+        };
         self.wish(id, now, may, |row| {
-            (row.job.wanted, row.job.status) = (Wanted::Cancel, Status::Canceling);
+            (row.job.desired, row.job.status) = (DesiredState::Cancel, Status::Canceling);
             "Canceling.".clone_into(&mut row.job.message);
         })
     }
 
-    pub fn request_pause(&self, id: JobId, now: Timestamp) -> Wished {
-        let may = |job: &Job| job.phase != Phase::Ended && job.wanted == Wanted::Run;
+    pub fn request_pause(&self, id: JobId, now: Timestamp) -> Requested {
+        let may = |job: &Job| job.phase != Phase::Ended && job.desired == DesiredState::Run;
         self.wish(id, now, may, |row| {
-            (row.job.wanted, row.job.status) = (Wanted::Pause, Status::Pausing);
+            (row.job.desired, row.job.status) = (DesiredState::Pause, Status::Pausing);
             "Pausing.".clone_into(&mut row.job.message);
         })
     }
 
-    pub fn request_resume(&self, id: JobId, now: Timestamp) -> Wished {
-        let may = |job: &Job| job.phase == Phase::Paused && job.wanted == Wanted::Pause;
+    pub fn request_resume(&self, id: JobId, now: Timestamp) -> Requested {
+        let may = |job: &Job| job.phase == Phase::Paused && job.desired == DesiredState::Pause;
         self.wish(id, now, may, |row| {
-            (row.job.wanted, row.job.status, row.job.phase) = (Wanted::Run, Status::Resuming, Phase::Queued);
+            (row.job.desired, row.job.status, row.job.phase) =
+                (DesiredState::Run, Status::Resuming, Phase::Queued);
             "Resuming; waiting to be submitted.".clone_into(&mut row.job.message);
         })
     }
 
-    pub fn request_retry(&self, id: JobId, secrets: &Secrets, now: Timestamp) -> Wished {
+    pub fn request_retry(&self, id: JobId, secrets: &Secrets, now: Timestamp) -> Requested {
         let may = |job: &Job| {
             job.phase == Phase::Ended
                 && matches!(job.status, Status::Error | Status::Canceled)
-                && job.wanted != Wanted::Delete
+                && job.desired != DesiredState::Delete
         };
         let secrets = Some(secrets.clone()).filter(|secrets| !secrets.is_empty());
         self.wish(id, now, may, |row| {
             let job = &mut row.job;
-            (job.wanted, job.status, job.phase) = (Wanted::Run, Status::Pending, Phase::Queued);
+            (job.desired, job.status, job.phase) = (DesiredState::Run, Status::Pending, Phase::Queued);
             "To be sent again; waiting to be submitted.".clone_into(&mut job.message);
             (job.retry_count, job.failures, job.progress) = (0, Vec::new(), Progress::default());
             (job.submitted_at, job.started_at, job.finished_at) = (None, None, None);
@@ -73,24 +76,24 @@ impl MemoryStore {
         })
     }
 
-    pub fn request_delete(&self, id: JobId, artifacts: bool, now: Timestamp) -> Wished {
+    pub fn request_delete(&self, id: JobId, artifacts: bool, now: Timestamp) -> Requested {
         if !artifacts {
             let mut tables = self.tables();
             return match tables.find(id) {
-                None => Wished::NoJob,
-                Some(job) if job.phase != Phase::Ended => Wished::Stays(job),
+                None => Requested::NoJob,
+                Some(job) if job.phase != Phase::Ended => Requested::Stays(job),
                 Some(job) => {
                     tables.delete(id);
                     tables.wake(&job.cluster, Some(Lane::of(job.phase)));
-                    Wished::Taken(job)
+                    Requested::Taken(job)
                 }
             };
         }
         let before = self.find_job(id);
-        let may = |job: &Job| job.phase == Phase::Ended && job.wanted != Wanted::Delete;
-        match (self.wish(id, now, may, |row| row.job.wanted = Wanted::Delete), before) {
+        let may = |job: &Job| job.phase == Phase::Ended && job.desired != DesiredState::Delete;
+        match (self.wish(id, now, may, |row| row.job.desired = DesiredState::Delete), before) {
             // Nobody sees it any more, but whoever asked.
-            (_, Some(job)) if self.find_job(id).is_none() => Wished::Taken(job),
+            (_, Some(job)) if self.find_job(id).is_none() => Requested::Taken(job),
             (other, _) => other,
         }
     }
@@ -101,11 +104,11 @@ impl MemoryStore {
         now: Timestamp,
         may: impl Fn(&Job) -> bool,
         change: impl FnOnce(&mut JobRow),
-    ) -> Wished {
+    ) -> Requested {
         let clock = self.now();
         let mut tables = self.tables();
         let Some(row) = tables.jobs.get_mut(&id).filter(|row| may(&row.job)) else {
-            return tables.find(id).map_or(Wished::NoJob, Wished::Stays);
+            return tables.find(id).map_or(Requested::NoJob, Requested::Stays);
         };
         let stage = row.stage();
         change(row);
@@ -116,13 +119,13 @@ impl MemoryStore {
         let (job, broken) = (row.current(), row.broken_rule());
         tables.refused.extend(broken.map(|rule| format!("{id}: {rule}")));
         tables.wake(&job.cluster, Some(Lane::of(job.phase)));
-        Wished::Taken(job)
+        Requested::Taken(job)
     }
 }
 
 impl Tables {
     fn find(&self, id: JobId) -> Option<Job> {
-        self.jobs.get(&id).filter(|row| row.job.wanted != Wanted::Delete).map(JobRow::current)
+        self.jobs.get(&id).filter(|row| row.job.desired != DesiredState::Delete).map(JobRow::current)
     }
 
     pub(super) fn delete(&mut self, id: JobId) {

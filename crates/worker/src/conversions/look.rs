@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use domain::{Abandoned, Conversion, ConversionFindings, ConversionRun, conversion_concluded};
 use persistence::{ConversionLease, StoreError, WorkStore};
-use slurm::{Cancel, CheckImages, Conclude, Concluding, ImageFile, Markers};
+use remote::{Cancel, CheckImages, Conclude, Concluding, ImageFile, Markers};
 
-use super::{Wanted, warn_of};
+use super::{DesiredState, warn_of};
 use crate::{
-    link::ClusterLink,
+    link::cluster_link::ClusterLink,
     worker::{Site, Worker},
 };
 
@@ -24,7 +24,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         &self,
         site: &Site<L>,
         lease: &ConversionLease,
-        wanted: Vec<Wanted>,
+        wanted: Vec<DesiredState>,
     ) -> Result<(), StoreError> {
         if wanted.is_empty() {
             return Ok(());
@@ -43,7 +43,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }
         };
         let (now, base_dir) = (self.clock.now(), &site.target.cluster.base_dir);
-        let step = |((conversion, demand), found): (&Wanted, ImageFile)| {
+        let step = |((conversion, demand), found): (&DesiredState, ImageFile)| {
             conversion.checked(found, demand, base_dir, now)
         };
         let moved = wanted.iter().zip(found).map(step).collect();
@@ -73,7 +73,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }
         };
         for (one, why) in &conversions {
-            tracing::info!(image = %one.image, %why, "a conversion is cancelled");
+            tracing::info!(image = %one.image, %why, "a conversion is canceled");
         }
         let abandoned: Vec<_> = conversions.iter().map(|(one, why)| (one.id, Some(*why))).collect();
         self.store.put_off_conversions(lease, &abandoned, Some(again_in)).await?;
@@ -84,7 +84,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         &self,
         site: &Site<L>,
         lease: &ConversionLease,
-        wanted: Vec<Wanted>,
+        wanted: Vec<DesiredState>,
     ) -> Result<(), StoreError> {
         if wanted.is_empty() {
             return Ok(());
@@ -114,7 +114,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }
         };
         let now = self.clock.now();
-        let step = |(one, demand): &Wanted| {
+        let step = |(one, demand): &DesiredState| {
             let run = one.run.as_ref();
             let place = run.and_then(|run| check.paths.iter().position(|path| *path == run.target));
             let said = run.and_then(|run| concluded.iter().find(|said| said.key == run.token.as_str()));

@@ -4,17 +4,20 @@ use std::error::Error as _;
 
 use chrono::TimeDelta;
 use domain::{
-    Conversion, ConversionRun, Located, Moved, conversion_located, conversion_sent, conversion_unplannable,
-    plan_conversion,
+    Conversion, ConversionRun, ConversionTransition, Located, conversion_located, conversion_sent,
+    conversion_unplannable, plan_conversion,
 };
 use persistence::{ConversionLease, StoreError, WorkStore};
-use slurm::{JobName, Locate, SlurmJobId, Sought, SubmitAnswer, SubmitBatch};
+use remote::{Locate, Sought, SubmitAnswer, SubmitBatch};
+use slurm::{JobName, SlurmJobId};
 
 use super::warn_of;
 use crate::{
-    link::ClusterLink,
-    locate::{copies_of, sought},
-    submit::outcome,
+    link::cluster_link::ClusterLink,
+    steps::{
+        locate::{copies_of, sought},
+        submit::outcome,
+    },
     worker::{Site, Worker},
 };
 
@@ -30,7 +33,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
         let now = self.clock.now();
         // Committed before anything remote happens; what was known of it before says how to read the answer.
-        let intents = conversions.iter().map(|one| Moved { conversion: one.sending(), due_at: Some(now) });
+        let intents = conversions
+            .iter()
+            .map(|one| ConversionTransition { conversion: one.sending(), due_at: Some(now) });
         let stored = self.store_conversions(site, lease, intents.collect(), false).await?;
         let (mut sent, mut entries, mut unplannable) = (vec![], vec![], vec![]);
         for before in conversions.iter().filter(|one| stored.contains(&one.id)) {
@@ -121,6 +126,6 @@ fn lost(run: &ConversionRun) -> Sought {
         base_dir = base_dir.parent().unwrap_or(base_dir);
     }
     let (key, name) = (run.token.to_string(), run.token.clone());
-    let (send, cleared) = (run.sends.newest, run.sends.cleared);
+    let (send, cleared) = (run.fence.newest, run.fence.cleared);
     Sought { key, name, state_dir: run.state_dir.clone(), base_dir, send, cleared }
 }

@@ -6,8 +6,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use domain::Wanted;
-use slurm::ImageFile;
+use domain::DesiredState;
+use remote::ImageFile;
 use tokio::sync::Notify;
 
 use super::{
@@ -183,7 +183,7 @@ impl Run {
         let now = self.clock.now();
         let name = job.attempt.as_ref().map_or_else(String::new, |attempt| attempt.token.to_string());
         match (self.life, job.phase) {
-            (_, Phase::InQueue) if job.wanted == Wanted::Run => self.fake.run_on(&name, "node01"),
+            (_, Phase::InQueue) if job.desired == DesiredState::Run => self.fake.run_on(&name, "node01"),
             (Life::Canceled, Phase::Running) if self.wishes == 0 => {
                 self.wishes = 1;
                 self.store.request_cancel(job.id, &Viewer::All, now).await.unwrap();
@@ -201,7 +201,7 @@ impl Run {
             (Life::Deleted, Phase::Ended) => {
                 self.store.request_delete(job.id, &Viewer::All, true, None, now).await.unwrap();
             }
-            (_, Phase::Running) if job.wanted == Wanted::Run => {
+            (_, Phase::Running) if job.desired == DesiredState::Run => {
                 self.fake.set_state(&name, &SlurmState::Completed, Some(0));
             }
             _ => {}

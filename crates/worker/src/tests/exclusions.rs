@@ -52,7 +52,7 @@ async fn an_exclusion_that_leaves_no_node_is_lifted_and_not_set_again(pool: PgPo
     bench.fake.requeue(&name, &SlurmState::Preempted);
     bench.poll().await;
     bench.step(Lane::Tend).await;
-    assert_eq!(bench.fake.excluded(&name), [], "what it did then is forgiven");
+    assert_eq!(bench.fake.excluded(&name), [], "what it did then is allowed_again");
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]

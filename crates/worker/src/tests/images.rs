@@ -1,7 +1,7 @@
 //! Conversions against the fake cluster and a real Postgres.
 
 use domain::{ImagePolicy, ImageRef};
-use slurm::ImageFile;
+use remote::ImageFile;
 
 use super::*;
 
@@ -253,7 +253,7 @@ async fn a_dead_node_is_no_fault_of_the_image(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_job_cancelled_while_its_image_is_converted_ends_at_once(pool: PgPool) {
+async fn a_job_canceled_while_its_image_is_converted_ends_at_once(pool: PgPool) {
     let bench = Bench::new(pool);
     let (first, second) = (bench.accept(converted(1)).await, bench.accept(converted(2)).await);
     let name = bench.conversion().await;

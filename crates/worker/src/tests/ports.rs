@@ -13,14 +13,15 @@ use std::{
 
 use domain::{Abandoned, ClusterName, Conversion, Job, JobId, Secrets, Timestamp};
 use persistence::{
-    ConversionLease, ConversionRecord, DueJobs, ImageConversions, ImageWish, KnownPartitions, Lane, Lease,
+    ConversionLease, ConversionRecord, DueJobs, ImageConversions, ImageRequest, KnownPartitions, Lane, Lease,
     LeaseTerms, PartitionTurns, Remains, StepRecord, StepRecords, StoreError, WorkStore,
 };
-use slurm::{
-    Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
+use remote::{
+    Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
     ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, PartitionsAnswer, Poll, PollAnswer, Purge,
-    Purged, RemotePath, Remove, Removed, Requeued, SlurmJobId, SubmitAnswer, SubmitBatch,
+    Purged, Remove, Removed, Requeued, SubmitAnswer, SubmitBatch,
 };
+use slurm::{RemotePath, SlurmJobId};
 use uuid::Uuid;
 
 use crate::{ClusterLink, LinkError};
@@ -161,7 +162,7 @@ impl<S: WorkStore, G: Gate> ImageConversions for GatedStore<S, G> {
     async fn want_images(
         &self,
         cluster: &ClusterName,
-        wishes: &[ImageWish],
+        wishes: &[ImageRequest],
     ) -> Result<Vec<Conversion>, StoreError> {
         self.gate.pass("want_images", self.store.want_images(cluster, wishes)).await
     }
@@ -304,7 +305,7 @@ impl<L: ClusterLink + Debug, G: Gate> ClusterLink for GatedLink<L, G> {
         self.gate.pass("conclude", self.link.conclude(command)).await
     }
 
-    async fn cancel(&self, command: &Cancel) -> Result<Cancelled, LinkError> {
+    async fn cancel(&self, command: &Cancel) -> Result<Canceled, LinkError> {
         self.gate.pass("cancel", self.link.cancel(command)).await
     }
 
@@ -328,7 +329,7 @@ impl<L: ClusterLink + Debug, G: Gate> ClusterLink for GatedLink<L, G> {
         self.gate.pass("requeued", self.link.requeued(command)).await
     }
 
-    async fn partitions(&self, command: &slurm::Partitions) -> Result<PartitionsAnswer, LinkError> {
+    async fn partitions(&self, command: &remote::Partitions) -> Result<PartitionsAnswer, LinkError> {
         self.gate.pass("partitions", self.link.partitions(command)).await
     }
 

@@ -118,7 +118,7 @@ async fn a_worker_that_died_while_submitting_is_not_taken_for_one_that_never_sen
     assert_eq!(bench.status(id).await.1, Phase::SubmitUncertain);
     bench.worker.store.request_cancel(id, &Viewer::All, bench.clock.now()).await.unwrap();
     bench.step(Lane::Tend).await;
-    assert_eq!(bench.status(id).await, (Status::Canceling, Phase::InQueue), "found, and now cancelled");
+    assert_eq!(bench.status(id).await, (Status::Canceling, Phase::InQueue), "found, and now canceled");
     assert_eq!(bench.fake.submissions(&name), 1);
 }
 

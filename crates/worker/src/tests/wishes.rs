@@ -1,13 +1,13 @@
 //! Pausing, resuming, sending again and deleting.
 
-use persistence::{LeaseTerms, Wished};
+use persistence::{LeaseTerms, Requested};
 use uuid::Uuid;
 
 use super::*;
 
-fn taken(wished: Wished) -> Job {
+fn taken(wished: Requested) -> Job {
     match wished {
-        Wished::Taken(job) => job,
+        Requested::Taken(job) => job,
         other => panic!("{other:?}"),
     }
 }
@@ -74,7 +74,7 @@ async fn a_pause_during_a_lost_submission_reaches_what_was_submitted(pool: PgPoo
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_paused_job_can_be_cancelled(pool: PgPool) {
+async fn a_paused_job_can_be_canceled(pool: PgPool) {
     let bench = Bench::new(pool);
     let id = bench.accept(command_job(1)).await;
     bench.pause(id).await;
@@ -101,7 +101,7 @@ async fn a_failed_job_is_sent_again_with_its_whole_budget(pool: PgPool) {
     bench.step(Lane::Submit).await;
     assert_eq!(bench.fake.submissions(&format!("{name}-r2")), 1);
     let again = store.request_retry(id, &Viewer::All, &secrets, None, None, bench.clock.now()).await.unwrap();
-    assert!(matches!(again, Wished::Stays(_)), "once is enough");
+    assert!(matches!(again, Requested::Stays(_)), "once is enough");
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
@@ -110,7 +110,7 @@ async fn a_job_deleted_with_its_artifacts_is_gone_once_the_cluster_has_removed_t
     let (id, name) = bench.submitted().await;
     let store = &bench.worker.store;
     let early = store.request_delete(id, &Viewer::All, true, None, bench.clock.now()).await.unwrap();
-    assert!(matches!(early, Wished::Stays(_)));
+    assert!(matches!(early, Requested::Stays(_)));
     bench.fake.set_state(&name, &SlurmState::Completed, Some(0));
     bench.poll().await;
     bench.step(Lane::Tend).await;
@@ -244,7 +244,7 @@ impl Bench {
         taken(self.worker.store.request_cancel(id, &Viewer::All, self.clock.now()).await.unwrap());
     }
 
-    /// Cancelled, it ends at the next step, and nobody asks the cluster, which is away.
+    /// Canceled, it ends at the next step, and nobody asks the cluster, which is away.
     async fn ends_without_the_cluster(&self, id: JobId) {
         let commands = self.fake.commands();
         self.cancel(id).await;

@@ -55,7 +55,7 @@ pub(super) const HTTP: &str = r"^https?://\S+$";
 pub(super) const WEBHOOK_SECRET: &str = "^whsec_(?:[A-Za-z0-9+/]{4}){8,20}(?:(?:[A-Za-z0-9+/]{4})?(?:[A-Za-z0-9+/][AQgw]==)?|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)$";
 /// The name of a registry, as it stands in front of images.
 pub(super) const MACHINE: &str = "^[A-Za-z0-9._:-]+$";
-/// `slurm::NetrcWord`: printable, without spaces, quotes and backslashes, and no comment.
+/// `remote::NetrcWord`: printable, without spaces, quotes and backslashes, and no comment.
 pub(super) const LOGIN: &str = r"^[!$-&(-\[\]-_a-~][!#-&(-\[\]-_a-~]*$";
 /// The same; enroot would evaluate a `$` at its beginning.
 pub(super) const PASSWORD: &str = r"^[!%&(-\[\]-_a-~][!#-&(-\[\]-_a-~]*$";

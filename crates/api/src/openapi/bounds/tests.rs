@@ -3,7 +3,8 @@ use std::str::FromStr;
 use domain::{ClusterName, KeyName, Label, Mount, SbatchExport, Word};
 use proptest::{prelude::*, string::string_regex};
 use regex::Regex;
-use slurm::{Account, EnvKey, MailAddress, NetrcWord, Partition, RemotePath, UserName};
+use remote::NetrcWord;
+use slurm::{Account, EnvKey, MailAddress, Partition, RemotePath, UserName};
 use test_case::test_case;
 
 use super::*;

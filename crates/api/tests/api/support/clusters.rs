@@ -13,8 +13,8 @@ use domain::{
     preflight::Check,
 };
 use persistence::Store;
+use remote::{InstallCredentials, RemoteCommand, TestOnly, TestOnlyAnswer};
 use serde_json::Value;
-use slurm::{InstallCredentials, RemoteCommand, TestOnly, TestOnlyAnswer};
 
 /// The one of the configuration file.
 pub(crate) fn cluster() -> Cluster {

@@ -7,7 +7,8 @@ use std::{
 
 use api::{LogReading, LogSource, LogUnavailable, Readiness};
 use domain::ClusterName;
-use slurm::{LogAnswer, LogChunk, LogFrom, LogQuestion, RemotePath};
+use remote::{LogAnswer, LogChunk, LogFrom, LogQuestion};
+use slurm::RemotePath;
 
 /// Logs by the end of their path; an outage takes them all away.
 #[derive(Default)]

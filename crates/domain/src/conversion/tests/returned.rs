@@ -5,7 +5,7 @@ use test_case::test_case;
 use super::*;
 
 /// What a look so many seconds after Slurm was through with it makes of a run that failed with this code, as accounting says.
-fn after(seconds: i64, code: Option<u8>, markers: &Markers) -> Moved {
+fn after(seconds: i64, code: Option<u8>, markers: &Markers) -> ConversionTransition {
     let mut conversion = running();
     conversion.state = ConversionState::Finishing;
     let run = conversion.run.as_mut().unwrap();
@@ -20,7 +20,7 @@ fn after(seconds: i64, code: Option<u8>, markers: &Markers) -> Moved {
 fn marked(code: u8) -> Markers {
     let slurm_id = SlurmJobId::new(9).unwrap();
     Markers {
-        exit: Some(ExitMarker { slurm_id, restart: 0, code, at: 0 }),
+        exit: Some(ExitRecord { slurm_id, restart: 0, code, at: 0 }),
         run_claim: Some(slurm_id),
         ..Markers::default()
     }
@@ -123,15 +123,15 @@ fn record(end: i64, code: u8) -> AccountingRow {
         end: Some(end),
         nodes,
         name,
-        cancelled_by: None,
+        canceled_by: None,
         before: None,
     }
 }
 
 /// What a poll at a second made of it.
-fn polled(second: i64, seen: &Sighting<'_>) -> Option<Conversion> {
+fn polled(second: i64, seen: &Observation<'_>) -> Option<Conversion> {
     let row = failed();
-    let seen = Sighting { queue_answered: true, queue: Some(&row), ..*seen };
+    let seen = Observation { queue_answered: true, queue: Some(&row), ..*seen };
     conversion_seen(&running(), &seen, TimeDelta::zero(), &Graces::default(), at(Some(second)).unwrap())
 }
 
@@ -140,7 +140,8 @@ fn polled(second: i64, seen: &Sighting<'_>) -> Option<Conversion> {
 #[test_case(100, 1 => None; "without a mark it says nothing about the image")]
 fn the_queue_does_not_tell_codes_and_accounting_does(end: i64, code: u8) -> Option<u8> {
     let record = record(end, code);
-    let seen = Sighting { accounting: Some(&record), records: Records::Answered, ..Sighting::default() };
+    let seen =
+        Observation { accounting: Some(&record), records: Records::Answered, ..Observation::default() };
     let seen = polled(1000, &seen).unwrap();
     assert_eq!(seen.state, ConversionState::Finishing);
     seen.run.unwrap().exit.map(|exit| exit.code)
@@ -150,17 +151,18 @@ fn the_queue_does_not_tell_codes_and_accounting_does(end: i64, code: u8) -> Opti
 fn accounting_that_is_behind_is_waited_for_and_not_for_long() {
     let finishing = |seen: Option<Conversion>| seen.map(|seen| seen.state == ConversionState::Finishing);
     let earlier = record(50, 0);
-    let behind = Sighting { accounting: Some(&earlier), records: Records::Answered, ..Sighting::default() };
+    let behind =
+        Observation { accounting: Some(&earlier), records: Records::Answered, ..Observation::default() };
     assert_eq!(finishing(polled(129, &behind)), None, "the code may say that another is at it");
     assert_eq!(finishing(polled(130, &behind)), Some(true));
-    assert_eq!(finishing(polled(100_000, &Sighting::default())), None, "nobody knows");
-    let away = Sighting { records: Records::Answered, ..Sighting::default() };
+    assert_eq!(finishing(polled(100_000, &Observation::default())), None, "nobody knows");
+    let away = Observation { records: Records::Answered, ..Observation::default() };
     assert_eq!(finishing(polled(279, &away)), None);
     assert_eq!(finishing(polled(280, &away)), Some(true));
     let told = record(100, script::EXIT_BEGUN);
-    let told = Sighting { accounting: Some(&told), ..behind };
+    let told = Observation { accounting: Some(&told), ..behind };
     assert_eq!(finishing(polled(101, &told)), Some(true));
     let mark = marked(1);
-    let marked = Sighting { markers: Some(&mark), ..away };
+    let marked = Observation { markers: Some(&mark), ..away };
     assert_eq!(finishing(polled(101, &marked)), Some(true), "the mark says it");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use domain::{Conversion, ConversionState};
-use persistence::{ConversionLease, ConversionRecord, ImageConversions as _, ImageWish};
+use persistence::{ConversionLease, ConversionRecord, ImageConversions as _, ImageRequest};
 use testkit::Dice;
 use uuid::Uuid;
 
@@ -21,7 +21,7 @@ fn face(conversion: &Conversion) -> String {
 impl Both {
     pub(super) async fn want_image(&mut self) {
         let (job, number) = (self.any_job(), self.dice.below(2));
-        let wish = ImageWish {
+        let wish = ImageRequest {
             job,
             cache_path: format!("/lustre/cache/{number}.sqsh").parse().unwrap(),
             image: format!("nvcr.io/nvidia/tao:{number}").parse().unwrap(),

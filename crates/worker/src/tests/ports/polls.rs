@@ -31,13 +31,13 @@ impl<S: WorkStore, G: Gate> PollTurns for GatedStore<S, G> {
         self.gate.pass("jobs_as_asked", self.store.jobs_as_asked(asked)).await
     }
 
-    async fn record_sightings(
+    async fn record_observations(
         &self,
         lease: &PollLease,
         changed: &[Next],
         now: Timestamp,
     ) -> Result<u64, StoreError> {
-        self.gate.pass("record_sightings", self.store.record_sightings(lease, changed, now)).await
+        self.gate.pass("record_observations", self.store.record_observations(lease, changed, now)).await
     }
 
     async fn record_poll(

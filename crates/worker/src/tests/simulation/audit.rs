@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{Job, JobId, Outcome, Phase, Status, Wanted};
+use domain::{DesiredState, Job, JobId, Outcome, Phase, Status};
 use persistence::JobEvent;
 use slurm::SlurmState;
 use testkit::{LivingCluster, MemoryStore, TrueJob, Truth, Turn, Word};
@@ -101,7 +101,7 @@ fn verdict(job: &Job, sent: &Sent, truth: &Truth) -> Option<String> {
             !wished(Wish::Cancel) && !last.is_some_and(|last| last.ended_by_others)
                 || (succeeded && !forgotten)
         }
-        Status::Paused => !wished(Wish::Pause) || job.wanted != Wanted::Pause,
+        Status::Paused => !wished(Wish::Pause) || job.desired != DesiredState::Pause,
         Status::Pending
         | Status::Started
         | Status::Running

@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use domain::{Clock, Job, JobId, Phase, Secrets, Status, Wanted, Work};
-use persistence::{NewJob, Wished};
+use domain::{Clock, DesiredState, Job, JobId, Phase, Secrets, Status, Work};
+use persistence::{NewJob, Requested};
 use testkit::{MemoryStore, job_at};
 use tokio::time::sleep;
 
@@ -97,13 +97,13 @@ impl Callers {
     /// Something that makes sense for the job as it is, most of the time.
     fn wish(&self, id: JobId) {
         let Some(job) = self.store.find_job(id) else { return };
-        let wish = match (job.phase, job.wanted) {
+        let wish = match (job.phase, job.desired) {
             (Phase::Ended, _) => self.world.dice(|dice| match dice.below(4) {
                 0 => Wish::Delete { artifacts: dice.chance(500) },
                 1 if job.status == Status::Done => Wish::Cancel,
                 _ => Wish::Retry,
             }),
-            (Phase::Paused, Wanted::Pause) => {
+            (Phase::Paused, DesiredState::Pause) => {
                 self.world.dice(|dice| if dice.chance(700) { Wish::Resume } else { Wish::Cancel })
             }
             _ => self.world.dice(|dice| if dice.chance(500) { Wish::Cancel } else { Wish::Pause }),
@@ -116,7 +116,7 @@ impl Callers {
             Wish::Retry => self.store.request_retry(id, &secrets(), now),
             Wish::Delete { artifacts } => self.store.request_delete(id, artifacts, now),
         };
-        let taken = matches!(became, Wished::Taken(_));
+        let taken = matches!(became, Requested::Taken(_));
         self.world.note(|| format!("{id}: {wish:?}, {}", if taken { "taken" } else { "not taken" }));
         if taken {
             self.world.count(match wish {
@@ -134,7 +134,7 @@ impl Callers {
     /// The paused jobs go on, so that all of them come to an end.
     pub(super) fn resume_all(&self) {
         for sent in self.sent() {
-            let paused = |job: &Job| job.phase == Phase::Paused && job.wanted == Wanted::Pause;
+            let paused = |job: &Job| job.phase == Phase::Paused && job.desired == DesiredState::Pause;
             if self.store.find_job(sent.id).is_some_and(|job| paused(&job)) {
                 self.wish(sent.id);
             }

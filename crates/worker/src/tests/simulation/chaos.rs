@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
-use domain::{Clock, Graces, JobId, Phase, Wanted};
+use domain::{Clock, DesiredState, Graces, JobId, Phase};
 use testkit::{CountingIds, Dice, LivingCluster, MemoryStore, Weather, cluster};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -189,8 +189,8 @@ async fn settle(store: &MemoryStore, site: &LivingCluster, callers: &Callers) ->
             .all_jobs()
             .into_iter()
             .filter(|job| match job.phase {
-                Phase::Ended => job.wanted == Wanted::Delete,
-                Phase::Paused => job.wanted != Wanted::Pause,
+                Phase::Ended => job.desired == DesiredState::Delete,
+                Phase::Paused => job.desired != DesiredState::Pause,
                 _ => true,
             })
             .collect();
@@ -205,7 +205,7 @@ async fn settle(store: &MemoryStore, site: &LivingCluster, callers: &Callers) ->
         }
         if began.elapsed() > PATIENCE {
             let stuck = open.iter().map(|job| {
-                format!("job {} is stuck in {} ({}): {}", job.id, job.phase, job.wanted, job.message)
+                format!("job {} is stuck in {} ({}): {}", job.id, job.phase, job.desired, job.message)
             });
             let orphans = active.iter().map(|(id, name)| format!("Slurm job {id} ({name}) is nobody's"));
             return stuck.chain(orphans).collect();

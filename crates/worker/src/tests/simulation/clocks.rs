@@ -6,7 +6,7 @@ use std::{
 };
 
 use chrono::{DateTime, TimeDelta};
-use domain::{Clock, Reckoning, Timestamp};
+use domain::{Clock, ServerClock, Timestamp};
 use tokio::time::Instant;
 
 use super::world::Process;
@@ -40,12 +40,12 @@ pub(super) struct WorkersClock {
     right: VirtualClock,
     process: Process,
     ahead: TimeDelta,
-    known: Mutex<Reckoning>,
+    known: Mutex<ServerClock>,
 }
 
 impl WorkersClock {
     pub(super) fn new(right: VirtualClock, process: Process, ahead: TimeDelta) -> Self {
-        let known = Reckoning::new(right.now() + ahead, Duration::ZERO, Duration::ZERO);
+        let known = ServerClock::new(right.now() + ahead, Duration::ZERO, Duration::ZERO);
         Self { right, process, ahead, known: Mutex::new(known) }
     }
 }

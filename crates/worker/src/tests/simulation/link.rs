@@ -2,12 +2,13 @@
 
 use std::{collections::HashMap, future::Future, time::Duration};
 
-use slurm::{
-    Cancel, Cancelled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
+use remote::{
+    Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
     ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, Partitions, PartitionsAnswer, Poll,
-    PollAnswer, Purge, Purged, RawOutput, RemoteCommand, RemotePath, Remove, Removed, Requeued, SlurmJobId,
-    SubmitAnswer, SubmitBatch,
+    PollAnswer, Purge, Purged, RawOutput, RemoteCommand, Remove, Removed, Requeued, SubmitAnswer,
+    SubmitBatch,
 };
+use slurm::{RemotePath, SlurmJobId};
 use tokio::{
     sync::oneshot,
     time::{sleep, timeout},
@@ -97,7 +98,7 @@ impl ClusterLink for LossyLink {
         self.once(move |far| far.cluster.conclude(&command)).await
     }
 
-    async fn cancel(&self, command: &Cancel) -> Result<Cancelled, LinkError> {
+    async fn cancel(&self, command: &Cancel) -> Result<Canceled, LinkError> {
         let command = command.clone();
         self.once(move |far| far.cluster.cancel(&command)).await
     }

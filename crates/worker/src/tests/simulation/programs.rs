@@ -2,10 +2,11 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use slurm::{
-    Failure, FailureClass, How, Locate, LocateAnswer, Located, Poll, PollAnswer, QueueRow, SlurmJobId,
-    SlurmState, SqueueOutcome, Submission, SubmitAnswer, SubmitBatch,
+use remote::{
+    How, Locate, LocateAnswer, Located, Poll, PollAnswer, SqueueOutcome, Submission, SubmitAnswer,
+    SubmitBatch,
 };
+use slurm::{Failure, FailureClass, QueueRow, SlurmJobId, SlurmState};
 use testkit::{Accepting, LivingCluster};
 use tokio::time::{Instant, sleep};
 

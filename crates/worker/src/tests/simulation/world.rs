@@ -57,7 +57,7 @@ struct State {
     trouble: bool,
     stops: Vec<Stops>,
     database_down: Option<Instant>,
-    unreachable: Option<Instant>,
+    unreachable_until: Option<Instant>,
     trace: Option<Vec<String>>,
     counts: std::collections::BTreeMap<String, u64>,
 }
@@ -81,7 +81,7 @@ impl World {
             trouble: true,
             stops: vec![Stops::default(); workers],
             database_down: None,
-            unreachable: None,
+            unreachable_until: None,
             trace: traced.then(Vec::new),
             counts: std::collections::BTreeMap::new(),
         };
@@ -119,7 +119,7 @@ impl World {
         state.trouble = false;
         state.stops.iter_mut().for_each(Stops::end);
         state.database_down = None;
-        state.unreachable = None;
+        state.unreachable_until = None;
     }
 
     pub(super) fn is_calm(&self) -> bool {
@@ -131,11 +131,11 @@ impl World {
     }
 
     pub(super) fn take_network_down(&self, time: Duration) {
-        self.state().unreachable = Some(Instant::now() + time);
+        self.state().unreachable_until = Some(Instant::now() + time);
     }
 
     pub(super) fn is_unreachable(&self) -> bool {
-        self.state().unreachable.is_some_and(|until| until > Instant::now())
+        self.state().unreachable_until.is_some_and(|until| until > Instant::now())
     }
 
     fn is_database_down(&self) -> bool {

@@ -1,0 +1,111 @@
+//! `PUT /clusters/{name}/enroot-credentials`: what is sent goes to the cluster and nowhere else.
+
+use axum::{extract::State, http::StatusCode};
+use domain::Violation;
+use remote::{InstallCredentials, InvalidNetrcWord, NetrcWord};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::{
+    auth::Admin,
+    http::extract::{Body, ClusterInPath, NoParameters, Query, Sent},
+    problem::{Problem, problems},
+    state::App,
+};
+
+problems!(
+    Problems = SECURED,
+    MalformedJson,
+    BodyTooLarge,
+    RequestTimeout,
+    UnsupportedMediaType,
+    InvalidRequest,
+    TooDeep,
+    ClusterNotFound,
+    ClusterUnusable,
+    ClusterBusy,
+    ClusterUnavailable
+);
+
+/// An entry of enroot's credentials.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EnrootCredentials {
+    /// The registry, such as `nvcr.io`. NGC needs an entry for `authn.nvidia.com`, too.
+    #[schema(min_length = 1, max_length = 253, examples("nvcr.io"))]
+    machine: String,
+    /// The login, such as `$oauthtoken` for NGC.
+    #[schema(min_length = 1, max_length = 4096, examples("$oauthtoken"))]
+    login: String,
+    /// The password or token. Printable ASCII without spaces, quotes and backslashes, not beginning with `$`.
+    #[schema(value_type = String, format = Password, write_only, min_length = 1, max_length = 4096)]
+    password: SecretString,
+}
+
+/// Install registry credentials
+///
+/// Puts the entry into `~/.config/enroot/.credentials` of the cluster's user (mode 0600), in the place of the one of the
+/// same machine and login; every other entry stays as it is. The password is kept nowhere else, and no answer shows it.
+/// Needs the scope `admin`, because all jobs of the cluster pull images with it.
+#[utoipa::path(
+    put,
+    path = "/clusters/{name}/enroot-credentials",
+    tag = "clusters",
+    operation_id = "put_enroot_credentials",
+    params(("name" = String, Path, description = "The cluster's name.")),
+    request_body = EnrootCredentials,
+    security(("bearer" = ["admin"])),
+    responses((status = 204, description = "They are installed."), Problems)
+)]
+pub(crate) async fn put_enroot_credentials(
+    State(app): State<App>,
+    Admin(caller): Admin,
+    ClusterInPath(cluster): ClusterInPath,
+    Query(NoParameters): Query<NoParameters>,
+    Body(Sent { document, value }): Body<EnrootCredentials>,
+) -> Result<StatusCode, Problem> {
+    // serde fills a struct from a list too, by position. Nobody means that.
+    if document.is_array() {
+        return Err(Problem::fields(vec![Violation::new(
+            "",
+            "wrong_type",
+            "must be an object, not an array",
+        )]));
+    }
+    let command = command(&value).map_err(Problem::fields)?;
+    app.ops
+        .install_credentials(&cluster.name, command)
+        .await
+        .map_err(|error| super::unavailable(&cluster, error))?;
+    tracing::info!(
+        owner = %caller.owner,
+        cluster.name = %cluster.name,
+        registry = value.machine,
+        "enroot credentials installed"
+    );
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn command(sent: &EnrootCredentials) -> Result<InstallCredentials, Vec<Violation>> {
+    let mut wrong = Vec::new();
+    let mut fault = |field: &str, error: InvalidNetrcWord| {
+        wrong.push(Violation::new(format!("/{field}"), "invalid", error));
+    };
+    let password = sent.password.expose_secret();
+    let machine = sent.machine.parse::<NetrcWord>().map_err(|error| fault("machine", error)).ok();
+    let login = sent.login.parse::<NetrcWord>().map_err(|error| fault("login", error)).ok();
+    if let Err(error) = NetrcWord::password(password) {
+        fault("password", error);
+    }
+    // What names a registry stands at the front of image names, and in our log.
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':');
+    if machine.is_some() && !(sent.machine.len() <= 253 && sent.machine.bytes().all(plain)) {
+        wrong.push(Violation::new("/machine", "invalid", "must be a host name such as nvcr.io"));
+    }
+    match (machine, login) {
+        (Some(machine), Some(login)) if wrong.is_empty() => InstallCredentials::new(machine, login, password)
+            .map_err(|error| vec![Violation::new("/password", "invalid", error)]),
+        _ => Err(wrong),
+    }
+}

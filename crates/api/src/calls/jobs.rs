@@ -1,0 +1,104 @@
+//! The jobs: one endpoint a file, and what they share.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use domain::{Job, JobId};
+
+use crate::{
+    auth::Caller,
+    caches::pulses::Pulses,
+    http::extract::no_such_job,
+    problem::Problem,
+    state::App,
+    view::{Freshness, JobSummary, JobView, StatusView, Surroundings, is_watched},
+};
+
+mod accept;
+pub(crate) mod attempts;
+pub(crate) mod cancel;
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod events;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod logs;
+mod once;
+mod page_token;
+pub(crate) mod pause;
+mod request_hash;
+pub(crate) mod resume;
+pub(crate) mod retry;
+pub(crate) mod script;
+pub(crate) mod status;
+pub(crate) mod timeline;
+pub(crate) mod validate;
+pub(crate) mod wait;
+pub(crate) mod webhook;
+
+pub(crate) use create::store;
+
+/// A job that the caller may see. One of somebody else's is answered like one that does not exist.
+async fn find(app: &App, caller: &Caller, id: JobId) -> Result<Arc<Job>, Problem> {
+    match app.job_reads().find(id).await {
+        Ok(Some(job)) if caller.sees(&job.owner) => Ok(job),
+        Ok(Some(_)) => Err(no_such_job(id)),
+        // It is not there; or it cannot be read, which is told as an error.
+        Ok(None) => {
+            let job = app.store.find_job(id, &caller.viewer()).await?;
+            job.map(Arc::new).ok_or_else(|| no_such_job(id))
+        }
+        Err(error) => Err(Problem::from(&*error)),
+    }
+}
+
+async fn freshness(app: &App, job: &Job) -> Result<Freshness, Problem> {
+    // Only what Slurm has needs the cluster's pulse; the rest costs no second question to the database.
+    let pulses = if is_watched(job.phase) { app.pulses().get(&app.store).await? } else { Pulses::default() };
+    Ok(Freshness::of(job, &pulses, app.clock.now()))
+}
+
+async fn status_of(app: &App, job: &Job) -> Result<StatusView, Problem> {
+    Ok(StatusView::new(job, freshness(app, job).await?))
+}
+
+/// The answer to a wish: how the job stands with it.
+async fn answered(app: &App, status: StatusCode, job: &Job) -> Result<Response, Problem> {
+    Ok((status, Json(status_of(app, job).await?)).into_response())
+}
+
+async fn whole(app: &App, job: &Job) -> Result<JobView, Problem> {
+    let earlier = earlier(app, job).await?;
+    let known = app.clusters.now();
+    let around = Surroundings {
+        cluster: known.get(&job.cluster),
+        freshness: freshness(app, job).await?,
+        earlier: &earlier,
+    };
+    Ok(JobView::new(job, around))
+}
+
+async fn summary(app: &App, job: &Job) -> Result<JobSummary, Problem> {
+    let earlier = earlier(app, job).await?;
+    let known = app.clusters.now();
+    let around = Surroundings {
+        cluster: known.get(&job.cluster),
+        freshness: freshness(app, job).await?,
+        earlier: &earlier,
+    };
+    Ok(JobSummary::new(job, around))
+}
+
+/// The Slurm ids of the attempts before the newest: only a job that was sent again has any.
+async fn earlier(app: &App, job: &Job) -> Result<Vec<slurm::SlurmJobId>, Problem> {
+    match &job.attempt {
+        Some(attempt) if attempt.no > domain::AttemptNo::FIRST => {
+            Ok(app.store.earlier_slurm_ids(job.id).await?)
+        }
+        Some(_) | None => Ok(Vec::new()),
+    }
+}

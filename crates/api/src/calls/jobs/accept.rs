@@ -1,0 +1,81 @@
+//! From the document of a request to a job that could be stored: the same way for sending and for validating.
+
+use chrono::SubsecRound;
+use domain::{Cluster, Job, JobId, JobRequest, JobSpec, Secrets, Violation, Webhook};
+use serde_json::Value;
+
+use crate::{
+    auth::Caller,
+    caches::{known_clusters::ClusterSet, known_partitions::beyond_limits},
+    http::{extract::Sent, layers},
+    problem::Problem,
+    state::App,
+};
+
+/// A job that has passed every check but those of its id.
+pub(super) struct Accepted {
+    pub(super) job: Job,
+    pub(super) secrets: Secrets,
+    pub(super) webhook: Option<Webhook>,
+    pub(super) cluster: Cluster,
+    /// Which cluster it is; none for one of the configuration file.
+    pub(super) incarnation: Option<i64>,
+}
+
+pub(super) async fn accept(
+    app: &App,
+    caller: Caller,
+    Sent { document, value: mut request }: Sent<JobRequest>,
+) -> Result<Accepted, Problem> {
+    let lists = lists_for_objects(&document);
+    if !lists.is_empty() {
+        return Err(Problem::fields(lists));
+    }
+    let id = JobId::new(request.id.unwrap_or_else(|| app.ids.job()));
+    let webhook = request.webhook.take();
+    let webhook = webhook.map(|webhook| Webhook::from_request(&webhook, &app.webhook_networks)).transpose();
+    let known = app.clusters.now();
+    let job = usable(&request, &known).and_then(|()| JobSpec::from_request(request, known.all()));
+    let ((spec, secrets, cluster), webhook) = both(job, webhook).map_err(Problem::fields)?;
+    layers::name_job(id);
+    let beyond = beyond_limits(app, cluster, &spec).await?;
+    // Limits change, and the same request again has the same answer.
+    if !beyond.is_empty() && app.store.find_job(id, &caller.viewer()).await?.is_none() {
+        return Err(Problem::fields(beyond));
+    }
+    // Postgres keeps microseconds; what is answered now has to be what is answered later.
+    let now = app.clock.now().trunc_subsecs(6);
+    let job = Job::accepted(id, caller.owner, cluster.name.clone(), spec, now);
+    let (cluster, incarnation) = (cluster.clone(), known.incarnation(&cluster.name));
+    Ok(Accepted { job, secrets, webhook, cluster, incarnation })
+}
+
+/// A cluster that is there and cannot be used is no unknown one.
+fn usable(request: &JobRequest, known: &ClusterSet) -> Result<(), Vec<Violation>> {
+    let named = request.backend_details.cluster_name.as_ref().and_then(|name| name.parse().ok());
+    if named.is_some_and(|name| known.unusable().contains_key(&name)) {
+        let detail = "cannot be used until whoever looks after the service has mended its settings";
+        return Err(vec![Violation::new("/backend_details/cluster_name", "unusable_cluster", detail)]);
+    }
+    Ok(())
+}
+
+/// Both, or the faults of both.
+fn both<A, B>(
+    one: Result<A, Vec<Violation>>,
+    other: Result<B, Vec<Violation>>,
+) -> Result<(A, B), Vec<Violation>> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok((one, other)),
+        (one, other) => Err([one.err(), other.err()].into_iter().flatten().flatten().collect()),
+    }
+}
+
+/// serde fills a struct from a list too, by position. Nobody means that, and the document does not offer it.
+fn lists_for_objects(document: &Value) -> Vec<Violation> {
+    let objects = ["resources", "container", "retry", "backend_details", "webhook"];
+    let lists = objects.into_iter().filter(|field| document[*field].is_array());
+    lists
+        .map(|field| Violation::new(format!("/{field}"), "wrong_type", "must be an object, not an array"))
+        .collect()
+}

@@ -1,0 +1,151 @@
+//! `GET /jobs`: pages of jobs, newest first.
+
+use axum::{
+    Json,
+    extract::State,
+    http::{Uri, header},
+    response::{IntoResponse, Response},
+};
+use domain::{ClusterName, Status, Timestamp};
+use persistence::JobFilter;
+use strum::IntoEnumIterator;
+use utoipa::IntoParams;
+
+use super::page_token::PageToken;
+use crate::{
+    auth::Caller,
+    http::extract::{FromQuery, Parameters, Query},
+    ports::link,
+    problem::{Problem, problems},
+    state::App,
+    view::JobList,
+};
+
+problems!(Problems = SECURED);
+
+const DEFAULT_LIMIT: u32 = 50;
+const MOST: u32 = 200;
+
+/// Which jobs to list. Filters that are given all have to match.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Filters {
+    /// Jobs with this status.
+    status: Option<Status>,
+    /// Jobs on this cluster.
+    #[param(value_type = Option<String>, max_length = 64, pattern = "^[a-z0-9][a-z0-9._-]*$")]
+    cluster: Option<ClusterName>,
+    /// TAO jobs with this network architecture.
+    network_arch: Option<String>,
+    /// TAO jobs with this action.
+    action: Option<String>,
+    /// Jobs with this label, as `key:value`. May be repeated; all have to match.
+    #[param(value_type = Option<Vec<String>>, style = Form, explode, example = json!(["team:vision"]))]
+    label: Vec<(String, String)>,
+    /// Jobs that were accepted after this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    created_after: Option<Timestamp>,
+    /// Jobs that were accepted before this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    created_before: Option<Timestamp>,
+    /// At most so many jobs.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
+    limit: u32,
+    /// The `next_page_token` of the page before. Repeat the filters with it.
+    #[param(value_type = Option<String>, pattern = "^[A-Za-b][A-Za-z0-9_-]{31}$")]
+    page_token: Option<PageToken>,
+}
+
+impl FromQuery for Filters {
+    const KNOWN: &'static [&'static str] = &[
+        "status",
+        "cluster",
+        "network_arch",
+        "action",
+        "label",
+        "created_after",
+        "created_before",
+        "limit",
+        "page_token",
+    ];
+
+    fn from_query(parameters: &Parameters) -> Result<Self, Problem> {
+        let statuses = Status::iter().map(<&str>::from).collect::<Vec<_>>().join(", ");
+        let limit = parameters.number("limit", 1, u64::from(MOST))?;
+        Ok(Self {
+            status: parameters.parse("status", format_args!("one of {statuses}"))?,
+            cluster: parameters.parse("cluster", "the name of a cluster")?,
+            network_arch: parameters.one("network_arch")?.map(str::to_owned),
+            action: parameters.one("action")?.map(str::to_owned),
+            label: labels(parameters)?,
+            created_after: parameters.moment("created_after")?,
+            created_before: parameters.moment("created_before")?,
+            limit: limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or(DEFAULT_LIMIT),
+            page_token: parameters
+                .parse("page_token", "the next_page_token of an earlier answer, unchanged")?,
+        })
+    }
+}
+
+fn labels(parameters: &Parameters) -> Result<Vec<(String, String)>, Problem> {
+    let mut labels: Vec<(String, String)> = Vec::new();
+    for text in parameters.all("label") {
+        let Some((key, value)) = text.split_once(':') else {
+            return Err(Problem::parameter("label", "invalid", "must be `key:value`"));
+        };
+        if labels.iter().any(|(known, other)| known == key && other != value) {
+            let detail = "asks for two values of one label, which no job has";
+            return Err(Problem::parameter("label", "contradiction", detail));
+        }
+        labels.push((key.to_owned(), value.to_owned()));
+    }
+    Ok(labels)
+}
+
+/// List jobs
+///
+/// The caller's jobs, newest first; with scope `admin`, everybody's. A page never shifts when jobs are added.
+#[utoipa::path(
+    get,
+    path = "/jobs",
+    tag = "jobs",
+    operation_id = "list_jobs",
+    params(Filters),
+    security(("bearer" = ["read"])),
+    responses(
+        (status = 200, description = "A page of jobs.", body = JobList,
+            headers(("Link" = String, description = "The next page (`rel=\"next\"`), when there is one."))),
+        Problems
+    )
+)]
+pub(crate) async fn list_jobs(
+    State(app): State<App>,
+    caller: Caller,
+    Query(filters): Query<Filters>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let filter = JobFilter {
+        status: filters.status,
+        cluster: filters.cluster,
+        network_arch: filters.network_arch,
+        action: filters.action,
+        labels: filters.label,
+        created_after: filters.created_after,
+        created_before: filters.created_before,
+        before: filters.page_token.map(|token| (token.created_at, token.id)),
+        limit: filters.limit,
+    };
+    let page = app.store.list_jobs(&caller.viewer(), &filter).await?;
+    let next = page.next.map(|(created_at, id)| PageToken { created_at, id }.to_string());
+
+    let mut views = Vec::with_capacity(page.jobs.len());
+    for job in &page.jobs {
+        views.push(super::summary(&app, job).await?);
+    }
+    let link = next.as_deref().and_then(|token| link::next(&uri, "page_token", token));
+    let mut response = Json(JobList { jobs: views, next_page_token: next }).into_response();
+    if let Some(link) = link {
+        response.headers_mut().insert(header::LINK, link);
+    }
+    Ok(response)
+}

@@ -1,0 +1,189 @@
+//! A part of the logs as one answer, its bytes as they are.
+
+use axum::{
+    http::{HeaderName, HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use domain::{AttemptNo, AttemptPlace, Job, LogFile};
+use remote::{LogAnswer, LogChunk, LogFrom, LogQuestion};
+use tokio::time::timeout;
+
+use super::{
+    place,
+    selection::{Part, Selection},
+};
+use crate::{
+    problem::{Kind, Problem},
+    state::App,
+};
+
+const SIZE: HeaderName = HeaderName::from_static("x-log-size");
+const OFFSET: HeaderName = HeaderName::from_static("x-log-offset");
+const NEXT_OFFSET: HeaderName = HeaderName::from_static("x-log-next-offset");
+const ATTEMPT: HeaderName = HeaderName::from_static("x-log-attempt");
+
+/// What was read of one log.
+struct Read {
+    file: LogFile,
+    chunk: LogChunk,
+}
+
+/// Reads, and answers.
+pub(super) async fn respond(app: &App, job: &Job, selection: &Selection) -> Result<Response, Problem> {
+    let no_log = || {
+        let why = place::why_no_log(job, selection.attempt, selection.which.role.as_ref());
+        Problem::new(Kind::NoLogYet, why)
+    };
+    let Some(place) = place::attempt(app, job, selection.attempt).await? else { return Err(no_log()) };
+    // A crowd of readers must neither queue up on a login host nor fill our memory.
+    let turn = timeout(app.limits.log_patience, app.log_reads().turn(&job.cluster)).await;
+    let _turn = turn.ok().flatten().ok_or_else(|| busy(app.limits.log_reads))?;
+    let files = files(app, job, &place, selection).await?;
+    let read = parts(app, job, &place, files, selection.part).await?;
+    if read.is_empty() { Err(no_log()) } else { Ok(answer(read, place.no)) }
+}
+
+fn busy(most: usize) -> Problem {
+    let detail = format!("{most} requests read logs already, which is the most at a time. Ask again.");
+    Problem::unavailable(Kind::LogsBusy, detail)
+}
+
+async fn files(
+    app: &App,
+    job: &Job,
+    place: &AttemptPlace,
+    selection: &Selection,
+) -> Result<Vec<LogFile>, Problem> {
+    let which = &selection.which;
+    let (None, Some(role)) = (which.files(), &which.role) else {
+        return Ok(which.files().unwrap_or_default());
+    };
+    let question = place::files_of(job.id, place, role).map_err(|error| place::no_path(job.id, &error))?;
+    let Some(question) = question else { return Ok(Vec::new()) };
+    let answers = ask(app, job, vec![question]).await?;
+    let names = answers.into_iter().find_map(|answer| match answer {
+        LogAnswer::Files(names) => Some(names),
+        LogAnswer::Chunk(_) | LogAnswer::Missing | LogAnswer::Unreadable => None,
+    });
+    Ok(which.among(&names.unwrap_or_default()))
+}
+
+async fn parts(
+    app: &App,
+    job: &Job,
+    place: &AttemptPlace,
+    files: Vec<LogFile>,
+    part: Part,
+) -> Result<Vec<Read>, Problem> {
+    if files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let share = app.limits.log_bytes / u64::try_from(files.len()).unwrap_or(u64::MAX).max(1);
+    let (from, most) = match part {
+        Part::Tail(lines) => (LogFrom::TailLines(lines), share),
+        Part::Bytes { offset, limit } => (LogFrom::Offset(offset), share.min(limit)),
+    };
+    let questions: Result<Vec<LogQuestion>, _> =
+        files.iter().map(|file| place::part_of(job.id, place, file, from, most.max(1))).collect();
+    let questions = questions.map_err(|error| place::no_path(job.id, &error))?;
+    let answers = ask(app, job, questions).await?;
+    let mut read = Vec::new();
+    for (file, answer) in files.into_iter().zip(answers) {
+        match answer {
+            LogAnswer::Chunk(chunk) => read.push(Read { file, chunk }),
+            LogAnswer::Unreadable => return Err(unreadable(&file)),
+            LogAnswer::Missing | LogAnswer::Files(_) => {}
+        }
+    }
+    Ok(read)
+}
+
+async fn ask(app: &App, job: &Job, questions: Vec<LogQuestion>) -> Result<Vec<LogAnswer>, Problem> {
+    app.log_reads().at_once(&job.cluster, questions).await.map_err(|unavailable| {
+        let detail = format!("The log cannot be read now: {}", unavailable.detail);
+        Problem::unavailable(Kind::ClusterUnavailable, detail)
+    })
+}
+
+fn unreadable(file: &LogFile) -> Problem {
+    let detail =
+        format!("The login user of the cluster may not read `{file}`: the file's permissions forbid it.");
+    Problem::new(Kind::LogUnreadable, detail)
+}
+
+/// What stands between the parts. The first log may end within a line; the next must not go on in it. The logs of
+/// several tasks are told apart as tail(1) does it.
+fn heading(bytes: &[u8], file: &LogFile, several: bool) -> Vec<u8> {
+    let mut heading = Vec::new();
+    if bytes.last().is_some_and(|last| *last != b'\n') {
+        heading.push(b'\n');
+    }
+    if several && matches!(file, LogFile::Task { .. }) {
+        heading.extend(format!("==> {file} <==\n").into_bytes());
+    }
+    heading
+}
+
+fn answer(read: Vec<Read>, attempt: AttemptNo) -> Response {
+    let size: u64 = read.iter().map(|part| part.chunk.size).fold(0, u64::saturating_add);
+    let place = match read.as_slice() {
+        [Read { chunk: LogChunk { start, bytes, .. }, .. }] => {
+            Some((*start, start.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX))))
+        }
+        _ => None,
+    };
+    let several = read.len() > 1;
+    let mut bytes = Vec::with_capacity(read.iter().map(|part| part.chunk.bytes.len() + 64).sum());
+    for part in read {
+        if several {
+            bytes.extend(heading(&bytes, &part.file, several));
+        }
+        bytes.extend(part.chunk.bytes);
+    }
+    let mut response = bytes.into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    // A log is anybody's text: no browser may take it for a page.
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+    headers.insert(SIZE, HeaderValue::from(size));
+    headers.insert(ATTEMPT, HeaderValue::from(attempt.get()));
+    if let Some((offset, next)) = place {
+        headers.insert(OFFSET, HeaderValue::from(offset));
+        headers.insert(NEXT_OFFSET, HeaderValue::from(next));
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(file: &str, bytes: &[u8]) -> Read {
+        let chunk =
+            LogChunk { path: "/x".parse().unwrap(), size: 100, inode: 1, start: 7, bytes: bytes.to_vec() };
+        Read { file: file.parse().unwrap(), chunk }
+    }
+
+    #[test]
+    fn one_log_says_where_its_part_begins_and_ends() {
+        let response = answer(vec![part("main.err", b"xy")], AttemptNo::FIRST);
+        let said = [SIZE, ATTEMPT, OFFSET, NEXT_OFFSET].map(|name| response.headers()[name].clone());
+        assert_eq!(said, ["100", "1", "7", "9"]);
+    }
+
+    #[test]
+    fn several_logs_have_a_size_and_no_place() {
+        let response = answer(vec![part("main.out", b"x"), part("main.err", b"y")], AttemptNo::FIRST);
+        assert_eq!(response.headers()[SIZE], "200");
+        assert!(!response.headers().contains_key(OFFSET) && !response.headers().contains_key(NEXT_OFFSET));
+    }
+
+    #[test]
+    fn only_tasks_have_headings_and_only_among_others() {
+        let task = "policy/3.out".parse().unwrap();
+        assert_eq!(heading(b"", &task, true), b"==> policy/3.out <==\n");
+        assert_eq!(heading(b"x", &task, false), b"\n");
+        assert_eq!(heading(b"x", &"main.err".parse().unwrap(), true), b"\n");
+    }
+}

@@ -1,0 +1,54 @@
+//! `/metrics`: the process's numbers for Prometheus.
+
+use axum::{
+    extract::State,
+    http::header,
+    response::{IntoResponse, Response},
+};
+
+use crate::{
+    http::extract::{NoParameters, Query},
+    problem::{Kind, Problem, problems},
+    state::{App, Limits},
+};
+
+/// Makes the numbers of the API appear before the first is counted: what does not exist cannot be seen to rise.
+pub(crate) fn show(limits: &Limits) {
+    for kind in ["job", "all", "wait"] {
+        ::metrics::gauge!("watchers", "kind" => kind).increment(0.0);
+    }
+    ::metrics::gauge!("log_followers").increment(0.0);
+    ::metrics::gauge!("outbox_lag_seconds").increment(0.0);
+    ::metrics::counter!("outbox_reads_total").increment(0);
+    #[expect(clippy::cast_precision_loss, reason = "a number of connections")]
+    for (kind, most) in [("watchers", limits.watchers), ("log_followers", limits.log_followers)] {
+        ::metrics::gauge!("streams_limit", "kind" => kind).set(most as f64);
+    }
+}
+
+problems!(Problems = ALWAYS, MetricsDisabled);
+
+/// Read the metrics
+///
+/// The process's numbers, in the text format of Prometheus.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "service",
+    operation_id = "get_metrics",
+    security(()),
+    responses(
+        (status = 200, description = "The numbers.", content_type = "text/plain", body = String),
+        Problems
+    )
+)]
+pub(crate) async fn metrics(
+    State(app): State<App>,
+    Query(NoParameters): Query<NoParameters>,
+) -> Result<Response, Problem> {
+    let Some(handle) = &app.metrics else {
+        return Err(Problem::new(Kind::MetricsDisabled, "This process was started without metrics."));
+    };
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], handle.render())
+        .into_response())
+}

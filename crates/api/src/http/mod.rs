@@ -1,0 +1,8 @@
+//! Requests before they reach a call: layers, limits, extractors, streams.
+
+pub(crate) mod cors;
+pub(crate) mod extract;
+pub(crate) mod layers;
+pub(crate) mod metrics;
+pub(crate) mod rate;
+pub(crate) mod sse;

@@ -1,0 +1,92 @@
+//! A training that goes on where it was: its newest checkpoint, put where TAO's configurations ask for it.
+
+use serde_json::Value;
+use slurm::RemotePath;
+
+use crate::{
+    job::{attempt::AttemptNo, stored::Job},
+    request::spec::Work,
+};
+
+impl Job {
+    /// Whether the attempt about to be submitted is to go on from a checkpoint: a training that was under way before.
+    /// TAO looks for checkpoints for this one action only.
+    pub fn may_go_on(&self) -> bool {
+        let again = self.attempt.as_ref().is_some_and(|attempt| attempt.no > AttemptNo::FIRST);
+        again && matches!(&self.spec.work, Work::Tao { action, .. } if action.as_str() == "train")
+    }
+
+    /// The job as it is to be staged when it goes on from `checkpoint`.
+    #[must_use]
+    pub fn going_on_from(&self, checkpoint: &RemotePath) -> Self {
+        let mut job = self.clone();
+        if let Work::Tao { specs, .. } = &mut job.spec.work {
+            point_to(specs, checkpoint.as_str());
+        }
+        job
+    }
+}
+
+/// Sets every parameter whose name has both `resume` and `path` in it, and switches on every switch whose name has
+/// `resume`, as TAO's container does. Parameters that the specification lacks are the container's own business: it knows
+/// which of them its network has.
+fn point_to(specs: &mut Value, checkpoint: &str) {
+    match specs {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let key = key.to_ascii_lowercase();
+                let resume = key.contains("resume");
+                match value {
+                    Value::Bool(on) if resume => *on = true,
+                    Value::Null | Value::String(_) if resume && key.contains("path") => {
+                        *value = checkpoint.into();
+                    }
+                    Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+                    Value::Array(_) | Value::Object(_) => point_to(value, checkpoint),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| point_to(item, checkpoint)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixtures::{as_tao, sent_job};
+
+    #[test]
+    fn every_resume_path_is_set_and_every_resume_switch_is_on() {
+        let mut specs = json!({
+            "train": {"resume_training_checkpoint_path": null, "num_epochs": 3, "resume": false},
+            "model": [{"Resume_Model_Path": "/old"}],
+            "resume_epoch": 3,
+            "path": "/data",
+        });
+        point_to(&mut specs, "/r/model_epoch_002.pth");
+        assert_eq!(
+            specs,
+            json!({
+                "train": {"resume_training_checkpoint_path": "/r/model_epoch_002.pth", "num_epochs": 3, "resume": true},
+                "model": [{"Resume_Model_Path": "/r/model_epoch_002.pth"}],
+                "resume_epoch": 3,
+                "path": "/data",
+            })
+        );
+    }
+
+    #[test]
+    fn only_a_training_that_was_under_way_goes_on() {
+        let first = as_tao(sent_job());
+        assert!(!first.may_go_on());
+        let mut second = first.clone();
+        second.attempt.as_mut().unwrap().no = AttemptNo::FIRST.next();
+        assert!(second.may_go_on());
+        let mut command = sent_job();
+        command.attempt.as_mut().unwrap().no = AttemptNo::FIRST.next();
+        assert!(!command.may_go_on());
+    }
+}

@@ -1,0 +1,60 @@
+//! The environment of a job that is no secret.
+
+use std::collections::BTreeMap;
+
+use slurm::{EnvKey, InvalidName};
+
+use crate::{
+    job::{attempt::Attempt, paths::JobPaths, stored::Job},
+    request::{
+        cosmos::{self, CosmosPlan},
+        spec::Work,
+    },
+};
+
+/// The variable by which a job wants another CUDA of its image.
+pub(crate) const CUDA_OVERRIDE: &str = "CUDA_OVERRIDE_VERSION";
+/// The CUDA that TAO runs Cosmos-RL with.
+const COSMOS_CUDA: &str = "12.8";
+
+/// What TAO sets for every job, then what the caller asked for, then what the roles of a training must agree on.
+pub(super) fn open(
+    job: &Job,
+    attempt: &Attempt,
+    paths: &JobPaths,
+    plan: Option<&CosmosPlan>,
+) -> Result<BTreeMap<EnvKey, String>, InvalidName> {
+    let spec = &job.spec;
+    let mut env = BTreeMap::new();
+    let mut set = |key: &str, value: String| {
+        env.insert(key.parse()?, value);
+        Ok::<(), InvalidName>(())
+    };
+    set("TAO_API_JOB_ID", job.id.to_string())?;
+    // The container appends the job's id itself.
+    set("TAO_API_RESULTS_DIR", paths.results_root.to_string())?;
+    // The container then writes its status to files instead of calling a service back.
+    set("CLOUD_BASED", "False".to_owned())?;
+    set("PYTHONNOUSERSITE", "1".to_owned())?;
+    set("PYTHONDONTWRITEBYTECODE", "1".to_owned())?;
+    set("NCCL_DEBUG", "INFO".to_owned())?;
+    set("LOGLEVEL", "INFO".to_owned())?;
+    let given = |name: &str| spec.env.keys().chain(&spec.secret_env).any(|key| key.as_str() == name);
+    if !given("HUGGINGFACE_HUB_CACHE") {
+        set("HF_HOME", attempt.job_dir.join(".cache/huggingface")?.to_string())?;
+    }
+    if let Work::Tao { network_arch, action, .. } = &spec.work {
+        set("TAO_EXECUTION_BACKEND", "slurm".to_owned())?;
+        set("ORCHESTRATION_API_NETWORK", network_arch.to_string())?;
+        set("ORCHESTRATION_API_ACTION", action.to_string())?;
+        if network_arch.as_str() == cosmos::NETWORK {
+            set("COSMOS_CACHE", attempt.job_dir.join(".cache/cosmos")?.to_string())?;
+            set(CUDA_OVERRIDE, COSMOS_CUDA.to_owned())?;
+        }
+    }
+    env.extend(spec.env.iter().map(|(key, value)| (key.clone(), value.clone())));
+    if let Some(plan) = plan {
+        env.extend(cosmos::environment(plan)?);
+    }
+    Ok(env)
+}

@@ -1,0 +1,92 @@
+//! What a job's batch script starts.
+
+use std::collections::BTreeMap;
+
+use remote::{Container, CosmosNodes, Launch, OnWarning, TaskSetup};
+use slurm::{EnvKey, InvalidName};
+
+use super::environment::CUDA_OVERRIDE;
+use crate::{
+    job::{attempt::Attempt, paths::JobPaths, stored::Job},
+    request::{
+        cosmos::{self, CosmosPlan},
+        secret::Secrets,
+        spec::{JobSpec, Work},
+    },
+};
+
+/// TAO's container entry point, with the arguments that its own parser takes.
+pub(super) fn tao_command(job: &Job, paths: &JobPaths, network_arch: &str, action: &str) -> Vec<String> {
+    let id = job.id.to_string();
+    let words = [
+        "python",
+        "-m",
+        "nvidia_tao_core.microservices.handlers.container_handler",
+        "--neural-network-name",
+        network_arch,
+        "--action-name",
+        action,
+        "--job-id",
+        &id,
+        "--specs-file",
+        paths.specs.as_str(),
+        "--docker-env-vars-file",
+        paths.env_json.as_str(),
+        "--cloud-metadata-file",
+        paths.meta.as_str(),
+    ];
+    words.map(str::to_owned).to_vec()
+}
+
+/// In the job's container, if it has one.
+pub(super) fn launch(
+    spec: &JobSpec,
+    attempt: &Attempt,
+    open: &BTreeMap<EnvKey, String>,
+    secrets: &Secrets,
+    argv: Vec<String>,
+    plan: Option<&CosmosPlan>,
+) -> Launch {
+    let launched = attempt.image.as_ref().map(|launched| &launched.image);
+    let Some(image) = launched.or(spec.image.as_ref()) else { return Launch::Host { argv } };
+    let mut mounts: Vec<String> = spec.mounts.iter().map(ToString::to_string).collect();
+    // The job's own files lie below the base directory: without it the container finds none of them.
+    let base = attempt.job_dir.as_str();
+    if !mounts.iter().any(|mount| base == mount || base.starts_with(&format!("{mount}/"))) {
+        mounts.push(base.to_owned());
+    }
+    let forward_env = open.keys().chain(secrets.env.keys()).cloned().collect();
+    let container = Container { image: image.pyxis(), mounts, forward_env, argv };
+    if !is_cosmos(spec) {
+        return Launch::Container(container);
+    }
+    let roles = plan.map(|plan| CosmosNodes {
+        policy: plan.policy.nodes,
+        rollout: plan.rollout.map_or(0, |rollout| rollout.nodes),
+        controller_port: cosmos::CONTROLLER_PORT,
+    });
+    Launch::Cosmos { container, roles }
+}
+
+/// What each task does first.
+pub(super) fn task(spec: &JobSpec, open: &BTreeMap<EnvKey, String>) -> Result<TaskSetup, InvalidName> {
+    let cuda = open.iter().find(|(key, value)| key.as_str() == CUDA_OVERRIDE && !value.is_empty());
+    Ok(TaskSetup {
+        // A command on the node itself is somebody's own Slurm program.
+        lightning_safe: spec.image.is_some() && !is_cosmos(spec),
+        own_env: spec.env.keys().chain(&spec.secret_env).cloned().collect(),
+        cuda: cuda.map(|(_, version)| version.parse()).transpose()?,
+        on_warning: match spec.work {
+            Work::Tao { .. } => OnWarning::Ignore,
+            // Its shell ignores the warning itself, until the command's text traps it.
+            Work::Command { .. } => OnWarning::Default,
+        },
+    })
+}
+
+pub(super) fn is_cosmos(spec: &JobSpec) -> bool {
+    match &spec.work {
+        Work::Tao { network_arch, .. } => network_arch.as_str() == cosmos::NETWORK,
+        Work::Command { .. } => false,
+    }
+}

@@ -1,0 +1,190 @@
+use chrono::DateTime;
+use remote::Submission;
+use serde_json::{Value, json};
+use test_case::test_case;
+
+use super::*;
+use crate::{
+    cluster::{
+        policy::{BatchSettings, ImageSettings, RetrySettings},
+        resources::Resources,
+    },
+    fixtures::{as_tao, command_job},
+};
+
+fn cluster() -> Cluster {
+    Cluster {
+        name: "dgx".parse().unwrap(),
+        user: "tao".parse().unwrap(),
+        hosts: vec![],
+        base_dir: "/lustre/tao".parse().unwrap(),
+        account: None,
+        partitions: None,
+        mounts: vec![],
+        resources: Resources::packaged().unwrap(),
+        max_time_hours: 4.0,
+        images: ImageSettings::packaged(&"/lustre/tao".parse().unwrap()).unwrap(),
+        retries: RetrySettings::default(),
+        batch: BatchSettings::default(),
+    }
+}
+
+fn tao_job(network_arch: &str, specs: Value) -> Job {
+    let mut job = as_tao(command_job());
+    job.spec.image = Some("nvcr.io/nvidia/tao/tao-toolkit:6".parse().unwrap());
+    job.spec.work =
+        Work::Tao { network_arch: network_arch.parse().unwrap(), action: "train".parse().unwrap(), specs };
+    job
+}
+
+fn submission(job: &Job, cluster: &Cluster) -> Submission {
+    let attempt = job.new_attempt(cluster.base_dir.clone(), DateTime::UNIX_EPOCH).unwrap();
+    plan_submission(job, &attempt, cluster, &Secrets::default()).unwrap()
+}
+
+fn file<'a>(submission: &'a Submission, end: &str) -> &'a StagedFile {
+    submission.files.iter().find(|file| file.path.as_str().ends_with(end)).unwrap()
+}
+
+fn script(job: &Job, cluster: &Cluster) -> String {
+    String::from_utf8(file(&submission(job, cluster), ".sbatch").bytes.clone()).unwrap()
+}
+
+#[test]
+fn a_tao_job_is_told_where_it_runs() {
+    let text = script(&tao_job("classification_pyt", json!({})), &cluster());
+    for line in [
+        "export ORCHESTRATION_API_NETWORK=classification_pyt",
+        "export ORCHESTRATION_API_ACTION=train",
+        "export TAO_EXECUTION_BACKEND=slurm",
+        "export CLOUD_BASED=False",
+        "export HF_HOME=/lustre/tao/.cache/huggingface",
+        "export TAO_API_RESULTS_DIR=/lustre/tao/results",
+    ] {
+        assert!(text.contains(&format!("{line}\n")), "{line}: {text}");
+    }
+    assert!(!text.contains("COSMOS") && !text.contains("CUDA"), "{text}");
+}
+
+#[test]
+fn a_cache_of_the_callers_own_is_kept() {
+    let mut job = tao_job("classification_pyt", json!({}));
+    job.spec.env.insert("HUGGINGFACE_HUB_CACHE".parse().unwrap(), "/lustre/hub".to_owned());
+    assert!(!script(&job, &cluster()).contains("HF_HOME"));
+    job.spec.env.clear();
+    job.spec.env.insert("HF_HOME".parse().unwrap(), "/lustre/hf".to_owned());
+    assert!(script(&job, &cluster()).contains("export HF_HOME=/lustre/hf\n"));
+}
+
+#[test]
+fn another_cuda_is_put_before_the_images_own_inside_the_container() {
+    let mut job = tao_job("classification_pyt", json!({}));
+    job.spec.env.insert(CUDA_OVERRIDE.parse().unwrap(), "12.6".to_owned());
+    let text = script(&job, &cluster());
+    assert!(text.contains("export CUDA_HOME=/usr/local/cuda-12.6 CUDA_PATH=/usr/local/cuda-12.6 "), "{text}");
+    job.spec.env.insert(CUDA_OVERRIDE.parse().unwrap(), String::new());
+    assert!(!script(&job, &cluster()).contains("CUDA_HOME"), "an empty version is none");
+}
+
+#[test]
+fn cosmos_on_one_node_has_its_caches_and_all_memory() {
+    let text = script(&tao_job("cosmos-rl", json!({})), &cluster());
+    for part in [
+        "#SBATCH --mem=0\n",
+        "export COSMOS_CACHE=/lustre/tao/.cache/cosmos\n",
+        "export CUDA_OVERRIDE_VERSION=12.8\n",
+        " --no-container-mount-home --export=ALL ",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("COSMOS_NODE_ROLE") && !text.contains("unset "), "{text}");
+}
+
+#[test]
+fn cosmos_on_several_nodes_has_roles_and_tells_the_container_so() {
+    let mut job = tao_job("cosmos-rl", json!({"policy": {"parallelism": {"tp_size": 16}}}));
+    job.spec.resources.nodes = 3;
+    job.spec.resources.gpus_per_node = 8;
+    job.spec.env.insert("NUM_POLICY_NODES".parse().unwrap(), "7".to_owned());
+    let text = script(&job, &cluster());
+    assert!(text.contains("readonly _tao_policy_nodes=2 _tao_rollout_nodes=1 "), "{text}");
+    let env: Value = serde_json::from_slice(
+        &file(&submission(&job, &cluster()), "env/00000000-0000-0000-0000-000000000001.json").bytes,
+    )
+    .unwrap();
+    assert_eq!((&env["COSMOS_RL_MULTINODE"], &env["NUM_POLICY_NODES"]), (&json!("1"), &json!("2")));
+    assert!(text.contains("--container-env=") && text.contains("NODE_LAUNCH_METADATA_POLICY"), "{text}");
+}
+
+#[test]
+fn a_plan_that_no_longer_fits_the_job_is_not_staged() {
+    let mut job = tao_job("cosmos-rl", json!({}));
+    job.spec.resources.nodes = 5;
+    let attempt = job.new_attempt("/lustre/tao".parse().unwrap(), DateTime::UNIX_EPOCH).unwrap();
+    let planned = plan_submission(&job, &attempt, &cluster(), &Secrets::default());
+    assert!(matches!(planned, Err(StagingError::Roles)));
+}
+
+#[test_case(true => true ; "as wanted")]
+#[test_case(false => false ; "not at all")]
+fn a_job_is_requeued(use_requeue: bool) -> bool {
+    let mut job = command_job();
+    job.spec.use_requeue = use_requeue;
+    let text = script(&job, &cluster());
+    assert_eq!(text.contains("#SBATCH --no-requeue\n"), !use_requeue);
+    assert_eq!(text.contains("_tao_requeue 10"), use_requeue);
+    text.contains("#SBATCH --requeue\n")
+}
+
+#[test]
+fn what_a_cluster_wants_is_in_every_script() {
+    let mut cluster = cluster();
+    cluster.batch = BatchSettings {
+        mail_user: Some("ops@example.org".parse().unwrap()),
+        warning_seconds: 60,
+        sbatch_export: SbatchExport::Nil,
+    };
+    cluster.retries.max_requeues = 3;
+    let text = script(&command_job(), &cluster);
+    for part in ["--mail-user=ops@example.org\n", "--signal=B:USR1@60\n", "--export=NIL\n", "_tao_requeue 3;"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn the_trace_of_a_job_is_slurms_comment() {
+    let mut job = command_job();
+    assert!(!script(&job, &cluster()).contains("--comment"));
+    job.spec.trace = Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap());
+    let line = "\n#SBATCH --comment=traceparent=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\n";
+    assert!(script(&job, &cluster()).contains(line));
+}
+
+#[test]
+fn a_command_on_the_node_keeps_its_lines_and_meets_our_scancel() {
+    let submission = submission(&command_job(), &cluster());
+    assert_eq!(file(&submission, "/command.sh").bytes, b"trap '' USR1; true");
+    assert!(script(&command_job(), &cluster()).contains("/bin/scancel"));
+}
+
+#[test]
+fn a_command_in_a_container_hides_slurm_from_lightning() {
+    let mut job = command_job();
+    assert!(
+        !script(&job, &cluster()).contains("SLURM_JOB_NAME=bash"),
+        "on the node it is a program of Slurm's"
+    );
+    job.spec.image = Some("ubuntu:22.04".parse().unwrap());
+    let text = script(&job, &cluster());
+    assert!(text.contains("SLURM_JOB_NAME=bash"), "{text}");
+    assert!(!text.contains("/bin/scancel"), "Slurm's commands are not in there");
+}
+
+#[test]
+fn another_port_is_passed_on() {
+    let mut job = command_job();
+    job.spec.resources.nodes = 2;
+    job.spec.master_port = 31_000;
+    assert!(script(&job, &cluster()).contains("MASTER_PORT=31000\n"));
+}

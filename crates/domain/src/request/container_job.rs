@@ -1,0 +1,137 @@
+//! TAO's own way to hand over a job: the body that its services post to the microservice in a container, and the job
+//! that it means here.
+
+mod gpus;
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{
+    image::ImageRef,
+    request::{
+        body::{JobRequest, ResourcesRequest},
+        cosmos,
+        uri::{Reference, reference},
+    },
+    violation::Violation,
+};
+use gpus::gpus_per_node;
+
+/// A job as TAO's services post it.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ContainerJob {
+    /// TAO's network architecture, such as `classification_pyt`. The configuration says which image it runs in.
+    pub neural_network_name: String,
+    /// TAO's action, such as `train`.
+    pub action_name: String,
+    /// The experiment's specification. Its `results_dir` is what the status is asked by.
+    #[schema(value_type = Option<Object>)]
+    pub specs: Option<Map<String, Value>>,
+    /// TAO's workspace details and credentials. Its `slurm_user` and `slurm_hostname` choose among the configured
+    /// clusters. Sealed at rest, and never returned.
+    #[schema(value_type = Option<Object>, write_only)]
+    pub cloud_metadata: Option<Map<String, Value>>,
+    /// Environment of the job. Values whose key says that they are secret are sealed at rest and never returned.
+    #[schema(value_type = Option<BTreeMap<String, Option<String>>>)]
+    pub docker_env_vars: Option<BTreeMap<String, Option<String>>>,
+    /// The caller's own UUID for the job; one is made when it is left out.
+    pub job_id: Option<Uuid>,
+    /// Nodes. Default 1.
+    pub statefulset_replicas: Option<u32>,
+}
+
+/// Which image a network's jobs run in: TAO's body does not say.
+#[derive(Debug, Clone, Default)]
+pub struct ContainerImages {
+    pub by_network: BTreeMap<String, ImageRef>,
+    /// For every other network.
+    pub default: Option<ImageRef>,
+}
+
+/// What TAO says of the container that it believes to talk to. Here they are for us to say: the job would call
+/// services back, or put its results where nobody looks.
+const OURS: [&str; 4] = ["CLOUD_BASED", "TAO_API_RESULTS_DIR", "TAO_API_JOB_ID", "TAO_EXECUTION_BACKEND"];
+
+impl ContainerJob {
+    /// The same job as a request of ours.
+    pub fn into_request(self, images: &ContainerImages) -> Result<JobRequest, Violation> {
+        let network = self.neural_network_name;
+        let image = images.by_network.get(&network).or(images.default.as_ref()).ok_or_else(|| {
+            Violation::new(
+                "/neural_network_name",
+                "no_image",
+                "has no image here; whoever runs this service names one in its configuration: tao.images, or \
+                 tao.default_image for all networks",
+            )
+        })?;
+        let specs = self.specs.unwrap_or_default();
+        // The roles of such a training say themselves how many nodes and GPUs they need.
+        let gpus_per_node = if cosmos::is_training(&network, &self.action_name) {
+            None
+        } else {
+            gpus_per_node(&specs, &self.action_name)
+        };
+        let env = self.docker_env_vars.unwrap_or_default();
+        let given = env.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        Ok(JobRequest {
+            id: self.job_id,
+            image: Some(image.to_string()),
+            network_arch: Some(network),
+            action: Some(self.action_name),
+            specs: Some(specs),
+            cloud_metadata: self.cloud_metadata.unwrap_or_default(),
+            docker_env_vars: given.filter(|(key, _)| !OURS.contains(&key.as_str())).collect(),
+            resources: ResourcesRequest {
+                num_nodes: self.statefulset_replicas.filter(|replicas| *replicas > 0),
+                gpus_per_node,
+                ..ResourcesRequest::default()
+            },
+            ..JobRequest::default()
+        })
+    }
+}
+
+/// The field of TAO's body that a field of our request was made from.
+pub fn container_job_pointer(pointer: &str) -> String {
+    let first = pointer.split('/').nth(1).unwrap_or_default();
+    match (first, pointer) {
+        ("image" | "network_arch", _) => "/neural_network_name".to_owned(),
+        ("action", _) => "/action_name".to_owned(),
+        ("id", _) => "/job_id".to_owned(),
+        (_, "/resources/num_nodes") => "/statefulset_replicas".to_owned(),
+        ("resources", _) => "/specs".to_owned(),
+        _ => pointer.to_owned(),
+    }
+}
+
+/// What a results directory says about its job: what it is called in a specification, and the id that it ends in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResultsDir {
+    /// The text as it is in the specifications of stored jobs.
+    pub as_stored: String,
+    /// TAO puts the results of a job into a directory of the job's id.
+    pub id: Option<Uuid>,
+}
+
+impl ResultsDir {
+    pub fn new(text: &str) -> Self {
+        let as_stored = match reference(text) {
+            Reference::Shared(Ok(path)) => path,
+            Reference::Shared(Err(_))
+            | Reference::Absolute
+            | Reference::Local { .. }
+            | Reference::Remote { .. }
+            | Reference::Bare => text.to_owned(),
+        };
+        let last = text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        Self { as_stored, id: last.parse().ok() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

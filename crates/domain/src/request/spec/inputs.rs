@@ -1,0 +1,82 @@
+//! What has to be on the cluster before a job is staged.
+
+use std::collections::BTreeSet;
+
+use slurm::RemotePath;
+
+use super::{Work, faults::Faults};
+use crate::{
+    cluster::{mount::Mount, target::Cluster},
+    request::{
+        datasets,
+        uri::{Reference, reference},
+    },
+};
+
+const MOST_INPUTS: usize = 1000;
+
+pub(super) fn inputs(asked: &[String], faults: &mut Faults) -> Vec<RemotePath> {
+    if asked.len() > MOST_INPUTS {
+        faults.add("/inputs", "too_many", format_args!("at most {MOST_INPUTS} inputs"));
+        return Vec::new();
+    }
+    let mut parse = |(index, text): (usize, &String)| {
+        let at = format!("/inputs/{index}");
+        match reference(text) {
+            Reference::Shared(Ok(path)) => faults.parse(&at, &path),
+            Reference::Shared(Err(error)) => {
+                faults.add(at, "invalid", error);
+                None
+            }
+            Reference::Absolute => faults.parse(&at, text),
+            Reference::Local { .. } | Reference::Bare => {
+                faults.add(
+                    at,
+                    "local_path",
+                    "names nothing on the cluster; put it on the shared file system and say lustre:///path",
+                );
+                None
+            }
+            Reference::Remote { scheme } => {
+                faults.add(
+                    at,
+                    "remote_data",
+                    format_args!(
+                        "names data that would be fetched ({scheme}://) while the job holds its GPUs idle; put them on \
+                         the shared file system first and say lustre:///path"
+                    ),
+                );
+                None
+            }
+        }
+    };
+    asked.iter().enumerate().filter_map(&mut parse).collect()
+}
+
+/// The inputs, and the data sets of a specification, whose URIs become paths here.
+pub(super) fn required_paths(
+    inputs: &[RemotePath],
+    work: &mut Option<Work>,
+    mounts: &[Mount],
+    cluster: &Cluster,
+    faults: &mut Faults,
+) -> Vec<RemotePath> {
+    let mut required: BTreeSet<RemotePath> = inputs.iter().cloned().collect();
+    if let Some(Work::Tao { specs, .. }) = work {
+        // Staging mounts the base directory too.
+        let mounts = [mounts, &[Mount::from(cluster.base_dir.clone())]].concat();
+        let examined = datasets::examine(specs, "/specs", &mounts);
+        faults.0.extend(examined.faults);
+        required.extend(examined.required);
+    }
+    if required.len() > MOST_INPUTS {
+        faults.add(
+            "/specs",
+            "too_many",
+            format_args!(
+                "names more than {MOST_INPUTS} paths of data sets; name the directories that they are in"
+            ),
+        );
+    }
+    required.into_iter().collect()
+}

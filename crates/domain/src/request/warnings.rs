@@ -1,0 +1,102 @@
+//! What a valid request may not mean.
+
+use serde_json::Value;
+
+use crate::{
+    cluster::{mount::Mount, target::Cluster},
+    image::ImageRef,
+    job::paths::base_of,
+    request::spec::{JobSpec, Work},
+    violation::Violation,
+};
+
+/// One thing that is allowed and may not be what was meant; the same shape as a fault.
+pub type Warning = Violation;
+
+impl JobSpec {
+    /// Everything about this job that a person would want to know before it costs GPUs.
+    pub fn warnings(&self, cluster: &Cluster) -> Vec<Warning> {
+        let mut found = Vec::new();
+        self.warn_of_work(&mut found);
+        self.warn_of_image(&mut found);
+        self.warn_of_places(cluster, &mut found);
+        let resources = &self.resources;
+        if resources.nodes > 1 && !resources.exclusive && resources.gpus_per_node > 0 {
+            found.push(Warning::new(
+                "/resources/num_gpus",
+                "gpus_per_node",
+                format_args!(
+                    "is below max_num_gpus_per_node, so it is the number for each node: {} nodes × {} = {} GPUs",
+                    resources.nodes,
+                    resources.gpus_per_node,
+                    resources.nodes.saturating_mul(resources.gpus_per_node)
+                ),
+            ));
+        }
+        if u64::from(resources.soft_timeout.seconds()) == resources.time.seconds() {
+            found.push(Warning::new(
+                "/resources/timeout_hours",
+                "no_margin",
+                "is all of time_hours: Slurm kills the job before it can end by itself",
+            ));
+        }
+        found
+    }
+
+    fn warn_of_work(&self, found: &mut Vec<Warning>) {
+        let Work::Tao { specs, .. } = &self.work else { return };
+        if specs.as_object().is_some_and(serde_json::Map::is_empty) {
+            found.push(Warning::new("/specs", "empty", "is empty: the container runs with its own defaults"));
+        }
+        if specs.get("results_dir").is_some_and(|dir| *dir != Value::Null) {
+            found.push(Warning::new(
+                "/specs/results_dir",
+                "replaced",
+                "is replaced by the job's own results directory",
+            ));
+        }
+    }
+
+    fn warn_of_image(&self, found: &mut Vec<Warning>) {
+        match &self.image {
+            Some(image) if image.is_latest() => found.push(Warning::new(
+                "/image",
+                "moving_tag",
+                "has a tag that moves, or none: a retry may run another image; name a version or a digest",
+            )),
+            Some(ImageRef::Daemon { .. }) => found.push(Warning::new(
+                "/image",
+                "node_daemon",
+                "is taken from the Docker daemon of the node, which few clusters have",
+            )),
+            Some(ImageRef::File(_) | ImageRef::Registry { .. }) | None => {}
+        }
+    }
+
+    fn warn_of_places(&self, cluster: &Cluster, found: &mut Vec<Warning>) {
+        let asked = self.cloud_plain.get("base_results_dir").and_then(Value::as_str);
+        if asked.is_some_and(|text| text.parse().map(base_of).as_ref() != Ok(&cluster.base_dir)) {
+            found.push(Warning::new(
+                "/cloud_metadata/base_results_dir",
+                "ignored",
+                format_args!(
+                    "is not used: results go below {}, as the cluster is configured",
+                    cluster.base_dir
+                ),
+            ));
+        }
+        if self.image.is_none() {
+            return;
+        }
+        let base = Mount::from(cluster.base_dir.clone());
+        for path in &self.required_paths {
+            if !self.mounts.iter().chain([&base]).any(|mount| mount.shows(path)) {
+                found.push(Warning::new(
+                    "/container/mounts",
+                    "not_mounted",
+                    format_args!("no mount shows {path} to the container"),
+                ));
+            }
+        }
+    }
+}

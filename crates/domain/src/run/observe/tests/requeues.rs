@@ -1,0 +1,119 @@
+//! Runs that Slurm has put back into its queue, seen or unseen.
+
+use super::*;
+
+fn requeued_after(words: &str) -> (Job, Next) {
+    let chunk = StatusChunk {
+        key: String::new(),
+        path: "/lustre/r/status.json".parse().unwrap(),
+        inode: 9,
+        size: words.len() as u64,
+        written_at: 0,
+        note: None,
+        start_offset: 0,
+        before: Vec::new(),
+        bytes: words.as_bytes().to_vec(),
+        complete: true,
+        restarted: false,
+    };
+    let job = submitted_job();
+    let row = row(&job, SlurmState::Running, "None");
+    let chunks = [chunk];
+    let seen =
+        Observation { queue: Some(&row), queue_answered: true, status: &chunks, ..Observation::default() };
+    let running = see(&job, &seen, 10).unwrap().job;
+    let next = queued(&running, SlurmState::Pending, "BeginTime").unwrap();
+    (running, next)
+}
+
+#[test]
+fn what_a_job_said_before_it_was_requeued_is_not_about_its_next_run() {
+    let (before, after) = requeued_after("{\"status\":\"FAILURE\",\"epoch\":3,\"message\":\"no\"}\n");
+    assert_eq!(before.progress.final_status(), Some(StatusWord::Failure));
+    assert_eq!((after.job.progress.final_status(), after.job.progress.epoch), (None, None));
+    let again = queued(&after.job, SlurmState::Running, "None").unwrap();
+    let later = T0 + TimeDelta::hours(1);
+    assert!(!outlives_its_final_status(&again.job, &Graces::default(), later));
+    assert_eq!(crate::plan(&again.job, &Graces::default(), later), crate::Step::Rest);
+}
+
+#[test]
+fn a_requeue_that_no_poll_has_seen_shows_by_its_start() {
+    let (running, _) = requeued_after("{\"status\":\"FAILURE\"}\n");
+    let later = QueueRow { start: Some(500), ..row(&running, SlurmState::Running, "None") };
+    let next = see(
+        &running,
+        &Observation { queue: Some(&later), queue_answered: true, ..Observation::default() },
+        600,
+    );
+    let next = next.unwrap().job;
+    assert_eq!((next.progress.final_status(), next.attempt.unwrap().requeues), (None, 1));
+}
+
+#[test]
+fn a_run_that_came_and_went_between_two_polls_shows_by_its_place_in_the_queue() {
+    let waits = |job: &Job, submit| {
+        let row = QueueRow { submit: Some(submit), start: None, ..row(job, SlurmState::Pending, "Priority") };
+        see(job, &Observation { queue: Some(&row), queue_answered: true, ..Observation::default() }, 600)
+    };
+    let job = waits(&submitted_job(), 100).unwrap().job;
+    assert!(waits(&job, 100).is_none());
+    let again = waits(&job, 101).unwrap();
+    assert!(again.step_due, "why it was requeued is to be found out");
+    assert_eq!(again.job.attempt.as_ref().unwrap().requeues, 1);
+    assert!(waits(&again.job, 101).is_none(), "it is counted once");
+    let runs = queued(&job, SlurmState::Running, "None").unwrap().job;
+    assert_eq!(runs.attempt.unwrap().requeues, 0, "its own start is no requeue");
+}
+
+#[test]
+fn a_requeue_that_no_poll_has_seen_shows_by_the_end_of_a_run_that_never_began() {
+    let (running, _) = requeued_after("{\"status\":\"SUCCESS\"}\n");
+    let ended = |start| QueueRow { start, ..row(&running, SlurmState::Cancelled, "None") };
+    let word = |row: &QueueRow| {
+        let seen = Observation { queue: Some(row), queue_answered: true, ..Observation::default() };
+        see(&running, &seen, 600).unwrap().job.progress.final_status()
+    };
+    assert_eq!(word(&ended(Some(2))), Some(StatusWord::Success));
+    assert_eq!(word(&ended(None)), None);
+    assert_eq!(word(&ended(Some(500))), None);
+    let record = AccountingRow {
+        id: SlurmJobId::new(7).unwrap(),
+        state: SlurmState::Cancelled,
+        exit_code: None,
+        reason: "None".to_owned(),
+        start: None,
+        end: Some(9),
+        nodes: String::new(),
+        name: row(&running, SlurmState::Cancelled, "None").name,
+        canceled_by: None,
+        before: None,
+    };
+    let seen = Observation { accounting: Some(&record), queue_answered: true, ..Observation::default() };
+    assert_eq!(see(&running, &seen, 600).unwrap().job.progress.final_status(), None, "accounting says so");
+}
+
+#[test]
+fn a_requeue_that_no_poll_has_seen_shows_by_the_note_of_the_next_run() {
+    let text = "{\"status\":\"SUCCESS\"}\n";
+    let chunk = |restart: u32, start_offset: usize| StatusChunk {
+        key: String::new(),
+        path: "/lustre/r/status.json".parse().unwrap(),
+        inode: 9,
+        size: text.len() as u64,
+        written_at: 0,
+        note: Some(remote::RunNote { at: restart.into(), restart, fresh_from: 22 * u64::from(restart) }),
+        start_offset: start_offset as u64,
+        before: text.as_bytes()[..start_offset].to_vec(),
+        bytes: text.as_bytes()[start_offset..].to_vec(),
+        complete: true,
+        restarted: false,
+    };
+    let mut job = queued(&submitted_job(), SlurmState::Running, "None").unwrap().job;
+    absorb_status(&mut job, &[chunk(0, 0)], false, T0);
+    assert_eq!(job.progress.final_status(), Some(StatusWord::Success));
+    absorb_status(&mut job, &[chunk(0, text.len())], false, T0);
+    assert_eq!(job.progress.final_status(), Some(StatusWord::Success), "the same run");
+    absorb_status(&mut job, &[chunk(1, text.len())], false, T0);
+    assert_eq!((job.progress.final_status(), job.attempt.unwrap().requeues), (None, 1));
+}

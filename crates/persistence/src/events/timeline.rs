@@ -1,0 +1,278 @@
+//! Which remote commands were run for a job. Written in batches, beside the work: nothing is decided by it.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use domain::{AttemptNo, ClusterName, CommandClass, CommandResult, JobId, Timestamp};
+use serde::Serialize;
+use slurm::RemotePath;
+use uuid::Uuid;
+
+use crate::{error::StoreError, jobs::rows::Cell, store::Store};
+
+/// So many entries of a job and class are kept, the newest: a log that somebody follows must not push out how the job was
+/// submitted.
+const KEPT_OF_CLASS: i64 = 100;
+/// So many polls of a cluster are kept.
+const KEPT_POLLS: i64 = 2000;
+
+/// A remote command that is over, answered or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandRun {
+    pub cluster: ClusterName,
+    pub class: CommandClass,
+    /// The login host that ran it; none if that is not known, or none did.
+    pub host: Option<String>,
+    pub started_at: Timestamp,
+    pub duration: Duration,
+    pub result: CommandResult,
+    pub exit_code: Option<i32>,
+    /// Of the answer.
+    pub bytes: Option<u64>,
+    /// How many jobs it was for.
+    pub jobs: usize,
+    pub subjects: Vec<Subject>,
+}
+
+/// Whose timeline a command belongs into.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    pub whose: Whose,
+    /// What came of it there, in a word or two of ours.
+    pub outcome: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whose {
+    Job {
+        id: JobId,
+        attempt: Option<AttemptNo>,
+    },
+    /// Of all jobs that wait for this conversion.
+    Conversion(Uuid),
+    /// Of all jobs that wait for the image that belongs there.
+    Image(RemotePath),
+    /// Of all jobs that Slurm has of us on the cluster.
+    Everybody,
+}
+
+/// An entry of a job's timeline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimelineEntry {
+    pub id: i64,
+    pub class: CommandClass,
+    pub attempt: Option<u32>,
+    pub host: Option<String>,
+    pub started_at: Timestamp,
+    pub duration: Duration,
+    pub result: CommandResult,
+    pub exit_code: Option<i32>,
+    pub bytes: Option<u64>,
+    pub jobs: u32,
+    pub outcome: Option<String>,
+}
+
+/// A place in a timeline: behind the entry that began then and has this id.
+pub type TimelinePlace = (Timestamp, i64);
+
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    job_id: Option<Uuid>,
+    conversion_id: Option<Uuid>,
+    image: Option<&'a str>,
+    cluster: &'a str,
+    attempt: Option<u32>,
+    class: &'static str,
+    host: Option<&'a str>,
+    started_at: Timestamp,
+    duration_ms: u64,
+    result: &'static str,
+    exit_code: Option<i32>,
+    bytes: Option<u64>,
+    jobs: usize,
+    outcome: Option<&'a str>,
+}
+
+impl<'a> Row<'a> {
+    fn all_of(run: &'a CommandRun) -> impl Iterator<Item = Self> {
+        run.subjects.iter().map(|Subject { whose, outcome }| {
+            let (mut job_id, mut attempt, mut conversion_id, mut image) = (None, None, None, None);
+            let mut class = run.class;
+            match whose {
+                Whose::Job { id, attempt: no } => {
+                    (job_id, attempt) = (Some(id.get()), no.map(AttemptNo::get));
+                }
+                Whose::Conversion(id) => (conversion_id, class) = (Some(*id), class.for_conversion()),
+                Whose::Image(path) => image = Some(path.as_str()),
+                Whose::Everybody => {}
+            }
+            Self {
+                job_id,
+                conversion_id,
+                image,
+                cluster: run.cluster.as_str(),
+                attempt,
+                class: class.into(),
+                host: run.host.as_deref(),
+                started_at: run.started_at,
+                duration_ms: u64::try_from(run.duration.as_millis()).unwrap_or(u64::MAX),
+                result: run.result.into(),
+                exit_code: run.exit_code,
+                bytes: run.bytes,
+                jobs: run.jobs,
+                outcome: outcome.as_deref(),
+            }
+        })
+    }
+}
+
+impl Store {
+    /// Notes commands down. Of jobs that have been deleted since, nothing.
+    pub async fn record_commands(&self, runs: &[CommandRun]) -> Result<(), StoreError> {
+        let rows: Vec<Row<'_>> = runs.iter().flat_map(Row::all_of).collect();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let document =
+            serde_json::to_value(&rows).map_err(|_| StoreError::Unstorable("a command is no JSON"))?;
+        let mut tx = self.pool.begin().await?;
+        // A conversion is for those who waited for it when the command began, though they have gone on since.
+        let touched = sqlx::query_scalar!(
+            r#"-- timeline::record_commands
+               with u as (
+                   select * from jsonb_to_recordset($1) as u(
+                       job_id uuid, conversion_id uuid, image text, cluster text, attempt int, class text, host text,
+                       started_at timestamptz, duration_ms bigint, result text, exit_code int, bytes bigint, jobs int,
+                       outcome text)
+               ), placed as (
+                   select u.job_id as whose, u.* from u where u.job_id is not null
+                   union all
+                   select w.job_id, u.*
+                   from u join image_conversions c
+                       on c.id = u.conversion_id
+                       or c.cluster = u.cluster and u.image in (c.cache_path, c.file, c.target)
+                   join image_waits w on w.conversion_id = c.id
+                   join jobs j on j.id = w.job_id
+                       and j.created_at <= u.started_at + u.duration_ms * interval '1 millisecond'
+                   left join slurm_metadata a on a.job_id = j.id and a.attempt = j.attempt
+                   where j.phase = 'converting_image' or a.intended_at >= u.started_at
+               ), alive as (
+                   select id from jobs where id in (select whose from placed) for key share
+               ), stored as (
+                   insert into timeline (job_id, cluster, attempt, class, host, started_at, duration_ms, result, exit_code,
+                                         bytes, jobs, outcome)
+                   select alive.id, p.cluster, p.attempt, p.class, p.host, p.started_at, p.duration_ms, p.result,
+                          p.exit_code, p.bytes, p.jobs, p.outcome
+                   from placed p join alive on alive.id = p.whose
+                   union all
+                   select null, u.cluster, null, u.class, u.host, u.started_at, u.duration_ms, u.result, u.exit_code, u.bytes,
+                          u.jobs, u.outcome
+                   from u where u.job_id is null and u.conversion_id is null and u.image is null
+                   returning job_id
+               )
+               select distinct job_id as "job!" from stored where job_id is not null"#,
+            document,
+        )
+        .fetch_all(&mut *tx)
+        .await?;
+        sqlx::query!(
+            "-- timeline::record_commands jobs
+             delete from timeline t
+             using (select id, row_number() over (partition by job_id, class order by started_at desc, id desc) as place
+                    from timeline where job_id = any($1)) as old
+             where t.id = old.id and old.place > $2",
+            &touched,
+            KEPT_OF_CLASS,
+        )
+        .execute(&mut *tx)
+        .await?;
+        let polled: BTreeSet<&str> =
+            rows.iter().filter(|row| row.is_for_everybody()).map(|row| row.cluster).collect();
+        for cluster in polled {
+            sqlx::query!(
+                "-- timeline::record_commands polls
+                 delete from timeline
+                 where job_id is null and cluster = $1
+                   and started_at < (select started_at from timeline where job_id is null and cluster = $1
+                                     order by started_at desc, id desc offset $2 limit 1)",
+                cluster,
+                KEPT_POLLS - 1,
+            )
+            .execute(&mut *tx)
+            .await?;
+        }
+        tx.commit().await?;
+        Ok(())
+    }
+
+    /// The commands that were run for a job, in the order in which they began; of the polls, those while Slurm had it.
+    /// `classes` are the only ones, if there are any.
+    pub async fn timeline(
+        &self,
+        job: JobId,
+        classes: &[CommandClass],
+        after: Option<TimelinePlace>,
+        limit: u32,
+    ) -> Result<Vec<TimelineEntry>, StoreError> {
+        let classes: Vec<String> = classes.iter().map(ToString::to_string).collect();
+        let (began, id) = after.unzip();
+        let rows = sqlx::query!(
+            r#"-- timeline::timeline
+               with own as (
+                   select t.* from timeline t
+                   where t.job_id = $1 and (cardinality($2::text[]) = 0 or t.class = any($2))
+                     and ($3::timestamptz is null or (t.started_at, t.id) > ($3, $4::bigint))
+                   order by t.started_at, t.id limit $5
+               ), attempts as (
+                   select j.cluster, a.submitted_at as since, coalesce(a.concluded_at, now()) as until
+                   from jobs j join slurm_metadata a on a.job_id = j.id
+                   where j.id = $1 and a.submitted_at is not null
+               ), polls as (
+                   select t.* from timeline t
+                   where t.job_id is null and t.cluster = (select cluster from jobs where id = $1)
+                     and (cardinality($2::text[]) = 0 or t.class = any($2))
+                     and t.started_at >= (select min(since) from attempts)
+                     and exists (select from attempts a where t.started_at between a.since and a.until)
+                     and ($3::timestamptz is null or (t.started_at, t.id) > ($3, $4::bigint))
+                   order by t.started_at, t.id limit $5
+               )
+               select id as "id!", class as "class!", attempt, host, started_at as "started_at!",
+                      duration_ms as "duration_ms!", result as "result!", exit_code, bytes, jobs as "jobs!", outcome
+               from (select * from own union all select * from polls) as both_
+               order by started_at, id limit $5"#,
+            job.get(),
+            &classes,
+            began,
+            id,
+            i64::from(limit),
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        let cell = Cell { table: "timeline", row: job.get() };
+        rows.into_iter()
+            .map(|row| {
+                Ok(TimelineEntry {
+                    id: row.id,
+                    class: cell.parse("class", &row.class)?,
+                    attempt: row.attempt.map(|no| cell.number("attempt", no)).transpose()?,
+                    host: row.host,
+                    started_at: row.started_at,
+                    duration: Duration::from_millis(cell.number("duration_ms", row.duration_ms)?),
+                    result: cell.parse("result", &row.result)?,
+                    exit_code: row.exit_code,
+                    bytes: row.bytes.map(|bytes| cell.number("bytes", bytes)).transpose()?,
+                    jobs: cell.number("jobs", row.jobs)?,
+                    outcome: row.outcome,
+                })
+            })
+            .collect()
+    }
+}
+
+impl Row<'_> {
+    fn is_for_everybody(&self) -> bool {
+        self.job_id.is_none() && self.conversion_id.is_none() && self.image.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+use chrono::{DateTime, TimeDelta};
+use domain::{Job, Phase, Secrets};
+use sqlx::PgPool;
+use testkit::command_job;
+
+use super::*;
+use crate::{ImageRequest, Inserted, Lane, LeaseTerms, NewJob, Sealer, StepRecord, Viewer};
+
+const LEASE: Duration = Duration::from_mins(1);
+
+fn store(pool: PgPool) -> Store {
+    Store::from_pool(pool, Sealer::from_key([7; 32]))
+}
+
+fn dgx() -> ClusterName {
+    "dgx".parse().unwrap()
+}
+
+/// Whole seconds, which the database keeps as they are.
+fn at(seconds: i64) -> Timestamp {
+    DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
+}
+
+async fn job(store: &Store, number: u128) -> Job {
+    let new = NewJob { job: command_job(number), secrets: Secrets::default(), request_hash: [0; 32] };
+    let Inserted::Created(job) = store.insert_job(&new).await.unwrap() else { panic!("not created") };
+    job
+}
+
+/// Slurm has it since `seconds`.
+async fn submitted(store: &Store, seconds: i64) -> JobId {
+    let mut job = job(store, 1).await;
+    let terms = LeaseTerms { duration: LEASE, limit: 1 };
+    let lease = store.acquire_due(&dgx(), Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();
+    let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), at(seconds)).unwrap();
+    attempt.slurm_id = slurm::SlurmJobId::new(7);
+    attempt.submitted_at = Some(at(seconds));
+    (job.attempt, job.phase) = (Some(attempt), Phase::InQueue);
+    let id = job.id;
+    store.record_steps(&lease, &[StepRecord { job, due_at: None }], at(seconds)).await.unwrap();
+    id
+}
+
+fn run(class: CommandClass, seconds: i64, whose: Whose) -> CommandRun {
+    CommandRun {
+        cluster: dgx(),
+        class,
+        host: Some("login1:22".to_owned()),
+        started_at: at(seconds),
+        duration: Duration::from_millis(12),
+        result: CommandResult::Ok,
+        exit_code: Some(0),
+        bytes: Some(345),
+        jobs: 3,
+        subjects: vec![Subject { whose, outcome: Some("as expected".to_owned()) }],
+    }
+}
+
+fn of(id: JobId) -> Whose {
+    Whose::Job { id, attempt: Some(AttemptNo::FIRST) }
+}
+
+async fn read(store: &Store, id: JobId) -> Vec<(CommandClass, Timestamp)> {
+    let entries = store.timeline(id, &[], None, 10_000).await.unwrap();
+    entries.into_iter().map(|entry| (entry.class, entry.started_at)).collect()
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn commands_come_back_as_they_were_in_the_order_in_which_they_began(pool: PgPool) {
+    let store = store(pool);
+    let id = job(&store, 1).await.id;
+    let lost = CommandRun {
+        host: None,
+        result: CommandResult::Lost,
+        exit_code: None,
+        bytes: None,
+        ..run(CommandClass::Submit, 5, of(id))
+    };
+    store.record_commands(&[run(CommandClass::Conclude, 9, of(id)), lost]).await.unwrap();
+    let entries = store.timeline(id, &[], None, 10).await.unwrap();
+    let [submit, conclude] = entries.as_slice() else { panic!("{entries:?}") };
+    assert_eq!(
+        (submit.class, submit.result, submit.bytes),
+        (CommandClass::Submit, CommandResult::Lost, None)
+    );
+    let expected = TimelineEntry {
+        id: conclude.id,
+        class: CommandClass::Conclude,
+        attempt: Some(1),
+        host: Some("login1:22".to_owned()),
+        started_at: at(9),
+        duration: Duration::from_millis(12),
+        result: CommandResult::Ok,
+        exit_code: Some(0),
+        bytes: Some(345),
+        jobs: 3,
+        outcome: Some("as expected".to_owned()),
+    };
+    assert_eq!(*conclude, expected);
+
+    let after = Some((submit.started_at, submit.id));
+    assert_eq!(store.timeline(id, &[], after, 10).await.unwrap(), [expected]);
+    assert_eq!(store.timeline(id, &[CommandClass::Submit], after, 10).await.unwrap(), []);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_poll_is_in_the_timelines_of_those_that_slurm_had_then_and_is_stored_once(pool: PgPool) {
+    let store = store(pool.clone());
+    let id = submitted(&store, 100).await;
+    let waits = job(&store, 2).await.id;
+    let elsewhere =
+        CommandRun { cluster: "other".parse().unwrap(), ..run(CommandClass::Poll, 130, Whose::Everybody) };
+    let polls = [90, 110, 120].map(|seconds| run(CommandClass::Poll, seconds, Whose::Everybody));
+    store.record_commands(&polls).await.unwrap();
+    store.record_commands(&[elsewhere]).await.unwrap();
+    let rows: i64 = sqlx::query_scalar("select count(*) from timeline").fetch_one(&pool).await.unwrap();
+    assert_eq!(rows, 4);
+    sqlx::query!("update slurm_metadata set concluded_at = $1, outcome = 'done'", at(115))
+        .execute(&pool)
+        .await
+        .unwrap();
+    assert_eq!(read(&store, id).await, [(CommandClass::Poll, at(110))]);
+    assert_eq!(read(&store, waits).await, []);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_log_that_is_followed_for_hours_does_not_push_out_how_the_job_was_submitted(pool: PgPool) {
+    let store = store(pool.clone());
+    let id = job(&store, 1).await.id;
+    store.record_commands(&[run(CommandClass::Submit, 0, of(id))]).await.unwrap();
+    for batch in 0..3 {
+        let reads: Vec<_> =
+            (0..100).map(|read| run(CommandClass::ReadLogs, 1 + batch * 100 + read, of(id))).collect();
+        store.record_commands(&reads).await.unwrap();
+    }
+    let entries = read(&store, id).await;
+    assert_eq!(entries[0].0, CommandClass::Submit);
+    let kept = usize::try_from(KEPT_OF_CLASS).unwrap();
+    assert_eq!((entries.len(), entries[1].1), (1 + kept, at(201)));
+
+    let polls: Vec<_> = (0..2500).map(|poll| run(CommandClass::Poll, poll, Whose::Everybody)).collect();
+    store.record_commands(&polls).await.unwrap();
+    store.record_commands(&[run(CommandClass::Poll, 2500, Whose::Everybody)]).await.unwrap();
+    let kept: i64 = sqlx::query_scalar("select count(*) from timeline where job_id is null")
+        .fetch_one(&pool)
+        .await
+        .unwrap();
+    assert_eq!(kept, KEPT_POLLS);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_job_that_is_gone_takes_its_timeline_with_it_and_costs_the_others_nothing(pool: PgPool) {
+    let store = store(pool.clone());
+    let (gone, stays) = (job(&store, 1).await.id, job(&store, 2).await.id);
+    store.record_commands(&[run(CommandClass::Submit, 0, of(gone))]).await.unwrap();
+    sqlx::query!("delete from jobs where id = $1", gone.get()).execute(&pool).await.unwrap();
+    let late = [run(CommandClass::Conclude, 1, of(gone)), run(CommandClass::Submit, 2, of(stays))];
+    store.record_commands(&late).await.unwrap();
+    let left: Vec<Uuid> = sqlx::query_scalar("select job_id from timeline").fetch_all(&pool).await.unwrap();
+    assert_eq!(left, [stays.get()]);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn what_is_done_for_an_image_is_in_the_timelines_of_those_that_wait_for_it(pool: PgPool) {
+    let store = store(pool.clone());
+    let (waits, not) = (job(&store, 1).await.id, job(&store, 2).await.id);
+    let path: RemotePath = "/lustre/cache/a.sqsh".parse().unwrap();
+    let wish = ImageRequest {
+        job: waits,
+        cache_path: path.clone(),
+        image: "nvcr.io/nvidia/tao:1".parse().unwrap(),
+        fresh: false,
+    };
+    let found = store.want_images(&dgx(), &[wish]).await.unwrap();
+    sqlx::query!("update jobs set phase = 'converting_image'").execute(&pool).await.unwrap();
+    let runs = [
+        run(CommandClass::CheckImages, 1, Whose::Image(path)),
+        run(CommandClass::Submit, 2, Whose::Conversion(found[0].id)),
+    ];
+    // Of both jobs one waits for it; of neither when it was over before they came.
+    let late = runs.clone().map(|run| CommandRun { started_at: at(0) + TimeDelta::days(36_500), ..run });
+    store.record_commands(&late).await.unwrap();
+    let classes: Vec<_> = read(&store, waits).await.into_iter().map(|(class, _)| class).collect();
+    assert_eq!(classes, [CommandClass::CheckImages, CommandClass::ConversionSubmit]);
+    assert_eq!(read(&store, not).await, []);
+    let job = store.find_job(waits, &Viewer::All).await.unwrap().unwrap();
+    let early = job.created_at - TimeDelta::hours(1);
+    let early = runs.map(|run| CommandRun { started_at: early, ..run });
+    store.record_commands(&early).await.unwrap();
+    assert_eq!(read(&store, waits).await.len(), 2);
+}

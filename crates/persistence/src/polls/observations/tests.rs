@@ -1,0 +1,172 @@
+use std::{num::NonZeroU32, time::Duration};
+
+use chrono::{DateTime, TimeDelta};
+use domain::{Phase, Secrets, Status};
+use sqlx::PgPool;
+use testkit::command_job;
+
+use super::*;
+use crate::{Inserted, JobVersion, Lane, LeaseTerms, NewJob, Sealer, StepRecord, Viewer};
+
+const LEASE: Duration = Duration::from_mins(1);
+const T0: Timestamp = DateTime::UNIX_EPOCH;
+
+fn store(pool: PgPool) -> Store {
+    Store::from_pool(pool, Sealer::from_key([7; 32]))
+}
+
+fn dgx() -> ClusterName {
+    "dgx".parse().unwrap()
+}
+
+async fn acquire(store: &Store, token: u128) -> Option<PollLease> {
+    store.acquire_poll(&dgx(), Uuid::from_u128(token), LEASE).await.unwrap()
+}
+
+/// A job that Slurm has.
+async fn active_job(store: &Store) -> Job {
+    let mut job = command_job(1);
+    job.spec.timeout_minutes = NonZeroU32::new(30);
+    let new = NewJob { job, secrets: Secrets::default(), request_hash: [0; 32] };
+    let Inserted::Created(mut job) = store.insert_job(&new).await.unwrap() else { panic!("not created") };
+    let terms = LeaseTerms { duration: LEASE, limit: 1 };
+    let lease = store.acquire_due(&dgx(), Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();
+    let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), T0).unwrap();
+    attempt.slurm_id = slurm::SlurmJobId::new(7);
+    attempt.submitted_at = Some(T0);
+    job.attempt = Some(attempt);
+    job.phase = Phase::InQueue;
+    let id = job.id;
+    store.record_steps(&lease, &[StepRecord { job, due_at: None }], T0).await.unwrap();
+    store.find_job(id, &Viewer::All).await.unwrap().unwrap()
+}
+
+fn running(job: &Job) -> Next {
+    let job = Job { status: Status::Running, phase: Phase::Running, ..job.clone() };
+    Next { job, step_due: false }
+}
+
+async fn find(store: &Store, job: &Job) -> Job {
+    store.find_job(job.id, &Viewer::All).await.unwrap().unwrap()
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn what_a_poll_asks_by_is_read_as_it_is_stored(pool: PgPool) {
+    let store = store(pool);
+    let waiting = active_job(&store).await;
+    assert_eq!(store.active_jobs(&dgx()).await.unwrap(), [ActiveJob::of(&waiting).unwrap()]);
+    assert_eq!(store.active_jobs(&"other".parse().unwrap()).await.unwrap(), []);
+
+    let mut next = running(&waiting);
+    next.job.activity = serde_json::from_value(serde_json::json!({
+        "signs": {"files": 1, "bytes": 2, "newest": 3}, "since": T0, "unreachable_ms": 4
+    }))
+    .unwrap();
+    let lease = acquire(&store, 1).await.unwrap();
+    store.record_observations(&lease, &[next], T0).await.unwrap();
+    let asked = store.active_jobs(&dgx()).await.unwrap();
+    let seen = find(&store, &waiting).await;
+    assert_ne!(JobVersion::of(&seen), JobVersion::of(&waiting), "what was seen is another content");
+    assert_eq!(asked, [ActiveJob::of(&seen).unwrap()]);
+    assert_eq!((asked[0].timeout_minutes, asked[0].was_alive), (NonZeroU32::new(30), true));
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_row_that_cannot_be_read_costs_itself_only(pool: PgPool) {
+    let store = store(pool);
+    active_job(&store).await;
+    let broken = r#"update jobs set phase = 'running', spec = spec || '{"timeout_minutes": "soon"}'"#;
+    sqlx::raw_sql(broken).execute(&store.pool).await.unwrap();
+    assert_eq!(store.active_jobs(&dgx()).await.unwrap(), []);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn an_answer_is_compared_with_the_job_that_was_asked_about(pool: PgPool) {
+    let store = store(pool);
+    let job = active_job(&store).await;
+    let asked = store.active_jobs(&dgx()).await.unwrap();
+    let ids = async |asked: &[ActiveJob]| {
+        store
+            .jobs_as_asked(&asked.iter().collect::<Vec<_>>())
+            .await
+            .unwrap()
+            .iter()
+            .map(|job| job.id)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&asked).await, [job.id]);
+    store.request_cancel(job.id, &Viewer::All, T0).await.unwrap();
+    assert_eq!(ids(&asked).await, [], "it is another by now");
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_poll_without_its_lease_changes_nothing(pool: PgPool) {
+    let store = store(pool);
+    let job = active_job(&store).await;
+    let slept = acquire(&store, 1).await.unwrap();
+    sqlx::query!("update cluster_polls set lease_expires_at = now() - interval '1 second'")
+        .execute(&store.pool)
+        .await
+        .unwrap();
+    let changed = [running(&job)];
+    let refused = store.record_observations(&slept, &changed, T0).await;
+    assert!(matches!(refused, Err(StoreError::LeaseLost { .. })));
+    assert_eq!(store.find_job(job.id, &Viewer::All).await.unwrap().unwrap().status, Status::Pending);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_poll_leaves_alone_what_somebody_changed_meanwhile(pool: PgPool) {
+    let store = store(pool);
+    let job = active_job(&store).await;
+    let lease = acquire(&store, 1).await.unwrap();
+    store.request_cancel(job.id, &Viewer::All, T0).await.unwrap();
+    let changed = [running(&job)];
+    let written = store.record_observations(&lease, &changed, T0).await.unwrap();
+    assert_eq!(written, 0);
+    assert_eq!(store.find_job(job.id, &Viewer::All).await.unwrap().unwrap().status, Status::Canceling);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_sight_that_the_database_refuses_holds_up_nobody_else(pool: PgPool) {
+    let store = store(pool);
+    let job = active_job(&store).await;
+    let lease = acquire(&store, 1).await.unwrap();
+    let mut refused = running(&job);
+    refused.job.message = "a NUL \0 in it".to_owned();
+    let changed = [refused, running(&job)];
+    let written = store.record_observations(&lease, &changed, T0).await.unwrap();
+    assert_eq!(written, 1);
+    assert_eq!(store.find_job(job.id, &Viewer::All).await.unwrap().unwrap().status, Status::Running);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn what_dooms_a_job_survives(pool: PgPool) {
+    let store = store(pool);
+    let job = active_job(&store).await;
+    let mut next = running(&job);
+    next.job.kill_reason = Some("No sign of life.".to_owned());
+    next.job.activity = serde_json::from_value(serde_json::json!({
+        "signs": {"files": 1, "bytes": u64::MAX, "newest": 3}, "since": T0, "unreachable_ms": 4
+    }))
+    .unwrap();
+    let lease = acquire(&store, 1).await.unwrap();
+    let changed = [next.clone()];
+    store.record_observations(&lease, &changed, T0).await.unwrap();
+    let found = store.find_job(job.id, &Viewer::All).await.unwrap().unwrap();
+    assert_eq!((found.kill_reason, found.activity), (next.job.kill_reason, next.job.activity));
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn what_is_known_of_a_wait_survives(pool: PgPool) {
+    let store = store(pool);
+    let job = active_job(&store).await;
+    let mut next = running(&job);
+    let attempt = next.job.attempt.as_mut().unwrap();
+    (attempt.queued_since, attempt.estimated_start) = (Some(T0), Some(T0 + TimeDelta::hours(1)));
+    let lease = acquire(&store, 1).await.unwrap();
+    let changed = [next.clone()];
+    store.record_observations(&lease, &changed, T0).await.unwrap();
+    let found = store.find_job(job.id, &Viewer::All).await.unwrap().unwrap().attempt.unwrap();
+    let told = next.job.attempt.unwrap();
+    assert_eq!((found.queued_since, found.estimated_start), (told.queued_since, told.estimated_start));
+}

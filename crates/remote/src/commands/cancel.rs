@@ -1,0 +1,82 @@
+//! Cancelling jobs.
+
+use std::time::Duration;
+
+use crate::{Call, ParseError, RawOutput, RemoteCommand, answer::Answer, stdin_writer::StdinWriter};
+use slurm::{Failure, FailureClass, JobName, SlurmJobId, failure};
+
+const PROGRAM: &str = concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/cancel.sh"));
+
+/// 60 s after which nothing new is begun, and 35 s for one scancel. The one squeue before them is within the 60 s.
+const DEADLINE: Duration = Duration::from_secs(110);
+
+/// Cancels jobs, 500 at a time. The queue is asked first, because ids start again when a controller is reset: only what
+/// it shows under our name is canceled. If it does not answer, nothing is canceled.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel {
+    /// Which jobs, with their names. One that is not in the queue under its name counts as canceled.
+    pub jobs: Vec<(SlurmJobId, JobName)>,
+    /// Names of attempts whose id is not known: all our user's jobs of such a name are canceled.
+    pub names: Vec<JobName>,
+}
+
+/// What scancel said. That it took the request does not mean that the jobs have ended: watch them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Canceled {
+    /// Why some of the jobs may not have been canceled, so that the request must be made again; the first reason if
+    /// there are several.
+    pub refused: Option<Failure>,
+}
+
+impl RemoteCommand for Cancel {
+    type Output = Canceled;
+
+    fn render(&self) -> Call {
+        let mut feed = StdinWriter::new();
+        feed.field(self.jobs.len()).field(self.names.len()).end_line();
+        for (id, name) in &self.jobs {
+            feed.field(id).field(name).end_line();
+        }
+        for name in &self.names {
+            feed.field(name).end_line();
+        }
+        let calls = self.jobs.len() / 500 + 1 + self.names.len();
+        Call {
+            program: PROGRAM.to_owned(),
+            stdin: feed.into_bytes(),
+            deadline: DEADLINE,
+            stdout_limit: super::STDOUT_BASE + calls * super::encoded(60_000),
+        }
+    }
+
+    fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
+        let mut refused = None;
+        for mut line in Answer::read("cancel", raw)?.lines() {
+            let failure = match line.tag {
+                b"UNSEEN" => Some(unseen(line.failure()?.1)),
+                b"REFUSED" => serious(line.value()?, &line.blob_text()?),
+                _ => return Err(line.malformed("an unknown kind of line")),
+            };
+            refused = refused.or(failure);
+        }
+        Ok(Canceled { refused })
+    }
+}
+
+/// The queue did not answer, so nothing was canceled, whatever squeue said. That the site is broken is kept.
+fn unseen(failure: Failure) -> Failure {
+    if failure.class == FailureClass::Infra {
+        return failure;
+    }
+    let excerpt =
+        if failure.excerpt.is_empty() { "squeue did not answer".to_owned() } else { failure.excerpt };
+    Failure { class: FailureClass::NotDone, excerpt, ..failure }
+}
+
+/// A non-zero code with nothing but jobs that are over is a success that looks like none.
+fn serious(code: i32, stderr: &str) -> Option<Failure> {
+    let rest: Vec<&str> =
+        stderr.lines().filter(|line| !failure::classify(line).says_the_job_is_over()).collect();
+    let harmless = rest.is_empty() && !stderr.is_empty();
+    (!harmless).then(|| failure::of_exit(code, &rest.join("\n")))
+}

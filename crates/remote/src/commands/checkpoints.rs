@@ -1,0 +1,56 @@
+//! The newest checkpoint of jobs that go on where they were.
+
+use std::time::Duration;
+
+use crate::{Call, ParseError, RawOutput, RemoteCommand, answer::Answer, stdin_writer::StdinWriter};
+use slurm::RemotePath;
+
+const PROGRAM: &str = concat!(
+    include_str!("../programs/preamble.sh"),
+    include_str!("../programs/say_file.sh"),
+    include_str!("../programs/checkpoints.sh")
+);
+
+/// 40 s for the search.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// Looks for checkpoints by the names that TAO's container goes by: any `*.pth`, `*.ckpt`, `*.tlt` in the directory
+/// itself, and `checkpoint*.pth`, `model*.pth`, `latest*.pth`, `best*.pth`, `epoch*.pth` below it. Empty files and those
+/// in directories named `ptm` or `inputs`, which hold what a job was given, are no checkpoints.
+#[derive(Debug, Clone, Default)]
+pub struct Checkpoints {
+    /// The results directories.
+    pub results: Vec<RemotePath>,
+}
+
+impl RemoteCommand for Checkpoints {
+    /// The newest of each directory, in the order of the question; none where there is none, or it was not found in time.
+    type Output = Vec<Option<RemotePath>>;
+
+    fn render(&self) -> Call {
+        let mut feed = StdinWriter::new();
+        feed.field(self.results.len()).end_line();
+        for (index, dir) in self.results.iter().enumerate() {
+            feed.field(index).field(dir).end_line();
+        }
+        Call {
+            program: PROGRAM.to_owned(),
+            stdin: feed.into_bytes(),
+            deadline: DEADLINE,
+            stdout_limit: super::STDOUT_BASE + self.results.len() * super::encoded(5000),
+        }
+    }
+
+    fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
+        let mut newest = vec![None; self.results.len()];
+        for mut line in Answer::read("checkpoints", raw)?.lines() {
+            if line.tag != b"NEWEST" {
+                return Err(line.malformed("an unknown kind of line"));
+            }
+            let index = line.index(newest.len())?;
+            // A name that is no path of ours could not be handed to the job anyway.
+            newest[index] = line.blob_text()?.parse().ok();
+        }
+        Ok(newest)
+    }
+}

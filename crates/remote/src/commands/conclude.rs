@@ -1,0 +1,218 @@
+//! The last words of jobs that have ended.
+
+use std::time::Duration;
+
+use crate::{
+    Call, ParseError, RawOutput, RemoteCommand,
+    answer::Answer,
+    commands::{
+        markers::{MarkerReader, Markers},
+        parts::Parts,
+        status::{StatusChunk, StatusCursor, StatusReader},
+    },
+    stdin_writer::StdinWriter,
+};
+use slurm::{RemotePath, SlurmJobId};
+
+const PROGRAM: &str = concat!(
+    include_str!("../programs/preamble.sh"),
+    include_str!("../programs/say_file.sh"),
+    include_str!("../programs/search.sh"),
+    include_str!("../programs/read_each.sh"),
+    include_str!("../programs/markers.sh"),
+    include_str!("../programs/read_parts.sh"),
+    include_str!("../programs/status_files.sh"),
+    include_str!("../programs/remove_file.sh"),
+    include_str!("../programs/superseded.sh"),
+    include_str!("../programs/conclude.sh"),
+);
+
+/// 46 s for the logs, 35 s, 30 s and 25 s for the three searches, and 26 s more for each that has to look at one job after
+/// the other, 36 s for the marks, 23 s for notes, 6 s for a last look at the directories, and some for reading.
+const DEADLINE: Duration = Duration::from_secs(310);
+
+/// At most so many bytes of a status file.
+const STATUS_BYTES: usize = 4 * 1024 * 1024;
+
+/// At most so many bytes of the logs of a job's roles together.
+const ROLE_BYTES: usize = 128 * 1024;
+
+/// Collects what ended jobs have left behind, then removes their private files.
+#[derive(Debug, Clone)]
+pub struct Conclude {
+    /// Which jobs.
+    pub jobs: Vec<Concluding>,
+    /// At most so many bytes from the end of each log.
+    pub tail_bytes: usize,
+    /// At most so many bytes of all status files together. A chunk that is not complete goes on in the next call.
+    pub status_bytes_total: usize,
+}
+
+/// A job that has ended.
+#[derive(Debug, Clone)]
+pub struct Concluding {
+    /// The attempt's token.
+    pub key: String,
+    /// Its id, if it has one. Nothing is removed while the attempt belongs to another job: that one runs. From now on Slurm
+    /// may start it again, as a controller does that has forgotten its last seconds: its script stops at once.
+    pub id: Option<SlurmJobId>,
+    /// Where its marks are.
+    pub state_dir: RemotePath,
+    /// Where its logs may be; of each stream the first that exists counts. A path that ends in `.out` or `.err` is a
+    /// log, any other a directory with `main.out` and `main.err`. The state directory is always tried last.
+    pub logs: Vec<RemotePath>,
+    /// Where its status files are.
+    pub results_dir: Option<RemotePath>,
+    /// How far each of its status files has been read.
+    pub status: Vec<StatusCursor>,
+    /// A directory that may have one for each of its roles (`controller`, `policy`, `rollout`), with their logs.
+    pub role_logs: Option<RemotePath>,
+    /// Files to remove once everything else is read.
+    pub remove: Vec<RemotePath>,
+}
+
+/// What a job has left behind. Nothing follows from what is missing here unless `readable` is true.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Concluded {
+    /// The attempt's token.
+    pub key: String,
+    /// Its marks.
+    pub markers: Markers,
+    /// What was not yet read of its status files: at most one chunk of each. If one is not complete, there is more to
+    /// come.
+    pub status: Vec<StatusChunk>,
+    /// The end of its standard output.
+    pub out_tail: Vec<u8>,
+    /// The end of its standard error.
+    pub err_tail: Vec<u8>,
+    /// The ends of the logs of its roles, one after the other.
+    pub role_tails: Vec<u8>,
+    /// Whether the files to remove are surely gone. False while another job holds the attempt, and while the directory of one is not there: it may come back
+    /// with the file in it.
+    pub removed: bool,
+    /// Whether all places could be looked at: the state directory, which we made, was there, and no search and no read
+    /// of this job's files failed or ran out of time. If not, ask again. A job can make its own files unreadable for
+    /// ever, so do not ask for ever.
+    pub readable: bool,
+    /// Whether it has a status file that cannot be told of: a part of its path is not UTF-8 or no part of a
+    /// [`RemotePath`], or its size or its time is none that a file has.
+    pub left_out: bool,
+}
+
+impl Conclude {
+    /// A good value for [`Conclude::status_bytes_total`]: 8 MiB.
+    pub const STATUS_BYTES_TOTAL: usize = 8 * 1024 * 1024;
+}
+
+impl Concluding {
+    fn candidates(&self, extension: &str) -> Vec<RemotePath> {
+        let main = format!("main.{extension}");
+        let other = if extension == "out" { ".err" } else { ".out" };
+        let own = format!(".{extension}");
+        let places = self.logs.iter().chain(std::iter::once(&self.state_dir));
+        places
+            .filter_map(|place| match place.file_name() {
+                name if name.ends_with(&own) => Some(place.clone()),
+                name if name.ends_with(other) => None,
+                _ => place.join(&main).ok(),
+            })
+            .collect()
+    }
+}
+
+impl RemoteCommand for Conclude {
+    type Output = Vec<Concluded>;
+
+    fn render(&self) -> Call {
+        let mut feed = StdinWriter::new();
+        feed.field(self.jobs.len())
+            .field(self.tail_bytes)
+            .field(STATUS_BYTES)
+            .field(self.status_bytes_total)
+            .end_line();
+        for (index, job) in self.jobs.iter().enumerate() {
+            let (outs, errs) = (job.candidates("out"), job.candidates("err"));
+            feed.field(index)
+                .id_or_absent(job.id)
+                .field(&job.state_dir)
+                .path_or_absent(job.results_dir.as_ref())
+                .path_or_absent(job.role_logs.as_ref())
+                .field(job.status.len())
+                .field(outs.len())
+                .field(errs.len())
+                .field(job.remove.len())
+                .end_line();
+            feed.cursors(index, &job.status);
+            for path in outs.iter().chain(&errs).chain(&job.remove) {
+                feed.field(path).end_line();
+            }
+        }
+        let per_job = super::encoded(self.tail_bytes).saturating_mul(2).saturating_add(16 * 1024);
+        let with_roles = self.jobs.iter().filter(|job| job.role_logs.is_some()).count();
+        Call {
+            program: PROGRAM.to_owned(),
+            stdin: feed.into_bytes(),
+            deadline: DEADLINE,
+            stdout_limit: per_job
+                .saturating_mul(self.jobs.len())
+                .saturating_add(super::encoded(ROLE_BYTES).saturating_mul(with_roles))
+                .saturating_add(super::encoded(self.status_bytes_total))
+                .saturating_add(super::STDOUT_BASE),
+        }
+    }
+
+    fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
+        let answer = Answer::read("conclude", raw)?;
+        let count = self.jobs.len();
+        // The index stands for the key here, because two jobs may have been given the same one.
+        let indices: Vec<String> = (0..count).map(|index| index.to_string()).collect();
+        let indices: Vec<&str> = indices.iter().map(String::as_str).collect();
+        let (mut markers, mut status) = (MarkerReader::new(), StatusReader::default());
+        let mut tails: Vec<Option<[usize; 3]>> = vec![None; count];
+        let mut ends = Parts::default();
+        let mut removed = vec![true; count];
+        let mut readable = vec![true; count];
+        for mut line in answer.lines() {
+            match line.tag {
+                b"CLAIM" => markers.claim(line, count)?,
+                b"MARK" => markers.mark(line, count)?,
+                b"FILE" => status.file(line, &indices)?,
+                b"DATA" => status.data(line)?,
+                b"BYTES" => status.bytes(line)?,
+                b"TAIL" => {
+                    let index = line.index(count)?;
+                    tails[index] = Some([line.value()?, line.value()?, line.value()?]);
+                }
+                b"TAILS" => ends = Parts::new(line.blob()?),
+                b"KEPT" => removed[line.index(count)?] = false,
+                b"UNREAD" => readable[line.index(count)?] = false,
+                _ => return Err(line.malformed("an unknown kind of line")),
+            }
+        }
+        let (mut chunks, left_out) = status.finish().map_err(|reason| answer.lacks(reason))?;
+        let mut concluded = Vec::with_capacity(count);
+        for (index, (job, tail)) in self.jobs.iter().zip(tails).enumerate() {
+            let tail = tail.ok_or_else(|| answer.lacks("the end of a log"))?;
+            let mut end =
+                |length| ends.take(length).map(<[u8]>::to_vec).map_err(|reason| answer.lacks(reason));
+            let (out_tail, err_tail, role_tails) = (end(tail[0])?, end(tail[1])?, end(tail[2])?);
+            let mut own: Vec<_> = chunks.extract_if(.., |chunk| chunk.key == indices[index]).collect();
+            for chunk in &mut own {
+                chunk.key.clone_from(&job.key);
+            }
+            concluded.push(Concluded {
+                key: job.key.clone(),
+                markers: markers.take(index).unwrap_or_default(),
+                status: own,
+                out_tail,
+                err_tail,
+                role_tails,
+                removed: removed[index],
+                readable: readable[index],
+                left_out: left_out.iter().any(|key| key == indices[index]),
+            });
+        }
+        ends.finish().map_err(|reason| answer.lacks(reason))?;
+        Ok(concluded)
+    }
+}

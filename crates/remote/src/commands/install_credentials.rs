@@ -1,0 +1,57 @@
+//! Credentials of a private registry, where enroot looks for them.
+
+use std::time::Duration;
+
+use crate::{
+    Call, InvalidNetrcWord, NetrcWord, ParseError, RawOutput, RemoteCommand, answer::Answer,
+    stdin_writer::StdinWriter,
+};
+
+const PROGRAM: &str = concat!(
+    include_str!("../programs/preamble.sh"),
+    include_str!("../programs/enroot_config.sh"),
+    include_str!("../programs/install_credentials.sh"),
+);
+
+/// Ten seconds of waiting for another one who writes, and a few small files.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Puts an entry into `~/.config/enroot/.credentials` (0600, in a directory 0700), in the place of the one of the same
+/// machine and login; all others stay as they are. Doing it again does no harm.
+///
+/// enroot finds an entry by its line, which must begin with `machine NAME login USER` (`docker.sh`), so it is
+/// written on a line of its own.
+#[derive(Debug, Clone)]
+pub struct InstallCredentials {
+    machine: NetrcWord,
+    login: NetrcWord,
+    password: NetrcWord,
+}
+
+impl InstallCredentials {
+    /// The password is checked as [`NetrcWord::password`] says, the other words are already.
+    pub fn new(machine: NetrcWord, login: NetrcWord, password: &str) -> Result<Self, InvalidNetrcWord> {
+        Ok(Self { machine, login, password: NetrcWord::password(password)? })
+    }
+}
+
+impl RemoteCommand for InstallCredentials {
+    type Output = ();
+
+    fn render(&self) -> Call {
+        let mut feed = StdinWriter::new();
+        feed.field(self.machine.expose()).field(self.login.expose()).field(self.password.expose()).end_line();
+        Call {
+            program: PROGRAM.to_owned(),
+            stdin: feed.into_bytes(),
+            deadline: DEADLINE,
+            stdout_limit: super::STDOUT_BASE,
+        }
+    }
+
+    fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
+        let answer = Answer::read("install_credentials", raw)?;
+        let line = answer.lines().next().ok_or_else(|| answer.lacks("whether they are installed"))?;
+        if line.tag == b"INSTALLED" { Ok(()) } else { Err(line.malformed("an unknown kind of line")) }
+    }
+}

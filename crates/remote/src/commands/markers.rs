@@ -1,0 +1,213 @@
+//! The marks a batch script leaves in its state directory: what is known of a job that Slurm has forgotten.
+
+use std::collections::HashMap;
+
+use crate::{ParseError, answer::Line};
+use slurm::SlurmJobId;
+
+/// What the marks of one attempt say. A mark that is missing or not understood is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Markers {
+    /// How the batch script ended.
+    pub exit: Option<ExitRecord>,
+    /// That the batch script began.
+    pub started: Option<StartedMarker>,
+    /// Which Slurm job holds the attempt: the target of the symbolic link `run`.
+    pub run_claim: Option<SlurmJobId>,
+    /// That the batch script has put the job back into the queue at its own time limit. It is no word about the end:
+    /// only a run that does not go back leaves an exit mark.
+    pub requeued: Option<RequeuedMarker>,
+    /// Whether the newest run was warned that a time limit was near.
+    pub warned: bool,
+    /// Whether the newest run reached the job's own time limit.
+    pub limited: bool,
+    /// That a program of the newest run has called scancel in a way that may have canceled the job itself.
+    pub self_canceled: Option<SelfCancelMarker>,
+}
+
+/// `exit`: written in one step when the batch script ends by itself. Absent after SIGKILL or a node's death.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExitRecord {
+    /// Who wrote it.
+    pub slurm_id: SlurmJobId,
+    /// How often Slurm had requeued the job by then (`SLURM_RESTART_COUNT`).
+    pub restart: u32,
+    /// What the batch script returned.
+    pub code: u8,
+    /// When, in seconds since 1970 by the clock of the compute node.
+    pub at: i64,
+}
+
+/// `started`: written in one step once the batch script holds its claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartedMarker {
+    /// Who wrote it.
+    pub slurm_id: SlurmJobId,
+    /// How often Slurm had requeued the job by then (`SLURM_RESTART_COUNT`).
+    pub restart: u32,
+    /// When, in seconds since 1970 by the clock of the compute node.
+    pub at: i64,
+    /// The node the batch script runs on, as it calls itself; empty if that was not a plain name.
+    pub hostname: String,
+}
+
+/// `requeued`: written in one step before the batch script asks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequeuedMarker {
+    /// Who wrote it.
+    pub slurm_id: SlurmJobId,
+    /// How often Slurm had requeued the job before (`SLURM_RESTART_COUNT`), for whatever reason.
+    pub restart: u32,
+    /// How often the job has requeued itself by then.
+    pub times: u32,
+    /// When, in seconds since 1970 by the clock of the compute node.
+    pub at: i64,
+}
+
+/// `self_canceled`: written in one step before scancel is called. What it was called for may be other jobs after all, so the mark
+/// says something only of an end that came soon after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SelfCancelMarker {
+    /// Who wrote it.
+    pub slurm_id: SlurmJobId,
+    /// When, in seconds since 1970 by the clock of the node.
+    pub at: i64,
+}
+
+/// Collects marks by the index of their job from the lines `CLAIM` and `MARK`.
+pub(super) struct MarkerReader {
+    marks: HashMap<usize, Markers>,
+}
+
+impl MarkerReader {
+    pub(super) fn new() -> Self {
+        Self { marks: HashMap::new() }
+    }
+
+    pub(super) fn claim(&mut self, mut line: Line<'_>, count: usize) -> Result<(), ParseError> {
+        let index = line.index(count)?;
+        self.marks.entry(index).or_default().run_claim = line.rest().parse().ok();
+        Ok(())
+    }
+
+    /// The text of a mark is not ours alone to write, so whatever it is, it is no error.
+    pub(super) fn mark(&mut self, mut line: Line<'_>, count: usize) -> Result<(), ParseError> {
+        let marks = self.marks.entry(line.index(count)?).or_default();
+        match line.word()? {
+            b"exit" => marks.exit = exit_marker(&line.rest()),
+            b"started" => marks.started = started_marker(&line.rest()),
+            b"requeued" => marks.requeued = requeued_marker(&line.rest()),
+            // Written before the run began that the other marks speak of, they would have been removed.
+            b"warned" => marks.warned = true,
+            b"limited" => marks.limited = true,
+            b"self_canceled" => marks.self_canceled = self_cancel_marker(&line.rest()),
+            _ => return Err(line.malformed("an unknown mark")),
+        }
+        Ok(())
+    }
+
+    pub(super) fn take(&mut self, index: usize) -> Option<Markers> {
+        self.marks.remove(&index)
+    }
+}
+
+fn self_cancel_marker(text: &str) -> Option<SelfCancelMarker> {
+    let mut words = text.split(' ');
+    let slurm_id = words.next()?.parse().ok()?;
+    words.next()?.parse::<u32>().ok()?;
+    let marker = SelfCancelMarker { slurm_id, at: words.next()?.parse().ok()? };
+    if words.next().is_none() { Some(marker) } else { None }
+}
+
+fn exit_marker(text: &str) -> Option<ExitRecord> {
+    let mut words = text.split(' ');
+    let marker = ExitRecord {
+        slurm_id: words.next()?.parse().ok()?,
+        restart: words.next()?.parse().ok()?,
+        code: words.next()?.parse().ok()?,
+        at: words.next()?.parse().ok()?,
+    };
+    if words.next().is_none() { Some(marker) } else { None }
+}
+
+fn requeued_marker(text: &str) -> Option<RequeuedMarker> {
+    let mut words = text.split(' ');
+    let marker = RequeuedMarker {
+        slurm_id: words.next()?.parse().ok()?,
+        restart: words.next()?.parse().ok()?,
+        times: words.next()?.parse().ok()?,
+        at: words.next()?.parse().ok()?,
+    };
+    if words.next().is_none() { Some(marker) } else { None }
+}
+
+fn started_marker(text: &str) -> Option<StartedMarker> {
+    let mut words = text.split(' ');
+    let (slurm_id, restart, at) =
+        (words.next()?.parse().ok()?, words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let hostname = words.next().unwrap_or_default();
+    let plain = hostname.len() <= 255
+        && hostname.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'));
+    Some(StartedMarker {
+        slurm_id,
+        restart,
+        at,
+        hostname: if plain { hostname.to_owned() } else { String::new() },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_exit_mark_is_read() {
+        let marker = exit_marker("42 1 137 1700000000").unwrap();
+        assert_eq!(
+            (marker.slurm_id.get(), marker.restart, marker.code, marker.at),
+            (42, 1, 137, 1_700_000_000)
+        );
+    }
+
+    #[test]
+    fn a_requeue_mark_is_read() {
+        let marker = requeued_marker("42 3 2 1700000000").unwrap();
+        assert_eq!(
+            (marker.slurm_id.get(), marker.restart, marker.times, marker.at),
+            (42, 3, 2, 1_700_000_000)
+        );
+        assert_eq!(requeued_marker("42 3 2"), None);
+    }
+
+    #[test]
+    fn a_mark_of_a_job_that_cancels_itself_is_read() {
+        let marker = self_cancel_marker("42 3 1700000000").unwrap();
+        assert_eq!((marker.slurm_id.get(), marker.at), (42, 1_700_000_000));
+        for text in ["", "42", "42 3", "42 x 1", "42 3 1 1"] {
+            assert_eq!(self_cancel_marker(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_mark_that_was_cut_or_forged_is_none() {
+        for text in ["", "42", "42 1 137", "42 1 256 1", "0 0 0 0", "42 1 1 1 1", "42  1 1 1", "x 1 1 1"] {
+            assert_eq!(exit_marker(text), None, "{text:?}");
+        }
+        assert_eq!(started_marker("42 0"), None);
+    }
+
+    #[test]
+    fn a_host_name_that_is_not_plain_is_left_out() {
+        assert_eq!(started_marker("42 0 17 node01").unwrap().hostname, "node01");
+        assert_eq!(started_marker("42 0 17 \u{1b}[31m").unwrap().hostname, "");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_readers_panic(text in any::<String>()) {
+            let _ = (exit_marker(&text), started_marker(&text), requeued_marker(&text), self_cancel_marker(&text));
+        }
+    }
+}

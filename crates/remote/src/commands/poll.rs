@@ -1,0 +1,301 @@
+//! What became of many jobs, in one command however many they are.
+
+use std::{collections::HashMap, time::Duration};
+
+use crate::{
+    Call, ParseError, RawOutput, RemoteCommand,
+    answer::{Answer, Line},
+    commands::{
+        markers::{MarkerReader, Markers},
+        status::{StatusChunk, StatusCursor, StatusReader},
+    },
+    stdin_writer::StdinWriter,
+};
+use slurm::{AccountingRow, Failure, JobName, QueueRow, RemotePath, SlurmJobId};
+
+const PROGRAM: &str = concat!(
+    include_str!("../programs/preamble.sh"),
+    include_str!("../programs/say_file.sh"),
+    include_str!("../programs/search.sh"),
+    include_str!("../programs/read_each.sh"),
+    include_str!("../programs/markers.sh"),
+    include_str!("../programs/read_parts.sh"),
+    include_str!("../programs/status_files.sh"),
+    include_str!("../programs/signs_of_life.sh"),
+    include_str!("../programs/poll.sh"),
+);
+
+/// 50 s for squeue, 65 s for sacct, 35 s, 30 s and twice 25 s for the searches, and 26 s more for each that has to look at
+/// one job after the other, 36 s for the marks, 23 s for notes, and some for reading.
+const DEADLINE: Duration = Duration::from_mins(7);
+
+/// Bytes of answer to allow for each job: a row of squeue or sacct and the marks.
+const BYTES_PER_JOB: usize = 6 * 1024;
+
+/// Rows of jobs that nobody asked about, and bytes of answer to allow for each.
+const MOST_OTHERS: usize = 5000;
+const BYTES_PER_OTHER: usize = 500;
+
+/// Bytes of answer to allow for each known status file beside what is new in it: the overlap and a long path.
+const BYTES_PER_FILE: usize = 4 * 1024;
+
+/// Asks for the state of all the jobs, and for what is new in their status files.
+#[derive(Debug, Clone)]
+pub struct Poll {
+    /// Which jobs.
+    pub jobs: Vec<Watched>,
+    /// At most so many new bytes of one status file; the rest comes with the next poll.
+    pub status_bytes_per_file: usize,
+    /// At most so many new bytes of all status files together.
+    pub status_bytes_total: usize,
+    /// Jobs of our user whose names begin so are reported as well, the first 5000 of them.
+    pub others: Option<JobName>,
+}
+
+/// A job to look at.
+#[derive(Debug, Clone)]
+pub struct Watched {
+    /// Its id.
+    pub id: SlurmJobId,
+    /// The attempt's token, which is its name in Slurm. What has this id but another name is another job.
+    pub key: String,
+    /// Where its status files are, at most three levels down.
+    pub results_dir: Option<RemotePath>,
+    /// Where its marks are.
+    pub state_dir: RemotePath,
+    /// How far each of its status files has been read.
+    pub status: Vec<StatusCursor>,
+    /// Where its logs are, if it is to be said how much it has written. Needs a results directory.
+    pub signs_of_life: Option<RemotePath>,
+}
+
+/// How much a running job has written: its results, its logs and its marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignsOfLife {
+    /// How many files.
+    pub files: u64,
+    /// How many bytes in all of them.
+    pub bytes: u64,
+    /// When the newest was written, in microseconds since 1970 by the clock of the file system; 0 without files.
+    pub newest: i64,
+}
+
+/// What was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PollAnswer {
+    /// The cluster's clock, in seconds since 1970, before anything was looked at.
+    pub remote_time: i64,
+    /// What the scheduler says.
+    pub squeue: SqueueOutcome,
+    /// What the accounting says of jobs that the scheduler does not know, or of which it says too little.
+    pub sacct: SacctOutcome,
+    /// What is new in the status files of jobs that are not waiting. Without the scheduler, of those already being read.
+    pub status: Vec<StatusChunk>,
+    /// The marks of jobs that have ended or that the scheduler does not know, by key.
+    pub markers: HashMap<String, Markers>,
+    /// How much those running jobs have written that it was asked of and whose files could be looked at, by key.
+    pub signs_of_life: HashMap<String, SignsOfLife>,
+    /// Rows and files that were not understood and left out; none of them is a watched job in the queue.
+    pub dropped_rows: usize,
+}
+
+/// What the scheduler says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SqueueOutcome {
+    /// It answered: a watched job that is not here is not in the queue. One whose row was not understood is here all the
+    /// same, with [`SlurmState::Unknown`](slurm::SlurmState::Unknown) if that is what was not understood: nothing is
+    /// new about it. Beside them, other jobs of our user with names like ours.
+    Answered(HashMap<SlurmJobId, QueueRow>),
+    /// It did not: nothing is known, and nothing about any job may be concluded.
+    Failed(Failure),
+}
+
+/// What the accounting says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SacctOutcome {
+    /// The scheduler said enough of all the jobs, or did not answer.
+    NotAsked,
+    /// It answered. A record may be missing for seconds after a job was submitted or the controller started.
+    Answered(HashMap<SlurmJobId, AccountingRow>),
+    /// The site keeps no accounting: what the scheduler has forgotten is known only by the job's files.
+    Disabled,
+    /// It did not answer, or not about all the jobs.
+    Failed(Failure),
+}
+
+impl RemoteCommand for Poll {
+    type Output = PollAnswer;
+
+    fn render(&self) -> Call {
+        let mut feed = StdinWriter::new();
+        let known_files = self.jobs.iter().map(|job| job.status.len()).sum::<usize>();
+        feed.field(self.jobs.len())
+            .field(known_files)
+            .field(self.status_bytes_per_file)
+            .field(self.status_bytes_total)
+            .field(self.others.as_ref().map_or("-", JobName::as_str))
+            .field(MOST_OTHERS)
+            .end_line();
+        for (index, job) in self.jobs.iter().enumerate() {
+            // A key that is no job name matches no row, and must not break the framing either.
+            let name = if job.key.parse::<JobName>().is_ok() { job.key.as_str() } else { "?" };
+            feed.field(index)
+                .field(job.id)
+                .field(name)
+                .path_or_absent(job.results_dir.as_ref())
+                .field(&job.state_dir)
+                .path_or_absent(job.signs_of_life.as_ref().filter(|_| job.results_dir.is_some()))
+                .end_line();
+        }
+        for (index, job) in self.jobs.iter().enumerate() {
+            feed.cursors(index, &job.status);
+        }
+        Call {
+            program: PROGRAM.to_owned(),
+            stdin: feed.into_bytes(),
+            deadline: DEADLINE,
+            stdout_limit: super::encoded(self.status_bytes_total).saturating_add(
+                super::STDOUT_BASE * 16
+                    + MOST_OTHERS * BYTES_PER_OTHER
+                    + self.jobs.len() * BYTES_PER_JOB
+                    + known_files * BYTES_PER_FILE,
+            ),
+        }
+    }
+
+    fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
+        let answer = Answer::read("poll", raw)?;
+        let keys: Vec<&str> = self.jobs.iter().map(|job| job.key.as_str()).collect();
+        let mut reader = Reader::new(self);
+        for line in answer.lines() {
+            reader.line(line, &keys)?;
+        }
+        let markers = keys.iter().enumerate();
+        let markers =
+            markers.filter_map(|(i, key)| Some(((*key).to_owned(), reader.markers.take(i)?))).collect();
+        let (status, left_out) = reader.status.finish().map_err(|reason| answer.lacks(reason))?;
+        Ok(PollAnswer {
+            remote_time: reader.remote_time.ok_or_else(|| answer.lacks("the time"))?,
+            squeue: reader.squeue.ok_or_else(|| answer.lacks("the queue"))?,
+            sacct: reader.sacct.ok_or_else(|| answer.lacks("the accounting"))?,
+            status,
+            markers,
+            signs_of_life: reader
+                .signs
+                .into_iter()
+                .map(|(index, signs)| (keys[index].to_owned(), signs))
+                .collect(),
+            dropped_rows: reader.dropped + left_out.len(),
+        })
+    }
+}
+
+struct Reader<'a> {
+    /// More than one for an id that has come round again.
+    names: HashMap<SlurmJobId, Vec<&'a str>>,
+    remote_time: Option<i64>,
+    squeue: Option<SqueueOutcome>,
+    sacct: Option<SacctOutcome>,
+    status: StatusReader,
+    markers: MarkerReader,
+    signs: HashMap<usize, SignsOfLife>,
+    dropped: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn new(poll: &'a Poll) -> Self {
+        let mut names: HashMap<SlurmJobId, Vec<&str>> = HashMap::new();
+        for job in &poll.jobs {
+            names.entry(job.id).or_default().push(&job.key);
+        }
+        Self {
+            names,
+            remote_time: None,
+            squeue: None,
+            sacct: None,
+            status: StatusReader::default(),
+            markers: MarkerReader::new(),
+            signs: HashMap::new(),
+            dropped: 0,
+        }
+    }
+
+    fn line(&mut self, mut line: Line<'_>, keys: &[&str]) -> Result<(), ParseError> {
+        match line.tag {
+            b"TIME" => self.remote_time = Some(line.value()?),
+            b"SQUEUE" => {
+                let answered = line.value::<u8>()? == 1;
+                let (_, failure) = line.failure()?;
+                self.squeue = Some(if answered {
+                    SqueueOutcome::Answered(HashMap::new())
+                } else {
+                    SqueueOutcome::Failed(failure)
+                });
+            }
+            b"SACCT" => {
+                let asked = line.value::<u8>()? == 1;
+                let (code, failure) = line.failure()?;
+                self.sacct = Some(match (asked, code) {
+                    (false, _) => SacctOutcome::NotAsked,
+                    (true, _) if failure.is_accounting_disabled() => SacctOutcome::Disabled,
+                    (true, 0) => SacctOutcome::Answered(HashMap::new()),
+                    (true, _) => SacctOutcome::Failed(failure),
+                });
+            }
+            b"ROW" => self.queue_row(&line),
+            b"RECORD" => self.record(&line),
+            b"ALIVE" => {
+                let index = line.index(keys.len())?;
+                match signs_of_life(line) {
+                    Some(signs) => {
+                        self.signs.insert(index, signs);
+                    }
+                    None => self.dropped += 1,
+                }
+            }
+            b"CLAIM" => self.markers.claim(line, keys.len())?,
+            b"MARK" => self.markers.mark(line, keys.len())?,
+            b"FILE" => self.status.file(line, keys)?,
+            b"DATA" => self.status.data(line)?,
+            b"BYTES" => self.status.bytes(line)?,
+            _ => return Err(line.malformed("an unknown kind of line")),
+        }
+        Ok(())
+    }
+
+    fn queue_row(&mut self, line: &Line<'_>) {
+        let Some(row) = QueueRow::read(&line.rest()) else {
+            self.dropped += 1;
+            return;
+        };
+        let stranger = self.names.get(&row.id).is_some_and(|names| !names.contains(&row.name.as_str()));
+        if stranger {
+            self.dropped += 1;
+        } else if let Some(SqueueOutcome::Answered(rows)) = &mut self.squeue {
+            rows.insert(row.id, row);
+        }
+    }
+
+    fn record(&mut self, line: &Line<'_>) {
+        let Some(mut row) = AccountingRow::read(&line.rest()) else {
+            self.dropped += 1;
+            return;
+        };
+        // Also skips the placeholder `allocation`, which a record is called while it is being made (22.05).
+        let ours = self.names.get(&row.id).is_some_and(|names| names.contains(&row.name.as_str()));
+        if ours && let Some(SacctOutcome::Answered(rows)) = &mut self.sacct {
+            // Its runs come in their order.
+            row.before = rows.get(&row.id).map(AccountingRow::as_past_run);
+            rows.insert(row.id, row);
+        }
+    }
+}
+
+/// A job can give its files whatever time and size it likes: sums that are no numbers say nothing of it.
+fn signs_of_life(mut line: Line<'_>) -> Option<SignsOfLife> {
+    Some(SignsOfLife { files: line.value().ok()?, bytes: line.value().ok()?, newest: line.value().ok()? })
+}
+
+#[cfg(test)]
+#[path = "poll_tests.rs"]
+mod tests;

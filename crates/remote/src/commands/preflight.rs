@@ -1,0 +1,234 @@
+//! What a login host has, and what the cluster says to our user there.
+
+use std::time::Duration;
+
+use crate::{
+    Call, ParseError, RawOutput, RemoteCommand,
+    answer::{Answer, Line},
+    stdin_writer::StdinWriter,
+};
+use slurm::{Account, PartitionList, RemotePath, failure};
+
+const PROGRAM: &str = concat!(
+    include_str!("../programs/preamble.sh"),
+    include_str!("../programs/say_file.sh"),
+    include_str!("../programs/enroot_config.sh"),
+    include_str!("../programs/preflight.sh"),
+);
+
+/// Everything that may take long is asked at the same time, and gets 12 s.
+const DEADLINE: Duration = Duration::from_secs(20);
+/// The most partitions that are tried, each by an sbatch of its own.
+const MOST_TRIALS: usize = 16;
+
+/// Asks for the facts of a preflight. Changes nothing: a file of 64 KiB in the base directory is written and removed.
+#[derive(Debug, Clone)]
+pub struct Preflight {
+    /// Whether to ask the cluster itself, too, which is the same from every login host.
+    pub deep: bool,
+    /// Where jobs keep their files.
+    pub base_dir: RemotePath,
+    /// What jobs are charged to.
+    pub account: Option<Account>,
+    /// Where jobs run.
+    pub partitions: Option<PartitionList>,
+    /// GPUs that a trial asks for on its node; sites refuse jobs without.
+    pub gpus: u32,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreflightAnswer {
+    /// The commands of Slurm that are not on PATH.
+    pub missing_commands: Vec<String>,
+    /// Whether enroot is on PATH.
+    pub enroot: bool,
+    /// The base directory.
+    pub base: BaseDir,
+    /// What only the cluster can say; none when it was not asked.
+    pub deep: Option<DeepFacts>,
+}
+
+/// The base directory of jobs as the login host sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseDir {
+    /// Whether jobs could write there.
+    pub state: BaseState,
+    /// What was said, one printable line.
+    pub said: String,
+    /// Free and all bytes of its file system, for our user.
+    pub space: Option<(u64, u64)>,
+    /// Free inodes of its file system; none where they are not counted.
+    pub free_inodes: Option<u64>,
+}
+
+/// Whether jobs could write into the base directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BaseState {
+    /// It is there, and a file of 64 KiB could be written.
+    Writable,
+    /// It is there, and the file could not be written.
+    Unwritable,
+    /// It is not there, and could be made.
+    Creatable,
+    /// It is not there, and could not be made.
+    Uncreatable,
+    /// The file system did not answer within 10 s.
+    Silent,
+}
+
+/// What a command returned and said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// Its exit code; 124 when it did not end in time, 125 when it was never started.
+    pub code: i32,
+    /// One printable line of at most 400 characters.
+    pub text: String,
+}
+
+/// What the cluster says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeepFacts {
+    /// `scontrol ping`.
+    pub ping: Option<Said>,
+    /// `ClusterName`.
+    pub cluster_name: Option<String>,
+    /// `sacctmgr show assoc`; its text is that of stderr.
+    pub accounting: Option<Said>,
+    /// The associations of our user, on all clusters of the accounting database.
+    pub associations: Vec<Association>,
+    /// Whether `srun --help` knows Pyxis's options, and what it said on stderr.
+    pub pyxis: Option<(bool, Said)>,
+    /// `lfs quota` or `quota`; none where there is neither.
+    pub quota: Option<Said>,
+    /// A trial for each partition, in their order; a single one when none are configured.
+    pub trials: Vec<Said>,
+    /// Mode of the file with enroot's credentials; none when there is no such file.
+    pub credentials_mode: Option<u32>,
+    /// The machines in it.
+    pub machines: Vec<String>,
+}
+
+/// An association of a user with an account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Association {
+    /// On which cluster.
+    pub cluster: String,
+    /// With which account.
+    pub account: String,
+    /// In which partition alone; empty for all.
+    pub partition: String,
+}
+
+impl Preflight {
+    fn tried(&self) -> Vec<slurm::Partition> {
+        self.partitions.iter().flat_map(PartitionList::iter).take(MOST_TRIALS).collect()
+    }
+}
+
+impl RemoteCommand for Preflight {
+    type Output = PreflightAnswer;
+
+    fn render(&self) -> Call {
+        let partitions = self.tried();
+        let mut feed = StdinWriter::new();
+        feed.field(u8::from(self.deep)).field(&self.base_dir);
+        feed.field(self.account.as_ref().map_or("-", Account::as_str))
+            .field(self.gpus)
+            .field(partitions.len());
+        feed.end_line();
+        for partition in &partitions {
+            feed.field(partition).end_line();
+        }
+        Call {
+            program: PROGRAM.to_owned(),
+            stdin: feed.into_bytes(),
+            deadline: DEADLINE,
+            stdout_limit: super::STDOUT_BASE + 512 * 1024,
+        }
+    }
+
+    fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
+        let answer = Answer::read("preflight", raw)?;
+        let mut missing_commands = Vec::new();
+        let mut enroot = false;
+        let mut base = None;
+        let mut deep = DeepFacts::default();
+        for mut line in answer.lines() {
+            match line.tag {
+                b"COMMAND" => {
+                    let name = String::from_utf8_lossy(line.word()?).into_owned();
+                    if line.value::<u8>()? == 0 {
+                        missing_commands.push(name);
+                    }
+                }
+                b"ENROOT" => enroot = line.value::<u8>()? == 1,
+                b"BASE" => base = Some(BaseDir::silent(said(&mut line)?)),
+                b"ABOUT" => {
+                    if let Some(base) = &mut base {
+                        base.learn(&line.rest());
+                    }
+                }
+                b"PING" => deep.ping = Some(said(&mut line)?),
+                b"CLUSTER" => deep.cluster_name = name(&mut line),
+                b"ASSOC" => deep.accounting = Some(said(&mut line)?),
+                b"ROW" => deep.associations.extend(association(&line.rest())),
+                b"SRUN" => deep.pyxis = Some((line.value::<u8>()? == 1, said(&mut line)?)),
+                b"QUOTA" => {
+                    let tool = line.word()?;
+                    let said = said(&mut line)?;
+                    deep.quota = (tool != b"none").then_some(said);
+                }
+                b"TRIAL" => {
+                    line.index(MOST_TRIALS)?;
+                    deep.trials.push(said(&mut line)?);
+                }
+                b"CREDENTIALS" => deep.credentials_mode = u32::from_str_radix(&line.rest(), 8).ok(),
+                b"MACHINE" => deep.machines.push(line.rest().into_owned()),
+                _ => return Err(line.malformed("an unknown kind of line")),
+            }
+        }
+        let base = base.ok_or_else(|| answer.lacks("nothing about the base directory"))?;
+        Ok(PreflightAnswer { missing_commands, enroot, base, deep: self.deep.then_some(deep) })
+    }
+}
+
+impl BaseDir {
+    fn silent(said: Said) -> Self {
+        Self { state: BaseState::Silent, said: said.text, space: None, free_inodes: None }
+    }
+
+    fn learn(&mut self, about: &str) {
+        let words: Vec<&str> = about.split(' ').collect();
+        match words.as_slice() {
+            ["writable"] => self.state = BaseState::Writable,
+            ["unwritable"] => self.state = BaseState::Unwritable,
+            ["creatable"] => self.state = BaseState::Creatable,
+            ["uncreatable"] => self.state = BaseState::Uncreatable,
+            ["space", free, all] => self.space = free.parse().ok().zip(all.parse().ok()),
+            ["inodes", free] => self.free_inodes = free.parse().ok(),
+            _ => {}
+        }
+    }
+}
+
+fn said(line: &mut Line<'_>) -> Result<Said, ParseError> {
+    Ok(Said { code: line.value()?, text: failure::classify(&line.blob_text()?).excerpt })
+}
+
+fn name(line: &mut Line<'_>) -> Option<String> {
+    let text = line.blob_text().ok()?.trim().to_owned();
+    (!text.is_empty() && text.chars().all(|c| c.is_ascii_graphic())).then_some(text)
+}
+
+fn association(row: &str) -> Option<Association> {
+    let fields: Vec<&str> = row.split('|').collect();
+    let [cluster, account, partition] = fields[..] else { return None };
+    let plain = |text: &str| text.chars().all(|c| c.is_ascii_graphic());
+    let known = !account.is_empty() && [cluster, account, partition].into_iter().all(plain);
+    known.then(|| Association {
+        cluster: cluster.to_owned(),
+        account: account.to_owned(),
+        partition: partition.to_owned(),
+    })
+}

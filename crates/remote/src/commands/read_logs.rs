@@ -1,0 +1,190 @@
+//! Reading parts of logs, any number of them in one command.
+
+use std::time::Duration;
+
+use crate::{
+    Call, ParseError, RawOutput, RemoteCommand,
+    answer::{Answer, Line},
+    stdin_writer::StdinWriter,
+};
+use slurm::RemotePath;
+
+const PROGRAM: &str =
+    concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/read_logs.sh"));
+
+/// A file system that needs longer for a few megabytes is not answering.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// A line of the answer without its blob.
+const LINE: usize = 128;
+
+/// Asks about logs. Costs the bytes that it returns, not the length of the logs; of the lines at the end of a log at
+/// most `max_bytes` are looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadLogs {
+    /// What is asked; the answers come in the same order.
+    pub questions: Vec<LogQuestion>,
+}
+
+/// One question about the logs of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum LogQuestion {
+    /// A part of one log.
+    Part {
+        /// Where the log may be: the first that exists is read.
+        paths: Vec<RemotePath>,
+        /// Which part.
+        from: LogFrom,
+        /// At most so many bytes; of lines, the last ones.
+        max_bytes: u64,
+    },
+    /// Which logs of tasks a directory has: files named `<number>.out` and `<number>.err`.
+    Files {
+        /// The directory.
+        directory: RemotePath,
+        /// At most so many names.
+        most: u32,
+    },
+}
+
+/// Where a part of a log begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LogFrom {
+    /// The last so many lines.
+    TailLines(u32),
+    /// From a byte on; past the end of the log that is nothing.
+    Offset(u64),
+}
+
+/// The answer to one [`LogQuestion`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogAnswer {
+    /// A part of a log.
+    Chunk(LogChunk),
+    /// The names of the logs in the directory, in the shell's order; none when there is no such directory.
+    Files(Vec<String>),
+    /// None of the paths is a file (yet).
+    Missing,
+    /// The file is there, and the login user may not read it.
+    Unreadable,
+}
+
+/// A part of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogChunk {
+    /// Which of the paths it is.
+    pub path: RemotePath,
+    /// How long the whole log was, in bytes.
+    pub size: u64,
+    /// Which file it was: another number at the same path is another file.
+    pub inode: u64,
+    /// Where `bytes` begins; the next part begins at `start` plus their number.
+    pub start: u64,
+    /// What stands there.
+    pub bytes: Vec<u8>,
+}
+
+/// The far side counts in signed 64 bits.
+fn signed(value: u64) -> u64 {
+    value.min(i64::MAX.unsigned_abs())
+}
+
+impl LogQuestion {
+    fn feed(&self, feed: &mut StdinWriter) {
+        match self {
+            Self::Part { paths, from, max_bytes } => {
+                match from {
+                    LogFrom::TailLines(lines) => feed.field("lines").field(lines),
+                    LogFrom::Offset(offset) => feed.field("offset").field(signed(*offset)),
+                };
+                feed.field(signed(*max_bytes)).field(paths.len()).end_line();
+                for path in paths {
+                    feed.field(path).end_line();
+                }
+            }
+            Self::Files { directory, most } => {
+                feed.field("files").field(0).field(most).field(1).end_line();
+                feed.field(directory).end_line();
+            }
+        }
+    }
+
+    /// How many bytes its answer may take.
+    fn room(&self) -> usize {
+        match self {
+            Self::Part { max_bytes, .. } => {
+                super::encoded(usize::try_from(*max_bytes).unwrap_or(usize::MAX)).saturating_add(LINE)
+            }
+            Self::Files { most, .. } => usize::try_from(*most).unwrap_or(usize::MAX).saturating_mul(LINE),
+        }
+    }
+
+    /// What it says of a question when no line is about it.
+    fn silence(&self) -> Option<LogAnswer> {
+        match self {
+            Self::Part { .. } => None,
+            Self::Files { .. } => Some(LogAnswer::Files(Vec::new())),
+        }
+    }
+}
+
+impl ReadLogs {
+    /// One line of the answer, or two when the first announces bytes.
+    fn take<'a>(
+        &self,
+        mut line: Line<'a>,
+        mut rest: impl Iterator<Item = Line<'a>>,
+        answers: &mut [Option<LogAnswer>],
+    ) -> Result<(), ParseError> {
+        let index = line.index(self.questions.len())?;
+        let twice = || line.malformed("a second answer to one question");
+        let answer = match (line.tag, &self.questions[index]) {
+            (b"MISSING", LogQuestion::Part { .. }) => LogAnswer::Missing,
+            (b"UNREADABLE", LogQuestion::Part { .. }) => LogAnswer::Unreadable,
+            (b"LOG", LogQuestion::Part { paths, .. }) => {
+                let mut words = line;
+                let path = paths[words.index(paths.len())?].clone();
+                let (size, inode, start) = (words.value()?, words.value()?, words.value()?);
+                let mut data = rest.next().ok_or_else(|| line.malformed("a log without its bytes"))?;
+                if data.tag != b"DATA" {
+                    return Err(data.malformed("the bytes of a log are expected"));
+                }
+                LogAnswer::Chunk(LogChunk { path, size, inode, start, bytes: data.blob()? })
+            }
+            (b"FILE", LogQuestion::Files { .. }) => {
+                let Some(LogAnswer::Files(names)) = &mut answers[index] else { return Err(twice()) };
+                names.push(line.rest().into_owned());
+                return Ok(());
+            }
+            _ => return Err(line.malformed("an unknown kind of line")),
+        };
+        if answers[index].replace(answer).is_some() { Err(twice()) } else { Ok(()) }
+    }
+}
+
+impl RemoteCommand for ReadLogs {
+    type Output = Vec<LogAnswer>;
+
+    fn render(&self) -> Call {
+        let mut feed = StdinWriter::new();
+        feed.field(self.questions.len()).end_line();
+        self.questions.iter().for_each(|question| question.feed(&mut feed));
+        let rooms = self.questions.iter().map(LogQuestion::room);
+        Call {
+            program: PROGRAM.to_owned(),
+            stdin: feed.into_bytes(),
+            deadline: DEADLINE,
+            stdout_limit: rooms.fold(super::STDOUT_BASE, usize::saturating_add),
+        }
+    }
+
+    fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
+        let answer = Answer::read("logs", raw)?;
+        let mut answers: Vec<_> = self.questions.iter().map(LogQuestion::silence).collect();
+        let mut lines = answer.lines();
+        while let Some(line) = lines.next() {
+            self.take(line, &mut lines, &mut answers)?;
+        }
+        let all: Option<Vec<_>> = answers.into_iter().collect();
+        all.ok_or_else(|| answer.lacks("nothing about one of the logs"))
+    }
+}

@@ -1,0 +1,79 @@
+//! Why Slurm has put jobs back into its queue.
+
+use std::{collections::HashMap, time::Duration};
+
+use crate::{Call, ParseError, RawOutput, RemoteCommand, answer::Answer, stdin_writer::StdinWriter};
+use slurm::{JobName, SlurmJobId, SlurmState};
+
+const PROGRAM: &str = concat!(
+    include_str!("../programs/preamble.sh"),
+    include_str!("../programs/say_file.sh"),
+    include_str!("../programs/requeued.sh")
+);
+
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// Asks the accounting how the last run of each job ended: `squeue` shows only that it waits again.
+#[derive(Debug, Clone, Default)]
+pub struct Requeued {
+    /// Which jobs, with their names.
+    pub jobs: Vec<(SlurmJobId, JobName)>,
+}
+
+/// How a run ended that was not the job's last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EarlierRun {
+    /// Slurm's state at its end.
+    pub state: SlurmState,
+    /// In Slurm's notation.
+    pub nodes: String,
+}
+
+impl RemoteCommand for Requeued {
+    /// The last run that ended, of those jobs of which accounting knows one.
+    type Output = HashMap<SlurmJobId, EarlierRun>;
+
+    fn render(&self) -> Call {
+        let mut feed = StdinWriter::new();
+        feed.field(self.jobs.len()).end_line();
+        for (id, _) in &self.jobs {
+            feed.field(id).end_line();
+        }
+        Call {
+            program: PROGRAM.to_owned(),
+            stdin: feed.into_bytes(),
+            deadline: DEADLINE,
+            stdout_limit: super::STDOUT_BASE + self.jobs.len() * 200_000,
+        }
+    }
+
+    fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
+        let mut runs = HashMap::new();
+        for mut line in Answer::read("requeued", raw)?.lines() {
+            match line.tag {
+                b"SACCT" => {
+                    let code: i32 = line.value()?;
+                    if code != 0 {
+                        let (_, failure) = (code, slurm::failure::of_exit(code, &line.blob_text()?));
+                        return Err(failure.into());
+                    }
+                }
+                b"RUN" => {
+                    let row = line.rest();
+                    let mut columns = row.splitn(4, '\u{1f}');
+                    let mut next = || columns.next().unwrap_or_default();
+                    let (id, state, nodes, name) = (next(), next(), next(), next());
+                    let Ok(id) = id.parse::<SlurmJobId>() else { continue };
+                    let Ok(state) = state.parse::<SlurmState>();
+                    let ours = self.jobs.iter().any(|(job, token)| *job == id && token.as_str() == name);
+                    // Rows come in the order of the runs; the one that waits or runs now is none that ended.
+                    if ours && (state.is_final() || state == SlurmState::Requeued) {
+                        runs.insert(id, EarlierRun { state, nodes: nodes.to_owned() });
+                    }
+                }
+                _ => return Err(line.malformed("an unknown kind of line")),
+            }
+        }
+        Ok(runs)
+    }
+}

@@ -1,0 +1,46 @@
+# shellcheck shell=bash
+# Cancels jobs, by id and name or by name alone. What is not in the queue is canceled already.
+#
+# stdin: a line "number of jobs, number of names"; for each job a line "id, name", then each name on a line of its own.
+
+IFS=$'\t' read -r jobs names || give_up 'the list of jobs did not arrive whole'
+cat >"$tmp/asked" || lost
+if [ "$(wc -l <"$tmp/asked")" != "$((jobs + names))" ]; then give_up 'the list of jobs did not arrive whole'; fi
+if ((jobs + names == 0)); then finish; fi
+
+# Ids start again when a controller is reset, so an id alone may be another job of the same user: only what the queue
+# shows under our name is canceled. A name may hold any character, so it ends at a word nobody could know.
+nonce="$RANDOM$RANDOM$RANDOM$RANDOM"
+# With -a, for a partition that is hidden hides our own jobs too.
+keep_for 30 squeue --me -a -h -t all -o "$nonce|%T|%A|%j|$nonce" >"$tmp/queue" 2>"$tmp/err" </dev/null
+code=$?
+if ((code == 74)); then lost; fi
+if [ "$code" = 0 ] && complains "$tmp/err"; then code=1; fi
+if [ "$code" != 0 ]; then
+  say "UNSEEN $code $(encoded_tail "$tmp/err" 2000)"
+  finish
+fi
+awk -F'\t' -v nonce="$nonce" -v jobs="$jobs" '
+  pass == 1 { if (FNR <= jobs) job[$1 "|" $2]; else name[$1]; next }
+  {
+    row = $0
+    if (index(row, nonce "|") != 1 || !sub("[|]" nonce "$", "", row)) next
+    row = substr(row, length(nonce) + 2)
+    # -a shows this too: what of a federation runs elsewhere.
+    if (sub("^REVOKED[|]", "", row)) next
+    sub("^[^|]*[|]", "", row)
+    at = index(row, "|")
+    id = substr(row, 1, at - 1)
+    if ((row in job || substr(row, at + 1) in name) && id ~ /^[1-9][0-9]*$/ && !seen[id]++) print id
+  }' pass=1 "$tmp/asked" pass=2 "$tmp/queue" >"$tmp/ids" || lost
+
+while mapfile -t -n 500 chunk && ((${#chunk[@]} > 0)); do
+  code=124
+  : >"$tmp/err"
+  if ((SECONDS < 60)); then
+    timeout -k 5 30 scancel "${chunk[@]}" 2>"$tmp/err" >/dev/null </dev/null
+    code=$?
+  fi
+  if [ "$code" != 0 ]; then say "REFUSED $code $(encoded_tail "$tmp/err" 60000)"; fi
+done <"$tmp/ids"
+finish

@@ -1,0 +1,118 @@
+# shellcheck shell=bash
+# What became of many jobs: one squeue, sacct only for those of which it does not say enough, and what is new in their
+# files.
+# No process is started per job, only per file that changed.
+#
+# stdin: a line "number of jobs, number of known status files, bytes per file, bytes altogether, how the names of jobs
+# begin that are reported though nobody asked about them, how many of them at most"; for each job a line
+# "index, id, name, results directory, state directory,
+# log directory if its signs of life are asked for"; for each known status file a line "index of its job, inode,
+# offset, path". Absent fields are "-".
+
+# Of a pipe that writes a list, any part may have had no room.
+set -o pipefail
+
+IFS=$'\t' read -r count known per_file altogether prefix most || give_up 'the list of jobs did not arrive whole'
+: >"$tmp/watched" || lost
+: >"$tmp/known" || lost
+awk -v tmp="$tmp" -v count="$count" '{ print > (tmp (NR <= count ? "/watched" : "/known")) }' || lost
+if [ "$(cat -- "$tmp/watched" "$tmp/known" | wc -l)" != $((count + known)) ]; then
+  give_up 'the list of jobs did not arrive whole'
+fi
+
+say "TIME $(date +%s)"
+
+# A job's name may hold any character, a newline too: only lines that begin with a word nobody could know are rows.
+# So does a name end only at that word. What is people's text comes last, where a cut does no harm.
+nonce="$RANDOM$RANDOM$RANDOM$RANDOM"
+# With -a, for a partition that is hidden hides our own jobs too.
+keep_for 45 squeue --me -a -h -t all -o "$nonce|%A|%T|%j|$nonce|%V|%S|%e|%P|%N|%r" \
+  >"$tmp/squeue" 2>"$tmp/squeue.err" </dev/null
+code=$?
+if ((code == 74)); then lost; fi
+# squeue may say that it failed and still return 0, and then silence about a job means nothing.
+answered=1
+if [ "$code" != 0 ] || complains "$tmp/squeue.err"; then answered=0; fi
+say "SQUEUE $answered $code $(encoded_tail "$tmp/squeue.err" 2000)"
+
+: >"$tmp/rows" || lost
+: >"$tmp/missing" || lost
+: >"$tmp/ended" || lost
+: >"$tmp/want" || lost
+: >"$tmp/alive" || lost
+if ((answered)); then
+  # A job of another name has only inherited the id of ours: ids come round again when a controller is reset. One that
+  # has our name is there, whatever else its row says. Of the other jobs of our user, of whom there may be any number,
+  # only those that look like ours are told of.
+  awk -F'\t' -v nonce="$nonce" -v tmp="$tmp" -v prefix="$prefix" -v most="$most" '
+    pass == 1 { watched[$2]; next }
+    pass == 2 {
+      at = index($0, "|" nonce "|")
+      if (index($0, nonce "|") != 1 || !at) { if (odd++ < 1000) print "ROW ?" > (tmp "/rows"); next }
+      name = substr($0, length(nonce) + 2, at - length(nonce) - 2)
+      split(name, f, "|")
+      # -a shows this too: what of a federation runs elsewhere. What becomes of that, accounting says.
+      if (f[2] == "REVOKED") next
+      for (k = 1; k <= 2; k++) name = substr(name, index(name, "|") + 1)
+      state[f[1] "|" name] = f[2]
+      # How a job failed is told by its code, or its signal; who canceled it, by nobody else. Whether it is held because it
+      # could not be launched is told by its run before.
+      if (f[2] == "FAILED" || f[2] == "CANCELLED" || $0 ~ /[|]JobHeld(Admin|User)$/)
+        unsaid[f[1] "|" name]
+      if (f[1] in watched) room = 2500
+      else if (prefix != "-" && index(name, prefix) == 1 && others++ < most) room = 200
+      else next
+      gsub(/[|]/, "?", name)
+      print "ROW " f[1] "|" f[2] "|" substr(name, 1, 200) substr($0, at + length(nonce) + 1, room) > (tmp "/rows")
+      next
+    }
+    {
+      there = ($2 "|" $3) in state
+      found = there ? state[$2 "|" $3] : ""
+      if (!there || ($2 "|" $3) in unsaid) print $2 > (tmp "/missing")
+      if (!there || found ~ /^(COMPLETED|FAILED|TIMEOUT|CANCELLED|NODE_FAIL|BOOT_FAIL|DEADLINE|OUT_OF_MEMORY|PREEMPTED|REVOKED|LAUNCH_FAILED|RECONFIG_FAIL)$/)
+        print $1 "\t" $5 > (tmp "/ended")
+      if ($4 != "-" && found !~ /^(PENDING|CONFIGURING|REQUEUED|REQUEUE_HOLD|REQUEUE_FED|RESV_DEL_HOLD|SPECIAL_EXIT|POWER_UP_NODE)$/)
+        print $1 "\t" $4 "\t" $5 > (tmp "/want")
+      if ($6 != "-" && found == "RUNNING")
+        print $1 "\t" $4 "\n" $1 "\t" $5 "\n" $1 "\t" $6 > (tmp "/alive")
+    }' pass=1 "$tmp/watched" pass=2 "$tmp/squeue" pass=3 "$tmp/watched" || lost
+else
+  # Without the scheduler, only files that were being written the last time are looked at.
+  awk -F'\t' 'pass == 1 { read[$1]; next } $4 != "-" && $1 in read { print $1 "\t" $4 "\t" $5 }' \
+    pass=1 "$tmp/known" pass=2 "$tmp/watched" >"$tmp/want" || lost
+fi
+say_file "$tmp/rows"
+
+asked=0
+code=0
+: >"$tmp/sacct.err" || lost
+: >"$tmp/records" || lost
+begun=$SECONDS
+while mapfile -t -n 500 ids && ((${#ids[@]} > 0)); do
+  asked=1
+  if ((SECONDS - begun > 30)); then
+    code=124
+    break
+  fi
+  list=$(IFS=, && printf '%s' "${ids[*]}")
+  # -D: every run has a row of its own.
+  keep_for 30 sacct -D -X -P -n --delimiter=$'\037' -o JobIDRaw,State,ExitCode,JobName,Start,End,NodeList,Reason \
+    -j "$list" >"$tmp/sacct" 2>"$tmp/sacct.err" </dev/null
+  code=$?
+  if ((code == 74)); then lost; fi
+  if [ "$code" = 0 ] && complains "$tmp/sacct.err"; then code=1; fi
+  if [ "$code" != 0 ]; then break; fi
+  # Of a job that was put back any number of times, the last two.
+  awk -F'\037' '
+    { key = $1 "\037" $4; before[key] = last[key]; last[key] = "RECORD " substr($0, 1, 3000) }
+    END { for (key in last) { if (before[key] != "") print before[key]; print last[key] } }' "$tmp/sacct" \
+    >>"$tmp/records" || lost
+done <"$tmp/missing"
+say "SACCT $asked $code $(encoded_tail "$tmp/sacct.err" 2000)"
+say_file "$tmp/records"
+
+say_markers "$tmp/ended"
+say_status_files "$tmp/want" "$tmp/known" "$per_file" "$altogether"
+if [ -s "$tmp/alive" ]; then say_signs_of_life "$tmp/alive"; fi
+finish

@@ -1,0 +1,186 @@
+//! The batch script of an attempt, from typed parts to text.
+//!
+//! What no newtype guards goes into the script only as a word quoted by `shlex`; the fixed parts are files of their
+//! own beside this one. What must hold of a script: it exits with the code of what it ran, it never traces (`-x`
+//! would print secrets), and a second copy of an attempt touches nothing.
+
+mod conversion;
+mod cosmos;
+mod directives;
+mod env_file;
+mod environment;
+mod launch;
+mod task;
+
+use std::fmt::Write;
+
+use slurm::{EnvKey, RemotePath, RunTime};
+
+pub use conversion::ConversionScript;
+pub use cosmos::CosmosNodes;
+pub use directives::Directives;
+pub use env_file::env_file;
+pub use launch::{Container, Launch};
+pub use task::{OnWarning, TaskSetup};
+
+/// The exit code of a run whose node has failed: it leaves no mark of its end.
+pub const EXIT_NODE_FAILED: u8 = 118;
+/// The exit code of a run that could not leave its marks, and so did not begin.
+pub const EXIT_NO_MARKS: u8 = 119;
+/// The exit code of a copy that found the attempt claimed by another job, and of one whose end was told already.
+pub const EXIT_CLAIMED: u8 = 120;
+/// The exit code when the environment file is not there.
+pub const EXIT_NO_ENV_FILE: u8 = 121;
+/// The exit code when the first host of several cannot be found out.
+pub const EXIT_NO_RENDEZVOUS: u8 = 122;
+/// The exit code of a run that had begun before, and of which nobody knows how it ended, or that was ended from outside.
+pub const EXIT_BEGUN: u8 = 123;
+/// The exit code of a job that reached its own time limit, as of `timeout(1)`.
+pub const EXIT_LIMIT: u8 = 124;
+
+const CLAIM: &str = include_str!("script/claim.sh");
+const MARKS: &str = include_str!("script/marks.sh");
+const BASELINE: &str = include_str!("script/baseline.sh");
+/// A job that cancels itself leaves the mark `self_canceled`: programs on the node find this `scancel` before the real one.
+const OWN_SCANCEL: &str = include_str!("script/own_scancel.sh");
+const START: &str = include_str!("script/start.sh");
+const RENDEZVOUS: &str = include_str!("script/rendezvous.sh");
+const CLOCK: &str = include_str!("script/clock.sh");
+const WAIT: &str = include_str!("script/wait.sh");
+const REQUEUE: &str = include_str!("script/requeue.sh");
+
+/// Everything a batch script is made from.
+#[derive(Debug, Clone)]
+pub struct BatchScript {
+    /// What is asked of Slurm.
+    pub directives: Directives,
+    /// Where claim, marks and logs of this attempt are. Must exist when the job starts: Slurm before 23 does not make
+    /// missing directories of `--output`, and then the job fails with its logs nowhere.
+    pub state_dir: RemotePath,
+    /// Below it the logs get the place where people look for them: `<job name>-<Slurm job id>/main.out` and `main.err`.
+    pub log_root: RemotePath,
+    /// Where the job's status files are. What is in them when a run starts is kept in `status_from` in the state
+    /// directory, a line `<inode> <size> <path>` for each.
+    pub results_dir: RemotePath,
+    /// A file of `KEY=value` lines in shell quoting, read before the job starts. For secrets: mode 0600.
+    pub env_file: Option<RemotePath>,
+    /// Environment that is no secret: it stands in the script.
+    pub exports: Vec<(EnvKey, String)>,
+    /// When to end the job from inside, before Slurm does it; the script then exits with [`EXIT_LIMIT`], or requeues
+    /// itself if its directives allow it.
+    pub soft_timeout: Option<RunTime>,
+    /// How often it may requeue itself at its soft time-out.
+    pub max_requeues: u32,
+    /// Where the nodes of a job meet, on the first of them.
+    pub master_port: u16,
+    /// What each task does before it becomes its program.
+    pub task: TaskSetup,
+    /// What to run.
+    pub launch: Launch,
+}
+
+/// Parts that do not make a script.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScriptError {
+    /// There is nothing to run.
+    #[error("the command is empty")]
+    EmptyCommand,
+    /// A count that must be at least one is zero.
+    #[error("{what} must be at least 1")]
+    Zero {
+        /// Which count.
+        what: &'static str,
+    },
+    /// A text holds characters that cannot be passed on.
+    #[error("{what} must not hold {forbidden}")]
+    Forbidden {
+        /// Which text.
+        what: &'static str,
+        /// Which characters, in words.
+        forbidden: &'static str,
+    },
+}
+
+impl BatchScript {
+    /// The text of the script.
+    pub fn render(&self) -> Result<String, ScriptError> {
+        let mut out = String::from("#!/bin/bash\n");
+        self.directives.render(&self.state_dir, &mut out)?;
+        out.push_str("# Written by tao-slurm for one attempt of one job. It is not read again after it was submitted.\n\n");
+        let job_name = &self.directives.job_name;
+        // Its type holds nothing that a shell would read otherwise.
+        assign(&mut out, "_tao_name", job_name.as_str());
+        assign(&mut out, "_tao_state", &quoted("the state directory", self.state_dir.as_str())?);
+        let log_root = quoted("the log directory", self.log_root.as_str())?;
+        assign(&mut out, "_tao_logs", &format!("{log_root}/{job_name}-\"$SLURM_JOB_ID\""));
+        assign(&mut out, "_tao_results", &quoted("the results directory", self.results_dir.as_str())?);
+        out.push_str(CLAIM);
+        out.push_str(MARKS);
+        out.push_str(BASELINE);
+        out.push_str(START);
+        // After the marks, without which it does not run: it can do without this, and the room may be for one of them.
+        if matches!(self.launch, Launch::Host { .. }) {
+            out.push_str(OWN_SCANCEL);
+        }
+        environment::render(self, &mut out)?;
+        if self.directives.nodes > 1 {
+            let Directives { nodes, gpus_per_node, .. } = &self.directives;
+            let _ = writeln!(
+                out,
+                "\nexport WORLD_SIZE={nodes} NUM_GPU_PER_NODE={gpus_per_node} MASTER_PORT={}",
+                self.master_port
+            );
+            out.push_str(RENDEZVOUS);
+        }
+        out.push_str(WAIT);
+        if let Some(limit) = self.soft_timeout {
+            out.push('\n');
+            assign(&mut out, "_tao_limit", &limit.seconds().to_string());
+            out.push_str(CLOCK);
+        }
+        self.launch.render(self.directives.nodes, &self.state_dir, &self.task, &mut out)?;
+        self.ending(&mut out);
+        Ok(out)
+    }
+
+    /// What follows once the programs run.
+    fn ending(&self, out: &mut String) {
+        if let Some(limit) = self.soft_timeout {
+            let warning = warning_before(u64::from(limit.seconds()), self.directives.warning_seconds);
+            let _ = write!(out, "_tao_run_clock {} {warning} &\n_tao_clock=$!\n", limit.seconds());
+        }
+        out.push_str(self.launch.waiting(self.directives.nodes));
+        out.push_str("_tao_programs=()\nif ((_tao_ended)); then exit \"$_tao_ended\"; fi\n");
+        if self.soft_timeout.is_some() {
+            if self.directives.requeue {
+                out.push_str(REQUEUE);
+                let _ = writeln!(out, "if ((_tao_limited)); then _tao_requeue {}; fi", self.max_requeues);
+            }
+            let _ = writeln!(out, "if ((_tao_limited)); then exit {EXIT_LIMIT}; fi");
+        }
+        out.push_str("if ((_tao_code == 0)); then _tao_check_success; fi\n");
+        out.push_str("exit \"$_tao_code\"\n");
+    }
+}
+
+/// How long before a limit to warn, in seconds: never in the first half of the time that there is.
+fn warning_before(limit: u64, asked: u32) -> u64 {
+    // Slurm keeps the time of `--signal` in 16 bits.
+    u64::from(asked.min(65_535)).min(limit / 2)
+}
+
+fn assign(out: &mut String, name: &str, value: &str) {
+    let _ = writeln!(out, "readonly {name}={value}");
+}
+
+/// One word of shell, whatever is in the text.
+fn quoted(what: &'static str, text: &str) -> Result<String, ScriptError> {
+    match shlex::try_quote(text) {
+        Ok(word) => Ok(word.into_owned()),
+        Err(_) => Err(ScriptError::Forbidden { what, forbidden: "a NUL character" }),
+    }
+}
+
+#[cfg(test)]
+#[path = "script_tests.rs"]
+mod tests;

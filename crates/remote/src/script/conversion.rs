@@ -1,0 +1,82 @@
+//! The batch script that converts an image of a registry into a SquashFS file.
+
+use std::fmt::Write;
+
+use crate::script::{CLAIM, MARKS, START, ScriptError, assign, directives::path_word, quoted};
+use slurm::{Account, JobName, Partition, RemotePath};
+
+const WHOLE_IMAGE: &str = include_str!("../programs/whole_image.sh");
+const CONVERT: &str = include_str!("convert.sh");
+
+/// Everything that the script of a conversion is made from.
+///
+/// It claims its state directory and leaves its marks there like a [`BatchScript`](crate::BatchScript), so the same
+/// commands find it again, watch it and read its last words.
+#[derive(Debug, Clone)]
+pub struct ConversionScript {
+    /// The conversion's token.
+    pub job_name: JobName,
+    /// Where it runs.
+    pub partition: Partition,
+    /// Who pays; the user's default if absent.
+    pub account: Option<Account>,
+    /// The time limit.
+    pub minutes: u32,
+    /// Memory of its node, in GiB.
+    pub memory_gb: u32,
+    /// Where claim, marks and logs are. Must exist when the job starts.
+    pub state_dir: RemotePath,
+    /// The image as `enroot import` reads it: `docker://registry#image:tag`.
+    pub uri: String,
+    /// The file to make. What is there already and is no whole image is replaced.
+    pub target: RemotePath,
+    /// Where temporary files go, in a directory of this job's own.
+    pub temp_root: RemotePath,
+}
+
+impl ConversionScript {
+    /// The text of the script.
+    pub fn render(&self) -> Result<String, ScriptError> {
+        for (what, count) in [("the memory of a conversion", self.memory_gb), ("its time", self.minutes)] {
+            if count == 0 {
+                return Err(ScriptError::Zero { what });
+            }
+        }
+        if self.uri.contains(char::is_control) {
+            return Err(ScriptError::Forbidden { what: "the image", forbidden: "control characters" });
+        }
+        let mut out = String::from("#!/bin/bash\n");
+        let mut line = |option: &str, value: &dyn std::fmt::Display| {
+            // Writing to a String cannot fail.
+            let _ = writeln!(out, "#SBATCH --{option}={value}");
+        };
+        line("job-name", &self.job_name);
+        if let Some(account) = &self.account {
+            line("account", account);
+        }
+        line("partition", &self.partition);
+        line("nodes", &1);
+        line("ntasks", &1);
+        line("mem", &format_args!("{}G", self.memory_gb));
+        line("time", &self.minutes);
+        line("output", &path_word(&self.state_dir, "main.out")?);
+        line("error", &path_word(&self.state_dir, "main.err")?);
+        line("open-mode", &"append");
+        out.push_str("#SBATCH --requeue\n");
+        out.push_str("# Written by tao-slurm: converts one image for all the jobs that wait for it.\n\n");
+        let state_dir = quoted("the state directory", self.state_dir.as_str())?;
+        assign(&mut out, "_tao_state", &state_dir);
+        // Its logs stay where Slurm opens them: nobody looks for them among those of jobs.
+        assign(&mut out, "_tao_logs", &state_dir);
+        assign(&mut out, "_tao_target", &quoted("the cached image", self.target.as_str())?);
+        assign(&mut out, "_tao_uri", &quoted("the image", &self.uri)?);
+        assign(&mut out, "_tao_temp_root", &quoted("the temporary directory", self.temp_root.as_str())?);
+        for part in [CLAIM, MARKS, START] {
+            out.push_str(part);
+        }
+        out.push('\n');
+        out.push_str(WHOLE_IMAGE);
+        out.push_str(CONVERT);
+        Ok(out)
+    }
+}

@@ -1,0 +1,82 @@
+//! What goes into a program: lines of tab-separated fields, and blobs whose length stands in the line before.
+
+use crate::commands::status::StatusCursor;
+use slurm::{RemotePath, SlurmJobId};
+
+/// Stands for a field that is not there. No path, number or name of ours is a lone dash, and bash's `read` would
+/// swallow an empty field between two tabs.
+pub(crate) const ABSENT: &str = "-";
+
+/// Builds the stdin of a program.
+#[derive(Default)]
+pub(crate) struct StdinWriter {
+    bytes: Vec<u8>,
+    in_line: bool,
+}
+
+impl StdinWriter {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a field to the current line. The caller vouches that it holds no tab and no newline: a newtype or a number.
+    pub(crate) fn field(&mut self, value: impl std::fmt::Display) -> &mut Self {
+        use std::io::Write;
+        if self.in_line {
+            self.bytes.push(b'\t');
+        }
+        self.in_line = true;
+        // Writing to a Vec cannot fail.
+        let _ = write!(self.bytes, "{value}");
+        self
+    }
+
+    /// Adds a line: a word that names it, so that none is empty, and a field for each value.
+    pub(crate) fn line(
+        &mut self,
+        name: &'static str,
+        values: impl IntoIterator<Item = impl std::fmt::Display>,
+    ) -> &mut Self {
+        self.field(name);
+        for value in values {
+            self.field(value);
+        }
+        self.end_line()
+    }
+
+    pub(crate) fn path_or_absent(&mut self, path: Option<&RemotePath>) -> &mut Self {
+        self.field(path.map_or(ABSENT, RemotePath::as_str))
+    }
+
+    pub(crate) fn id_or_absent(&mut self, id: Option<SlurmJobId>) -> &mut Self {
+        match id {
+            Some(id) => self.field(id),
+            None => self.field(ABSENT),
+        }
+    }
+
+    /// Adds a line for each: the index of its job, inode, offset, time of writing, path.
+    pub(crate) fn cursors(&mut self, index: usize, cursors: &[StatusCursor]) -> &mut Self {
+        for cursor in cursors {
+            self.field(index).field(cursor.inode).field(cursor.offset).field(cursor.written_at);
+            self.field(&cursor.path).end_line();
+        }
+        self
+    }
+
+    pub(crate) fn end_line(&mut self) -> &mut Self {
+        self.bytes.push(b'\n');
+        self.in_line = false;
+        self
+    }
+
+    /// Adds raw bytes. Their number must stand in a line before them.
+    pub(crate) fn blob(&mut self, bytes: &[u8]) -> &mut Self {
+        self.bytes.extend_from_slice(bytes);
+        self
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}

@@ -1,0 +1,170 @@
+use remote::{Conclude, Concluded, Concluding, RemoteCommand};
+use slurm::FailureClass;
+
+use crate::site::{Site, id};
+
+pub(crate) fn job(site: &Site, key: &str) -> Concluding {
+    Concluding {
+        role_logs: None,
+        key: key.to_owned(),
+        id: Some(id(7)),
+        state_dir: site.path(&format!("state/{key}")),
+        logs: vec![site.path(&format!("logs/{key}"))],
+        results_dir: Some(site.path(&format!("results/{key}"))),
+        status: Vec::new(),
+        remove: vec![site.path(&format!("env/{key}")), site.path(&format!("env/{key}.other"))],
+    }
+}
+
+pub(crate) fn conclude(site: &Site, jobs: Vec<Concluding>) -> Vec<Concluded> {
+    site.run(&Conclude { jobs, tail_bytes: 10, status_bytes_total: 1000 })
+}
+
+#[test]
+fn the_last_words_are_collected_and_the_private_files_removed() {
+    let site = Site::new();
+    site.write("logs/a/main.out", "0123456789abc\n");
+    site.write("logs/a/main.err", "e\n");
+    site.write("state/a/exit", "7 0 3 1700000000\n");
+    site.link("7", "state/a/run");
+    site.write("results/a/x/status.json", "{}\n");
+    site.write("env/a", "SECRET=1");
+    let [a] = conclude(&site, vec![job(&site, "a")]).try_into().unwrap();
+    assert_eq!((a.out_tail.as_slice(), a.err_tail.as_slice()), (&b"456789abc\n"[..], &b"e\n"[..]));
+    assert_eq!(a.markers.exit.unwrap().code, 3);
+    assert_eq!(a.markers.run_claim, Some(id(7)));
+    assert_eq!(
+        (a.status.len(), a.status[0].key.as_str(), a.status[0].bytes.as_slice()),
+        (1, "a", &b"{}\n"[..])
+    );
+    assert!(a.removed && a.readable && a.status[0].complete);
+    assert!(!site.exists("env/a"));
+}
+
+#[test]
+fn a_second_copy_does_not_take_the_files_of_the_first() {
+    let site = Site::new();
+    for (key, owner) in [("a", "8"), ("b", "7"), ("c", "rubbish")] {
+        site.link(owner, &format!("state/{key}/run"));
+        site.write(&format!("env/{key}"), "SECRET=1");
+    }
+    let jobs = ["a", "b", "c"].map(|key| job(&site, key)).to_vec();
+    let concluded = conclude(&site, jobs.clone());
+    assert_eq!(concluded[0].markers.run_claim, Some(id(8)));
+    assert_eq!(["a", "b", "c"].map(|key| site.exists(&format!("env/{key}"))), [true, false, false]);
+    assert_eq!(concluded.iter().map(|one| one.removed).collect::<Vec<_>>(), [false, true, true]);
+    // The first has run and is through.
+    conclude(&site, vec![Concluding { id: Some(id(8)), ..jobs[0].clone() }]);
+    assert!(!site.exists("env/a"));
+}
+
+#[test]
+fn an_answer_that_comes_late_does_not_take_the_files_of_a_later_attempt() {
+    let site = Site::new();
+    site.write("env/a", "SECRET=1");
+    site.write("state/job/2/submit.1", "");
+    let first = Concluding { state_dir: site.path("state/job/1"), ..job(&site, "a") };
+    assert!(!conclude(&site, vec![first.clone()])[0].removed && site.exists("env/a"));
+    let second = Concluding { state_dir: site.path("state/job/2"), ..first };
+    assert!(conclude(&site, vec![second])[0].removed && !site.exists("env/a"));
+}
+
+#[test]
+fn files_are_kept_while_nobody_can_say_whose_the_attempt_is() {
+    let site = Site::new();
+    site.link("7", "state/a/run");
+    site.write("env/a", "SECRET=1");
+    site.program("timeout", "case $* in *readlink*) exit 124 ;; esac\nexec /usr/bin/timeout \"$@\"");
+    let concluded = conclude(&site, vec![job(&site, "a")]);
+    assert!(!concluded[0].removed && site.exists("env/a"));
+}
+
+#[test]
+fn where_there_was_no_room_nothing_is_said_of_any_job() {
+    let site = Site::new();
+    site.write("env/a", "SECRET=1");
+    // As if the disk were full from here on.
+    site.program("sort", "rm -rf -- \"$TMPDIR\"/slurm-call.*\nexec /usr/bin/sort \"$@\"");
+    let command = Conclude { jobs: vec![job(&site, "a")], tail_bytes: 10, status_bytes_total: 1000 };
+    let error = command.parse(&site.raw_with(&command, &[])).unwrap_err();
+    assert_eq!(error.class(), FailureClass::Infra, "{error}");
+}
+
+#[test]
+fn a_file_is_gone_only_if_that_was_said_of_it() {
+    let site = Site::new();
+    let mut jobs = ["a", "b"].map(|key| job(&site, key)).to_vec();
+    for key in ["a", "b"] {
+        site.write(&format!("env/{key}"), "SECRET=1");
+    }
+    jobs[0].remove.truncate(1);
+    site.program("rm", "case $* in *env/a) exit 1 ;; esac\nexec /usr/bin/rm \"$@\"");
+    let removed: Vec<_> = conclude(&site, jobs).iter().map(|one| one.removed).collect();
+    assert_eq!((removed, site.exists("env/a"), site.exists("env/b")), (vec![false, true], true, false));
+}
+
+#[test]
+fn whose_end_was_read_is_marked_as_over() {
+    let site = Site::new();
+    for key in ["a", "b"] {
+        site.write(&format!("state/{key}/exit"), "7 0 3 1700000000\n");
+    }
+    let nameless = Concluding { id: None, ..job(&site, "b") };
+    for _ in 0..2 {
+        let [a, b] = conclude(&site, vec![job(&site, "a"), nameless.clone()]).try_into().unwrap();
+        assert!(a.readable && b.readable && a.markers.exit.is_some(), "{a:?} {b:?}");
+    }
+    let at = |key: &str| std::fs::read_link(site.path(&format!("state/{key}/over")).as_str());
+    assert_eq!(at("a").unwrap().to_str(), Some("7"));
+    assert!(at("b").is_err());
+}
+
+#[test]
+fn a_job_that_never_ran_has_left_nothing() {
+    let site = Site::new();
+    site.write("state/a/submit.1", "");
+    site.write("env/other", "");
+    let [a] = conclude(&site, vec![job(&site, "a")]).try_into().unwrap();
+    assert_eq!((a.out_tail.len(), a.err_tail.len(), a.status.len(), a.removed), (0, 0, 0, true));
+    assert!(a.readable, "its state directory says that the file system is there");
+    assert_eq!(a.markers, remote::Markers::default());
+    assert_eq!(conclude(&site, vec![]), []);
+}
+
+#[test]
+fn logs_are_taken_from_the_first_place_that_has_them() {
+    let site = Site::new();
+    site.write("elsewhere/train.out", "named\n");
+    site.write("state/a/main.err", "state\n");
+    let logs = vec![site.path("nowhere/main.out"), site.path("elsewhere/train.out")];
+    let [a] = conclude(&site, vec![Concluding { logs, ..job(&site, "a") }]).try_into().unwrap();
+    assert_eq!((a.out_tail.as_slice(), a.err_tail.as_slice()), (&b"named\n"[..], &b"state\n"[..]));
+}
+
+#[test]
+fn jobs_are_not_mixed_up_and_what_stays_is_said() {
+    let site = Site::new();
+    site.write("logs/a/main.out", "a\n");
+    site.write("logs/b/main.out", "b\n");
+    site.write("results/b/status.json", "{}\n");
+    site.write("env/a/file", "a directory is not removed");
+    let [a, b] = conclude(&site, vec![job(&site, "a"), job(&site, "b")]).try_into().unwrap();
+    assert_eq!((a.out_tail.as_slice(), b.out_tail.as_slice()), (&b"a\n"[..], &b"b\n"[..]));
+    assert_eq!((a.status.len(), b.status.len()), (0, 1));
+    assert_eq!((a.removed, b.removed), (false, true));
+}
+
+#[test]
+fn the_ends_of_the_logs_of_roles_are_read_too() {
+    let site = Site::new();
+    site.write("state/a/run", "");
+    site.write("logs/a/policy/0.err", "policy said");
+    site.write("logs/a/rollout/1.out", format!("{}the end", "x".repeat(10_000)));
+    site.write("logs/a/other/0.out", "nobody asked");
+    let [a] = conclude(&site, vec![Concluding { role_logs: Some(site.path("logs/a")), ..job(&site, "a") }])
+        .try_into()
+        .unwrap();
+    let tails = String::from_utf8(a.role_tails).unwrap();
+    assert!(tails.contains("policy said\n") && tails.ends_with("the end\n"), "{tails}");
+    assert!(!tails.contains("nobody") && tails.len() < 5000, "{}", tails.len());
+}

@@ -1,0 +1,40 @@
+//! Whatever a caller writes, it is data: the shell that runs the script reads it as one word.
+
+use proptest::prelude::*;
+use remote::BatchScript;
+
+use crate::node::{Node, stderr};
+
+/// Texts with everything that a shell could take for its own.
+fn text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        "[^\0]{0,12}",
+        Just("'".to_owned()),
+        Just("\"".to_owned()),
+        Just("$(touch pwned)".to_owned()),
+        Just("`touch pwned`".to_owned()),
+        Just("\n#SBATCH --uid=0\n".to_owned()),
+        Just("\\".to_owned()),
+        Just("; exit 1 #".to_owned()),
+    ];
+    prop::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_text_arrives_as_it_was_written(word in text(), value in text(), nodes in 1_u32..3) {
+        let node = Node::new();
+        let show = ["bash", "-c", "printf '%s\\0%s' \"$1\" \"$VALUE\"", "x", word.as_str()];
+        let exports = vec![("VALUE".parse().unwrap(), value.clone())];
+        let mut script = BatchScript { exports, ..node.script(&show) };
+        script.directives.nodes = nodes;
+        let directives = script.render().unwrap().lines().take_while(|line| line.starts_with('#')).count();
+        let output = node.run(&script, 42, 0);
+        prop_assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        prop_assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{word}\0{value}"));
+        // sbatch stops reading directives at the first line that is none.
+        prop_assert!(directives < 24);
+    }
+}

@@ -1,0 +1,121 @@
+//! Cosmos-RL on several nodes: three steps, of which one ends the others when it fails.
+
+use std::fs;
+
+use remote::{BatchScript, Container, CosmosNodes, Launch, TaskSetup};
+
+use crate::node::{Node, stderr};
+
+/// What every role runs: it acts by its role.
+fn script(node: &Node, text: &str) -> BatchScript {
+    fs::write(node.file("hosts"), "node01\nnode02\nnode03\n").unwrap();
+    let container = Container {
+        image: "/lustre/cosmos.sqsh".to_owned(),
+        mounts: vec![],
+        forward_env: vec![],
+        argv: ["bash", "-c", text].map(str::to_owned).to_vec(),
+    };
+    let mut script = node.script(&[]);
+    script.directives.nodes = 3;
+    script.directives.gpus_per_node = 8;
+    script.task = TaskSetup::default();
+    let roles = Some(CosmosNodes { policy: 2, rollout: 1, controller_port: 8082 });
+    BatchScript { launch: Launch::Cosmos { container, roles }, ..script }
+}
+
+#[test]
+fn each_role_knows_its_place_and_has_its_own_logs() {
+    let node = Node::new();
+    let show = "echo $COSMOS_NODE_ROLE $COSMOS_CONTROLLER_HOST $CONTROLLER_NODE / $POLICY_NODES / $ROLLOUT_NODES; \
+                echo err >&2";
+    let output = node.run(&script(&node, show), 42, 0);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for role in ["controller", "policy", "rollout"] {
+        let out = node.read(&format!("logs/job-1-42/{role}/0.out"));
+        assert_eq!(out, format!("{role} node01:8082 node01 / node01 node02 / node03\n"));
+        assert_eq!(node.read(&format!("logs/job-1-42/{role}/0.err")), "err\n");
+    }
+    let args = node.read("srun.args");
+    for (nodes, list) in [(1, "node01"), (2, "node01,node02"), (1, "node03")] {
+        let words = format!("--nodes={nodes}\0--ntasks={nodes}\0--nodelist={list}\0");
+        assert!(args.contains(&words), "{words:?} in {args:?}");
+    }
+    assert_eq!(args.matches("--overlap\0").count(), 2);
+    assert!(!node.has("scancel.calls"));
+}
+
+#[test]
+fn a_role_that_fails_ends_the_others_and_gives_its_code() {
+    let node = Node::new();
+    let text = "if [ $COSMOS_NODE_ROLE = policy ]; then exit 7; fi; exec sleep 600";
+    let output = node.run(&script(&node, text), 42, 0);
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the role policy has ended with code 7"), "{}", stderr(&output));
+    assert_eq!(node.words("state/exit")[2], "7");
+    assert!(!node.has("scancel.calls"), "the job does not cancel itself");
+}
+
+#[test]
+fn a_role_that_ends_well_leaves_the_others_alone() {
+    let node = Node::new();
+    let text = "if [ $COSMOS_NODE_ROLE = controller ]; then exit 0; fi; sleep 1.5; echo late";
+    assert_eq!(node.run(&script(&node, text), 42, 0).status.code(), Some(0));
+    assert_eq!(node.read("logs/job-1-42/rollout/0.out"), "late\n");
+}
+
+#[test]
+fn fewer_nodes_than_the_roles_need_is_said_so() {
+    let node = Node::new();
+    let script = script(&node, "true");
+    fs::write(node.file("hosts"), "node01\n").unwrap();
+    let output = node.run(&script, 42, 0);
+    assert_eq!(output.status.code(), Some(122));
+    assert!(stderr(&output).contains("the roles need 3 nodes, but the job has 1"), "{}", stderr(&output));
+}
+
+#[test]
+fn every_role_is_warned() {
+    let node = Node::new();
+    let text = "trap 'echo warned; exit 0' USR1; \
+                if [ $COSMOS_NODE_ROLE = policy ]; then sleep 1; kill -USR1 $BATCH; fi; \
+                while :; do sleep 0.1; done";
+    let output = node.run(&script(&node, text), 42, 0);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for role in ["controller", "policy", "rollout"] {
+        assert_eq!(node.read(&format!("logs/job-1-42/{role}/0.out")), "warned\n", "{role}");
+    }
+}
+
+#[test]
+fn the_code_is_that_of_the_first_task_to_fail_and_not_of_those_killed_because_of_it() {
+    let node = Node::new();
+    // srun returns the highest code: 143 of a task that it has killed.
+    std::fs::write(node.file("highest"), "143").unwrap();
+    let text = "if [ $COSMOS_NODE_ROLE = rollout ]; then exit 7; fi; exec sleep 600";
+    let output = node.run(&script(&node, text), 42, 0);
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the role rollout has ended with code 7"), "{}", stderr(&output));
+}
+
+#[test]
+fn several_plain_nodes_end_with_the_first_code_too() {
+    let node = Node::new();
+    std::fs::write(node.file("highest"), "143").unwrap();
+    let mut script = node.script(&["bash", "-c", "exit 5"]);
+    script.directives.nodes = 2;
+    assert_eq!(node.run(&script, 42, 0).status.code(), Some(5));
+    // What an earlier run has left says nothing about this one.
+    let mut script = node.script(&["bash", "-c", "kill -KILL $PPID"]);
+    script.directives.nodes = 2;
+    assert_eq!(node.run(&script, 42, 1).status.code(), Some(143));
+}
+
+#[test]
+fn a_program_on_several_nodes_has_time_to_put_its_work_in_order() {
+    let node = Node::new();
+    let text = "trap 'sleep 0.3; echo saved; exit 0' TERM; kill -TERM $PPID $$; while :; do sleep 0.1; done";
+    let mut script = node.script(&["bash", "-c", text]);
+    script.directives.nodes = 2;
+    let output = node.run(&script, 42, 0);
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"saved\n"[..]));
+}

@@ -1,0 +1,100 @@
+//! A preflight: one command on each login host, all at the same time, and the cluster itself asked through one of them.
+
+use domain::preflight::{Check, HostFinding, KeyFinding, Obstacle, ObstacleKind, judge};
+use remote::{Preflight, PreflightAnswer};
+use ssh::{HostPort, SshConfig, SshError, SshPool};
+use tokio::task::JoinSet;
+
+use super::{AskError, ask};
+use crate::config::ClusterConfig;
+
+/// Tries everything anew: no connection that is open already is taken, and no pause after failures is kept.
+pub(super) async fn run(config: &ClusterConfig) -> Vec<Check> {
+    let key = key(&config.ssh);
+    let pools: Vec<(HostPort, SshPool)> = config
+        .ssh
+        .hosts
+        .iter()
+        .map(|host| {
+            let alone = SshConfig { hosts: vec![host.clone()], sessions: 1, ..config.ssh.clone() };
+            (host.clone(), SshPool::start(alone))
+        })
+        .collect();
+    let mut tries = JoinSet::new();
+    for (index, (_, pool)) in pools.iter().enumerate() {
+        // The preferred host speaks for the cluster; another one only if it cannot.
+        let (pool, command) = (pool.clone(), question(config, index == 0));
+        tries.spawn(async move { (index, ask(&pool, &command).await) });
+    }
+    let mut found: Vec<Option<Result<PreflightAnswer, AskError>>> = pools.iter().map(|_| None).collect();
+    while let Some(tried) = tries.join_next().await {
+        if let Ok((index, answer)) = tried {
+            found[index] = Some(answer);
+        }
+    }
+    let is_deep = |one: &Option<Result<PreflightAnswer, AskError>>| matches!(one, Some(Ok(answer)) if answer.deep.is_some());
+    if !found.iter().any(is_deep)
+        && let Some(index) = found.iter().position(|one| matches!(one, Some(Ok(_))))
+    {
+        found[index] = Some(ask(&pools[index].1, &question(config, true)).await);
+    }
+    let findings: Vec<HostFinding> = pools
+        .iter()
+        .zip(found)
+        .map(|((host, _), found)| HostFinding {
+            host: host.to_string(),
+            found: found.unwrap_or(Err(AskError::Ssh(SshError::Closed))).map_err(|error| obstacle(&error)),
+        })
+        .collect();
+    for (_, pool) in pools {
+        pool.close().await;
+    }
+    judge(&config.cluster, &key, &findings)
+}
+
+fn question(config: &ClusterConfig, deep: bool) -> Preflight {
+    let cluster = &config.cluster;
+    Preflight {
+        deep,
+        base_dir: cluster.base_dir.clone(),
+        account: cluster.account.clone(),
+        partitions: cluster.partitions.clone(),
+        gpus: cluster.resources.gpus_per_node.min(1),
+    }
+}
+
+fn key(ssh: &SshConfig) -> KeyFinding {
+    let Some(path) = &ssh.key_path else {
+        return KeyFinding { path: None, unusable: None, mode: None };
+    };
+    let inspected = ssh::inspect_key(path);
+    KeyFinding {
+        path: Some(path.display().to_string()),
+        mode: inspected.as_ref().ok().copied(),
+        unusable: inspected.err().map(|error| (error.to_string(), error.advice())),
+    }
+}
+
+fn obstacle(error: &AskError) -> Obstacle {
+    let error = match error {
+        AskError::Ssh(error) => error,
+        AskError::Answer(error) => {
+            return Obstacle {
+                kind: ObstacleKind::Command,
+                seen: error.to_string(),
+                mend: "See what a non-interactive login prints and whether its bash works: ssh HOST bash -c true"
+                    .to_owned(),
+            };
+        }
+    };
+    let kind = match error {
+        SshError::HostKeyUnknown { .. } | SshError::HostKeyChanged { .. } => ObstacleKind::HostKey,
+        SshError::AuthRefused { .. } => ObstacleKind::Login,
+        SshError::KeyUnreadable { .. } | SshError::NoKey => ObstacleKind::NoKey,
+        SshError::OutcomeUnknown { .. } | SshError::OutputTooLarge { .. } => ObstacleKind::Command,
+        SshError::Unreachable { .. } | SshError::NotSent { .. } | SshError::Closed => {
+            ObstacleKind::Unreachable
+        }
+    };
+    Obstacle { kind, seen: error.to_string(), mend: error.advice() }
+}

@@ -1,0 +1,102 @@
+//! The database: the one that is configured, or a private one of our own.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use persistence::{Sealer, Store, StoreOptions};
+
+use crate::{
+    config::{Config, Environment, make_data_dir, sealing_key},
+    database::embedded_postgres::EmbeddedPostgres,
+};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// An open database, and the private server behind it if there is one.
+pub(crate) struct Database {
+    pub(crate) store: Store,
+    private: Option<EmbeddedPostgres>,
+}
+
+impl Database {
+    /// Connects, starting the private server when no other is configured.
+    pub(crate) async fn open(config: &Config, environment: &Environment) -> anyhow::Result<Self> {
+        let settings = &config.settings;
+        make_data_dir(&settings.data_dir)?;
+        let sealer = Sealer::from_key(sealing_key(&settings.secrets.key_file)?);
+        let (data_dir, search_path) = (settings.data_dir.clone(), environment.search_path());
+        let private = if settings.database.url.is_none() {
+            let start = move || EmbeddedPostgres::start(&data_dir, &search_path);
+            Some(tokio::task::spawn_blocking(start).await??)
+        } else {
+            None
+        };
+        let url = private.as_ref().map_or(settings.database.url.as_ref(), |postgres| Some(postgres.url()));
+        let options = StoreOptions {
+            url: url.context("there is no database")?.clone(),
+            max_connections: settings.database.max_connections,
+            acquire_timeout: ACQUIRE_TIMEOUT,
+        };
+        match connect(&options, sealer, settings.database.startup_timeout).await {
+            Ok(store) => Ok(Self { store, private }),
+            Err(error) => {
+                Self::stop(private).await?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Opens it and brings its schema up to date.
+    pub(crate) async fn open_current(config: &Config, environment: &Environment) -> anyhow::Result<Self> {
+        let database = Self::open(config, environment).await?;
+        match database.store.migrate().await.context("cannot bring the database up to date") {
+            Ok(()) => Ok(database),
+            Err(error) => {
+                database.close().await?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Splits off the private server, for somebody to watch it.
+    pub(crate) fn take_private(&mut self) -> Option<EmbeddedPostgres> {
+        self.private.take()
+    }
+
+    /// Closes the connections, then stops the private server.
+    pub(crate) async fn close(self) -> anyhow::Result<()> {
+        self.store.close().await;
+        Self::stop(self.private).await
+    }
+
+    /// Stops a private server, unless another process still uses it.
+    pub(crate) async fn stop(private: Option<EmbeddedPostgres>) -> anyhow::Result<()> {
+        match private {
+            Some(postgres) => tokio::task::spawn_blocking(|| postgres.stop()).await?,
+            None => Ok(()),
+        }
+    }
+}
+
+async fn connect(options: &StoreOptions, sealer: Sealer, timeout: Duration) -> anyhow::Result<Store> {
+    let begun = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let error = match Store::connect(options, sealer.clone()).await {
+            Ok(store) => return Ok(store),
+            Err(error) => error,
+        };
+        // A wrong password or a missing database does not mend itself.
+        if !error.is_unavailable() || begun.elapsed() + pause > timeout {
+            return Err(error).context(
+                "cannot connect to the database; check database.url (DATABASE_URL) and that its server runs, or \
+                 leave it out to get a private one",
+            );
+        }
+        tracing::warn!(%error, "the database does not answer yet; trying again");
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}

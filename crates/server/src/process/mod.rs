@@ -1,0 +1,9 @@
+//! The process: lifecycle, clock, logs, metrics, its HTTP server.
+
+pub(crate) mod clock;
+pub(crate) mod gauges;
+pub(crate) mod http_server;
+pub(crate) mod jwks;
+pub(crate) mod lifecycle;
+pub(crate) mod open_files;
+pub(crate) mod telemetry;

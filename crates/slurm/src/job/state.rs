@@ -1,0 +1,208 @@
+//! The states of a job as squeue and sacct print them.
+
+use std::{convert::Infallible, fmt, str::FromStr};
+
+use serde_with::{DeserializeFromStr, SerializeDisplay};
+
+/// How much of an unknown state is kept, in characters.
+const UNKNOWN_SHOWN: usize = 64;
+
+macro_rules! states {
+    ($($(#[$doc:meta])* $variant:ident => $text:literal,)*) => {
+        /// A job's state (squeue(1) and sacct(1), "JOB STATE CODES"; `slurm.h` of 22.05 and 24.11).
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
+        pub enum SlurmState {
+            $($(#[$doc])* $variant,)*
+            /// A word this crate does not know: never guessed at. Printable ASCII, at most 64 characters.
+            Unknown(String),
+        }
+
+        impl SlurmState {
+            /// Every state that has a name here.
+            pub const KNOWN: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// Slurm's word for the state.
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $(Self::$variant => $text,)*
+                    Self::Unknown(word) => word,
+                }
+            }
+
+            fn from_word(word: &str) -> Option<Self> {
+                match word {
+                    $($text => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+states! {
+    /// Waiting for an allocation.
+    Pending => "PENDING",
+    /// Has an allocation whose nodes are getting ready, for instance booting.
+    Configuring => "CONFIGURING",
+    /// Running.
+    Running => "RUNNING",
+    /// Being ended: some processes may still be alive (at most `KillWait`, unless they cannot be killed).
+    Completing => "COMPLETING",
+    /// Ended with exit code 0.
+    Completed => "COMPLETED",
+    /// Ended with another exit code or by a signal.
+    Failed => "FAILED",
+    /// Ran into its time limit.
+    Timeout => "TIMEOUT",
+    /// Canceled, by a person, a script or a dependency that can never be met.
+    Cancelled => "CANCELLED",
+    /// One of its nodes failed.
+    NodeFail => "NODE_FAIL",
+    /// A node did not boot.
+    BootFail => "BOOT_FAIL",
+    /// Could not have ended before its `--deadline`.
+    Deadline => "DEADLINE",
+    /// Used more memory than it had.
+    OutOfMemory => "OUT_OF_MEMORY",
+    /// Stopped for a more important job. A requeued one is `Pending` again in squeue while sacct still says this.
+    Preempted => "PREEMPTED",
+    /// Has an allocation, but its processes are stopped and the CPUs given to others.
+    Suspended => "SUSPENDED",
+    /// Has an allocation, and its processes are stopped by SIGSTOP.
+    Stopped => "STOPPED",
+    /// Goes back into the queue.
+    Requeued => "REQUEUED",
+    /// Back in the queue, held.
+    RequeueHold => "REQUEUE_HOLD",
+    /// Goes back into the queue of a federation.
+    RequeueFed => "REQUEUE_FED",
+    /// Its allocation is about to change in size.
+    Resizing => "RESIZING",
+    /// Held because its reservation was deleted.
+    ResvDelHold => "RESV_DEL_HOLD",
+    /// Withdrawn here because another cluster of the federation started it.
+    Revoked => "REVOKED",
+    /// A signal is on its way to it.
+    Signaling => "SIGNALING",
+    /// Requeued and held in a special state by an operator or a site's script.
+    SpecialExit => "SPECIAL_EXIT",
+    /// Its files are being staged out of a burst buffer.
+    StageOut => "STAGE_OUT",
+    /// Could not be launched on its nodes; a failed prolog is one reason.
+    LaunchFailed => "LAUNCH_FAILED",
+    /// The nodes could not be configured for it.
+    ReconfigFail => "RECONFIG_FAIL",
+    /// Has an allocation whose nodes are powered down and wait to be powered up.
+    PowerUpNode => "POWER_UP_NODE",
+    /// Its accounting record is being written.
+    UpdateDb => "UPDATE_DB",
+}
+
+impl SlurmState {
+    /// True when the job holds an allocation or may still get one. An unknown state counts as active: what may
+    /// still cost GPU time is not forgotten because of a new word.
+    pub fn is_active(&self) -> bool {
+        !self.is_final()
+    }
+
+    /// True when the job has ended and, unless somebody requeues it, will not run again.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Completed
+            | Self::Failed
+            | Self::Timeout
+            | Self::Cancelled
+            | Self::NodeFail
+            | Self::BootFail
+            | Self::Deadline
+            | Self::OutOfMemory
+            | Self::Preempted
+            | Self::Revoked
+            | Self::LaunchFailed
+            | Self::ReconfigFail => true,
+            Self::Pending
+            | Self::Configuring
+            | Self::Running
+            | Self::Completing
+            | Self::Suspended
+            | Self::Stopped
+            | Self::Requeued
+            | Self::RequeueHold
+            | Self::RequeueFed
+            | Self::Resizing
+            | Self::ResvDelHold
+            | Self::Signaling
+            | Self::SpecialExit
+            | Self::StageOut
+            | Self::PowerUpNode
+            | Self::UpdateDb
+            | Self::Unknown(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for SlurmState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for SlurmState {
+    type Err = Infallible;
+
+    /// Takes the first word: sacct prints `CANCELLED by 2001`, and `CANCELLED+` where a column was too narrow.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let word = text.split([' ', '+']).next().unwrap_or_default();
+        Ok(Self::from_word(word).unwrap_or_else(|| Self::Unknown(printable(word))))
+    }
+}
+
+fn printable(word: &str) -> String {
+    word.chars().take(UNKNOWN_SHOWN).map(|c| if c.is_ascii_graphic() { c } else { '?' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use test_case::test_case;
+
+    use super::*;
+
+    fn state(text: &str) -> SlurmState {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn every_known_state_round_trips() {
+        for known in SlurmState::KNOWN {
+            assert_eq!(&state(known.as_str()), known);
+            assert_eq!(known.to_string(), known.as_str());
+            assert_ne!(known.is_active(), known.is_final());
+        }
+    }
+
+    #[test_case("CANCELLED by 2001", &SlurmState::Cancelled; "with its author")]
+    #[test_case("CANCELLED+", &SlurmState::Cancelled; "cut by a narrow column")]
+    #[test_case("OUT_OF_ME+", &SlurmState::Unknown("OUT_OF_ME".to_owned()); "cut inside the word")]
+    #[test_case("", &SlurmState::Unknown(String::new()); "empty")]
+    #[test_case("completed", &SlurmState::Unknown("completed".to_owned()); "not Slurm's spelling")]
+    fn the_first_word_counts(text: &str, expected: &SlurmState) {
+        assert_eq!(&state(text), expected);
+    }
+
+    #[test]
+    fn an_unknown_state_is_neither_final_nor_forgotten() {
+        let unknown = state("BRAND_NEW");
+        assert!(unknown.is_active());
+        assert!(!unknown.is_final());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_parses_to_something_small_that_round_trips(text in any::<String>()) {
+            let first = state(&text);
+            prop_assert!(first.as_str().len() <= UNKNOWN_SHOWN);
+            prop_assert_eq!(state(first.as_str()), first);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Which CUDA a job wants instead of its image's own.
+
+use serde_with::{DeserializeFromStr, SerializeDisplay};
+
+use crate::{InvalidName, names::text_type::text_type};
+
+/// A CUDA version as it names a directory: `12`, `12.8` or `12.8.1`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
+pub struct CudaVersion(String);
+
+text_type!(CudaVersion);
+
+impl CudaVersion {
+    fn check(text: &str) -> Result<String, InvalidName> {
+        let number = |part: &str| (1..=4).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+        if text.split('.').count() <= 3 && text.split('.').all(number) {
+            Ok(text.to_owned())
+        } else {
+            Err(InvalidName::new("CUDA version", "up to three numbers joined by dots, such as 12.8", text))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use test_case::test_case;
+
+    use super::*;
+
+    #[test_case("12")]
+    #[test_case("12.8")]
+    #[test_case("12.8.1")]
+    fn a_version_is_taken(text: &str) {
+        assert_eq!(text.parse::<CudaVersion>().unwrap().as_str(), text);
+    }
+
+    #[test_case("" ; "nothing")]
+    #[test_case("12." ; "a dot too many")]
+    #[test_case("12.8.1.1" ; "four numbers")]
+    #[test_case("latest" ; "a word")]
+    #[test_case("12/../.." ; "a path")]
+    #[test_case("12;id" ; "shell")]
+    #[test_case("12\n" ; "a line end")]
+    fn anything_else_is_refused(text: &str) {
+        assert!(text.parse::<CudaVersion>().is_err());
+    }
+}

@@ -1,0 +1,60 @@
+//! Where Slurm sends its mails.
+
+use serde_with::{DeserializeFromStr, SerializeDisplay};
+
+use crate::{InvalidName, names::text_type::text_type};
+
+/// A mail address as `sbatch --mail-user` gets it: one `@`, and on both sides only characters that need no quoting
+/// in an `#SBATCH` line. Narrower than RFC 5321, which allows quotes and spaces.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
+pub struct MailAddress(String);
+
+text_type!(MailAddress);
+
+impl MailAddress {
+    fn check(text: &str) -> Result<String, InvalidName> {
+        let part = |part: &str, plain: fn(u8) -> bool| {
+            part.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
+                && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || plain(byte))
+        };
+        let well_formed = text.len() <= 254
+            && text.split_once('@').is_some_and(|(name, host)| {
+                part(name, |byte| matches!(byte, b'.' | b'_' | b'+' | b'-'))
+                    && part(host, |byte| matches!(byte, b'.' | b'-'))
+            });
+        if well_formed {
+            Ok(text.to_owned())
+        } else {
+            Err(InvalidName::new("mail address", "NAME@HOST of A-Z a-z 0-9 . _ + -", text))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use test_case::test_case;
+
+    use super::*;
+
+    #[test_case("jane.doe+tao@example.org", true)]
+    #[test_case("jane", false ; "no host")]
+    #[test_case("a@b@c", false ; "two at signs")]
+    #[test_case("-o@b", false ; "an option")]
+    #[test_case("a@b\n#SBATCH --uid=0", false ; "a second line")]
+    #[test_case("a b@c", false ; "a space")]
+    fn an_address_is_plain(text: &str, accepted: bool) {
+        assert_eq!(text.parse::<MailAddress>().is_ok(), accepted);
+    }
+
+    proptest! {
+        #[test]
+        fn what_parses_needs_no_quoting(text in "[ -~\n\t]{0,30}(@[ -~\n]{0,20})?") {
+            if let Ok(address) = text.parse::<MailAddress>() {
+                let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '+' | '-' | '@');
+                prop_assert!(address.as_str().chars().all(plain) && !address.as_str().starts_with('-'));
+                prop_assert_eq!(address.to_string(), text);
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The partitions a job may run in, in the order the user gave them.
+
+use std::collections::HashSet;
+
+use serde_with::{DeserializeFromStr, SerializeDisplay};
+
+use crate::{InvalidName, Partition, names::text_type::text_type};
+
+/// The longest list accepted, in bytes: far above any real site, far below what an `#SBATCH` line may hold.
+const MAX_BYTES: usize = 1024;
+
+/// One or more partitions, comma separated, none twice: what `sbatch --partition` takes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
+pub struct PartitionList(String);
+
+text_type!(PartitionList);
+
+impl PartitionList {
+    /// The partitions, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Partition> + '_ {
+        // Every part was parsed once by `check`, so nothing is lost here.
+        self.0.split(',').filter_map(|part| part.parse().ok())
+    }
+
+    fn check(text: &str) -> Result<String, InvalidName> {
+        let refused = || {
+            InvalidName::new("partition list", "one or more different partitions, separated by commas", text)
+        };
+        if text.len() > MAX_BYTES {
+            return Err(refused());
+        }
+        let mut seen = HashSet::new();
+        for part in text.split(',') {
+            let partition: Partition = part.parse().map_err(|_| refused())?;
+            if !seen.insert(partition) {
+                return Err(refused());
+            }
+        }
+        Ok(text.to_owned())
+    }
+}
+
+impl From<Partition> for PartitionList {
+    fn from(partition: Partition) -> Self {
+        Self(partition.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_list_keeps_its_order() {
+        let list: PartitionList = "polar,grizzly,polar3".parse().unwrap();
+        let names: Vec<String> = list.iter().map(|p| p.to_string()).collect();
+        assert_eq!(names, ["polar", "grizzly", "polar3"]);
+        assert_eq!(list.to_string(), "polar,grizzly,polar3");
+    }
+
+    #[test]
+    fn an_empty_part_a_repetition_and_a_space_are_refused() {
+        for text in ["", ",", "polar,", "polar,polar", "polar, grizzly", "polar\n"] {
+            assert!(text.parse::<PartitionList>().is_err(), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_parses_needs_no_quoting(text in "[ -~\n\té]{0,30}|[a-z,]{0,12}") {
+            if let Ok(list) = text.parse::<PartitionList>() {
+                let plain = |c: char| c.is_ascii_alphanumeric() || "_.+-,".contains(c);
+                prop_assert!(list.as_str().chars().all(plain) && !list.as_str().starts_with('-'));
+                prop_assert_eq!(list.iter().map(|one| one.to_string()).collect::<Vec<_>>().join(","), text);
+            }
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Partitions: their limits, nodes and GPUs.
+
+pub(crate) mod gres;
+pub(crate) mod info;
+pub(crate) mod list;
+pub(crate) mod sinfo;

@@ -1,0 +1,243 @@
+//! The commands that wait for a session, and which thread takes them.
+//!
+//! Few sessions are better than many: sites count connections. So a thread that is connected is preferred,
+//! and one that is not opens a session only when the others have been busy for a moment.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use crate::session::readiness::Waker;
+use crate::{Command, HostPort, Output, SshError};
+
+/// How long a command waits for a connected session before another one is opened for it.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// A command and the one who waits for its answer.
+pub(crate) struct Job {
+    pub(crate) command: Command,
+    pub(crate) reply: oneshot::Sender<Result<Output, SshError>>,
+    pub(crate) ticket: Arc<Ticket>,
+    pub(crate) enqueued: Instant,
+}
+
+impl Job {
+    /// Whether somebody still waits for it, and for no longer than was promised. A process that was stopped finds here that
+    /// its command comes too late: its caller may have given up what it had the right to do.
+    pub(crate) fn is_wanted(&self, connect_timeout: Duration) -> bool {
+        !self.reply.is_closed()
+            && self.enqueued.elapsed() <= self.command.deadline.saturating_add(connect_timeout)
+    }
+}
+
+/// Who decides about a command: its caller may withdraw it until a thread has begun to send it.
+#[derive(Debug, Default)]
+pub(crate) struct Ticket(Mutex<Stage>);
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Waiting,
+    SentTo(HostPort),
+    Withdrawn,
+}
+
+impl Ticket {
+    /// Whether the command may be sent to the host. From here on it can no longer be withdrawn.
+    pub(crate) fn claim(&self, host: &HostPort) -> bool {
+        let mut stage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if *stage != Stage::Withdrawn {
+            *stage = Stage::SentTo(host.clone());
+        }
+        *stage != Stage::Withdrawn
+    }
+
+    /// Withdraws the command for good. When it is too late for that: the host it was sent to.
+    pub(crate) fn withdraw(&self) -> Result<(), HostPort> {
+        let mut stage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Stage::SentTo(host) = &*stage {
+            return Err(host.clone());
+        }
+        *stage = Stage::Withdrawn;
+        Ok(())
+    }
+}
+
+/// What a thread does next.
+pub(crate) enum Next {
+    /// Run this.
+    Job(Box<Job>),
+    /// Sleep until woken, or until the moment.
+    Sleep(Option<Instant>),
+    /// End.
+    Close,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Thread {
+    Idle { connected: bool },
+    Busy,
+}
+
+/// The queue of a pool.
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    wakers: Vec<Waker>,
+}
+
+struct State {
+    jobs: VecDeque<Job>,
+    threads: Vec<Thread>,
+    closed: bool,
+}
+
+impl Queue {
+    /// A queue for as many threads as there are wakers.
+    pub(crate) fn new(wakers: Vec<Waker>) -> Self {
+        let threads = vec![Thread::Idle { connected: false }; wakers.len()];
+        Self {
+            state: Mutex::new(State { jobs: VecDeque::new(), threads, closed: wakers.is_empty() }),
+            wakers,
+        }
+    }
+
+    /// Hands a command in. The command comes back when the pool is closed.
+    pub(crate) fn push(&self, job: Job) -> Result<(), Job> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(job);
+        }
+        state.jobs.push_back(job);
+        let wanted = state.best_idle();
+        drop(state);
+        if let Some(waker) = wanted.and_then(|index| self.wakers.get(index)) {
+            waker.wake();
+        }
+        Ok(())
+    }
+
+    /// What the thread does next. It counts as idle until it gets a job.
+    pub(crate) fn next(&self, thread: usize, connected: bool) -> Next {
+        let mut state = self.lock();
+        state.set(thread, Thread::Idle { connected });
+        if state.closed {
+            return Next::Close;
+        }
+        state.jobs.retain(|job| !job.reply.is_closed());
+        let Some(oldest) = state.jobs.front() else { return Next::Sleep(None) };
+        let patience = oldest.enqueued + PATIENCE;
+        let others_may_take_it =
+            state.threads.iter().any(|other| *other != Thread::Idle { connected: false });
+        if !connected && others_may_take_it && Instant::now() < patience {
+            return Next::Sleep(Some(patience));
+        }
+        let Some(job) = state.jobs.pop_front() else { return Next::Sleep(None) };
+        state.set(thread, Thread::Busy);
+        // The next one may have been waiting for this thread.
+        let wanted = if state.jobs.is_empty() { None } else { state.best_idle() };
+        drop(state);
+        if let Some(waker) = wanted.and_then(|index| self.wakers.get(index)) {
+            waker.wake();
+        }
+        Next::Job(Box::new(job))
+    }
+
+    /// The thread is busy with its own session, and takes no command before its next call.
+    pub(crate) fn set_busy(&self, thread: usize) {
+        self.lock().set(thread, Thread::Busy);
+    }
+
+    /// Refuses further commands, gives back those that wait, and wakes every thread.
+    pub(crate) fn close(&self) -> VecDeque<Job> {
+        let mut state = self.lock();
+        state.closed = true;
+        let waiting = std::mem::take(&mut state.jobs);
+        drop(state);
+        self.wakers.iter().for_each(Waker::wake);
+        waiting
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Every change of the state is complete before anything can panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn set(&mut self, thread: usize, now: Thread) {
+        if let Some(slot) = self.threads.get_mut(thread) {
+            *slot = now;
+        }
+    }
+
+    /// The idle thread to wake: a connected one if there is any.
+    fn best_idle(&self) -> Option<usize> {
+        let find = |wanted| self.threads.iter().position(|thread| *thread == wanted);
+        find(Thread::Idle { connected: true }).or_else(|| find(Thread::Idle { connected: false }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::readiness::wake_pair;
+
+    fn job() -> (Job, oneshot::Receiver<Result<Output, SshError>>) {
+        let (reply, answer) = oneshot::channel();
+        let command = Command {
+            program: "true".to_owned(),
+            stdin: Vec::new(),
+            deadline: Duration::from_secs(1),
+            stdout_limit: 1,
+            repeatable: false,
+        };
+        (Job { command, reply, ticket: Arc::default(), enqueued: Instant::now() }, answer)
+    }
+
+    fn queue(threads: usize) -> Queue {
+        Queue::new((0..threads).map(|_| wake_pair().expect("a pair").0).collect())
+    }
+
+    #[test]
+    fn a_command_is_either_sent_or_withdrawn_and_never_both() {
+        let host: HostPort = "login1".parse().expect("a host");
+        let (sent, withdrawn) = (Ticket::default(), Ticket::default());
+        assert!(sent.claim(&host) && sent.claim(&host));
+        assert_eq!(sent.withdraw(), Err(host.clone()));
+        assert_eq!(withdrawn.withdraw(), Ok(()));
+        assert!(!withdrawn.claim(&host));
+    }
+
+    #[test]
+    fn a_thread_without_a_session_waits_a_moment_for_the_connected_one() {
+        let queue = queue(2);
+        queue.set_busy(0);
+        let (job, _answer) = job();
+        assert!(queue.push(job).is_ok());
+        let Next::Sleep(Some(until)) = queue.next(1, false) else { panic!("it did not wait") };
+        assert!(until <= Instant::now() + PATIENCE);
+        assert!(matches!(queue.next(0, true), Next::Job(_)));
+        assert!(matches!(queue.next(1, false), Next::Sleep(None)));
+    }
+
+    #[test]
+    fn a_command_nobody_waits_for_is_dropped_from_the_queue() {
+        let queue = queue(1);
+        let (job, answer) = job();
+        assert!(queue.push(job).is_ok());
+        drop(answer);
+        assert!(matches!(queue.next(0, false), Next::Sleep(None)));
+    }
+
+    #[test]
+    fn a_closed_queue_gives_back_what_waits_and_takes_nothing_more() {
+        let queue = queue(1);
+        let ((first, _one), (second, _two)) = (job(), job());
+        assert!(queue.push(first).is_ok());
+        assert_eq!(queue.close().len(), 1);
+        assert!(queue.push(second).is_err());
+        assert!(matches!(queue.next(0, true), Next::Close));
+    }
+}

@@ -1,0 +1,71 @@
+//! What is counted of a cluster, shown at 0 from the start: what does not exist yet cannot be seen to rise.
+
+use domain::{ClusterName, Job, OrphanKind, Phase, Status, Timestamp};
+use metrics::{counter, histogram};
+
+/// The commands that watchers of the service ask about by name. Rarer ones appear when they are first sent.
+const COMMANDS: [&str; 6] = ["submit", "locate", "poll", "conclude", "cancel", "partitions"];
+const OUTCOMES: [&str; 4] = ["ok", "not_sent", "auth_required", "lost"];
+
+/// Makes the numbers of a cluster appear.
+pub(crate) fn show(cluster: &ClusterName) {
+    for outcome in ["answered", "unanswered"] {
+        counter!("slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => outcome).increment(0);
+    }
+    for command in COMMANDS {
+        let _ = histogram!("slurm_command_duration_seconds", "cluster" => cluster.to_string(), "command" => command);
+        for outcome in OUTCOMES {
+            counter!(
+                "slurm_commands_total",
+                "cluster" => cluster.to_string(), "command" => command, "outcome" => outcome
+            )
+            .increment(0);
+        }
+    }
+    for status in [Status::Done, Status::Error, Status::Canceled] {
+        counter!("jobs_finished_total", "cluster" => cluster.to_string(), "outcome" => status.to_string())
+            .increment(0);
+    }
+    for kind in [
+        OrphanKind::Superseded,
+        OrphanKind::Copy,
+        OrphanKind::Deleted,
+        OrphanKind::Newer,
+        OrphanKind::Unknown,
+    ] {
+        for name in ["slurm_orphans_found_total", "slurm_orphans_canceled_total"] {
+            counter!(name, "cluster" => cluster.to_string(), "kind" => <&str>::from(kind)).increment(0);
+        }
+    }
+    for name in [
+        "jobs_submitted_total",
+        "submit_uncertain_total",
+        "submit_duplicates_detected_total",
+        "purges_given_up_total",
+    ] {
+        counter!(name, "cluster" => cluster.to_string()).increment(0);
+    }
+    let _ = histogram!("job_submission_wait_seconds", "cluster" => cluster.to_string());
+}
+
+/// What became of jobs that were sent: each is in Slurm's queue, or its answer was lost and it is looked for, or it goes
+/// again.
+pub(crate) fn submissions<'a>(cluster: &ClusterName, jobs: impl Iterator<Item = &'a Job>, now: Timestamp) {
+    for job in jobs {
+        match job.phase {
+            Phase::InQueue => {
+                counter!("jobs_submitted_total", "cluster" => cluster.to_string()).increment(1);
+                // A later attempt was accepted long ago.
+                if job.attempt.as_ref().is_some_and(|attempt| attempt.no.get() == 1) {
+                    let waited = (now - job.created_at).as_seconds_f64().max(0.0);
+                    histogram!("job_submission_wait_seconds", "cluster" => cluster.to_string())
+                        .record(waited);
+                }
+            }
+            Phase::SubmitUncertain => {
+                counter!("submit_uncertain_total", "cluster" => cluster.to_string()).increment(1);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The way to a cluster: one method, over SSH, with each command noted in the timeline.
+
+pub(crate) mod cluster_link;
+pub(crate) mod counted;
+pub(crate) mod ssh_link;
+pub(crate) mod timeline;

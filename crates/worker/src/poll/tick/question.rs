@@ -1,0 +1,49 @@
+//! What a poll asks: about each active job, and each conversion as one more row.
+
+use domain::{ActiveJob, Conversion, JobPaths, OUR_NAMES, Timestamp, wants_signs_of_life};
+use remote::{Poll, Watched};
+
+/// How much of one status file, and of all, one poll reads.
+const STATUS_BYTES_PER_FILE: usize = 1024 * 1024;
+const STATUS_BYTES_TOTAL: usize = 8 * 1024 * 1024;
+
+/// `last` is when the last poll was answered.
+pub(super) fn question(
+    jobs: &[ActiveJob],
+    conversions: &[Conversion],
+    last: Option<Timestamp>,
+    now: Timestamp,
+) -> Poll {
+    let watched = |job: &ActiveJob| {
+        let attempt = &job.attempt;
+        let (base, id) = (&attempt.job_dir, job.id);
+        let logs = || JobPaths::new(base, id).ok()?.documented_logs(attempt).ok()?;
+        Some(Watched {
+            id: attempt.slurm_id?,
+            key: attempt.token.to_string(),
+            results_dir: Some(JobPaths::results_of(base, id).ok()?),
+            state_dir: JobPaths::state_below(base, id, attempt.no).ok()?,
+            status: job.cursors.clone(),
+            signs_of_life: if wants_signs_of_life(job, last, now) { logs() } else { None },
+        })
+    };
+    Poll {
+        jobs: jobs.iter().filter_map(watched).chain(conversions.iter().filter_map(watched_run)).collect(),
+        status_bytes_per_file: STATUS_BYTES_PER_FILE,
+        status_bytes_total: STATUS_BYTES_TOTAL,
+        others: OUR_NAMES.parse().ok(),
+    }
+}
+
+/// A conversion is one more row of the same question.
+fn watched_run(conversion: &Conversion) -> Option<Watched> {
+    let run = conversion.run.as_ref()?;
+    Some(Watched {
+        id: run.slurm_id?,
+        key: run.token.to_string(),
+        results_dir: None,
+        state_dir: run.state_dir.clone(),
+        status: Vec::new(),
+        signs_of_life: None,
+    })
+}

@@ -1,0 +1,55 @@
+//! Cancellation of jobs that Slurm has: sent now, confirmed by the poll, sent again until it is.
+
+use std::time::Duration;
+
+use domain::Job;
+use persistence::{Lease, StoreError, WorkStore};
+use remote::Cancel;
+
+use crate::{
+    link::cluster_link::ClusterLink,
+    steps::batch::warn_of_each,
+    worker::{Site, Worker},
+};
+
+/// Slurm gives a job its `KillWait` (30 s by default) to end; only then does asking again mean anything.
+const SEND_AGAIN: Duration = Duration::from_secs(45);
+/// After a cancellation that did not reach the cluster.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
+
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
+    pub(crate) async fn cancel(
+        &self,
+        site: &Site<L>,
+        lease: &Lease,
+        jobs: Vec<Job>,
+    ) -> Result<(), StoreError> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let attempts = jobs.iter().filter_map(|job| job.attempt.as_ref());
+        let known = attempts.filter_map(|attempt| Some((attempt.slurm_id?, attempt.token.clone())));
+        let command = Cancel { jobs: known.collect(), names: Vec::new() };
+        let again_in = match site.target.link.cancel(&command).await {
+            Ok(answer) => match answer.refused {
+                None => SEND_AGAIN,
+                Some(failure) => {
+                    warn_of_each(&jobs, &failure.excerpt, "Slurm refused a cancellation");
+                    TRY_AGAIN
+                }
+            },
+            Err(error) => {
+                warn_of_each(&jobs, &error, "a cancellation did not get through");
+                TRY_AGAIN
+            }
+        };
+        for job in &jobs {
+            let attempt = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
+            tracing::info!(job.id = %job.id, attempt, "cancellation sent");
+        }
+        self.store.put_off(lease, &jobs, Some(again_in)).await?;
+        self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
+        site.wake_poll();
+        Ok(())
+    }
+}

@@ -1,0 +1,38 @@
+//! Trainings that go on where they were: the newest checkpoint of each, asked for in one command.
+
+use std::collections::HashMap;
+
+use domain::{Job, JobId, JobPaths};
+use persistence::WorkStore;
+use remote::Checkpoints;
+use slurm::RemotePath;
+
+use crate::{
+    link::cluster_link::ClusterLink,
+    steps::batch::warn_of_each,
+    worker::{Site, Worker},
+};
+
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
+    /// The checkpoints that jobs about to be submitted go on from. A cluster that does not answer costs only that: the
+    /// container looks for one, too.
+    pub(crate) async fn checkpoints(&self, site: &Site<L>, jobs: &[&Job]) -> HashMap<JobId, RemotePath> {
+        let results = |job: &&Job| {
+            let attempt = job.attempt.as_ref().filter(|_| job.may_go_on())?;
+            Some((job.id, JobPaths::new(&attempt.job_dir, job.id).ok()?.results))
+        };
+        let asked: Vec<(JobId, RemotePath)> = jobs.iter().filter_map(results).collect();
+        if asked.is_empty() {
+            return HashMap::new();
+        }
+        let command = Checkpoints { results: asked.iter().map(|(_, dir)| dir.clone()).collect() };
+        match site.target.link.checkpoints(&command).await {
+            Ok(newest) => asked.iter().zip(newest).filter_map(|((id, _), path)| Some((*id, path?))).collect(),
+            Err(error) => {
+                let jobs = jobs.iter().copied().filter(|job| job.may_go_on());
+                warn_of_each(jobs, &error, "the newest checkpoint could not be looked for");
+                HashMap::new()
+            }
+        }
+    }
+}

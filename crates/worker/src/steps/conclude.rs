@@ -1,0 +1,137 @@
+//! The last words of jobs that Slurm is through with, read in one remote command, and the verdict on each.
+
+use std::collections::HashMap;
+
+use chrono::TimeDelta;
+use domain::{DesiredState, Ending, Findings, Job, JobPaths, SickNode, Work, conclude, removal_may_come};
+use persistence::{Lease, StepRecord, StoreError, WorkStore};
+use remote::{Conclude, Concluded, Concluding};
+use slurm::{NodeName, SlurmState, node_list};
+
+use crate::{
+    link::cluster_link::ClusterLink,
+    steps::batch::{done, warn_of_each},
+    worker::{Site, Worker},
+};
+
+/// Enough for the last 500 lines of most logs, which the rules about failures search.
+const TAIL_BYTES: usize = 64 * 1024;
+/// How much of all status files one command reads; what is left is read by the next.
+const STATUS_BYTES: usize = 8 * 1024 * 1024;
+/// After an answer that did not come.
+const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
+
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
+    pub(crate) async fn conclude(
+        &self,
+        site: &Site<L>,
+        lease: &Lease,
+        jobs: Vec<Job>,
+    ) -> Result<(), StoreError> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let command = Conclude {
+            jobs: jobs.iter().filter_map(concluding).collect(),
+            tail_bytes: TAIL_BYTES,
+            status_bytes_total: STATUS_BYTES,
+        };
+        let answer = site.target.link.conclude(&command).await;
+        if let Err(error) = &answer {
+            warn_of_each(&jobs, error, "the job's last words could not be read");
+        }
+        let found: HashMap<&str, &Concluded> =
+            answer.iter().flatten().map(|concluded| (concluded.key.as_str(), concluded)).collect();
+        let sick = self.sick_nodes(site, nodes_of_failed(&jobs)).await;
+        let spare =
+            self.spare_nodes(site, &jobs.iter().filter(|job| has_failed(job)).collect::<Vec<_>>()).await;
+        let graces = self.graces(site);
+        let now = self.clock.now();
+        let step = |job: Job| -> StepRecord {
+            let token = job.attempt.as_ref().map(|attempt| attempt.token.as_str());
+            match token.and_then(|token| found.get(token)) {
+                Some(concluded) => {
+                    let findings = Findings {
+                        readable: concluded.readable,
+                        left_out: concluded.left_out,
+                        markers: &concluded.markers,
+                        status: &concluded.status,
+                        out_tail: &concluded.out_tail,
+                        err_tail: &concluded.err_tail,
+                        role_tails: &concluded.role_tails,
+                        sick: &of_job(&job, &sick),
+                        spare: spare.get(&job.id).copied(),
+                    };
+                    match conclude(&job, &findings, &graces, now) {
+                        // Somebody else's right to look at the secrets ends with the job, so they go first.
+                        Ending::Ended(_) | Ending::Paused(_) | Ending::Again { .. }
+                            if !concluded.removed && removal_may_come(job.finishing_since, now) =>
+                        {
+                            done(job, Some(now + TRY_AGAIN))
+                        }
+                        Ending::Ended(job) | Ending::Paused(job) => done(job, None),
+                        // The wish was for the copy that did nothing; the one that runs has to hear it, too.
+                        Ending::Adopt(job) => {
+                            let due_at = (job.desired != DesiredState::Run).then_some(now);
+                            done(job, due_at)
+                        }
+                        Ending::Again { job, due_at } => done(job, Some(due_at)),
+                        // Looked at again before the grace is over: the word may come any moment.
+                        Ending::Wait { job, until } => done(job, Some(until.min(now + TRY_AGAIN))),
+                    }
+                }
+                None => done(job, Some(now + TRY_AGAIN)),
+            }
+        };
+        let steps: Vec<_> = jobs.into_iter().map(step).collect();
+        self.record(lease, &steps).await?;
+        // One that goes again is due in the other lane.
+        site.wake_lanes();
+        Ok(())
+    }
+}
+
+/// Whether Slurm did not bring the job to a good end.
+fn has_failed(job: &Job) -> bool {
+    let state = job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref());
+    job.desired == DesiredState::Run && state != Some(&SlurmState::Completed)
+}
+
+/// The nodes of jobs whose end may be their fault: a job that did what it should needs nobody's health.
+fn nodes_of_failed(jobs: &[Job]) -> Vec<NodeName> {
+    let failed = |job: &&Job| {
+        let state = job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref());
+        job.desired == DesiredState::Run && state.is_some_and(|state| *state == SlurmState::Failed)
+    };
+    jobs.iter().filter(failed).flat_map(nodes).collect()
+}
+
+fn nodes(job: &Job) -> Vec<NodeName> {
+    let list = job.attempt.as_ref().and_then(|attempt| attempt.nodes.as_deref()).unwrap_or_default();
+    node_list::expand(list).iter().filter_map(|name| name.parse().ok()).collect()
+}
+
+fn of_job(job: &Job, sick: &[SickNode]) -> Vec<SickNode> {
+    let own = nodes(job);
+    sick.iter().filter(|node| own.contains(&node.name)).cloned().collect()
+}
+
+/// Whether the job is one of several programs with logs of their own.
+fn has_roles(job: &Job) -> bool {
+    matches!(&job.spec.work, Work::Tao { network_arch, .. } if network_arch.as_str() == "cosmos-rl")
+}
+
+fn concluding(job: &Job) -> Option<Concluding> {
+    let attempt = job.attempt.as_ref()?;
+    let paths = JobPaths::new(&attempt.job_dir, job.id).ok()?;
+    Some(Concluding {
+        role_logs: if has_roles(job) { paths.log_dir(attempt).ok()? } else { None },
+        key: attempt.token.to_string(),
+        id: attempt.slurm_id,
+        state_dir: paths.state(attempt).ok()?,
+        logs: [paths.log(attempt, "main.out").ok()?, paths.log(attempt, "main.err").ok()?].concat(),
+        results_dir: Some(paths.results.clone()),
+        status: attempt.status.cursors(),
+        remove: paths.secret_files(),
+    })
+}

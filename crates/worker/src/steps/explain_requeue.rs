@@ -1,0 +1,140 @@
+//! Jobs that Slurm has put back into its queue: why it did, and away from the node that failed.
+
+use std::collections::{BTreeSet, HashMap};
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use domain::{ExplainedRequeue, Job, SickNode, explain_requeue};
+use persistence::{Lease, StepRecord, StoreError, WorkStore};
+use remote::{Exclude, NodeHealth, Requeued};
+use slurm::{JobName, NodeName, SlurmJobId, node_list};
+
+use crate::{
+    link::cluster_link::ClusterLink,
+    steps::batch::{done, warn_of_each},
+    worker::{Site, Worker},
+};
+
+/// Accounting lags by seconds, and Slurm holds a job that lost its node back for longer than that. Asked less and less
+/// often, and not for ever: a site may keep no accounting.
+const TRY_AGAIN_FIRST: TimeDelta = TimeDelta::seconds(2);
+const TRY_AGAIN_LAST: TimeDelta = TimeDelta::minutes(1);
+const GIVE_UP: TimeDelta = TimeDelta::minutes(10);
+
+/// A job that is to be kept away from nodes.
+struct Exclusion {
+    /// The step that keeps what became of it.
+    step: usize,
+    id: SlurmJobId,
+    token: JobName,
+    nodes: Vec<NodeName>,
+}
+
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
+    pub(crate) async fn reroute(
+        &self,
+        site: &Site<L>,
+        lease: &Lease,
+        jobs: Vec<Job>,
+    ) -> Result<(), StoreError> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let attempts = jobs.iter().filter_map(|job| job.attempt.as_ref());
+        let asked = attempts.filter_map(|attempt| Some((attempt.slurm_id?, attempt.token.clone())));
+        let runs = match site.target.link.requeued(&Requeued { jobs: asked.collect() }).await {
+            Ok(runs) => runs,
+            Err(error) => {
+                warn_of_each(&jobs, &error, "why Slurm requeued the job is not known yet");
+                HashMap::new()
+            }
+        };
+        let nodes = runs.values().flat_map(|run| node_list::expand(&run.nodes));
+        let sick = self.sick_nodes(site, nodes.filter_map(|name| name.parse().ok()).collect()).await;
+        let spare = self.spare_nodes(site, &jobs.iter().collect::<Vec<_>>()).await;
+        let now = self.clock.now();
+        let mut steps = Vec::with_capacity(jobs.len());
+        let mut exclusions = Vec::new();
+        let (mut unknown, mut wait) = (Vec::new(), TRY_AGAIN_FIRST);
+        for job in jobs {
+            let id = job.attempt.as_ref().and_then(|attempt| attempt.slurm_id);
+            let Some((id, run)) = id.and_then(|id| Some((id, runs.get(&id)?))) else {
+                // Nothing of a job is written while its requeue is unexplained, so this is how long it has been so.
+                let since = now - job.last_modified;
+                if since >= GIVE_UP {
+                    steps.push(done(job.without_explanation(), None));
+                } else {
+                    wait = wait.max(since.min(TRY_AGAIN_LAST));
+                    unknown.push(job);
+                }
+                continue;
+            };
+            let (terms, spare) = (self.graces(site).retry, spare.get(&job.id).copied());
+            let ExplainedRequeue { job, exclude } = explain_requeue(&job, run, &sick, &terms, spare, now);
+            if let (Some(exclude), Some(attempt)) = (exclude, &job.attempt) {
+                exclusions.push(Exclusion {
+                    step: steps.len(),
+                    id,
+                    token: attempt.token.clone(),
+                    nodes: exclude,
+                });
+            }
+            steps.push(done(job, None));
+        }
+        self.exclude(site, &mut steps, exclusions).await;
+        let stored = self.record(lease, &steps).await?;
+        // What a poll has changed meanwhile is looked at again as it is now.
+        let overtaken = steps.into_iter().map(|step| step.job).filter(|job| !stored.contains(&job.id));
+        self.store.put_off(lease, &overtaken.collect::<Vec<_>>(), Some(Duration::ZERO)).await?;
+        self.store.put_off(lease, &unknown, wait.to_std().ok()).await
+    }
+
+    /// Tells Slurm, and notes in the attempts what it took. A refusal costs nothing but the exclusion.
+    async fn exclude(&self, site: &Site<L>, steps: &mut [StepRecord], exclusions: Vec<Exclusion>) {
+        if exclusions.is_empty() {
+            return;
+        }
+        let told = |exclusion: &Exclusion| (exclusion.id, exclusion.token.clone(), exclusion.nodes.clone());
+        let command = Exclude { jobs: exclusions.iter().map(told).collect() };
+        match site.target.link.exclude(&command).await {
+            Ok(answer) => {
+                for (Exclusion { step, nodes, .. }, failure) in exclusions.into_iter().zip(answer.failed) {
+                    let job = &mut steps[step].job;
+                    match failure {
+                        None => {
+                            if let Some(attempt) = &mut job.attempt {
+                                attempt.excluded = nodes;
+                            }
+                        }
+                        Some(failure) => {
+                            tracing::warn!(job.id = %job.id, error = %failure, "Slurm does not exclude the failed node");
+                        }
+                    }
+                }
+            }
+            Err(error) => {
+                let jobs: Vec<&Job> = exclusions.iter().map(|exclusion| &steps[exclusion.step].job).collect();
+                warn_of_each(jobs, &error, "the failed node could not be excluded");
+            }
+        }
+    }
+
+    /// Those of the nodes that Slurm does not trust now; none when it does not say.
+    pub(crate) async fn sick_nodes(&self, site: &Site<L>, nodes: Vec<NodeName>) -> Vec<SickNode> {
+        let nodes: Vec<NodeName> = nodes.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+        if nodes.is_empty() {
+            return Vec::new();
+        }
+        match site.target.link.node_health(&NodeHealth { nodes }).await {
+            Ok(answer) => {
+                let sick = answer.sick.unwrap_or_default().into_iter();
+                sick.map(|(name, state)| SickNode { name, state }).collect()
+            }
+            Err(error) => {
+                tracing::warn!(cluster.name = %site.target.cluster.name, error = %error, "the health of nodes is not known");
+                Vec::new()
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Looking for submissions whose answer was lost.
+
+use chrono::TimeDelta;
+use domain::{Job, Located, Phase, Transition, located};
+use persistence::{Lease, StoreError, WorkStore};
+use remote::{Locate, LocateAnswer, Sought};
+use slurm::{JobName, SlurmJobId, SlurmState};
+
+use crate::{
+    link::{cluster_link::ClusterLink, counted},
+    steps::{
+        batch::{done, warn_of_each},
+        pending_cleanup::Unsubmitted,
+    },
+    worker::{Site, Worker},
+};
+
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
+    pub(crate) async fn locate(
+        &self,
+        site: &Site<L>,
+        lease: &Lease,
+        jobs: Vec<Job>,
+    ) -> Result<(), StoreError> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let since =
+            jobs.iter().filter_map(|job| job.attempt.as_ref()).map(|attempt| attempt.intended_at).min();
+        // An hour earlier than the first intent: the clocks of the cluster and of this host may differ.
+        let since = since.unwrap_or_else(|| self.clock.now()) - TimeDelta::hours(1);
+        let command = Locate { jobs: jobs.iter().filter_map(lost).collect(), since_unix: since.timestamp() };
+        let answer = site.target.link.locate(&command).await;
+        if let Err(error) = &answer {
+            warn_of_each(&jobs, error, "the lost submission could not be looked for");
+        }
+        let now = self.clock.now();
+        let step = |before: &Job| -> Unsubmitted {
+            let token = before.attempt.as_ref().map(|attempt| &attempt.token);
+            let found = answer.as_ref().map_or(Located::Unclear, |answer| sought(token, answer));
+            let Transition { job, due_at } = located(before, found, now);
+            Unsubmitted::new(before, done(job, due_at))
+        };
+        let steps: Vec<_> = jobs.iter().map(step).collect();
+        let copies = answer
+            .iter()
+            .flat_map(|answer| steps.iter().flat_map(|step| copies(step.job(), answer)))
+            .collect();
+        let adopted = steps.iter().map(Unsubmitted::job).filter(|job| job.phase == Phase::InQueue);
+        counted::submissions(&site.target.cluster.name, adopted, now);
+        self.record_unsubmitted(site, lease, steps).await?;
+        self.cancel_copies(site, copies).await;
+        self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
+        site.wake_poll();
+        Ok(())
+    }
+}
+
+/// What is looked for of a job whose submission had no answer.
+fn lost(job: &Job) -> Option<Sought> {
+    let attempt = job.attempt.as_ref()?;
+    let paths = domain::JobPaths::new(&attempt.job_dir, job.id).ok()?;
+    Some(Sought {
+        key: attempt.token.to_string(),
+        name: attempt.token.clone(),
+        state_dir: paths.state(attempt).ok()?,
+        base_dir: attempt.job_dir.clone(),
+        send: attempt.fence.newest,
+        cleared: attempt.fence.cleared,
+    })
+}
+
+/// The Slurm jobs of an attempt in the queue that are not the one we adopted.
+fn copies(job: &Job, answer: &LocateAnswer) -> Vec<(SlurmJobId, JobName)> {
+    let Some(attempt) = &job.attempt else { return Vec::new() };
+    let Some(adopted) = attempt.slurm_id else { return Vec::new() };
+    copies_of(answer, &attempt.token, adopted)
+}
+
+/// The Slurm jobs of that name in the queue that are not the adopted one. While no claim can be seen, any that runs may be the
+/// one that has it, and is left alone: those that have not will find it.
+pub(crate) fn copies_of(
+    answer: &LocateAnswer,
+    token: &JobName,
+    adopted: SlurmJobId,
+) -> Vec<(SlurmJobId, JobName)> {
+    let found = answer.located.iter().filter(|found| found.key == token.as_str());
+    let useless = found.flat_map(|found| {
+        let claimed = found.run_claim.is_some();
+        found
+            .squeue
+            .iter()
+            .filter(move |(_, state)| *state == SlurmState::Pending || claimed && state.is_active())
+    });
+    useless.filter(|(id, _)| *id != adopted).map(|(id, _)| (*id, token.clone())).collect()
+}
+
+/// What the four witnesses say together: the queue, the id file, the script's claim, accounting.
+///
+/// The job that holds the claim is the one that runs; without a claim the oldest is, and the others will find
+/// its claim when they start.
+pub(crate) fn sought(token: Option<&JobName>, answer: &LocateAnswer) -> Located {
+    let token = token.map(JobName::as_str);
+    let Some(found) = answer.located.iter().find(|found| Some(found.key.as_str()) == token) else {
+        return Located::Unclear;
+    };
+    let queued = || found.squeue.iter().map(|(id, _)| *id).min();
+    let accounted = || found.sacct.as_ref().and_then(|ids| ids.iter().copied().min());
+    let id: Option<SlurmJobId> = found.run_claim.or(found.id_file).or_else(queued).or_else(accounted);
+    match id {
+        Some(id) => Located::Found(id),
+        None if found.unbegun => Located::Unbegun,
+        None if answer.controller_answered && found.sacct.is_some() && found.readable => Located::Absent,
+        None => Located::Unclear,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u32) -> SlurmJobId {
+        SlurmJobId::new(number).unwrap()
+    }
+
+    #[test]
+    fn a_copy_that_runs_is_cancelled_only_if_it_surely_has_not_the_claim() {
+        let token: JobName = "tao-job-x".parse().unwrap();
+        let found = |run_claim| remote::Located {
+            key: token.to_string(),
+            readable: true,
+            unbegun: false,
+            squeue: vec![
+                (id(9), SlurmState::Running),
+                (id(11), SlurmState::Running),
+                (id(12), SlurmState::Pending),
+                (id(13), SlurmState::Completed),
+            ],
+            id_file: None,
+            run_claim,
+            sacct: None,
+        };
+        let answer = |run_claim| LocateAnswer {
+            located: vec![found(run_claim)],
+            remote_time: 0,
+            controller_answered: true,
+        };
+        let copies =
+            |answer| copies_of(&answer, &token, id(9)).into_iter().map(|(id, _)| id).collect::<Vec<_>>();
+        assert_eq!(copies(answer(None)), [id(12)]);
+        assert_eq!(copies(answer(Some(id(9)))), [id(11), id(12)]);
+    }
+}

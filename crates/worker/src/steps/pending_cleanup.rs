@@ -1,0 +1,198 @@
+//! Jobs that end without ever having run: what was staged for them goes first.
+
+use std::collections::HashMap;
+
+use chrono::TimeDelta;
+use domain::{
+    DesiredState, Job, JobId, JobPaths, Located, PendingCleanup, Phase, Timestamp, Transition, located,
+};
+use persistence::{Lane, Lease, StepRecord, StoreError, WorkStore};
+use remote::{Remove, StagedSecret};
+use slurm::{RemotePath, SlurmJobId};
+
+use crate::{
+    link::cluster_link::ClusterLink,
+    steps::batch::{done, warn_of_each},
+    worker::{Site, Worker},
+};
+
+/// After a cluster that could not be asked to remove files.
+const TRY_AGAIN: TimeDelta = TimeDelta::seconds(10);
+
+/// A job after a step that may have ended it, and as it was before.
+#[derive(Debug)]
+pub(crate) struct Unsubmitted {
+    before: Job,
+    step: StepRecord,
+}
+
+impl Unsubmitted {
+    pub(crate) fn new(before: &Job, step: StepRecord) -> Self {
+        Self { before: before.clone(), step }
+    }
+
+    /// The job after the step.
+    pub(crate) fn job(&self) -> &Job {
+        &self.step.job
+    }
+
+    /// The step, unless something stands in its way. A Slurm job that holds the attempt after all is the job's own. As long
+    /// as files are there that must not be, the job stays as it was; it ends when the cluster has removed them, or after a
+    /// day.
+    fn unless_hindered(self, blocker: Option<CleanupBlocker>, now: Timestamp) -> StepRecord {
+        let kept = match blocker {
+            None => return self.step,
+            Some(CleanupBlocker::Held(id)) => {
+                let Transition { job, due_at } = located(&self.before, Located::Found(id), now);
+                return done(job, due_at);
+            }
+            Some(CleanupBlocker::PendingCleanup(kept)) => kept,
+        };
+        if let Some(job) = self.step.job.not_ended(&self.before, kept, now) {
+            return done(job, Some(now + TRY_AGAIN));
+        }
+        let id = self.before.id;
+        tracing::warn!(job.id = %id, "files with secrets could not be removed for a day; the job ends without");
+        self.step
+    }
+}
+
+/// Why a job cannot end yet.
+#[derive(Debug, Clone, Copy)]
+enum CleanupBlocker {
+    PendingCleanup(PendingCleanup),
+    /// It is in Slurm.
+    Held(SlurmJobId),
+}
+
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
+    /// Records steps, of which some end or pause jobs of which files may have been staged. Those with secrets are removed
+    /// before: an ended job has none left, and nobody looks at it again. Where the attempt was sent, nothing of it begins to
+    /// run from then on, however late Slurm hears of it.
+    pub(crate) async fn record_unsubmitted(
+        &self,
+        site: &Site<L>,
+        lease: &Lease,
+        steps: Vec<Unsubmitted>,
+    ) -> Result<(), StoreError> {
+        if steps.is_empty() {
+            return Ok(());
+        }
+        let hindered = self.clear_away(site, &steps).await;
+        let now = self.clock.now();
+        let steps: Vec<_> = steps
+            .into_iter()
+            .map(|one| {
+                let blocker = hindered.get(&one.before.id).copied();
+                one.unless_hindered(blocker, now)
+            })
+            .collect();
+        self.record(lease, &steps).await?;
+        // Where they wait now somebody else may have to take the next step, and at once: a wish that came in meanwhile was
+        // heard when nothing could be done for it.
+        site.lane(Lane::Submit).notify_one();
+        site.lane(Lane::Tend).notify_one();
+        Ok(())
+    }
+
+    /// Closes the attempts of jobs that are over and removes their files with secrets; says which jobs are not over yet.
+    async fn clear_away(&self, site: &Site<L>, steps: &[Unsubmitted]) -> HashMap<JobId, CleanupBlocker> {
+        let jobs = || steps.iter().map(|one| &one.step.job);
+        let files: Vec<(JobId, StagedSecret)> =
+            jobs().flat_map(|job| staged_secrets(job).into_iter().map(|file| (job.id, file))).collect();
+        if files.is_empty() {
+            return HashMap::new();
+        }
+        let close: Vec<(JobId, RemotePath)> =
+            jobs().filter_map(|job| Some((job.id, given_up(job)?))).collect();
+        let command = Remove {
+            close: close.iter().map(|(_, dir)| dir.clone()).collect(),
+            files: files.iter().map(|(_, file)| file.clone()).collect(),
+        };
+        match site.target.link.remove(&command).await {
+            Ok(answer) => {
+                let kept = answer.kept.iter().filter_map(|place| files.get(*place));
+                let held = answer.held.iter().filter_map(|(place, id)| Some((close.get(*place)?.0, *id)));
+                let kept =
+                    kept.map(|(job, _)| (*job, CleanupBlocker::PendingCleanup(PendingCleanup::NotRemoved)));
+                // Who is held keeps its files as well.
+                kept.chain(held.map(|(job, id)| (job, CleanupBlocker::Held(id)))).collect()
+            }
+            Err(error) => {
+                warn_of_each(jobs(), &error, "files with secrets could not be removed; trying again");
+                files
+                    .iter()
+                    .map(|(job, _)| (*job, CleanupBlocker::PendingCleanup(PendingCleanup::Unanswered)))
+                    .collect()
+            }
+        }
+    }
+}
+
+/// Where the claim of an attempt is that was sent and is given up with its job. One that failed may be sent again as long as its
+/// files cannot be removed, and stays open.
+fn given_up(job: &Job) -> Option<RemotePath> {
+    let attempt = job.attempt.as_ref().filter(|attempt| attempt.fence.newest > 0)?;
+    let is_over = job.desired != DesiredState::Run && (job.status.is_final() || job.phase == Phase::Paused);
+    let paths =
+        JobPaths::new(&attempt.job_dir, job.id).ok().filter(|_| is_over && attempt.slurm_id.is_none());
+    paths?.state(attempt).ok()
+}
+
+/// The files with secrets of a job that is over, if anything was ever staged for it.
+fn staged_secrets(job: &Job) -> Vec<StagedSecret> {
+    let Some(attempt) = job.attempt.as_ref().filter(|_| job.status.is_final() || job.phase == Phase::Paused)
+    else {
+        return Vec::new();
+    };
+    let Ok(paths) = JobPaths::new(&attempt.job_dir, job.id) else { return Vec::new() };
+    let Ok(state_dir) = paths.state(attempt) else { return Vec::new() };
+    let file = |path| StagedSecret { state_dir: state_dir.clone(), path };
+    paths.secret_files().into_iter().map(file).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+    use domain::Status;
+
+    use super::*;
+
+    const T0: Timestamp = DateTime::UNIX_EPOCH;
+
+    fn sent(desired: DesiredState) -> Job {
+        let mut job = testkit::command_job(1);
+        let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), T0).unwrap();
+        attempt.fence.begin();
+        (job.attempt, job.phase, job.desired) = (Some(attempt), Phase::Submitting, desired);
+        job
+    }
+
+    #[test]
+    fn an_attempt_is_given_up_with_its_job_and_not_when_it_may_be_sent_again() {
+        let dir = |job: &Job| given_up(job).map(|dir| dir.to_string());
+        let of_first = |job: &Job| Some(format!("/lustre/tao/state/{}/1", job.id));
+        let canceled = sent(DesiredState::Cancel).canceled_locally(T0);
+        assert_eq!(dir(&canceled), of_first(&canceled));
+        let paused = sent(DesiredState::Pause).paused_locally(T0);
+        assert_eq!(dir(&paused), of_first(&paused));
+        assert_eq!(dir(&sent(DesiredState::Cancel)), None, "it is not over");
+        assert_eq!(dir(&sent(DesiredState::Run).canceled_locally(T0)), None, "refused, it may stay as it is");
+        let mut unsent = paused;
+        unsent.attempt.as_mut().unwrap().fence = domain::SubmitFence::default();
+        assert_eq!(dir(&unsent), None);
+    }
+
+    #[test]
+    fn a_job_whose_attempt_slurm_has_begun_after_all_does_not_end() {
+        for wanted in [DesiredState::Cancel, DesiredState::Pause] {
+            let before = sent(wanted);
+            let ended = Unsubmitted::new(&before, done(before.canceled_locally(T0), None));
+            let held = SlurmJobId::new(77).unwrap();
+            let StepRecord { job, due_at } = ended.unless_hindered(Some(CleanupBlocker::Held(held)), T0);
+            assert_eq!((job.phase, job.status, due_at), (Phase::InQueue, Status::Pending, Some(T0)));
+            let attempt = job.attempt.unwrap();
+            assert!(attempt.is_open() && attempt.slurm_id == Some(held));
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Jobs that their owners have deleted with everything they left on the cluster.
+
+use std::collections::HashMap;
+
+use domain::{Job, JobId, purge_again};
+use persistence::{Lease, Remains, StoreError, WorkStore};
+use remote::Purge;
+use slurm::RemotePath;
+
+use crate::{
+    link::cluster_link::ClusterLink,
+    worker::{Site, Worker},
+};
+
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
+    pub(crate) async fn purge(
+        &self,
+        site: &Site<L>,
+        lease: &Lease,
+        jobs: Vec<Job>,
+    ) -> Result<(), StoreError> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
+        let remains = self.store.remains(&ids).await?;
+        let failed = self.remove_remains(site, &remains).await;
+        let (mut gone, mut left) = (Vec::new(), Vec::new());
+        for of in &remains {
+            let Some(why) = failed.get(&of.job) else {
+                gone.push(of.job);
+                continue;
+            };
+            if let Some(wait) = purge_again(of.failed).and_then(|wait| wait.to_std().ok()) {
+                tracing::warn!(job.id = %of.job, error = why, "a deleted job's files are still there; trying again");
+                left.push((of.job, wait));
+            } else {
+                give_up(site, of, why);
+                gone.push(of.job);
+            }
+        }
+        self.store.delete_purged(lease, &gone).await?;
+        self.store.put_off_purges(lease, &left).await
+    }
+
+    /// Removes what jobs have left. Returns those of which something is still there, or may be, and why.
+    async fn remove_remains(&self, site: &Site<L>, remains: &[Remains]) -> HashMap<JobId, String> {
+        let unreadable = remains.iter().filter(|of| of.unreadable);
+        let mut failed: HashMap<JobId, String> =
+            unreadable.map(|of| (of.job, UNREADABLE.to_owned())).collect();
+        let of_job =
+            |of: &Remains| of.base_dirs.iter().map(|base| (of.job, base.clone())).collect::<Vec<_>>();
+        let places: Vec<(JobId, RemotePath)> = remains.iter().flat_map(of_job).collect();
+        if places.is_empty() {
+            return failed;
+        }
+        let command = Purge { jobs: places.iter().map(|(id, base)| (base.clone(), id.get())).collect() };
+        match site.target.link.purge(&command).await {
+            Ok(answer) => {
+                for (place, others) in &answer.others {
+                    let job = places.get(*place).map(|(id, _)| id.to_string());
+                    tracing::warn!(
+                        job.id = job,
+                        "these bear a deleted job's id and were not made by this service, so they stay: {others}"
+                    );
+                }
+                let left = answer.left.iter();
+                failed.extend(
+                    left.filter_map(|(place, failure)| Some((places.get(*place)?.0, failure.to_string()))),
+                );
+            }
+            Err(error) => failed.extend(places.iter().map(|(id, _)| (*id, error.to_string()))),
+        }
+        failed
+    }
+}
+
+const UNREADABLE: &str = "the base directory of an attempt cannot be read in the database";
+
+/// Nobody looks after the job's files any more: it is said where they are.
+fn give_up<L>(site: &Site<L>, of: &Remains, why: &str) {
+    let cluster = site.target.cluster.name.to_string();
+    let bases: Vec<&str> = of.base_dirs.iter().map(RemotePath::as_str).collect();
+    tracing::warn!(
+        job.id = %of.job, cluster.name = cluster, base_dirs = bases.join(", "), error = why,
+        "a deleted job's files could not be removed for a day; they stay on the cluster"
+    );
+    metrics::counter!("purges_given_up_total", "cluster" => cluster).increment(1);
+}

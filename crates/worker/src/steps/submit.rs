@@ -1,0 +1,240 @@
+//! Submission: intent first, then one remote command for the whole batch.
+
+use std::time::Duration;
+
+use domain::{Attempt, Job, Phase, Secrets, Sent, Status, Transition, excluded, plan_submission, sent};
+use persistence::{Lease, StoreError, WorkStore};
+use remote::{Cancel, SubmitAnswer, SubmitBatch};
+use slurm::{JobName, SlurmJobId};
+
+use crate::{
+    link::{
+        cluster_link::{ClusterLink, LinkError},
+        counted,
+    },
+    steps::{batch::done, images::Settled, pending_cleanup::Unsubmitted},
+    worker::{Site, Turn, Worker},
+};
+
+/// A job whose submission is about to be sent.
+struct Intent {
+    job: Job,
+    /// The attempt as it was before: an earlier submission of it may still be without an answer.
+    before: Option<Attempt>,
+}
+
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
+    pub(crate) async fn submit(
+        &self,
+        site: &Site<L>,
+        lease: &Lease,
+        jobs: Vec<Job>,
+        mut turn: Option<Turn<'_>>,
+    ) -> Result<(), StoreError> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let settled = self.settle_images(site, lease, jobs).await?;
+        if settled.jobs.is_empty() {
+            return Ok(());
+        }
+        let intents = self.store_intents(site, lease, settled).await?;
+        let (intents, mut batch) = self.stage(site, lease, intents).await?;
+        if intents.is_empty() {
+            return Ok(());
+        }
+        let now = self.clock.uptime();
+        batch.sweep = turn.as_deref().is_some_and(|swept| is_to_sweep(*swept, now));
+        let answers = site.target.link.submit(&batch).await;
+        if let Some(swept) = turn.as_deref_mut().filter(|_| batch.sweep && answers.is_ok()) {
+            *swept = Some(now);
+        }
+        drop(turn);
+        let steps = self.judge(&intents, &answers);
+        counted::submissions(&site.target.cluster.name, steps.iter().map(Unsubmitted::job), self.clock.now());
+        self.record_unsubmitted(site, lease, steps).await?;
+        self.cancel_doubles(site, &intents, &answers).await;
+        // The poll finds out soon what became of them, instead of at the pace of a quiet cluster.
+        self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
+        site.wake_poll();
+        Ok(())
+    }
+
+    /// Commits the attempts before anything remote happens. Jobs whose lease was lost drop out here.
+    async fn store_intents(
+        &self,
+        site: &Site<L>,
+        lease: &Lease,
+        settled: Settled,
+    ) -> Result<Vec<Intent>, StoreError> {
+        let now = self.clock.now();
+        let Settled { jobs, mut images } = settled;
+        let failed: Vec<&Job> = jobs.iter().filter(|job| !job.failures.is_empty()).collect();
+        let spare = self.spare_nodes(site, &failed).await;
+        let mut intents = Vec::with_capacity(jobs.len());
+        for mut job in jobs {
+            let before = job.attempt.clone().filter(Attempt::is_open);
+            let attempt = match before.clone() {
+                Some(attempt) => Ok(attempt),
+                None => job.new_attempt(site.target.cluster.base_dir.clone(), now).map(|mut attempt| {
+                    let spare = spare.get(&job.id).copied();
+                    attempt.excluded = excluded(&job, &self.graces(site).retry, spare, now);
+                    attempt.image = images.remove(&job.id);
+                    if job.attempt.is_some() {
+                        job.begin_run();
+                    }
+                    attempt
+                }),
+            };
+            match attempt {
+                Ok(mut attempt) => {
+                    attempt.fence.begin();
+                    job.attempt = Some(attempt);
+                    job.phase = Phase::Submitting;
+                    "Being submitted to Slurm.".clone_into(&mut job.message);
+                    intents.push(Intent { job, before });
+                }
+                Err(error) => tracing::error!(job.id = %job.id, error = %error, "no token can be made"),
+            }
+        }
+        let records: Vec<_> = intents.iter().map(|intent| done(intent.job.clone(), Some(now))).collect();
+        let stored = self.store.record_intents(lease, &records, now).await?;
+        intents.retain(|intent| stored.contains(&intent.job.id));
+        Ok(intents)
+    }
+
+    /// Makes the files and scripts. A job that cannot be put into files ends here, with the reason.
+    async fn stage(
+        &self,
+        site: &Site<L>,
+        lease: &Lease,
+        intents: Vec<Intent>,
+    ) -> Result<(Vec<Intent>, SubmitBatch), StoreError> {
+        let ids: Vec<_> = intents.iter().map(|intent| intent.job.id).collect();
+        let mut secrets = self.store.open_secrets(&ids).await?;
+        let jobs: Vec<&Job> = intents.iter().map(|intent| &intent.job).collect();
+        let checkpoints = self.checkpoints(site, &jobs).await;
+        let (mut staged, mut entries, mut scripts, mut refused) = (vec![], vec![], vec![], vec![]);
+        for intent in intents {
+            let job = &intent.job;
+            let Some(attempt) = &job.attempt else { continue };
+            let of_job = match secrets.remove(&job.id) {
+                None => Secrets::default(),
+                Some(Ok(opened)) => opened,
+                Some(Err(_)) => {
+                    refused.push(self.not_stageable(&intent, LOST_KEY));
+                    continue;
+                }
+            };
+            let from = checkpoints.get(&job.id).map(|checkpoint| job.going_on_from(checkpoint));
+            match plan_submission(from.as_ref().unwrap_or(job), attempt, &site.target.cluster, &of_job) {
+                Ok(entry) => {
+                    let script = entry.files.iter().find(|file| file.path == entry.script_path);
+                    let text = script.map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
+                    scripts.push((job.id, attempt.no.get(), text.unwrap_or_default()));
+                    entries.push(entry);
+                    staged.push(intent);
+                }
+                Err(error) => {
+                    let why = format!(
+                        "The job cannot be put into files: {error}. This is a defect of the service."
+                    );
+                    refused.push(self.not_stageable(&intent, &why));
+                }
+            }
+        }
+        self.record_unsubmitted(site, lease, refused).await?;
+        self.store.record_scripts(&scripts).await?;
+        Ok((staged, SubmitBatch::new(entries)))
+    }
+
+    /// Ends the job, unless an earlier submission of it may have reached Slurm: that one is looked for first.
+    fn not_stageable(&self, intent: &Intent, why: &str) -> Unsubmitted {
+        if intent.before.as_ref().is_some_and(Attempt::is_unanswered) {
+            let Transition { job, due_at } =
+                sent(&intent.job, intent.before.as_ref(), Sent::NotSent { why }, self.clock.now());
+            return Unsubmitted::new(&intent.job, done(job, due_at));
+        }
+        Unsubmitted::new(&intent.job, done(self.unstageable(&intent.job, why), None))
+    }
+
+    pub(crate) fn unstageable(&self, job: &Job, why: &str) -> Job {
+        let mut job = job.canceled_locally(self.clock.now());
+        job.status = Status::Error;
+        why.clone_into(&mut job.message);
+        job
+    }
+
+    fn judge(&self, intents: &[Intent], answers: &Result<Vec<SubmitAnswer>, LinkError>) -> Vec<Unsubmitted> {
+        let now = self.clock.now();
+        let record = |(index, intent): (usize, &Intent)| {
+            let Transition { mut job, due_at } =
+                sent(&intent.job, intent.before.as_ref(), outcome(answers, index), now);
+            say_image(&mut job);
+            Unsubmitted::new(&intent.job, done(job, due_at))
+        };
+        intents.iter().enumerate().map(record).collect()
+    }
+
+    /// More than one Slurm job with one token: all but the adopted one are canceled. Their own claim has kept
+    /// them from running the work twice.
+    async fn cancel_doubles(
+        &self,
+        site: &Site<L>,
+        intents: &[Intent],
+        answers: &Result<Vec<SubmitAnswer>, LinkError>,
+    ) {
+        let Ok(answers) = answers else { return };
+        let doubles = |(intent, answer): (&Intent, &SubmitAnswer)| -> Vec<(SlurmJobId, JobName)> {
+            match (answer, &intent.job.attempt) {
+                (SubmitAnswer::Submitted { extra, .. }, Some(attempt)) => {
+                    extra.iter().map(|id| (*id, attempt.token.clone())).collect()
+                }
+                _ => Vec::new(),
+            }
+        };
+        self.cancel_copies(site, intents.iter().zip(answers).flat_map(doubles).collect()).await;
+    }
+
+    /// Cancels Slurm jobs that are second copies of an attempt.
+    pub(crate) async fn cancel_copies(&self, site: &Site<L>, copies: Vec<(SlurmJobId, JobName)>) {
+        if copies.is_empty() {
+            return;
+        }
+        let cluster = site.target.cluster.name.to_string();
+        metrics::counter!("submit_duplicates_detected_total", "cluster" => cluster)
+            .increment(copies.len() as u64);
+        tracing::warn!(?copies, "one attempt has several Slurm jobs; cancelling all but one");
+        if let Err(error) = site.target.link.cancel(&Cancel { jobs: copies, names: Vec::new() }).await {
+            tracing::warn!(error = %error, "the copies could not be canceled; their claim keeps them from running");
+        }
+    }
+}
+
+/// What was abandoned a day ago need not be looked for more often than once an hour. Both are uptimes.
+fn is_to_sweep(swept: Option<Duration>, now: Duration) -> bool {
+    swept.is_none_or(|swept| now.saturating_sub(swept) >= Duration::from_hours(1))
+}
+
+/// A job that runs without the cached file that it asked for says why, once it is in the queue.
+fn say_image(job: &mut Job) {
+    let note = job.attempt.as_ref().and_then(|attempt| attempt.image.as_ref()?.note.as_deref());
+    if let (Phase::InQueue, Some(note)) = (job.phase, note) {
+        job.message = format!("{} {note}", job.message);
+    }
+}
+
+/// How the submission of one entry came back.
+pub(crate) fn outcome(answers: &Result<Vec<SubmitAnswer>, LinkError>, index: usize) -> Sent<'_> {
+    match answers {
+        Ok(answers) => match answers.get(index) {
+            Some(answer) => Sent::Answered(answer),
+            None => Sent::Lost { why: "the answer was incomplete" },
+        },
+        Err(LinkError::NotSent { why } | LinkError::AuthRequired { why }) => Sent::NotSent { why },
+        Err(LinkError::Lost { why }) => Sent::Lost { why },
+    }
+}
+
+const LOST_KEY: &str = "The job's secrets cannot be opened with the service's present key, so it cannot be \
+                        submitted. Send it again, or give the service the key that it had (secrets.key_file).";
