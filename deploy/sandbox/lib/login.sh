@@ -36,10 +36,10 @@ CONF
 
 # login_up [HOST...]: those, or both.
 login_up() {
-  local i host conf log wanted=" ${*:-${LOGIN_HOSTS[*]}} "
+  local i host conf log chosen=" ${*:-${LOGIN_HOSTS[*]}} "
   for i in "${!LOGIN_HOSTS[@]}"; do
     host=${LOGIN_HOSTS[i]}
-    [[ $wanted == *" $host "* ]] || continue
+    [[ $chosen == *" $host "* ]] || continue
     alive "sshd-$host" && continue
     stop "sshd-$host"
     conf=$SANDBOX_DIR/etc/ssh/sshd_config-$host log=$SANDBOX_DIR/log/sshd-$host.log
@@ -50,7 +50,7 @@ login_up() {
       /usr/sbin/sshd -D -f "$VIEW/etc/ssh/sshd_config-$host" -E "$VIEW/log/sshd-$host.log"
   done
   for i in "${!LOGIN_HOSTS[@]}"; do
-    [[ $wanted != *" ${LOGIN_HOSTS[i]} "* ]] || await_daemon "sshd-${LOGIN_HOSTS[i]}" 10 listens "${LOGIN_ADDR[i]}" "$SSH_PORT"
+    [[ $chosen != *" ${LOGIN_HOSTS[i]} "* ]] || await_daemon "sshd-${LOGIN_HOSTS[i]}" 10 listens "${LOGIN_ADDR[i]}" "$SSH_PORT"
   done
 }
 

@@ -15,13 +15,13 @@ document_lines() {
 
 # document_run NAME: runs the block in the clone on the machine, with the reader's values filled in. The output is in `said`.
 document_run() {
-    local i wanted=0 commands
+    local i block=0 commands
     for i in "${!BLOCKS[@]}"; do
-        [[ ${BLOCKS[i]} != "$1" ]] || wanted=$((i + 1))
+        [[ ${BLOCKS[i]} != "$1" ]] || block=$((i + 1))
     done
     [[ $(document_lines | cut -f1 | sort -u | wc -l) == "${#BLOCKS[@]}" ]] ||
         die "the section of $DOCUMENT does not have exactly these blocks of commands: ${BLOCKS[*]}"
-    commands=$(document_lines | sed -n "s/^$wanted\t//p" | sed 's/PASSWORD/only-for-the-trial/')
+    commands=$(document_lines | sed -n "s/^$block\t//p" | sed 's/PASSWORD/only-for-the-trial/')
     printf '%s\n' "$commands" | sed 's/^/   # /' >&2
     in_machine bash -euo pipefail -c "$commands" >"$work/said" 2>"$work/said.aside" || {
         cat "$work/said" "$work/said.aside" >&2
