@@ -16,6 +16,9 @@ pub(crate) const EXIT_USAGE: u8 = 64;
 /// The service is unreachable, or it rejected the request.
 pub(crate) const EXIT_REQUEST_FAILED: u8 = 3;
 
+/// The heading of the client's common options in help texts.
+const CONNECTION: &str = "Connection";
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0   success; with --watch: the job ended as Done
@@ -67,11 +70,11 @@ pub(crate) enum Command {
     Status(StatusArgs),
     /// Print the logs of a job
     ///
-    /// Example: tao-slurm logs JOB_ID --stream err --tail 100
+    /// Example: tao-slurm logs ID --stream err --tail 100
     Logs(LogsArgs),
     /// Print the events of one job, or of all jobs: state changes and lines of status files
     ///
-    /// Example: tao-slurm events JOB_ID --follow
+    /// Example: tao-slurm events ID --follow
     Events(EventsArgs),
     /// List the attempts of a job: Slurm job, state, exit code, nodes and outcome
     Attempts(JobArgs),
@@ -184,16 +187,15 @@ pub(crate) enum Scope {
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Connection")]
 pub(crate) struct ServerArgs {
     /// URL of the service
-    #[arg(long, env = "TAO_SLURM_URL", default_value = DEFAULT_URL)]
+    #[arg(long, env = "TAO_SLURM_URL", default_value = DEFAULT_URL, help_heading = CONNECTION)]
     pub(crate) url: String,
     /// API token
-    #[arg(long, env = "TAO_SLURM_TOKEN", hide_env_values = true)]
+    #[arg(long, env = "TAO_SLURM_TOKEN", hide_env_values = true, help_heading = CONNECTION)]
     pub(crate) token: Option<SecretString>,
     /// Print the JSON response of the API
-    #[arg(long)]
+    #[arg(long, help_heading = CONNECTION)]
     pub(crate) json: bool,
 }
 
