@@ -56,7 +56,7 @@ impl Worker {
         let mut serve = service.command(&["serve", "--role", "worker"]);
         let log_file = fs::File::create(log).unwrap();
         let worker = Self(serve.stdout(Stdio::null()).stderr(log_file).spawn().unwrap());
-        until("the worker to work", Duration::from_secs(30), || said(log, "working"));
+        until("the worker to work", Duration::from_secs(30), || said(log, "the worker is running"));
         worker
     }
 }
@@ -119,7 +119,7 @@ fn a_cluster_that_an_admin_adds_is_worked_with_by_a_process_that_ran_before_and_
     assert!(service.get(&format!("/jobs/{id}/logs?stream=out")).text.contains("it ran"));
 
     assert_eq!(service.delete("/clusters/kept").status, 204);
-    until("the worker to let it go", PATIENCE, || said(&log, "the cluster is not worked with any more"));
+    until("the worker to let it go", PATIENCE, || said(&log, "the cluster was removed"));
     assert_eq!(service.get("/clusters/kept").status, 404);
     assert_eq!(service.get(&format!("/jobs/{id}")).json()["status"], "Done", "its jobs can be read");
     let unread = service.get(&format!("/jobs/{id}/logs"));

@@ -77,7 +77,7 @@ fn a_key_that_others_may_read_is_a_failure() {
     fails(&preflight(&service), "private_key", "0644", "chmod 600");
     let output = service.run(&["preflight", "sandbox"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("mend: Run: chmod 600"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("fix: Run: chmod 600"));
 }
 
 #[test]

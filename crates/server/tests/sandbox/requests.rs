@@ -143,7 +143,7 @@ fn validating_shows_the_script_and_stores_nothing() {
 
     let live = service.run(&["validate", "--live", file.to_str().unwrap()]);
     let said = String::from_utf8_lossy(&live.stderr).into_owned();
-    assert!(live.status.success() && said.contains("Slurm would take it"), "{said}");
+    assert!(live.status.success() && said.contains("Slurm would accept the job"), "{said}");
     let mut missing = training(1, &json!({}));
     missing["inputs"] = json!(["/lustre/none"]);
     missing["backend_details"] = json!({"partition": "nosuch"});

@@ -58,7 +58,7 @@ done"#;
     let script = service.run(&["script", &id]);
     assert!(String::from_utf8_lossy(&script.stdout).starts_with("#!/bin/bash\n#SBATCH "));
     let attempts = service.run(&["attempts", &id]);
-    assert!(String::from_utf8_lossy(&attempts.stdout).contains("COMPLETED code 0"));
+    assert!(String::from_utf8_lossy(&attempts.stdout).contains("COMPLETED  code 0"));
 }
 
 #[test]

@@ -255,5 +255,5 @@ fn a_service_that_stops_answers_who_waits_and_ends_what_is_watched() {
             "{stream}"
         );
     }
-    assert_eq!(json!(service.log_text().contains("dropping what is left")), json!(false));
+    assert_eq!(json!(service.log_text().contains("aborting the remaining tasks")), json!(false));
 }
