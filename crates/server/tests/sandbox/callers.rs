@@ -38,7 +38,7 @@ impl Drop for Second {
 }
 
 #[test]
-fn fifty_posts_with_one_key_through_two_processes_are_one_job_whose_trace_slurm_shows() {
+fn fifty_posts_with_one_idempotency_key_through_two_processes_are_one_job() {
     let service = Service::start();
     let (_second, other) = Second::start(&service);
     let body = command("sleep 4").to_string();

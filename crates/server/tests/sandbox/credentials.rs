@@ -105,7 +105,7 @@ fn a_password_is_in_its_file_and_nowhere_else() {
 }
 
 #[test]
-fn a_cluster_that_does_not_answer_is_a_503_without_the_password() {
+fn an_unreachable_cluster_is_a_503_without_the_password() {
     let service = Service::start_with(&[("SLURM_HOSTNAME", "127.254.254.254:1"), ("TAO_SLURM_LOG", "trace")]);
     let answer = put(&service, PASSWORD);
     assert_eq!(answer.status, 503, "{}", answer.text);

@@ -113,7 +113,7 @@ fn an_exit_code_is_an_error_with_that_code_and_the_last_lines() {
 }
 
 #[test]
-fn a_failure_that_only_the_status_file_tells_is_an_error() {
+fn a_failure_that_only_the_status_file_reports_is_an_error() {
     let service = Service::start();
     let id = service.submit(&training(3, &json!({"epoch_seconds": 0.1, "fail": "status_failure"})));
     let ended = service.wait_ended(&id);
@@ -121,7 +121,7 @@ fn a_failure_that_only_the_status_file_tells_is_an_error() {
 }
 
 #[test]
-fn a_training_that_falls_silent_is_an_error_after_the_grace() {
+fn a_training_without_a_final_status_is_an_error_after_the_grace_period() {
     let service = Service::start_with(&[("TAO_SLURM_LAST_WORD_GRACE", "2s")]);
     let id = service.submit(&training(2, &json!({"epoch_seconds": 0.1, "fail": "silent"})));
     let ended = service.wait_ended(&id);
@@ -137,7 +137,7 @@ fn a_program_killed_by_a_signal_is_an_error() {
 }
 
 #[test]
-fn a_canceled_job_is_gone_from_the_queue_and_ends_canceled() {
+fn a_canceled_job_leaves_the_queue_and_ends_canceled() {
     let service = Service::start();
     let id = service.submit(&training(1000, &json!({"epoch_seconds": 1})));
     let running = service.wait(&id, "running", |s| s["status"] == "Running");
@@ -155,7 +155,7 @@ fn a_canceled_job_is_gone_from_the_queue_and_ends_canceled() {
 }
 
 #[test]
-fn a_job_canceled_while_it_waits_ends_canceled() {
+fn a_pending_job_that_is_canceled_ends_canceled() {
     let service = Service::start();
     let mut job = command("true");
     // No node has so many processors free at once while the first holds them.
@@ -182,7 +182,7 @@ fn hold(job: &Value) -> Value {
 }
 
 #[test]
-fn a_job_canceled_on_the_cluster_by_hand_ends_canceled() {
+fn a_job_canceled_with_scancel_ends_canceled() {
     let service = Service::start();
     let id = service.submit(&command("exec sleep 600"));
     service.wait(&id, "running", |s| s["status"] == "Running");
@@ -193,7 +193,7 @@ fn a_job_canceled_on_the_cluster_by_hand_ends_canceled() {
 }
 
 #[test]
-fn what_the_command_line_shows_is_what_happened() {
+fn the_command_line_shows_status_logs_and_exit_codes() {
     let service = Service::start();
     let done = service.submit(&command("echo out; echo err >&2"));
     let watch = service.run(&["status", &done, "--watch"]);

@@ -47,7 +47,7 @@ fn says(text: &'static str) -> impl Fn(&Value) -> bool {
 }
 
 #[test]
-fn a_job_that_finds_no_other_node_is_allowed_on_the_one_that_failed() {
+fn excluded_nodes_are_relaxed_for_a_job_without_other_nodes() {
     let service = Service::start();
     crate::clusters::learnt(&service);
     let job = in_partition(whole_node(training(2, &json!({"epoch_seconds": 4}))), "grizzly");
@@ -69,7 +69,7 @@ fn a_job_that_finds_no_other_node_is_allowed_on_the_one_that_failed() {
 }
 
 #[test]
-fn a_job_whose_partition_has_one_node_is_not_kept_away_from_it() {
+fn the_only_node_of_a_partition_is_not_excluded() {
     let sandbox = Sandbox::find();
     let changed = Changed::partition(&sandbox, "grizzly", "nodes=node03", ALL);
     let service = Service::start();
@@ -86,7 +86,7 @@ fn a_job_whose_partition_has_one_node_is_not_kept_away_from_it() {
 }
 
 #[test]
-fn a_job_in_a_partition_that_the_site_hides_is_seen_and_canceled() {
+fn a_job_in_a_hidden_partition_is_observed_and_canceled() {
     let service = Service::start();
     let hidden = Changed::partition(&service.sandbox, "forfeit", "hidden=yes", "hidden=no");
     let (id, _) = running(&service, &in_partition(command("exec sleep 600"), "forfeit"));

@@ -19,7 +19,7 @@ fn waits_and_says(service: &Service, says: &[&str]) -> String {
 }
 
 #[test]
-fn a_wrong_key_is_told_and_nothing_is_lost() {
+fn a_rejected_key_is_reported_and_no_job_is_lost() {
     let dir = tempfile::tempdir().unwrap();
     let key = dir.path().join("wrong");
     let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key).status();
@@ -35,13 +35,13 @@ fn a_wrong_key_is_told_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_missing_key_is_told() {
+fn a_missing_key_is_reported() {
     let service = Service::start_with(&[("SSH_KEY_PATH", "/nonexistent/id_ed25519"), ("SSH_AUTH_SOCK", "")]);
     waits_and_says(&service, &["/nonexistent/id_ed25519"]);
 }
 
 #[test]
-fn an_unknown_host_key_is_refused_with_the_line_to_add() {
+fn an_unknown_host_key_is_rejected_with_the_line_to_add() {
     let dir = tempfile::tempdir().unwrap();
     let empty = dir.path().join("known_hosts");
     fs::write(&empty, "").unwrap();
@@ -51,7 +51,7 @@ fn an_unknown_host_key_is_refused_with_the_line_to_add() {
 }
 
 #[test]
-fn an_unreachable_host_is_told_and_the_other_one_serves() {
+fn an_unreachable_host_is_reported_and_the_service_fails_over() {
     let hosts = Sandbox::find().var("SLURM_HOSTNAME").to_owned();
     let alone = Service::start_with(&[("SLURM_HOSTNAME", "127.254.254.254:1")]);
     waits_and_says(&alone, &["127.254.254.254"]);
@@ -64,7 +64,7 @@ fn an_unreachable_host_is_told_and_the_other_one_serves() {
 }
 
 #[test]
-fn a_missing_database_is_told_and_the_service_ends() {
+fn an_unreachable_database_is_an_error_and_the_service_exits() {
     let service = Service::prepare(&[
         ("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none"),
         ("TAO_SLURM_DATABASE_PATIENCE", "1s"),
@@ -76,7 +76,7 @@ fn a_missing_database_is_told_and_the_service_ends() {
 }
 
 #[test]
-fn a_setting_that_is_wrong_is_named() {
+fn an_invalid_setting_is_named() {
     let service = Service::prepare(&[("SLURM_HOSTNAME", "-oProxyCommand=x"), ("SLURM_ACCOUNT", "a\nb")]);
     let output = service.run(&["check-config"]);
     assert_eq!(output.status.code(), Some(1));
@@ -85,7 +85,7 @@ fn a_setting_that_is_wrong_is_named() {
 }
 
 #[test]
-fn without_a_database_url_the_service_brings_its_own() {
+fn without_a_database_url_the_service_starts_a_private_postgres() {
     let mut service = Service::prepare(&[]);
     service.unset("DATABASE_URL");
     service.spawn();
@@ -97,7 +97,7 @@ fn without_a_database_url_the_service_brings_its_own() {
 }
 
 #[test]
-fn no_authentication_is_served_on_loopback_only() {
+fn disabled_authentication_is_allowed_only_on_loopback() {
     let service = Service::prepare(&[("TAO_SLURM_BIND", "0.0.0.0:0")]);
     let output = service.run(&["serve"]);
     assert!(!output.status.success());
@@ -106,7 +106,7 @@ fn no_authentication_is_served_on_loopback_only() {
 }
 
 #[test]
-fn a_token_opens_the_door_and_nothing_else_does() {
+fn requests_are_accepted_only_with_a_token() {
     let service = Service::start_with(&[("TAO_SLURM_AUTH", "tokens")]);
     assert_eq!(service.get("/jobs").status, 401);
     let made = service.run(&["token", "create", "--owner", "ann", "--scope", "read,write"]);

@@ -25,7 +25,7 @@ fn fails(sandbox: &Sandbox, text: &str) -> bool {
 }
 
 #[test]
-fn a_controller_and_an_accounting_that_are_gone_frozen_or_slow() {
+fn slurmctld_and_slurmdbd_can_be_stopped_killed_frozen_and_slowed() {
     let sandbox = Sandbox::find();
     for name in ["slurmctld-stopped", "slurmctld-killed", "slurmctld-frozen", "slurmctld-slow"] {
         acts(&sandbox, name, || fails(&sandbox, "squeue -h"));
@@ -36,7 +36,7 @@ fn a_controller_and_an_accounting_that_are_gone_frozen_or_slow() {
 }
 
 #[test]
-fn a_login_host_that_is_gone_or_frozen_leaves_the_other_one_alone() {
+fn a_stopped_or_frozen_login_host_does_not_affect_the_other() {
     let sandbox = Sandbox::find();
     for (name, host, other) in [
         ("login1-stopped", "login1", "login2"),
@@ -51,7 +51,7 @@ fn a_login_host_that_is_gone_or_frozen_leaves_the_other_one_alone() {
 }
 
 #[test]
-fn connections_are_cut_and_what_runs_in_them_runs_on() {
+fn cut_connections_do_not_end_their_remote_commands() {
     let sandbox = Sandbox::find();
     let marks = "/home/tao/cut-begun /home/tao/cut-ended";
     sandbox.login(&format!("rm -f {marks}"));
@@ -66,7 +66,7 @@ fn connections_are_cut_and_what_runs_in_them_runs_on() {
 }
 
 #[test]
-fn few_sessions_and_a_talkative_login() {
+fn ssh_sessions_can_be_limited_and_logins_can_print_noise() {
     let sandbox = Sandbox::find();
     let dir = tempfile::tempdir().unwrap();
     let control = format!("ControlPath={}/control", dir.path().display());
@@ -97,7 +97,7 @@ fn few_sessions_and_a_talkative_login() {
 }
 
 #[test]
-fn an_sbatch_that_is_slow_killed_refusing_or_refused_for_its_rate() {
+fn sbatch_can_be_slow_killed_rejecting_or_rate_limited() {
     let sandbox = Sandbox::find();
     let submit = "sbatch --parsable -p cpu -J fault-test -o /dev/null --wrap true";
     for name in ["sbatch-refuses", "sbatch-rate-limited"] {
@@ -119,7 +119,7 @@ fn an_sbatch_that_is_slow_killed_refusing_or_refused_for_its_rate() {
 }
 
 #[test]
-fn a_full_disk_and_files_that_come_late() {
+fn the_disk_can_be_filled_and_files_can_appear_late() {
     let sandbox = Sandbox::find();
     let base = sandbox.var("SLURM_BASE_RESULTS_DIR");
     let write = format!("echo x > {base}/fault-test && rm {base}/fault-test");
@@ -148,7 +148,7 @@ fn a_node_without_power() {
 }
 
 #[test]
-fn a_database_that_is_gone() {
+fn a_database_outage_can_be_started_and_ended() {
     let sandbox = Sandbox::find();
     let mut ask = Command::new("psql");
     ask.args(["-XAtc", "select 1", "-d", sandbox.var("DATABASE_URL")]).stderr(Stdio::null());

@@ -146,7 +146,7 @@ fn ten_jobs_of_a_new_image_and_two_workers_are_one_conversion() {
 }
 
 #[test]
-fn a_conversion_goes_on_though_the_service_was_killed() {
+fn a_conversion_continues_after_the_service_was_killed() {
     let mut site = Site::new();
     let image = site.push(&site.name("restart"), "1", 4);
     let id = site.submit(&image, &json!({"require_sqsh": true}));
@@ -158,7 +158,7 @@ fn a_conversion_goes_on_though_the_service_was_killed() {
 }
 
 #[test]
-fn a_service_killed_at_any_moment_of_a_submission_converts_once() {
+fn a_service_killed_during_a_submission_converts_once() {
     let mut site = Site::new();
     let image = site.push(&site.name("killed"), "1", 1);
     let id = site.submit(&image, &json!({"require_sqsh": true}));
@@ -171,7 +171,7 @@ fn a_service_killed_at_any_moment_of_a_submission_converts_once() {
 }
 
 #[test]
-fn an_image_that_is_not_there_is_told_in_enroots_words() {
+fn a_missing_image_is_an_error_with_enroots_message() {
     let mut site = Site::new();
     let (there, missing) = (site.push(&site.name("missing"), "1", 0), site.name("missing"));
     let missing = format!("registry.sandbox/{missing}:2");
@@ -196,7 +196,7 @@ fn an_image_that_is_not_there_is_told_in_enroots_words() {
 }
 
 #[test]
-fn a_partition_that_is_not_there_is_told_and_the_image_itself_runs() {
+fn an_invalid_conversion_partition_is_reported_and_the_job_runs_from_the_registry() {
     let mut site = Site::with(&[("SLURM_CONVERSION_PARTITION", "nosuch")]);
     let image = site.push(&site.name("partition"), "1", 0);
     let id = site.submit(&image, &json!({}));
@@ -209,7 +209,7 @@ fn a_partition_that_is_not_there_is_told_and_the_image_itself_runs() {
 }
 
 #[test]
-fn a_file_that_is_whole_is_used_as_it_is_and_one_that_is_not_is_made_anew() {
+fn a_complete_image_file_is_reused_and_an_incomplete_one_is_converted_again() {
     let mut site = Site::new();
     let image = site.push(&site.name("cached"), "1", 0);
     let id = site.submit(&image, &json!({}));
@@ -231,7 +231,7 @@ fn a_file_that_is_whole_is_used_as_it_is_and_one_that_is_not_is_made_anew() {
 }
 
 #[test]
-fn images_with_names_alike_do_not_share_a_file() {
+fn images_with_similar_names_have_separate_files() {
     let mut site = Site::new();
     let (one, other) = (site.name("a/b_c"), site.name("a/b/c"));
     let ids: Vec<_> = [one, other]
@@ -250,7 +250,7 @@ fn images_with_names_alike_do_not_share_a_file() {
 }
 
 #[test]
-fn a_tag_that_moves_is_converted_anew_beside_the_old_file_and_only_if_asked() {
+fn a_moved_tag_is_converted_again_beside_the_old_file_only_on_request() {
     let mut site = Site::new();
     let image = site.push(&site.name("moving"), "latest", 0);
     let (image, _) = image.rsplit_once(':').unwrap();
@@ -274,7 +274,7 @@ fn a_tag_that_moves_is_converted_anew_beside_the_old_file_and_only_if_asked() {
 }
 
 #[test]
-fn a_job_canceled_during_its_conversion_ends_at_once_and_so_does_what_nobody_needs() {
+fn a_job_canceled_during_its_conversion_ends_at_once_and_an_unneeded_conversion_too() {
     let mut site = Site::new();
     let image = site.push(&site.name("canceled"), "1", 60);
     let (first, second) = (site.submit(&image, &json!({})), site.submit(&image, &json!({})));

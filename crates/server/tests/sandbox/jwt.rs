@@ -30,7 +30,7 @@ fn post(service: &Service, token: &str, body: &Value) -> Answer {
 }
 
 #[test]
-fn a_token_of_the_issuer_opens_the_door_for_as_long_as_its_key_stands_in_the_file() {
+fn an_issuers_token_is_accepted_while_its_key_is_in_the_file() {
     let mut service = Service::prepare(&[("TAO_SLURM_AUTH", "tokens")]);
     let at = |name: &str| service.log.with_file_name(name);
     let (settings, keys) = (at("jwt.toml"), at("jwks.json"));

@@ -73,7 +73,7 @@ fn said(log: &Path, what: &str) -> bool {
 }
 
 #[test]
-fn a_cluster_that_an_admin_adds_is_worked_with_by_a_process_that_ran_before_and_goes_when_nothing_needs_it() {
+fn a_cluster_added_by_an_admin_is_used_by_running_processes_until_it_is_removed() {
     let (mut service, keys) = with_keys(&[]);
     service.unset("SLURM_HOSTNAME");
     let log = keys.path().join("worker.log");
@@ -127,7 +127,7 @@ fn a_cluster_that_an_admin_adds_is_worked_with_by_a_process_that_ran_before_and_
 }
 
 #[test]
-fn a_bad_row_or_a_key_that_is_gone_makes_a_cluster_unavailable_and_disturbs_nobody() {
+fn an_invalid_row_or_a_missing_key_makes_only_that_cluster_unavailable() {
     let (mut service, keys) = with_keys(&[]);
     service.spawn();
     let cluster = document(&service, "kept");

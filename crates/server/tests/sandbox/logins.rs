@@ -23,7 +23,7 @@ impl Drop for Worker {
 }
 
 #[test]
-fn a_cluster_that_accepts_no_key_of_ours_is_told_by_a_process_that_has_tried_none_until_the_key_is_right() {
+fn an_api_process_reports_a_rejected_key_that_only_the_worker_has_tried() {
     let mut service = Service::prepare(&[]);
     let (right, key) = (service.sandbox.var("SSH_KEY_PATH").to_owned(), service.log.with_file_name("key"));
     let wrong = service.log.with_file_name("wrong");

@@ -158,7 +158,7 @@ fn a_growing_log_is_followed_to_its_end_and_no_byte_is_lost_or_doubled() {
 }
 
 #[test]
-fn a_follower_before_the_job_runs_sees_it_all_while_it_runs_over_one_connection() {
+fn a_follower_from_before_the_start_gets_the_whole_log_live_over_one_connection() {
     let service = Service::start();
     let before = service.sandbox.logins();
     let id =
@@ -181,7 +181,7 @@ fn a_follower_before_the_job_runs_sees_it_all_while_it_runs_over_one_connection(
 }
 
 #[test]
-fn two_gigabytes_are_read_in_parts_that_cost_what_they_are() {
+fn a_log_of_two_gigabytes_is_read_in_parts_with_little_memory() {
     let service = Service::start();
     let id = service.submit(&command("echo begin"));
     let ended = service.wait_ended(&id);
@@ -252,7 +252,7 @@ echo "oops" > "$ROLE_LOGS/policy/1.err"
 }
 
 #[test]
-fn each_attempt_keeps_its_log_and_all_of_them_are_one_history() {
+fn each_attempt_keeps_its_log_and_a_follower_gets_all_of_them() {
     let service = Service::start();
     let id = service.submit(&command("echo \"as $SLURM_JOB_ID\"; exit 7"));
     let first = service.wait_ended(&id);
@@ -277,7 +277,7 @@ fn each_attempt_keeps_its_log_and_all_of_them_are_one_history() {
 }
 
 #[test]
-fn a_log_that_is_emptied_or_replaced_is_followed_from_its_beginning() {
+fn a_truncated_or_replaced_log_is_followed_from_its_start() {
     let service = Service::start();
     let id = service.submit(&command("echo one; exec sleep 600"));
     let running = service.wait(&id, "running", |s| s["status"] == "Running");
@@ -310,7 +310,7 @@ fn a_log_that_is_emptied_or_replaced_is_followed_from_its_beginning() {
 }
 
 #[test]
-fn frozen_login_hosts_are_told_in_time_and_a_follower_gets_everything_after_them() {
+fn frozen_login_hosts_are_reported_in_time_and_a_follower_misses_nothing() {
     let service = Service::start();
     let id = service.submit(&command("for i in $(seq 1 30); do echo $i; sleep 1; done"));
     service.wait(&id, "running", |s| s["status"] == "Running");
@@ -350,7 +350,7 @@ fn frozen_login_hosts_are_told_in_time_and_a_follower_gets_everything_after_them
 }
 
 #[test]
-fn a_service_that_stops_lets_its_followers_go_and_the_command_line_comes_back() {
+fn a_stopping_service_closes_followed_logs_and_the_command_line_reconnects() {
     let mut service = Service::start();
     let id = service.submit(&command("for i in $(seq 1 12); do echo $i; sleep 1; done"));
     service.wait(&id, "running", |s| s["status"] == "Running");

@@ -30,7 +30,7 @@ impl Drop for WorkerProcess {
 }
 
 #[test]
-fn every_alert_and_panel_asks_for_what_the_service_shows() {
+fn every_alert_and_panel_uses_existing_metrics() {
     let mut service = Service::prepare(&[]);
     service.role = "api";
     service.spawn();
@@ -114,7 +114,7 @@ fn panels() -> Vec<(String, String)> {
 }
 
 #[test]
-fn each_alert_is_seen_to_fire_and_to_be_quiet() {
+fn each_alert_is_tested_firing_and_not_firing() {
     let path = format!("{DEPLOY}/prometheus/alerts-test.yml");
     let said = Command::new("promtool").args(["test", "rules", &path]).output().unwrap();
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
@@ -132,7 +132,7 @@ fn each_alert_is_seen_to_fire_and_to_be_quiet() {
 }
 
 #[test]
-fn operations_has_a_section_for_each_alert_and_for_no_other() {
+fn operations_has_a_section_for_each_alert_and_no_others() {
     let operations = fs::read_to_string(format!("{DEPLOY}/../docs/operations.md")).unwrap();
     let sections: BTreeSet<String> = operations
         .lines()

@@ -37,7 +37,7 @@ fn copy(from: &str, to: &Path, mode: u32) {
 }
 
 #[test]
-fn a_cluster_that_works_passes_and_costs_one_command_a_login_host() {
+fn a_working_cluster_passes_with_one_command_per_login_host() {
     let service = Service::start();
     // Make sure that the worker's own connections are made already.
     crate::clusters::learnt(&service);
@@ -69,7 +69,7 @@ fn a_cluster_that_works_passes_and_costs_one_command_a_login_host() {
 }
 
 #[test]
-fn a_key_that_others_may_read_is_a_failure() {
+fn a_key_file_that_others_can_read_fails_the_check() {
     let dir = tempfile::tempdir().unwrap();
     let key = dir.path().join("key");
     copy(Sandbox::find().var("SSH_KEY_PATH"), &key, 0o644);
@@ -81,7 +81,7 @@ fn a_key_that_others_may_read_is_a_failure() {
 }
 
 #[test]
-fn a_key_that_no_host_takes_fails_the_login_of_each() {
+fn a_key_that_no_host_accepts_fails_the_login_check_of_each() {
     let dir = tempfile::tempdir().unwrap();
     let key = dir.path().join("wrong");
     let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key).status();
@@ -94,7 +94,7 @@ fn a_key_that_no_host_takes_fails_the_login_of_each() {
 }
 
 #[test]
-fn a_host_key_of_somebody_else_is_told_for_the_host_that_has_it() {
+fn a_changed_host_key_is_reported_for_its_host() {
     let dir = tempfile::tempdir().unwrap();
     let known = dir.path().join("known_hosts");
     let sandbox = Sandbox::find();
@@ -119,7 +119,7 @@ fn a_host_key_of_somebody_else_is_told_for_the_host_that_has_it() {
 }
 
 #[test]
-fn a_host_that_does_not_answer_is_told_beside_the_one_that_does() {
+fn an_unreachable_host_is_reported_beside_a_reachable_one() {
     let hosts = Sandbox::find().var("SLURM_HOSTNAME").to_owned();
     let (_, second) = hosts.split_once(',').unwrap();
     let service = Service::start_with(&[("SLURM_HOSTNAME", format!("127.254.254.254:1,{second}").as_str())]);
@@ -129,7 +129,7 @@ fn a_host_that_does_not_answer_is_told_beside_the_one_that_does() {
 }
 
 #[test]
-fn an_account_and_a_partition_that_are_not_ours_are_told_with_those_that_are() {
+fn an_unusable_account_or_partition_is_reported_with_the_usable_ones() {
     let service = Service::start_with(&[("SLURM_ACCOUNT", "nosuch")]);
     let found = preflight(&service);
     let account = checks(&found, "account")[0];
@@ -146,7 +146,7 @@ fn an_account_and_a_partition_that_are_not_ours_are_told_with_those_that_are() {
 }
 
 #[test]
-fn a_base_directory_that_cannot_be_written_is_told_by_each_host() {
+fn each_login_host_reports_a_base_directory_that_is_not_writable() {
     let service = Service::start_with(&[("SLURM_BASE_RESULTS_DIR", "/usr/lib")]);
     let found = preflight(&service);
     fails(&found, "base_directory", "/usr/lib cannot be written", "SLURM_BASE_RESULTS_DIR");
@@ -179,7 +179,7 @@ impl Drop for Bashrc<'_> {
 }
 
 #[test]
-fn commands_that_are_not_on_path_are_named() {
+fn commands_missing_from_path_are_named() {
     let service = Service::prepare(&[("SLURM_USER", "ming"), ("SLURM_BASE_RESULTS_DIR", "/tmp")]);
     let few = "mkdir -p ~/few; for c in bash mktemp base64 tail head rm timeout stat df awk sed cut wc cat mkdir chmod \
                sleep kill grep id tr sort; do ln -sf /usr/bin/$c ~/few/; done; PATH=~/few";

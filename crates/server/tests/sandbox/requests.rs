@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[test]
-fn a_request_that_is_wrong_is_refused_with_what_would_be_right() {
+fn an_invalid_request_is_rejected_with_the_valid_values() {
     let service = Service::start();
     let cases = [
         ("{\"command\": ", 400, "malformed"),
@@ -34,7 +34,7 @@ fn a_request_that_is_wrong_is_refused_with_what_would_be_right() {
 }
 
 #[test]
-fn a_partition_that_slurm_does_not_know_is_refused_with_those_that_it_does() {
+fn an_unknown_partition_is_rejected_with_a_list_of_the_known_ones() {
     let service = Service::start();
     learnt(&service);
     let body = json!({"command": "true", "backend_details": {"partition": "nosuch"}}).to_string();
@@ -44,7 +44,7 @@ fn a_partition_that_slurm_does_not_know_is_refused_with_those_that_it_does() {
 }
 
 #[test]
-fn an_account_that_slurm_does_not_know_is_an_error_in_slurms_own_words() {
+fn an_unknown_account_is_an_error_with_slurms_message() {
     let service = Service::start_with(&[("SLURM_ACCOUNT", "nosuch")]);
     let ended = service.wait_ended(&service.submit(&command("true")));
     assert_eq!(ended["status"], "Error");

@@ -16,7 +16,7 @@ fn slurm_jobs(service: &Service, id: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_job_ends_right_though_the_service_was_killed_while_it_ran() {
+fn a_job_ends_correctly_after_the_service_was_killed_while_it_ran() {
     let mut service = Service::start();
     let done = service.submit(&command("sleep 6; echo finished"));
     let failed = service.submit(&command("sleep 6; exit 5"));
@@ -60,7 +60,7 @@ fn it_runs_with_few_heaps_as_the_process_that_was_started() {
 }
 
 #[test]
-fn jobs_are_submitted_once_though_the_service_is_killed_while_submitting() {
+fn jobs_are_submitted_once_when_the_service_is_killed_while_submitting() {
     let mut service = Service::start();
     let ids: Vec<_> = (0..20).map(|_| service.submit(&command("true"))).collect();
     // Some are submitted, some on their way, some not begun: whatever the moment, each has to run once.
@@ -83,7 +83,7 @@ fn jobs_are_submitted_once_though_the_service_is_killed_while_submitting() {
 }
 
 #[test]
-fn what_slurm_runs_again_that_has_ended_well_is_not_done_again() {
+fn a_successful_job_that_slurm_runs_again_does_not_repeat_its_work() {
     let mut service = Service::start();
     let id = service.submit(&command("sleep 3; echo worked"));
     let slurm_id = slurm_id(&service.wait(&id, "running", |s| s["status"] == "Running"));
@@ -104,7 +104,7 @@ fn what_slurm_runs_again_that_has_ended_well_is_not_done_again() {
 }
 
 #[test]
-fn a_graceful_stop_leaves_jobs_running_and_says_goodbye() {
+fn a_graceful_stop_leaves_jobs_running() {
     let mut service = Service::start();
     let id = service.submit(&command("sleep 5"));
     service.wait(&id, "running", |s| s["status"] == "Running");

@@ -52,7 +52,7 @@ fn jobs(secrets: &Secrets) -> Vec<Value> {
 }
 
 #[test]
-fn a_secret_reaches_its_jobs_and_is_nowhere_else_then_or_later() {
+fn a_secret_reaches_its_jobs_and_is_stored_nowhere_else() {
     let service = Service::start_with(&[("TAO_SLURM_LOG", "trace"), ("TAO_SLURM_RETRY_WAIT", "1s")]);
     let secrets = Secrets::new(&["secret_env_vars", "docker_env_vars", "cloud_metadata", "password"]);
     let _kept = Kept::new(&service.sandbox);
@@ -123,7 +123,7 @@ fn a_secret_reaches_its_jobs_and_is_nowhere_else_then_or_later() {
 }
 
 #[test]
-fn the_container_gets_its_files_and_they_are_gone_at_the_end() {
+fn the_container_gets_its_files_and_they_are_removed_at_the_end() {
     let service = Service::start();
     // Longer than the longest time between two polls, so that one of them sees it run.
     let mut job = training(2, &json!({"epoch_seconds": 4}));

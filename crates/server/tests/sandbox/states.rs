@@ -109,7 +109,7 @@ fn a_node_failure_that_slurm_does_not_requeue_is_a_new_attempt_without_that_node
 }
 
 #[test]
-fn a_training_error_is_not_tried_again_and_says_why() {
+fn a_training_error_is_not_retried_and_the_message_says_why() {
     let service = Service::start();
     let id = service.submit(&command("echo 'ValueError: num_classes must be 20' >&2; exit 1"));
     let ended = service.wait_ended(&id);
@@ -122,7 +122,7 @@ fn a_training_error_is_not_tried_again_and_says_why() {
 }
 
 #[test]
-fn a_fault_of_the_infrastructure_in_the_log_is_tried_again() {
+fn an_infrastructure_failure_in_the_log_is_retried() {
     let service = Service::start_with(&[("TAO_SLURM_RETRY_WAIT", "1s")]);
     // The first attempt fails as a GPU does, the second finds what the first has left.
     let text = "mark=$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID/second
@@ -134,7 +134,7 @@ fn a_fault_of_the_infrastructure_in_the_log_is_tried_again() {
 }
 
 #[test]
-fn an_administrators_scancel_is_a_cancellation() {
+fn an_administrators_scancel_ends_the_job_canceled() {
     let service = Service::start();
     let (id, status) = running(&service, &command("exec sleep 600"));
     service.sandbox.admin(&["scancel", &slurm_id(&status)]);
@@ -157,7 +157,7 @@ fn a_time_limit_is_an_error() {
 }
 
 #[test]
-fn a_suspended_job_is_paused_and_goes_on() {
+fn a_suspended_job_is_paused_and_continues() {
     let service = Service::start();
     let (id, status) = running(&service, &command("sleep 3"));
     service.sandbox.admin(&["scontrol", "suspend", &slurm_id(&status)]);
@@ -174,7 +174,7 @@ fn a_suspended_job_is_paused_and_goes_on() {
 }
 
 #[test]
-fn a_job_that_is_requeued_by_hand_runs_again_under_its_id() {
+fn a_job_requeued_by_an_administrator_runs_again_under_its_id() {
     let service = Service::start();
     let (id, status) = running(&service, &training(3, &json!({"epoch_seconds": 1})));
     service.sandbox.admin(&["scontrol", "requeue", &slurm_id(&status)]);
@@ -186,7 +186,7 @@ fn a_job_that_is_requeued_by_hand_runs_again_under_its_id() {
 }
 
 #[test]
-fn a_job_that_is_requeued_and_held_says_so_until_it_is_released() {
+fn the_message_of_a_requeued_and_held_job_says_so_until_its_release() {
     let service = Service::start();
     let (id, status) = running(&service, &training(2, &json!({"epoch_seconds": 1})));
     service.sandbox.admin(&["scontrol", "requeuehold", &slurm_id(&status)]);
@@ -198,7 +198,7 @@ fn a_job_that_is_requeued_and_held_says_so_until_it_is_released() {
 
 /// As Slurm does with a job that it could not launch, but for the reason, which it forgets within seconds (22.05).
 #[test]
-fn a_job_that_is_put_back_as_it_starts_and_held_is_sent_again() {
+fn a_job_that_slurm_requeues_at_its_start_and_holds_is_submitted_again() {
     let service = Service::start_with(&[("TAO_SLURM_RETRY_WAIT", "1s")]);
     // While one runs, the other waits, and is met as it starts, however slow the machine.
     let mut job = command("sleep 6");
@@ -221,7 +221,7 @@ fn a_job_that_is_put_back_as_it_starts_and_held_is_sent_again() {
 }
 
 #[test]
-fn a_job_in_special_exit_is_held_and_not_over() {
+fn a_job_in_special_exit_is_held_and_has_not_ended() {
     let service = Service::start();
     let (id, status) = running(&service, &command("sleep 5"));
     service.sandbox.admin(&["scontrol", "requeuehold", "State=SpecialExit", &slurm_id(&status)]);
@@ -232,7 +232,7 @@ fn a_job_in_special_exit_is_held_and_not_over() {
 }
 
 #[test]
-fn a_preempted_job_that_slurm_requeues_stays_pending_and_ends_done() {
+fn a_preempted_job_with_requeue_stays_pending_and_ends_done() {
     let service = Service::start();
     let mut job = training(3, &json!({"epoch_seconds": 1}));
     job["backend_details"] = json!({"backend_type": "slurm", "partition": "scavenge"});
@@ -249,7 +249,7 @@ fn a_preempted_job_that_slurm_requeues_stays_pending_and_ends_done() {
 }
 
 #[test]
-fn a_preempted_job_that_slurm_does_not_requeue_is_canceled_and_says_why() {
+fn a_preempted_job_without_requeue_is_canceled_with_the_reason() {
     let service = Service::start();
     let mut job = command("exec sleep 600");
     job["use_requeue"] = false.into();
@@ -269,7 +269,7 @@ fn a_preempted_job_that_slurm_does_not_requeue_is_canceled_and_says_why() {
 }
 
 #[test]
-fn a_held_job_and_one_that_can_never_start_say_so() {
+fn messages_of_held_jobs_and_of_jobs_that_can_never_start_say_so() {
     let service = Service::start();
     let failed = service.submit(&command("exit 3"));
     let failed = slurm_id(&service.wait_ended(&failed));

@@ -61,7 +61,7 @@ fn call(base_url: &str, job: &Value, home: &Path) -> Vec<(String, u16, Value)> {
 }
 
 #[test]
-fn tao_s_own_client_posts_a_job_and_reads_its_status_to_the_end() {
+fn tao_s_client_submits_a_job_and_polls_its_status_to_the_end() {
     let service = service("disabled");
     let home = tempfile::tempdir().unwrap();
     let sent = training(&service, &json!({"epoch_seconds": 1}));
@@ -90,7 +90,7 @@ fn a_training_that_fails_is_an_error_for_tao_s_client_with_the_reason() {
 }
 
 #[test]
-fn tao_s_client_brings_its_token_in_the_base_url_or_in_a_netrc_file() {
+fn tao_s_client_takes_its_token_from_the_base_url_or_a_netrc_file() {
     let service = service("tokens");
     let home = tempfile::tempdir().unwrap();
     let made = service.run(&["token", "create", "--owner", "tao", "--scope", "read,write"]);
@@ -113,7 +113,7 @@ fn tao_s_client_brings_its_token_in_the_base_url_or_in_a_netrc_file() {
 }
 
 #[test]
-fn tao_s_client_reads_in_a_refusal_what_to_mend() {
+fn tao_s_client_gets_errors_that_say_what_to_fix() {
     let service = service("disabled");
     let home = tempfile::tempdir().unwrap();
     let mut job = training(&service, &json!({}));

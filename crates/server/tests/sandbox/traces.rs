@@ -20,7 +20,7 @@ const SECRET: &str = "tr4ces-tell-no-secrets";
 const DELAY: (&str, &str) = ("OTEL_BSP_SCHEDULE_DELAY", "100");
 
 #[test]
-fn a_request_and_what_the_worker_does_for_it_are_one_trace_without_secrets() {
+fn a_request_and_the_worker_steps_for_it_are_one_trace_without_secrets() {
     let collector = Collector::start();
     let dir = tempfile::tempdir().unwrap();
     let headers = dir.path().join("headers");
@@ -65,7 +65,7 @@ fn a_request_and_what_the_worker_does_for_it_are_one_trace_without_secrets() {
 }
 
 #[test]
-fn a_collector_that_is_away_costs_nothing_and_is_complained_of_once() {
+fn an_unreachable_collector_delays_nothing_and_is_logged_once() {
     let refusing = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut service =
         Service::start_with(&[("TAO_SLURM_OTLP_ENDPOINT", &format!("http://{refusing}")), DELAY]);

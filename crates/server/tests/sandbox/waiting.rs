@@ -52,7 +52,7 @@ fn held_by(pending: &Value) -> (&str, Option<&str>, bool) {
 }
 
 #[test]
-fn a_job_in_the_queue_says_what_holds_it_and_when_slurm_expects_to_start_it() {
+fn a_queued_job_shows_its_reason_and_its_estimated_start() {
     let service = Service::start();
     let login = |text: &str| service.sandbox.login(text);
     let (holder, _) = running(&service, &all_nodes(0.5));

@@ -75,7 +75,7 @@ fn is_whole(seqs: &[u64], first: u64, last: u64) -> bool {
 }
 
 #[test]
-fn a_thousand_watchers_get_every_event_once_and_in_order_through_restarts_and_cost_the_cluster_nothing() {
+fn a_thousand_watchers_get_each_event_once_and_in_order_through_restarts_without_load_on_the_cluster() {
     // A file for each connection here; the service sees to its own.
     let files = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files }).unwrap();
@@ -220,7 +220,7 @@ fn the_command_line_follows_events_through_a_restart_of_the_service() {
 }
 
 #[test]
-fn a_service_that_stops_answers_who_waits_and_ends_what_is_watched() {
+fn a_stopping_service_answers_waiting_requests_and_ends_streams() {
     let mut service = Service::prepare(&[]);
     service.role = "api";
     service.spawn();

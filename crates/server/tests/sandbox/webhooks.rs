@@ -59,7 +59,7 @@ fn next(told: &Receiver<Told>) -> Told {
 }
 
 #[test]
-fn a_webhook_is_told_to_the_end_though_the_service_is_killed_in_the_middle() {
+fn webhook_deliveries_continue_after_the_service_was_killed() {
     let config = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&config, "[webhooks]\nallowed_networks = [\"127.0.0.0/8\"]\ntimeout = \"1s\"\n").unwrap();
     let mut service = Service::start_with(&[("TAO_SLURM_CONFIG", config.path().to_str().unwrap())]);

@@ -39,7 +39,7 @@ fn connects(service: &Service) -> u64 {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "shown with the test: the figures of docs/reliability.md")]
-fn a_frozen_controller_changes_no_status_and_costs_few_connects() {
+fn a_frozen_controller_changes_no_status_and_causes_few_connects() {
     let (runners, frozen_for) = (size(16, 100), Duration::from_secs(size(20, 180)));
     let waiters = runners / 4;
     let service = Service::start();

@@ -17,7 +17,7 @@ use crate::{
     clippy::disallowed_methods,
     reason = "callers are threads here, and wait as long as they are told to"
 )]
-fn a_database_that_is_gone_for_a_while_loses_no_accepted_job_and_doubles_none() {
+fn a_database_outage_loses_and_duplicates_no_accepted_job() {
     let (count, gone_for) = (size(30, 100), Duration::from_secs(size(10, 60)));
     let service = Service::start();
     let tally = Tally::new(&service);

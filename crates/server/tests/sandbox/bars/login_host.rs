@@ -42,7 +42,7 @@ fn next_answer(service: &Service, index: usize) -> Duration {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "shown with the test: the figures of docs/reliability.md")]
-fn a_dead_login_host_is_replaced_within_ten_seconds_and_no_job_notices() {
+fn the_service_fails_over_from_a_dead_login_host_within_ten_seconds_without_effect_on_jobs() {
     let count = size(5, 20);
     let service = Service::start();
     let ids: Vec<_> = (0..count).map(|_| service.submit(&command("sleep 300"))).collect();

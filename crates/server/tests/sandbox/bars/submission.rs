@@ -78,7 +78,7 @@ fn kill(pids: &[u32]) {
 #[test]
 #[expect(clippy::print_stdout, reason = "shown with the test: the figures of docs/reliability.md")]
 #[expect(clippy::disallowed_methods, reason = "a kill at a random moment is a sleep of random length")]
-fn submissions_killed_midway_are_executed_exactly_once() {
+fn submissions_killed_midway_run_exactly_once() {
     let kills = size(40, 500);
     let mut service = Service::start();
     let (tally, killer) = (Tally::new(&service), Killer::new(&service.sandbox, kills));

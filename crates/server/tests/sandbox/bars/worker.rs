@@ -76,7 +76,7 @@ impl Drop for Slow {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "shown with the test: the figures of docs/reliability.md")]
-fn a_worker_that_wakes_up_past_its_lease_changes_nothing() {
+fn a_worker_resumed_after_its_lease_expired_changes_nothing() {
     let mut service = Service::prepare(&[]);
     let settings = service.log.with_file_name("worker.toml");
     fs::write(&settings, "[worker]\nlease = \"10s\"\n").unwrap();

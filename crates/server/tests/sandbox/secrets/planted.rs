@@ -82,7 +82,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_planted_value_is_found_however_it_is_spelled() {
+fn a_planted_value_is_found_in_every_encoding() {
     let secrets = Secrets::new(&["it"]);
     let value = secrets.value("it");
     let bytes = |before: usize| [&b"abcd"[..before], value.as_bytes(), b"z"].concat();
