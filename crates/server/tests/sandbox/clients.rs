@@ -1,5 +1,5 @@
-//! Clients that are generated from the document, each by its language's own generator: each sends a job, waits until it is
-//! done and reads its log. A field that is called otherwise in the document than its user calls it fails here.
+//! Clients generated from the OpenAPI document, each by a generator of its language. Each submits a job, waits until it is
+//! Done and reads its log. The test fails if the document and the service use different field names.
 
 use std::{
     fs,
@@ -11,16 +11,16 @@ use std::{
 use crate::service::Service;
 
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sandbox/clients");
-/// Made by `ci/setup --test`.
+/// Installed by `ci/setup --test`.
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.tools");
-/// What is made stays until the next time: the compiler has less to do then.
+/// The build output stays for the next run, which is then faster.
 const MADE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/clients");
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../openapi/openapi.json");
 
-/// Makes a client and lets it work; what it says. Arguments: the address, and a token.
+/// Generates and runs a client, and returns its output. Arguments: the address and a token.
 type Client = fn(&str, &str) -> String;
 
-/// A directory of its own with the files that we have written for a language.
+/// A new directory with our files for a language.
 fn place(language: &str) -> PathBuf {
     let place = Path::new(MADE).join(language);
     let _ = fs::remove_dir_all(&place);
@@ -46,7 +46,7 @@ fn tool(path: &str) -> PathBuf {
     tool
 }
 
-/// What the program says; it has to succeed.
+/// The output of a program that must succeed.
 fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -88,7 +88,7 @@ fn rust(address: &str, token: &str) -> String {
     for module in ["apis", "models"] {
         fs::rename(made.join("src").join(module), place.join("src").join(module)).unwrap();
     }
-    // Most of what it needs was built with the service.
+    // The service's build has most of its dependencies.
     let target = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target");
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--quiet", "--offline", "--locked", "--target-dir", target]).current_dir(place);

@@ -1,4 +1,4 @@
-//! What the API says about a cluster, and that it never waits for one.
+//! The API's view of a cluster, which it never waits for.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::service::{Service, until};
 
-/// Waits until the cluster has said what its partitions are.
+/// Waits until the partitions of the cluster are known.
 pub(crate) fn learnt(service: &Service) -> Value {
     let mut list = Value::Null;
     until("the partitions", Duration::from_secs(30), || {

@@ -1,4 +1,4 @@
-//! Pausing, resuming, sending again and deleting, on a real cluster.
+//! Pause, resume, retry and delete on a real cluster.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     service::{Service, fresh_id, until},
 };
 
-/// Where the service keeps everything of its user.
+/// The service's directory for its user.
 fn base(service: &Service) -> String {
     service.sandbox.var("SLURM_BASE_RESULTS_DIR").to_owned()
 }
@@ -132,7 +132,7 @@ fn old_finished_jobs_are_deleted_if_configured() {
     until("the old job to be gone", Duration::from_secs(30), || answer().status == 404);
     assert_eq!(service.status(&young)["status"], "Done");
     until("its number", Duration::from_secs(30), || service.metric("jobs_forgotten_total", "") >= 1.0);
-    // What it has left on the cluster is its owner's.
+    // Its files on the cluster belong to the owner of the job.
     let left = service.sandbox.login(&format!("ls -d {}/results/{old}", base(&service)));
     assert!(left.ends_with(&old), "{left}");
 }

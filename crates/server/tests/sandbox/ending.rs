@@ -1,4 +1,4 @@
-//! Jobs of both shapes, and how each of them ends.
+//! TAO jobs and commands, and how they end.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::service::{Service, until};
 
 const IMAGE: &str = "/lustre/images/tao-toolkit.sqsh";
 
-/// A TAO-shaped training of the sandbox's test image; `knobs` tell it how to go wrong.
+/// A TAO training with the sandbox's test image; `knobs` make it fail.
 pub(crate) fn training(epochs: u32, knobs: &Value) -> Value {
     json!({
         "image": IMAGE,
@@ -17,7 +17,7 @@ pub(crate) fn training(epochs: u32, knobs: &Value) -> Value {
     })
 }
 
-/// A plain command that needs little.
+/// A small command.
 pub(crate) fn command(text: &str) -> Value {
     json!({"command": text, "resources": {"num_gpus": 0, "cpus_per_task": 1, "time_hours": 0.1}})
 }
@@ -81,7 +81,7 @@ fn a_command_in_a_container_sees_its_files_and_environment() {
 fn a_training_with_mounts_of_its_own_finds_its_files() {
     let service = Service::start();
     let mut job = training(1, &json!({"epoch_seconds": 0.1}));
-    // Nothing of the base directory, where its files lie, is among them.
+    // The base directory, which has its files, is not among them.
     job["container"] = json!({"mounts": ["/lustre/images:/data:ro"]});
     let id = service.submit(&job);
     assert_eq!(service.wait_ended(&id)["status"], "Done");
@@ -158,7 +158,7 @@ fn a_canceled_job_leaves_the_queue_and_ends_canceled() {
 fn a_pending_job_that_is_canceled_ends_canceled() {
     let service = Service::start();
     let mut job = command("true");
-    // No node has so many processors free at once while the first holds them.
+    // No node has this many free processors while the first job runs.
     job["resources"]["cpus_per_task"] = 64.into();
     let holders: Vec<_> = (0..4).map(|_| service.submit(&hold(&job))).collect();
     for holder in &holders {
@@ -168,7 +168,7 @@ fn a_pending_job_that_is_canceled_ends_canceled() {
     let waiting =
         service.wait(&id, "in the queue", |s| s["phase"] == "in_queue" && s["pending_reason"].is_string());
     assert_eq!(waiting["status"], "Pending");
-    // The one that waits first: it would begin as soon as another gives way.
+    // The pending one first: it would start as soon as another ends.
     for job in [&id].into_iter().chain(&holders) {
         service.post(&format!("/jobs/{job}/cancel"), "");
         assert_eq!(service.wait_ended(job)["status"], "Canceled");

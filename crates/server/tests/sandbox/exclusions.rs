@@ -1,4 +1,4 @@
-//! Nodes that a job is kept away from although it has no others.
+//! Excluded nodes of jobs that have no other nodes.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::{
 
 const ALL: &str = "nodes=node01,node02,node03,node04";
 
-/// A partition that is not as it was, until the test is over.
+/// A changed partition; it is restored after the test.
 struct Changed<'a> {
     sandbox: &'a Sandbox,
     name: &'static str,
@@ -53,7 +53,7 @@ fn excluded_nodes_are_relaxed_for_a_job_without_other_nodes() {
     let job = in_partition(whole_node(training(2, &json!({"epoch_seconds": 4}))), "grizzly");
     let (id, status) = running(&service, &job);
     let only = status["nodes"][0].as_str().unwrap().to_owned();
-    // What is known of the partition says that there are three others.
+    // According to the known partition there are three other nodes.
     let change = format!("nodes={only}");
     let changed = Changed::partition(&service.sandbox, "grizzly", &change, ALL);
     let down = Downed::node(&service, &only);

@@ -1,4 +1,4 @@
-//! Set-ups that cannot work: each says what is wrong and what to do, and no job is lost or ended by it.
+//! Invalid setups: each error says what is wrong and what to do, and no job is lost or ended.
 
 use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{cluster::Sandbox, ending::command, service::Service};
 
-/// Submits a job, waits for a message that contains one of `says`, and checks that the job only waits.
+/// Submits a job, waits for a message that contains one of `says`, and checks that the job is still pending.
 fn waits_and_says(service: &Service, says: &[&str]) -> String {
     let id = service.submit(&command("true"));
     let told = |s: &Value| {

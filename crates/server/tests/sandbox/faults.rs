@@ -1,4 +1,4 @@
-//! The sandbox's own faults: each is seen to act, and to be gone when it is off. The service is not asked here.
+//! The sandbox's own faults: each has its effect, and no effect after its end. These tests do not use the service.
 
 use std::{
     io::{Read, Write},
@@ -10,7 +10,7 @@ use crate::{cluster::Sandbox, service::until};
 
 const NOW: Duration = Duration::from_secs(20);
 
-/// That `bad` holds while the fault is on, and not before or after.
+/// Checks that `bad` holds while the fault is on, and not before or after.
 fn acts(sandbox: &Sandbox, name: &'static str, bad: impl Fn() -> bool) {
     assert!(!bad(), "before {name}");
     let fault = sandbox.fault(name);
@@ -19,7 +19,7 @@ fn acts(sandbox: &Sandbox, name: &'static str, bad: impl Fn() -> bool) {
     until(&format!("{name} to be gone"), NOW, || !bad());
 }
 
-/// Whether a command on the login host does not answer within a second and a half.
+/// Whether a command on the login host takes more than 1.5 seconds.
 fn fails(sandbox: &Sandbox, text: &str) -> bool {
     sandbox.try_login("login1", &format!("timeout 1.5 {text} >/dev/null 2>&1")).is_err()
 }
@@ -81,7 +81,7 @@ fn ssh_sessions_can_be_limited_and_logins_can_print_noise() {
         let mut typed = first.stdin.take().unwrap();
         writeln!(typed, "is it open?").unwrap();
         first.stdout.as_mut().unwrap().read_exact(&mut [0; 11]).unwrap();
-        // Refused by the shared connection, ssh would make one of its own: this one cannot.
+        // If the shared connection rejects it, ssh would open another one; this option prevents that.
         let second = shared(&["-o", "ProxyCommand=false", "true"]).stderr(Stdio::null()).status().unwrap();
         drop(typed);
         first.wait().unwrap();

@@ -1,4 +1,4 @@
-//! Images of a registry, converted once and run from the cache.
+//! Registry images, converted once and run from the cache.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use crate::{
     service::{Service, until},
 };
 
-/// A service with a cache of its own, and images of its own in the registry.
+/// A service with its own cache, and its own images in the registry.
 struct Site {
     service: Service,
     /// The cache as the cluster sees it.
@@ -40,7 +40,7 @@ impl Site {
         Self { service, cache, registry, made: Vec::new() }
     }
 
-    /// Pushes the test image under another name, whose import takes so many seconds longer.
+    /// Pushes the test image under another name. Its import takes `delay` seconds longer.
     fn push(&mut self, repository: &str, tag: &str, delay: u32) -> String {
         let place = self.registry.join(repository).join(tag);
         fs::create_dir_all(place.parent().unwrap()).unwrap();
@@ -53,7 +53,7 @@ impl Site {
         format!("registry.sandbox/{repository}:{tag}")
     }
 
-    /// A name for an image that no other test has.
+    /// An image name that no other test uses.
     fn name(&self, what: &str) -> String {
         let (_, dir) = self.cache.rsplit_once('/').unwrap();
         format!("test/{dir}/{what}")
@@ -74,7 +74,7 @@ impl Site {
         rows.lines().filter(ours).map(str::to_owned).collect()
     }
 
-    /// The conversions, once accounting shows so many.
+    /// The conversions, once accounting shows `count` of them.
     fn conversions_of(&self, count: usize) -> Vec<String> {
         until("accounting to show the conversions", Duration::from_secs(30), || {
             self.conversions().len() >= count
@@ -110,7 +110,7 @@ impl Drop for Site {
     }
 }
 
-/// A second process of the service on the same database, that does nothing but work.
+/// A second worker process on the same database.
 struct SecondWorker(Child);
 
 impl SecondWorker {
@@ -182,7 +182,7 @@ fn a_missing_image_is_an_error_with_enroots_message() {
     assert!(message.contains("404 Not Found") && message.contains("require_sqsh"), "{message}");
     assert_eq!(ended["slurm_job_id"], Value::Null, "it was never submitted");
 
-    // The next job is not kept waiting for what has just failed: it pulls, and fails as Pyxis does.
+    // The next job does not wait for the failed conversion: Pyxis pulls the image, and fails.
     let usual = site.submit(&missing, &json!({}));
     assert_eq!(site.service.wait_ended(&usual)["status"], "Error");
     let launched = site.launched_with(&usual);
@@ -192,7 +192,7 @@ fn a_missing_image_is_an_error_with_enroots_message() {
     assert_eq!(site.files(), Vec::<String>::new(), "no part of an image is left");
 
     let other = site.submit(&there, &json!({"require_sqsh": true}));
-    assert_eq!(site.service.wait_ended(&other)["status"], "Done", "other images are not held up");
+    assert_eq!(site.service.wait_ended(&other)["status"], "Done", "other images are not delayed");
 }
 
 #[test]

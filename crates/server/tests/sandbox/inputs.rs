@@ -1,4 +1,4 @@
-//! What a job needs has to be on the cluster: what is not there is named before anything is staged.
+//! The inputs of a job must exist on the cluster; missing ones are named before the job is staged.
 
 use serde_json::json;
 

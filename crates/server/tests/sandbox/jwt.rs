@@ -1,4 +1,4 @@
-//! Tokens that somebody else signs, before the real program.
+//! Tokens that an external issuer signs, with the real program.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use crate::{
     service::{Answer, Service, until},
 };
 
-/// A token for one of the scopes of the service, that lasts so many seconds.
+/// A token with one of the service's scopes that is valid for `lasts` seconds.
 #[expect(clippy::disallowed_methods, reason = "the issuer has the real clock")]
 fn token(by: &Signer, owner: &str, scope: &str, lasts: i64) -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs().cast_signed();
@@ -61,7 +61,7 @@ fn an_issuers_token_is_accepted_while_its_key_is_in_the_file() {
         let refused = post(&service, &token, &command("true"));
         assert_eq!(refused.status, status, "{what}: {}", refused.text);
     }
-    // The issuer has a new key. What names one that is not known has the file read again, once a second at most.
+    // The issuer has a new key. A token with an unknown key makes the service read the file again, at most once a second.
     publish(&second);
     let new = token(&second, "ming", "gpu-users", 300);
     until("the new key to be read", Duration::from_secs(10), || {

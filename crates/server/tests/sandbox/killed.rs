@@ -1,4 +1,4 @@
-//! Jobs that are killed before they can leave a mark: only Slurm knows how they ended.
+//! Jobs that are killed before they write an exit record: only Slurm knows how they ended.
 
 use crate::{
     ending::command,

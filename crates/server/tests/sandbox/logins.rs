@@ -1,4 +1,4 @@
-//! A cluster that lets nobody of ours in any more.
+//! A cluster that no longer accepts our key.
 
 use std::{
     fs,
@@ -32,7 +32,7 @@ fn an_api_process_reports_a_rejected_key_that_only_the_worker_has_tried() {
     fs::copy(&right, &key).unwrap();
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
     service.set("SSH_KEY_PATH", key.to_str().unwrap());
-    // It asks the cluster nothing, so it knows only what the worker leaves in the database.
+    // It runs no commands on the cluster, so it knows only what the worker writes to the database.
     service.role = "api";
     service.spawn();
     let mut worker = service.command(&["serve", "--role", "worker"]);

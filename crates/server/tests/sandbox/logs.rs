@@ -1,4 +1,4 @@
-//! Logs as a real cluster writes them: followed to the end, by role, by attempt, and of any size.
+//! Logs of a real cluster: followed to the end, by role and by attempt, of any size.
 
 #![expect(
     clippy::format_collect,
@@ -21,7 +21,7 @@ use crate::{
     service::{Service, until},
 };
 
-/// An answer of bytes.
+/// A response with bytes.
 struct Bytes {
     status: u16,
     next_offset: Option<u64>,
@@ -50,7 +50,7 @@ struct Told {
     data: Value,
 }
 
-/// Reads a stream until it ends or there is `enough`, and hangs up.
+/// Reads a stream until it ends or `enough` is true, then closes the connection.
 fn follow(
     service: &Service,
     path: &str,
@@ -95,19 +95,19 @@ fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The directory of the logs of the job's newest attempt, as TAO documents it.
+/// The log directory of the job's newest attempt, as documented by TAO.
 fn log_dir(service: &Service, status: &Value, attempt: u32) -> String {
     let (base, id) = (service.sandbox.var("SLURM_BASE_RESULTS_DIR"), status["id"].as_str().unwrap());
     let suffix = if attempt == 1 { String::new() } else { format!("-r{attempt}") };
     format!("{base}/slurm-logs/tao-job-{id}{suffix}-{}", status["slurm_job_id"].as_str().unwrap())
 }
 
-/// SHA-256 of a file, by the cluster itself.
+/// SHA-256 of a file, computed on the cluster.
 fn sha256_there(sandbox: &Sandbox, path: &str) -> String {
     sandbox.login(&format!("sha256sum < '{path}'")).split(' ').next().unwrap().to_owned()
 }
 
-/// Text of several alphabets, bytes that are none, lines without an end, and bursts of more than one read.
+/// Text in several alphabets, invalid UTF-8, lines without a line end, and bursts larger than one read.
 const BABBLE: &str = r#"
 for i in $(seq 1 40); do
   printf 'step %s: loss ↓ 日本語 Größe' "$i"
@@ -129,9 +129,9 @@ fn a_growing_log_is_followed_to_its_end_and_no_byte_is_lost_or_doubled() {
     while all.last().is_none_or(|told| told.name != "end") {
         streams += 1;
         let last = all.iter().rev().find_map(|told| told.id.clone());
-        // Each stream breaks after some events, wherever that is.
+        // Each stream is closed after some events.
         all.extend(follow(&service, &path, last.as_deref(), |told| told.len() > streams % 5));
-        assert!(streams < 500, "the end never came");
+        assert!(streams < 500, "the stream did not end");
     }
     assert!(streams > 5, "{streams} streams are no test of going on");
     let ended = service.wait_ended(&id);
@@ -140,7 +140,7 @@ fn a_growing_log_is_followed_to_its_end_and_no_byte_is_lost_or_doubled() {
     let file = format!("{}/main.out", log_dir(&service, &ended, 1));
     assert_eq!(sha256(&seen), sha256_there(&service.sandbox, &file));
 
-    // By parts of bytes, and with the command line: the same.
+    // Byte ranges and the command line return the same.
     let (mut read, mut next) = (Vec::new(), 0);
     loop {
         let part = get(&service, &format!("/jobs/{id}/logs?stream=out&offset={next}&limit=400000"));
@@ -186,7 +186,7 @@ fn a_log_of_two_gigabytes_is_read_in_parts_with_little_memory() {
     let id = service.submit(&command("echo begin"));
     let ended = service.wait_ended(&id);
     let file = format!("{}/main.out", log_dir(&service, &ended, 1));
-    // Not a hole: a real file of lines, the way a loop that prints makes it.
+    // Not a sparse file: real lines, as a program prints them.
     service.sandbox.login(&format!("head -c 2147483648 <(yes 'the same line, again and again') >> '{file}'; printf '\\nlast ✓\\n' >> '{file}'"));
     let size: u64 = service.sandbox.login(&format!("stat -c %s '{file}'")).parse().unwrap();
     assert!(size > 2_147_483_648);
@@ -318,7 +318,7 @@ fn frozen_login_hosts_are_reported_in_time_and_a_follower_misses_nothing() {
     let mut refused = None;
     let told = follow(&service, &format!("/jobs/{id}/logs?follow=true&stream=out"), None, |told| {
         match told.last().unwrap().name.as_str() {
-            // Once: what was written before may still come in, and a fault that takes the place of another ends it.
+            // Only once: earlier output may still arrive, and a second fault would end the first.
             "log" if told.len() > 2 && refused.is_none() && frozen.is_none() => {
                 frozen = Some(service.sandbox.freeze_logins());
             }
@@ -332,7 +332,7 @@ fn frozen_login_hosts_are_reported_in_time_and_a_follower_misses_nothing() {
                 assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
                 let begun = Instant::now();
                 assert_eq!(service.status(&id)["status"], "Running");
-                assert!(begun.elapsed() < Duration::from_secs(1), "what is no log does not wait");
+                assert!(begun.elapsed() < Duration::from_secs(1), "requests without logs do not wait");
                 refused = Some(answer);
                 frozen = None;
             }

@@ -1,4 +1,4 @@
-//! The preflight against the real cluster: each failure is brought about for real, and said with how to mend it.
+//! The preflight on a real cluster: each failure is caused for real, and reported with its fix.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
@@ -17,7 +17,7 @@ fn checks<'a>(found: &'a Value, id: &str) -> Vec<&'a Value> {
     found["checks"].as_array().unwrap().iter().filter(|check| check["id"] == id).collect()
 }
 
-/// The only failure of a cluster that is otherwise well must be of this name, and say so.
+/// Checks that the only failed check has this name and these texts.
 #[track_caller]
 fn fails(found: &Value, id: &str, seen: &str, mend: &str) {
     assert_eq!(found["outcome"], "fail", "{found:#}");
@@ -39,7 +39,7 @@ fn copy(from: &str, to: &Path, mode: u32) {
 #[test]
 fn a_working_cluster_passes_with_one_command_per_login_host() {
     let service = Service::start();
-    // Make sure that the worker's own connections are made already.
+    // The worker's own connections must be open already.
     crate::clusters::learnt(&service);
     let before = service.sandbox.logins();
     let found = preflight(&service);
@@ -101,7 +101,7 @@ fn a_changed_host_key_is_reported_for_its_host() {
     let text = fs::read_to_string(sandbox.var("SSH_KNOWN_HOSTS")).unwrap();
     let first =
         sandbox.var("SLURM_HOSTNAME").split(',').next().unwrap().split(':').next().unwrap().to_owned();
-    // The first host has the key of the second.
+    // The first host is known with the key of the second.
     let second_key =
         text.lines().find(|line| !line.contains(&first)).unwrap().split_once(' ').unwrap().1.to_owned();
     let swap = |line: &str| match line.split_once(' ') {
@@ -155,14 +155,14 @@ fn each_login_host_reports_a_base_directory_that_is_not_writable() {
     fails(&preflight(&service), "base_directory", "cannot be made", "SLURM_BASE_RESULTS_DIR");
 }
 
-/// A shell text as the other user of the account, whose login no other test changes.
+/// Runs a shell script as the other user of the account. No other test changes its login.
 fn as_ming(sandbox: &Sandbox, text: &str) {
     let config = format!("{}/ssh/config", sandbox.var("SANDBOX_DIR"));
     let done = Command::new("ssh").args(["-F", &config, "-l", "ming", "login1", text]).status().unwrap();
     assert!(done.success(), "{text}");
 }
 
-/// What ming's bash reads for every non-interactive login.
+/// The file that ming's bash reads at every non-interactive login.
 struct Bashrc<'a>(&'a Sandbox);
 
 impl<'a> Bashrc<'a> {

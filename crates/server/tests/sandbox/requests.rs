@@ -1,4 +1,4 @@
-//! Requests that cannot be carried out: each gets an error that says what to do, and nothing is stored.
+//! Invalid requests: each gets an error that says what to do, and nothing is stored.
 
 use serde_json::json;
 
@@ -156,7 +156,7 @@ fn validating_shows_the_script_and_stores_nothing() {
             "{live}"
         );
     } else {
-        // Its partitions are known already, so that nobody had to be asked.
+        // The partitions are known already, so no command is needed.
         assert!(answer.status == 422 && answer.text.contains("nosuch"), "{}", answer.text);
     }
     std::fs::write(&file, "{\"command\": \"true\", \"specs\": {}}").unwrap();

@@ -1,4 +1,4 @@
-//! The service is killed while its jobs run, and started again.
+//! Restarts of the service while its jobs run.
 
 use crate::{
     ending::command,
@@ -8,7 +8,7 @@ use crate::{
 
 use std::{thread, time::Duration};
 
-/// The Slurm jobs that were ever submitted under the job's name.
+/// All Slurm jobs that were submitted with the job's name.
 fn slurm_jobs(service: &Service, id: &str) -> Vec<String> {
     let rows =
         service.sandbox.login(&format!("sacct -X -n -P -o JobIDRaw -S now-1hours --name tao-job-{id}"));
@@ -63,10 +63,10 @@ fn it_runs_with_few_heaps_as_the_process_that_was_started() {
 fn jobs_are_submitted_once_when_the_service_is_killed_while_submitting() {
     let mut service = Service::start();
     let ids: Vec<_> = (0..20).map(|_| service.submit(&command("true"))).collect();
-    // Some are submitted, some on their way, some not begun: whatever the moment, each has to run once.
+    // Some jobs are submitted, some are being submitted, some are not; each must run once.
     service.kill();
     service.spawn();
-    // One that was cut off between its claim and sbatch is sent again when nothing can come of it any more, after 210 s.
+    // A submission interrupted between its claim and sbatch is repeated after 210 s, when the first cannot have an effect.
     until("the end of all", Duration::from_mins(6), || {
         ids.iter().all(|id| service.status(id)["phase"] == "ended")
     });
@@ -88,7 +88,7 @@ fn a_successful_job_that_slurm_runs_again_does_not_repeat_its_work() {
     let id = service.submit(&command("sleep 3; echo worked"));
     let slurm_id = slurm_id(&service.wait(&id, "running", |s| s["status"] == "Running"));
     service.stop();
-    // As a controller does by itself that was killed before it had kept the job's end.
+    // As a controller does that was killed before it saved the end of the job.
     let state = || service.sandbox.login(&format!("squeue -h -t all -o %T -j {slurm_id}"));
     until("its end", Duration::from_secs(30), || state().trim() == "COMPLETED");
     service.sandbox.admin(&["scontrol", "requeue", &slurm_id]);

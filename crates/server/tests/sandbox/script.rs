@@ -1,5 +1,4 @@
-//! What a batch script does on a real Slurm: several nodes, several roles, limits, warnings, and a job that cancels
-//! itself.
+//! The batch script on a real Slurm: several nodes, several roles, limits, warning signals, and a job that cancels itself.
 
 use std::collections::BTreeSet;
 
@@ -24,13 +23,13 @@ fn log(service: &Service, id: &str, stream: &str) -> String {
     service.get(&format!("/jobs/{id}/logs?stream={stream}&tail=500")).text
 }
 
-/// A role's log of the job's first task, as it lies on the cluster.
+/// The log of a role's first task, as a file on the cluster.
 fn role_log(service: &Service, id: &str, file: &str) -> String {
     let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR");
     service.sandbox.login(&format!("cat {base}/slurm-logs/tao-job-{id}-*/{file}"))
 }
 
-/// A training of two nodes for the policy and one for the rollout; `knobs` tell it how to go wrong.
+/// A training with two nodes for the policy and one for the rollout; `knobs` make it fail.
 fn cosmos(knobs: &Value) -> Value {
     json!({
         "image": IMAGE,
@@ -155,7 +154,7 @@ fn a_job_that_may_not_requeue_ends_at_its_own_limit() {
 #[test]
 fn a_program_receives_the_warning_signal_before_its_time_limit() {
     let service = service_with("warning_seconds = 600");
-    // Below the limit's half the warning may not come, so it comes there.
+    // A warning must not come before half of the limit, so it comes then.
     let text = "trap 'echo warned; exit 9' USR1; while :; do sleep 0.2; done";
     for image in [None, Some(IMAGE)] {
         let mut job = command(text);
@@ -179,7 +178,7 @@ fn slurms_warning_signal_reaches_programs_that_handle_it_and_ends_no_other(job: 
     let running = service.wait(&id, "running", |s| s["status"] == "Running");
     let slurm_id = running["slurm_job_id"].as_str().unwrap();
     let mark = format!("{}/state/{id}/1/warned", service.sandbox.var("SLURM_BASE_RESULTS_DIR"));
-    // The program has to be there to hear it. `--signal=B:` sends the same signal to the same process.
+    // The program must have started. `--signal=B:` sends the same signal to the same process.
     let text = format!(
         "for i in $(seq 50); do squeue -h -s -j {slurm_id} -o %i | grep -q '[.]0$' && break; sleep 0.1; done
          sleep 1; scancel --batch --signal=USR1 {slurm_id}

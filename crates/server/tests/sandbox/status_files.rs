@@ -1,4 +1,4 @@
-//! What jobs say in their status files, on the real cluster: each line an event, once, and the truth at the end.
+//! Status files on a real cluster: each line becomes one event, and the final status is correct.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::{
     states::slurm_id,
 };
 
-/// A job that knows where its results are: `$results` in its text.
+/// A job whose script can use `$results`, its results directory.
 fn writer(service: &Service, id: &str, text: &str) -> Value {
     let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR");
     let mut job = command(&format!("results={base}/results/{id}; mkdir -p \"$results\"\n{text}"));

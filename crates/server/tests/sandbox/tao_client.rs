@@ -1,4 +1,4 @@
-//! TAO's own client function, unmodified from the published package, against the live service.
+//! TAO's own client function, unmodified from the published package, with the running service.
 
 use std::{fs, path::Path, process::Command};
 
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use crate::service::{Service, until};
 
-/// Made by `ci/setup --test`.
+/// Installed by `ci/setup --test`.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.tools/tao-client/bin/python");
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sandbox/tao_client/post_and_wait.py");
 const IMAGE: &str = "/lustre/images/tao-toolkit.sqsh";
 
-/// A new one each time: files on the cluster go on to bear the id of a job that is gone.
+/// A new id each time, because files of deleted jobs stay on the cluster.
 fn new_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap().trim().to_owned()
 }
@@ -34,7 +34,7 @@ fn training(service: &Service, knobs: &Value) -> Value {
     })
 }
 
-/// The names of the login hosts, as a workspace has them.
+/// The names of the login hosts, in the form of a workspace.
 fn hosts(service: &Service) -> Vec<String> {
     let hosts = service.sandbox.var("SLURM_HOSTNAME").split(',');
     hosts.map(|host| host.split(':').next().unwrap_or_default().to_owned()).collect()
@@ -48,7 +48,7 @@ fn service(auth: &str) -> Service {
     ])
 }
 
-/// Runs the function; the answers that differ from the one before: what was asked, the code, the document.
+/// Runs the function and returns the responses that differ from the previous one: request, status code, document.
 fn call(base_url: &str, job: &Value, home: &Path) -> Vec<(String, u16, Value)> {
     assert!(Path::new(PYTHON).exists(), "TAO's client is not installed; run ci/setup --test");
     let mut command = Command::new(PYTHON);

@@ -1,4 +1,4 @@
-//! Many jobs at once, and what they cost the login node.
+//! Many jobs at once, and their load on the login node.
 
 use std::time::Duration;
 

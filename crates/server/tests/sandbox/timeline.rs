@@ -1,4 +1,4 @@
-//! What the service notes of its remote commands, on a real cluster.
+//! The timeline of remote commands on a real cluster.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::{
 
 const SECRET: &str = "hunter2-of-the-timeline";
 
-/// All that is in the job's timeline, through its pages.
+/// All entries of the job's timeline, from all pages.
 fn timeline(service: &Service, id: &str) -> Vec<Value> {
     let (mut entries, mut token) = (Vec::new(), String::new());
     loop {

@@ -1,4 +1,4 @@
-//! Traces: what a collector of OpenTelemetry is told of a job, and that nobody waits for one.
+//! The traces of a job in an OpenTelemetry collector, which never delays the service.
 
 mod collector;
 
@@ -16,7 +16,7 @@ use crate::service::{Service, until};
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";
 const SECRET: &str = "tr4ces-tell-no-secrets";
-/// Spans go out this often, in milliseconds.
+/// The export interval in milliseconds.
 const DELAY: (&str, &str) = ("OTEL_BSP_SCHEDULE_DELAY", "100");
 
 #[test]
@@ -57,7 +57,7 @@ fn a_request_and_the_worker_steps_for_it_are_one_trace_without_secrets() {
         assert_eq!((command.parent.as_str(), command.attribute("outcome")), (step.id.as_str(), "ok"));
         assert!(step.begun <= command.begun && command.ended <= step.ended, "{step:?} {command:?}");
     }
-    // What others ask for is in traces of its own, and probes are in none.
+    // Other requests have their own traces, and probes have none.
     assert!(told.iter().any(|span| span.name == "GET /jobs/{id}/status" && span.trace != TRACE), "{told:#?}");
     assert!(told.iter().all(|span| !span.name.contains("readyz")), "{told:#?}");
     assert!(!collector.heard(SECRET), "a secret, or a command, was told to the collector");
@@ -78,10 +78,10 @@ fn an_unreachable_collector_delays_nothing_and_is_logged_once() {
     service.stop();
     assert_eq!(service.log_text().matches("the collector of traces takes nothing").count(), 1);
 
-    // It takes connections, and never a message.
+    // It accepts connections, but reads no message.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     service.set("TAO_SLURM_OTLP_ENDPOINT", &format!("http://{}", silent.local_addr().unwrap()));
-    // Without a worker, whose steps on the cluster are finished first.
+    // Without a worker, which would first finish its steps on the cluster.
     service.role = "api";
     service.spawn();
     let asked = Instant::now();

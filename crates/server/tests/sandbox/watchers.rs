@@ -1,4 +1,4 @@
-//! Those who watch: many of them, through restarts, without a word to the cluster.
+//! Many watchers, through restarts of the service, without commands on the cluster.
 
 use std::{
     collections::HashMap,
@@ -27,16 +27,16 @@ use crate::{
 };
 
 const JOBS: usize = 100;
-/// Of each job.
+/// Watchers of each job.
 const WATCHERS: usize = 9;
-/// Of all jobs.
+/// Watchers of all jobs.
 const WATCHERS_OF_ALL: usize = 100;
 const EVERYBODY: f64 = 1000.0;
-/// Sessions that change jobs, each a quarter of them.
+/// Database sessions that each change a quarter of the jobs.
 const WRITERS: usize = 4;
 
-/// Changes all jobs `rounds` times: each writer those of its own in transactions that are open at the same time as
-/// the others' and end in another order than they began. Beside them, every job once in one transaction.
+/// Changes all jobs `rounds` times. The writers' transactions overlap and end in another order than they began. One more
+/// transaction changes every job once.
 fn write(service: &Service, rounds: usize) -> Vec<Child> {
     let writer = |number: usize| {
         let text = format!(
@@ -63,7 +63,7 @@ fn written(writers: Vec<Child>) {
     }
 }
 
-/// What the API says that its own connections to the cluster have cost, and the logins of all processes.
+/// The commands of the API's own connections to the cluster, and the logins of all processes.
 fn cost(service: &Service) -> (u64, usize) {
     let cluster = service.get("/clusters/sandbox").json();
     (cluster["ssh"]["commands_total"].as_u64().unwrap(), service.sandbox.logins())
@@ -76,7 +76,7 @@ fn is_whole(seqs: &[u64], first: u64, last: u64) -> bool {
 
 #[test]
 fn a_thousand_watchers_get_each_event_once_and_in_order_through_restarts_without_load_on_the_cluster() {
-    // A file for each connection here; the service sees to its own.
+    // Each connection is an open file here; the service raises its own limit.
     let files = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files }).unwrap();
     let mut service = Service::prepare(&[]);
@@ -111,7 +111,7 @@ fn a_thousand_watchers_get_each_event_once_and_in_order_through_restarts_without
             runtime.handle(),
         );
     }
-    // The service counts whom it has accepted; whether they have heard of it yet, only they can say.
+    // The service counts accepted watchers; a watcher may not have received the response yet.
     let everybody = |service: &Service| {
         until("everybody to watch", Duration::from_mins(1), || {
             service.metric("watchers{", "") >= EVERYBODY
@@ -124,12 +124,12 @@ fn a_thousand_watchers_get_each_event_once_and_in_order_through_restarts_without
     let began = Instant::now();
     written(write(&service, rounds[0]));
     let commits = f64::from(u32::try_from(rounds[0] * WRITERS).unwrap());
-    // A look for each commit, another when words of it came while it was read, and those of the clock.
+    // One read for each commit, another if a notification arrived during it, and those of the timer.
     let allowed = commits * 4.0 + began.elapsed().as_secs_f64() + 10.0;
     let reads = service.metric("outbox_reads_total", "") - reads;
     assert!(reads <= allowed, "{reads} looks for {commits} commits: the watchers are not to look themselves");
 
-    // The service goes away in the middle of it, once in order and once by kill -9, and comes back; jobs change meanwhile.
+    // The service is stopped and killed in the middle, and restarted each time, while jobs change.
     let writers = write(&service, rounds[1]);
     let stopped = Instant::now();
     assert!(service.stop().success());
@@ -173,7 +173,7 @@ fn a_thousand_watchers_get_each_event_once_and_in_order_through_restarts_without
             watcher.comments.iter().filter(|comment| comment.contains("the service stops")).count();
         assert_eq!(goodbyes, 1, "{:?}", watcher.comments);
     }
-    // The process is another one, so its count begins at nothing; the logins are those of the cluster.
+    // The new process counts from 0; the logins are those of the cluster.
     assert_eq!(cost(&service), (0, before.1), "before: {before:?}");
     assert_eq!(before.0, 0);
 }
@@ -205,7 +205,7 @@ fn the_command_line_follows_events_through_a_restart_of_the_service() {
     assert!(is_whole(&numbers, 1, numbers.len() as u64) && numbers.len() >= 4, "{followed}");
     assert!(followed.lines().last().unwrap().contains("Done ended"), "{followed}");
     assert!(watched.contains("Running") && watched.lines().last().unwrap().starts_with("Done"), "{watched}");
-    // All jobs: it ends only when it is told to, and has said the same by then.
+    // The command for all jobs runs until it is stopped, and has printed the same.
     let mut lines = String::new();
     let mut stdout = follow_all.stdout.take().unwrap();
     while lines.matches("\"ended\"").count() == 0 {

@@ -1,4 +1,4 @@
-//! A webhook of a real job: told in order, and again by whoever comes after one that was killed in the middle.
+//! The webhook of a real job: messages arrive in order, and are repeated after a kill in the middle.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{ending::command, service::Service};
 
-/// A request to the webhook, which waits for its answer.
+/// A request to the webhook that waits for its response.
 struct Told {
     id: String,
     body: Value,
@@ -23,7 +23,7 @@ impl Told {
         self.body["data"]["status"].as_str().unwrap()
     }
 
-    /// Whoever asked may be gone.
+    /// The sender may have closed the connection.
     fn answer(&self, status: u16) {
         let _ =
             (&self.stream).write_all(format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\n\r\n").as_bytes());
@@ -73,7 +73,7 @@ fn webhook_deliveries_continue_after_the_service_was_killed() {
     first.answer(503);
     let second = next(&told);
     assert_eq!((&second.id, &second.body), (&first.id, &first.body));
-    // It has arrived, and nobody knows that: the one who would record it is gone.
+    // The message has arrived, but the process that would record this is killed.
     service.kill();
     second.answer(204);
     service.spawn();
@@ -87,7 +87,7 @@ fn webhook_deliveries_continue_after_the_service_was_killed() {
         statuses.push(one.status().to_owned());
         one.answer(204);
     }
-    // Every status that the job has had, and nothing else.
+    // Every status of the job, and nothing else.
     let events = service.get(&format!("/jobs/{id}/events?kind=transition&limit=1000")).json();
     let events = events["events"].as_array().unwrap().iter();
     let mut had: Vec<&str> = events.map(|event| event["data"]["status"].as_str().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! A database that is gone for a while.
+//! A database outage.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -29,7 +29,7 @@ fn a_database_outage_loses_and_duplicates_no_accepted_job() {
             return;
         }
         let mut job = tally.job(number, "true");
-        // The caller's own id, so that the same request may be made again; on the cluster it must be new.
+        // The id of the caller, so that the same request can be repeated. It must be new on the cluster.
         job["id"] = format!("{:08x}-{port:04x}-4000-8000-{number:012}", std::process::id()).into();
         loop {
             let answer = service.post("/jobs", &job.to_string());
@@ -69,7 +69,7 @@ fn a_database_outage_loses_and_duplicates_no_accepted_job() {
     let runs = tally.runs(&service, count);
     assert!(runs.iter().all(|runs| *runs == 1), "{runs:?}");
     let refused = refused.load(Ordering::Relaxed);
-    assert!(refused > 0, "nobody noticed");
+    assert!(refused > 0, "no request was rejected");
     println!(
         "{count} jobs, database gone for {gone_for:?}: {refused} refusals, all done {:?} later",
         back.elapsed()

@@ -1,4 +1,4 @@
-//! A collector of OpenTelemetry that keeps what it is told.
+//! An OpenTelemetry collector that stores what it receives.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -12,7 +12,7 @@ use opentelemetry_proto::tonic::{
 };
 use prost::Message as _;
 
-/// A span, as far as the tests ask.
+/// The fields of a span that the tests use.
 #[derive(Debug)]
 pub(super) struct Told {
     pub(super) name: String,
@@ -62,7 +62,7 @@ impl Collector {
         scopes.flat_map(|scope| scope.spans).map(told).collect()
     }
 
-    /// Whether a text stands anywhere in what came.
+    /// Whether any message contains the text.
     pub(super) fn heard(&self, text: &str) -> bool {
         let messages = self.messages.lock().unwrap();
         messages.iter().any(|(_, body)| body.windows(text.len()).any(|part| part == text.as_bytes()))
@@ -99,7 +99,7 @@ fn digits(byte: u8) -> [char; 2] {
     [byte >> 4, byte & 15].map(|half| char::from_digit(half.into(), 16).unwrap())
 }
 
-/// Takes messages from one connection until it is closed.
+/// Reads messages from one connection until it is closed.
 fn listen(stream: &TcpStream, messages: &Messages) {
     let mut reader = BufReader::new(stream);
     loop {
