@@ -49,9 +49,9 @@ fn tool(path: &str) -> PathBuf {
 /// The output of a program that must succeed.
 fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{command:?}: {said}{}", String::from_utf8_lossy(&output.stderr));
-    said
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{command:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
+    text
 }
 
 fn python(address: &str, token: &str) -> String {
@@ -108,9 +108,9 @@ fn clients_generated_for_three_languages_run_a_job_to_its_end() {
         let at_work =
             clients.map(|(language, client)| (language, scope.spawn(move || client(address, token))));
         for (language, client) in at_work {
-            let said = client.join().unwrap_or_else(|_| panic!("the client in {language} failed"));
-            assert!(said.starts_with("Done "), "{language}: {said}");
-            assert!(said.contains(&format!("hello from {language}\n")), "{language}: {said}");
+            let text = client.join().unwrap_or_else(|_| panic!("the client in {language} failed"));
+            assert!(text.starts_with("Done "), "{language}: {text}");
+            assert!(text.contains(&format!("hello from {language}\n")), "{language}: {text}");
         }
     });
 }

@@ -44,7 +44,7 @@ impl Sandbox {
 
     /// Runs a shell script on the login node, as the user of the jobs.
     pub(crate) fn login(&self, text: &str) -> String {
-        self.try_login("login1", text).unwrap_or_else(|said| panic!("{text}: {said}"))
+        self.try_login("login1", text).unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
     /// As `login`, on either login node, if the script may fail.
@@ -85,7 +85,7 @@ impl Sandbox {
 
     /// Runs a command as the cluster's administrator.
     pub(crate) fn admin(&self, command: &[&str]) -> String {
-        self.try_admin(command).unwrap_or_else(|said| panic!("{command:?}: {said}"))
+        self.try_admin(command).unwrap_or_else(|error| panic!("{command:?}: {error}"))
     }
 
     /// As `admin`, if the command may fail.
@@ -108,7 +108,7 @@ impl Sandbox {
     /// Which jobs hold and await which nodes, for the message of a failed test.
     pub(crate) fn who_holds_what(&self) -> String {
         self.try_login("login1", "squeue -a -o '%i %u %j %P %T %D %N %S %r'; sinfo -N -o '%N %P %T %C %E'")
-            .unwrap_or_else(|said| said)
+            .unwrap_or_else(|error| error)
     }
 
     /// How many logins the login hosts have accepted so far.

@@ -7,13 +7,13 @@ use serde_json::Value;
 use crate::{cluster::Sandbox, ending::command, service::Service};
 
 /// Submits a job, waits for a message that contains one of `says`, and checks that the job is still pending.
-fn waits_and_says(service: &Service, says: &[&str]) -> String {
+fn stays_pending_with(service: &Service, says: &[&str]) -> String {
     let id = service.submit(&command("true"));
-    let told = |s: &Value| {
+    let has_message = |s: &Value| {
         let message = s["message"].as_str().unwrap_or_default();
         says.iter().any(|word| message.contains(word))
     };
-    let status = service.wait(&id, &format!("a message with one of {says:?}"), told);
+    let status = service.wait(&id, &format!("a message with one of {says:?}"), has_message);
     assert_eq!(status["status"], "Pending", "trouble on the way never ends a job: {status}");
     id
 }
@@ -27,7 +27,7 @@ fn a_rejected_key_is_reported_and_no_job_is_lost() {
     let right = Sandbox::find().var("SSH_KEY_PATH").to_owned();
 
     let mut service = Service::start_with(&[("SSH_KEY_PATH", key.to_str().unwrap()), ("SSH_AUTH_SOCK", "")]);
-    let id = waits_and_says(&service, &["authorized_keys", "refused"]);
+    let id = stays_pending_with(&service, &["authorized_keys", "refused"]);
     service.stop();
     service.set("SSH_KEY_PATH", &right);
     service.spawn();
@@ -37,7 +37,7 @@ fn a_rejected_key_is_reported_and_no_job_is_lost() {
 #[test]
 fn a_missing_key_is_reported() {
     let service = Service::start_with(&[("SSH_KEY_PATH", "/nonexistent/id_ed25519"), ("SSH_AUTH_SOCK", "")]);
-    waits_and_says(&service, &["/nonexistent/id_ed25519"]);
+    stays_pending_with(&service, &["/nonexistent/id_ed25519"]);
 }
 
 #[test]
@@ -47,14 +47,14 @@ fn an_unknown_host_key_is_rejected_with_the_line_to_add() {
     fs::write(&empty, "").unwrap();
     fs::set_permissions(&empty, fs::Permissions::from_mode(0o600)).unwrap();
     let service = Service::start_with(&[("SSH_KNOWN_HOSTS", empty.to_str().unwrap())]);
-    waits_and_says(&service, &["ssh-ed25519 "]);
+    stays_pending_with(&service, &["ssh-ed25519 "]);
 }
 
 #[test]
 fn an_unreachable_host_is_reported_and_the_service_fails_over() {
     let hosts = Sandbox::find().var("SLURM_HOSTNAME").to_owned();
     let alone = Service::start_with(&[("SLURM_HOSTNAME", "127.254.254.254:1")]);
-    waits_and_says(&alone, &["127.254.254.254"]);
+    stays_pending_with(&alone, &["127.254.254.254"]);
 
     let (_, second) = hosts.split_once(',').unwrap();
     let pair = format!("127.254.254.254:1,{second}");

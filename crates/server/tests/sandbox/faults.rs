@@ -90,8 +90,8 @@ fn ssh_sessions_can_be_limited_and_logins_can_print_noise() {
     };
     acts(&sandbox, "sshd-few-sessions", second_session_is_refused);
     acts(&sandbox, "login-noise", || {
-        let said = sandbox.ssh("login2").arg("echo quiet").output().unwrap();
-        let both = [said.stdout, said.stderr].concat();
+        let output = sandbox.ssh("login2").arg("echo quiet").output().unwrap();
+        let both = [output.stdout, output.stderr].concat();
         String::from_utf8(both).unwrap() != "quiet\n"
     });
 }
@@ -102,8 +102,8 @@ fn sbatch_can_be_slow_killed_rejecting_or_rate_limited() {
     let submit = "sbatch --parsable -p cpu -J fault-test -o /dev/null --wrap true";
     for name in ["sbatch-refuses", "sbatch-rate-limited"] {
         let fault = sandbox.fault(name);
-        let said = sandbox.try_login("login1", submit).unwrap_err();
-        assert!(said.contains("Batch job submission failed"), "{name}: {said}");
+        let error = sandbox.try_login("login1", submit).unwrap_err();
+        assert!(error.contains("Batch job submission failed"), "{name}: {error}");
         drop(fault);
     }
     let slow = sandbox.fault("sbatch-slow");

@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[test]
-#[expect(clippy::print_stdout, reason = "shown with the test, for whoever asks how long it took")]
+#[expect(clippy::print_stdout, reason = "shows how long it took")]
 fn a_frozen_cluster_delays_no_response_and_changes_no_job() {
     let service = Service::start_with(&[("TAO_SLURM_POLL_MAX", "2s")]);
     let id = service.submit(&training(40, &json!({"epoch_seconds": 1})));

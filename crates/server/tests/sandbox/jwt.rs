@@ -55,7 +55,7 @@ fn an_issuers_token_is_accepted_while_its_key_is_in_the_file() {
     for (what, token, status) in [
         ("without the scope", token(&first, "ming", "read write", 300), 403),
         ("expired", token(&first, "ming", "gpu-users", -300), 401),
-        ("by a key that nobody knows", token(&second, "ming", "gpu-users", 300), 401),
+        ("by an unknown key", token(&second, "ming", "gpu-users", 300), 401),
         ("of no issuer", "x.y.z".to_owned(), 401),
     ] {
         let refused = post(&service, &token, &command("true"));

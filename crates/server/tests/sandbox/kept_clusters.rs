@@ -56,7 +56,7 @@ impl Worker {
         let mut serve = service.command(&["serve", "--role", "worker"]);
         let log_file = fs::File::create(log).unwrap();
         let worker = Self(serve.stdout(Stdio::null()).stderr(log_file).spawn().unwrap());
-        until("the worker to run", Duration::from_secs(30), || said(log, "the worker is running"));
+        until("the worker to run", Duration::from_secs(30), || has_line(log, "the worker is running"));
         worker
     }
 }
@@ -68,7 +68,7 @@ impl Drop for Worker {
     }
 }
 
-fn said(log: &Path, what: &str) -> bool {
+fn has_line(log: &Path, what: &str) -> bool {
     fs::read_to_string(log).unwrap().contains(what)
 }
 
@@ -119,7 +119,7 @@ fn a_cluster_added_by_an_admin_is_used_by_running_processes_until_it_is_removed(
     assert!(service.get(&format!("/jobs/{id}/logs?stream=out")).text.contains("it ran"));
 
     assert_eq!(service.delete("/clusters/kept").status, 204);
-    until("the worker to remove it", PATIENCE, || said(&log, "the cluster was removed"));
+    until("the worker to remove it", PATIENCE, || has_line(&log, "the cluster was removed"));
     assert_eq!(service.get("/clusters/kept").status, 404);
     assert_eq!(service.get(&format!("/jobs/{id}")).json()["status"], "Done", "its jobs can be read");
     let unread = service.get(&format!("/jobs/{id}/logs"));

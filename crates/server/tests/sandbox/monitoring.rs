@@ -116,8 +116,8 @@ fn panels() -> Vec<(String, String)> {
 #[test]
 fn each_alert_is_tested_firing_and_not_firing() {
     let path = format!("{DEPLOY}/prometheus/alerts-test.yml");
-    let said = Command::new("promtool").args(["test", "rules", &path]).output().unwrap();
-    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let tested = Command::new("promtool").args(["test", "rules", &path]).output().unwrap();
+    assert!(tested.status.success(), "{}", String::from_utf8_lossy(&tested.stderr));
     // promtool does not complain about an alert without a test.
     let text = fs::read_to_string(&path).unwrap();
     let lines: Vec<&str> = text.lines().map(str::trim).collect();

@@ -142,8 +142,8 @@ fn validating_shows_the_script_and_stores_nothing() {
     assert!(script.starts_with("#!/bin/bash") && script.contains("container_handler"), "{script}");
 
     let live = service.run(&["validate", "--live", file.to_str().unwrap()]);
-    let said = String::from_utf8_lossy(&live.stderr).into_owned();
-    assert!(live.status.success() && said.contains("Slurm would accept the job"), "{said}");
+    let notes = String::from_utf8_lossy(&live.stderr).into_owned();
+    assert!(live.status.success() && notes.contains("Slurm would accept the job"), "{notes}");
     let mut missing = training(1, &json!({}));
     missing["inputs"] = json!(["/lustre/none"]);
     missing["backend_details"] = json!({"partition": "nosuch"});

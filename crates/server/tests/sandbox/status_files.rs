@@ -101,13 +101,14 @@ fi
 sleep 12
 echo '{"status":"SUCCESS","message":"of the second run"}' >>"$results/status.json""#;
     service.submit(&writer(&service, &id, text));
-    let said = service.wait(&id, "its failure", |status| status["progress"]["message"] == "of the first run");
-    service.sandbox.admin(&["scontrol", "requeue", &slurm_id(&said)]);
+    let failed =
+        service.wait(&id, "its failure", |status| status["progress"]["message"] == "of the first run");
+    service.sandbox.admin(&["scontrol", "requeue", &slurm_id(&failed)]);
     let ended = service.wait_ended(&id);
     assert_eq!((&ended["status"], &ended["slurm_state"]), (&json!("Done"), &json!("COMPLETED")), "{ended}");
-    let said: Vec<Value> =
+    let statuses: Vec<Value> =
         events(&service, &id, "status").iter().map(|event| event["data"]["status"].clone()).collect();
-    assert_eq!(said, ["FAILURE", "SUCCESS"]);
+    assert_eq!(statuses, ["FAILURE", "SUCCESS"]);
     assert_eq!(service.get(&format!("/jobs/{id}/attempts")).json()["attempts"][0]["requeues"], 1);
 }
 

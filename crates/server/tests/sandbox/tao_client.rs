@@ -55,9 +55,9 @@ fn call(base_url: &str, job: &Value, home: &Path) -> Vec<(String, u16, Value)> {
     command.args(["-I", SCRIPT, base_url, &job.to_string()]).env_clear();
     command.env("HOME", home).env("PATH", "/usr/bin:/bin").current_dir(home);
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    said.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let lines = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{lines}{}", String::from_utf8_lossy(&output.stderr));
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use collector::{Collector, Told};
+use collector::{Collector, ReceivedSpan};
 use serde_json::json;
 
 use crate::service::{Service, until};
@@ -43,9 +43,9 @@ fn a_request_and_the_worker_steps_for_it_are_one_trace_without_secrets() {
     service.wait_ended(&job);
     service.stop();
 
-    let told = collector.told();
-    let of_job: Vec<&Told> = told.iter().filter(|span| span.trace == TRACE).collect();
-    let named = |name: &str| -> &Told {
+    let spans = collector.spans();
+    let of_job: Vec<&ReceivedSpan> = spans.iter().filter(|span| span.trace == TRACE).collect();
+    let named = |name: &str| -> &ReceivedSpan {
         of_job.iter().find(|span| span.name == name).unwrap_or_else(|| panic!("no {name} in {of_job:#?}"))
     };
     let request = named("POST /jobs");
@@ -58,9 +58,12 @@ fn a_request_and_the_worker_steps_for_it_are_one_trace_without_secrets() {
         assert!(step.begun <= command.begun && command.ended <= step.ended, "{step:?} {command:?}");
     }
     // Other requests have their own traces, and probes have none.
-    assert!(told.iter().any(|span| span.name == "GET /jobs/{id}/status" && span.trace != TRACE), "{told:#?}");
-    assert!(told.iter().all(|span| !span.name.contains("readyz")), "{told:#?}");
-    assert!(!collector.heard(SECRET), "a secret, or a command, was told to the collector");
+    assert!(
+        spans.iter().any(|span| span.name == "GET /jobs/{id}/status" && span.trace != TRACE),
+        "{spans:#?}"
+    );
+    assert!(spans.iter().all(|span| !span.name.contains("readyz")), "{spans:#?}");
+    assert!(!collector.contains(SECRET), "a secret or a command is in a trace");
     assert!(collector.heads().iter().all(|head| head.contains("open sesame")), "{:?}", collector.heads());
 }
 
@@ -71,7 +74,7 @@ fn an_unreachable_collector_delays_nothing_and_is_logged_once() {
         Service::start_with(&[("TAO_SLURM_OTLP_ENDPOINT", &format!("http://{refusing}")), DELAY]);
     let job = service.submit(&json!({"command": "true", "resources": {"num_gpus": 1}}));
     assert_eq!(service.wait_ended(&job)["status"], "Done");
-    until("messages that nobody takes", Duration::from_secs(20), || {
+    until("messages that are not accepted", Duration::from_secs(20), || {
         service.status(&job);
         service.metric("trace_exports_total", "failed") >= 2.0
     });

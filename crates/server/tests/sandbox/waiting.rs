@@ -26,8 +26,8 @@ impl<'a> Changed<'a> {
 
 impl Drop for Changed<'_> {
     fn drop(&mut self) {
-        let said = self.service.sandbox.try_admin(&self.back);
-        assert!(said.is_ok() || std::thread::panicking(), "{:?}: {said:?}", self.back);
+        let restored = self.service.sandbox.try_admin(&self.back);
+        assert!(restored.is_ok() || std::thread::panicking(), "{:?}: {restored:?}", self.back);
     }
 }
 
@@ -40,8 +40,9 @@ fn all_nodes(hours: f64) -> Value {
 
 /// The explanation, once it is about this reason.
 fn explained(service: &Service, id: &str, reason: &str) -> Value {
-    let told = |s: &Value| s["pending"]["reason"].as_str().is_some_and(|told| told.starts_with(reason));
-    let status = service.wait(id, reason, told);
+    let has_reason =
+        |s: &Value| s["pending"]["reason"].as_str().is_some_and(|shown| shown.starts_with(reason));
+    let status = service.wait(id, reason, has_reason);
     assert!(status["message"].as_str().unwrap().contains(reason), "{status}");
     status["pending"].clone()
 }
@@ -63,11 +64,11 @@ fn a_queued_job_shows_its_reason_and_its_estimated_start() {
     assert_eq!(held_by(&pending), ("resources", None, false));
     let starts = |s: &Value| s["pending"]["estimated_start_on"].is_string();
     let status = service.wait(&next, "an estimate", starts);
-    let told = login(&format!("TZ=UTC squeue -h -o %S -j {}", slurm_id(&status)));
+    let expected = login(&format!("TZ=UTC squeue -h -o %S -j {}", slurm_id(&status)));
     // Slurm's estimate may have moved by some seconds since the poll.
     let minute = |text: &str| text.parse::<chrono::NaiveDateTime>().unwrap();
     let shown = status["pending"]["estimated_start_on"].as_str().unwrap().trim_end_matches('Z');
-    assert!((minute(shown) - minute(&told)).num_seconds().abs() <= 60, "{shown} for {told}");
+    assert!((minute(shown) - minute(&expected)).num_seconds().abs() <= 60, "{shown} for {expected}");
     let waited = status["queue_wait_seconds"].as_i64().unwrap();
     service.wait(&next, "a longer wait", |s| s["queue_wait_seconds"].as_i64().unwrap() > waited);
 

@@ -105,7 +105,7 @@ fn a_thousand_watchers_get_each_event_once_and_in_order_through_restarts_without
         let all = JOBS * usize::try_from(last - 1).unwrap();
         watchers.spawn_on(
             async move {
-                watcher.watch(|watcher| watcher.told.len() == all).await;
+                watcher.watch(|watcher| watcher.events.len() == all).await;
                 watcher
             },
             runtime.handle(),
@@ -113,7 +113,7 @@ fn a_thousand_watchers_get_each_event_once_and_in_order_through_restarts_without
     }
     // The service counts accepted watchers; a watcher may not have received the response yet.
     let everybody = |service: &Service| {
-        until("everybody to watch", Duration::from_mins(1), || {
+        until("all watchers", Duration::from_mins(1), || {
             service.metric("watchers{", "") >= EVERYBODY
                 && listening.load(Ordering::Relaxed) == JOBS * WATCHERS + WATCHERS_OF_ALL
         });
@@ -156,18 +156,21 @@ fn a_thousand_watchers_get_each_event_once_and_in_order_through_restarts_without
     assert_eq!(watchers.len(), JOBS * WATCHERS + WATCHERS_OF_ALL);
     for watcher in &watchers {
         let mut of_jobs: HashMap<&str, Vec<u64>> = HashMap::new();
-        for told in watcher.told.iter().filter(|told| told.name == "transition") {
-            of_jobs.entry(&told.job).or_default().push(told.seq);
+        for event in watcher.events.iter().filter(|event| event.name == "transition") {
+            of_jobs.entry(&event.job).or_default().push(event.seq);
         }
-        assert!(watcher.told.iter().all(|told| told.name != "reset"));
-        assert!(watcher.told.is_sorted_by(|one, next| one.id < next.id || next.name == "end"), "{watcher:?}");
+        assert!(watcher.events.iter().all(|event| event.name != "reset"));
+        assert!(
+            watcher.events.is_sorted_by(|one, next| one.id < next.id || next.name == "end"),
+            "{watcher:?}"
+        );
         let is_of_all = of_jobs.len() > 1;
         assert_eq!(of_jobs.len(), if is_of_all { JOBS } else { 1 });
         let first = if is_of_all { 2 } else { 1 };
         for (job, seqs) in of_jobs {
             assert!(is_whole(&seqs, first, last), "{job}: {seqs:?}");
         }
-        assert!(is_of_all || watcher.told.last().unwrap().name == "end");
+        assert!(is_of_all || watcher.events.last().unwrap().name == "end");
         assert!(watcher.streams >= 3, "{} streams: it was cut off twice", watcher.streams);
         let goodbyes =
             watcher.comments.iter().filter(|comment| comment.contains("the service stops")).count();
@@ -190,7 +193,7 @@ fn the_command_line_follows_events_through_a_restart_of_the_service() {
     let watch =
         service.command(&["status", &id, "--watch"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     service.wait(&id, "running", |s| s["status"] == "Running");
-    until("somebody who waits", Duration::from_secs(20), || service.metric("watchers{", "wait") >= 1.0);
+    until("a waiting request", Duration::from_secs(20), || service.metric("watchers{", "wait") >= 1.0);
     let began = Instant::now();
     assert!(service.stop().success());
     assert!(began.elapsed() < Duration::from_secs(10), "it took {:?} to stop", began.elapsed());

@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use crate::{ending::command, service::Service};
 
 /// A request to the webhook that waits for its response.
-struct Told {
+struct Message {
     id: String,
     body: Value,
     stream: TcpStream,
 }
 
-impl Told {
+impl Message {
     fn status(&self) -> &str {
         self.body["data"]["status"].as_str().unwrap()
     }
@@ -30,10 +30,10 @@ impl Told {
     }
 }
 
-fn receiver() -> (String, Receiver<Told>) {
+fn receiver() -> (String, Receiver<Message>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://127.0.0.1:{}/", listener.local_addr().unwrap().port());
-    let (sender, told) = channel();
+    let (sender, messages) = channel();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -48,14 +48,14 @@ fn receiver() -> (String, Receiver<Told>) {
             }
             let mut body = vec![0; length];
             reader.read_exact(&mut body).unwrap();
-            let _ = sender.send(Told { id, body: serde_json::from_slice(&body).unwrap(), stream });
+            let _ = sender.send(Message { id, body: serde_json::from_slice(&body).unwrap(), stream });
         }
     });
-    (url, told)
+    (url, messages)
 }
 
-fn next(told: &Receiver<Told>) -> Told {
-    told.recv_timeout(Duration::from_mins(1)).unwrap()
+fn next(messages: &Receiver<Message>) -> Message {
+    messages.recv_timeout(Duration::from_mins(1)).unwrap()
 }
 
 #[test]
@@ -63,26 +63,26 @@ fn webhook_deliveries_continue_after_the_service_was_killed() {
     let config = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&config, "[webhooks]\nallowed_networks = [\"127.0.0.0/8\"]\ntimeout = \"1s\"\n").unwrap();
     let mut service = Service::start_with(&[("TAO_SLURM_CONFIG", config.path().to_str().unwrap())]);
-    let (url, told) = receiver();
+    let (url, messages) = receiver();
     let mut job = command("sleep 15");
     job["webhook"] = json!({"url": url, "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"});
     let id = service.submit(&job);
 
-    let first = next(&told);
+    let first = next(&messages);
     assert_eq!(first.status(), "Pending");
     first.answer(503);
-    let second = next(&told);
+    let second = next(&messages);
     assert_eq!((&second.id, &second.body), (&first.id, &first.body));
     // The message has arrived, but the process that would record this is killed.
     service.kill();
     second.answer(204);
     service.spawn();
-    let third = next(&told);
+    let third = next(&messages);
     assert_eq!((&third.id, &third.body), (&first.id, &first.body));
     third.answer(204);
     let mut statuses = vec!["Pending".to_owned()];
     while statuses.last().is_some_and(|status| status != "Done") {
-        let one = next(&told);
+        let one = next(&messages);
         assert_eq!(one.body["data"]["previous_status"], *statuses.last().unwrap());
         statuses.push(one.status().to_owned());
         one.answer(204);

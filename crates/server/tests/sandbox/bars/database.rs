@@ -13,10 +13,7 @@ use crate::{
 
 #[test]
 #[expect(clippy::print_stdout, reason = "shown with the test: the figures of docs/reliability.md")]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "callers are threads here, and wait as long as they are told to"
-)]
+#[expect(clippy::disallowed_methods, reason = "callers are threads here, and wait for the given time")]
 fn a_database_outage_loses_and_duplicates_no_accepted_job() {
     let (count, gone_for) = (size(30, 100), Duration::from_secs(size(10, 60)));
     let service = Service::start();

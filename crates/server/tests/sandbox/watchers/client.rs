@@ -17,7 +17,7 @@ use tokio::{
 
 /// The fields of an event that the tests use.
 #[derive(Debug, Clone)]
-pub(crate) struct Told {
+pub(crate) struct Event {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) job: String,
@@ -29,7 +29,7 @@ pub(crate) struct Told {
 pub(crate) struct Watcher {
     address: String,
     path: String,
-    pub(crate) told: Vec<Told>,
+    pub(crate) events: Vec<Event>,
     pub(crate) last: Option<String>,
     /// How often a stream was opened.
     pub(crate) streams: usize,
@@ -53,7 +53,7 @@ impl Watcher {
         Self {
             address: url.trim_start_matches("http://").to_owned(),
             path: path.to_owned(),
-            told: Vec::new(),
+            events: Vec::new(),
             last: None,
             streams: 0,
             listening,
@@ -120,7 +120,7 @@ impl Watcher {
 
     fn take(&mut self, name: &str, data: &str) {
         let data: Value = serde_json::from_str(data).unwrap();
-        self.told.push(Told {
+        self.events.push(Event {
             id: self.last.clone().unwrap(),
             name: name.to_owned(),
             job: data["job_id"].as_str().unwrap_or_default().to_owned(),
