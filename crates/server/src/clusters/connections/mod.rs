@@ -1,6 +1,9 @@
 //! The connections of this process to its clusters. Log readers and operations have connections of their own, because a slow
 //! file system or a crowd of callers must not delay polls and submissions.
 
+mod link_report;
+mod preflight;
+
 use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, OnceLock, PoisonError, RwLock},
@@ -15,7 +18,6 @@ use ssh::{Command, SshConfig, SshError, SshPool};
 use tokio::sync::Mutex;
 use worker::{SshLink, Timeline};
 
-use super::preflight;
 use crate::config::ClusterConfig;
 
 /// The connections to all clusters.
@@ -26,12 +28,12 @@ pub(crate) struct ClusterConnections {
 }
 
 /// The connections to one cluster.
-pub(super) struct Connections {
-    pub(super) config: ClusterConfig,
+struct Connections {
+    config: ClusterConfig,
     /// None in a process without a worker.
-    pub(super) worker: Option<SshPool>,
-    pub(super) logs: OnDemand,
-    pub(super) operations: OnDemand,
+    worker: Option<SshPool>,
+    logs: OnDemand,
+    operations: OnDemand,
     /// A preflight logs in to every host, so one runs at a time.
     preflight: Mutex<()>,
     /// Credentials share one file, so they are written one at a time.
@@ -39,7 +41,7 @@ pub(super) struct Connections {
 }
 
 /// A pool of one session that its first use opens: a cluster costs no connection that is not needed.
-pub(super) struct OnDemand {
+struct OnDemand {
     ssh: SshConfig,
     pool: OnceLock<SshPool>,
 }
@@ -53,7 +55,7 @@ impl OnDemand {
         self.pool.get_or_init(|| SshPool::start(self.ssh.clone()))
     }
 
-    pub(super) fn opened(&self) -> Option<&SshPool> {
+    fn opened(&self) -> Option<&SshPool> {
         self.pool.get()
     }
 }
@@ -89,7 +91,7 @@ impl ClusterConnections {
         }));
     }
 
-    pub(super) fn get(&self, cluster: &ClusterName) -> Result<Arc<Connections>, ClusterUnavailable> {
+    fn get(&self, cluster: &ClusterName) -> Result<Arc<Connections>, ClusterUnavailable> {
         let clusters = self.clusters.read().unwrap_or_else(PoisonError::into_inner);
         let detail = || format!("the cluster {cluster} is not configured");
         clusters.get(cluster).cloned().ok_or_else(|| ClusterUnavailable::Unanswered { detail: detail() })
@@ -150,7 +152,7 @@ impl ClusterOps for ClusterConnections {
 
 /// A command without an answer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CallError {
+enum CallError {
     #[error("{0}. {advice}", advice = .0.advice())]
     Ssh(#[from] SshError),
     #[error(transparent)]
@@ -158,7 +160,7 @@ pub(super) enum CallError {
 }
 
 /// Runs a command. All commands here are repeatable on another host: they only read, or write the same again.
-pub(super) async fn call<C: RemoteCommand>(pool: &SshPool, command: &C) -> Result<C::Output, CallError> {
+async fn call<C: RemoteCommand>(pool: &SshPool, command: &C) -> Result<C::Output, CallError> {
     let call = command.render();
     let sent = Command {
         program: call.program,

@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use remote::Preflight;
 use ssh::{HostPort, SshConfig, SshError, SshPool};
 
-use super::connections::{CallError, call};
+use super::{CallError, call};
 use crate::config::ClusterConfig;
 
 /// Checks everything anew, over connections of its own and without the pauses after earlier failures.

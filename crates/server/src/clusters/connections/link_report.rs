@@ -6,7 +6,7 @@ use api::{ClusterLinks, HostReport, LinkReport, LinkUse};
 use domain::ClusterName;
 use ssh::{HostHealth, HostPort, HostState, PoolHealth, SshPool};
 
-use super::connections::ClusterConnections;
+use super::ClusterConnections;
 
 impl ClusterLinks for ClusterConnections {
     fn links(&self, cluster: &ClusterName) -> Vec<LinkReport> {
