@@ -1,13 +1,13 @@
 # shellcheck shell=bash
-# What goes wrong on the login hosts while they are up.
+# Faults of the login hosts while they are up.
 
 readonly NOISE=$SANDBOX_DIR/home/$LOGIN_USER/.bashrc
 
-# All sessions of a login host, as a broken line or an impatient firewall cuts them: what runs in them runs on.
+# Cuts all sessions of a login host, like a broken link or a firewall. The commands in them continue.
 login_cut() {
   local listener one all
   listener=$(running "$1.pid")
-  # All are found before the first dies: its children would be somebody else's then.
+  # Find all before the first one dies: afterwards its children have another parent.
   mapfile -t all < <(tree "$listener")
   for one in "${all[@]:1}"; do
     one=${one% *}
@@ -15,7 +15,7 @@ login_cut() {
   done
 }
 
-# sshd reads its configuration again; sessions that are open keep what they have.
+# sshd reads its configuration again; open sessions keep theirs.
 login_reload() {
   local i host pid
   for i in "${!LOGIN_HOSTS[@]}"; do
@@ -23,7 +23,7 @@ login_reload() {
     sshd_conf "$host" "${LOGIN_ADDR[i]}" | replace "$SANDBOX_DIR/etc/ssh/sshd_config-$host"
     if pid=$(running "sshd-$host.pid"); then
       kill -HUP "$pid"
-      # It closes its socket and becomes itself anew.
+      # It closes its socket and executes itself again.
       await 2 silent "${LOGIN_ADDR[i]}" "$SSH_PORT" || true
       await 5 listens "${LOGIN_ADDR[i]}" "$SSH_PORT" || die "sshd of $host did not restart"
     fi
@@ -66,8 +66,8 @@ sbatch_wrapper_update() {
   rm -f "$SANDBOX_DIR/bin/sbatch"
 }
 
-# A FUSE file system over /lustre of each login host, whose attributes, names and absences the kernel keeps for a while,
-# as it does for NFS and Lustre. Writes, and what is made or removed here, go through at once.
+# A FUSE file system over /lustre of each login host. The kernel caches its attributes, names and absences, as it does for NFS
+# and Lustre. Writes, new files and removals are immediate.
 late_on() {
   local host
   for host in "${LOGIN_HOSTS[@]}"; do

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Faults by name. An active fault has a file run/faults/NAME, which also holds the data for ending it.
+# Faults by name. An active fault has a file run/faults/NAME with the data that its end needs.
 
 readonly FAULTS_DIR=$SANDBOX_DIR/run/faults
 
@@ -17,20 +17,20 @@ fault_names() {
 fault_effect() {
   case $1 in
   *-dead) echo 'the node loses power; off boots it' ;;
-  sbatch-killed) echo 'sbatch is killed after the controller has the job, before it prints the ID' ;;
-  *-stopped) echo 'shut down cleanly, and not running until off' ;;
-  *-killed) echo 'killed with SIGKILL, and not running until off' ;;
-  *-frozen) echo 'all its processes stopped with SIGSTOP: connections are accepted but not answered' ;;
-  slurmctld-slow) echo 'alternates 0.3 s running and 3 s stopped: each response takes seconds' ;;
-  slurmdbd-slow) echo 'alternates 0.3 s running and 6 s stopped: records arrive late' ;;
+  sbatch-killed) echo 'sbatch is killed when the controller has the job and before it prints its id' ;;
+  *-stopped) echo 'stopped cleanly until off' ;;
+  *-killed) echo 'killed by SIGKILL; down until off' ;;
+  *-frozen) echo 'frozen by SIGSTOP: connections open and get no answer' ;;
+  slurmctld-slow) echo 'runs for 0.3 s, then not for 3 s, and so on: every answer takes seconds' ;;
+  slurmdbd-slow) echo 'runs for 0.3 s, then not for 6 s, and so on: records come late' ;;
   *-cut) echo 'kills the open SSH connections; new ones work' ;;
-  sshd-few-sessions) echo 'one session per connection, and two concurrent logins' ;;
-  login-noise) echo 'a login banner, and a shell that prints to stdout and stderr when it starts' ;;
-  sbatch-slow) echo 'sbatch starts after 10 s' ;;
-  sbatch-refuses) echo 'sbatch fails with an invalid account' ;;
-  sbatch-rate-limited) echo 'sbatch fails because the controller is busy' ;;
-  job-dir-full) echo '/lustre is full, on all machines' ;;
-  files-late) echo 'login hosts see changes of /lustre, and new files that they looked for before, up to 8 s late' ;;
+  sshd-few-sessions) echo 'one session a connection, and two connections that log in at a time' ;;
+  login-noise) echo 'a banner, and a shell that talks on both streams when it starts' ;;
+  sbatch-slow) echo 'sbatch begins after 10 s' ;;
+  sbatch-refuses) echo 'sbatch says that the account is wrong' ;;
+  sbatch-rate-limited) echo 'sbatch says that the controller has no time' ;;
+  job-dir-full) echo '/lustre has no block left, on all machines' ;;
+  files-late) echo 'login hosts see a change of /lustre, or a new file they have looked for, up to 8 s late' ;;
   esac
 }
 
@@ -76,23 +76,23 @@ fault_turn_on() {
   local daemon
   daemon=$(fault_daemon "$1")
   [[ -z $daemon ]] || alive "$daemon" || die "$daemon is not running; try: sandbox up"
-  # Recorded first, so that an interrupted start is undone, too.
+  # Record the fault first, so that an interrupted one is undone too.
   : >"$FAULTS_DIR/$1"
   fault_begin "$1" "$daemon"
-  # Cut connections need no end.
+  # Cutting connections is all.
   [[ $1 != *-cut ]] || rm -f "$FAULTS_DIR/$1"
 }
 
 fault_turn_off() {
   fault_is_on "$1" || return 0
   fault_undo "$1"
-  # The fault stays recorded until its daemon runs again, so that a failed restart is repeated.
+  # The fault ends only when the stopped part works again, so that a caller can retry.
   [[ -z $(fault_daemon "$1") ]] || : >"$FAULTS_DIR/$1"
   fault_mend "$1"
   rm -f "$FAULTS_DIR/$1"
 }
 
-# First continue all frozen processes, because the other steps talk to them.
+# Continue frozen processes first: the others need them.
 faults_off_all() {
   local name on=()
   mapfile -t on < <(faults_on)
@@ -158,7 +158,7 @@ fault_mend() {
     ;;
   slurmdbd-*)
     slurmdbd_up
-    # A slurmctld that was killed before it had saved its state exits if it starts while slurmdbd is not running.
+    # A controller that was killed before it saved its state, and started without slurmdbd, has given up.
     alive slurmctld || ! slurmctld_is_wanted || fault_mend slurmctld-killed
     ;;
   login?-*) login_up "${1%%-*}" ;;
@@ -169,7 +169,7 @@ fault_mend() {
 
 slurmctld_is_wanted() { [[ ! -e $FAULTS_DIR/slurmctld-killed && ! -e $FAULTS_DIR/slurmctld-stopped ]]; }
 
-# The daemon that a fault affects, if any.
+# The daemon of a fault, if it has one.
 fault_daemon() {
   case $1 in
   *-dead) printf 'slurmd-%s' "${1%-dead}" ;;

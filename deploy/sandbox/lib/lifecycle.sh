@@ -105,7 +105,7 @@ ENV
   give_to_caller "$SANDBOX_DIR/env"
 }
 
-# Ends when it is told to, and also when another process has taken the sandbox down.
+# Ends on a signal, and when another process has taken the sandbox down.
 sandbox_stay() {
   trap 'sandbox_down; exit 0' TERM INT
   while alive munged; do

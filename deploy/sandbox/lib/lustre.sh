@@ -26,7 +26,7 @@ lustre_up() {
   fi
 }
 
-# Somebody's shell may still be in it.
+# A shell may still use it.
 lustre_down() {
   ! mountpoint -q "$SANDBOX_DIR/lustre" ||
     umount "$SANDBOX_DIR/lustre" 2>/dev/null || umount --lazy "$SANDBOX_DIR/lustre"

@@ -26,7 +26,7 @@ release_keep() { printf '%s\n' "$SLURM" >"$SANDBOX_DIR/slurm"; }
 
 rootfs_ready() { [[ -z $ROOTFS || -e $ROOTFS/.made ]]; }
 
-# A second process waits. An interrupted build starts from scratch.
+# A second caller waits. An interrupted creation starts again.
 rootfs_make() {
   ! rootfs_ready || return 0
   local began=$SECONDS held log=$SANDBOX_DIR/log/rootfs.log
@@ -52,7 +52,7 @@ rootfs_make() {
   exec {held}>&-
 }
 
-# The Debian mirror of this host. If apt has none, debootstrap uses its default.
+# Prints this host's Debian mirror; nothing if apt does not know one, so that debootstrap uses its default.
 rootfs_mirror() {
   local codename
   codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
