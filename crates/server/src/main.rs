@@ -1,7 +1,7 @@
-//! The `tao-slurm` program: configuration, wiring, lifecycle and the command line. No logic: what the service
-//! does is in the other crates.
+//! The `tao-slurm` program: configuration, wiring, lifecycle and the command line. The logic of the service is in the
+//! other crates.
 //!
-//! To add a command: a file in `commands`, a variant in `cli`, and its line in `commands::run`.
+//! To add a command, add a variant to `cli::Command`, a function in `commands` and its line in `commands::run`.
 
 mod cli;
 mod client;
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Nothing can be done about a closed terminal.
+            // An error here means that the terminal is closed.
             let _ = error.print();
             return match error.kind() {
                 ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
@@ -39,11 +39,12 @@ fn main() -> ExitCode {
     };
     match commands::run(cli) {
         Ok(code) => code,
-        // The reader of a pipe has had enough, as `head` has.
+        // The reader of the pipe has closed it, such as `head`.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(io::stderr(), "tao-slurm: {error:#}");
-            ExitCode::from(cli::exit_code_of(&error))
+            let request_failed = error.is::<client::ClientError>();
+            ExitCode::from(if request_failed { cli::EXIT_REQUEST_FAILED } else { 1 })
         }
     }
 }

@@ -14,7 +14,7 @@ fault_names() {
     job-dir-full files-late postgres-{stopped,killed}
 }
 
-fault_says() {
+fault_effect() {
   case $1 in
   *-dead) echo 'the node loses power; off boots it' ;;
   sbatch-killed) echo 'sbatch is killed when the controller has the job and before it prints its id' ;;
@@ -45,13 +45,13 @@ sandbox_fault() {
     unlock
     ;;
   2,*)
-    [[ $'\n'$(fault_names)$'\n' == *$'\n'"$1"$'\n'* ]] || misuse "no such fault: $1; 'sandbox fault list' names them"
-    [[ $2 == on || $2 == off ]] || misuse "a fault is set on or off, not: $2"
+    [[ $'\n'$(fault_names)$'\n' == *$'\n'"$1"$'\n'* ]] || misuse "unknown fault: $1; see 'sandbox fault list'"
+    [[ $2 == on || $2 == off ]] || misuse "the state of a fault is on or off, not: $2"
     faults_begin
     "fault_turn_$2" "$1"
     unlock
     ;;
-  *) misuse 'fault takes a name and on or off, or list, or off-all' ;;
+  *) misuse 'usage: fault NAME on|off, fault list, or fault off-all' ;;
   esac
 }
 
@@ -67,7 +67,7 @@ faults_list() {
   while read -r name; do
     state=off
     ! fault_is_on "$name" || state=on
-    printf '%-20s %-4s %s\n' "$name" "$state" "$(fault_says "$name")"
+    printf '%-20s %-4s %s\n' "$name" "$state" "$(fault_effect "$name")"
   done < <(fault_names)
 }
 
@@ -100,7 +100,7 @@ faults_off_all() {
   for name in ${on[@]+"${on[@]}"}; do fault_mend "$name"; done
 }
 
-# In the order of the list, but nodes last, which register with the controller.
+# In the order of the list, with nodes last: they register with the controller.
 faults_on() {
   local name later=()
   while read -r name; do
@@ -110,7 +110,7 @@ faults_on() {
   ((${#later[@]} == 0)) || printf '%s\n' "${later[@]}"
 }
 
-# All that a sandbox on its way down needs.
+# Enough for a sandbox that is about to stop.
 faults_undo_all() {
   local name
   while read -r name; do fault_undo "$name"; done < <(faults_on)
@@ -134,7 +134,7 @@ fault_begin() {
   esac
 }
 
-# Ends what goes on; starts nothing.
+# Ends the effect, without starting a daemon.
 fault_undo() {
   local name=$1
   case $name in
@@ -148,7 +148,7 @@ fault_undo() {
   [[ $name != sbatch-* ]] || sbatch_wrapper_update
 }
 
-# Starts what is missing, and waits until it answers.
+# Starts the missing daemon, and waits until it responds.
 fault_mend() {
   case $1 in
   *-dead) node_boot "${1%-dead}" ;;

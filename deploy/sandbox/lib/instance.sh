@@ -39,7 +39,7 @@ instance_claim() {
       return
     fi
   done
-  die "no free instance number; see $RUN_DIR/*.owner"
+  die "no free instance number; stop a sandbox of $RUN_DIR/*.owner"
 }
 
 instance_is_free() {

@@ -10,7 +10,7 @@ sandbox_up() {
   lock
   processes_forget_stale
   if instance_load && [[ -n $(faults_on) ]]; then
-    say "ending the faults that are on: $(faults_on | paste -sd ' ')"
+    say "ending active faults: $(faults_on | paste -sd ' ')"
     faults_undo_all
   fi
   if instance_load && rootfs_ready && all_alive && nodes_ready; then
@@ -59,7 +59,7 @@ sandbox_install() {
   unlock
 }
 
-# Two `up`s, or an `up` and a `down`, would undo each other's work.
+# Concurrent commands would undo each other's work.
 lock() {
   exec {LOCK}>"$SANDBOX_DIR/lock"
   flock -w 900 "$LOCK" || die "another sandbox command holds $SANDBOX_DIR/lock"
@@ -134,7 +134,7 @@ sandbox_reset() {
   [[ -d $SANDBOX_DIR ]] || return 0
   # Whatever SANDBOX_DIR names, delete only what `up` has made.
   [[ -e $SANDBOX_DIR/instance || -e $SANDBOX_DIR/lock ]] ||
-    die "$SANDBOX_DIR is not a sandbox; not deleting it"
+    die "$SANDBOX_DIR is not a sandbox directory, so it is not deleted"
   sandbox_down
   if instance_load; then instance_release; fi
   rm -rf --one-file-system "$SANDBOX_DIR"

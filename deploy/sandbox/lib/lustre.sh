@@ -36,7 +36,7 @@ lustre_down() {
 lustre_fill() {
   local file=$SANDBOX_DIR/lustre/.full free size offset=0
   mountpoint -q "$SANDBOX_DIR/lustre" ||
-    die "$SANDBOX_DIR/lustre is no file system of its own, as the sandbox was brought up by an older version: down and up"
+    die "$SANDBOX_DIR/lustre is not a mounted file system, because an older version started the sandbox; run down, then up"
   free=$(stat -f -c '%a %S' "$SANDBOX_DIR/lustre")
   size=$((${free% *} * ${free#* }))
   while ((size >= 4096)); do

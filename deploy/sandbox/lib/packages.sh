@@ -29,7 +29,7 @@ packages_install() {
   mapfile -t missing < <(packages_missing)
   ((${#missing[@]})) || return 0
   command -v apt-get >/dev/null ||
-    die "apt-get not found; on this system install these yourself: ${missing[*]}"
+    die "apt-get not found; install these packages yourself: ${missing[*]}"
   say "installing ${missing[*]}"
   packages_forbid_daemons
   # The package lists may be absent or too old to find anything: fetch them only then.

@@ -104,7 +104,7 @@ await_daemon() {
   local name=$1 seconds=$2
   shift 2
   await 5 alive "$name" || daemon_failed "$name" 'did not start'
-  await "$seconds" answers_or_died "$name" "$@" || daemon_failed "$name" 'does not answer'
+  await "$seconds" answers_or_died "$name" "$@" || daemon_failed "$name" 'does not respond'
   alive "$name" || daemon_failed "$name" 'died'
 }
 
@@ -117,7 +117,7 @@ answers_or_died() {
 
 daemon_failed() {
   tail -n 5 "$SANDBOX_DIR/log/$1.out" >&2 || true
-  die "$1 $2; its logs are in $SANDBOX_DIR/log"
+  die "$1 $2; see its logs in $SANDBOX_DIR/log"
 }
 
 # inside NAME COMMAND...: runs a command where that daemon runs.

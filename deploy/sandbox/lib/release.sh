@@ -1,27 +1,27 @@
 # shellcheck shell=bash disable=SC2034 # the other parts use what is set here
-# Which Slurm a sandbox runs, and the root file system of its machines: the host's own for 22.05, which Debian 12 has,
-# and for 24.11 one of Debian 13 that all sandboxes of the host share.
+# The Slurm version of a sandbox and the root file system of its machines: the host's own for 22.05 (Debian 12), or a
+# Debian 13 for 24.11, which all sandboxes of the host share.
 
 readonly CACHE_DIR=/var/cache/tao-slurm-sandbox
 
-# release_choose VERSION: an empty one is whatever the sandbox was first brought up with, or else 22.05.
+# release_choose VERSION: if empty, the version of the existing sandbox, else 22.05.
 release_choose() {
   local was
   was=$(cat "$SANDBOX_DIR/slurm" 2>/dev/null || true)
-  # Sandboxes were all the same before there was a choice.
+  # Older sandboxes have no version file; they are all 22.05.
   [[ -n $was || ! -e $SANDBOX_DIR/instance ]] || was=22.05
   SLURM=${1:-${was:-22.05}}
   [[ -z $was || $was == "$SLURM" ]] ||
-    die "$SANDBOX_DIR is a sandbox of Slurm $was, not $SLURM: run 'sandbox reset' first, or give another SANDBOX_DIR"
+    die "$SANDBOX_DIR is a sandbox with Slurm $was, not $SLURM; run 'sandbox reset' first, or set another SANDBOX_DIR"
   case $SLURM in
   22.05) ROOTFS='' ;;
-  # Named for its recipe: a sandbox that is up keeps the one it has when the recipe changes.
+  # Named by the hash of its recipe, so that a running sandbox keeps its own when the recipe changes.
   24.11) ROOTFS=$CACHE_DIR/$SLURM-$(sha256sum <"$HERE/lib/rootfs" | cut -c1-8) ;;
   *) die "SANDBOX_SLURM must be 22.05 or 24.11, not '$SLURM'" ;;
   esac
 }
 
-# release_keep: from now on the sandbox is of this release.
+# release_keep: records the version of the sandbox.
 release_keep() { printf '%s\n' "$SLURM" >"$SANDBOX_DIR/slurm"; }
 
 rootfs_ready() { [[ -z $ROOTFS || -e $ROOTFS/.made ]]; }
@@ -33,21 +33,21 @@ rootfs_make() {
   install -d "$CACHE_DIR"
   exec {held}>"$CACHE_DIR/lock"
   flock -n "$held" || {
-    say "waiting for another sandbox that is making $ROOTFS"
+    say "waiting for another sandbox that is building $ROOTFS"
     flock -w 900 "$held" || die "another sandbox holds $CACHE_DIR/lock"
   }
   if ! rootfs_ready; then
-    say "making $ROOTFS for Slurm $SLURM: once for this machine, about 45 s"
+    say "building $ROOTFS for Slurm $SLURM (once per machine, about 45 s)"
     rm -rf --one-file-system "$CACHE_DIR"/*.new
     setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --propagation private -- \
       "$HERE/lib/rootfs" "$ROOTFS.new" "$(rootfs_mirror)" "$LOGIN_USER:$LOGIN_UID" "$OTHER_USER:$OTHER_UID" \
       3>&2 >"$log" 2>&1 </dev/null {held}>&- {LOCK}>&- || {
       tail -n 3 "$log" >&2
-      die "the root file system could not be made; see $log"
+      die "building the root file system failed; see $log"
     }
     touch "$ROOTFS.new/.made"
     mv "$ROOTFS.new" "$ROOTFS"
-    say "made in $((SECONDS - began)) s"
+    say "built in $((SECONDS - began)) s"
   fi
   exec {held}>&-
 }
@@ -66,7 +66,7 @@ ids() {
   local found
   found=$(getent passwd "$1" 2>/dev/null) || found=
   [[ -z $ROOTFS ]] || found=$(grep "^$1:" "$ROOTFS/etc/passwd")
-  [[ -n $found ]] || die "no user $1 on the machines"
+  [[ -n $found ]] || die "the machines have no user $1"
   cut -d: -f3,4 <<<"$found"
 }
 

@@ -1,7 +1,5 @@
-//! The clusters of this process: their SSH pools, links and health, as they come and go.
+//! The clusters of this process: their settings as they change, and the connections to them.
 
-pub(crate) mod links;
-pub(crate) mod log_links;
-pub(crate) mod operations;
-pub(crate) mod runtime;
+pub(crate) mod connections;
+pub(crate) mod registry;
 pub(crate) mod stranded;

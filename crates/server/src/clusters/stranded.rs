@@ -1,11 +1,25 @@
-//! Jobs that nobody can tend any more, because their cluster was taken out of the configuration.
+//! Live jobs on clusters that are no longer configured.
 
 use std::collections::HashMap;
 
+use api::KnownClusters;
 use domain::ClusterName;
+use persistence::Store;
 
-/// One sentence that names such clusters with the number of their jobs; none when there are none.
-pub(crate) fn warning<'a>(
+/// Logs a warning that names such clusters.
+pub(crate) async fn warn(known: &KnownClusters, store: &Store) {
+    match store.live_jobs_by_cluster().await {
+        Ok(live) => {
+            let known = known.now();
+            if let Some(warning) = warning(live, known.all().iter().map(|cluster| &cluster.name)) {
+                tracing::warn!("{warning}");
+            }
+        }
+        Err(error) => tracing::warn!(%error, "cannot check for jobs on clusters that are not configured"),
+    }
+}
+
+fn warning<'a>(
     mut live: HashMap<ClusterName, u64>,
     configured: impl IntoIterator<Item = &'a ClusterName>,
 ) -> Option<String> {
@@ -17,8 +31,8 @@ pub(crate) fn warning<'a>(
     let each: Vec<String> = left.iter().map(|(name, jobs)| format!("{name} ({jobs})")).collect();
     (!each.is_empty()).then(|| {
         format!(
-            "there are jobs on clusters that are not configured, and until they are, nobody watches, ends or \
-             cancels them: {}; add each again where it was, in a [[clusters]] table or by POST /clusters",
+            "these clusters have live jobs but are not configured: {}; their jobs are not polled and cannot be canceled until \
+             you add each cluster again, in a [[clusters]] table or with POST /clusters",
             each.join(", ")
         )
     })
@@ -33,10 +47,10 @@ mod tests {
         let name = |text: &str| text.parse::<ClusterName>().unwrap();
         let live =
             || HashMap::from([(name("dgx"), 7), (name("old"), 3), (name("gone"), 1), (name("empty"), 0)]);
-        let said = warning(live(), &[name("dgx"), name("new")]).unwrap();
+        let text = warning(live(), &[name("dgx"), name("new")]).unwrap();
         assert!(
-            said.contains("gone (1), old (3);") && !said.contains("dgx") && !said.contains("empty"),
-            "{said}"
+            text.contains("gone (1), old (3);") && !text.contains("dgx") && !text.contains("empty"),
+            "{text}"
         );
         assert_eq!(warning(live(), &["dgx", "old", "gone"].map(name)), None);
         assert_eq!(warning(HashMap::new(), []), None);

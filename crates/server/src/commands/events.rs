@@ -1,4 +1,4 @@
-//! `tao-slurm events`: what happened to a job, or to all of them, a line each.
+//! `events`: the events of one job or of all jobs, one line each.
 
 use std::process::ExitCode;
 
@@ -6,18 +6,18 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    output::{Output, remark},
-    stream,
+    follow,
+    output::{Output, note},
 };
 use crate::{
-    cli::{EventsArgs, Kind},
-    client::{Client, ServerEvent, escaped, on_one_line},
+    cli::EventsArgs,
+    client::{Client, ServerEvent, on_one_line, seconds, with_query},
 };
 
 #[derive(Deserialize)]
 struct Page {
     events: Vec<Event>,
-    /// A number or, of all jobs, an id.
+    /// An event's number for one job, its id for all jobs.
     next_after: Value,
 }
 
@@ -41,15 +41,15 @@ pub(super) fn run(args: &EventsArgs) -> anyhow::Result<ExitCode> {
     let mut output = Output::new();
     if args.follow {
         let path = path(args, args.after.as_deref(), None);
-        stream::to_the_end(&client, &path, None, |event| show(event, args, &mut output))?;
+        follow::events(&client, &path, |event| show(event, args, &mut output))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut after = args.after.clone();
     loop {
-        let answer = client.get(&path(args, after.as_deref(), Some(PAGE)), None)?;
-        let page: Page = client.document(&answer.body)?;
+        let answer = client.get(&path(args, after.as_deref(), Some(PAGE)))?;
+        let page: Page = answer.document()?;
         if args.server.json {
-            output.document(&answer.body)?;
+            output.json(&answer)?;
         } else {
             for event in &page.events {
                 output.line(&line(event, args.id.is_none()))?;
@@ -63,46 +63,31 @@ pub(super) fn run(args: &EventsArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn path(args: &EventsArgs, after: Option<&str>, limit: Option<usize>) -> String {
-    let kinds = args.kind.iter().map(|kind| ("kind", name(*kind).to_owned()));
-    let clusters = args.cluster.iter().map(|cluster| ("cluster", escaped(cluster.as_str())));
-    let places = [("limit", limit.map(|limit| limit.to_string())), ("after", after.map(escaped))];
-    let said = places.into_iter().filter_map(|(key, value)| Some((key, value?))).chain(kinds).chain(clusters);
-    let said: Vec<String> = said.map(|(key, value)| format!("{key}={value}")).collect();
-    let mark = if said.is_empty() { "" } else { "?" };
-    let whose = args.id.map(|id| format!("/jobs/{id}")).unwrap_or_default();
-    format!("{whose}/events{mark}{}", said.join("&"))
+    let path = args.id.map_or_else(|| "/events".to_owned(), |id| format!("/jobs/{id}/events"));
+    let kinds = args.kind.iter().map(|kind| ("kind", Some(<&str>::from(kind).to_owned())));
+    let clusters = args.cluster.iter().map(|cluster| ("cluster", Some(cluster.to_string())));
+    let range = [("limit", limit.map(|limit| limit.to_string())), ("after", after.map(str::to_owned))];
+    with_query(&path, range.into_iter().chain(kinds).chain(clusters))
 }
 
-fn show(told: &ServerEvent, args: &EventsArgs, output: &mut Output) -> anyhow::Result<()> {
-    if args.server.json {
-        return Ok(output.line(&told.data)?);
-    }
-    let event = match told.name.as_str() {
-        "reset" | "end" => None,
-        _ => serde_json::from_str::<Event>(&told.data).ok(),
-    };
-    match event {
-        Some(event) => output.line(&line(&event, args.id.is_none()))?,
-        None if told.name == "reset" => remark(&format!("({})", on_one_line(&told.data))),
-        None => {}
+fn show(event: &ServerEvent, args: &EventsArgs, output: &mut Output) -> anyhow::Result<()> {
+    match event.name.as_str() {
+        _ if args.server.json => output.line(&event.data)?,
+        "reset" => note(&format!("({})", on_one_line(&event.data))),
+        "end" => {}
+        _ => {
+            if let Ok(event) = serde_json::from_str(&event.data) {
+                output.line(&line(&event, args.id.is_none()))?;
+            }
+        }
     }
     Ok(())
 }
 
-const fn name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Transition => "transition",
-        Kind::Status => "status",
-        Kind::Deleted => "deleted",
-    }
-}
-
-/// `seq  time  what`, of a status line the file and the line as the job wrote it; of several jobs, which one.
+/// `number  time  change`; a status line follows the name of its file. Among all jobs the job's id comes first.
 fn line(event: &Event, with_job: bool) -> String {
-    // To the second, in UTC, as the service wrote it.
-    let at = event.at.get(..19).unwrap_or(&event.at).replace('T', " ");
     let text = |key| event.data.get(key).and_then(Value::as_str).unwrap_or_default();
-    let what = match (event.kind.as_str(), &event.file) {
+    let change = match (event.kind.as_str(), &event.file) {
         ("transition", _) => format!("{} {} {}", text("status"), text("phase"), text("message")),
         (_, Some(file)) => {
             let earlier = if event.earlier_run { " (earlier run)" } else { "" };
@@ -112,7 +97,7 @@ fn line(event: &Event, with_job: bool) -> String {
         (kind, None) => format!("{kind} {}", event.data),
     };
     let job = if with_job { format!("{}  ", event.job_id) } else { String::new() };
-    on_one_line(&format!("{job}{:>6}  {at}  {what}", event.seq))
+    on_one_line(&format!("{job}{:>6}  {}  {change}", event.seq, seconds(&event.at)))
 }
 
 #[cfg(test)]
@@ -125,7 +110,7 @@ mod tests {
     const ID: &str = "0f8fad5b-d9cb-469f-a165-70867728950e";
 
     #[test]
-    fn only_what_was_said_is_asked() {
+    fn only_given_options_are_in_the_query() {
         let path = |line: &str| {
             let words = ["tao-slurm", "events"].into_iter().chain(line.split_whitespace());
             let Command::Events(args) = Cli::parse_from(words).command else { panic!("{line}") };
@@ -141,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_one_line_that_no_terminal_obeys() {
+    fn an_event_is_one_line_without_control_characters() {
         let show = |json: &str| line(&serde_json::from_str(json).unwrap(), false);
         let transition = r#"{"seq": 3, "at": "2026-11-21T03:04:05.123Z", "kind": "transition", "attempt": 1, "file": null,
             "data": {"status": "Error", "phase": "ended", "message": "It failed.\nlast\u001b[31m"}}"#;

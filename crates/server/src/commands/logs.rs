@@ -1,44 +1,39 @@
-//! `tao-slurm logs`: bytes as the job wrote them, unless a terminal would obey them.
+//! `logs`: the bytes as the job wrote them, except for control characters on a terminal.
 
 use std::process::ExitCode;
 
-use clap::ValueEnum;
-
-use super::{follow, output::Output};
+use super::{follow, log_lines::Printer, output::Output};
 use crate::{
-    cli::{LogsArgs, Stream},
-    client::{Client, escaped, printable},
+    cli::{JobArgs, LogsArgs, Stream},
+    client::{Client, with_query},
 };
 
 pub(super) fn run(args: &LogsArgs) -> anyhow::Result<ExitCode> {
-    let client = Client::new(&args.server);
-    let path = path(args);
+    let server = &args.job.server;
+    let (client, path) = (Client::new(server), path(args));
     if args.follow {
-        return follow::to_the_end(&client, &path, args.server.json, is_one(args));
+        let mut printer = Printer::new(server.json, is_single(args));
+        follow::events(&client, &path, |event| printer.print(event))?;
+        return Ok(ExitCode::SUCCESS);
     }
-    let answer = client.get(&path, None)?;
+    let answer = client.get(&path)?;
     let mut output = Output::new();
-    if args.server.json {
-        let stream = name(args.stream.unwrap_or(Stream::All));
+    if server.json {
+        let stream = <&str>::from(args.stream.unwrap_or(Stream::All));
         let document = serde_json::json!({ "stream": stream, "text": String::from_utf8_lossy(&answer.body) });
         output.line(&document.to_string())?;
-    } else if output.is_terminal {
-        output.bytes(printable(&answer.body).as_bytes())?;
     } else {
-        output.bytes(&answer.body)?;
+        output.foreign(&answer.body)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn name(stream: Stream) -> String {
-    stream.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
-}
-
-/// Only what was said: the service knows the defaults, and what contradicts what.
+/// The query has only the given options: the service applies the defaults and rejects contradictions.
 fn path(args: &LogsArgs) -> String {
-    let said = [
-        ("stream", args.stream.map(name)),
-        ("role", args.role.as_deref().map(escaped)),
+    let JobArgs { id, .. } = &args.job;
+    let query = [
+        ("stream", args.stream.map(|stream| <&str>::from(stream).to_owned())),
+        ("role", args.role.clone()),
         ("task", args.task.map(|task| task.to_string())),
         ("attempt", args.attempt.map(|attempt| attempt.to_string())),
         ("tail", args.tail.map(|lines| lines.to_string())),
@@ -46,14 +41,11 @@ fn path(args: &LogsArgs) -> String {
         ("limit", args.limit.map(|limit| limit.to_string())),
         ("follow", args.follow.then(|| "true".to_owned())),
     ];
-    let said: Vec<_> =
-        said.into_iter().filter_map(|(key, value)| Some(format!("{key}={}", value?))).collect();
-    let mark = if said.is_empty() { "" } else { "?" };
-    format!("/jobs/{}/logs{mark}{}", args.id, said.join("&"))
+    with_query(&format!("/jobs/{id}/logs"), query)
 }
 
-/// Whether the bytes of one log come, and no others.
-fn is_one(args: &LogsArgs) -> bool {
+/// Whether the options select a single log.
+fn is_single(args: &LogsArgs) -> bool {
     let one_stream = match args.stream {
         Some(Stream::Out | Stream::Err) => true,
         Some(Stream::All | Stream::Controller | Stream::Policy | Stream::Rollout) => false,
@@ -80,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_said_is_asked() {
+    fn only_given_options_are_in_the_query() {
         assert_eq!(path(&args("")), format!("/jobs/{ID}/logs"));
         assert_eq!(
             path(&args("-f --stream err --role po/licy --task 3 --attempt 2 --tail 5")),
@@ -90,8 +82,8 @@ mod tests {
     }
 
     #[test]
-    fn one_log_is_known_as_such() {
-        for (line, one) in [
+    fn options_that_select_a_single_log_are_recognized() {
+        for (line, single) in [
             ("", false),
             ("--stream out", true),
             ("--stream out --role policy", false),
@@ -99,7 +91,7 @@ mod tests {
             ("--stream policy", false),
             ("--offset 0", true),
         ] {
-            assert_eq!(is_one(&args(line)), one, "{line}");
+            assert_eq!(is_single(&args(line)), single, "{line}");
         }
     }
 }

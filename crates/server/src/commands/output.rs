@@ -1,9 +1,18 @@
-//! What a command says on standard output. Writing through here, a closed pipe is an error like any other and not
-//! a panic.
+//! Standard output of a command. A closed pipe is an error here, where `println!` would panic.
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    io::{self, IsTerminal, Write},
+    process::ExitCode,
+};
 
-/// Standard output, and whether a person looks at it.
+use serde::de::DeserializeOwned;
+
+use crate::{
+    cli::ServerArgs,
+    client::{Answer, printable},
+};
+
+/// Standard output, and whether it is a terminal.
 pub(super) struct Output {
     stdout: io::StdoutLock<'static>,
     pub(super) is_terminal: bool,
@@ -15,35 +24,50 @@ impl Output {
         Self { is_terminal: stdout.is_terminal(), stdout: stdout.lock() }
     }
 
-    /// One line.
     pub(super) fn line(&mut self, text: &str) -> io::Result<()> {
-        writeln!(self.stdout, "{text}")?;
-        self.stdout.flush()
+        self.bytes(format!("{text}\n").as_bytes())
     }
 
-    /// Exactly these bytes.
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stdout.write_all(bytes)?;
         self.stdout.flush()
     }
 
-    /// The service's own document, on a line of its own.
-    pub(super) fn document(&mut self, body: &[u8]) -> io::Result<()> {
-        self.bytes(body)?;
+    /// Bytes that a job wrote: unchanged into a file or pipe, without control characters on a terminal.
+    pub(super) fn foreign(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.is_terminal { self.bytes(printable(bytes).as_bytes()) } else { self.bytes(bytes) }
+    }
+
+    /// The JSON document of the service, on a line of its own.
+    pub(super) fn json(&mut self, answer: &Answer) -> io::Result<()> {
+        self.bytes(&answer.body)?;
         self.bytes(b"\n")
     }
 
-    /// How wide the terminal is.
+    /// The JSON document of the service with `--json`, else the text for a person.
+    pub(super) fn show<T: DeserializeOwned>(
+        &mut self,
+        server: &ServerArgs,
+        answer: &Answer,
+        text: impl FnOnce(T) -> String,
+    ) -> anyhow::Result<ExitCode> {
+        if server.json {
+            self.json(answer)?;
+        } else {
+            self.bytes(text(answer.document()?).as_bytes())?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The terminal's width in columns.
     pub(super) fn width(&self) -> usize {
-        rustix::termios::tcgetwinsize(&self.stdout).map_or(80, |size| match usize::from(size.ws_col) {
-            0 => 80,
-            columns => columns,
-        })
+        let columns = rustix::termios::tcgetwinsize(&self.stdout).map_or(0, |size| usize::from(size.ws_col));
+        if columns == 0 { 80 } else { columns }
     }
 }
 
-/// A remark beside the output, for a person.
-pub(super) fn remark(text: &str) {
-    // A closed terminal is no reason to fail.
+/// A note for a person, on standard error.
+pub(super) fn note(text: &str) {
+    // The command goes on if standard error is closed.
     let _ = writeln!(io::stderr(), "{text}");
 }

@@ -1,4 +1,4 @@
-//! `tao-slurm submit`: a job from a file or a pipe.
+//! `submit` and `validate`: a job from a file or from standard input.
 
 use std::{
     fs,
@@ -8,32 +8,79 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use serde::Deserialize;
 
-use super::{output::Output, watch};
+use super::{
+    follow,
+    output::{Output, note},
+};
 use crate::{
-    cli::SubmitArgs,
-    client::{Client, StatusDocument},
+    cli::{SubmitArgs, ValidateArgs},
+    client::{Client, StatusDocument, on_one_line, printable, with_query},
 };
 
-pub(super) fn run(args: &SubmitArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn submit(args: &SubmitArgs) -> anyhow::Result<ExitCode> {
     let job = read(&args.file)?;
     let client = Client::new(&args.server);
     let answer = client.post("/jobs", &job)?;
-    let stored: StatusDocument = client.document(&answer.body)?;
+    let id = answer.document::<StatusDocument>()?.id;
     let mut output = Output::new();
-    if args.server.json {
-        output.document(&answer.body)?;
-    } else {
-        output.line(&stored.id)?;
-    }
+    output.show(&args.server, &answer, |job: StatusDocument| job.id + "\n")?;
     if args.watch {
-        return watch::to_the_end(&client, &stored.id, args.server.json, output);
+        return follow::status(&client, &id, args.server.json, output);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A job as JSON; `-` is standard input.
-pub(super) fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
+/// The parts of the answer that a person sees.
+#[derive(Deserialize)]
+struct Validation {
+    batch_script: String,
+    warnings: Vec<Warning>,
+    live: Option<Live>,
+}
+
+#[derive(Deserialize)]
+struct Live {
+    accepted: bool,
+    sbatch: String,
+    missing: Vec<String>,
+    unknown: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Warning {
+    pointer: String,
+    detail: String,
+}
+
+pub(super) fn validate(args: &ValidateArgs) -> anyhow::Result<ExitCode> {
+    let job = read(&args.file)?;
+    let path = with_query("/jobs/validate", [("live", args.live.then(|| "true".to_owned()))]);
+    let answer = Client::new(&args.server).post(&path, &job)?;
+    let mut output = Output::new();
+    if args.server.json {
+        output.json(&answer)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let validation: Validation = answer.document()?;
+    output.bytes(printable(validation.batch_script.as_bytes()).as_bytes())?;
+    for warning in validation.warnings {
+        note(&on_one_line(&format!("warning: {}: {}", warning.pointer, warning.detail)));
+    }
+    let Some(live) = validation.live else { return Ok(ExitCode::SUCCESS) };
+    let verdict = if live.accepted { "would accept" } else { "would reject" };
+    note(&on_one_line(&format!("Slurm {verdict} the job: {}", live.sbatch)));
+    for path in &live.missing {
+        note(&on_one_line(&format!("missing on the cluster: {path}")));
+    }
+    for path in &live.unknown {
+        note(&on_one_line(&format!("could not be checked now: {path}")));
+    }
+    Ok(if live.accepted && live.missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
     let mut text = Vec::new();
     if file == Path::new("-") {
         io::stdin().lock().read_to_end(&mut text).context("cannot read standard input")?;
@@ -41,7 +88,7 @@ pub(super) fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
         text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     }
     if text.trim_ascii().is_empty() {
-        bail!("{} is empty; write a job as JSON into it", file.display());
+        bail!("{} is empty; it must contain a job as JSON", file.display());
     }
     Ok(text)
 }

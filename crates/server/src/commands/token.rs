@@ -1,24 +1,26 @@
-//! `tao-slurm token create`: a secret that is shown once and stored only as its hash.
+//! `token create`, `token list` and `token revoke`.
 
 use std::{fs, process::ExitCode};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::TimeDelta;
 use domain::{Clock, Ids, Networks, Owner, Timestamp, Webhook, WebhookRequest};
-use persistence::{NewToken, Scopes};
+use persistence::{NewToken, Scopes, Token};
 use rand::RngCore;
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::output::{Output, remark};
+use super::output::{Output, note};
 use crate::{
-    cli::{Scope, TokenArgs},
+    cli::{Scope, TokenArgs, TokenListArgs, TokenRevokeArgs},
+    client::table,
     config::{Config, Environment},
     database::connect::Database,
     process::clock::{RandomIds, SystemClock},
 };
 
-/// Lets secret scanners and people see what it is.
+/// Secret scanners and people recognize a token by its prefix.
 const PREFIX: &str = "tsl_";
 
 pub(super) async fn create(
@@ -36,7 +38,7 @@ pub(super) async fn create(
     stored?;
     let mut output = Output::new();
     if args.json {
-        let document = serde_json::json!({
+        let document = json!({
             "token": text,
             "id": token.id,
             "name": token.name,
@@ -47,8 +49,8 @@ pub(super) async fn create(
         output.line(&document.to_string())?;
     } else {
         output.line(&text)?;
-        remark(
-            "This is the only time it is shown. Use it as `Authorization: Bearer …`, or in TAO_SLURM_TOKEN.",
+        note(
+            "Save the token now; it is not shown again. Pass it as `Authorization: Bearer …` or in TAO_SLURM_TOKEN.",
         );
     }
     Ok(ExitCode::SUCCESS)
@@ -63,7 +65,7 @@ fn make(
 ) -> anyhow::Result<(String, NewToken)> {
     let owner = args.owner.trim();
     if owner.is_empty() {
-        bail!("--owner must not be empty: it says whose jobs the bearer sees");
+        bail!("--owner is empty; name the owner of the jobs that the token gives access to");
     }
     let text = format!("{PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(random));
     let created_at = clock.now();
@@ -84,18 +86,18 @@ fn make(
     Ok((text, token))
 }
 
-/// Whom the token's jobs tell. The secret comes in a file: what stands in a command line is seen by everybody.
+/// The webhook of the token's jobs. The secret comes from a file, because every user of the machine can read arguments.
 fn webhook(args: &TokenArgs, networks: &Networks) -> anyhow::Result<Option<Webhook>> {
     let (Some(url), Some(path)) = (&args.webhook_url, &args.webhook_secret_file) else { return Ok(None) };
     let secret = fs::read_to_string(path)
         .with_context(|| format!("cannot read the secret in {} (--webhook-secret-file)", path.display()))?;
     let request = WebhookRequest { url: url.clone(), secret: secret.trim().to_owned() };
     Webhook::from_request(&request, networks).map(Some).map_err(|faults| {
-        let said = faults.into_iter().map(|fault| match fault.pointer.as_str() {
+        let errors = faults.into_iter().map(|fault| match fault.pointer.as_str() {
             "/webhook/url" => format!("--webhook-url: {}", fault.detail),
             _ => format!("--webhook-secret-file: {}", fault.detail),
         });
-        anyhow::anyhow!(said.collect::<Vec<_>>().join("; "))
+        anyhow!(errors.collect::<Vec<_>>().join("; "))
     })
 }
 
@@ -103,12 +105,115 @@ fn expiry(created_at: Timestamp, after: std::time::Duration) -> anyhow::Result<T
     let after = TimeDelta::from_std(after).ok();
     after
         .and_then(|after| created_at.checked_add_signed(after))
-        .context("--expires-in is too long; leave it out for a token that does not expire")
+        .context("--expires-in is too long; omit it for a token that never expires")
+}
+
+pub(super) async fn list(
+    config: Config,
+    environment: Environment,
+    args: TokenListArgs,
+) -> anyhow::Result<ExitCode> {
+    let owner = args.owner.as_deref().map(Owner::new);
+    let database = Database::open_current(&config, &environment).await?;
+    let tokens = database.store.list_tokens(owner.as_ref()).await.context("cannot list the tokens");
+    database.close().await?;
+    let (tokens, now) = (tokens?, SystemClock.now());
+    let mut output = Output::new();
+    if args.json {
+        let documents: Vec<_> = tokens.iter().map(|token| document(token, now)).collect();
+        output.line(&json!({ "tokens": documents }).to_string())?;
+    } else {
+        output.bytes(token_table(&tokens, now).as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn revoke(
+    config: Config,
+    environment: Environment,
+    args: TokenRevokeArgs,
+) -> anyhow::Result<ExitCode> {
+    let now = SystemClock.now();
+    let database = Database::open_current(&config, &environment).await?;
+    let revoked = async {
+        let tokens = database.store.list_tokens(None).await.context("cannot list the tokens")?;
+        let id = find(&tokens, &args.token, now)?;
+        database.store.revoke_token(id, now).await.context("cannot revoke the token")
+    };
+    let revoked = revoked.await;
+    database.close().await?;
+    let token = revoked?.context("the token no longer exists")?;
+    note(&format!(
+        "Token {} of {} ({}) is revoked. Running services reject it within 5 s.",
+        token.name, token.owner, token.id
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The token with this id, or the only active one with this name.
+fn find(tokens: &[Token], text: &str, now: Timestamp) -> anyhow::Result<uuid::Uuid> {
+    if let Some(token) = tokens.iter().find(|token| token.id.to_string() == text.to_ascii_lowercase()) {
+        return Ok(token.id);
+    }
+    let named: Vec<_> = tokens.iter().filter(|token| token.name == text && token.is_good(now)).collect();
+    match named.as_slice() {
+        [token] => Ok(token.id),
+        [] => bail!("no active token has the ID or name {text:?}; see `tao-slurm token list`"),
+        several => {
+            let ids: Vec<_> = several.iter().map(|token| token.id.to_string()).collect();
+            bail!("several tokens have the name {text:?}; revoke one by its ID: {}", ids.join(", "))
+        }
+    }
+}
+
+fn state(token: &Token, now: Timestamp) -> &'static str {
+    match token.revoked_at {
+        Some(_) => "revoked",
+        None if token.is_good(now) => "active",
+        None => "expired",
+    }
+}
+
+fn document(token: &Token, now: Timestamp) -> serde_json::Value {
+    json!({
+        "id": token.id,
+        "name": token.name,
+        "owner": token.owner.as_str(),
+        "scopes": token.scopes.to_words(),
+        "state": state(token, now),
+        "created_at": token.created_at,
+        "expires_at": token.expires_at,
+        "revoked_at": token.revoked_at,
+        "last_used_at": token.last_used_at,
+        "webhook": token.has_webhook,
+    })
+}
+
+fn token_table(tokens: &[Token], now: Timestamp) -> String {
+    let headers = ["ID", "OWNER", "SCOPES", "STATE", "CREATED", "EXPIRES", "LAST USED", "WEBHOOK", "NAME"];
+    let minutes = |at: Timestamp| at.format("%Y-%m-%d %H:%M").to_string();
+    let row = |token: &Token| {
+        [
+            token.id.to_string(),
+            token.owner.to_string(),
+            token.scopes.to_words().join(","),
+            state(token, now).to_owned(),
+            minutes(token.created_at),
+            token.expires_at.map(minutes).unwrap_or_default(),
+            token.last_used_at.map(minutes).unwrap_or_default(),
+            if token.has_webhook { "yes" } else { "" }.to_owned(),
+            token.name.clone(),
+        ]
+    };
+    table(headers, tokens.iter().map(row))
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use chrono::DateTime;
+    use uuid::Uuid;
 
     use super::*;
 
@@ -125,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_stored_as_the_hash_of_what_is_shown() {
+    fn only_the_hash_of_a_token_is_stored() {
         let (text, token) = make(&args(), [255; 32], None, &SystemClock, &RandomIds).unwrap();
         assert_eq!(text, format!("tsl_{}8", "_".repeat(42)));
         assert_eq!(token.hash, <[u8; 32]>::from(Sha256::digest(text.as_bytes())));
@@ -135,13 +240,13 @@ mod tests {
     }
 
     #[test]
-    fn nobody_owns_nothing() {
-        let nobody = TokenArgs { owner: " ".to_owned(), ..args() };
-        assert!(make(&nobody, [0; 32], None, &SystemClock, &RandomIds).is_err());
+    fn an_empty_owner_is_rejected() {
+        let args = TokenArgs { owner: " ".to_owned(), ..args() };
+        assert!(make(&args, [0; 32], None, &SystemClock, &RandomIds).is_err());
     }
 
     #[test]
-    fn an_expiry_beyond_all_time_is_refused() {
+    fn an_expiry_that_is_too_late_is_rejected() {
         let args = TokenArgs { expires_in: Some(Duration::MAX), ..args() };
         assert!(
             make(&args, [0; 32], None, &SystemClock, &RandomIds)
@@ -152,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_webhook_is_an_address_and_a_file_with_its_secret() {
+    fn a_webhook_is_a_url_and_a_file_with_its_secret() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let with = |url: &str, secret: &str| {
             fs::write(file.path(), secret).unwrap();
@@ -167,5 +272,45 @@ mod tests {
         assert!(bad.contains("--webhook-url: ") && bad.contains("; --webhook-secret-file: "), "{bad}");
         assert!(!bad.contains("hunter2"));
         assert!(webhook(&args(), &Networks::default()).unwrap().is_none());
+    }
+
+    fn token(number: u128, name: &str) -> Token {
+        Token {
+            id: Uuid::from_u128(number),
+            name: name.to_owned(),
+            owner: Owner::new("ann"),
+            scopes: Scopes { read: true, write: true, admin: false },
+            created_at: DateTime::UNIX_EPOCH,
+            expires_at: None,
+            revoked_at: None,
+            last_used_at: None,
+            has_webhook: false,
+        }
+    }
+
+    const NOW: Timestamp = DateTime::UNIX_EPOCH;
+
+    #[test]
+    fn a_token_is_found_by_its_id_or_by_the_name_of_only_one_active_token() {
+        let old = Token { revoked_at: Some(NOW), ..token(1, "ci") };
+        let tokens = [old, token(2, "ci"), token(3, "twin"), token(4, "twin")];
+        assert_eq!(find(&tokens, &Uuid::from_u128(1).to_string(), NOW).unwrap(), Uuid::from_u128(1));
+        assert_eq!(find(&tokens, "ci", NOW).unwrap(), Uuid::from_u128(2));
+        let several = find(&tokens, "twin", NOW).unwrap_err().to_string();
+        assert!(several.contains(&Uuid::from_u128(3).to_string()), "{several}");
+        assert!(find(&tokens, "missing", NOW).unwrap_err().to_string().contains("token list"));
+    }
+
+    #[test]
+    fn the_table_shows_state_scopes_and_last_use() {
+        let expired = Token { expires_at: Some(NOW), ..token(1, "old") };
+        let used = Token { last_used_at: Some(NOW + TimeDelta::minutes(5)), ..token(2, "ci") };
+        let text = token_table(&[expired, used], NOW);
+        let lines: Vec<_> = text.lines().collect();
+        assert!(lines[1].contains("expired") && lines[1].ends_with("old"), "{text}");
+        assert!(
+            lines[2].contains("ann    read,write  active") && lines[2].contains("1970-01-01 00:05"),
+            "{text}"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The database: the one that is configured, or a private one of our own.
+//! Opening the database: the configured one, or a private Postgres.
 
 use std::time::{Duration, Instant};
 
@@ -14,14 +14,14 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An open database, and the private server behind it if there is one.
+/// An open database, with its private server if it has one.
 pub(crate) struct Database {
     pub(crate) store: Store,
     private: Option<EmbeddedPostgres>,
 }
 
 impl Database {
-    /// Connects, starting the private server when no other is configured.
+    /// Connects. It starts the private server if no database is configured.
     pub(crate) async fn open(config: &Config, environment: &Environment) -> anyhow::Result<Self> {
         let settings = &config.settings;
         make_data_dir(&settings.data_dir)?;
@@ -35,7 +35,7 @@ impl Database {
         };
         let url = private.as_ref().map_or(settings.database.url.as_ref(), |postgres| Some(postgres.url()));
         let options = StoreOptions {
-            url: url.context("there is no database")?.clone(),
+            url: url.context("no database is configured")?.clone(),
             max_connections: settings.database.max_connections,
             acquire_timeout: ACQUIRE_TIMEOUT,
         };
@@ -48,10 +48,10 @@ impl Database {
         }
     }
 
-    /// Opens it and brings its schema up to date.
+    /// Connects and upgrades the schema.
     pub(crate) async fn open_current(config: &Config, environment: &Environment) -> anyhow::Result<Self> {
         let database = Self::open(config, environment).await?;
-        match database.store.migrate().await.context("cannot bring the database up to date") {
+        match database.store.migrate().await.context("cannot upgrade the database schema") {
             Ok(()) => Ok(database),
             Err(error) => {
                 database.close().await?;
@@ -60,7 +60,7 @@ impl Database {
         }
     }
 
-    /// Splits off the private server, for somebody to watch it.
+    /// Takes the private server out, for a task that monitors it.
     pub(crate) fn take_private(&mut self) -> Option<EmbeddedPostgres> {
         self.private.take()
     }
@@ -71,7 +71,7 @@ impl Database {
         Self::stop(self.private).await
     }
 
-    /// Stops a private server, unless another process still uses it.
+    /// Stops a private server, unless another process uses it.
     pub(crate) async fn stop(private: Option<EmbeddedPostgres>) -> anyhow::Result<()> {
         match private {
             Some(postgres) => tokio::task::spawn_blocking(|| postgres.stop()).await?,
@@ -81,21 +81,21 @@ impl Database {
 }
 
 async fn connect(options: &StoreOptions, sealer: Sealer, timeout: Duration) -> anyhow::Result<Store> {
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {
         let error = match Store::connect(options, sealer.clone()).await {
             Ok(store) => return Ok(store),
             Err(error) => error,
         };
-        // A wrong password or a missing database does not mend itself.
-        if !error.is_unavailable() || begun.elapsed() + pause > timeout {
+        // A retry does not help with a wrong password or a missing database.
+        if !error.is_unavailable() || started.elapsed() + pause > timeout {
             return Err(error).context(
-                "cannot connect to the database; check database.url (DATABASE_URL) and that its server runs, or \
-                 leave it out to get a private one",
+                "cannot connect to the database; check database.url (DATABASE_URL) and that its server runs, or unset it to use a \
+                 private Postgres",
             );
         }
-        tracing::warn!(%error, "the database does not answer yet; trying again");
+        tracing::warn!(%error, "the database does not respond yet; retrying");
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }

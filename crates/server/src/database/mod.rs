@@ -1,4 +1,4 @@
-//! The database: given by its address, or a private one.
+//! The database: the configured one, or a private Postgres.
 
 pub(crate) mod connect;
 pub(crate) mod embedded_postgres;

@@ -1,4 +1,4 @@
-//! Where the present moment and new identities come from: made here once, passed in everywhere else.
+//! The sources of time and of new ids. They are created here once and passed to all other code.
 
 use std::{
     sync::{LazyLock, Mutex, MutexGuard, PoisonError},
@@ -15,7 +15,7 @@ use uuid::Uuid;
 pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this is the clock that everybody else is told to ask")]
+    #[expect(clippy::disallowed_methods, reason = "all other code asks this clock")]
     fn now(&self) -> Timestamp {
         Utc::now()
     }
@@ -29,12 +29,12 @@ impl Clock for SystemClock {
 }
 
 /// How often the database is asked for its time.
-pub(crate) const ASK_EVERY: Duration = Duration::from_secs(15);
-/// A machine whose clock is further off is somebody's mistake.
-const NOTABLE: TimeDelta = TimeDelta::seconds(5);
+pub(crate) const REFRESH_INTERVAL: Duration = Duration::from_secs(15);
+/// A larger offset of the machine's clock is logged.
+const MAX_OFFSET: TimeDelta = TimeDelta::seconds(5);
 
-/// The database's clock. What one process writes down another compares with its own "now", so all of them have to mean
-/// the same; the machines' own clocks may be an hour apart, or jump.
+/// The database's clock. Processes compare timestamps that other processes have stored, so all of them use one clock: those
+/// of the machines may be an hour apart, or jump.
 #[derive(Debug)]
 pub(crate) struct SharedClock {
     known: Mutex<ServerClock>,
@@ -56,10 +56,10 @@ impl Clock for SharedClock {
 }
 
 impl SharedClock {
-    /// Asks the database once. If it does not answer, the machine's time has to do until it does.
+    /// Asks the database once. Until it answers, this is the machine's clock.
     pub(crate) async fn of(store: &Store) -> Self {
         let clock = Self::set(SystemClock.now());
-        clock.ask(store).await;
+        clock.refresh(store).await;
         clock
     }
 
@@ -72,43 +72,43 @@ impl SharedClock {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks again. While the database does not answer, time goes on as this process counts it.
-    pub(crate) async fn ask(&self, store: &Store) {
+    /// Asks the database for its time. While it does not answer, the clock runs on by this process's monotonic time.
+    pub(crate) async fn refresh(&self, store: &Store) {
         let asked = self.uptime();
         match store.now().await {
             Ok(time) => self.hear(time, asked),
-            Err(error) => tracing::warn!(%error, "the database does not tell its time"),
+            Err(error) => tracing::warn!(%error, "cannot read the database's time"),
         }
         self.compare();
     }
 
-    /// Tells how far off the machine's own clock is: nothing depends on it but what people read in its logs.
+    /// Reports the offset of the machine's clock. Only the timestamps of the logs depend on that clock.
     fn compare(&self) {
-        let off = SystemClock.now() - self.now();
-        metrics::gauge!("clock_offset_seconds").set(off.as_seconds_f64());
+        let offset = SystemClock.now() - self.now();
+        metrics::gauge!("clock_offset_seconds").set(offset.as_seconds_f64());
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        let notable = off.abs() > NOTABLE;
-        if notable && !*warned {
+        let is_large = offset.abs() > MAX_OFFSET;
+        if is_large && !*warned {
             tracing::warn!(
-                offset_seconds = off.as_seconds_f64(),
-                "this machine's clock is not the database's; jobs go by the database's"
+                offset_seconds = offset.as_seconds_f64(),
+                "this machine's clock differs from the database's; jobs use the database's clock"
             );
         }
-        *warned = notable;
+        *warned = is_large;
     }
 }
 
-/// Identities from the machine's randomness.
+/// Random ids.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RandomIds;
 
 impl Ids for RandomIds {
-    #[expect(clippy::disallowed_methods, reason = "this is the source that everybody else is told to ask")]
+    #[expect(clippy::disallowed_methods, reason = "all other code asks this source")]
     fn job(&self) -> Uuid {
         Uuid::now_v7()
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the source that everybody else is told to ask")]
+    #[expect(clippy::disallowed_methods, reason = "all other code asks this source")]
     fn lease(&self) -> Uuid {
         Uuid::new_v4()
     }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_databases_time_counts_however_far_off_the_machines_is() {
+    fn the_database_clock_overrides_the_machine_clock() {
         let clock = SharedClock::set(DATABASE);
         assert!(is_about(&clock, DATABASE), "{}", clock.now());
         for off in [TimeDelta::hours(1), TimeDelta::hours(-1)] {

@@ -1,4 +1,4 @@
-//! Numbers that nobody counts as they happen: read now and then, and shown with the others.
+//! Gauges that are sampled: jobs by phase, connections and stuck worker loops.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,10 +14,10 @@ use persistence::{Store, Workload};
 use strum::IntoEnumIterator;
 use tokio_util::sync::CancellationToken;
 
-use crate::{clusters::links::Links, wiring::WorkerPulse};
+use crate::{clusters::connections::ClusterConnections, wiring::WorkerPulse};
 
-/// Half as often as Prometheus looks by default.
-const READ_EVERY: Duration = Duration::from_secs(15);
+/// A quarter of Prometheus's default scrape interval.
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(15);
 
 const HOST_STATES: [(HostState, &str); 5] = [
     (HostState::Untried, "untried"),
@@ -27,52 +27,50 @@ const HOST_STATES: [(HostState, &str); 5] = [
     (HostState::HostKeyRefused, "host_key_refused"),
 ];
 
-/// Where the numbers are.
+/// The sources of the gauges.
 pub(crate) struct Gauges {
     pub(crate) store: Store,
     pub(crate) clusters: KnownClusters,
-    pub(crate) links: Arc<Links>,
+    pub(crate) connections: Arc<ClusterConnections>,
     pub(crate) pulse: Arc<WorkerPulse>,
 }
 
 impl Gauges {
-    /// Reads them until `stop`.
+    /// Samples until `stop`.
     pub(crate) async fn run(&self, stop: CancellationToken) {
-        // A cluster that was shown once goes back to 0 instead of staying as it was.
+        // A cluster that is removed goes to 0 instead of keeping its last value.
         let mut shown = BTreeSet::new();
         loop {
             shown.extend(self.clusters.now().all().iter().map(|cluster| cluster.name.clone()));
-            self.of_this_process(&shown);
-            if let Some(Err(error)) = stop.run_until_cancelled(self.of_jobs(&mut shown)).await {
-                tracing::warn!(%error, "the jobs cannot be counted; their numbers stay as they were");
+            self.sample_process(&shown);
+            if let Some(Err(error)) = stop.run_until_cancelled(self.sample_jobs(&mut shown)).await {
+                tracing::warn!(%error, "cannot count the jobs; their gauges keep the last values");
             }
-            if stop.run_until_cancelled(tokio::time::sleep(READ_EVERY)).await.is_none() {
+            if stop.run_until_cancelled(tokio::time::sleep(SAMPLE_INTERVAL)).await.is_none() {
                 return;
             }
         }
     }
 
-    fn of_this_process(&self, shown: &BTreeSet<ClusterName>) {
+    fn sample_process(&self, shown: &BTreeSet<ClusterName>) {
         let connections = self.store.connections();
         gauge!("db_pool_connections", "state" => "used").set(connections.used);
         gauge!("db_pool_connections", "state" => "idle").set(connections.idle);
         gauge!("db_pool_connections_limit").set(connections.limit);
-        #[expect(clippy::cast_precision_loss, reason = "there are a handful of loops")]
-        gauge!("worker_loops_stuck").set(self.pulse.not_ready().len() as f64);
+        gauge!("worker_loops_stuck").set(float(self.pulse.not_ready().len()));
         for cluster in shown {
-            show_links(cluster, &self.links.links(cluster));
+            show_links(cluster, &self.connections.links(cluster));
         }
     }
 
-    async fn of_jobs(&self, shown: &mut BTreeSet<ClusterName>) -> Result<(), persistence::StoreError> {
+    async fn sample_jobs(&self, shown: &mut BTreeSet<ClusterName>) -> Result<(), persistence::StoreError> {
         let workload = self.store.workload().await?;
         shown.extend(workload.iter().map(|of| of.cluster.clone()));
         for cluster in shown.iter() {
-            let Summed { phases, overdue } = summed(&workload, cluster);
+            let JobCounts { phases, overdue } = count_jobs(&workload, cluster);
             for (phase, jobs) in phases {
                 let phase = <&str>::from(phase);
-                #[expect(clippy::cast_precision_loss, reason = "so many jobs there are not")]
-                gauge!("jobs_in_phase", "cluster" => cluster.to_string(), "phase" => phase).set(jobs as f64);
+                gauge!("jobs_in_phase", "cluster" => cluster.to_string(), "phase" => phase).set(float(jobs));
             }
             gauge!("jobs_overdue_seconds", "cluster" => cluster.to_string()).set(overdue.as_seconds_f64());
         }
@@ -80,39 +78,37 @@ impl Gauges {
     }
 }
 
-/// The jobs of a cluster, and for how long the longest has waited for a worker.
-struct Summed {
+/// The jobs of a cluster by phase, and the longest time that one has waited for a worker.
+struct JobCounts {
     phases: Vec<(Phase, u64)>,
     overdue: TimeDelta,
 }
 
-/// A phase without jobs is shown with none.
-fn summed(workload: &[Workload], cluster: &ClusterName) -> Summed {
+/// Includes the phases without jobs, as 0.
+fn count_jobs(workload: &[Workload], cluster: &ClusterName) -> JobCounts {
     let found = || workload.iter().filter(|of| of.cluster == *cluster);
     let phases = Phase::iter().filter(|phase| !matches!(phase, Phase::Paused | Phase::Ended));
     let jobs = |phase| found().filter(|of| of.phase == phase).map(|of| of.jobs).sum();
-    Summed {
+    JobCounts {
         phases: phases.map(|phase| (phase, jobs(phase))).collect(),
         overdue: found().filter_map(|of| of.overdue).max().unwrap_or_default(),
     }
 }
 
-/// The connections of this process to a cluster, whatever they are for.
+/// All connections of this process to a cluster.
 fn show_links(cluster: &ClusterName, links: &[LinkReport]) {
     let connects = links.iter().map(|link| link.connects_total).sum();
     counter!("ssh_connects_total", "cluster" => cluster.to_string()).absolute(connects);
     let open: usize = links.iter().map(|link| link.sessions_open).sum();
-    #[expect(clippy::cast_precision_loss, reason = "there are a handful of sessions")]
-    gauge!("ssh_sessions", "cluster" => cluster.to_string()).set(open as f64);
+    gauge!("ssh_sessions", "cluster" => cluster.to_string()).set(float(open));
     let states = host_states(links);
     for (state, name) in HOST_STATES {
-        let hosts = states.values().filter(|worst| **worst == state).count();
-        #[expect(clippy::cast_precision_loss, reason = "there are a handful of hosts")]
-        gauge!("ssh_hosts", "cluster" => cluster.to_string(), "state" => name).set(hosts as f64);
+        let hosts = states.values().filter(|found| **found == state).count();
+        gauge!("ssh_hosts", "cluster" => cluster.to_string(), "state" => name).set(float(hosts));
     }
 }
 
-/// What each login host showed to the first use that tried it: the worker's, if this process has one.
+/// The state of each login host, from the first use that has tried it; the worker's comes first.
 fn host_states(links: &[LinkReport]) -> BTreeMap<&str, HostState> {
     let mut states = BTreeMap::new();
     for host in links.iter().flat_map(|link| &link.hosts) {
@@ -124,6 +120,11 @@ fn host_states(links: &[LinkReport]) -> BTreeMap<&str, HostState> {
     states
 }
 
+/// A gauge's value; counts beyond four billion do not occur.
+fn float(count: impl TryInto<u32>) -> f64 {
+    count.try_into().unwrap_or(u32::MAX).into()
+}
+
 #[cfg(test)]
 mod tests {
     use api::{HostReport, LinkUse};
@@ -131,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cluster_without_jobs_is_shown_with_none_and_the_longest_wait_of_all_phases_counts() {
+    fn a_cluster_without_jobs_has_zeros_and_the_longest_wait_of_all_phases_counts() {
         let name = |text: &str| text.parse::<ClusterName>().unwrap();
         let of = |phase, jobs, seconds: Option<i64>| Workload {
             cluster: name("dgx"),
@@ -141,16 +142,16 @@ mod tests {
         };
         let workload =
             [of(Phase::Queued, 3, Some(7)), of(Phase::Finishing, 1, Some(70)), of(Phase::Running, 5, None)];
-        let Summed { phases, overdue } = summed(&workload, &name("dgx"));
+        let JobCounts { phases, overdue } = count_jobs(&workload, &name("dgx"));
         assert!(phases.contains(&(Phase::Queued, 3)) && phases.contains(&(Phase::Running, 5)), "{phases:?}");
         assert_eq!(overdue, TimeDelta::seconds(70));
-        let Summed { phases, overdue } = summed(&workload, &name("empty"));
+        let JobCounts { phases, overdue } = count_jobs(&workload, &name("empty"));
         assert!(!phases.is_empty() && phases.iter().all(|(_, jobs)| *jobs == 0), "{phases:?}");
         assert_eq!(overdue, TimeDelta::zero());
     }
 
     #[test]
-    fn a_host_that_one_use_has_tried_counts_as_that_use_found_it() {
+    fn a_host_has_the_state_of_the_first_use_that_tried_it() {
         let link = |used_for, state| LinkReport {
             used_for,
             hosts: vec![HostReport {

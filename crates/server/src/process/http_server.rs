@@ -1,5 +1,5 @@
-//! Connections: each bounded in the time and the size of what it sends before anybody has read it, and all of them in
-//! number. What a request may cost once it is read is the API's business.
+//! The HTTP server. It limits the number of connections, and the time and size of each request's head. The API limits what
+//! comes after the head.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -17,21 +17,21 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How long accepting rests when the process has no file descriptor left: connections end meanwhile.
-const BREATH: Duration = Duration::from_millis(100);
+/// The pause after a failed `accept`, such as without a free file descriptor: other connections end meanwhile.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What a connection may cost.
+/// The limits of connections.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionLimits {
-    /// How long the head of a request may take, from the end of the request before.
+    /// How long the head of a request may take, counted from the end of the previous request.
     pub(crate) header_timeout: Duration,
-    /// The largest head that the API answers for. Beyond four times as much the connection is cut short.
+    /// The largest head that the API accepts. A head of more than four times this size closes the connection.
     pub(crate) header_bytes: usize,
-    /// How many there may be at a time.
+    /// The maximum number of open connections.
     pub(crate) connections: usize,
 }
 
-/// Serves until it is asked to stop, and then until what was begun is answered.
+/// Serves until `stop`, then answers the requests that have begun.
 pub(crate) async fn serve(
     listener: TcpListener,
     routes: Router,
@@ -43,30 +43,29 @@ pub(crate) async fn serve(
         .header_read_timeout(limits.header_timeout)
         .max_header_size(limits.header_bytes.saturating_mul(4))
         .max_headers(512);
-    let places = Arc::new(Semaphore::new(limits.connections));
+    let permits = Arc::new(Semaphore::new(limits.connections));
     let ending = GracefulShutdown::new();
     let mut connections = JoinSet::new();
-    while let Some(arrival) = stop.run_until_cancelled(accept(&listener, &places)).await {
-        let (stream, place) = match arrival {
-            Ok(arrival) => arrival,
-            // The client gave up before we came to it: its affair.
-            Err(error) if is_the_clients(&error) => continue,
+    while let Some(accepted) = stop.run_until_cancelled(accept(&listener, &permits)).await {
+        let (stream, permit) = match accepted {
+            Ok(accepted) => accepted,
+            // The client closed the connection before it was accepted.
+            Err(error) if was_closed_by_client(&error) => continue,
             Err(error) => {
-                tracing::warn!(%error, "no connection can be accepted");
-                tokio::time::sleep(BREATH).await;
+                tracing::warn!(%error, "cannot accept connections; retrying");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
-        tracing::trace!(peer = ?stream.peer_addr().ok(), "a connection is accepted");
-        // Answers are small and waited for: Nagle's algorithm would hold them back.
+        tracing::trace!(peer = ?stream.peer_addr().ok(), "connection accepted");
+        // Nagle's algorithm would delay small responses.
         let _ = stream.set_nodelay(true);
         let served = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes.clone()));
         let served = ending.watch(served);
         connections.spawn(async move {
-            let _place = place;
-            // How a connection ends is the client's affair as well.
+            let _permit = permit;
             if let Err(error) = served.await {
-                tracing::debug!(%error, "a connection ended early");
+                tracing::debug!(%error, "connection ended early");
             }
         });
         while connections.try_join_next().is_some() {}
@@ -76,16 +75,16 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-/// The next connection, once there is a place for it.
+/// Accepts the next connection once fewer than the maximum are open.
 async fn accept(
     listener: &TcpListener,
-    places: &Arc<Semaphore>,
+    permits: &Arc<Semaphore>,
 ) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
-    Ok((listener.accept().await?.0, place))
+    let permit = Arc::clone(permits).acquire_owned().await.map_err(io::Error::other)?;
+    Ok((listener.accept().await?.0, permit))
 }
 
-fn is_the_clients(error: &io::Error) -> bool {
+fn was_closed_by_client(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset

@@ -1,4 +1,4 @@
-//! Where the keys of an issuer of tokens come from: a file, which may be replaced while we run, or an address.
+//! The keys of a token issuer: from a file, which may be replaced while the service runs, or from a URL.
 
 use std::{
     io::{self, Read},
@@ -13,77 +13,71 @@ use webhooks::Authorities;
 
 use crate::config::{JwtConfig, KeyPlace};
 
-/// A few keys with their certificates are a tenth of it.
-const LONGEST: u64 = 256 * 1024;
-/// Callers with a new key wait for it.
+/// Ten times the size of a few keys with their certificates.
+const MAX_BYTES: u64 = 256 * 1024;
+/// Requests with an unknown key wait for it.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Signed tokens as the API judges them.
+/// The accepted tokens, with the source of the keys that sign them.
 pub(crate) fn jwt(config: &JwtConfig) -> (JwtTerms, Arc<dyn KeySource>) {
-    let source: Arc<dyn KeySource> = match &config.keys {
-        KeyPlace::File(path) => Arc::new(InFile(path.clone())),
-        KeyPlace::Url { url, authorities } => {
-            Arc::new(AtAddress { url: url.clone(), agent: agent(authorities) })
-        }
+    let source = match &config.keys {
+        KeyPlace::File(path) => Source::File(path.clone()),
+        KeyPlace::Url { url, authorities } => Source::url(url.clone(), authorities),
     };
-    (config.terms.clone(), source)
+    (config.terms.clone(), Arc::new(source))
 }
 
-struct InFile(PathBuf);
+#[derive(Clone)]
+enum Source {
+    File(PathBuf),
+    Url(String, Agent),
+}
 
-impl KeySource for InFile {
-    fn read(&self) -> KeyReading {
-        let path = self.0.clone();
-        in_background(move || {
-            let file = std::fs::File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-            whole(file).map_err(|error| format!("{}: {error}", path.display()))
-        })
+impl Source {
+    /// Keys come from this URL only: redirects are errors.
+    fn url(url: String, authorities: &Authorities) -> Self {
+        let agent = Agent::config_builder()
+            .max_redirects(0)
+            .proxy(None)
+            .timeout_global(Some(TIMEOUT))
+            .user_agent("tao-slurm")
+            .tls_config(authorities.tls())
+            .build();
+        Self::Url(url, agent.into())
     }
-}
 
-struct AtAddress {
-    url: String,
-    agent: Agent,
-}
-
-/// Keys come from the address that was named, and from nowhere that it leads to.
-fn agent(authorities: &Authorities) -> Agent {
-    Agent::config_builder()
-        .max_redirects(0)
-        .proxy(None)
-        .timeout_global(Some(TIMEOUT))
-        .user_agent("tao-slurm")
-        .tls_config(authorities.tls())
-        .build()
-        .into()
-}
-
-impl KeySource for AtAddress {
-    fn read(&self) -> KeyReading {
-        let (url, agent) = (self.url.clone(), self.agent.clone());
-        in_background(move || {
-            let answer = agent.get(&url).header("accept", "application/json").call();
-            let mut answer = answer.map_err(|error| format!("{url}: {error}"))?;
-            // A redirect is no error to the client when none is followed.
-            if !answer.status().is_success() {
-                return Err(format!("{url}: the answer is {}", answer.status()));
+    fn bytes(&self) -> Result<Vec<u8>, String> {
+        match self {
+            Self::File(path) => {
+                let bytes = std::fs::File::open(path).and_then(read_all);
+                bytes.map_err(|error| format!("{}: {error}", path.display()))
             }
-            whole(answer.body_mut().as_reader()).map_err(|error| format!("{url}: {error}"))
-        })
+            Self::Url(url, agent) => {
+                let answer = agent.get(url).header("accept", "application/json").call();
+                let mut answer = answer.map_err(|error| format!("{url}: {error}"))?;
+                // The client does not report a redirect as an error.
+                if !answer.status().is_success() {
+                    return Err(format!("{url}: the response is {}", answer.status()));
+                }
+                read_all(answer.body_mut().as_reader()).map_err(|error| format!("{url}: {error}"))
+            }
+        }
     }
 }
 
-fn in_background(read: impl FnOnce() -> Result<Vec<u8>, String> + Send + 'static) -> KeyReading {
-    Box::pin(
-        async move { tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| Err(error.to_string())) },
-    )
+impl KeySource for Source {
+    fn read(&self) -> KeyReading {
+        let source = self.clone();
+        let reading = tokio::task::spawn_blocking(move || source.bytes());
+        Box::pin(async { reading.await.unwrap_or_else(|error| Err(error.to_string())) })
+    }
 }
 
-fn whole(reader: impl Read) -> io::Result<Vec<u8>> {
+fn read_all(reader: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    reader.take(LONGEST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LONGEST {
-        return Err(io::Error::other(format!("has more than {LONGEST} bytes")));
+    reader.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(io::Error::other(format!("has more than {MAX_BYTES} bytes")));
     }
     Ok(bytes)
 }

@@ -1,7 +1,7 @@
-//! How the process runs and ends: the only place that spawns tasks, and the one that waits for all of them.
+//! Starting and stopping the process. All tasks are spawned here, and the process waits for all of them.
 //!
-//! A first signal, or the death of any task, asks everybody to finish (`soft`). A second signal, or too long a
-//! wait, drops what is left (`hard`). A task that ended without being asked makes the process fail.
+//! The first signal, or the end of any task, requests a stop: all tasks finish their work (`soft`). A second signal, or a
+//! timeout, aborts the remaining tasks (`hard`). If a task ends without a requested stop, the process fails.
 
 use std::{
     io,
@@ -18,10 +18,10 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// How long dropped tasks may take to notice.
-const LAST_MOMENT: Duration = Duration::from_secs(2);
+/// How long aborted tasks may take to end.
+const ABORT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The tasks of the process and the two ways to end them.
+/// The tasks of the process, and the two ways to stop them.
 pub(crate) struct Lifecycle {
     soft: CancellationToken,
     hard: CancellationToken,
@@ -33,39 +33,52 @@ pub(crate) struct Lifecycle {
 /// How the process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// It was asked to.
-    Asked,
-    /// A task died.
+    /// By a signal.
+    Requested,
+    /// By the end of a task.
     Failed,
 }
 
 impl Lifecycle {
-    /// `drain` bounds the wait for tasks that were asked to finish.
+    /// `drain` limits how long tasks may take to finish their work.
     pub(crate) fn new(drain: Duration) -> Self {
         let hard = CancellationToken::new();
         Self { soft: hard.child_token(), hard, tasks: TaskTracker::new(), drain, failed: Arc::default() }
     }
 
-    /// Canceled when everybody is to finish.
+    /// Canceled when a stop is requested.
     pub(crate) fn soft(&self) -> CancellationToken {
         self.soft.clone()
     }
 
-    /// For tasks that are over soon by themselves; they are waited for, and their death is no other's.
+    /// For short tasks. The process waits for them, but their failure does not stop it.
     pub(crate) fn errands(&self) -> TaskTracker {
         self.tasks.clone()
     }
 
-    /// Runs a task until it ends. It is expected to run until it is asked to finish.
-    #[expect(clippy::disallowed_methods, reason = "this is the lifecycle that everybody else spawns through")]
-    pub(crate) fn spawn(
+    /// Runs a task that goes on until the given token is canceled.
+    pub(crate) fn spawn_loop<F: Future<Output = ()> + Send + 'static>(
         &self,
         name: &'static str,
-        task: impl Future<Output = anyhow::Result<()>> + Send + 'static,
+        task: impl FnOnce(CancellationToken) -> F,
+    ) {
+        let task = task(self.soft());
+        self.spawn(name, |_| async {
+            task.await;
+            Ok(())
+        });
+    }
+
+    /// As [`Self::spawn_loop`], for a task that may fail.
+    #[expect(clippy::disallowed_methods, reason = "all other code spawns its tasks through this")]
+    pub(crate) fn spawn<F: Future<Output = anyhow::Result<()>> + Send + 'static>(
+        &self,
+        name: &'static str,
+        task: impl FnOnce(CancellationToken) -> F,
     ) {
         let (soft, hard, failed) = (self.soft.clone(), self.hard.clone(), Arc::clone(&self.failed));
-        // A task of its own, so that its panic is a result and not silence.
-        let mut running = tokio::spawn(task);
+        // In a task of its own, so that a panic becomes a result.
+        let mut running = tokio::spawn(task(self.soft()));
         self.tasks.spawn(async move {
             let ended = tokio::select! {
                 ended = &mut running => ended,
@@ -76,21 +89,21 @@ impl Lifecycle {
             };
             let error = match ended {
                 Ok(Ok(())) if soft.is_cancelled() => return,
-                Ok(Ok(())) => "it ended without being asked".to_owned(),
+                Ok(Ok(())) => "it ended unexpectedly".to_owned(),
                 Ok(Err(error)) => format!("{error:#}"),
                 Err(error) => error.to_string(),
             };
-            tracing::error!(task = name, error, "a part of the service has died; stopping");
+            tracing::error!(task = name, error, "a task of the service has failed; stopping");
             failed.store(true, Ordering::Relaxed);
             soft.cancel();
         });
     }
 
-    /// Waits for the end. `signals` are those of [`signals`], or a test's.
+    /// Waits for a signal or a failure, then stops all tasks.
     pub(crate) async fn run(self, mut signals: mpsc::Receiver<&'static str>) -> Ending {
         tokio::select! {
             Some(signal) = signals.recv() => {
-                tracing::info!(signal, drain_seconds = self.drain.as_secs(), "finishing; a second signal drops what is left");
+                tracing::info!(signal, drain_seconds = self.drain.as_secs(), "stopping: tasks finish their work; a second signal aborts them");
             }
             () = self.soft.cancelled() => {}
         }
@@ -98,19 +111,19 @@ impl Lifecycle {
         self.tasks.close();
         tokio::select! {
             () = self.tasks.wait() => {}
-            Some(signal) = signals.recv() => tracing::warn!(signal, "dropping what is left"),
-            () = tokio::time::sleep(self.drain) => tracing::warn!("the time to finish is over; dropping what is left"),
+            Some(signal) = signals.recv() => tracing::warn!(signal, "aborting the remaining tasks"),
+            () = tokio::time::sleep(self.drain) => tracing::warn!("server.drain_timeout is over; aborting the remaining tasks"),
         }
         self.hard.cancel();
-        if tokio::time::timeout(LAST_MOMENT, self.tasks.wait()).await.is_err() {
-            tracing::warn!("a task does not end; leaving without it");
+        if tokio::time::timeout(ABORT_TIMEOUT, self.tasks.wait()).await.is_err() {
+            tracing::warn!("a task does not end; exiting without it");
         }
-        if self.failed.load(Ordering::Relaxed) { Ending::Failed } else { Ending::Asked }
+        if self.failed.load(Ordering::Relaxed) { Ending::Failed } else { Ending::Requested }
     }
 }
 
-/// The signals that mean the end.
-#[expect(clippy::disallowed_methods, reason = "it lives as long as the process and holds nothing")]
+/// The signals that stop the process, by name.
+#[expect(clippy::disallowed_methods, reason = "it runs as long as the process and holds nothing")]
 pub(crate) fn signals() -> io::Result<mpsc::Receiver<&'static str>> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let (sender, receiver) = mpsc::channel(4);
@@ -141,53 +154,45 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_signal_ends_it_in_order() {
+    async fn a_signal_stops_all_tasks() {
         let (lifecycle, sender, signals) = started(LONG);
-        let soft = lifecycle.soft();
-        lifecycle.spawn("patient", async move {
-            soft.cancelled().await;
-            Ok(())
-        });
+        lifecycle.spawn_loop("patient", |soft| async move { soft.cancelled().await });
         sender.send("SIGTERM").await.unwrap();
-        assert_eq!(lifecycle.run(signals).await, Ending::Asked);
+        assert_eq!(lifecycle.run(signals).await, Ending::Requested);
     }
 
     #[tokio::test]
-    async fn a_dying_task_ends_the_others_and_is_a_failure() {
-        for death in ["error", "panic", "early end"] {
+    async fn a_failed_task_stops_the_others_and_the_process_fails() {
+        for failure in ["error", "panic", "early end"] {
             let (lifecycle, _sender, signals) = started(LONG);
-            let soft = lifecycle.soft();
-            lifecycle.spawn("survivor", async move {
-                soft.cancelled().await;
-                Ok(())
-            });
-            lifecycle.spawn("mortal", async move {
-                match death {
-                    "error" => anyhow::bail!("no more"),
-                    "panic" => panic!("no more"),
+            lifecycle.spawn_loop("healthy", |soft| async move { soft.cancelled().await });
+            lifecycle.spawn("failing", |_| async move {
+                match failure {
+                    "error" => anyhow::bail!("failed"),
+                    "panic" => panic!("failed"),
                     _ => Ok(()),
                 }
             });
-            assert_eq!(lifecycle.run(signals).await, Ending::Failed, "{death}");
+            assert_eq!(lifecycle.run(signals).await, Ending::Failed, "{failure}");
         }
     }
 
     #[tokio::test]
-    async fn a_second_signal_drops_what_does_not_finish() {
+    async fn a_second_signal_aborts_the_remaining_tasks() {
         let (lifecycle, sender, signals) = started(LONG);
-        lifecycle.spawn("deaf", std::future::pending());
+        lifecycle.spawn_loop("stuck", |_| std::future::pending());
         sender.send("SIGINT").await.unwrap();
         sender.send("SIGINT").await.unwrap();
-        assert_eq!(lifecycle.run(signals).await, Ending::Asked);
+        assert_eq!(lifecycle.run(signals).await, Ending::Requested);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_does_not_finish_in_time_is_dropped() {
+    async fn tasks_that_do_not_finish_in_time_are_aborted() {
         let (lifecycle, sender, signals) = started(Duration::from_mins(1));
-        lifecycle.spawn("deaf", std::future::pending());
+        lifecycle.spawn_loop("stuck", |_| std::future::pending());
         sender.send("SIGTERM").await.unwrap();
         let begun = tokio::time::Instant::now();
-        assert_eq!(lifecycle.run(signals).await, Ending::Asked);
+        assert_eq!(lifecycle.run(signals).await, Ending::Requested);
         assert_eq!(begun.elapsed().as_secs(), 60);
     }
 }

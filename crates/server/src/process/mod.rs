@@ -1,4 +1,4 @@
-//! The process: lifecycle, clock, logs, metrics, its HTTP server.
+//! The process: lifecycle, clock, logs, metrics and HTTP server.
 
 pub(crate) mod clock;
 pub(crate) mod gauges;

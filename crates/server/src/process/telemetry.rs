@@ -1,4 +1,4 @@
-//! Logs to standard error, numbers to a recorder that the API shows, traces to a collector.
+//! Logs on standard error, metrics for `/metrics`, traces for a collector.
 
 use anyhow::Context;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
@@ -15,24 +15,23 @@ use tracing_subscriber::{
 
 use crate::config::{Config, Log, LogFormat};
 
-/// From a database's answer to a submission that took its time.
+/// From a database query to a slow submission.
 const BUCKETS_SECONDS: [f64; 14] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 
-/// Installs the logs of this process, and the way to a collector of traces if there is one to be `exported` to.
-pub(crate) fn start_logs(log: &Log, exported: Option<&Exporter>) -> anyhow::Result<()> {
-    let installed = logs(log, std::io::stderr, exported)?.try_init();
+/// Installs the logs of this process, and the exporter of its traces.
+pub(crate) fn start_logs(log: &Log, exporter: Option<&Exporter>) -> anyhow::Result<()> {
+    let installed = logs(log, std::io::stderr, exporter)?.try_init();
     installed.map_err(|error| anyhow::anyhow!("cannot install the logs: {error}"))
 }
 
-fn logs<W>(log: &Log, writer: W, exported: Option<&Exporter>) -> anyhow::Result<Dispatch>
+fn logs<W>(log: &Log, writer: W, exporter: Option<&Exporter>) -> anyhow::Result<Dispatch>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let filter = EnvFilter::builder().parse(&log.filter).context("log.filter")?;
-    // Each has its own filter, so neither sees the spans of the other. This one is asked about every line (a `filter_fn` is not, once
-    // it has said yes): its refusal of a span that nobody records, or of a statement that sqlx would have told, stays with the thread
-    // and would else fall upon the next line (tokio-rs/tracing#2519).
+    // Logs and traces have separate filters. A `dynamic_filter_fn` runs for each line, where a `filter_fn` result is cached:
+    // a rejected span would otherwise suppress the next line of the thread (tokio-rs/tracing#2519).
     let filter = filter.and(dynamic_filter_fn(|metadata, _| !traces::is_trace(metadata)));
     let logs = fmt::layer().with_writer(writer);
     let logs = match log.format {
@@ -42,10 +41,10 @@ where
         }
         LogFormat::Json => logs.json().flatten_event(true).with_filter(filter).boxed(),
     };
-    Ok(registry().with(logs).with(exported.map(Exporter::layer)).into())
+    Ok(registry().with(logs).with(exporter.map(Exporter::layer)).into())
 }
 
-/// Starts what sends traces to the configured collector.
+/// Starts the exporter of traces, if a collector is configured.
 pub(crate) fn start_traces(config: &Config, role: &'static str) -> anyhow::Result<Option<Exporter>> {
     let telemetry = &config.settings.telemetry;
     let Some(endpoint) = telemetry.otlp_endpoint.clone() else { return Ok(None) };
@@ -54,12 +53,12 @@ pub(crate) fn start_traces(config: &Config, role: &'static str) -> anyhow::Resul
     Ok(Some(Exporter::start(&collector)?))
 }
 
-/// Installs the recorder of this process's numbers.
+/// Installs the recorder of this process's metrics.
 pub(crate) fn start_metrics() -> anyhow::Result<PrometheusHandle> {
     PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &BUCKETS_SECONDS)
         .and_then(PrometheusBuilder::install_recorder)
-        .context("cannot install the recorder of metrics")
+        .context("cannot install the metrics recorder")
 }
 
 #[cfg(test)]
@@ -72,12 +71,12 @@ mod tests {
 
     use super::*;
 
-    /// What comes to the logs of six warnings, each after a span that belongs to traces.
-    fn warnings(exported: Option<&Exporter>) -> usize {
+    /// How many of six warnings reach the logs; each follows a span of the traces.
+    fn warnings(exporter: Option<&Exporter>) -> usize {
         let mut file = tempfile::tempfile().unwrap();
         let writer: Arc<File> = Arc::new(file.try_clone().unwrap());
         let log = Log { filter: "info".to_owned(), format: LogFormat::Human };
-        tracing::dispatcher::with_default(&logs(&log, writer, exported).unwrap(), || {
+        tracing::dispatcher::with_default(&logs(&log, writer, exporter).unwrap(), || {
             for _ in 0..3 {
                 let _ = traces::Steps::begin("conclude", &"dgx", std::iter::empty::<(u32, u32, _)>());
                 tracing::warn!("after a step");
@@ -92,12 +91,12 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_traces_swallows_no_line_of_the_logs() {
+    fn no_log_line_is_lost_without_an_exporter() {
         assert_eq!(warnings(None), 6);
     }
 
     #[test]
-    fn what_is_traced_swallows_no_line_of_the_logs() {
+    fn no_log_line_is_lost_with_an_exporter() {
         let collector = Collector {
             endpoint: "http://127.0.0.1:9".to_owned(),
             headers: Vec::new(),

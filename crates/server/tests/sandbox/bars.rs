@@ -1,5 +1,5 @@
-//! The bars of reliability, each short by default and of full size with `TAO_SLURM_FULL_BARS=1` (`make reliability`,
-//! docs/reliability.md). Each prints what it saw.
+//! The reliability targets. Each test is short by default, and has its full size with `TAO_SLURM_FULL_BARS=1` (`make
+//! reliability`, docs/reliability.md). Each prints its measurements.
 
 mod controller;
 mod database;
@@ -13,12 +13,12 @@ use serde_json::Value;
 
 use crate::{cluster::Sandbox, ending::command, service::Service};
 
-/// A number of the short form, or of the full one.
+/// The size for the short or for the full form.
 fn size(short: u64, full: u64) -> u64 {
     if env::var_os("TAO_SLURM_FULL_BARS").is_some_and(|on| on == "1") { full } else { short }
 }
 
-/// A file on the cluster that jobs add a line to as they run, outside of anything that the service knows of.
+/// A file on the cluster to which each run of a job adds a line. The service does not know it.
 struct Tally {
     dir: String,
 }
@@ -31,7 +31,7 @@ impl Tally {
         Self { dir }
     }
 
-    /// A job that says that it ran, each time it does.
+    /// A job that records each of its runs.
     fn job(&self, number: u64, rest: &str) -> Value {
         command(&format!("echo $SLURM_JOB_ID >>{}/{number}; {rest}", self.dir))
     }
@@ -50,30 +50,30 @@ impl Tally {
     }
 }
 
-/// A process that the sandbox started: one of its daemons.
+/// The pid of one of the sandbox's daemons.
 fn pid_of(sandbox: &Sandbox, daemon: &str) -> String {
     let text = fs::read_to_string(sandbox.file(&format!("run/{daemon}"))).unwrap();
     text.split_whitespace().next().unwrap().to_owned()
 }
 
 fn signal(name: &str, pid: &str) {
-    // It may have ended by itself.
+    // The process may have ended already.
     let _ = Command::new("kill").args([&format!("-{name}"), pid]).output().unwrap();
 }
 
-/// Starts again what has died of the sandbox.
+/// Restarts the sandbox's processes that have ended.
 fn revive(sandbox: &Sandbox) {
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/sandbox/sandbox");
     let up = Command::new(program).arg("up").env("SANDBOX_DIR", sandbox.file("")).output().unwrap();
     assert!(up.status.success(), "{}", String::from_utf8_lossy(&up.stderr));
 }
 
-/// The parent and the name of each process.
+/// The pid, the parent and the name of each process.
 fn processes() -> Vec<(u32, u32, String)> {
     let read = |entry: fs::DirEntry| {
         let pid = entry.file_name().to_str()?.parse().ok()?;
         let stat = fs::read_to_string(PathBuf::from("/proc").join(entry.file_name()).join("stat")).ok()?;
-        // The name stands in parentheses and may contain anything.
+        // The name is in parentheses and may contain any character.
         let (head, rest) = stat.rsplit_once(')')?;
         let name = head.split_once('(')?.1.to_owned();
         Some((pid, rest.split_whitespace().nth(1)?.parse().ok()?, name))
@@ -81,7 +81,7 @@ fn processes() -> Vec<(u32, u32, String)> {
     fs::read_dir("/proc").unwrap().filter_map(|entry| read(entry.ok()?)).collect()
 }
 
-/// The processes of this name on the login hosts of this sandbox, and of no other.
+/// The processes with this name on the login hosts of this sandbox.
 fn on_login_hosts(sandbox: &Sandbox, name: &str) -> Vec<u32> {
     let all = processes();
     let hosts: Vec<u32> = ["sshd-login1.pid", "sshd-login2.pid"]

@@ -1,4 +1,4 @@
-//! What callers send with a job: a key, through two processes at once, and a trace, as Slurm sees it.
+//! The headers of a submission: an idempotency key, through two processes at once, and a trace that Slurm shows.
 
 use std::{
     net::TcpListener,
@@ -13,7 +13,7 @@ use crate::{
 
 const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-/// One more process with an API, on the same database.
+/// Another API process on the same database.
 struct Second(Child);
 
 impl Second {
@@ -38,7 +38,7 @@ impl Drop for Second {
 }
 
 #[test]
-fn fifty_posts_with_one_key_through_two_processes_are_one_job_whose_trace_slurm_shows() {
+fn fifty_posts_with_one_idempotency_key_through_two_processes_are_one_job() {
     let service = Service::start();
     let (_second, other) = Second::start(&service);
     let body = command("sleep 4").to_string();

@@ -1,5 +1,5 @@
-//! Clients that are generated from the document, each by its language's own generator: each sends a job, waits until it is
-//! done and reads its log. A field that is called otherwise in the document than its user calls it fails here.
+//! Clients generated from the OpenAPI document, each by a generator of its language. Each submits a job, waits until it is
+//! Done and reads its log. The test fails if the document and the service use different field names.
 
 use std::{
     fs,
@@ -11,16 +11,16 @@ use std::{
 use crate::service::Service;
 
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sandbox/clients");
-/// Made by `ci/setup --test`.
+/// Installed by `ci/setup --test`.
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.tools");
-/// What is made stays until the next time: the compiler has less to do then.
+/// The build output stays for the next run, which is then faster.
 const MADE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/clients");
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../openapi/openapi.json");
 
-/// Makes a client and lets it work; what it says. Arguments: the address, and a token.
+/// Generates and runs a client, and returns its output. Arguments: the address and a token.
 type Client = fn(&str, &str) -> String;
 
-/// A directory of its own with the files that we have written for a language.
+/// A new directory with our files for a language.
 fn place(language: &str) -> PathBuf {
     let place = Path::new(MADE).join(language);
     let _ = fs::remove_dir_all(&place);
@@ -46,12 +46,12 @@ fn tool(path: &str) -> PathBuf {
     tool
 }
 
-/// What the program says; it has to succeed.
+/// The output of a program that must succeed.
 fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{command:?}: {said}{}", String::from_utf8_lossy(&output.stderr));
-    said
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{command:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
+    text
 }
 
 fn python(address: &str, token: &str) -> String {
@@ -88,7 +88,7 @@ fn rust(address: &str, token: &str) -> String {
     for module in ["apis", "models"] {
         fs::rename(made.join("src").join(module), place.join("src").join(module)).unwrap();
     }
-    // Most of what it needs was built with the service.
+    // The service's build has most of its dependencies.
     let target = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target");
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--quiet", "--offline", "--locked", "--target-dir", target]).current_dir(place);
@@ -108,9 +108,9 @@ fn clients_generated_for_three_languages_run_a_job_to_its_end() {
         let at_work =
             clients.map(|(language, client)| (language, scope.spawn(move || client(address, token))));
         for (language, client) in at_work {
-            let said = client.join().unwrap_or_else(|_| panic!("the client in {language} failed"));
-            assert!(said.starts_with("Done "), "{language}: {said}");
-            assert!(said.contains(&format!("hello from {language}\n")), "{language}: {said}");
+            let text = client.join().unwrap_or_else(|_| panic!("the client in {language} failed"));
+            assert!(text.starts_with("Done "), "{language}: {text}");
+            assert!(text.contains(&format!("hello from {language}\n")), "{language}: {text}");
         }
     });
 }

@@ -1,4 +1,4 @@
-//! Machines whose clocks do not agree.
+//! Machines whose clocks differ.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -6,9 +6,9 @@ use crate::{cluster::sql, ending::command, service::Service};
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the machine's own clock is what the service is held against")]
-fn the_service_goes_by_the_clock_of_the_database_and_not_by_its_machines() {
+fn the_service_uses_the_clock_of_the_database() {
     let mut service = Service::prepare(&[]);
-    // The database is a day ahead: a function of its own stands before that of Postgres.
+    // The database is a day ahead, because a function overrides that of Postgres.
     let (_, name) = service.database_url.rsplit_once('/').unwrap();
     let ahead = format!(
         "create function public.clock_timestamp() returns timestamptz language sql

@@ -1,4 +1,4 @@
-//! The sandbox as a test sees it: its addresses, and its login node.
+//! The sandbox: its addresses, login hosts and faults.
 
 use std::{
     collections::HashMap,
@@ -7,7 +7,7 @@ use std::{
     process::{Command, Output},
 };
 
-/// What `sandbox up` wrote down.
+/// The settings that `sandbox up` wrote.
 pub(crate) struct Sandbox {
     pub(crate) env: HashMap<String, String>,
     dir: PathBuf,
@@ -17,7 +17,7 @@ impl Sandbox {
     pub(crate) fn find() -> Self {
         let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.sandbox");
         let mut dir = env::var_os("SANDBOX_DIR").unwrap_or_else(|| own.into());
-        // With two tests at a time, each has a cluster for itself: `ci/test`, .config/nextest.toml.
+        // With two concurrent tests, each has its own cluster: `ci/test`, .config/nextest.toml.
         let is = |key: &str, value: &str| env::var_os(key).is_some_and(|found| found == value);
         if is("NEXTEST_TEST_GROUP", "two-clusters") && is("NEXTEST_TEST_GROUP_SLOT", "1") {
             dir.push("-second");
@@ -37,43 +37,43 @@ impl Sandbox {
         self.env.get(key).unwrap_or_else(|| panic!("{key} is missing in the sandbox's env file"))
     }
 
-    /// A file of the sandbox's own, such as the pid of one of its daemons.
+    /// A file of the sandbox, such as the pid file of a daemon.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 
-    /// Runs a shell text on the login node, as the user does whose jobs we run.
+    /// Runs a shell script on the login node, as the user of the jobs.
     pub(crate) fn login(&self, text: &str) -> String {
-        self.try_login("login1", text).unwrap_or_else(|said| panic!("{text}: {said}"))
+        self.try_login("login1", text).unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
-    /// The same on either login node, when it may fail.
+    /// As `login`, on either login node, if the script may fail.
     pub(crate) fn try_login(&self, host: &str, text: &str) -> Result<String, String> {
         let mut ssh = self.ssh(host);
         spoken(&ssh.arg(text).output().unwrap())
     }
 
-    /// `ssh` to a login node, with a short patience; the command is to be added.
+    /// `ssh` to a login node, with a short timeout; the caller adds the command.
     pub(crate) fn ssh(&self, host: &str) -> Command {
         let mut ssh = Command::new("ssh");
         ssh.arg("-F").arg(self.dir.join("ssh/config")).args(["-o", "ConnectTimeout=2", host]);
         ssh
     }
 
-    /// Begins a fault of the sandbox, which ends with what is returned.
+    /// Starts a fault of the sandbox. It ends when the result is dropped.
     pub(crate) fn fault(&self, name: &'static str) -> Fault<'_> {
         self.set_fault(name, "on");
         Fault { sandbox: self, name }
     }
 
-    /// Both login hosts take connections and say nothing, and the sessions that were open hang.
+    /// Freezes both login hosts: they accept connections but do not respond, and open sessions hang.
     pub(crate) fn freeze_logins(&self) -> [Fault<'_>; 2] {
         ["login1-frozen", "login2-frozen"].map(|name| self.fault(name))
     }
 
     fn set_fault(&self, name: &str, to: &str) {
         let set = spoken(&self.program().args(["fault", name, to]).output().unwrap());
-        // A test that fails anyway is to say its own reason.
+        // A failing test should show its own reason.
         assert!(set.is_ok() || std::thread::panicking(), "fault {name} {to}: {set:?}");
     }
 
@@ -85,17 +85,17 @@ impl Sandbox {
 
     /// Runs a command as the cluster's administrator.
     pub(crate) fn admin(&self, command: &[&str]) -> String {
-        self.try_admin(command).unwrap_or_else(|said| panic!("{command:?}: {said}"))
+        self.try_admin(command).unwrap_or_else(|error| panic!("{command:?}: {error}"))
     }
 
-    /// The same, when it may be refused.
+    /// As `admin`, if the command may fail.
     pub(crate) fn try_admin(&self, command: &[&str]) -> Result<String, String> {
         let output = self.program().args(["shell", "ctl"]).args(command).output().unwrap();
         spoken(&output)
     }
 
-    /// Takes nodes back that Slurm has put aside: on a machine that is short of processors it gives up on a node that is only
-    /// slow, says "Kill task failed", and every later test that wants all nodes would wait for an administrator.
+    /// Resumes nodes that Slurm has drained. On a busy machine Slurm drains a slow node with "Kill task failed", and later
+    /// tests that need all nodes would wait for ever.
     #[expect(clippy::print_stderr, reason = "shown if the test fails")]
     pub(crate) fn take_nodes_back(&self) {
         let nodes = self.login("sinfo -h -N -t drain,drained,draining,fail -o '%N %E' | sort -u");
@@ -105,10 +105,10 @@ impl Sandbox {
         }
     }
 
-    /// Who holds and who awaits which nodes, for whoever reads why a test failed.
+    /// Which jobs hold and await which nodes, for the message of a failed test.
     pub(crate) fn who_holds_what(&self) -> String {
         self.try_login("login1", "squeue -a -o '%i %u %j %P %T %D %N %S %r'; sinfo -N -o '%N %P %T %C %E'")
-            .unwrap_or_else(|said| said)
+            .unwrap_or_else(|error| error)
     }
 
     /// How many logins the login hosts have accepted so far.
@@ -121,7 +121,7 @@ impl Sandbox {
     }
 }
 
-/// A fault of the sandbox that is on until this is dropped.
+/// A fault of the sandbox, active until this is dropped.
 pub(crate) struct Fault<'a> {
     sandbox: &'a Sandbox,
     name: &'static str,
@@ -133,13 +133,13 @@ impl Drop for Fault<'_> {
     }
 }
 
-/// Standard output if a command went well, and standard error if not.
+/// Standard output of a successful command, else standard error.
 fn spoken(output: &Output) -> Result<String, String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
-/// A SQL statement, and what psql prints of its answer.
+/// Runs a SQL statement with psql and returns its output.
 pub(crate) fn sql(database_url: &str, statement: &str) -> String {
     let output = Command::new("psql")
         .args(["-X", "-q", "-A", "-t", "-d", database_url, "-c", statement])

@@ -1,4 +1,4 @@
-//! What the API says about a cluster, and that it never waits for one.
+//! The API's view of a cluster, which it never waits for.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::service::{Service, until};
 
-/// Waits until the cluster has said what its partitions are.
+/// Waits until the partitions of the cluster are known.
 pub(crate) fn learnt(service: &Service) -> Value {
     let mut list = Value::Null;
     until("the partitions", Duration::from_secs(30), || {
@@ -21,7 +21,7 @@ fn partition<'a>(list: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn the_partitions_are_those_of_the_real_slurm() {
+fn the_partitions_match_the_real_slurm() {
     let service = Service::start();
     let list = learnt(&service);
     let (polar, long, cpu) = (partition(&list, "polar"), partition(&list, "long"), partition(&list, "cpu"));
@@ -40,7 +40,7 @@ fn the_partitions_are_those_of_the_real_slurm() {
 }
 
 #[test]
-fn jobs_are_held_against_what_the_cluster_said() {
+fn jobs_are_checked_against_the_partition_limits_of_the_cluster() {
     let service = Service::start();
     learnt(&service);
     let refused = |resources: Value, partition: &str| {
@@ -63,7 +63,7 @@ fn jobs_are_held_against_what_the_cluster_said() {
 }
 
 #[test]
-fn with_both_login_hosts_frozen_every_look_is_answered_at_once() {
+fn requests_are_answered_at_once_while_both_login_hosts_are_frozen() {
     let service = Service::start();
     learnt(&service);
     let frozen = service.sandbox.freeze_logins();

@@ -1,4 +1,4 @@
-//! Registry credentials reach one file on the cluster, and nothing else.
+//! Registry credentials are written to one file on the cluster, and nowhere else.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use crate::{
 const FILE: &str = "$HOME/.config/enroot/.credentials";
 const PASSWORD: &str = "hunter2-nGc.t0ken";
 
-/// The login user's own file comes back when the test is over.
+/// Restores the login user's own file after the test.
 pub(crate) struct Kept<'a>(&'a Sandbox);
 
 impl<'a> Kept<'a> {
@@ -39,8 +39,8 @@ fn put(service: &Service, password: &str) -> Answer {
     service.put("/clusters/sandbox/enroot-credentials", &body.to_string())
 }
 
-/// Looks at the words and the environment of every process of this machine, the cluster's among them, until told to
-/// stop; returns those that hold the password.
+/// Reads the arguments and the environment of every process of this machine, including the cluster's, until a stop. It
+/// returns those that contain the password.
 fn spy(stop: &AtomicBool) -> Vec<String> {
     let mut found = Vec::new();
     while !stop.load(Ordering::Relaxed) {
@@ -105,7 +105,7 @@ fn a_password_is_in_its_file_and_nowhere_else() {
 }
 
 #[test]
-fn a_cluster_that_does_not_answer_is_a_503_without_the_password() {
+fn an_unreachable_cluster_is_a_503_without_the_password() {
     let service = Service::start_with(&[("SLURM_HOSTNAME", "127.254.254.254:1"), ("TAO_SLURM_LOG", "trace")]);
     let answer = put(&service, PASSWORD);
     assert_eq!(answer.status, 503, "{}", answer.text);

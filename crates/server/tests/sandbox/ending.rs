@@ -1,4 +1,4 @@
-//! Jobs of both shapes, and how each of them ends.
+//! TAO jobs and commands, and how they end.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::service::{Service, until};
 
 const IMAGE: &str = "/lustre/images/tao-toolkit.sqsh";
 
-/// A TAO-shaped training of the sandbox's test image; `knobs` tell it how to go wrong.
+/// A TAO training with the sandbox's test image; `knobs` make it fail.
 pub(crate) fn training(epochs: u32, knobs: &Value) -> Value {
     json!({
         "image": IMAGE,
@@ -17,7 +17,7 @@ pub(crate) fn training(epochs: u32, knobs: &Value) -> Value {
     })
 }
 
-/// A plain command that needs little.
+/// A small command.
 pub(crate) fn command(text: &str) -> Value {
     json!({"command": text, "resources": {"num_gpus": 0, "cpus_per_task": 1, "time_hours": 0.1}})
 }
@@ -81,7 +81,7 @@ fn a_command_in_a_container_sees_its_files_and_environment() {
 fn a_training_with_mounts_of_its_own_finds_its_files() {
     let service = Service::start();
     let mut job = training(1, &json!({"epoch_seconds": 0.1}));
-    // Nothing of the base directory, where its files lie, is among them.
+    // The base directory, which has its files, is not among them.
     job["container"] = json!({"mounts": ["/lustre/images:/data:ro"]});
     let id = service.submit(&job);
     assert_eq!(service.wait_ended(&id)["status"], "Done");
@@ -113,7 +113,7 @@ fn an_exit_code_is_an_error_with_that_code_and_the_last_lines() {
 }
 
 #[test]
-fn a_failure_that_only_the_status_file_tells_is_an_error() {
+fn a_failure_that_only_the_status_file_reports_is_an_error() {
     let service = Service::start();
     let id = service.submit(&training(3, &json!({"epoch_seconds": 0.1, "fail": "status_failure"})));
     let ended = service.wait_ended(&id);
@@ -121,7 +121,7 @@ fn a_failure_that_only_the_status_file_tells_is_an_error() {
 }
 
 #[test]
-fn a_training_that_falls_silent_is_an_error_after_the_grace() {
+fn a_training_without_a_final_status_is_an_error_after_the_grace_period() {
     let service = Service::start_with(&[("TAO_SLURM_FINISH_GRACE", "2s")]);
     let id = service.submit(&training(2, &json!({"epoch_seconds": 0.1, "fail": "silent"})));
     let ended = service.wait_ended(&id);
@@ -137,7 +137,7 @@ fn a_program_killed_by_a_signal_is_an_error() {
 }
 
 #[test]
-fn a_canceled_job_is_gone_from_the_queue_and_ends_canceled() {
+fn a_canceled_job_leaves_the_queue_and_ends_canceled() {
     let service = Service::start();
     let id = service.submit(&training(1000, &json!({"epoch_seconds": 1})));
     let running = service.wait(&id, "running", |s| s["status"] == "Running");
@@ -155,10 +155,10 @@ fn a_canceled_job_is_gone_from_the_queue_and_ends_canceled() {
 }
 
 #[test]
-fn a_job_canceled_while_it_waits_ends_canceled() {
+fn a_pending_job_that_is_canceled_ends_canceled() {
     let service = Service::start();
     let mut job = command("true");
-    // No node has so many processors free at once while the first holds them.
+    // No node has this many free processors while the first job runs.
     job["resources"]["cpus_per_task"] = 64.into();
     let holders: Vec<_> = (0..4).map(|_| service.submit(&hold(&job))).collect();
     for holder in &holders {
@@ -168,7 +168,7 @@ fn a_job_canceled_while_it_waits_ends_canceled() {
     let waiting =
         service.wait(&id, "in the queue", |s| s["phase"] == "in_queue" && s["pending_reason"].is_string());
     assert_eq!(waiting["status"], "Pending");
-    // The one that waits first: it would begin as soon as another gives way.
+    // The pending one first: it would start as soon as another ends.
     for job in [&id].into_iter().chain(&holders) {
         service.post(&format!("/jobs/{job}/cancel"), "");
         assert_eq!(service.wait_ended(job)["status"], "Canceled");
@@ -182,7 +182,7 @@ fn hold(job: &Value) -> Value {
 }
 
 #[test]
-fn a_job_canceled_on_the_cluster_by_hand_ends_canceled() {
+fn a_job_canceled_with_scancel_ends_canceled() {
     let service = Service::start();
     let id = service.submit(&command("exec sleep 600"));
     service.wait(&id, "running", |s| s["status"] == "Running");
@@ -193,7 +193,7 @@ fn a_job_canceled_on_the_cluster_by_hand_ends_canceled() {
 }
 
 #[test]
-fn what_the_command_line_shows_is_what_happened() {
+fn the_command_line_shows_status_logs_and_exit_codes() {
     let service = Service::start();
     let done = service.submit(&command("echo out; echo err >&2"));
     let watch = service.run(&["status", &done, "--watch"]);

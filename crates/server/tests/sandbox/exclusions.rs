@@ -1,4 +1,4 @@
-//! Nodes that a job is kept away from although it has no others.
+//! Excluded nodes of jobs that have no other nodes.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::{
 
 const ALL: &str = "nodes=node01,node02,node03,node04";
 
-/// A partition that is not as it was, until the test is over.
+/// A changed partition; it is restored after the test.
 struct Changed<'a> {
     sandbox: &'a Sandbox,
     name: &'static str,
@@ -47,13 +47,13 @@ fn says(text: &'static str) -> impl Fn(&Value) -> bool {
 }
 
 #[test]
-fn a_job_that_finds_no_other_node_is_allowed_on_the_one_that_failed() {
+fn excluded_nodes_are_relaxed_for_a_job_without_other_nodes() {
     let service = Service::start();
     crate::clusters::learnt(&service);
     let job = in_partition(whole_node(training(2, &json!({"epoch_seconds": 4}))), "grizzly");
     let (id, status) = running(&service, &job);
     let only = status["nodes"][0].as_str().unwrap().to_owned();
-    // What is known of the partition says that there are three others.
+    // According to the known partition there are three other nodes.
     let change = format!("nodes={only}");
     let changed = Changed::partition(&service.sandbox, "grizzly", &change, ALL);
     let down = Downed::node(&service, &only);
@@ -69,7 +69,7 @@ fn a_job_that_finds_no_other_node_is_allowed_on_the_one_that_failed() {
 }
 
 #[test]
-fn a_job_whose_partition_has_one_node_is_not_kept_away_from_it() {
+fn the_only_node_of_a_partition_is_not_excluded() {
     let sandbox = Sandbox::find();
     let changed = Changed::partition(&sandbox, "grizzly", "nodes=node03", ALL);
     let service = Service::start();
@@ -86,7 +86,7 @@ fn a_job_whose_partition_has_one_node_is_not_kept_away_from_it() {
 }
 
 #[test]
-fn a_job_in_a_partition_that_the_site_hides_is_seen_and_canceled() {
+fn a_job_in_a_hidden_partition_is_observed_and_canceled() {
     let service = Service::start();
     let hidden = Changed::partition(&service.sandbox, "forfeit", "hidden=yes", "hidden=no");
     let (id, _) = running(&service, &in_partition(command("exec sleep 600"), "forfeit"));

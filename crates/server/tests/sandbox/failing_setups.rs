@@ -1,4 +1,4 @@
-//! Set-ups that cannot work: each says what is wrong and what to do, and no job is lost or ended by it.
+//! Invalid setups: each error says what is wrong and what to do, and no job is lost or ended.
 
 use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
@@ -6,20 +6,20 @@ use serde_json::Value;
 
 use crate::{cluster::Sandbox, ending::command, service::Service};
 
-/// Submits a job, waits for a message that contains one of `says`, and checks that the job only waits.
-fn waits_and_says(service: &Service, says: &[&str]) -> String {
+/// Submits a job, waits for a message that contains one of `says`, and checks that the job is still pending.
+fn stays_pending_with(service: &Service, says: &[&str]) -> String {
     let id = service.submit(&command("true"));
-    let told = |s: &Value| {
+    let has_message = |s: &Value| {
         let message = s["message"].as_str().unwrap_or_default();
         says.iter().any(|word| message.contains(word))
     };
-    let status = service.wait(&id, &format!("a message with one of {says:?}"), told);
+    let status = service.wait(&id, &format!("a message with one of {says:?}"), has_message);
     assert_eq!(status["status"], "Pending", "trouble on the way never ends a job: {status}");
     id
 }
 
 #[test]
-fn a_wrong_key_is_told_and_nothing_is_lost() {
+fn a_rejected_key_is_reported_and_no_job_is_lost() {
     let dir = tempfile::tempdir().unwrap();
     let key = dir.path().join("wrong");
     let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key).status();
@@ -27,7 +27,7 @@ fn a_wrong_key_is_told_and_nothing_is_lost() {
     let right = Sandbox::find().var("SSH_KEY_PATH").to_owned();
 
     let mut service = Service::start_with(&[("SSH_KEY_PATH", key.to_str().unwrap()), ("SSH_AUTH_SOCK", "")]);
-    let id = waits_and_says(&service, &["authorized_keys", "refused"]);
+    let id = stays_pending_with(&service, &["authorized_keys", "refused"]);
     service.stop();
     service.set("SSH_KEY_PATH", &right);
     service.spawn();
@@ -35,26 +35,26 @@ fn a_wrong_key_is_told_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_missing_key_is_told() {
+fn a_missing_key_is_reported() {
     let service = Service::start_with(&[("SSH_KEY_PATH", "/nonexistent/id_ed25519"), ("SSH_AUTH_SOCK", "")]);
-    waits_and_says(&service, &["/nonexistent/id_ed25519"]);
+    stays_pending_with(&service, &["/nonexistent/id_ed25519"]);
 }
 
 #[test]
-fn an_unknown_host_key_is_refused_with_the_line_to_add() {
+fn an_unknown_host_key_is_rejected_with_the_line_to_add() {
     let dir = tempfile::tempdir().unwrap();
     let empty = dir.path().join("known_hosts");
     fs::write(&empty, "").unwrap();
     fs::set_permissions(&empty, fs::Permissions::from_mode(0o600)).unwrap();
     let service = Service::start_with(&[("SSH_KNOWN_HOSTS", empty.to_str().unwrap())]);
-    waits_and_says(&service, &["ssh-ed25519 "]);
+    stays_pending_with(&service, &["ssh-ed25519 "]);
 }
 
 #[test]
-fn an_unreachable_host_is_told_and_the_other_one_serves() {
+fn an_unreachable_host_is_reported_and_the_service_fails_over() {
     let hosts = Sandbox::find().var("SLURM_HOSTNAME").to_owned();
     let alone = Service::start_with(&[("SLURM_HOSTNAME", "127.254.254.254:1")]);
-    waits_and_says(&alone, &["127.254.254.254"]);
+    stays_pending_with(&alone, &["127.254.254.254"]);
 
     let (_, second) = hosts.split_once(',').unwrap();
     let pair = format!("127.254.254.254:1,{second}");
@@ -64,7 +64,7 @@ fn an_unreachable_host_is_told_and_the_other_one_serves() {
 }
 
 #[test]
-fn a_missing_database_is_told_and_the_service_ends() {
+fn an_unreachable_database_is_an_error_and_the_service_exits() {
     let service = Service::prepare(&[
         ("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none"),
         ("TAO_SLURM_DATABASE_STARTUP_TIMEOUT", "1s"),
@@ -76,7 +76,7 @@ fn a_missing_database_is_told_and_the_service_ends() {
 }
 
 #[test]
-fn a_setting_that_is_wrong_is_named() {
+fn an_invalid_setting_is_named() {
     let service = Service::prepare(&[("SLURM_HOSTNAME", "-oProxyCommand=x"), ("SLURM_ACCOUNT", "a\nb")]);
     let output = service.run(&["check-config"]);
     assert_eq!(output.status.code(), Some(1));
@@ -85,7 +85,7 @@ fn a_setting_that_is_wrong_is_named() {
 }
 
 #[test]
-fn without_a_database_url_the_service_brings_its_own() {
+fn without_a_database_url_the_service_starts_a_private_postgres() {
     let mut service = Service::prepare(&[]);
     service.unset("DATABASE_URL");
     service.spawn();
@@ -97,7 +97,7 @@ fn without_a_database_url_the_service_brings_its_own() {
 }
 
 #[test]
-fn no_authentication_is_served_on_loopback_only() {
+fn disabled_authentication_is_allowed_only_on_loopback() {
     let service = Service::prepare(&[("TAO_SLURM_BIND", "0.0.0.0:0")]);
     let output = service.run(&["serve"]);
     assert!(!output.status.success());
@@ -106,7 +106,7 @@ fn no_authentication_is_served_on_loopback_only() {
 }
 
 #[test]
-fn a_token_opens_the_door_and_nothing_else_does() {
+fn requests_are_accepted_only_with_a_token() {
     let service = Service::start_with(&[("TAO_SLURM_AUTH", "tokens")]);
     assert_eq!(service.get("/jobs").status, 401);
     let made = service.run(&["token", "create", "--owner", "ann", "--scope", "read,write"]);

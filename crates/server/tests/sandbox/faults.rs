@@ -1,4 +1,4 @@
-//! The sandbox's own faults: each is seen to act, and to be gone when it is off. The service is not asked here.
+//! The sandbox's own faults: each has its effect, and no effect after its end. These tests do not use the service.
 
 use std::{
     io::{Read, Write},
@@ -10,7 +10,7 @@ use crate::{cluster::Sandbox, service::until};
 
 const NOW: Duration = Duration::from_secs(20);
 
-/// That `bad` holds while the fault is on, and not before or after.
+/// Checks that `bad` holds while the fault is on, and not before or after.
 fn acts(sandbox: &Sandbox, name: &'static str, bad: impl Fn() -> bool) {
     assert!(!bad(), "before {name}");
     let fault = sandbox.fault(name);
@@ -19,13 +19,13 @@ fn acts(sandbox: &Sandbox, name: &'static str, bad: impl Fn() -> bool) {
     until(&format!("{name} to be gone"), NOW, || !bad());
 }
 
-/// Whether a command on the login host does not answer within a second and a half.
+/// Whether a command on the login host takes more than 1.5 seconds.
 fn fails(sandbox: &Sandbox, text: &str) -> bool {
     sandbox.try_login("login1", &format!("timeout 1.5 {text} >/dev/null 2>&1")).is_err()
 }
 
 #[test]
-fn a_controller_and_an_accounting_that_are_gone_frozen_or_slow() {
+fn slurmctld_and_slurmdbd_can_be_stopped_killed_frozen_and_slowed() {
     let sandbox = Sandbox::find();
     for name in ["slurmctld-stopped", "slurmctld-killed", "slurmctld-frozen", "slurmctld-slow"] {
         acts(&sandbox, name, || fails(&sandbox, "squeue -h"));
@@ -36,7 +36,7 @@ fn a_controller_and_an_accounting_that_are_gone_frozen_or_slow() {
 }
 
 #[test]
-fn a_login_host_that_is_gone_or_frozen_leaves_the_other_one_alone() {
+fn a_stopped_or_frozen_login_host_does_not_affect_the_other() {
     let sandbox = Sandbox::find();
     for (name, host, other) in [
         ("login1-stopped", "login1", "login2"),
@@ -51,7 +51,7 @@ fn a_login_host_that_is_gone_or_frozen_leaves_the_other_one_alone() {
 }
 
 #[test]
-fn connections_are_cut_and_what_runs_in_them_runs_on() {
+fn cut_connections_do_not_end_their_remote_commands() {
     let sandbox = Sandbox::find();
     let marks = "/home/tao/cut-begun /home/tao/cut-ended";
     sandbox.login(&format!("rm -f {marks}"));
@@ -66,7 +66,7 @@ fn connections_are_cut_and_what_runs_in_them_runs_on() {
 }
 
 #[test]
-fn few_sessions_and_a_talkative_login() {
+fn ssh_sessions_can_be_limited_and_logins_can_print_noise() {
     let sandbox = Sandbox::find();
     let dir = tempfile::tempdir().unwrap();
     let control = format!("ControlPath={}/control", dir.path().display());
@@ -81,7 +81,7 @@ fn few_sessions_and_a_talkative_login() {
         let mut typed = first.stdin.take().unwrap();
         writeln!(typed, "is it open?").unwrap();
         first.stdout.as_mut().unwrap().read_exact(&mut [0; 11]).unwrap();
-        // Refused by the shared connection, ssh would make one of its own: this one cannot.
+        // If the shared connection rejects it, ssh would open another one; this option prevents that.
         let second = shared(&["-o", "ProxyCommand=false", "true"]).stderr(Stdio::null()).status().unwrap();
         drop(typed);
         first.wait().unwrap();
@@ -90,20 +90,20 @@ fn few_sessions_and_a_talkative_login() {
     };
     acts(&sandbox, "sshd-few-sessions", second_session_is_refused);
     acts(&sandbox, "login-noise", || {
-        let said = sandbox.ssh("login2").arg("echo quiet").output().unwrap();
-        let both = [said.stdout, said.stderr].concat();
+        let output = sandbox.ssh("login2").arg("echo quiet").output().unwrap();
+        let both = [output.stdout, output.stderr].concat();
         String::from_utf8(both).unwrap() != "quiet\n"
     });
 }
 
 #[test]
-fn an_sbatch_that_is_slow_killed_refusing_or_refused_for_its_rate() {
+fn sbatch_can_be_slow_killed_rejecting_or_rate_limited() {
     let sandbox = Sandbox::find();
     let submit = "sbatch --parsable -p cpu -J fault-test -o /dev/null --wrap true";
     for name in ["sbatch-refuses", "sbatch-rate-limited"] {
         let fault = sandbox.fault(name);
-        let said = sandbox.try_login("login1", submit).unwrap_err();
-        assert!(said.contains("Batch job submission failed"), "{name}: {said}");
+        let error = sandbox.try_login("login1", submit).unwrap_err();
+        assert!(error.contains("Batch job submission failed"), "{name}: {error}");
         drop(fault);
     }
     let slow = sandbox.fault("sbatch-slow");
@@ -119,7 +119,7 @@ fn an_sbatch_that_is_slow_killed_refusing_or_refused_for_its_rate() {
 }
 
 #[test]
-fn a_full_disk_and_files_that_come_late() {
+fn the_disk_can_be_filled_and_files_can_appear_late() {
     let sandbox = Sandbox::find();
     let base = sandbox.var("SLURM_BASE_RESULTS_DIR");
     let write = format!("echo x > {base}/fault-test && rm {base}/fault-test");
@@ -148,7 +148,7 @@ fn a_node_without_power() {
 }
 
 #[test]
-fn a_database_that_is_gone() {
+fn a_database_outage_can_be_started_and_ended() {
     let sandbox = Sandbox::find();
     let mut ask = Command::new("psql");
     ask.args(["-XAtc", "select 1", "-d", sandbox.var("DATABASE_URL")]).stderr(Stdio::null());

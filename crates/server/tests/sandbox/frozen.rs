@@ -1,5 +1,4 @@
-//! A cluster that does not answer at all: its login hosts accept connections and say nothing, and the sessions that were
-//! open hang.
+//! A frozen cluster: its login hosts accept connections but do not respond, and open sessions hang.
 
 use std::time::Instant;
 
@@ -11,8 +10,8 @@ use crate::{
 };
 
 #[test]
-#[expect(clippy::print_stdout, reason = "shown with the test, for whoever asks how long it took")]
-fn a_frozen_cluster_holds_up_no_answer_and_changes_no_job() {
+#[expect(clippy::print_stdout, reason = "shows how long it took")]
+fn a_frozen_cluster_delays_no_response_and_changes_no_job() {
     let service = Service::start_with(&[("TAO_SLURM_POLL_MAX", "2s")]);
     let id = service.submit(&training(40, &json!({"epoch_seconds": 1})));
     service.wait(&id, "an epoch", |s| s["progress"]["epoch"].is_u64());
@@ -35,12 +34,12 @@ fn a_frozen_cluster_holds_up_no_answer_and_changes_no_job() {
     for path in &paths {
         let began = Instant::now();
         let answer = service.get(path);
-        // How long it took is for the trace: the machine's load is nobody's fault.
+        // The duration is only printed, because it depends on the machine's load.
         println!("{path}: {:?}", began.elapsed());
         assert_eq!(answer.status, 200, "{path}: {}", answer.text);
     }
     let accepted = service.submit(&command("true"));
-    assert_eq!(service.status(&accepted)["status"], "Pending", "what is sent now is kept for later");
+    assert_eq!(service.status(&accepted)["status"], "Pending", "a job submitted now stays pending");
     drop(frozen);
 
     service.wait(&id, "news", |s| s["stale"] == false && s["status"] == "Running");

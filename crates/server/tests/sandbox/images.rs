@@ -1,4 +1,4 @@
-//! Images of a registry, converted once and run from the cache.
+//! Registry images, converted once and run from the cache.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use crate::{
     service::{Service, until},
 };
 
-/// A service with a cache of its own, and images of its own in the registry.
+/// A service with its own cache, and its own images in the registry.
 struct Site {
     service: Service,
     /// The cache as the cluster sees it.
@@ -40,7 +40,7 @@ impl Site {
         Self { service, cache, registry, made: Vec::new() }
     }
 
-    /// Pushes the test image under another name, whose import takes so many seconds longer.
+    /// Pushes the test image under another name. Its import takes `delay` seconds longer.
     fn push(&mut self, repository: &str, tag: &str, delay: u32) -> String {
         let place = self.registry.join(repository).join(tag);
         fs::create_dir_all(place.parent().unwrap()).unwrap();
@@ -53,7 +53,7 @@ impl Site {
         format!("registry.sandbox/{repository}:{tag}")
     }
 
-    /// A name for an image that no other test has.
+    /// An image name that no other test uses.
     fn name(&self, what: &str) -> String {
         let (_, dir) = self.cache.rsplit_once('/').unwrap();
         format!("test/{dir}/{what}")
@@ -74,7 +74,7 @@ impl Site {
         rows.lines().filter(ours).map(str::to_owned).collect()
     }
 
-    /// The conversions, once accounting shows so many.
+    /// The conversions, once accounting shows `count` of them.
     fn conversions_of(&self, count: usize) -> Vec<String> {
         until("accounting to show the conversions", Duration::from_secs(30), || {
             self.conversions().len() >= count
@@ -110,7 +110,7 @@ impl Drop for Site {
     }
 }
 
-/// A second process of the service on the same database, that does nothing but work.
+/// A second worker process on the same database.
 struct SecondWorker(Child);
 
 impl SecondWorker {
@@ -146,7 +146,7 @@ fn ten_jobs_of_a_new_image_and_two_workers_are_one_conversion() {
 }
 
 #[test]
-fn a_conversion_goes_on_though_the_service_was_killed() {
+fn a_conversion_continues_after_the_service_was_killed() {
     let mut site = Site::new();
     let image = site.push(&site.name("restart"), "1", 4);
     let id = site.submit(&image, &json!({"require_sqsh": true}));
@@ -158,7 +158,7 @@ fn a_conversion_goes_on_though_the_service_was_killed() {
 }
 
 #[test]
-fn a_service_killed_at_any_moment_of_a_submission_converts_once() {
+fn a_service_killed_during_a_submission_converts_once() {
     let mut site = Site::new();
     let image = site.push(&site.name("killed"), "1", 1);
     let id = site.submit(&image, &json!({"require_sqsh": true}));
@@ -171,7 +171,7 @@ fn a_service_killed_at_any_moment_of_a_submission_converts_once() {
 }
 
 #[test]
-fn an_image_that_is_not_there_is_told_in_enroots_words() {
+fn a_missing_image_is_an_error_with_enroots_message() {
     let mut site = Site::new();
     let (there, missing) = (site.push(&site.name("missing"), "1", 0), site.name("missing"));
     let missing = format!("registry.sandbox/{missing}:2");
@@ -182,7 +182,7 @@ fn an_image_that_is_not_there_is_told_in_enroots_words() {
     assert!(message.contains("404 Not Found") && message.contains("require_sqsh"), "{message}");
     assert_eq!(ended["slurm_job_id"], Value::Null, "it was never submitted");
 
-    // The next job is not kept waiting for what has just failed: it pulls, and fails as Pyxis does.
+    // The next job does not wait for the failed conversion: Pyxis pulls the image, and fails.
     let usual = site.submit(&missing, &json!({}));
     assert_eq!(site.service.wait_ended(&usual)["status"], "Error");
     let launched = site.launched_with(&usual);
@@ -192,11 +192,11 @@ fn an_image_that_is_not_there_is_told_in_enroots_words() {
     assert_eq!(site.files(), Vec::<String>::new(), "no part of an image is left");
 
     let other = site.submit(&there, &json!({"require_sqsh": true}));
-    assert_eq!(site.service.wait_ended(&other)["status"], "Done", "other images are not held up");
+    assert_eq!(site.service.wait_ended(&other)["status"], "Done", "other images are not delayed");
 }
 
 #[test]
-fn a_partition_that_is_not_there_is_told_and_the_image_itself_runs() {
+fn an_invalid_conversion_partition_is_reported_and_the_job_runs_from_the_registry() {
     let mut site = Site::with(&[("SLURM_CONVERSION_PARTITION", "nosuch")]);
     let image = site.push(&site.name("partition"), "1", 0);
     let id = site.submit(&image, &json!({}));
@@ -209,7 +209,7 @@ fn a_partition_that_is_not_there_is_told_and_the_image_itself_runs() {
 }
 
 #[test]
-fn a_file_that_is_whole_is_used_as_it_is_and_one_that_is_not_is_made_anew() {
+fn a_complete_image_file_is_reused_and_an_incomplete_one_is_converted_again() {
     let mut site = Site::new();
     let image = site.push(&site.name("cached"), "1", 0);
     let id = site.submit(&image, &json!({}));
@@ -231,7 +231,7 @@ fn a_file_that_is_whole_is_used_as_it_is_and_one_that_is_not_is_made_anew() {
 }
 
 #[test]
-fn images_with_names_alike_do_not_share_a_file() {
+fn images_with_similar_names_have_separate_files() {
     let mut site = Site::new();
     let (one, other) = (site.name("a/b_c"), site.name("a/b/c"));
     let ids: Vec<_> = [one, other]
@@ -250,7 +250,7 @@ fn images_with_names_alike_do_not_share_a_file() {
 }
 
 #[test]
-fn a_tag_that_moves_is_converted_anew_beside_the_old_file_and_only_if_asked() {
+fn a_moved_tag_is_converted_again_beside_the_old_file_only_on_request() {
     let mut site = Site::new();
     let image = site.push(&site.name("moving"), "latest", 0);
     let (image, _) = image.rsplit_once(':').unwrap();
@@ -274,7 +274,7 @@ fn a_tag_that_moves_is_converted_anew_beside_the_old_file_and_only_if_asked() {
 }
 
 #[test]
-fn a_job_canceled_during_its_conversion_ends_at_once_and_so_does_what_nobody_needs() {
+fn a_job_canceled_during_its_conversion_ends_at_once_and_an_unneeded_conversion_too() {
     let mut site = Site::new();
     let image = site.push(&site.name("canceled"), "1", 60);
     let (first, second) = (site.submit(&image, &json!({})), site.submit(&image, &json!({})));

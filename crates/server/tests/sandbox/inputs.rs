@@ -1,4 +1,4 @@
-//! What a job needs has to be on the cluster: what is not there is named before anything is staged.
+//! The inputs of a job must exist on the cluster; missing ones are named before the job is staged.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[test]
-fn every_missing_path_is_named_and_slurm_never_hears_of_the_job() {
+fn every_missing_path_is_named_and_the_job_is_not_submitted() {
     let service = Service::start();
     let mut job = training(1, &json!({"epoch_seconds": 0.1}));
     job["specs"]["dataset"] = json!({
@@ -33,7 +33,7 @@ fn every_missing_path_is_named_and_slurm_never_hears_of_the_job() {
 }
 
 #[test]
-fn a_job_whose_inputs_are_there_runs() {
+fn a_job_with_existing_inputs_runs() {
     let service = Service::start();
     let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR");
     let data = format!("{base}/inputs-test/a b");
@@ -45,7 +45,7 @@ fn a_job_whose_inputs_are_there_runs() {
 }
 
 #[test]
-fn an_input_that_the_user_may_not_read_is_said_so() {
+fn an_input_without_read_permission_is_reported_as_such() {
     let service = Service::start();
     let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR");
     service.sandbox.login(&format!("mkdir -p {base}/locked && chmod 000 {base}/locked"));

@@ -1,4 +1,4 @@
-//! Tokens that somebody else signs, before the real program.
+//! Tokens that an external issuer signs, with the real program.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use crate::{
     service::{Answer, Service, until},
 };
 
-/// A token for one of the scopes of the service, that lasts so many seconds.
+/// A token with one of the service's scopes that is valid for `lasts` seconds.
 #[expect(clippy::disallowed_methods, reason = "the issuer has the real clock")]
 fn token(by: &Signer, owner: &str, scope: &str, lasts: i64) -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs().cast_signed();
@@ -30,7 +30,7 @@ fn post(service: &Service, token: &str, body: &Value) -> Answer {
 }
 
 #[test]
-fn a_token_of_the_issuer_opens_the_door_for_as_long_as_its_key_stands_in_the_file() {
+fn an_issuers_token_is_accepted_while_its_key_is_in_the_file() {
     let mut service = Service::prepare(&[("TAO_SLURM_AUTH", "tokens")]);
     let at = |name: &str| service.log.with_file_name(name);
     let (settings, keys) = (at("jwt.toml"), at("jwks.json"));
@@ -55,13 +55,13 @@ fn a_token_of_the_issuer_opens_the_door_for_as_long_as_its_key_stands_in_the_fil
     for (what, token, status) in [
         ("without the scope", token(&first, "ming", "read write", 300), 403),
         ("expired", token(&first, "ming", "gpu-users", -300), 401),
-        ("by a key that nobody knows", token(&second, "ming", "gpu-users", 300), 401),
+        ("by an unknown key", token(&second, "ming", "gpu-users", 300), 401),
         ("of no issuer", "x.y.z".to_owned(), 401),
     ] {
         let refused = post(&service, &token, &command("true"));
         assert_eq!(refused.status, status, "{what}: {}", refused.text);
     }
-    // The issuer has a new key. What names one that is not known has the file read again, once a second at most.
+    // The issuer has a new key. A token with an unknown key makes the service read the file again, at most once a second.
     publish(&second);
     let new = token(&second, "ming", "gpu-users", 300);
     until("the new key to be read", Duration::from_secs(10), || {

@@ -1,4 +1,4 @@
-//! Clusters that come by the API: a real cluster is added to processes that run already, used, changed and removed.
+//! Clusters managed by the API: a real cluster is added to running processes, used, changed and removed.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ use crate::{
 
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// A service with a key directory, and in it the sandbox's key.
+/// A service with a key directory that contains the sandbox's key.
 fn with_keys(changed: &[(&str, &str)]) -> (Service, TempDir) {
     let keys = tempfile::tempdir().unwrap();
     let directory = keys.path().to_str().unwrap().to_owned();
@@ -51,12 +51,12 @@ fn document(service: &Service, name: &str) -> Value {
 struct Worker(Child);
 
 impl Worker {
-    /// A process that only works, with a log of its own.
+    /// A worker process with its own log.
     fn start(service: &Service, log: &Path) -> Self {
         let mut serve = service.command(&["serve", "--role", "worker"]);
         let log_file = fs::File::create(log).unwrap();
         let worker = Self(serve.stdout(Stdio::null()).stderr(log_file).spawn().unwrap());
-        until("the worker to work", Duration::from_secs(30), || said(log, "working"));
+        until("the worker to run", Duration::from_secs(30), || has_line(log, "the worker is running"));
         worker
     }
 }
@@ -68,12 +68,12 @@ impl Drop for Worker {
     }
 }
 
-fn said(log: &Path, what: &str) -> bool {
+fn has_line(log: &Path, what: &str) -> bool {
     fs::read_to_string(log).unwrap().contains(what)
 }
 
 #[test]
-fn a_cluster_that_an_admin_adds_is_worked_with_by_a_process_that_ran_before_and_goes_when_nothing_needs_it() {
+fn a_cluster_added_by_an_admin_is_used_by_running_processes_until_it_is_removed() {
     let (mut service, keys) = with_keys(&[]);
     service.unset("SLURM_HOSTNAME");
     let log = keys.path().join("worker.log");
@@ -119,7 +119,7 @@ fn a_cluster_that_an_admin_adds_is_worked_with_by_a_process_that_ran_before_and_
     assert!(service.get(&format!("/jobs/{id}/logs?stream=out")).text.contains("it ran"));
 
     assert_eq!(service.delete("/clusters/kept").status, 204);
-    until("the worker to let it go", PATIENCE, || said(&log, "the cluster is not worked with any more"));
+    until("the worker to remove it", PATIENCE, || has_line(&log, "the cluster was removed"));
     assert_eq!(service.get("/clusters/kept").status, 404);
     assert_eq!(service.get(&format!("/jobs/{id}")).json()["status"], "Done", "its jobs can be read");
     let unread = service.get(&format!("/jobs/{id}/logs"));
@@ -127,7 +127,7 @@ fn a_cluster_that_an_admin_adds_is_worked_with_by_a_process_that_ran_before_and_
 }
 
 #[test]
-fn a_bad_row_or_a_key_that_is_gone_makes_a_cluster_unavailable_and_disturbs_nobody() {
+fn an_invalid_row_or_a_missing_key_makes_only_that_cluster_unavailable() {
     let (mut service, keys) = with_keys(&[]);
     service.spawn();
     let cluster = document(&service, "kept");
@@ -144,7 +144,11 @@ fn a_bad_row_or_a_key_that_is_gone_makes_a_cluster_unavailable_and_disturbs_nobo
     assert!(unusable()[0]["reason"].as_str().unwrap().contains("many"), "{}", unusable());
     assert_eq!(service.get("/clusters/kept").json()["code"], "cluster_unusable");
     assert_eq!(service.post("/jobs", &on("kept").to_string()).status, 422);
-    assert_eq!(service.wait_ended(&service.submit(&on("sandbox")))["status"], "Done", "nobody else notices");
+    assert_eq!(
+        service.wait_ended(&service.submit(&on("sandbox")))["status"],
+        "Done",
+        "other clusters are not affected"
+    );
     let mended = service.put_with("/clusters/kept", &[("if-match", "*")], &cluster.to_string());
     assert_eq!(mended.status, 200, "{}", mended.text);
 

@@ -1,4 +1,4 @@
-//! Jobs that are killed before they can leave a mark: only Slurm knows how they ended.
+//! Jobs that are killed before they write an exit record: only Slurm knows how they ended.
 
 use crate::{
     ending::command,
@@ -7,7 +7,7 @@ use crate::{
 };
 
 #[test]
-fn a_batch_script_that_is_killed_tells_by_which_signal() {
+fn the_message_of_a_killed_batch_script_names_the_signal() {
     let service = Service::start();
     let (id, status) = running(&service, &command("sleep 300"));
     service.sandbox.login(&format!("scancel --signal=KILL --batch {}", slurm_id(&status)));
@@ -18,7 +18,7 @@ fn a_batch_script_that_is_killed_tells_by_which_signal() {
 }
 
 #[test]
-fn a_job_that_ran_out_of_memory_says_so() {
+fn the_message_of_a_job_that_ran_out_of_memory_says_so() {
     let service = Service::start();
     let (id, status) = running(&service, &command("sleep 300"));
     service.sandbox.admin(&["complete-job", &slurm_id(&status), "253"]);

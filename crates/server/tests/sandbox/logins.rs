@@ -1,4 +1,4 @@
-//! A cluster that lets nobody of ours in any more.
+//! A cluster that no longer accepts our key.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ impl Drop for Worker {
 }
 
 #[test]
-fn a_cluster_that_accepts_no_key_of_ours_is_told_by_a_process_that_has_tried_none_until_the_key_is_right() {
+fn an_api_process_reports_a_rejected_key_that_only_the_worker_has_tried() {
     let mut service = Service::prepare(&[]);
     let (right, key) = (service.sandbox.var("SSH_KEY_PATH").to_owned(), service.log.with_file_name("key"));
     let wrong = service.log.with_file_name("wrong");
@@ -32,7 +32,7 @@ fn a_cluster_that_accepts_no_key_of_ours_is_told_by_a_process_that_has_tried_non
     fs::copy(&right, &key).unwrap();
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
     service.set("SSH_KEY_PATH", key.to_str().unwrap());
-    // It asks the cluster nothing, so it knows only what the worker leaves in the database.
+    // It runs no commands on the cluster, so it knows only what the worker writes to the database.
     service.role = "api";
     service.spawn();
     let mut worker = service.command(&["serve", "--role", "worker"]);

@@ -1,4 +1,4 @@
-//! Logs as a real cluster writes them: followed to the end, by role, by attempt, and of any size.
+//! Logs of a real cluster: followed to the end, by role and by attempt, of any size.
 
 #![expect(
     clippy::format_collect,
@@ -21,7 +21,7 @@ use crate::{
     service::{Service, until},
 };
 
-/// An answer of bytes.
+/// A response with bytes.
 struct Bytes {
     status: u16,
     next_offset: Option<u64>,
@@ -44,19 +44,19 @@ fn get(service: &Service, path: &str) -> Bytes {
 
 /// One event of a stream.
 #[derive(Debug, Clone)]
-struct Told {
+struct Event {
     name: String,
     id: Option<String>,
     data: Value,
 }
 
-/// Reads a stream until it ends or there is `enough`, and hangs up.
+/// Reads a stream until it ends or `enough` is true, then closes the connection.
 fn follow(
     service: &Service,
     path: &str,
     last: Option<&str>,
-    mut enough: impl FnMut(&[Told]) -> bool,
-) -> Vec<Told> {
+    mut enough: impl FnMut(&[Event]) -> bool,
+) -> Vec<Event> {
     let agent: ureq::Agent =
         ureq::Agent::config_builder().timeout_global(Some(Duration::from_mins(2))).build().into();
     let mut request = agent.get(format!("{}{path}", service.url));
@@ -64,7 +64,7 @@ fn follow(
         request = request.header("last-event-id", last);
     }
     let lines = BufReader::new(request.call().unwrap().into_body().into_reader()).lines();
-    let (mut told, mut name, mut id, mut data) = (Vec::new(), String::new(), None, None);
+    let (mut events, mut name, mut id, mut data) = (Vec::new(), String::new(), None, None);
     for line in lines {
         let line = line.unwrap();
         match line.split_once(": ") {
@@ -74,40 +74,40 @@ fn follow(
             _ => {}
         }
         if let Some(data) = data.take_if(|_| line.is_empty()) {
-            told.push(Told { name: std::mem::take(&mut name), id: id.take(), data });
-            if enough(&told) {
+            events.push(Event { name: std::mem::take(&mut name), id: id.take(), data });
+            if enough(&events) {
                 break;
             }
         }
     }
-    told
+    events
 }
 
-fn bytes_of<'a>(told: impl IntoIterator<Item = &'a Told>) -> Vec<u8> {
-    let bytes = |told: &Told| match told.data["text"].as_str() {
+fn bytes_of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<u8> {
+    let bytes = |event: &Event| match event.data["text"].as_str() {
         Some(text) => text.as_bytes().to_vec(),
-        None => STANDARD.decode(told.data["bytes"].as_str().unwrap()).unwrap(),
+        None => STANDARD.decode(event.data["bytes"].as_str().unwrap()).unwrap(),
     };
-    told.into_iter().filter(|told| told.name == "log").flat_map(bytes).collect()
+    events.into_iter().filter(|event| event.name == "log").flat_map(bytes).collect()
 }
 
 fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The directory of the logs of the job's newest attempt, as TAO documents it.
+/// The log directory of the job's newest attempt, as documented by TAO.
 fn log_dir(service: &Service, status: &Value, attempt: u32) -> String {
     let (base, id) = (service.sandbox.var("SLURM_BASE_RESULTS_DIR"), status["id"].as_str().unwrap());
     let suffix = if attempt == 1 { String::new() } else { format!("-r{attempt}") };
     format!("{base}/slurm-logs/tao-job-{id}{suffix}-{}", status["slurm_job_id"].as_str().unwrap())
 }
 
-/// SHA-256 of a file, by the cluster itself.
+/// SHA-256 of a file, computed on the cluster.
 fn sha256_there(sandbox: &Sandbox, path: &str) -> String {
     sandbox.login(&format!("sha256sum < '{path}'")).split(' ').next().unwrap().to_owned()
 }
 
-/// Text of several alphabets, bytes that are none, lines without an end, and bursts of more than one read.
+/// Text in several alphabets, invalid UTF-8, lines without a line end, and bursts larger than one read.
 const BABBLE: &str = r#"
 for i in $(seq 1 40); do
   printf 'step %s: loss ↓ 日本語 Größe' "$i"
@@ -124,14 +124,14 @@ fn a_growing_log_is_followed_to_its_end_and_no_byte_is_lost_or_doubled() {
     let service = Service::start();
     let id = service.submit(&command(BABBLE));
     let path = format!("/jobs/{id}/logs?follow=true&stream=out");
-    let mut all: Vec<Told> = Vec::new();
+    let mut all: Vec<Event> = Vec::new();
     let mut streams = 0_usize;
-    while all.last().is_none_or(|told| told.name != "end") {
+    while all.last().is_none_or(|event| event.name != "end") {
         streams += 1;
-        let last = all.iter().rev().find_map(|told| told.id.clone());
-        // Each stream breaks after some events, wherever that is.
-        all.extend(follow(&service, &path, last.as_deref(), |told| told.len() > streams % 5));
-        assert!(streams < 500, "the end never came");
+        let last = all.iter().rev().find_map(|event| event.id.clone());
+        // Each stream is closed after some events.
+        all.extend(follow(&service, &path, last.as_deref(), |events| events.len() > streams % 5));
+        assert!(streams < 500, "the stream did not end");
     }
     assert!(streams > 5, "{streams} streams are no test of going on");
     let ended = service.wait_ended(&id);
@@ -140,7 +140,7 @@ fn a_growing_log_is_followed_to_its_end_and_no_byte_is_lost_or_doubled() {
     let file = format!("{}/main.out", log_dir(&service, &ended, 1));
     assert_eq!(sha256(&seen), sha256_there(&service.sandbox, &file));
 
-    // By parts of bytes, and with the command line: the same.
+    // Byte ranges and the command line return the same.
     let (mut read, mut next) = (Vec::new(), 0);
     loop {
         let part = get(&service, &format!("/jobs/{id}/logs?stream=out&offset={next}&limit=400000"));
@@ -158,35 +158,35 @@ fn a_growing_log_is_followed_to_its_end_and_no_byte_is_lost_or_doubled() {
 }
 
 #[test]
-fn a_follower_before_the_job_runs_sees_it_all_while_it_runs_over_one_connection() {
+fn a_follower_from_before_the_start_gets_the_whole_log_live_over_one_connection() {
     let service = Service::start();
     let before = service.sandbox.logins();
     let id =
         service.submit(&command("for i in 1 2 3 4 5 6; do echo out $i; echo err $i >&2; sleep 0.5; done"));
     let mut while_running = 0;
-    let told = follow(&service, &format!("/jobs/{id}/logs?follow=true"), None, |told| {
-        if told.last().unwrap().name == "log" && service.status(&id)["phase"] != "ended" {
+    let events = follow(&service, &format!("/jobs/{id}/logs?follow=true"), None, |events| {
+        if events.last().unwrap().name == "log" && service.status(&id)["phase"] != "ended" {
             while_running += 1;
         }
         false
     });
     assert!(while_running >= 4, "only {while_running} pieces came while the job ran");
-    let of = |file: &str| bytes_of(told.iter().filter(|told| told.data["file"] == file));
+    let of = |file: &str| bytes_of(events.iter().filter(|event| event.data["file"] == file));
     let lines = |word: &str| (1..=6).map(|i| format!("{word} {i}\n")).collect::<String>().into_bytes();
     assert_eq!((of("main.out"), of("main.err")), (lines("out"), lines("err")));
-    let end = told.last().unwrap();
+    let end = events.last().unwrap();
     assert_eq!((end.name.as_str(), end.data["status"].as_str()), ("end", Some("Done")));
     let logins = service.sandbox.logins() - before;
     assert!(logins <= 3, "{logins} logins: the worker has two sessions, and logs one");
 }
 
 #[test]
-fn two_gigabytes_are_read_in_parts_that_cost_what_they_are() {
+fn a_log_of_two_gigabytes_is_read_in_parts_with_little_memory() {
     let service = Service::start();
     let id = service.submit(&command("echo begin"));
     let ended = service.wait_ended(&id);
     let file = format!("{}/main.out", log_dir(&service, &ended, 1));
-    // Not a hole: a real file of lines, the way a loop that prints makes it.
+    // Not a sparse file: real lines, as a program prints them.
     service.sandbox.login(&format!("head -c 2147483648 <(yes 'the same line, again and again') >> '{file}'; printf '\\nlast ✓\\n' >> '{file}'"));
     let size: u64 = service.sandbox.login(&format!("stat -c %s '{file}'")).parse().unwrap();
     assert!(size > 2_147_483_648);
@@ -200,8 +200,8 @@ fn two_gigabytes_are_read_in_parts_that_cost_what_they_are() {
     assert_eq!(middle.bytes.len(), 1_000_000);
     let capped = get(&service, &format!("/jobs/{id}/logs?stream=out&offset=0"));
     assert_eq!(capped.bytes.len(), 8 * 1024 * 1024);
-    let told = follow(&service, &format!("/jobs/{id}/logs?follow=true&stream=out&tail=1"), None, |_| false);
-    assert_eq!(bytes_of(&told), "last ✓\n".as_bytes());
+    let events = follow(&service, &format!("/jobs/{id}/logs?follow=true&stream=out&tail=1"), None, |_| false);
+    assert_eq!(bytes_of(&events), "last ✓\n".as_bytes());
     let took = begun.elapsed();
     let grown = service.resident_kib().saturating_sub(before);
     service.sandbox.login(&format!("rm '{file}'"));
@@ -227,7 +227,7 @@ echo "oops" > "$ROLE_LOGS/policy/1.err"
     let id = service.submit(&command(&roles));
     let followed = follow(&service, &format!("/jobs/{id}/logs?follow=true&stream=policy"), None, |_| false);
     let of = |file: &str| {
-        let bytes = bytes_of(followed.iter().filter(|told| told.data["file"] == file));
+        let bytes = bytes_of(followed.iter().filter(|event| event.data["file"] == file));
         String::from_utf8(bytes).unwrap()
     };
     let steps = |task: u32| format!("task {task} step 1\ntask {task} step 2\ntask {task} step 3\n");
@@ -252,7 +252,7 @@ echo "oops" > "$ROLE_LOGS/policy/1.err"
 }
 
 #[test]
-fn each_attempt_keeps_its_log_and_all_of_them_are_one_history() {
+fn each_attempt_keeps_its_log_and_a_follower_gets_all_of_them() {
     let service = Service::start();
     let id = service.submit(&command("echo \"as $SLURM_JOB_ID\"; exit 7"));
     let first = service.wait_ended(&id);
@@ -267,24 +267,24 @@ fn each_attempt_keeps_its_log_and_all_of_them_are_one_history() {
         (says(&second), says(&first), says(&second))
     );
     assert_eq!(service.get(&format!("/jobs/{id}/logs?attempt=3")).json()["code"], "attempt_not_found");
-    let told =
+    let events =
         follow(&service, &format!("/jobs/{id}/logs?follow=true&stream=out&attempt=1"), None, |_| false);
-    let names: Vec<_> = told.iter().map(|told| told.name.as_str()).collect();
-    assert_eq!(names, ["log", "attempt", "log", "end"], "{told:?}");
-    assert_eq!(bytes_of(&told), format!("{}{}", says(&first), says(&second)).into_bytes());
+    let names: Vec<_> = events.iter().map(|event| event.name.as_str()).collect();
+    assert_eq!(names, ["log", "attempt", "log", "end"], "{events:?}");
+    assert_eq!(bytes_of(&events), format!("{}{}", says(&first), says(&second)).into_bytes());
     let printed = service.run(&["logs", &id, "-f", "--attempt", "1", "--stream", "out"]);
     assert_eq!(String::from_utf8_lossy(&printed.stdout), format!("{}{}", says(&first), says(&second)));
 }
 
 #[test]
-fn a_log_that_is_emptied_or_replaced_is_followed_from_its_beginning() {
+fn a_truncated_or_replaced_log_is_followed_from_its_start() {
     let service = Service::start();
     let id = service.submit(&command("echo one; exec sleep 600"));
     let running = service.wait(&id, "running", |s| s["status"] == "Running");
     let file = format!("{}/main.out", log_dir(&service, &running, 1));
     let mut stage = 0;
-    let told = follow(&service, &format!("/jobs/{id}/logs?follow=true&stream=out"), None, |told| {
-        let seen = told.last().unwrap();
+    let events = follow(&service, &format!("/jobs/{id}/logs?follow=true&stream=out"), None, |events| {
+        let seen = events.last().unwrap();
         match (stage, seen.name.as_str()) {
             (0, "log") => {
                 service.sandbox.login(&format!(": > '{file}'"));
@@ -300,26 +300,26 @@ fn a_log_that_is_emptied_or_replaced_is_followed_from_its_beginning() {
         false
     });
     service.post(&format!("/jobs/{id}/cancel"), "");
-    let said: Vec<_> = told
+    let found: Vec<_> = events
         .iter()
-        .filter(|told| matches!(told.name.as_str(), "log" | "reset"))
-        .map(|told| told.data["reason"].as_str().or(told.data["text"].as_str()).unwrap())
+        .filter(|event| matches!(event.name.as_str(), "log" | "reset"))
+        .map(|event| event.data["reason"].as_str().or(event.data["text"].as_str()).unwrap())
         .collect();
-    assert_eq!(said, ["one\n", "truncated", "replaced", "another\n"]);
+    assert_eq!(found, ["one\n", "truncated", "replaced", "another\n"]);
     service.wait_ended(&id);
 }
 
 #[test]
-fn frozen_login_hosts_are_told_in_time_and_a_follower_gets_everything_after_them() {
+fn frozen_login_hosts_are_reported_in_time_and_a_follower_misses_nothing() {
     let service = Service::start();
     let id = service.submit(&command("for i in $(seq 1 30); do echo $i; sleep 1; done"));
     service.wait(&id, "running", |s| s["status"] == "Running");
     let mut frozen = None;
     let mut refused = None;
-    let told = follow(&service, &format!("/jobs/{id}/logs?follow=true&stream=out"), None, |told| {
-        match told.last().unwrap().name.as_str() {
-            // Once: what was written before may still come in, and a fault that takes the place of another ends it.
-            "log" if told.len() > 2 && refused.is_none() && frozen.is_none() => {
+    let events = follow(&service, &format!("/jobs/{id}/logs?follow=true&stream=out"), None, |events| {
+        match events.last().unwrap().name.as_str() {
+            // Only once: earlier output may still arrive, and a second fault would end the first.
+            "log" if events.len() > 2 && refused.is_none() && frozen.is_none() => {
                 frozen = Some(service.sandbox.freeze_logins());
             }
             "stale" => {
@@ -332,7 +332,7 @@ fn frozen_login_hosts_are_told_in_time_and_a_follower_gets_everything_after_them
                 assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
                 let begun = Instant::now();
                 assert_eq!(service.status(&id)["status"], "Running");
-                assert!(begun.elapsed() < Duration::from_secs(1), "what is no log does not wait");
+                assert!(begun.elapsed() < Duration::from_secs(1), "requests without logs do not wait");
                 refused = Some(answer);
                 frozen = None;
             }
@@ -342,15 +342,15 @@ fn frozen_login_hosts_are_told_in_time_and_a_follower_gets_everything_after_them
     });
     assert!(refused.is_some() && frozen.is_none());
     let names: Vec<_> =
-        told.iter().filter(|told| told.name != "log").map(|told| told.name.as_str()).collect();
+        events.iter().filter(|event| event.name != "log").map(|event| event.name.as_str()).collect();
     assert_eq!(names.iter().filter(|name| **name == "stale").count(), 1, "{names:?}");
     assert!(names.contains(&"live") && names.last() == Some(&"end"), "{names:?}");
     let expected: String = (1..=30).map(|i| format!("{i}\n")).collect();
-    assert_eq!(String::from_utf8_lossy(&bytes_of(&told)), expected);
+    assert_eq!(String::from_utf8_lossy(&bytes_of(&events)), expected);
 }
 
 #[test]
-fn a_service_that_stops_lets_its_followers_go_and_the_command_line_comes_back() {
+fn a_stopping_service_closes_followed_logs_and_the_command_line_reconnects() {
     let mut service = Service::start();
     let id = service.submit(&command("for i in $(seq 1 12); do echo $i; sleep 1; done"));
     service.wait(&id, "running", |s| s["status"] == "Running");

@@ -1,7 +1,6 @@
-//! The whole service against the sandbox: a real Slurm, real sshd, real Postgres.
+//! Tests of the whole service with the sandbox: a real Slurm, sshd and Postgres.
 //!
-//! `deploy/sandbox/sandbox up` first; `make test` does that. Each test starts the program itself, with a database
-//! of its own.
+//! They need `deploy/sandbox/sandbox up`, which `make test` runs. Each test starts the program with its own database.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -12,6 +11,7 @@ mod clocks;
 mod cluster;
 mod clusters;
 mod credentials;
+mod desired_state;
 mod ending;
 mod exclusions;
 mod failing_setups;
@@ -41,4 +41,3 @@ mod traces;
 mod waiting;
 mod watchers;
 mod webhooks;
-mod wishes;

@@ -1,4 +1,4 @@
-//! What operators watch: the alerts and the dashboard of deploy/, against a real Prometheus that watches the real service.
+//! The alerts and the dashboard of deploy/, with a real Prometheus that scrapes the real service.
 
 mod expression;
 mod prometheus;
@@ -19,7 +19,7 @@ use crate::service::{Service, until};
 
 const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy");
 
-/// A process that only works, beside the one that serves the API.
+/// A worker process beside the API process.
 struct WorkerProcess(Child);
 
 impl Drop for WorkerProcess {
@@ -30,7 +30,7 @@ impl Drop for WorkerProcess {
 }
 
 #[test]
-fn every_alert_and_panel_asks_for_what_the_service_shows() {
+fn every_alert_and_panel_uses_existing_metrics() {
     let mut service = Service::prepare(&[]);
     service.role = "api";
     service.spawn();
@@ -40,12 +40,12 @@ fn every_alert_and_panel_asks_for_what_the_service_shows() {
     let _worker = WorkerProcess(process);
     let prometheus = Prometheus::watching(service.url.trim_start_matches("http://"), &worker);
 
-    // Before anything has happened: what an alert is about may never have happened yet.
+    // Before any event: an alert must work before the first occurrence of its cause.
     let rules = until_evaluated(&prometheus);
     assert_eq!(names(&rules), alerts());
     for rule in &rules {
         for selector in selectors(rule["query"].as_str().unwrap()) {
-            // That nothing went wrong for good is the one thing that may be missing.
+            // Only the metric of permanent failures may be missing.
             let selector = selector.replace("status=~\"5..\"", "status=~\".+\"");
             until(&format!("{selector} of {}", rule["name"]), Duration::from_secs(20), || {
                 if selector.contains("/jobs/{id}/status") {
@@ -68,7 +68,7 @@ fn every_alert_and_panel_asks_for_what_the_service_shows() {
     assert_eq!(firing, Vec::<Value>::new());
 }
 
-/// The rules, once each was evaluated: none may fail.
+/// The rules, after each was evaluated without an error.
 fn until_evaluated(prometheus: &Prometheus) -> Vec<Value> {
     let mut rules = Vec::new();
     until("the rules to be evaluated", Duration::from_secs(20), || {
@@ -87,7 +87,7 @@ fn names(rules: &[Value]) -> BTreeSet<String> {
     rules.iter().map(|rule| rule["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The names in the file of alerts.
+/// The names of the alerts in the file.
 fn alerts() -> BTreeSet<String> {
     let text = fs::read_to_string(format!("{DEPLOY}/prometheus/alerts.yml")).unwrap();
     text.lines().filter_map(|line| Some(line.split_once("- alert: ")?.1.to_owned())).collect()
@@ -105,7 +105,7 @@ fn panels() -> Vec<(String, String)> {
                 .replace("$cluster", ".*")
                 .replace("$__rate_interval", "30s")
                 .replace("$__range", "1h");
-            assert!(!filled.contains('$'), "a variable that nobody fills in: {expression}");
+            assert!(!filled.contains('$'), "an unknown variable: {expression}");
             found.push((panel["title"].as_str().unwrap().to_owned(), filled));
         }
     }
@@ -114,11 +114,11 @@ fn panels() -> Vec<(String, String)> {
 }
 
 #[test]
-fn each_alert_is_seen_to_fire_and_to_be_quiet() {
+fn each_alert_is_tested_firing_and_not_firing() {
     let path = format!("{DEPLOY}/prometheus/alerts-test.yml");
-    let said = Command::new("promtool").args(["test", "rules", &path]).output().unwrap();
-    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-    // promtool is content with an alert that no test names.
+    let tested = Command::new("promtool").args(["test", "rules", &path]).output().unwrap();
+    assert!(tested.status.success(), "{}", String::from_utf8_lossy(&tested.stderr));
+    // promtool does not complain about an alert without a test.
     let text = fs::read_to_string(&path).unwrap();
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let fires = |alert: &str| {
@@ -132,7 +132,7 @@ fn each_alert_is_seen_to_fire_and_to_be_quiet() {
 }
 
 #[test]
-fn operations_has_a_section_for_each_alert_and_for_no_other() {
+fn operations_has_a_section_for_each_alert_and_no_others() {
     let operations = fs::read_to_string(format!("{DEPLOY}/../docs/operations.md")).unwrap();
     let sections: BTreeSet<String> = operations
         .lines()

@@ -1,4 +1,4 @@
-//! Slurm jobs with names of ours that nothing watches.
+//! Slurm jobs with our names that no service manages.
 
 use serde_json::Value;
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn orphans(service: &Service) -> Vec<Value> {
 #[expect(clippy::print_stderr, reason = "shown if the test fails: what else was found")]
 fn a_copy_of_a_running_job_is_cancelled_and_a_stranger_with_our_name_is_shown() {
     let service = Service::start();
-    // What another test has left in the queue is a stranger to this service, too.
+    // Jobs that another test left in the queue are also unknown to this service.
     service.sandbox.login("scancel --me");
     let (id, _) = running(&service, &command("sleep 300"));
     let submit = |name: &str| {

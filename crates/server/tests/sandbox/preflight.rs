@@ -1,4 +1,4 @@
-//! The preflight against the real cluster: each failure is brought about for real, and said with how to mend it.
+//! The preflight on a real cluster: each failure is caused for real, and reported with its fix.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
@@ -17,7 +17,7 @@ fn checks<'a>(found: &'a Value, id: &str) -> Vec<&'a Value> {
     found["checks"].as_array().unwrap().iter().filter(|check| check["id"] == id).collect()
 }
 
-/// The only failure of a cluster that is otherwise well must be of this name, and say so.
+/// Checks that the only failed check has this name and these texts.
 #[track_caller]
 fn fails(found: &Value, id: &str, seen: &str, mend: &str) {
     assert_eq!(found["outcome"], "fail", "{found:#}");
@@ -37,9 +37,9 @@ fn copy(from: &str, to: &Path, mode: u32) {
 }
 
 #[test]
-fn a_cluster_that_works_passes_and_costs_one_command_a_login_host() {
+fn a_working_cluster_passes_with_one_command_per_login_host() {
     let service = Service::start();
-    // Make sure that the worker's own connections are made already.
+    // The worker's own connections must be open already.
     crate::clusters::learnt(&service);
     let before = service.sandbox.logins();
     let found = preflight(&service);
@@ -69,7 +69,7 @@ fn a_cluster_that_works_passes_and_costs_one_command_a_login_host() {
 }
 
 #[test]
-fn a_key_that_others_may_read_is_a_failure() {
+fn a_key_file_that_others_can_read_fails_the_check() {
     let dir = tempfile::tempdir().unwrap();
     let key = dir.path().join("key");
     copy(Sandbox::find().var("SSH_KEY_PATH"), &key, 0o644);
@@ -77,11 +77,11 @@ fn a_key_that_others_may_read_is_a_failure() {
     fails(&preflight(&service), "private_key", "0644", "chmod 600");
     let output = service.run(&["preflight", "sandbox"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("mend: Run: chmod 600"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("fix: Run: chmod 600"));
 }
 
 #[test]
-fn a_key_that_no_host_takes_fails_the_login_of_each() {
+fn a_key_that_no_host_accepts_fails_the_login_check_of_each() {
     let dir = tempfile::tempdir().unwrap();
     let key = dir.path().join("wrong");
     let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key).status();
@@ -94,14 +94,14 @@ fn a_key_that_no_host_takes_fails_the_login_of_each() {
 }
 
 #[test]
-fn a_host_key_of_somebody_else_is_told_for_the_host_that_has_it() {
+fn a_changed_host_key_is_reported_for_its_host() {
     let dir = tempfile::tempdir().unwrap();
     let known = dir.path().join("known_hosts");
     let sandbox = Sandbox::find();
     let text = fs::read_to_string(sandbox.var("SSH_KNOWN_HOSTS")).unwrap();
     let first =
         sandbox.var("SLURM_HOSTNAME").split(',').next().unwrap().split(':').next().unwrap().to_owned();
-    // The first host has the key of the second.
+    // The first host is known with the key of the second.
     let second_key =
         text.lines().find(|line| !line.contains(&first)).unwrap().split_once(' ').unwrap().1.to_owned();
     let swap = |line: &str| match line.split_once(' ') {
@@ -119,7 +119,7 @@ fn a_host_key_of_somebody_else_is_told_for_the_host_that_has_it() {
 }
 
 #[test]
-fn a_host_that_does_not_answer_is_told_beside_the_one_that_does() {
+fn an_unreachable_host_is_reported_beside_a_reachable_one() {
     let hosts = Sandbox::find().var("SLURM_HOSTNAME").to_owned();
     let (_, second) = hosts.split_once(',').unwrap();
     let service = Service::start_with(&[("SLURM_HOSTNAME", format!("127.254.254.254:1,{second}").as_str())]);
@@ -129,7 +129,7 @@ fn a_host_that_does_not_answer_is_told_beside_the_one_that_does() {
 }
 
 #[test]
-fn an_account_and_a_partition_that_are_not_ours_are_told_with_those_that_are() {
+fn an_unusable_account_or_partition_is_reported_with_the_usable_ones() {
     let service = Service::start_with(&[("SLURM_ACCOUNT", "nosuch")]);
     let found = preflight(&service);
     let account = checks(&found, "account")[0];
@@ -146,7 +146,7 @@ fn an_account_and_a_partition_that_are_not_ours_are_told_with_those_that_are() {
 }
 
 #[test]
-fn a_base_directory_that_cannot_be_written_is_told_by_each_host() {
+fn each_login_host_reports_a_base_directory_that_is_not_writable() {
     let service = Service::start_with(&[("SLURM_BASE_RESULTS_DIR", "/usr/lib")]);
     let found = preflight(&service);
     fails(&found, "base_directory", "/usr/lib cannot be written", "SLURM_BASE_RESULTS_DIR");
@@ -155,14 +155,14 @@ fn a_base_directory_that_cannot_be_written_is_told_by_each_host() {
     fails(&preflight(&service), "base_directory", "cannot be made", "SLURM_BASE_RESULTS_DIR");
 }
 
-/// A shell text as the other user of the account, whose login no other test changes.
+/// Runs a shell script as the other user of the account. No other test changes its login.
 fn as_ming(sandbox: &Sandbox, text: &str) {
     let config = format!("{}/ssh/config", sandbox.var("SANDBOX_DIR"));
     let done = Command::new("ssh").args(["-F", &config, "-l", "ming", "login1", text]).status().unwrap();
     assert!(done.success(), "{text}");
 }
 
-/// What ming's bash reads for every non-interactive login.
+/// The file that ming's bash reads at every non-interactive login.
 struct Bashrc<'a>(&'a Sandbox);
 
 impl<'a> Bashrc<'a> {
@@ -179,7 +179,7 @@ impl Drop for Bashrc<'_> {
 }
 
 #[test]
-fn commands_that_are_not_on_path_are_named() {
+fn commands_missing_from_path_are_named() {
     let service = Service::prepare(&[("SLURM_USER", "ming"), ("SLURM_BASE_RESULTS_DIR", "/tmp")]);
     let few = "mkdir -p ~/few; for c in bash mktemp base64 tail head rm timeout stat df awk sed cut wc cat mkdir chmod \
                sleep kill grep id tr sort; do ln -sf /usr/bin/$c ~/few/; done; PATH=~/few";

@@ -1,4 +1,4 @@
-//! Requests that cannot be carried out: each gets an error that says what to do, and nothing is stored.
+//! Invalid requests: each gets an error that says what to do, and nothing is stored.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[test]
-fn a_request_that_is_wrong_is_refused_with_what_would_be_right() {
+fn an_invalid_request_is_rejected_with_the_valid_values() {
     let service = Service::start();
     let cases = [
         ("{\"command\": ", 400, "malformed"),
@@ -34,7 +34,7 @@ fn a_request_that_is_wrong_is_refused_with_what_would_be_right() {
 }
 
 #[test]
-fn a_partition_that_slurm_does_not_know_is_refused_with_those_that_it_does() {
+fn an_unknown_partition_is_rejected_with_a_list_of_the_known_ones() {
     let service = Service::start();
     learnt(&service);
     let body = json!({"command": "true", "backend_details": {"partition": "nosuch"}}).to_string();
@@ -44,7 +44,7 @@ fn a_partition_that_slurm_does_not_know_is_refused_with_those_that_it_does() {
 }
 
 #[test]
-fn an_account_that_slurm_does_not_know_is_an_error_in_slurms_own_words() {
+fn an_unknown_account_is_an_error_with_slurms_message() {
     let service = Service::start_with(&[("SLURM_ACCOUNT", "nosuch")]);
     let ended = service.wait_ended(&service.submit(&command("true")));
     assert_eq!(ended["status"], "Error");
@@ -142,8 +142,8 @@ fn validating_shows_the_script_and_stores_nothing() {
     assert!(script.starts_with("#!/bin/bash") && script.contains("container_handler"), "{script}");
 
     let live = service.run(&["validate", "--live", file.to_str().unwrap()]);
-    let said = String::from_utf8_lossy(&live.stderr).into_owned();
-    assert!(live.status.success() && said.contains("Slurm would take it"), "{said}");
+    let notes = String::from_utf8_lossy(&live.stderr).into_owned();
+    assert!(live.status.success() && notes.contains("Slurm would accept the job"), "{notes}");
     let mut missing = training(1, &json!({}));
     missing["inputs"] = json!(["/lustre/none"]);
     missing["backend_details"] = json!({"partition": "nosuch"});
@@ -156,7 +156,7 @@ fn validating_shows_the_script_and_stores_nothing() {
             "{live}"
         );
     } else {
-        // Its partitions are known already, so that nobody had to be asked.
+        // The partitions are known already, so no command is needed.
         assert!(answer.status == 422 && answer.text.contains("nosuch"), "{}", answer.text);
     }
     std::fs::write(&file, "{\"command\": \"true\", \"specs\": {}}").unwrap();

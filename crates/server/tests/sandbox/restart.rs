@@ -1,4 +1,4 @@
-//! The service is killed while its jobs run, and started again.
+//! Restarts of the service while its jobs run.
 
 use crate::{
     ending::command,
@@ -8,7 +8,7 @@ use crate::{
 
 use std::time::Duration;
 
-/// The Slurm jobs that were ever submitted under the job's name.
+/// All Slurm jobs that were submitted with the job's name.
 fn slurm_jobs(service: &Service, id: &str) -> Vec<String> {
     let rows =
         service.sandbox.login(&format!("sacct -X -n -P -o JobIDRaw -S now-1hours --name tao-job-{id}"));
@@ -16,7 +16,7 @@ fn slurm_jobs(service: &Service, id: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_job_ends_right_though_the_service_was_killed_while_it_ran() {
+fn a_job_ends_correctly_after_the_service_was_killed_while_it_ran() {
     let mut service = Service::start();
     let done = service.submit(&command("sleep 6; echo finished"));
     let failed = service.submit(&command("sleep 6; exit 5"));
@@ -39,13 +39,13 @@ fn a_job_ends_right_though_the_service_was_killed_while_it_ran() {
 }
 
 #[test]
-fn jobs_are_submitted_once_though_the_service_is_killed_while_submitting() {
+fn jobs_are_submitted_once_when_the_service_is_killed_while_submitting() {
     let mut service = Service::start();
     let ids: Vec<_> = (0..20).map(|_| service.submit(&command("true"))).collect();
-    // Some are submitted, some on their way, some not begun: whatever the moment, each has to run once.
+    // Some jobs are submitted, some are being submitted, some are not; each must run once.
     service.kill();
     service.spawn();
-    // One that was cut off between its claim and sbatch is sent again when nothing can come of it any more, after 210 s.
+    // A submission interrupted between its claim and sbatch is repeated after 210 s, when the first cannot have an effect.
     until("the end of all", Duration::from_mins(6), || {
         ids.iter().all(|id| service.status(id)["phase"] == "ended")
     });
@@ -62,12 +62,12 @@ fn jobs_are_submitted_once_though_the_service_is_killed_while_submitting() {
 }
 
 #[test]
-fn what_slurm_runs_again_that_has_ended_well_is_not_done_again() {
+fn a_successful_job_that_slurm_runs_again_does_not_repeat_its_work() {
     let mut service = Service::start();
     let id = service.submit(&command("sleep 3; echo worked"));
     let slurm_id = slurm_id(&service.wait(&id, "running", |s| s["status"] == "Running"));
     service.stop();
-    // As a controller does by itself that was killed before it had kept the job's end.
+    // As a controller does that was killed before it saved the end of the job.
     let state = || service.sandbox.login(&format!("squeue -h -t all -o %T -j {slurm_id}"));
     until("its end", Duration::from_secs(30), || state().trim() == "COMPLETED");
     service.sandbox.admin(&["scontrol", "requeue", &slurm_id]);
@@ -83,7 +83,7 @@ fn what_slurm_runs_again_that_has_ended_well_is_not_done_again() {
 }
 
 #[test]
-fn a_graceful_stop_leaves_jobs_running_and_says_goodbye() {
+fn a_graceful_stop_leaves_jobs_running() {
     let mut service = Service::start();
     let id = service.submit(&command("sleep 5"));
     service.wait(&id, "running", |s| s["status"] == "Running");

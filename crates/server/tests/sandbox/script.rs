@@ -1,5 +1,4 @@
-//! What a batch script does on a real Slurm: several nodes, several roles, limits, warnings, and a job that cancels
-//! itself.
+//! The batch script on a real Slurm: several nodes, several roles, limits, warning signals, and a job that cancels itself.
 
 use std::collections::BTreeSet;
 
@@ -24,13 +23,13 @@ fn log(service: &Service, id: &str, stream: &str) -> String {
     service.get(&format!("/jobs/{id}/logs?stream={stream}&tail=500")).text
 }
 
-/// A role's log of the job's first task, as it lies on the cluster.
+/// The log of a role's first task, as a file on the cluster.
 fn role_log(service: &Service, id: &str, file: &str) -> String {
     let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR");
     service.sandbox.login(&format!("cat {base}/slurm-logs/tao-job-{id}-*/{file}"))
 }
 
-/// A training of two nodes for the policy and one for the rollout; `knobs` tell it how to go wrong.
+/// A training with two nodes for the policy and one for the rollout; `knobs` make it fail.
 fn cosmos(knobs: &Value) -> Value {
     json!({
         "image": IMAGE,
@@ -47,7 +46,7 @@ fn cosmos(knobs: &Value) -> Value {
 }
 
 #[test]
-fn each_of_three_nodes_knows_its_rank_and_the_first_of_them() {
+fn each_of_three_nodes_has_its_rank_and_the_address_of_the_first() {
     let service = Service::start();
     let mut job = command(
         "echo \"nodes $WORLD_SIZE rank $NODE_RANK gpus $NUM_GPU_PER_NODE at $MASTER_ADDR:$MASTER_PORT\"",
@@ -67,7 +66,7 @@ fn each_of_three_nodes_knows_its_rank_and_the_first_of_them() {
 }
 
 #[test]
-fn three_nodes_meet_at_the_port_that_was_asked_for() {
+fn three_nodes_connect_on_the_requested_port() {
     let service = Service::start();
     let mut job = training(1, &json!({"epoch_seconds": 0.1}));
     job["resources"]["num_nodes"] = 3.into();
@@ -111,7 +110,7 @@ fn a_role_that_fails_ends_the_job_with_its_code() {
 }
 
 #[test]
-fn a_shape_that_no_nodes_can_have_is_refused() {
+fn a_shape_that_no_node_can_provide_is_rejected() {
     let service = Service::start();
     let mut job = cosmos(&json!({}));
     job["specs"]["policy"]["parallelism"] = json!({"tp_size": 13});
@@ -121,7 +120,7 @@ fn a_shape_that_no_nodes_can_have_is_refused() {
 }
 
 #[test]
-fn at_its_own_limit_a_job_goes_back_into_the_queue_so_often_and_no_more() {
+fn a_job_requeues_itself_at_its_own_limit_up_to_the_maximum() {
     let service = service_with("max_requeues = 1");
     let mut job = command("trap 'echo saved; exit 0' TERM; echo begun; while :; do sleep 0.2; done");
     job["resources"]["timeout_hours"] = 0.002.into();
@@ -153,9 +152,9 @@ fn a_job_that_may_not_requeue_ends_at_its_own_limit() {
 }
 
 #[test]
-fn a_program_hears_the_warning_before_its_limit() {
+fn a_program_receives_the_warning_signal_before_its_time_limit() {
     let service = service_with("warning_seconds = 600");
-    // Below the limit's half the warning may not come, so it comes there.
+    // A warning must not come before half of the limit, so it comes then.
     let text = "trap 'echo warned; exit 9' USR1; while :; do sleep 0.2; done";
     for image in [None, Some(IMAGE)] {
         let mut job = command(text);
@@ -173,13 +172,13 @@ fn a_program_hears_the_warning_before_its_limit() {
 #[test_case(&training(40, &json!({"epoch_seconds": 0.4})) ; "a training that knows nothing of it")]
 #[test_case(&command("sleep 6; echo after") ; "a command that knows nothing of it")]
 #[test_case(&command("trap 'echo warned' USR1; (trap '' USR1; exec sleep 6); echo after") ; "a command that waits for it")]
-fn slurms_own_warning_reaches_who_wants_it_and_ends_nobody(job: &Value) {
+fn slurms_warning_signal_reaches_programs_that_handle_it_and_ends_no_other(job: &Value) {
     let service = Service::start();
     let id = service.submit(job);
     let running = service.wait(&id, "running", |s| s["status"] == "Running");
     let slurm_id = running["slurm_job_id"].as_str().unwrap();
     let mark = format!("{}/state/{id}/1/warned", service.sandbox.var("SLURM_BASE_RESULTS_DIR"));
-    // The program has to be there to hear it. `--signal=B:` sends the same signal to the same process.
+    // The program must have started. `--signal=B:` sends the same signal to the same process.
     let text = format!(
         "for i in $(seq 50); do squeue -h -s -j {slurm_id} -o %i | grep -q '[.]0$' && break; sleep 0.1; done
          sleep 1; scancel --batch --signal=USR1 {slurm_id}

@@ -1,4 +1,4 @@
-//! A secret reaches its job, and nothing else.
+//! A secret reaches its job, and is stored nowhere else.
 
 mod places;
 mod planted;
@@ -20,22 +20,22 @@ use crate::{
     states::slurm_id,
 };
 
-/// Tells by its digest which values the job got, waits for a file, and then goes on.
+/// Prints a digest of the values that the job got, waits for a file, then continues.
 const TELL_AND_WAIT: &str = "printf %s \"$HF_TOKEN$WANDB_API_KEY\" | sha256sum
     here=$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID
     until [ -e $here/go ]; do sleep 0.2; done
     ";
-/// Fails once as a GPU does, so that everything is staged a second time.
+/// Fails once like a GPU, so that the job is staged a second time.
 const FAIL_ONCE: &str = "if [ ! -e $here/second ]; then
         touch $here/second
         echo 'NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.' >&2
         exit 1
     fi";
 
-/// Where Enroot looks for passwords: the one file that stays.
+/// Enroot's password file, which is not deleted.
 const PASSWORDS: &str = "/home/tao/.config/enroot/.credentials";
 
-/// A job of each kind, all with the same secrets: in the order in which they are submitted.
+/// A job of each kind with the same secrets, in the order of submission.
 fn jobs(secrets: &Secrets) -> Vec<Value> {
     let mut contained = command(TELL_AND_WAIT);
     contained["image"] = "/lustre/images/tao-toolkit.sqsh".into();
@@ -52,7 +52,7 @@ fn jobs(secrets: &Secrets) -> Vec<Value> {
 }
 
 #[test]
-fn a_secret_reaches_its_jobs_and_is_nowhere_else_then_or_later() {
+fn a_secret_reaches_its_jobs_and_is_stored_nowhere_else() {
     let service = Service::start_with(&[("TAO_SLURM_LOG", "trace"), ("TAO_SLURM_RETRY_WAIT", "1s")]);
     let secrets = Secrets::new(&["secret_env_vars", "docker_env_vars", "cloud_metadata", "password"]);
     let _kept = Kept::new(&service.sandbox);
@@ -72,7 +72,7 @@ fn a_secret_reaches_its_jobs_and_is_nowhere_else_then_or_later() {
     places.service(&ids);
     let holding = places.files();
     for path in &holding {
-        // Those of the fourth job may be gone by now.
+        // The files of the fourth job may be deleted already.
         let Ok(file) = fs::metadata(path) else { continue };
         let private =
             ["/users/tao/env/", "/users/tao/meta/", PASSWORDS].iter().any(|place| path.contains(place));
@@ -123,9 +123,9 @@ fn a_secret_reaches_its_jobs_and_is_nowhere_else_then_or_later() {
 }
 
 #[test]
-fn the_container_gets_its_files_and_they_are_gone_at_the_end() {
+fn the_container_gets_its_files_and_they_are_removed_at_the_end() {
     let service = Service::start();
-    // Longer than the longest time between two polls, so that one of them sees it run.
+    // Longer than the poll interval, so that one poll observes it running.
     let mut job = training(2, &json!({"epoch_seconds": 4}));
     job["secret_env_vars"] = json!({"HF_TOKEN": "hunter2"});
     let id = service.submit(&job);

@@ -1,4 +1,4 @@
-//! The program under test: started, asked, killed.
+//! The program under test.
 
 use std::{
     collections::HashMap,
@@ -16,20 +16,20 @@ use tempfile::TempDir;
 
 use crate::cluster::{Sandbox, sql};
 
-/// A running service with a database and a data directory of its own.
+/// A running service with its own database and data directory.
 pub(crate) struct Service {
     pub(crate) sandbox: Sandbox,
     pub(crate) url: String,
     pub(crate) database_url: String,
     pub(crate) log: PathBuf,
-    /// Which parts of the service the process is.
+    /// The value of `--role`.
     pub(crate) role: &'static str,
     env: HashMap<String, String>,
     child: Option<Child>,
     _data: TempDir,
 }
 
-/// An answer of the API.
+/// A response of the API.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) text: String,
@@ -49,7 +49,7 @@ impl Service {
         Self::start_with(&[])
     }
 
-    /// The same, with some settings of the environment changed.
+    /// As `start`, with changed environment variables.
     pub(crate) fn start_with(changed: &[(&str, &str)]) -> Self {
         let mut service = Self::prepare(changed);
         service.spawn();
@@ -76,7 +76,7 @@ impl Service {
             ("TAO_SLURM_AUTH".to_owned(), "disabled".to_owned()),
             ("TAO_SLURM_DATA_DIR".to_owned(), data.path().display().to_string()),
             ("TAO_SLURM_POLL_MIN".to_owned(), "1s".to_owned()),
-            // However slow this machine is: most of these tests wait for what a poll has to see.
+            // Most of these tests wait for a poll, however slow the machine is.
             ("TAO_SLURM_POLL_MAX".to_owned(), "1500ms".to_owned()),
             (
                 "TAO_SLURM_LOG".to_owned(),
@@ -108,11 +108,11 @@ impl Service {
         self.env.remove(key);
     }
 
-    /// Starts the process and waits until it says that it is ready.
+    /// Starts the process and waits until it is ready.
     pub(crate) fn spawn(&mut self) {
         let log = fs::OpenOptions::new().create(true).append(true).open(&self.log).unwrap();
         let mut command = self.command(&["serve", "--role", self.role]);
-        // A process group of its own: what it starts can be told from what others started.
+        // Its own process group identifies its child processes.
         command.stdout(Stdio::null()).stderr(log).process_group(0);
         self.child = Some(command.spawn().unwrap());
         until("the service to be ready", Duration::from_secs(30), || {
@@ -134,7 +134,7 @@ impl Service {
         self.command(args).output().unwrap()
     }
 
-    /// kill -9, as the kernel does it to a process that used too much memory.
+    /// kill -9, as by the kernel's OOM killer.
     pub(crate) fn kill(&mut self) {
         let mut child = self.child.take().unwrap();
         child.kill().unwrap();
@@ -148,7 +148,7 @@ impl Service {
         child.wait().unwrap()
     }
 
-    /// The memory of the process, as the kernel counts it.
+    /// The memory of the process, according to the kernel.
     pub(crate) fn resident_kib(&self) -> u64 {
         let pid = self.child.as_ref().unwrap().id();
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -173,7 +173,7 @@ impl Service {
         read(request.send(body)).unwrap_or_else(|| panic!("POST {path}: no answer; {}", self.log_text()))
     }
 
-    /// The same to a process of the test's choice, with headers.
+    /// As `post`, to another process and with headers.
     pub(crate) fn post_with(&self, url: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let request = agent().post(format!("{url}{path}")).header("content-type", "application/json");
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
@@ -242,7 +242,7 @@ impl Drop for Service {
         }
         if std::thread::panicking() {
             eprintln!("{}", self.sandbox.who_holds_what());
-            // What a failed test leaves behind would hold the nodes of the next.
+            // Jobs that a failed test leaves would occupy the nodes of the next one.
             self.sandbox.login("scancel --me");
         }
         let (base, name) = self.database_url.rsplit_once('/').unwrap();
@@ -268,13 +268,13 @@ fn read(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Option
     Some(Answer { status: answer.status().as_u16(), text, content_type, retry_after })
 }
 
-/// A caller's own id that no earlier run has left on the cluster.
+/// A job id that no earlier run has used on the cluster.
 pub(crate) fn fresh_id() -> String {
     uuid::Uuid::from_u128(rand::random()).to_string()
 }
 
-/// Asks again and again; what is waited for happens in another process, which sends no event. `patience` is what a machine may
-/// take that has nothing else to do; any other has three times as long.
+/// Polls until the condition is true: it depends on another process, which sends no event. `patience` is for an idle machine;
+/// a busy one gets three times as long.
 #[expect(clippy::disallowed_methods, reason = "a status document is polled: that is what callers do with it")]
 pub(crate) fn until(what: &str, patience: Duration, mut done: impl FnMut() -> bool) {
     let (began, patience) = (Instant::now(), 3 * patience);

@@ -1,4 +1,4 @@
-//! What Slurm does to jobs, done for real: each state, and what is said of the job then.
+//! Every state of a Slurm job, caused for real, and how the service shows it.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(crate) fn running(service: &Service, job: &Value) -> (String, Value) {
     (id, status)
 }
 
-/// Brings a node back when the test is over, however it ends.
+/// Resumes a node after the test, even a failed one.
 pub(crate) struct Downed<'a> {
     service: &'a Service,
     node: String,
@@ -36,7 +36,7 @@ impl<'a> Downed<'a> {
 
 impl Drop for Downed<'_> {
     fn drop(&mut self) {
-        // Slurm takes a node back by itself once its daemon registers again, and then refuses to resume it.
+        // Slurm resumes a node by itself once its daemon registers again; then it rejects another resume.
         let _refused = self.service.sandbox.try_admin(&[
             "scontrol",
             "update",
@@ -50,7 +50,7 @@ impl Drop for Downed<'_> {
     }
 }
 
-/// A whole node each, so that a fifth has to wait.
+/// Each job takes a whole node, so that a fifth is pending.
 pub(crate) fn whole_node(mut job: Value) -> Value {
     job["resources"] =
         json!({"num_gpus": 8, "max_num_gpus_per_node": 8, "cpus_per_task": 64, "time_hours": 0.5});
@@ -60,7 +60,7 @@ pub(crate) fn whole_node(mut job: Value) -> Value {
 #[test]
 fn a_job_whose_node_fails_reaches_done_on_another() {
     let service = Service::start();
-    // The other nodes are taken: Slurm has no choice but to wait for the failed one, or to do as it is told.
+    // The other nodes are busy, so Slurm can only wait for the failed one, unless it is excluded.
     let holders: Vec<_> = (0..3).map(|_| service.submit(&whole_node(command("exec sleep 600")))).collect();
     for holder in &holders {
         service.wait(holder, "running", |s| s["status"] == "Running");
@@ -109,7 +109,7 @@ fn a_node_failure_that_slurm_does_not_requeue_is_a_new_attempt_without_that_node
 }
 
 #[test]
-fn a_training_error_is_not_tried_again_and_says_why() {
+fn a_training_error_is_not_retried_and_the_message_says_why() {
     let service = Service::start();
     let id = service.submit(&command("echo 'ValueError: num_classes must be 20' >&2; exit 1"));
     let ended = service.wait_ended(&id);
@@ -122,9 +122,9 @@ fn a_training_error_is_not_tried_again_and_says_why() {
 }
 
 #[test]
-fn a_fault_of_the_infrastructure_in_the_log_is_tried_again() {
+fn an_infrastructure_failure_in_the_log_is_retried() {
     let service = Service::start_with(&[("TAO_SLURM_RETRY_WAIT", "1s")]);
-    // The first attempt fails as a GPU does, the second finds what the first has left.
+    // The first attempt fails like a GPU; the second finds the files of the first.
     let text = "mark=$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID/second
         if [ ! -e \"$mark\" ]; then touch \"$mark\"; echo 'NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.' >&2; exit 1; fi
         echo \"on $(hostname)\"";
@@ -134,7 +134,7 @@ fn a_fault_of_the_infrastructure_in_the_log_is_tried_again() {
 }
 
 #[test]
-fn an_administrators_scancel_is_a_cancellation() {
+fn an_administrators_scancel_ends_the_job_canceled() {
     let service = Service::start();
     let (id, status) = running(&service, &command("exec sleep 600"));
     service.sandbox.admin(&["scancel", &slurm_id(&status)]);
@@ -157,7 +157,7 @@ fn a_time_limit_is_an_error() {
 }
 
 #[test]
-fn a_suspended_job_is_paused_and_goes_on() {
+fn a_suspended_job_is_paused_and_continues() {
     let service = Service::start();
     let (id, status) = running(&service, &command("sleep 3"));
     service.sandbox.admin(&["scontrol", "suspend", &slurm_id(&status)]);
@@ -174,7 +174,7 @@ fn a_suspended_job_is_paused_and_goes_on() {
 }
 
 #[test]
-fn a_job_that_is_requeued_by_hand_runs_again_under_its_id() {
+fn a_job_requeued_by_an_administrator_runs_again_under_its_id() {
     let service = Service::start();
     let (id, status) = running(&service, &training(3, &json!({"epoch_seconds": 1})));
     service.sandbox.admin(&["scontrol", "requeue", &slurm_id(&status)]);
@@ -186,7 +186,7 @@ fn a_job_that_is_requeued_by_hand_runs_again_under_its_id() {
 }
 
 #[test]
-fn a_job_that_is_requeued_and_held_says_so_until_it_is_released() {
+fn the_message_of_a_requeued_and_held_job_says_so_until_its_release() {
     let service = Service::start();
     let (id, status) = running(&service, &training(2, &json!({"epoch_seconds": 1})));
     service.sandbox.admin(&["scontrol", "requeuehold", &slurm_id(&status)]);
@@ -196,11 +196,11 @@ fn a_job_that_is_requeued_and_held_says_so_until_it_is_released() {
     assert_eq!(service.wait_ended(&id)["status"], "Done");
 }
 
-/// As Slurm does with a job that it could not launch, but for the reason, which it forgets within seconds (22.05).
+/// As Slurm does with a job that it could not launch. Only the reason differs: Slurm 22.05 drops it within seconds.
 #[test]
-fn a_job_that_is_put_back_as_it_starts_and_held_is_sent_again() {
+fn a_job_that_slurm_requeues_at_its_start_and_holds_is_submitted_again() {
     let service = Service::start_with(&[("TAO_SLURM_RETRY_WAIT", "1s")]);
-    // While one runs, the other waits, and is met as it starts, however slow the machine.
+    // While one runs, the other is pending, so that its start is not missed on a slow machine.
     let mut job = command("sleep 6");
     job["resources"] = json!({"num_gpus": 8, "num_nodes": 4, "cpus_per_task": 64, "time_hours": 0.1});
     let first = service.submit(&job);
@@ -209,7 +209,7 @@ fn a_job_that_is_put_back_as_it_starts_and_held_is_sent_again() {
     let state = || service.sandbox.admin(&["squeue", "-h", "-j", &name, "-o", "%T"]);
     until("its start", Duration::from_mins(1), || state().trim() == "RUNNING");
     service.sandbox.admin(&["scontrol", "requeuehold", &name]);
-    // Let go and held again, it has no other reason to wait, and has not begun in between.
+    // After a release and another hold it has no other reason to be pending, and it has not started in between.
     let job = format!("jobid={name}");
     service.sandbox.admin(&["scontrol", "update", &job, "starttime=now+1hour"]);
     service.sandbox.admin(&["scontrol", "release", &name]);
@@ -221,7 +221,7 @@ fn a_job_that_is_put_back_as_it_starts_and_held_is_sent_again() {
 }
 
 #[test]
-fn a_job_in_special_exit_is_held_and_not_over() {
+fn a_job_in_special_exit_is_held_and_has_not_ended() {
     let service = Service::start();
     let (id, status) = running(&service, &command("sleep 5"));
     service.sandbox.admin(&["scontrol", "requeuehold", "State=SpecialExit", &slurm_id(&status)]);
@@ -232,7 +232,7 @@ fn a_job_in_special_exit_is_held_and_not_over() {
 }
 
 #[test]
-fn a_preempted_job_that_slurm_requeues_stays_pending_and_ends_done() {
+fn a_preempted_job_with_requeue_stays_pending_and_ends_done() {
     let service = Service::start();
     let mut job = training(3, &json!({"epoch_seconds": 1}));
     job["backend_details"] = json!({"backend_type": "slurm", "partition": "scavenge"});
@@ -249,7 +249,7 @@ fn a_preempted_job_that_slurm_requeues_stays_pending_and_ends_done() {
 }
 
 #[test]
-fn a_preempted_job_that_slurm_does_not_requeue_is_canceled_and_says_why() {
+fn a_preempted_job_without_requeue_is_canceled_with_the_reason() {
     let service = Service::start();
     let mut job = command("exec sleep 600");
     job["use_requeue"] = false.into();
@@ -269,11 +269,11 @@ fn a_preempted_job_that_slurm_does_not_requeue_is_canceled_and_says_why() {
 }
 
 #[test]
-fn a_held_job_and_one_that_can_never_start_say_so() {
+fn messages_of_held_jobs_and_of_jobs_that_can_never_start_say_so() {
     let service = Service::start();
     let failed = service.submit(&command("exit 3"));
     let failed = slurm_id(&service.wait_ended(&failed));
-    // All nodes, so that it waits for the holder.
+    // All nodes, so that it waits for the job that holds them.
     let (holder, _) = running(&service, &command("exec sleep 600"));
     let mut job = command("true");
     job["resources"] = json!({"num_gpus": 8, "num_nodes": 4, "cpus_per_task": 64, "time_hours": 0.1});

@@ -1,4 +1,4 @@
-//! What jobs say in their status files, on the real cluster: each line an event, once, and the truth at the end.
+//! Status files on a real cluster: each line becomes one event, and the final status is correct.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::{
     states::slurm_id,
 };
 
-/// A job that knows where its results are: `$results` in its text.
+/// A job whose script can use `$results`, its results directory.
 fn writer(service: &Service, id: &str, text: &str) -> Value {
     let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR");
     let mut job = command(&format!("results={base}/results/{id}; mkdir -p \"$results\"\n{text}"));
@@ -58,11 +58,11 @@ done"#;
     let script = service.run(&["script", &id]);
     assert!(String::from_utf8_lossy(&script.stdout).starts_with("#!/bin/bash\n#SBATCH "));
     let attempts = service.run(&["attempts", &id]);
-    assert!(String::from_utf8_lossy(&attempts.stdout).contains("COMPLETED code 0"));
+    assert!(String::from_utf8_lossy(&attempts.stdout).contains("COMPLETED  code 0"));
 }
 
 #[test]
-fn a_hundred_megabytes_hold_up_nobody_and_are_read_to_their_end() {
+fn a_status_file_of_100_megabytes_is_read_completely_without_delaying_other_jobs() {
     let service = Service::start();
     let id = fresh_id();
     let text = r#"awk 'BEGIN {
@@ -90,7 +90,7 @@ echo '{"status":"SUCCESS","message":"read to the end"}' >>"$results/status.json"
 }
 
 #[test]
-fn a_failure_that_was_said_before_a_requeue_does_not_end_the_next_run() {
+fn a_failure_reported_before_a_requeue_does_not_end_the_next_run() {
     let service = Service::start_with(&[("TAO_SLURM_RELEASE_GRACE", "6s")]);
     let id = fresh_id();
     let text = r#"if [ ! -e "$results/ran" ]; then
@@ -101,18 +101,19 @@ fi
 sleep 12
 echo '{"status":"SUCCESS","message":"of the second run"}' >>"$results/status.json""#;
     service.submit(&writer(&service, &id, text));
-    let said = service.wait(&id, "its failure", |status| status["progress"]["message"] == "of the first run");
-    service.sandbox.admin(&["scontrol", "requeue", &slurm_id(&said)]);
+    let failed =
+        service.wait(&id, "its failure", |status| status["progress"]["message"] == "of the first run");
+    service.sandbox.admin(&["scontrol", "requeue", &slurm_id(&failed)]);
     let ended = service.wait_ended(&id);
     assert_eq!((&ended["status"], &ended["slurm_state"]), (&json!("Done"), &json!("COMPLETED")), "{ended}");
-    let said: Vec<Value> =
+    let statuses: Vec<Value> =
         events(&service, &id, "status").iter().map(|event| event["data"]["status"].clone()).collect();
-    assert_eq!(said, ["FAILURE", "SUCCESS"]);
+    assert_eq!(statuses, ["FAILURE", "SUCCESS"]);
     assert_eq!(service.get(&format!("/jobs/{id}/attempts")).json()["attempts"][0]["requeues"], 1);
 }
 
 #[test]
-fn a_file_that_is_cut_or_replaced_while_it_is_written_loses_no_line_that_stands_there() {
+fn no_remaining_line_is_lost_when_a_status_file_is_truncated_or_replaced() {
     let service = Service::start();
     let id = fresh_id();
     let text = r#"say() { echo "{\"status\":\"$1\",\"message\":\"$2\"}"; }
@@ -141,7 +142,7 @@ printf '{"status":"SUCCESS","message":"8"}' >>"$results/train/status.json""#;
 }
 
 #[test]
-fn a_job_that_gives_no_sign_of_life_is_ended_and_one_that_writes_is_not() {
+fn a_job_without_status_lines_is_ended_and_an_active_one_is_not() {
     let service = Service::start();
     let limited = |text: &str| {
         let mut job = command(text);
@@ -163,7 +164,7 @@ fn a_job_that_gives_no_sign_of_life_is_ended_and_one_that_writes_is_not() {
 }
 
 #[test]
-fn a_failure_that_nobody_read_before_the_requeue_says_nothing_of_the_next_run() {
+fn a_failure_that_was_not_read_before_a_requeue_does_not_affect_the_next_run() {
     let service = Service::start_with(&[("TAO_SLURM_RELEASE_GRACE", "1s")]);
     let id = fresh_id();
     let text = r#"if [ ! -e "$results/ran" ]; then

@@ -1,4 +1,4 @@
-//! TAO's own client function, unmodified from the published package, against the live service.
+//! TAO's own client function, unmodified from the published package, with the running service.
 
 use std::{fs, path::Path, process::Command};
 
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use crate::service::{Service, until};
 
-/// Made by `ci/setup --test`.
+/// Installed by `ci/setup --test`.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.tools/tao-client/bin/python");
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sandbox/tao_client/post_and_wait.py");
 const IMAGE: &str = "/lustre/images/tao-toolkit.sqsh";
 
-/// A new one each time: files on the cluster go on to bear the id of a job that is gone.
+/// A new id each time, because files of deleted jobs stay on the cluster.
 fn new_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap().trim().to_owned()
 }
@@ -34,7 +34,7 @@ fn training(service: &Service, knobs: &Value) -> Value {
     })
 }
 
-/// The names of the login hosts, as a workspace has them.
+/// The names of the login hosts, in the form of a workspace.
 fn hosts(service: &Service) -> Vec<String> {
     let hosts = service.sandbox.var("SLURM_HOSTNAME").split(',');
     hosts.map(|host| host.split(':').next().unwrap_or_default().to_owned()).collect()
@@ -48,20 +48,20 @@ fn service(auth: &str) -> Service {
     ])
 }
 
-/// Runs the function; the answers that differ from the one before: what was asked, the code, the document.
+/// Runs the function and returns the responses that differ from the previous one: request, status code, document.
 fn call(base_url: &str, job: &Value, home: &Path) -> Vec<(String, u16, Value)> {
     assert!(Path::new(PYTHON).exists(), "TAO's client is not installed; run ci/setup --test");
     let mut command = Command::new(PYTHON);
     command.args(["-I", SCRIPT, base_url, &job.to_string()]).env_clear();
     command.env("HOME", home).env("PATH", "/usr/bin:/bin").current_dir(home);
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    said.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let lines = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{lines}{}", String::from_utf8_lossy(&output.stderr));
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
-fn tao_s_own_client_posts_a_job_and_reads_its_status_to_the_end() {
+fn tao_s_client_submits_a_job_and_polls_its_status_to_the_end() {
     let service = service("disabled");
     let home = tempfile::tempdir().unwrap();
     let sent = training(&service, &json!({"epoch_seconds": 1}));
@@ -90,7 +90,7 @@ fn a_training_that_fails_is_an_error_for_tao_s_client_with_the_reason() {
 }
 
 #[test]
-fn tao_s_client_brings_its_token_in_the_base_url_or_in_a_netrc_file() {
+fn tao_s_client_takes_its_token_from_the_base_url_or_a_netrc_file() {
     let service = service("tokens");
     let home = tempfile::tempdir().unwrap();
     let made = service.run(&["token", "create", "--owner", "tao", "--scope", "read,write"]);
@@ -113,7 +113,7 @@ fn tao_s_client_brings_its_token_in_the_base_url_or_in_a_netrc_file() {
 }
 
 #[test]
-fn tao_s_client_reads_in_a_refusal_what_to_mend() {
+fn tao_s_client_gets_errors_that_say_what_to_fix() {
     let service = service("disabled");
     let home = tempfile::tempdir().unwrap();
     let mut job = training(&service, &json!({}));

@@ -1,4 +1,4 @@
-//! Many jobs at once, and what they cost the login node.
+//! Many jobs at once, and their load on the login node.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const JOBS: usize = 200;
 const SESSIONS: usize = 2;
 
 #[test]
-fn two_hundred_jobs_end_done_over_no_more_logins_than_sessions() {
+fn two_hundred_jobs_end_done_with_one_login_per_session() {
     let service = Service::start();
     let before = service.sandbox.logins();
     let ids: Vec<_> = (0..JOBS).map(|_| service.submit(&command("true"))).collect();

@@ -1,4 +1,4 @@
-//! What the service notes of its remote commands, on a real cluster.
+//! The timeline of remote commands on a real cluster.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::{
 
 const SECRET: &str = "hunter2-of-the-timeline";
 
-/// All that is in the job's timeline, through its pages.
+/// All entries of the job's timeline, from all pages.
 fn timeline(service: &Service, id: &str) -> Vec<Value> {
     let (mut entries, mut token) = (Vec::new(), String::new());
     loop {
@@ -24,7 +24,7 @@ fn timeline(service: &Service, id: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_jobs_timeline_shows_what_was_run_for_it_how_long_it_took_and_no_secret() {
+fn the_timeline_of_a_job_has_its_remote_commands_and_no_secret() {
     let service = Service::start();
     let mut job = command("echo $HF_TOKEN | md5sum; sleep 3");
     job["secret_env_vars"] = json!({"HF_TOKEN": SECRET});
@@ -80,7 +80,7 @@ fn a_jobs_timeline_shows_what_was_run_for_it_how_long_it_took_and_no_secret() {
 }
 
 #[test]
-fn commands_that_never_reached_the_cluster_are_in_the_timeline_with_the_class_of_their_failure() {
+fn commands_that_did_not_reach_the_cluster_are_in_the_timeline_with_their_failure_class() {
     let service = Service::start();
     let first = service.sandbox.fault("login1-stopped");
     let other = service.sandbox.fault("login2-stopped");

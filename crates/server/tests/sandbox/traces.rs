@@ -1,4 +1,4 @@
-//! Traces: what a collector of OpenTelemetry is told of a job, and that nobody waits for one.
+//! The traces of a job in an OpenTelemetry collector, which never delays the service.
 
 mod collector;
 
@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use collector::{Collector, Told};
+use collector::{Collector, ReceivedSpan};
 use serde_json::json;
 
 use crate::service::{Service, until};
@@ -16,11 +16,11 @@ use crate::service::{Service, until};
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";
 const SECRET: &str = "tr4ces-tell-no-secrets";
-/// Spans go out this often, in milliseconds.
+/// The export interval in milliseconds.
 const DELAY: (&str, &str) = ("OTEL_BSP_SCHEDULE_DELAY", "100");
 
 #[test]
-fn a_request_and_what_the_worker_does_for_it_are_one_trace_without_secrets() {
+fn a_request_and_the_worker_steps_for_it_are_one_trace_without_secrets() {
     let collector = Collector::start();
     let dir = tempfile::tempdir().unwrap();
     let headers = dir.path().join("headers");
@@ -43,9 +43,9 @@ fn a_request_and_what_the_worker_does_for_it_are_one_trace_without_secrets() {
     service.wait_ended(&job);
     service.stop();
 
-    let told = collector.told();
-    let of_job: Vec<&Told> = told.iter().filter(|span| span.trace == TRACE).collect();
-    let named = |name: &str| -> &Told {
+    let spans = collector.spans();
+    let of_job: Vec<&ReceivedSpan> = spans.iter().filter(|span| span.trace == TRACE).collect();
+    let named = |name: &str| -> &ReceivedSpan {
         of_job.iter().find(|span| span.name == name).unwrap_or_else(|| panic!("no {name} in {of_job:#?}"))
     };
     let request = named("POST /jobs");
@@ -57,31 +57,34 @@ fn a_request_and_what_the_worker_does_for_it_are_one_trace_without_secrets() {
         assert_eq!((command.parent.as_str(), command.attribute("outcome")), (step.id.as_str(), "ok"));
         assert!(step.begun <= command.begun && command.ended <= step.ended, "{step:?} {command:?}");
     }
-    // What others ask for is in traces of its own, and probes are in none.
-    assert!(told.iter().any(|span| span.name == "GET /jobs/{id}/status" && span.trace != TRACE), "{told:#?}");
-    assert!(told.iter().all(|span| !span.name.contains("readyz")), "{told:#?}");
-    assert!(!collector.heard(SECRET), "a secret, or a command, was told to the collector");
+    // Other requests have their own traces, and probes have none.
+    assert!(
+        spans.iter().any(|span| span.name == "GET /jobs/{id}/status" && span.trace != TRACE),
+        "{spans:#?}"
+    );
+    assert!(spans.iter().all(|span| !span.name.contains("readyz")), "{spans:#?}");
+    assert!(!collector.contains(SECRET), "a secret or a command is in a trace");
     assert!(collector.heads().iter().all(|head| head.contains("open sesame")), "{:?}", collector.heads());
 }
 
 #[test]
-fn a_collector_that_is_away_costs_nothing_and_is_complained_of_once() {
+fn an_unreachable_collector_delays_nothing_and_is_logged_once() {
     let refusing = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut service =
         Service::start_with(&[("TAO_SLURM_OTLP_ENDPOINT", &format!("http://{refusing}")), DELAY]);
     let job = service.submit(&json!({"command": "true", "resources": {"num_gpus": 1}}));
     assert_eq!(service.wait_ended(&job)["status"], "Done");
-    until("messages that nobody takes", Duration::from_secs(20), || {
+    until("messages that are not accepted", Duration::from_secs(20), || {
         service.status(&job);
         service.metric("trace_exports_total", "failed") >= 2.0
     });
     service.stop();
     assert_eq!(service.log_text().matches("the collector of traces takes nothing").count(), 1);
 
-    // It takes connections, and never a message.
+    // It accepts connections, but reads no message.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     service.set("TAO_SLURM_OTLP_ENDPOINT", &format!("http://{}", silent.local_addr().unwrap()));
-    // Without a worker, whose steps on the cluster are finished first.
+    // Without a worker, which would first finish its steps on the cluster.
     service.role = "api";
     service.spawn();
     let asked = Instant::now();

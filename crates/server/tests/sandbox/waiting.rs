@@ -1,4 +1,4 @@
-//! Why jobs wait, as a real Slurm says it, and what is told about it.
+//! Why jobs are pending, on a real Slurm, and how the service explains it.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     states::{running, slurm_id},
 };
 
-/// A setting of the cluster that is as it was when this is dropped.
+/// A changed setting of the cluster; dropping this restores it.
 struct Changed<'a> {
     service: &'a Service,
     back: Vec<&'static str>,
@@ -26,8 +26,8 @@ impl<'a> Changed<'a> {
 
 impl Drop for Changed<'_> {
     fn drop(&mut self) {
-        let said = self.service.sandbox.try_admin(&self.back);
-        assert!(said.is_ok() || std::thread::panicking(), "{:?}: {said:?}", self.back);
+        let restored = self.service.sandbox.try_admin(&self.back);
+        assert!(restored.is_ok() || std::thread::panicking(), "{:?}: {restored:?}", self.back);
     }
 }
 
@@ -38,10 +38,11 @@ fn all_nodes(hours: f64) -> Value {
     job
 }
 
-/// The explanation once it is about this reason.
+/// The explanation, once it is about this reason.
 fn explained(service: &Service, id: &str, reason: &str) -> Value {
-    let told = |s: &Value| s["pending"]["reason"].as_str().is_some_and(|told| told.starts_with(reason));
-    let status = service.wait(id, reason, told);
+    let has_reason =
+        |s: &Value| s["pending"]["reason"].as_str().is_some_and(|shown| shown.starts_with(reason));
+    let status = service.wait(id, reason, has_reason);
     assert!(status["message"].as_str().unwrap().contains(reason), "{status}");
     status["pending"].clone()
 }
@@ -52,22 +53,22 @@ fn held_by(pending: &Value) -> (&str, Option<&str>, bool) {
 }
 
 #[test]
-fn a_job_in_the_queue_says_what_holds_it_and_when_slurm_expects_to_start_it() {
+fn a_queued_job_shows_its_reason_and_its_estimated_start() {
     let service = Service::start();
     let login = |text: &str| service.sandbox.login(text);
     let (holder, _) = running(&service, &all_nodes(0.5));
 
-    // The next in line, and one behind it.
+    // The next job in the queue, and one behind it.
     let next = service.submit(&all_nodes(0.4));
     let pending = explained(&service, &next, "Resources");
     assert_eq!(held_by(&pending), ("resources", None, false));
     let starts = |s: &Value| s["pending"]["estimated_start_on"].is_string();
     let status = service.wait(&next, "an estimate", starts);
-    let told = login(&format!("TZ=UTC squeue -h -o %S -j {}", slurm_id(&status)));
-    // What Slurm prints now may be some seconds from what it printed at the poll.
+    let expected = login(&format!("TZ=UTC squeue -h -o %S -j {}", slurm_id(&status)));
+    // Slurm's estimate may have moved by some seconds since the poll.
     let minute = |text: &str| text.parse::<chrono::NaiveDateTime>().unwrap();
     let shown = status["pending"]["estimated_start_on"].as_str().unwrap().trim_end_matches('Z');
-    assert!((minute(shown) - minute(&told)).num_seconds().abs() <= 60, "{shown} for {told}");
+    assert!((minute(shown) - minute(&expected)).num_seconds().abs() <= 60, "{shown} for {expected}");
     let waited = status["queue_wait_seconds"].as_i64().unwrap();
     service.wait(&next, "a longer wait", |s| s["queue_wait_seconds"].as_i64().unwrap() > waited);
 
@@ -79,7 +80,7 @@ fn a_job_in_the_queue_says_what_holds_it_and_when_slurm_expects_to_start_it() {
     assert_eq!(held_by(&pending), ("priority", None, false));
     let job = slurm_id(&service.status(&id));
 
-    // On hold, and for another job, and for a time.
+    // Held, waiting for another job, and waiting for a time.
     login(&format!("scontrol hold {job}"));
     let pending = explained(&service, &id, "JobHeldUser");
     assert_eq!(held_by(&pending), ("hold", None, true));
@@ -124,7 +125,7 @@ fn a_job_in_the_queue_says_what_holds_it_and_when_slurm_expects_to_start_it() {
     assert_eq!(held_by(&pending), ("partition", Some("MaxTime"), true));
     drop(limit);
 
-    // A node that is drained, once nothing of higher priority is before it.
+    // A drained node, once no job of higher priority is before it.
     service.post(&format!("/jobs/{next}/cancel"), "");
     service.wait_ended(&next);
     let drained = Changed::new(

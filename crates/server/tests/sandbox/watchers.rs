@@ -1,4 +1,4 @@
-//! Those who watch: many of them, through restarts, without a word to the cluster.
+//! Many watchers, through restarts of the service, without commands on the cluster.
 
 use std::{
     collections::HashMap,
@@ -27,16 +27,16 @@ use crate::{
 };
 
 const JOBS: usize = 100;
-/// Of each job.
+/// Watchers of each job.
 const WATCHERS: usize = 9;
-/// Of all jobs.
+/// Watchers of all jobs.
 const WATCHERS_OF_ALL: usize = 100;
 const EVERYBODY: f64 = 1000.0;
-/// Sessions that change jobs, each a quarter of them.
+/// Database sessions that each change a quarter of the jobs.
 const WRITERS: usize = 4;
 
-/// Changes all jobs `rounds` times: each writer those of its own in transactions that are open at the same time as
-/// the others' and end in another order than they began. Beside them, every job once in one transaction.
+/// Changes all jobs `rounds` times. The writers' transactions overlap and end in another order than they began. One more
+/// transaction changes every job once.
 fn write(service: &Service, rounds: usize) -> Vec<Child> {
     let writer = |number: usize| {
         let text = format!(
@@ -63,7 +63,7 @@ fn written(writers: Vec<Child>) {
     }
 }
 
-/// What the API says that its own connections to the cluster have cost, and the logins of all processes.
+/// The commands of the API's own connections to the cluster, and the logins of all processes.
 fn cost(service: &Service) -> (u64, usize) {
     let cluster = service.get("/clusters/sandbox").json();
     (cluster["ssh"]["commands_total"].as_u64().unwrap(), service.sandbox.logins())
@@ -75,8 +75,8 @@ fn is_whole(seqs: &[u64], first: u64, last: u64) -> bool {
 }
 
 #[test]
-fn a_thousand_watchers_get_every_event_once_and_in_order_through_restarts_and_cost_the_cluster_nothing() {
-    // A file for each connection here; the service sees to its own.
+fn a_thousand_watchers_get_each_event_once_and_in_order_through_restarts_without_load_on_the_cluster() {
+    // Each connection is an open file here; the service raises its own limit.
     let files = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files }).unwrap();
     let mut service = Service::prepare(&[]);
@@ -105,15 +105,15 @@ fn a_thousand_watchers_get_every_event_once_and_in_order_through_restarts_and_co
         let all = JOBS * usize::try_from(last - 1).unwrap();
         watchers.spawn_on(
             async move {
-                watcher.watch(|watcher| watcher.told.len() == all).await;
+                watcher.watch(|watcher| watcher.events.len() == all).await;
                 watcher
             },
             runtime.handle(),
         );
     }
-    // The service counts whom it has accepted; whether they have heard of it yet, only they can say.
+    // The service counts accepted watchers; a watcher may not have received the response yet.
     let everybody = |service: &Service| {
-        until("everybody to watch", Duration::from_mins(1), || {
+        until("all watchers", Duration::from_mins(1), || {
             service.metric("watchers{", "") >= EVERYBODY
                 && listening.load(Ordering::Relaxed) == JOBS * WATCHERS + WATCHERS_OF_ALL
         });
@@ -124,12 +124,12 @@ fn a_thousand_watchers_get_every_event_once_and_in_order_through_restarts_and_co
     let began = Instant::now();
     written(write(&service, rounds[0]));
     let commits = f64::from(u32::try_from(rounds[0] * WRITERS).unwrap());
-    // A look for each commit, another when words of it came while it was read, and those of the clock.
+    // One read for each commit, another if a notification arrived during it, and those of the timer.
     let allowed = commits * 4.0 + began.elapsed().as_secs_f64() + 10.0;
     let reads = service.metric("outbox_reads_total", "") - reads;
     assert!(reads <= allowed, "{reads} looks for {commits} commits: the watchers are not to look themselves");
 
-    // The service goes away in the middle of it, once in order and once by kill -9, and comes back; jobs change meanwhile.
+    // The service is stopped and killed in the middle, and restarted each time, while jobs change.
     let writers = write(&service, rounds[1]);
     let stopped = Instant::now();
     assert!(service.stop().success());
@@ -156,24 +156,27 @@ fn a_thousand_watchers_get_every_event_once_and_in_order_through_restarts_and_co
     assert_eq!(watchers.len(), JOBS * WATCHERS + WATCHERS_OF_ALL);
     for watcher in &watchers {
         let mut of_jobs: HashMap<&str, Vec<u64>> = HashMap::new();
-        for told in watcher.told.iter().filter(|told| told.name == "transition") {
-            of_jobs.entry(&told.job).or_default().push(told.seq);
+        for event in watcher.events.iter().filter(|event| event.name == "transition") {
+            of_jobs.entry(&event.job).or_default().push(event.seq);
         }
-        assert!(watcher.told.iter().all(|told| told.name != "reset"));
-        assert!(watcher.told.is_sorted_by(|one, next| one.id < next.id || next.name == "end"), "{watcher:?}");
+        assert!(watcher.events.iter().all(|event| event.name != "reset"));
+        assert!(
+            watcher.events.is_sorted_by(|one, next| one.id < next.id || next.name == "end"),
+            "{watcher:?}"
+        );
         let is_of_all = of_jobs.len() > 1;
         assert_eq!(of_jobs.len(), if is_of_all { JOBS } else { 1 });
         let first = if is_of_all { 2 } else { 1 };
         for (job, seqs) in of_jobs {
             assert!(is_whole(&seqs, first, last), "{job}: {seqs:?}");
         }
-        assert!(is_of_all || watcher.told.last().unwrap().name == "end");
+        assert!(is_of_all || watcher.events.last().unwrap().name == "end");
         assert!(watcher.streams >= 3, "{} streams: it was cut off twice", watcher.streams);
         let goodbyes =
             watcher.comments.iter().filter(|comment| comment.contains("the service stops")).count();
         assert_eq!(goodbyes, 1, "{:?}", watcher.comments);
     }
-    // The process is another one, so its count begins at nothing; the logins are those of the cluster.
+    // The new process counts from 0; the logins are those of the cluster.
     assert_eq!(cost(&service), (0, before.1), "before: {before:?}");
     assert_eq!(before.0, 0);
 }
@@ -190,7 +193,7 @@ fn the_command_line_follows_events_through_a_restart_of_the_service() {
     let watch =
         service.command(&["status", &id, "--watch"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     service.wait(&id, "running", |s| s["status"] == "Running");
-    until("somebody who waits", Duration::from_secs(20), || service.metric("watchers{", "wait") >= 1.0);
+    until("a waiting request", Duration::from_secs(20), || service.metric("watchers{", "wait") >= 1.0);
     let began = Instant::now();
     assert!(service.stop().success());
     assert!(began.elapsed() < Duration::from_secs(10), "it took {:?} to stop", began.elapsed());
@@ -205,7 +208,7 @@ fn the_command_line_follows_events_through_a_restart_of_the_service() {
     assert!(is_whole(&numbers, 1, numbers.len() as u64) && numbers.len() >= 4, "{followed}");
     assert!(followed.lines().last().unwrap().contains("Done ended"), "{followed}");
     assert!(watched.contains("Running") && watched.lines().last().unwrap().starts_with("Done"), "{watched}");
-    // All jobs: it ends only when it is told to, and has said the same by then.
+    // The command for all jobs runs until it is stopped, and has printed the same.
     let mut lines = String::new();
     let mut stdout = follow_all.stdout.take().unwrap();
     while lines.matches("\"ended\"").count() == 0 {
@@ -220,7 +223,7 @@ fn the_command_line_follows_events_through_a_restart_of_the_service() {
 }
 
 #[test]
-fn a_service_that_stops_answers_who_waits_and_ends_what_is_watched() {
+fn a_stopping_service_answers_waiting_requests_and_ends_streams() {
     let mut service = Service::prepare(&[]);
     service.role = "api";
     service.spawn();
@@ -255,5 +258,5 @@ fn a_service_that_stops_answers_who_waits_and_ends_what_is_watched() {
             "{stream}"
         );
     }
-    assert_eq!(json!(service.log_text().contains("dropping what is left")), json!(false));
+    assert_eq!(json!(service.log_text().contains("aborting the remaining tasks")), json!(false));
 }

@@ -1,4 +1,4 @@
-//! A webhook of a real job: told in order, and again by whoever comes after one that was killed in the middle.
+//! The webhook of a real job: messages arrive in order, and are repeated after a kill in the middle.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -11,29 +11,29 @@ use serde_json::{Value, json};
 
 use crate::{ending::command, service::Service};
 
-/// A request to the webhook, which waits for its answer.
-struct Told {
+/// A request to the webhook that waits for its response.
+struct Message {
     id: String,
     body: Value,
     stream: TcpStream,
 }
 
-impl Told {
+impl Message {
     fn status(&self) -> &str {
         self.body["data"]["status"].as_str().unwrap()
     }
 
-    /// Whoever asked may be gone.
+    /// The sender may have closed the connection.
     fn answer(&self, status: u16) {
         let _ =
             (&self.stream).write_all(format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\n\r\n").as_bytes());
     }
 }
 
-fn receiver() -> (String, Receiver<Told>) {
+fn receiver() -> (String, Receiver<Message>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://127.0.0.1:{}/", listener.local_addr().unwrap().port());
-    let (sender, told) = channel();
+    let (sender, messages) = channel();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -48,46 +48,46 @@ fn receiver() -> (String, Receiver<Told>) {
             }
             let mut body = vec![0; length];
             reader.read_exact(&mut body).unwrap();
-            let _ = sender.send(Told { id, body: serde_json::from_slice(&body).unwrap(), stream });
+            let _ = sender.send(Message { id, body: serde_json::from_slice(&body).unwrap(), stream });
         }
     });
-    (url, told)
+    (url, messages)
 }
 
-fn next(told: &Receiver<Told>) -> Told {
-    told.recv_timeout(Duration::from_mins(1)).unwrap()
+fn next(messages: &Receiver<Message>) -> Message {
+    messages.recv_timeout(Duration::from_mins(1)).unwrap()
 }
 
 #[test]
-fn a_webhook_is_told_to_the_end_though_the_service_is_killed_in_the_middle() {
+fn webhook_deliveries_continue_after_the_service_was_killed() {
     let config = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&config, "[webhooks]\nallowed_networks = [\"127.0.0.0/8\"]\ntimeout = \"1s\"\n").unwrap();
     let mut service = Service::start_with(&[("TAO_SLURM_CONFIG", config.path().to_str().unwrap())]);
-    let (url, told) = receiver();
+    let (url, messages) = receiver();
     let mut job = command("sleep 15");
     job["webhook"] = json!({"url": url, "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"});
     let id = service.submit(&job);
 
-    let first = next(&told);
+    let first = next(&messages);
     assert_eq!(first.status(), "Pending");
     first.answer(503);
-    let second = next(&told);
+    let second = next(&messages);
     assert_eq!((&second.id, &second.body), (&first.id, &first.body));
-    // It has arrived, and nobody knows that: the one who would record it is gone.
+    // The message has arrived, but the process that would record this is killed.
     service.kill();
     second.answer(204);
     service.spawn();
-    let third = next(&told);
+    let third = next(&messages);
     assert_eq!((&third.id, &third.body), (&first.id, &first.body));
     third.answer(204);
     let mut statuses = vec!["Pending".to_owned()];
     while statuses.last().is_some_and(|status| status != "Done") {
-        let one = next(&told);
+        let one = next(&messages);
         assert_eq!(one.body["data"]["previous_status"], *statuses.last().unwrap());
         statuses.push(one.status().to_owned());
         one.answer(204);
     }
-    // Every status that the job has had, and nothing else.
+    // Every status of the job, and nothing else.
     let events = service.get(&format!("/jobs/{id}/events?kind=transition&limit=1000")).json();
     let events = events["events"].as_array().unwrap().iter();
     let mut had: Vec<&str> = events.map(|event| event["data"]["status"].as_str().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! Where the process listens, if anywhere.
+//! The address that the process listens on.
 
 use std::{io, net::SocketAddr};
 
@@ -6,7 +6,7 @@ use tokio::net::TcpListener;
 
 use crate::{cli::Role, config::Settings};
 
-/// Listens where this role is to be found; a worker only when it is told where.
+/// Opens the listener of this role; none for a worker without a configured address.
 pub(super) async fn listen(settings: &Settings, role: Role) -> anyhow::Result<Option<TcpListener>> {
     let (address, set_by) = match role {
         Role::All | Role::Api => (Some(settings.server.bind), "--bind, TAO_SLURM_BIND or server.bind"),
@@ -22,8 +22,10 @@ async fn bind(address: SocketAddr, set_by: &str) -> anyhow::Result<TcpListener> 
     TcpListener::bind(address).await.map_err(|error| {
         let advice = match error.kind() {
             io::ErrorKind::AddrInUse => "another program listens there; stop it, or choose another address",
-            io::ErrorKind::PermissionDenied => "ports below 1024 are not for this account; choose another",
-            io::ErrorKind::AddrNotAvailable => "this machine has no such address; choose another",
+            io::ErrorKind::PermissionDenied => {
+                "this user may not listen on ports below 1024; choose another port"
+            }
+            io::ErrorKind::AddrNotAvailable => "this machine does not have that address; choose another",
             _ => "choose another address",
         };
         anyhow::anyhow!("cannot listen on {address}: {advice} with {set_by} ({error})")
@@ -39,7 +41,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_worker_listens_only_where_it_is_told_to() {
+    async fn a_worker_listens_only_on_a_configured_address() {
         let mut settings = Settings::default();
         settings.server.bind = any_port();
         assert!(listen(&settings, Role::Worker).await.unwrap().is_none());
@@ -49,7 +51,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_in_use_is_said_with_what_to_do() {
+    async fn an_address_in_use_is_an_error_that_says_what_to_do() {
         let taken = TcpListener::bind(any_port()).await.unwrap();
         let mut settings = Settings::default();
         settings.server.bind = taken.local_addr().unwrap();

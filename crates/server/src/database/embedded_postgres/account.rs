@@ -1,4 +1,4 @@
-//! Which account runs Postgres: ours, or, since Postgres refuses to run as root, its own.
+//! The account that runs Postgres: ours, or the account `postgres` if we are root, because Postgres refuses to run as root.
 
 use std::{
     fs::{self, DirBuilder, Permissions},
@@ -18,7 +18,7 @@ use anyhow::{Context, bail};
 pub(super) struct Account {
     pub(super) uid: u32,
     gid: u32,
-    /// Whether it is another than ours, which takes root to arrange.
+    /// Whether it is not our own; then we are root.
     other: bool,
 }
 
@@ -32,16 +32,16 @@ impl Account {
         match find(&accounts, "postgres") {
             Some((uid, gid)) => Ok(Self { uid, gid, other: true }),
             None => bail!(
-                "Postgres does not run as root and this machine has no account `postgres`; run `apt-get install \
-                 postgresql`, or set DATABASE_URL to a Postgres that runs elsewhere"
+                "Postgres does not run as root, and this machine has no account `postgres`; run `apt-get install \
+                 postgresql`, or set DATABASE_URL to another Postgres"
             ),
         }
     }
 
-    /// A command under this account, in a directory that exists for it.
+    /// A command under this account.
     pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
-        // Postgres takes defaults from PG* variables, and its messages are read by us.
+        // PG* variables would change Postgres's defaults, and errors quote its messages in English.
         for variable in ["PGDATA", "PGPORT", "PGHOST", "PGUSER", "PGOPTIONS"] {
             command.env_remove(variable);
         }
@@ -52,14 +52,14 @@ impl Account {
         command
     }
 
-    /// Makes a directory that only this account may enter, or refuses one that is already there and is not.
+    /// Creates a directory that only this account may enter. An existing directory must belong to it.
     pub(super) fn make_private_dir(&self, dir: &Path) -> anyhow::Result<()> {
         match DirBuilder::new().mode(0o700).create(dir) {
             Ok(()) if self.other => chown(dir, Some(self.uid), Some(self.gid))
                 .with_context(|| format!("cannot give {} to the account postgres", dir.display())),
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.check_private(dir),
-            Err(error) => Err(error).with_context(|| format!("cannot make {}", dir.display())),
+            Err(error) => Err(error).with_context(|| format!("cannot create {}", dir.display())),
         }
     }
 
@@ -69,13 +69,13 @@ impl Account {
             bail!("{} is not a directory of the account that runs Postgres; remove it", dir.display());
         }
         fs::set_permissions(dir, Permissions::from_mode(0o700))
-            .with_context(|| format!("cannot close {} to others", dir.display()))
+            .with_context(|| format!("cannot restrict {} to its owner", dir.display()))
     }
 
-    /// Lets this account pass through our own data directory, by its group: it can enter, and list nothing.
+    /// Lets this account enter our data directory, through its group and without listing it.
     pub(super) fn let_in(&self, data_dir: &Path) -> anyhow::Result<()> {
-        let found =
-            fs::metadata(data_dir).with_context(|| format!("cannot look at {}", data_dir.display()))?;
+        let found = fs::metadata(data_dir)
+            .with_context(|| format!("cannot read the attributes of {}", data_dir.display()))?;
         let ours = found.uid() == rustix::process::geteuid().as_raw();
         if !self.other || !ours || self.may_enter(&found) {
             return Ok(());
@@ -84,7 +84,7 @@ impl Account {
             .and_then(|()| {
                 fs::set_permissions(data_dir, Permissions::from_mode(found.mode() & 0o700 | 0o010))
             })
-            .with_context(|| format!("cannot let the account postgres into {}", data_dir.display()))
+            .with_context(|| format!("cannot give the account postgres access to {}", data_dir.display()))
     }
 
     fn may_enter(&self, dir: &fs::Metadata) -> bool {
@@ -96,15 +96,16 @@ impl Account {
         dir.mode() & bit != 0
     }
 
-    /// Says which directory keeps this account from its data, before Postgres says so in its own words.
+    /// Fails if this account cannot enter a parent directory of its data; Postgres's own error would be less clear.
     pub(super) fn check_reaches(&self, home: &Path) -> anyhow::Result<()> {
         for dir in home.ancestors().skip(1).filter(|_| self.other) {
-            let found = fs::metadata(dir).with_context(|| format!("cannot look at {}", dir.display()))?;
+            let found = fs::metadata(dir)
+                .with_context(|| format!("cannot read the attributes of {}", dir.display()))?;
             if !self.may_enter(&found) {
                 bail!(
-                    "the account postgres, which runs the private Postgres because root must not, may not pass \
-                     through {}; set data_dir (TAO_SLURM_DATA_DIR) to a place it can reach, such as \
-                     /var/lib/tao-slurm, or set DATABASE_URL",
+                    "the account postgres runs the private Postgres, because root must not, but it cannot enter {}; set \
+                     data_dir (TAO_SLURM_DATA_DIR) to a directory that it can reach, such as /var/lib/tao-slurm, or \
+                     set DATABASE_URL",
                     dir.display()
                 );
             }
@@ -136,11 +137,11 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_the_account_cannot_enter_is_named() {
+    fn a_directory_that_the_account_cannot_enter_is_an_error_that_names_it() {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
-        let stranger = Account { uid: 4_000_001, gid: 4_000_001, other: true };
-        let error = stranger.check_reaches(&dir.path().join("postgres")).unwrap_err().to_string();
+        let account = Account { uid: 4_000_001, gid: 4_000_001, other: true };
+        let error = account.check_reaches(&dir.path().join("postgres")).unwrap_err().to_string();
         assert!(
             error.contains(&dir.path().display().to_string()) && error.contains("TAO_SLURM_DATA_DIR"),
             "{error}"

@@ -1,22 +1,26 @@
 //! With the Postgres that is installed on this machine.
 
-use std::os::unix::fs::PermissionsExt;
+use std::{os::unix::fs::PermissionsExt, time::Duration};
 
 use persistence::{Sealer, Store, StoreOptions};
+use rustix::process::Pid;
 
 use super::*;
 
-struct Place(tempfile::TempDir);
+struct DataDir(tempfile::TempDir);
 
-impl Place {
+impl DataDir {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
     fn start(&self) -> EmbeddedPostgres {
-        let search_path: Vec<PathBuf> = Vec::new();
-        EmbeddedPostgres::start(self.0.path(), &search_path).unwrap()
+        EmbeddedPostgres::start(self.0.path(), &[]).unwrap()
     }
+}
+
+fn pid(postgres: &EmbeddedPostgres) -> Option<Pid> {
+    process::running(&postgres.server.data)
 }
 
 async fn store(postgres: &EmbeddedPostgres) -> Store {
@@ -30,83 +34,77 @@ async fn store(postgres: &EmbeddedPostgres) -> Store {
 
 #[tokio::test]
 async fn it_starts_serves_stops_and_keeps_its_data() {
-    let place = Place::new();
-    let mut first = place.start();
+    let dir = DataDir::new();
+    let first = dir.start();
     let before = store(&first).await;
     before.migrate().await.unwrap();
     before.ready().await.unwrap();
     before.close().await;
     assert!(first.is_alive());
-    let postmaster = first.postmaster.clone();
+    let data = first.server.data.clone();
     first.stop().unwrap();
-    assert!(!postmaster.is_alive(), "stopping left a process");
+    assert!(process::running(&data).is_none(), "a process is left after the stop");
 
-    let second = place.start();
+    let second = dir.start();
     let after = store(&second).await;
-    after.ready().await.expect("the schema of the first run is still there");
+    after.ready().await.expect("the schema of the first run still exists");
     after.close().await;
     second.stop().unwrap();
 }
 
 #[tokio::test]
-async fn one_that_outlived_its_service_is_used_again_and_stopped() {
-    let place = Place::new();
-    let mut killed = place.start();
-    let pid = killed.postmaster.pid();
-    // What kill -9 of the service does: nothing is stopped, and the kernel drops the locks.
-    let mut orphan = killed.child.take().unwrap();
+async fn a_postgres_that_outlived_its_service_is_used_again_and_stopped() {
+    let dir = DataDir::new();
+    let killed = dir.start();
+    let orphan = pid(&killed);
+    // As after kill -9 of the service: nothing is stopped, and the kernel releases the locks.
     drop(killed);
 
-    let adopter = place.start();
-    assert_eq!(adopter.postmaster.pid(), pid);
-    assert!(adopter.child.is_none());
+    let adopter = dir.start();
+    assert!(orphan.is_some());
+    assert_eq!(pid(&adopter), orphan);
     let store = store(&adopter).await;
     store.migrate().await.unwrap();
     store.close().await;
-    // In life the orphan's parent is init, which reaps it; here that is us.
-    let reaper = std::thread::spawn(move || orphan.wait());
+    let data = adopter.server.data.clone();
     adopter.stop().unwrap();
-    assert!(reaper.join().unwrap().unwrap().success());
+    assert!(process::running(&data).is_none());
 }
 
 #[test]
-fn it_runs_until_its_last_user_leaves() {
-    let place = Place::new();
-    let (service, mut command) = (place.start(), place.start());
-    assert_eq!(service.postmaster.pid(), command.postmaster.pid());
-    let mut child = service.child;
-    let service = EmbeddedPostgres { child: None, ..service };
+fn it_runs_until_its_last_user_stops() {
+    let dir = DataDir::new();
+    let (service, command) = (dir.start(), dir.start());
+    assert_eq!(pid(&service), pid(&command));
     service.stop().unwrap();
-    assert!(command.is_alive(), "the first to leave stopped it under the other");
-    let reaper = std::thread::spawn(move || child.as_mut().map(Child::wait));
+    assert!(command.is_alive(), "the first user stopped it while another used it");
+    let data = command.server.data.clone();
     command.stop().unwrap();
-    assert!(reaper.join().unwrap().unwrap().unwrap().success());
+    assert!(process::running(&data).is_none());
 }
 
 #[test]
-fn a_pid_file_left_behind_is_no_obstacle() {
-    let place = Place::new();
-    place.start().stop().unwrap();
-    let layout = Layout::new(place.0.path());
-    // A number that lives and is no Postgres: ours.
-    let stale = format!("{}\n{}\n1\n5432\n/tmp\n\n\nready\n", std::process::id(), layout.data.display());
-    fs::write(layout.data.join("postmaster.pid"), stale).unwrap();
-    place.start().stop().unwrap();
+fn a_stale_pid_file_does_not_prevent_a_start() {
+    let dir = DataDir::new();
+    dir.start().stop().unwrap();
+    let data = dir.0.path().join("postgres/data");
+    // The pid of a process that is not Postgres: ours.
+    let stale = format!("{}\n{}\n1\n5432\n/tmp\n\n\nready\n", std::process::id(), data.display());
+    fs::write(data.join("postmaster.pid"), stale).unwrap();
+    dir.start().stop().unwrap();
 }
 
 #[test]
 fn a_data_directory_with_a_long_name_works() {
-    let place = Place::new();
-    let long = place.0.path().join("x".repeat(120));
+    let dir = DataDir::new();
+    let long = dir.0.path().join("x".repeat(120));
     fs::create_dir(&long).unwrap();
-    // As root, the account postgres has to pass through what is not the data directory itself.
-    fs::set_permissions(place.0.path(), fs::Permissions::from_mode(0o711)).unwrap();
+    // As root, the account postgres must be able to enter the parent directory.
+    fs::set_permissions(dir.0.path(), fs::Permissions::from_mode(0o711)).unwrap();
     let postgres = EmbeddedPostgres::start(&long, &[]).unwrap();
-    let sockets = postgres.postmaster.clone();
+    let Server { home, data, account, .. } = &postgres.server;
+    let (sockets, data) = (socket_dir::of(home, account.uid), data.clone());
     postgres.stop().unwrap();
-    assert!(!sockets.is_alive());
-    fs::remove_dir_all(
-        socket_dir::make(&Layout::new(&long).home, &Account::for_postgres().unwrap()).unwrap(),
-    )
-    .unwrap();
+    assert!(process::running(&data).is_none());
+    fs::remove_dir_all(sockets).unwrap();
 }

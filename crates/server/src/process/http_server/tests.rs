@@ -33,56 +33,56 @@ fn routes() -> Router {
     Router::new().route("/", get(async || "here"))
 }
 
-/// What the service says until it closes the connection.
-async fn said(stream: &mut TcpStream) -> String {
+/// Everything that the service sends until it closes the connection.
+async fn received(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let _ =
         timeout(LONG / 2, stream.read_to_end(&mut bytes)).await.expect("the connection is closed in time");
     String::from_utf8(bytes).unwrap()
 }
 
-const ASKED: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
 
 #[tokio::test]
-async fn who_sends_a_head_drop_by_drop_is_cut_off() {
+async fn a_slow_head_closes_the_connection() {
     let limits = ConnectionLimits { header_timeout: Duration::from_millis(200), ..limits() };
     let service = served(routes(), limits).await;
     let mut stream = TcpStream::connect(service.address).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nx-slow: ").await.unwrap();
-    assert!(!said(&mut stream).await.contains("here"));
-    // Who says nothing at all, too.
+    assert!(!received(&mut stream).await.contains("here"));
+    // Without a head, too.
     let mut stream = TcpStream::connect(service.address).await.unwrap();
-    assert_eq!(said(&mut stream).await, "");
+    assert_eq!(received(&mut stream).await, "");
 }
 
 #[tokio::test]
-async fn a_head_that_is_larger_than_anybody_reads_is_a_431() {
+async fn a_head_that_is_too_large_is_a_431() {
     let service = served(routes(), limits()).await;
     let mut stream = TcpStream::connect(service.address).await.unwrap();
     let head = format!("GET / HTTP/1.1\r\nhost: x\r\nx-large: {}\r\n\r\n", "x".repeat(8192));
     let _ = stream.write_all(head.as_bytes()).await;
-    assert!(said(&mut stream).await.starts_with("HTTP/1.1 431"));
+    assert!(received(&mut stream).await.starts_with("HTTP/1.1 431"));
 }
 
 #[tokio::test]
-async fn one_connection_too_many_waits_until_another_ends() {
+async fn a_connection_beyond_the_maximum_waits_until_another_ends() {
     let service = served(routes(), ConnectionLimits { connections: 1, ..limits() }).await;
     let mut first = TcpStream::connect(service.address).await.unwrap();
-    // Its answer shows that it has the only place.
+    // Its response shows that it has the only permit.
     first.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
     let mut start = [0; 15];
     first.read_exact(&mut start).await.unwrap();
     assert_eq!(&start, b"HTTP/1.1 200 OK");
     let mut second = TcpStream::connect(service.address).await.unwrap();
-    second.write_all(ASKED).await.unwrap();
+    second.write_all(REQUEST).await.unwrap();
     let nothing = timeout(Duration::from_millis(300), second.read(&mut start)).await;
-    assert!(nothing.is_err(), "it is served beside the first");
+    assert!(nothing.is_err(), "it is served in parallel with the first");
     drop(first);
-    assert!(said(&mut second).await.ends_with("here"));
+    assert!(received(&mut second).await.ends_with("here"));
 }
 
 #[tokio::test]
-async fn what_was_begun_is_answered_before_the_end_and_idle_connections_are_closed() {
+async fn a_stop_answers_running_requests_and_closes_idle_connections() {
     let (asked, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let routes = {
         let (asked, go) = (Arc::clone(&asked), Arc::clone(&go));
@@ -101,8 +101,8 @@ async fn what_was_begun_is_answered_before_the_end_and_idle_connections_are_clos
     busy.write_all(b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
     timeout(LONG, asked.notified()).await.unwrap();
     service.stop.cancel();
-    assert_eq!(said(&mut idle).await, "");
+    assert_eq!(received(&mut idle).await, "");
     go.notify_one();
-    assert!(said(&mut busy).await.ends_with("slow"));
+    assert!(received(&mut busy).await.ends_with("slow"));
     timeout(LONG, service.tasks.join_next()).await.unwrap().unwrap().unwrap().unwrap();
 }

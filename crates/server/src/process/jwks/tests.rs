@@ -6,8 +6,8 @@ use std::{
 
 use super::*;
 
-/// Answers each of its requests with the next of these, as they are, on a connection of its own.
-fn issuer(answers: Vec<String>) -> AtAddress {
+/// A server that sends these responses, each on its own connection.
+fn issuer(answers: Vec<String>) -> Source {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/keys", listener.local_addr().unwrap());
     thread::spawn(move || {
@@ -15,11 +15,11 @@ fn issuer(answers: Vec<String>) -> AtAddress {
             let (stream, _) = listener.accept().unwrap();
             let lines = BufReader::new(stream.try_clone().unwrap()).lines();
             assert!(lines.map_while(Result::ok).any(|line| line.is_empty()), "the end of the request's head");
-            // Whoever has had enough hangs up.
+            // The client may close the connection early.
             let _ = (&stream).write_all(answer.as_bytes());
         }
     });
-    AtAddress { url, agent: agent(&Authorities::default()) }
+    Source::url(url, &Authorities::default())
 }
 
 fn answer(status: &str, body: &str) -> String {
@@ -27,34 +27,34 @@ fn answer(status: &str, body: &str) -> String {
 }
 
 #[tokio::test]
-async fn keys_are_fetched_from_an_address() {
+async fn keys_are_fetched_from_a_url() {
     let document = r#"{"keys": []}"#;
     assert_eq!(issuer(vec![answer("200 OK", document)]).read().await.unwrap(), document.as_bytes());
 }
 
 #[tokio::test]
-async fn what_is_no_success_is_too_long_or_leads_elsewhere_is_an_error() {
+async fn failures_long_documents_and_redirects_are_errors() {
     let elsewhere = "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 2\r\n\r\n{}";
-    let long = "x".repeat(usize::try_from(LONGEST).unwrap() + 1);
+    let long = "x".repeat(usize::try_from(MAX_BYTES).unwrap() + 1);
     for (sent, expected) in [
         (answer("500 Oh", "{}"), "status: 500"),
-        (elsewhere.to_owned(), "the answer is 302"),
+        (elsewhere.to_owned(), "the response is 302"),
         (answer("200 OK", &long), "has more than 262144 bytes"),
     ] {
         let error = issuer(vec![sent]).read().await.unwrap_err();
         assert!(error.contains(expected), "{error}");
     }
-    let gone = AtAddress { url: "http://127.0.0.1:1/keys".to_owned(), agent: agent(&Authorities::default()) };
+    let gone = Source::url("http://127.0.0.1:1/keys".to_owned(), &Authorities::default());
     assert!(gone.read().await.unwrap_err().starts_with("http://127.0.0.1:1/keys: "));
 }
 
 #[tokio::test]
-async fn a_file_is_read_as_it_is_now() {
+async fn a_file_is_read_each_time() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let source = InFile(file.path().to_owned());
+    let source = Source::File(file.path().to_owned());
     std::fs::write(file.path(), "one").unwrap();
     assert_eq!(source.read().await.unwrap(), b"one");
     std::fs::write(file.path(), "two").unwrap();
     assert_eq!(source.read().await.unwrap(), b"two");
-    assert!(InFile("/nowhere/keys".into()).read().await.unwrap_err().contains("/nowhere/keys"));
+    assert!(Source::File("/nowhere/keys".into()).read().await.unwrap_err().contains("/nowhere/keys"));
 }

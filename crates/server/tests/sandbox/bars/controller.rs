@@ -1,4 +1,4 @@
-//! A controller that is frozen: it accepts connections and answers nobody.
+//! A frozen controller: it accepts connections and does not respond.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::{
     service::{Service, until},
 };
 
-/// Stopped until this is dropped.
+/// A process that is stopped until this is dropped.
 struct Stopped(String);
 
 impl Stopped {
@@ -39,11 +39,11 @@ fn connects(service: &Service) -> u64 {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "shown with the test: the figures of docs/reliability.md")]
-fn a_frozen_controller_changes_no_status_and_costs_few_connects() {
+fn a_frozen_controller_changes_no_status_and_causes_few_connects() {
     let (runners, frozen_for) = (size(16, 100), Duration::from_secs(size(20, 180)));
     let waiters = runners / 4;
     let service = Service::start();
-    // Most of them run, and so fill four nodes of 64 processors that no whole one is left for the others.
+    // Most of them run, and leave no whole node free for the others.
     let long = frozen_for.as_secs() + 240;
     let mut job = command(&format!("sleep {long}"));
     job["resources"]["cpus_per_task"] = (64 / runners.div_ceil(4)).into();
@@ -60,18 +60,18 @@ fn a_frozen_controller_changes_no_status_and_costs_few_connects() {
     let before = statuses(&service);
     let id = before[0].0.as_str().unwrap().to_owned();
     let (connected, began) = (connects(&service), Instant::now());
-    // Many submissions and polls so far, over the worker's two sessions; each may have had to begin anew.
+    // Many submissions and polls so far, over the worker's two sessions; each may have reconnected once.
     assert!(connected <= 4, "{connected} connects while nothing was wrong");
     let frozen = Stopped::new(pid_of(&service.sandbox, "slurmctld.pid"));
     let mut stale_after = None;
     until("the time to pass", frozen_for + Duration::from_secs(5), || {
-        assert_eq!(statuses(&service), before, "no answer never changes a status");
+        assert_eq!(statuses(&service), before, "a missing response must not change a status");
         if stale_after.is_none() && service.status(&id)["stale"] == true {
             stale_after = Some(began.elapsed());
         }
         began.elapsed() >= frozen_for
     });
-    // Three polls of at most 1.5 s and their jitter, from the last one that was answered.
+    // Three polls of at most 1.5 s and their jitter, after the last successful one.
     let stale_after = stale_after.expect("never stale");
     assert!(stale_after < Duration::from_secs(10), "stale only after {stale_after:?}");
     let cost = connects(&service) - connected;
@@ -80,9 +80,9 @@ fn a_frozen_controller_changes_no_status_and_costs_few_connects() {
     drop(frozen);
 
     let back = Instant::now();
-    until("the truth to be back", Duration::from_secs(30), || service.status(&id)["stale"] == false);
+    until("fresh data", Duration::from_secs(30), || service.status(&id)["stale"] == false);
     let back_after = back.elapsed();
-    assert_eq!(statuses(&service), before, "the jobs have gone on meanwhile");
+    assert_eq!(statuses(&service), before, "the jobs have continued meanwhile");
     let after: Vec<(Value, Value, Value)> = statuses(&service);
     println!(
         "{runners} jobs that ran and {waiters} that waited, frozen for {frozen_for:?}: stale after {stale_after:?}, right {back_after:?} after its return, \

@@ -1,4 +1,4 @@
-//! A database that is gone for a while.
+//! A database outage.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -13,11 +13,8 @@ use crate::{
 
 #[test]
 #[expect(clippy::print_stdout, reason = "shown with the test: the figures of docs/reliability.md")]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "callers are threads here, and wait as long as they are told to"
-)]
-fn a_database_that_is_gone_for_a_while_loses_no_accepted_job_and_doubles_none() {
+#[expect(clippy::disallowed_methods, reason = "callers are threads here, and wait for the given time")]
+fn a_database_outage_loses_and_duplicates_no_accepted_job() {
     let (count, gone_for) = (size(30, 100), Duration::from_secs(size(10, 60)));
     let service = Service::start();
     let tally = Tally::new(&service);
@@ -29,7 +26,7 @@ fn a_database_that_is_gone_for_a_while_loses_no_accepted_job_and_doubles_none() 
             return;
         }
         let mut job = tally.job(number, "true");
-        // The caller's own id, so that the same request may be made again; on the cluster it must be new.
+        // The id of the caller, so that the same request can be repeated. It must be new on the cluster.
         job["id"] = format!("{:08x}-{port:04x}-4000-8000-{number:012}", std::process::id()).into();
         loop {
             let answer = service.post("/jobs", &job.to_string());
@@ -69,7 +66,7 @@ fn a_database_that_is_gone_for_a_while_loses_no_accepted_job_and_doubles_none() 
     let runs = tally.runs(&service, count);
     assert!(runs.iter().all(|runs| *runs == 1), "{runs:?}");
     let refused = refused.load(Ordering::Relaxed);
-    assert!(refused > 0, "nobody noticed");
+    assert!(refused > 0, "no request was rejected");
     println!(
         "{count} jobs, database gone for {gone_for:?}: {refused} refusals, all done {:?} later",
         back.elapsed()

@@ -1,4 +1,4 @@
-//! A login host that dies, with every session on it.
+//! A login host that fails, with all its sessions.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::{
     service::{Service, until},
 };
 
-/// Kills the host and all that runs on it, until this is dropped.
+/// A host that is down, with all its processes, until this is dropped.
 struct Dead<'a>(&'a Service);
 
 impl<'a> Dead<'a> {
@@ -30,7 +30,7 @@ fn host(service: &Service, index: usize) -> Value {
     service.get("/clusters/sandbox").json()["login_hosts"][index].clone()
 }
 
-/// How long it takes until a poll is answered by a host. Another one may have answered just before it died, and be heard after that.
+/// How long it takes until this host answers a poll. An answer of the other host may still arrive after its failure.
 fn next_answer(service: &Service, index: usize) -> Duration {
     let polled = |service: &Service| service.get("/clusters/sandbox").json()["poll"]["polled_on"].to_string();
     let (began, before) = (Instant::now(), polled(service));
@@ -42,7 +42,7 @@ fn next_answer(service: &Service, index: usize) -> Duration {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "shown with the test: the figures of docs/reliability.md")]
-fn a_dead_login_host_is_replaced_within_ten_seconds_and_no_job_notices() {
+fn the_service_fails_over_from_a_dead_login_host_within_ten_seconds_without_effect_on_jobs() {
     let count = size(5, 20);
     let service = Service::start();
     let ids: Vec<_> = (0..count).map(|_| service.submit(&command("sleep 300"))).collect();
@@ -67,7 +67,7 @@ fn a_dead_login_host_is_replaced_within_ten_seconds_and_no_job_notices() {
     assert!(ids.iter().all(|id| service.status(id)["stale"] == false));
     drop(dead);
 
-    // The host that is back is used again as soon as it is needed.
+    // A host that is up again is used as soon as it is needed.
     let dead = Dead::host(&service, "login2");
     let returned = next_answer(&service, 0);
     running();

@@ -1,4 +1,4 @@
-//! Submissions that are killed on their way: the remote sbatch, the SSH session, the service itself.
+//! Submissions that are interrupted: the remote sbatch, the SSH session or the service is killed.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use crate::{
     service::{Service, until},
 };
 
-/// A small generator of its own.
+/// A small random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -25,8 +25,8 @@ impl Dice {
     }
 }
 
-/// Stands before sbatch on the login hosts: starts the real one and kills it after up to 12 ms, with itself, so many
-/// times in all. What has answered by then is left alone.
+/// A wrapper of sbatch on the login hosts. It starts the real sbatch and kills it and itself after up to 12 ms, up to a
+/// maximum number of times, unless sbatch has answered.
 struct Killer {
     program: PathBuf,
     log: PathBuf,
@@ -78,7 +78,7 @@ fn kill(pids: &[u32]) {
 #[test]
 #[expect(clippy::print_stdout, reason = "shown with the test: the figures of docs/reliability.md")]
 #[expect(clippy::disallowed_methods, reason = "a kill at a random moment is a sleep of random length")]
-fn submissions_killed_midway_are_executed_exactly_once() {
+fn submissions_killed_midway_run_exactly_once() {
     let kills = size(40, 500);
     let mut service = Service::start();
     let (tally, killer) = (Tally::new(&service), Killer::new(&service.sandbox, kills));
@@ -112,7 +112,7 @@ fn submissions_killed_midway_are_executed_exactly_once() {
     );
     until("all jobs to end", Duration::from_mins(15), || {
         if size(0, 1) == 0 {
-            // What was killed that long ago has no effect any more: the short form does not wait for the proof of it.
+            // A submission that was killed that long ago has no effect; the short form does not wait for the proof.
             let past = "update slurm_metadata m set sends_shut_at = sends_shut_at - interval '200 s' from jobs j
                         where j.id = m.job_id and j.phase = 'submit_uncertain' and m.slurm_job_id is null
                           and m.sends_shut_at > now() - interval '150 s' and m.sends_shut_at < now() - interval '5 s'";

@@ -1,4 +1,4 @@
-//! A worker that sleeps past its leases and wakes up.
+//! A worker that is stopped until its leases have expired, and continued.
 
 use std::{
     fs::{self, File},
@@ -32,7 +32,7 @@ impl Worker {
         signal(name, &self.child.id().to_string());
     }
 
-    /// How often it gave up what it was doing, by its own clock or because the database did not take it.
+    /// How many steps it dropped, by its own clock or because the database rejected them.
     fn dropped(&self) -> usize {
         let log = fs::read_to_string(&self.log).unwrap();
         let said = ["a lease has run out under its work", "was lost; the step's result is dropped"];
@@ -51,7 +51,7 @@ impl Drop for Worker {
     }
 }
 
-/// On the login hosts, whoever looks for claims takes three seconds: the last words of a job are read for so long.
+/// Makes the search for claims on the login hosts take three seconds, and with it the collection of a job's exit record.
 struct Slow(PathBuf);
 
 impl Slow {
@@ -76,7 +76,7 @@ impl Drop for Slow {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "shown with the test: the figures of docs/reliability.md")]
-fn a_worker_that_wakes_up_past_its_lease_changes_nothing() {
+fn a_worker_resumed_after_its_lease_expired_changes_nothing() {
     let mut service = Service::prepare(&[]);
     let settings = service.log.with_file_name("worker.toml");
     fs::write(&settings, "[worker]\nlease = \"10s\"\n").unwrap();
@@ -96,13 +96,13 @@ fn a_worker_that_wakes_up_past_its_lease_changes_nothing() {
             service.submit(&tally.job(sent, "true"));
             sent += 1;
         }
-        // There is no other worker, so what is leased is leased by this one.
-        until("last words to be read", Duration::from_mins(1), || ask(concluding) != "0");
+        // There is no other worker, so all leases are this one's.
+        until("an exit record to be collected", Duration::from_mins(1), || ask(concluding) != "0");
         sleeper.signal("STOP");
-        // What it had asked of the database before is through.
+        // Its earlier statements are finished.
         until("its last statements", Duration::from_secs(10), || ask(busy) == "0");
         if ask(concluding) == "0" {
-            // They were read in between.
+            // The record was collected in between.
             sleeper.signal("CONT");
             continue;
         }
@@ -114,10 +114,10 @@ fn a_worker_that_wakes_up_past_its_lease_changes_nothing() {
         let truth = ask(rows);
         sleeper.signal("CONT");
         until("its late results", Duration::from_secs(30), || {
-            assert_eq!(ask(rows), truth, "what came late changed something");
+            assert_eq!(ask(rows), truth, "a late result changed something");
             sleeper.dropped() > before
         });
-        assert_eq!(ask(rows), truth, "what came late changed something");
+        assert_eq!(ask(rows), truth, "a late result changed something");
         drop(other);
         slept += 1;
     }
@@ -125,7 +125,7 @@ fn a_worker_that_wakes_up_past_its_lease_changes_nothing() {
     assert!(runs.iter().all(|runs| *runs == 1), "{runs:?}");
     let back = "select count(*) from job_events a join job_events b on b.job_id = a.job_id and b.seq > a.seq
                 where a.kind = 'transition' and b.kind = 'transition' and a.data->>'phase' = 'ended'";
-    assert_eq!(ask(back), "0", "nothing comes after the end of a job");
+    assert_eq!(ask(back), "0", "no event follows the end of a job");
     println!(
         "{sent} jobs, a worker that slept {slept} times past its lease: {} results dropped",
         sleeper.dropped()

@@ -1,11 +1,11 @@
-//! What an expression of Prometheus asks for, as far as these files use the language.
+//! The metrics in a Prometheus expression, for the part of the language that our files use.
 
-/// Words that stand between selectors.
+/// Operators between selectors.
 const WORDS: [&str; 5] = ["and", "or", "unless", "bool", "offset"];
-/// Words that labels follow, in parentheses.
+/// Keywords before a list of labels in parentheses.
 const BEFORE_LABELS: [&str; 6] = ["by", "without", "on", "ignoring", "group_left", "group_right"];
 
-/// The selectors of the expression: each a name with what stands in braces behind it.
+/// The selectors of the expression: a metric name with its labels in braces.
 pub(super) fn selectors(expression: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = expression;
@@ -33,12 +33,12 @@ pub(super) fn selectors(expression: &str) -> Vec<String> {
     found
 }
 
-/// `sum by (…)`: the word before was a function.
+/// `sum by (…)`: the previous word was a function.
 fn is_aggregated(rest: &str) -> bool {
     rest.starts_with("by ") || rest.starts_with("without ")
 }
 
-/// What follows the next `end` outside of quotation marks.
+/// The text after the next `end` outside of quotation marks.
 fn after(text: &str, end: char) -> &str {
     let mut quoted = false;
     for (place, c) in text.char_indices() {

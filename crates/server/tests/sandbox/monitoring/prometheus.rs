@@ -1,4 +1,4 @@
-//! A Prometheus of the test's own.
+//! A Prometheus server for one test.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ pub(super) struct Prometheus {
 }
 
 impl Prometheus {
-    /// Runs with the example configuration, in haste, and with these processes instead of those it names.
+    /// Starts with the example configuration, shorter intervals and these targets.
     pub(super) fn watching(api: &str, worker: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let config = fs::read_to_string(format!("{DEPLOY}/prometheus/prometheus.yml")).unwrap();
@@ -52,7 +52,7 @@ impl Prometheus {
         this
     }
 
-    /// What an expression gives now.
+    /// The current value of an expression.
     pub(super) fn query(&self, expression: &str) -> Vec<Value> {
         let answer = self.api("/api/v1/query", &[("query", expression)]);
         answer["result"].as_array().unwrap().clone()
@@ -63,7 +63,7 @@ impl Prometheus {
         self.api("/api/v1/series", &[("match[]", selector)]).as_array().unwrap().len()
     }
 
-    /// The rules, with how their last evaluation went.
+    /// The rules, with the result of their last evaluation.
     pub(super) fn rules(&self) -> Vec<Value> {
         let groups = self.api("/api/v1/rules", &[]);
         let groups = groups["groups"].as_array().unwrap().iter();

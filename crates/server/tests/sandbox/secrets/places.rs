@@ -1,4 +1,4 @@
-//! Everywhere that a secret could come to lie, looked through for those of a test.
+//! A search of all places that could contain a secret.
 
 use std::{
     collections::BTreeSet,
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::planted::Secrets;
 use crate::service::Service;
 
-/// The places, and what was found in them that should not be there.
+/// The places, and the secrets found in them.
 pub(super) struct Places<'a> {
     service: &'a Service,
     secrets: &'a Secrets,
@@ -38,7 +38,7 @@ impl<'a> Places<'a> {
         self.leaks.extend(self.secrets.within(text).iter().map(|name| format!("{name} in {place}")));
     }
 
-    /// Sends a job, and looks at what is answered to that and to only asking about it.
+    /// Submits and validates a job, and searches both responses.
     pub(super) fn submit(&mut self, job: &Value) -> String {
         let body = job.to_string();
         for path in ["/jobs/validate", "/jobs/validate?live=true"] {
@@ -50,7 +50,7 @@ impl<'a> Places<'a> {
         answer.json()["id"].as_str().unwrap().to_owned()
     }
 
-    /// Installs a registry's password on the cluster, and tries to install one that no file of passwords can hold.
+    /// Installs a registry password on the cluster, and tries one that the password file cannot represent.
     pub(super) fn install(&mut self, name: &str) {
         let password = self.secrets.named(name);
         for (password, expected) in [(password.value(), 422), (password.plain(), 204)] {
@@ -61,7 +61,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Sends the job with mistakes in it and at the secrets themselves.
+    /// Submits invalid variants of the job, including invalid secrets.
     pub(super) fn refusals(&mut self, job: &Value) {
         let with = |at: &str, value: &Value| {
             let mut job = job.clone();
@@ -77,7 +77,7 @@ impl<'a> Places<'a> {
             with("secret_env_vars", &json!({"HF_TOKEN": format!("{}\0", secret.as_str().unwrap())})),
             with("cloud_metadata", &json!([secret])),
             with("num_gpu", secret),
-            // In the midst of the secrets.
+            // Within the secrets.
             whole[..whole.find("secret_env_vars").unwrap() + 40].to_owned(),
         ];
         for body in wrong {
@@ -89,7 +89,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Everything that the service itself keeps and says.
+    /// Everything that the service stores and returns.
     pub(super) fn service(&mut self, jobs: &[String]) {
         let dump =
             Command::new("pg_dump").args(["--inserts", "-d", &self.service.database_url]).output().unwrap();
@@ -106,7 +106,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// What the document says can be read, of each of the jobs.
+    /// All GET endpoints of the OpenAPI document, for each job.
     fn every_get(&self, jobs: &[String]) -> BTreeSet<String> {
         let document = self.service.get("/openapi.json").json();
         let paths = document["paths"].as_object().unwrap();
@@ -120,7 +120,7 @@ impl<'a> Places<'a> {
         all
     }
 
-    /// An answer as it comes off the wire, or the first second of one that does not end.
+    /// The raw bytes of a response; of an endless one, the first second.
     fn get(&self, path: &str) -> Vec<u8> {
         let address = self.service.url.strip_prefix("http://").unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
@@ -131,7 +131,7 @@ impl<'a> Places<'a> {
         answer
     }
 
-    /// What Slurm remembers of a job: its script, its environment and every command line in it.
+    /// Slurm's accounting of a job: its script, its environment and all command lines.
     pub(super) fn accounting(&mut self, id: &str) {
         let sandbox = &self.service.sandbox;
         let ask = |text: &str| {
@@ -150,7 +150,7 @@ impl<'a> Places<'a> {
         self.text(&format!("the accounting of {id}"), found.as_bytes());
     }
 
-    /// What the controller knows of a job that it still has.
+    /// The controller's data of a job that it still has.
     pub(super) fn controller(&mut self, slurm_id: &str) {
         let script = self.service.sandbox.login(&format!("scontrol write batch_script {slurm_id} -"));
         assert!(script.contains("#SBATCH"), "{script}");
@@ -159,7 +159,7 @@ impl<'a> Places<'a> {
         self.text("scontrol show job", shown.as_bytes());
     }
 
-    /// Files that hold a secret: of the shared file system, Slurm's own, both databases, all logs, and `/tmp` of every
+    /// Files that contain a secret: on the shared file system, of Slurm, of both databases, all logs, and `/tmp` of every
     /// machine.
     pub(super) fn files(&self) -> BTreeSet<String> {
         let dir = self.service.sandbox.var("SANDBOX_DIR");
@@ -174,9 +174,9 @@ impl<'a> Places<'a> {
         let tmps = pids.map(|pid| format!("/proc/{pid}/root/tmp"));
         let parts = ["lustre", "home", "log", "spool", "state"].map(|part| format!("{dir}/{part}"));
         let mut command = Command::new("grep");
-        // Sockets and pipes are passed over; a file that is removed meanwhile is no news.
+        // Sockets and pipes are skipped, and so are files that are removed meanwhile.
         command.args(["-rlaF", "-s", "-D", "skip", "-f"]).arg(self.patterns.path()).args(parts).args(tmps);
-        // Byte by byte, which is faster.
+        // In the C locale, which is faster.
         command.env("LC_ALL", "C");
         let found = text_of(&command.output().unwrap().stdout);
         found.lines().map(str::to_owned).collect()
@@ -187,34 +187,34 @@ fn text_of(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Looks at the command line of every process of this machine, and so of the cluster, again and again.
+/// Reads the command lines of all processes of this machine, and so of the cluster, repeatedly.
 pub(super) struct CommandLines {
     stop: Arc<AtomicBool>,
     watcher: JoinHandle<(BTreeSet<String>, BTreeSet<String>)>,
 }
 
 impl CommandLines {
-    /// `sights`: parts of command lines that it has to see, or it saw nothing.
-    pub(super) fn watch(secrets: &Secrets, sights: &[&str]) -> Self {
+    /// `expected`: parts of command lines that it must see, as proof that it works.
+    pub(super) fn watch(secrets: &Secrets, expected: &[&str]) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&stop);
         let patterns: Vec<String> = secrets.patterns().lines().map(str::to_owned).collect();
-        let sights: Vec<String> = sights.iter().map(|sight| (*sight).to_owned()).collect();
+        let expected: Vec<String> = expected.iter().map(|sight| (*sight).to_owned()).collect();
         let watcher = std::thread::spawn(move || {
             let (mut leaks, mut seen) = (BTreeSet::new(), BTreeSet::new());
             while !ended.load(Ordering::Relaxed) {
                 for line in command_lines() {
                     leaks.extend(patterns.iter().any(|part| line.contains(part)).then(|| line.clone()));
-                    seen.extend(sights.iter().filter(|sight| line.contains(*sight)).cloned());
+                    seen.extend(expected.iter().filter(|sight| line.contains(*sight)).cloned());
                 }
                 std::thread::park_timeout(Duration::from_millis(10));
             }
-            (leaks, &sights.into_iter().collect() - &seen)
+            (leaks, &expected.into_iter().collect() - &seen)
         });
         Self { stop, watcher }
     }
 
-    /// The command lines that held a secret, and the sights that were not seen.
+    /// The command lines that contained a secret, and the expected parts that were not seen.
     pub(super) fn end(self) -> (BTreeSet<String>, BTreeSet<String>) {
         self.stop.store(true, Ordering::Relaxed);
         self.watcher.join().unwrap()

@@ -1,11 +1,11 @@
-//! Values that occur nowhere else in the world, and every way in which a text may spell them.
+//! Unique values, and every encoding in which a text may contain them.
 
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
 use serde_json::{Value, json};
 
 /// One secret given to the service.
 pub(super) struct Planted {
-    /// Where it was given.
+    /// The field that holds it.
     pub(super) name: &'static str,
     /// The part that no escaping changes.
     core: String,
@@ -16,20 +16,20 @@ impl Planted {
         Self { name, core: format!("q{:032x}", rand::random::<u128>()) }
     }
 
-    /// The value as a hostile caller gives it.
+    /// The value with special characters.
     pub(super) fn value(&self) -> String {
         format!("{}-';$(touch /tmp/owned)`id`\"\\\n\u{e9}%s", self.core)
     }
 
-    /// The same for a place that takes less.
+    /// As above, for a field that accepts fewer characters.
     pub(super) fn plain(&self) -> String {
         format!("{}-.$@", self.core)
     }
 
-    /// Raw, which is how JSON, a shell and a URL spell it too; as Postgres prints bytes; and within any base64.
+    /// Raw, as in JSON, a shell and a URL; as bytes printed by Postgres; and within base64.
     pub(super) fn spellings(&self) -> Vec<String> {
         let core = self.core.as_bytes();
-        // Three characters of base64 hold two bytes and a half: only those in the middle are ours alone.
+        // Base64 mixes neighbouring bytes, so only the characters in the middle depend on the value alone.
         let shifted = (0..3).map(|before| {
             let text = STANDARD_NO_PAD.encode([&[0; 2][..before], core].concat());
             text[4..text.len() - 4].to_owned()
@@ -64,14 +64,14 @@ impl Secrets {
         });
     }
 
-    /// The names of those that a text holds.
+    /// The names of the secrets that a text contains.
     pub(super) fn within(&self, text: &[u8]) -> Vec<&'static str> {
         let text = String::from_utf8_lossy(text);
         let holds = |spelling: &String| text.contains(spelling.as_str());
         self.0.iter().filter(|one| one.spellings().iter().any(holds)).map(|one| one.name).collect()
     }
 
-    /// One spelling a line, as `grep -f` reads them.
+    /// One encoding per line, for `grep -f`.
     pub(super) fn patterns(&self) -> String {
         self.0.iter().flat_map(Planted::spellings).map(|spelling| spelling + "\n").collect()
     }
@@ -82,7 +82,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_planted_value_is_found_however_it_is_spelled() {
+fn a_planted_value_is_found_in_every_encoding() {
     let secrets = Secrets::new(&["it"]);
     let value = secrets.value("it");
     let bytes = |before: usize| [&b"abcd"[..before], value.as_bytes(), b"z"].concat();

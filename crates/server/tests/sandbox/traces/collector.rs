@@ -1,4 +1,4 @@
-//! A collector of OpenTelemetry that keeps what it is told.
+//! An OpenTelemetry collector that stores what it receives.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -12,9 +12,9 @@ use opentelemetry_proto::tonic::{
 };
 use prost::Message as _;
 
-/// A span, as far as the tests ask.
+/// The fields of a span that the tests use.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct ReceivedSpan {
     pub(super) name: String,
     pub(super) trace: String,
     pub(super) id: String,
@@ -24,7 +24,7 @@ pub(super) struct Told {
     attributes: Vec<(String, String)>,
 }
 
-impl Told {
+impl ReceivedSpan {
     pub(super) fn attribute(&self, name: &str) -> &str {
         self.attributes.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
     }
@@ -43,27 +43,27 @@ impl Collector {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let messages = Messages::default();
-        let heard = Arc::clone(&messages);
+        let contains = Arc::clone(&messages);
         thread::spawn(move || {
             for stream in listener.incoming() {
-                let heard = Arc::clone(&heard);
-                thread::spawn(move || listen(&stream.unwrap(), &heard));
+                let contains = Arc::clone(&contains);
+                thread::spawn(move || listen(&stream.unwrap(), &contains));
             }
         });
         Self { url, messages }
     }
 
     /// Every span so far.
-    pub(super) fn told(&self) -> Vec<Told> {
+    pub(super) fn spans(&self) -> Vec<ReceivedSpan> {
         let messages = self.messages.lock().unwrap();
         let requests =
             messages.iter().map(|(_, body)| ExportTraceServiceRequest::decode(body.as_slice()).unwrap());
         let scopes = requests.flat_map(|request| request.resource_spans).flat_map(|of| of.scope_spans);
-        scopes.flat_map(|scope| scope.spans).map(told).collect()
+        scopes.flat_map(|scope| scope.spans).map(received).collect()
     }
 
-    /// Whether a text stands anywhere in what came.
-    pub(super) fn heard(&self, text: &str) -> bool {
+    /// Whether any message contains the text.
+    pub(super) fn contains(&self, text: &str) -> bool {
         let messages = self.messages.lock().unwrap();
         messages.iter().any(|(_, body)| body.windows(text.len()).any(|part| part == text.as_bytes()))
     }
@@ -73,14 +73,14 @@ impl Collector {
     }
 }
 
-fn told(span: Span) -> Told {
+fn received(span: Span) -> ReceivedSpan {
     let hex = |bytes: &[u8]| -> String { bytes.iter().flat_map(|byte| digits(*byte)).collect() };
     let text = |value: Option<Value>| match value {
         Some(Value::StringValue(text)) => text,
         Some(Value::IntValue(number)) => number.to_string(),
         other => format!("{other:?}"),
     };
-    Told {
+    ReceivedSpan {
         name: span.name,
         trace: hex(&span.trace_id),
         id: hex(&span.span_id),
@@ -99,7 +99,7 @@ fn digits(byte: u8) -> [char; 2] {
     [byte >> 4, byte & 15].map(|half| char::from_digit(half.into(), 16).unwrap())
 }
 
-/// Takes messages from one connection until it is closed.
+/// Reads messages from one connection until it is closed.
 fn listen(stream: &TcpStream, messages: &Messages) {
     let mut reader = BufReader::new(stream);
     loop {

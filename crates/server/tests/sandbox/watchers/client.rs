@@ -1,4 +1,4 @@
-//! A client of server-sent events as browsers are: it comes back with the last id until it is told that all is said.
+//! A client of server-sent events like a browser: it reconnects with the last id until the stream has ended.
 
 use std::{
     io,
@@ -15,25 +15,25 @@ use tokio::{
     net::TcpStream,
 };
 
-/// An event, as far as the tests look at it.
+/// The fields of an event that the tests use.
 #[derive(Debug, Clone)]
-pub(crate) struct Told {
+pub(crate) struct Event {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) job: String,
     pub(crate) seq: u64,
 }
 
-/// Who watches.
+/// A watcher.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     address: String,
     path: String,
-    pub(crate) told: Vec<Told>,
+    pub(crate) events: Vec<Event>,
     pub(crate) last: Option<String>,
     /// How often a stream was opened.
     pub(crate) streams: usize,
-    /// How many watchers are on a stream now, as far as they have heard.
+    /// How many watchers have received the head of a stream.
     listening: Arc<AtomicUsize>,
     /// The comments of the streams.
     pub(crate) comments: Vec<String>,
@@ -42,9 +42,9 @@ pub(crate) struct Watcher {
 /// How a stream ended.
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
-    /// There is more to come.
+    /// More events follow.
     CutOff,
-    /// The service said so, or whoever watches has enough.
+    /// The service ended it, or the watcher has enough.
     Over,
 }
 
@@ -53,7 +53,7 @@ impl Watcher {
         Self {
             address: url.trim_start_matches("http://").to_owned(),
             path: path.to_owned(),
-            told: Vec::new(),
+            events: Vec::new(),
             last: None,
             streams: 0,
             listening,
@@ -61,7 +61,7 @@ impl Watcher {
         }
     }
 
-    /// Watches to the `end`, or until there is `enough`.
+    /// Watches until the event `end`, or until `enough` is true.
     pub(crate) async fn watch(&mut self, mut enough: impl FnMut(&Self) -> bool) {
         loop {
             let begun = self.streams;
@@ -70,7 +70,7 @@ impl Watcher {
             if matches!(ended, Ok(Ended::Over)) {
                 return;
             }
-            // A service that is being started again refuses connections; nothing else tells when it is there.
+            // A restarting service refuses connections; there is no other signal that it is up.
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -78,7 +78,7 @@ impl Watcher {
     async fn stream(&mut self, enough: &mut impl FnMut(&Self) -> bool) -> io::Result<Ended> {
         let mut connection = TcpStream::connect(&self.address).await?;
         let last = self.last.as_ref().map(|id| format!("last-event-id: {id}\r\n")).unwrap_or_default();
-        // HTTP/1.0: the body comes as it is and ends with the connection.
+        // HTTP/1.0: the body is not chunked and ends with the connection.
         let request = format!(
             "GET {} HTTP/1.0\r\naccept: text/event-stream\r\nhost: {}\r\n{last}\r\n",
             self.path, self.address
@@ -120,7 +120,7 @@ impl Watcher {
 
     fn take(&mut self, name: &str, data: &str) {
         let data: Value = serde_json::from_str(data).unwrap();
-        self.told.push(Told {
+        self.events.push(Event {
             id: self.last.clone().unwrap(),
             name: name.to_owned(),
             job: data["job_id"].as_str().unwrap_or_default().to_owned(),

@@ -1,30 +1,17 @@
-//! The subcommands, one a file.
+//! The subcommands, by topic.
 
-mod attempts;
-mod check_config;
+mod change;
 mod clusters;
-mod delete;
 mod events;
 mod follow;
-mod list;
+mod log_lines;
 mod logs;
-mod migrate;
-mod openapi;
 mod output;
-mod preflight;
-mod ready;
-mod retry;
-mod script;
 mod serve;
-mod status;
-mod stream;
+mod service;
+mod show;
 mod submit;
-mod timeline;
 mod token;
-mod tokens;
-mod validate;
-mod watch;
-mod wish;
 
 use std::process::ExitCode;
 
@@ -37,9 +24,8 @@ use crate::{
     process::telemetry,
 };
 
-/// Runs the command to its end.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    // An empty variable counts as unset, as everywhere.
+    // An empty environment variable counts as unset.
     let file = cli.config.filter(|path| !path.as_os_str().is_empty());
     let mut overrides = Overrides { file, ..Overrides::default() };
     match cli.command {
@@ -50,51 +36,51 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             }
             serving(&overrides, args.role)
         }
-        Command::Migrate => with_service(&overrides, migrate::run),
+        Command::Migrate => with_service(&overrides, service::migrate),
         Command::Token(TokenCommand::Create(args)) => {
             with_service(&overrides, |config, environment| token::create(config, environment, args))
         }
         Command::Token(TokenCommand::List(args)) => {
-            with_service(&overrides, |config, environment| tokens::list(config, environment, args))
+            with_service(&overrides, |config, environment| token::list(config, environment, args))
         }
         Command::Token(TokenCommand::Revoke(args)) => {
-            with_service(&overrides, |config, environment| tokens::revoke(config, environment, args))
+            with_service(&overrides, |config, environment| token::revoke(config, environment, args))
         }
-        Command::CheckConfig { example: true } => check_config::example(),
-        Command::CheckConfig { .. } => check_config::run(&overrides, &Environment::of_process()),
-        Command::Openapi => openapi::run(),
-        Command::Submit(args) => submit::run(&args),
-        Command::Validate(args) => validate::run(&args),
-        Command::Status(args) => status::run(&args),
+        Command::CheckConfig { example: true } => service::example_config(),
+        Command::CheckConfig { .. } => service::check_config(&overrides, &Environment::of_process()),
+        Command::Openapi => service::openapi(),
+        Command::Submit(args) => submit::submit(&args),
+        Command::Validate(args) => submit::validate(&args),
+        Command::Status(args) => show::status(&args),
         Command::Logs(args) => logs::run(&args),
         Command::Events(args) => events::run(&args),
-        Command::Attempts(args) => attempts::run(&args),
-        Command::Timeline(args) => timeline::run(&args),
-        Command::Script(args) => script::run(&args),
-        Command::Cancel(args) => wish::run(wish::Wish::Cancel, &args),
-        Command::Pause(args) => wish::run(wish::Wish::Pause, &args),
-        Command::Resume(args) => wish::run(wish::Wish::Resume, &args),
-        Command::Retry(args) => retry::run(&args),
-        Command::Delete(args) => delete::run(&args),
-        Command::List(args) => list::run(&args),
-        Command::Clusters(args) => clusters::run(&args),
-        Command::Preflight(args) => preflight::run(&args),
-        Command::Ready(args) => ready::run(&args),
+        Command::Attempts(args) => show::attempts(&args),
+        Command::Timeline(args) => show::timeline(&args),
+        Command::Script(args) => show::script(&args),
+        Command::Cancel(args) => change::post(&args, "cancel", b""),
+        Command::Pause(args) => change::post(&args, "pause", b""),
+        Command::Resume(args) => change::post(&args, "resume", b""),
+        Command::Retry(args) => change::retry(&args),
+        Command::Delete(args) => change::delete(&args),
+        Command::List(args) => show::list(&args),
+        Command::Clusters(args) => clusters::list(&args),
+        Command::Preflight(args) => clusters::preflight(&args),
+        Command::Ready(args) => service::ready(&args),
     }
 }
 
-/// Runs the service; what it has to say of its last moments reaches the collector.
+/// Runs the service. The traces of its shutdown are still exported.
 fn serving(overrides: &Overrides, role: Role) -> anyhow::Result<ExitCode> {
     let environment = Environment::of_process();
     let config = config::load(overrides, &environment)?;
-    let exporter = telemetry::start_traces(&config, role.name())?;
+    let exporter = telemetry::start_traces(&config, role.into())?;
     telemetry::start_logs(&config.settings.log, exporter.as_ref())?;
     let ended = on_runtime(serve::run(config, environment, role));
     exporter.iter().for_each(Exporter::finish);
     ended
 }
 
-/// Reads the configuration, starts the logs and a runtime: what a command needs that is part of the service.
+/// Runs a command that uses the service's configuration and logs.
 fn with_service<F: Future<Output = anyhow::Result<ExitCode>>>(
     overrides: &Overrides,
     command: impl FnOnce(Config, Environment) -> F,
@@ -111,7 +97,7 @@ fn on_runtime(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow
         .build()
         .context("cannot start the runtime")?;
     let ended = runtime.block_on(command);
-    // Dropped, it would wait for threads that wait for somebody who does not answer.
+    // Dropping the runtime would wait for blocking threads, which may hang on the network.
     runtime.shutdown_background();
     ended
 }

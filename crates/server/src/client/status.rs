@@ -1,25 +1,25 @@
-//! Where a job stands, on one line.
+//! The status of a job on one line.
 
 use domain::Status;
 use serde::Deserialize;
 
-use super::terminal::on_one_line;
+use super::text::{on_one_line, seconds};
 
-/// The parts of the status document that a line shows.
+/// The parts of the status document that the client shows.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct StatusDocument {
     pub(crate) id: String,
-    pub(crate) name: Option<String>,
-    pub(crate) status: Status,
+    name: Option<String>,
+    status: Status,
     #[serde(default)]
     phase: String,
     #[serde(default)]
     message: String,
     #[serde(default)]
-    pub(crate) cluster: String,
-    pub(crate) slurm_job_id: Option<String>,
+    cluster: String,
+    slurm_job_id: Option<String>,
     #[serde(default)]
-    pub(crate) created_on: String,
+    created_on: String,
     #[serde(default)]
     progress: Progress,
     #[serde(default)]
@@ -44,7 +44,7 @@ struct Progress {
 }
 
 impl StatusDocument {
-    /// The exit code of who watched the job to its end; none before it.
+    /// The exit code of `--watch`; none until the job has ended.
     pub(crate) fn exit_code(&self) -> Option<u8> {
         match self.status {
             Status::Done => Some(0),
@@ -54,10 +54,10 @@ impl StatusDocument {
         }
     }
 
-    /// `status phase [#####-----] 3/6 50% eta … message`, what is not known left out.
+    /// `status phase [#####-----] 3/6 50% eta … message`, without the parts that are unknown.
     pub(crate) fn line(&self) -> String {
         let mut parts = vec![self.status.to_string()];
-        // "ended" and its kin add nothing to the status that says the same.
+        // A phase such as "ended" adds nothing to the status.
         if self.exit_code().is_none() && !self.phase.eq_ignore_ascii_case(&self.status.to_string()) {
             parts.push(self.phase.clone());
         }
@@ -67,18 +67,26 @@ impl StatusDocument {
         parts.extend(self.progress.text());
         parts.push(self.message.clone());
         if let Some(start) = self.pending.as_ref().and_then(|pending| pending.estimated_start_on.as_ref()) {
-            parts.push(format!("It may start about {start}."));
+            parts.push(format!("Estimated start: {start}."));
         }
         if self.stale {
-            parts.push("(the cluster has not answered for a while)".to_owned());
+            parts.push("(the cluster does not respond; this may be outdated)".to_owned());
         }
-        on_one_line(
-            parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(" ").as_str(),
-        )
+        parts.retain(|part| !part.is_empty());
+        on_one_line(&parts.join(" "))
     }
 
-    pub(crate) fn progress(&self) -> String {
-        self.progress.text().unwrap_or_default()
+    /// Its row in the list of jobs.
+    pub(crate) fn row(&self) -> [String; 7] {
+        [
+            self.id.clone(),
+            self.status.to_string(),
+            self.cluster.clone(),
+            self.slurm_job_id.clone().unwrap_or_default(),
+            seconds(&self.created_on),
+            self.progress.text().unwrap_or_default(),
+            self.name.clone().unwrap_or_default(),
+        ]
     }
 }
 
@@ -89,7 +97,7 @@ impl Progress {
         let percent = self.percent.map(|percent| percent.min(100));
         let mut parts = Vec::new();
         if let Some(percent) = percent {
-            // Full only when it is: a bar that looks done is believed.
+            // Rounded down, so that the bar is full only at 100%.
             let filled = usize::from(percent) * CELLS / 100;
             parts.push(format!("[{}{}]", "#".repeat(filled), "-".repeat(CELLS - filled)));
         }
@@ -104,7 +112,7 @@ impl Progress {
     }
 }
 
-/// The line cut to the terminal's width, and the sequence that puts it over the one before.
+/// The line, truncated to the terminal's width, with the escape sequence that overwrites the previous one.
 pub(crate) fn live_line(line: &str, width: usize) -> String {
     let room = width.saturating_sub(1).max(20);
     let cut: String = if line.chars().count() > room {
@@ -124,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_running_job_shows_its_bar() {
+    fn a_running_job_shows_its_progress_bar() {
         let job = document(
             r#"{"id": "x", "status": "Running", "phase": "running", "message": "Epoch 3 of 6 on n1.",
                 "slurm_job_id": "4711", "progress": {"epoch": 3, "max_epoch": 6, "percent": 50, "eta": "0:12:00"}}"#,
@@ -134,18 +142,18 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_job_shows_its_phase_and_why() {
+    fn a_pending_job_shows_its_phase_and_reason() {
         let job = document(
             r#"{"id": "x", "status": "Pending", "phase": "in_queue", "message": "Waiting: Priority.", "stale": true}"#,
         );
         assert_eq!(
             job.line(),
-            "Pending in_queue Waiting: Priority. (the cluster has not answered for a while)"
+            "Pending in_queue Waiting: Priority. (the cluster does not respond; this may be outdated)"
         );
     }
 
     #[test]
-    fn the_end_decides_the_exit_code() {
+    fn the_final_status_decides_the_exit_code() {
         for (status, code) in
             [("Done", Some(0)), ("Error", Some(1)), ("Canceled", Some(2)), ("Canceling", None)]
         {
@@ -155,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bar_is_full_only_at_the_end() {
+    fn the_progress_bar_is_full_only_at_100_percent() {
         let bar = |percent| Progress { percent: Some(percent), ..Progress::default() }.text().unwrap();
         assert_eq!(bar(0), "[----------] 0%");
         assert_eq!(bar(99), "[#########-] 99%");

@@ -1,4 +1,4 @@
-//! Pausing, resuming, sending again and deleting, on a real cluster.
+//! Pause, resume, retry and delete on a real cluster.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::{
     service::{Service, fresh_id, until},
 };
 
-/// Where the service keeps everything of its user.
+/// The service's directory for its user.
 fn base(service: &Service) -> String {
     service.sandbox.var("SLURM_BASE_RESULTS_DIR").to_owned()
 }
 
 #[test]
-fn a_paused_training_goes_on_where_it_was() {
+fn a_paused_training_resumes_from_its_checkpoint() {
     let service = Service::start();
     let mut job = training(12, &json!({"epoch_seconds": 1.5}));
     job["specs"]["train"]["resume_training_checkpoint_path"] = Value::Null;
@@ -43,7 +43,7 @@ fn a_paused_training_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_job_that_waits_is_paused_and_resumed() {
+fn a_pending_job_is_paused_and_resumed() {
     let service = Service::start();
     let mut holder = command("exec sleep 600");
     holder["resources"] = json!({"num_gpus": 8, "num_nodes": 4, "cpus_per_task": 64, "time_hours": 0.5});
@@ -62,7 +62,7 @@ fn a_job_that_waits_is_paused_and_resumed() {
 }
 
 #[test]
-fn a_failed_job_with_secrets_is_sent_again_with_them() {
+fn a_failed_job_with_secrets_is_retried_with_them() {
     let service = Service::start();
     let mut job = command("test \"$HF_TOKEN\" = right || { echo \"not that one\" >&2; exit 5; }");
     job["secret_env_vars"] = json!({"HF_TOKEN": "wrong"});
@@ -79,7 +79,7 @@ fn a_failed_job_with_secrets_is_sent_again_with_them() {
 }
 
 #[test]
-fn a_deleted_job_leaves_nothing_when_asked_to() {
+fn deleting_a_job_with_its_artifacts_leaves_no_files() {
     let service = Service::start();
     let id = service.submit(&training(1, &json!({"epoch_seconds": 0.1})));
     assert_eq!(service.delete(&format!("/jobs/{id}")).status, 409, "it has not ended");
@@ -93,13 +93,13 @@ fn a_deleted_job_leaves_nothing_when_asked_to() {
     until("its files to be gone", std::time::Duration::from_secs(30), || find(&id).is_empty());
     assert!(!find(&kept).is_empty(), "what is of others stays");
     assert_eq!(service.delete(&format!("/jobs/{kept}")).status, 204);
-    assert!(!find(&kept).is_empty(), "and so does what nobody asked to remove");
+    assert!(!find(&kept).is_empty(), "without artifacts the files stay");
     let jobs: Value = service.get("/jobs").json();
     assert!(!jobs.to_string().contains(&kept), "{jobs}");
 }
 
 #[test]
-fn a_results_directory_that_was_there_before_the_job_survives_its_deletion() {
+fn a_results_directory_from_before_the_job_survives_its_deletion() {
     let service = Service::start();
     let id = fresh_id();
     let results = format!("{}/results/{id}", base(&service));
@@ -115,7 +115,7 @@ fn a_results_directory_that_was_there_before_the_job_survives_its_deletion() {
 }
 
 #[test]
-fn a_job_that_ended_long_ago_is_forgotten_when_that_is_set() {
+fn old_finished_jobs_are_deleted_if_configured() {
     let mut service = Service::start();
     let [old, young] = ["true", "echo out"].map(|text| service.submit(&command(text)));
     for id in [&old, &young] {
@@ -132,7 +132,7 @@ fn a_job_that_ended_long_ago_is_forgotten_when_that_is_set() {
     until("the old job to be gone", Duration::from_secs(30), || answer().status == 404);
     assert_eq!(service.status(&young)["status"], "Done");
     until("its number", Duration::from_secs(30), || service.metric("jobs_forgotten_total", "") >= 1.0);
-    // What it has left on the cluster is its owner's.
+    // Its files on the cluster belong to the owner of the job.
     let left = service.sandbox.login(&format!("ls -d {}/results/{old}", base(&service)));
     assert!(left.ends_with(&old), "{left}");
 }

@@ -1,8 +1,8 @@
-//! Server-sent events, read one by one.
+//! A reader of server-sent events.
 
 use std::io::{self, BufRead, BufReader, Read};
 
-/// More than the service puts into one line.
+/// Longer than any line of the service.
 const LONGEST_LINE: u64 = 4 * 1024 * 1024;
 
 /// One event of a stream.
@@ -24,12 +24,12 @@ impl<R: Read> EventReader<R> {
         Self { stream: BufReader::new(stream), last_id: None }
     }
 
-    /// Where to go on: the last id that came, also one without an event.
+    /// The last complete id, with or without an event: reading resumes after it.
     pub(crate) fn last_id(&self) -> Option<String> {
         self.last_id.clone()
     }
 
-    /// The next event; none at the end of the stream. An event that was cut off is none.
+    /// The next event; none at the end of the stream. A truncated event is dropped.
     pub(crate) fn next(&mut self) -> io::Result<Option<ServerEvent>> {
         let mut event = ServerEvent::default();
         let mut has_data = false;
@@ -54,24 +54,21 @@ impl<R: Read> EventReader<R> {
                     event.data.push_str(value);
                     has_data = true;
                 }
-                // A comment, or a field that does not concern us.
+                // A comment, or a field that is not used here.
                 _ => {}
             }
         }
         Ok(None)
     }
 
-    /// The next line without its end; none at the end of the stream.
+    /// The next line without its line end; none at the end of the stream.
     fn line(&mut self) -> io::Result<Option<String>> {
         let mut line = Vec::new();
         (&mut self.stream).take(LONGEST_LINE).read_until(b'\n', &mut line)?;
         if line.pop() != Some(b'\n') {
             return Ok(None);
         }
-        if line.last() == Some(&b'\r') {
-            line.pop();
-        }
-        Ok(Some(String::from_utf8_lossy(&line).into_owned()))
+        Ok(Some(String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(&line)).into_owned()))
     }
 }
 
@@ -89,13 +86,13 @@ mod tests {
     }
 
     #[test]
-    fn events_are_read_one_by_one_and_comments_passed_over() {
+    fn events_are_read_in_order_and_comments_are_skipped() {
         let text = ": following\nretry: 2000\n\nevent: log\nid: 1;main.out=3\ndata: {}\n\n: keep-alive\n\nevent: end\r\ndata:a\r\ndata: b\r\n\r\n";
         assert_eq!(all(text), [event("log", Some("1;main.out=3"), "{}"), event("end", None, "a\nb")]);
     }
 
     #[test]
-    fn an_id_is_remembered_without_an_event_and_not_before_its_own_is_whole() {
+    fn an_id_counts_without_an_event_but_only_once_complete() {
         let mut reader = EventReader::new(&b"id: 7\n\nid: 8\ndata: x\n\ndata: y\n\nid: 9\ndata: z\n"[..]);
         let mut seen = Vec::new();
         while reader.next().unwrap().is_some() {
@@ -108,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_was_cut_off_is_none() {
+    fn a_truncated_event_is_dropped() {
         for text in ["", "event: log", "event: log\ndata: x", "event: log\ndata: x\n"] {
             assert_eq!(all(text), [], "{text:?}");
         }

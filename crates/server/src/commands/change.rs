@@ -1,0 +1,38 @@
+//! The commands that change a job: `cancel`, `pause`, `resume`, `retry` and `delete`. They return at once; the status
+//! shows when the cluster has followed.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+use super::output::Output;
+use crate::{
+    cli::{DeleteArgs, JobArgs, RetryArgs},
+    client::{Client, StatusDocument, with_query},
+};
+
+/// Calls `POST /jobs/{id}/{action}` and prints the job's new status.
+pub(super) fn post(args: &JobArgs, action: &str, body: &[u8]) -> anyhow::Result<ExitCode> {
+    let answer = Client::new(&args.server).post(&format!("/jobs/{}/{action}", args.id), body)?;
+    Output::new().show(&args.server, &answer, |job: StatusDocument| job.line() + "\n")
+}
+
+pub(super) fn retry(args: &RetryArgs) -> anyhow::Result<ExitCode> {
+    let body = match &args.secrets {
+        // Secrets come from a file, because every user of the machine can read the arguments of a process.
+        Some(path) => std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?,
+        None => Vec::new(),
+    };
+    post(&args.job, "retry", &body)
+}
+
+pub(super) fn delete(args: &DeleteArgs) -> anyhow::Result<ExitCode> {
+    let JobArgs { id, server } = &args.job;
+    let artifacts = args.artifacts.then(|| "true".to_owned());
+    Client::new(server).delete(&with_query(&format!("/jobs/{id}"), [("artifacts", artifacts)]))?;
+    if !server.json {
+        let files = if args.artifacts { "; its files on the cluster are being deleted" } else { "" };
+        Output::new().line(&format!("{id} deleted{files}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,54 @@
+//! Commands for operating the service: `check-config`, `migrate`, `openapi` and `ready`.
+
+use std::process::ExitCode;
+
+use super::output::{Output, note};
+use crate::{
+    cli::ServerArgs,
+    client::Client,
+    config::{self, Config, Environment, Overrides},
+    database::connect::Database,
+};
+
+pub(super) fn example_config() -> anyhow::Result<ExitCode> {
+    Output::new().bytes(config::example().as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn check_config(overrides: &Overrides, environment: &Environment) -> anyhow::Result<ExitCode> {
+    let config = config::load(overrides, environment)?;
+    let mut output = Output::new();
+    match &config.file {
+        Some(file) => output.line(&format!("# from {} and the environment", file.display()))?,
+        None => output.line("# from the environment, without a file")?,
+    }
+    output.line(&config::render(&config.settings))?;
+    for warning in config::warnings(&config) {
+        note(&format!("warning: {warning}"));
+    }
+    config::existing_key(&config.settings.secrets.key_file)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn migrate(config: Config, environment: Environment) -> anyhow::Result<ExitCode> {
+    Database::open_current(&config, &environment).await?.close().await?;
+    note("the database schema is up to date");
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn openapi() -> anyhow::Result<ExitCode> {
+    Output::new().line(&api::openapi().to_pretty_json()?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The health check of an image that has neither a shell nor curl.
+pub(super) fn ready(server: &ServerArgs) -> anyhow::Result<ExitCode> {
+    let answer = Client::new(server).get("/readyz")?;
+    let mut output = Output::new();
+    if server.json {
+        output.json(&answer)?;
+    } else {
+        output.line("ready")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,196 @@
+//! The commands that show jobs: `status`, `list`, `attempts`, `timeline` and `script`.
+
+use std::process::ExitCode;
+
+use serde::Deserialize;
+
+use super::{
+    follow,
+    output::{Output, note},
+};
+use crate::{
+    cli::{JobArgs, ListArgs, ScriptArgs, StatusArgs},
+    client::{Client, StatusDocument, seconds, table, with_query},
+};
+
+pub(super) fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
+    let JobArgs { id, server } = &args.job;
+    let client = Client::new(server);
+    if args.watch {
+        return follow::status(&client, &id.to_string(), server.json, Output::new());
+    }
+    let answer = client.get(&format!("/jobs/{id}/status"))?;
+    Output::new().show(server, &answer, |job: StatusDocument| job.line() + "\n")
+}
+
+#[derive(Deserialize)]
+struct Jobs {
+    jobs: Vec<StatusDocument>,
+    next_page_token: Option<String>,
+}
+
+pub(super) fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
+    let status = args.status.map(|status| status.to_string());
+    let path = with_query("/jobs", [("limit", Some(args.limit.to_string())), ("status", status)]);
+    let answer = Client::new(&args.server).get(&path)?;
+    let mut output = Output::new();
+    let is_terminal = output.is_terminal;
+    output.show(&args.server, &answer, |page: Jobs| {
+        if page.next_page_token.is_some() && is_terminal {
+            note("More jobs exist; raise --limit, or filter with --status.");
+        }
+        let headers = ["ID", "STATUS", "CLUSTER", "SLURM JOB", "CREATED", "PROGRESS", "NAME"];
+        table(headers, page.jobs.iter().map(StatusDocument::row))
+    })
+}
+
+#[derive(Deserialize)]
+struct Attempts {
+    attempts: Vec<Attempt>,
+}
+
+#[derive(Deserialize)]
+struct Attempt {
+    number: u32,
+    slurm_job_id: Option<String>,
+    slurm_state: Option<String>,
+    exit_code: Option<u8>,
+    exit_signal: Option<u8>,
+    #[serde(default)]
+    nodes: Vec<String>,
+    outcome: Option<String>,
+    why: Option<String>,
+}
+
+pub(super) fn attempts(args: &JobArgs) -> anyhow::Result<ExitCode> {
+    let answer = Client::new(&args.server).get(&format!("/jobs/{}/attempts", args.id))?;
+    Output::new().show(&args.server, &answer, |found: Attempts| attempt_table(found.attempts))
+}
+
+fn attempt_table(attempts: Vec<Attempt>) -> String {
+    let headers = ["ATTEMPT", "SLURM JOB", "STATE", "EXIT", "NODES", "OUTCOME", "REASON"];
+    let row = |attempt: Attempt| {
+        let exit = attempt.exit_code.map(|code| match attempt.exit_signal {
+            Some(signal) if signal != 0 => format!("signal {signal}"),
+            _ => format!("code {code}"),
+        });
+        [
+            attempt.number.to_string(),
+            attempt.slurm_job_id.unwrap_or_default(),
+            attempt.slurm_state.unwrap_or_default(),
+            exit.unwrap_or_default(),
+            attempt.nodes.join(","),
+            attempt.outcome.unwrap_or_default(),
+            attempt.why.unwrap_or_default(),
+        ]
+    };
+    table(headers, attempts.into_iter().map(row))
+}
+
+#[derive(Deserialize)]
+struct Commands {
+    entries: Vec<RemoteCommand>,
+    next_page_token: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RemoteCommand {
+    class: String,
+    attempt: Option<u32>,
+    host: Option<String>,
+    started_on: String,
+    duration_ms: u64,
+    result: String,
+    exit_code: Option<i32>,
+    outcome: Option<String>,
+}
+
+pub(super) fn timeline(args: &JobArgs) -> anyhow::Result<ExitCode> {
+    let client = Client::new(&args.server);
+    let mut output = Output::new();
+    let (mut entries, mut page_token) = (Vec::new(), None);
+    loop {
+        let query = [("limit", Some("200".to_owned())), ("page_token", page_token)];
+        let answer = client.get(&with_query(&format!("/jobs/{}/timeline", args.id), query))?;
+        let page: Commands = answer.document()?;
+        if args.server.json {
+            output.json(&answer)?;
+        }
+        entries.extend(page.entries);
+        page_token = page.next_page_token;
+        if page_token.is_none() {
+            break;
+        }
+    }
+    if !args.server.json {
+        output.bytes(timeline_table(entries).as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn timeline_table(commands: Vec<RemoteCommand>) -> String {
+    let headers = ["STARTED", "COMMAND", "ATTEMPT", "DURATION", "RESULT", "EXIT CODE", "HOST", "OUTCOME"];
+    let row = |command: RemoteCommand| {
+        [
+            seconds(&command.started_on),
+            command.class,
+            command.attempt.map(|attempt| attempt.to_string()).unwrap_or_default(),
+            format!("{} ms", command.duration_ms),
+            command.result,
+            command.exit_code.map(|code| code.to_string()).unwrap_or_default(),
+            command.host.unwrap_or_default(),
+            command.outcome.unwrap_or_default(),
+        ]
+    };
+    table(headers, commands.into_iter().map(row))
+}
+
+pub(super) fn script(args: &ScriptArgs) -> anyhow::Result<ExitCode> {
+    let JobArgs { id, server } = &args.job;
+    let attempt = args.attempt.map(|number| number.to_string());
+    let path = with_query(&format!("/jobs/{id}/script"), [("attempt", attempt)]);
+    let answer = Client::new(server).get(&path)?;
+    let mut output = Output::new();
+    if server.json {
+        let document = serde_json::json!({ "script": String::from_utf8_lossy(&answer.body) });
+        output.line(&document.to_string())?;
+    } else {
+        output.foreign(&answer.body)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attempt_is_one_line() {
+        let json = r#"{"attempts": [
+            {"number": 1, "slurm_job_id": "4711", "slurm_state": "NODE_FAIL", "exit_code": 0, "exit_signal": 9,
+             "nodes": ["n1", "n2"], "outcome": "retried", "why": "A node died."},
+            {"number": 2}]}"#;
+        let Attempts { attempts } = serde_json::from_str(json).unwrap();
+        let expected = "\
+ATTEMPT  SLURM JOB  STATE      EXIT      NODES  OUTCOME  REASON
+1        4711       NODE_FAIL  signal 9  n1,n2  retried  A node died.
+2
+";
+        assert_eq!(attempt_table(attempts), expected);
+    }
+
+    #[test]
+    fn a_remote_command_is_one_line() {
+        let json = r#"{"entries": [
+            {"class": "submit", "attempt": 1, "host": "login1:22", "started_on": "2026-11-21T21:00:00Z",
+             "duration_ms": 31, "result": "ok", "exit_code": 0, "outcome": "submitted as 4711"},
+            {"class": "poll", "started_on": "2026-11-21T21:00:05Z", "duration_ms": 0, "result": "not_sent"}]}"#;
+        let Commands { entries, .. } = serde_json::from_str(json).unwrap();
+        let expected = "\
+STARTED              COMMAND  ATTEMPT  DURATION  RESULT    EXIT CODE  HOST       OUTCOME
+2026-11-21 21:00:00  submit   1        31 ms     ok        0          login1:22  submitted as 4711
+2026-11-21 21:00:05  poll              0 ms      not_sent
+";
+        assert_eq!(timeline_table(entries), expected);
+    }
+}
