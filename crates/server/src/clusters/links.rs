@@ -134,11 +134,10 @@ mod tests {
     fn a_host_that_is_left_alone_says_since_when_and_for_how_long() {
         let since = Instant::now();
         let now = since + Duration::from_secs(30);
-        let error = "connection refused".to_owned();
         let host = HostHealth {
             host: "login1:2222".parse().unwrap(),
-            state: HostState::Down { since, error: error.clone() },
-            last_error: Some(error),
+            state: HostState::Down { since },
+            last_error: Some("connection refused".to_owned()),
             next_try: Some(now + Duration::from_secs(10)),
         };
         let report = found(&host, now);

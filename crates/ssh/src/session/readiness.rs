@@ -1,4 +1,4 @@
-//! Sleeping until something happens: bytes on a socket, a wake-up from another thread, or a moment.
+//! Sleeps until something happens: bytes on a socket, a wake-up from another thread, or a timeout.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -12,26 +12,18 @@ use rustix::io::Errno;
 #[derive(Debug)]
 pub(crate) struct Waker(UnixStream);
 
-/// The other end, owned by the thread that sleeps.
+/// The other end of a [`Waker`], owned by the thread that sleeps.
 #[derive(Debug)]
 pub(crate) struct WakeUps(UnixStream);
 
-/// What ended a sleep. Neither: the moment came.
+/// What ended a sleep; neither if the time was up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Awake {
     pub(crate) socket: bool,
     pub(crate) woken: bool,
 }
 
-/// What a socket is waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Interest {
-    Read,
-    Write,
-    Both,
-}
-
-/// A waker and the thread's end of it.
+/// A waker and the sleeping thread's end of it.
 pub(crate) fn wake_pair() -> io::Result<(Waker, WakeUps)> {
     let (here, there) = UnixStream::pair()?;
     here.set_nonblocking(true)?;
@@ -41,32 +33,31 @@ pub(crate) fn wake_pair() -> io::Result<(Waker, WakeUps)> {
 
 impl Waker {
     pub(crate) fn wake(&self) {
-        // A full pipe means that enough wake-ups are pending; a closed one that nobody sleeps there.
+        // A full pipe has enough pending wake-ups. With a closed one the thread has ended.
         let _ = (&self.0).write(&[1]);
     }
 }
 
 impl WakeUps {
-    /// Sleeps until `until` at the latest; without a moment, for as long as nothing happens.
-    /// Pending wake-ups are used up.
+    /// Sleeps until `until` at the latest; without it, until something happens. Uses up pending wake-ups.
     pub(crate) fn sleep(
         &self,
-        socket: Option<(&TcpStream, Interest)>,
+        socket: Option<(&TcpStream, PollFlags)>,
         until: Option<Instant>,
     ) -> io::Result<Awake> {
         loop {
             let timeout = until.map(|until| timespec(until.saturating_duration_since(Instant::now())));
             let mut waits = vec![PollFd::new(&self.0, PollFlags::IN)];
             if let Some((socket, interest)) = socket {
-                waits.push(PollFd::new(socket, interest.flags()));
+                waits.push(PollFd::new(socket, interest));
             }
             match poll(&mut waits, timeout.as_ref()) {
                 Ok(_) => {}
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
             }
-            let happened = |index: usize| waits.get(index).is_some_and(|wait| !wait.revents().is_empty());
-            let awake = Awake { woken: happened(0), socket: happened(1) };
+            let is_ready = |index: usize| waits.get(index).is_some_and(|wait| !wait.revents().is_empty());
+            let awake = Awake { woken: is_ready(0), socket: is_ready(1) };
             if awake.woken {
                 self.drain();
             }
@@ -77,16 +68,6 @@ impl WakeUps {
     fn drain(&self) {
         let mut bytes = [0; 64];
         while matches!((&self.0).read(&mut bytes), Ok(1..)) {}
-    }
-}
-
-impl Interest {
-    fn flags(self) -> PollFlags {
-        match self {
-            Self::Read => PollFlags::IN,
-            Self::Write => PollFlags::OUT,
-            Self::Both => PollFlags::IN | PollFlags::OUT,
-        }
     }
 }
 

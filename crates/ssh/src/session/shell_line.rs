@@ -1,26 +1,26 @@
-//! The one line the login shell gets.
+//! The one line that the login shell gets.
 //!
-//! `sshd` hands it to the account's own shell, which need not be a POSIX shell: csh expands `!` and
-//! breaks on newlines inside single quotes, fish reads some backslashes. So the script travels encoded
-//! in characters that mean the same to all of them, and bash decodes it without starting a process.
+//! `sshd` passes it to the account's own shell, which need not be a POSIX shell: csh expands `!` and fails
+//! on newlines inside single quotes, fish interprets some backslashes. So the script is encoded in
+//! characters that mean the same to every shell, and bash decodes it without starting a process.
 
 use std::fmt::Write;
 
 use crate::session::framing::Boundary;
 
-/// The longest encoded script that goes on the line. libssh2 packets end at 35 000 bytes.
+/// The longest encoded script that goes on the line. libssh2 limits a packet to 35,000 bytes.
 const LONGEST_LINE: usize = 24 * 1024;
 
-/// A line for the login shell, and what goes down the standard input before the program's own.
+/// A line for the login shell, and the bytes that precede the program's own input on stdin.
 pub(crate) struct ShellLine {
     pub(crate) line: String,
     pub(crate) stdin_prefix: Vec<u8>,
 }
 
-/// The line that makes bash run `script`.
+/// The line that runs `script` in bash.
 ///
-/// A script too long for one line comes first on the standard input instead. A lost link could cut it
-/// there, so it ends in a comment with the boundary and does not run without that.
+/// A script that is too long for one line is sent on stdin, before the input. A lost connection could cut
+/// it there, so it ends with the boundary in a comment and does not run without it.
 pub(crate) fn shell_line(boundary: Boundary, script: &str) -> ShellLine {
     let encoded = encoded(script);
     if encoded.len() <= LONGEST_LINE {
@@ -35,7 +35,7 @@ pub(crate) fn shell_line(boundary: Boundary, script: &str) -> ShellLine {
     ShellLine { line, stdin_prefix: sent.into_bytes() }
 }
 
-/// The text as `printf %b` reads it: plain characters as they are, the others as `\xHH`.
+/// Encodes the text for `printf %b`: plain characters unchanged, the others as `\xHH`.
 fn encoded(text: &str) -> String {
     let mut line = String::with_capacity(text.len() * 2);
     for byte in text.bytes() {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_script_goes_by_standard_input() {
+    fn a_long_script_is_sent_on_stdin() {
         let script = format!("printf %s '{}'", "x".repeat(200_000));
         let line = shell_line(Boundary::random(), &script);
         assert!(line.line.len() < 200 && line.stdin_prefix.len() > 200_000);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_script_that_was_cut_does_not_run() {
+    fn a_truncated_long_script_does_not_run() {
         let mut line = shell_line(Boundary::random(), &format!("echo ran\n: '{}'", "x".repeat(200_000)));
         line.stdin_prefix.truncate(50);
         assert_eq!(run_by_sh(&line), b"");
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn every_login_shell_that_is_installed_here_hands_the_script_on_unchanged() {
+    fn every_installed_login_shell_passes_the_script_on_unchanged() {
         let text: String =
             (1..=127).map(char::from).chain("\u{e9}!!\n!x '\\'' \\\\ $HOME `id` \n\n".chars()).collect();
         let quoted = shlex::try_quote(&text).expect("no NUL").into_owned();
