@@ -76,7 +76,7 @@ fn a_collector_that_is_away_costs_nothing_and_is_complained_of_once() {
         service.metric("trace_exports_total", "failed") >= 2.0
     });
     service.stop();
-    assert_eq!(service.log_text().matches("the collector of traces takes nothing").count(), 1);
+    assert_eq!(service.log_text().matches("the trace collector does not accept spans").count(), 1);
 
     // It takes connections, and never a message.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -202,7 +202,7 @@ async fn a_private_address_is_not_called_unless_it_is_allowed(pool: PgPool) {
     let bench = Bench::new(pool, &receiver).await;
     let history = bench.until(&[bench.deliverer(&["10.0.0.0/8"], 1)], is_through).await;
     let error = history.deliveries[0].error.as_deref().unwrap();
-    assert!(error.contains("127.0.0.1 leads to no address that may be called"), "{error}");
+    assert!(error.contains("127.0.0.1 has no address that may be called"), "{error}");
     assert_eq!(history.deliveries[0].state, "dead");
     assert!(receiver.is_quiet());
 }
@@ -225,7 +225,7 @@ async fn a_name_is_judged_by_the_addresses_that_it_leads_to(pool: PgPool) {
     let bench = Bench::at(pool, receiver.url_by_name()).await;
     let history = bench.until(&[bench.deliverer(&["10.0.0.0/8"], 1)], is_through).await;
     let error = history.deliveries[0].error.clone().unwrap();
-    assert!(error.contains("localhost leads to no address that may be called"), "{error}");
+    assert!(error.contains("localhost has no address that may be called"), "{error}");
     assert!(receiver.is_quiet());
     bench.store.redeliver(bench.job, None).await.unwrap();
     let bench = Bench { stop: CancellationToken::new(), ..bench };
