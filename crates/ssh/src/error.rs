@@ -1,6 +1,5 @@
 //! What can go wrong, whether anything may have happened on the cluster, and what a person can do about it.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use crate::HostPort;
@@ -15,24 +14,17 @@ pub enum Effect {
 }
 
 /// Why the outcome of a command is unknown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Doubt {
     /// The program was still running at its deadline. The login host stops it.
+    #[error("the deadline passed")]
     Deadline,
     /// The connection was lost, or the stream ended, before the end mark arrived.
+    #[error("the connection was lost")]
     LinkLost,
     /// The pool was closed while the program was running.
+    #[error("the SSH pool was closed")]
     Closing,
-}
-
-impl fmt::Display for Doubt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Deadline => "the deadline passed",
-            Self::LinkLost => "the connection was lost",
-            Self::Closing => "the SSH pool was closed",
-        })
-    }
 }
 
 /// The last failure of one login host.

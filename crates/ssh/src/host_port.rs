@@ -73,10 +73,9 @@ fn is_name(text: &str) -> bool {
 }
 
 fn port(text: &str) -> Result<u16, HostPortError> {
-    // `u16::from_str` accepts a leading plus sign; a port has only digits.
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
-        Ok(number) if digits => Ok(number),
+        // `u16::from_str` accepts a leading plus sign.
+        Ok(number) if !text.starts_with('+') => Ok(number),
         _ => Err(HostPortError::Port(text.to_owned())),
     }
 }

@@ -1,7 +1,6 @@
 //! The HTTP client that sends spans to the collector. It runs on the exporter's own thread.
 
 use std::{
-    fmt,
     io::Read,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -13,16 +12,11 @@ use ureq::Agent;
 const TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_RESPONSE_BYTES: u64 = 64 * 1024;
 
+#[derive(Debug)]
 pub(crate) struct Client {
     agent: Agent,
     /// Whether the last export failed, so that a failure is logged once and not every few seconds.
     failing: AtomicBool,
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("failing", &self.failing).finish_non_exhaustive()
-    }
 }
 
 impl Client {

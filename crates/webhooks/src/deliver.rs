@@ -13,7 +13,7 @@ use ureq::Agent;
 
 use crate::{
     authorities::Authorities,
-    post::{Failure, Message, agent, post},
+    post::{Failure, agent, post},
     signature::signature,
 };
 
@@ -44,18 +44,13 @@ const LEASE_MARGIN: Duration = Duration::from_secs(10);
 const MAX_ERROR_CHARS: usize = 500;
 
 /// Delivers the messages of all jobs. Several processes may each run one.
+#[derive(Debug)]
 pub struct Deliverer {
     store: Store,
     settings: DeliverySettings,
     agent: Agent,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
-}
-
-impl std::fmt::Debug for Deliverer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Deliverer").field("settings", &self.settings).finish_non_exhaustive()
-    }
 }
 
 impl Deliverer {
@@ -165,10 +160,15 @@ impl Deliverer {
         let timestamp = self.clock.now().timestamp();
         let signature = signature(turn.webhook.key_bytes(), &id, timestamp, &turn.body)
             .ok_or_else(|| Failure::without_answer("the message cannot be signed".to_owned(), false))?;
-        let message =
-            Message { url: turn.webhook.url.clone(), id, timestamp, signature, body: turn.body.clone() };
-        let agent = self.agent.clone();
-        let posted = tokio::task::spawn_blocking(move || post(&agent, &message)).await;
+        let request = self
+            .agent
+            .post(&turn.webhook.url)
+            .header("content-type", "application/json")
+            .header("webhook-id", id)
+            .header("webhook-timestamp", timestamp.to_string())
+            .header("webhook-signature", signature);
+        let body = turn.body.clone();
+        let posted = tokio::task::spawn_blocking(move || post(request, &body)).await;
         posted.unwrap_or_else(|error| Err(Failure::without_answer(error.to_string(), true)))
     }
 }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use domain::Networks;
 use ureq::{
-    Agent, Error,
+    Agent, Error, RequestBuilder,
     config::Config,
     http::Uri,
+    typestate::WithBody,
     unversioned::{
         resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver},
         transport::{DefaultConnector, NextTimeout},
@@ -14,15 +15,6 @@ use ureq::{
 };
 
 use crate::authorities::Authorities;
-
-/// A message, ready to be sent.
-pub(crate) struct Message {
-    pub(crate) url: String,
-    pub(crate) id: String,
-    pub(crate) timestamp: i64,
-    pub(crate) signature: String,
-    pub(crate) body: String,
-}
 
 /// Why an attempt failed.
 #[derive(Debug)]
@@ -58,15 +50,8 @@ pub(crate) fn agent(networks: Networks, authorities: &Authorities, timeout: Dura
 }
 
 /// Posts the message and returns the status of the answer. Of a failed answer it reads only `Retry-After`.
-pub(crate) fn post(agent: &Agent, message: &Message) -> Result<u16, Failure> {
-    let answered = agent
-        .post(&message.url)
-        .header("content-type", "application/json")
-        .header("webhook-id", &message.id)
-        .header("webhook-timestamp", message.timestamp.to_string())
-        .header("webhook-signature", &message.signature)
-        .send(&message.body);
-    let response = answered.map_err(|error| Failure::without_answer(describe(&error), true))?;
+pub(crate) fn post(request: RequestBuilder<WithBody>, body: &str) -> Result<u16, Failure> {
+    let response = request.send(body).map_err(|error| Failure::without_answer(describe(&error), true))?;
     let status = response.status().as_u16();
     let error = match status {
         200..=299 => return Ok(status),
@@ -88,11 +73,6 @@ fn describe(error: &Error) -> String {
         error => error.to_string(),
     }
 }
-
-/// No address of the name may be called.
-#[derive(Debug, thiserror::Error)]
-#[error("{0} has no address that may be called: {1}")]
-struct NotAllowed(String, &'static str);
 
 /// Resolves a name to those of its addresses that may be called. The connection goes to one of these addresses, so a DNS
 /// change after the check has no effect.
@@ -121,8 +101,8 @@ impl<R: Resolver> Resolver for Guarded<R> {
             } else {
                 "http:// is only for the networks that the configuration allows"
             };
-            let host = uri.host().unwrap_or_default().to_owned();
-            return Err(Error::Other(Box::new(NotAllowed(host, reason))));
+            let host = uri.host().unwrap_or_default();
+            return Err(Error::Other(format!("{host} has no address that may be called: {reason}").into()));
         }
         Ok(allowed)
     }

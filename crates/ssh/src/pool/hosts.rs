@@ -7,8 +7,9 @@
 mod tests;
 
 use std::path::PathBuf;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::{HostFailure, HostPort, SshConfig, SshError};
 
@@ -79,17 +80,14 @@ struct Entry {
 }
 
 /// Modification time and size of the files whose change may turn a refusal into a success.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct FileStamps(Vec<Option<(SystemTime, u64)>>);
+type FileStamps = Vec<Option<(SystemTime, u64)>>;
 
-impl FileStamps {
-    fn of(config: &SshConfig) -> Self {
-        let stamp = |path: &PathBuf| {
-            let metadata = path.metadata().ok()?;
-            Some((metadata.modified().ok()?, metadata.len()))
-        };
-        Self(config.known_hosts.iter().chain(&config.key_path).map(stamp).collect())
-    }
+fn file_stamps(config: &SshConfig) -> FileStamps {
+    let stamp = |path: &PathBuf| {
+        let metadata = path.metadata().ok()?;
+        Some((metadata.modified().ok()?, metadata.len()))
+    };
+    config.known_hosts.iter().chain(&config.key_path).map(stamp).collect()
 }
 
 impl Hosts {
@@ -113,8 +111,8 @@ impl Hosts {
     ///
     /// While a session is open, new sessions use its host. Otherwise the configured order counts.
     pub(crate) fn candidates(&self, avoided: Option<&HostPort>, config: &SshConfig) -> Vec<usize> {
-        let stamps = FileStamps::of(config);
-        let state = self.lock();
+        let stamps = file_stamps(config);
+        let state = self.state.lock();
         let now = Instant::now();
         let current = state.current.filter(|_| state.sessions_open > 0);
         let mut candidates: Vec<(usize, &Entry)> =
@@ -125,7 +123,7 @@ impl Hosts {
 
     /// Waits until a connect to the host may start. `None` if the host has failed in the meantime.
     pub(crate) fn begin_connect(&self, index: usize) -> Option<HostPort> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let failures = state.entries.get(index)?.failures;
         loop {
             let entry = state.entries.get_mut(index)?;
@@ -141,13 +139,13 @@ impl Hosts {
                 return Some(host);
             }
             let wait = if entry.is_connecting { Duration::from_secs(1) } else { wait };
-            state = self.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut state, wait);
         }
     }
 
     /// Records that the connect that `begin_connect` allowed succeeded.
     pub(crate) fn connected(&self, index: usize) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.current = Some(index);
         state.sessions_open += 1;
         if let Some(entry) = state.entries.get_mut(index) {
@@ -165,8 +163,8 @@ impl Hosts {
 
     /// Records that the connect that `begin_connect` allowed failed.
     pub(crate) fn failed(&self, index: usize, error: SshError, config: &SshConfig) {
-        let stamps = error.needs_operator().then(|| FileStamps::of(config));
-        let mut state = self.lock();
+        let stamps = error.needs_operator().then(|| file_stamps(config));
+        let mut state = self.state.lock();
         if let Some(entry) = state.entries.get_mut(index) {
             entry.is_connecting = false;
             entry.fail(error, stamps);
@@ -176,14 +174,14 @@ impl Hosts {
 
     /// Records that a session counted by `connected` has ended.
     pub(crate) fn disconnected(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.sessions_open = state.sessions_open.saturating_sub(1);
     }
 
     /// The error for a caller if no host is usable. If all failures need a person, it is the first of them;
     /// so it keeps its kind.
     pub(crate) fn verdict(&self) -> SshError {
-        let state = self.lock();
+        let state = self.state.lock();
         let errors: Vec<(&HostPort, &SshError)> = state
             .entries
             .iter()
@@ -204,11 +202,11 @@ impl Hosts {
     }
 
     pub(crate) fn sessions_open(&self) -> usize {
-        self.lock().sessions_open
+        self.state.lock().sessions_open
     }
 
     pub(crate) fn connects_total(&self) -> u64 {
-        self.lock().connects_total
+        self.state.lock().connects_total
     }
 
     pub(crate) fn health(&self) -> Vec<HostHealth> {
@@ -219,12 +217,7 @@ impl Hosts {
             last_error: entry.last_error.as_ref().map(ToString::to_string),
             next_try: entry.retry_at.filter(|retry_at| *retry_at > now),
         };
-        self.lock().entries.iter().map(health).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Every change of the state is complete before anything can panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().entries.iter().map(health).collect()
     }
 }
 

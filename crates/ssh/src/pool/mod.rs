@@ -7,15 +7,16 @@ mod session_thread;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::keys::key_file::warn_if_exposed;
-use crate::session::readiness::wake_pair;
+use crate::session::readiness::Waker;
 use crate::{Command, Doubt, HostHealth, HostPort, Output, SshConfig, SshError};
 use hosts::Hosts;
 use queue::{Job, Queue, Ticket};
@@ -28,9 +29,7 @@ const CLOSE_BOUND: Duration = Duration::from_secs(10);
 
 /// The sessions of one cluster. Clones share them; dropping the last clone closes them.
 #[derive(Clone)]
-pub struct SshPool {
-    handle: Arc<Handle>,
-}
+pub struct SshPool(Arc<Handle>);
 
 struct Handle {
     shared: Arc<Shared>,
@@ -58,28 +57,27 @@ impl SshPool {
         if let Some(path) = &config.key_path {
             warn_if_exposed(path);
         }
-        let pairs = (0..config.session_count()).filter_map(|_| wake_pair().ok());
-        let (wakers, wake_ups): (Vec<_>, Vec<_>) = pairs.unzip();
+        let wakers: Vec<_> = (0..config.session_count()).filter_map(|_| Waker::new().ok()).collect();
         let shared = Arc::new(Shared {
             hosts: Hosts::new(&config.hosts),
             config,
-            queue: Queue::new(wakers),
+            queue: Queue::new(wakers.clone()),
             commands_total: AtomicU64::new(0),
             failures_total: AtomicU64::new(0),
             closing: OnceLock::new(),
         });
-        let spawn = |(index, wake_ups)| {
-            let thread = SessionThread::new(Arc::clone(&shared), index, wake_ups);
+        let spawn = |(index, waker)| {
+            let thread = SessionThread::new(Arc::clone(&shared), index, waker);
             thread::Builder::new().name(format!("ssh-{index}")).spawn(move || thread.run())
         };
-        let started: Result<Vec<_>, _> = wake_ups.into_iter().enumerate().map(spawn).collect();
+        let started: Result<Vec<_>, _> = wakers.into_iter().enumerate().map(spawn).collect();
         let threads = started.unwrap_or_else(|error| {
             tracing::error!(%error, "cannot start the threads for SSH sessions");
             // Without threads a command would wait for ever; a closed pool answers.
             shared.queue.close();
             Vec::new()
         });
-        Self { handle: Arc::new(Handle { shared, threads: Mutex::new(threads) }) }
+        Self(Arc::new(Handle { shared, threads: Mutex::new(threads) }))
     }
 
     /// Runs a command on a login host and waits for its end.
@@ -94,7 +92,7 @@ impl SshPool {
         if command.program.contains('\0') {
             return Err(SshError::NotSent { reason: "the program contains a NUL byte".to_owned() });
         }
-        let shared = &self.handle.shared;
+        let shared = &self.0.shared;
         let (reply, mut answer) = oneshot::channel();
         let ticket = Arc::new(Ticket::default());
         let deadline = command.deadline;
@@ -120,7 +118,7 @@ impl SshPool {
 
     /// The state of the hosts and sessions, without contacting a host.
     pub fn health(&self) -> PoolHealth {
-        let shared = &self.handle.shared;
+        let shared = &self.0.shared;
         PoolHealth {
             hosts: shared.hosts.health(),
             sessions_open: shared.hosts.sessions_open(),
@@ -133,9 +131,8 @@ impl SshPool {
     /// Answers waiting commands with [`SshError::Closed`], lets running ones continue for ten seconds, then
     /// disconnects and waits for the threads. This closes the other clones as well.
     pub async fn close(self) {
-        self.handle.shut();
-        let threads =
-            std::mem::take(&mut *self.handle.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        self.0.shut();
+        let threads = std::mem::take(&mut *self.0.threads.lock());
         let joined = tokio::task::spawn_blocking(|| {
             for thread in threads {
                 if thread.join().is_err() {

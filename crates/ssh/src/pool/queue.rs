@@ -4,9 +4,10 @@
 //! thread without a session opens one only after the other threads have been busy for a moment.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::session::readiness::Waker;
@@ -47,7 +48,7 @@ enum Stage {
 impl Ticket {
     /// Claims the command for this host; returns whether it may be sent. It can no longer be withdrawn then.
     pub(crate) fn claim(&self, host: &HostPort) -> bool {
-        let mut stage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stage = self.0.lock();
         if *stage != Stage::Withdrawn {
             *stage = Stage::SentTo(host.clone());
         }
@@ -56,7 +57,7 @@ impl Ticket {
 
     /// Withdraws the command for good. If it is too late, returns the host that it was sent to.
     pub(crate) fn withdraw(&self) -> Result<(), HostPort> {
-        let mut stage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stage = self.0.lock();
         if let Stage::SentTo(host) = &*stage {
             return Err(host.clone());
         }
@@ -105,7 +106,7 @@ impl Queue {
 
     /// Adds a command. Returns it if the pool is closed.
     pub(crate) fn push(&self, job: Job) -> Result<(), Job> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.closed {
             return Err(job);
         }
@@ -118,7 +119,7 @@ impl Queue {
 
     /// What the thread does next. It counts as idle until it gets a command.
     pub(crate) fn next(&self, thread: usize, connected: bool) -> Next {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.set(thread, Thread::Idle { connected });
         if state.closed {
             return Next::Close;
@@ -142,12 +143,12 @@ impl Queue {
 
     /// Marks the thread as busy with its own session; it takes no command before its next call.
     pub(crate) fn set_busy(&self, thread: usize) {
-        self.lock().set(thread, Thread::Busy);
+        self.state.lock().set(thread, Thread::Busy);
     }
 
     /// Refuses further commands, returns the waiting ones, and wakes every thread.
     pub(crate) fn close(&self) -> VecDeque<Job> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.closed = true;
         let waiting = std::mem::take(&mut state.jobs);
         drop(state);
@@ -159,11 +160,6 @@ impl Queue {
         if let Some(waker) = thread.and_then(|index| self.wakers.get(index)) {
             waker.wake();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Every change of the state is complete before anything can panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -184,7 +180,6 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::readiness::wake_pair;
 
     fn job() -> (Job, oneshot::Receiver<Result<Output, SshError>>) {
         let (reply, answer) = oneshot::channel();
@@ -199,7 +194,7 @@ mod tests {
     }
 
     fn queue(threads: usize) -> Queue {
-        Queue::new((0..threads).map(|_| wake_pair().expect("a pair").0).collect())
+        Queue::new((0..threads).map(|_| Waker::new().expect("a waker")).collect())
     }
 
     #[test]

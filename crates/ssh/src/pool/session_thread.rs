@@ -11,7 +11,7 @@ use crate::pool::queue::{Job, Next, Queue};
 use crate::session::connect::connect;
 use crate::session::exec::{ExecContext, Executed, execute};
 use crate::session::link::Link;
-use crate::session::readiness::WakeUps;
+use crate::session::readiness::Waker;
 use crate::{Doubt, Effect, HostPort, Output, SshConfig, SshError, keys::auth};
 
 /// How long the server may take to answer a probe.
@@ -33,14 +33,14 @@ pub(crate) struct Shared {
 pub(crate) struct SessionThread {
     shared: Arc<Shared>,
     index: usize,
-    wake_ups: WakeUps,
+    waker: Waker,
     link: Option<Link>,
     next_probe: Instant,
 }
 
 impl SessionThread {
-    pub(crate) fn new(shared: Arc<Shared>, index: usize, wake_ups: WakeUps) -> Self {
-        Self { shared, index, wake_ups, link: None, next_probe: Instant::now() }
+    pub(crate) fn new(shared: Arc<Shared>, index: usize, waker: Waker) -> Self {
+        Self { shared, index, waker, link: None, next_probe: Instant::now() }
     }
 
     /// Runs commands until the pool is closed.
@@ -64,7 +64,7 @@ impl SessionThread {
     fn idle(&mut self, until: Option<Instant>) {
         let socket = self.link.as_ref().map(|link| (&link.socket, PollFlags::IN));
         let until = if socket.is_some() { until.into_iter().chain([self.next_probe]).min() } else { until };
-        let Ok(awake) = self.wake_ups.sleep(socket, until) else {
+        let Ok(awake) = self.waker.sleep(socket, until) else {
             return self.drop_link("its socket failed");
         };
         if self.link.is_some() && (awake.socket || Instant::now() >= self.next_probe) {
@@ -76,7 +76,7 @@ impl SessionThread {
         // A dead connection takes the whole bound; new commands go to other threads meanwhile.
         self.shared.queue.set_busy(self.index);
         let bound = PROBE_BOUND.min(self.shared.config.keepalive);
-        if self.link.as_ref().is_some_and(|link| link.answers(&self.wake_ups, Instant::now() + bound)) {
+        if self.link.as_ref().is_some_and(|link| link.answers(&self.waker, Instant::now() + bound)) {
             self.next_probe = Instant::now() + self.shared.config.keepalive;
         } else {
             self.drop_link("the server does not answer");
@@ -93,7 +93,7 @@ impl SessionThread {
         // The caller may have stopped waiting.
         let _ = job.reply.send(result);
         if let (Some(mut channel), Some(link)) = (channel, &self.link)
-            && !link.close_channel(&mut channel, &self.wake_ups)
+            && !link.close_channel(&mut channel, &self.waker)
         {
             drop(channel);
             self.drop_link("a channel could not be closed");
@@ -134,7 +134,7 @@ impl SessionThread {
         };
         let host = link.host.clone();
         let context = ExecContext {
-            wake_ups: &self.wake_ups,
+            waker: &self.waker,
             closing: &self.shared.closing,
             keepalive: self.shared.config.keepalive,
         };
@@ -152,7 +152,7 @@ impl SessionThread {
     /// Connects unless a working link exists. Probes the link first if the server has sent something.
     fn ensure_link(&mut self, avoided: Option<&HostPort>) -> Result<(), SshError> {
         if let Some(link) = &self.link {
-            let awake = self.wake_ups.sleep(Some((&link.socket, PollFlags::IN)), Some(Instant::now()));
+            let awake = self.waker.sleep(Some((&link.socket, PollFlags::IN)), Some(Instant::now()));
             if awake.is_ok_and(|awake| awake.socket) {
                 self.probe();
             }

@@ -12,9 +12,11 @@ use std::time::{Duration, Instant};
 use rustix::event::PollFlags;
 use ssh2::{Channel, ErrorCode};
 
-use crate::session::framing::{Boundary, Ending, Excess, FrameError, FrameReader, remote_seconds, script};
+use crate::session::framing::{
+    Ending, Excess, FrameError, FrameReader, random_boundary, remote_seconds, script,
+};
 use crate::session::link::{CHANNEL_REFUSED, Link, Stopped};
-use crate::session::readiness::WakeUps;
+use crate::session::readiness::Waker;
 use crate::session::shell_line::{ShellLine, shell_line};
 use crate::{Command, Doubt, Output, SshError};
 
@@ -33,7 +35,7 @@ const CHUNK: usize = 64 * 1024;
 
 /// What a command depends on besides the connection.
 pub(crate) struct ExecContext<'a> {
-    pub(crate) wake_ups: &'a WakeUps,
+    pub(crate) waker: &'a Waker,
     /// Set once the pool closes: when running commands are given up.
     pub(crate) closing: &'a OnceLock<Instant>,
     pub(crate) keepalive: Duration,
@@ -67,11 +69,11 @@ pub(crate) fn execute(
 ) -> Executed {
     let begun = Instant::now();
     let seconds = remote_seconds(deadline);
-    let boundary = Boundary::random();
-    let Some(script) = script(boundary, &command.program, seconds) else {
+    let boundary = random_boundary();
+    let Some(script) = script(&boundary, &command.program, seconds) else {
         return Executed::not_sent("the program contains a NUL byte".to_owned(), None);
     };
-    let shell = shell_line(boundary, &script);
+    let shell = shell_line(&boundary, &script);
     let mut channel = match open(link, context) {
         Ok(channel) => channel,
         Err(reason) => return Executed::not_sent(reason, None),
@@ -86,8 +88,8 @@ pub(crate) fn execute(
     let mut exchange = Exchange {
         link,
         channel,
-        stdout: FrameReader::new(boundary, command.stdout_limit, Excess::Refused),
-        stderr: FrameReader::new(boundary, STDERR_LIMIT, Excess::Cut),
+        stdout: FrameReader::new(&boundary, command.stdout_limit, Excess::Refused),
+        stderr: FrameReader::new(&boundary, STDERR_LIMIT, Excess::Cut),
         stdout_limit: command.stdout_limit,
         buffer: vec![0; CHUNK],
         input_ended: false,
@@ -100,7 +102,7 @@ pub(crate) fn execute(
 }
 
 fn open(link: &Link, context: &ExecContext<'_>) -> Result<Channel, String> {
-    link.open_channel(context.wake_ups, Instant::now() + OPEN_BOUND).map_err(|stopped| {
+    link.open_channel(context.waker, Instant::now() + OPEN_BOUND).map_err(|stopped| {
         let reason = match stopped {
             Stopped::TimedOut => "no answer".to_owned(),
             Stopped::Failed(error) if error.code() == CHANNEL_REFUSED => {
@@ -119,7 +121,7 @@ fn request(
     context: &ExecContext<'_>,
     until: Instant,
 ) -> Result<(), SshError> {
-    link.drive(context.wake_ups, until, || channel.exec(&shell.line)).map_err(|stopped| match stopped {
+    link.drive(context.waker, until, || channel.exec(&shell.line)).map_err(|stopped| match stopped {
         Stopped::Failed(error) if error.code() == EXEC_DENIED => SshError::NotSent {
             reason: format!("{} does not run programs for this account: {}", link.host, error.message()),
         },
@@ -242,7 +244,7 @@ impl Exchange<'_> {
         let interest =
             if self.wants_to_write { PollFlags::IN | PollFlags::OUT } else { self.link.interest() };
         let awake = context
-            .wake_ups
+            .waker
             .sleep(Some((&self.link.socket, interest)), until)
             .map_err(|error| lost(self.link, &error))?;
         if !awake.socket && !awake.woken && !self.wants_to_write {

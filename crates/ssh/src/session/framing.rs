@@ -14,7 +14,6 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::time::Duration;
 
 pub(crate) use reader::{Ending, Excess, FrameError, FrameReader};
@@ -22,25 +21,9 @@ pub(crate) use reader::{Ending, Excess, FrameError, FrameReader};
 /// Seconds between SIGTERM and SIGKILL for a program at its deadline.
 const KILL_AFTER: u64 = 5;
 
-/// 128 random bits, displayed in hexadecimal.
-#[derive(Clone, Copy)]
-pub(crate) struct Boundary(u128);
-
-impl Boundary {
-    pub(crate) fn random() -> Self {
-        Self(rand::random())
-    }
-
-    #[cfg(fuzzing)]
-    pub(crate) fn fixed(bits: u128) -> Self {
-        Self(bits)
-    }
-}
-
-impl fmt::Display for Boundary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
+/// 128 random bits in hexadecimal.
+pub(crate) fn random_boundary() -> String {
+    format!("{:032x}", rand::random::<u128>())
 }
 
 /// The longest deadline, in seconds. A longer one could overflow later calculations.
@@ -56,7 +39,7 @@ pub(crate) fn remote_seconds(deadline: Duration) -> u64 {
 /// `timeout` limits the program even if our connection is gone. It exits with 124 at the deadline, but the
 /// program may exit with 124 too: only together with the elapsed time does the code mean a deadline.
 /// `BASH_ENV` is unset, or the file that it names could write between the marks.
-pub(crate) fn script(boundary: Boundary, program: &str, seconds: u64) -> Option<String> {
+pub(crate) fn script(boundary: &str, program: &str, seconds: u64) -> Option<String> {
     let program = shlex::try_quote(program).ok()?;
     Some(format!(
         "__b={boundary}\n\
@@ -75,10 +58,10 @@ pub(crate) fn script(boundary: Boundary, program: &str, seconds: u64) -> Option<
     ))
 }
 
-fn begin_mark(boundary: Boundary) -> Vec<u8> {
+fn begin_mark(boundary: &str) -> Vec<u8> {
     format!("BEGIN-{boundary}\n").into_bytes()
 }
 
-fn end_mark(boundary: Boundary) -> Vec<u8> {
+fn end_mark(boundary: &str) -> Vec<u8> {
     format!("\nEND-{boundary} ").into_bytes()
 }

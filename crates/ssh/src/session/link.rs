@@ -8,7 +8,7 @@ use rustix::event::PollFlags;
 use ssh2::{BlockDirections, Channel, ErrorCode, Session};
 
 use crate::HostPort;
-use crate::session::readiness::WakeUps;
+use crate::session::readiness::Waker;
 
 /// `LIBSSH2_ERROR_EAGAIN`: repeat the operation when the socket is ready.
 const AGAIN: ErrorCode = ErrorCode::Session(-37);
@@ -45,10 +45,6 @@ pub(crate) struct Link {
     pub(crate) opened: Instant,
 }
 
-pub(crate) fn is_again(error: &ssh2::Error) -> bool {
-    error.code() == AGAIN
-}
-
 /// Discards the rest of both streams.
 fn read_to_end(channel: &mut Channel) -> Result<(), ssh2::Error> {
     let mut rest = [0; 4096];
@@ -71,19 +67,19 @@ impl Link {
     /// Repeats an operation each time the socket is ready, until it ends or the time is up.
     pub(crate) fn drive<T>(
         &self,
-        wake_ups: &WakeUps,
+        waker: &Waker,
         until: Instant,
         mut operation: impl FnMut() -> Result<T, ssh2::Error>,
     ) -> Result<T, Stopped> {
         loop {
             match operation() {
-                Err(error) if is_again(&error) => {}
+                Err(error) if error.code() == AGAIN => {}
                 Err(error) => return Err(Stopped::Failed(error)),
                 Ok(value) => return Ok(value),
             }
             let now = Instant::now();
             let next = until.min(now + LONGEST_SLEEP);
-            if now >= until || wake_ups.sleep(Some((&self.socket, self.interest())), Some(next)).is_err() {
+            if now >= until || waker.sleep(Some((&self.socket, self.interest())), Some(next)).is_err() {
                 return Err(Stopped::TimedOut);
             }
         }
@@ -93,15 +89,15 @@ impl Link {
     ///
     /// A refusal may mean that the server still counts the last channel: sshd confirms the end of a channel
     /// before it stops counting it (`MaxSessions`). So a refused request is repeated a few times.
-    pub(crate) fn open_channel(&self, wake_ups: &WakeUps, until: Instant) -> Result<Channel, Stopped> {
+    pub(crate) fn open_channel(&self, waker: &Waker, until: Instant) -> Result<Channel, Stopped> {
         let mut pause = SHORTEST_PAUSE;
         loop {
-            match self.drive(wake_ups, until, || self.session.channel_session()) {
+            match self.drive(waker, until, || self.session.channel_session()) {
                 Err(Stopped::Failed(error)) if error.code() == CHANNEL_REFUSED && pause < LONGEST_PAUSE => {}
                 result => return result,
             }
             let moment = Instant::now() + pause;
-            while Instant::now() < moment && wake_ups.sleep(None, Some(moment)).is_ok() {}
+            while Instant::now() < moment && waker.sleep(None, Some(moment)).is_ok() {}
             pause *= 2;
         }
     }
@@ -111,11 +107,11 @@ impl Link {
     /// libssh2 takes the first message of any kind for the confirmation. A server that allows few channels
     /// would then refuse the next one. So this waits for the real confirmation: it follows the end of the
     /// stream, which shows once nothing is left unread.
-    pub(crate) fn close_channel(&self, channel: &mut Channel, wake_ups: &WakeUps) -> bool {
+    pub(crate) fn close_channel(&self, channel: &mut Channel, waker: &Waker) -> bool {
         let until = Instant::now() + CLOSE_BOUND;
-        self.drive(wake_ups, until, || channel.close()).is_ok()
-            && self.drive(wake_ups, until, || read_to_end(channel)).is_ok()
-            && self.drive(wake_ups, until, || channel.wait_close()).is_ok()
+        self.drive(waker, until, || channel.close()).is_ok()
+            && self.drive(waker, until, || read_to_end(channel)).is_ok()
+            && self.drive(waker, until, || channel.wait_close()).is_ok()
     }
 
     /// Whether the server still answers. Also reads and handles what has arrived in the meantime.
@@ -123,9 +119,9 @@ impl Link {
     /// It requests a channel of a type that does not exist, which every server must refuse. libssh2's own
     /// keepalive is no probe: it does not read, and the replies that it requests are never removed from the
     /// session's queue.
-    pub(crate) fn answers(&self, wake_ups: &WakeUps, until: Instant) -> bool {
+    pub(crate) fn answers(&self, waker: &Waker, until: Instant) -> bool {
         let probe = || self.session.channel_open("keepalive@tao-slurm", 0x8000, 0x8000, None);
-        match self.drive(wake_ups, until, probe) {
+        match self.drive(waker, until, probe) {
             Ok(_) => true,
             Err(Stopped::Failed(error)) => error.code() == CHANNEL_REFUSED,
             Err(Stopped::TimedOut) => false,

@@ -6,8 +6,6 @@
 
 use std::fmt::Write;
 
-use crate::session::framing::Boundary;
-
 /// The longest encoded script that goes on the line. libssh2 limits a packet to 35,000 bytes.
 const LONGEST_LINE: usize = 24 * 1024;
 
@@ -21,7 +19,7 @@ pub(crate) struct ShellLine {
 ///
 /// A script that is too long for one line is sent on stdin, before the input. A lost connection could cut
 /// it there, so it ends with the boundary in a comment and does not run without it.
-pub(crate) fn shell_line(boundary: Boundary, script: &str) -> ShellLine {
+pub(crate) fn shell_line(boundary: &str, script: &str) -> ShellLine {
     let encoded = encoded(script);
     if encoded.len() <= LONGEST_LINE {
         let line = format!("bash --noprofile --norc -c 'printf -v __s %b \"$0\"; eval \"$__s\"' '{encoded}'");
@@ -52,6 +50,7 @@ fn encoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::framing::random_boundary;
     use proptest::prelude::*;
     use std::io::Write as _;
     use std::process::{Command, Stdio};
@@ -73,7 +72,7 @@ mod tests {
     #[test]
     fn only_characters_without_meaning_reach_the_login_shell() {
         let line =
-            shell_line(Boundary::random(), "a 'b' \"c\" $d `e` !f \\ g\n#h ~ * ; & | < > \u{e9}\t").line;
+            shell_line(&random_boundary(), "a 'b' \"c\" $d `e` !f \\ g\n#h ~ * ; & | < > \u{e9}\t").line;
         let encoded = line.rsplit_once(" '").expect("the last argument").1.trim_end_matches('\'');
         assert!(
             encoded.bytes().all(|b| b.is_ascii_alphanumeric() || b" _./,:=@%+-\\".contains(&b)),
@@ -85,14 +84,14 @@ mod tests {
     #[test]
     fn a_long_script_is_sent_on_stdin() {
         let script = format!("printf %s '{}'", "x".repeat(200_000));
-        let line = shell_line(Boundary::random(), &script);
+        let line = shell_line(&random_boundary(), &script);
         assert!(line.line.len() < 200 && line.stdin_prefix.len() > 200_000);
         assert_eq!(run_by_sh(&line).len(), 200_000);
     }
 
     #[test]
     fn a_truncated_long_script_does_not_run() {
-        let mut line = shell_line(Boundary::random(), &format!("echo ran\n: '{}'", "x".repeat(200_000)));
+        let mut line = shell_line(&random_boundary(), &format!("echo ran\n: '{}'", "x".repeat(200_000)));
         line.stdin_prefix.truncate(50);
         assert_eq!(run_by_sh(&line), b"");
         line.stdin_prefix.clear();
@@ -106,7 +105,7 @@ mod tests {
         let quoted = shlex::try_quote(&text).expect("no NUL").into_owned();
         for length in [0, 200_000] {
             let script = format!("printf %s {quoted}; : {}", "x".repeat(length));
-            let line = shell_line(Boundary::random(), &script);
+            let line = shell_line(&random_boundary(), &script);
             assert_eq!(run_by_sh(&line), text.as_bytes());
             for shell in ["bash", "dash", "ksh", "zsh", "csh", "tcsh", "fish"] {
                 let arrived = run_by(shell, &line);
@@ -123,7 +122,7 @@ mod tests {
         #[test]
         fn any_text_arrives_unchanged(text in "[^\0]{0,200}") {
             let quoted = shlex::try_quote(&text).expect("no NUL");
-            let line = shell_line(Boundary::random(), &format!("printf %s {quoted}"));
+            let line = shell_line(&random_boundary(), &format!("printf %s {quoted}"));
             prop_assert_eq!(run_by_sh(&line), text.as_bytes());
         }
     }

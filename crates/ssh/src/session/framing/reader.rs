@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 
-use super::{Boundary, begin_mark, end_mark};
+use super::{begin_mark, end_mark};
 
 /// The longest text between the end mark and the newline that completes it.
 const LONGEST_ENDING: usize = 16;
@@ -57,7 +57,7 @@ pub(crate) struct FrameReader {
 }
 
 impl FrameReader {
-    pub(crate) fn new(boundary: Boundary, limit: usize, excess: Excess) -> Self {
+    pub(crate) fn new(boundary: &str, limit: usize, excess: Excess) -> Self {
         Self {
             begin: begin_mark(boundary),
             end: end_mark(boundary),

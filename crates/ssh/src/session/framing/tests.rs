@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const BOUNDARY: Boundary = Boundary(0x00c0_ffee);
+const BOUNDARY: &str = "00000000000000000000000000c0ffee";
 const LIMIT: usize = 1 << 20;
 
 fn framed(before: &[u8], body: &[u8], ending: &str, after: &[u8]) -> Vec<u8> {
@@ -38,7 +38,7 @@ fn a_body_without_a_final_newline_and_with_nul_bytes_is_exact() {
 
 #[test]
 fn marks_with_another_boundary_are_content() {
-    let other = Boundary(0x00c0_ffef);
+    let other = "00000000000000000000000000c0ffef";
     let body = [begin_mark(other), end_mark(other), b"0\n".to_vec()].concat();
     let stream = framed(&body, &body, "3", &body);
     assert_eq!(read_whole(&stream), Ok((body, Ending::Exited(3))));
