@@ -1,8 +1,8 @@
-"""What schemathesis is told about this API beyond its document.
+"""Rules for schemathesis that the OpenAPI document cannot express.
 
-Requests whose fields contradict each other fit every schema and are refused all the same. Most are made whole before they
-are sent, so that what is behind the refusals is asked too; a refusal of the others is no failure if it names a rule that
-no schema can say. Nothing else is let pass.
+A request with contradicting fields fits the schema and is refused. Most of these requests are made valid before they are
+sent, so that the code behind the validation is tested too. For the others, a refusal is not a failure if its rule cannot be
+expressed in a schema. All other failures count.
 """
 
 import os
@@ -10,25 +10,25 @@ import random
 
 import schemathesis
 
-# Rules about several fields, about what there is on the server, and about texts within free documents: docs/errors.md.
+# Rules about several fields, about the state of the server, and about texts within free documents: docs/errors.md.
 BEYOND_SCHEMAS = {
     "contradiction", "reserved", "unknown_cluster", "unknown_partition", "unknown_key", "time_limit", "gpu_limit",
     "impossible_shape", "local_path", "remote_data", "id_conflict",
 }
-# What a job needs depends on what else is said of it, and on its secrets when it goes again; what a cluster needs, on whether
-# it is added or changed.
+# The required fields of a job depend on its other fields, and at a retry on its secrets; those of a cluster on whether it is
+# added or changed.
 NEEDED = ("/name", "/image", "/action", "/network_arch", "/secret_env_vars/", "/cloud_metadata/")
-# Texts with a grammar that no pattern in the document says, and numbers that are texts or depend on another number.
+# Texts whose grammar is not a pattern in the document, and numbers that are texts or depend on another number.
 BEYOND_PATTERNS = (
     "/image", "/hosts/", "/host_keys/", "/webhook/url", "/backend_details/partition", "/partitions",
     "/connect_timeout", "/poll_min", "/poll_max", "/resources/gpus_per_node", "/specs", "/docker_env_vars/",
 )
-# Problems about what was done before.
+# Problems that depend on earlier requests.
 BEYOND_REQUESTS = {"id_conflict", "idempotency_key_reused", "cluster_changed"}
-# Whose cluster is away: the one of this run answers nothing.
+# Problems of an unreachable cluster: the cluster of this run never answers.
 AWAY = {"cluster_unavailable", "log_unreadable"}
 
-# What belongs to a job that was just made need not be there.
+# Resources that a new job may lack.
 NOT_EVERY_JOB = {"no_webhook", "no_script_yet", "no_log_yet", "attempt_not_found"}
 
 JOBS = os.environ.get("FUZZ_JOBS", "").split()
@@ -37,7 +37,7 @@ HOST_KEY = os.environ.get("FUZZ_HOST_KEY", "")
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Makes most of the requests whole, and asks for jobs that there are."""
+    """Makes most requests valid, and uses the ids of existing jobs."""
     if case.meta is None or case.meta.generation.mode.is_negative:
         return
     dice = random.Random(repr((case.path_parameters, case.query, case.headers, case.body)))
@@ -46,7 +46,7 @@ def before_call(context, case, kwargs):
             case.path_parameters["id"] = dice.choice(JOBS)
     if "Idempotency-Key" in (case.headers or {}) and dice.random() < 0.9:
         case.headers["Idempotency-Key"] = f"fuzz-{dice.getrandbits(64)}"
-    # Nobody waits here: what waiting means is tested elsewhere.
+    # No waiting here; other tests cover it.
     if "wait" in (case.query or {}):
         case.query["wait"] = 0
     if str(case.query.get("follow") if case.query else "").lower() == "true":
@@ -108,7 +108,7 @@ def whole_cluster(case, dice):
 
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
-    """Whether a failure is one."""
+    """Whether a failure counts."""
     try:
         problem = response.json()
     except ValueError:
@@ -121,7 +121,7 @@ def filter_failure(context, failure, case, response):
     if kind == "EnsureResourceAvailability":
         return problem.get("code") not in NOT_EVERY_JOB
     if kind == "RejectedPositiveData":
-        # The first test of an optional header takes `0` whatever the header's pattern is (4.32.5).
+        # The first test of an optional header uses `0`, whatever its pattern (schemathesis 4.32.5).
         if problem.get("code") == "invalid_header" and (case.headers or {}).get("If-Match") == "0":
             return False
         if problem.get("code") in BEYOND_REQUESTS:
