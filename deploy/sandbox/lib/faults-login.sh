@@ -1,13 +1,13 @@
 # shellcheck shell=bash
-# What goes wrong on the login hosts while they are up.
+# Faults of running login hosts.
 
 readonly NOISE=$SANDBOX_DIR/home/$LOGIN_USER/.bashrc
 
-# All sessions of a login host, as a broken line or an impatient firewall cuts them: what runs in them runs on.
+# Cuts all sessions of a login host, like a broken connection or a firewall: their programs continue.
 login_cut() {
   local listener one all
   listener=$(running "$1.pid")
-  # All are found before the first dies: its children would be somebody else's then.
+  # Find all processes before the first one is killed: its children would get another parent then.
   mapfile -t all < <(tree "$listener")
   for one in "${all[@]:1}"; do
     one=${one% *}
@@ -15,7 +15,7 @@ login_cut() {
   done
 }
 
-# sshd reads its configuration again; sessions that are open keep what they have.
+# Reloads the configuration of sshd; open sessions keep the old one.
 login_reload() {
   local i host pid
   for i in "${!LOGIN_HOSTS[@]}"; do
@@ -23,23 +23,23 @@ login_reload() {
     sshd_conf "$host" "${LOGIN_ADDR[i]}" | replace "$SANDBOX_DIR/etc/ssh/sshd_config-$host"
     if pid=$(running "sshd-$host.pid"); then
       kill -HUP "$pid"
-      # It closes its socket and becomes itself anew.
+      # sshd closes its socket and re-executes itself.
       await 2 silent "${LOGIN_ADDR[i]}" "$SSH_PORT" || true
-      await 5 listens "${LOGIN_ADDR[i]}" "$SSH_PORT" || die "sshd of $host does not come back"
+      await 5 listens "${LOGIN_ADDR[i]}" "$SSH_PORT" || die "sshd of $host did not restart"
     fi
   done
 }
 
 silent() { ! listens "$1" "$2"; }
 
-# What faults add to the configuration of sshd.
+# The lines that active faults add to the configuration of sshd.
 sshd_conf_faults() {
   ! fault_is_on sshd-few-sessions || printf 'MaxSessions 1\nMaxStartups 2:100:2\n'
   ! fault_is_on login-noise || printf 'Banner %s\n' "$VIEW/etc/ssh/banner"
 }
 
 login_noise_on() {
-  # shellcheck disable=SC2016 # to be read as it is
+  # shellcheck disable=SC2016 # literal text
   printf '*** Authorised use only: 1234567 OK 42 | \\n $(date)\n' >"$SANDBOX_DIR/etc/ssh/banner"
   [[ -e $NOISE.quiet ]] || cp -p "$NOISE" "$NOISE.quiet"
   {
@@ -66,8 +66,8 @@ sbatch_wrapper_update() {
   rm -f "$SANDBOX_DIR/bin/sbatch"
 }
 
-# A FUSE file system over /lustre of each login host, whose attributes, names and absences the kernel keeps for a while,
-# as it does for NFS and Lustre. Writes, and what is made or removed here, go through at once.
+# Mounts a FUSE file system over /lustre of each login host. The kernel caches its attributes, names and missing files for some
+# seconds, as it does for NFS and Lustre. Writes and local changes take effect at once.
 late_on() {
   local host
   for host in "${LOGIN_HOSTS[@]}"; do
@@ -77,13 +77,13 @@ late_on() {
     disown
   done
   for host in "${LOGIN_HOSTS[@]}"; do
-    ! alive "sshd-$host" || await 5 late_is_on "$host" || die "bindfs fails; see $SANDBOX_DIR/log/late-$host.out"
+    ! alive "sshd-$host" || await 5 late_is_on "$host" || die "bindfs failed; see $SANDBOX_DIR/log/late-$host.out"
   done
 }
 
 late_is_on() { inside "sshd-$1" findmnt -n -t fuse,fuse.bindfs /lustre >/dev/null; }
 
-# A host that was off meanwhile has lost it.
+# A host that was restarted meanwhile has lost the mount.
 late_off() {
   local host
   for host in "${LOGIN_HOSTS[@]}"; do

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Processes that die, freeze and stutter.
+# Kills, freezes and slows down processes.
 
-# Without warning, and everything of the machine with it. What a daemon has forked notices that it is alone and ends; its
-# successor must not meet it.
+# Kills a daemon with SIGKILL, and all processes of its machine. Its forked children notice that and end; they must be gone before
+# its successor starts.
 power_off() {
   local name=$1 pid children=()
   if pid=$(running "$name.holder"); then
@@ -17,7 +17,7 @@ power_off() {
   rm -f "$SANDBOX_DIR/run/$name".{pid,holder}
 }
 
-# tree PID: "pid start-time" of it and of all below it, parents first.
+# tree PID: prints "pid start-time" of the process and its descendants, parents first.
 tree() {
   local pid found=("$1")
   while ((${#found[@]})); do
@@ -42,11 +42,11 @@ kill_those() {
   done
 }
 
-# Stops a daemon and all below it, those of other hosts' namespaces too; prints "pid start-time" of each.
+# Suspends a daemon and its descendants, also in namespaces of other hosts; prints "pid start-time" of each.
 freeze() {
   local pid found
   found=("$(running "$1.pid")")
-  # Parents first: then there are no new children.
+  # Parents first, so that no new children appear.
   while ((${#found[@]})); do
     pid=${found[0]}
     found=("${found[@]:1}")
@@ -56,7 +56,7 @@ freeze() {
   done
 }
 
-# Lets exactly those go on that are on standard input.
+# Resumes exactly the processes listed on stdin.
 thaw() {
   local pid started
   while read -r pid started; do
@@ -64,7 +64,7 @@ thaw() {
   done
 }
 
-# stutter NAME STOPPED RUNNING: seconds of each, in turns, until stutter_end.
+# stutter NAME STOPPED RUNNING: suspends and resumes a daemon in turns, for these seconds each, until stutter_end.
 stutter() {
   local record=$SANDBOX_DIR/run/stutter-$1.pid
   setsid "$HERE/lib/stutter" "$(running "$1.pid")" "$2" "$3" </dev/null >/dev/null 2>&1 {LOCK}>&- &

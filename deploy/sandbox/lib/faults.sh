@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Faults by name. A fault that is on has a file run/faults/NAME, which also keeps what its end needs to know.
+# Faults by name. An active fault has a file run/faults/NAME, which also stores what is needed to turn it off.
 
 readonly FAULTS_DIR=$SANDBOX_DIR/run/faults
 
@@ -14,23 +14,23 @@ fault_names() {
     job-dir-full files-late postgres-{stopped,killed}
 }
 
-fault_says() {
+fault_description() {
   case $1 in
-  *-dead) echo 'the node loses its power; off boots it' ;;
-  sbatch-killed) echo 'sbatch is killed when the controller has the job and before it prints its id' ;;
-  *-stopped) echo 'ended in good order, and not there until off' ;;
-  *-killed) echo 'killed with SIGKILL, and not there until off' ;;
-  *-frozen) echo 'with all its processes under SIGSTOP: connections are taken and nothing is said' ;;
-  slurmctld-slow) echo 'runs for 0.3 s, then not for 3 s, and so on: every answer takes seconds' ;;
-  slurmdbd-slow) echo 'runs for 0.3 s, then not for 6 s, and so on: records come late' ;;
-  *-cut) echo 'the SSH connections that are open now are killed; new ones are welcome' ;;
-  sshd-few-sessions) echo 'one session a connection, and two connections that log in at a time' ;;
-  login-noise) echo 'a banner, and a shell that talks on both streams when it starts' ;;
-  sbatch-slow) echo 'sbatch begins after 10 s' ;;
-  sbatch-refuses) echo 'sbatch says that the account is wrong' ;;
-  sbatch-rate-limited) echo 'sbatch says that the controller has no time' ;;
-  job-dir-full) echo '/lustre has no block left, on all machines' ;;
-  files-late) echo 'login hosts see a change of /lustre, or a new file they have looked for, up to 8 s late' ;;
+  *-dead) echo 'the node loses power; off boots it' ;;
+  sbatch-killed) echo 'sbatch is killed after the controller accepts the job and before it prints the id' ;;
+  *-stopped) echo 'stopped cleanly until off' ;;
+  *-killed) echo 'killed with SIGKILL; down until off' ;;
+  *-frozen) echo 'suspended with SIGSTOP: accepts connections but never answers' ;;
+  slurmctld-slow) echo 'alternates 0.3 s running and 3 s suspended: every answer takes seconds' ;;
+  slurmdbd-slow) echo 'alternates 0.3 s running and 6 s suspended: records are late' ;;
+  *-cut) echo 'kills the open SSH connections; new ones work' ;;
+  sshd-few-sessions) echo 'one session per connection, two concurrent logins' ;;
+  login-noise) echo 'a banner, and a login shell that writes to stdout and stderr' ;;
+  sbatch-slow) echo 'sbatch starts after 10 s' ;;
+  sbatch-refuses) echo 'sbatch fails with: invalid account' ;;
+  sbatch-rate-limited) echo 'sbatch fails with: rate limit exceeded' ;;
+  job-dir-full) echo '/lustre is full on all machines' ;;
+  files-late) echo 'login hosts see changes and new files on /lustre up to 8 s late' ;;
   esac
 }
 
@@ -67,7 +67,7 @@ faults_list() {
   while read -r name; do
     state=off
     ! fault_is_on "$name" || state=on
-    printf '%-20s %-4s %s\n' "$name" "$state" "$(fault_says "$name")"
+    printf '%-20s %-4s %s\n' "$name" "$state" "$(fault_description "$name")"
   done < <(fault_names)
 }
 
@@ -76,23 +76,23 @@ fault_turn_on() {
   local daemon
   daemon=$(fault_daemon "$1")
   [[ -z $daemon ]] || alive "$daemon" || die "$daemon is not running; try: sandbox up"
-  # Noted first: what is interrupted half-way is undone like the rest.
+  # Record the fault first, so that an interrupted one is turned off as well.
   : >"$FAULTS_DIR/$1"
   fault_begin "$1" "$daemon"
-  # The connections are cut, and that is all.
+  # Cutting the connections has no duration.
   [[ $1 != *-cut ]] || rm -f "$FAULTS_DIR/$1"
 }
 
 fault_turn_off() {
   fault_is_on "$1" || return 0
   fault_undo "$1"
-  # It is not over before what it stopped is there again: whoever hears that it did not come tries again.
+  # The fault is off only when what it stopped is back; after a failure the caller can retry.
   [[ -z $(fault_daemon "$1") ]] || : >"$FAULTS_DIR/$1"
   fault_mend "$1"
   rm -f "$FAULTS_DIR/$1"
 }
 
-# Those that let processes go on come first: the others talk to them.
+# First the faults that suspend processes: the others need these processes.
 faults_off_all() {
   local name on=()
   mapfile -t on < <(faults_on)
@@ -100,7 +100,7 @@ faults_off_all() {
   for name in ${on[@]+"${on[@]}"}; do fault_mend "$name"; done
 }
 
-# In the order of the list, but nodes last, which register with the controller.
+# In the order of the list, but nodes last, because they register with the controller.
 faults_on() {
   local name later=()
   while read -r name; do
@@ -110,7 +110,7 @@ faults_on() {
   ((${#later[@]} == 0)) || printf '%s\n' "${later[@]}"
 }
 
-# All that a sandbox on its way down needs.
+# Turns off what prevents the sandbox from stopping.
 faults_undo_all() {
   local name
   while read -r name; do fault_undo "$name"; done < <(faults_on)
@@ -134,7 +134,7 @@ fault_begin() {
   esac
 }
 
-# Ends what goes on; starts nothing.
+# Turns the fault off without starting anything.
 fault_undo() {
   local name=$1
   case $name in
@@ -148,7 +148,7 @@ fault_undo() {
   [[ $name != sbatch-* ]] || sbatch_wrapper_update
 }
 
-# Starts what is missing, and waits until it answers.
+# Starts missing daemons and waits until they answer.
 fault_mend() {
   case $1 in
   *-dead) node_boot "${1%-dead}" ;;
@@ -158,7 +158,7 @@ fault_mend() {
     ;;
   slurmdbd-*)
     slurmdbd_up
-    # Who was killed before it had saved its state, and started while slurmdbd was away, has given up.
+    # A controller that was killed before it saved its state, and started without slurmdbd, has exited.
     alive slurmctld || ! slurmctld_is_wanted || fault_mend slurmctld-killed
     ;;
   login?-*) login_up "${1%%-*}" ;;
@@ -169,7 +169,7 @@ fault_mend() {
 
 slurmctld_is_wanted() { [[ ! -e $FAULTS_DIR/slurmctld-killed && ! -e $FAULTS_DIR/slurmctld-stopped ]]; }
 
-# The daemon that a fault is about, if it is about one.
+# The daemon of a fault, if it has one.
 fault_daemon() {
   case $1 in
   *-dead) printf 'slurmd-%s' "${1%-dead}" ;;

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The commands.
+# The commands up, down, reset and install.
 
 readonly DAEMONS=(munged mariadbd slurmdbd slurmctld "${NODES[@]/#/slurmd-}"
   "${LOGIN_HOSTS[@]/#/sshd-}" postgres)
@@ -10,7 +10,7 @@ sandbox_up() {
   lock
   processes_forget_stale
   if instance_load && [[ -n $(faults_on) ]]; then
-    say "ending the faults that are on: $(faults_on | paste -sd ' ')"
+    say "turning faults off: $(faults_on | paste -sd ' ')"
     faults_undo_all
   fi
   if instance_load && rootfs_ready && all_alive && nodes_ready; then
@@ -59,7 +59,7 @@ sandbox_install() {
   unlock
 }
 
-# Two `up`s, or an `up` and a `down`, would undo each other's work.
+# Concurrent commands would undo each other's work.
 lock() {
   exec {LOCK}>"$SANDBOX_DIR/lock"
   flock -w 900 "$LOCK" || die "another sandbox command holds $SANDBOX_DIR/lock"
@@ -77,7 +77,7 @@ all_alive() {
   done
 }
 
-# A number must not change while anything listens on what was derived from it.
+# The number must not change while a process listens on an address derived from it.
 instance_is_running() {
   local name
   instance_load || return 1
@@ -105,7 +105,7 @@ ENV
   give_to_caller "$SANDBOX_DIR/env"
 }
 
-# Ends when it is told to, and also when another process has taken the sandbox down.
+# Ends on a signal, and when another process takes the sandbox down.
 sandbox_stay() {
   trap 'sandbox_down; exit 0' TERM INT
   while alive munged; do
@@ -120,7 +120,7 @@ sandbox_down() {
   install -d "$SANDBOX_DIR/run"
   processes_forget_stale
   if instance_load; then faults_undo_all; fi
-  # Clients before their servers, for what they have yet to write.
+  # Stop clients before their servers, so that they can still write.
   stop_all "${LOGIN_HOSTS[@]/#/sshd-}" "${NODES[@]/#/slurmd-}"
   stop_all slurmctld postgres
   stop_all slurmdbd
@@ -132,7 +132,7 @@ sandbox_down() {
 
 sandbox_reset() {
   [[ -d $SANDBOX_DIR ]] || return 0
-  # Whatever SANDBOX_DIR names, delete only what `up` has made.
+  # Delete only a directory that `up` created.
   [[ -e $SANDBOX_DIR/instance || -e $SANDBOX_DIR/lock ]] ||
     die "$SANDBOX_DIR is not a sandbox; not deleting it"
   sandbox_down

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the sandbox needs from Debian.
+# The Debian packages that the sandbox needs.
 
 packages_wanted() {
   PACKAGES=(postgresql openssh-client squashfs-tools gcc libc6-dev iproute2 util-linux e2fsprogs procps)
@@ -19,7 +19,7 @@ packages_missing() {
   for package in "${PACKAGES[@]}"; do
     [[ -v installed[$package] ]] || printf '%s\n' "$package"
   done
-  # Either of two packages will do, and to install one would remove the other.
+  # Either busybox package works, and installing one removes the other.
   [[ -x /bin/busybox ]] || printf 'busybox-static\n'
 }
 
@@ -29,10 +29,10 @@ packages_install() {
   mapfile -t missing < <(packages_missing)
   ((${#missing[@]})) || return 0
   command -v apt-get >/dev/null ||
-    die "apt-get not found; on this system install these yourself: ${missing[*]}"
+    die "apt-get not found; install these packages manually: ${missing[*]}"
   say "installing ${missing[*]}"
   packages_forbid_daemons
-  # The package lists may be absent or too old to find anything: fetch them only then.
+  # Fetch the package lists only if they are missing or too old.
   packages_apt "${missing[@]}" >"$log" 2>&1 || {
     apt-get update -qq >>"$log" 2>&1 || true
     packages_apt "${missing[@]}" >>"$log" 2>&1 ||
@@ -46,7 +46,7 @@ packages_apt() {
     -o DPkg::Lock::Timeout=120 "$@"
 }
 
-# dpkg would start every daemon it installs, on the ports of a real cluster.
+# Without this, dpkg would start every installed daemon on the ports of a real cluster.
 packages_forbid_daemons() {
   local policy=/usr/sbin/policy-rc.d
   POLICY_WAS=

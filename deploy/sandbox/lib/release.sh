@@ -1,58 +1,58 @@
 # shellcheck shell=bash disable=SC2034 # the other parts use what is set here
-# Which Slurm a sandbox runs, and the root file system of its machines: the host's own for 22.05, which Debian 12 has,
-# and for 24.11 one of Debian 13 that all sandboxes of the host share.
+# The Slurm version of a sandbox, and the root file system of its machines: the host's for 22.05, which is part of Debian 12,
+# and for 24.11 a Debian 13 that all sandboxes of the host share.
 
 readonly CACHE_DIR=/var/cache/tao-slurm-sandbox
 
-# release_choose VERSION: an empty one is whatever the sandbox was first brought up with, or else 22.05.
+# release_choose VERSION: without a version, that of the existing sandbox, otherwise 22.05.
 release_choose() {
   local was
   was=$(cat "$SANDBOX_DIR/slurm" 2>/dev/null || true)
-  # Sandboxes were all the same before there was a choice.
+  # Older sandboxes have no version file; they all used 22.05.
   [[ -n $was || ! -e $SANDBOX_DIR/instance ]] || was=22.05
   SLURM=${1:-${was:-22.05}}
   [[ -z $was || $was == "$SLURM" ]] ||
     die "$SANDBOX_DIR is a sandbox of Slurm $was, not $SLURM: run 'sandbox reset' first, or give another SANDBOX_DIR"
   case $SLURM in
   22.05) ROOTFS='' ;;
-  # Named for its recipe: a sandbox that is up keeps the one it has when the recipe changes.
+  # Named by its recipe: a running sandbox keeps its root file system when the recipe changes.
   24.11) ROOTFS=$CACHE_DIR/$SLURM-$(sha256sum <"$HERE/lib/rootfs" | cut -c1-8) ;;
   *) die "SANDBOX_SLURM must be 22.05 or 24.11, not '$SLURM'" ;;
   esac
 }
 
-# release_keep: from now on the sandbox is of this release.
+# release_keep: stores the version of the sandbox.
 release_keep() { printf '%s\n' "$SLURM" >"$SANDBOX_DIR/slurm"; }
 
 rootfs_ready() { [[ -z $ROOTFS || -e $ROOTFS/.made ]]; }
 
-# Whoever comes second waits. What was interrupted is made again, from nothing.
+# A second process waits. An interrupted build starts again from scratch.
 rootfs_make() {
   ! rootfs_ready || return 0
   local began=$SECONDS held log=$SANDBOX_DIR/log/rootfs.log
   install -d "$CACHE_DIR"
   exec {held}>"$CACHE_DIR/lock"
   flock -n "$held" || {
-    say "waiting for another sandbox that is making $ROOTFS"
+    say "waiting for another sandbox that creates $ROOTFS"
     flock -w 900 "$held" || die "another sandbox holds $CACHE_DIR/lock"
   }
   if ! rootfs_ready; then
-    say "making $ROOTFS for Slurm $SLURM: once for this machine, about 45 s"
+    say "creating $ROOTFS for Slurm $SLURM (about 45 s, once per machine)"
     rm -rf --one-file-system "$CACHE_DIR"/*.new
     setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --propagation private -- \
       "$HERE/lib/rootfs" "$ROOTFS.new" "$(rootfs_mirror)" "$LOGIN_USER:$LOGIN_UID" "$OTHER_USER:$OTHER_UID" \
       3>&2 >"$log" 2>&1 </dev/null {held}>&- {LOCK}>&- || {
       tail -n 3 "$log" >&2
-      die "the root file system could not be made; see $log"
+      die "cannot create the root file system; see $log"
     }
     touch "$ROOTFS.new/.made"
     mv "$ROOTFS.new" "$ROOTFS"
-    say "made in $((SECONDS - began)) s"
+    say "created in $((SECONDS - began)) s"
   fi
   exec {held}>&-
 }
 
-# Where this host gets Debian from; nothing if apt does not know, and then debootstrap uses its own default.
+# This host's Debian mirror; empty if apt has none, then debootstrap uses its default.
 rootfs_mirror() {
   local codename
   codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
@@ -61,7 +61,7 @@ rootfs_mirror() {
     sed -n "s/ $codename main\$//p" | head -n 1
 }
 
-# ids NAME: "UID:GID" of a user of the machines. Those that packages make have other numbers in Debian 13.
+# ids NAME: "UID:GID" of a user of the machines. Users of packages have other numbers in Debian 13.
 ids() {
   local found
   found=$(getent passwd "$1" 2>/dev/null) || found=
@@ -70,7 +70,7 @@ ids() {
   cut -d: -f3,4 <<<"$found"
 }
 
-# owned USER ARGUMENT...: directories that belong to a user of the machines; arguments are those of install -d.
+# owned USER ARGUMENT...: creates directories that belong to a user of the machines; arguments are those of install -d.
 owned() {
   local both
   both=$(ids "$1")

@@ -1,9 +1,9 @@
 /*
- * A stand-in for the Pyxis plugin: runs the tasks of a step inside a container image.
+ * A replacement for the Pyxis plugin: runs the tasks of a step inside a container image.
  *
- * The container is built once for each step and node, by a child of the step daemon that is
- * then thrown away; the step daemon keeps its mount namespace open and every task joins it.
- * When the last of them is gone the kernel takes down mounts and loop devices by itself.
+ * A child of the step daemon builds the container, once per step and node, and then exits. The
+ * step daemon keeps the mount namespace open, and every task joins it. After the last task the
+ * kernel removes mounts and loop devices by itself.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -51,7 +51,7 @@ static const char *batch_script(spank_t sp)
 	return argv[0];
 }
 
-/* A builder that succeeded waits, stopped, until its namespace has been opened. */
+/* A successful builder stays suspended until its namespace has been opened. */
 static void build(const struct rootfs_request *request)
 {
 	char name[64];
@@ -93,7 +93,7 @@ int slurm_spank_init(spank_t sp, int ac, char **av)
 	return register_options(sp) ? 0 : -1;
 }
 
-/* Never fails: what is wrong is for the task to say, where its user can read it. */
+/* Never fails: the task reports errors, where its user can read them. */
 int slurm_spank_init_post_opt(spank_t sp, int ac, char **av)
 {
 	struct rootfs_request request = { .options = &container_options, .directory = "/" };
@@ -118,8 +118,8 @@ int slurm_spank_init_post_opt(spank_t sp, int ac, char **av)
 }
 
 /*
- * To join the container takes root's capabilities, but it must come after Slurm has become the
- * user and has gone to the job's directory, which the container need not have.
+ * Joining the container needs root's capabilities. It must happen after Slurm has switched to the
+ * user and to the job's directory, which may not exist in the container.
  */
 int slurm_spank_task_init_privileged(spank_t sp, int ac, char **av)
 {
@@ -196,7 +196,7 @@ static int fail(bool first_task)
 	return -1;
 }
 
-/* The image's own variables, as `docker run` would set them, unless the job's are to win. */
+/* Sets the image's variables as `docker run` does, except those that the job overrides. */
 static void import_environment(spank_t sp)
 {
 	FILE *file = fopen("/etc/environment", "r");

@@ -1,7 +1,7 @@
 /*
- * complete-job JOB STATUS: tells the controller that a job has ended with a wait status, as a step daemon would.
- * Brings about an end that nothing else does on a machine without cgroups: 253 is Slurm's word for "out of memory".
- * Root may do so, and the owner of the job.
+ * complete-job JOB STATUS: reports to the controller that a job has ended with a wait status, as a step daemon does.
+ * Produces an end that is otherwise impossible on a machine without cgroups: 253 is Slurm's status for "out of memory".
+ * Only root and the owner of the job may do this.
  */
 #include <stdio.h>
 #include <stdlib.h>

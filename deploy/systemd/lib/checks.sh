@@ -1,27 +1,27 @@
-# shellcheck shell=bash disable=SC2154 # `work` and `from_name` are the caller's
-# What is looked at, what was seen of it, and the sum of it.
+# shellcheck shell=bash disable=SC2154 # the caller sets `work` and `from_name`
+# The checks, their results, and the summary.
 
 readonly UNITS=(tao-slurm-api tao-slurm-worker)
 seen=()
-misses=0
+failures=0
 declare -A starts=()
 
 note() { printf '   %s\n' "$*" >&2; }
 
-# check WORDS COMMAND...: a miss does not end the trial; it is in its sum.
+# check WORDS COMMAND...: a failed check does not stop the trial; the summary lists it.
 check() {
     local words=$1
     shift
     if "$@"; then
         seen+=("ok    $words")
     else
-        seen+=("MISS  $words")
-        misses=$((misses + 1))
+        seen+=("FAIL  $words")
+        failures=$((failures + 1))
     fi
     note "${seen[-1]}"
 }
 
-# await SECONDS COMMAND...: until it is so.
+# await SECONDS COMMAND...: repeats the command until it succeeds.
 await() {
     local until=$((SECONDS + $1))
     shift
@@ -43,11 +43,11 @@ both_ready() {
         in_network curl -fsS --max-time 10 -o /dev/null http://127.0.0.1:8081/readyz 2>/dev/null
 }
 
-# both_run before|after: the very program, as the kernel has it open.
+# both_run before|after: compares the running programs with the built one.
 both_run() {
     local unit
     for unit in "${UNITS[@]}"; do
-        # shellcheck disable=SC2016 # for the shell in there
+        # shellcheck disable=SC2016 # expanded by the inner shell
         in_machine bash -c 'cat "/proc/$(systemctl show --property=MainPID --value "$1")/exe"' bash "$unit" | cmp --silent - "$work/program.$1" || return 1
     done
 }
@@ -67,10 +67,10 @@ units_are_new() {
 }
 
 summary() {
-    if ((misses)); then
-        printf '   %s\n' "${seen[@]}" | grep MISS >&2
-        die "$misses of ${#seen[@]} checks missed, from $from_name to this tree; the machine's journal is $work/journal.log"
+    if ((failures)); then
+        printf '   %s\n' "${seen[@]}" | grep FAIL >&2
+        die "$failures of ${#seen[@]} checks failed, from $from_name to this tree; the journal of the machine is $work/journal.log"
     fi
-    note "All ${#seen[@]} checks were met, from $from_name to this tree."
-    ! cmp --silent "$work/program.before" "$work/program.after" || note "But both are the same program, byte for byte: FROM= names another commit."
+    note "All ${#seen[@]} checks passed, from $from_name to this tree."
+    ! cmp --silent "$work/program.before" "$work/program.after" || note "But both programs are identical; select another commit with FROM=."
 }

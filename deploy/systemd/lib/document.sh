@@ -1,11 +1,11 @@
-# shellcheck shell=bash disable=SC2154 # `work`, `sandbox` and `machine` are others'
-# The commands of the document, and what it leaves to whoever reads it.
+# shellcheck shell=bash disable=SC2154 # other parts set `work`, `sandbox` and `machine`
+# The commands of the document, and the parts that its reader fills in.
 
 readonly DOCUMENT=docs/operations.md SECTION='## With systemd'
-# What the shell blocks of the section are, in their order.
+# The names of the section's shell blocks, in order.
 readonly BLOCKS=(database install start token upgrade)
 
-# Each line of a shell block of the section, after the number of its block.
+# Prints each line of the section's shell blocks, prefixed with the number of its block.
 document_lines() {
     awk -v section="$SECTION" '
         /^## / { inside = $0 == section }
@@ -13,19 +13,20 @@ document_lines() {
         inside && open { print block "\t" $0 }' "$DOCUMENT"
 }
 
-# document_run NAME: the block's commands, in the clone on the machine, with what a reader has to fill in. What they print is in `said`.
+# document_run NAME: runs the commands of a block in the clone on the machine, with the reader's values filled in. Their output is
+# in `said`.
 document_run() {
     local i wanted=0 commands
     for i in "${!BLOCKS[@]}"; do
         [[ ${BLOCKS[i]} != "$1" ]] || wanted=$((i + 1))
     done
     [[ $(document_lines | cut -f1 | sort -u | wc -l) == "${#BLOCKS[@]}" ]] ||
-        die "the section of $DOCUMENT has other blocks of commands than these: ${BLOCKS[*]}"
+        die "the section of $DOCUMENT has other command blocks than these: ${BLOCKS[*]}"
     commands=$(document_lines | sed -n "s/^$wanted\t//p" | sed 's/PASSWORD/only-for-the-trial/')
     printf '%s\n' "$commands" | sed 's/^/   # /' >&2
     in_machine bash -euo pipefail -c "$commands" >"$work/said" 2>"$work/said.aside" || {
         cat "$work/said" "$work/said.aside" >&2
-        die "the commands of the document failed: $1"
+        die "the commands of the document failed: block $1"
     }
 }
 

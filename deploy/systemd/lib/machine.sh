@@ -1,6 +1,6 @@
-# shellcheck shell=bash disable=SC2154 # `work` and `sandbox` are the caller's
-# A Debian in a container of systemd-nspawn. Of this machine's network it has the login hosts, each at its own address, through a
-# socket in a directory that both see: nothing else of it can be in the way, nor be disturbed.
+# shellcheck shell=bash disable=SC2154 # the caller sets `work` and `sandbox`
+# A Debian in a systemd-nspawn container. Of this machine's network it reaches only the login hosts, each at its own address, through
+# sockets in a shared directory. So the two networks cannot disturb each other.
 
 readonly HOST_PACKAGES=(systemd-container debootstrap jq)
 readonly GUEST_PACKAGES=(systemd systemd-sysv dbus postgresql openssh-client)
@@ -19,27 +19,27 @@ machine_prepare() {
         DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$work/packages.log"
     fi
     debian_make
-    # Each trial has a copy of its own, and each machine an identity.
+    # Each trial has its own copy, and each machine its own id.
     rm -rf --one-file-system "$machine"
     cp -a "$debian" "$machine"
     tr -d - </proc/sys/kernel/random/uuid >"$machine/etc/machine-id"
     mkdir -p "$work/clone" "$machine/root/tao-slurm"
 }
 
-# Debian of this machine's release, so that what is built here runs there; kept for the next trial.
+# Debian of this machine's release, so that programs built here run there; kept for the next trial.
 debian_make() {
     local codename mirror
     codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
     debian=$work/debian-$codename-$(echo "${GUEST_PACKAGES[*]}" | sha256sum | cut -c1-8)
     [[ ! -e $debian/.made ]] || return 0
     note "making $debian: once, a few minutes"
-    # Where this host gets Debian from; if apt does not know, debootstrap does.
+    # This host's Debian mirror; without one in apt, debootstrap uses its default.
     # shellcheck disable=SC2016 # apt fills in these, not the shell
     mirror=$(apt-get indextargets --no-release-info --format '$(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
         sed -n "s/ $codename main\$//p" | head -n 1)
     rm -rf --one-file-system "$work"/debian-*
-    # In namespaces of its own, which take all mounts and processes with them. C.UTF-8, since Postgres makes its databases as it is told here.
-    # shellcheck disable=SC2016 # for the shell in there
+    # In its own namespaces, so that its mounts and processes end with it. C.UTF-8, because Postgres uses this locale for its databases.
+    # shellcheck disable=SC2016 # expanded by the inner shell
     setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --propagation private -- bash -euo pipefail -c '
         root=$1 codename=$2 mirror=$3
         shift 3
@@ -51,7 +51,7 @@ debian_make() {
         umount "$root/proc"
         chroot "$root" apt-get clean
     ' bash "$debian" "$codename" "$mirror" "${GUEST_PACKAGES[@]}" >"$work/debian.log" 2>&1 </dev/null ||
-        die "Debian could not be made; see $work/debian.log"
+        die "cannot create the Debian; see $work/debian.log"
     touch "$debian/.made"
 }
 
@@ -62,10 +62,10 @@ machine_boot() {
         --private-network "--bind=$network:/srv/network" "--bind-ro=$work/clone:/root/tao-slurm"
         --settings=no --register=no --resolv-conf=off --timezone=off --link-journal=no
     )
-    # Without systemd here there is nobody to ask for a control group.
+    # Without systemd on this host, nothing can be asked for a control group.
     [[ -d /run/systemd/system ]] || options+=(--keep-unit)
-    # Control groups of the one kind that every kernel has now, whatever this machine uses; and it goes when the trial is killed.
-    # shellcheck disable=SC2016 # for the shell in there
+    # Use cgroup v2, whatever this machine uses. The machine ends if the trial is killed.
+    # shellcheck disable=SC2016 # expanded by the inner shell
     setpriv --pdeathsig TERM unshare --mount --propagation private -- bash -euc '
         if [[ ! -d /run/systemd/system ]]; then
             mount -t cgroup2 cgroup2 /sys/fs/cgroup
@@ -75,7 +75,7 @@ machine_boot() {
         exec setpriv --pdeathsig TERM systemd-nspawn "$@"
     ' bash "${options[@]}" >"$work/console.log" 2>&1 </dev/null {lock}>&- &
     nspawn=$!
-    await 60 machine_is_up || { tail -n 20 "$work/console.log" >&2; die "the machine did not come up; see $work/console.log"; }
+    await 60 machine_is_up || { tail -n 20 "$work/console.log" >&2; die "the machine did not boot; see $work/console.log"; }
 }
 
 machine_is_up() {
@@ -88,7 +88,7 @@ in_machine() {
         PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin ${token:+"TAO_SLURM_TOKEN=$token"} "$@" </dev/null
 }
 
-# in_network COMMAND...: a program of this machine on the network of that one.
+# in_network COMMAND...: runs a program of this host in the machine's network.
 in_network() { nsenter --target "$leader" --net -- "$@"; }
 
 network_make() {
@@ -108,7 +108,7 @@ network_make() {
     done
 }
 
-# In good order if it will, and then without a trace.
+# Shuts the machine down cleanly if possible, and removes it.
 machine_stop() {
     local pid
     if [[ -n ${nspawn:-} ]]; then
