@@ -5,9 +5,6 @@ use std::time::Duration;
 
 use crate::HostPort;
 
-/// The most sessions of a pool, whatever the configuration says.
-const MOST_SESSIONS: usize = 4;
-
 /// How to reach one cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SshConfig {
@@ -48,9 +45,5 @@ impl SshConfig {
             connect_timeout: Duration::from_secs(10),
             keepalive: Duration::from_secs(20),
         }
-    }
-
-    pub(crate) fn session_count(&self) -> usize {
-        self.sessions.clamp(1, MOST_SESSIONS)
     }
 }

@@ -201,12 +201,10 @@ impl Hosts {
         SshError::Unreachable { failures: failures.collect() }
     }
 
-    pub(crate) fn sessions_open(&self) -> usize {
-        self.state.lock().sessions_open
-    }
-
-    pub(crate) fn connects_total(&self) -> u64 {
-        self.state.lock().connects_total
+    /// The open sessions, and the connects since the start.
+    pub(crate) fn counts(&self) -> (usize, u64) {
+        let state = self.state.lock();
+        (state.sessions_open, state.connects_total)
     }
 
     pub(crate) fn health(&self) -> Vec<HostHealth> {

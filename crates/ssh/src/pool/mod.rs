@@ -22,6 +22,8 @@ use hosts::Hosts;
 use queue::{Job, Queue, Ticket};
 use session_thread::{SessionThread, Shared};
 
+/// The most sessions of a pool, whatever the configuration says.
+const MAX_SESSIONS: usize = 4;
 /// How long after the deadline of a command its thread may still answer.
 const MARGIN: Duration = Duration::from_secs(15);
 /// How long `close` lets a running command continue.
@@ -57,7 +59,8 @@ impl SshPool {
         if let Some(path) = &config.key_path {
             warn_if_exposed(path);
         }
-        let wakers: Vec<_> = (0..config.session_count()).filter_map(|_| Waker::new().ok()).collect();
+        let wakers: Vec<_> =
+            (0..config.sessions.clamp(1, MAX_SESSIONS)).filter_map(|_| Waker::new().ok()).collect();
         let shared = Arc::new(Shared {
             hosts: Hosts::new(&config.hosts),
             config,
@@ -119,10 +122,11 @@ impl SshPool {
     /// The state of the hosts and sessions, without contacting a host.
     pub fn health(&self) -> PoolHealth {
         let shared = &self.0.shared;
+        let (sessions_open, connects_total) = shared.hosts.counts();
         PoolHealth {
             hosts: shared.hosts.health(),
-            sessions_open: shared.hosts.sessions_open(),
-            connects_total: shared.hosts.connects_total(),
+            sessions_open,
+            connects_total,
             commands_total: shared.commands_total.load(Ordering::Relaxed),
             failures_total: shared.failures_total.load(Ordering::Relaxed),
         }

@@ -59,8 +59,8 @@ async fn a_private_certificate_authority_is_trusted_once_it_is_configured(pool: 
         (&receiver, another.pem(), "BadSignature"),
         (&ours.certify("elsewhere.example"), ours.pem(), "not valid for name"),
     ] {
-        let said = attempt(&pool, receiver, trusted).await;
-        assert!(said.contains(why), "{said}");
+        let error = attempt(&pool, receiver, trusted).await;
+        assert!(error.contains(why), "{error}");
         assert!(receiver.is_quiet(), "an untrusted receiver got a message");
     }
 }

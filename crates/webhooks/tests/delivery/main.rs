@@ -1,7 +1,7 @@
 //! Deliveries to receivers that fail, hang or are not allowed, with a real database.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-#![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, reason = "a test fails if a step of it fails")]
+#![expect(clippy::expect_used, reason = "a test fails if a step of it fails")]
 
 mod certificates;
 mod receiver;
@@ -66,9 +66,9 @@ impl Bench {
     async fn until(
         &self,
         deliverers: &[Arc<Deliverer>],
-        wanted: impl Fn(&WebhookHistory) -> bool,
+        condition: impl Fn(&WebhookHistory) -> bool,
     ) -> WebhookHistory {
-        self.watch(deliverers, async || self.cut_short().await, wanted).await
+        self.watch(deliverers, async || self.cut_short().await, condition).await
     }
 
     async fn cut_short(&self) {
@@ -80,7 +80,7 @@ impl Bench {
         &self,
         deliverers: &[Arc<Deliverer>],
         meanwhile: impl AsyncFn(),
-        wanted: impl Fn(&WebhookHistory) -> bool,
+        condition: impl Fn(&WebhookHistory) -> bool,
     ) -> WebhookHistory {
         let mut running = tokio::task::JoinSet::new();
         for deliverer in deliverers {
@@ -89,7 +89,7 @@ impl Bench {
         let look = async {
             loop {
                 let history = self.store.webhook_history(self.job).await.unwrap().unwrap();
-                if wanted(&history) {
+                if condition(&history) {
                     return history;
                 }
                 meanwhile().await;
@@ -170,8 +170,8 @@ async fn a_failed_message_is_repeated_unchanged_before_the_next_one(pool: PgPool
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn retry_after_of_the_receiver_is_respected(pool: PgPool) {
     // Ten minutes or so, a date (by the test's clock), and no value.
-    let asked = ["600", "Mon, 21 Sep 2026 14:30:00 GMT", "soon"];
-    let receiver = Receiver::new(&asked.map(Answer::Busy));
+    let headers = ["600", "Mon, 21 Sep 2026 14:30:00 GMT", "soon"];
+    let receiver = Receiver::new(&headers.map(Answer::Busy));
     let bench = Bench::new(pool.clone(), &receiver).await;
     for (attempt, (least, most)) in (1..).zip([(600.0, 602.5), (1000.0, 1005.0), (10.0, 20.0)]) {
         let bench = Bench { stop: CancellationToken::new(), ..bench.clone() };
