@@ -1,5 +1,5 @@
-//! Jobs of Slurm that run without a process: a thousand batch scripts with their steps are more than two processors bear, while for
-//! who asks the queue there is no difference.
+//! Slurm jobs that run without a process. A thousand batch scripts with their steps would overload two cores; `squeue` shows no
+//! difference.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 
 use crate::sandbox::Sandbox;
 
-/// Each processor of it is given to eight jobs at a time, so 3072 fit; a job that asks for no memory would get all of its node.
+/// Each CPU is shared by eight jobs, so 3072 jobs fit. Without a memory limit a job would get all memory of its node.
 const PARTITION: [&str; 6] = [
     "partitionname=bench-crowd",
     "nodes=all",
@@ -17,21 +17,21 @@ const PARTITION: [&str; 6] = [
     "maxtime=60",
 ];
 
-/// They end when this is dropped.
+/// Running allocations; dropping this ends them.
 #[derive(Debug)]
 pub(crate) struct Allocations<'a> {
     sandbox: &'a Sandbox,
-    /// Name and id of each.
+    /// The name and id of each job.
     pub(crate) jobs: Vec<(String, u64)>,
 }
 
 impl<'a> Allocations<'a> {
-    /// One of each name, which must hold nothing that a shell would read otherwise.
+    /// Starts one allocation per name. The names must need no shell quoting.
     pub(crate) fn of(sandbox: &'a Sandbox, names: &[&str]) -> anyhow::Result<Self> {
         let mut allocations = Self { sandbox, jobs: Vec::new() };
         sandbox.admin(&[&["scontrol", "create"], &PARTITION[..]].concat())?;
         let allocate = "salloc --no-shell --quiet -p bench-crowd -n 1 -c 1 -t 60 -J";
-        // A text of some hundred names is as long as one word of a command may be.
+        // One argument of a command is limited to some hundred names.
         for some in names.chunks(500) {
             sandbox.login(&format!(
                 "printf '%s\\n' {} | xargs -P 4 -n 1 {allocate} >/dev/null 2>&1",
@@ -41,14 +41,19 @@ impl<'a> Allocations<'a> {
         let running =
             sandbox.admin(&["squeue", "-h", "-t", "running", "-p", "bench-crowd", "-o", "%A %j"])?;
         for line in running.lines() {
-            let (id, name) = line.split_once(' ').context("a row of the queue")?;
+            let (id, name) = line.split_once(' ').context("cannot parse a row of squeue")?;
             allocations.jobs.push((name.to_owned(), id.parse()?));
         }
-        ensure!(allocations.jobs.len() == names.len(), "{} of {} run", allocations.jobs.len(), names.len());
+        ensure!(
+            allocations.jobs.len() == names.len(),
+            "{} of {} allocations run",
+            allocations.jobs.len(),
+            names.len()
+        );
         Ok(allocations)
     }
 
-    /// The rows of a `values` list of SQL.
+    /// The allocations as a `values` list for SQL.
     pub(crate) fn values(&self) -> String {
         let mut values = String::new();
         for (name, id) in &self.jobs {

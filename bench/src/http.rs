@@ -1,5 +1,5 @@
-//! Calls of the API one at a time, over connections that are kept, as a program of a caller makes them. For crowds see
-//! `load`, for streams `watch`.
+//! Single API requests over persistent connections, as a client program sends them. See `load` for many clients and `watch` for
+//! event streams.
 
 use std::{io::Read, sync::Arc, time::Duration};
 
@@ -24,10 +24,10 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn json(&self) -> anyhow::Result<Value> {
-        serde_json::from_str(&self.text).with_context(|| format!("no JSON: {:.200}", self.text))
+        serde_json::from_str(&self.text).with_context(|| format!("not JSON: {:.200}", self.text))
     }
 
-    /// The document of a call that went well.
+    /// The document of a successful request.
     pub(crate) fn ok(&self) -> anyhow::Result<Value> {
         ensure!((200..300).contains(&self.status), "{}: {:.500}", self.status, self.text);
         self.json()
@@ -49,7 +49,7 @@ impl Http {
     pub(crate) fn post(&self, path: &str, body: &Value) -> anyhow::Result<Answer> {
         let request = self.agent.post(format!("http://{}{path}", self.host));
         let request = request.header("authorization", format!("Bearer {}", self.token));
-        // Without a body for the calls that take none.
+        // Some operations take no body.
         if body.is_null() {
             return read(request.send_empty()?);
         }
@@ -59,7 +59,7 @@ impl Http {
     /// Submits a job and returns its id.
     pub(crate) fn submit(&self, job: &Value) -> anyhow::Result<String> {
         let document = self.post("/jobs", job)?.ok()?;
-        Ok(document["id"].as_str().context("the answer has no id")?.to_owned())
+        Ok(document["id"].as_str().context("the answer has no job id")?.to_owned())
     }
 }
 

@@ -1,6 +1,5 @@
-//! Many clients at once, made so that they cost little: the load shares the machine's few cores with the service. One
-//! thread, connections that are kept, requests written as bytes, and of each answer no more understood than where it
-//! ends.
+//! The load generator: many clients at low cost, because it shares the machine's few cores with the service. It uses one thread,
+//! persistent connections and prepared requests, and parses only the status and the length of each answer.
 
 use std::{
     collections::BTreeMap,
@@ -23,16 +22,16 @@ use crate::{
     stats::{count, millis, percentile},
 };
 
-/// Makes the bytes of the request with this number; numbers count from 0 through all clients.
+/// Makes the bytes of the request with this number; all clients together count from 0.
 pub(crate) type Make = Arc<dyn Fn(u64) -> Vec<u8> + Send + Sync>;
 
 /// When a client sends its next request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Pace {
-    /// When the one before is answered.
+    /// When the last one is answered.
     Closed,
-    /// At fixed times, so many a second in all, whatever became of those before. A request's time counts from when it
-    /// should have been sent: one that waits for a slow answer is late, and that is seen.
+    /// At fixed times, with this total rate per second. The time of a request counts from when it was due, so that a request
+    /// that waits for a slow answer counts as late.
     Open(f64),
 }
 
@@ -40,12 +39,12 @@ pub(crate) enum Pace {
 pub(crate) struct Outcome {
     /// From the first request to the last answer.
     pub(crate) elapsed: Duration,
-    /// Milliseconds of each request that was answered.
+    /// Milliseconds of each answered request.
     pub(crate) millis: Vec<f64>,
     pub(crate) statuses: BTreeMap<u16, u64>,
-    /// The bytes of all answers, heads included.
+    /// The bytes of all answers with their headers.
     pub(crate) bytes: u64,
-    /// What this program itself has used for it.
+    /// The CPU time of this program for the load.
     pub(crate) own_cpu: Duration,
 }
 
@@ -61,7 +60,7 @@ impl Outcome {
     /// Fails unless every answer had one of these statuses.
     pub(crate) fn expect(self, statuses: &[u16]) -> anyhow::Result<Self> {
         if let Some((status, number)) = self.statuses.iter().find(|(status, _)| !statuses.contains(status)) {
-            bail!("{number} answers of {status}");
+            bail!("{number} responses with {status}");
         }
         Ok(self)
     }
@@ -75,7 +74,7 @@ impl Outcome {
     }
 }
 
-/// So many clients, each with its connection, ask for this long.
+/// Runs a number of clients, each with its own connection, for the given time.
 pub(crate) fn run(
     http: &Http,
     clients: usize,
@@ -128,7 +127,7 @@ struct Client {
 impl Client {
     async fn ask(self, mut connection: Connection, make: Make) -> anyhow::Result<Outcome> {
         let mut outcome = Outcome::default();
-        // Each client takes every so manyeth request, so no counter is shared.
+        // Client i takes requests i, i + clients, …, so the clients share no counter.
         let mut number = self.number;
         loop {
             let due = self.due(number);
@@ -154,7 +153,7 @@ impl Client {
     }
 }
 
-/// A request for [`Make`], with the token of these calls.
+/// A request for [`Make`], with the token of `http`.
 pub(crate) fn request(
     http: &Http,
     method: &str,
@@ -178,7 +177,7 @@ pub(crate) fn request(
     text.into_bytes()
 }
 
-/// A connection that is kept, and what was read of its next answer.
+/// A persistent connection, and the bytes read of its next answer.
 #[derive(Debug)]
 struct Connection {
     stream: TcpStream,
@@ -192,7 +191,7 @@ impl Connection {
         Ok(Self { stream, read: Vec::with_capacity(16 << 10) })
     }
 
-    /// The status of the answer, and how long it was.
+    /// Returns the status and the length of the answer.
     async fn ask(&mut self, request: &[u8]) -> anyhow::Result<(u16, u64)> {
         self.stream.write_all(request).await?;
         loop {
@@ -203,7 +202,7 @@ impl Connection {
                 return Ok((answer.status, answer.length as u64));
             }
             if self.stream.read_buf(&mut self.read).await? == 0 {
-                bail!("the service has closed a connection");
+                bail!("the service closed a connection");
             }
         }
     }
@@ -212,18 +211,21 @@ impl Connection {
 #[derive(Debug, PartialEq, Eq)]
 struct Answer {
     status: u16,
-    /// Of head and body.
+    /// The length of header and body.
     length: usize,
 }
 
 impl Answer {
-    /// None until the whole head is there.
+    /// `None` until the header is complete.
     fn of(read: &[u8]) -> anyhow::Result<Option<Self>> {
         let Some(end) = read.windows(4).position(|bytes| bytes == b"\r\n\r\n") else { return Ok(None) };
         let head = std::str::from_utf8(&read[..end])?;
         let mut lines = head.split("\r\n");
-        let status: u16 =
-            lines.next().and_then(|line| line.split(' ').nth(1)).context("no status line")?.parse()?;
+        let status: u16 = lines
+            .next()
+            .and_then(|line| line.split(' ').nth(1))
+            .context("the answer has no status line")?
+            .parse()?;
         let length = lines.find_map(|line| {
             let (name, value) = line.split_once(':')?;
             name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>())
@@ -231,7 +233,7 @@ impl Answer {
         let body = match length {
             _ if status == 204 || status == 304 => 0,
             Some(length) => length?,
-            None => bail!("an answer of {status} does not say how long it is"),
+            None => bail!("an answer with status {status} has no content-length"),
         };
         Ok(Some(Self { status, length: end + 4 + body }))
     }
@@ -242,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_an_answer_ends_is_known_from_its_head() {
+    fn the_length_of_an_answer_comes_from_its_header() {
         let text = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
         let answer = Answer { status: 200, length: text.len() };
         assert_eq!(Answer::of(text).unwrap(), Some(answer));
@@ -253,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_loop_sends_at_its_times_however_many_clients_there_are() {
+    fn an_open_loop_sends_at_fixed_times_for_any_number_of_clients() {
         let began = Instant::now();
         let client = Client {
             number: 3,

@@ -1,4 +1,4 @@
-//! What the figures were measured on: without it they say nothing.
+//! The machine on which the figures were measured.
 
 use std::{fs, path::Path, process::Command};
 
@@ -13,7 +13,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Looks at it before anything is measured: the load is that of others.
+    /// Describes the machine before anything is measured, so that the load average is that of other programs.
     pub(crate) fn describe(sandbox: &Sandbox, program: &Path) -> Self {
         let unknown = || "unknown".to_owned();
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -39,8 +39,8 @@ impl Machine {
                 ["fsync", "synchronous_commit", "shared_buffers"].map(setting).join(", "),
             ),
             ("commit", commit()),
-            ("build profile of the service", profile.unwrap_or_else(unknown)),
-            ("load of 1, 5, 15 minutes at the start", load.join(", ")),
+            ("build profile", profile.unwrap_or_else(unknown)),
+            ("load average at the start (1, 5, 15 min)", load.join(", ")),
         ];
         Self { facts }
     }
@@ -66,7 +66,7 @@ fn gib(text: &str) -> Option<String> {
     Some(format!("{:.1} GiB", kib / 1024.0 / 1024.0))
 }
 
-/// What is checked out, and whether it was changed since.
+/// The checked-out commit, and whether the work tree has changes.
 fn commit() -> String {
     let git = Command::new("git").args(["describe", "--always", "--dirty"]).output().ok();
     git.map(|git| String::from_utf8_lossy(&git.stdout).trim().to_owned()).unwrap_or_default()
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_of_proc_are_read() {
+    fn fields_of_proc_are_parsed() {
         let text = "processor\t: 0\nmodel name\t: A CPU: fast\nmodel name\t: another\n";
         assert_eq!(field(text, "model name").as_deref(), Some("A CPU: fast"));
         assert_eq!(field(text, "cores"), None);

@@ -1,16 +1,12 @@
-//! `make bench`: the service as it is shipped, on a real cluster, measured from outside beside what one would use instead.
-//! One table and one JSON; timings are shown, and fail nothing unless that is asked for.
+//! `make bench`: measures the shipped service on a real cluster from outside, and compares it with the alternatives.
+//! Writes one table and one JSON file. A missed goal fails the run only with `--check`.
 
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a program for people: what it prints is what it is for"
-)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this program prints its results")]
 #![expect(
     clippy::disallowed_methods,
-    reason = "it is no part of the service: it has the real clock and real sleep"
+    reason = "this program is not part of the service; it uses the real clock and real sleep"
 )]
-#![expect(dead_code, reason = "what only sections use that are still to come")]
+#![expect(dead_code, reason = "some functions are for future sections")]
 
 mod allocations;
 mod http;
@@ -40,38 +36,38 @@ use crate::{
     sections::{SECTIONS, Section},
 };
 
-/// Measures the service on the sandbox, and writes one table and one JSON.
+/// Measures the service on the sandbox and writes one table and one JSON file.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Only these sections, parted by commas; all unless it is said.
+    /// Comma-separated sections to run. Default: all.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Small sizes, to try the program; its figures say nothing.
+    /// Use small sizes to try the program. The figures are meaningless.
     #[arg(long)]
     quick: bool,
-    /// How often each comparison is made; 5 unless it is said, 2 with --quick.
+    /// Rounds per comparison. Default: 5, or 2 with --quick.
     #[arg(long)]
     rounds: Option<usize>,
-    /// The service that is measured.
+    /// The program to measure.
     #[arg(long, default_value = "target/release/tao-slurm")]
     program: PathBuf,
-    /// The table and the JSON, without their endings; `target/bench/<time>` unless it is said.
+    /// Path of the table and the JSON file, without extension. Default: `target/bench/<time>`.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Exit with 1 if a goal is missed or a section fails.
+    /// Exit with status 1 if a goal is missed or a section fails.
     #[arg(long)]
     check: bool,
-    /// Say which sections there are, and measure nothing.
+    /// List the sections and measure nothing.
     #[arg(long)]
     list: bool,
 }
 
-/// What every section gets.
+/// The context of every section.
 #[derive(Debug)]
 pub(crate) struct Bench {
     pub(crate) sandbox: Sandbox,
     pub(crate) program: PathBuf,
-    /// Files of this run: logs of the service, and whatever a section wants to keep.
+    /// The directory for files of this run: logs of the service and files of sections.
     pub(crate) out: PathBuf,
     quick: bool,
     rounds: usize,
@@ -79,12 +75,12 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// How often A and B take turns.
+    /// The number of interleaved rounds.
     pub(crate) fn rounds(&self) -> usize {
         self.rounds
     }
 
-    /// A size in earnest, or the one for a trial.
+    /// The full size, or the quick one with `--quick`.
     pub(crate) fn size(&self, full: usize, quick: usize) -> usize {
         if self.quick { quick } else { full }
     }
@@ -98,7 +94,7 @@ impl Bench {
         let (began, mut rows) = (Instant::now(), Vec::new());
         let failure = (section.run)(self, &mut rows).err().map(|error| format!("{error:#}"));
         if let Some(failure) = &failure {
-            self.say(&format!("{} did not come to its end: {failure}", section.name));
+            self.say(&format!("{} failed: {failure}", section.name));
         }
         let seconds = began.elapsed().as_secs_f64();
         Measured { section: section.name, title: section.title, rows, failure, seconds }
@@ -109,7 +105,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let options = Options::parse();
     if options.list {
         for section in SECTIONS {
-            println!("{:12} {}", section.name, section.title);
+            println!("{:14} {}", section.name, section.title);
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -120,7 +116,7 @@ fn main() -> anyhow::Result<ExitCode> {
         .unwrap_or_else(|| PathBuf::from(format!("target/bench/{}", time.format("%Y-%m-%dT%H-%M-%S"))));
     fs::create_dir_all(&name)?;
     let program = fs::canonicalize(&options.program).with_context(|| {
-        format!("{}: build it first: cargo build --release -p tao-slurm", options.program.display())
+        format!("{} is missing; build it: cargo build --release -p tao-slurm", options.program.display())
     })?;
     let bench = Bench {
         sandbox: Sandbox::up()?,
@@ -143,7 +139,7 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     let [table, json] = report.write(&bench.out)?;
     println!("{}", report.markdown());
-    bench.say(&format!("written to {} and {}", table.display(), json.display()));
+    bench.say(&format!("results: {} and {}", table.display(), json.display()));
     Ok(if options.check && !report.is_good() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -151,10 +147,10 @@ fn chosen(only: &[String]) -> anyhow::Result<Vec<&'static Section>> {
     let known = |name: &&String| SECTIONS.iter().all(|section| section.name != **name);
     if let Some(unknown) = only.iter().find(known) {
         let names: Vec<_> = SECTIONS.iter().map(|section| section.name).collect();
-        anyhow::bail!("there is no section {unknown:?}; there are {}", names.join(", "));
+        anyhow::bail!("unknown section {unknown:?}; the sections are {}", names.join(", "));
     }
-    let wanted = |section: &&Section| only.is_empty() || only.iter().any(|name| name == section.name);
-    let chosen: Vec<_> = SECTIONS.iter().filter(wanted).collect();
-    ensure!(!chosen.is_empty(), "there is nothing to measure");
+    let is_chosen = |section: &&Section| only.is_empty() || only.iter().any(|name| name == section.name);
+    let chosen: Vec<_> = SECTIONS.iter().filter(is_chosen).collect();
+    ensure!(!chosen.is_empty(), "no section to measure");
     Ok(chosen)
 }

@@ -1,5 +1,4 @@
-//! What single polls cost, for the sections that ask that: a service that polls at one pace, its jobs, and its next looks at the
-//! cluster.
+//! Measures the cost of single polls: a service that polls at a fixed interval, its jobs, and its next polls.
 
 use std::{
     thread,
@@ -12,14 +11,14 @@ use serde_json::json;
 use crate::{
     Bench,
     row::Row,
-    sandbox::{ROOM, Ssh},
+    sandbox::{BENCH_PARTITION, Ssh},
     service::{Plan, Service},
     stats::{median, millis, number},
 };
 
 /// Long enough for a poll of ten thousand jobs, short enough to see many.
 const INTERVAL: Duration = Duration::from_secs(3);
-/// So many callers hand in jobs at a time.
+/// The number of callers that submit jobs at the same time.
 const CALLERS: usize = 8;
 
 /// A service that polls every [`INTERVAL`].
@@ -30,13 +29,13 @@ pub(crate) fn plan() -> Plan<'static> {
     }
 }
 
-/// Hands in jobs until so many wait on the cluster, in the partition [`ROOM`].
+/// Submits jobs until `size` of them are pending on the cluster, in the partition [`BENCH_PARTITION`].
 pub(crate) fn grow(bench: &Bench, service: &Service<'_>, size: usize) -> anyhow::Result<()> {
     let have = usize::try_from(service.active()?)?;
     bench.say(&format!("from {have} to {size} active jobs"));
     let job = json!({
         "command": "true", "resources": {"num_gpus": 0, "cpus_per_task": 1, "time_hours": 0.5},
-        "backend_details": {"backend_type": "slurm", "partition": ROOM},
+        "backend_details": {"backend_type": "slurm", "partition": BENCH_PARTITION},
     });
     thread::scope(|scope| {
         let post = |caller| -> anyhow::Result<()> {
@@ -53,20 +52,20 @@ pub(crate) fn grow(bench: &Bench, service: &Service<'_>, size: usize) -> anyhow:
     until(service, "in_queue", size)
 }
 
-/// Waits until so many jobs are in a phase.
+/// Waits until `size` jobs are in a phase.
 pub(crate) fn until(service: &Service<'_>, phase: &str, size: usize) -> anyhow::Result<()> {
     let began = Instant::now();
     loop {
-        let there = service.sql(&format!("select count(*) from jobs where phase = '{phase}'"))?;
-        if there.parse::<usize>()? >= size {
+        let found = service.sql(&format!("select count(*) from jobs where phase = '{phase}'"))?;
+        if found.parse::<usize>()? >= size {
             return Ok(());
         }
-        ensure!(began.elapsed() < Duration::from_mins(10), "{there} of {size} jobs are {phase}");
+        ensure!(began.elapsed() < Duration::from_mins(10), "{found} of {size} jobs are {phase}");
         thread::sleep(Duration::from_millis(500));
     }
 }
 
-/// What polls have cost, each for itself.
+/// The cost of each poll.
 #[derive(Debug, Default)]
 pub(crate) struct Cost {
     pub(crate) cpu: Vec<f64>,
@@ -77,9 +76,9 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// The processor time of the service, with the rest beside it.
+    /// A row with the CPU time of the service, and the other costs as a note.
     pub(crate) fn row(&self, what: &str) -> Row {
-        Row::of(format!("processor for a poll: {what}"), "ms", &self.cpu).note(format!(
+        Row::of(format!("CPU time per poll: {what}"), "ms", &self.cpu).note(format!(
             "database {:.0} ms, answer {:.0} kB, remote command {:.0} ms",
             median(&self.database),
             median(&self.bytes) / 1e3,
@@ -88,7 +87,7 @@ impl Cost {
     }
 }
 
-/// As many polls as rounds. Before each, `change` is called with the number of the round.
+/// Measures one poll per round. Calls `change` with the number of the round before each poll.
 pub(crate) fn polls(
     bench: &Bench,
     service: &Service<'_>,
@@ -117,25 +116,25 @@ impl Before {
     }
 
     fn add_to(self, cost: &mut Cost, bench: &Bench, service: &Service<'_>) -> anyhow::Result<()> {
-        // What comes with a poll has come by then: what it changed is told to nobody here.
+        // The work after a poll is done by then; nothing follows its events here.
         thread::sleep(Duration::from_secs(1));
         cost.cpu.push(millis(service.usage()?.cpu.saturating_sub(self.cpu)));
         cost.commands.push(number(bench.sandbox.ssh()?.since(self.ssh).commands));
         cost.database.push(millis(service.database_time()?.saturating_sub(self.database)));
-        let said = service
+        let row = service
             .sql("select bytes, duration_ms from timeline where class = 'poll' order by id desc limit 1")?;
-        let (bytes, wall) = said.split_once('|').context("a poll in the timeline")?;
+        let (bytes, wall) = row.split_once('|').context("a poll in the timeline")?;
         cost.bytes.push(bytes.parse()?);
         cost.wall.push(wall.parse()?);
         Ok(())
     }
 }
 
-/// Waits until a poll was answered after the one that is known; returns when that was, as the database has it.
+/// Waits for the next poll after `known`; returns its time as stored in the database.
 fn next_poll(service: &Service<'_>, known: Option<&str>) -> anyhow::Result<String> {
     let began = Instant::now();
     if known.is_some() {
-        // Most of the wait, without asking.
+        // Wait for most of the interval without queries.
         thread::sleep(INTERVAL.mul_f64(0.5));
     }
     let mut first = known.map(str::to_owned);

@@ -1,19 +1,19 @@
-//! What a process has used, as the kernel counts it.
+//! CPU time and memory of a process, as the kernel counts them.
 
 use std::{fs, iter::Sum, time::Duration};
 
 use anyhow::Context;
 
-/// The kernel's `USER_HZ`, in which it counts processor time for programs: 100 on every machine with Linux that runs this.
+/// The kernel's `USER_HZ`, the unit of CPU time in /proc: 100 on every Linux platform that runs this.
 const TICKS_PER_SECOND: u64 = 100;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Usage {
-    /// Processor time of all its threads, by hundredths of a second.
+    /// CPU time of all threads, with a resolution of 10 ms.
     pub(crate) cpu: Duration,
     /// Resident memory, in bytes.
     pub(crate) memory: u64,
-    /// The most that it ever was.
+    /// Peak resident memory, in bytes.
     pub(crate) memory_peak: u64,
 }
 
@@ -21,15 +21,15 @@ impl Usage {
     pub(crate) fn of(pid: u32) -> anyhow::Result<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
         let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-        Self::parse(&stat, &status).with_context(|| format!("/proc/{pid} is not as it should be"))
+        Self::parse(&stat, &status).with_context(|| format!("cannot parse /proc/{pid}"))
     }
 
-    /// Of this program itself: what making the load has cost.
+    /// The usage of this program: the cost of the load generator.
     pub(crate) fn own() -> anyhow::Result<Self> {
         Self::of(std::process::id())
     }
 
-    /// The processor time since the other was taken; the memory of now.
+    /// The CPU time since `before`, and the current memory.
     pub(crate) fn since(self, before: Self) -> Self {
         Self { cpu: self.cpu.saturating_sub(before.cpu), ..self }
     }
@@ -44,18 +44,18 @@ impl Usage {
     }
 }
 
-/// The processor time of a process, in user and system mode.
+/// The CPU time of a process, in user and system mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Times {
     pub(crate) own: Duration,
-    /// Of those that it has waited for, and of those that they have waited for.
+    /// CPU time of the children that it has waited for, and of their descendants.
     pub(crate) of_ended_children: Duration,
 }
 
 impl Times {
     /// The name of a process and its times, as in `/proc/PID/stat` (proc(5)).
     pub(crate) fn parse(stat: &str) -> Option<(String, Self)> {
-        // The name stands in parentheses and may hold anything; the four times begin 12 fields later.
+        // The name is in parentheses and may contain anything; the four times begin 12 fields later.
         let (before, after) = stat.rsplit_once(')')?;
         let (_, name) = before.split_once('(')?;
         let ticks: Vec<u64> =
@@ -68,15 +68,15 @@ impl Times {
     }
 }
 
-/// What all processors of the machine have worked, for whomever.
+/// CPU time of all processes of the machine.
 pub(crate) fn machine_worked() -> anyhow::Result<Duration> {
-    parse_machine(&fs::read_to_string("/proc/stat")?).context("/proc/stat is not as it should be")
+    parse_machine(&fs::read_to_string("/proc/stat")?).context("cannot parse /proc/stat")
 }
 
-/// Of the first line, all but the fourth and fifth number: in them the processors had nothing to do (proc(5)).
+/// The sum of the first line without idle and iowait, the fourth and fifth number (proc(5)).
 fn parse_machine(stat: &str) -> Option<Duration> {
     let numbers = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().map(str::parse::<u64>);
-    // The last two, of guests, are in the first two as well.
+    // The guest times at the end are included in the first two numbers.
     let ticks: Vec<u64> = numbers.take(8).collect::<Result<_, _>>().ok()?;
     let worked = ticks.iter().sum::<u64>() - ticks.get(3)? - ticks.get(4)?;
     Some(Duration::from_millis(worked * 1000 / TICKS_PER_SECOND))
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_stand_after_a_name_that_may_hold_anything() {
+    fn times_are_parsed_after_any_process_name() {
         let stat = "42 (a) b) S 1 42 42 0 -1 4194560 900 0 0 0 150 50 7 8 20 0 9 0 100 1 2 3";
         let status = "Name:\ta\nVmHWM:\t    4096 kB\nVmRSS:\t    2048 kB\n";
         let usage = Usage::parse(stat, status).unwrap();
@@ -108,14 +108,14 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_does_not_work() {
+    fn idle_time_is_not_counted() {
         let stat = "cpu  100 20 30 9000 700 5 6 39 11 12\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
         assert_eq!(parse_machine(stat), Some(Duration::from_secs(2)));
         assert_eq!(parse_machine("intr 5"), None);
     }
 
     #[test]
-    fn this_process_and_this_machine_are_read() {
+    fn the_usage_of_this_process_and_machine_can_be_read() {
         assert!(machine_worked().unwrap() > Duration::ZERO);
         assert!(Usage::own().unwrap().memory > 0);
     }

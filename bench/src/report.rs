@@ -1,5 +1,4 @@
-//! What is printed, and written down, of a run. It is written after each section, so that what was measured is kept
-//! however the run ends.
+//! The report of a run. It is written after each section, so that an interrupted run keeps its results.
 
 use std::{
     fmt::Write,
@@ -11,13 +10,13 @@ use serde_json::{Value, json};
 
 use crate::{machine::Machine, row::Row};
 
-/// One section as far as it came.
+/// The results of one section.
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) section: &'static str,
     pub(crate) title: &'static str,
     pub(crate) rows: Vec<Row>,
-    /// Why it did not come to its end.
+    /// Why the section failed.
     pub(crate) failure: Option<String>,
     pub(crate) seconds: f64,
 }
@@ -26,14 +25,14 @@ pub(crate) struct Measured {
 pub(crate) struct Report {
     pub(crate) machine: Machine,
     pub(crate) began: String,
-    /// Small sizes: a trial of the program, whose figures are none.
+    /// Small sizes, to try the program; the figures are meaningless.
     pub(crate) quick: bool,
     pub(crate) rounds: usize,
     pub(crate) measured: Vec<Measured>,
 }
 
 impl Report {
-    /// Whether every section came to its end and every goal is reached.
+    /// Whether every section succeeded and every goal is met.
     pub(crate) fn is_good(&self) -> bool {
         self.measured.iter().all(|measured| {
             measured.failure.is_none() && measured.rows.iter().all(|row| row.reached() != Some(false))
@@ -41,16 +40,16 @@ impl Report {
     }
 
     pub(crate) fn markdown(&self) -> String {
-        let mut text = format!("# Measured {}, medians of {} rounds\n\n", self.began, self.rounds);
+        let mut text = format!("# Benchmark of {}: medians of {} rounds\n\n", self.began, self.rounds);
         if self.quick {
-            text.push_str("**Small sizes: a trial of the program. These figures say nothing.**\n\n");
+            text.push_str("**Small sizes, to try the program. These figures are meaningless.**\n\n");
         }
         text.push_str(&self.machine.markdown());
         for measured in &self.measured {
             // Writing to a String does not fail.
             let _ = write!(text, "\n## {}: {}\n\n", measured.section, measured.title);
             if let Some(failure) = &measured.failure {
-                let _ = writeln!(text, "**It did not come to its end: {}**\n", failure.replace('\n', " "));
+                let _ = writeln!(text, "**This section failed: {}**\n", failure.replace('\n', " "));
             }
             text.push_str(&table(&measured.rows));
         }
@@ -71,7 +70,7 @@ impl Report {
         })
     }
 
-    /// `NAME.md` and `NAME.json`.
+    /// Writes `NAME.md` and `NAME.json`.
     pub(crate) fn write(&self, name: &Path) -> anyhow::Result<[PathBuf; 2]> {
         let [table, json] = ["md", "json"].map(|ending| name.with_extension(ending));
         fs::write(&table, self.markdown())?;
@@ -95,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_has_a_line_for_each_row_and_no_stray_bars() {
+    fn a_table_has_one_line_per_row_and_escapes_bars() {
         let text = table(&[Row::new("a|b", "ms", 1.0), Row::new("c", "", 2.0)]);
         assert_eq!(text.lines().count(), 4);
         assert!(text.contains("| a\\|b |"), "{text}");

@@ -1,10 +1,10 @@
-//! One figure: what was measured, beside what, and what it should have come to.
+//! One figure: the measured value, its comparison, and its goal.
 
 use serde_json::{Value, json};
 
 use crate::stats::{count, median};
 
-/// What a figure, or its ratio, should come to.
+/// The goal for a figure or its ratio.
 #[derive(Debug, Clone, Copy)]
 enum Goal {
     AtLeast(f64),
@@ -25,7 +25,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A figure that was measured once, or counted.
+    /// A figure that was measured once or counted.
     pub(crate) fn new(figure: impl Into<String>, unit: &'static str, value: f64) -> Self {
         Self {
             figure: figure.into(),
@@ -39,29 +39,29 @@ impl Row {
         }
     }
 
-    /// One that was measured in each round: the median counts, and all samples are in the JSON.
+    /// A figure that was measured in each round: its value is the median; the JSON has all samples.
     pub(crate) fn of(figure: impl Into<String>, unit: &'static str, samples: &[f64]) -> Self {
         Self { samples: samples.to_vec(), ..Self::new(figure, unit, median(samples)) }
     }
 
-    /// Another value than the median, such as a percentile of the samples.
+    /// Replaces the median with another value, such as a percentile of the samples.
     pub(crate) fn value(self, value: f64) -> Self {
         Self { value, ..self }
     }
 
-    /// How many times as much as the other in the same rounds: for what should be much.
+    /// Compares with samples of the same rounds, for figures where more is better.
     pub(crate) fn against(self, other: impl Into<String>, samples: &[f64]) -> Self {
         let ratio = paired(&self.samples, samples);
         self.ratio(other, ratio)
     }
 
-    /// How many times less than the other in the same rounds: for what should be little.
+    /// Compares with samples of the same rounds, for figures where less is better.
     pub(crate) fn less_than(self, other: impl Into<String>, samples: &[f64]) -> Self {
         let ratio = paired(samples, &self.samples);
         self.ratio(other, ratio)
     }
 
-    /// A ratio that is none of two columns of samples. More is better.
+    /// Sets a ratio directly. More is better.
     pub(crate) fn ratio(mut self, against: impl Into<String>, ratio: f64) -> Self {
         self.ratio = Some(ratio);
         self.against = Some(against.into());
@@ -88,7 +88,7 @@ impl Row {
         self
     }
 
-    /// Whether the goal is reached; none without a goal. What could not be measured (`NaN`) has not reached any.
+    /// Whether the goal is met; `None` without a goal. `NaN` meets no goal.
     pub(crate) fn reached(&self) -> Option<bool> {
         Some(match self.goal? {
             Goal::AtLeast(goal) => self.value >= goal,
@@ -131,7 +131,7 @@ impl Row {
     }
 
     pub(crate) const HEADS: [&str; 8] =
-        ["ratio", "figure", "value", "least–most (samples)", "against", "goal", "reached", "note"];
+        ["ratio", "figure", "value", "min–max (samples)", "compared with", "goal", "met", "note"];
 
     pub(crate) fn json(&self, section: &str) -> Value {
         json!({
@@ -142,7 +142,7 @@ impl Row {
     }
 }
 
-/// The median of the ratios within each round; of the medians if there are not as many of both.
+/// The median of the ratios per round; the ratio of the medians if the numbers of samples differ.
 fn paired(above: &[f64], below: &[f64]) -> f64 {
     if above.len() != below.len() {
         return median(above) / median(below);
@@ -150,13 +150,13 @@ fn paired(above: &[f64], below: &[f64]) -> f64 {
     median(&above.iter().zip(below).map(|(above, below)| above / below).collect::<Vec<_>>())
 }
 
-/// Three digits that mean something, and no more.
+/// Formats a value with three significant digits.
 pub(crate) fn short(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() {
         return "–".to_owned();
     }
-    // Counts stay what they are.
+    // Counts keep all digits.
     if (value - value.round()).abs() < f64::EPSILON && size < 1e6 {
         return format!("{value:.0}");
     }
@@ -168,7 +168,7 @@ pub(crate) fn short(value: f64) -> String {
     }
 }
 
-/// What each of so many costs on average.
+/// The average of a total.
 pub(crate) fn each(total: f64, number: usize) -> f64 {
     total / count(number)
 }
@@ -178,20 +178,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ratio_is_that_of_the_rounds_not_of_the_medians() {
+    fn the_ratio_is_the_median_of_the_rounds_ratios() {
         let row = Row::of("rate", "1/s", &[10.0, 20.0, 30.0]).against("loop", &[10.0, 10.0, 60.0]);
         assert_eq!(row.cells()[0], "1×");
         assert_eq!(row.cells()[2], "20 1/s");
     }
 
     #[test]
-    fn less_is_better_the_other_way_round() {
+    fn less_than_inverts_the_ratio() {
         let row = Row::of("logins", "", &[2.0]).less_than("peer", &[50.0]).ratio_at_least(20.0);
         assert_eq!((row.cells()[0].as_str(), row.reached()), ("25×", Some(true)));
     }
 
     #[test]
-    fn a_goal_is_reached_or_not_and_never_by_what_is_no_number() {
+    fn nan_meets_no_goal() {
         assert_eq!(Row::new("p99", "ms", 9.9).at_most(10.0).reached(), Some(true));
         assert_eq!(Row::new("p99", "ms", 10.1).at_most(10.0).reached(), Some(false));
         assert_eq!(Row::of("p99", "ms", &[]).at_most(10.0).reached(), Some(false));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn three_digits_are_enough() {
+    fn values_have_three_significant_digits() {
         assert_eq!(
             ["0.123", "1.23", "12.3", "1235", "1234"],
             [0.1234, 1.234, 12.34, 1234.6, 1234.0].map(short).as_ref()

@@ -1,5 +1,4 @@
-//! The sandbox: its settings, commands on its machines, and what a stretch of time has cost its login hosts and its
-//! controller.
+//! The sandbox: its settings, commands on its machines, and counts of logins, remote commands and controller RPCs.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -12,8 +11,8 @@ use std::{
 
 use anyhow::{Context, ensure};
 
-/// A partition of this program's own, for [`Sandbox::close`].
-pub(crate) const ROOM: &str = "bench";
+/// This program's own partition, for [`Sandbox::close`].
+pub(crate) const BENCH_PARTITION: &str = "bench";
 
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/sandbox/sandbox");
 
@@ -23,8 +22,8 @@ pub(crate) struct Sandbox {
     pub(crate) dir: PathBuf,
 }
 
-/// What the login hosts have seen of all their users, the runner's own commands among it: take one before and one after
-/// something during which it runs none.
+/// Counts of all users on the login hosts, including this program's own commands. Take one count before and one after a
+/// measurement without own commands.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Ssh {
     pub(crate) logins: u64,
@@ -32,20 +31,20 @@ pub(crate) struct Ssh {
     pub(crate) commands: u64,
 }
 
-/// What the controller was asked since it started.
+/// RPCs of the controller since it started.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rpcs {
-    /// By the login user.
+    /// RPCs of the login user.
     pub(crate) user: u64,
     pub(crate) by_type: BTreeMap<String, u64>,
 }
 
 impl Sandbox {
-    /// The one that is there, or a new one; nothing of an earlier run is in its queue.
+    /// Starts the sandbox unless it runs, and clears its queue.
     pub(crate) fn up() -> anyhow::Result<Self> {
         let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../.sandbox");
         let dir = env::var_os("SANDBOX_DIR").map_or_else(|| PathBuf::from(own), PathBuf::from);
-        said(&Command::new(PROGRAM).arg("up").output()?).context("sandbox up")?;
+        stdout_of(&Command::new(PROGRAM).arg("up").output()?).context("sandbox up")?;
         let text = fs::read_to_string(dir.join("env"))?;
         let pair = |line: &str| {
             let (key, value) = line.split_once('=')?;
@@ -63,44 +62,44 @@ impl Sandbox {
             .with_context(|| format!("{key} is missing in the sandbox's env"))
     }
 
-    /// Runs a shell text of the login user on login1, over an ssh connection of its own.
+    /// Runs a shell command as the login user on login1, over a new ssh connection.
     pub(crate) fn login(&self, text: &str) -> anyhow::Result<String> {
         let mut ssh = Command::new("timeout");
         ssh.args(["1800", "ssh", "-F"]).arg(self.dir.join("ssh/config"));
-        said(&ssh.args(["login1", text]).output()?)
+        stdout_of(&ssh.args(["login1", text]).output()?)
     }
 
     /// Opens an ssh connection to login1 for any number of commands.
     pub(crate) fn session(&self) -> anyhow::Result<Session> {
         let config = self.dir.join("ssh/config");
-        // The path of a socket is short: this one is of the run's own process.
+        // The path of a socket must be short.
         let socket = env::temp_dir().join(format!("bench-{}.ssh", std::process::id()));
         let mut ssh = Command::new("ssh");
         ssh.arg("-F").arg(&config).args(["-M", "-N", "-S"]).arg(&socket).arg("login1");
-        // In the foreground, so that it ends with this program when somebody interrupts that.
+        // In the foreground, so that an interrupt ends it together with this program.
         let master = ssh.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let session = Session { config, socket, master };
         let began = Instant::now();
         while session.run("true").is_err() || !session.socket.exists() {
-            ensure!(began.elapsed() < Duration::from_secs(30), "login1 opens no session");
+            ensure!(began.elapsed() < Duration::from_secs(30), "login1 does not open a session");
             thread::sleep(Duration::from_millis(50));
         }
         Ok(session)
     }
 
-    /// Runs a command of the cluster's administrator on the controller's machine, not over SSH.
+    /// Runs a command as the cluster's administrator on the controller's machine, not over SSH.
     pub(crate) fn admin(&self, command: &[&str]) -> anyhow::Result<String> {
         let mut program = Command::new(PROGRAM);
         program.env("SANDBOX_DIR", &self.dir).args(["shell", "ctl", "timeout", "60"]).args(command);
-        said(&program.output()?).with_context(|| command.join(" "))
+        stdout_of(&program.output()?).with_context(|| command.join(" "))
     }
 
-    /// One statement in a database of the sandbox's Postgres: rows in lines, columns parted by `|`.
+    /// Runs one statement in a database of the sandbox's Postgres; returns rows as lines with columns separated by `|`.
     pub(crate) fn sql(&self, database: &str, statement: &str) -> anyhow::Result<String> {
         let url = self.database_url(database)?;
         let mut psql = Command::new("psql");
         psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", &url, "-c", statement]);
-        said(&psql.output()?).with_context(|| format!("psql: {statement:.80}"))
+        stdout_of(&psql.output()?).with_context(|| format!("psql: {statement:.80}"))
     }
 
     pub(crate) fn database_url(&self, database: &str) -> anyhow::Result<String> {
@@ -108,30 +107,30 @@ impl Sandbox {
         Ok(format!("{server}/{database}"))
     }
 
-    /// A path of the cluster as this machine sees it.
-    pub(crate) fn seen(&self, path: &str) -> PathBuf {
+    /// The local path of a file on the cluster.
+    pub(crate) fn local(&self, path: &str) -> PathBuf {
         Path::new(&self.dir).join(path.trim_start_matches('/'))
     }
 
-    /// Every job of the login user is over and gone from the queue.
+    /// Cancels every job of the login user and waits until the queue is empty.
     pub(crate) fn clear(&self) -> anyhow::Result<()> {
         let began = Instant::now();
-        // By user and not by id: that is one question, however many there are.
+        // By user and not by id: one call for any number of jobs.
         while self.admin(&["scancel", "-u", "tao"]).is_err()
             || !self.admin(&["squeue", "-h", "-u", "tao", "-o", "%i"])?.is_empty()
         {
-            ensure!(began.elapsed() < Duration::from_mins(2), "the queue does not become empty");
+            ensure!(began.elapsed() < Duration::from_mins(2), "the queue is not empty");
             thread::sleep(Duration::from_millis(200));
         }
         Ok(())
     }
 
-    /// Closes a partition: its jobs are taken and stay pending until the guard is dropped. One that is not there is made for
-    /// that long: a run that is killed leaves nothing closed that anybody else needs.
+    /// Closes a partition: it accepts jobs, which stay pending until the guard is dropped. A missing partition is created until
+    /// then, so that a killed run does not leave another partition closed.
     pub(crate) fn close<'a>(&'a self, partition: &'a str) -> anyhow::Result<Closed<'a>> {
         let name = format!("partitionname={partition}");
         let is_known = self.admin(&["scontrol", "show", &name]).is_ok();
-        let is_ours = !is_known || partition == ROOM;
+        let is_ours = !is_known || partition == BENCH_PARTITION;
         if is_known {
             self.admin(&["scontrol", "update", &name, "state=down"])?;
         } else {
@@ -140,12 +139,12 @@ impl Sandbox {
         Ok(Closed { sandbox: self, partition, is_ours })
     }
 
-    /// Of all login hosts together.
+    /// The counts of all login hosts together.
     pub(crate) fn ssh(&self) -> anyhow::Result<Ssh> {
         Ok(self.ssh_by_host()?.into_iter().fold(Ssh::default(), Ssh::plus))
     }
 
-    /// Of each login host, login1 first.
+    /// The counts of each login host, login1 first.
     pub(crate) fn ssh_by_host(&self) -> anyhow::Result<Vec<Ssh>> {
         let read = |log| Ok(counted(&String::from_utf8_lossy(&fs::read(log)?)));
         self.var("SANDBOX_SSHD_LOGS")?.split(',').map(read).collect()
@@ -168,7 +167,7 @@ impl Session {
     pub(crate) fn run(&self, text: &str) -> anyhow::Result<String> {
         let mut ssh = Command::new("ssh");
         ssh.arg("-F").arg(&self.config).arg("-S").arg(&self.socket);
-        said(&ssh.args(["login1", text]).output()?)
+        stdout_of(&ssh.args(["login1", text]).output()?)
     }
 }
 
@@ -180,7 +179,7 @@ impl Drop for Session {
     }
 }
 
-/// A partition whose jobs wait; open again, or gone if it was made for this, when it is dropped.
+/// A closed partition. Dropping this opens the partition again, or deletes it if it was created for this.
 #[derive(Debug)]
 pub(crate) struct Closed<'a> {
     sandbox: &'a Sandbox,
@@ -190,7 +189,7 @@ pub(crate) struct Closed<'a> {
 
 impl Drop for Closed<'_> {
     fn drop(&mut self) {
-        // Nothing of this run may start when it opens. If it stays closed `sandbox reset` mends it.
+        // No job of this run may start when the partition opens. If it stays closed, `sandbox reset` repairs it.
         let _ = self.sandbox.clear();
         let name = format!("partitionname={}", self.partition);
         let _ = if self.is_ours {
@@ -206,14 +205,14 @@ impl Ssh {
         Self { logins: self.logins + other.logins, commands: self.commands + other.commands }
     }
 
-    /// What came since the other was taken.
+    /// The counts since `before`.
     pub(crate) fn since(self, before: Self) -> Self {
         Self { logins: self.logins - before.logins, commands: self.commands - before.commands }
     }
 }
 
 impl Rpcs {
-    /// What came since the other was taken; types that did not come are left out.
+    /// The counts since `before`, without types that did not occur.
     pub(crate) fn since(&self, before: &Self) -> Self {
         let earlier = |name: &String| before.by_type.get(name).copied().unwrap_or(0);
         let by_type =
@@ -224,12 +223,12 @@ impl Rpcs {
         }
     }
 
-    /// Those that users ask; what nodes and the measuring itself send is left out.
+    /// The RPCs of users, without those of nodes and of the measurement itself.
     pub(crate) fn text(&self) -> String {
-        let asked = self.by_type.iter().filter(|(name, _)| {
+        let of_users = self.by_type.iter().filter(|(name, _)| {
             name.starts_with("REQUEST_") && !["REQUEST_STATS_INFO", "REQUEST_PING"].contains(&name.as_str())
         });
-        asked.map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
+        of_users.map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -260,7 +259,7 @@ fn parsed(text: &str) -> Rpcs {
     rpcs
 }
 
-fn said(output: &Output) -> anyhow::Result<String> {
+fn stdout_of(output: &Output) -> anyhow::Result<String> {
     ensure!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
@@ -278,7 +277,7 @@ mod tests {
         \ttao             (    2001) count:210    ave_time:300    total_time:63000\n";
 
     #[test]
-    fn calls_are_counted_by_type_and_for_the_login_user() {
+    fn rpcs_are_counted_by_type_and_for_the_login_user() {
         let rpcs = parsed(SDIAG);
         assert_eq!(rpcs.user, 210);
         let before = Rpcs { user: 10, by_type: [("MESSAGE_NODE_REGISTRATION_STATUS".to_owned(), 6)].into() };
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn logins_and_commands_are_lines_of_sshd() {
+    fn logins_and_commands_are_counted_from_the_sshd_log() {
         let log = "Accepted publickey for tao from 127.0.0.1 port 1 ssh2: ED25519 SHA256:x\n\
             Starting session: command for tao from 127.0.0.1 port 1 id 0\n\
             Starting session: command for tao from 127.0.0.1 port 1 id 1\n\

@@ -1,4 +1,4 @@
-//! The service under measurement: the program as it is shipped, on the sandbox's cluster, with a database of its own.
+//! The measured service: the shipped program on the sandbox's cluster, with its own database.
 
 use std::{
     collections::HashMap,
@@ -15,15 +15,15 @@ use serde_json::Value;
 
 use crate::{Bench, http::Http, process::Usage, sandbox::Sandbox};
 
-/// What is to be started. The default is what one would run: every setting as it is shipped, but for the number of
-/// requests a token may make, which is what some sections measure.
+/// How to start the service. The default uses the shipped settings, except the rate limit of tokens, because some sections measure
+/// the request rate.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan<'a> {
-    /// A process for each: `all`, or `api` and `worker`, any number of each. The first with an API is the one that is asked.
+    /// One process per role: `all`, or any number of `api` and `worker`. Requests go to the first one with an API.
     pub(crate) roles: Vec<&'a str>,
-    /// Lines of TOML after ours. Ours end in the table `[server]`.
+    /// Lines of TOML after ours, which end in the table `[server]`.
     pub(crate) settings: String,
-    /// Variables of the environment, stronger than both.
+    /// Environment variables, which override both.
     pub(crate) env: Vec<(&'a str, String)>,
 }
 
@@ -33,14 +33,14 @@ impl Default for Plan<'_> {
     }
 }
 
-/// It is stopped and its database dropped when this is.
+/// A running service. Dropping this stops it and drops its database.
 #[derive(Debug)]
 pub(crate) struct Service<'a> {
-    /// Calls of the API, with a token that may do everything.
+    /// A client of the API with all scopes.
     pub(crate) http: Http,
     /// The name of its database.
     pub(crate) database: String,
-    /// From the start of the first process to the answer that it is ready.
+    /// The time from the start of the first process until the service is ready.
     pub(crate) ready_after: Duration,
     sandbox: &'a Sandbox,
     program: PathBuf,
@@ -51,14 +51,14 @@ pub(crate) struct Service<'a> {
 }
 
 impl<'a> Service<'a> {
-    /// Makes the database and the token, and starts the processes.
+    /// Creates the database and the token, and starts the processes.
     pub(crate) fn start(bench: &'a Bench, plan: &Plan<'_>) -> anyhow::Result<Self> {
         let mut service = Self::prepare(bench, plan)?;
         service.launch()?;
         Ok(service)
     }
 
-    /// Everything but the processes: the database is there and has its schema, to be filled before the [`launch`](Self::launch).
+    /// Creates everything but the processes: the database has its schema and can be filled before [`launch`](Self::launch).
     pub(crate) fn prepare(bench: &'a Bench, plan: &Plan<'_>) -> anyhow::Result<Self> {
         let sandbox = &bench.sandbox;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
@@ -106,7 +106,7 @@ impl<'a> Service<'a> {
         Ok(service)
     }
 
-    /// Runs a command of the program with the service's settings.
+    /// Runs a subcommand of the program with the service's settings.
     pub(crate) fn run(&self, args: &[&str]) -> anyhow::Result<String> {
         let output = self.command(args).stdout(Stdio::piped()).output()?;
         let error = String::from_utf8_lossy(&output.stderr);
@@ -114,7 +114,7 @@ impl<'a> Service<'a> {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
-    /// Changes a variable of the environment for the next [`launch`](Self::launch).
+    /// Sets an environment variable for the next [`launch`](Self::launch).
     pub(crate) fn set(&mut self, key: &str, value: &str) {
         self.env.insert(key.to_owned(), value.to_owned());
     }
@@ -125,7 +125,7 @@ impl<'a> Service<'a> {
         command
     }
 
-    /// Starts the processes, and waits until the API says that it is ready.
+    /// Starts the processes and waits until the API is ready.
     pub(crate) fn launch(&mut self) -> anyhow::Result<()> {
         let began = Instant::now();
         for (number, role) in self.roles.clone().iter().enumerate() {
@@ -140,7 +140,7 @@ impl<'a> Service<'a> {
             }
             ensure!(
                 began.elapsed() < Duration::from_mins(2),
-                "it does not get ready; see {}",
+                "the service is not ready; see {}",
                 self.out.display()
             );
             thread::sleep(Duration::from_millis(2));
@@ -153,24 +153,24 @@ impl<'a> Service<'a> {
         self.out.join(format!("{}-{number}.log", self.roles[number]))
     }
 
-    /// What all processes have used since they were started.
+    /// The usage of all processes since their start.
     pub(crate) fn usage(&self) -> anyhow::Result<Usage> {
         let each = self.processes.iter().map(|process| Usage::of(process.id()));
         each.sum::<anyhow::Result<Usage>>()
     }
 
-    /// The same of one of them, by its place in the plan's roles.
+    /// The usage of one process, by its index in the plan's roles.
     pub(crate) fn usage_of(&self, number: usize) -> anyhow::Result<Usage> {
-        Usage::of(self.processes.get(number).context("there is no such process")?.id())
+        Usage::of(self.processes.get(number).context("no such process")?.id())
     }
 
-    /// A statement in its database.
+    /// Runs a statement in the service's database.
     pub(crate) fn sql(&self, statement: &str) -> anyhow::Result<String> {
         self.sandbox.sql(&self.database, statement)
     }
 
-    /// How long Postgres has executed statements of this database, its own sessions and ours. What a session did reaches
-    /// the statistics up to a second later, or when it rests.
+    /// How long Postgres has executed statements in this database, for the service and for us. The statistics of a session are up
+    /// to a second late while it is active.
     pub(crate) fn database_time(&self) -> anyhow::Result<Duration> {
         let statement =
             format!("select active_time from pg_stat_database where datname = '{}'", self.database);
@@ -178,8 +178,8 @@ impl<'a> Service<'a> {
         Ok(Duration::from_secs_f64(millis / 1000.0))
     }
 
-    /// The sum of a metric's lines that contain the text; 0 of none. They are of the process that is asked: of one without a
-    /// worker there are none about polls and submissions.
+    /// The sum of a metric's lines that contain the text; 0 if there are none. The metrics are those of the process that gets the
+    /// requests: without a worker, it has none about polls and submissions.
     pub(crate) fn metric(&self, name: &str, with: &str) -> anyhow::Result<f64> {
         let text = self.http.get("/metrics")?.text;
         let lines = text.lines().filter(|line| {
@@ -189,13 +189,13 @@ impl<'a> Service<'a> {
         Ok(lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>() + 0.0)
     }
 
-    /// How many jobs have not ended.
+    /// The number of jobs that have not finished.
     pub(crate) fn active(&self) -> anyhow::Result<u64> {
         Ok(self.sql("select count(*) from jobs where phase <> 'ended'")?.parse()?)
     }
 
-    /// Cancels every job that has not ended, and waits until the service knows that all have. The queue of the cluster is
-    /// cleared meanwhile, so no job of anybody else may be in it.
+    /// Cancels all active jobs and waits until the service reports them finished. Also clears the queue of the cluster, so no
+    /// other program may have jobs there.
     pub(crate) fn cancel_all(&self) -> anyhow::Result<()> {
         let ids = self.sql("select id from jobs where phase <> 'ended'")?;
         for id in ids.lines() {
@@ -203,13 +203,13 @@ impl<'a> Service<'a> {
         }
         let began = Instant::now();
         while self.active()? > 0 {
-            ensure!(began.elapsed() < Duration::from_mins(10), "{} jobs do not end", self.active()?);
+            ensure!(began.elapsed() < Duration::from_mins(10), "{} jobs are still active", self.active()?);
             thread::sleep(Duration::from_millis(500));
         }
         self.sandbox.clear()
     }
 
-    /// SIGTERM, as a service manager does it; [`launch`](Self::launch) starts it again.
+    /// Stops the service with SIGTERM; [`launch`](Self::launch) starts it again.
     pub(crate) fn stop(&mut self) -> anyhow::Result<()> {
         for process in &self.processes {
             Command::new("kill").args(["-TERM", &process.id().to_string()]).status()?;
@@ -227,7 +227,7 @@ impl Drop for Service<'_> {
             let _ = process.kill();
             let _ = process.wait();
         }
-        // It is only a pity if it stays.
+        // A leftover database is harmless.
         let _ = self.sandbox.sql("postgres", &format!("drop database {} with (force)", self.database));
     }
 }

@@ -1,22 +1,22 @@
-//! Who has worked how much on this machine, by the names of programs. What begins and ends in between counts for whoever waited
-//! for it.
+//! CPU time on this machine by program name. A process that starts and ends between two measurements counts for its parent, which
+//! waited for it.
 
 use std::{fs, time::Duration};
 
 use crate::process::{Times, Usage};
 
-/// Daemons of the sandbox's cluster; the last is the database of its accounting.
+/// Daemons of the sandbox's cluster; the last is the accounting database.
 const OF_SLURM: [&str; 5] = ["slurmctld", "slurmscriptd", "slurmdbd", "munged", "mariadbd"];
 
-/// Processor time since each of them began.
+/// CPU time since each program started.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Shares {
     /// The service's database.
     pub(crate) postgres: Duration,
-    /// sshd and all that it was told to run: our programs, and the commands of Slurm in them.
+    /// sshd and what it runs: our programs and their Slurm commands.
     pub(crate) login: Duration,
     pub(crate) slurm: Duration,
-    /// This program, which makes the load.
+    /// This program, the load generator.
     pub(crate) load: Duration,
 }
 
@@ -24,16 +24,16 @@ impl Shares {
     pub(crate) fn take() -> anyhow::Result<Self> {
         let mut shares = Self { load: Usage::own()?.cpu, ..Self::default() };
         for process in fs::read_dir("/proc")?.flatten() {
-            // One that has ended meanwhile has been counted by whoever waited for it.
+            // A process that has ended meanwhile is counted for its parent.
             let Some((name, times)) =
                 fs::read_to_string(process.path().join("stat")).ok().and_then(|stat| Times::parse(&stat))
             else {
                 continue;
             };
             match name.as_str() {
-                // A connection's process that has ended is with the first of them, which waited for it.
+                // The process of an ended connection is counted for the first one, its parent.
                 "postgres" => shares.postgres += times.own + times.of_ended_children,
-                // A session's children are others of this name.
+                // The children of a session have the same name.
                 "sshd" | "sshd-session" => shares.login += times.own + times.of_ended_children,
                 name if OF_SLURM.contains(&name) => shares.slurm += times.own,
                 _ => {}

@@ -1,8 +1,8 @@
-//! Figures from samples.
+//! Statistics of samples.
 
 use std::time::Duration;
 
-/// The middle one; of an even number the mean of both in the middle. `NaN` of none.
+/// The median; `NaN` without samples.
 pub(crate) fn median(samples: &[f64]) -> f64 {
     let sorted = sorted(samples);
     match sorted.len() {
@@ -12,7 +12,7 @@ pub(crate) fn median(samples: &[f64]) -> f64 {
     }
 }
 
-/// The least sample that so many percent of all do not exceed. `NaN` of none.
+/// The smallest sample that is not exceeded by `percent` % of the samples; `NaN` without samples.
 pub(crate) fn percentile(samples: &[f64], percent: f64) -> f64 {
     let sorted = sorted(samples);
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
@@ -36,15 +36,28 @@ pub(crate) fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-#[expect(clippy::cast_precision_loss, reason = "no count here comes near 2^52")]
+#[expect(clippy::cast_precision_loss, reason = "no count here is near 2^52")]
 pub(crate) fn number(count: u64) -> f64 {
     count as f64
 }
 
-/// The same of a length.
-#[expect(clippy::cast_precision_loss, reason = "no length here comes near 2^52")]
+/// The same for a length.
+#[expect(clippy::cast_precision_loss, reason = "no length here is near 2^52")]
 pub(crate) fn count(length: usize) -> f64 {
     length as f64
+}
+
+/// A number with commas: 10,000.
+pub(crate) fn grouped(number: impl std::fmt::Display) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -52,10 +65,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_the_middle_whatever_the_order() {
+    fn the_median_does_not_depend_on_the_order() {
         assert!((median(&[9.0, 1.0, 5.0]) - 5.0).abs() < f64::EPSILON);
         assert!((median(&[9.0, 1.0, 5.0, 7.0]) - 6.0).abs() < f64::EPSILON);
         assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        assert_eq!([7, 999, 1000, 1_000_000].map(grouped), ["7", "999", "1,000", "1,000,000"]);
     }
 
     #[test]

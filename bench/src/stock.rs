@@ -1,4 +1,4 @@
-//! Databases that have seen much: copies of a job that really ran, with its attempts and events, written by Postgres itself.
+//! Databases with a long history: copies of a real job with its attempts and events, made by Postgres itself.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,10 @@ use serde_json::json;
 
 use crate::{Bench, service::Service, stats::number};
 
-/// How long the one real job may take.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// The longest time for the real job.
+const TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Runs one job to its end, and returns its id: what the copies are made of.
+/// Runs one job to its end and returns its id, to be copied.
 pub(crate) fn template(bench: &Bench, service: &Service<'_>) -> anyhow::Result<String> {
     let job = json!({
         "name": "train a classifier", "labels": {"team": "vision"}, "command": "echo an ordinary job",
@@ -23,19 +23,19 @@ pub(crate) fn template(bench: &Bench, service: &Service<'_>) -> anyhow::Result<S
         let status = service.http.get(&format!("/jobs/{id}/status?wait=20"))?.ok()?;
         match status["status"].as_str() {
             Some("Done") => return Ok(id),
-            Some("Error" | "Canceled") => anyhow::bail!("the job to copy: {status}"),
-            _ => ensure!(began.elapsed() < PATIENCE, "the job to copy does not end: {status}"),
+            Some("Error" | "Canceled") => anyhow::bail!("the job to copy failed: {status}"),
+            _ => ensure!(began.elapsed() < TIMEOUT, "the job to copy has not finished: {status}"),
         }
-        bench.say("waiting for the job that is copied");
+        bench.say("waiting for the job to copy");
     }
 }
 
-/// Adds copies number `from` up to but not `to`, the first the oldest, while the service is stopped: they are history to whoever
-/// starts after it, and one that saw them come would still tell of each while something else is measured. Triggers are off
-/// meanwhile. One in a hundred says Error, and one in a hundred has another label.
+/// Adds the copies `from..to`, the oldest first, while the service is stopped: a running service would publish an event for each
+/// copy during the next measurement. Triggers are disabled meanwhile. One in a hundred has the status Error, and one in a hundred
+/// has another label.
 pub(crate) fn fill(service: &mut Service<'_>, template: &str, from: u64, to: u64) -> anyhow::Result<()> {
     service.stop()?;
-    let last = to.checked_sub(1).context("there is nothing to fill in")?;
+    let last = to.checked_sub(1).context("the range is empty")?;
     let copies = format!(
         "select g, ('01900000-0000-7000-8000-' || lpad(to_hex(g), 12, '0'))::uuid as id, \
          timestamptz '2026-01-01' + g * interval '1 second' as at from generate_series({from}::bigint, {last}) g"
@@ -69,7 +69,7 @@ pub(crate) fn fill(service: &mut Service<'_>, template: &str, from: u64, to: u64
     service.launch()
 }
 
-/// How many seconds ago a copy ended.
+/// The seconds since a copy finished.
 pub(crate) fn ended_for(service: &Service<'_>, copy: u64) -> anyhow::Result<u64> {
     let age = "select floor(extract(epoch from now() - finished_at))::bigint from jobs";
     Ok(service.sql(&format!("{age} where id = '{}'", id(copy)))?.parse()?)
@@ -80,7 +80,7 @@ pub(crate) fn id(number: u64) -> String {
     format!("01900000-0000-7000-8000-{number:012x}")
 }
 
-/// What a table takes, its indices and what is stored apart from it included, in MB; and its indices alone.
+/// The size of a table in MB with indexes and TOAST, and the size of its indexes alone.
 pub(crate) fn megabytes(service: &Service<'_>, table: &str) -> anyhow::Result<[f64; 2]> {
     let sizes =
         service.sql(&format!("select pg_total_relation_size('{table}'), pg_indexes_size('{table}')"))?;

@@ -1,4 +1,4 @@
-//! A watcher: server-sent events with the time at which each arrived.
+//! A watcher: reads server-sent events and records when each arrives.
 
 use std::{
     io::{BufRead, BufReader},
@@ -21,20 +21,20 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// A text of the event's document, such as `/job_id` or `/data/status`.
+    /// A string of the event's document, such as `/job_id` or `/data/status`.
     pub(crate) fn text(&self, pointer: &str) -> Option<&str> {
         self.data.pointer(pointer)?.as_str()
     }
 }
 
-/// A stream of events, read by a thread of its own until it ends or nobody asks for more.
+/// A stream of events. Its own thread reads it until the stream ends or this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
     events: Receiver<Event>,
 }
 
 impl Watch {
-    /// Opens the stream; it stands when this returns. Such as `/events?kind=transition`.
+    /// Opens a stream such as `/events?kind=transition`; it is active when this returns.
     pub(crate) fn open(http: &Http, path: &str) -> anyhow::Result<Self> {
         let config = ureq::Agent::config_builder().http_status_as_error(false).build();
         let agent = ureq::Agent::new_with_config(config);
@@ -42,7 +42,7 @@ impl Watch {
         let answer = request.header("authorization", format!("Bearer {}", http.token)).call()?;
         ensure!(answer.status() == 200, "GET {path}: {}", answer.status());
         let mut lines = BufReader::new(answer.into_body().into_reader()).lines();
-        // What comes first says that the watcher has its place.
+        // The first event confirms that the stream is active.
         for line in lines.by_ref() {
             if line?.is_empty() {
                 break;
@@ -66,16 +66,16 @@ impl Watch {
         Ok(Self { events })
     }
 
-    /// The next event, or none within that time.
+    /// The next event, or `None` after the timeout.
     pub(crate) fn next(&self, within: Duration) -> anyhow::Result<Option<Event>> {
         match self.events.recv_timeout(within) {
             Ok(event) => Ok(Some(event)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => bail!("the stream of events has ended"),
+            Err(RecvTimeoutError::Disconnected) => bail!("the event stream has ended"),
         }
     }
 
-    /// The first event for which it holds; the others before it are dropped.
+    /// The first event that satisfies the condition; drops the events before it.
     pub(crate) fn until(
         &self,
         what: &str,
@@ -88,6 +88,6 @@ impl Watch {
                 return Ok(event);
             }
         }
-        bail!("a watcher has waited {} s for {what}", within.as_secs())
+        bail!("no event within {} s: {what}", within.as_secs())
     }
 }

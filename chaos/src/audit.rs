@@ -1,8 +1,8 @@
-//! The verdicts on all jobs, counted.
+//! Counts the findings of all jobs.
 
 use crate::{evidence::Evidence, truth::Finding};
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Audited {
     pub(crate) jobs: usize,
@@ -15,18 +15,18 @@ pub(crate) struct Audited {
     pub(crate) orphans: Vec<String>,
     pub(crate) given_up: Vec<String>,
     pub(crate) second_copies: usize,
-    /// The longest time from an end on the cluster to the same in the service, and the middle one.
-    pub(crate) longest_to_truth: f64,
-    pub(crate) median_to_truth: f64,
+    /// The longest and the median time from a job's end on the cluster to its final status in the service.
+    pub(crate) longest_delay: f64,
+    pub(crate) median_delay: f64,
 }
 
 pub(crate) fn audit(evidence: &Evidence) -> Audited {
     let mut audited = Audited { jobs: evidence.cases.len(), ..Audited::default() };
     let mut times = Vec::new();
     for (id, case) in &evidence.cases {
-        audited.attempts += case.told.as_ref().map_or(0, |told| told.attempts.len());
+        audited.attempts += case.reported.as_ref().map_or(0, |reported| reported.attempts.len());
         audited.executions += case.runs.len();
-        times.extend(case.seconds_to_truth());
+        times.extend(case.detection_delay());
         for finding in case.judge() {
             let (list, text) = match finding {
                 Finding::Duplicate(text) => (&mut audited.duplicates, text),
@@ -43,11 +43,11 @@ pub(crate) fn audit(evidence: &Evidence) -> Audited {
             list.push(format!("{id} ({}): {text}", case.kind.name()));
         }
     }
-    audited.orphans.extend(evidence.strangers.iter().cloned());
-    // None of the requests deserves it, so the job behind it was lost.
+    audited.orphans.extend(evidence.unknown_jobs.iter().cloned());
+    // All requests are valid, so a refused one is a lost job.
     audited.lost.extend(evidence.refused.iter().cloned());
     times.sort_by(f64::total_cmp);
-    audited.longest_to_truth = times.last().copied().unwrap_or_default();
-    audited.median_to_truth = times.get(times.len() / 2).copied().unwrap_or_default();
+    audited.longest_delay = times.last().copied().unwrap_or_default();
+    audited.median_delay = times.get(times.len() / 2).copied().unwrap_or_default();
     audited
 }

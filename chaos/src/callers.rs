@@ -1,4 +1,4 @@
-//! Those who send jobs and change their minds: as stubborn as a good client, since the API is killed under them.
+//! The callers: they submit, cancel and pause jobs, and retry like a good client, because the API is killed meanwhile.
 
 use std::{
     sync::{
@@ -13,14 +13,14 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use uuid::Uuid;
 
 use crate::{
-    jobs::{Planned, Wish, plan},
-    ledger::{Asked, Ledger, is_final},
+    jobs::{OwnerAction, Planned, plan},
+    ledger::{JobRecord, Ledger, is_final},
     now,
     service::Service,
 };
 
-/// More jobs under way than this machine runs in time say nothing new.
-const MOST_LIVE: usize = 60;
+/// The most active jobs; this machine cannot run more in time.
+const MAX_ACTIVE: usize = 60;
 const PAUSE: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Clone)]
@@ -38,23 +38,23 @@ impl Callers {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Sends jobs until it is over; one that was begun is sent until it is accepted, always under its own id.
+    /// Submits jobs until the run ends. Repeats each submission with the same id until it is accepted.
     pub(crate) fn submit(&self, seed: u64) {
         let mut rng = StdRng::seed_from_u64(seed);
         while !self.is_over() {
-            if self.ledger.live() >= MOST_LIVE {
+            if self.ledger.active() >= MAX_ACTIVE {
                 thread::sleep(PAUSE);
                 continue;
             }
-            self.send(&plan(&mut rng, &self.run));
+            self.submit_one(&plan(&mut rng, &self.run));
             thread::sleep(self.every.mul_f64(rng.random_range(0.1..1.9)));
         }
     }
 
-    fn send(&self, job: &Planned) {
-        let asked = Asked {
+    fn submit_one(&self, job: &Planned) {
+        let record = JobRecord {
             kind: job.kind,
-            wish: job.wish,
+            action: job.action,
             accepted: None,
             cancel_sent: None,
             cancel_answered: false,
@@ -62,7 +62,7 @@ impl Callers {
             resumed: false,
             status: "unanswered".to_owned(),
         };
-        self.ledger.lock().jobs.insert(job.id, asked);
+        self.ledger.lock().jobs.insert(job.id, record);
         let body = job.body.to_string();
         loop {
             match self.service.post("/jobs", &body) {
@@ -79,23 +79,23 @@ impl Callers {
                     ledger.jobs.remove(&job.id);
                     return;
                 }
-                // 5xx, or nobody: the same again, as a client does with the id of its own.
+                // 5xx or no answer: repeat the request with the same id, as a client does.
                 _ => thread::sleep(PAUSE),
             }
         }
     }
 
-    /// Carries out what the owners of jobs wish, and keeps an eye on all of them.
-    pub(crate) fn wish(&self) {
+    /// Cancels and pauses jobs as planned, and records the status of all jobs.
+    pub(crate) fn act(&self) {
         while !self.is_over() {
-            self.wish_once();
+            self.act_once();
             thread::sleep(PAUSE);
         }
     }
 
-    fn wish_once(&self) {
-        look_at_all(&self.service, &self.ledger);
-        let due: Vec<(Uuid, Asked)> = {
+    fn act_once(&self) {
+        record_statuses(&self.service, &self.ledger);
+        let due: Vec<(Uuid, JobRecord)> = {
             let ledger = self.ledger.lock();
             ledger
                 .jobs
@@ -106,11 +106,11 @@ impl Callers {
         };
         for (id, job) in due {
             let Some(accepted) = job.accepted else { continue };
-            match job.wish {
-                Wish::Cancel(after) if !job.cancel_answered && now() - accepted >= after => {
+            match job.action {
+                OwnerAction::Cancel(after) if !job.cancel_answered && now() - accepted >= after => {
                     cancel(&self.service, &self.ledger, id);
                 }
-                Wish::Pause(after) if now() - accepted >= after => {
+                OwnerAction::Pause(after) if now() - accepted >= after => {
                     pause(&self.service, &self.ledger, id, &job);
                 }
                 _ => {}
@@ -127,8 +127,8 @@ pub(crate) fn cancel(service: &Service, ledger: &Ledger, id: Uuid) {
     }
 }
 
-/// Pauses a job, and once it rests sends it on.
-pub(crate) fn pause(service: &Service, ledger: &Ledger, id: Uuid, job: &Asked) {
+/// Pauses a job, and resumes it once it is paused.
+pub(crate) fn pause(service: &Service, ledger: &Ledger, id: Uuid, job: &JobRecord) {
     if job.resumed {
         return;
     }
@@ -144,8 +144,8 @@ pub(crate) fn pause(service: &Service, ledger: &Ledger, id: Uuid, job: &Asked) {
     }
 }
 
-/// Notes the status of every job that is under way.
-pub(crate) fn look_at_all(service: &Service, ledger: &Ledger) {
+/// Records the status of every active job.
+pub(crate) fn record_statuses(service: &Service, ledger: &Ledger) {
     let mut page = String::new();
     loop {
         let Some(answer) = service.get(&format!("/jobs?limit=200{page}")) else { return };
@@ -163,7 +163,7 @@ pub(crate) fn look_at_all(service: &Service, ledger: &Ledger) {
             }
         }
         match list["next_page_token"].as_str() {
-            // Whoever is on the older pages has ended long ago, or is asked about by itself at the end.
+            // Jobs on older pages have finished, or are queried one by one at the end.
             Some(token) if page.is_empty() => page = format!("&page_token={token}"),
             _ => return,
         }

@@ -1,4 +1,4 @@
-//! What the cluster and the service say when all is over, side by side.
+//! Collects the final state of the cluster and of the service.
 
 use std::{collections::HashMap, fs};
 
@@ -9,18 +9,18 @@ use uuid::Uuid;
 
 use crate::{
     jobs::Kind,
-    ledger::{Asked, Ledger},
+    ledger::{JobRecord, Ledger},
     now,
-    sandbox::{Sandbox, place},
+    sandbox::{Sandbox, run_dir},
     service::Service,
-    truth::{Case, Mark, Row, Run, Told},
+    truth::{Case, ExitRecord, Reported, Row, Run},
 };
 
 #[derive(Debug)]
 pub(crate) struct Evidence {
     pub(crate) cases: Vec<(Uuid, Case)>,
-    /// Slurm jobs with our prefix of which the service has no job.
-    pub(crate) strangers: Vec<String>,
+    /// Slurm jobs with our prefix that belong to no job of the service.
+    pub(crate) unknown_jobs: Vec<String>,
     pub(crate) refused: Vec<String>,
 }
 
@@ -31,28 +31,29 @@ pub(crate) fn gather(
     run: &str,
 ) -> anyhow::Result<Evidence> {
     let rows = accounting(sandbox, ledger)?;
-    let queue = sandbox.admin(&["squeue", "-h", "-o", "%A %j"]).context("the queue at the end")?;
+    let queue = sandbox.admin(&["squeue", "-h", "-o", "%A %j"]).context("squeue at the end")?;
     let queue: Vec<(u64, &str)> = queue
         .lines()
         .filter_map(|row| row.split_once(' '))
         .filter_map(|(id, name)| Some((id.parse().ok()?, name)))
         .collect();
-    let (jobs, broken, refused) = {
+    let (jobs, faults, refused) = {
         let inner = ledger.lock();
-        (inner.jobs.clone(), inner.broken.clone(), inner.refused.clone())
+        (inner.jobs.clone(), inner.faults.clone(), inner.refused.clone())
     };
-    let disk_full: Vec<(f64, f64)> = broken
+    let disk_full: Vec<(f64, f64)> = faults
         .iter()
         .filter(|one| one.fault == "disk full")
         .map(|one| (one.from, one.to.unwrap_or_else(now)))
         .collect();
-    let controller_killed = broken.iter().any(|one| one.fault == "slurmctld killed");
+    let controller_killed = faults.iter().any(|one| one.fault == "slurmctld killed");
     let mut cases = Vec::new();
-    for (id, asked) in jobs.iter().filter(|(_, asked)| asked.accepted.is_some()) {
-        let told = told(service, *id);
-        let marks = told.as_ref().map(|told| marks(sandbox, *id, told)).unwrap_or_default();
+    for (id, record) in jobs.iter().filter(|(_, record)| record.accepted.is_some()) {
+        let reported = reported(service, *id);
+        let exit_records =
+            reported.as_ref().map(|reported| exit_records(sandbox, *id, reported)).unwrap_or_default();
         let rows = rows.get(id).cloned().unwrap_or_default();
-        let told_ids = told.iter().flat_map(|told: &Told| &told.attempts);
+        let told_ids = reported.iter().flat_map(|reported: &Reported| &reported.attempts);
         let attempts: Vec<(u64, u32)> = told_ids
             .filter_map(|(attempt, slurm_id)| Some(((*slurm_id)?, *attempt)))
             .chain(rows.iter().map(|row| (row.slurm_id, row.attempt)))
@@ -60,11 +61,11 @@ pub(crate) fn gather(
         cases.push((
             *id,
             Case {
-                kind: asked.kind,
-                cancel_sent: asked.cancel_sent,
+                kind: record.kind,
+                cancel_sent: record.cancel_sent,
                 runs: runs(sandbox, run, *id, &attempts),
                 rows,
-                marks,
+                exit_records,
                 queued: queue
                     .iter()
                     .filter(|(_, name)| job_of(name).is_some_and(|(own, _)| own == *id))
@@ -72,17 +73,17 @@ pub(crate) fn gather(
                     .collect(),
                 disk_full: disk_full.clone(),
                 controller_killed,
-                told,
+                reported,
             },
         ));
     }
     let known = |name: &str| job_of(name).is_none_or(|(id, _)| jobs.contains_key(&id));
-    let strangers =
+    let unknown_jobs =
         queue.iter().filter(|(_, name)| !known(name)).map(|(id, name)| format!("{id} {name}")).collect();
-    Ok(Evidence { cases, strangers, refused })
+    Ok(Evidence { cases, unknown_jobs, refused })
 }
 
-/// The job and the number of the attempt that a name in Slurm means, if it is one of ours.
+/// The job and the attempt of a Slurm job name, if it is ours.
 fn job_of(name: &str) -> Option<(Uuid, u32)> {
     let rest = name.strip_prefix("tao-job-")?;
     let (id, more) = rest.split_at_checked(36)?;
@@ -90,7 +91,7 @@ fn job_of(name: &str) -> Option<(Uuid, u32)> {
     Some((id.parse().ok()?, attempt))
 }
 
-/// What the batch script returns that has found that it must not begin.
+/// The exit codes of a batch script that found that it must not start.
 const STOPPED: [&str; 3] = ["119:0", "120:0", "123:0"];
 
 fn accounting(sandbox: &Sandbox, ledger: &Ledger) -> anyhow::Result<HashMap<Uuid, Vec<Row>>> {
@@ -112,7 +113,7 @@ fn accounting(sandbox: &Sandbox, ledger: &Ledger) -> anyhow::Result<HashMap<Uuid
         columns,
     ]);
     let mut rows: HashMap<Uuid, Vec<Row>> = HashMap::new();
-    for line in text.context("accounting at the end")?.lines() {
+    for line in text.context("sacct at the end")?.lines() {
         let fields: Vec<&str> = line.split('|').collect();
         let [slurm_id, name, state, ended, exit] = fields[..] else { continue };
         let (Some((id, attempt)), Ok(slurm_id)) = (job_of(name), slurm_id.parse()) else { continue };
@@ -129,13 +130,13 @@ fn accounting(sandbox: &Sandbox, ledger: &Ledger) -> anyhow::Result<HashMap<Uuid
     Ok(rows)
 }
 
-/// The job's own notes: `begin ID RESTART TIME`, `beat ID RESTART TIME` while it is at it, and `end ID RESTART CODE TIME`.
+/// Reads the job's own records: `begin ID RESTART TIME`, `beat ID RESTART TIME` while it runs, and `end ID RESTART CODE TIME`.
 fn runs(sandbox: &Sandbox, run: &str, id: Uuid, attempts: &[(u64, u32)]) -> Vec<Run> {
-    let text = fs::read_to_string(sandbox.seen(&format!("{}/{id}", place(run)))).unwrap_or_default();
+    let text = fs::read_to_string(sandbox.local(&format!("{}/{id}", run_dir(run)))).unwrap_or_default();
     read_runs(&text, attempts)
 }
 
-/// `attempts`: Slurm ids, and which attempt has each. Of several that have one id, each has run once.
+/// `attempts` are Slurm ids with their attempts. If several attempts have one id, each ran once.
 fn read_runs(notes: &str, attempts: &[(u64, u32)]) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for line in notes.lines() {
@@ -171,7 +172,7 @@ fn read_runs(notes: &str, attempts: &[(u64, u32)]) -> Vec<Run> {
     runs
 }
 
-fn told(service: &Service, id: Uuid) -> Option<Told> {
+fn reported(service: &Service, id: Uuid) -> Option<Reported> {
     let answer = (0..5).find_map(|_| service.get(&format!("/jobs/{id}/status")))?;
     if answer.status != 200 {
         return None;
@@ -180,7 +181,7 @@ fn told(service: &Service, id: Uuid) -> Option<Told> {
     let attempts = service.get(&format!("/jobs/{id}/attempts"))?.json();
     let text = |key: &str| status[key].as_str().unwrap_or_default().to_owned();
     let attempts = attempts["attempts"].as_array().into_iter().flatten();
-    Some(Told {
+    Some(Reported {
         status: text("status"),
         message: text("message"),
         finished: DateTime::parse_from_rfc3339(&text("finished_on")).ok().map(|time| {
@@ -197,15 +198,15 @@ fn told(service: &Service, id: Uuid) -> Option<Told> {
     })
 }
 
-/// `ID RESTART CODE TIME`, one of each attempt.
-fn marks(sandbox: &Sandbox, id: Uuid, told: &Told) -> Vec<Mark> {
+/// The exit records, `ID RESTART CODE TIME`, one per attempt.
+fn exit_records(sandbox: &Sandbox, id: Uuid, reported: &Reported) -> Vec<ExitRecord> {
     let Ok(base) = sandbox.var("SLURM_BASE_RESULTS_DIR") else { return Vec::new() };
-    let mark = |attempt: u32| {
-        let file = sandbox.seen(&format!("{base}/state/{id}/{attempt}/exit"));
+    let record = |attempt: u32| {
+        let file = sandbox.local(&format!("{base}/state/{id}/{attempt}/exit"));
         let text = fs::read_to_string(file).ok()?;
         let words: Vec<&str> = text.lines().next()?.split(' ').collect();
         let [slurm_id, restart, code, at] = words[..] else { return None };
-        Some(Mark {
+        Some(ExitRecord {
             attempt,
             slurm_id: slurm_id.parse().ok()?,
             restart: restart.parse().ok()?,
@@ -213,19 +214,19 @@ fn marks(sandbox: &Sandbox, id: Uuid, told: &Told) -> Vec<Mark> {
             at: at.parse().ok()?,
         })
     };
-    told.attempts.iter().filter_map(|(number, _)| mark(*number)).collect()
+    reported.attempts.iter().filter_map(|(number, _)| record(*number)).collect()
 }
 
 impl Evidence {
-    /// Everything, for whoever looks into a run that was not clean.
+    /// All evidence, to investigate a run that is not clean.
     pub(crate) fn json(&self) -> Value {
         let case = |(id, case): &(Uuid, Case)| json!({"id": id, "case": format!("{case:?}"), "found": format!("{:?}", case.judge())});
-        json!({"jobs": self.cases.iter().map(case).collect::<Vec<_>>(), "strangers": self.strangers, "refused": self.refused})
+        json!({"jobs": self.cases.iter().map(case).collect::<Vec<_>>(), "unknown_jobs": self.unknown_jobs, "refused": self.refused})
     }
 }
 
-/// How many of each kind there were.
-pub(crate) fn kinds(jobs: &HashMap<Uuid, Asked>) -> HashMap<&'static str, usize> {
+/// The number of jobs per kind.
+pub(crate) fn kinds(jobs: &HashMap<Uuid, JobRecord>) -> HashMap<&'static str, usize> {
     let mut counts = HashMap::new();
     for job in jobs.values() {
         *counts.entry(Kind::name(job.kind)).or_default() += 1;
@@ -238,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_that_two_attempts_have_had_is_that_of_one_run_of_each() {
+    fn an_id_of_two_attempts_belongs_to_one_run_of_each() {
         let notes = "begin 2 0 1.0\nbeat 2 0 1.5\nbegin 2 0 5.0\nbeat 2 0 6.0\nend 2 0 0 7.0\nnonsense\n";
         let attempts = |attempts: &[(u64, u32)]| {
             read_runs(notes, attempts)
@@ -249,11 +250,11 @@ mod tests {
         let two = attempts(&[(2, 1), (2, 2), (2, 1), (3, 3)]);
         assert_eq!(two, [(1, 1.5, None), (2, 6.0, Some((0, 7.0)))]);
         let one = attempts(&[(2, 1), (3, 2)]);
-        assert_eq!(one, [(1, 1.5, None), (1, 6.0, Some((0, 7.0)))], "it ran twice");
+        assert_eq!(one, [(1, 1.5, None), (1, 6.0, Some((0, 7.0)))], "the attempt ran twice");
     }
 
     #[test]
-    fn names_in_slurm_say_which_attempt_of_which_job() {
+    fn slurm_job_names_identify_the_job_and_the_attempt() {
         let id = "01a1fe76-0464-735a-9396-ed12edecf0e8";
         let uuid: Uuid = id.parse().unwrap();
         assert_eq!(job_of(&format!("tao-job-{id}")), Some((uuid, 1)));

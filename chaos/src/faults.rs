@@ -1,4 +1,4 @@
-//! What may go wrong: each fault with what it needs for itself, how long it lasts, and how often it is chosen.
+//! The catalogue of faults: each with its group, its duration and its weight.
 
 use std::ops::Range;
 
@@ -7,17 +7,17 @@ use anyhow::bail;
 /// What a fault does.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Act {
-    /// Faults of the sandbox, by name, on for a while.
+    /// Turns faults of the sandbox on for some time.
     Sandbox(&'static [&'static str]),
-    /// kill -9 of a process of the service, which comes back after a while.
+    /// Kills a process of the service with SIGKILL and restarts it after some time.
     Kill(usize),
-    /// SIGSTOP of a process of the service, and SIGCONT after a while.
+    /// Suspends a process of the service with SIGSTOP for some time.
     Freeze(usize),
-    /// One of our jobs goes back into Slurm's queue.
+    /// Requeues one of our Slurm jobs.
     Requeue,
-    /// Somebody of more weight takes all the nodes for a moment.
+    /// Submits a job of higher priority that takes all nodes for a moment.
     Preempt,
-    /// A status.json that is being written is cut to nothing.
+    /// Truncates a status.json that is being written.
     TruncateStatus,
 }
 
@@ -25,7 +25,7 @@ pub(crate) enum Act {
 pub(crate) struct Fault {
     pub(crate) name: &'static str,
     pub(crate) act: Act,
-    /// No two faults of one group are on at a time: one would undo the other.
+    /// Two faults of one group are never on at the same time: one would undo the other.
     pub(crate) group: &'static str,
     pub(crate) seconds: Range<f64>,
     pub(crate) weight: u32,
@@ -35,7 +35,7 @@ const fn fault(name: &'static str, act: Act, group: &'static str, seconds: Range
     Fault { name, act, group, seconds, weight }
 }
 
-/// Every fault there is. Workers are stopped for longer than a lease lasts.
+/// All faults. Workers are suspended for longer than their leases last.
 const ALL: [Fault; 35] = [
     fault("kill API", Act::Kill(0), "api", 0.1..4.0, 3),
     fault("freeze API", Act::Freeze(0), "api", 3.0..12.0, 1),
@@ -74,11 +74,11 @@ const ALL: [Fault; 35] = [
     fault("status.json truncated", Act::TruncateStatus, "status", 0.0..0.1, 3),
 ];
 
-/// Those faults, or all.
+/// The faults with these names, or all faults.
 pub(crate) fn chosen(names: &[String]) -> anyhow::Result<Vec<Fault>> {
     if let Some(unknown) = names.iter().find(|name| ALL.iter().all(|fault| fault.name != name.as_str())) {
         let known: Vec<&str> = ALL.iter().map(|fault| fault.name).collect();
-        bail!("no such fault: {unknown}; there are: {}", known.join(", "));
+        bail!("unknown fault {unknown:?}; the faults are: {}", known.join(", "));
     }
     Ok(ALL
         .iter()

@@ -1,62 +1,62 @@
-//! The jobs that flow: what each does, and what it has to come to when nothing but chance is against it.
+//! The submitted jobs: what each kind does, and how it must end.
 
 use rand::{Rng, rngs::StdRng, seq::IndexedRandom};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::sandbox::place;
+use crate::sandbox::run_dir;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// A command that ends well at once.
+    /// A command that succeeds quickly.
     Short,
-    /// A command that fails by its own fault.
+    /// A command that fails because of its own error.
     Failing,
-    /// A command whose first run fails as broken hardware does.
-    Broken,
-    /// A command whose first run asks for its node to be killed.
+    /// A command whose first run fails with a hardware error.
+    HardwareFailure,
+    /// A command whose first run makes this program kill its node.
     NodeKilling,
-    /// A command that takes a while.
+    /// A command that runs for some time.
     Long,
-    /// A command on a whole node, in a partition whose jobs give way.
-    GivingWay,
+    /// A command on a whole node, in a partition with preemptible jobs.
+    Preemptible,
     /// A training in a container.
     Training,
 }
 
-/// How often each is chosen.
+/// The weight of each kind.
 const WEIGHTS: [(Kind, u32); 7] = [
     (Kind::Short, 40),
     (Kind::Failing, 12),
-    (Kind::Broken, 8),
+    (Kind::HardwareFailure, 8),
     (Kind::NodeKilling, 4),
     (Kind::Long, 16),
-    (Kind::GivingWay, 5),
+    (Kind::Preemptible, 5),
     (Kind::Training, 15),
 ];
 
-/// What its owner will ask of a job while it is under way.
+/// What its owner does with an active job.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Wish {
+pub(crate) enum OwnerAction {
     Nothing,
-    /// Seconds after it was accepted.
+    /// Canceled this many seconds after it was accepted.
     Cancel(f64),
-    /// Paused after so many seconds, and resumed once it rests.
+    /// Paused after this many seconds, and resumed once it is paused.
     Pause(f64),
 }
 
-/// A job before it is sent.
+/// A job before its submission.
 #[derive(Debug, Clone)]
 pub(crate) struct Planned {
     pub(crate) id: Uuid,
     pub(crate) kind: Kind,
-    pub(crate) wish: Wish,
+    pub(crate) action: OwnerAction,
     pub(crate) body: Value,
 }
 
 impl Kind {
-    /// Whether it ends Done if it is let.
-    pub(crate) fn ends_well(self) -> bool {
+    /// Whether it ends as Done without external failures.
+    pub(crate) fn succeeds(self) -> bool {
         self != Self::Failing
     }
 
@@ -64,10 +64,10 @@ impl Kind {
         match self {
             Self::Short => "short",
             Self::Failing => "failing",
-            Self::Broken => "broken",
+            Self::HardwareFailure => "hardware-failure",
             Self::NodeKilling => "node-killing",
             Self::Long => "long",
-            Self::GivingWay => "giving-way",
+            Self::Preemptible => "preemptible",
             Self::Training => "training",
         }
     }
@@ -76,13 +76,13 @@ impl Kind {
 pub(crate) fn plan(rng: &mut StdRng, run: &str) -> Planned {
     let id = uuid::Builder::from_random_bytes(rng.random()).into_uuid();
     let kind = WEIGHTS.choose_weighted(rng, |(_, weight)| *weight).map_or(Kind::Short, |(kind, _)| *kind);
-    let wish = match rng.random_range(0..100) {
-        0..20 => Wish::Cancel(rng.random_range(0.0..20.0)),
-        20..32 => Wish::Pause(rng.random_range(0.0..12.0)),
-        _ => Wish::Nothing,
+    let action = match rng.random_range(0..100) {
+        0..20 => OwnerAction::Cancel(rng.random_range(0.0..20.0)),
+        20..32 => OwnerAction::Pause(rng.random_range(0.0..12.0)),
+        _ => OwnerAction::Nothing,
     };
-    let body = body(rng, id, kind, &format!("{}/{id}", place(run)), &format!("{}/kill", place(run)));
-    Planned { id, kind, wish, body }
+    let body = body(rng, id, kind, &format!("{}/{id}", run_dir(run)), &format!("{}/kill", run_dir(run)));
+    Planned { id, kind, action, body }
 }
 
 fn body(rng: &mut StdRng, id: Uuid, kind: Kind, notes: &str, kill: &str) -> Value {
@@ -92,14 +92,14 @@ fn body(rng: &mut StdRng, id: Uuid, kind: Kind, notes: &str, kill: &str) -> Valu
     let (work, code) = match kind {
         Kind::Short => (short, 0),
         Kind::Failing => (format!("{short}; echo 'ValueError: num_classes must be 20' >&2"), 3),
-        Kind::Broken => (
+        Kind::HardwareFailure => (
             format!(
                 "{first}echo 'NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.' >&2; exit 1; fi; {short}"
             ),
             0,
         ),
         Kind::NodeKilling => (format!("{first}touch {kill}/$(hostname); work 250; fi; {short}"), 0),
-        Kind::Long | Kind::GivingWay => (long, 0),
+        Kind::Long | Kind::Preemptible => (long, 0),
         Kind::Training => return training(rng, id, notes),
     };
     let me = "${SLURM_JOB_ID} ${SLURM_RESTART_COUNT:-0}";
@@ -116,7 +116,7 @@ fn body(rng: &mut StdRng, id: Uuid, kind: Kind, notes: &str, kill: &str) -> Valu
         "id": id, "command": command, "use_requeue": rng.random_bool(0.7),
         "resources": {"num_gpus": 0, "cpus_per_task": 1, "time_hours": 0.1},
     });
-    if kind == Kind::GivingWay {
+    if kind == Kind::Preemptible {
         body["use_requeue"] = true.into();
         body["resources"] =
             json!({"num_gpus": 8, "max_num_gpus_per_node": 8, "cpus_per_task": 64, "time_hours": 0.2});

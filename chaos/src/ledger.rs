@@ -1,4 +1,4 @@
-//! What was asked of the service and done to it, written down as it happens.
+//! Records the requests to the service and the injected faults.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -8,29 +8,29 @@ use std::{
 use uuid::Uuid;
 
 use crate::{
-    jobs::{Kind, Wish},
+    jobs::{Kind, OwnerAction},
     now,
 };
 
-/// A job that the service has accepted, or may have.
+/// A job that the service has accepted or may have accepted.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct JobRecord {
     pub(crate) kind: Kind,
-    pub(crate) wish: Wish,
-    /// When the service said 201.
+    pub(crate) action: OwnerAction,
+    /// When the service answered 201.
     pub(crate) accepted: Option<f64>,
-    /// When a cancellation was first sent, whatever came back.
+    /// When a cancellation was first sent.
     pub(crate) cancel_sent: Option<f64>,
     pub(crate) cancel_answered: bool,
     pub(crate) pause_sent: Option<f64>,
     pub(crate) resumed: bool,
-    /// The newest status that anybody saw.
+    /// The newest known status.
     pub(crate) status: String,
 }
 
-/// A time in which something was broken.
+/// A period in which a fault was on.
 #[derive(Debug, Clone)]
-pub(crate) struct Broken {
+pub(crate) struct FaultPeriod {
     pub(crate) fault: String,
     pub(crate) from: f64,
     pub(crate) to: Option<f64>,
@@ -44,9 +44,9 @@ pub(crate) struct Ledger {
 
 #[derive(Debug, Default)]
 pub(crate) struct Inner {
-    pub(crate) jobs: HashMap<Uuid, Asked>,
-    pub(crate) broken: Vec<Broken>,
-    /// Requests that were refused for good, which none of ours deserves.
+    pub(crate) jobs: HashMap<Uuid, JobRecord>,
+    pub(crate) faults: Vec<FaultPeriod>,
+    /// Requests refused with a 4xx status. All our requests are valid, so there should be none.
     pub(crate) refused: Vec<String>,
 }
 
@@ -59,23 +59,23 @@ impl Ledger {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn with<T>(&self, id: Uuid, change: impl FnOnce(&mut Asked) -> T) -> Option<T> {
+    pub(crate) fn with<T>(&self, id: Uuid, change: impl FnOnce(&mut JobRecord) -> T) -> Option<T> {
         self.lock().jobs.get_mut(&id).map(change)
     }
 
-    /// Notes that something is broken from now on; the place is for [`Ledger::mended`].
-    pub(crate) fn broken(&self, fault: &str) -> usize {
+    /// Records that a fault is on from now; returns the index for [`Ledger::fault_ended`].
+    pub(crate) fn fault_started(&self, fault: &str) -> usize {
         let mut inner = self.lock();
-        inner.broken.push(Broken { fault: fault.to_owned(), from: now(), to: None });
-        inner.broken.len() - 1
+        inner.faults.push(FaultPeriod { fault: fault.to_owned(), from: now(), to: None });
+        inner.faults.len() - 1
     }
 
-    pub(crate) fn mended(&self, place: usize) {
-        self.lock().broken[place].to = Some(now());
+    pub(crate) fn fault_ended(&self, index: usize) {
+        self.lock().faults[index].to = Some(now());
     }
 
-    /// How many of our jobs are under way.
-    pub(crate) fn live(&self) -> usize {
+    /// The number of active jobs.
+    pub(crate) fn active(&self) -> usize {
         self.lock().jobs.values().filter(|job| !is_final(&job.status)).count()
     }
 
@@ -87,20 +87,20 @@ impl Ledger {
         }
         let statuses: Vec<String> =
             statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
-        let broken: Vec<&str> =
-            inner.broken.iter().filter(|one| one.to.is_none()).map(|one| one.fault.as_str()).collect();
-        let so_far = inner.broken.len();
+        let active: Vec<&str> =
+            inner.faults.iter().filter(|one| one.to.is_none()).map(|one| one.fault.as_str()).collect();
+        let so_far = inner.faults.len();
         format!(
-            "{} jobs: {}; {so_far} faults, now: {}",
+            "{} jobs: {}; {so_far} faults so far, active: {}",
             inner.jobs.len(),
             statuses.join(", "),
-            broken.join(" ")
+            active.join(" ")
         )
     }
 
     pub(crate) fn faults(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
-        for one in &self.lock().broken {
+        for one in &self.lock().faults {
             *counts.entry(one.fault.clone()).or_default() += 1;
         }
         counts

@@ -1,27 +1,23 @@
-//! `make chaos`: a real cluster, the real service, a steady flow of jobs, and everything around them broken at random.
-//! At the end all faults are off, everything settles, and an audit from outside says what became of each job.
+//! `make chaos`: runs the service on a real cluster with a steady flow of jobs, and injects random faults everywhere.
+//! At the end it turns all faults off, waits until the jobs finish, and audits each job from outside.
 
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a program for people: what it prints is what it is for"
-)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this program prints its results")]
 #![expect(
     clippy::disallowed_methods,
-    reason = "it is no part of the service: it has the real clock and real sleep"
+    reason = "this program is not part of the service; it uses the real clock and real sleep"
 )]
 
 mod audit;
 mod callers;
 mod evidence;
 mod faults;
+mod injector;
 mod jobs;
 mod ledger;
 mod report;
 mod sandbox;
 mod service;
 mod settle;
-mod trouble;
 mod truth;
 
 use std::{
@@ -40,34 +36,34 @@ use clap::Parser;
 
 use crate::{ledger::Ledger, sandbox::Sandbox, service::Service};
 
-/// Breaks the service and the cluster at random while jobs run, and audits from outside what became of them.
+/// Injects random faults into the service and the cluster while jobs run, then audits each job from outside.
 #[derive(Debug, Parser)]
 struct Options {
-    /// How long jobs flow and faults come, in seconds.
+    /// How long to submit jobs and inject faults, in seconds.
     #[arg(long, default_value_t = 60)]
     duration: u64,
-    /// From which everything random follows, but for the time that things take.
+    /// The seed of all random choices. Durations still vary.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The most seconds after the last fault until every job has to have ended.
+    /// The seconds after the last fault within which every job must finish.
     #[arg(long, default_value_t = 600)]
     settle: u64,
-    /// The mean time between two jobs, in milliseconds.
+    /// The mean time between two submissions, in milliseconds.
     #[arg(long, default_value_t = 1500)]
     every: u64,
-    /// Only these faults, parted by commas; all unless it is said.
+    /// Comma-separated faults to inject. Default: all.
     #[arg(long, value_delimiter = ',')]
     faults: Vec<String>,
-    /// The service under test.
+    /// The program under test.
     #[arg(long, default_value = "target/debug/tao-slurm")]
     program: PathBuf,
-    /// Where logs and reports go; `target/chaos/<seed>-<time>` unless it is said.
+    /// The directory for logs and reports. Default: `target/chaos/<seed>-<time>`.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Print the report as JSON, for programs.
+    /// Print the report as JSON.
     #[arg(long)]
     json: bool,
-    /// Print the report as a table of Markdown, for docs/reliability.md.
+    /// Print the report as a Markdown table, for docs/reliability.md.
     #[arg(long)]
     markdown: bool,
 }
@@ -85,16 +81,16 @@ fn main() -> anyhow::Result<ExitCode> {
 
     let sandbox = Arc::new(Sandbox::up()?);
     let run = format!("{}-{:.0}", options.seed, began);
-    sandbox.make_place(&run)?;
+    sandbox.make_run_dir(&run)?;
     let service = Arc::new(Service::start(&sandbox, &options.program, &out)?);
     let ledger = Arc::new(Ledger::new(began));
     let catalogue = faults::chosen(&options.faults)?;
-    say(began, "the sandbox and the service are up; jobs flow from now on");
+    say(began, "the sandbox and the service are up; submitting jobs");
 
     let over = Arc::new(AtomicBool::new(false));
     let mut threads = Vec::new();
-    for lane in 0..trouble::LANES {
-        let trouble = trouble::Trouble {
+    for lane in 0..injector::LANES {
+        let injector = injector::Injector {
             sandbox: Arc::clone(&sandbox),
             service: Arc::clone(&service),
             ledger: Arc::clone(&ledger),
@@ -102,7 +98,7 @@ fn main() -> anyhow::Result<ExitCode> {
             over: Arc::clone(&over),
         };
         let seed = options.seed.wrapping_mul(1000) + 1 + lane;
-        threads.push(thread::spawn(move || trouble.make(seed)));
+        threads.push(thread::spawn(move || injector.run(seed)));
     }
     let callers = callers::Callers {
         service: Arc::clone(&service),
@@ -111,11 +107,11 @@ fn main() -> anyhow::Result<ExitCode> {
         run: run.clone(),
         every: Duration::from_millis(options.every),
     };
-    let wishes = callers.clone();
-    threads.push(thread::spawn(move || wishes.wish()));
+    let owners = callers.clone();
+    threads.push(thread::spawn(move || owners.act()));
     let seed = options.seed.wrapping_mul(1000);
     let submitter = thread::spawn(move || callers.submit(seed));
-    let killer = trouble::NodeKiller {
+    let killer = injector::NodeKiller {
         sandbox: Arc::clone(&sandbox),
         ledger: Arc::clone(&ledger),
         over: Arc::clone(&over),
@@ -130,13 +126,13 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     over.store(true, Ordering::Relaxed);
     for thread in threads {
-        thread.join().map_err(|_| anyhow::anyhow!("a thread of the runner has panicked"))?;
+        thread.join().map_err(|_| anyhow::anyhow!("a thread of this program panicked"))?;
     }
-    // Last: it goes on until what it has begun is accepted.
-    service.all_well();
-    sandbox.all_well()?;
-    submitter.join().map_err(|_| anyhow::anyhow!("the thread that submits has panicked"))?;
-    say(began, "all faults are off; waiting until every job has ended");
+    // Join this thread last: it continues until its last job is accepted.
+    service.restore();
+    sandbox.restore()?;
+    submitter.join().map_err(|_| anyhow::anyhow!("the submitting thread panicked"))?;
+    say(began, "all faults are off; waiting for the jobs to finish");
 
     let settled =
         settle::wait(&service, &ledger, Duration::from_secs(options.settle), |text| say(began, text));
@@ -157,10 +153,10 @@ fn main() -> anyhow::Result<ExitCode> {
         println!("{}", report.table());
     }
     if report.is_clean() {
-        sandbox.remove_place(&run);
+        sandbox.remove_run_dir(&run);
         return Ok(ExitCode::SUCCESS);
     }
-    eprintln!("chaos: not clean; the service's logs, the evidence and this report are in {}", out.display());
+    eprintln!("chaos: the run is not clean; logs, evidence and this report are in {}", out.display());
     Ok(ExitCode::FAILURE)
 }
 

@@ -1,4 +1,4 @@
-//! What is printed, and written down, of a run.
+//! The report of a run.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{audit::Audited, evidence, ledger::Ledger};
 
-/// What is checked out, and whether it was changed since.
+/// The checked-out commit, and whether the work tree has changes.
 pub(crate) fn commit() -> String {
     let git = Command::new("git").args(["describe", "--always", "--dirty"]).output().ok();
     git.map(|git| String::from_utf8_lossy(&git.stdout).trim().to_owned()).unwrap_or_default()
@@ -31,7 +31,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// `commit` is that of the program under test, as it was when the run began.
+    /// `commit` is the commit of the program under test at the start of the run.
     pub(crate) fn new(
         seed: u64,
         duration: u64,
@@ -58,7 +58,7 @@ impl Report {
         self.failures().iter().all(|(_, list)| list.is_empty())
     }
 
-    /// What has to be nothing.
+    /// The lists that must be empty.
     fn failures(&self) -> [(&'static str, &[String]); 6] {
         [
             ("duplicates executed", &self.audited.duplicates),
@@ -87,10 +87,10 @@ impl Report {
             row("faults", self.faults.values().sum::<usize>().to_string()),
         ];
         rows.extend(self.failures().iter().map(|(name, list)| row(name, list.len().to_string())));
-        rows.push(row("second copies that did nothing", audited.second_copies.to_string()));
-        rows.push(row("failed with the cluster, and say so", audited.given_up.len().to_string()));
-        rows.push(row("longest time to truth", format!("{:.1} s", audited.longest_to_truth)));
-        rows.push(row("median time to truth", format!("{:.1} s", audited.median_to_truth)));
+        rows.push(row("second copies that did not run", audited.second_copies.to_string()));
+        rows.push(row("failed because of the cluster, as reported", audited.given_up.len().to_string()));
+        rows.push(row("longest detection delay", format!("{:.1} s", audited.longest_delay)));
+        rows.push(row("median detection delay", format!("{:.1} s", audited.median_delay)));
         rows
     }
 
@@ -103,7 +103,7 @@ impl Report {
         for (fault, count) in &self.faults {
             let _ = writeln!(text, "  {fault:34} {count}");
         }
-        let given_up = ("failed with the cluster, and say so", self.audited.given_up.as_slice());
+        let given_up = ("failed because of the cluster, as reported", self.audited.given_up.as_slice());
         for (name, list) in self.failures().iter().chain([&given_up]).filter(|(_, list)| !list.is_empty()) {
             let _ = writeln!(text, "\n{name}");
             for line in *list {
@@ -131,8 +131,8 @@ impl Report {
             "settled_seconds": self.settled.as_secs_f64(), "jobs": self.audited.jobs, "kinds": self.kinds,
             "attempts": self.audited.attempts, "executions": self.audited.executions, "faults": self.faults,
             "failures": failures, "second_copies": self.audited.second_copies, "given_up": self.audited.given_up,
-            "longest_seconds_to_truth": self.audited.longest_to_truth,
-            "median_seconds_to_truth": self.audited.median_to_truth,
+            "longest_detection_seconds": self.audited.longest_delay,
+            "median_detection_seconds": self.audited.median_delay,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The service under test: one API and two workers on the sandbox's Postgres, each killed and frozen by whoever asks.
+//! The service under test: one API and two workers on the sandbox's Postgres. Faults kill and suspend its processes.
 
 use std::{
     collections::HashMap,
@@ -17,10 +17,10 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
-/// Shorter than the default, so that a worker that is stopped outlives it within a short run.
+/// Shorter than the default, so that a suspended worker outlives its leases even in a short run.
 pub(crate) const LEASE: Duration = Duration::from_secs(10);
 
-/// The processes, in the order they are started.
+/// The processes, in the order of their start.
 pub(crate) const PROCESSES: [&str; 3] = ["api", "worker-1", "worker-2"];
 
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Service {
         let name = format!("chaos_{}", std::process::id());
         let mut psql = Command::new("psql");
         psql.args(["-X", "-q", "-d", server, "-c", &format!("create database {name}")]);
-        ensure!(psql.status()?.success(), "the database {name} could not be made");
+        ensure!(psql.status()?.success(), "cannot create the database {name}");
         let (base, _) = server.rsplit_once('/').context("DATABASE_URL has no path")?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let config = out.join("tao-slurm.toml");
@@ -67,8 +67,9 @@ impl Service {
             ("PATH".to_owned(), "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
             ("HOME".to_owned(), text(out)),
         ]);
-        let program = fs::canonicalize(program)
-            .with_context(|| format!("{}: build it first: cargo build -p tao-slurm", program.display()))?;
+        let program = fs::canonicalize(program).with_context(|| {
+            format!("{} is missing; build it: cargo build -p tao-slurm", program.display())
+        })?;
         let url = format!("http://127.0.0.1:{port}");
         let service = Self { url, program, env, out: out.to_owned(), processes: Default::default() };
         ensure!(service.command(&["migrate"]).status()?.success(), "tao-slurm migrate failed");
@@ -77,7 +78,7 @@ impl Service {
         while service.get("/readyz").is_none_or(|answer| answer.status != 200) {
             ensure!(
                 began.elapsed() < Duration::from_secs(30),
-                "the service does not get ready; see {}",
+                "the service is not ready; see {}",
                 out.display()
             );
             thread::sleep(Duration::from_millis(100));
@@ -116,12 +117,12 @@ impl Service {
         *process = command.spawn().ok();
     }
 
-    /// As a service manager does with one that has ended by itself.
+    /// Restarts processes that have ended by themselves, as a service manager does.
     pub(crate) fn spawn_all(&self) {
         (0..PROCESSES.len()).for_each(|which| self.spawn(which));
     }
 
-    /// kill -9; it stays away until it is spawned.
+    /// Kills a process with SIGKILL; it stays down until it is spawned.
     pub(crate) fn kill(&self, which: usize) {
         if let Some(mut child) = self.process(which).take() {
             let _ = child.kill();
@@ -129,15 +130,15 @@ impl Service {
         }
     }
 
-    /// SIGSTOP or SIGCONT.
+    /// Sends a signal, such as STOP or CONT.
     pub(crate) fn signal(&self, which: usize, name: &str) {
         if let Some(child) = self.process(which).as_ref() {
             let _ = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
         }
     }
 
-    /// Every process there and not stopped.
-    pub(crate) fn all_well(&self) {
+    /// Resumes and starts every process.
+    pub(crate) fn restore(&self) {
         for which in 0..PROCESSES.len() {
             self.signal(which, "CONT");
             self.spawn(which);
@@ -153,14 +154,14 @@ impl Service {
         }
     }
 
-    /// Lines of the logs that say that a process has panicked.
+    /// The log lines of panics.
     pub(crate) fn panics(&self) -> Vec<String> {
         let logs = (0..PROCESSES.len()).map(|which| fs::read(self.log(which)).unwrap_or_default());
         let text: String = logs.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).collect();
         text.lines().filter(|line| line.contains("panicked at")).map(str::to_owned).collect()
     }
 
-    /// An answer, or none if nobody gives one within the time of a patient caller.
+    /// The answer, or `None` if there is none within the timeout.
     pub(crate) fn get(&self, path: &str) -> Option<Answer> {
         read(agent().get(format!("{}{path}", self.url)).call())
     }

@@ -1,4 +1,4 @@
-//! After the last fault: everything has to come to its end, in a bounded time.
+//! After the last fault: every job must finish in a bounded time.
 
 use std::{
     thread,
@@ -9,17 +9,17 @@ use uuid::Uuid;
 
 use crate::{
     callers::{cancel, pause},
-    jobs::Wish,
-    ledger::{Asked, Ledger, is_final},
+    jobs::OwnerAction,
+    ledger::{JobRecord, Ledger, is_final},
     service::Service,
 };
 
-/// Waits until every job has ended, and says how long it took; wishes that nobody has answered are made again.
+/// Waits until every job has finished and returns how long it took. Repeats cancellations that got no answer.
 pub(crate) fn wait(service: &Service, ledger: &Ledger, bound: Duration, say: impl Fn(&str)) -> Duration {
     let began = Instant::now();
-    let mut told = Instant::now();
+    let mut reported_at = Instant::now();
     loop {
-        let open: Vec<(Uuid, Asked)> = {
+        let open: Vec<(Uuid, JobRecord)> = {
             let ledger = ledger.lock();
             let open = ledger.jobs.iter().filter(|(_, job)| !is_final(&job.status));
             open.map(|(id, job)| (*id, job.clone())).collect()
@@ -27,9 +27,9 @@ pub(crate) fn wait(service: &Service, ledger: &Ledger, bound: Duration, say: imp
         if open.is_empty() || began.elapsed() > bound {
             return began.elapsed();
         }
-        if told.elapsed() > Duration::from_secs(10) {
+        if reported_at.elapsed() > Duration::from_secs(10) {
             say(&ledger.progress());
-            told = Instant::now();
+            reported_at = Instant::now();
         }
         service.spawn_all();
         for (id, job) in open {
@@ -38,12 +38,12 @@ pub(crate) fn wait(service: &Service, ledger: &Ledger, bound: Duration, say: imp
                 let status = answer.json()["status"].as_str().unwrap_or_default().to_owned();
                 ledger.with(id, |job| job.status = status);
             }
-            match job.wish {
-                Wish::Cancel(_) if job.cancel_sent.is_some() && !job.cancel_answered => {
+            match job.action {
+                OwnerAction::Cancel(_) if job.cancel_sent.is_some() && !job.cancel_answered => {
                     cancel(service, ledger, id);
                 }
-                // Who has not begun to pause by now lets it be.
-                Wish::Pause(_) if job.pause_sent.is_some() => pause_on(service, ledger, id, &job),
+                // A pause that was not sent before is not sent now.
+                OwnerAction::Pause(_) if job.pause_sent.is_some() => resume_paused(service, ledger, id, &job),
                 _ => {}
             }
         }
@@ -51,8 +51,8 @@ pub(crate) fn wait(service: &Service, ledger: &Ledger, bound: Duration, say: imp
     }
 }
 
-/// Only what rests is sent on: a pause that was asked for may have come too late.
-fn pause_on(service: &Service, ledger: &Ledger, id: Uuid, job: &Asked) {
+/// Resumes a job only if it is paused: the pause may have come too late.
+fn resume_paused(service: &Service, ledger: &Ledger, id: Uuid, job: &JobRecord) {
     if job.status == "Paused" {
         pause(service, ledger, id, job);
     }

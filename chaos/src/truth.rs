@@ -1,24 +1,24 @@
-//! The truth table: what the cluster shows of one job, against what the service says of it. Pure: no clock, no cluster.
+//! The truth table: compares the facts on the cluster with the service's report of one job. Pure: no clock, no cluster.
 
 use crate::jobs::Kind;
 
-/// One execution, as the job itself noted it outside of its results.
+/// One execution, as the job itself recorded it outside of its results.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Run {
     pub(crate) slurm_id: u64,
-    /// A controller that was killed may give one id to two attempts.
+    /// The attempt; after the controller was killed, two attempts may have one Slurm id.
     pub(crate) attempt: u32,
     pub(crate) restart: u32,
     pub(crate) began: f64,
-    /// When it last said that it was at it; twice a second, a training at each of its epochs.
+    /// Its last sign of life; a command writes one twice a second, a training at each epoch.
     pub(crate) beat: f64,
-    /// Its exit code and when, if it came to its end.
+    /// Its exit code and the time, if it ran to its end.
     pub(crate) ended: Option<(i32, f64)>,
 }
 
-/// How a batch script ended, as it says itself: the last of an attempt.
+/// The exit record of an attempt, written by its batch script.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Mark {
+pub(crate) struct ExitRecord {
     pub(crate) attempt: u32,
     pub(crate) slurm_id: u64,
     pub(crate) restart: u32,
@@ -30,64 +30,64 @@ pub(crate) struct Mark {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
     pub(crate) slurm_id: u64,
-    /// Which attempt, from the job's name.
+    /// The attempt, from the job's name.
     pub(crate) attempt: u32,
     pub(crate) state: String,
     pub(crate) ended: Option<f64>,
-    /// Its script has found that it must not begin: this is no end of a run.
+    /// The script found that it must not start, so this is not the end of a run.
     pub(crate) stopped: bool,
 }
 
-/// What a script returns that was ended by SIGTERM.
-const ENDED_BY_TERM: i32 = 143;
+/// The exit code of a script that was stopped by SIGTERM.
+const STOPPED_BY_SIGTERM: i32 = 143;
 
-/// All that is known of one job.
+/// All facts about one job.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
     pub(crate) kind: Kind,
     pub(crate) cancel_sent: Option<f64>,
-    /// None if the service does not know it.
-    pub(crate) told: Option<Told>,
+    /// `None` if the service does not know the job.
+    pub(crate) reported: Option<Reported>,
     pub(crate) runs: Vec<Run>,
     pub(crate) rows: Vec<Row>,
-    /// What the batch scripts of its attempts left as they ended.
-    pub(crate) marks: Vec<Mark>,
-    /// Slurm jobs of it that are still in the queue.
+    /// The exit records of its attempts.
+    pub(crate) exit_records: Vec<ExitRecord>,
+    /// Its Slurm jobs that are still in the queue.
     pub(crate) queued: Vec<u64>,
-    /// When there was no room on the disk, and whether the controller ever lost its memory.
+    /// The periods with a full disk, and whether the controller was ever killed and lost its state.
     pub(crate) disk_full: Vec<(f64, f64)>,
     pub(crate) controller_killed: bool,
 }
 
-/// What the service says.
+/// What the service reports.
 #[derive(Debug, Clone)]
-pub(crate) struct Told {
+pub(crate) struct Reported {
     pub(crate) status: String,
     pub(crate) message: String,
     pub(crate) finished: Option<f64>,
-    /// The Slurm id of each attempt, as far as it has one.
+    /// The Slurm id of each attempt, if it has one.
     pub(crate) attempts: Vec<(u32, Option<u64>)>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Finding {
-    /// The work was done, or begun, twice without need.
+    /// The work was done or started twice without need.
     Duplicate(String),
-    /// Accepted, and unknown or never run to an end.
+    /// Accepted, but unknown to the service.
     Lost(String),
     Wrong(String),
     Stuck(String),
-    /// On the cluster after its job had ended.
+    /// On the cluster after its job had finished.
     Orphan(String),
-    /// It failed with the cluster, and the service says so: nothing of ours.
+    /// It failed because of the cluster, and the service reports that: not a defect of the service.
     GivenUp(String),
-    /// Slurm had an attempt twice, and the second copy did not run.
+    /// Slurm had two copies of an attempt, and the second one did not run.
     SecondCopy(String),
 }
 
-/// Accounting knows whole seconds.
+/// Accounting has whole seconds.
 const SLACK: f64 = 2.0;
-/// Trainings and marks tell whole seconds, too, which are those before.
+/// Trainings and exit records round down to whole seconds.
 const BEAT: f64 = 1.1;
 
 impl Case {
@@ -96,7 +96,7 @@ impl Case {
         if let Some(ending) = self.ending() {
             found.push(ending);
         }
-        if self.told.as_ref().is_some_and(|told| crate::ledger::is_final(&told.status))
+        if self.reported.as_ref().is_some_and(|reported| crate::ledger::is_final(&reported.status))
             && !self.queued.is_empty()
         {
             found.push(Finding::Orphan(format!("Slurm still has {:?}", self.queued)));
@@ -104,17 +104,17 @@ impl Case {
         found
     }
 
-    /// How long the truth took from the cluster to the service.
-    pub(crate) fn seconds_to_truth(&self) -> Option<f64> {
-        let finished = self.told.as_ref()?.finished?;
-        let noted = self.runs.iter().filter_map(|run| Some(run.ended?.1));
+    /// The time from the end on the cluster to the final status in the service.
+    pub(crate) fn detection_delay(&self) -> Option<f64> {
+        let finished = self.reported.as_ref()?.finished?;
+        let recorded = self.runs.iter().filter_map(|run| Some(run.ended?.1));
         let accounted = self.rows.iter().filter_map(|row| row.ended);
-        let truth = noted.chain(accounted).fold(f64::MIN, f64::max);
+        let truth = recorded.chain(accounted).fold(f64::MIN, f64::max);
         (truth > 0.0).then(|| (finished - truth).max(0.0))
     }
 
-    /// What Slurm says of a run. Its rows of one job are one for each of its runs, and one for a wait that was ended: the first
-    /// end after the run began is its own.
+    /// The accounting row of a run. A job has one row per run, and one per ended wait in the queue: the first end after the run
+    /// started belongs to it.
     fn row_of(&self, run: &Run) -> Option<&Row> {
         let rows = self.rows.iter().filter(|row| (row.slurm_id, row.attempt) == (run.slurm_id, run.attempt));
         let later =
@@ -122,7 +122,7 @@ impl Case {
         later.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, row)| row)
     }
 
-    /// Runs that came to their end with this code, and that Slurm does not call broken off after it.
+    /// Runs that ended with this exit code, and that Slurm does not report as interrupted after that.
     fn completed(&self, code: i32) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(move |run| {
             run.ended.is_some_and(|(own, _)| own == code)
@@ -156,7 +156,7 @@ impl Case {
                     self.runs.iter().find(|other| other.attempt != run.attempt && other.began > run.began)
             {
                 found.push(Finding::Duplicate(format!(
-                    "done as Slurm job {}, and again as {}",
+                    "done as Slurm job {}, then again as {}",
                     run.slurm_id, later.slurm_id
                 )));
             }
@@ -176,57 +176,57 @@ impl Case {
         found
     }
 
-    /// The last moment of which it is known that a run was there. Neither accounting nor a queue knows that: a controller that was
-    /// killed takes what it has ended, or what has lost its node, for alive, and ends it again, or starts it again in vain.
+    /// The last time at which a run certainly existed. Neither accounting nor the queue knows it: a killed controller restarts with
+    /// an old state. It takes an ended run, or one that lost its node, for a live one, and ends or starts it again.
     fn last_sign(&self, run: &Run) -> f64 {
-        let own = run.ended.map(|(_, at)| at).or_else(|| self.mark_of(run)).unwrap_or(run.began);
+        let own = run.ended.map(|(_, at)| at).or_else(|| self.recorded_exit(run)).unwrap_or(run.began);
         own.max(run.beat)
     }
 
-    fn mark_of(&self, run: &Run) -> Option<f64> {
-        let is_its = |mark: &&Mark| {
-            (mark.slurm_id, mark.attempt, mark.restart) == (run.slurm_id, run.attempt, run.restart)
+    fn recorded_exit(&self, run: &Run) -> Option<f64> {
+        let is_its = |record: &&ExitRecord| {
+            (record.slurm_id, record.attempt, record.restart) == (run.slurm_id, run.attempt, run.restart)
         };
-        self.marks.iter().find(is_its).map(|mark| mark.at)
+        self.exit_records.iter().find(is_its).map(|record| record.at)
     }
 
-    /// The latest that a run may have ended.
+    /// The latest possible end of a run.
     fn end_of(&self, run: &Run) -> Option<f64> {
         let row = || self.row_of(run).filter(|row| !row.stopped);
-        run.ended.map(|(_, at)| at).or_else(|| self.mark_of(run)).or_else(|| row()?.ended)
+        run.ended.map(|(_, at)| at).or_else(|| self.recorded_exit(run)).or_else(|| row()?.ended)
     }
 
     fn ending(&self) -> Option<Finding> {
-        let Some(told) = &self.told else {
-            return Some(Finding::Lost("accepted, and the service does not know it".to_owned()));
+        let Some(reported) = &self.reported else {
+            return Some(Finding::Lost("accepted, but the service does not know it".to_owned()));
         };
-        match told.status.as_str() {
+        match reported.status.as_str() {
             "Done" => self.done(),
-            "Error" => self.error(&told.message),
-            "Canceled" => self.canceled(&told.message),
-            status => Some(Finding::Stuck(format!("{status}: {}", told.message))),
+            "Error" => self.error(&reported.message),
+            "Canceled" => self.canceled(&reported.message),
+            status => Some(Finding::Stuck(format!("{status}: {}", reported.message))),
         }
     }
 
     fn done(&self) -> Option<Finding> {
         if !self.runs.iter().any(|run| run.ended.is_some_and(|(code, _)| code == 0)) {
-            return Some(Finding::Wrong("Done, and its work was never done".to_owned()));
+            return Some(Finding::Wrong("Done, but its work was never done".to_owned()));
         }
-        let newest = self.told.as_ref()?.attempts.iter().map(|(number, _)| *number).max();
-        let last = self.marks.iter().find(|mark| Some(mark.attempt) == newest);
-        // A script that is ended from outside says so, while its program may get to its end and say SUCCESS.
-        let was_done = |mark: &&Mark| {
+        let newest = self.reported.as_ref()?.attempts.iter().map(|(number, _)| *number).max();
+        let last = self.exit_records.iter().find(|record| Some(record.attempt) == newest);
+        // A script that is stopped by a signal records it, while its program may still reach its end and report SUCCESS.
+        let was_done = |record: &&ExitRecord| {
             let is_its = |run: &&Run| {
-                (run.slurm_id, run.attempt, run.restart) == (mark.slurm_id, mark.attempt, mark.restart)
+                (run.slurm_id, run.attempt, run.restart) == (record.slurm_id, record.attempt, record.restart)
             };
             let mut its = self.runs.iter().filter(is_its);
             self.kind == Kind::Training
-                && mark.code == ENDED_BY_TERM
-                && its.any(|run| run.ended.is_some_and(|(code, at)| code == 0 && at < mark.at + 1.0))
+                && record.code == STOPPED_BY_SIGTERM
+                && its.any(|run| run.ended.is_some_and(|(code, at)| code == 0 && at < record.at + 1.0))
         };
-        let last = last.filter(|mark| !was_done(mark));
-        let failed = last.map(|mark| mark.code).filter(|code| *code != 0);
-        failed.map(|code| Finding::Wrong(format!("Done, and its exit mark says {code}")))
+        let last = last.filter(|record| !was_done(record));
+        let failed = last.map(|record| record.code).filter(|code| *code != 0);
+        failed.map(|code| Finding::Wrong(format!("Done, but its exit record has code {code}")))
     }
 
     fn error(&self, message: &str) -> Option<Finding> {
@@ -236,10 +236,10 @@ impl Case {
         {
             return None;
         }
-        if self.kind.ends_well() && self.completed(0).next().is_some() {
-            return Some(Finding::Wrong(format!("Error, and its work was done: {first_line}")));
+        if self.kind.succeeds() && self.completed(0).next().is_some() {
+            return Some(Finding::Wrong(format!("Error, but its work was done: {first_line}")));
         }
-        // It did fail, and whoever has canceled it does not want it tried again.
+        // It did fail, and a canceled job is not retried.
         if self.cancel_sent.is_some()
             && self.rows.iter().any(|row| matches!(row.state.as_str(), "FAILED" | "NODE_FAIL"))
         {
@@ -251,26 +251,25 @@ impl Case {
             let end = self.end_of(run).unwrap_or(run.began + 120.0) + SLACK;
             self.disk_full.iter().any(|(from, to)| *from < end && *to > run.began - SLACK)
         });
-        // It could not even note that it had begun.
-        let unnoted = self.rows.iter().filter(|row| self.runs.iter().all(|run| run.slurm_id != row.slurm_id));
-        let speechless = unnoted
+        // The full disk may have prevented even its start record.
+        let unrecorded =
+            self.rows.iter().filter(|row| self.runs.iter().all(|run| run.slurm_id != row.slurm_id));
+        let unrecorded_on_a_full_disk = unrecorded
             .filter_map(|row| row.ended)
             .any(|end| self.disk_full.iter().any(|(from, to)| (from - SLACK..=to + SLACK).contains(&end)));
-        if lost_by_slurm || worn_out || on_a_full_disk || speechless {
+        if lost_by_slurm || worn_out || on_a_full_disk || unrecorded_on_a_full_disk {
             return Some(Finding::GivenUp(first_line.to_owned()));
         }
-        Some(Finding::Wrong(format!("Error, and nothing was wrong with it: {first_line}")))
+        Some(Finding::Wrong(format!("Error without a reason: {first_line}")))
     }
 
     fn canceled(&self, message: &str) -> Option<Finding> {
-        let Some(asked) = self.cancel_sent else {
-            return Some(Finding::Wrong(format!("Canceled, and nobody asked for it: {message}")));
+        let Some(requested) = self.cancel_sent else {
+            return Some(Finding::Wrong(format!("Canceled without a request: {message}")));
         };
-        let before = self.completed(0).find(|run| run.ended.is_some_and(|(_, at)| at + SLACK < asked))?;
+        let before = self.completed(0).find(|run| run.ended.is_some_and(|(_, at)| at + SLACK < requested))?;
         let id = before.slurm_id;
-        Some(Finding::Wrong(format!(
-            "Canceled, and its work was done before anybody asked, as Slurm job {id}"
-        )))
+        Some(Finding::Wrong(format!("Canceled, but its work was done before the request, as Slurm job {id}")))
     }
 }
 

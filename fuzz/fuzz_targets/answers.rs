@@ -1,4 +1,4 @@
-//! The answers to all other commands. The first byte says to which.
+//! The answers to all other commands. The first byte selects the command.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -52,7 +52,7 @@ fuzz_target!(|input: &[u8]| {
     match which >> 1 {
         0 => {
             let answer = SubmitBatch::new(vec![submission(), submission()]).parse(&raw);
-            // One answer for each entry, or none at all.
+            // One answer per entry, or an error.
             assert!(answer.is_ok_and(|answers| answers.len() == 2) || SubmitBatch::new(vec![submission(), submission()]).parse(&raw).is_err());
         }
         1 => {

@@ -1,4 +1,4 @@
-//! The frame around every answer: noise before and after it, marks in pieces, and no memory beyond the limit.
+//! The frame around every answer: noise before and after it, marks in pieces, and bounded memory.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,7 @@ const LIMIT: usize = 300;
 
 fuzz_target!(|input: &[u8]| {
     let Some((size, stream)) = input.split_first() else { return };
-    // How a stream is cut into pieces on its way changes nothing about what it says.
+    // The size of the pieces must not change the answer.
     let whole = ssh::fuzzing::read_frame(stream, stream.len().max(1), LIMIT);
     let pieces = ssh::fuzzing::read_frame(stream, usize::from(*size).max(1), LIMIT);
     if let (Some(whole), Some(pieces)) = (&whole, &pieces) {

@@ -1,4 +1,4 @@
-//! The spellings of images, and the other texts that are validated by a type of their own.
+//! Image references, and other texts that have a type to validate them.
 #![no_main]
 
 use domain::ImageRef;
@@ -7,7 +7,7 @@ use slurm::{RemotePath, SlurmState, TimeLimit, WallTime, node_list};
 
 fuzz_target!(|text: &str| {
     if let Ok(image) = text.parse::<ImageRef>() {
-        // What we print for Pyxis is read again as the same image.
+        // The text for Pyxis must parse as the same image.
         assert_eq!(image.pyxis().parse::<ImageRef>().map(|again| again.pyxis()), Ok(image.pyxis()));
         for rendered in [image.pyxis(), image.enroot(), image.cache_file_name()] {
             assert!(!rendered.starts_with('-'), "{rendered:?} would be an option");

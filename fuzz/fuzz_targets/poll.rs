@@ -1,11 +1,11 @@
-//! The answer to a poll: rows of squeue and sacct, marks, and pieces of status files.
+//! The answer to a poll: rows of squeue and sacct, exit records, and parts of status files.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use remote::{Poll, RawOutput, RemoteCommand, Watched};
 use slurm::{SlurmJobId, SlurmState};
 
-/// The ids and the name that the recorded answers, which the search begins with, are about.
+/// The ids and the name in the recorded answers, which are the seeds.
 fn question(stdout: &[u8]) -> Poll {
     let first = String::from_utf8_lossy(stdout)
         .lines()
@@ -35,7 +35,7 @@ fuzz_target!(|stdout: &[u8]| {
     if let remote::SqueueOutcome::Answered(rows) = &answer.squeue {
         for (id, row) in rows {
             assert_eq!(*id, row.id);
-            // No text makes a state that we do not know into one that we do.
+            // An unknown state must not display as a known one.
             assert_eq!(row.state.to_string().parse::<SlurmState>().ok().as_ref(), Some(&row.state));
             assert!(slurm::node_list::expand(&row.nodes).len() <= row.nodes.len() + 1024);
         }

@@ -1,4 +1,4 @@
-//! What sinfo and scontrol say of partitions and nodes.
+//! The output of sinfo and scontrol about partitions and nodes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,10 +10,10 @@ fuzz_target!(|stdout: &[u8]| {
         assert!(answer.partitions.len() <= stdout.len());
     }
     let nodes = ["node01", "node02"].iter().filter_map(|name| name.parse().ok()).collect();
-    let asked = NodeHealth { nodes };
-    if let Ok(answer) = asked.parse(&raw) {
-        // A node that nobody asked about is not called sick.
+    let query = NodeHealth { nodes };
+    if let Ok(answer) = query.parse(&raw) {
+        // Only requested nodes may be reported as sick.
         let sick = answer.sick.unwrap_or_default();
-        assert!(sick.keys().all(|name| asked.nodes.contains(name)));
+        assert!(sick.keys().all(|name| query.nodes.contains(name)));
     }
 });

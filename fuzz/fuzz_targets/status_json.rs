@@ -1,4 +1,4 @@
-//! A status file of a job, which comes in pieces: first what is read, then what the job becomes by it.
+//! A job's status file, which arrives in pieces: parses it, then applies it to the job.
 #![no_main]
 
 use chrono::DateTime;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use remote::StatusChunk;
 use slurm::RemotePath;
 
-/// More than this of one job is nobody's status.
+/// No real status of one job is larger than this.
 const MOST_STATE: usize = 256 * 1024;
 
 fn running() -> Job {
@@ -58,7 +58,7 @@ fuzz_target!(|input: &[u8]| {
         let chunks = [chunk(&job, start, &input[start..end], end)];
         let seen = Observation { status: &chunks, ..Observation::default() };
         if let Some(next) = observe(&job, &seen, &Graces::default(), DateTime::UNIX_EPOCH) {
-            // What a file says never ends a job that Slurm has not been heard about.
+            // A status file alone must never end a job without an answer of Slurm.
             assert!(!next.job.status.is_final());
             job = next.job;
         }
@@ -66,7 +66,7 @@ fuzz_target!(|input: &[u8]| {
     let attempt = job.attempt.as_ref().expect("an attempt");
     let kept = serde_json::to_string(&attempt.status).expect("JSON").len()
         + serde_json::to_string(&job.progress).expect("JSON").len();
-    assert!(kept <= MOST_STATE, "{kept} bytes are kept of {} that were read", input.len());
+    assert!(kept <= MOST_STATE, "{kept} bytes are stored of {} bytes read", input.len());
     for event in attempt.status.events() {
         assert!(is_storable(&event.data), "Postgres stores no NUL");
     }

@@ -1,4 +1,4 @@
-//! A whole request: URIs in specifications, inputs and environment, and everything else that a caller may write.
+//! A complete request: URIs in specifications, inputs and environment, and all other fields.
 #![no_main]
 
 use domain::{JobRequest, JobSpec};
@@ -7,7 +7,7 @@ use serde_json::json;
 
 fn read(request: serde_json::Value) {
     if let Ok(request) = serde_json::from_value::<JobRequest>(request) {
-        // A refusal names at least one fault.
+        // A refusal must list at least one error.
         if let Err(faults) = JobSpec::from_request(request, &[testkit::cluster()]) {
             assert!(!faults.is_empty());
         }

@@ -1,5 +1,5 @@
-//! `POST /jobs` by few and by many at once: accepted means committed. The API runs alone: no worker takes its share of the
-//! machine.
+//! `POST /jobs` by one client and by many; an accepted job is committed. The API runs without a worker, which would take a share
+//! of the machine.
 
 use std::{sync::Arc, time::Duration};
 
@@ -40,7 +40,7 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
         let plural = if clients == 1 { "client" } else { "clients" };
         rows.push(
             Row::of(format!("`POST /jobs`, {clients} {plural}"), "1/s", &rates)
-                .note(format!("{:.0} µs of processor each in the service", median(&cpu))),
+                .note(format!("{:.0} µs of service CPU per request", median(&cpu))),
         );
         rows.push(
             Row::of(format!("`POST /jobs`, {clients} {plural}: p99"), "ms", &slow)

@@ -1,6 +1,6 @@
-//! The same jobs by what one would use instead: the published TAO SDK, whose Slurm handler opens an SSH connection for each
-//! thing it does. Both submit one job after another, each known to Slurm before the next, and then ask for the status of
-//! each job equally often. The jobs wait in a partition that is down: for the SDK a waiting job is the cheapest to ask for.
+//! The same jobs with the alternative: the published TAO SDK, whose Slurm handler opens an SSH connection for each operation.
+//! Both sides submit one job after another, wait for each Slurm id, and then query each job's status equally often. The jobs wait
+//! in a partition that is down: the status of a pending job is the SDK's cheapest query.
 
 use std::{
     fs,
@@ -18,21 +18,21 @@ use serde_json::{Value, json};
 use crate::{
     Bench,
     row::{Row, each},
-    sandbox::ROOM,
+    sandbox::BENCH_PARTITION,
     service::{Plan, Service},
     stats::{count, median, number},
     watch::Watch,
 };
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-const PARTITION: &str = ROOM;
+const PARTITION: &str = BENCH_PARTITION;
 const IMAGE: &str = "/lustre/images/tao-toolkit.sqsh";
-/// How often each job's status is asked for.
+/// Status queries per job.
 const POLLS: usize = 3;
-const PATIENCE: Duration = Duration::from_mins(3);
+const TIMEOUT: Duration = Duration::from_mins(3);
 const NAME: &str = "TAO SDK 7.2.0";
 
-/// Seconds, by round: of one job in the mean.
+/// Mean seconds per job, by round.
 #[derive(Debug, Default)]
 struct Side {
     submit: Vec<f64>,
@@ -40,7 +40,7 @@ struct Side {
 }
 
 impl Side {
-    /// A job that is submitted, and asked for as often as agreed.
+    /// One submission and its status queries.
     fn whole(&self) -> Vec<f64> {
         self.submit.iter().zip(&self.ask).map(|(submit, ask)| submit + ask * count(POLLS)).collect()
     }
@@ -52,9 +52,9 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     let jobs = bench.size(50, 4) / bench.rounds();
     let closed = bench.sandbox.close(PARTITION)?;
 
-    // A login host for each side, so that it is known whose logins and commands were whose.
+    // One login host per side, so that logins and commands are counted separately.
     let hosts: Vec<_> = bench.sandbox.var("SLURM_HOSTNAME")?.split(',').map(str::to_owned).collect();
-    let [host, _] = &hosts[..] else { anyhow::bail!("the sandbox has not two login hosts") };
+    let [host, _] = &hosts[..] else { anyhow::bail!("the sandbox does not have two login hosts") };
     let before = bench.sandbox.ssh_by_host()?;
     let plan = Plan { env: vec![("SLURM_HOSTNAME", host.clone())], ..Plan::default() };
     let service = Service::start(bench, &plan)?;
@@ -63,12 +63,12 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
 
     let (mut ours, mut theirs, mut oldest) = (Side::default(), Side::default(), Vec::new());
     for round in 0..bench.rounds() {
-        bench.say(&format!("round {} of {}: {jobs} jobs each way", round + 1, bench.rounds()));
+        bench.say(&format!("round {} of {}: {jobs} jobs per side", round + 1, bench.rounds()));
         let answer =
             peer.play(&json!({"jobs": jobs, "polls": POLLS, "image": IMAGE, "partition": PARTITION}))?;
         ensure!(
             answer["statuses"] == json!(["Pending"]),
-            "the SDK's jobs do not wait: {}",
+            "the SDK's jobs are not pending: {}",
             answer["statuses"]
         );
         theirs.submit.push(mean(&answer["submit"])?);
@@ -84,18 +84,18 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
 
     let total = jobs * bench.rounds();
     rows.push(
-        Row::of("seconds a job: until Slurm has it, and its status", "s", &ours.whole())
+        Row::of("seconds per job: submission and status queries", "s", &ours.whole())
             .less_than(NAME, &theirs.whole())
             .ratio_at_least(10.0)
             .note(format!(
-                "{total} jobs one after another, each asked for {POLLS} times; {NAME}: {:.3} s. It asks the cluster each \
+                "{total} jobs one after another, {POLLS} status queries each; {NAME}: {:.3} s. The SDK queries the cluster each \
                  time; the service polls all jobs with one command every {:.0} s here, so its answer may be that old",
                 median(&theirs.whole()),
                 median(&oldest)
             )),
     );
-    rows.push(Row::of("seconds until Slurm has a job", "s", &ours.submit).less_than(NAME, &theirs.submit));
-    rows.push(Row::of("seconds to ask for a job's status", "s", &ours.ask).less_than(NAME, &theirs.ask));
+    rows.push(Row::of("seconds to submit a job", "s", &ours.submit).less_than(NAME, &theirs.submit));
+    rows.push(Row::of("seconds per status query", "s", &ours.ask).less_than(NAME, &theirs.ask));
     rows.push(
         Row::new("SSH logins for all jobs", "", number(mine.logins))
             .less_than(NAME, &[number(other.logins)])
@@ -106,7 +106,7 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
         Row::new("remote commands for all jobs", "", number(mine.commands))
             .less_than(NAME, &[number(other.commands)])
             .note(format!(
-                "{NAME}: {}, {:.1} a job; of the service those of its polls, cancellations and rests between rounds, too",
+                "{NAME}: {}, {:.1} per job; those of the service include polls, cancellations and the time between rounds",
                 other.commands,
                 each(number(other.commands), total)
             )),
@@ -114,8 +114,8 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One job after another until a watcher knows its Slurm id; then each is asked for, and each time is followed by a poll of
-/// the cluster, so that no answer is read twice.
+/// Submits one job after another and waits for each Slurm id. Then queries each status; before each pass it waits for a poll, so
+/// that no answer is repeated.
 fn by_the_service(
     service: &Service<'_>,
     watch: &Watch,
@@ -130,7 +130,7 @@ fn by_the_service(
     let (mut ids, began) = (Vec::new(), Instant::now());
     for _ in 0..jobs {
         let id = service.http.submit(&job)?;
-        watch.until("a job's Slurm id", PATIENCE, |event| {
+        watch.until("a job's Slurm id", TIMEOUT, |event| {
             event.text("/job_id") == Some(&id) && event.text("/data/slurm_job_id").is_some()
         })?;
         ids.push(id);
@@ -138,12 +138,12 @@ fn by_the_service(
     side.submit.push(began.elapsed().as_secs_f64() / count(jobs));
     let mut asking = Duration::ZERO;
     for _ in 0..POLLS {
-        polled_anew(service)?;
+        wait_for_poll(service)?;
         for id in &ids {
             let began = Instant::now();
             let status = service.http.get(&format!("/jobs/{id}/status"))?.ok()?;
             asking += began.elapsed();
-            ensure!(status["status"] == "Pending", "a job does not wait: {status}");
+            ensure!(status["status"] == "Pending", "a job is not pending: {status}");
         }
         oldest.extend(interval(service)?);
     }
@@ -157,14 +157,14 @@ fn interval(service: &Service<'_>) -> anyhow::Result<Option<f64>> {
     Ok(cluster.pointer("/poll/interval_seconds").and_then(Value::as_f64))
 }
 
-fn polled_anew(service: &Service<'_>) -> anyhow::Result<()> {
+fn wait_for_poll(service: &Service<'_>) -> anyhow::Result<()> {
     let polled = || -> anyhow::Result<Value> {
         let cluster = service.http.get("/clusters/sandbox")?.ok()?;
         Ok(cluster.pointer("/poll/polled_on").cloned().unwrap_or_default())
     };
     let (began, before) = (Instant::now(), polled()?);
     while polled()? == before {
-        ensure!(began.elapsed() < PATIENCE, "the cluster is not polled");
+        ensure!(began.elapsed() < TIMEOUT, "the cluster is not polled");
         thread::sleep(Duration::from_millis(100));
     }
     Ok(())
@@ -172,15 +172,15 @@ fn polled_anew(service: &Service<'_>) -> anyhow::Result<()> {
 
 fn mean(seconds: &Value) -> anyhow::Result<f64> {
     let seconds: Vec<f64> = seconds.as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
-    ensure!(!seconds.is_empty(), "the SDK's driver has measured nothing");
+    ensure!(!seconds.is_empty(), "the SDK driver measured nothing");
     Ok(seconds.iter().sum::<f64>() / count(seconds.len()))
 }
 
-/// The SDK in a process of its own, on the second login host.
+/// The SDK in its own process, on the second login host.
 #[derive(Debug)]
 struct Peer {
     process: Child,
-    asked: ChildStdin,
+    requests: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
@@ -188,7 +188,7 @@ impl Peer {
     fn start(bench: &Bench) -> anyhow::Result<Self> {
         let place = bench.out.join("peers");
         fs::create_dir_all(&place)?;
-        // It calls ssh and scp by their names, and knows neither ports nor where their settings are.
+        // The SDK runs ssh and scp by name, without ports or a configuration file.
         let config = bench.sandbox.dir.join("ssh/config");
         for name in ["ssh", "scp"] {
             let text = format!("#!/bin/sh\nexec /usr/bin/{name} -F '{}' \"$@\"\n", config.display());
@@ -207,7 +207,7 @@ impl Peer {
                     .filter(|(name, _)| name.starts_with("SLURM_") || name.starts_with("SSH_")),
             )
             .env("SLURM_HOSTNAME", "login2")
-            // The image is a file already. Otherwise it asks before each job whether it was converted.
+            // The image is a file already. Otherwise the SDK checks before each job whether it is converted.
             .env("SLURM_USE_SQSH", "false")
             .env("TAO_SDK_STATE_DIR", &place)
             .env("HOME", &place)
@@ -216,23 +216,23 @@ impl Peer {
             .stdout(Stdio::piped())
             .stderr(fs::File::create(place.join("sdk.log"))?)
             .spawn()
-            .context("the SDK's driver")?;
-        let asked = process.stdin.take().context("no standard input")?;
-        let answers = BufReader::new(process.stdout.take().context("no standard output")?);
-        Ok(Self { process, asked, answers })
+            .context("the SDK driver")?;
+        let requests = process.stdin.take().context("no stdin")?;
+        let answers = BufReader::new(process.stdout.take().context("no stdout")?);
+        Ok(Self { process, requests, answers })
     }
 
     fn play(&mut self, round: &Value) -> anyhow::Result<Value> {
-        writeln!(self.asked, "{round}")?;
+        writeln!(self.requests, "{round}")?;
         let mut line = String::new();
         self.answers.read_line(&mut line)?;
-        serde_json::from_str(&line).context("the SDK has failed: see peers/sdk.log of this run")
+        serde_json::from_str(&line).context("the SDK failed; see peers/sdk.log of this run")
     }
 
     fn stop(mut self) -> anyhow::Result<()> {
-        drop(self.asked);
+        drop(self.requests);
         let status = self.process.wait()?;
-        ensure!(status.success(), "the SDK's driver: {status}");
+        ensure!(status.success(), "the SDK driver: {status}");
         Ok(())
     }
 }

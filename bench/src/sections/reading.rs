@@ -1,4 +1,4 @@
-//! Dashboards: status and lists asked for by few and by many at once, and many who watch.
+//! Dashboards: requests for status and lists by one client and by many, and many event streams.
 
 use std::{
     sync::Arc,
@@ -12,41 +12,41 @@ use crate::{
     Bench,
     load::{self, Make, Pace},
     row::{Row, each},
-    sandbox::ROOM,
+    sandbox::BENCH_PARTITION,
     sections::size,
     service::{Plan, Service},
-    stats::{count, median, millis, percentile},
+    stats::{count, grouped, median, millis, percentile},
     stock,
     watch::Watch,
 };
 
 const CLIENTS: [usize; 3] = [1, 32, 256];
-/// Whose status is asked for, in turn.
-const ASKED: u64 = 1000;
+/// The number of jobs whose status is requested in turn.
+const REQUESTED_JOBS: u64 = 1000;
 
 pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
-    // Before the service starts, which asks for the cluster's partitions then.
-    let _room = bench.sandbox.close(ROOM)?;
+    // Before the service starts, because it reads the cluster's partitions then.
+    let _closed = bench.sandbox.close(BENCH_PARTITION)?;
     let mut service = Service::start(bench, &Plan::default())?;
     let stored = bench.size(100_000, 2000) as u64;
     let template = stock::template(bench, &service)?;
     stock::fill(&mut service, &template, 0, stored)?;
     rows.push(size::start(bench, &mut service, stored)?);
     let etag = service.http.get(&format!("/jobs/{}/status", stock::id(0)))?.etag.unwrap_or_default();
-    ensure!(!etag.is_empty(), "a status has no ETag");
-    let status = |number: u64| format!("/jobs/{}/status", stock::id(number % ASKED));
+    ensure!(!etag.is_empty(), "the status has no ETag");
+    let status = |number: u64| format!("/jobs/{}/status", stock::id(number % REQUESTED_JOBS));
     let http = service.http.clone();
     let plain: Make = Arc::new(move |number| load::request(&http, "GET", &status(number), &[], ""));
     let http = service.http.clone();
-    // Copies of one job, so they all have its version.
+    // All jobs are copies of one job, so they have the same version.
     let known: Make =
         Arc::new(move |number| load::request(&http, "GET", &status(number), &[("if-none-match", &etag)], ""));
     let http = service.http.clone();
     let list: Make = Arc::new(move |_| load::request(&http, "GET", "/jobs", &[], ""));
     let kinds = [
         ("`GET /jobs/{id}/status`", plain.clone(), 200),
-        ("the same, not changed (`If-None-Match`)", known, 304),
-        ("`GET /jobs`, the newest 50", list, 200),
+        ("`GET /jobs/{id}/status`, unchanged (`If-None-Match`)", known, 304),
+        ("`GET /jobs`, newest 50", list, 200),
     ];
     for (what, make, answer) in &kinds {
         for clients in CLIENTS {
@@ -55,14 +55,14 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     }
     rows.push(steady(bench, &service, &plain)?);
     rows.push(Row::new(
-        "resident memory after all of them",
+        "resident memory after this load",
         "MB",
         crate::stats::number(service.usage()?.memory) / 1e6,
     ));
     watchers(bench, &service, rows)
 }
 
-/// So many clients, each of which asks again as soon as it is answered.
+/// Measures a number of clients; each sends its next request when the last one is answered.
 fn crowd(
     bench: &Bench,
     service: &Service<'_>,
@@ -76,7 +76,7 @@ fn crowd(
     let (mut half, mut refused) = (Vec::new(), 0);
     for _ in 0..bench.rounds() {
         let before = service.usage()?;
-        // 503 is an answer, too: of a service that has more to do than it can.
+        // 503 is valid: the answer of an overloaded service.
         let outcome =
             load::run(&service.http, clients, Pace::Closed, lasting, make)?.expect(&[answer, 503])?;
         refused += outcome.statuses.get(&503).copied().unwrap_or(0);
@@ -88,17 +88,17 @@ fn crowd(
     }
     let plural = if clients == 1 { "client" } else { "clients" };
     let rate = Row::of(format!("{what}, {clients} {plural}"), "1/s", &rates).note(format!(
-        "{:.0} µs of processor each in the service; the load itself runs on the same cores{}",
+        "{:.0} µs of service CPU per request; the load generator shares the cores{}",
         median(&cpu),
-        if refused > 0 { format!("; {refused} answers of 503") } else { String::new() }
+        if refused > 0 { format!("; {refused} responses with 503") } else { String::new() }
     ));
-    let goal = what.starts_with("`GET /jobs/{id}/status`") && clients > 1;
+    let goal = what == "`GET /jobs/{id}/status`" && clients > 1;
     let time = Row::of(format!("{what}, {clients} {plural}: p99"), "ms", &slow)
         .note(format!("p50 {:.2} ms", median(&half)));
     Ok([if goal { rate.at_least(10_000.0) } else { rate }, time])
 }
 
-/// A thousand requests a second, at fixed times.
+/// Measures a thousand requests per second, sent at fixed times.
 fn steady(bench: &Bench, service: &Service<'_>, make: &Make) -> anyhow::Result<Row> {
     let lasting = Duration::from_millis(bench.size(5000, 500) as u64);
     let mut slow = Vec::new();
@@ -109,7 +109,7 @@ fn steady(bench: &Bench, service: &Service<'_>, make: &Make) -> anyhow::Result<R
     Ok(Row::of("`GET /jobs/{id}/status` at 1,000/s: p99", "ms", &slow).at_most(10.0))
 }
 
-/// Jobs come into the queue while many watch them all: when each watcher has heard of each, and what that costs.
+/// Submits jobs while many watchers follow all events: when each watcher gets each event, and what that costs.
 fn watchers(bench: &Bench, service: &Service<'_>, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     let (watching, jobs) = (bench.size(1000, 20), bench.size(20, 3));
     let streams = (0..watching).map(|_| Watch::open(&service.http, "/events?kind=transition"));
@@ -118,30 +118,30 @@ fn watchers(bench: &Bench, service: &Service<'_>, rows: &mut Vec<Row>) -> anyhow
     let mut spread = Vec::new();
     for _ in 0..jobs {
         let id = service.http.submit(&job())?;
-        let heard = streams.iter().map(|stream| {
+        let arrivals = streams.iter().map(|stream| {
             let event = stream.until("a Slurm id", Duration::from_mins(1), |event| {
                 event.text("/job_id") == Some(&id) && event.text("/data/slurm_job_id").is_some()
             })?;
             Ok(event.at)
         });
-        let heard = heard.collect::<anyhow::Result<Vec<Instant>>>()?;
-        let first = heard.iter().min().copied().unwrap_or_else(Instant::now);
-        spread.push(heard.iter().map(|at| millis(at.duration_since(first))).fold(0.0, f64::max));
+        let arrivals = arrivals.collect::<anyhow::Result<Vec<Instant>>>()?;
+        let first = arrivals.iter().min().copied().unwrap_or_else(Instant::now);
+        spread.push(arrivals.iter().map(|at| millis(at.duration_since(first))).fold(0.0, f64::max));
     }
     let used = service.usage()?.since(before).cpu;
     let commands = bench.sandbox.ssh()?.since(ssh).commands;
     rows.push(
-        Row::of(format!("from the first of {watching} watchers to the last"), "ms", &spread)
+        Row::of(format!("fan-out: first to last of {} watchers", grouped(watching)), "ms", &spread)
             .note(format!("p95 {:.1} ms over {jobs} events", percentile(&spread, 95.0))),
     );
     rows.push(
         Row::new(
-            format!("processor for a job's way into the queue, {watching} watchers"),
+            format!("CPU time per job from POST to Slurm id, {} watchers", grouped(watching)),
             "ms",
             each(used.as_secs_f64() * 1e3, jobs),
         )
         .note(format!(
-            "{commands} remote commands meanwhile, {:.1} a job",
+            "{commands} remote commands meanwhile, {:.1} per job",
             each(count(usize::try_from(commands)?), jobs)
         )),
     );
@@ -152,6 +152,6 @@ fn watchers(bench: &Bench, service: &Service<'_>, rows: &mut Vec<Row>) -> anyhow
 fn job() -> Value {
     json!({
         "command": "true", "resources": {"num_gpus": 0, "cpus_per_task": 1, "time_hours": 0.1},
-        "backend_details": {"backend_type": "slurm", "partition": ROOM},
+        "backend_details": {"backend_type": "slurm", "partition": BENCH_PARTITION},
     })
 }

@@ -1,5 +1,5 @@
-//! What one look at the cluster costs with jobs that run, each of which has written into its status file. The jobs are the service's;
-//! in Slurm they are allocations without a process, in the place of the batch jobs that it has submitted.
+//! The cost of one poll with running jobs that write to their status files. The jobs belong to the service. In Slurm,
+//! allocations without a process replace the batch jobs that the service submitted.
 
 use std::{
     fmt::Write as _,
@@ -15,18 +15,18 @@ use crate::{
     allocations::Allocations,
     polls::{grow, plan, polls, until},
     row::{Row, each},
-    sandbox::ROOM,
+    sandbox::BENCH_PARTITION,
     service::Service,
-    stats::{count, median},
+    stats::{count, grouped, median},
 };
 
-/// New lines of a job for each poll.
+/// New status lines of each job per poll.
 const LINES: usize = 10;
 
 pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     let jobs = bench.size(1000, 3);
-    // Before the service starts, which asks for the cluster's partitions then.
-    let closed = bench.sandbox.close(ROOM)?;
+    // Before the service starts, because it reads the cluster's partitions then.
+    let closed = bench.sandbox.close(BENCH_PARTITION)?;
     let mut service = Service::start(bench, &plan())?;
     grow(bench, &service, jobs)?;
     service.stop()?;
@@ -34,7 +34,7 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     bench.say(&format!("allocating {jobs} jobs"));
     let tokens = service.sql("select token from slurm_metadata")?;
     let allocations = Allocations::of(&bench.sandbox, &tokens.lines().collect::<Vec<_>>())?;
-    // What was seen of the batch jobs' place in the queue goes with them: these have not been put back into it.
+    // The queue times belong to the batch jobs: the allocations were not requeued.
     service.sql(&format!(
         "update slurm_metadata a set slurm_job_id = slurm.id, queued_since = null \
          from (values {}) as slurm(name, id) where a.token = slurm.name",
@@ -44,35 +44,39 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     service.launch()?;
     until(&service, "running", jobs)?;
     let unchanged = polls(bench, &service, |_| Ok(()))?;
-    rows.push(unchanged.row(&format!("{jobs} running jobs that write nothing")));
+    rows.push(unchanged.row(&format!("{} running jobs without new status lines", grouped(jobs))));
     let cost = polls(bench, &service, |round| files.iter().try_for_each(|file| write_lines(file, round)))?;
-    rows.push(cost.row(&format!("{jobs} running jobs, each with {LINES} new status lines")));
-    rows.push(Row::new("the same, each job", "ms", each(median(&cost.cpu), jobs)));
-    rows.push(Row::of(format!("remote commands for a poll: {jobs} running jobs"), "", &cost.commands));
+    rows.push(cost.row(&format!("{} running jobs, each with {LINES} new status lines", grouped(jobs))));
+    rows.push(Row::new("the same, per job", "ms", each(median(&cost.cpu), jobs)));
+    rows.push(Row::of(
+        format!("remote commands per poll: {} running jobs", grouped(jobs)),
+        "",
+        &cost.commands,
+    ));
     let lines = service.sql("select count(*) from job_events where kind = 'status'")?.parse::<usize>()?;
     rows.push(
-        Row::new("status lines that became events", "", count(lines))
+        Row::new("status lines recorded as events", "", count(lines))
             .at_least(count(jobs * LINES * bench.rounds())),
     );
-    // It need not hear of their ends.
+    // Stop the service first: it need not see the jobs end.
     drop(service);
     drop((allocations, closed));
     Ok(())
 }
 
-/// Where the jobs write; each has noted that nothing was there when it began, as its batch script would.
+/// The status files of the jobs. Also writes the note of the batch script that the file was empty at the start.
 fn status_files(bench: &Bench, service: &Service<'_>) -> anyhow::Result<Vec<PathBuf>> {
     let base = bench.sandbox.var("SLURM_BASE_RESULTS_DIR")?;
     let ids = service.sql("select id from jobs")?;
     let file = |id: &str| -> anyhow::Result<PathBuf> {
-        let note = bench.sandbox.seen(&format!("{base}/state/{id}/1/status_from"));
+        let note = bench.sandbox.local(&format!("{base}/state/{id}/1/status_from"));
         fs::write(&note, "run 0\n\n").with_context(|| note.display().to_string())?;
-        Ok(bench.sandbox.seen(&format!("{base}/results/{id}/status.json")))
+        Ok(bench.sandbox.local(&format!("{base}/results/{id}/status.json")))
     };
     ids.lines().map(file).collect()
 }
 
-/// More lines, as a training writes them.
+/// Appends lines as a training writes them.
 fn write_lines(file: &Path, round: usize) -> anyhow::Result<()> {
     let mut text = String::new();
     for line in 0..LINES {

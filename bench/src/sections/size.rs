@@ -1,4 +1,4 @@
-//! What a long history costs: start, memory, pages near and far, the tables, and forgetting the oldest part of it.
+//! The cost of a long history: startup, memory, list pages, table sizes, and deletion of the oldest jobs.
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +9,14 @@ use crate::{
     http::Http,
     row::Row,
     service::{Plan, Service},
-    stats::{count, median, millis, number, percentile},
+    stats::{count, grouped, median, millis, number, percentile},
     stock,
 };
 
-/// The most jobs that a page has.
+/// The most jobs per page.
 const PAGE: usize = 200;
-/// How many pages from the newest job a caller is far away.
-const FAR: usize = 450;
+/// The number of the deep page.
+const DEEP_PAGE: usize = 450;
 
 pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     let mut service = Service::start(bench, &Plan::default())?;
@@ -26,7 +26,7 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     let mut stored = 0;
     for size in [100_000, 1_000_000] {
         let size = bench.size(size, size / 100) as u64;
-        bench.say(&format!("making a history of {size} jobs"));
+        bench.say(&format!("creating a history of {size} jobs"));
         stock::fill(&mut service, &template, stored, size)?;
         stored = size;
         let started = start(bench, &mut service, size)?;
@@ -36,16 +36,16 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
         for table in ["jobs", "slurm_metadata", "job_events"] {
             let [all, indices] = stock::megabytes(&service, table)?;
             rows.push(
-                Row::new(format!("table `{table}`, {size} jobs"), "MB", all)
-                    .note(format!("{indices:.0} MB of it are indices")),
+                Row::new(format!("table `{table}`, {} jobs", grouped(size)), "MB", all)
+                    .note(format!("including {indices:.0} MB of indexes")),
             );
         }
     }
-    forgetting(bench, &mut service, stored, rows)
+    deletion(bench, &mut service, stored, rows)
 }
 
-/// Starts it anew with so short a memory that the oldest tenth of the jobs are forgotten, and asks for others meanwhile.
-fn forgetting(
+/// Restarts the service with a retention time that makes it delete the oldest tenth of the jobs, and requests others meanwhile.
+fn deletion(
     bench: &Bench,
     service: &mut Service<'_>,
     stored: u64,
@@ -53,7 +53,7 @@ fn forgetting(
 ) -> anyhow::Result<()> {
     let old = stored / 10;
     let keep = stock::ended_for(service, old)?;
-    bench.say(&format!("forgetting the oldest {old} of {stored} jobs"));
+    bench.say(&format!("deleting the oldest {old} of {stored} jobs"));
     service.stop()?;
     service.set("TAO_SLURM_KEEP_ENDED_JOBS", &format!("{keep}s"));
     service.launch()?;
@@ -65,23 +65,23 @@ fn forgetting(
             service.http.get(&format!("/jobs/{}/status", stock::id(stored - 1 - ahead)))?.ok()?;
             times.push(millis(one.elapsed()));
         }
-        anyhow::ensure!(began.elapsed() < Duration::from_mins(10), "it does not forget them");
+        anyhow::ensure!(began.elapsed() < Duration::from_mins(10), "the service does not delete them");
     }
     let took = began.elapsed();
     let processor = millis(service.usage()?.cpu.saturating_sub(used));
     rows.push(
         Row::new(
-            format!("the oldest {old} jobs of {stored} are forgotten"),
+            format!("deletion of the oldest {} of {} jobs", grouped(old), grouped(stored)),
             "1/s",
             number(old) / took.as_secs_f64(),
         )
         .note(format!(
-            "in {:.0} s, with {processor:.0} ms of processor in the service, its answers to us among them",
+            "in {:.0} s; {processor:.0} ms of service CPU, including our requests",
             took.as_secs_f64()
         )),
     );
     rows.push(
-        Row::of("`GET /jobs/{id}/status` meanwhile, 1 client: p99", "ms", &times)
+        Row::of("`GET /jobs/{id}/status` during the deletion, 1 client: p99", "ms", &times)
             .value(percentile(&times, 99.0)),
     );
     Ok(())
@@ -90,11 +90,11 @@ fn forgetting(
 fn memory(service: &Service<'_>, jobs: u64) -> anyhow::Result<Row> {
     let used = service.usage()?;
     let megabytes = |bytes| number(bytes) / 1e6;
-    Ok(Row::new(format!("resident memory, {jobs} jobs stored"), "MB", megabytes(used.memory))
-        .note(format!("at most {:.0} MB since it started", megabytes(used.memory_peak))))
+    Ok(Row::new(format!("resident memory, {} stored jobs", grouped(jobs)), "MB", megabytes(used.memory))
+        .note(format!("peak {:.0} MB", megabytes(used.memory_peak))))
 }
 
-/// Stops and starts it once a round.
+/// Restarts the service once per round.
 pub(super) fn start(bench: &Bench, service: &mut Service<'_>, jobs: u64) -> anyhow::Result<Row> {
     let mut times = Vec::new();
     for _ in 0..bench.rounds() {
@@ -102,20 +102,20 @@ pub(super) fn start(bench: &Bench, service: &mut Service<'_>, jobs: u64) -> anyh
         service.launch()?;
         times.push(millis(service.ready_after));
     }
-    Ok(Row::of(format!("start until ready, {jobs} jobs stored"), "ms", &times).at_most(1000.0))
+    Ok(Row::of(format!("startup until ready, {} stored jobs", grouped(jobs)), "ms", &times).at_most(1000.0))
 }
 
 fn pages(bench: &Bench, service: &Service<'_>, size: u64, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     let http = &service.http;
     let newest = format!("/jobs?limit={PAGE}");
-    let far = FAR.min(usize::try_from(size)? / PAGE - 2);
+    let far = DEEP_PAGE.min(usize::try_from(size)? / PAGE - 2);
     let deep = format!("{newest}&page_token={}", token_of(http, &newest, far)?);
     let all = [
-        ("the newest page", newest.clone()),
-        ("a page far down", deep),
-        ("those that failed", format!("{newest}&status=Error")),
-        ("those of a rare label", format!("{newest}&label=team%3Aaudio")),
-        ("those of a month ago", format!("{newest}&created_before=2026-01-01T02%3A00%3A00Z")),
+        ("newest page", newest.clone()),
+        ("deep page", deep),
+        ("failed jobs", format!("{newest}&status=Error")),
+        ("jobs with a rare label", format!("{newest}&label=team%3Aaudio")),
+        ("jobs created before a date", format!("{newest}&created_before=2026-01-01T02%3A00%3A00Z")),
     ];
     let mut times = vec![Vec::new(); all.len()];
     for _ in 0..bench.rounds() {
@@ -125,16 +125,16 @@ fn pages(bench: &Bench, service: &Service<'_>, size: u64, rows: &mut Vec<Row>) -
     }
     let first = times[0].clone();
     for (times, (what, _)) in times.iter().zip(&all) {
-        let row = Row::of(format!("{PAGE} jobs of {size}: {what}"), "ms", times);
+        let row = Row::of(format!("`GET /jobs?limit={PAGE}` of {} jobs: {what}", grouped(size)), "ms", times);
         rows.push(match *what {
-            "a page far down" => row.less_than("the newest page", &first).note(format!("page {far}")),
+            "deep page" => row.less_than("newest page", &first).note(format!("page {far}")),
             _ => row,
         });
     }
     Ok(())
 }
 
-/// The median of ten calls, in milliseconds: one alone says little.
+/// The median of ten requests, in milliseconds.
 fn page(http: &Http, path: &str) -> anyhow::Result<f64> {
     let mut times = Vec::new();
     for _ in 0..10 {
@@ -145,18 +145,18 @@ fn page(http: &Http, path: &str) -> anyhow::Result<f64> {
     Ok(median(&times))
 }
 
-/// What leads to the page that is so many pages from the first.
+/// The token of the page that is this many pages after the first.
 fn token_of(http: &Http, newest: &str, pages: usize) -> anyhow::Result<String> {
     let mut path = newest.to_owned();
     let began = Instant::now();
     for walked in 1..=pages {
         let page = http.get(&path)?.ok()?;
-        let token = page["next_page_token"].as_str().context("the last page came early")?.to_owned();
+        let token = page["next_page_token"].as_str().context("there are too few pages")?.to_owned();
         if walked == pages {
             return Ok(token);
         }
         path = format!("{newest}&page_token={token}");
-        anyhow::ensure!(began.elapsed() < Duration::from_mins(5), "{} pages take too long", count(pages));
+        anyhow::ensure!(began.elapsed() < Duration::from_mins(5), "{} pages took too long", count(pages));
     }
-    anyhow::bail!("there is no page to go to")
+    anyhow::bail!("no page was requested")
 }

@@ -1,5 +1,5 @@
-//! Jobs that stay in the queue: how many a second get from a POST to a Slurm id that a watcher knows, against the floor: a
-//! shell on the login node that runs `sbatch` in a loop, one at a time and four at a time, on the same batch script.
+//! The submission rate: jobs per second from a POST to the Slurm id at a watcher. The baseline is a shell on the login node that
+//! runs `sbatch` in a loop with the same batch script, one at a time and four in parallel.
 
 use std::{
     collections::HashSet,
@@ -15,27 +15,27 @@ use crate::{
     http::Http,
     process::machine_worked,
     row::{Row, each},
-    sandbox::{ROOM, Rpcs, Ssh},
+    sandbox::{BENCH_PARTITION, Rpcs, Ssh},
     service::{Plan, Service},
     shares::Shares,
     stats::{count, median, number},
     watch::Watch,
 };
 
-/// Closed, so that jobs stay pending on both sides: the API knows no `--hold`.
-const PARTITION: &str = ROOM;
-/// As many as hand in jobs at the same time.
+/// Closed, so that jobs stay pending on both sides: the API has no `--hold`.
+const PARTITION: &str = BENCH_PARTITION;
+/// The number of callers that submit jobs at the same time.
 const CALLERS: usize = 8;
-const SLURM: &str = "Slurm's daemons and the database of its accounting";
-/// How long a batch of jobs may take, however slow this machine is.
-const PATIENCE: Duration = Duration::from_mins(5);
+const SLURM: &str = "Slurm daemons and accounting database";
+/// The longest time for one round of jobs.
+const TIMEOUT: Duration = Duration::from_mins(5);
 
 #[derive(Debug, Default)]
 struct Side {
     per_second: Vec<f64>,
-    /// Processor time of the whole machine for each job, in milliseconds.
+    /// CPU time of the whole machine per job, in milliseconds.
     worked: Vec<f64>,
-    whose: Whose,
+    cpu: CpuTimes,
     rpcs: Vec<f64>,
     kinds: Rpcs,
 }
@@ -47,18 +47,18 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     let service = Service::start(bench, &Plan::default())?;
     let watch = Watch::open(&service.http, "/events?kind=transition")?;
     let script = batch_script(bench, &service, &watch)?;
-    // Those with which the service opens its connections count, too.
+    // The logins that open the service's connections count as well.
     let first_logins = bench.sandbox.ssh()?.since(before).logins;
 
     let (mut ours, mut accepted, mut ssh) = (Side::default(), Vec::new(), Ssh::default());
     let (mut one, mut four) = (Side::default(), Side::default());
     for round in 0..bench.rounds() {
-        bench.say(&format!("round {} of {}: {jobs} jobs each way", round + 1, bench.rounds()));
+        bench.say(&format!("round {} of {}: {jobs} jobs per side", round + 1, bench.rounds()));
         sbatch_loop(bench, &script, jobs, 1, &mut one)?;
         let (rpcs, seen) = (bench.sandbox.rpcs()?, bench.sandbox.ssh()?);
         let (used, shares) = (service.usage()?, Shares::take()?);
         let (all, worked, posts) = through_the_api(&service.http, &watch, jobs)?;
-        ours.whose.add(service.usage()?.since(used).cpu, Shares::take()?.since(shares), jobs);
+        ours.cpu.add(service.usage()?.since(used).cpu, Shares::take()?.since(shares), jobs);
         ssh = ssh.plus(bench.sandbox.ssh()?.since(seen));
         ours.add(jobs, all, worked, &bench.sandbox.rpcs()?.since(&rpcs));
         accepted.push(count(jobs) / posts.as_secs_f64());
@@ -67,36 +67,33 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     }
     drop((service, closed));
 
-    let (loop_one, loop_four) = ("`sbatch` in a loop on the login node", "the same loop, four at a time");
-    let figure = "jobs by the API, from the first POST to the last Slurm id at a watcher";
+    let (loop_one, loop_four) = ("`sbatch` loop on the login node", "`sbatch` loop, four in parallel");
+    let figure = "API: first POST to last Slurm id at a watcher";
     rows.push(
         Row::of(figure, "1/s", &ours.per_second).against(loop_one, &one.per_second).ratio_at_least(1.0).note(
-            format!(
-                "{CALLERS} callers, {jobs} jobs a round; the jobs wait in a partition that is down; {}",
-                kinds(&ours)
-            ),
+            format!("{CALLERS} callers, {jobs} jobs per round in a partition that is down; {}", kinds(&ours)),
         ),
     );
     rows.push(Row::of(figure, "1/s", &ours.per_second).against(loop_four, &four.per_second));
     rows.push(Row::of("jobs accepted: POST to 201", "1/s", &accepted).note(format!("{CALLERS} callers")));
     rows.push(Row::of(loop_one, "1/s", &one.per_second).note(kinds(&one)));
     rows.push(Row::of(loop_four, "1/s", &four.per_second));
-    let worked = "processor time of the whole machine for each job";
+    let worked = "machine CPU time per job";
     rows.push(Row::of(format!("{worked}, API"), "ms", &ours.worked).less_than(loop_one, &one.worked));
-    rows.extend(ours.whose.rows());
+    rows.extend(ours.cpu.rows());
     for (of, side) in [(loop_one, &one), (loop_four, &four)] {
         rows.push(Row::of(format!("{worked}, {of}"), "ms", &side.worked));
-        rows.push(Row::of(format!("of that, {SLURM}"), "ms", &side.whose.slurm));
+        rows.push(Row::of(format!("part: {SLURM}"), "ms", &side.cpu.slurm));
     }
-    rows.push(Row::of("calls of slurmctld for each job, API", "", &ours.rpcs).less_than(loop_one, &one.rpcs));
+    rows.push(Row::of("slurmctld RPCs per job, API", "", &ours.rpcs).less_than(loop_one, &one.rpcs));
     let total = jobs * bench.rounds();
     rows.push(
-        Row::new("SSH logins for all jobs of the API", "", number(first_logins + ssh.logins))
-            .note(format!("{total} jobs; the first connections among them")),
+        Row::new("SSH logins for all API jobs", "", number(first_logins + ssh.logins))
+            .note(format!("{total} jobs, including the first connections")),
     );
     rows.push(
-        Row::new("remote commands for each job of the API", "", each(number(ssh.commands), total))
-            .note(format!("{} commands, polls meanwhile among them", ssh.commands)),
+        Row::new("remote commands per API job", "", each(number(ssh.commands), total))
+            .note(format!("{} commands, including polls", ssh.commands)),
     );
     ensure!(median(&ours.per_second) > 0.0, "no job was submitted");
     Ok(())
@@ -106,9 +103,9 @@ fn kinds(side: &Side) -> String {
     format!("slurmctld: {}", side.kinds.text())
 }
 
-/// Whose processor time it was, for each job in milliseconds.
+/// CPU time by consumer, in milliseconds per job.
 #[derive(Debug, Default)]
-struct Whose {
+struct CpuTimes {
     service: Vec<f64>,
     postgres: Vec<f64>,
     login: Vec<f64>,
@@ -116,7 +113,7 @@ struct Whose {
     load: Vec<f64>,
 }
 
-impl Whose {
+impl CpuTimes {
     fn add(&mut self, service: Duration, shares: Shares, jobs: usize) {
         self.service.push(millis(service, jobs));
         self.postgres.push(millis(shares.postgres, jobs));
@@ -127,17 +124,17 @@ impl Whose {
 
     fn rows(&self) -> [Row; 5] {
         [
-            ("the service", &self.service),
+            ("service", &self.service),
             ("Postgres", &self.postgres),
-            ("the callers and the watcher", &self.load),
-            ("the login host: sshd, our program and `sbatch`", &self.login),
+            ("callers and watcher", &self.load),
+            ("login host: sshd, our program, `sbatch`", &self.login),
             (SLURM, &self.slurm),
         ]
-        .map(|(whose, each)| Row::of(format!("of that, {whose}"), "ms", each))
+        .map(|(consumer, each)| Row::of(format!("part: {consumer}"), "ms", each))
     }
 }
 
-/// For each of so many.
+/// Milliseconds per job.
 fn millis(time: Duration, jobs: usize) -> f64 {
     time.as_secs_f64() * 1000.0 / count(jobs)
 }
@@ -161,22 +158,22 @@ fn job() -> Value {
     })
 }
 
-/// The script of a job of the service, as a file on the cluster: both sides give the same text to `sbatch`. It also opens the
-/// service's connections, which are there from then on.
+/// Writes the batch script of a service job to a file on the cluster, so that both sides submit the same script. This also opens
+/// the service's connections.
 fn batch_script(bench: &Bench, service: &Service<'_>, watch: &Watch) -> anyhow::Result<String> {
     let id = service.http.submit(&job())?;
-    watch.until("the first job's Slurm id", PATIENCE, |event| {
+    watch.until("the first job's Slurm id", TIMEOUT, |event| {
         event.text("/job_id") == Some(&id) && event.text("/data/slurm_job_id").is_some()
     })?;
     let script = service.http.get(&format!("/jobs/{id}/script"))?;
-    ensure!(script.status == 200, "the script: {}", script.text);
+    ensure!(script.status == 200, "GET script: {}", script.text);
     service.cancel_all()?;
     let path = "/home/tao/bench.sbatch";
-    fs::write(bench.sandbox.seen(path), script.text).context(path)?;
+    fs::write(bench.sandbox.local(path), script.text).context(path)?;
     Ok(path.to_owned())
 }
 
-/// The time is that of the loop alone, without the login.
+/// Measures the loop without the login.
 fn sbatch_loop(
     bench: &Bench,
     script: &str,
@@ -187,7 +184,7 @@ fn sbatch_loop(
     let before = bench.sandbox.rpcs()?;
     let body = match at_a_time {
         1 => format!("for i in $(seq {jobs}); do sbatch --parsable {script} >/dev/null || exit 1; done"),
-        // -I would make a line of each; -n 1 would hand the number to the script. It does not look at it.
+        // -n 1 passes each number as an argument to the script, which ignores it.
         _ => {
             format!("seq {jobs} | xargs -n 1 -P {at_a_time} sbatch --parsable {script} >/dev/null || exit 1")
         }
@@ -196,12 +193,12 @@ fn sbatch_loop(
     let (worked, shares) = (machine_worked()?, Shares::take()?);
     let nanos: u64 = bench.sandbox.login(&text)?.parse()?;
     let worked = machine_worked()?.saturating_sub(worked);
-    side.whose.add(Duration::ZERO, Shares::take()?.since(shares), jobs);
+    side.cpu.add(Duration::ZERO, Shares::take()?.since(shares), jobs);
     side.add(jobs, Duration::from_nanos(nanos), worked, &bench.sandbox.rpcs()?.since(&before));
     bench.sandbox.clear()
 }
 
-/// Until the last id is known, and what the machine worked till then; and until the last POST was answered.
+/// Returns the time to the last Slurm id, the machine's CPU time until then, and the time to the last answered POST.
 fn through_the_api(
     http: &Http,
     watch: &Watch,
@@ -224,7 +221,7 @@ fn through_the_api(
     let mut last = began;
     while !waiting.is_empty() {
         let event =
-            watch.next(PATIENCE)?.with_context(|| format!("{} jobs get no Slurm id", waiting.len()))?;
+            watch.next(TIMEOUT)?.with_context(|| format!("{} jobs have no Slurm id", waiting.len()))?;
         if event.text("/data/slurm_job_id").is_some()
             && event.text("/job_id").is_some_and(|id| waiting.remove(id))
         {

@@ -1,4 +1,4 @@
-//! What is asked of a cluster, and what it answered.
+//! A program to run on a login host, and its answer.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,21 +10,21 @@ use crate::HostPort;
 pub struct Command {
     /// Bash source, run by `bash --noprofile --norc -c`.
     pub program: String,
-    /// What the program finds on its standard input, followed by end of file. May hold secrets.
+    /// The bytes for the program's stdin, followed by end of file. May contain secrets.
     ///
-    /// A lost link ends the input early, and the program goes on: one that must not act on half of it
-    /// checks the length.
+    /// A lost connection ends the input early, and the program continues. A program that must not act on
+    /// incomplete input has to check its length.
     pub stdin: Vec<u8>,
-    /// How long the program may run. The remote side enforces it as well, rounded up to a second.
+    /// How long the program may run. The login host enforces it as well, rounded up to a second.
     pub deadline: Duration,
-    /// The most bytes of standard output that are accepted.
+    /// The most bytes of stdout that are accepted.
     pub stdout_limit: usize,
-    /// Whether it is safe to run the program again after a failure that left its outcome unknown.
+    /// Whether the program may run again after a failure that left its outcome unknown.
     pub repeatable: bool,
 }
 
 impl fmt::Debug for Command {
-    /// Lengths only: both the program and its input can carry secrets.
+    /// Lengths only: the program and its input may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Command")
             .field("program_bytes", &self.program.len())
@@ -36,14 +36,14 @@ impl fmt::Debug for Command {
     }
 }
 
-/// The whole answer of a program that ended.
+/// The complete answer of a program that ended.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Output {
-    /// Exactly what the program wrote, without login noise.
+    /// Exactly what the program wrote to stdout, without output of the login shell.
     pub stdout: Vec<u8>,
-    /// What the program wrote, without login noise, cut after one mebibyte.
+    /// What the program wrote to stderr, without output of the login shell, cut after one mebibyte.
     pub stderr: Vec<u8>,
-    /// The code the program ended with; 128 + n after signal n.
+    /// The program's exit code; 128 + n after signal n.
     pub exit_code: i32,
     /// The login host that ran it.
     pub host: HostPort,
@@ -52,7 +52,7 @@ pub struct Output {
 }
 
 impl fmt::Debug for Output {
-    /// Lengths only: output can repeat secrets.
+    /// Lengths only: the output may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Output")
             .field("stdout_bytes", &self.stdout.len())

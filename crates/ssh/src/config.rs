@@ -1,12 +1,9 @@
-//! What a pool is told about a cluster.
+//! How to reach one cluster.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::HostPort;
-
-/// The most sessions a pool opens, whatever the configuration says.
-const MOST_SESSIONS: usize = 4;
 
 /// How to reach one cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,19 +14,19 @@ pub struct SshConfig {
     pub hosts: Vec<HostPort>,
     /// A private key file without a passphrase, tried first.
     pub key_path: Option<PathBuf>,
-    /// Whether the keys of an agent are tried, after the key file.
+    /// Whether to try the keys of an agent after the key file.
     pub use_agent: bool,
     /// The socket of the agent (the value of `SSH_AUTH_SOCK`).
     pub agent_socket: Option<PathBuf>,
-    /// `known_hosts` files, read anew at every connect. A missing file counts as empty.
+    /// `known_hosts` files, read again at every connect. A missing file counts as empty.
     pub known_hosts: Vec<PathBuf>,
-    /// Further `known_hosts` lines: `host type base64` or `[host]:port type base64`.
+    /// More `known_hosts` lines: `host type base64` or `[host]:port type base64`.
     pub pinned_host_keys: Vec<String>,
-    /// The most sessions open at a time, 1 to 4. Values outside are moved to the nearest bound.
+    /// The most sessions open at a time, 1 to 4. Other values count as the nearest bound.
     pub sessions: usize,
-    /// The bound of one TCP connect, of the key exchange, and of each authentication step.
+    /// The timeout of the TCP connect, of the key exchange, and of each authentication step.
     pub connect_timeout: Duration,
-    /// How long a session stays silent before the link is probed.
+    /// How long a session may be idle before it is probed.
     pub keepalive: Duration,
 }
 
@@ -48,14 +45,5 @@ impl SshConfig {
             connect_timeout: Duration::from_secs(10),
             keepalive: Duration::from_secs(20),
         }
-    }
-
-    pub(crate) fn session_count(&self) -> usize {
-        self.sessions.clamp(1, MOST_SESSIONS)
-    }
-
-    /// The files whose change may turn a refusal into a success.
-    pub(crate) fn key_material(&self) -> impl Iterator<Item = &PathBuf> {
-        self.known_hosts.iter().chain(&self.key_path)
     }
 }

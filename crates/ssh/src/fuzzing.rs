@@ -1,15 +1,16 @@
-//! What the fuzzer sees of the framing; no other build has it.
+//! What the fuzzer needs of the framing. Other builds do not contain it.
 
-use crate::session::framing::{Boundary, Ending, Excess, FrameError, FrameReader};
+use crate::session::framing::{Ending, Excess, FrameError, FrameReader};
 
-/// Reads a stream that arrives in pieces of so many bytes. Its boundary is 32 zeros. None when it is no answer.
+/// Reads a stream that arrives in pieces of `piece` bytes. Its boundary is 32 zeros. Returns `None` if the
+/// stream is not a complete answer.
 ///
 /// # Panics
 ///
-/// When more is kept in memory than the limit allows.
+/// If the reader keeps more in memory than the limit allows.
 pub fn read_frame(stream: &[u8], piece: usize, limit: usize) -> Option<(Vec<u8>, String)> {
     for excess in [Excess::Cut, Excess::Refused] {
-        let mut reader = FrameReader::new(Boundary::fixed(0), limit, excess);
+        let mut reader = FrameReader::new(&"0".repeat(32), limit, excess);
         let pushed: Result<(), FrameError> = stream.chunks(piece).try_for_each(|piece| reader.push(piece));
         match (excess, pushed) {
             (Excess::Cut, _) => assert!(reader.into_body().len() <= limit),

@@ -1,31 +1,30 @@
-//! Where a login host listens: a name or an address, and a port.
+//! The address of a login host: a name or an IP address, and a port.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
-/// The port of SSH when none is written.
+/// The port if none is given.
 const DEFAULT_PORT: u16 = 22;
 /// The longest DNS name, in bytes.
 const LONGEST_NAME: usize = 253;
-/// The longest part of a DNS name between two dots, in bytes.
+/// The longest label of a DNS name, in bytes.
 const LONGEST_LABEL: usize = 63;
 
 /// A login host: a DNS name or an IP address, and a port.
 ///
-/// Written `host`, `host:port`, `[v6]`, `[v6]:port` or a bare IPv6 address; the port is 22 when absent.
-/// Only letters, digits, `.`, `-` and `_` make a name, and no label begins with `-`: the value can stand
-/// on a command line or in a `known_hosts` line without quoting.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+/// The text form is `host`, `host:port`, `[v6]`, `[v6]:port` or a bare IPv6 address; the default port is 22.
+/// A name consists of letters, digits, `.`, `-` and `_`, and no label begins with `-`. So the value needs no
+/// quoting on a command line or in a `known_hosts` line.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
 pub struct HostPort {
     host: String,
     port: u16,
 }
 
-/// Why a text is not a [`HostPort`].
+/// Why a text is not a valid [`HostPort`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostPortError {
     /// The part before the port is neither a DNS name nor an IP address.
@@ -37,7 +36,7 @@ pub enum HostPortError {
 }
 
 impl HostPort {
-    /// A host and a port, checked as in the text form. IPv6 addresses come without brackets.
+    /// A host and a port, with the same checks as the text form. IPv6 addresses have no brackets here.
     pub fn new(host: impl Into<String>, port: u16) -> Result<Self, HostPortError> {
         let host = host.into();
         if port == 0 {
@@ -59,7 +58,7 @@ impl HostPort {
         self.port
     }
 
-    /// The name under which `known_hosts` keeps the keys: bare on port 22, `[host]:port` elsewhere.
+    /// The name in `known_hosts` lines: `host` on port 22, `[host]:port` on other ports.
     pub(crate) fn known_hosts_name(&self) -> String {
         if self.port == DEFAULT_PORT { self.host.clone() } else { format!("[{}]:{}", self.host, self.port) }
     }
@@ -74,10 +73,9 @@ fn is_name(text: &str) -> bool {
 }
 
 fn port(text: &str) -> Result<u16, HostPortError> {
-    // `u16::from_str` takes a leading plus sign; a port is digits only.
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
-        Ok(number) if digits => Ok(number),
+        // `u16::from_str` accepts a leading plus sign.
+        Ok(number) if !text.starts_with('+') => Ok(number),
         _ => Err(HostPortError::Port(text.to_owned())),
     }
 }
@@ -89,20 +87,14 @@ impl FromStr for HostPort {
         if text.parse::<Ipv6Addr>().is_ok() {
             return Self::new(text, DEFAULT_PORT);
         }
-        if let Some(rest) = text.strip_prefix('[') {
-            let (host, after) = rest.split_once(']').ok_or_else(|| HostPortError::Host(text.to_owned()))?;
-            if host.parse::<Ipv6Addr>().is_err() {
-                return Err(HostPortError::Host(host.to_owned()));
-            }
-            return match after.strip_prefix(':') {
-                Some(digits) => Self::new(host, port(digits)?),
-                None if after.is_empty() => Self::new(host, DEFAULT_PORT),
-                None => Err(HostPortError::Host(text.to_owned())),
-            };
-        }
-        match text.split_once(':') {
-            Some((host, digits)) => Self::new(host, port(digits)?),
-            None => Self::new(text, DEFAULT_PORT),
+        let (host, port) = match text.rsplit_once(':') {
+            Some((host, digits)) if !digits.ends_with(']') => (host, port(digits)?),
+            _ => (text, DEFAULT_PORT),
+        };
+        match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+            Some(host) if host.parse::<Ipv6Addr>().is_ok() => Self::new(host, port),
+            None if !host.contains(':') => Self::new(host, port),
+            _ => Err(HostPortError::Host(host.to_owned())),
         }
     }
 }
@@ -117,20 +109,6 @@ impl fmt::Display for HostPort {
     }
 }
 
-impl TryFrom<String> for HostPort {
-    type Error = HostPortError;
-
-    fn try_from(text: String) -> Result<Self, HostPortError> {
-        text.parse()
-    }
-}
-
-impl From<HostPort> for String {
-    fn from(host: HostPort) -> Self {
-        host.to_string()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -138,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_written_form_is_read_and_shown_again() {
+    fn every_text_form_is_parsed_and_displayed() {
         for (text, host, port, shown) in [
             ("login1", "login1", 22, "login1"),
             ("Login1.Example.org:2222", "login1.example.org", 2222, "login1.example.org:2222"),
@@ -160,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_an_option_or_shell_syntax_is_refused() {
+    fn a_text_that_could_be_an_option_or_shell_syntax_is_refused() {
         let refused = [
             "",
             ":22",
@@ -189,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn known_hosts_names_carry_the_port_only_when_it_is_not_22() {
+    fn known_hosts_names_contain_the_port_unless_it_is_22() {
         let name = |text: &str| text.parse::<HostPort>().map(|host| host.known_hosts_name());
         assert_eq!(name("login1"), Ok("login1".to_owned()));
         assert_eq!(name("login1:2222"), Ok("[login1]:2222".to_owned()));
@@ -198,7 +176,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_parses_is_no_option_and_needs_no_quoting(
+        fn a_parsed_value_is_no_option_and_needs_no_quoting(
             text in prop_oneof![any::<String>(), "[ -~\n]{0,30}", "[a-z0-9.:\\[\\]_-]{0,30}"],
         ) {
             if let Ok(address) = text.parse::<HostPort>() {

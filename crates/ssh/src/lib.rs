@@ -1,15 +1,14 @@
-//! Bytes over SSH: sessions, hosts, keys, framing.
+//! Runs commands over SSH: sessions, login hosts, keys, framing.
 //!
-//! One [`SshPool`] serves one cluster. It runs a [`Command`] on a login host and answers with the
-//! exact bytes the program wrote and the code it ended with, or with an [`SshError`] that says
-//! whether anything may have happened over there ([`SshError::effect`]).
+//! One [`SshPool`] serves one cluster. It runs a [`Command`] on a login host and returns the exact bytes
+//! that the program wrote and its exit code, or an [`SshError`] that says whether anything may have
+//! happened on the cluster ([`SshError::effect`]).
 //!
-//! What it refuses to know: Slurm, jobs, and what the bytes mean.
+//! This crate knows nothing about Slurm, jobs, or what the bytes mean.
 //!
-//! Where to read on: [`pool`](SshPool) for the way of a command, `framing` for why an answer can be
-//! believed, `hosts` for failover, `host_key` for whom we talk to.
+//! Where to read on: `pool` for the path of a command, `session::framing` for why an answer can be
+//! trusted, `pool::hosts` for failover, `keys::host_key` for the verification of login hosts.
 
-mod advice;
 mod command;
 mod config;
 mod error;
@@ -26,6 +25,6 @@ pub use error::{Doubt, Effect, HostFailure, SshError};
 pub use host_port::{HostPort, HostPortError};
 pub use keys::{key_file::inspect_key, known_hosts::check_host_key_line};
 pub use pool::{
-    handle::SshPool,
-    health::{HostHealth, HostState, PoolHealth},
+    PoolHealth, SshPool,
+    hosts::{HostHealth, HostState},
 };

@@ -1,4 +1,4 @@
-//! Time that only moves when a test moves it, and ids that count.
+//! A clock that a test moves by hand, and consecutive ids.
 
 use std::{
     sync::{
@@ -20,12 +20,12 @@ pub struct HandClock {
 }
 
 impl HandClock {
-    /// Begins at an instant that is easy to read in a failed assertion.
+    /// Starts at a time that is easy to read in a failed assertion.
     pub fn new() -> Self {
         Self::at(DateTime::from_timestamp(1_800_000_000, 0).unwrap_or_default())
     }
 
-    /// Begins at an instant of the test's choice.
+    /// Starts at the given time.
     pub fn at(now: Timestamp) -> Self {
         Self { began: now, now: Mutex::new(now) }
     }
@@ -52,11 +52,11 @@ impl Clock for HandClock {
         (self.now() - self.began).to_std().unwrap_or_default()
     }
 
-    /// Its time is moved by hand only.
+    /// Does nothing: only the test moves this clock.
     fn hear(&self, _: Timestamp, _: Duration) {}
 }
 
-/// Ids that look like UUIDs v7 and count 1, 2, 3 …: a failed assertion shows which one it was.
+/// Consecutive ids in the form of UUIDs v7: 1, 2, 3 … A failed assertion shows the number.
 #[derive(Debug, Default)]
 pub struct CountingIds(AtomicU64);
 

@@ -1,14 +1,14 @@
-//! Chance that is the same for the same seed, on every machine and with every version of every crate.
+//! Random numbers that depend only on the seed, on every machine and with every version of every crate.
 
 use chrono::TimeDelta;
 
-/// `SplitMix64`: small, fast, and good enough to choose faults.
+/// The `SplitMix64` generator: small, fast, and good enough to choose faults.
 #[derive(Debug, Clone)]
 pub struct Dice(u64);
 
 impl Dice {
     pub fn new(seed: u64) -> Self {
-        // Seeds that differ by one are to have nothing in common.
+        // Consecutive seeds must give unrelated sequences.
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
     }
 
@@ -19,32 +19,32 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to `below`, without it.
+    /// A number from 0 to `below`, exclusive.
     pub fn below(&mut self, below: u64) -> u64 {
         self.roll() % below.max(1)
     }
 
-    /// From `least` to `most`.
+    /// A number from `least` to `most`, inclusive.
     pub fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.below(most.saturating_sub(least) + 1)
     }
 
-    /// One of several.
+    /// One of the values.
     pub fn one_of<T: Clone, const N: usize>(&mut self, several: &[T; N]) -> T {
         several[usize::try_from(self.below(N as u64)).unwrap_or(0)].clone()
     }
 
-    /// True so many times in a thousand.
+    /// True with this probability in thousandths.
     pub fn chance(&mut self, in_thousand: u64) -> bool {
         self.below(1000) < in_thousand
     }
 
-    /// A time between so many milliseconds.
+    /// A duration from `least` to `most` milliseconds.
     pub fn millis(&mut self, least: u64, most: u64) -> TimeDelta {
         TimeDelta::milliseconds(i64::try_from(self.between(least, most)).unwrap_or(0))
     }
 
-    /// A time between so many seconds, to the millisecond.
+    /// A duration from `least` to `most` seconds, with millisecond resolution.
     pub fn seconds(&mut self, least: u64, most: u64) -> TimeDelta {
         self.millis(least * 1000, most * 1000)
     }

@@ -1,4 +1,4 @@
-//! Jobs and a cluster to start a test from.
+//! Jobs and a cluster for tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +10,11 @@ use domain::{
 use serde_json::{Map, json};
 use uuid::Uuid;
 
-/// A value that the test itself spelled; a fault in it is a fault of the test.
+/// Parses a value written in the test; an invalid value is an error of the test.
 fn parsed<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> T {
     match text.parse() {
         Ok(value) => value,
-        Err(error) => panic!("{text:?} is not valid in a test: {error:?}"),
+        Err(error) => panic!("invalid value {text:?} in a test: {error:?}"),
     }
 }
 
@@ -31,7 +31,7 @@ pub fn cluster() -> Cluster {
         resources: resources(),
         max_time_hours: 4.0,
         images: images(),
-        // Another time than the default, so that a test sees whose setting counts.
+        // Differs from the default, so that a test sees which setting applies.
         retries: RetrySettings { node_exclusion_hours: 6, ..RetrySettings::default() },
         batch: BatchSettings::default(),
     }
@@ -40,14 +40,14 @@ pub fn cluster() -> Cluster {
 fn images() -> ImageSettings {
     match ImageSettings::packaged(&parsed("/lustre/users/tao")) {
         Ok(images) => images,
-        Err(error) => panic!("the packaged defaults are not valid: {error}"),
+        Err(error) => panic!("the packaged defaults are invalid: {error}"),
     }
 }
 
 fn resources() -> Resources {
     match Resources::packaged() {
         Ok(resources) => resources,
-        Err(error) => panic!("the packaged defaults are not valid: {error}"),
+        Err(error) => panic!("the packaged defaults are invalid: {error}"),
     }
 }
 
@@ -75,17 +75,17 @@ pub fn spec(work: Work) -> JobSpec {
     }
 }
 
-/// A job as it is when it was just accepted.
+/// A job that was just accepted.
 pub fn job_at(number: u128, work: Work, now: Timestamp) -> Job {
     Job::accepted(JobId::new(Uuid::from_u128(number)), Owner::new("tester"), parsed("dgx"), spec(work), now)
 }
 
-/// A plain command, accepted at the dawn of time.
+/// A plain command, accepted at the Unix epoch.
 pub fn command_job(number: u128) -> Job {
     job_at(number, Work::Command { text: "true".to_owned() }, DateTime::UNIX_EPOCH)
 }
 
-/// A TAO training, accepted at the dawn of time.
+/// A TAO training, accepted at the Unix epoch.
 pub fn tao_job(number: u128) -> Job {
     let work = Work::Tao {
         network_arch: parsed("classification_pyt"),

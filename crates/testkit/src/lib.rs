@@ -1,6 +1,6 @@
-//! Test support: jobs to start from, a clock that is moved by hand, ids that count, a store without a database, an
-//! issuer of tokens, and two clusters: one that does as a test says and can lose its replies, and one that lives by itself. Never shipped: only
-//! ever a dev-dependency.
+//! Test support: jobs, a clock that tests move by hand, consecutive ids, a store without a database, a signer of tokens, and two
+//! clusters: one is scripted by the test and can lose its replies, the other simulates Slurm by itself. Only a dev-dependency,
+//! never shipped.
 
 mod clock;
 mod dice;

@@ -1,4 +1,4 @@
-//! Somebody who signs tokens: what an issuer of JWTs is to the service.
+//! Signs JWTs as an issuer does.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use ring::{
@@ -8,7 +8,7 @@ use ring::{
 };
 use serde_json::{Value, json};
 
-/// A key of ES256 and its name.
+/// An ES256 key and its name (`kid`).
 #[derive(Debug)]
 pub struct Signer {
     name: String,
@@ -17,7 +17,7 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// With a key of its own. Fails when there is no randomness.
+    /// A signer with a new key. Fails without a source of randomness.
     pub fn new(name: &str) -> Result<Self, Unspecified> {
         let random = SystemRandom::new();
         let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
@@ -26,7 +26,7 @@ impl Signer {
         Ok(Self { name: name.to_owned(), key, random })
     }
 
-    /// The public half of its key, as an issuer publishes it (RFC 7517).
+    /// The public key as a JWK (RFC 7517).
     pub fn jwk(&self) -> Value {
         let point = self.key.public_key().as_ref();
         let number = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes);
@@ -34,11 +34,11 @@ impl Signer {
         json!({"kty": "EC", "crv": "P-256", "use": "sig", "kid": self.name, "x": x, "y": y})
     }
 
-    /// A token that says this (RFC 7519). Fails when there is no randomness.
+    /// A signed token with these claims (RFC 7519). Fails without a source of randomness.
     pub fn sign(&self, claims: &Value) -> Result<String, Unspecified> {
         let part = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
-        let head = json!({"alg": "ES256", "typ": "JWT", "kid": self.name});
-        let message = format!("{}.{}", part(&head), part(claims));
+        let header = json!({"alg": "ES256", "typ": "JWT", "kid": self.name});
+        let message = format!("{}.{}", part(&header), part(claims));
         let signature = self.key.sign(&self.random, message.as_bytes())?;
         Ok(format!("{message}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature)))
     }

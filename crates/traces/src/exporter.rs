@@ -1,4 +1,4 @@
-//! What gathers spans and sends them off, on a thread of its own.
+//! Collects spans and sends them in batches, on a thread of its own.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -14,25 +14,25 @@ use tracing_subscriber::{Layer, filter::filter_fn, registry::LookupSpan};
 
 use crate::{client::Client, span::is_trace};
 
-/// How long the end of the process waits for the last spans to go.
-const LAST_MOMENT: Duration = Duration::from_secs(2);
+/// How long the process waits for the last spans at its end.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where spans go.
 #[derive(Debug)]
 pub struct Collector {
-    /// The base address of its OTLP receiver by HTTP, such as `http://127.0.0.1:4318`.
+    /// The base URL of its OTLP/HTTP receiver, such as `http://127.0.0.1:4318`.
     pub endpoint: String,
-    /// Sent with each message: what the receiver wants to see before it takes anything.
+    /// Headers of each request, such as credentials.
     pub headers: Vec<(String, SecretString)>,
-    /// Of requests that do not say it themselves, this part is traced: from 0 to 1.
+    /// The fraction of requests without a sampling decision of their own that is traced: from 0 to 1.
     pub sample: f64,
-    /// Which parts of the service this process is.
+    /// The role of this process.
     pub role: &'static str,
 }
 
-/// The exporter cannot be made.
+/// The exporter cannot be created.
 #[derive(Debug, thiserror::Error)]
-#[error("traces cannot be sent there")]
+#[error("cannot create the exporter for traces")]
 pub struct ExporterError(#[from] ExporterBuildError);
 
 /// Sends spans to a collector until it is dropped.
@@ -40,8 +40,8 @@ pub struct ExporterError(#[from] ExporterBuildError);
 pub struct Exporter(SdkTracerProvider);
 
 impl Exporter {
-    /// Starts it; nothing is sent before there is a span. What the collector does not take in time is dropped: 2048 spans wait at
-    /// most.
+    /// Starts the exporter. It contacts the collector only when there is a span. At most 2048 spans wait for export; more are
+    /// dropped.
     pub fn start(collector: &Collector) -> Result<Self, ExporterError> {
         let headers: HashMap<String, String> = collector
             .headers
@@ -61,7 +61,7 @@ impl Exporter {
                 KeyValue::new("tao_slurm.role", collector.role),
             ])
             .build();
-        // A caller whose request is traced wants all of it to be.
+        // A request that the caller traces is always traced here.
         let sampler = Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(collector.sample)));
         let provider = SdkTracerProvider::builder()
             .with_resource(resource)
@@ -71,7 +71,7 @@ impl Exporter {
         Ok(Self(provider))
     }
 
-    /// What hands spans over; everything that is not of this crate is passed by.
+    /// The layer that passes this crate's spans to the exporter.
     pub fn layer<S: Subscriber + for<'a> LookupSpan<'a>>(&self) -> impl Layer<S> + use<S> {
         tracing_opentelemetry::layer()
             .with_tracer(self.0.tracer("tao-slurm"))
@@ -82,9 +82,9 @@ impl Exporter {
             .with_filter(filter_fn(is_trace))
     }
 
-    /// Sends what is left, for a moment at most.
+    /// Sends the remaining spans, for at most two seconds.
     pub fn finish(&self) {
-        // A collector that is away has been complained of.
-        let _ = self.0.shutdown_with_timeout(LAST_MOMENT);
+        // The client has logged that the collector is unreachable.
+        let _ = self.0.shutdown_with_timeout(FLUSH_TIMEOUT);
     }
 }

@@ -1,9 +1,9 @@
-//! Where the time of one request goes, told to a collector of OpenTelemetry: request → step of the worker → command on the
-//! cluster, in the trace that the job keeps.
+//! Shows an OpenTelemetry collector where the time of a request goes: request → worker step → command on the cluster, in the
+//! trace stored with the job.
 //!
-//! The spans of this crate are no part of the logs, and nothing else goes to the collector: no log line, no variable, no
-//! script. While there is no collector they are not even made. Nothing here waits for the collector: what it does not take in
-//! time is dropped.
+//! The collector gets the spans of this crate and nothing else: no log line, no variable, no script. The logs do not contain
+//! these spans. Without a collector no span is created. The service never waits for the collector: spans that it does not
+//! accept in time are dropped.
 
 mod client;
 mod exporter;

@@ -1,24 +1,23 @@
-//! The spans, and whose trace they belong to.
+//! The spans and their parents.
 
-use std::fmt::Display;
+use std::{collections::HashMap, fmt::Display};
 
-use opentelemetry::{
-    Context,
-    trace::{SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState},
-};
+use opentelemetry::{propagation::TextMapPropagator, trace::TraceContextExt};
+use opentelemetry_sdk::propagation::TraceContextPropagator;
 use slurm::TraceParent;
 use tracing::{Instrument, Level, Metadata, Span, field};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-/// What tells these spans from those of the logs.
+/// The target that distinguishes these spans from those of the logs.
 const TARGET: &str = "traces::span";
+const HEADER: &str = "traceparent";
 
-/// Whether it is a span for the collector, and not for the logs.
+/// Whether a span is for the collector and not for the logs.
 pub fn is_trace(metadata: &Metadata<'_>) -> bool {
     metadata.target() == TARGET
 }
 
-/// A request of a caller. `route` is the pattern, not what the caller wrote.
+/// The span of an API request. `route` is the route's pattern, not the requested path.
 pub fn request(method: &str, route: &str, parent: Option<&TraceParent>) -> Span {
     let span = tracing::info_span!(
         target: TARGET, parent: None, "request",
@@ -29,7 +28,7 @@ pub fn request(method: &str, route: &str, parent: Option<&TraceParent>) -> Span 
     span
 }
 
-/// A command on a cluster, within the step that needs it; without one there is no span: polls serve all jobs.
+/// The span of a command on a cluster, inside its worker step. Outside a step there is no span: polls serve all jobs.
 pub fn command(cluster: &dyn Display, name: &'static str) -> Span {
     if !Span::current().metadata().is_some_and(is_trace) {
         return Span::none();
@@ -41,22 +40,22 @@ pub fn command(cluster: &dyn Display, name: &'static str) -> Span {
     )
 }
 
-/// The place in its trace at which the span is; none while nothing is told to a collector.
+/// The span's position in its trace; `None` without a collector.
 pub fn here(span: &Span) -> Option<TraceParent> {
     if span.is_disabled() {
         return None;
     }
-    let context = span.context();
-    let place = context.span().span_context().clone();
-    format!("00-{}-{}-{:02x}", place.trace_id(), place.span_id(), place.trace_flags().to_u8()).parse().ok()
+    let mut headers = HashMap::new();
+    TraceContextPropagator::new().inject_context(&span.context(), &mut headers);
+    headers.get(HEADER)?.parse().ok()
 }
 
-/// One step that is taken for several jobs at once: a span in the trace of each job that has one.
+/// One worker step for several jobs: a span in the trace of each job that has one.
 #[derive(Debug, Default)]
 pub struct Steps(Vec<Span>);
 
 impl Steps {
-    /// Begins it, for the jobs with these ids, numbers of attempts, and traces.
+    /// Starts the spans. Each job has its id, the number of its attempt, and its trace.
     pub fn begin<Id: Display>(
         kind: &'static str,
         cluster: &dyn Display,
@@ -77,8 +76,8 @@ impl Steps {
         Self(jobs.filter_map(span).collect())
     }
 
-    /// Takes it. A command serves all of the jobs and can be in one trace only: it is in the first one's, and the others point
-    /// there.
+    /// Runs the step. A command serves all jobs but can be in one trace only: it is in the first job's trace, and the spans
+    /// of the others link to it.
     pub async fn around<F: Future>(self, step: F) -> F::Output {
         let Some((first, others)) = self.0.split_first() else { return step.await };
         let context = first.context();
@@ -89,18 +88,10 @@ impl Steps {
     }
 }
 
-/// Puts the span below the place that somebody else was at.
+/// Makes the span a child of the given position.
 fn follow(span: &Span, parent: Option<&TraceParent>) {
     let Some(parent) = parent.filter(|_| !span.is_disabled()) else { return };
-    let text = parent.as_str();
-    let (Ok(trace), Ok(place), Ok(flags)) = (
-        TraceId::from_hex(parent.trace_id()),
-        SpanId::from_hex(&text[36..52]),
-        u8::from_str_radix(&text[53..], 16),
-    ) else {
-        return;
-    };
-    let there = SpanContext::new(trace, place, TraceFlags::new(flags), true, TraceState::default());
-    // It fails where no layer for the collector is installed, and then there is nothing to tell.
-    let _ = span.set_parent(Context::new().with_remote_span_context(there));
+    let headers = HashMap::from([(HEADER.to_owned(), parent.to_string())]);
+    // It fails if no layer for the collector is installed; then there is nothing to export.
+    let _ = span.set_parent(TraceContextPropagator::new().extract(&headers));
 }

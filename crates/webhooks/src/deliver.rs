@@ -1,4 +1,4 @@
-//! The loop: take turns, post, record.
+//! The delivery loop: lease messages, post them, record the result.
 
 use std::{
     sync::Arc,
@@ -6,44 +6,45 @@ use std::{
 };
 
 use domain::{Clock, Ids, Networks, retry_after, webhook_wait};
-use persistence::{DeliveryResult, Store, StoreError, TurnTerms, WebhookTurn};
+use persistence::{DeliveryResult, Store, TurnTerms, WebhookTurn};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use ureq::Agent;
 
 use crate::{
     authorities::Authorities,
-    post::{Failure, Message, agent, post},
+    post::{Failure, agent, post},
     signature::signature,
 };
 
 /// How the service delivers.
 #[derive(Debug, Clone)]
 pub struct DeliverySettings {
-    /// What may be called beside public addresses.
+    /// The networks that may be called besides public addresses.
     pub networks: Networks,
-    /// Who may vouch for a receiver's certificate.
+    /// The authorities that may sign a receiver's certificate.
     pub authorities: Authorities,
-    /// How long a receiver may take for its answer.
+    /// How long a receiver may take to answer.
     pub timeout: Duration,
-    /// After so many attempts a message is given up.
+    /// The number of attempts before a message is given up.
     pub attempts: u32,
 }
 
-/// So many messages are under way at a time, each to another job's receiver.
-const AT_A_TIME: usize = 64;
-/// So many of one owner's, through all processes: receivers that hang hold up those of their owner only.
-const OF_ONE_OWNER: u32 = 32;
-/// How often the database is asked whose turn it is, when nothing is under way that would end sooner.
-const LOOK: Duration = Duration::from_secs(1);
-/// Turns that end within so long are replaced by one question.
-const TOGETHER: Duration = Duration::from_millis(10);
-/// What a turn lasts beside the receiver's time: half of it for beginning, half for recording.
-const BESIDE: Duration = Duration::from_secs(10);
-/// So much of a reason is kept.
-const LONGEST_REASON: usize = 500;
+/// The most messages in flight at a time, each of another job.
+const MAX_IN_FLIGHT: usize = 64;
+/// The most messages of one owner in flight, over all processes: receivers that hang delay only their owner's messages.
+const MAX_PER_OWNER: u32 = 32;
+/// How often the database is asked for due messages, unless a delivery ends sooner.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Deliveries that end within this time are replaced with one query.
+const BATCH_DELAY: Duration = Duration::from_millis(10);
+/// How much longer a lease lasts than the receiver's timeout: half of it to start the delivery, half to record the result.
+const LEASE_MARGIN: Duration = Duration::from_secs(10);
+/// The most characters of an error that are stored.
+const MAX_ERROR_CHARS: usize = 500;
 
-/// Delivers the messages of all jobs, beside others that do the same.
+/// Delivers the messages of all jobs. Several processes may each run one.
+#[derive(Debug)]
 pub struct Deliverer {
     store: Store,
     settings: DeliverySettings,
@@ -52,15 +53,9 @@ pub struct Deliverer {
     ids: Arc<dyn Ids>,
 }
 
-impl std::fmt::Debug for Deliverer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Deliverer").field("settings", &self.settings).finish_non_exhaustive()
-    }
-}
-
 impl Deliverer {
     pub fn new(store: Store, settings: DeliverySettings, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
-        // Shown before the first delivery: what does not exist cannot be seen to rise.
+        // The metrics exist from the start, so that their first increase is visible.
         for outcome in ["delivered", "failed", "dead"] {
             metrics::counter!("webhook_deliveries_total", "outcome" => outcome).increment(0);
         }
@@ -69,48 +64,48 @@ impl Deliverer {
         Self { store, settings, agent, clock, ids }
     }
 
-    /// Delivers until `stop`; what is under way then is finished first.
+    /// Delivers until `stop`, then finishes the deliveries in flight.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        let mut under_way = JoinSet::new();
+        let mut in_flight = JoinSet::new();
         while !stop.is_cancelled() {
-            let asked = Instant::now();
-            for turn in self.turns(AT_A_TIME.saturating_sub(under_way.len())).await {
-                under_way.spawn(Arc::clone(&self).deliver(turn, asked));
+            let leased_at = Instant::now();
+            for turn in self.turns(MAX_IN_FLIGHT.saturating_sub(in_flight.len())).await {
+                in_flight.spawn(Arc::clone(&self).deliver(turn, leased_at));
             }
             tokio::select! {
                 () = stop.cancelled() => {}
-                Some(ended) = under_way.join_next() => {
+                Some(ended) = in_flight.join_next() => {
                     log_panic(ended);
-                    tokio::time::sleep(TOGETHER).await;
-                    while let Some(ended) = under_way.try_join_next() {
+                    tokio::time::sleep(BATCH_DELAY).await;
+                    while let Some(ended) = in_flight.try_join_next() {
                         log_panic(ended);
                     }
                 }
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
             }
         }
-        while let Some(ended) = under_way.join_next().await {
+        while let Some(ended) = in_flight.join_next().await {
             log_panic(ended);
         }
     }
 
-    async fn turns(&self, most: usize) -> Vec<WebhookTurn> {
-        let most = u32::try_from(most).unwrap_or(u32::MAX);
-        if most == 0 {
+    async fn turns(&self, limit: usize) -> Vec<WebhookTurn> {
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        if limit == 0 {
             return Vec::new();
         }
-        let duration = self.settings.timeout + BESIDE;
-        let terms = TurnTerms { duration, limit: most, of_one_owner: OF_ONE_OWNER };
+        let duration = self.settings.timeout + LEASE_MARGIN;
+        let terms = TurnTerms { duration, limit, of_one_owner: MAX_PER_OWNER };
         self.store.lease_webhooks(self.ids.lease(), terms).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "cannot look for webhooks that are due");
+            tracing::warn!(%error, "cannot look for due webhooks");
             Vec::new()
         })
     }
 
-    async fn deliver(self: Arc<Self>, turn: WebhookTurn, asked: Instant) {
+    async fn deliver(self: Arc<Self>, turn: WebhookTurn, leased_at: Instant) {
         let began = Instant::now();
-        if is_late(asked, began) {
-            tracing::warn!(job.id = %turn.job, "the turn to deliver a webhook came too late; leaving it to the next");
+        if is_late(leased_at, began) {
+            tracing::warn!(job.id = %turn.job, "a webhook delivery started too late for its lease; it is retried later");
             return;
         }
         let result = self.attempt(&turn).await;
@@ -127,64 +122,67 @@ impl Deliverer {
                 given_up = again.is_none(), "a webhook was not delivered"
             );
         }
+        // An unrecorded message is delivered again when its lease ends.
         match self.store.record_delivery(&turn, &result).await {
             Ok(true) => {}
             Ok(false) => {
-                tracing::warn!(job.id = %turn.job, "a webhook was delivered by somebody else meanwhile, or its job is deleted");
+                tracing::warn!(job.id = %turn.job, "another process delivered the webhook in the meantime, or its job was deleted");
             }
-            // The lease ends, and it is delivered again.
-            Err(error) => log_unrecorded(&turn, &error),
+            Err(error) => {
+                tracing::warn!(job.id = %turn.job, %error, "cannot record the result of a webhook; it will be sent again");
+            }
         }
     }
 
     async fn attempt(&self, turn: &WebhookTurn) -> DeliveryResult {
-        // The same each time, so that a receiver can tell what it has had already. No dot: what is signed is parted by them.
-        let id = format!("{}_{}", turn.job, turn.seq);
-        let timestamp = self.clock.now().timestamp();
-        let failed = |failure: Failure| {
-            let jitter = rand::random::<f64>();
-            let asked = failure.retry_after.and_then(|text| retry_after(&text, self.clock.now()));
-            let again = webhook_wait(turn.attempts + 1, self.settings.attempts, jitter, asked)
-                .filter(|_| failure.again);
-            DeliveryResult::Failed {
-                response_status: failure.status,
-                error: failure.error.chars().filter(|c| !c.is_control()).take(LONGEST_REASON).collect(),
-                again: again.map(|wait| wait.to_std().unwrap_or_default()),
-            }
-        };
-        let Some(signature) = signature(turn.webhook.key_bytes(), &id, timestamp, &turn.body) else {
-            let error = "it cannot be signed".to_owned();
-            return failed(Failure { status: None, error, again: false, retry_after: None });
-        };
-        let message =
-            Message { url: turn.webhook.url.clone(), id, timestamp, signature, body: turn.body.clone() };
-        let agent = self.agent.clone();
-        match tokio::task::spawn_blocking(move || post(&agent, &message)).await {
-            Ok(Ok(response_status)) => DeliveryResult::Delivered { response_status },
-            Ok(Err(failure)) => failed(failure),
-            Err(error) => {
-                let error = error.to_string();
-                failed(Failure { status: None, error, again: true, retry_after: None })
+        match self.deliver_once(turn).await {
+            Ok(response_status) => DeliveryResult::Delivered { response_status },
+            Err(failure) => {
+                let retry_after = failure.retry_after.and_then(|text| retry_after(&text, self.clock.now()));
+                let wait = webhook_wait(
+                    turn.attempts + 1,
+                    self.settings.attempts,
+                    rand::random::<f64>(),
+                    retry_after,
+                );
+                DeliveryResult::Failed {
+                    response_status: failure.status,
+                    error: failure.error.chars().filter(|c| !c.is_control()).take(MAX_ERROR_CHARS).collect(),
+                    again: wait.filter(|_| failure.retryable).map(|wait| wait.to_std().unwrap_or_default()),
+                }
             }
         }
     }
-}
 
-/// Whether a turn that was asked for then is better not begun now: a process that was stopped for a while would deliver
-/// beside the one that stands in for it.
-fn is_late(asked: Instant, now: Instant) -> bool {
-    now - asked > BESIDE / 2
-}
-
-/// It costs itself: its lease ends, and it is delivered again.
-fn log_panic(ended: Result<(), JoinError>) {
-    if let Err(error) = ended {
-        tracing::error!(%error, "the delivery of a webhook panicked");
+    async fn deliver_once(&self, turn: &WebhookTurn) -> Result<u16, Failure> {
+        // The same id at each attempt, so that a receiver detects duplicates. Without a dot, which separates the signed parts.
+        let id = format!("{}_{}", turn.job, turn.seq);
+        let timestamp = self.clock.now().timestamp();
+        let signature = signature(turn.webhook.key_bytes(), &id, timestamp, &turn.body)
+            .ok_or_else(|| Failure::without_answer("the message cannot be signed".to_owned(), false))?;
+        let request = self
+            .agent
+            .post(&turn.webhook.url)
+            .header("content-type", "application/json")
+            .header("webhook-id", id)
+            .header("webhook-timestamp", timestamp.to_string())
+            .header("webhook-signature", signature);
+        let body = turn.body.clone();
+        let posted = tokio::task::spawn_blocking(move || post(request, &body)).await;
+        posted.unwrap_or_else(|error| Err(Failure::without_answer(error.to_string(), true)))
     }
 }
 
-fn log_unrecorded(turn: &WebhookTurn, error: &StoreError) {
-    tracing::warn!(job.id = %turn.job, %error, "cannot record what became of a webhook; it will be sent again");
+/// Whether a delivery must not start any more: after this process was suspended, another process may have the lease.
+fn is_late(leased_at: Instant, now: Instant) -> bool {
+    now - leased_at > LEASE_MARGIN / 2
+}
+
+/// A panic affects one message: its lease ends, and it is delivered again.
+fn log_panic(ended: Result<(), JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a webhook delivery panicked");
+    }
 }
 
 #[cfg(test)]
@@ -192,9 +190,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_that_is_begun_leaves_the_receiver_its_time_and_the_record_its_own() {
-        let asked = Instant::now();
-        assert!(!is_late(asked, asked + Duration::from_secs(5)));
-        assert!(is_late(asked, asked + Duration::from_secs(6)));
+    fn a_delivery_starts_only_if_its_lease_leaves_time_for_the_receiver_and_the_record() {
+        let leased_at = Instant::now();
+        assert!(!is_late(leased_at, leased_at + Duration::from_secs(5)));
+        assert!(is_late(leased_at, leased_at + Duration::from_secs(6)));
     }
 }

@@ -1,10 +1,10 @@
-//! The signature of a message, as the Standard Webhooks specification has it.
+//! The signature of a message, according to the Standard Webhooks specification.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// `webhook-signature` of a message: over its id, the moment of sending in Unix seconds, and its body.
+/// The `webhook-signature` header: it covers the message's id, the time of sending in Unix seconds, and the body.
 pub(crate) fn signature(key: &[u8], id: &str, timestamp: i64, body: &str) -> Option<String> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).ok()?;
     mac.update(format!("{id}.{timestamp}.").as_bytes());
@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_signed_as_the_specification_s_own_example() {
+    fn the_signature_equals_the_example_of_the_specification() {
         let key = BASE64_STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let body = r#"{"test": 2432232314}"#;
         assert_eq!(

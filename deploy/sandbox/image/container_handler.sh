@@ -1,6 +1,6 @@
 #!/bin/sh
-# Plays a TAO training: same command line, same status file, no mathematics. What it does, and
-# how a test makes it fail, is set by the specs; see "The test image" in the sandbox's README.
+# Simulates a TAO training: same command line and status file, no computation. The specs control what it does and
+# how it fails; see "The test image" in the sandbox's README.
 set -eu
 
 usage() {
@@ -36,7 +36,7 @@ $1
 TEXT
 }
 
-# flat FILE: its content as "path<TAB>value" lines.
+# flat FILE: prints its content as "path<TAB>value" lines.
 flat() {
   [ -r "$1" ] || {
     traceback "FileNotFoundError: [Errno 2] No such file or directory: '$1'"
@@ -51,7 +51,7 @@ settings=$(flat "$specs")
 variables=$(flat "$env_vars")
 flat "$metadata" >/dev/null
 
-# setting PATH DEFAULT: from the specs, where what tests need may be nested deeper.
+# setting PATH DEFAULT: reads a setting from the specs, where it may be nested deeper.
 setting() {
   printf '%s\n' "$settings" | awk -F '\t' -v path="$1" -v found="$2" '
     $1 == path || substr($1, length($1) - length(path)) == "." path { found = $2 }
@@ -88,7 +88,7 @@ status() {
     "${now% *}" "${now#* }" "$1" "$2" "$3" "${4:+, $4}" >>"$results/status.json"
 }
 
-# How often this job was started, so that a test can have it fail only the first times.
+# The number of starts of this job, so that a test can make only the first ones fail.
 attempt=1
 if first; then
   [ ! -r "$results/.attempts" ] || attempt=$(($(cat "$results/.attempts") + 1))
@@ -96,8 +96,8 @@ if first; then
 fi
 [ "$fail_attempts" -eq 0 ] || [ "$attempt" -le "$fail_attempts" ] || fail=none
 
-# As with torch.distributed, nothing starts before the nodes have found the first of them: it
-# greets every other one. One that gets no greeting came between two calls and tries again.
+# As with torch.distributed, all nodes first connect to the first node, which greets every other one. A node
+# without a greeting connected between two calls of nc and retries.
 rendezvous() {
   [ "$nodes" -gt 1 ] && [ -n "${MASTER_ADDR:-}" ] && [ -z "$role" ] || return 0
   address=$MASTER_ADDR:${MASTER_PORT:-29500} greeted=1 tries=0
@@ -121,7 +121,7 @@ no_rendezvous() {
   exit 1
 }
 
-# The other roles serve the policy until it has ended.
+# The other roles run until the policy ends.
 serve() {
   echo "role $role of $COSMOS_CONTROLLER_HOST on $SLURMD_NODENAME: policy on $POLICY_NODES, rollout on $ROLLOUT_NODES"
   [ "$role" = controller ] || [ "$role" = rollout ] || return 0
@@ -130,7 +130,7 @@ serve() {
   exit 0
 }
 
-# Each execution is noted in a file of the caller's, for those who count them. $1: what, $2: more.
+# Records each execution in a file of the caller, so that tests can count them. $1: event, $2: details.
 note() {
   [ -z "$notes" ] || ! first || echo "$1 $SLURM_JOB_ID ${SLURM_RESTART_COUNT:-0}${2:+ $2} $(date +%s)" >>"$notes"
 }
@@ -154,7 +154,7 @@ misbehave() {
   esac
 }
 
-# After the epoch; the shell would otherwise act on a signal only when sleep has ended.
+# After the epoch, because the shell handles a signal only when sleep has ended.
 wait_to_be_stopped() {
   case $fail in
   hang) trap '' TERM ;;

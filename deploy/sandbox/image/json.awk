@@ -1,4 +1,4 @@
-# Flattens JSON: a line "a.b.0<TAB>value" for every string, number and word in it.
+# Flattens JSON: prints a line "a.b.0<TAB>value" for every string, number and literal.
 # Exits 1 if the text is not JSON.
 
 { text = text $0 "\n" }
@@ -68,7 +68,7 @@ function array(path, i) {
   expect("]")
 }
 
-# Escapes other than those of quotes, slashes and blanks are kept as they are written.
+# Escapes other than those of quotes, slashes and blanks are kept unchanged.
 function string(result, c) {
   position++
   while ((c = at()) != "\"") {

@@ -7,7 +7,7 @@ readonly MARIADB_SOCKET=$VIEW/run/mysql/socket
 mariadb_up() {
   alive mariadbd && return
   local data=$SANDBOX_DIR/state/mysql
-  # A first start that was interrupted leaves a directory without this mark.
+  # An interrupted first start leaves a directory without this file.
   if [[ ! -e $data/.installed ]]; then
     rm -rf "$data"
     owned mysql -m 700 "$data"
@@ -43,7 +43,7 @@ associations_make() {
   local known
   known=$(inside munged sacctmgr -n -P list user format=user)
   if [[ $known != *"$LOGIN_USER"* || $known != *"$OTHER_USER"* ]]; then
-    # One process for the four commands: each start of sacctmgr costs half a second.
+    # One process for the four commands: each start of sacctmgr takes half a second.
     inside munged sacctmgr -i >"$SANDBOX_DIR/log/associations.log" 2>&1 <<SACCTMGR ||
 add cluster $CLUSTER
 add account $ACCOUNT cluster=$CLUSTER description=tao organization=tao

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The container side: the SPANK plugin, `enroot`, the registry and the test image in it.
+# Containers: the SPANK plugin, `enroot`, the registry and its test image.
 
 readonly IMAGE_HOST=registry.sandbox IMAGE=nvidia/tao/tao-toolkit IMAGE_TAG=6.26.3-pyt
 readonly IMAGE_FILE=lustre/images/tao-toolkit.sqsh
@@ -22,15 +22,15 @@ tools_build() {
     compile complete-job "$HERE/tools/complete-job.c" -lslurm
 }
 
-# compile NAME ARGUMENT...: against the libslurm of the machines, into their path.
+# compile NAME ARGUMENT...: compiles against the libslurm of the machines, into their path.
 compile() {
   local target=$SANDBOX_DIR/bin/$1 where=()
   shift
-  # gcc looks for libraries in the host's directories first, whatever its sysroot.
+  # gcc searches the host's library directories first, whatever its sysroot.
   [[ -z $ROOTFS ]] || where=("--sysroot=$ROOTFS" "-L$ROOTFS/usr/lib/$(gcc -print-multiarch)")
   gcc "${where[@]}" -std=gnu11 -O1 -Wall -Wextra -Werror -o "$target.new" "$@" \
     >"$SANDBOX_DIR/log/compile.log" 2>&1 ||
-    die "${target##*/} does not compile; see $SANDBOX_DIR/log/compile.log"
+    die "${target##*/} failed to compile; see $SANDBOX_DIR/log/compile.log"
   mv "$target.new" "$target"
 }
 
@@ -49,7 +49,7 @@ image_build() {
   rm -rf "$tree" "$tree.new"
   image_tree "$tree.new"
   mv "$tree.new" "$tree"
-  # Jobs may be starting from the image that this one replaces.
+  # Jobs may be using the image that this one replaces.
   rm -f "$SANDBOX_DIR/$IMAGE_FILE.new"
   mksquashfs "$tree" "$SANDBOX_DIR/$IMAGE_FILE.new" -all-root -no-progress -quiet \
     >"$SANDBOX_DIR/log/image.log" 2>&1 ||
@@ -58,7 +58,7 @@ image_build() {
   mv "$SANDBOX_DIR/$IMAGE_FILE.new" "$SANDBOX_DIR/$IMAGE_FILE"
 }
 
-# busybox for nearly everything, bash because launch scripts are written for it.
+# busybox for most commands, and bash for launch scripts.
 image_tree() {
   local root=$1 applet
   install -d "$root"/{bin,dev,etc,lib64,opt/sandbox,proc,root,run,sys,usr/local/bin,var/tmp}
@@ -66,7 +66,7 @@ image_tree() {
   ln -s ../bin "$root/usr/bin"
   ln -s bin "$root/sbin"
   install -m 755 /bin/busybox "$root/bin/busybox"
-  # Relative links: the tree is also looked at from outside.
+  # Relative links, because the tree is also read from outside.
   busybox --list | while read -r applet; do
     [[ $applet == busybox ]] || ln -s busybox "$root/bin/$applet"
   done
@@ -81,7 +81,7 @@ image_tree() {
   install -m 644 "$HERE/image/environment" "$root/etc/environment"
 }
 
-# Nothing for a program that is linked statically, as busybox may be.
+# Prints nothing for a statically linked program, such as busybox.
 image_libraries() {
   local library
   { ldd "$2" 2>/dev/null || true; } | sed -n 's|^[^/]*\(/[^ ]*\).*|\1|p' | while read -r library; do

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034 # the other parts use what is set here
-# The number that tells one sandbox on this machine from another, and all that follows from it.
+# The number of a sandbox on this machine, and the addresses and names derived from it.
 
 readonly LAST_INSTANCE=99
 
@@ -17,13 +17,13 @@ instance_derive() {
   SWITCH=taosbx$INSTANCE-switch
 }
 
-# Reads the number this sandbox was given; fails if it has none.
+# Reads the number of this sandbox; fails if it has none.
 instance_load() {
   [[ -s $SANDBOX_DIR/instance ]] || return 1
   instance_derive "$(<"$SANDBOX_DIR/instance")"
 }
 
-# Takes the remembered number if it is still ours to take, or else the lowest free one.
+# Claims the stored number if it is still free, otherwise the lowest free one.
 instance_claim() {
   install -d "$RUN_DIR"
   local lock n remembered
@@ -44,7 +44,7 @@ instance_claim() {
 
 instance_is_free() {
   local owner port
-  # A claim outlives its sandbox when the directory is deleted without `reset`.
+  # If the directory is deleted without `reset`, the claim remains.
   if owner=$(cat "$RUN_DIR/$INSTANCE.owner" 2>/dev/null); then
     [[ $(cat "$owner/instance" 2>/dev/null) != "$INSTANCE" ]] || return 1
   fi

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# Two login hosts: an sshd each, on addresses and with host keys of their own.
+# Two login hosts: one sshd each, with its own address and host keys.
 
 login_keys() {
   local dir=$SANDBOX_DIR/ssh host i
-  # ssh-keygen asks before it overwrites the remains of an interrupted run.
+  # ssh-keygen prompts before it overwrites files of an interrupted run.
   if [[ ! -s $dir/id_ed25519.pub ]]; then
     rm -f "$dir/id_ed25519"
     ssh-keygen -q -t ed25519 -N '' -C tao-slurm-sandbox -f "$dir/id_ed25519"
@@ -34,7 +34,7 @@ CONF
   give_to_caller "$dir" "$dir"/*
 }
 
-# login_up [HOST...]: those, or both.
+# login_up [HOST...]: starts these hosts, or both.
 login_up() {
   local i host conf log chosen=" ${*:-${LOGIN_HOSTS[*]}} "
   for i in "${!LOGIN_HOSTS[@]}"; do
@@ -54,7 +54,7 @@ login_up() {
   done
 }
 
-# Asks the kernel, since to connect would leave a line in the log that tests count.
+# Queries the kernel, because a connection would add a line to the log in which tests count.
 listens() { [[ -n $(ss -Hltn "src = $1 and sport = :$2") ]]; }
 
 sshd_conf() {
@@ -75,7 +75,7 @@ AcceptEnv LANG LC_*
 SetEnv PATH=$VIEW/bin:/usr/local/bin:/usr/bin:/bin
 Subsystem sftp internal-sftp
 CONF
-  # Tests knock with wrong keys, all from one address, which newer releases would shut out for a while.
+  # Tests use wrong keys from one address, which newer OpenSSH releases would block for some time.
   [[ -z $ROOTFS ]] || printf 'PerSourcePenalties no\n'
   sshd_conf_faults
 }

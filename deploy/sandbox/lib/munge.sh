@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# The authentication daemon, with a key and a socket of its own.
+# The authentication daemon, with its own key and socket.
 
-# Where Slurm looks unasked; the machines of the cluster find our directory mounted there.
+# Slurm's default path; our directory is mounted there on the machines of the cluster.
 readonly MUNGE_SOCKET=/run/munge/munge.socket.2
 
 munge_up() {
@@ -11,7 +11,7 @@ munge_up() {
     (umask 077 && head -c 128 /dev/urandom >"$dir/key")
     chown "$(ids munge)" "$dir/key"
   fi
-  # After a crash the old socket and its lock are in the way.
+  # After a crash the old socket and its lock prevent a start.
   rm -f "$SANDBOX_DIR"/run/munge/*
   launch munged ctl setpriv --reuid=munge --regid=munge --init-groups \
     munged --foreground --num-threads=4 --key-file="$VIEW/munge/key" --socket="$MUNGE_SOCKET" \

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# One network namespace for each node, and one with the bridge that joins them: in a namespace
-# of its own the bridge is out of reach of whatever firewall rules the host has for forwarding.
+# One network namespace per node, and one with the bridge that connects them: in its own namespace,
+# the host's firewall rules for forwarding do not affect the bridge.
 
 node_addr() {
   local i
@@ -47,7 +47,7 @@ network_down() {
   done
   ip link del "$LINK" 2>/dev/null || true
   network_remove "$SWITCH"
-  # The first `ip netns add` after boot mounts this directory on itself.
+  # The first `ip netns add` after boot bind-mounts this directory on itself.
   if [[ -z $(ls -A /run/netns 2>/dev/null) ]]; then
     umount /run/netns 2>/dev/null || true
   fi
@@ -61,7 +61,7 @@ hosts_write() {
   local node i
   {
     printf '127.0.0.1 localhost\n%s ctl\n' "$CTL_ADDR"
-    # Slurm needs an address of a login host that the nodes can reach.
+    # Slurm needs an address of each login host that the nodes can reach.
     for i in "${LOGIN_HOSTS[@]}"; do printf '%s %s\n' "$CTL_ADDR" "$i"; done
     for node in "${NODES[@]}"; do printf '%s %s\n' "$(node_addr "$node")" "$node"; done
   } | replace "$SANDBOX_DIR/etc/hosts"

@@ -1,13 +1,13 @@
 # shellcheck shell=bash disable=SC2034 # the other parts use what is set here
-# Where things are, who owns them, and what the machines of the cluster are called.
+# Paths, owners, and the names of the machines.
 
 readonly RUN_DIR=/run/tao-slurm-sandbox
 
-# Inside the cluster the sandbox directory is mounted here. The clone may lie deeper than a
-# socket path may be long, or below a directory that the daemons' users may not enter.
+# Inside the cluster the sandbox directory is mounted here: the path of the clone may be too long for a
+# socket, or below a directory that the daemons' users may not enter.
 readonly VIEW=$RUN_DIR/root
 
-# Where a machine with a root file system of its own mounts it, before it enters it.
+# Where a machine mounts its separate root file system before it enters it.
 readonly MACHINE_ROOT=$RUN_DIR/machine
 
 readonly GPU_NODES=(node01 node02 node03 node04)
@@ -22,11 +22,11 @@ readonly BASE_RESULTS_DIR=/lustre/fsw/portfolios/edgeai/users/$LOGIN_USER
 
 paths_make() {
   local user
-  # Mount points, needed on the host because machines share its root file system.
+  # Mount points; the host needs them because machines share its root file system.
   install -d "$VIEW" "$MACHINE_ROOT" /lustre /etc/slurm /run/sshd /run/munge /usr/local/bin
-  # The daemons refuse keys and sockets below a directory that others may write to.
+  # The daemons refuse keys and sockets below a directory that other users may write to.
   install -d -o root -g root -m 755 "$SANDBOX_DIR"
-  # `etc` holds host keys and the database's configuration file, each guarded by its own mode.
+  # `etc` contains host keys and the database's configuration file, each with its own mode.
   install -d "$SANDBOX_DIR"/{bin,dev,etc/slurm,etc/ssh,home,log,lustre,registry,run/container,spool,ssh}
   owned munge "$SANDBOX_DIR"/{log,run}/munge
   owned munge -m 700 "$SANDBOX_DIR/munge"
@@ -44,7 +44,7 @@ paths_make() {
   install -d -m 1777 "$SANDBOX_DIR/lustre/images"
 }
 
-# Key login is refused to a locked account ("!") when sshd does without PAM, hence "*".
+# Without PAM, sshd refuses key logins to a locked account ("!"); "*" allows them.
 users_make() {
   local user uid
   while read -r user uid; do
@@ -57,11 +57,11 @@ users_make() {
 $OTHER_USER $OTHER_UID"
 }
 
-# Files that the person who called the script must be able to read, sudo or not.
+# Files that the calling user must be able to read, with or without sudo.
 give_to_caller() { chown "${SUDO_UID:-0}:${SUDO_GID:-0}" "$@"; }
 
-# replace FILE: takes the new content on stdin; a reader sees the old file or the new one. One
-# that does not change is left alone, as it may be mounted over another.
+# replace FILE: writes the new content from stdin atomically. An unchanged file is left alone, because it may
+# be mounted over another one.
 replace() {
   local new=$1.new
   cat >"$new"

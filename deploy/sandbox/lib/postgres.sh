@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# A PostgreSQL of the sandbox's own, for the service and for its tests. Always the host's.
+# The sandbox's own PostgreSQL server, for the service and its tests. Always the host's version.
 
 postgres_up() {
   alive postgres && return
@@ -14,12 +14,12 @@ postgres_up() {
       die "initdb failed; see $SANDBOX_DIR/log/initdb.log"
     touch "$data/.installed"
   fi
-  # After a crash the pid in it may be that of another process, and postgres would not start.
+  # After a crash this pid may belong to another process, and postgres would not start.
   rm -f "$data/postmaster.pid" "$SANDBOX_DIR"/run/postgres/.s.PGSQL.*
   launch --host postgres ctl "${as[@]}" "$bin/postgres" -D "$VIEW/state/postgres" \
     -p "$POSTGRES_PORT" -k "$VIEW/run/postgres" -c listen_addresses=127.0.0.1 \
     -c fsync=off -c full_page_writes=off -c max_connections=300
-  # After a crash it reads its journal first, which is minutes of a large one. One that dies is noticed at once.
+  # After a crash it replays its WAL first, which can take minutes. A dead server is detected at once.
   await_daemon postgres 600 postgres_sql 'select 1'
   [[ -n $(postgres_sql "select 1 from pg_database where datname = 'tao_slurm'") ]] ||
     postgres_sql 'create database tao_slurm'

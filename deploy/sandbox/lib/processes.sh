@@ -1,13 +1,13 @@
 # shellcheck shell=bash
-# Starting daemons, and stopping exactly those that were started.
+# Starts daemons, and stops exactly those.
 #
 # A daemon records itself in run/NAME.pid as "PID STARTTIME" just before it becomes the daemon.
-# One that runs other people's processes has a PID namespace as well; run/NAME.holder records
-# the process whose death takes that namespace, and so every job step or ssh session, with it.
+# A daemon that runs user processes also has a PID namespace; run/NAME.holder records the process
+# whose end also ends that namespace with every job step or ssh session.
 
 readonly CLUSTER_PATH=$VIEW/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
-# launch [--machine] [--netns NAME] [--host] NAME HOSTNAME COMMAND...; --host: of the host, whatever Slurm's release.
+# launch [--machine] [--netns NAME] [--host] NAME HOSTNAME COMMAND...; --host: on the host's root file system for every Slurm release.
 launch() {
   local holder=no enter=() isolate=() tree=$ROOTFS
   while [[ $1 == --* ]]; do
@@ -29,8 +29,8 @@ launch() {
   done
   local name=$1
   rm -f "$SANDBOX_DIR/run/$name".{pid,holder}
-  # Every step of this chain execs the next one, so $! is the daemon or its namespace's holder.
-  # The daemons get a clean environment: the caller's may point to another Slurm or database.
+  # Every program of this chain execs the next one, so $! is the daemon or its namespace's holder.
+  # A clean environment: the caller's may point to another Slurm or database.
   setsid env -i "PATH=$CLUSTER_PATH" "LC_ALL=$LC_ALL" "SANDBOX_DIR=$SANDBOX_DIR" "VIEW=$VIEW" \
     "ROOTFS=$tree" "MACHINE_ROOT=$MACHINE_ROOT" "${enter[@]}" \
     unshare --mount --uts --propagation slave "${isolate[@]}" -- \
@@ -41,7 +41,7 @@ launch() {
   disown
 }
 
-# Field 22 of stat; the command name before it may itself contain blanks and brackets.
+# Field 22 of stat; the command name before it may contain blanks and brackets.
 start_time() {
   local stat fields
   read -r stat 2>/dev/null <"/proc/$1/stat" || return 0
@@ -50,7 +50,7 @@ start_time() {
   [[ ${fields[0]} == [ZX] ]] || printf '%s' "${fields[19]}"
 }
 
-# running FILE: prints the recorded pid if that very process still runs.
+# running FILE: prints the recorded pid if that process still runs.
 running() {
   local pid started
   read -r pid started 2>/dev/null <"$SANDBOX_DIR/run/$1" || return 1
@@ -59,12 +59,12 @@ running() {
 
 alive() { running "$1.pid" >/dev/null; }
 
-# stop NAME [SECONDS]: asks, waits, insists.
+# stop NAME [SECONDS]: sends SIGTERM, waits, then sends SIGKILL.
 stop() {
   local name=$1 patience=${2:-10} pid
   if pid=$(running "$name.pid"); then
     kill -TERM "$pid" 2>/dev/null || true
-    # A stopped process would never see the signal.
+    # A suspended process would not receive the signal.
     kill -CONT "$pid" 2>/dev/null || true
     await "$patience" gone "$name.pid" || kill -KILL "$pid" 2>/dev/null || true
     await 5 gone "$name.pid" || die "$name (pid $pid) cannot be killed"
@@ -99,7 +99,7 @@ await() {
   done
 }
 
-# await_daemon NAME SECONDS COMMAND...: like await, but notices at once that the daemon died.
+# await_daemon NAME SECONDS COMMAND...: like await, but fails at once if the daemon dies.
 await_daemon() {
   local name=$1 seconds=$2
   shift 2
@@ -111,7 +111,7 @@ await_daemon() {
 answers_or_died() {
   local name=$1
   shift
-  # In a subshell, since the command may be one that dies with a message.
+  # In a subshell, because the command may exit with a message.
   ! alive "$name" || ("$@") >/dev/null 2>&1
 }
 
@@ -120,24 +120,24 @@ daemon_failed() {
   die "$1 $2; see its logs in $SANDBOX_DIR/log"
 }
 
-# inside NAME COMMAND...: runs a command where that daemon runs.
+# inside NAME COMMAND...: runs a command in the namespaces of that daemon.
 inside() {
   local name=$1 target
   shift
   target=$(running "$name.pid") || die "$name is not running; try: sandbox up"
-  # nsenter's own --wd means a directory out here, from where there is no way back into another root.
+  # nsenter's --wd is a directory outside, which is not reachable from another root.
   nsenter --target "$target" --mount --uts --net --pid -- \
     env -i --chdir=/ "PATH=$CLUSTER_PATH" "LC_ALL=$LC_ALL" "TERM=${TERM-dumb}" "$@"
 }
 
-# at_view COMMAND...: runs a command of the host's that finds the sandbox where the cluster does.
+# at_view COMMAND...: runs a command of the host with the sandbox mounted at the cluster's path.
 at_view() {
-  # shellcheck disable=SC2016 # for the shell inside
+  # shellcheck disable=SC2016 # expanded by the inner shell
   unshare --mount --propagation slave -- \
     bash -c 'mount --bind "$0" "$1" && shift && exec "$@"' "$SANDBOX_DIR" "$VIEW" "$@"
 }
 
-# Pids from before a reboot mean nothing, whatever they happen to name now.
+# Pids from before a reboot are invalid.
 processes_forget_stale() {
   local boot record=$SANDBOX_DIR/run/boot-id
   boot=$(</proc/sys/kernel/random/boot_id)

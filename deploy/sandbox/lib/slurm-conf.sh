@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The configuration files of Slurm, as every machine of the cluster sees them in /etc/slurm.
+# The configuration files of Slurm, mounted at /etc/slurm on every machine.
 
 slurm_conf_write() {
   local conf=$SANDBOX_DIR/etc/slurm
@@ -26,7 +26,7 @@ joined() {
 }
 
 slurm_conf_controller() {
-  # cred_expire is also how long a requeued job waits (plus a second); the default is 120.
+  # A requeued job waits for cred_expire plus one second; the default is 120.
   # NoInAddrAny keeps each daemon on the address of its own host name.
   cat <<CONF
 ClusterName=$CLUSTER

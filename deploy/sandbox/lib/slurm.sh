@@ -15,20 +15,20 @@ nodes_up() {
   nodes_boot "${off[@]}"
 }
 
-# nodes_boot NODE...: those are off.
+# nodes_boot NODE...: boots nodes that are off.
 nodes_boot() {
   local node
   nodes_declare_down "$@"
   for node in "$@"; do
-    # A node whose daemon died may still run the steps it had: power it off before booting it.
+    # A node whose daemon died may still run its steps: power it off before booting it.
     stop "slurmd-$node"
     install -d "$SANDBOX_DIR/spool/$node"
     launch --machine --netns "$(node_netns "$node")" "slurmd-$node" "$node" slurmd -D
   done
 }
 
-# The controller tells a reboot by the uptime of a node, but these have the host's, and would
-# be believed to run the jobs they had. Down, they lose them; they are back once they register.
+# The controller detects a reboot by the uptime of a node. These nodes have the host's uptime, so it would assume
+# that their jobs still run. Marking them as down ends the jobs; they are back once they register.
 nodes_declare_down() {
   [[ -e $SANDBOX_DIR/state/slurm/job_state ]] || return 0
   await_daemon slurmctld 15 inside munged scontrol ping
@@ -36,7 +36,7 @@ nodes_declare_down() {
     die 'slurmctld refused to mark nodes as down'
 }
 
-# slurmd takes a GPU for real only if its File= is a character device; these are /dev/null.
+# slurmd accepts a GPU only if its File= is a character device; these are copies of /dev/null.
 gpus_make() {
   local i
   for i in {0..7}; do
@@ -44,7 +44,7 @@ gpus_make() {
   done
 }
 
-# node_boot NODE: until it takes jobs again.
+# node_boot NODE: boots a node and waits until it accepts jobs.
 node_boot() {
   alive "slurmd-$1" || nodes_boot "$1"
   await_daemon "slurmd-$1" 30 node_ready "$1"
@@ -61,7 +61,7 @@ nodes_ready() {
   ((ready == ${#NODES[@]}))
 }
 
-# Nodes that a test has drained, or that went down with work on them, do not come back alone.
+# Nodes that a test drained, or that went down with jobs, do not resume by themselves.
 nodes_resume() {
   local node state
   while read -r node state; do

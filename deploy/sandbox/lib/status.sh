@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# `sandbox status`: a line for each part, with its address and state.
+# `sandbox status`: one line per component, with its address and state.
 
 sandbox_status() {
   instance_load || die "no sandbox in $SANDBOX_DIR; start one with: sandbox up"

@@ -131,7 +131,7 @@ static struct spank_option options[] = {
 	  "[pyxis] bind mount[s] inside the container; flags are 'ro' or 'rw'",
 	  1, MOUNTS, take_option },
 	{ "container-env", "NAME[,NAME...]",
-	  "[pyxis] names whose value in the job wins over the one in the image",
+	  "[pyxis] variables whose value in the job overrides the image's",
 	  1, ENV, take_option },
 	{ "container-workdir", "PATH", "[pyxis] working directory inside the container",
 	  1, WORKDIR, take_option },
@@ -156,7 +156,7 @@ static struct spank_option options[] = {
 	SPANK_OPTIONS_TABLE_END
 };
 
-/* A table that Slurm finds by its name would do for srun, but not for sbatch and salloc. */
+/* An option table found by its name works for srun, but not for sbatch and salloc. */
 bool register_options(spank_t sp)
 {
 	for (struct spank_option *option = options; option->name; option++)

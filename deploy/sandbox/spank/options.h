@@ -1,4 +1,4 @@
-/* What the --container-* options ask for. */
+/* The values of the --container-* options. */
 #ifndef SANDBOX_OPTIONS_H
 #define SANDBOX_OPTIONS_H
 
@@ -18,7 +18,7 @@ struct container_options {
 
 extern struct container_options container_options;
 
-/* To be called from slurm_spank_init(). */
+/* Call from slurm_spank_init(). */
 bool register_options(spank_t sp);
 
 /* SRC[:DST[:FLAGS]]; cut_mount() splits one of them in place. */
@@ -28,7 +28,7 @@ struct container_mount {
 	bool read_only;
 };
 
-/* Null on success, or what is wrong with it. */
+/* Returns null on success, or the error. */
 const char *cut_mount(char *text, struct container_mount *mount);
 
 /* Is NAME one of the comma-separated LIST? */

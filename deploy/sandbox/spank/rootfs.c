@@ -38,7 +38,7 @@ static bool failed(const char *what, const char *where)
 	return false;
 }
 
-/* Permissions are those of the job's user, as they are for enroot. */
+/* Uses the permissions of the job's user, as enroot does. */
 static int open_as_user(const struct rootfs_request *request, const char *name, int flags)
 {
 	int fd, error;
@@ -114,7 +114,7 @@ static bool mount_image(const char *image, const char *scratch)
 	bool mounted;
 
 	path(lower, scratch, "image");
-	/* Its complaint is of no interest where unpacking the image does the same. */
+	/* Its error message does not matter: unpacking the image is the fallback. */
 	dup2(null, 2);
 	mounted = run("mount", "-t", "squashfs", "-o", "loop,ro", image, lower, NULL);
 	dup2(log, 2);
@@ -151,7 +151,7 @@ static bool add_bind(int source, const char *target, bool read_only)
 	return true;
 }
 
-/* Sources are opened while the node's file system is still the root. */
+/* Opens the sources while the node's file system is still the root. */
 static bool open_mounts(const struct rootfs_request *request)
 {
 	const char *fixed[] = { "/etc/hosts", "/etc/resolv.conf", request->script };
@@ -205,7 +205,7 @@ static bool mount_system(const char *root)
 	return true;
 }
 
-/* An image knows no user of the cluster, but programs expect to find their own name. */
+/* An image has no entry for the cluster's user, but programs look up their own name. */
 static bool add_user(const struct rootfs_request *request, const char *root)
 {
 	const struct passwd *user = getpwuid(request->uid);
@@ -264,9 +264,9 @@ static bool do_binds(void)
 }
 
 /*
- * pivot_root rather than chroot: inside a chroot one may not make a user namespace, which is
- * what --container-remap-root needs. Targets are resolved after it, so that a symbolic link in
- * the image cannot lead out of the image.
+ * pivot_root instead of chroot: --container-remap-root needs a user namespace, which cannot be created
+ * inside a chroot. Targets are resolved afterwards, so that a symbolic link in the image cannot lead out
+ * of the image.
  */
 static bool enter_root(const char *root)
 {

@@ -1,4 +1,4 @@
-/* Building the root file system of a container. */
+/* Builds the root file system of a container. */
 #ifndef SANDBOX_ROOTFS_H
 #define SANDBOX_ROOTFS_H
 
@@ -9,7 +9,7 @@
 struct rootfs_request {
 	const struct container_options *options;
 	const char *scratch; /* an empty directory to build in */
-	const char *directory; /* where the job is, for an image named by a relative path */
+	const char *directory; /* the job's directory, for a relative image path */
 	const char *script;  /* a batch script that must be visible inside, or null */
 	uid_t uid;
 	gid_t gid;
@@ -17,16 +17,16 @@ struct rootfs_request {
 
 enum rootfs_stage {
 	ROOTFS_DONE,
-	ROOTFS_IMPORT, /* the registry did not give the image */
-	ROOTFS_CREATE, /* the image is missing or is not one */
-	ROOTFS_MOUNTS, /* something asked for cannot be mounted */
+	ROOTFS_IMPORT, /* the import from the registry failed */
+	ROOTFS_CREATE, /* the image is missing or invalid */
+	ROOTFS_MOUNTS, /* a requested mount failed */
 	ROOTFS_START,  /* anything else */
 };
 
 /*
  * Runs in a child of the step daemon, as root. Gives the calling process a mount namespace
- * whose root is the container. What went wrong, or right, is on standard error: lines that
- * start with "pyxis: " are the plugin's own, others are those of enroot.
+ * whose root is the container. Writes messages to stderr: lines that start with "pyxis: " are
+ * the plugin's, the others are enroot's.
  */
 enum rootfs_stage build_rootfs(const struct rootfs_request *request);
 

@@ -241,7 +241,7 @@ fn a_ca_file_must_hold_certificates() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let toml = format!("[webhooks]\nca_file = \"{}\"", file.path().display());
     let [line] = faults(&toml, CLUSTER).try_into().unwrap();
-    let expected = format!("webhooks.ca_file: {}: holds no certificate in PEM", file.path().display());
+    let expected = format!("webhooks.ca_file: {}: contains no PEM certificate", file.path().display());
     assert!(line.starts_with(&expected), "{line}");
     let [line] = faults("[webhooks]\nca_file = \"/nowhere/ca.pem\"", CLUSTER).try_into().unwrap();
     assert!(line.starts_with("webhooks.ca_file: /nowhere/ca.pem: cannot be read (No such file"), "{line}");

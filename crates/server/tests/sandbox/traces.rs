@@ -79,7 +79,7 @@ fn an_unreachable_collector_delays_nothing_and_is_logged_once() {
         service.metric("trace_exports_total", "failed") >= 2.0
     });
     service.stop();
-    assert_eq!(service.log_text().matches("the collector of traces takes nothing").count(), 1);
+    assert_eq!(service.log_text().matches("the trace collector does not accept spans").count(), 1);
 
     // It accepts connections, but reads no message.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();

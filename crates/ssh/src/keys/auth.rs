@@ -1,70 +1,74 @@
-//! Logging in: the key file first, then the keys of the agent.
+//! Logs in: with the key file first, then with the keys of the agent.
 
 use std::path::Path;
 
 use ssh2::{ErrorCode, Session};
 
-use crate::{HostFailure, HostPort, SshConfig, SshError, keys::key_file};
+use crate::{HostPort, SshConfig, SshError, keys::key_file::inspect_key};
 
-/// `LIBSSH2_ERROR_FILE`: the key file is not what it seemed to be.
+/// `LIBSSH2_ERROR_FILE`: libssh2 cannot use the key file.
 const FILE: ErrorCode = ErrorCode::Session(-16);
-/// The errors of libssh2 that mean a lost or silent link: socket send, timeout, socket disconnect,
-/// socket timeout, socket receive, bad socket.
+/// The errors of libssh2 for a lost or silent connection: socket send, timeout, socket disconnect, socket
+/// timeout, socket receive, bad socket.
 const LINK_ERRORS: [i32; 6] = [-7, -9, -13, -30, -43, -45];
 
-/// What went wrong with one key.
-enum Refusal {
-    /// The server did not accept it.
-    Key(String),
-    /// The link broke.
-    Link(String),
-    /// The key file is unusable.
-    File(String),
-}
-
-/// An error when there is certainly nothing to log in with. Finds out without any host.
+/// An error if there is certainly no key to log in with. Contacts no host.
 pub(crate) fn check(config: &SshConfig) -> Result<(), SshError> {
     let agent = config.use_agent && config.agent_socket.is_some();
     match &config.key_path {
         None if agent => Ok(()),
         None => Err(SshError::NoKey),
-        // The agent may still do it; `log_in` reports the file if that fails too.
-        Some(path) => key_file::check(path).or_else(|error| if agent { Ok(()) } else { Err(error) }),
+        // The agent may still succeed; `log_in` reports the file if the agent fails too.
+        Some(path) => inspect_key(path).map(drop).or_else(|error| if agent { Ok(()) } else { Err(error) }),
     }
 }
 
-/// Logs the session in, or says which keys were tried.
+/// Logs the session in, or reports which keys it tried.
 pub(crate) fn log_in(session: &Session, config: &SshConfig, host: &HostPort) -> Result<(), SshError> {
-    let mut attempt = Attempt { config, host, tried: Vec::new(), reason: String::new(), file_error: None };
+    let mut attempt = Attempt { session, config, host, tried: Vec::new(), reason: None };
+    let mut file_error = None;
     if let Some(path) = &config.key_path {
-        attempt.file_error = key_file::check(path).err();
-        if attempt.file_error.is_none() {
-            let name = format!("key file {}", path.display());
-            let result = session.userauth_pubkey_file(&config.user, None, path, None);
-            if attempt.is_accepted(name, result, session, Some(path))? {
-                return Ok(());
+        file_error = inspect_key(path).err();
+        if file_error.is_none() {
+            match session.userauth_pubkey_file(&config.user, None, path, None) {
+                Err(error) if error.code() == FILE => {
+                    let reason = error.message().to_owned();
+                    file_error = Some(SshError::KeyUnreadable { path: path.clone(), reason });
+                }
+                result => {
+                    if attempt.is_accepted(format!("key file {}", path.display()), result)? {
+                        return Ok(());
+                    }
+                }
             }
         }
     }
     if let Some(socket) = config.agent_socket.as_ref().filter(|_| config.use_agent)
-        && attempt.by_agent(session, socket)?
+        && attempt.by_agent(socket)?
     {
         return Ok(());
     }
-    Err(attempt.failure())
+    match file_error {
+        // No key reached the server, so the file is what a person has to fix.
+        Some(error) if attempt.reason.is_none() => return Err(error),
+        Some(error) => attempt.tried.insert(0, error.to_string()),
+        None => {}
+    }
+    Err(attempt.refused())
 }
 
 struct Attempt<'a> {
+    session: &'a Session,
     config: &'a SshConfig,
     host: &'a HostPort,
     tried: Vec<String>,
-    reason: String,
-    file_error: Option<SshError>,
+    /// Why the server refused the last key that it was offered.
+    reason: Option<String>,
 }
 
 impl Attempt<'_> {
-    fn by_agent(&mut self, session: &Session, socket: &Path) -> Result<bool, SshError> {
-        let identities = session.agent().and_then(|mut agent| {
+    fn by_agent(&mut self, socket: &Path) -> Result<bool, SshError> {
+        let identities = self.session.agent().and_then(|mut agent| {
             agent.set_identity_path(socket)?;
             agent.connect()?;
             agent.list_identities()?;
@@ -74,11 +78,8 @@ impl Attempt<'_> {
         let (agent, identities) = match identities {
             Ok(found) => found,
             Err(error) => {
-                self.tried.push(format!(
-                    "agent at {} (not available: {})",
-                    socket.display(),
-                    error.message()
-                ));
+                let name = format!("agent at {} (unavailable: {})", socket.display(), error.message());
+                self.tried.push(name);
                 return Ok(false);
             }
         };
@@ -86,46 +87,27 @@ impl Attempt<'_> {
             self.tried.push(format!("agent at {} (it holds no keys)", socket.display()));
         }
         for identity in identities {
-            let name = format!("agent key {}", identity.comment());
             let result = agent.userauth(&self.config.user, &identity);
-            if self.is_accepted(name, result, session, None)? {
+            if self.is_accepted(format!("agent key {}", identity.comment()), result)? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    fn is_accepted(
-        &mut self,
-        name: String,
-        result: Result<(), ssh2::Error>,
-        session: &Session,
-        file: Option<&Path>,
-    ) -> Result<bool, SshError> {
-        let error = match result {
-            Ok(()) if session.authenticated() => return Ok(true),
-            Ok(()) => Refusal::Key("the server asks for a further factor".to_owned()),
-            Err(error) => refusal(&error),
+    fn is_accepted(&mut self, key: String, result: Result<(), ssh2::Error>) -> Result<bool, SshError> {
+        let (reason, is_link_lost) = match result {
+            Ok(()) if self.session.authenticated() => return Ok(true),
+            Ok(()) => ("the server requires a second factor".to_owned(), false),
+            Err(error) => (error.message().to_owned(), is_link_error(&error)),
         };
-        match error {
-            Refusal::Key(reason) => {
-                self.tried.push(name);
-                self.reason = reason;
-                Ok(false)
-            }
-            // A server that has refused enough keys hangs up: that is a refusal too.
-            Refusal::Link(reason) if !self.tried.is_empty() => {
-                self.tried.push(name);
-                self.reason = reason;
-                Err(self.refused())
-            }
-            Refusal::Link(reason) => Err(cannot_connect(self.host, &format!("while logging in: {reason}"))),
-            Refusal::File(reason) => {
-                let path = file.map(Path::to_owned).unwrap_or_default();
-                self.file_error = Some(SshError::KeyUnreadable { path, reason });
-                Ok(false)
-            }
+        if is_link_lost && self.tried.is_empty() {
+            return Err(SshError::cannot_connect(self.host, &format!("while logging in: {reason}")));
         }
+        self.tried.push(key);
+        self.reason = Some(reason);
+        // A server hangs up after it has refused enough keys: that is a refusal too.
+        if is_link_lost { Err(self.refused()) } else { Ok(false) }
     }
 
     fn refused(&self) -> SshError {
@@ -133,45 +115,11 @@ impl Attempt<'_> {
             host: self.host.clone(),
             user: self.config.user.clone(),
             tried: self.tried.clone(),
-            reason: if self.reason.is_empty() {
-                "no key could be offered".to_owned()
-            } else {
-                self.reason.clone()
-            },
-        }
-    }
-
-    fn failure(&mut self) -> SshError {
-        match self.file_error.take() {
-            // No key reached the server, so the file is what has to be mended.
-            Some(error) if self.reason.is_empty() => error,
-            Some(error) => {
-                self.tried.insert(0, error.to_string());
-                self.refused()
-            }
-            None => self.refused(),
+            reason: self.reason.clone().unwrap_or_else(|| "no key could be offered".to_owned()),
         }
     }
 }
 
-fn refusal(error: &ssh2::Error) -> Refusal {
-    let reason = error.message().to_owned();
-    match error.code() {
-        FILE => Refusal::File(reason),
-        ErrorCode::Session(code) if LINK_ERRORS.contains(&code) => Refusal::Link(reason),
-        _ => Refusal::Key(reason),
-    }
-}
-
-/// The error for one host that could not be reached.
-pub(crate) fn cannot_connect(host: &HostPort, reason: &str) -> SshError {
-    SshError::Unreachable {
-        failures: vec![HostFailure {
-            host: host.clone(),
-            reason: format!("cannot connect to {host}: {reason}"),
-            advice: format!(
-                "Check that {host} is up, that a firewall lets us through, and the configured name and port."
-            ),
-        }],
-    }
+fn is_link_error(error: &ssh2::Error) -> bool {
+    matches!(error.code(), ErrorCode::Session(code) if LINK_ERRORS.contains(&code))
 }

@@ -1,8 +1,5 @@
-//! Whom we talk to: the key a host presents against the keys known for it. There is no way to switch
-//! this off, and nothing is ever learnt from the host itself.
-
-use std::path::PathBuf;
-use std::time::SystemTime;
+//! Verifies the key that a host presents against its known keys. Verification cannot be disabled, and no key
+//! is ever trusted because the host presented it.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -11,7 +8,7 @@ use ssh2::{HashType, MethodType, Session};
 use crate::keys::known_hosts::{KnownKey, key_type, keys_of};
 use crate::{HostPort, SshConfig, SshError};
 
-/// What is offered to the host, the best first. SHA-1 signatures and certificates are not.
+/// The algorithms that we offer, the best first. SHA-1 signatures and certificates are not offered.
 const ALGORITHMS: [(&str, &str); 5] = [
     ("ssh-ed25519", "ssh-ed25519"),
     ("ecdsa-sha2-nistp256", "ecdsa-sha2-nistp256"),
@@ -20,13 +17,13 @@ const ALGORITHMS: [(&str, &str); 5] = [
     ("ssh-rsa", "rsa-sha2-512,rsa-sha2-256"),
 ];
 
-/// The keys known for one host, as the files were a moment ago.
+/// The keys known for one host, read at each connect.
 pub(crate) struct HostKeys {
     host: HostPort,
-    /// Under the name with the port.
+    /// Keys listed under the name with the port.
     known: Vec<KnownKey>,
-    /// Under the bare name, when the port is not 22. They vouch, but they do not accuse: the bare name
-    /// is that of the server on port 22.
+    /// Keys listed under the bare name, if the port is not 22. The bare name means the server on port 22, so a match
+    /// is trusted, but a mismatch does not mean that the key has changed.
     portless: Vec<KnownKey>,
 }
 
@@ -39,13 +36,13 @@ impl HostKeys {
         Self { host: host.clone(), known, portless }
     }
 
-    /// Asks the host for a key of a kind that is known for it, before any other kind.
+    /// Requests a key of a known kind before the other kinds.
     ///
-    /// Without this a host whose ed25519 key is known could present its RSA key and look like a stranger.
+    /// Otherwise a host with a known ed25519 key could present its RSA key and look unknown.
     pub(crate) fn prefer_known_kinds(&self, session: &Session) -> Result<(), ssh2::Error> {
         let is_known = |kind: &str| {
-            let mut vouched = self.known.iter().chain(&self.portless).filter(|key| !key.revoked);
-            vouched.any(|key| key_type(&key.blob) == Some(kind))
+            let mut trusted = self.known.iter().chain(&self.portless).filter(|key| !key.revoked);
+            trusted.any(|key| key_type(&key.blob) == Some(kind))
         };
         let mut order = ALGORITHMS;
         order.sort_by_key(|(kind, _)| !is_known(kind));
@@ -53,7 +50,7 @@ impl HostKeys {
         session.method_pref(MethodType::HostKey, &order.join(","))
     }
 
-    /// An error unless the presented key is a known one.
+    /// An error unless the presented key is known.
     pub(crate) fn verify(&self, session: &Session) -> Result<(), SshError> {
         let Some((presented, _)) = session.host_key() else {
             return Err(SshError::NotSent { reason: format!("{} presented no host key", self.host) });
@@ -65,8 +62,8 @@ impl HostKeys {
     fn judge(&self, presented: &[u8], fingerprint: String) -> Result<(), SshError> {
         let same = |key: &&KnownKey| key.blob == presented;
         let revoked = self.known.iter().chain(&self.portless).filter(same).any(|key| key.revoked);
-        let vouched = self.known.iter().chain(&self.portless).any(|key| same(&key) && !key.revoked);
-        if vouched && !revoked {
+        let trusted = self.known.iter().chain(&self.portless).any(|key| same(&key) && !key.revoked);
+        if trusted && !revoked {
             return Ok(());
         }
         let host = self.host.clone();
@@ -81,13 +78,13 @@ impl HostKeys {
     }
 }
 
-/// Every line with the place where it stands. A file that is not there has no lines.
+/// Every line with its place. A missing file has no lines.
 fn lines(config: &SshConfig) -> Vec<(String, String)> {
     let pinned = config.pinned_host_keys.iter().enumerate();
     let mut lines: Vec<_> =
         pinned.map(|(index, line)| (format!("pinned key {}", index + 1), line.clone())).collect();
     for path in &config.known_hosts {
-        // Bytes that are no text spoil their own line only.
+        // Bytes that are not UTF-8 affect only their own line.
         let text =
             std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
         let place = |number: usize| format!("{}:{}", path.display(), number + 1);
@@ -98,20 +95,6 @@ fn lines(config: &SshConfig) -> Vec<(String, String)> {
 
 fn fingerprint(sha256: &[u8]) -> String {
     format!("SHA256:{}", STANDARD_NO_PAD.encode(sha256))
-}
-
-/// The state of some files, to notice that a person has changed one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FileStamps(Vec<Option<(SystemTime, u64)>>);
-
-impl FileStamps {
-    pub(crate) fn of<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Self {
-        let stamp = |path: &PathBuf| {
-            let metadata = path.metadata().ok()?;
-            Some((metadata.modified().ok()?, metadata.len()))
-        };
-        Self(paths.map(stamp).collect())
-    }
 }
 
 #[cfg(test)]
@@ -138,31 +121,31 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_comes_with_the_line_that_makes_it_known() {
+    fn the_error_for_an_unknown_key_contains_the_line_to_add() {
         let Err(SshError::HostKeyUnknown { line_to_add, .. }) = judge(vec![], vec![], ED25519) else {
-            panic!("an unknown key was not called unknown");
+            panic!("the key was not reported as unknown");
         };
         assert_eq!(line_to_add, format!("[login1]:2222 ssh-ed25519 {}", STANDARD.encode(ED25519)));
     }
 
     #[test]
-    fn another_key_than_the_known_one_is_a_change_and_says_where_the_known_one_is() {
+    fn the_error_for_a_changed_key_says_where_the_known_key_is() {
         let Err(SshError::HostKeyChanged { known_at, revoked, .. }) =
             judge(vec![key(RSA, false)], vec![], ED25519)
         else {
-            panic!("a changed key was not called changed");
+            panic!("the key was not reported as changed");
         };
         assert_eq!((known_at, revoked), (vec!["known_hosts:7".to_owned()], false));
     }
 
     #[test]
-    fn a_revoked_key_is_refused_even_where_another_line_vouches_for_it() {
+    fn a_revoked_key_is_refused_even_if_another_line_trusts_it() {
         let known = vec![key(RSA, false), key(RSA, true)];
         assert!(matches!(judge(known, vec![], RSA), Err(SshError::HostKeyChanged { revoked: true, .. })));
     }
 
     #[test]
-    fn a_key_under_the_bare_name_vouches_for_another_port_but_does_not_accuse() {
+    fn a_key_under_the_bare_name_is_trusted_on_another_port_but_a_mismatch_is_no_change() {
         assert_eq!(judge(vec![], vec![key(RSA, false)], RSA), Ok(()));
         let other = judge(vec![], vec![key(RSA, false)], ED25519);
         assert!(matches!(other, Err(SshError::HostKeyUnknown { .. })));

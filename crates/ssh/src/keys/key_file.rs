@@ -1,6 +1,6 @@
-//! The private key file: can it be used at all? Found out before any host is troubled.
+//! Checks the private key file before any host is contacted.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -10,11 +10,11 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::SshError;
 
-/// Enough of the file for its header; the key itself is read by libssh2 only.
+/// Enough of the file for its header. Only libssh2 reads the key itself.
 const HEADER_BYTES: u64 = 160;
 
-/// An error with the path and the reason when the file cannot serve as a key.
-pub(crate) fn check(path: &Path) -> Result<(), SshError> {
+/// The permission bits of the key file, or an error with the reason why it is unusable.
+pub fn inspect_key(path: &Path) -> Result<u32, SshError> {
     let unreadable = |reason: String| SshError::KeyUnreadable { path: path.to_owned(), reason };
     let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
     let metadata = file.metadata().map_err(|error| unreadable(error.to_string()))?;
@@ -25,36 +25,28 @@ pub(crate) fn check(path: &Path) -> Result<(), SshError> {
     file.take(HEADER_BYTES).read_to_end(&mut header).map_err(|error| unreadable(error.to_string()))?;
     let header = String::from_utf8_lossy(&header);
     if header.starts_with("ssh-") || header.starts_with("ecdsa-") {
-        return Err(unreadable("it is a public key; the private one is needed".to_owned()));
+        return Err(unreadable("it is a public key; a private key is required".to_owned()));
     }
     if !header.starts_with("-----BEGIN ") {
         return Err(unreadable("it is not a private key in PEM or OpenSSH format".to_owned()));
     }
     if has_passphrase(&header) {
-        return Err(unreadable("it is locked with a passphrase".to_owned()));
+        return Err(unreadable("it is protected by a passphrase".to_owned()));
     }
-    Ok(())
-}
-
-/// The permission bits of a key file that can be used; an error with the path and the reason when it cannot.
-pub fn inspect_key(path: &Path) -> Result<u32, SshError> {
-    check(path)?;
-    let metadata = path
-        .metadata()
-        .map_err(|error| SshError::KeyUnreadable { path: path.to_owned(), reason: error.to_string() })?;
     Ok(metadata.permissions().mode() & 0o777)
 }
 
-/// Warns when others than the owner can read the key.
+/// Warns if other accounts than the owner can read the key.
 pub(crate) fn warn_if_exposed(path: &Path) {
-    let mode = |metadata: Metadata| metadata.permissions().mode() & 0o777;
-    if let Some(mode) = path.metadata().ok().map(mode).filter(|mode| mode & 0o077 != 0) {
+    if let Ok(mode) = path.metadata().map(|metadata| metadata.permissions().mode() & 0o777)
+        && mode & 0o077 != 0
+    {
         let mode = format!("{mode:04o}");
-        tracing::warn!(key.path = %path.display(), key.mode = mode, "the key file is open to others than its owner");
+        tracing::warn!(key.path = %path.display(), key.mode = mode, "other accounts can read the SSH key file; use mode 0600");
     }
 }
 
-/// PEM says so in words. The OpenSSH format names a cipher after a magic word, `none` when unlocked.
+/// PEM contains the word ENCRYPTED. The OpenSSH format names a cipher after its magic bytes; `none` means no passphrase.
 fn has_passphrase(header: &str) -> bool {
     let mut lines = header.lines();
     if lines.next() != Some("-----BEGIN OPENSSH PRIVATE KEY-----") {
@@ -84,19 +76,19 @@ mod tests {
     }
 
     fn reason(path: &Path) -> String {
-        check(path).expect_err("the file is no good").to_string()
+        inspect_key(path).expect_err("the file is unusable").to_string()
     }
 
     #[test]
     fn keys_without_a_passphrase_are_accepted_in_both_formats() {
         let directory = tempfile::tempdir().expect("a directory");
         for (kind, format) in [("ed25519", "RFC4716"), ("ecdsa", "PEM"), ("rsa", "RFC4716")] {
-            assert_eq!(check(&generated(directory.path(), kind, "", format)), Ok(()));
+            assert_eq!(inspect_key(&generated(directory.path(), kind, "", format)), Ok(0o600));
         }
     }
 
     #[test]
-    fn keys_with_a_passphrase_are_named_as_such_in_both_formats() {
+    fn keys_with_a_passphrase_are_detected_in_both_formats() {
         let directory = tempfile::tempdir().expect("a directory");
         for (kind, format) in [("ed25519", "RFC4716"), ("ecdsa", "PEM")] {
             let reason = reason(&generated(directory.path(), kind, "secret", format));

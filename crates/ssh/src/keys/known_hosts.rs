@@ -1,61 +1,65 @@
 //! Reads `known_hosts` lines as OpenSSH does: several keys for a name, patterns, hashed names, markers.
 //!
-//! libssh2 stops at the first line of a file it cannot read, knows neither patterns nor `@revoked`, and
-//! gives the key type of no entry. So lines are split here, and only the comparison with a hashed name
-//! is left to it.
+//! libssh2 stops at the first line of a file that it cannot read, supports neither patterns nor `@revoked`,
+//! and does not report the key type of an entry. So this module parses the lines, and libssh2 only compares
+//! hashed names.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ssh2::{CheckResult, KnownHostFileKind, Session};
+use wildmatch::WildMatch;
 
-/// A key that some line gives to a host.
+/// A key that a line lists for a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KnownKey {
     /// The public key in SSH wire format.
     pub(crate) blob: Vec<u8>,
-    /// Where the line stands, for people.
+    /// Where the line is, for people.
     pub(crate) place: String,
-    /// Whether the line forbids the key instead of vouching for it.
+    /// Whether the line revokes the key instead of trusting it.
     pub(crate) revoked: bool,
 }
 
-/// The keys that `lines` give to `name` (`host` or `[host]:port`).
+/// A line that lists a key.
+struct Line<'a> {
+    names: &'a str,
+    kind: &'a str,
+    key: &'a str,
+    blob: Vec<u8>,
+    revoked: bool,
+}
+
+/// The keys that `lines` list for `name` (`host` or `[host]:port`).
 pub(crate) fn keys_of(name: &str, lines: &[(String, String)], session: &Session) -> Vec<KnownKey> {
-    lines.iter().filter_map(|(place, line)| key_on(line, name, place, session)).collect()
+    let key = |(place, text): &(String, String)| {
+        let line = parse(text).ok()?;
+        let matches = if line.names.starts_with("|1|") {
+            is_hash_of(&line, name, session)
+        } else {
+            lists(line.names, name)
+        };
+        matches.then(|| KnownKey { blob: line.blob, place: place.clone(), revoked: line.revoked })
+    };
+    lines.iter().filter_map(key).collect()
 }
 
-fn key_on(line: &str, name: &str, place: &str, session: &Session) -> Option<KnownKey> {
-    let mut words = line.split_whitespace().peekable();
-    let marker = words.next_if(|word| word.starts_with('@'));
-    let revoked = match marker {
-        None => false,
-        Some("@revoked") => true,
-        // Certificates are not offered, so the keys of authorities do not matter.
-        Some(_) => return None,
-    };
-    let (names, kind, key) = (words.next()?, words.next()?, words.next()?);
-    if names.starts_with('#') {
-        return None;
-    }
-    let blob = STANDARD.decode(key).ok()?;
-    let matches = if names.starts_with("|1|") {
-        is_hash_of(names, kind, key, name, &blob, session)
-    } else {
-        lists(names, name)
-    };
-    matches.then(|| KnownKey { blob, place: place.to_owned(), revoked })
-}
-
-/// Whether a line could vouch for a host at all; why not, otherwise.
-pub fn check_host_key_line(line: &str) -> Result<(), &'static str> {
-    if line.contains(['\n', '\r']) {
+/// Checks that a line can apply to a host; the error says why not.
+pub fn check_host_key_line(text: &str) -> Result<(), &'static str> {
+    if text.contains(['\n', '\r']) {
         return Err("it is more than one line");
     }
-    let mut words = line.split_whitespace().peekable();
-    match words.next_if(|word| word.starts_with('@')) {
-        None | Some("@revoked") => {}
-        Some(_) => return Err("of the markers only @revoked counts here"),
-    }
+    let line = parse(text)?;
+    if key_type(&line.blob) == Some(line.kind) { Ok(()) } else { Err("its key is not of the stated type") }
+}
+
+fn parse(text: &str) -> Result<Line<'_>, &'static str> {
+    let mut words = text.split_whitespace().peekable();
+    let revoked = match words.next_if(|word| word.starts_with('@')) {
+        None => false,
+        Some("@revoked") => true,
+        // We do not negotiate certificates, so keys of certificate authorities do not matter.
+        Some(_) => return Err("the only supported marker is @revoked"),
+    };
     let (Some(names), Some(kind), Some(key)) = (words.next(), words.next(), words.next()) else {
         return Err("it has fewer than three words");
     };
@@ -63,57 +67,31 @@ pub fn check_host_key_line(line: &str) -> Result<(), &'static str> {
         return Err("it is a comment");
     }
     let blob = STANDARD.decode(key).map_err(|_| "its key is not base64")?;
-    if key_type(&blob) == Some(kind) { Ok(()) } else { Err("its key is not of the type that it says") }
+    Ok(Line { names, kind, key, blob, revoked })
 }
 
-/// Whether a comma-separated list of patterns means the name: one fits, and none with `!` does.
+/// Whether a comma-separated list of patterns contains the name: at least one matches, and none with `!` does.
 fn lists(patterns: &str, name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
+    let fits = |pattern: &str| WildMatch::new_case_insensitive(pattern).matches(name);
     let mut listed = false;
-    for pattern in patterns.split(',').map(str::to_ascii_lowercase) {
+    for pattern in patterns.split(',') {
         match pattern.strip_prefix('!') {
-            Some(excluded) if fits(excluded.as_bytes(), name.as_bytes()) => return false,
+            Some(excluded) if fits(excluded) => return false,
             Some(_) => {}
-            None => listed |= fits(pattern.as_bytes(), name.as_bytes()),
+            None => listed |= fits(pattern),
         }
     }
     listed
 }
 
-/// Shell-like matching with `*` and `?` only. Remembers the last star, so the work is bounded by the
-/// product of the lengths.
-fn fits(pattern: &[u8], name: &[u8]) -> bool {
-    let (mut at, mut done) = (0, 0);
-    let mut star = None;
-    while done < name.len() {
-        match pattern.get(at) {
-            Some(b'*') => {
-                star = Some((at, done));
-                at += 1;
-            }
-            Some(byte) if *byte == b'?' || *byte == name[done] => {
-                at += 1;
-                done += 1;
-            }
-            _ => {
-                let Some((star_at, star_done)) = star else { return false };
-                star = Some((star_at, star_done + 1));
-                at = star_at + 1;
-                done = star_done + 1;
-            }
-        }
-    }
-    pattern[at..].iter().all(|byte| *byte == b'*')
-}
-
-fn is_hash_of(hash: &str, kind: &str, key: &str, name: &str, blob: &[u8], session: &Session) -> bool {
+fn is_hash_of(line: &Line<'_>, name: &str, session: &Session) -> bool {
     let Ok(mut one_line) = session.known_hosts() else { return false };
-    let line = format!("{hash} {kind} {key}\n");
-    one_line.read_str(&line, KnownHostFileKind::OpenSSH).is_ok()
-        && matches!(one_line.check(name, blob), CheckResult::Match)
+    let text = format!("{} {} {}\n", line.names, line.kind, line.key);
+    one_line.read_str(&text, KnownHostFileKind::OpenSSH).is_ok()
+        && matches!(one_line.check(name, &line.blob), CheckResult::Match)
 }
 
-/// The algorithm a key blob names in its first field.
+/// The algorithm in the first field of a key.
 pub(crate) fn key_type(blob: &[u8]) -> Option<&str> {
     let (length, rest) = blob.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
@@ -132,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_counts_for_the_names_and_patterns_it_lists() {
+    fn a_line_applies_to_the_names_and_patterns_that_it_lists() {
         for (names, name, listed) in [
             ("login1", "login1", true),
             ("login1", "login10", false),
@@ -152,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hashed_name_is_recognised() {
+    fn a_hashed_name_matches() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("known_hosts");
         std::fs::write(&path, format!("[login1]:2222 ssh-ed25519 {KEY}\n")).expect("written");
@@ -169,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_comments_and_damaged_lines_are_told_apart() {
+    fn markers_comments_and_damaged_lines_are_distinguished() {
         let line = format!("login1 ssh-ed25519 {KEY}");
         assert_eq!(known(&line, "login1").map(|key| key.revoked), Some(false));
         assert_eq!(known(&format!("@revoked {line}"), "login1").map(|key| key.revoked), Some(true));
@@ -183,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_could_vouch_for_nobody_is_known_before_it_is_needed() {
+    fn a_line_that_can_never_apply_is_rejected_in_advance() {
         let line = format!("login1 ssh-ed25519 {KEY}");
         for good in [&line, &format!("{line} a comment"), &format!("@revoked {line}"), &format!("  {line}")] {
             assert_eq!(check_host_key_line(good), Ok(()), "{good}");
@@ -206,15 +184,15 @@ mod tests {
     }
 
     #[test]
-    fn the_type_of_a_key_is_read_from_the_key_itself() {
+    fn the_key_type_comes_from_the_key_itself() {
         assert_eq!(key_type(&STANDARD.decode(KEY).expect("base64")), Some("ssh-ed25519"));
         assert_eq!(key_type(b"\0\0\0\xffshort"), None);
         assert_eq!(key_type(b""), None);
     }
 
     #[test]
-    fn matching_a_hostile_pattern_takes_no_time() {
+    fn a_hostile_pattern_is_matched_quickly() {
         let pattern = format!("{}b", "*a".repeat(2000));
-        assert!(!fits(pattern.as_bytes(), "a".repeat(3000).as_bytes()));
+        assert!(!lists(&pattern, &"a".repeat(3000)));
     }
 }

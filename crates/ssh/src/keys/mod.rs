@@ -1,4 +1,4 @@
-//! Keys: ours, which the host accepts, and the host's, which are always verified.
+//! Keys: ours, which log us in, and the hosts', which are always verified.
 
 pub(crate) mod auth;
 pub(crate) mod host_key;

@@ -1,32 +1,67 @@
 //! The login hosts of a cluster: which one to use, which to leave alone, and how fast to connect.
 //!
-//! A host that works is kept. One that fails is left alone for a while, longer each time. When all are
-//! left alone, callers get the last error of each at once instead of waiting.
+//! The pool stays with a host that works. It leaves a failed host alone for a while, longer after each
+//! failure. If all hosts are left alone, callers get the last error of each host at once and do not wait.
 
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
 
-use crate::keys::host_key::FileStamps;
-use crate::pool::backoff::pause;
-use crate::{HostFailure, HostHealth, HostPort, HostState, SshConfig, SshError};
+use parking_lot::{Condvar, Mutex};
 
-/// The least time between the starts of two connects to one host. sshd drops connections at random when
-/// too many are not yet logged in (`MaxStartups`).
+use crate::{HostFailure, HostPort, SshConfig, SshError};
+
+/// The least time between the starts of two connects to one host. sshd drops connections at random if too
+/// many are not logged in yet (`MaxStartups`).
 const PACE: Duration = Duration::from_millis(200);
+/// The first pause after a network failure.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause after network failures.
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+/// The pause after a failure that only a person can fix. OpenSSH 9.8 and later penalise an address after
+/// repeated login failures, and sites block accounts.
+const OPERATOR_PAUSE: Duration = Duration::from_mins(5);
+
+/// What is known about one login host.
+#[derive(Debug, Clone)]
+pub struct HostHealth {
+    /// The host.
+    pub host: HostPort,
+    /// Its state at the last attempt.
+    pub state: HostState,
+    /// The last error, kept after a recovery.
+    pub last_error: Option<String>,
+    /// When the next attempt is due; `None` if it may start at once.
+    pub next_try: Option<Instant>,
+}
+
+/// The state of a login host at the last attempt to use it. `since` is the first of the failures in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostState {
+    /// Never tried.
+    Untried,
+    /// The last connect succeeded.
+    Up,
+    /// The last connect failed for a reason that may go away by itself.
+    Down { since: Instant },
+    /// It accepted none of our keys.
+    AuthRefused { since: Instant },
+    /// We rejected its host key.
+    HostKeyRefused { since: Instant },
+}
 
 /// The hosts, shared by the threads of a pool.
 pub(crate) struct Hosts {
-    book: Mutex<Book>,
+    state: Mutex<State>,
     /// A connect ended.
     changed: Condvar,
 }
 
-struct Book {
+struct State {
     entries: Vec<Entry>,
-    /// The host of the last connect that worked.
+    /// The host of the last successful connect.
     current: Option<usize>,
     sessions_open: usize,
     connects_total: u64,
@@ -38,10 +73,21 @@ struct Entry {
     last_error: Option<SshError>,
     failures: u32,
     retry_at: Option<Instant>,
-    /// The key files at the last refusal: a change is a reason to try before the pause is over.
+    /// The key files at the last failure: a changed file allows a retry before the pause is over.
     stamps: Option<FileStamps>,
     is_connecting: bool,
     last_start: Option<Instant>,
+}
+
+/// Modification time and size of the files whose change may turn a refusal into a success.
+type FileStamps = Vec<Option<(SystemTime, u64)>>;
+
+fn file_stamps(config: &SshConfig) -> FileStamps {
+    let stamp = |path: &PathBuf| {
+        let metadata = path.metadata().ok()?;
+        Some((metadata.modified().ok()?, metadata.len()))
+    };
+    config.known_hosts.iter().chain(&config.key_path).map(stamp).collect()
 }
 
 impl Hosts {
@@ -57,34 +103,30 @@ impl Hosts {
             last_start: None,
         };
         let entries = hosts.iter().map(entry).collect();
-        let book = Book { entries, current: None, sessions_open: 0, connects_total: 0 };
-        Self { book: Mutex::new(book), changed: Condvar::new() }
+        let state = State { entries, current: None, sessions_open: 0, connects_total: 0 };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
     /// The hosts that may be tried now, the best first; `avoided` comes last.
     ///
-    /// While any session is open, new ones join it. When none is, the configured order counts again.
+    /// While a session is open, new sessions use its host. Otherwise the configured order counts.
     pub(crate) fn candidates(&self, avoided: Option<&HostPort>, config: &SshConfig) -> Vec<usize> {
-        let stamps = FileStamps::of(config.key_material());
-        let book = self.lock();
+        let stamps = file_stamps(config);
+        let state = self.state.lock();
         let now = Instant::now();
-        let sticky = book.current.filter(|_| book.sessions_open > 0);
-        let may_try =
-            |index: &usize| book.entries.get(*index).is_some_and(|entry| entry.may_try(now, &stamps));
-        let mut candidates: Vec<usize> = (0..book.entries.len()).filter(may_try).collect();
-        candidates.sort_by_key(|index| {
-            let is_avoided = book.entries.get(*index).map(|entry| &entry.host) == avoided;
-            (avoided.is_some() && is_avoided, sticky != Some(*index))
-        });
-        candidates
+        let current = state.current.filter(|_| state.sessions_open > 0);
+        let mut candidates: Vec<(usize, &Entry)> =
+            state.entries.iter().enumerate().filter(|(_, entry)| entry.may_try(now, &stamps)).collect();
+        candidates.sort_by_key(|(index, entry)| (Some(&entry.host) == avoided, current != Some(*index)));
+        candidates.into_iter().map(|(index, _)| index).collect()
     }
 
-    /// Waits for the turn to connect to a host. `None` when the host has failed in the meantime.
+    /// Waits until a connect to the host may start. `None` if the host has failed in the meantime.
     pub(crate) fn begin_connect(&self, index: usize) -> Option<HostPort> {
-        let mut book = self.lock();
-        let failures = book.entries.get(index)?.failures;
+        let mut state = self.state.lock();
+        let failures = state.entries.get(index)?.failures;
         loop {
-            let entry = book.entries.get_mut(index)?;
+            let entry = state.entries.get_mut(index)?;
             if entry.failures > failures {
                 return None;
             }
@@ -93,57 +135,60 @@ impl Hosts {
                 entry.is_connecting = true;
                 entry.last_start = Some(Instant::now());
                 let host = entry.host.clone();
-                book.connects_total += 1;
+                state.connects_total += 1;
                 return Some(host);
             }
             let wait = if entry.is_connecting { Duration::from_secs(1) } else { wait };
-            book = self.changed.wait_timeout(book, wait).unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut state, wait);
         }
     }
 
-    /// The connect that `begin_connect` allowed has worked.
+    /// Records that the connect that `begin_connect` allowed succeeded.
     pub(crate) fn connected(&self, index: usize) {
-        let mut book = self.lock();
-        book.current = Some(index);
-        book.sessions_open += 1;
-        if let Some(entry) = book.entries.get_mut(index) {
+        let mut state = self.state.lock();
+        state.current = Some(index);
+        state.sessions_open += 1;
+        if let Some(entry) = state.entries.get_mut(index) {
             entry.is_connecting = false;
             entry.failures = 0;
             entry.retry_at = None;
             entry.stamps = None;
             if entry.state != HostState::Up && entry.state != HostState::Untried {
-                tracing::info!(host = %entry.host, "the login host works again");
+                tracing::info!(host = %entry.host, "the login host is usable again");
             }
             entry.state = HostState::Up;
         }
         self.changed.notify_all();
     }
 
-    /// The connect that `begin_connect` allowed has failed.
-    pub(crate) fn refused(&self, index: usize, error: SshError, config: &SshConfig) {
-        let stamps = error.needs_operator().then(|| FileStamps::of(config.key_material()));
-        let mut book = self.lock();
-        if let Some(entry) = book.entries.get_mut(index) {
+    /// Records that the connect that `begin_connect` allowed failed.
+    pub(crate) fn failed(&self, index: usize, error: SshError, config: &SshConfig) {
+        let stamps = error.needs_operator().then(|| file_stamps(config));
+        let mut state = self.state.lock();
+        if let Some(entry) = state.entries.get_mut(index) {
             entry.is_connecting = false;
             entry.fail(error, stamps);
         }
         self.changed.notify_all();
     }
 
-    /// A session that was counted by `connected` is gone.
+    /// Records that a session counted by `connected` has ended.
     pub(crate) fn disconnected(&self) {
-        let mut book = self.lock();
-        book.sessions_open = book.sessions_open.saturating_sub(1);
+        let mut state = self.state.lock();
+        state.sessions_open = state.sessions_open.saturating_sub(1);
     }
 
-    /// The error for a caller when no host could be used. A refusal that a person has to mend keeps its
-    /// kind when there is no other kind.
+    /// The error for a caller if no host is usable. If all failures need a person, it is the first of them;
+    /// so it keeps its kind.
     pub(crate) fn verdict(&self) -> SshError {
-        let book = self.lock();
-        let errors: Vec<(&HostPort, &SshError)> =
-            book.entries.iter().filter_map(|entry| Some((&entry.host, entry.last_error.as_ref()?))).collect();
-        if let Some((_, first)) =
-            errors.first().filter(|_| errors.iter().all(|(_, error)| error.needs_operator()))
+        let state = self.state.lock();
+        let errors: Vec<(&HostPort, &SshError)> = state
+            .entries
+            .iter()
+            .filter_map(|entry| Some((&entry.host, entry.last_error.as_ref()?)))
+            .collect();
+        if let Some((_, first)) = errors.first()
+            && errors.iter().all(|(_, error)| error.needs_operator())
         {
             return (*first).clone();
         }
@@ -156,28 +201,21 @@ impl Hosts {
         SshError::Unreachable { failures: failures.collect() }
     }
 
-    pub(crate) fn sessions_open(&self) -> usize {
-        self.lock().sessions_open
-    }
-
-    pub(crate) fn connects_total(&self) -> u64 {
-        self.lock().connects_total
+    /// The open sessions, and the connects since the start.
+    pub(crate) fn counts(&self) -> (usize, u64) {
+        let state = self.state.lock();
+        (state.sessions_open, state.connects_total)
     }
 
     pub(crate) fn health(&self) -> Vec<HostHealth> {
         let now = Instant::now();
         let health = |entry: &Entry| HostHealth {
             host: entry.host.clone(),
-            state: entry.state.clone(),
+            state: entry.state,
             last_error: entry.last_error.as_ref().map(ToString::to_string),
             next_try: entry.retry_at.filter(|retry_at| *retry_at > now),
         };
-        self.lock().entries.iter().map(health).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Book> {
-        // Every change of the book is complete before anything can panic.
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().entries.iter().map(health).collect()
     }
 }
 
@@ -192,46 +230,38 @@ impl Entry {
         let pause = pause(&error, self.failures);
         self.retry_at = Some(Instant::now() + pause);
         self.stamps = stamps;
-        let text = error.to_string();
-        let state = self.state_after(&error, text.clone());
-        let is_news = self.last_error.as_ref() != Some(&error) || !self.state.is_same_kind(&state);
-        if is_news {
-            tracing::warn!(host = %self.host, error = text, advice = error.advice(), retry_in = ?pause, "the login host cannot be used");
+        let state = failed_state(&error, Instant::now());
+        let is_same_kind = std::mem::discriminant(&self.state) == std::mem::discriminant(&state);
+        if is_same_kind && self.last_error.as_ref() == Some(&error) {
+            tracing::debug!(host = %self.host, retry_in = ?pause, "the login host is still unusable");
         } else {
-            tracing::debug!(host = %self.host, retry_in = ?pause, "the login host still cannot be used");
+            tracing::warn!(
+                host = %self.host, %error, advice = error.advice(), retry_in = ?pause, "the login host is unusable"
+            );
         }
-        self.state = state;
+        if !is_same_kind {
+            self.state = state;
+        }
         self.last_error = Some(error);
-    }
-
-    fn state_after(&self, cause: &SshError, error: String) -> HostState {
-        let first = Instant::now();
-        let make: fn(Instant, String) -> HostState = match cause {
-            SshError::AuthRefused { .. } | SshError::KeyUnreadable { .. } | SshError::NoKey => {
-                |since, error| HostState::AuthRefused { since, error }
-            }
-            SshError::HostKeyUnknown { .. } | SshError::HostKeyChanged { .. } => {
-                |since, error| HostState::HostKeyRefused { since, error }
-            }
-            _ => |since, error| HostState::Down { since, error },
-        };
-        let fresh = make(first, error.clone());
-        let since = self.state.since().filter(|_| self.state.is_same_kind(&fresh)).unwrap_or(first);
-        make(since, error)
     }
 }
 
-impl HostState {
-    fn since(&self) -> Option<Instant> {
-        match self {
-            Self::Untried | Self::Up => None,
-            Self::Down { since, .. }
-            | Self::AuthRefused { since, .. }
-            | Self::HostKeyRefused { since, .. } => Some(*since),
+fn failed_state(error: &SshError, since: Instant) -> HostState {
+    match error {
+        SshError::HostKeyUnknown { .. } | SshError::HostKeyChanged { .. } => {
+            HostState::HostKeyRefused { since }
         }
+        error if error.is_login_failure() => HostState::AuthRefused { since },
+        _ => HostState::Down { since },
     }
+}
 
-    fn is_same_kind(&self, other: &Self) -> bool {
-        std::mem::discriminant(self) == std::mem::discriminant(other)
-    }
+/// The pause after `error`, the `failures`-th in a row (from 1), with 20 % of jitter.
+fn pause(error: &SshError, failures: u32) -> Duration {
+    let pause = if error.needs_operator() { OPERATOR_PAUSE } else { doubled(failures) };
+    pause.mul_f64(rand::random_range(0.8..1.2))
+}
+
+fn doubled(failures: u32) -> Duration {
+    FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(LONGEST_PAUSE)
 }

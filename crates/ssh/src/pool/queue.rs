@@ -1,12 +1,13 @@
-//! The commands that wait for a session, and which thread takes them.
+//! The queue of commands that wait for a session. It decides which thread takes the next one.
 //!
-//! Few sessions are better than many: sites count connections. So a thread that is connected is preferred,
-//! and one that is not opens a session only when the others have been busy for a moment.
+//! Sites count connections, so the pool opens few sessions. A connected thread takes a command first. A
+//! thread without a session opens one only after the other threads have been busy for a moment.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::session::readiness::Waker;
@@ -15,7 +16,7 @@ use crate::{Command, HostPort, Output, SshError};
 /// How long a command waits for a connected session before another one is opened for it.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// A command and the one who waits for its answer.
+/// A command and the channel for its answer.
 pub(crate) struct Job {
     pub(crate) command: Command,
     pub(crate) reply: oneshot::Sender<Result<Output, SshError>>,
@@ -24,15 +25,15 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Whether somebody still waits for it, and for no longer than was promised. A process that was stopped finds here that
-    /// its command comes too late: its caller may have given up what it had the right to do.
-    pub(crate) fn is_wanted(&self, connect_timeout: Duration) -> bool {
+    /// Whether the caller still waits, within the promised time. After this process was suspended (SIGSTOP), the command
+    /// may be too late: the caller's lease may have expired.
+    pub(crate) fn is_in_time(&self, connect_timeout: Duration) -> bool {
         !self.reply.is_closed()
             && self.enqueued.elapsed() <= self.command.deadline.saturating_add(connect_timeout)
     }
 }
 
-/// Who decides about a command: its caller may withdraw it until a thread has begun to send it.
+/// Decides whether a command is sent: its caller may withdraw it until a thread claims it.
 #[derive(Debug, Default)]
 pub(crate) struct Ticket(Mutex<Stage>);
 
@@ -45,18 +46,18 @@ enum Stage {
 }
 
 impl Ticket {
-    /// Whether the command may be sent to the host. From here on it can no longer be withdrawn.
+    /// Claims the command for this host; returns whether it may be sent. It can no longer be withdrawn then.
     pub(crate) fn claim(&self, host: &HostPort) -> bool {
-        let mut stage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stage = self.0.lock();
         if *stage != Stage::Withdrawn {
             *stage = Stage::SentTo(host.clone());
         }
         *stage != Stage::Withdrawn
     }
 
-    /// Withdraws the command for good. When it is too late for that: the host it was sent to.
+    /// Withdraws the command for good. If it is too late, returns the host that it was sent to.
     pub(crate) fn withdraw(&self) -> Result<(), HostPort> {
-        let mut stage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stage = self.0.lock();
         if let Stage::SentTo(host) = &*stage {
             return Err(host.clone());
         }
@@ -67,11 +68,11 @@ impl Ticket {
 
 /// What a thread does next.
 pub(crate) enum Next {
-    /// Run this.
+    /// Run this command.
     Job(Box<Job>),
-    /// Sleep until woken, or until the moment.
+    /// Sleep until woken, or until this time.
     Sleep(Option<Instant>),
-    /// End.
+    /// End the thread.
     Close,
 }
 
@@ -94,7 +95,7 @@ struct State {
 }
 
 impl Queue {
-    /// A queue for as many threads as there are wakers.
+    /// A queue with one thread per waker.
     pub(crate) fn new(wakers: Vec<Waker>) -> Self {
         let threads = vec![Thread::Idle { connected: false }; wakers.len()];
         Self {
@@ -103,24 +104,22 @@ impl Queue {
         }
     }
 
-    /// Hands a command in. The command comes back when the pool is closed.
+    /// Adds a command. Returns it if the pool is closed.
     pub(crate) fn push(&self, job: Job) -> Result<(), Job> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.closed {
             return Err(job);
         }
         state.jobs.push_back(job);
-        let wanted = state.best_idle();
+        let idle = state.best_idle();
         drop(state);
-        if let Some(waker) = wanted.and_then(|index| self.wakers.get(index)) {
-            waker.wake();
-        }
+        self.wake(idle);
         Ok(())
     }
 
-    /// What the thread does next. It counts as idle until it gets a job.
+    /// What the thread does next. It counts as idle until it gets a command.
     pub(crate) fn next(&self, thread: usize, connected: bool) -> Next {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.set(thread, Thread::Idle { connected });
         if state.closed {
             return Next::Close;
@@ -135,23 +134,21 @@ impl Queue {
         }
         let Some(job) = state.jobs.pop_front() else { return Next::Sleep(None) };
         state.set(thread, Thread::Busy);
-        // The next one may have been waiting for this thread.
-        let wanted = if state.jobs.is_empty() { None } else { state.best_idle() };
+        // The next command may have been waiting for this thread.
+        let idle = if state.jobs.is_empty() { None } else { state.best_idle() };
         drop(state);
-        if let Some(waker) = wanted.and_then(|index| self.wakers.get(index)) {
-            waker.wake();
-        }
+        self.wake(idle);
         Next::Job(Box::new(job))
     }
 
-    /// The thread is busy with its own session, and takes no command before its next call.
+    /// Marks the thread as busy with its own session; it takes no command before its next call.
     pub(crate) fn set_busy(&self, thread: usize) {
-        self.lock().set(thread, Thread::Busy);
+        self.state.lock().set(thread, Thread::Busy);
     }
 
-    /// Refuses further commands, gives back those that wait, and wakes every thread.
+    /// Refuses further commands, returns the waiting ones, and wakes every thread.
     pub(crate) fn close(&self) -> VecDeque<Job> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.closed = true;
         let waiting = std::mem::take(&mut state.jobs);
         drop(state);
@@ -159,22 +156,23 @@ impl Queue {
         waiting
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Every change of the state is complete before anything can panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn wake(&self, thread: Option<usize>) {
+        if let Some(waker) = thread.and_then(|index| self.wakers.get(index)) {
+            waker.wake();
+        }
     }
 }
 
 impl State {
-    fn set(&mut self, thread: usize, now: Thread) {
+    fn set(&mut self, thread: usize, state: Thread) {
         if let Some(slot) = self.threads.get_mut(thread) {
-            *slot = now;
+            *slot = state;
         }
     }
 
-    /// The idle thread to wake: a connected one if there is any.
+    /// The idle thread to wake: a connected one if possible.
     fn best_idle(&self) -> Option<usize> {
-        let find = |wanted| self.threads.iter().position(|thread| *thread == wanted);
+        let find = |state| self.threads.iter().position(|thread| *thread == state);
         find(Thread::Idle { connected: true }).or_else(|| find(Thread::Idle { connected: false }))
     }
 }
@@ -182,7 +180,6 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::readiness::wake_pair;
 
     fn job() -> (Job, oneshot::Receiver<Result<Output, SshError>>) {
         let (reply, answer) = oneshot::channel();
@@ -197,7 +194,7 @@ mod tests {
     }
 
     fn queue(threads: usize) -> Queue {
-        Queue::new((0..threads).map(|_| wake_pair().expect("a pair").0).collect())
+        Queue::new((0..threads).map(|_| Waker::new().expect("a waker")).collect())
     }
 
     #[test]
@@ -216,14 +213,14 @@ mod tests {
         queue.set_busy(0);
         let (job, _answer) = job();
         assert!(queue.push(job).is_ok());
-        let Next::Sleep(Some(until)) = queue.next(1, false) else { panic!("it did not wait") };
+        let Next::Sleep(Some(until)) = queue.next(1, false) else { panic!("the thread did not wait") };
         assert!(until <= Instant::now() + PATIENCE);
         assert!(matches!(queue.next(0, true), Next::Job(_)));
         assert!(matches!(queue.next(1, false), Next::Sleep(None)));
     }
 
     #[test]
-    fn a_command_nobody_waits_for_is_dropped_from_the_queue() {
+    fn an_abandoned_command_is_dropped_from_the_queue() {
         let queue = queue(1);
         let (job, answer) = job();
         assert!(queue.push(job).is_ok());
@@ -232,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_queue_gives_back_what_waits_and_takes_nothing_more() {
+    fn a_closed_queue_returns_its_commands_and_accepts_no_more() {
         let queue = queue(1);
         let ((first, _one), (second, _two)) = (job(), job());
         assert!(queue.push(first).is_ok());

@@ -1,61 +1,45 @@
-//! The frame around a program's output: how an answer is told from noise, and a whole one from a part.
+//! The frame around a program's output: it separates the answer from noise, and a complete answer from a
+//! part of one.
 //!
 //! Two facts make it necessary. Login shells, banners and start-up files write to the same streams as
-//! the program. And the exit status that libssh2 reports is 0 when none arrived: after a lost link, a
-//! killed session process, a server-side channel timeout. So a wrapper prints a begin mark, runs the
-//! program, and prints an end mark with the code. The marks hold a random boundary, new for each call.
-//! Without the end mark nothing is believed.
+//! the program. And libssh2 reports exit status 0 if none arrived: after a lost connection, a killed session
+//! process, or a channel timeout on the server. So a wrapper prints a begin mark, runs the program, and
+//! prints an end mark with the exit code. The marks contain a random boundary, new for each command. An
+//! answer without the end mark is never trusted.
 //!
-//! The script never contains a mark in one piece, so a login shell that echoes the command it is given
-//! does not forge one. Read on in `reader` for the other side.
+//! The script never contains a complete mark, so a login shell that echoes its command cannot forge one.
+//! `reader` reads the framed stream.
 
 mod reader;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::time::Duration;
 
 pub(crate) use reader::{Ending, Excess, FrameError, FrameReader};
 
-/// Seconds between asking a program to end at its deadline and killing it.
+/// Seconds between SIGTERM and SIGKILL for a program at its deadline.
 const KILL_AFTER: u64 = 5;
 
-/// 128 random bits, written in hexadecimal.
-#[derive(Clone, Copy)]
-pub(crate) struct Boundary(u128);
-
-impl Boundary {
-    pub(crate) fn random() -> Self {
-        Self(rand::random())
-    }
-
-    #[cfg(fuzzing)]
-    pub(crate) fn fixed(bits: u128) -> Self {
-        Self(bits)
-    }
+/// 128 random bits in hexadecimal.
+pub(crate) fn random_boundary() -> String {
+    format!("{:032x}", rand::random::<u128>())
 }
 
-impl fmt::Display for Boundary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
-
-/// The longest deadline, in seconds. A longer one would overflow the arithmetic somewhere on the way.
+/// The longest deadline, in seconds. A longer one could overflow later calculations.
 const LONGEST_DEADLINE: u64 = 7 * 24 * 3600;
 
-/// The deadline in whole seconds as the remote `timeout` gets it: rounded up, at least one, at most a week.
+/// The deadline in whole seconds for the remote `timeout`: rounded up, at least one, at most a week.
 pub(crate) fn remote_seconds(deadline: Duration) -> u64 {
     deadline.as_secs().saturating_add(u64::from(deadline.subsec_nanos() > 0)).clamp(1, LONGEST_DEADLINE)
 }
 
-/// The bash script that runs `program` inside marks. `None` when the program contains a NUL byte.
+/// The bash script that runs `program` between the marks. `None` if the program contains a NUL byte.
 ///
-/// `timeout` bounds the program when we are no longer there to do it. It ends with 124 when the time was
-/// up, and so may the program itself: only together with the elapsed time does the code mean a deadline.
-/// `BASH_ENV` goes, or the file it names would write inside the marks.
-pub(crate) fn script(boundary: Boundary, program: &str, seconds: u64) -> Option<String> {
+/// `timeout` limits the program even if our connection is gone. It exits with 124 at the deadline, but the
+/// program may exit with 124 too: only together with the elapsed time does the code mean a deadline.
+/// `BASH_ENV` is unset, or the file that it names could write between the marks.
+pub(crate) fn script(boundary: &str, program: &str, seconds: u64) -> Option<String> {
     let program = shlex::try_quote(program).ok()?;
     Some(format!(
         "__b={boundary}\n\
@@ -74,10 +58,10 @@ pub(crate) fn script(boundary: Boundary, program: &str, seconds: u64) -> Option<
     ))
 }
 
-fn begin_mark(boundary: Boundary) -> Vec<u8> {
+fn begin_mark(boundary: &str) -> Vec<u8> {
     format!("BEGIN-{boundary}\n").into_bytes()
 }
 
-fn end_mark(boundary: Boundary) -> Vec<u8> {
+fn end_mark(boundary: &str) -> Vec<u8> {
     format!("\nEND-{boundary} ").into_bytes()
 }

@@ -1,54 +1,51 @@
-//! One authenticated session, and waiting on it without blocking for ever.
+//! One authenticated session, and how to wait for it without blocking for ever.
 
 use std::io::Read;
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
+use rustix::event::PollFlags;
 use ssh2::{BlockDirections, Channel, ErrorCode, Session};
 
 use crate::HostPort;
-use crate::session::readiness::{Interest, WakeUps};
+use crate::session::readiness::Waker;
 
-/// `LIBSSH2_ERROR_EAGAIN`: the operation goes on when the socket is ready.
+/// `LIBSSH2_ERROR_EAGAIN`: repeat the operation when the socket is ready.
 const AGAIN: ErrorCode = ErrorCode::Session(-37);
 /// `LIBSSH2_ERROR_CHANNEL_FAILURE`: the server refused to open a channel.
 pub(crate) const CHANNEL_REFUSED: ErrorCode = ErrorCode::Session(-21);
 
-/// After this the operation is tried again although the socket is silent: after a second partial send
-/// libssh2 forgets to say that it waits for room.
+/// An operation is retried after this long even if the socket is quiet: after a second partial send,
+/// libssh2 does not report that it waits for room in the socket.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
-/// Between the first two requests for a channel, when the first one is refused.
+/// The pause between the first two requests for a channel, if the server refuses the first one.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
-/// When the pause has grown to this, the refusal is meant.
+/// Once the pause has grown to this, the refusal is final.
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 /// How long the server may take to confirm that a channel is closed.
 const CLOSE_BOUND: Duration = Duration::from_secs(1);
-/// How long a goodbye may take.
+/// How long the disconnect message may take.
 const GOODBYE: Duration = Duration::from_millis(500);
 
-/// Why an operation did not succeed.
+/// Why an operation failed.
 #[derive(Debug)]
 pub(crate) enum Stopped {
-    /// The moment came first.
+    /// The time was up.
     TimedOut,
-    /// The library gave up.
+    /// libssh2 reported an error.
     Failed(ssh2::Error),
 }
 
 /// A session that is connected and logged in, in non-blocking mode.
 pub(crate) struct Link {
     pub(crate) session: Session,
-    /// The same socket as the session's own, to poll and to shut.
+    /// The session's own socket, to poll it and to shut it down.
     pub(crate) socket: TcpStream,
     pub(crate) host: HostPort,
     pub(crate) opened: Instant,
 }
 
-pub(crate) fn is_again(error: &ssh2::Error) -> bool {
-    error.code() == AGAIN
-}
-
-/// Throws away what is left of both streams.
+/// Discards the rest of both streams.
 fn read_to_end(channel: &mut Channel) -> Result<(), ssh2::Error> {
     let mut rest = [0; 4096];
     for stream in [0, ssh2::EXTENDED_DATA_STDERR] {
@@ -58,81 +55,81 @@ fn read_to_end(channel: &mut Channel) -> Result<(), ssh2::Error> {
 }
 
 impl Link {
-    /// What the session waits for, as far as it knows.
-    pub(crate) fn interest(&self) -> Interest {
+    /// What the session waits for, as far as libssh2 reports it.
+    pub(crate) fn interest(&self) -> PollFlags {
         match self.session.block_directions() {
-            BlockDirections::None | BlockDirections::Inbound => Interest::Read,
-            BlockDirections::Outbound => Interest::Write,
-            BlockDirections::Both => Interest::Both,
+            BlockDirections::None | BlockDirections::Inbound => PollFlags::IN,
+            BlockDirections::Outbound => PollFlags::OUT,
+            BlockDirections::Both => PollFlags::IN | PollFlags::OUT,
         }
     }
 
-    /// Repeats an operation each time the socket is ready, until it ends or the moment comes.
+    /// Repeats an operation each time the socket is ready, until it ends or the time is up.
     pub(crate) fn drive<T>(
         &self,
-        wake_ups: &WakeUps,
+        waker: &Waker,
         until: Instant,
         mut operation: impl FnMut() -> Result<T, ssh2::Error>,
     ) -> Result<T, Stopped> {
         loop {
             match operation() {
-                Err(error) if is_again(&error) => {}
+                Err(error) if error.code() == AGAIN => {}
                 Err(error) => return Err(Stopped::Failed(error)),
                 Ok(value) => return Ok(value),
             }
             let now = Instant::now();
             let next = until.min(now + LONGEST_SLEEP);
-            if now >= until || wake_ups.sleep(Some((&self.socket, self.interest())), Some(next)).is_err() {
+            if now >= until || waker.sleep(Some((&self.socket, self.interest())), Some(next)).is_err() {
                 return Err(Stopped::TimedOut);
             }
         }
     }
 
-    /// A channel to run one program in.
+    /// Opens a channel to run one program in.
     ///
-    /// A refusal may mean that the server has not yet put the last channel away: sshd confirms the end of
-    /// one before it counts it out (`MaxSessions`). So a refused request is made a few times more.
-    pub(crate) fn open_channel(&self, wake_ups: &WakeUps, until: Instant) -> Result<Channel, Stopped> {
+    /// A refusal may mean that the server still counts the last channel: sshd confirms the end of a channel
+    /// before it stops counting it (`MaxSessions`). So a refused request is repeated a few times.
+    pub(crate) fn open_channel(&self, waker: &Waker, until: Instant) -> Result<Channel, Stopped> {
         let mut pause = SHORTEST_PAUSE;
         loop {
-            match self.drive(wake_ups, until, || self.session.channel_session()) {
+            match self.drive(waker, until, || self.session.channel_session()) {
                 Err(Stopped::Failed(error)) if error.code() == CHANNEL_REFUSED && pause < LONGEST_PAUSE => {}
                 result => return result,
             }
             let moment = Instant::now() + pause;
-            while Instant::now() < moment && wake_ups.sleep(None, Some(moment)).is_ok() {}
+            while Instant::now() < moment && waker.sleep(None, Some(moment)).is_ok() {}
             pause *= 2;
         }
     }
 
-    /// Closes a channel on both sides. A link where that does not work is not used again.
+    /// Closes a channel on both sides. If that fails, the link must not be used again.
     ///
     /// libssh2 takes the first message of any kind for the confirmation. A server that allows few channels
-    /// would refuse the next one, so the real one is waited for: it follows the end of the stream, and that
-    /// shows when nothing is left unread.
-    pub(crate) fn close_channel(&self, channel: &mut Channel, wake_ups: &WakeUps) -> bool {
+    /// would then refuse the next one. So this waits for the real confirmation: it follows the end of the
+    /// stream, which shows once nothing is left unread.
+    pub(crate) fn close_channel(&self, channel: &mut Channel, waker: &Waker) -> bool {
         let until = Instant::now() + CLOSE_BOUND;
-        self.drive(wake_ups, until, || channel.close()).is_ok()
-            && self.drive(wake_ups, until, || read_to_end(channel)).is_ok()
-            && self.drive(wake_ups, until, || channel.wait_close()).is_ok()
+        self.drive(waker, until, || channel.close()).is_ok()
+            && self.drive(waker, until, || read_to_end(channel)).is_ok()
+            && self.drive(waker, until, || channel.wait_close()).is_ok()
     }
 
-    /// Whether the other side still answers. Takes in whatever has arrived in the meantime.
+    /// Whether the server still answers. Also reads and handles what has arrived in the meantime.
     ///
-    /// It asks for a channel of a kind that does not exist, which every server has to refuse. libssh2's
-    /// own keepalive tells nothing here: it does not read, and the replies it asks for are never removed
-    /// from the session's queue.
-    pub(crate) fn answers(&self, wake_ups: &WakeUps, until: Instant) -> bool {
+    /// It requests a channel of a type that does not exist, which every server must refuse. libssh2's own
+    /// keepalive is no probe: it does not read, and the replies that it requests are never removed from the
+    /// session's queue.
+    pub(crate) fn answers(&self, waker: &Waker, until: Instant) -> bool {
         let probe = || self.session.channel_open("keepalive@tao-slurm", 0x8000, 0x8000, None);
-        match self.drive(wake_ups, until, probe) {
+        match self.drive(waker, until, probe) {
             Ok(_) => true,
             Err(Stopped::Failed(error)) => error.code() == CHANNEL_REFUSED,
             Err(Stopped::TimedOut) => false,
         }
     }
 
-    /// Ends a session that works.
-    pub(crate) fn say_goodbye(self) {
+    /// Ends a working session.
+    pub(crate) fn disconnect(self) {
         self.session.set_blocking(true);
         self.session.set_timeout(u32::try_from(GOODBYE.as_millis()).unwrap_or(u32::MAX));
         // The connection is about to be closed whether the message gets through or not.
@@ -141,10 +138,10 @@ impl Link {
 }
 
 impl Drop for Link {
-    /// Closing a channel or a session waits for the other side. With the socket shut it does not: after a
-    /// timeout nobody may be there to answer, and the thread would lose as much time again.
+    /// Closing a channel or a session waits for the server, unless the socket is shut down. After a timeout
+    /// the server may be gone, and the thread would lose the same time again.
     fn drop(&mut self) {
-        // A socket that the other side has closed already is as good.
+        // It fails if the server has closed the connection already.
         let _ = self.socket.shutdown(Shutdown::Both);
     }
 }

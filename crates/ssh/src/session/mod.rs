@@ -1,7 +1,6 @@
-//! One SSH session: connecting, running a command, and reading its framed answer.
+//! One SSH session: connects, runs commands, and reads their framed answers.
 
 pub(crate) mod connect;
-pub(crate) mod exchange;
 pub(crate) mod exec;
 pub(crate) mod framing;
 pub(crate) mod link;

@@ -1,91 +1,59 @@
-//! Sleeping until something happens: bytes on a socket, a wake-up from another thread, or a moment.
+//! Sleeps until something happens: bytes on a socket, a wake-up from another thread, or a timeout.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
-/// Wakes one sleeping thread.
-#[derive(Debug)]
-pub(crate) struct Waker(UnixStream);
+/// Wakes one sleeping thread. The thread and those that wake it share the eventfd.
+#[derive(Debug, Clone)]
+pub(crate) struct Waker(Arc<OwnedFd>);
 
-/// The other end, owned by the thread that sleeps.
-#[derive(Debug)]
-pub(crate) struct WakeUps(UnixStream);
-
-/// What ended a sleep. Neither: the moment came.
+/// What ended a sleep; neither if the time was up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Awake {
     pub(crate) socket: bool,
     pub(crate) woken: bool,
 }
 
-/// What a socket is waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Interest {
-    Read,
-    Write,
-    Both,
-}
-
-/// A waker and the thread's end of it.
-pub(crate) fn wake_pair() -> io::Result<(Waker, WakeUps)> {
-    let (here, there) = UnixStream::pair()?;
-    here.set_nonblocking(true)?;
-    there.set_nonblocking(true)?;
-    Ok((Waker(here), WakeUps(there)))
-}
-
 impl Waker {
-    pub(crate) fn wake(&self) {
-        // A full pipe means that enough wake-ups are pending; a closed one that nobody sleeps there.
-        let _ = (&self.0).write(&[1]);
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self(Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?)))
     }
-}
 
-impl WakeUps {
-    /// Sleeps until `until` at the latest; without a moment, for as long as nothing happens.
-    /// Pending wake-ups are used up.
+    pub(crate) fn wake(&self) {
+        // It fails only if the counter is at its limit; then enough wake-ups are pending.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+
+    /// Sleeps until `until` at the latest; without it, until something happens. Uses up pending wake-ups.
     pub(crate) fn sleep(
         &self,
-        socket: Option<(&TcpStream, Interest)>,
+        socket: Option<(&TcpStream, PollFlags)>,
         until: Option<Instant>,
     ) -> io::Result<Awake> {
         loop {
             let timeout = until.map(|until| timespec(until.saturating_duration_since(Instant::now())));
             let mut waits = vec![PollFd::new(&self.0, PollFlags::IN)];
             if let Some((socket, interest)) = socket {
-                waits.push(PollFd::new(socket, interest.flags()));
+                waits.push(PollFd::new(socket, interest));
             }
             match poll(&mut waits, timeout.as_ref()) {
                 Ok(_) => {}
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
             }
-            let happened = |index: usize| waits.get(index).is_some_and(|wait| !wait.revents().is_empty());
-            let awake = Awake { woken: happened(0), socket: happened(1) };
+            let is_ready = |index: usize| waits.get(index).is_some_and(|wait| !wait.revents().is_empty());
+            let awake = Awake { woken: is_ready(0), socket: is_ready(1) };
             if awake.woken {
-                self.drain();
+                // Reading resets the counter.
+                let _ = rustix::io::read(&self.0, &mut [0; 8]);
             }
             return Ok(awake);
-        }
-    }
-
-    fn drain(&self) {
-        let mut bytes = [0; 64];
-        while matches!((&self.0).read(&mut bytes), Ok(1..)) {}
-    }
-}
-
-impl Interest {
-    fn flags(self) -> PollFlags {
-        match self {
-            Self::Read => PollFlags::IN,
-            Self::Write => PollFlags::OUT,
-            Self::Both => PollFlags::IN | PollFlags::OUT,
         }
     }
 }
@@ -101,19 +69,19 @@ mod tests {
 
     #[test]
     fn a_wake_up_sent_before_the_sleep_ends_it_at_once_and_only_once() {
-        let (waker, wake_ups) = wake_pair().expect("a pair");
+        let waker = Waker::new().expect("a waker");
         waker.wake();
         waker.wake();
         let begun = Instant::now();
-        let awake = wake_ups.sleep(None, Some(begun + Duration::from_secs(5))).expect("a sleep");
+        let awake = waker.sleep(None, Some(begun + Duration::from_secs(5))).expect("a sleep");
         assert!(awake.woken && begun.elapsed() < Duration::from_secs(1));
-        let awake = wake_ups.sleep(None, Some(Instant::now() + Duration::from_millis(20))).expect("a sleep");
+        let awake = waker.sleep(None, Some(Instant::now() + Duration::from_millis(20))).expect("a sleep");
         assert_eq!(awake, Awake { socket: false, woken: false });
     }
 
     #[test]
-    fn more_wake_ups_than_the_pipe_holds_do_not_block() {
-        let (waker, _wake_ups) = wake_pair().expect("a pair");
+    fn many_wake_ups_do_not_block() {
+        let waker = Waker::new().expect("a waker");
         for _ in 0..100_000 {
             waker.wake();
         }

@@ -1,27 +1,25 @@
-//! The one line the login shell gets.
+//! The one line that the login shell gets.
 //!
-//! `sshd` hands it to the account's own shell, which need not be a POSIX shell: csh expands `!` and
-//! breaks on newlines inside single quotes, fish reads some backslashes. So the script travels encoded
-//! in characters that mean the same to all of them, and bash decodes it without starting a process.
+//! `sshd` passes it to the account's own shell, which need not be a POSIX shell: csh expands `!` and fails
+//! on newlines inside single quotes, fish interprets some backslashes. So the script is encoded in
+//! characters that mean the same to every shell, and bash decodes it without starting a process.
 
 use std::fmt::Write;
 
-use crate::session::framing::Boundary;
-
-/// The longest encoded script that goes on the line. libssh2 packets end at 35 000 bytes.
+/// The longest encoded script that goes on the line. libssh2 limits a packet to 35,000 bytes.
 const LONGEST_LINE: usize = 24 * 1024;
 
-/// A line for the login shell, and what goes down the standard input before the program's own.
+/// A line for the login shell, and the bytes that precede the program's own input on stdin.
 pub(crate) struct ShellLine {
     pub(crate) line: String,
     pub(crate) stdin_prefix: Vec<u8>,
 }
 
-/// The line that makes bash run `script`.
+/// The line that runs `script` in bash.
 ///
-/// A script too long for one line comes first on the standard input instead. A lost link could cut it
-/// there, so it ends in a comment with the boundary and does not run without that.
-pub(crate) fn shell_line(boundary: Boundary, script: &str) -> ShellLine {
+/// A script that is too long for one line is sent on stdin, before the input. A lost connection could cut
+/// it there, so it ends with the boundary in a comment and does not run without it.
+pub(crate) fn shell_line(boundary: &str, script: &str) -> ShellLine {
     let encoded = encoded(script);
     if encoded.len() <= LONGEST_LINE {
         let line = format!("bash --noprofile --norc -c 'printf -v __s %b \"$0\"; eval \"$__s\"' '{encoded}'");
@@ -35,7 +33,7 @@ pub(crate) fn shell_line(boundary: Boundary, script: &str) -> ShellLine {
     ShellLine { line, stdin_prefix: sent.into_bytes() }
 }
 
-/// The text as `printf %b` reads it: plain characters as they are, the others as `\xHH`.
+/// Encodes the text for `printf %b`: plain characters unchanged, the others as `\xHH`.
 fn encoded(text: &str) -> String {
     let mut line = String::with_capacity(text.len() * 2);
     for byte in text.bytes() {
@@ -52,6 +50,7 @@ fn encoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::framing::random_boundary;
     use proptest::prelude::*;
     use std::io::Write as _;
     use std::process::{Command, Stdio};
@@ -73,7 +72,7 @@ mod tests {
     #[test]
     fn only_characters_without_meaning_reach_the_login_shell() {
         let line =
-            shell_line(Boundary::random(), "a 'b' \"c\" $d `e` !f \\ g\n#h ~ * ; & | < > \u{e9}\t").line;
+            shell_line(&random_boundary(), "a 'b' \"c\" $d `e` !f \\ g\n#h ~ * ; & | < > \u{e9}\t").line;
         let encoded = line.rsplit_once(" '").expect("the last argument").1.trim_end_matches('\'');
         assert!(
             encoded.bytes().all(|b| b.is_ascii_alphanumeric() || b" _./,:=@%+-\\".contains(&b)),
@@ -83,16 +82,16 @@ mod tests {
     }
 
     #[test]
-    fn a_long_script_goes_by_standard_input() {
+    fn a_long_script_is_sent_on_stdin() {
         let script = format!("printf %s '{}'", "x".repeat(200_000));
-        let line = shell_line(Boundary::random(), &script);
+        let line = shell_line(&random_boundary(), &script);
         assert!(line.line.len() < 200 && line.stdin_prefix.len() > 200_000);
         assert_eq!(run_by_sh(&line).len(), 200_000);
     }
 
     #[test]
-    fn a_long_script_that_was_cut_does_not_run() {
-        let mut line = shell_line(Boundary::random(), &format!("echo ran\n: '{}'", "x".repeat(200_000)));
+    fn a_truncated_long_script_does_not_run() {
+        let mut line = shell_line(&random_boundary(), &format!("echo ran\n: '{}'", "x".repeat(200_000)));
         line.stdin_prefix.truncate(50);
         assert_eq!(run_by_sh(&line), b"");
         line.stdin_prefix.clear();
@@ -100,13 +99,13 @@ mod tests {
     }
 
     #[test]
-    fn every_login_shell_that_is_installed_here_hands_the_script_on_unchanged() {
+    fn every_installed_login_shell_passes_the_script_on_unchanged() {
         let text: String =
             (1..=127).map(char::from).chain("\u{e9}!!\n!x '\\'' \\\\ $HOME `id` \n\n".chars()).collect();
         let quoted = shlex::try_quote(&text).expect("no NUL").into_owned();
         for length in [0, 200_000] {
             let script = format!("printf %s {quoted}; : {}", "x".repeat(length));
-            let line = shell_line(Boundary::random(), &script);
+            let line = shell_line(&random_boundary(), &script);
             assert_eq!(run_by_sh(&line), text.as_bytes());
             for shell in ["bash", "dash", "ksh", "zsh", "csh", "tcsh", "fish"] {
                 let arrived = run_by(shell, &line);
@@ -123,7 +122,7 @@ mod tests {
         #[test]
         fn any_text_arrives_unchanged(text in "[^\0]{0,200}") {
             let quoted = shlex::try_quote(&text).expect("no NUL");
-            let line = shell_line(Boundary::random(), &format!("printf %s {quoted}"));
+            let line = shell_line(&random_boundary(), &format!("printf %s {quoted}"));
             prop_assert_eq!(run_by_sh(&line), text.as_bytes());
         }
     }

@@ -1,4 +1,4 @@
-//! Keys that are accepted, refused, unreadable, or in an agent.
+//! User keys that are accepted, refused, unreadable, or in an agent.
 
 use std::path::PathBuf;
 use std::process::{Child, Command as Process, Stdio};
@@ -8,7 +8,7 @@ use ssh::{Effect, HostState, SshError, SshPool};
 
 use crate::sshd::{Sshd, command, generate_key, pause};
 
-/// An agent of our own, gone with the value.
+/// An agent of the test; it ends when the value is dropped.
 struct Agent {
     child: Child,
     socket: PathBuf,
@@ -50,7 +50,7 @@ impl Drop for Agent {
 }
 
 #[tokio::test]
-async fn a_key_the_server_does_not_know_is_refused_and_not_tried_again_at_once() {
+async fn an_unknown_user_key_is_refused_and_not_retried_at_once() {
     let server = Sshd::start();
     generate_key(&server.path("wrong_key"), "ed25519");
     let mut config = server.config();
@@ -70,7 +70,7 @@ async fn a_key_the_server_does_not_know_is_refused_and_not_tried_again_at_once()
 }
 
 #[tokio::test]
-async fn a_key_file_that_was_replaced_is_tried_before_the_pause_is_over() {
+async fn a_replaced_key_file_is_tried_before_the_pause_is_over() {
     let server = Sshd::start();
     generate_key(&server.path("key"), "rsa");
     let mut config = server.config();
@@ -82,7 +82,7 @@ async fn a_key_file_that_was_replaced_is_tried_before_the_pause_is_over() {
 }
 
 #[tokio::test]
-async fn an_agent_is_asked_when_there_is_no_key_file_or_its_key_is_refused() {
+async fn the_agent_is_used_without_a_key_file_or_after_its_key_is_refused() {
     let server = Sshd::start();
     generate_key(&server.path("other_key"), "ed25519");
     let agent = Agent::start(server.path("agent"));
@@ -118,7 +118,7 @@ async fn a_refusal_lists_every_key_that_was_tried() {
 }
 
 #[tokio::test]
-async fn an_unusable_key_file_is_named_and_no_host_is_troubled() {
+async fn an_unusable_key_file_is_reported_without_contacting_a_host() {
     let server = Sshd::start();
     let mut config = server.config();
     config.key_path = Some(server.path("absent"));
@@ -133,7 +133,7 @@ async fn an_unusable_key_file_is_named_and_no_host_is_troubled() {
 }
 
 #[tokio::test]
-async fn a_user_the_server_does_not_know_is_refused() {
+async fn an_unknown_user_is_refused() {
     let server = Sshd::start();
     let mut config = server.config();
     config.user = "nobody-of-that-name".to_owned();

@@ -1,4 +1,4 @@
-//! Several login hosts, some of which do not work.
+//! Several login hosts, some of them unusable.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ fn with_hosts(server: &Sshd, hosts: Vec<HostPort>) -> SshConfig {
 }
 
 #[tokio::test]
-async fn a_host_that_refuses_connections_is_passed_over_and_the_other_one_is_kept() {
+async fn a_host_that_refuses_connections_is_skipped_and_the_pool_stays_with_the_other_host() {
     let server = Sshd::start();
     let dead = local(free_port());
     let pool = SshPool::start(with_hosts(&server, vec![dead.clone(), server.host()]));
@@ -30,7 +30,7 @@ async fn a_host_that_refuses_connections_is_passed_over_and_the_other_one_is_kep
 }
 
 #[tokio::test]
-async fn a_host_that_accepts_and_says_nothing_costs_one_connect_timeout() {
+async fn a_host_that_accepts_and_never_answers_costs_one_connect_timeout() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let server = Sshd::start();
     let mut config =
@@ -43,7 +43,7 @@ async fn a_host_that_accepts_and_says_nothing_costs_one_connect_timeout() {
 }
 
 #[tokio::test]
-async fn when_every_host_is_left_alone_the_answer_is_immediate_and_names_each() {
+async fn if_every_host_is_left_alone_the_error_is_immediate_and_names_each_host() {
     let (one, two) = (local(free_port()), local(free_port()));
     let server = Sshd::start();
     let pool = SshPool::start(with_hosts(&server, vec![one.clone(), two.clone()]));
@@ -56,14 +56,14 @@ async fn when_every_host_is_left_alone_the_answer_is_immediate_and_names_each() 
         assert!(error.advice().contains(&one.to_string()), "{}", error.advice());
         assert!(begun.elapsed() < Duration::from_millis(500));
     }
-    assert_eq!(pool.health().connects_total, 2, "a host was not left alone");
+    assert_eq!(pool.health().connects_total, 2, "a host was retried too early");
     tokio::time::sleep(Duration::from_millis(1300)).await;
     assert!(pool.run(command("true")).await.is_err());
-    assert!(pool.health().connects_total > 2, "no host was tried again");
+    assert!(pool.health().connects_total > 2, "no host was retried");
 }
 
 #[tokio::test]
-async fn a_pool_without_hosts_says_so() {
+async fn a_pool_without_hosts_reports_it() {
     let server = Sshd::start();
     let error = SshPool::start(with_hosts(&server, vec![])).run(command("true")).await.expect_err("no hosts");
     assert_eq!(error, SshError::Unreachable { failures: vec![] });
@@ -71,7 +71,7 @@ async fn a_pool_without_hosts_says_so() {
 }
 
 #[tokio::test]
-async fn a_host_that_dies_is_replaced_and_the_first_one_is_used_again_when_sessions_are_reopened() {
+async fn the_pool_fails_over_and_returns_to_the_first_host_when_it_reopens_sessions() {
     let (first, second) = (Sshd::start(), Sshd::start());
     let mut config = with_hosts(&first, vec![first.host(), second.host()]);
     config.pinned_host_keys.push(second.host_key_line(second.host().port()));
@@ -79,22 +79,26 @@ async fn a_host_that_dies_is_replaced_and_the_first_one_is_used_again_when_sessi
     std::fs::copy(first.path("user_key.pub"), second.path("authorized_keys")).expect("copied");
     let pool = SshPool::start(config);
     assert_eq!(pool.run(command("true")).await.expect("an answer").host, first.host());
-    let mut wanted = command("sleep 3; echo x");
-    wanted.repeatable = true;
+    let mut request = command("sleep 3; echo x");
+    request.repeatable = true;
     let kill = async {
         tokio::time::sleep(Duration::from_millis(500)).await;
         first.kill_connections();
     };
-    let (result, ()) = tokio::join!(pool.run(wanted), kill);
+    let (result, ()) = tokio::join!(pool.run(request), kill);
     assert_eq!(result.expect("an answer from the other host").host, second.host());
-    assert_eq!(pool.run(command("true")).await.expect("an answer").host, second.host(), "it did not stay");
+    assert_eq!(
+        pool.run(command("true")).await.expect("an answer").host,
+        second.host(),
+        "the pool left the working host"
+    );
     second.kill_connections();
     assert_eq!(pool.run(command("true")).await.expect("an answer").host, first.host());
 }
 
 #[tokio::test]
-async fn sessions_are_opened_one_after_another_so_that_a_strict_server_drops_none() {
-    // While two connections are not logged in yet, every further one is dropped; sshd counts one out a little late.
+async fn sessions_open_one_after_another_so_that_a_strict_server_drops_none() {
+    // While two connections are not logged in yet, the server drops every further one. sshd stops counting a connection a little late.
     let server = Sshd::with("MaxStartups 2");
     let mut config = server.config();
     config.sessions = 4;
@@ -108,7 +112,7 @@ async fn sessions_are_opened_one_after_another_so_that_a_strict_server_drops_non
 }
 
 #[tokio::test]
-async fn more_commands_than_sessions_wait_their_turn_and_open_no_further_one() {
+async fn more_commands_than_sessions_wait_and_open_no_further_session() {
     let server = Sshd::with("MaxSessions 1");
     let pool = server.pool();
     let mut running = tokio::task::JoinSet::new();

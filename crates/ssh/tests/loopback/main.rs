@@ -1,6 +1,6 @@
 //! The pool against a real `sshd` on the loopback interface.
 
-#![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::expect_used, reason = "a test fails if a step of it fails")]
 
 mod auth;
 mod host_keys;

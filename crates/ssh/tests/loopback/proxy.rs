@@ -1,4 +1,4 @@
-//! A TCP relay that can fall silent, as a network does when a cable is pulled.
+//! A TCP relay that can stop carrying data, like a network with an unplugged cable.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -19,7 +19,7 @@ impl Proxy {
         Self::with_door(host, None)
     }
 
-    /// One whose first connection goes nowhere until [`open`](Self::open).
+    /// A relay that holds its first connection until [`open`](Self::open).
     pub(crate) fn closed_to(host: &HostPort) -> Self {
         Self::with_door(host, Some(Arc::new(Barrier::new(2))))
     }
@@ -36,7 +36,7 @@ impl Proxy {
                 if let Some(door) = closed.take() {
                     door.wait();
                 }
-                // Connections that come later are on a healthy network again.
+                // Later connections work again.
                 flag.store(false, Ordering::SeqCst);
                 let Ok(server) = TcpStream::connect((target.0.as_str(), target.1)) else { continue };
                 let mine = Arc::new(AtomicBool::new(false));
@@ -47,15 +47,15 @@ impl Proxy {
         Self { port, silent, door }
     }
 
-    /// Returns once the first connection is there, and lets it through.
+    /// Waits for the first connection and lets it through.
     pub(crate) fn open(&self) {
         if let Some(door) = &self.door {
             door.wait();
         }
     }
 
-    /// From now on the connections that exist carry nothing, and nobody is told.
-    pub(crate) fn fall_silent(&self) {
+    /// From now on, existing connections carry no data, and neither side notices.
+    pub(crate) fn stop_carrying_data(&self) {
         self.silent.store(true, Ordering::SeqCst);
     }
 }

@@ -1,4 +1,4 @@
-//! Commands and their answers, on servers that behave and on servers that make noise.
+//! Commands and their answers, on ordinary servers and on servers that write noise.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use ssh::{Doubt, Effect, SshError};
 use crate::sshd::{Sshd, command, generate_key};
 
 #[tokio::test]
-async fn a_command_answers_with_its_exact_output_and_code() {
+async fn a_command_returns_its_exact_output_and_exit_code() {
     let server = Sshd::start();
     let pool = server.pool();
     let output =
@@ -18,7 +18,7 @@ async fn a_command_answers_with_its_exact_output_and_code() {
 }
 
 #[tokio::test]
-async fn an_answer_that_speaks_of_lost_connections_is_an_answer() {
+async fn output_about_lost_connections_is_ordinary_output() {
     let server = Sshd::start();
     let pool = server.pool();
     let said = "ssh: connect to host x port 22: Connection timed out; connection reset; no route to host";
@@ -33,36 +33,36 @@ async fn an_answer_that_speaks_of_lost_connections_is_an_answer() {
 }
 
 #[tokio::test]
-async fn standard_input_reaches_the_program_and_ends() {
+async fn stdin_reaches_the_program_and_ends() {
     let server = Sshd::start();
     let pool = server.pool();
-    let mut wanted = command("wc -c; echo done");
-    wanted.stdin = vec![0; 12_345];
-    assert_eq!(pool.run(wanted).await.expect("an answer").stdout, b"12345\ndone\n");
+    let mut request = command("wc -c; echo done");
+    request.stdin = vec![0; 12_345];
+    assert_eq!(pool.run(request).await.expect("an answer").stdout, b"12345\ndone\n");
     assert_eq!(pool.run(command("cat; echo end")).await.expect("an answer").stdout, b"end\n");
 }
 
 #[tokio::test]
-async fn input_that_the_program_does_not_read_is_no_trouble() {
+async fn input_that_the_program_does_not_read_is_harmless() {
     let server = Sshd::start();
     let pool = server.pool();
-    let mut wanted = command("echo early");
-    wanted.stdin = vec![b'x'; 8 << 20];
-    assert_eq!(pool.run(wanted).await.expect("an answer").stdout, b"early\n");
+    let mut request = command("echo early");
+    request.stdin = vec![b'x'; 8 << 20];
+    assert_eq!(pool.run(request).await.expect("an answer").stdout, b"early\n");
     assert_eq!(pool.run(command("echo next")).await.expect("an answer").stdout, b"next\n");
 }
 
 #[tokio::test]
-async fn a_program_longer_than_a_packet_is_run() {
+async fn a_program_longer_than_a_packet_runs() {
     let server = Sshd::start();
     let pool = server.pool();
-    let mut wanted = command(&format!("cat; printf %s '{}' | wc -c", "!x\n".repeat(30_000)));
-    wanted.stdin = b"input ".to_vec();
-    assert_eq!(pool.run(wanted).await.expect("an answer").stdout, b"input 90000\n");
+    let mut request = command(&format!("cat; printf %s '{}' | wc -c", "!x\n".repeat(30_000)));
+    request.stdin = b"input ".to_vec();
+    assert_eq!(pool.run(request).await.expect("an answer").stdout, b"input 90000\n");
 }
 
 #[tokio::test]
-async fn a_child_left_in_the_background_does_not_hold_the_answer_back() {
+async fn a_background_child_does_not_delay_the_answer() {
     let server = Sshd::start();
     let pool = server.pool();
     let begun = Instant::now();
@@ -73,7 +73,7 @@ async fn a_child_left_in_the_background_does_not_hold_the_answer_back() {
 }
 
 #[tokio::test]
-async fn login_noise_and_a_shell_that_echoes_its_command_are_not_part_of_the_answer() {
+async fn login_noise_and_an_echoed_command_are_not_part_of_the_answer() {
     let noisy = "ForceCommand echo \"Welcome! $SSH_ORIGINAL_COMMAND\"; echo 'quota: 99%' >&2; \
                  eval \"$SSH_ORIGINAL_COMMAND\"; echo goodbye; exit 0";
     let server = Sshd::with(noisy);
@@ -84,7 +84,7 @@ async fn login_noise_and_a_shell_that_echoes_its_command_are_not_part_of_the_ans
 }
 
 #[tokio::test]
-async fn a_start_up_file_named_by_bash_env_does_not_speak_inside_the_answer() {
+async fn a_bash_env_file_cannot_write_into_the_answer() {
     let directory = tempfile::tempdir().expect("a directory");
     let noise = directory.path().join("noise");
     std::fs::write(&noise, "echo noise\n").expect("written");
@@ -94,21 +94,21 @@ async fn a_start_up_file_named_by_bash_env_does_not_speak_inside_the_answer() {
 }
 
 #[tokio::test]
-async fn without_the_end_mark_there_is_no_answer_although_the_server_reports_success() {
-    // The command is replaced by one that succeeds and says nothing: a status of 0, and no frame.
+async fn without_the_end_mark_the_outcome_is_unknown_even_if_the_server_reports_success() {
+    // The server runs another command that prints nothing and succeeds: exit status 0 without a frame.
     let server = Sshd::with("ForceCommand exit 0");
     let pool = server.pool();
-    let error = pool.run(command("echo 42")).await.expect_err("an answer out of nothing");
+    let error = pool.run(command("echo 42")).await.expect_err("an answer without a frame");
     assert!(matches!(&error, SshError::OutcomeUnknown { doubt: Doubt::LinkLost, .. }), "{error:?}");
     assert_eq!(error.effect(), Effect::Unknown);
 }
 
 #[tokio::test]
-async fn half_an_answer_with_a_status_of_success_is_no_answer() {
-    // Everything up to the end mark, and then a clean exit.
+async fn half_an_answer_with_exit_status_0_is_an_unknown_outcome() {
+    // The output stops before the end mark, with exit status 0.
     let server = Sshd::with("ForceCommand eval \"$SSH_ORIGINAL_COMMAND\" | head -n 2; exit 0");
     let pool = server.pool();
-    let error = pool.run(command("seq 10")).await.expect_err("half an answer was believed");
+    let error = pool.run(command("seq 10")).await.expect_err("half an answer was accepted");
     assert!(matches!(&error, SshError::OutcomeUnknown { doubt: Doubt::LinkLost, .. }), "{error:?}");
 }
 
@@ -136,7 +136,7 @@ async fn long_commands_at_the_same_time_open_a_second_session() {
 }
 
 #[tokio::test]
-async fn a_server_that_allows_one_session_a_connection_is_enough() {
+async fn a_server_that_allows_one_session_per_connection_is_enough() {
     let server = Sshd::with("MaxSessions 1");
     let pool = server.pool();
     for _ in 0..50 {
@@ -147,7 +147,7 @@ async fn a_server_that_allows_one_session_a_connection_is_enough() {
 }
 
 #[tokio::test]
-async fn a_server_that_runs_no_programs_is_told_from_a_lost_answer() {
+async fn a_server_that_runs_no_programs_is_distinguished_from_a_lost_answer() {
     let server = Sshd::with("MaxSessions 0");
     let error = server.pool().run(command("echo x")).await.expect_err("it ran");
     assert!(matches!(error, SshError::NotSent { .. }), "{error:?}");
@@ -155,7 +155,7 @@ async fn a_server_that_runs_no_programs_is_told_from_a_lost_answer() {
 }
 
 #[tokio::test]
-async fn dropping_the_future_harms_neither_the_session_nor_the_next_command() {
+async fn dropping_the_future_affects_neither_the_session_nor_the_next_command() {
     let server = Sshd::start();
     let mut config = server.config();
     config.sessions = 1;
@@ -172,7 +172,7 @@ async fn dropping_the_future_harms_neither_the_session_nor_the_next_command() {
 }
 
 #[tokio::test]
-async fn a_closed_pool_answers_so_and_lets_a_running_command_end() {
+async fn a_closed_pool_refuses_commands_and_lets_a_running_command_end() {
     let server = Sshd::start();
     let pool = server.pool();
     pool.run(command("true")).await.expect("an answer");
@@ -192,7 +192,7 @@ async fn a_closed_pool_answers_so_and_lets_a_running_command_end() {
 }
 
 #[tokio::test]
-async fn the_kind_of_the_user_key_does_not_matter() {
+async fn user_keys_of_every_type_work() {
     for kind in ["rsa", "ecdsa"] {
         let server = Sshd::start();
         generate_key(&server.path("other_key"), kind);

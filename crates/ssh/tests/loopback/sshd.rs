@@ -1,4 +1,4 @@
-//! An `sshd` of our own: its own port, keys and configuration, gone with the value.
+//! An `sshd` of the test, with its own port, keys and configuration; it ends when the value is dropped.
 
 use std::fmt::Write;
 use std::fs;
@@ -19,12 +19,12 @@ pub(crate) struct Sshd {
 }
 
 impl Sshd {
-    /// A server that the key at [`Sshd::key`] may log in to.
+    /// A server that accepts the key `user_key`.
     pub(crate) fn start() -> Self {
         Self::with("")
     }
 
-    /// A server with further lines in its configuration; the first value of an option counts.
+    /// A server with more lines in its configuration; the first value of an option counts.
     pub(crate) fn with(lines: &str) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         generate_key(&directory.path().join("host_key"), "ed25519");
@@ -37,7 +37,7 @@ impl Sshd {
     fn launch(directory: TempDir, lines: &str) -> Self {
         assert!(Path::new(PROGRAM).exists(), "{PROGRAM} is missing: install the package openssh-server");
         if user() == "root" {
-            // sshd separates its privileges there, and does not start without it.
+            // sshd needs this directory for privilege separation.
             fs::create_dir_all("/run/sshd").expect("/run/sshd");
         }
         for _ in 0..5 {
@@ -46,7 +46,7 @@ impl Sshd {
             if is_listening(&mut child, port) {
                 return Self { directory, child, port };
             }
-            // Somebody else took the port in the meantime.
+            // Another process took the port in the meantime.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -62,14 +62,14 @@ impl Sshd {
         self.directory.path().join(name)
     }
 
-    /// The `known_hosts` line for this server under another port's name.
+    /// The `known_hosts` line for this server's key with another port.
     pub(crate) fn host_key_line(&self, port: u16) -> String {
         let public = fs::read_to_string(self.path("host_key.pub")).expect("a host key");
         let words: Vec<&str> = public.split_whitespace().take(2).collect();
         format!("[127.0.0.1]:{port} {}", words.join(" "))
     }
 
-    /// What reaches this server with the right keys.
+    /// The configuration to reach this server with the right keys.
     pub(crate) fn config(&self) -> SshConfig {
         SshConfig {
             key_path: Some(self.path("user_key")),
@@ -83,7 +83,7 @@ impl Sshd {
         SshPool::start(self.config())
     }
 
-    /// Kills the processes that serve connections, with everything they started; not the listener.
+    /// Kills the processes that serve connections, and their descendants, but not the listener.
     pub(crate) fn kill_connections(&self) {
         kill(&descendants(self.child.id()));
     }
@@ -96,14 +96,14 @@ impl Sshd {
 impl Drop for Sshd {
     fn drop(&mut self) {
         let connections = descendants(self.child.id());
-        // The listener first, or a client that has lost its connection gets another one.
+        // The listener first, or a client that lost its connection could reconnect.
         let _ = self.child.kill();
         let _ = self.child.wait();
         kill(&connections);
     }
 }
 
-/// By the `kill` of the shell: the program is not installed everywhere.
+/// Uses the shell's `kill`: the program is not installed everywhere.
 fn kill(processes: &[u32]) {
     let ids: Vec<String> = processes.iter().map(u32::to_string).collect();
     let _ = Process::new("sh")
@@ -142,15 +142,15 @@ fn spawn(directory: &Path, port: u16, lines: &str) -> Child {
     let mut config =
         format!("{lines}\nListenAddress 127.0.0.1:{port}\nAuthorizedKeysFile {}\n", at("authorized_keys"));
     let _ = writeln!(config, "HostKey {}\nPidFile none\nStrictModes no\nUsePAM no", at("host_key"));
-    // Not the start-up files of whoever runs the tests: they take what time they like.
+    // Not the start-up files of the user who runs the tests: they may be slow.
     let _ = writeln!(config, "SetEnv HOME={}", directory.display());
     config.push_str(
         "PasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes\nLogLevel VERBOSE\n",
     );
     fs::write(directory.join("sshd_config"), config).expect("a configuration");
     let config = at("sshd_config");
-    // OpenSSH 9.8 and later refuse an address for a while after a session of it was killed, as some tests
-    // do; earlier ones do not know the option.
+    // OpenSSH 9.8 and later refuse an address for a while after one of its sessions was killed, as some tests
+    // do. Earlier versions do not know the option.
     let mut penalties = vec!["-o", "PerSourcePenalties=no"];
     let known =
         Process::new(PROGRAM).args(["-t", "-f", &config]).args(&penalties).stderr(Stdio::null()).status();
@@ -189,7 +189,7 @@ fn descendants(pid: u32) -> Vec<u32> {
         .filter_map(|entry| {
             let child = entry.ok()?.file_name().to_str()?.parse().ok()?;
             let stat = fs::read_to_string(format!("/proc/{child}/stat")).ok()?;
-            // The name stands in parentheses and may contain anything; the state and the parent follow.
+            // The name is in parentheses and may contain anything; the state and the parent follow.
             let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?;
             Some((child, parent))
         })

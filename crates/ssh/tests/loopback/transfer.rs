@@ -1,4 +1,4 @@
-//! Much data, both ways.
+//! Large amounts of data in both directions.
 
 use std::time::{Duration, Instant};
 
@@ -6,48 +6,52 @@ use ssh::{Effect, SshError};
 
 use crate::sshd::{Sshd, command};
 
-const MUCH: usize = 20 << 20;
+const SIZE: usize = 20 << 20;
 
 fn pattern(length: usize) -> Vec<u8> {
-    // A period that divides no buffer size, so that a lost or doubled piece shows.
+    // The period divides no buffer size, so that a lost or repeated piece is detected.
     (0..length).map(|index| u8::try_from(index % 251).unwrap_or_default()).collect()
 }
 
 #[tokio::test]
-async fn twenty_megabytes_go_each_way_at_the_same_time() {
+async fn twenty_megabytes_are_transferred_each_way_at_the_same_time() {
     let server = Sshd::start();
     let pool = server.pool();
-    let mut wanted = command("cat");
-    wanted.stdin = pattern(MUCH);
-    wanted.stdout_limit = MUCH;
-    wanted.deadline = Duration::from_mins(2);
-    let sent = wanted.stdin.clone();
-    let output = pool.run(wanted).await.expect("an answer");
-    assert!(output.stdout == sent, "{} bytes came back, of {MUCH}, or others", output.stdout.len());
+    let mut request = command("cat");
+    request.stdin = pattern(SIZE);
+    request.stdout_limit = SIZE;
+    request.deadline = Duration::from_mins(2);
+    let sent = request.stdin.clone();
+    let output = pool.run(request).await.expect("an answer");
+    assert!(
+        output.stdout == sent,
+        "{} of {SIZE} bytes came back, or their content differs",
+        output.stdout.len()
+    );
     assert_eq!(pool.health().connects_total, 1);
 }
 
 #[tokio::test]
-async fn output_that_comes_before_the_input_is_read_does_not_lock_up() {
+async fn output_before_the_input_is_read_does_not_deadlock() {
     let server = Sshd::start();
     let pool = server.pool();
-    let mut wanted = command("head -c 20971520 /dev/zero; head -c 5000000 /dev/zero >&2; wc -c");
-    wanted.stdin = pattern(MUCH);
-    wanted.stdout_limit = 2 * MUCH;
-    wanted.deadline = Duration::from_mins(2);
-    let output = pool.run(wanted).await.expect("an answer");
+    let mut request = command("head -c 20971520 /dev/zero; head -c 5000000 /dev/zero >&2; wc -c");
+    request.stdin = pattern(SIZE);
+    request.stdout_limit = 2 * SIZE;
+    request.deadline = Duration::from_mins(2);
+    let output = pool.run(request).await.expect("an answer");
     assert!(output.stdout.ends_with(b"\x0020971520\n"));
-    assert_eq!((output.stdout.len(), output.stderr.len()), (MUCH + 9, 1 << 20));
+    assert_eq!((output.stdout.len(), output.stderr.len()), (SIZE + 9, 1 << 20));
 }
 
 #[tokio::test]
-async fn more_output_than_allowed_ends_the_command_and_the_session_but_not_the_pool() {
+async fn too_much_output_ends_the_command_and_the_session_but_not_the_pool() {
     let server = Sshd::start();
     let pool = server.pool();
-    let mut wanted = command("cat /dev/zero");
-    wanted.stdout_limit = 100_000;
+    let mut request = command("cat /dev/zero");
+    request.stdout_limit = 100_000;
     let begun = Instant::now();
-    let error = pool.run(wanted).await.expect_err("an endless answer");
+    let error = pool.run(request).await.expect_err("an endless answer");
     assert_eq!(error, SshError::OutputTooLarge { host: server.host(), limit: 100_000 });
     assert_eq!(error.effect(), Effect::Unknown);
     assert!(begun.elapsed() < Duration::from_secs(5));

@@ -1,4 +1,4 @@
-//! Deliveries by HTTPS to a receiver whose certificate somebody vouches for, or nobody.
+//! Deliveries over HTTPS to receivers with trusted and untrusted certificates.
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer};
@@ -8,7 +8,7 @@ use webhooks::Authorities;
 
 use crate::{Bench, HERE, is_through, receiver::Receiver};
 
-/// Somebody who makes certificates, and whom nobody knows.
+/// A private certificate authority.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -22,7 +22,7 @@ impl Authority {
         Authorities::with(self.0.pem().as_bytes()).unwrap()
     }
 
-    /// A receiver with a certificate for the name.
+    /// A receiver with a certificate of this authority for the name.
     fn certify(&self, name: &str) -> Receiver {
         let key = KeyPair::generate().unwrap();
         let certificate =
@@ -38,7 +38,7 @@ impl Authority {
     }
 }
 
-/// What becomes of one attempt: `delivered`, or why not.
+/// The result of one attempt: `delivered`, or the error.
 async fn attempt(pool: &PgPool, receiver: &Receiver, trusted: Authorities) -> String {
     let bench = Bench::at(pool.clone(), receiver.url_by_name()).await;
     let history = bench.until(&[bench.trusting(trusted, HERE, 1)], is_through).await;
@@ -48,19 +48,19 @@ async fn attempt(pool: &PgPool, receiver: &Receiver, trusted: Authorities) -> St
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_receiver_of_one_s_own_making_is_told_by_https_once_its_authority_is_named(pool: PgPool) {
+async fn a_private_certificate_authority_is_trusted_once_it_is_configured(pool: PgPool) {
     let (ours, another) = (Authority::new(), Authority::new());
     let receiver = ours.certify("localhost");
     assert_eq!(attempt(&pool, &receiver, ours.pem()).await, "delivered");
     assert_eq!(receiver.next().body["data"]["status"], "Pending");
     for (receiver, trusted, why) in [
         (&receiver, Authorities::default(), "UnknownIssuer"),
-        // It has the same name, and has not signed this.
+        // It has the same name, but did not sign this certificate.
         (&receiver, another.pem(), "BadSignature"),
         (&ours.certify("elsewhere.example"), ours.pem(), "not valid for name"),
     ] {
-        let said = attempt(&pool, receiver, trusted).await;
-        assert!(said.contains(why), "{said}");
-        assert!(receiver.is_quiet(), "nothing is told to whom nobody vouches for");
+        let error = attempt(&pool, receiver, trusted).await;
+        assert!(error.contains(why), "{error}");
+        assert!(receiver.is_quiet(), "an untrusted receiver got a message");
     }
 }

@@ -1,7 +1,7 @@
-//! Deliveries to a receiver that fails, hangs or is not allowed, over a real database.
+//! Deliveries to receivers that fail, hang or are not allowed, with a real database.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-#![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, reason = "a test fails if a step of it fails")]
+#![expect(clippy::expect_used, reason = "a test fails if a step of it fails")]
 
 mod certificates;
 mod receiver;
@@ -31,7 +31,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// A job whose webhook is the receiver; its first message waits.
+    /// A job with this receiver as its webhook; its first message is due.
     async fn new(pool: PgPool, receiver: &Receiver) -> Self {
         Self::at(pool, receiver.url.clone()).await
     }
@@ -62,13 +62,13 @@ impl Bench {
         Arc::new(Deliverer::new(self.store.clone(), settings, Arc::new(clock), Arc::new(ids)))
     }
 
-    /// Delivers until the history is as wanted; waits between attempts are cut short.
+    /// Delivers until the history satisfies the condition; skips the waits between attempts.
     async fn until(
         &self,
         deliverers: &[Arc<Deliverer>],
-        wanted: impl Fn(&WebhookHistory) -> bool,
+        condition: impl Fn(&WebhookHistory) -> bool,
     ) -> WebhookHistory {
-        self.watch(deliverers, async || self.cut_short().await, wanted).await
+        self.watch(deliverers, async || self.cut_short().await, condition).await
     }
 
     async fn cut_short(&self) {
@@ -80,7 +80,7 @@ impl Bench {
         &self,
         deliverers: &[Arc<Deliverer>],
         meanwhile: impl AsyncFn(),
-        wanted: impl Fn(&WebhookHistory) -> bool,
+        condition: impl Fn(&WebhookHistory) -> bool,
     ) -> WebhookHistory {
         let mut running = tokio::task::JoinSet::new();
         for deliverer in deliverers {
@@ -89,7 +89,7 @@ impl Bench {
         let look = async {
             loop {
                 let history = self.store.webhook_history(self.job).await.unwrap().unwrap();
-                if wanted(&history) {
+                if condition(&history) {
                     return history;
                 }
                 meanwhile().await;
@@ -97,7 +97,7 @@ impl Bench {
             }
         };
         let history =
-            tokio::time::timeout(Duration::from_secs(30), look).await.expect("the history as wanted");
+            tokio::time::timeout(Duration::from_secs(30), look).await.expect("the expected history");
         self.stop.cancel();
         while let Some(ended) = running.join_next().await {
             ended.unwrap();
@@ -111,7 +111,7 @@ impl Bench {
     }
 }
 
-/// The code of a text, as whoever has the key makes it.
+/// The signature of a text, made with the key.
 fn code(text: &str) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(KEY).unwrap();
     mac.update(text.as_bytes());
@@ -125,7 +125,7 @@ fn is_through(history: &WebhookHistory) -> bool {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn messages_come_signed_and_in_order_once_from_several_processes(pool: PgPool) {
+async fn several_processes_deliver_each_message_once_signed_and_in_order(pool: PgPool) {
     let receiver = Receiver::new(&[]);
     let bench = Bench::new(pool, &receiver).await;
     for status in ["Running", "Pending", "Running"] {
@@ -153,25 +153,25 @@ async fn messages_come_signed_and_in_order_once_from_several_processes(pool: PgP
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn one_that_fails_or_hangs_is_told_again_the_same_and_the_next_waits_for_it(pool: PgPool) {
+async fn a_failed_message_is_repeated_unchanged_before_the_next_one(pool: PgPool) {
     let receiver = Receiver::new(&[Answer::Status(500), Answer::Hang, Answer::Status(429)]);
     let bench = Bench::new(pool, &receiver).await;
     bench.change("Running").await;
     let history = bench.until(&[bench.deliverer(HERE, 15)], is_through).await;
-    let told: Vec<_> = (0..5).map(|_| receiver.next()).collect();
-    let ids: Vec<_> = told.iter().map(|seen| seen.headers["webhook-id"].clone()).collect();
+    let received: Vec<_> = (0..5).map(|_| receiver.next()).collect();
+    let ids: Vec<_> = received.iter().map(|seen| seen.headers["webhook-id"].clone()).collect();
     assert_eq!(ids[..4], vec![ids[0].clone(); 4]);
     assert_ne!(ids[3], ids[4]);
-    assert!(told[..4].iter().all(|seen| seen.body == told[0].body));
+    assert!(received[..4].iter().all(|seen| seen.body == received[0].body));
     assert_eq!(history.deliveries.iter().rev().map(|one| one.attempts).collect::<Vec<_>>(), [4, 1]);
     assert!(receiver.is_through());
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_receiver_that_says_when_to_come_back_is_left_alone_until_then(pool: PgPool) {
-    // A long time, a moment (by the clock of the test), and no time at all.
-    let asked = ["600", "Mon, 21 Sep 2026 14:30:00 GMT", "soon"];
-    let receiver = Receiver::new(&asked.map(Answer::Busy));
+async fn retry_after_of_the_receiver_is_respected(pool: PgPool) {
+    // Ten minutes or so, a date (by the test's clock), and no value.
+    let headers = ["600", "Mon, 21 Sep 2026 14:30:00 GMT", "soon"];
+    let receiver = Receiver::new(&headers.map(Answer::Busy));
     let bench = Bench::new(pool.clone(), &receiver).await;
     for (attempt, (least, most)) in (1..).zip([(600.0, 602.5), (1000.0, 1005.0), (10.0, 20.0)]) {
         let bench = Bench { stop: CancellationToken::new(), ..bench.clone() };
@@ -187,7 +187,7 @@ async fn a_receiver_that_says_when_to_come_back_is_left_alone_until_then(pool: P
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn one_that_always_hangs_is_given_up_with_the_reason(pool: PgPool) {
+async fn a_message_is_given_up_with_the_reason_if_the_receiver_always_hangs(pool: PgPool) {
     let receiver = Receiver::new(&[Answer::Hang, Answer::Hang]);
     let bench = Bench::new(pool, &receiver).await;
     let history = bench.until(&[bench.deliverer(HERE, 2)], is_through).await;
@@ -202,13 +202,13 @@ async fn a_private_address_is_not_called_unless_it_is_allowed(pool: PgPool) {
     let bench = Bench::new(pool, &receiver).await;
     let history = bench.until(&[bench.deliverer(&["10.0.0.0/8"], 1)], is_through).await;
     let error = history.deliveries[0].error.as_deref().unwrap();
-    assert!(error.contains("127.0.0.1 leads to no address that may be called"), "{error}");
+    assert!(error.contains("127.0.0.1 has no address that may be called"), "{error}");
     assert_eq!(history.deliveries[0].state, "dead");
     assert!(receiver.is_quiet());
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_redirect_is_not_followed_and_one_who_is_gone_is_not_asked_again(pool: PgPool) {
+async fn a_redirect_is_not_followed_and_410_ends_the_retries(pool: PgPool) {
     let receiver = Receiver::new(&[Answer::Status(302), Answer::Status(307), Answer::Status(410)]);
     let bench = Bench::new(pool, &receiver).await;
     let history = bench.until(&[bench.deliverer(HERE, 15)], is_through).await;
@@ -220,12 +220,12 @@ async fn a_redirect_is_not_followed_and_one_who_is_gone_is_not_asked_again(pool:
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_name_is_judged_by_the_addresses_that_it_leads_to(pool: PgPool) {
+async fn a_name_is_checked_by_its_addresses(pool: PgPool) {
     let receiver = Receiver::new(&[]);
     let bench = Bench::at(pool, receiver.url_by_name()).await;
     let history = bench.until(&[bench.deliverer(&["10.0.0.0/8"], 1)], is_through).await;
     let error = history.deliveries[0].error.clone().unwrap();
-    assert!(error.contains("localhost leads to no address that may be called"), "{error}");
+    assert!(error.contains("localhost has no address that may be called"), "{error}");
     assert!(receiver.is_quiet());
     bench.store.redeliver(bench.job, None).await.unwrap();
     let bench = Bench { stop: CancellationToken::new(), ..bench };
@@ -235,7 +235,7 @@ async fn a_name_is_judged_by_the_addresses_that_it_leads_to(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn an_https_address_is_told_nothing_in_the_open(pool: PgPool) {
+async fn an_https_url_is_never_called_in_plain_text(pool: PgPool) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://127.0.0.1:{}/", listener.local_addr().unwrap().port());
     let bench = Bench::at(pool, url).await;

@@ -1,4 +1,4 @@
-//! Somebody who is told: a server on this machine that answers as the test says.
+//! A webhook receiver: a server on this machine with scripted answers.
 
 use std::{
     collections::HashMap,
@@ -14,17 +14,17 @@ use std::{
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 
-/// How a request is answered.
+/// The answer to a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Answer {
     Status(u16),
-    /// Not now, but when this header says.
+    /// 503 with this `Retry-After`.
     Busy(&'static str),
-    /// Not at all; the connection stays open until the other side has had enough.
+    /// No answer; the connection stays open until the client closes it.
     Hang,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) path: String,
@@ -40,17 +40,17 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Gives these answers one after another, then 204.
+    /// Gives these answers in order, then 204.
     pub(crate) fn new(answers: &[Answer]) -> Self {
         Self::listening("http", answers, Some)
     }
 
-    /// The same with a certificate: called as `localhost`, or as 127.0.0.1.
+    /// The same over HTTPS, as `localhost` or 127.0.0.1.
     pub(crate) fn certified(config: ServerConfig) -> Self {
         let config = Arc::new(config);
         Self::listening("https", &[], move |mut stream| {
             let mut connection = ServerConnection::new(Arc::clone(&config)).unwrap();
-            // Who does not trust it hangs up.
+            // A client that does not trust the certificate hangs up.
             connection.complete_io(&mut stream).ok()?;
             Some(StreamOwned::new(connection, stream))
         })
@@ -79,7 +79,7 @@ impl Receiver {
         self.seen.recv_timeout(Duration::from_secs(20)).expect("a request")
     }
 
-    /// The same place by a name that leads to it.
+    /// The same URL with a host name.
     pub(crate) fn url_by_name(&self) -> String {
         self.url.replace("127.0.0.1", "localhost")
     }
@@ -110,14 +110,14 @@ fn serve(stream: impl Read + Write, seen: &Sender<Seen>, answers: &Mutex<Vec<Ans
     if headers.is_empty() {
         return;
     }
-    // A redirect may be followed without the body.
+    // A followed redirect may have no body.
     let length = headers.get("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
     let answer = answers.lock().unwrap().pop().unwrap_or(Answer::Status(204));
     let text = String::from_utf8(body).unwrap();
     let body = serde_json::from_str(&text).unwrap_or_default();
-    // Who is led elsewhere comes here again, and is seen.
+    // A client that follows the redirect comes back here, and the test sees it.
     let location = format!("http://{}/elsewhere", headers["host"]);
     let _ = seen.send(Seen { path, headers, text, body });
     match answer {

@@ -147,7 +147,7 @@ impl SshLink {
 fn not_answered(error: &SshError) -> (CommandResult, LinkError) {
     let why = format!("{error}. {}", error.advice());
     match error.effect() {
-        Effect::None if error.wants_a_login() => {
+        Effect::None if error.is_login_failure() => {
             let why = format!("it wants a login that this service does not have (auth_required). {why}");
             (CommandResult::AuthRequired, LinkError::AuthRequired { why })
         }

@@ -59,7 +59,7 @@ fn found(host: &HostHealth, now: Instant) -> HostReport {
     let (state, since) = match &host.state {
         HostState::Untried => (api::HostState::Untried, None),
         HostState::Up => (api::HostState::Up, None),
-        HostState::Down { since, .. } => (api::HostState::Down, Some(since)),
+        HostState::Down { since } => (api::HostState::Down, Some(since)),
         HostState::AuthRefused { since, .. } => (api::HostState::AuthRefused, Some(since)),
         HostState::HostKeyRefused { since, .. } => (api::HostState::HostKeyRefused, Some(since)),
     };
@@ -82,11 +82,10 @@ mod tests {
     fn a_host_in_backoff_shows_since_when_and_until_when() {
         let since = Instant::now();
         let now = since + Duration::from_secs(30);
-        let error = "connection refused".to_owned();
         let host = HostHealth {
             host: "login1:2222".parse().unwrap(),
-            state: HostState::Down { since, error: error.clone() },
-            last_error: Some(error),
+            state: HostState::Down { since },
+            last_error: Some("connection refused".to_owned()),
             next_try: Some(now + Duration::from_secs(10)),
         };
         let report = found(&host, now);

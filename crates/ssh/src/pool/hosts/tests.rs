@@ -5,7 +5,7 @@ fn host(name: &str) -> HostPort {
 }
 
 fn down(name: &str) -> SshError {
-    crate::keys::auth::cannot_connect(&host(name), "no route")
+    SshError::cannot_connect(&host(name), "no route")
 }
 
 fn refused(name: &str) -> SshError {
@@ -29,9 +29,9 @@ fn the_configured_order_counts_until_a_session_is_open() {
     assert_eq!(hosts.candidates(None, &config), [0, 1, 2]);
     hosts.begin_connect(1).expect("a turn");
     hosts.connected(1);
-    assert_eq!(hosts.candidates(None, &config), [1, 0, 2], "a second session goes elsewhere");
+    assert_eq!(hosts.candidates(None, &config), [1, 0, 2], "the second session chose another host");
     hosts.disconnected();
-    assert_eq!(hosts.candidates(None, &config), [0, 1, 2], "the first host is forgotten");
+    assert_eq!(hosts.candidates(None, &config), [0, 1, 2], "the configured order no longer counts");
 }
 
 #[test]
@@ -41,10 +41,10 @@ fn a_host_whose_link_was_lost_comes_last_but_is_not_left_alone() {
 }
 
 #[test]
-fn a_host_that_failed_is_left_alone_and_its_failures_are_forgotten_once_it_works() {
+fn a_failed_host_is_left_alone_and_a_success_clears_its_failures() {
     let (config, hosts) = three();
     hosts.begin_connect(0).expect("a turn");
-    hosts.refused(0, down("a"), &config);
+    hosts.failed(0, down("a"), &config);
     assert_eq!(hosts.candidates(None, &config), [1, 2]);
     assert!(
         matches!(hosts.health()[0].state, HostState::Down { .. }) && hosts.health()[0].next_try.is_some()
@@ -56,19 +56,22 @@ fn a_host_that_failed_is_left_alone_and_its_failures_are_forgotten_once_it_works
 }
 
 #[test]
-fn the_start_of_a_row_of_failures_is_kept_and_a_failure_of_another_kind_begins_a_new_one() {
+fn since_is_the_first_failure_in_a_row_and_another_kind_of_failure_starts_a_new_row() {
     let (config, hosts) = three();
-    let since = |hosts: &Hosts| hosts.health()[0].state.since();
-    hosts.refused(0, down("a"), &config);
+    let since = |hosts: &Hosts| match hosts.health()[0].state {
+        HostState::Down { since } | HostState::AuthRefused { since } => Some(since),
+        _ => None,
+    };
+    hosts.failed(0, down("a"), &config);
     let first = since(&hosts);
-    hosts.refused(0, down("a"), &config);
+    hosts.failed(0, down("a"), &config);
     assert_eq!(since(&hosts), first);
-    hosts.refused(0, refused("a"), &config);
+    hosts.failed(0, refused("a"), &config);
     assert!(since(&hosts) > first && matches!(hosts.health()[0].state, HostState::AuthRefused { .. }));
 }
 
 #[test]
-fn connects_to_one_host_are_spaced_and_those_to_another_do_not_wait() {
+fn connects_to_one_host_are_spaced_and_other_hosts_do_not_wait() {
     let (config, hosts) = three();
     let begun = Instant::now();
     hosts.begin_connect(0).expect("a turn");
@@ -77,35 +80,47 @@ fn connects_to_one_host_are_spaced_and_those_to_another_do_not_wait() {
     hosts.connected(0);
     hosts.begin_connect(0).expect("a turn");
     assert!(begun.elapsed() >= PACE, "only {:?} apart", begun.elapsed());
-    hosts.refused(0, down("a"), &config);
-    assert_eq!(hosts.connects_total(), 3);
+    hosts.failed(0, down("a"), &config);
+    assert_eq!(hosts.counts().1, 3);
 }
 
 #[test]
-fn whoever_waits_for_a_connect_that_fails_does_not_try_the_same_again() {
+fn a_thread_that_waits_for_a_failed_connect_does_not_retry_the_same_host() {
     let (config, hosts) = three();
     hosts.begin_connect(0).expect("a turn");
     let second = std::thread::scope(|scope| {
         let waiting = scope.spawn(|| hosts.begin_connect(0));
-        // Two connects in a row take the length of the pace: by then the other one is waiting.
+        // Two connects in a row take as long as the pace, so the other thread waits by then.
         hosts.begin_connect(1).expect("a turn");
         hosts.connected(1);
         hosts.begin_connect(1).expect("a turn, after the pace");
-        hosts.refused(0, down("a"), &config);
+        hosts.failed(0, down("a"), &config);
         waiting.join().expect("no panic")
     });
     assert_eq!(second, None);
 }
 
 #[test]
-fn refusals_keep_their_kind_only_when_there_is_nothing_else() {
+fn the_error_keeps_its_kind_only_if_every_failure_needs_a_person() {
     let (config, hosts) = three();
-    hosts.refused(0, refused("a"), &config);
-    hosts.refused(1, refused("b"), &config);
+    hosts.failed(0, refused("a"), &config);
+    hosts.failed(1, refused("b"), &config);
     assert_eq!(hosts.verdict(), refused("a"));
-    hosts.refused(2, down("c"), &config);
+    hosts.failed(2, down("c"), &config);
     let SshError::Unreachable { failures } = hosts.verdict() else { panic!("not a mixture") };
     let names: Vec<String> = failures.iter().map(|failure| failure.host.to_string()).collect();
     assert_eq!(names, ["a", "b", "c"]);
     assert!(failures[0].advice.contains("authorized_keys"));
+}
+
+#[test]
+fn network_pauses_double_from_a_second_to_a_minute() {
+    let seconds: Vec<u64> = [1, 2, 3, 6, 7, 31, 32, 33, 500].map(|n| doubled(n).as_secs()).into();
+    assert_eq!(seconds, [1, 2, 4, 32, 60, 60, 60, 60, 60]);
+}
+
+#[test]
+fn a_host_that_refused_us_is_left_alone_for_minutes() {
+    let pause = pause(&SshError::NoKey, 1);
+    assert!((240..=360).contains(&pause.as_secs()), "{pause:?}");
 }

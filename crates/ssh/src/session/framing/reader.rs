@@ -1,29 +1,31 @@
-//! Reads one framed stream, piece by piece as it arrives.
+//! Reads one framed stream in the pieces in which it arrives.
 
-use super::{Boundary, begin_mark, end_mark};
+use memchr::memmem;
+
+use super::{begin_mark, end_mark};
 
 /// The longest text between the end mark and the newline that completes it.
 const LONGEST_ENDING: usize = 16;
-/// How far a cut stream may grow beyond its limit before the surplus is thrown away.
+/// How far a cut stream may grow beyond its limit before the surplus is dropped.
 const SLACK: usize = 64 * 1024;
 
-/// How the program ended, as the end mark says it.
+/// How the program ended, according to the end mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// With this code.
+    /// With this exit code.
     Exited(i32),
-    /// The remote `timeout` ended it.
+    /// The remote `timeout` stopped it at its deadline.
     TimedOut,
-    /// There is no `timeout` command over there, so the program was not started.
+    /// The login host has no `timeout` command, so the program was not started.
     NoTimeoutCommand,
 }
 
-/// What happens to a stream that is longer than its limit.
+/// What to do with a stream that exceeds its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Excess {
-    /// It is an error.
+    /// Fail.
     Refused,
-    /// The rest is dropped.
+    /// Drop the rest.
     Cut,
 }
 
@@ -40,22 +42,22 @@ pub(crate) enum FrameError {
     TooLarge,
 }
 
-/// A stream of which all bytes so far have been seen once.
+/// Searches a stream for its marks, each byte once.
 pub(crate) struct FrameReader {
     begin: Vec<u8>,
     end: Vec<u8>,
     limit: usize,
     excess: Excess,
     begun: bool,
-    /// Before the begin mark: the last few bytes, which may hold its first part. After it: the body.
+    /// Before the begin mark: the last few bytes, which may be its first part. After it: the body.
     buffer: Vec<u8>,
-    /// Where the search for the end mark goes on.
+    /// Where the search for the end mark continues.
     searched: usize,
     ended: Option<(usize, Ending)>,
 }
 
 impl FrameReader {
-    pub(crate) fn new(boundary: Boundary, limit: usize, excess: Excess) -> Self {
+    pub(crate) fn new(boundary: &str, limit: usize, excess: Excess) -> Self {
         Self {
             begin: begin_mark(boundary),
             end: end_mark(boundary),
@@ -68,7 +70,7 @@ impl FrameReader {
         }
     }
 
-    /// Whether the end mark has come; what follows it is noise.
+    /// Whether the end mark has arrived; what follows it is noise.
     pub(crate) fn is_complete(&self) -> bool {
         self.ended.is_some()
     }
@@ -85,14 +87,15 @@ impl FrameReader {
         self.look_for_end()
     }
 
-    /// The body and the ending, if the stream was whole.
+    /// The body and the ending, if the stream was complete.
     pub(crate) fn finish(mut self) -> Result<(Vec<u8>, Ending), FrameError> {
-        let (length, ending) = self.ended.ok_or(self.missing())?;
+        let missing = if self.begun { FrameError::NotEnded } else { FrameError::NotBegun };
+        let (length, ending) = self.ended.ok_or(missing)?;
         self.buffer.truncate(length);
         Ok((self.buffer, ending))
     }
 
-    /// The body as far as it came, for a stream whose end mark is not what decides.
+    /// The body as far as it arrived, for a stream whose end mark is not decisive.
     pub(crate) fn into_body(mut self) -> Vec<u8> {
         if !self.begun {
             return Vec::new();
@@ -102,12 +105,8 @@ impl FrameReader {
         self.buffer
     }
 
-    fn missing(&self) -> FrameError {
-        if self.begun { FrameError::NotEnded } else { FrameError::NotBegun }
-    }
-
     fn skip_noise(&mut self) -> bool {
-        if let Some(at) = find(&self.buffer, &self.begin) {
+        if let Some(at) = memmem::find(&self.buffer, &self.begin) {
             self.buffer.drain(..at + self.begin.len());
             self.begun = true;
         } else {
@@ -118,11 +117,12 @@ impl FrameReader {
     }
 
     fn look_for_end(&mut self) -> Result<(), FrameError> {
-        let Some(at) = find(&self.buffer[self.searched..], &self.end).map(|at| at + self.searched) else {
+        let Some(at) = memmem::find(&self.buffer[self.searched..], &self.end).map(|at| at + self.searched)
+        else {
             self.searched = self.buffer.len().saturating_sub(self.end.len() - 1);
             return self.bound();
         };
-        // The mark is there, perhaps not all of what follows it: the next search begins at the mark.
+        // The mark is here, but the ending after it may be incomplete: the next search starts at the mark.
         self.searched = at;
         let rest = &self.buffer[at + self.end.len()..];
         let Some(length) = rest.iter().take(LONGEST_ENDING).position(|byte| *byte == b'\n') else {
@@ -136,9 +136,9 @@ impl FrameReader {
         Ok(())
     }
 
-    /// Keeps the memory bounded while the end mark has not come.
+    /// Limits the memory until the end mark arrives.
     fn bound(&mut self) -> Result<(), FrameError> {
-        // The last bytes may be the first part of the end mark and do not count yet.
+        // The last bytes may be the first part of the end mark, so they do not count yet.
         let body = self.searched;
         match self.excess {
             Excess::Refused if body > self.limit => Err(FrameError::TooLarge),
@@ -161,18 +161,4 @@ fn ending(text: &[u8]) -> Option<Ending> {
             Some(Ending::Exited(i32::from(code)))
         }
     }
-}
-
-/// The first position of `needle`. Both marks have a rare first byte, so the scan is for that byte.
-fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    let (first, _) = needle.split_first()?;
-    let mut from = 0;
-    while let Some(at) = haystack[from..].iter().position(|byte| byte == first) {
-        let start = from + at;
-        if haystack[start..].starts_with(needle) {
-            return Some(start);
-        }
-        from = start + 1;
-    }
-    None
 }

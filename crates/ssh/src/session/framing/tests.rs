@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const BOUNDARY: Boundary = Boundary(0x00c0_ffee);
+const BOUNDARY: &str = "00000000000000000000000000c0ffee";
 const LIMIT: usize = 1 << 20;
 
 fn framed(before: &[u8], body: &[u8], ending: &str, after: &[u8]) -> Vec<u8> {
@@ -38,14 +38,14 @@ fn a_body_without_a_final_newline_and_with_nul_bytes_is_exact() {
 
 #[test]
 fn marks_with_another_boundary_are_content() {
-    let other = Boundary(0x00c0_ffef);
+    let other = "00000000000000000000000000c0ffef";
     let body = [begin_mark(other), end_mark(other), b"0\n".to_vec()].concat();
     let stream = framed(&body, &body, "3", &body);
     assert_eq!(read_whole(&stream), Ok((body, Ending::Exited(3))));
 }
 
 #[test]
-fn every_ending_is_told_apart() {
+fn every_ending_is_parsed() {
     for (text, ending) in [
         ("0", Ok(Ending::Exited(0))),
         ("124", Ok(Ending::Exited(124))),
@@ -89,7 +89,7 @@ fn a_cut_stream_keeps_its_first_part_and_its_ending() {
 }
 
 #[test]
-fn the_script_never_shows_a_mark_in_one_piece() {
+fn the_script_never_contains_a_complete_mark() {
     let script = script(BOUNDARY, "echo hello", 5).expect("no NUL");
     assert!(!script.contains(&format!("BEGIN-{BOUNDARY}")) && !script.contains(&format!("END-{BOUNDARY}")));
 }
@@ -130,13 +130,13 @@ fn bash_runs_the_script_as_the_reader_expects() {
 }
 
 #[test]
-fn a_program_that_ends_with_124_itself_has_not_timed_out() {
+fn a_program_that_exits_with_124_itself_has_not_timed_out() {
     assert_eq!(run("exit 124", 5).1, Ending::Exited(124));
     assert_eq!(run("kill -9 $$", 5).1, Ending::Exited(137));
 }
 
 #[test]
-fn a_program_at_its_deadline_is_ended_and_says_so() {
+fn a_program_is_stopped_at_its_deadline_and_the_ending_says_so() {
     assert_eq!(run("printf begun; sleep 30", 1), (b"begun".into(), Ending::TimedOut, b"".into()));
 }
 
@@ -155,7 +155,7 @@ proptest! {
     }
 
     #[test]
-    fn a_stream_cut_anywhere_before_its_end_is_never_an_answer(
+    fn a_stream_cut_before_its_end_is_never_an_answer(
         before in proptest::collection::vec(any::<u8>(), 0..40),
         body in proptest::collection::vec(any::<u8>(), 0..100),
         code in 0..=255_i32,
@@ -163,7 +163,7 @@ proptest! {
     ) {
         let stream = framed(&before, &body, &code.to_string(), b"");
         let cut = &stream[..at.index(stream.len())];
-        let error = read_whole(cut).expect_err("a cut stream was believed");
+        let error = read_whole(cut).expect_err("a cut stream was accepted");
         prop_assert!(matches!(error, FrameError::NotBegun | FrameError::NotEnded));
     }
 }

@@ -1,4 +1,4 @@
-//! Those who break things: each lane has one fault on at a time, and two lanes never one of the same group.
+//! Injects faults. Each lane has one fault on at a time, and two lanes never have faults of the same group on.
 
 use std::{
     collections::HashSet,
@@ -18,14 +18,14 @@ use crate::{
     faults::{Act, Fault},
     jobs::Kind,
     ledger::Ledger,
-    sandbox::{Sandbox, place},
+    sandbox::{Sandbox, run_dir},
     service::Service,
 };
 
 pub(crate) const LANES: u64 = 2;
 
 #[derive(Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct Injector {
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) service: Arc<Service>,
     pub(crate) ledger: Arc<Ledger>,
@@ -33,18 +33,18 @@ pub(crate) struct Trouble {
     pub(crate) over: Arc<AtomicBool>,
 }
 
-/// Groups of which a fault is on.
-static TAKEN: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
+/// The groups with a fault that is on.
+static ACTIVE_GROUPS: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
 
 fn take(group: &'static str) -> bool {
-    TAKEN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().insert(group)
+    ACTIVE_GROUPS.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().insert(group)
 }
 
-fn give_back(group: &'static str) {
-    TAKEN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().remove(group);
+fn release(group: &'static str) {
+    ACTIVE_GROUPS.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().remove(group);
 }
 
-/// Sleeps, but not beyond the end.
+/// Sleeps, but not beyond the end of the run.
 fn sleep(seconds: f64, over: &AtomicBool) {
     let end = Instant::now() + Duration::from_secs_f64(seconds);
     while Instant::now() < end && !over.load(Ordering::Relaxed) {
@@ -52,9 +52,9 @@ fn sleep(seconds: f64, over: &AtomicBool) {
     }
 }
 
-impl Trouble {
-    /// Breaks one thing after the other until it is over.
-    pub(crate) fn make(&self, seed: u64) {
+impl Injector {
+    /// Injects one fault after another until the run ends.
+    pub(crate) fn run(&self, seed: u64) {
         let mut rng = StdRng::seed_from_u64(seed);
         while !self.over.load(Ordering::Relaxed) {
             sleep(rng.random_range(0.5..5.0), &self.over);
@@ -63,45 +63,45 @@ impl Trouble {
             if self.over.load(Ordering::Relaxed) || !take(fault.group) {
                 continue;
             }
-            self.inflict(fault, seconds, &mut rng);
-            give_back(fault.group);
-            // A process that ended by itself is started again, as a service manager does; but not one that lies killed.
+            self.inject(fault, seconds, &mut rng);
+            release(fault.group);
+            // Restart a process that ended by itself, as a service manager does, but not one that a fault keeps down.
             for (which, group) in ["api", "worker 1", "worker 2"].into_iter().enumerate() {
                 if take(group) {
                     self.service.spawn(which);
-                    give_back(group);
+                    release(group);
                 }
             }
         }
     }
 
-    fn inflict(&self, fault: &Fault, seconds: f64, rng: &mut StdRng) {
+    fn inject(&self, fault: &Fault, seconds: f64, rng: &mut StdRng) {
         match fault.act {
             Act::Sandbox(names) => {
-                let broken = self.ledger.broken(fault.name);
+                let period = self.ledger.fault_started(fault.name);
                 for name in names {
                     self.set(name, "on");
                 }
                 sleep(seconds, &self.over);
-                // What could not be ended now is ended with all others.
+                // A fault that cannot be turned off now is turned off at the end of the run.
                 for name in names {
                     self.set(name, "off");
                 }
-                self.ledger.mended(broken);
+                self.ledger.fault_ended(period);
             }
             Act::Kill(which) => {
-                let broken = self.ledger.broken(fault.name);
+                let period = self.ledger.fault_started(fault.name);
                 self.service.kill(which);
                 sleep(seconds, &self.over);
                 self.service.spawn(which);
-                self.ledger.mended(broken);
+                self.ledger.fault_ended(period);
             }
             Act::Freeze(which) => {
-                let broken = self.ledger.broken(fault.name);
+                let period = self.ledger.fault_started(fault.name);
                 self.service.signal(which, "STOP");
                 sleep(seconds, &self.over);
                 self.service.signal(which, "CONT");
-                self.ledger.mended(broken);
+                self.ledger.fault_ended(period);
             }
             Act::Requeue => self.requeue(fault.name, rng),
             Act::Preempt => self.at_once(fault.name, || {
@@ -114,17 +114,17 @@ impl Trouble {
 
     fn set(&self, name: &str, to: &str) {
         let set = || self.sandbox.fault(name, to);
-        let outcome = if to == "off" { self.sandbox.patiently(set) } else { set() };
+        let outcome = if to == "off" { self.sandbox.with_retries(set) } else { set() };
         if let Err(error) = outcome {
             eprintln!("chaos: {error:#}");
         }
     }
 
-    /// A fault that is over as soon as it is there; counted only if it came about.
+    /// A fault without duration; counted only if it took place.
     fn at_once(&self, name: &str, act: impl FnOnce() -> bool) {
         if act() {
-            let broken = self.ledger.broken(name);
-            self.ledger.mended(broken);
+            let period = self.ledger.fault_started(name);
+            self.ledger.fault_ended(period);
         }
     }
 
@@ -135,7 +135,7 @@ impl Trouble {
         self.at_once(name, || self.sandbox.admin(&["scontrol", "requeue", id]).is_ok());
     }
 
-    /// Of a training that has said something and is not about to end.
+    /// Truncates the status file of a training that has written to it and does not end soon.
     fn truncate(&self, name: &str, rng: &mut StdRng) {
         let running: Vec<Uuid> = {
             let ledger = self.ledger.lock();
@@ -145,7 +145,7 @@ impl Trouble {
         };
         let Ok(base) = self.sandbox.var("SLURM_BASE_RESULTS_DIR") else { return };
         let Some(id) = running.choose(rng) else { return };
-        let file = self.sandbox.seen(&format!("{base}/results/{id}/status.json"));
+        let file = self.sandbox.local(&format!("{base}/results/{id}/status.json"));
         let text = fs::read_to_string(&file).unwrap_or_default();
         let number = |key: &str| -> Option<u32> {
             let (_, rest) = text.lines().last()?.split_once(&format!("\"{key}\": "))?;
@@ -159,7 +159,7 @@ impl Trouble {
     }
 }
 
-/// Cuts the power of the nodes whose jobs ask for it, and brings them back.
+/// Kills the nodes whose jobs request it, and restarts them.
 #[derive(Debug)]
 pub(crate) struct NodeKiller {
     pub(crate) sandbox: Arc<Sandbox>,
@@ -170,10 +170,10 @@ pub(crate) struct NodeKiller {
 
 impl NodeKiller {
     pub(crate) fn watch(&self) {
-        let wanted = self.sandbox.seen(&format!("{}/kill", place(&self.run)));
+        let requests = self.sandbox.local(&format!("{}/kill", run_dir(&self.run)));
         while !self.over.load(Ordering::Relaxed) {
             sleep(0.5, &self.over);
-            let Some(entry) = fs::read_dir(&wanted).ok().and_then(|mut files| files.next()?.ok()) else {
+            let Some(entry) = fs::read_dir(&requests).ok().and_then(|mut files| files.next()?.ok()) else {
                 continue;
             };
             let _ = fs::remove_file(entry.path());
@@ -181,15 +181,15 @@ impl NodeKiller {
             if !take("slurm") {
                 continue;
             }
-            let broken = self.ledger.broken("node killed by its job");
-            // The same node may be dead already.
+            let period = self.ledger.fault_started("node killed by its job");
+            // The node may be dead already.
             let cut = self.sandbox.fault(&fault, "on").is_ok();
             sleep(3.0, &self.over);
-            if cut && let Err(error) = self.sandbox.patiently(|| self.sandbox.fault(&fault, "off")) {
+            if cut && let Err(error) = self.sandbox.with_retries(|| self.sandbox.fault(&fault, "off")) {
                 eprintln!("chaos: {error:#}");
             }
-            self.ledger.mended(broken);
-            give_back("slurm");
+            self.ledger.fault_ended(period);
+            release("slurm");
         }
     }
 }

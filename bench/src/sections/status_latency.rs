@@ -1,5 +1,5 @@
-//! How soon a watcher sees what has happened on the cluster, with the pace of polls as it is shipped: one job after another that
-//! runs for some seconds and writes down when it began and ended.
+//! The time from a change on the cluster to the event at a watcher, with the default polling interval. The jobs run one after
+//! another for a few seconds; each records when it started and ended.
 
 use std::{
     fs,
@@ -17,11 +17,11 @@ use crate::{
     watch::Watch,
 };
 
-/// Where the jobs write when they began and ended.
-const PLACE: &str = "/home/tao/bench";
-/// Longer than the time between two polls as they are shipped (5 s and a fifth): each job is seen running.
+/// Where the jobs record their start and end times.
+const DIRECTORY: &str = "/home/tao/bench";
+/// Longer than the default polling interval (5 s plus jitter), so that a poll sees each job running.
 const SECONDS: u32 = 7;
-const PATIENCE: Duration = Duration::from_mins(3);
+const TIMEOUT: Duration = Duration::from_mins(3);
 
 /// Milliseconds, by job.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ struct Times {
 
 pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     let jobs = bench.size(100, 3);
-    bench.sandbox.login(&format!("rm -rf {PLACE}; mkdir -p {PLACE}"))?;
+    bench.sandbox.login(&format!("rm -rf {DIRECTORY}; mkdir -p {DIRECTORY}"))?;
     let service = Service::start(bench, &Plan::default())?;
     let watch = Watch::open(&service.http, "/events?kind=transition")?;
     let mut times = Times::default();
@@ -43,7 +43,7 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
         }
         one(bench, &service, &watch, number, &mut times)
     });
-    // It takes long: what was seen until a failure is shown, too.
+    // The section takes long, so a failure keeps what was measured before.
     if !times.done.is_empty() {
         push(&times, rows);
     }
@@ -52,11 +52,11 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
 
 fn push(times: &Times, rows: &mut Vec<Row>) {
     let note =
-        format!("jobs of {SECONDS} s; {} of {} were never seen running", times.unseen, times.done.len());
+        format!("jobs of {SECONDS} s; no event `Running` for {} of {}", times.unseen, times.done.len());
     for (name, percent) in [("p50", 50.0), ("p95", 95.0)] {
         for (figure, samples) in [
-            ("the job's real start, to Running at a watcher", &times.running),
-            ("the job's real end, to Done at a watcher", &times.done),
+            ("job start to `Running` at a watcher", &times.running),
+            ("job end to `Done` at a watcher", &times.done),
         ] {
             let row = Row::of(format!("{figure}, {name}"), "ms", samples);
             rows.push(row.value(percentile(samples, percent)).note(&note));
@@ -64,7 +64,7 @@ fn push(times: &Times, rows: &mut Vec<Row>) {
     }
 }
 
-/// One job from its POST until it is seen Done.
+/// Measures one job, from its POST to the event `Done`.
 fn one(
     bench: &Bench,
     service: &Service<'_>,
@@ -72,14 +72,14 @@ fn one(
     number: usize,
     times: &mut Times,
 ) -> anyhow::Result<()> {
-    let file = format!("{PLACE}/{number}");
+    let file = format!("{DIRECTORY}/{number}");
     let command = format!("date +%s%N >{file}; sleep {SECONDS}; date +%s%N >>{file}");
     let resources = json!({"num_gpus": 0, "cpus_per_task": 1, "time_hours": 0.1});
     let (began, wall) = (Instant::now(), SystemTime::now().duration_since(UNIX_EPOCH)?);
     let id = service.http.submit(&json!({"command": command, "resources": resources}))?;
     let mut running = None;
     let done = loop {
-        let event = watch.next(PATIENCE)?.with_context(|| format!("nothing is heard of job {id}"))?;
+        let event = watch.next(TIMEOUT)?.with_context(|| format!("no event for job {id}"))?;
         if event.text("/job_id") != Some(&id) {
             continue;
         }
@@ -87,15 +87,15 @@ fn one(
         match event.text("/data/status") {
             Some("Running") => drop(running.get_or_insert(at)),
             Some("Done") => break at,
-            Some("Error" | "Canceled") => bail!("job {id} went wrong: {}", event.data),
+            Some("Error" | "Canceled") => bail!("job {id} failed: {}", event.data),
             _ => {}
         }
     };
-    // One machine, one clock: what the job wrote down is compared with what was seen here.
-    let written = fs::read_to_string(bench.sandbox.seen(&file))?;
+    // The job runs on this machine, so its times and ours come from the same clock.
+    let written = fs::read_to_string(bench.sandbox.local(&file))?;
     let mut moments = written.lines().map(|line| line.parse().map(Duration::from_nanos));
-    let real_start = moments.next().context("the job has not written its start")??;
-    let real_end = moments.next().context("the job has not written its end")??;
+    let real_start = moments.next().context("the job did not record its start")??;
+    let real_end = moments.next().context("the job did not record its end")??;
     match running {
         Some(running) => times.running.push(millis((wall + running).saturating_sub(real_start))),
         None => times.unseen += 1,

@@ -1,20 +1,22 @@
-//! The thread that owns one session: takes commands, connects when it has to, probes while idle.
+//! The thread that owns one session: it takes commands, connects when necessary, and probes an idle session.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use rustix::event::PollFlags;
+
 use crate::pool::hosts::Hosts;
 use crate::pool::queue::{Job, Next, Queue};
 use crate::session::connect::connect;
-use crate::session::exec::{Executed, execute};
+use crate::session::exec::{ExecContext, Executed, execute};
 use crate::session::link::Link;
-use crate::session::readiness::{Interest, WakeUps};
+use crate::session::readiness::Waker;
 use crate::{Doubt, Effect, HostPort, Output, SshConfig, SshError, keys::auth};
 
-/// How long the other side may take to answer a probe.
+/// How long the server may take to answer a probe.
 const PROBE_BOUND: Duration = Duration::from_secs(5);
-/// A repetition with less time than this is not worth a try.
+/// A command is not repeated with less time than this.
 const LEAST_TIME: Duration = Duration::from_secs(1);
 
 /// What the threads of a pool share.
@@ -24,40 +26,24 @@ pub(crate) struct Shared {
     pub(crate) queue: Queue,
     pub(crate) commands_total: AtomicU64,
     pub(crate) failures_total: AtomicU64,
-    /// Set once the pool closes: the moment by which running commands are given up.
+    /// Set once the pool closes: when running commands are given up.
     pub(crate) closing: OnceLock<Instant>,
 }
 
-/// What a command depends on besides the link.
-pub(crate) struct Surroundings<'a> {
-    pub(crate) wake_ups: &'a WakeUps,
-    pub(crate) closing: &'a OnceLock<Instant>,
-    pub(crate) keepalive: Duration,
-}
-
-pub(crate) struct Worker {
+pub(crate) struct SessionThread {
     shared: Arc<Shared>,
     index: usize,
-    wake_ups: WakeUps,
+    waker: Waker,
     link: Option<Link>,
     next_probe: Instant,
 }
 
-/// What came of sending a command once.
-struct Attempted {
-    result: Result<Output, SshError>,
-    /// To be closed once the caller has the answer.
-    channel: Option<ssh2::Channel>,
-    /// The host whose link was dropped.
-    lost: Option<HostPort>,
-}
-
-impl Worker {
-    pub(crate) fn new(shared: Arc<Shared>, index: usize, wake_ups: WakeUps) -> Self {
-        Self { shared, index, wake_ups, link: None, next_probe: Instant::now() }
+impl SessionThread {
+    pub(crate) fn new(shared: Arc<Shared>, index: usize, waker: Waker) -> Self {
+        Self { shared, index, waker, link: None, next_probe: Instant::now() }
     }
 
-    /// Serves until the pool is closed.
+    /// Runs commands until the pool is closed.
     pub(crate) fn run(mut self) {
         loop {
             match self.shared.queue.next(self.index, self.link.is_some()) {
@@ -68,18 +54,18 @@ impl Worker {
         }
         if let Some(link) = self.link.take() {
             tracing::info!(host = %link.host, "disconnected");
-            link.say_goodbye();
+            link.disconnect();
             self.shared.hosts.disconnected();
         }
     }
 
-    /// Sleeps until woken. Whatever the server sends meanwhile is taken in, and answered if it asks: some
-    /// servers hang up on clients that do not.
+    /// Sleeps until woken. Meanwhile reads what the server sends and answers its keepalives: some servers
+    /// disconnect clients that do not answer.
     fn idle(&mut self, until: Option<Instant>) {
-        let socket = self.link.as_ref().map(|link| (&link.socket, Interest::Read));
+        let socket = self.link.as_ref().map(|link| (&link.socket, PollFlags::IN));
         let until = if socket.is_some() { until.into_iter().chain([self.next_probe]).min() } else { until };
-        let Ok(awake) = self.wake_ups.sleep(socket, until) else {
-            return self.drop_link("its socket is unusable");
+        let Ok(awake) = self.waker.sleep(socket, until) else {
+            return self.drop_link("its socket failed");
         };
         if self.link.is_some() && (awake.socket || Instant::now() >= self.next_probe) {
             self.probe();
@@ -87,86 +73,87 @@ impl Worker {
     }
 
     fn probe(&mut self) {
-        // A dead link costs the whole bound; a command that comes meanwhile goes to another thread.
+        // A dead connection takes the whole bound; new commands go to other threads meanwhile.
         self.shared.queue.set_busy(self.index);
         let bound = PROBE_BOUND.min(self.shared.config.keepalive);
-        if self.link.as_ref().is_some_and(|link| link.answers(&self.wake_ups, Instant::now() + bound)) {
+        if self.link.as_ref().is_some_and(|link| link.answers(&self.waker, Instant::now() + bound)) {
             self.next_probe = Instant::now() + self.shared.config.keepalive;
         } else {
-            self.drop_link("it does not answer");
+            self.drop_link("the server does not answer");
         }
     }
 
     fn serve(&mut self, job: Job) {
-        let Attempted { result, channel, .. } = self.attempts(&job);
+        let Executed { result, channel } = self.attempts(&job);
         self.shared.commands_total.fetch_add(1, Ordering::Relaxed);
         if result.is_err() {
             self.shared.failures_total.fetch_add(1, Ordering::Relaxed);
         }
         log(&job, &result);
-        // The caller may be gone.
+        // The caller may have stopped waiting.
         let _ = job.reply.send(result);
         if let (Some(mut channel), Some(link)) = (channel, &self.link)
-            && !link.close_channel(&mut channel, &self.wake_ups)
+            && !link.close_channel(&mut channel, &self.waker)
         {
             drop(channel);
-            self.drop_link("a channel does not close");
+            self.drop_link("a channel could not be closed");
         }
     }
 
-    /// Runs the command, and a second time where that is certainly harmless.
-    fn attempts(&mut self, job: &Job) -> Attempted {
+    /// Runs the command, and repeats it once if that is certainly harmless.
+    fn attempts(&mut self, job: &Job) -> Executed {
         let begun = Instant::now();
-        let first = self.attempt(job, job.command.deadline, None);
-        // A repetition gets what is left of the time, so that the caller's bound holds for both together.
+        let (first, lost) = self.attempt(job, job.command.deadline, None);
+        // The repetition gets the remaining time, so that the caller's deadline holds for both together.
         let left = job.command.deadline.saturating_sub(begun.elapsed());
-        let (Err(error), Some(host)) = (&first.result, &first.lost) else { return first };
+        let (Err(error), Some(host)) = (&first.result, &lost) else { return first };
         if left < LEAST_TIME || self.shared.closing.get().is_some() || !may_repeat(error, job) {
             return first;
         }
-        tracing::debug!(%host, %error, "trying the command again");
-        let second = self.attempt(job, left, Some(host));
+        tracing::debug!(%host, %error, "repeating the command");
+        let (second, _) = self.attempt(job, left, Some(host));
         let second_did_nothing = second.result.as_ref().is_err_and(|error| error.effect() == Effect::None);
         if error.effect() == Effect::Unknown && second_did_nothing {
-            // The failure to repeat it says nothing about what the first try did.
+            // The failed repetition says nothing about what the first attempt did.
             return first;
         }
         second
     }
 
-    fn attempt(&mut self, job: &Job, deadline: Duration, avoided: Option<&HostPort>) -> Attempted {
-        if let Err(error) = self.ensure_link(avoided) {
-            return Attempted { result: Err(error), channel: None, lost: None };
-        }
-        let Some(link) = &self.link else {
-            return Attempted { result: Err(SshError::Closed), channel: None, lost: None };
+    /// Runs the command once. Also returns the host whose link was dropped.
+    fn attempt(
+        &mut self,
+        job: &Job,
+        deadline: Duration,
+        avoided: Option<&HostPort>,
+    ) -> (Executed, Option<HostPort>) {
+        let ready = self.ensure_link(avoided).and_then(|()| self.link.as_ref().ok_or(SshError::Closed));
+        let link = match ready {
+            Ok(link) => link,
+            Err(error) => return (Executed::failed(error, None), None),
         };
         let host = link.host.clone();
-        let around = Surroundings {
-            wake_ups: &self.wake_ups,
+        let context = ExecContext {
+            waker: &self.waker,
             closing: &self.shared.closing,
             keepalive: self.shared.config.keepalive,
         };
-        let Executed { result, channel } = execute(link, &job.command, deadline, &around, || {
-            job.is_wanted(self.shared.config.connect_timeout) && job.ticket.claim(&host)
+        let executed = execute(link, &job.command, deadline, &context, || {
+            job.is_in_time(self.shared.config.connect_timeout) && job.ticket.claim(&host)
         });
         self.next_probe = Instant::now() + self.shared.config.keepalive;
-        let lost = channel.is_none().then_some(host);
+        let lost = executed.channel.is_none().then_some(host);
         if lost.is_some() {
-            self.drop_link("the command could not be completed");
+            self.drop_link("the command was not completed");
         }
-        Attempted { result, channel, lost }
+        (executed, lost)
     }
 
-    /// Connects unless there is a link that has shown no sign of trouble.
+    /// Connects unless a working link exists. Probes the link first if the server has sent something.
     fn ensure_link(&mut self, avoided: Option<&HostPort>) -> Result<(), SshError> {
         if let Some(link) = &self.link {
-            let now = Instant::now();
-            let has_news = self
-                .wake_ups
-                .sleep(Some((&link.socket, Interest::Read)), Some(now))
-                .is_ok_and(|awake| awake.socket);
-            if has_news {
+            let awake = self.waker.sleep(Some((&link.socket, PollFlags::IN)), Some(Instant::now()));
+            if awake.is_ok_and(|awake| awake.socket) {
                 self.probe();
             }
         }
@@ -188,7 +175,7 @@ impl Worker {
                     self.link = Some(link);
                     return Ok(());
                 }
-                Err(error) => shared.hosts.refused(index, error, &shared.config),
+                Err(error) => shared.hosts.failed(index, error, &shared.config),
             }
         }
         Err(shared.hosts.verdict())
@@ -202,7 +189,7 @@ impl Worker {
     }
 }
 
-/// Nothing ran, or it may run twice and no time is lost by it.
+/// Whether the command did not run, or may safely run twice. After a deadline a repetition would only take more time.
 fn may_repeat(error: &SshError, job: &Job) -> bool {
     match error {
         SshError::NotSent { .. } => true,
