@@ -1,4 +1,4 @@
-//! How much there is to do, for those who watch the service from outside.
+//! How much work there is, for metrics.
 
 use chrono::TimeDelta;
 use domain::{ClusterName, Phase};
@@ -11,7 +11,7 @@ pub struct Workload {
     pub cluster: ClusterName,
     pub phase: Phase,
     pub jobs: u64,
-    /// For how long the one that fell due first has waited for a worker; none when none is due.
+    /// How long the longest due job has waited for a worker; `None` when no job is due.
     pub overdue: Option<TimeDelta>,
 }
 
@@ -24,8 +24,8 @@ pub struct Connections {
 }
 
 impl Store {
-    /// The jobs that somebody has to do something about, or that Slurm has. Only these: they are found by their indexes,
-    /// however many jobs have ended or are paused.
+    /// Counts the jobs that are due for a step or that Slurm has. Both have an index, so the cost does not depend on how many
+    /// jobs have ended or are paused.
     pub async fn workload(&self) -> Result<Vec<Workload>, StoreError> {
         let rows = sqlx::query!(
             r#"-- workload::workload
@@ -75,7 +75,7 @@ mod tests {
     use crate::{NewJob, Sealer};
 
     #[sqlx::test(migrator = "crate::MIGRATOR")]
-    async fn the_job_that_nobody_takes_says_for_how_long_and_those_at_rest_are_not_counted(pool: PgPool) {
+    async fn a_due_job_without_a_worker_reports_how_long_and_paused_jobs_are_not_counted(pool: PgPool) {
         let store = Store::from_pool(pool.clone(), Sealer::from_key([7; 32]));
         for number in 1..=5 {
             let job = job_at(number, Work::Command { text: "true".to_owned() }, chrono::DateTime::UNIX_EPOCH);
@@ -100,7 +100,7 @@ mod tests {
         let [running, queued] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!((running.phase, running.jobs, running.overdue), (Phase::Running, 1, None));
         assert_eq!((queued.phase, queued.jobs), (Phase::Queued, 3));
-        // One that a worker has is not overdue, however long ago it fell due.
+        // A leased job is not overdue, however long ago it fell due.
         let overdue = queued.overdue.unwrap();
         assert!(overdue >= TimeDelta::seconds(90) && overdue < TimeDelta::minutes(30), "{overdue}");
     }

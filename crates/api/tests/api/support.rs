@@ -111,7 +111,7 @@ impl TestApi {
     /// Over a database that says no word of changes, so that they have to be looked for.
     pub(crate) async fn unheard(pool: PgPool) -> Self {
         sqlx::raw_sql(
-            "alter table jobs disable trigger jobs_tell_of_first, disable trigger jobs_tell_of_change",
+            "alter table jobs disable trigger jobs_notify_added_or_deleted, disable trigger jobs_notify_changed",
         )
         .execute(&pool)
         .await

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use chrono::DateTime;
-use domain::{ClusterName, ConversionState, Demand, Secrets};
+use domain::{ClusterName, Conversion, ConversionState, Demand, Secrets};
 use remote::ImageFile;
 use slurm::SlurmJobId;
 use sqlx::PgPool;
@@ -9,7 +9,7 @@ use testkit::command_job;
 use uuid::Uuid;
 
 use super::*;
-use crate::{Inserted, LeaseTerms, NewJob, Sealer};
+use crate::{Inserted, LeaseTerms, NewJob, Sealer, Store};
 
 const TERMS: LeaseTerms = LeaseTerms { duration: Duration::from_secs(30), limit: 100 };
 

@@ -9,9 +9,9 @@ use std::{
 use chrono::{DateTime, TimeDelta};
 use domain::{ActiveJob, Job, JobId, Next, Timestamp};
 use persistence::{
-    ConversionLease, DueJobs as _, ImageConversions as _, Inserted, Lane, Lease, LeaseTerms, NewJob,
-    PartitionTurns as _, PollLease, PollResult, PollTurns as _, Requested, StepRecord, StepRecords as _,
-    StoreError,
+    ConversionLease, ConversionTurns as _, DueJobs as _, Inserted, Lane, Lease, LeaseTerms, NewJob,
+    Observations as _, PartitionTurns as _, PollLease, PollResult, PollTurns as _, Purges as _, Requested,
+    StepRecord, StepRecords as _, StoreError,
 };
 use testkit::{Dice, command_job};
 use uuid::Uuid;

@@ -4,8 +4,9 @@
 use chrono::TimeDelta;
 use domain::JobId;
 use persistence::{
-    Call, ConversionRecord, DueJobs as _, ImageConversions as _, ImageRequest, Lane, Lease,
-    OrphanRecords as _, PollResult, PollTurns as _, StepRecords as _, StoreError,
+    Call, ConversionRecord, ConversionRecords as _, ConversionTurns as _, DueJobs as _, ImageRequest,
+    ImageRequests as _, Lane, Lease, Observations as _, OrphanRecords as _, PollResult, PollTurns as _,
+    Purges as _, StepRecords as _, StoreError,
 };
 use uuid::Uuid;
 

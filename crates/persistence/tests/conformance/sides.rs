@@ -162,7 +162,7 @@ impl Side for Memory {
     }
 
     async fn mean(&self, name: &ClusterName, incarnation: Option<i64>) {
-        self.store.mean(name, incarnation);
+        self.store.set_incarnation(name, incarnation);
     }
 }
 

@@ -1,10 +1,10 @@
-//! One poller a cluster, by lease, and what its polls changed.
+//! The right to poll a cluster, by lease, and what polls observed.
 
 use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::{ActiveJob, ClusterName, Job, Next, Orphan, Phase, Timestamp};
-use persistence::{PollLease, PollResult, PollTurns, StoreError};
+use persistence::{Observations, PollLease, PollResult, PollTurns, StoreError};
 use uuid::Uuid;
 
 use super::{Held, MemoryStore, Right, Tables, Turn, after, is_free, is_held, until};
@@ -64,35 +64,6 @@ impl PollTurns for MemoryStore {
         Ok(())
     }
 
-    async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<ActiveJob>, StoreError> {
-        let tables = self.tables();
-        let rows = tables.jobs.values().filter(|row| row.job.cluster == *cluster && row.is_active());
-        Ok(rows.filter_map(|row| ActiveJob::of(&row.current())).collect())
-    }
-
-    async fn jobs_as_asked(&self, asked: &[&ActiveJob]) -> Result<Vec<Job>, StoreError> {
-        let tables = self.tables();
-        let as_asked = |job: &&ActiveJob| {
-            tables.jobs.get(&job.id).filter(|row| row.job.version == job.version).map(super::JobRow::current)
-        };
-        Ok(asked.iter().filter_map(as_asked).collect())
-    }
-
-    async fn record_observations(
-        &self,
-        lease: &PollLease,
-        changed: &[Next],
-        now: Timestamp,
-    ) -> Result<u64, StoreError> {
-        let clock = self.now();
-        let mut tables = self.tables();
-        if !tables.polls.get(&lease.cluster).is_some_and(|row| is_held(row.held, lease.token(), clock)) {
-            return Err(lease.lost());
-        }
-        tables.turns.push(Turn::Used(Right::Poll, lease.token()));
-        Ok(changed.iter().filter(|next| tables.write(next, now, clock)).count() as u64)
-    }
-
     async fn record_poll(
         &self,
         lease: &PollLease,
@@ -133,8 +104,39 @@ impl PollTurns for MemoryStore {
     }
 }
 
+impl Observations for MemoryStore {
+    async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<ActiveJob>, StoreError> {
+        let tables = self.tables();
+        let rows = tables.jobs.values().filter(|row| row.job.cluster == *cluster && row.is_active());
+        Ok(rows.filter_map(|row| ActiveJob::of(&row.current())).collect())
+    }
+
+    async fn jobs_as_asked(&self, asked: &[&ActiveJob]) -> Result<Vec<Job>, StoreError> {
+        let tables = self.tables();
+        let as_asked = |job: &&ActiveJob| {
+            tables.jobs.get(&job.id).filter(|row| row.job.version == job.version).map(super::JobRow::current)
+        };
+        Ok(asked.iter().filter_map(as_asked).collect())
+    }
+
+    async fn record_observations(
+        &self,
+        lease: &PollLease,
+        changed: &[Next],
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let clock = self.now();
+        let mut tables = self.tables();
+        if !tables.polls.get(&lease.cluster).is_some_and(|row| is_held(row.held, lease.token(), clock)) {
+            return Err(lease.lost());
+        }
+        tables.turns.push(Turn::Used(Right::Poll, lease.token()));
+        Ok(changed.iter().filter(|next| tables.write(next, now, clock)).count() as u64)
+    }
+}
+
 impl Tables {
-    /// Whether the job was still as the poll had read it, and was written.
+    /// Writes a job if it has not changed since the poll read it.
     fn write(&mut self, next: &Next, now: Timestamp, clock: Timestamp) -> bool {
         let job = &next.job;
         let Some(row) =
@@ -143,7 +145,7 @@ impl Tables {
             return false;
         };
         let stage = row.stage();
-        row.tell_lines(job, now);
+        row.add_lines(job, now);
         let old = &mut row.job;
         old.status = job.status;
         old.phase = job.phase;

@@ -13,8 +13,9 @@ use std::{
 
 use domain::{Abandoned, ClusterName, Conversion, Job, JobId, Secrets, Timestamp};
 use persistence::{
-    ConversionLease, ConversionRecord, DueJobs, ImageConversions, ImageRequest, KnownPartitions, Lane, Lease,
-    LeaseTerms, PartitionTurns, Remains, StepRecord, StepRecords, StoreError, WorkStore,
+    ConversionLease, ConversionRecord, ConversionRecords, ConversionTurns, DueJobs, ImageRequest,
+    ImageRequests, KnownPartitions, Lane, Lease, LeaseTerms, PartitionTurns, Purges, Remains, StepRecord,
+    StepRecords, StoreError, WorkStore,
 };
 use remote::{
     Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
@@ -80,6 +81,8 @@ pub(super) struct GatedLink<L, G> {
     pub(super) gate: G,
 }
 
+impl<S: WorkStore, G: Gate> WorkStore for GatedStore<S, G> {}
+
 impl<S: WorkStore, G: Gate> DueJobs for GatedStore<S, G> {
     type Notices = S::Notices;
 
@@ -123,10 +126,6 @@ impl<S: WorkStore, G: Gate> StepRecords for GatedStore<S, G> {
         self.gate.pass("open_secrets", self.store.open_secrets(jobs)).await
     }
 
-    async fn remains(&self, jobs: &[JobId]) -> Result<Vec<Remains>, StoreError> {
-        self.gate.pass("remains", self.store.remains(jobs)).await
-    }
-
     async fn record_intents(
         &self,
         lease: &Lease,
@@ -148,6 +147,12 @@ impl<S: WorkStore, G: Gate> StepRecords for GatedStore<S, G> {
     ) -> Result<HashSet<JobId>, StoreError> {
         self.gate.pass("record_steps", self.store.record_steps(lease, steps, now)).await
     }
+}
+
+impl<S: WorkStore, G: Gate> Purges for GatedStore<S, G> {
+    async fn remains(&self, jobs: &[JobId]) -> Result<Vec<Remains>, StoreError> {
+        self.gate.pass("remains", self.store.remains(jobs)).await
+    }
 
     async fn delete_purged(&self, lease: &Lease, jobs: &[JobId]) -> Result<(), StoreError> {
         self.gate.pass("delete_purged", self.store.delete_purged(lease, jobs)).await
@@ -158,7 +163,7 @@ impl<S: WorkStore, G: Gate> StepRecords for GatedStore<S, G> {
     }
 }
 
-impl<S: WorkStore, G: Gate> ImageConversions for GatedStore<S, G> {
+impl<S: WorkStore, G: Gate> ImageRequests for GatedStore<S, G> {
     async fn want_images(
         &self,
         cluster: &ClusterName,
@@ -175,6 +180,10 @@ impl<S: WorkStore, G: Gate> ImageConversions for GatedStore<S, G> {
         self.gate.pass("reopen_conversions", self.store.reopen_conversions(cluster, conversions)).await
     }
 
+    async fn active_conversions(&self, cluster: &ClusterName) -> Result<Vec<Conversion>, StoreError> {
+        self.gate.pass("active_conversions", self.store.active_conversions(cluster)).await
+    }
+
     async fn look_after_conversions(&self, cluster: &ClusterName, jobs: &[JobId]) -> Result<(), StoreError> {
         self.gate.pass("look_after_conversions", self.store.look_after_conversions(cluster, jobs)).await
     }
@@ -182,7 +191,9 @@ impl<S: WorkStore, G: Gate> ImageConversions for GatedStore<S, G> {
     async fn wake_overtaken(&self, jobs: &[(JobId, &Conversion)]) -> Result<(), StoreError> {
         self.gate.pass("wake_overtaken", self.store.wake_overtaken(jobs)).await
     }
+}
 
+impl<S: WorkStore, G: Gate> ConversionTurns for GatedStore<S, G> {
     async fn acquire_conversions(
         &self,
         cluster: &ClusterName,
@@ -211,6 +222,12 @@ impl<S: WorkStore, G: Gate> ImageConversions for GatedStore<S, G> {
             .await
     }
 
+    async fn next_conversion_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
+        self.gate.pass("next_conversion_in", self.store.next_conversion_in(cluster)).await
+    }
+}
+
+impl<S: WorkStore, G: Gate> ConversionRecords for GatedStore<S, G> {
     async fn record_conversions(
         &self,
         lease: &ConversionLease,
@@ -222,14 +239,6 @@ impl<S: WorkStore, G: Gate> ImageConversions for GatedStore<S, G> {
         self.gate
             .pass("record_conversions", self.store.record_conversions(lease, cluster, records, release, now))
             .await
-    }
-
-    async fn next_conversion_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
-        self.gate.pass("next_conversion_in", self.store.next_conversion_in(cluster)).await
-    }
-
-    async fn active_conversions(&self, cluster: &ClusterName) -> Result<Vec<Conversion>, StoreError> {
-        self.gate.pass("active_conversions", self.store.active_conversions(cluster)).await
     }
 
     async fn record_seen_conversions(

@@ -4,7 +4,10 @@ use sqlx::PgPool;
 use testkit::command_job;
 
 use super::*;
-use crate::{ImageRequest, Inserted, Lane, LeaseTerms, NewJob, Sealer, StepRecord, Viewer};
+use crate::{
+    DueJobs as _, ImageRequest, ImageRequests as _, Inserted, Lane, LeaseTerms, NewJob, Sealer, StepRecord,
+    StepRecords as _, Viewer,
+};
 
 const LEASE: Duration = Duration::from_mins(1);
 

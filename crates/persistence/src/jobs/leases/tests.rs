@@ -7,7 +7,7 @@ use testkit::command_job;
 use uuid::Uuid;
 
 use super::*;
-use crate::{Inserted, NewJob, Sealer, StepRecord, Viewer};
+use crate::{Inserted, NewJob, Sealer, StepRecord, StepRecords as _, Viewer};
 
 const TERMS: LeaseTerms = LeaseTerms { duration: Duration::from_secs(30), limit: 100 };
 
@@ -161,7 +161,7 @@ async fn a_released_job_is_due_again_after_the_pause(pool: PgPool) {
     let store = store(pool);
     insert(&store, 1).await;
     let lease = acquire(&store, 1, 10).await;
-    store.release(&lease, Duration::from_mins(1)).await.unwrap();
+    store.put_off(&lease, &lease.jobs, Some(Duration::from_mins(1))).await.unwrap();
     assert_eq!(acquire(&store, 2, 10).await.jobs.len(), 0);
     let due = store.next_due_in(&"dgx".parse().unwrap(), Lane::Submit).await.unwrap().unwrap();
     assert!((50..=60).contains(&due.as_secs()), "{due:?}");

@@ -6,7 +6,10 @@ use sqlx::PgPool;
 use testkit::command_job;
 
 use super::*;
-use crate::{Inserted, Lane, LeaseTerms, NewJob, Sealer, StepRecord, Viewer};
+use crate::{
+    DueJobs as _, Inserted, Lane, LeaseTerms, NewJob, PollTurns as _, Sealer, StepRecord, StepRecords as _,
+    Viewer,
+};
 
 const LEASE: Duration = Duration::from_mins(1);
 const T0: Timestamp = DateTime::UNIX_EPOCH;

@@ -79,3 +79,18 @@ async fn the_time_in_which_a_cluster_could_not_be_heard_adds_up(pool: PgPool) {
     assert_eq!(poll(5, at(60) + TimeDelta::seconds(20)).await, 59);
     assert_eq!(poll(6, at(90)).await, 89);
 }
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn failures_are_counted_and_explained(pool: PgPool) {
+    let store = Store::from_pool(pool, Sealer::from_key([7; 32]));
+    let dgx: ClusterName = "dgx".parse().unwrap();
+    for token in 1..=2 {
+        let lease = store.acquire_poll(&dgx, Uuid::from_u128(token), Duration::from_mins(1)).await.unwrap();
+        let failed = PollResult::Unanswered { error: "no route", auth_required: true };
+        store.record_poll(&lease.unwrap(), failed, Duration::ZERO, DateTime::UNIX_EPOCH).await.unwrap();
+    }
+    let states = store.poll_states().await.unwrap();
+    let state = &states[&dgx];
+    assert_eq!((state.failures, state.error.as_deref(), state.auth_required), (2, Some("no route"), true));
+    assert_eq!((state.polled_at, state.active_jobs), (None, 0));
+}

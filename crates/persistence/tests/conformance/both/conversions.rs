@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use domain::{Conversion, ConversionState};
-use persistence::{ConversionLease, ConversionRecord, ImageConversions as _, ImageRequest};
+use persistence::{
+    ConversionLease, ConversionRecord, ConversionRecords as _, ConversionTurns as _, ImageRequest,
+    ImageRequests as _,
+};
 use testkit::Dice;
 use uuid::Uuid;
 
