@@ -13,7 +13,9 @@ use chrono::DateTime;
 use domain::{Clock, ContainerImages, Job, Owner, Phase, Source, Status, Timestamp};
 use http_body_util::BodyExt;
 use metrics_exporter_prometheus::PrometheusBuilder;
-use persistence::{Lane, LeaseTerms, NewToken, Scopes, Sealer, StepRecord, Store};
+use persistence::{
+    DueJobs as _, Lane, LeaseTerms, NewToken, Scopes, Sealer, StepRecord, StepRecords as _, Store,
+};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sqlx::{PgPool, postgres::PgPoolOptions};

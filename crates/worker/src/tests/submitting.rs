@@ -1,6 +1,7 @@
 //! Submissions: lost, refused, interrupted, and never twice.
 
 use super::*;
+use persistence::StepRecords as _;
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn a_lost_reply_is_looked_up_and_never_submitted_again(pool: PgPool) {

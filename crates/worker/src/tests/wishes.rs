@@ -1,6 +1,6 @@
 //! Pausing, resuming, sending again and deleting.
 
-use persistence::{LeaseTerms, Requested};
+use persistence::{DueJobs as _, LeaseTerms, Requested};
 use uuid::Uuid;
 
 use super::*;
