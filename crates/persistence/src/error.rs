@@ -1,5 +1,8 @@
 //! What can go wrong between the service and its database.
 
+/// The result of a call of the store.
+pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
+
 /// A failure of the store. "Not found" is not a failure: it is `None`.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {

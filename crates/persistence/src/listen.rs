@@ -7,7 +7,7 @@ use domain::{ClusterName, JobId};
 use sqlx::{PgConnection, postgres::PgListener};
 
 use crate::{
-    error::StoreError,
+    error::Result,
     jobs::lane::Lane,
     store::{Call, Store},
 };
@@ -26,7 +26,7 @@ pub(crate) async fn wake(
     connection: &mut PgConnection,
     cluster: &ClusterName,
     lane: Option<Lane>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let (channel, payload) = due(cluster, lane);
     sqlx::query!(
         "-- listen::wake
@@ -40,7 +40,7 @@ pub(crate) async fn wake(
 }
 
 /// A listener on channels of the database; it reconnects by itself.
-pub(crate) async fn listen(store: &Store, channel: &str) -> Result<PgListener, StoreError> {
+pub(crate) async fn listen(store: &Store, channel: &str) -> Result<PgListener> {
     let mut listener = PgListener::connect_with(&store.pool).await?;
     listener.listen(channel).await?;
     Ok(listener)
@@ -74,13 +74,13 @@ pub trait DueNotices: Send {
 pub struct DueListener(PgListener);
 
 impl DueListener {
-    pub(crate) async fn start(store: &Store) -> Result<Self, StoreError> {
+    pub(crate) async fn start(store: &Store) -> Result<Self> {
         Ok(Self(listen(store, DUE).await?))
     }
 }
 
 impl DueNotices for DueListener {
-    async fn next(&mut self) -> Result<Option<DueNotice>, StoreError> {
+    async fn next(&mut self) -> Result<Option<DueNotice>> {
         Ok(self.0.try_recv().await?.and_then(|notice| notice.payload().parse().ok()))
     }
 }
@@ -98,13 +98,13 @@ pub enum JobNotice {
 }
 
 impl Store {
-    pub async fn listen_jobs(&self) -> Result<JobListener, StoreError> {
+    pub async fn listen_jobs(&self) -> Result<JobListener> {
         Ok(JobListener(listen(self, JOBS).await?))
     }
 }
 
 impl JobListener {
-    pub async fn next(&mut self) -> Result<JobNotice, StoreError> {
+    pub async fn next(&mut self) -> Result<JobNotice> {
         let notice = self.0.try_recv().await?;
         Ok(notice
             .and_then(|notice| notice.payload().parse().ok())

@@ -12,7 +12,7 @@ use rand::RngCore;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 
 const NONCE: usize = 24;
 
@@ -39,7 +39,7 @@ impl Sealer {
     }
 
     /// Seals `plain` for the row that `owner` names. It does not open in another row.
-    pub(crate) fn seal(&self, plain: &[u8], owner: &[u8]) -> Result<Vec<u8>, StoreError> {
+    pub(crate) fn seal(&self, plain: &[u8], owner: &[u8]) -> Result<Vec<u8>> {
         // 24 random bytes do not repeat in the life of a key, so no counter is needed.
         let mut nonce = [0; NONCE];
         rand::rng().fill_bytes(&mut nonce);

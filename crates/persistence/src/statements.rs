@@ -4,15 +4,15 @@ use std::{future::Future, slice};
 
 use uuid::Uuid;
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 
 /// How often a statement is tried in all.
 const TRIES: usize = 3;
 
 /// Runs a statement again when the database rolled it back in favor of another one.
-pub(crate) async fn retry_rolled_back<T, F>(statement: impl Fn() -> F) -> Result<T, StoreError>
+pub(crate) async fn retry_rolled_back<T, F>(statement: impl Fn() -> F) -> Result<T>
 where
-    F: Future<Output = Result<T, StoreError>>,
+    F: Future<Output = Result<T>>,
 {
     for _ in 1..TRIES {
         match statement().await {
@@ -31,9 +31,9 @@ pub(crate) async fn store_all<'a, I, F>(
     items: &'a [I],
     store: impl Fn(&'a [I]) -> F,
     log_refused: impl Fn(&I, &StoreError),
-) -> Result<Vec<Uuid>, StoreError>
+) -> Result<Vec<Uuid>>
 where
-    F: Future<Output = Result<Vec<Uuid>, StoreError>>,
+    F: Future<Output = Result<Vec<Uuid>>>,
 {
     match retry_rolled_back(|| store(items)).await {
         Err(error) if error.is_about_the_data() => {}

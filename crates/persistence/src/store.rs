@@ -4,9 +4,17 @@ use std::{future::Future, time::Duration};
 
 use domain::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
-use sqlx::{PgConnection, PgPool, migrate::Migrator, postgres::PgPoolOptions};
+use sqlx::{
+    PgConnection, PgPool, Postgres,
+    migrate::Migrator,
+    postgres::{PgArguments, PgPoolOptions},
+    query::Query,
+};
 
-use crate::{error::StoreError, seal::Sealer};
+use crate::{
+    error::{Result, StoreError},
+    seal::Sealer,
+};
 
 /// The schema, compiled in.
 pub static MIGRATOR: Migrator = sqlx::migrate!("../../migrations");
@@ -26,8 +34,8 @@ const OLDEST_CONNECTION: Duration = Duration::from_mins(2);
 const IDLE: Duration = Duration::from_secs(1);
 
 /// A call of the database.
-pub trait Call<T>: Future<Output = Result<T, StoreError>> + Send {}
-impl<T, F: Future<Output = Result<T, StoreError>> + Send> Call<T> for F {}
+pub trait Call<T>: Future<Output = Result<T>> + Send {}
+impl<T, F: Future<Output = Result<T>> + Send> Call<T> for F {}
 
 async fn is_standby(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
@@ -64,7 +72,7 @@ pub struct Store {
 
 impl Store {
     /// Connects. Does not check the schema.
-    pub async fn connect(options: &StoreOptions, sealer: Sealer) -> Result<Self, StoreError> {
+    pub async fn connect(options: &StoreOptions, sealer: Sealer) -> Result<Self> {
         let pool = PgPoolOptions::new()
             .max_connections(options.max_connections)
             .acquire_timeout(options.acquire_timeout)
@@ -91,12 +99,12 @@ impl Store {
     }
 
     /// Brings the schema up to date. Several processes may call this at once: sqlx takes an advisory lock.
-    pub async fn migrate(&self) -> Result<(), StoreError> {
+    pub async fn migrate(&self) -> Result<()> {
         Ok(MIGRATOR.run(&self.pool).await?)
     }
 
     /// Checks that the database answers and has the schema of this program.
-    pub async fn ready(&self) -> Result<(), StoreError> {
+    pub async fn ready(&self) -> Result<()> {
         let expected = MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default();
         let found = sqlx::query_scalar!(
             "-- store::ready
@@ -108,12 +116,17 @@ impl Store {
     }
 
     /// The server clock, which decides when leases end.
-    pub async fn now(&self) -> Result<Timestamp, StoreError> {
+    pub async fn now(&self) -> Result<Timestamp> {
         let now = sqlx::query_scalar!(
             r#"-- store::now
                select clock_timestamp() as "now!""#
         );
         Ok(now.fetch_one(&self.pool).await?)
+    }
+
+    /// Runs a statement that returns no rows, and returns the number of rows that it changed.
+    pub(crate) async fn execute(&self, statement: Query<'_, Postgres, PgArguments>) -> Result<u64> {
+        Ok(statement.execute(&self.pool).await?.rows_affected())
     }
 
     /// Waits for running statements, then closes all connections.

@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use slurm::{ExitCode, SlurmJobId};
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 
 /// Milliseconds for `interval` arithmetic: exact, unlike a binary fraction of seconds.
 #[expect(clippy::cast_precision_loss, reason = "whole milliseconds below 2^53 are exact in a double")]
@@ -30,7 +30,7 @@ pub(crate) fn count<T: TryFrom<i64> + Default>(number: i64) -> T {
     T::try_from(number).unwrap_or_default()
 }
 
-pub(crate) fn to_json(what: &'static str, value: &impl Serialize) -> Result<Value, StoreError> {
+pub(crate) fn to_json(what: &'static str, value: &impl Serialize) -> Result<Value> {
     serde_json::to_value(value).map_err(|_| StoreError::Unstorable(what))
 }
 
@@ -50,7 +50,7 @@ impl<'a> StoredRow<'a> {
         StoreError::Corrupt { table: self.table, column, row: self.key.to_string() }
     }
 
-    pub(crate) fn parse<T: FromStr>(self, column: &'static str, text: &str) -> Result<T, StoreError> {
+    pub(crate) fn parse<T: FromStr>(self, column: &'static str, text: &str) -> Result<T> {
         text.parse().map_err(|_| self.corrupt(column))
     }
 
@@ -58,32 +58,28 @@ impl<'a> StoredRow<'a> {
         self,
         column: &'static str,
         text: Option<&String>,
-    ) -> Result<Option<T>, StoreError> {
+    ) -> Result<Option<T>> {
         text.map(|text| self.parse(column, text)).transpose()
     }
 
-    pub(crate) fn json<T: DeserializeOwned>(self, column: &'static str, text: &str) -> Result<T, StoreError> {
+    pub(crate) fn json<T: DeserializeOwned>(self, column: &'static str, text: &str) -> Result<T> {
         serde_json::from_str(text).map_err(|_| self.corrupt(column))
     }
 
-    pub(crate) fn number<N: Into<i64>, T: TryFrom<i64>>(
-        self,
-        column: &'static str,
-        number: N,
-    ) -> Result<T, StoreError> {
+    pub(crate) fn number<N: Into<i64>, T: TryFrom<i64>>(self, column: &'static str, number: N) -> Result<T> {
         T::try_from(number.into()).map_err(|_| self.corrupt(column))
     }
 
-    pub(crate) fn attempt_no(self, number: i32) -> Result<AttemptNo, StoreError> {
+    pub(crate) fn attempt_no(self, number: i32) -> Result<AttemptNo> {
         AttemptNo::new(self.number("attempt", number)?).ok_or_else(|| self.corrupt("attempt"))
     }
 
-    pub(crate) fn slurm_id(self, id: Option<i64>) -> Result<Option<SlurmJobId>, StoreError> {
+    pub(crate) fn slurm_id(self, id: Option<i64>) -> Result<Option<SlurmJobId>> {
         let corrupt = || self.corrupt("slurm_job_id");
         id.map(|id| SlurmJobId::new(self.number("slurm_job_id", id)?).ok_or_else(corrupt)).transpose()
     }
 
-    pub(crate) fn exit(self, code: Option<i16>, signal: Option<i16>) -> Result<Option<ExitCode>, StoreError> {
+    pub(crate) fn exit(self, code: Option<i16>, signal: Option<i16>) -> Result<Option<ExitCode>> {
         let exit = |(code, signal)| {
             Ok(ExitCode {
                 code: self.number("exit_code", code)?,
@@ -99,7 +95,7 @@ impl<'a> StoredRow<'a> {
         cleared: i32,
         shut_at: Option<Timestamp>,
         absent_at: Option<Timestamp>,
-    ) -> Result<SubmitFence, StoreError> {
+    ) -> Result<SubmitFence> {
         Ok(SubmitFence {
             newest: self.number("submit_fence", newest)?,
             cleared: self.number("submit_fence_cleared", cleared)?,

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use domain::{ClusterName, Phase};
 
-use crate::{error::StoreError, store::Store};
+use crate::{error::Result, store::Store, values::count};
 
 /// The jobs of one cluster in one phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,28 +26,28 @@ pub struct Connections {
 impl Store {
     /// Counts the jobs that are due for a step or that Slurm has. Both have an index, so the cost does not depend on how many
     /// jobs have ended or are paused.
-    pub async fn workload(&self) -> Result<Vec<Workload>, StoreError> {
+    pub async fn workload(&self) -> Result<Vec<Workload>> {
         let rows = sqlx::query!(
             r#"-- workload::workload
                select cluster, phase, count(*) as "jobs!",
-                      extract(epoch from max(now() - due_at) filter (
+                      (extract(epoch from max(now() - due_at) filter (
                           where due_at <= now() and (lease_token is null or lease_expires_at <= now())
-                      ))::float8 as overdue
+                      )) * 1000)::bigint as overdue
                from jobs
                where due_at is not null or phase in ('in_queue', 'running', 'suspended')
                group by cluster, phase"#
         )
         .fetch_all(&self.pool)
         .await?;
-        let workload = |cluster: &str, phase: &str, jobs: i64, overdue: Option<f64>| {
+        let workload = rows.iter().filter_map(|row| {
             Some(Workload {
-                cluster: cluster.parse().ok()?,
-                phase: phase.parse().ok()?,
-                jobs: u64::try_from(jobs).ok()?,
-                overdue: overdue.map(milliseconds),
+                cluster: row.cluster.parse().ok()?,
+                phase: row.phase.parse().ok()?,
+                jobs: count(row.jobs),
+                overdue: row.overdue.map(TimeDelta::milliseconds),
             })
-        };
-        Ok(rows.iter().filter_map(|row| workload(&row.cluster, &row.phase, row.jobs, row.overdue)).collect())
+        });
+        Ok(workload.collect())
     }
 
     pub fn connections(&self) -> Connections {
@@ -58,11 +58,6 @@ impl Store {
             limit: self.pool.options().get_max_connections(),
         }
     }
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "centuries fit")]
-fn milliseconds(seconds: f64) -> TimeDelta {
-    TimeDelta::milliseconds((seconds * 1000.0) as i64)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use domain::{JobId, Owner};
 use sqlx::{Postgres, Transaction};
 
 use crate::{
-    error::StoreError,
+    error::Result,
     store::Store,
     values::{StoredRow, millis},
 };
@@ -44,7 +44,7 @@ pub enum Known {
 
 impl Store {
     /// Looks for the response to the same request.
-    pub async fn known(&self, once: &Once) -> Result<Known, StoreError> {
+    pub async fn known(&self, once: &Once) -> Result<Known> {
         let row = sqlx::query!(
             r#"-- callers::idempotency::known
                select operation = $3 and request_hash = $4 as "same!", job_id, status from idempotency_keys
@@ -70,7 +70,7 @@ impl Store {
         once: &Once,
         job: JobId,
         status: i16,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool> {
         let stored = sqlx::query!(
             "-- callers::idempotency::keep_answer
              insert into idempotency_keys as k (owner, key, operation, request_hash, job_id, status)
@@ -94,8 +94,8 @@ impl Store {
     }
 
     /// Deletes some of the expired keys.
-    pub(crate) async fn sweep_keys(&self, keep: Duration) -> Result<(), StoreError> {
-        sqlx::query!(
+    pub(crate) async fn sweep_keys(&self, keep: Duration) -> Result<()> {
+        self.execute(sqlx::query!(
             "-- callers::idempotency::sweep_keys
              delete from idempotency_keys where (owner, key) in (
                  select owner, key from idempotency_keys where created_at <= now() - $1 * interval '1 ms'
@@ -103,8 +103,7 @@ impl Store {
              )",
             millis(keep),
             SWEEP,
-        )
-        .execute(&self.pool)
+        ))
         .await?;
         Ok(())
     }

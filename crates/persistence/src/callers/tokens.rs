@@ -3,7 +3,7 @@
 use domain::{Owner, Timestamp, Webhook};
 use uuid::Uuid;
 
-use crate::{error::StoreError, store::Store, values::StoredRow, webhooks::WebhookSeal};
+use crate::{error::Result, store::Store, values::StoredRow, webhooks::WebhookSeal};
 
 /// What a token allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,7 +75,7 @@ impl From<Vec<String>> for Scopes {
 }
 
 impl Store {
-    pub async fn create_token(&self, token: &NewToken) -> Result<(), StoreError> {
+    pub async fn create_token(&self, token: &NewToken) -> Result<()> {
         let mut tx = self.pool.begin().await?;
         sqlx::query!(
             "-- callers::tokens::create_token
@@ -108,7 +108,7 @@ impl Store {
     }
 
     /// Finds a token by its hash. The time that this takes reveals something about a hash, and nothing about a token.
-    pub async fn find_token(&self, hash: &[u8; 32]) -> Result<Option<Token>, StoreError> {
+    pub async fn find_token(&self, hash: &[u8; 32]) -> Result<Option<Token>> {
         let token = sqlx::query_as!(
             Token,
             r#"-- callers::tokens::find_token
@@ -116,27 +116,24 @@ impl Store {
                       exists (select from token_webhooks w where w.token_id = tokens.id) as "has_webhook!"
                from tokens where hash = $1"#,
             &hash[..],
-        )
-        .fetch_optional(&self.pool)
-        .await?;
-        Ok(token)
+        );
+        Ok(token.fetch_optional(&self.pool).await?)
     }
 
     /// Records that a token is in use: once a minute, for any number of calls and processes.
-    pub async fn note_use(&self, token: Uuid) -> Result<(), StoreError> {
-        sqlx::query!(
+    pub async fn note_use(&self, token: Uuid) -> Result<()> {
+        self.execute(sqlx::query!(
             "-- callers::tokens::note_use
              update tokens set last_used_at = now()
              where id = $1 and (last_used_at is null or last_used_at < now() - interval '1 minute')",
             token,
-        )
-        .execute(&self.pool)
+        ))
         .await?;
         Ok(())
     }
 
     /// All tokens, or those of an owner, newest first.
-    pub async fn list_tokens(&self, owner: Option<&Owner>) -> Result<Vec<Token>, StoreError> {
+    pub async fn list_tokens(&self, owner: Option<&Owner>) -> Result<Vec<Token>> {
         let tokens = sqlx::query_as!(
             Token,
             r#"-- callers::tokens::list_tokens
@@ -144,14 +141,12 @@ impl Store {
                       exists (select from token_webhooks w where w.token_id = tokens.id) as "has_webhook!"
                from tokens where $1::text is null or owner = $1 order by created_at desc, id"#,
             owner.map(Owner::as_str),
-        )
-        .fetch_all(&self.pool)
-        .await?;
-        Ok(tokens)
+        );
+        Ok(tokens.fetch_all(&self.pool).await?)
     }
 
     /// Revokes a token for good; `None` when no token has this id. The time of an earlier revocation stays.
-    pub async fn revoke_token(&self, id: Uuid, now: Timestamp) -> Result<Option<Token>, StoreError> {
+    pub async fn revoke_token(&self, id: Uuid, now: Timestamp) -> Result<Option<Token>> {
         let token = sqlx::query_as!(
             Token,
             r#"-- callers::tokens::revoke_token
@@ -160,15 +155,13 @@ impl Store {
                          exists (select from token_webhooks w where w.token_id = tokens.id) as "has_webhook!""#,
             id,
             now,
-        )
-        .fetch_optional(&self.pool)
-        .await?;
-        Ok(token)
+        );
+        Ok(token.fetch_optional(&self.pool).await?)
     }
 
     /// The default webhook of a token. One that cannot be opened is an error: a job that is accepted without it would send no
     /// messages.
-    pub async fn token_webhook(&self, token: Uuid) -> Result<Option<Webhook>, StoreError> {
+    pub async fn token_webhook(&self, token: Uuid) -> Result<Option<Webhook>> {
         let row = sqlx::query!(
             "-- callers::tokens::token_webhook
              select url, secret from token_webhooks where token_id = $1",

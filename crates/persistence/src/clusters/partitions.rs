@@ -8,7 +8,7 @@ use remote::PartitionsAnswer;
 use slurm::PartitionInfo;
 
 use crate::{
-    error::StoreError,
+    error::Result,
     store::{Call, Store},
     values::{duration, millis, to_json},
 };
@@ -77,22 +77,17 @@ pub trait PartitionTurns {
 }
 
 impl PartitionTurns for Store {
-    async fn take_partitions_turn(
-        &self,
-        cluster: &ClusterName,
-        patience: Duration,
-    ) -> Result<bool, StoreError> {
-        let taken = sqlx::query!(
-            "-- clusters::partitions::take_partitions_turn
+    async fn take_partitions_turn(&self, cluster: &ClusterName, patience: Duration) -> Result<bool> {
+        let taken = self
+            .execute(sqlx::query!(
+                "-- clusters::partitions::take_partitions_turn
              insert into cluster_partitions as p (cluster, due_at)
              values ($1, now() + $2 * interval '1 millisecond')
              on conflict (cluster) do update set due_at = excluded.due_at where p.due_at <= now()",
-            cluster.as_str(),
-            millis(patience),
-        )
-        .execute(&self.pool)
-        .await?
-        .rows_affected();
+                cluster.as_str(),
+                millis(patience),
+            ))
+            .await?;
         Ok(taken > 0)
     }
 
@@ -102,9 +97,9 @@ impl PartitionTurns for Store {
         answer: &PartitionsAnswer,
         interval: Duration,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let partitions = to_json("a list of partitions", &answer.partitions)?;
-        sqlx::query!(
+        self.execute(sqlx::query!(
             "-- clusters::partitions::record_partitions
              update cluster_partitions
              set partitions = $2, all_must_allow = $3, fetched_at = $4, error = null, error_at = null,
@@ -116,8 +111,7 @@ impl PartitionTurns for Store {
             now,
             i64::try_from(interval.as_millis()).unwrap_or(i64::MAX),
             millis(interval),
-        )
-        .execute(&self.pool)
+        ))
         .await?;
         Ok(())
     }
@@ -128,8 +122,8 @@ impl PartitionTurns for Store {
         error: &str,
         retry_in: Duration,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
-        sqlx::query!(
+    ) -> Result<()> {
+        self.execute(sqlx::query!(
             "-- clusters::partitions::record_partitions_unanswered
              update cluster_partitions
              set error = $2, error_at = $3, due_at = now() + $4 * interval '1 millisecond'
@@ -138,24 +132,21 @@ impl PartitionTurns for Store {
             error.replace('\0', " "),
             now,
             millis(retry_in),
-        )
-        .execute(&self.pool)
+        ))
         .await?;
         Ok(())
     }
 
-    async fn next_partitions_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
+    async fn next_partitions_in(&self, cluster: &ClusterName) -> Result<Option<Duration>> {
         let millis = sqlx::query_scalar!(
             r#"-- clusters::partitions::next_partitions_in
                select (extract(epoch from due_at - now()) * 1000)::bigint as "millis!" from cluster_partitions where cluster = $1"#,
             cluster.as_str(),
-        )
-        .fetch_optional(&self.pool)
-        .await?;
-        Ok(millis.map(duration))
+        );
+        Ok(millis.fetch_optional(&self.pool).await?.map(duration))
     }
 
-    async fn partitions(&self) -> Result<HashMap<ClusterName, KnownPartitions>, StoreError> {
+    async fn partitions(&self) -> Result<HashMap<ClusterName, KnownPartitions>> {
         let rows = sqlx::query!(
             "-- clusters::partitions::partitions
              select cluster, partitions, all_must_allow, fetched_at, interval_ms, error, error_at

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sqlx::{PgConnection, postgres::PgListener};
 
 use crate::{
-    error::StoreError,
+    error::Result,
     listen::listen,
     store::{Call, Store},
     values::count,
@@ -98,7 +98,7 @@ impl ClusterWork {
 
 impl Store {
     /// All stored clusters, oldest first.
-    pub async fn kept_clusters(&self) -> Result<Vec<KeptCluster>, StoreError> {
+    pub async fn kept_clusters(&self) -> Result<Vec<KeptCluster>> {
         let rows = sqlx::query!(
             "-- clusters::stored::kept_clusters
              select name, settings, revision, incarnation, created_at, created_by, changed_at, changed_by
@@ -123,7 +123,7 @@ impl Store {
     }
 
     /// The names and revisions of all stored clusters: a reader that knows them all is up to date.
-    pub async fn cluster_revisions(&self) -> Result<Vec<(String, i64)>, StoreError> {
+    pub async fn cluster_revisions(&self) -> Result<Vec<(String, i64)>> {
         let rows = sqlx::query!(
             "-- clusters::stored::cluster_revisions
              select name, revision from clusters order by created_at, name"
@@ -134,7 +134,7 @@ impl Store {
     }
 
     /// Stores a new cluster, if there are fewer than `most`.
-    pub async fn keep_cluster(&self, new: NewCluster<'_>, most: u32) -> Result<ClusterKept, StoreError> {
+    pub async fn keep_cluster(&self, new: NewCluster<'_>, most: u32) -> Result<ClusterKept> {
         let mut tx = self.pool.begin().await?;
         // One at a time, so that the count is right. Readers and new jobs do not wait.
         sqlx::query!(
@@ -177,11 +177,7 @@ impl Store {
     }
 
     /// Replaces the settings of a cluster. While work is under way on it, it has to stay the same cluster.
-    pub async fn replace_cluster(
-        &self,
-        new: NewCluster<'_>,
-        meant: Revision,
-    ) -> Result<ClusterChange, StoreError> {
+    pub async fn replace_cluster(&self, new: NewCluster<'_>, meant: Revision) -> Result<ClusterChange> {
         let mut tx = self.pool.begin().await?;
         let row = match hold(&mut tx, new.name, meant).await? {
             Ok(row) => row,
@@ -227,11 +223,7 @@ impl Store {
     }
 
     /// Deletes a cluster without work. Jobs that have ended on it stay.
-    pub async fn delete_cluster(
-        &self,
-        name: &ClusterName,
-        meant: Revision,
-    ) -> Result<ClusterChange, StoreError> {
+    pub async fn delete_cluster(&self, name: &ClusterName, meant: Revision) -> Result<ClusterChange> {
         let mut tx = self.pool.begin().await?;
         let row = match hold(&mut tx, name, meant).await? {
             Ok(row) => row,
@@ -253,7 +245,7 @@ impl Store {
         Ok(ClusterChange::Done { revision: row.revision, incarnation: row.incarnation })
     }
 
-    pub async fn listen_clusters(&self) -> Result<ClusterListener, StoreError> {
+    pub async fn listen_clusters(&self) -> Result<ClusterListener> {
         Ok(ClusterListener(listen(self, CLUSTERS).await?))
     }
 }
@@ -265,7 +257,7 @@ pub trait Incarnations {
 }
 
 impl Incarnations for Store {
-    async fn is_incarnation(&self, cluster: &ClusterName, incarnation: i64) -> Result<bool, StoreError> {
+    async fn is_incarnation(&self, cluster: &ClusterName, incarnation: i64) -> Result<bool> {
         let is = sqlx::query_scalar!(
             r#"-- clusters::stored::is_incarnation
                select exists (select from clusters where name = $1 and incarnation = $2) as "is!""#,
@@ -282,7 +274,7 @@ pub struct ClusterListener(PgListener);
 
 impl ClusterListener {
     /// Waits until a cluster may have changed; also returns when the connection was lost and restored.
-    pub async fn next(&mut self) -> Result<(), StoreError> {
+    pub async fn next(&mut self) -> Result<()> {
         self.0.try_recv().await?;
         Ok(())
     }
@@ -294,7 +286,7 @@ pub(crate) async fn hold_incarnation(
     connection: &mut PgConnection,
     name: &ClusterName,
     incarnation: i64,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let found = sqlx::query_scalar!(
         "-- clusters::stored::hold_incarnation
          select incarnation from clusters where name = $1 for share",
@@ -317,7 +309,7 @@ async fn hold(
     connection: &mut PgConnection,
     name: &ClusterName,
     meant: Revision,
-) -> Result<Result<Held, ClusterChange>, StoreError> {
+) -> Result<Result<Held, ClusterChange>> {
     let row = sqlx::query!(
         "-- clusters::stored::hold
          select revision, incarnation, login, hosts, base_dir from clusters where name = $1 for update",
@@ -335,7 +327,7 @@ async fn hold(
     Ok(Ok(Held { identity, revision: row.revision, incarnation: row.incarnation }))
 }
 
-async fn work_on(connection: &mut PgConnection, name: &ClusterName) -> Result<ClusterWork, StoreError> {
+async fn work_on(connection: &mut PgConnection, name: &ClusterName) -> Result<ClusterWork> {
     let row = sqlx::query!(
         r#"-- clusters::stored::work_on
            select (select count(*) from jobs where cluster = $1 and phase <> 'ended') as "jobs!",
@@ -354,7 +346,7 @@ async fn work_on(connection: &mut PgConnection, name: &ClusterName) -> Result<Cl
 }
 
 /// Deletes all observations of a cluster: the next one with this name starts without any.
-async fn delete_observations(connection: &mut PgConnection, name: &ClusterName) -> Result<(), StoreError> {
+async fn delete_observations(connection: &mut PgConnection, name: &ClusterName) -> Result<()> {
     sqlx::query!(
         "-- clusters::stored::delete_observations
          with polls as (delete from cluster_polls where cluster = $1),

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{rows::document, turns::ConversionLease};
 use crate::{
-    error::StoreError,
+    error::{Result, StoreError},
     jobs::lane::Lane,
     listen,
     statements::{retry_rolled_back, store_all},
@@ -49,7 +49,7 @@ impl ConversionRecords for Store {
         records: &[ConversionRecord],
         release: bool,
         now: Timestamp,
-    ) -> Result<HashSet<Uuid>, StoreError> {
+    ) -> Result<HashSet<Uuid>> {
         let record = |records| self.record_conversions_together(lease, cluster, records, release, now);
         let stored = if records.len() > 1 {
             store_all(records, record, |record, error| log_refused(&record.conversion, error)).await?
@@ -59,11 +59,7 @@ impl ConversionRecords for Store {
         Ok(stored.into_iter().collect())
     }
 
-    async fn record_seen_conversions(
-        &self,
-        cluster: &ClusterName,
-        conversions: &[Conversion],
-    ) -> Result<(), StoreError> {
+    async fn record_seen_conversions(&self, cluster: &ClusterName, conversions: &[Conversion]) -> Result<()> {
         let record = |conversions| self.record_seen_together(cluster, conversions);
         store_all(conversions, record, log_refused).await?;
         Ok(())
@@ -78,7 +74,7 @@ impl Store {
         records: &[ConversionRecord],
         release: bool,
         now: Timestamp,
-    ) -> Result<Vec<Uuid>, StoreError> {
+    ) -> Result<Vec<Uuid>> {
         if records.is_empty() {
             return Ok(Vec::new());
         }
@@ -121,7 +117,7 @@ impl Store {
         &self,
         cluster: &ClusterName,
         conversions: &[Conversion],
-    ) -> Result<Vec<Uuid>, StoreError> {
+    ) -> Result<Vec<Uuid>> {
         if conversions.is_empty() {
             return Ok(Vec::new());
         }
@@ -164,7 +160,7 @@ async fn wake_waiters(
     connection: &mut PgConnection,
     cluster: &ClusterName,
     conversions: &[Uuid],
-) -> Result<(), StoreError> {
+) -> Result<()> {
     if conversions.is_empty() {
         return Ok(());
     }

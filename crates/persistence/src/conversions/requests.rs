@@ -5,7 +5,7 @@ use slurm::RemotePath;
 
 use super::rows::{readable, select_conversions};
 use crate::{
-    error::StoreError,
+    error::Result,
     listen,
     store::{Call, Store},
 };
@@ -40,11 +40,7 @@ pub trait ImageRequests {
 }
 
 impl ImageRequests for Store {
-    async fn want_images(
-        &self,
-        cluster: &ClusterName,
-        requests: &[ImageRequest],
-    ) -> Result<Vec<Conversion>, StoreError> {
+    async fn want_images(&self, cluster: &ClusterName, requests: &[ImageRequest]) -> Result<Vec<Conversion>> {
         let mut paths: Vec<String> = requests.iter().map(|request| request.cache_path.to_string()).collect();
         paths.sort_unstable();
         paths.dedup();
@@ -55,7 +51,7 @@ impl ImageRequests for Store {
         let all: Vec<String> = requests.iter().map(|request| request.cache_path.to_string()).collect();
         let images: Vec<String> = requests.iter().map(|request| request.image.to_string()).collect();
         // Always in the same order, so that two workers with the same images never wait for each other.
-        sqlx::query!(
+        self.execute(sqlx::query!(
             "-- conversions::requests::want_images
              insert into image_conversions (cluster, cache_path, image, state, message, due_at)
              select distinct on (u.cache_path)
@@ -66,17 +62,12 @@ impl ImageRequests for Store {
             cluster.as_str(),
             &all,
             &images,
-        )
-        .execute(&self.pool)
+        ))
         .await?;
         self.store_requests(cluster, requests, &paths).await
     }
 
-    async fn reopen_conversions(
-        &self,
-        cluster: &ClusterName,
-        conversions: &[&Conversion],
-    ) -> Result<(), StoreError> {
+    async fn reopen_conversions(&self, cluster: &ClusterName, conversions: &[&Conversion]) -> Result<()> {
         if conversions.is_empty() {
             return Ok(());
         }
@@ -98,7 +89,7 @@ impl ImageRequests for Store {
         Ok(())
     }
 
-    async fn active_conversions(&self, cluster: &ClusterName) -> Result<Vec<Conversion>, StoreError> {
+    async fn active_conversions(&self, cluster: &ClusterName) -> Result<Vec<Conversion>> {
         let rows = select_conversions!(
             "conversions::requests::active_conversions",
             "where c.cluster = $1 and c.state in ('in_queue', 'running')",
@@ -109,7 +100,7 @@ impl ImageRequests for Store {
         Ok(readable(rows).0)
     }
 
-    async fn look_after_conversions(&self, cluster: &ClusterName, jobs: &[JobId]) -> Result<(), StoreError> {
+    async fn look_after_conversions(&self, cluster: &ClusterName, jobs: &[JobId]) -> Result<()> {
         if jobs.is_empty() {
             return Ok(());
         }
@@ -129,11 +120,11 @@ impl ImageRequests for Store {
         Ok(())
     }
 
-    async fn wake_overtaken(&self, jobs: &[(JobId, &Conversion)]) -> Result<(), StoreError> {
+    async fn wake_overtaken(&self, jobs: &[(JobId, &Conversion)]) -> Result<()> {
         let ids: Vec<_> = jobs.iter().map(|(id, _)| id.get()).collect();
         let conversions: Vec<_> = jobs.iter().map(|(_, conversion)| conversion.id).collect();
         let versions: Vec<_> = jobs.iter().map(|(_, conversion)| conversion.version).collect();
-        sqlx::query!(
+        self.execute(sqlx::query!(
             "-- conversions::requests::wake_overtaken
              update jobs j set due_at = now(), updated_by = 'wake_overtaken'
              from unnest($1::uuid[], $2::uuid[], $3::bigint[]) as u(job_id, conversion_id, version)
@@ -142,8 +133,7 @@ impl ImageRequests for Store {
             &ids,
             &conversions,
             &versions,
-        )
-        .execute(&self.pool)
+        ))
         .await?;
         Ok(())
     }
@@ -155,7 +145,7 @@ impl Store {
         cluster: &ClusterName,
         requests: &[ImageRequest],
         paths: &[String],
-    ) -> Result<Vec<Conversion>, StoreError> {
+    ) -> Result<Vec<Conversion>> {
         let jobs: Vec<_> = requests.iter().map(|request| request.job.get()).collect();
         let of_jobs: Vec<String> = requests.iter().map(|request| request.cache_path.to_string()).collect();
         let fresh: Vec<bool> = requests.iter().map(|request| request.fresh).collect();

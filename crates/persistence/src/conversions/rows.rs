@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 use slurm::{RemotePath, SlurmJobId, SlurmState};
 use uuid::Uuid;
 
-use crate::{error::StoreError, values::StoredRow};
+use crate::{
+    error::{Result, StoreError},
+    values::StoredRow,
+};
 
 /// Selects conversions; `$tail` is the rest of the statement.
 macro_rules! select_conversions {
@@ -68,7 +71,7 @@ pub(crate) struct ConversionRow {
 impl TryFrom<ConversionRow> for Conversion {
     type Error = StoreError;
 
-    fn try_from(row: ConversionRow) -> Result<Self, StoreError> {
+    fn try_from(row: ConversionRow) -> Result<Self> {
         let stored = StoredRow::of("image_conversions", &row.id);
         Ok(Self {
             id: row.id,
@@ -91,7 +94,7 @@ impl TryFrom<ConversionRow> for Conversion {
     }
 }
 
-fn run(row: &ConversionRow) -> Result<Option<ConversionRun>, StoreError> {
+fn run(row: &ConversionRow) -> Result<Option<ConversionRun>> {
     let stored = StoredRow::of("image_conversions", &row.id);
     let (Some(no), Some(token), Some(state_dir), Some(target), Some(intended_at)) = (
         AttemptNo::new(stored.number("run", row.run)?),

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::rows::{ConversionRow, readable, select_conversions};
 use crate::{
-    error::StoreError,
+    error::{Result, StoreError},
     jobs::leases::LeaseTerms,
     store::{Call, Store},
     values::{count, duration, millis},
@@ -16,21 +16,10 @@ use crate::{
 /// Conversions that only this worker may take a step of, until the lease ends. Each comes with its waiting jobs.
 #[derive(Debug)]
 pub struct ConversionLease {
-    pub(super) token: Uuid,
+    pub token: Uuid,
     pub conversions: Vec<(Conversion, Demand)>,
     /// The time by the server clock, if there are conversions.
     pub granted_on: Option<Timestamp>,
-}
-
-impl ConversionLease {
-    /// As [`Lease::granted`](crate::Lease::granted).
-    pub fn granted(token: Uuid, conversions: Vec<(Conversion, Demand)>, on: Timestamp) -> Self {
-        Self { token, conversions, granted_on: Some(on) }
-    }
-
-    pub fn token(&self) -> Uuid {
-        self.token
-    }
 }
 
 /// Conversions that are due for a step.
@@ -65,7 +54,7 @@ impl ConversionTurns for Store {
         cluster: &ClusterName,
         token: Uuid,
         terms: LeaseTerms,
-    ) -> Result<ConversionLease, StoreError> {
+    ) -> Result<ConversionLease> {
         let rows = sqlx::query!(
             r#"-- conversions::turns::acquire_conversions
              with due as (
@@ -130,21 +119,16 @@ impl ConversionTurns for Store {
         Ok(ConversionLease { token, conversions: conversions.collect(), granted_on })
     }
 
-    async fn extend_conversions(
-        &self,
-        lease: &ConversionLease,
-        duration: Duration,
-    ) -> Result<(), StoreError> {
-        let extended = sqlx::query!(
-            "-- conversions::turns::extend_conversions
+    async fn extend_conversions(&self, lease: &ConversionLease, duration: Duration) -> Result<()> {
+        let extended = self
+            .execute(sqlx::query!(
+                "-- conversions::turns::extend_conversions
              update image_conversions set lease_expires_at = now() + $2 * interval '1 millisecond'
              where lease_token = $1 and lease_expires_at > now()",
-            lease.token,
-            millis(duration),
-        )
-        .execute(&self.pool)
-        .await?
-        .rows_affected();
+                lease.token,
+                millis(duration),
+            ))
+            .await?;
         if extended == 0 { Err(StoreError::LeaseLost { what: "conversions".to_owned() }) } else { Ok(()) }
     }
 
@@ -153,14 +137,14 @@ impl ConversionTurns for Store {
         lease: &ConversionLease,
         conversions: &[(Uuid, Option<Abandoned>)],
         due_in: Option<Duration>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         if conversions.is_empty() {
             return Ok(());
         }
         let ids: Vec<_> = conversions.iter().map(|(id, _)| *id).collect();
         let abandoned: Vec<_> =
             conversions.iter().map(|(_, why)| why.map(|why| why.to_string()).unwrap_or_default()).collect();
-        sqlx::query!(
+        self.execute(sqlx::query!(
             "-- conversions::turns::put_off_conversions
              update image_conversions c
              set due_at = case when c.state = 'finishing' then now() else now() + $3 * interval '1 millisecond' end,
@@ -172,29 +156,26 @@ impl ConversionTurns for Store {
             lease.token,
             due_in.map(millis),
             &abandoned,
-        )
-        .execute(&self.pool)
+        ))
         .await?;
         Ok(())
     }
 
-    async fn next_conversion_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
+    async fn next_conversion_in(&self, cluster: &ClusterName) -> Result<Option<Duration>> {
         let millis = sqlx::query_scalar!(
             r#"-- conversions::turns::next_conversion_in
                select (extract(epoch from min(greatest(due_at, coalesce(lease_expires_at, due_at))) - now()) * 1000)::bigint
                from image_conversions where due_at is not null and cluster = $1"#,
             cluster.as_str(),
-        )
-        .fetch_one(&self.pool)
-        .await?;
-        Ok(millis.map(duration))
+        );
+        Ok(millis.fetch_one(&self.pool).await?.map(duration))
     }
 }
 
 impl Store {
     /// Puts unreadable conversions off by an hour, so that readable ones come first until somebody repairs them.
-    async fn set_conversions_aside(&self, token: Uuid, conversions: &[Uuid]) -> Result<(), StoreError> {
-        sqlx::query!(
+    async fn set_conversions_aside(&self, token: Uuid, conversions: &[Uuid]) -> Result<()> {
+        self.execute(sqlx::query!(
             "-- conversions::turns::set_conversions_aside
              update image_conversions
              set due_at = now() + interval '1 hour', lease_token = null, lease_expires_at = null,
@@ -202,8 +183,7 @@ impl Store {
              where id = any($1) and lease_token = $2",
             conversions,
             token,
-        )
-        .execute(&self.pool)
+        ))
         .await?;
         Ok(())
     }

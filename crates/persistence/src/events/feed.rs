@@ -6,7 +6,7 @@
 use domain::{ClusterName, JobId, Owner};
 
 use crate::{
-    error::StoreError,
+    error::{Result, StoreError},
     events::job_events::JobEvent,
     jobs::queries::Viewer,
     store::Store,
@@ -73,7 +73,7 @@ impl FeedFilter {
 
 impl Store {
     /// Gives a position to every event without one, and returns the highest position.
-    pub async fn place_events(&self) -> Result<u64, StoreError> {
+    pub async fn place_events(&self) -> Result<u64> {
         loop {
             let done = sqlx::query!(
                 r#"-- events::feed::place_events
@@ -89,7 +89,7 @@ impl Store {
     }
 
     /// The highest position.
-    pub async fn feed_head(&self) -> Result<u64, StoreError> {
+    pub async fn feed_head(&self) -> Result<u64> {
         let head = sqlx::query_scalar!(
             "-- events::feed::feed_head
              select head from event_order"
@@ -108,7 +108,7 @@ impl Store {
         after: u64,
         head: u64,
         limit: u32,
-    ) -> Result<FeedPage, StoreError> {
+    ) -> Result<FeedPage> {
         let upto = head.min(after.saturating_add(SEARCHED));
         let jobs: Vec<_> = filter.jobs.iter().map(|job| job.get()).collect();
         let clusters: Vec<String> = filter.clusters.iter().map(ToString::to_string).collect();
@@ -159,7 +159,7 @@ impl Store {
         position: u64,
         kinds: &[String],
         limit: u32,
-    ) -> Result<Vec<FeedEvent>, StoreError> {
+    ) -> Result<Vec<FeedEvent>> {
         let rows = sqlx::query_as!(
             Row,
             r#"-- events::feed::job_feed
@@ -185,7 +185,7 @@ impl Store {
 impl TryFrom<Row> for FeedEvent {
     type Error = StoreError;
 
-    fn try_from(row: Row) -> Result<Self, StoreError> {
+    fn try_from(row: Row) -> Result<Self> {
         let stored = StoredRow::of("job_events", &row.position);
         let event = JobEvent {
             seq: stored.number("seq", row.seq)?,

@@ -4,7 +4,7 @@ use domain::{JobId, Timestamp};
 use serde_json::Value;
 
 use crate::{
-    error::StoreError,
+    error::Result,
     store::Store,
     values::{StoredRow, signed},
 };
@@ -29,13 +29,7 @@ pub struct JobEvent {
 
 impl Store {
     /// The events of a job after `after`, oldest first. An empty list of kinds means all kinds.
-    pub async fn events(
-        &self,
-        job: JobId,
-        after: u64,
-        kinds: &[&str],
-        limit: u32,
-    ) -> Result<Vec<JobEvent>, StoreError> {
+    pub async fn events(&self, job: JobId, after: u64, kinds: &[&str], limit: u32) -> Result<Vec<JobEvent>> {
         let kinds: Vec<String> = kinds.iter().map(|kind| (*kind).to_owned()).collect();
         let rows = sqlx::query!(
             "-- events::job_events::events

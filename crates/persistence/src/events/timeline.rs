@@ -8,7 +8,7 @@ use slurm::RemotePath;
 use uuid::Uuid;
 
 use crate::{
-    error::StoreError,
+    error::Result,
     store::Store,
     values::{StoredRow, to_json},
 };
@@ -130,7 +130,7 @@ impl<'a> Row<'a> {
 
 impl Store {
     /// Stores commands; those of deleted jobs are left out.
-    pub async fn record_commands(&self, runs: &[CommandRun]) -> Result<(), StoreError> {
+    pub async fn record_commands(&self, runs: &[CommandRun]) -> Result<()> {
         let rows: Vec<Row<'_>> = runs.iter().flat_map(Row::all_of).collect();
         if rows.is_empty() {
             return Ok(());
@@ -214,7 +214,7 @@ impl Store {
         classes: &[CommandClass],
         after: Option<TimelinePlace>,
         limit: u32,
-    ) -> Result<Vec<TimelineEntry>, StoreError> {
+    ) -> Result<Vec<TimelineEntry>> {
         let classes: Vec<String> = classes.iter().map(ToString::to_string).collect();
         let (began, id) = after.unzip();
         let rows = sqlx::query!(

@@ -3,11 +3,11 @@
 use domain::{Attempt, AttemptNo, AttemptPlace, Job, JobId};
 use slurm::SlurmJobId;
 
-use crate::{error::StoreError, jobs::rows::select_attempts, store::Store, values::StoredRow};
+use crate::{error::Result, jobs::rows::select_attempts, store::Store, values::StoredRow};
 
 impl Store {
     /// Every attempt of a job, oldest first.
-    pub async fn attempts(&self, job: JobId) -> Result<Vec<Attempt>, StoreError> {
+    pub async fn attempts(&self, job: JobId) -> Result<Vec<Attempt>> {
         let rows = select_attempts!(
             "jobs::attempts::attempts",
             "true",
@@ -21,7 +21,7 @@ impl Store {
     }
 
     /// The Slurm ids of all attempts but the newest, oldest first.
-    pub async fn earlier_slurm_ids(&self, id: JobId) -> Result<Vec<SlurmJobId>, StoreError> {
+    pub async fn earlier_slurm_ids(&self, id: JobId) -> Result<Vec<SlurmJobId>> {
         let ids = sqlx::query_scalar!(
             r#"-- jobs::attempts::earlier_slurm_ids
                select a.slurm_job_id as "id!" from slurm_metadata a join jobs j on j.id = a.job_id
@@ -34,11 +34,7 @@ impl Store {
     }
 
     /// Where the files of an attempt are; `None` when the job has no such attempt.
-    pub async fn find_attempt_place(
-        &self,
-        job: JobId,
-        no: AttemptNo,
-    ) -> Result<Option<AttemptPlace>, StoreError> {
+    pub async fn find_attempt_place(&self, job: JobId, no: AttemptNo) -> Result<Option<AttemptPlace>> {
         let row = sqlx::query!(
             "-- jobs::attempts::find_attempt_place
              select token, job_dir, slurm_job_id from slurm_metadata where job_id = $1 and attempt = $2::bigint",
@@ -59,7 +55,7 @@ impl Store {
     }
 
     /// The batch script of an attempt as it was submitted; without a number, of the newest attempt that has one.
-    pub async fn script(&self, job: JobId, attempt: Option<u32>) -> Result<Option<String>, StoreError> {
+    pub async fn script(&self, job: JobId, attempt: Option<u32>) -> Result<Option<String>> {
         let script = sqlx::query_scalar!(
             r#"-- jobs::attempts::script
                select script as "script!" from slurm_metadata
@@ -68,9 +64,7 @@ impl Store {
                limit 1"#,
             job.get(),
             attempt.map(i64::from),
-        )
-        .fetch_optional(&self.pool)
-        .await?;
-        Ok(script)
+        );
+        Ok(script.fetch_optional(&self.pool).await?)
     }
 }

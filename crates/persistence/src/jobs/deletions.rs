@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::{
-    error::StoreError,
+    error::Result,
     jobs::leases::Lease,
     store::{Call, Store},
     values::{count, millis},
@@ -42,7 +42,7 @@ pub trait Purges {
 }
 
 impl Purges for Store {
-    async fn remains(&self, jobs: &[JobId]) -> Result<Vec<Remains>, StoreError> {
+    async fn remains(&self, jobs: &[JobId]) -> Result<Vec<Remains>> {
         let ids: Vec<_> = jobs.iter().map(|id| id.get()).collect();
         let rows = sqlx::query!(
             r#"-- jobs::deletions::remains
@@ -61,27 +61,26 @@ impl Purges for Store {
         Ok(remains.collect())
     }
 
-    async fn delete_purged(&self, lease: &Lease, jobs: &[JobId]) -> Result<(), StoreError> {
+    async fn delete_purged(&self, lease: &Lease, jobs: &[JobId]) -> Result<()> {
         let ids: Vec<_> = jobs.iter().map(|id| id.get()).collect();
-        sqlx::query!(
+        self.execute(sqlx::query!(
             "-- jobs::deletions::delete_purged
              delete from jobs
              where id = any($1) and desired_state = 'delete' and lease_token = $2 and lease_expires_at > now()",
             &ids,
             lease.token,
-        )
-        .execute(&self.pool)
+        ))
         .await?;
         Ok(())
     }
 
-    async fn put_off_purges(&self, lease: &Lease, jobs: &[(JobId, Duration)]) -> Result<(), StoreError> {
+    async fn put_off_purges(&self, lease: &Lease, jobs: &[(JobId, Duration)]) -> Result<()> {
         if jobs.is_empty() {
             return Ok(());
         }
         let ids: Vec<_> = jobs.iter().map(|(id, _)| id.get()).collect();
         let waits: Vec<_> = jobs.iter().map(|(_, wait)| millis(*wait)).collect();
-        sqlx::query!(
+        self.execute(sqlx::query!(
             "-- jobs::deletions::put_off_purges
              update jobs j
              set due_at = now() + u.wait * interval '1 millisecond', purges_failed = j.purges_failed + 1,
@@ -91,8 +90,7 @@ impl Purges for Store {
             &ids,
             lease.token,
             &waits,
-        )
-        .execute(&self.pool)
+        ))
         .await?;
         Ok(())
     }
@@ -104,7 +102,7 @@ impl Store {
     ///
     /// A job stays while a webhook message about it waits, or while its files are being removed. Several processes may call
     /// this at once.
-    pub async fn forget_ended(&self, keep: Duration, at_most: u32) -> Result<u64, StoreError> {
+    pub async fn forget_ended(&self, keep: Duration, at_most: u32) -> Result<u64> {
         let mut tx = self.pool.begin().await?;
         let held = hold_finished(&mut tx, keep, at_most).await?;
         let deleted = delete_held(&mut tx, &held).await?;
@@ -114,11 +112,7 @@ impl Store {
 }
 
 /// Locks the jobs that may be deleted, so that no message of theirs can be redelivered meanwhile, and returns their ids.
-async fn hold_finished(
-    connection: &mut PgConnection,
-    keep: Duration,
-    at_most: u32,
-) -> Result<Vec<Uuid>, StoreError> {
+async fn hold_finished(connection: &mut PgConnection, keep: Duration, at_most: u32) -> Result<Vec<Uuid>> {
     let held = sqlx::query_scalar!(
         "-- jobs::deletions::hold_finished
          with old as materialized (
@@ -134,15 +128,13 @@ async fn hold_finished(
         millis(keep),
         i64::from(at_most),
         EVENTS,
-    )
-    .fetch_all(connection)
-    .await?;
-    Ok(held)
+    );
+    Ok(held.fetch_all(connection).await?)
 }
 
 /// Deletes held jobs without waiting messages. A redelivery may have been requested between the snapshot of the statement
 /// that chose the jobs and their locks.
-async fn delete_held(connection: &mut PgConnection, held: &[Uuid]) -> Result<u64, StoreError> {
+async fn delete_held(connection: &mut PgConnection, held: &[Uuid]) -> Result<u64> {
     let deleted = sqlx::query!(
         "-- jobs::deletions::delete_held
          delete from jobs j where j.id = any($1)

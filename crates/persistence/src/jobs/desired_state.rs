@@ -7,7 +7,7 @@ use domain::{Job, JobId, Phase, Secrets, Timestamp};
 
 use crate::{
     callers::idempotency::Once,
-    error::StoreError,
+    error::Result,
     jobs::{lane::Lane, queries::Viewer},
     listen,
     store::Store,
@@ -57,12 +57,7 @@ macro_rules! store_request {
 
 impl Store {
     /// Requests to cancel a job. Nothing changes if the job has ended.
-    pub async fn request_cancel(
-        &self,
-        id: JobId,
-        viewer: &Viewer,
-        now: Timestamp,
-    ) -> Result<Requested, StoreError> {
+    pub async fn request_cancel(&self, id: JobId, viewer: &Viewer, now: Timestamp) -> Result<Requested> {
         store_request!(
             self,
             None,
@@ -76,12 +71,7 @@ impl Store {
     }
 
     /// Requests to take a job off the cluster and keep it. Possible only while its desired state is to run.
-    pub async fn request_pause(
-        &self,
-        id: JobId,
-        viewer: &Viewer,
-        now: Timestamp,
-    ) -> Result<Requested, StoreError> {
+    pub async fn request_pause(&self, id: JobId, viewer: &Viewer, now: Timestamp) -> Result<Requested> {
         store_request!(
             self,
             None,
@@ -101,7 +91,7 @@ impl Store {
         viewer: &Viewer,
         once: Option<&Once>,
         now: Timestamp,
-    ) -> Result<Requested, StoreError> {
+    ) -> Result<Requested> {
         store_request!(
             self,
             once,
@@ -125,7 +115,7 @@ impl Store {
         once: Option<&Once>,
         incarnation: Option<i64>,
         now: Timestamp,
-    ) -> Result<Requested, StoreError> {
+    ) -> Result<Requested> {
         let sealed = self.seal_secrets(id, secrets)?;
         store_request!(
             self,
@@ -155,7 +145,7 @@ impl Store {
         artifacts: bool,
         incarnation: Option<i64>,
         now: Timestamp,
-    ) -> Result<Requested, StoreError> {
+    ) -> Result<Requested> {
         let Some(job) = self.find_job(id, viewer).await? else { return Ok(Requested::NoJob) };
         let mut tx = self.pool.begin().await?;
         // The lock on the cluster keeps it from being deleted before the pending removal is visible.
@@ -207,7 +197,7 @@ impl Store {
         id: JobId,
         viewer: &Viewer,
         once: Option<&Once>,
-    ) -> Result<Requested, StoreError> {
+    ) -> Result<Requested> {
         let taken = due.is_some();
         if let (true, Some(once)) = (taken, once)
             && !self.keep_answer(&mut tx, once, id, ACCEPTED).await?

@@ -8,7 +8,7 @@ use sqlx::PgExecutor;
 use crate::{
     callers::idempotency::Once,
     clusters::stored::hold_incarnation,
-    error::StoreError,
+    error::{Result, StoreError},
     jobs::{lane::Lane, queries::Viewer},
     listen,
     statements::retry_rolled_back,
@@ -52,7 +52,7 @@ pub struct Along<'a> {
 
 impl Store {
     /// Stores a job and wakes the workers. The job is durable when this returns.
-    pub async fn insert_job(&self, new: &NewJob) -> Result<Inserted, StoreError> {
+    pub async fn insert_job(&self, new: &NewJob) -> Result<Inserted> {
         let stored = self.insert_job_along(new, Along::default()).await?;
         // `None` is only possible with a key.
         Ok(stored.unwrap_or(Inserted::Other))
@@ -60,11 +60,7 @@ impl Store {
 
     /// Stores a job with what belongs to its request. `None` when the idempotency key is already used; then nothing was
     /// stored.
-    pub async fn insert_job_along(
-        &self,
-        new: &NewJob,
-        along: Along<'_>,
-    ) -> Result<Option<Inserted>, StoreError> {
+    pub async fn insert_job_along(&self, new: &NewJob, along: Along<'_>) -> Result<Option<Inserted>> {
         let stored = retry_rolled_back(|| self.insert(new, along)).await?;
         if let Some(once) = along.once {
             self.sweep_keys(once.keep).await?;
@@ -72,33 +68,30 @@ impl Store {
         Ok(stored)
     }
 
-    async fn insert(&self, new: &NewJob, along: Along<'_>) -> Result<Option<Inserted>, StoreError> {
+    async fn insert(&self, new: &NewJob, along: Along<'_>) -> Result<Option<Inserted>> {
         let Along { once, webhook, incarnation } = along;
         let job = &new.job;
-        let row = self.new_row(new)?;
         if once.is_none() && webhook.is_none() && incarnation.is_none() {
             // One statement is a transaction by itself.
-            if insert_row(&self.pool, job, &row).await? {
+            if self.insert_row(&self.pool, new).await? {
                 return Ok(Some(Inserted::Created(as_stored(job))));
             }
         }
 
         let mut tx = self.pool.begin().await?;
         // The cluster cannot be deleted before the end of this transaction.
-        let is_there = match incarnation {
-            Some(incarnation) => hold_incarnation(&mut tx, &job.cluster, incarnation).await?,
-            None => true,
-        };
-        if !is_there {
+        if let Some(incarnation) = incarnation
+            && !hold_incarnation(&mut tx, &job.cluster, incarnation).await?
+        {
             return Ok(Some(Inserted::ClusterGone));
         }
-        if !insert_row(&mut *tx, job, &row).await? {
+        if !self.insert_row(&mut *tx, new).await? {
             let same = sqlx::query_scalar!(
                 r#"-- jobs::insert::insert same
                    select owner = $2 and request_hash = $3 as "same!" from jobs where id = $1"#,
                 job.id.get(),
                 job.owner.as_str(),
-                &row.request_code[..],
+                &self.sealer.code(&new.request_hash)[..],
             )
             .fetch_optional(&mut *tx)
             .await?;
@@ -127,18 +120,51 @@ impl Store {
         Ok(Some(Inserted::Created(as_stored(job))))
     }
 
-    fn new_row(&self, new: &NewJob) -> Result<NewRow, StoreError> {
-        let spec = &new.job.spec;
-        let labels = spec.labels.iter().map(|(key, value)| (key.to_string(), value.as_str().into()));
-        Ok(NewRow {
-            spec: to_json("a specification", spec)?,
-            labels: labels.collect::<Map<_, _>>().into(),
-            request_code: self.sealer.code(&new.request_hash),
-            secrets: self.seal_secrets(new.job.id, &new.secrets)?,
-        })
+    /// Stores a job and wakes the workers; false when its id is taken.
+    async fn insert_row(&self, db: impl PgExecutor<'_>, new: &NewJob) -> Result<bool> {
+        let NewJob { job, secrets, request_hash } = new;
+        let labels = job.spec.labels.iter().map(|(key, value)| (key.to_string(), value.as_str().into()));
+        let labels: Value = labels.collect::<Map<_, _>>().into();
+        let (network_arch, action) = match &job.spec.work {
+            Work::Tao { network_arch, action, .. } => (Some(network_arch.as_str()), Some(action.as_str())),
+            Work::Command { .. } => (None, None),
+        };
+        let (channel, payload) = listen::due(&job.cluster, Some(Lane::of(job.phase)));
+        let notified = sqlx::query!(
+            "-- jobs::insert::insert_row
+             with stored as (
+                 insert into jobs (id, owner, cluster, name, labels, network_arch, action, spec, request_hash, secrets,
+                                   status, phase, message, source, created_at, last_modified, due_at)
+                 select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, now()
+                 where not exists (select from deleted_jobs d where d.id = $1)
+                 on conflict (id) do nothing
+                 returning id
+             )
+             select pg_notify($16, $17) from stored",
+            job.id.get(),
+            job.owner.as_str(),
+            job.cluster.as_str(),
+            job.spec.name.as_ref().map(domain::Label::as_str),
+            labels,
+            network_arch,
+            action,
+            to_json("a specification", &job.spec)?,
+            &self.sealer.code(request_hash)[..],
+            self.seal_secrets(job.id, secrets)?,
+            <&str>::from(job.status),
+            <&str>::from(job.phase),
+            job.message,
+            <&str>::from(job.source),
+            exact(job.created_at),
+            channel,
+            payload,
+        )
+        .fetch_optional(db)
+        .await?;
+        Ok(notified.is_some())
     }
 
-    pub(crate) fn seal_secrets(&self, id: JobId, secrets: &Secrets) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(crate) fn seal_secrets(&self, id: JobId, secrets: &Secrets) -> Result<Option<Vec<u8>>> {
         if secrets.is_empty() {
             return Ok(None);
         }
@@ -146,55 +172,6 @@ impl Store {
         let plain = zeroize::Zeroizing::new(plain);
         self.sealer.seal(&plain, id.get().as_bytes()).map(Some)
     }
-}
-
-/// The columns of a new job that are computed.
-struct NewRow {
-    spec: Value,
-    labels: Value,
-    request_code: [u8; 32],
-    secrets: Option<Vec<u8>>,
-}
-
-/// Stores a job and wakes the workers; false when its id is taken.
-async fn insert_row<'c, E: PgExecutor<'c>>(db: E, job: &Job, row: &NewRow) -> Result<bool, StoreError> {
-    let (network_arch, action) = match &job.spec.work {
-        Work::Tao { network_arch, action, .. } => (Some(network_arch.as_str()), Some(action.as_str())),
-        Work::Command { .. } => (None, None),
-    };
-    let (channel, payload) = listen::due(&job.cluster, Some(Lane::of(job.phase)));
-    let notified = sqlx::query!(
-        "-- jobs::insert::insert_row
-         with stored as (
-             insert into jobs (id, owner, cluster, name, labels, network_arch, action, spec, request_hash, secrets,
-                               status, phase, message, source, created_at, last_modified, due_at)
-             select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, now()
-             where not exists (select from deleted_jobs d where d.id = $1)
-             on conflict (id) do nothing
-             returning id
-         )
-         select pg_notify($16, $17) from stored",
-        job.id.get(),
-        job.owner.as_str(),
-        job.cluster.as_str(),
-        job.spec.name.as_ref().map(domain::Label::as_str),
-        row.labels,
-        network_arch,
-        action,
-        row.spec,
-        &row.request_code[..],
-        row.secrets,
-        <&str>::from(job.status),
-        <&str>::from(job.phase),
-        job.message,
-        <&str>::from(job.source),
-        exact(job.created_at),
-        channel,
-        payload,
-    )
-    .fetch_optional(db)
-    .await?;
-    Ok(notified.is_some())
 }
 
 /// A time with the precision of the database.

@@ -7,7 +7,7 @@ use domain::{ClusterName, Job, Timestamp};
 use uuid::Uuid;
 
 use crate::{
-    error::StoreError,
+    error::{Result, StoreError},
     jobs::{
         lane::Lane,
         rows::{self, select_jobs},
@@ -27,21 +27,11 @@ pub struct LeaseTerms {
 /// Jobs that only this worker may take a step of, until the lease ends.
 #[derive(Debug)]
 pub struct Lease {
-    pub(crate) token: Uuid,
+    /// Proves the right; the store checks it with every statement.
+    pub token: Uuid,
     pub jobs: Vec<Job>,
     /// The time by the server clock, if there are jobs.
     pub granted_on: Option<Timestamp>,
-}
-
-impl Lease {
-    /// For another store than [`Store`], which has to check the token.
-    pub fn granted(token: Uuid, jobs: Vec<Job>, on: Timestamp) -> Self {
-        Self { token, jobs, granted_on: Some(on) }
-    }
-
-    pub fn token(&self) -> Uuid {
-        self.token
-    }
 }
 
 /// Jobs that are due for a step.
@@ -73,7 +63,7 @@ pub trait DueJobs {
 impl DueJobs for Store {
     type Notices = DueListener;
 
-    async fn listen_due(&self) -> Result<DueListener, StoreError> {
+    async fn listen_due(&self) -> Result<DueListener> {
         DueListener::start(self).await
     }
 
@@ -83,7 +73,7 @@ impl DueJobs for Store {
         lane: Lane,
         token: Uuid,
         terms: LeaseTerms,
-    ) -> Result<Lease, StoreError> {
+    ) -> Result<Lease> {
         // SKIP LOCKED: two workers that ask at the same moment get different jobs instead of waiting.
         let rows = sqlx::query!(
             r#"-- jobs::leases::acquire_due
@@ -128,28 +118,27 @@ impl DueJobs for Store {
         Ok(Lease { token, jobs, granted_on })
     }
 
-    async fn extend(&self, lease: &Lease, duration: Duration) -> Result<(), StoreError> {
-        let extended = sqlx::query!(
-            "-- jobs::leases::extend
+    async fn extend(&self, lease: &Lease, duration: Duration) -> Result<()> {
+        let extended = self
+            .execute(sqlx::query!(
+                "-- jobs::leases::extend
              update jobs set lease_expires_at = now() + $2 * interval '1 millisecond'
              where lease_token = $1 and lease_expires_at > now()",
-            lease.token,
-            millis(duration),
-        )
-        .execute(&self.pool)
-        .await?
-        .rows_affected();
+                lease.token,
+                millis(duration),
+            ))
+            .await?;
         if extended == 0 { Err(StoreError::LeaseLost { what: "jobs".to_owned() }) } else { Ok(()) }
     }
 
-    async fn put_off(&self, lease: &Lease, jobs: &[Job], due_in: Option<Duration>) -> Result<(), StoreError> {
+    async fn put_off(&self, lease: &Lease, jobs: &[Job], due_in: Option<Duration>) -> Result<()> {
         if jobs.is_empty() {
             return Ok(());
         }
         let ids: Vec<_> = jobs.iter().map(|job| job.id.get()).collect();
         let versions: Vec<_> = jobs.iter().map(|job| job.version).collect();
         let desired: Vec<_> = jobs.iter().map(|job| job.desired.to_string()).collect();
-        sqlx::query!(
+        self.execute(sqlx::query!(
             "-- jobs::leases::put_off
              update jobs j
              set due_at = case when j.phase = 'finishing' then now() when j.phase = 'ended' and j.desired_state <> 'delete' then null
@@ -164,13 +153,12 @@ impl DueJobs for Store {
             due_in.map(millis),
             &versions,
             &desired,
-        )
-        .execute(&self.pool)
+        ))
         .await?;
         Ok(())
     }
 
-    async fn next_due_in(&self, cluster: &ClusterName, lane: Lane) -> Result<Option<Duration>, StoreError> {
+    async fn next_due_in(&self, cluster: &ClusterName, lane: Lane) -> Result<Option<Duration>> {
         let millis = sqlx::query_scalar!(
             r#"-- jobs::leases::next_due_in
                select (extract(epoch from min(greatest(due_at, coalesce(lease_expires_at, due_at))) - now()) * 1000)::bigint
@@ -179,17 +167,15 @@ impl DueJobs for Store {
                  and (phase in ('queued', 'checking_inputs', 'converting_image', 'staging', 'submitting', 'retry_wait', 'paused')) = $2"#,
             cluster.as_str(),
             lane == Lane::Submit,
-        )
-        .fetch_one(&self.pool)
-        .await?;
-        Ok(millis.map(duration))
+        );
+        Ok(millis.fetch_one(&self.pool).await?.map(duration))
     }
 }
 
 impl Store {
     /// Puts unreadable jobs off by an hour, so that readable ones come first until somebody repairs them.
-    async fn set_aside(&self, token: Uuid, jobs: &[Uuid]) -> Result<(), StoreError> {
-        sqlx::query!(
+    async fn set_aside(&self, token: Uuid, jobs: &[Uuid]) -> Result<()> {
+        self.execute(sqlx::query!(
             "-- jobs::leases::set_aside
              update jobs
              set due_at = now() + interval '1 hour', lease_token = null, lease_expires_at = null,
@@ -197,8 +183,7 @@ impl Store {
              where id = any($1) and lease_token = $2",
             jobs,
             token,
-        )
-        .execute(&self.pool)
+        ))
         .await?;
         Ok(())
     }

@@ -6,7 +6,7 @@ use domain::{ClusterName, Job, JobId, Owner, Status, Timestamp};
 use serde_json::{Map, Value};
 
 use crate::{
-    error::StoreError,
+    error::Result,
     jobs::rows::{self, select_jobs},
     store::Store,
     values::count,
@@ -70,7 +70,7 @@ impl JobVersion {
 }
 
 impl Store {
-    pub async fn find_job(&self, id: JobId, viewer: &Viewer) -> Result<Option<Job>, StoreError> {
+    pub async fn find_job(&self, id: JobId, viewer: &Viewer) -> Result<Option<Job>> {
         let row = select_jobs!(
             "jobs::queries::find_job",
             "where j.id = $1 and ($2::text is null or j.owner = $2) and j.desired_state <> 'delete'",
@@ -83,11 +83,7 @@ impl Store {
     }
 
     /// The newest job whose specification has this results directory.
-    pub async fn find_job_of_results_dir(
-        &self,
-        results_dir: &str,
-        viewer: &Viewer,
-    ) -> Result<Option<Job>, StoreError> {
+    pub async fn find_job_of_results_dir(&self, results_dir: &str, viewer: &Viewer) -> Result<Option<Job>> {
         let row = select_jobs!(
             "jobs::queries::find_job_of_results_dir",
             "where j.spec #>> '{work,specs,results_dir}' = $1 and ($2::text is null or j.owner = $2)
@@ -102,7 +98,7 @@ impl Store {
     }
 
     /// The jobs with these ids; missing and unreadable ones are left out.
-    pub async fn find_jobs(&self, ids: &[JobId]) -> Result<HashMap<JobId, Job>, StoreError> {
+    pub async fn find_jobs(&self, ids: &[JobId]) -> Result<HashMap<JobId, Job>> {
         let ids: Vec<_> = ids.iter().map(|id| id.get()).collect();
         let most = i64::try_from(ids.len()).unwrap_or(i64::MAX);
         // The limit and the order force a plan from which the macro infers that the columns of jobs are not null.
@@ -118,7 +114,7 @@ impl Store {
     }
 
     /// The versions of the jobs with these ids, without their content; missing ones are left out.
-    pub async fn job_versions(&self, ids: &[JobId]) -> Result<HashMap<JobId, JobVersion>, StoreError> {
+    pub async fn job_versions(&self, ids: &[JobId]) -> Result<HashMap<JobId, JobVersion>> {
         let ids: Vec<_> = ids.iter().map(|id| id.get()).collect();
         let rows = sqlx::query!(
             "-- jobs::queries::job_versions
@@ -127,15 +123,15 @@ impl Store {
         )
         .fetch_all(&self.pool)
         .await?;
-        let version = |number, at| JobVersion { number, at };
+        let version = |at, number| JobVersion { number, at };
         Ok(rows
             .into_iter()
-            .map(|row| (JobId::new(row.id), version(row.version, row.last_modified)))
+            .map(|row| (JobId::new(row.id), version(row.last_modified, row.version)))
             .collect())
     }
 
     /// How many jobs of each cluster have not ended: they are stranded if the cluster is no longer configured.
-    pub async fn live_jobs_by_cluster(&self) -> Result<HashMap<ClusterName, u64>, StoreError> {
+    pub async fn live_jobs_by_cluster(&self) -> Result<HashMap<ClusterName, u64>> {
         let rows = sqlx::query!(
             r#"-- jobs::queries::live_jobs_by_cluster
                select cluster, count(*) as "jobs!" from jobs where phase <> 'ended' group by cluster"#
@@ -145,7 +141,7 @@ impl Store {
         Ok(rows.iter().filter_map(|row| Some((row.cluster.parse().ok()?, count(row.jobs)))).collect())
     }
 
-    pub async fn list_jobs(&self, viewer: &Viewer, filter: &JobFilter) -> Result<JobPage, StoreError> {
+    pub async fn list_jobs(&self, viewer: &Viewer, filter: &JobFilter) -> Result<JobPage> {
         let (before_time, before_id) = filter.before.map(|(time, id)| (time, id.get())).unzip();
         let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
         let mut rows = select_jobs!(

@@ -3,7 +3,10 @@
 use domain::{Attempt, Job, JobId, LaunchImage, Owner, Timestamp, Verdict};
 use uuid::Uuid;
 
-use crate::{error::StoreError, values::StoredRow};
+use crate::{
+    error::{Result, StoreError},
+    values::StoredRow,
+};
 
 /// Selects whole jobs, each with its newest attempt; `$tail` is the rest of the statement.
 ///
@@ -107,7 +110,7 @@ pub(crate) struct JobRow {
 impl TryFrom<JobRow> for Job {
     type Error = StoreError;
 
-    fn try_from(mut row: JobRow) -> Result<Self, StoreError> {
+    fn try_from(mut row: JobRow) -> Result<Self> {
         let id = row.id;
         let stored = StoredRow::of("jobs", &id);
         Ok(Self {
@@ -142,7 +145,7 @@ impl TryFrom<JobRow> for Job {
 }
 
 /// Takes the attempt out of the row; `None` when the row has none.
-fn attempt(row: &mut JobRow) -> Result<Option<Attempt>, StoreError> {
+fn attempt(row: &mut JobRow) -> Result<Option<Attempt>> {
     let id = row.id;
     let stored = StoredRow::of("slurm_metadata", &id);
     let (Some(no), Some(token), Some(job_dir), Some(status), Some(intended_at)) =
@@ -177,10 +180,7 @@ fn attempt(row: &mut JobRow) -> Result<Option<Attempt>, StoreError> {
         started_at: row.attempt_started_at,
         ended_at: row.ended_at,
         setbacks: number("failed_submissions", row.failed_submissions)?,
-        excluded: excluded
-            .iter()
-            .map(|name| stored.parse("excluded_nodes", name))
-            .collect::<Result<_, StoreError>>()?,
+        excluded: excluded.iter().map(|name| stored.parse("excluded_nodes", name)).collect::<Result<_>>()?,
         requeues: number("requeues", row.requeues)?,
         requeue_unexplained: row.requeue_unexplained.unwrap_or_default(),
         verdict: match row.concluded_at.zip(row.outcome.as_ref()) {

@@ -6,7 +6,7 @@ use domain::{Job, JobId, Secrets, Timestamp};
 use uuid::Uuid;
 
 use crate::{
-    error::StoreError,
+    error::{Result, StoreError},
     jobs::{documents::Documents, leases::Lease},
     statements::{retry_rolled_back, store_all},
     store::{Call, Store},
@@ -25,7 +25,7 @@ pub struct StepRecord {
 pub trait StepRecords {
     /// Opens the secrets of jobs. Jobs that have none, or have ended, are missing from the result. Each job opens or fails on
     /// its own: one that was sealed with a lost key does not hold up the others.
-    fn open_secrets(&self, jobs: &[JobId]) -> impl Call<HashMap<JobId, Result<Secrets, StoreError>>>;
+    fn open_secrets(&self, jobs: &[JobId]) -> impl Call<HashMap<JobId, Result<Secrets>>>;
 
     /// Stores intents before they are carried out, and keeps the lease. Returns the jobs that were stored; the worker has lost
     /// the lease on the others.
@@ -45,10 +45,7 @@ pub trait StepRecords {
 }
 
 impl StepRecords for Store {
-    async fn open_secrets(
-        &self,
-        jobs: &[JobId],
-    ) -> Result<HashMap<JobId, Result<Secrets, StoreError>>, StoreError> {
+    async fn open_secrets(&self, jobs: &[JobId]) -> Result<HashMap<JobId, Result<Secrets>>> {
         let ids: Vec<_> = jobs.iter().map(|id| id.get()).collect();
         let rows = sqlx::query!(
             r#"-- jobs::steps::open_secrets
@@ -70,16 +67,16 @@ impl StepRecords for Store {
         lease: &Lease,
         steps: &[StepRecord],
         now: Timestamp,
-    ) -> Result<HashSet<JobId>, StoreError> {
+    ) -> Result<HashSet<JobId>> {
         self.record(lease, steps, false, now).await
     }
 
-    async fn record_scripts(&self, scripts: &[(JobId, u32, String)]) -> Result<(), StoreError> {
+    async fn record_scripts(&self, scripts: &[(JobId, u32, String)]) -> Result<()> {
         let ids: Vec<_> = scripts.iter().map(|(id, ..)| id.get()).collect();
         let numbers: Vec<_> =
             scripts.iter().map(|(_, no, _)| i32::try_from(*no).unwrap_or(i32::MAX)).collect();
         let texts: Vec<_> = scripts.iter().map(|(.., text)| text.clone()).collect();
-        sqlx::query!(
+        self.execute(sqlx::query!(
             "-- jobs::steps::record_scripts
              update slurm_metadata a set script = u.script
              from unnest($1::uuid[], $2::int[], $3::text[]) as u(job_id, attempt, script)
@@ -87,8 +84,7 @@ impl StepRecords for Store {
             &ids,
             &numbers,
             &texts,
-        )
-        .execute(&self.pool)
+        ))
         .await?;
         Ok(())
     }
@@ -98,7 +94,7 @@ impl StepRecords for Store {
         lease: &Lease,
         steps: &[StepRecord],
         now: Timestamp,
-    ) -> Result<HashSet<JobId>, StoreError> {
+    ) -> Result<HashSet<JobId>> {
         self.record(lease, steps, true, now).await
     }
 }
@@ -110,7 +106,7 @@ impl Store {
         steps: &[StepRecord],
         release: bool,
         now: Timestamp,
-    ) -> Result<HashSet<JobId>, StoreError> {
+    ) -> Result<HashSet<JobId>> {
         let record = |steps| self.record_together(lease, steps, release, now);
         let stored = if steps.len() > 1 {
             let refused = |step: &StepRecord, error: &StoreError| {
@@ -129,7 +125,7 @@ impl Store {
         steps: &[StepRecord],
         release: bool,
         now: Timestamp,
-    ) -> Result<Vec<Uuid>, StoreError> {
+    ) -> Result<Vec<Uuid>> {
         if steps.is_empty() {
             return Ok(Vec::new());
         }
@@ -224,9 +220,7 @@ impl Store {
             release,
             now,
             lines,
-        )
-        .fetch_all(&self.pool)
-        .await?;
-        Ok(stored)
+        );
+        Ok(stored.fetch_all(&self.pool).await?)
     }
 }

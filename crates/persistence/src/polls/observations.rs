@@ -4,7 +4,7 @@ use domain::{ActiveJob, AttemptPlace, ClusterName, Job, JobId, Next, StatusFiles
 use uuid::Uuid;
 
 use crate::{
-    error::StoreError,
+    error::{Result, StoreError},
     jobs::{
         documents::Documents,
         rows::{self, select_jobs},
@@ -31,18 +31,10 @@ pub trait Observations {
 }
 
 impl Observations for Store {
-    async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<ActiveJob>, StoreError> {
-        let readable = |row: ActiveRow| {
-            let id = row.id;
-            ActiveJob::try_from(row)
-                .inspect_err(|error| {
-                    tracing::error!(job.id = %id, error = %error, "a stored job cannot be read; it is skipped");
-                })
-                .ok()
-        };
-        // Reading the timeout unpacks a long specification, and only running jobs are checked for signs of life.
-        let jobs = sqlx::query_as!(
-            ActiveRow,
+    async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<ActiveJob>> {
+        // Reading the timeout unpacks a long specification, and only running jobs are checked for signs of life. Documents are
+        // text: one that cannot be read fails its own row, not the whole statement.
+        let rows = sqlx::query!(
             r#"-- polls::observations::active_jobs
                select j.id, j.version, j.phase, j.desired_state, j.submitted_at, j.kill_reason is not null as "is_doomed!",
                       j.activity is not null as "was_alive!",
@@ -51,14 +43,39 @@ impl Observations for Store {
                from jobs j join slurm_metadata a on a.job_id = j.id and a.attempt = j.attempt
                where j.cluster = $1 and j.phase in ('in_queue', 'running', 'suspended')"#,
             cluster.as_str(),
-        )
-        .map(readable)
-        .fetch_all(&self.pool)
-        .await?;
-        Ok(jobs.into_iter().flatten().collect())
+        );
+        let jobs = rows.map(|row| {
+            let job = StoredRow::of("jobs", &row.id);
+            let attempt = StoredRow::of("slurm_metadata", &row.id);
+            let read = || {
+                let status: StatusFiles = attempt.json("status_files", &row.status_files)?;
+                Ok(ActiveJob {
+                    id: JobId::new(row.id),
+                    version: row.version,
+                    attempt: AttemptPlace {
+                        no: attempt.attempt_no(row.attempt)?,
+                        token: attempt.parse("token", &row.token)?,
+                        job_dir: attempt.parse("job_dir", &row.job_dir)?,
+                        slurm_id: attempt.slurm_id(row.slurm_job_id)?,
+                    },
+                    submitted_at: row.submitted_at,
+                    cursors: status.cursors(),
+                    phase: job.parse("phase", &row.phase)?,
+                    desired: job.parse("desired_state", &row.desired_state)?,
+                    is_doomed: row.is_doomed,
+                    was_alive: row.was_alive,
+                    timeout_minutes: job.parse_any("spec", row.timeout_minutes.as_ref())?,
+                })
+            };
+            let log = |error: &StoreError| {
+                tracing::error!(job.id = %row.id, %error, "a stored job cannot be read; it is skipped");
+            };
+            read().inspect_err(log).ok()
+        });
+        Ok(jobs.fetch_all(&self.pool).await?.into_iter().flatten().collect())
     }
 
-    async fn jobs_as_asked(&self, asked: &[&ActiveJob]) -> Result<Vec<Job>, StoreError> {
+    async fn jobs_as_asked(&self, asked: &[&ActiveJob]) -> Result<Vec<Job>> {
         let (ids, versions): (Vec<Uuid>, Vec<i64>) =
             asked.iter().map(|job| (job.id.get(), job.version)).unzip();
         let rows = select_jobs!(
@@ -72,12 +89,7 @@ impl Observations for Store {
         Ok(rows::readable(rows).0)
     }
 
-    async fn record_observations(
-        &self,
-        lease: &PollLease,
-        changed: &[Next],
-        now: Timestamp,
-    ) -> Result<u64, StoreError> {
+    async fn record_observations(&self, lease: &PollLease, changed: &[Next], now: Timestamp) -> Result<u64> {
         let record = |changed| self.record_observations_together(lease, changed, now);
         let refused = |next: &Next, error: &StoreError| {
             tracing::error!(job.id = %next.job.id, error = ?error, "the database refuses a job's new state");
@@ -93,7 +105,7 @@ impl Store {
         lease: &PollLease,
         changed: &[Next],
         now: Timestamp,
-    ) -> Result<Vec<Uuid>, StoreError> {
+    ) -> Result<Vec<Uuid>> {
         let mut tx = self.pool.begin().await?;
         // The lock keeps the right to poll until the end of this transaction.
         let ours = sqlx::query_scalar!(
@@ -101,7 +113,7 @@ impl Store {
                select true as "ours!" from cluster_polls
                where cluster = $1 and lease_token = $2 and lease_expires_at > now() for share"#,
             lease.cluster.as_str(),
-            lease.token(),
+            lease.token,
         )
         .fetch_optional(&mut *tx)
         .await?;
@@ -114,56 +126,11 @@ impl Store {
     }
 }
 
-/// The columns of a job and its newest attempt that a poll needs.
-struct ActiveRow {
-    id: Uuid,
-    version: i64,
-    phase: String,
-    desired_state: String,
-    submitted_at: Option<Timestamp>,
-    is_doomed: bool,
-    was_alive: bool,
-    // Text: a value that cannot be read fails its own row, not the whole statement.
-    timeout_minutes: Option<String>,
-    attempt: i32,
-    token: String,
-    job_dir: String,
-    slurm_job_id: Option<i64>,
-    status_files: String,
-}
-
-impl TryFrom<ActiveRow> for ActiveJob {
-    type Error = StoreError;
-
-    fn try_from(row: ActiveRow) -> Result<Self, StoreError> {
-        let job = StoredRow::of("jobs", &row.id);
-        let attempt = StoredRow::of("slurm_metadata", &row.id);
-        let status: StatusFiles = attempt.json("status_files", &row.status_files)?;
-        Ok(Self {
-            id: JobId::new(row.id),
-            version: row.version,
-            attempt: AttemptPlace {
-                no: attempt.attempt_no(row.attempt)?,
-                token: attempt.parse("token", &row.token)?,
-                job_dir: attempt.parse("job_dir", &row.job_dir)?,
-                slurm_id: attempt.slurm_id(row.slurm_job_id)?,
-            },
-            submitted_at: row.submitted_at,
-            cursors: status.cursors(),
-            phase: job.parse("phase", &row.phase)?,
-            desired: job.parse("desired_state", &row.desired_state)?,
-            is_doomed: row.is_doomed,
-            was_alive: row.was_alive,
-            timeout_minutes: job.parse_any("spec", row.timeout_minutes.as_ref())?,
-        })
-    }
-}
-
 pub(crate) async fn write(
     connection: &mut sqlx::PgConnection,
     changed: &[Next],
     now: Timestamp,
-) -> Result<Vec<Uuid>, StoreError> {
+) -> Result<Vec<Uuid>> {
     let due = changed.iter().map(|next| (&next.job, next.step_due.then_some(now)));
     let Documents { jobs, attempts, lines } = Documents::of(due);
     // The version check skips jobs that a step or a caller has changed since the poll read them.
@@ -213,10 +180,8 @@ pub(crate) async fn write(
         attempts,
         now,
         lines,
-    )
-    .fetch_all(connection)
-    .await?;
-    Ok(written)
+    );
+    Ok(written.fetch_all(connection).await?)
 }
 
 #[cfg(test)]

@@ -5,10 +5,9 @@ use std::collections::HashMap;
 use domain::{AttemptNo, ClusterName, Origin, Orphan, Record, Timestamp};
 use serde_json::{Value, json};
 use slurm::SlurmJobId;
-use uuid::Uuid;
 
 use crate::{
-    error::StoreError,
+    error::Result,
     polls::turns::PollLease,
     store::{Call, Store},
     values::to_json,
@@ -31,11 +30,10 @@ pub trait OrphanRecords {
 }
 
 impl OrphanRecords for Store {
-    async fn records_of(
-        &self,
-        cluster: &ClusterName,
-        origins: &[Origin],
-    ) -> Result<HashMap<Origin, Record>, StoreError> {
+    async fn records_of(&self, cluster: &ClusterName, origins: &[Origin]) -> Result<HashMap<Origin, Record>> {
+        if origins.is_empty() {
+            return Ok(HashMap::new());
+        }
         let (mut jobs, mut conversions) = (Vec::new(), Vec::new());
         for origin in origins {
             match origin {
@@ -43,11 +41,36 @@ impl OrphanRecords for Store {
                 Origin::Conversion { id, .. } => conversions.push(*id),
             }
         }
-        let jobs = self.records_of_jobs(cluster, &jobs).await?;
-        let conversions = self.records_of_conversions(cluster, &conversions).await?;
+        let rows = sqlx::query!(
+            r#"-- polls::orphans::records_of
+               select u.id as "id!", false as "is_conversion!", j.cluster, j.attempt as newest, a.slurm_job_id,
+                      coalesce(j.phase <> 'ended' and a.concluded_at is null, false) as "open!"
+               from (select distinct unnest($1::uuid[]) as id) u
+               left join jobs j on j.id = u.id
+               left join deleted_jobs d on d.id = u.id
+               left join slurm_metadata a on a.job_id = j.id and a.attempt = j.attempt
+               where j.id is not null or d.id is not null
+               union all
+               select c.id, true, c.cluster, c.run, c.slurm_job_id,
+                      c.state in ('submitting', 'submit_uncertain', 'in_queue', 'running', 'finishing')
+               from image_conversions c where c.id = any($2)"#,
+            &jobs,
+            &conversions,
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        let mut records = HashMap::new();
+        for row in rows {
+            let record = match row.cluster {
+                None => Record::Deleted,
+                Some(of) if of != cluster.as_str() => Record::Elsewhere,
+                Some(_) => known(row.newest, row.open, row.slurm_job_id),
+            };
+            records.insert((row.is_conversion, row.id), record);
+        }
         let record = |origin: &Origin| match origin {
-            Origin::Attempt { job, .. } => jobs.get(&job.get()),
-            Origin::Conversion { id, .. } => conversions.get(id),
+            Origin::Attempt { job, .. } => records.get(&(false, job.get())),
+            Origin::Conversion { id, .. } => records.get(&(true, *id)),
         };
         Ok(origins.iter().map(|origin| (*origin, record(origin).copied().unwrap_or(Record::None))).collect())
     }
@@ -58,7 +81,7 @@ impl OrphanRecords for Store {
         orphans: &[Orphan],
         condemned: &[SlurmJobId],
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let doomed = orphans.iter().filter(|orphan| condemned.contains(&orphan.slurm_id));
         let events: Vec<Value> = doomed.zip(1..).filter_map(|(orphan, seq)| event(orphan, seq)).collect();
         let orphans = to_json("an orphan", &orphans)?;
@@ -95,66 +118,6 @@ impl OrphanRecords for Store {
         .fetch_one(&self.pool)
         .await?;
         if ours == 0 { Err(lease.lost()) } else { Ok(()) }
-    }
-}
-
-impl Store {
-    async fn records_of_jobs(
-        &self,
-        cluster: &ClusterName,
-        ids: &[Uuid],
-    ) -> Result<HashMap<Uuid, Record>, StoreError> {
-        if ids.is_empty() {
-            return Ok(HashMap::new());
-        }
-        let rows = sqlx::query!(
-            r#"-- polls::orphans::records_of_jobs
-               select u.id as "id!", j.cluster as "cluster?", j.attempt as "newest?", a.slurm_job_id as "slurm_job_id?",
-                      coalesce(j.phase <> 'ended' and a.concluded_at is null, false) as "open!"
-               from (select distinct unnest($1::uuid[]) as id) u
-               left join jobs j on j.id = u.id
-               left join deleted_jobs d on d.id = u.id
-               left join slurm_metadata a on a.job_id = j.id and a.attempt = j.attempt
-               where j.id is not null or d.id is not null"#,
-            ids,
-        )
-        .fetch_all(&self.pool)
-        .await?;
-        let record = |of: Option<String>, newest, open, slurm_id| match of {
-            None => Record::Deleted,
-            Some(of) if of != cluster.as_str() => Record::Elsewhere,
-            Some(_) => known(newest, open, slurm_id),
-        };
-        Ok(rows
-            .into_iter()
-            .map(|row| (row.id, record(row.cluster, row.newest, row.open, row.slurm_job_id)))
-            .collect())
-    }
-
-    async fn records_of_conversions(
-        &self,
-        cluster: &ClusterName,
-        ids: &[Uuid],
-    ) -> Result<HashMap<Uuid, Record>, StoreError> {
-        if ids.is_empty() {
-            return Ok(HashMap::new());
-        }
-        let rows = sqlx::query!(
-            r#"-- polls::orphans::records_of_conversions
-               select id, cluster, run, slurm_job_id,
-                      state in ('submitting', 'submit_uncertain', 'in_queue', 'running', 'finishing') as "open!"
-               from image_conversions where id = any($1)"#,
-            ids,
-        )
-        .fetch_all(&self.pool)
-        .await?;
-        let record = |of: &str, run, open, slurm_id| {
-            if of == cluster.as_str() { known(Some(run), open, slurm_id) } else { Record::Elsewhere }
-        };
-        Ok(rows
-            .into_iter()
-            .map(|row| (row.id, record(&row.cluster, row.run, row.open, row.slurm_job_id)))
-            .collect())
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
-    error::StoreError,
+    error::{Result, StoreError},
     store::{Call, Store},
     values::{count, duration, millis},
 };
@@ -23,30 +23,14 @@ pub struct PollLease {
     pub orphans: Vec<Orphan>,
     /// The time by the server clock.
     pub granted_on: Timestamp,
-    pub(crate) token: Uuid,
-    interval: TimeDelta,
-    unreachable_for: TimeDelta,
+    pub token: Uuid,
+    /// The poll interval at the last poll.
+    pub interval: TimeDelta,
+    /// The total time without an answer until the last poll.
+    pub unreachable_for: TimeDelta,
 }
 
 impl PollLease {
-    /// As [`Lease::granted`](crate::Lease::granted). `interval` is the poll interval at the last poll, `unreachable_for` the
-    /// total time without an answer until then.
-    pub fn granted(
-        cluster: ClusterName,
-        polled_at: Option<Timestamp>,
-        token: Uuid,
-        interval: TimeDelta,
-        unreachable_for: TimeDelta,
-        orphans: Vec<Orphan>,
-        on: Timestamp,
-    ) -> Self {
-        Self { cluster, polled_at, orphans, granted_on: on, token, interval, unreachable_for }
-    }
-
-    pub fn token(&self) -> Uuid {
-        self.token
-    }
-
     /// How long the cluster has been unreachable in total, if it answers now.
     pub fn unreachable_for(&self, now: Timestamp) -> TimeDelta {
         let gap = self.polled_at.map_or(TimeDelta::zero(), |last| now - last);
@@ -145,7 +129,7 @@ impl PollTurns for Store {
         cluster: &ClusterName,
         token: Uuid,
         duration: Duration,
-    ) -> Result<Option<PollLease>, StoreError> {
+    ) -> Result<Option<PollLease>> {
         let won = sqlx::query!(
             r#"-- polls::turns::acquire_poll
              insert into cluster_polls as p (cluster, lease_token, lease_expires_at)
@@ -171,18 +155,17 @@ impl PollTurns for Store {
         }))
     }
 
-    async fn extend_poll(&self, lease: &PollLease, duration: Duration) -> Result<(), StoreError> {
-        let extended = sqlx::query!(
-            "-- polls::turns::extend_poll
+    async fn extend_poll(&self, lease: &PollLease, duration: Duration) -> Result<()> {
+        let extended = self
+            .execute(sqlx::query!(
+                "-- polls::turns::extend_poll
              update cluster_polls set lease_expires_at = now() + $3 * interval '1 millisecond'
              where cluster = $1 and lease_token = $2 and lease_expires_at > now()",
-            lease.cluster.as_str(),
-            lease.token,
-            millis(duration),
-        )
-        .execute(&self.pool)
-        .await?
-        .rows_affected();
+                lease.cluster.as_str(),
+                lease.token,
+                millis(duration),
+            ))
+            .await?;
         if extended == 0 { Err(lease.lost()) } else { Ok(()) }
     }
 
@@ -192,14 +175,15 @@ impl PollTurns for Store {
         result: PollResult<'_>,
         interval: Duration,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let (answered, failed, error, auth_required) = match result {
             PollResult::Answered => (true, false, None, false),
             PollResult::Idle => (false, false, None, false),
             PollResult::Unanswered { error, auth_required } => (false, true, Some(error), auth_required),
         };
-        let ours = sqlx::query!(
-            "-- polls::turns::record_poll
+        let ours = self
+            .execute(sqlx::query!(
+                "-- polls::turns::record_poll
              update cluster_polls
              set lease_token = null, lease_expires_at = null, due_at = now() + $3 * interval '1 millisecond',
                  polled_at = case when $4 then $5 else polled_at end,
@@ -207,45 +191,40 @@ impl PollTurns for Store {
                  failures = case when $8 then failures + 1 else 0 end, error = $7,
                  unreachable_ms = case when $4 then $9 else unreachable_ms end, auth_required = $10
              where cluster = $1 and lease_token = $2 and lease_expires_at > now()",
-            lease.cluster.as_str(),
-            lease.token,
-            millis(interval),
-            answered,
-            now,
-            i64::try_from(interval.as_millis()).unwrap_or(i64::MAX),
-            error,
-            failed,
-            lease.unreachable_for(now).num_milliseconds(),
-            auth_required,
-        )
-        .execute(&self.pool)
-        .await?
-        .rows_affected();
+                lease.cluster.as_str(),
+                lease.token,
+                millis(interval),
+                answered,
+                now,
+                i64::try_from(interval.as_millis()).unwrap_or(i64::MAX),
+                error,
+                failed,
+                lease.unreachable_for(now).num_milliseconds(),
+                auth_required,
+            ))
+            .await?;
         if ours == 0 { Err(lease.lost()) } else { Ok(()) }
     }
 
-    async fn next_poll_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
+    async fn next_poll_in(&self, cluster: &ClusterName) -> Result<Option<Duration>> {
         let millis = sqlx::query_scalar!(
             r#"-- polls::turns::next_poll_in
                select (extract(epoch from greatest(due_at, lease_expires_at) - now()) * 1000)::bigint as "millis!"
                from cluster_polls where cluster = $1"#,
             cluster.as_str(),
-        )
-        .fetch_optional(&self.pool)
-        .await?;
-        Ok(millis.map(duration))
+        );
+        Ok(millis.fetch_optional(&self.pool).await?.map(duration))
     }
 
-    async fn poll_soon(&self, cluster: &ClusterName, pace: Duration) -> Result<(), StoreError> {
-        sqlx::query!(
+    async fn poll_soon(&self, cluster: &ClusterName, pace: Duration) -> Result<()> {
+        self.execute(sqlx::query!(
             "-- polls::turns::poll_soon
              update cluster_polls
              set due_at = least(due_at, greatest(now(), coalesce(polled_at, now()) + $2 * interval '1 millisecond'))
              where cluster = $1",
             cluster.as_str(),
             millis(pace),
-        )
-        .execute(&self.pool)
+        ))
         .await?;
         Ok(())
     }
@@ -253,7 +232,7 @@ impl PollTurns for Store {
 
 impl Store {
     /// When each cluster was last polled.
-    pub async fn pulses(&self) -> Result<HashMap<ClusterName, Pulse>, StoreError> {
+    pub async fn pulses(&self) -> Result<HashMap<ClusterName, Pulse>> {
         let rows = sqlx::query!(
             "-- polls::turns::pulses
              select cluster, polled_at, interval_ms from cluster_polls"
@@ -268,7 +247,7 @@ impl Store {
     }
 
     /// The polls of each cluster that was ever polled.
-    pub async fn poll_states(&self) -> Result<HashMap<ClusterName, PollState>, StoreError> {
+    pub async fn poll_states(&self) -> Result<HashMap<ClusterName, PollState>> {
         let rows = sqlx::query!(
             r#"-- polls::turns::poll_states
                select p.cluster, p.polled_at, p.interval_ms, p.failures, p.error, p.auth_required, p.due_at,

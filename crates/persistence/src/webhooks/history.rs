@@ -4,7 +4,7 @@ use domain::{JobId, Timestamp};
 
 use super::WebhookSeal;
 use crate::{
-    error::StoreError,
+    error::Result,
     jobs::queries::Viewer,
     store::Store,
     values::{StoredRow, count, signed},
@@ -69,7 +69,7 @@ macro_rules! delivery {
 
 impl Store {
     /// The messages of a job's webhook; `None` when it has no webhook.
-    pub async fn webhook_history(&self, job: JobId) -> Result<Option<WebhookHistory>, StoreError> {
+    pub async fn webhook_history(&self, job: JobId) -> Result<Option<WebhookHistory>> {
         let Some(webhook) = sqlx::query!(
             r#"-- webhooks::history::webhook_history
                select w.url, w.due_at,
@@ -102,7 +102,7 @@ impl Store {
             due_at: webhook.due_at,
             pending: count(webhook.pending),
             dead: count(webhook.dead),
-            deliveries: deliveries.collect::<Result<_, StoreError>>()?,
+            deliveries: deliveries.collect::<Result<_>>()?,
         }))
     }
 
@@ -112,7 +112,7 @@ impl Store {
         viewer: &Viewer,
         before: Option<u64>,
         limit: u32,
-    ) -> Result<Vec<DeadLetter>, StoreError> {
+    ) -> Result<Vec<DeadLetter>> {
         let rows = sqlx::query!(
             "-- webhooks::history::dead_letters
              select d.id, d.job_id, d.seq, d.state, d.body, d.attempts, d.created_at, d.tried_at, d.delivered_at,
@@ -138,7 +138,7 @@ impl Store {
 
     /// Redelivers one message, in whatever state it is, or all undeliverable ones. Returns how many; `None` when the job has no
     /// webhook.
-    pub async fn redeliver(&self, job: JobId, seq: Option<u64>) -> Result<Option<u64>, StoreError> {
+    pub async fn redeliver(&self, job: JobId, seq: Option<u64>) -> Result<Option<u64>> {
         let mut tx = self.pool.begin().await?;
         // The job is locked first, as by its deletion: it is deleted before, or stays because its messages wait again.
         sqlx::query!(

@@ -10,7 +10,7 @@ use secrecy::SecretSlice;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::{error::StoreError, seal::Sealer};
+use crate::{error::Result, seal::Sealer};
 
 pub use history::{DeadLetter, WebhookDelivery, WebhookHistory};
 pub use turns::{DeliveryResult, TurnTerms, WebhookTurn};
@@ -40,7 +40,7 @@ impl<'a> WebhookSeal<'a> {
     }
 
     /// The sealed URL and the sealed key.
-    pub(crate) fn seal(&self, webhook: &Webhook) -> Result<(Vec<u8>, Vec<u8>), StoreError> {
+    pub(crate) fn seal(&self, webhook: &Webhook) -> Result<(Vec<u8>, Vec<u8>)> {
         let url = self.sealer.seal(webhook.url.as_bytes(), &self.url_row())?;
         Ok((url, self.sealer.seal(webhook.key_bytes(), &self.key_row())?))
     }
@@ -63,7 +63,7 @@ pub(crate) async fn add(
     sealer: &Sealer,
     job: &Job,
     webhook: &Webhook,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let id = job.id.get();
     let (url, secret) = WebhookSeal::job(sealer, id).seal(webhook)?;
     sqlx::query!(

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::WebhookSeal;
 use crate::{
-    error::StoreError,
+    error::Result,
     store::Store,
     values::{StoredRow, millis, signed},
 };
@@ -51,11 +51,7 @@ pub enum DeliveryResult {
 
 impl Store {
     /// Leases webhooks that are due, each with its oldest waiting message. `token` has to be new.
-    pub async fn lease_webhooks(
-        &self,
-        token: Uuid,
-        terms: TurnTerms,
-    ) -> Result<Vec<WebhookTurn>, StoreError> {
+    pub async fn lease_webhooks(&self, token: Uuid, terms: TurnTerms) -> Result<Vec<WebhookTurn>> {
         let mut tx = self.pool.begin().await?;
         let leased = sqlx::query!(
             "-- webhooks::turns::lease_webhooks
@@ -137,11 +133,7 @@ impl Store {
     }
 
     /// Records the result of a delivery and returns the lease. False when the lease was lost.
-    pub async fn record_delivery(
-        &self,
-        turn: &WebhookTurn,
-        result: &DeliveryResult,
-    ) -> Result<bool, StoreError> {
+    pub async fn record_delivery(&self, turn: &WebhookTurn, result: &DeliveryResult) -> Result<bool> {
         let (state, status, error, again) = match result {
             DeliveryResult::Delivered { response_status } => {
                 ("delivered", Some(*response_status), None, None)

@@ -148,7 +148,7 @@ impl ConversionTurns for MemoryStore {
             let demand = tables.demand(conversion.id);
             (conversion, demand)
         });
-        Ok(ConversionLease::granted(token, leased.collect(), now))
+        Ok(ConversionLease { token, conversions: leased.collect(), granted_on: Some(now) })
     }
 
     async fn extend_conversions(
@@ -158,9 +158,8 @@ impl ConversionTurns for MemoryStore {
     ) -> Result<(), StoreError> {
         let now = self.now();
         let mut extended = 0;
-        for row in self.tables().conversions.values_mut().filter(|row| is_held(row.held, lease.token(), now))
-        {
-            row.held = Some((lease.token(), after(now, duration)));
+        for row in self.tables().conversions.values_mut().filter(|row| is_held(row.held, lease.token, now)) {
+            row.held = Some((lease.token, after(now, duration)));
             extended += 1;
         }
         if extended == 0 { Err(StoreError::LeaseLost { what: "conversions".to_owned() }) } else { Ok(()) }
@@ -175,8 +174,7 @@ impl ConversionTurns for MemoryStore {
         let now = self.now();
         let mut tables = self.tables();
         for (id, abandoned) in conversions {
-            let Some(row) =
-                tables.conversions.get_mut(id).filter(|row| is_held(row.held, lease.token(), now))
+            let Some(row) = tables.conversions.get_mut(id).filter(|row| is_held(row.held, lease.token, now))
             else {
                 continue;
             };
@@ -217,7 +215,7 @@ impl ConversionRecords for MemoryStore {
             let Some(row) = tables
                 .conversions
                 .get_mut(&conversion.id)
-                .filter(|row| is_held(row.held, lease.token(), clock))
+                .filter(|row| is_held(row.held, lease.token, clock))
             else {
                 continue;
             };
@@ -232,7 +230,7 @@ impl ConversionRecords for MemoryStore {
             }
             stored.insert(conversion.id);
         }
-        tables.turns.extend(stored.iter().map(|id| Turn::Used(Right::Conversion(*id), lease.token())));
+        tables.turns.extend(stored.iter().map(|id| Turn::Used(Right::Conversion(*id), lease.token)));
         tables.wake_waiters(cluster, &stored, clock);
         Ok(stored)
     }

@@ -42,14 +42,14 @@ impl DueJobs for MemoryStore {
         }
         let jobs: Vec<_> = due.iter().map(|row| row.current()).collect();
         tables.turns.extend(jobs.iter().map(|job| Turn::Given(Right::Step(job.id), token)));
-        Ok(Lease::granted(token, jobs, now))
+        Ok(Lease { token, jobs, granted_on: Some(now) })
     }
 
     async fn extend(&self, lease: &Lease, duration: Duration) -> Result<(), StoreError> {
         let now = self.now();
         let mut extended = 0;
-        for row in self.tables().jobs.values_mut().filter(|row| is_held(row.held, lease.token(), now)) {
-            row.held = Some((lease.token(), after(now, duration)));
+        for row in self.tables().jobs.values_mut().filter(|row| is_held(row.held, lease.token, now)) {
+            row.held = Some((lease.token, after(now, duration)));
             extended += 1;
         }
         if extended == 0 { Err(StoreError::LeaseLost { what: "jobs".to_owned() }) } else { Ok(()) }
@@ -59,7 +59,7 @@ impl DueJobs for MemoryStore {
         let now = self.now();
         let mut tables = self.tables();
         for job in jobs {
-            let Some(row) = tables.jobs.get_mut(&job.id).filter(|row| is_held(row.held, lease.token(), now))
+            let Some(row) = tables.jobs.get_mut(&job.id).filter(|row| is_held(row.held, lease.token, now))
             else {
                 continue;
             };

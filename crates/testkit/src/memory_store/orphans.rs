@@ -33,7 +33,7 @@ impl OrphanRecords for MemoryStore {
     ) -> Result<(), StoreError> {
         let clock = self.now();
         let mut tables = self.tables();
-        match tables.polls.get_mut(&lease.cluster).filter(|row| is_held(row.held, lease.token(), clock)) {
+        match tables.polls.get_mut(&lease.cluster).filter(|row| is_held(row.held, lease.token, clock)) {
             Some(row) => row.orphans = orphans.to_vec(),
             None => return Err(lease.lost()),
         }

@@ -40,25 +40,23 @@ impl PollTurns for MemoryStore {
             return Ok(None);
         }
         row.held = Some((token, after(now, duration)));
-        let orphans = row.orphans.clone();
-        let (polled_at, interval, unreachable_for) = (row.polled_at, row.interval, row.unreachable_for);
-        tables.turns.push(Turn::Given(Right::Poll, token));
-        Ok(Some(PollLease::granted(
-            cluster.clone(),
-            polled_at,
+        let lease = PollLease {
+            cluster: cluster.clone(),
+            polled_at: row.polled_at,
+            orphans: row.orphans.clone(),
+            granted_on: now,
             token,
-            interval,
-            unreachable_for,
-            orphans,
-            now,
-        )))
+            interval: row.interval,
+            unreachable_for: row.unreachable_for,
+        };
+        tables.turns.push(Turn::Given(Right::Poll, token));
+        Ok(Some(lease))
     }
 
     async fn extend_poll(&self, lease: &PollLease, duration: Duration) -> Result<(), StoreError> {
         let now = self.now();
-        match self.tables().polls.get_mut(&lease.cluster).filter(|row| is_held(row.held, lease.token(), now))
-        {
-            Some(row) => row.held = Some((lease.token(), after(now, duration))),
+        match self.tables().polls.get_mut(&lease.cluster).filter(|row| is_held(row.held, lease.token, now)) {
+            Some(row) => row.held = Some((lease.token, after(now, duration))),
             None => return Err(lease.lost()),
         }
         Ok(())
@@ -74,7 +72,7 @@ impl PollTurns for MemoryStore {
         let clock = self.now();
         let mut tables = self.tables();
         let Some(row) =
-            tables.polls.get_mut(&lease.cluster).filter(|row| is_held(row.held, lease.token(), clock))
+            tables.polls.get_mut(&lease.cluster).filter(|row| is_held(row.held, lease.token, clock))
         else {
             return Err(lease.lost());
         };
@@ -84,7 +82,7 @@ impl PollTurns for MemoryStore {
         row.polled_at = Some(now);
         row.interval = TimeDelta::from_std(interval).unwrap_or(TimeDelta::MAX);
         row.unreachable_for = lease.unreachable_for(now);
-        tables.turns.push(Turn::Used(Right::Poll, lease.token()));
+        tables.turns.push(Turn::Used(Right::Poll, lease.token));
         Ok(())
     }
 
@@ -127,10 +125,10 @@ impl Observations for MemoryStore {
     ) -> Result<u64, StoreError> {
         let clock = self.now();
         let mut tables = self.tables();
-        if !tables.polls.get(&lease.cluster).is_some_and(|row| is_held(row.held, lease.token(), clock)) {
+        if !tables.polls.get(&lease.cluster).is_some_and(|row| is_held(row.held, lease.token, clock)) {
             return Err(lease.lost());
         }
-        tables.turns.push(Turn::Used(Right::Poll, lease.token()));
+        tables.turns.push(Turn::Used(Right::Poll, lease.token));
         Ok(changed.iter().filter(|next| tables.write(next, now, clock)).count() as u64)
     }
 }

@@ -65,9 +65,8 @@ impl Purges for MemoryStore {
         let now = self.now();
         let mut tables = self.tables();
         for id in jobs {
-            let ours = |row: &JobRow| {
-                row.job.desired == DesiredState::Delete && is_held(row.held, lease.token(), now)
-            };
+            let ours =
+                |row: &JobRow| row.job.desired == DesiredState::Delete && is_held(row.held, lease.token, now);
             if tables.jobs.get(id).is_some_and(ours) {
                 tables.delete(*id);
             }
@@ -80,7 +79,7 @@ impl Purges for MemoryStore {
         let mut tables = self.tables();
         for (id, wait) in jobs {
             let ours = |row: &&mut JobRow| {
-                row.job.desired == DesiredState::Delete && is_held(row.held, lease.token(), now)
+                row.job.desired == DesiredState::Delete && is_held(row.held, lease.token, now)
             };
             if let Some(row) = tables.jobs.get_mut(id).filter(ours) {
                 row.due_at = Some(after(now, *wait));
@@ -100,7 +99,7 @@ impl MemoryStore {
         let mut refused = Vec::new();
         for StepRecord { job, due_at } in steps {
             let Some(row) = tables.jobs.get_mut(&job.id) else { continue };
-            if !is_held(row.held, lease.token(), now) {
+            if !is_held(row.held, lease.token, now) {
                 continue;
             }
             let in_slurm = row.is_active() || row.job.phase == Phase::Finishing;
@@ -122,7 +121,7 @@ impl MemoryStore {
             stored.insert(job.id);
         }
         tables.refused.extend(refused);
-        tables.turns.extend(stored.iter().map(|id| Turn::Used(Right::Step(*id), lease.token())));
+        tables.turns.extend(stored.iter().map(|id| Turn::Used(Right::Step(*id), lease.token)));
         stored
     }
 }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::*;
 use crate::{
     DueJobs as _, Inserted, Lane, LeaseTerms, NewJob, Observations as _, PollLease, PollResult,
-    PollTurns as _, Sealer, StepRecord, StepRecords as _, Viewer,
+    PollTurns as _, Sealer, StepRecord, StepRecords as _, StoreError, Viewer,
 };
 
 const LEASE: Duration = Duration::from_mins(1);

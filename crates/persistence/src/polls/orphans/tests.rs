@@ -4,11 +4,12 @@ use chrono::DateTime;
 use domain::{OrphanKind, Phase, Secrets, Status};
 use sqlx::PgPool;
 use testkit::command_job;
+use uuid::Uuid;
 
 use super::*;
 use crate::{
     DueJobs as _, Inserted, Lane, LeaseTerms, NewJob, PollTurns as _, Sealer, StepRecord, StepRecords as _,
-    Viewer,
+    StoreError, Viewer,
 };
 
 const LEASE: Duration = Duration::from_mins(1);
