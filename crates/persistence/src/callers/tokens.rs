@@ -1,4 +1,4 @@
-//! Bearer tokens, of which only a hash is stored, and their default webhooks.
+//! Bearer tokens, stored as hashes, and their default webhooks.
 
 use domain::{Owner, Timestamp, Webhook};
 use uuid::Uuid;

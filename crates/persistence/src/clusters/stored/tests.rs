@@ -40,7 +40,7 @@ async fn keep(store: &Store, name: &ClusterName, host: &str) -> ClusterKept {
         .unwrap()
 }
 
-/// Kept at `login1`; its revision and its incarnation.
+/// A cluster at `login1`: its revision and its incarnation.
 async fn kept(store: &Store) -> (i64, i64) {
     match keep(store, &dgx(), "login1").await {
         ClusterKept::Done { revision, incarnation } => (revision, incarnation),
@@ -74,7 +74,7 @@ async fn end(store: &Store, status: Status) -> Job {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_name_is_kept_once_and_no_more_than_there_may_be(pool: PgPool) {
+async fn a_name_is_stored_once_and_the_number_of_clusters_is_limited(pool: PgPool) {
     let store = store(pool);
     let (revision, incarnation) = kept(&store).await;
     assert_eq!(keep(&store, &dgx(), "login2").await, ClusterKept::Exists);
@@ -95,7 +95,7 @@ async fn a_name_is_kept_once_and_no_more_than_there_may_be(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn of_two_changes_of_the_same_revision_one_is_made(pool: PgPool) {
+async fn one_of_two_changes_of_the_same_revision_succeeds(pool: PgPool) {
     let store = store(pool);
     let (first, incarnation) = kept(&store).await;
     let ClusterChange::Done { revision, incarnation: same } =
@@ -117,7 +117,7 @@ async fn of_two_changes_of_the_same_revision_one_is_made(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_cluster_with_a_live_job_stays_and_stays_the_same(pool: PgPool) {
+async fn a_cluster_with_a_live_job_is_neither_deleted_nor_replaced(pool: PgPool) {
     let store = store(pool);
     let (_, incarnation) = kept(&store).await;
     assert!(matches!(send(&store, 1, incarnation).await, Inserted::Created(_)));
@@ -148,7 +148,7 @@ async fn a_cluster_with_a_live_job_stays_and_stays_the_same(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_job_for_a_cluster_that_is_gone_or_another_one_by_now_is_not_stored(pool: PgPool) {
+async fn a_job_for_a_deleted_or_replaced_cluster_is_not_stored(pool: PgPool) {
     let store = store(pool);
     let (_, incarnation) = kept(&store).await;
     let ClusterChange::Done { incarnation: other, .. } = replace(&store, "login9", Revision::Any).await
@@ -173,9 +173,9 @@ async fn a_job_for_a_cluster_that_is_gone_or_another_one_by_now_is_not_stored(po
     assert!(matches!(send(&store, 2, other).await, Inserted::ClusterGone));
 }
 
-/// Whatever the order in which they come: a job is stored and the cluster stays, or the cluster goes and the job is refused.
+/// In either order: the job is stored and the cluster stays, or the cluster is deleted and the job is refused.
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_job_and_the_end_of_its_cluster_at_the_same_moment_do_not_both_happen(pool: PgPool) {
+async fn a_job_and_the_deletion_of_its_cluster_at_the_same_time_do_not_both_succeed(pool: PgPool) {
     let store = store(pool);
     for round in 0..20 {
         let (_, incarnation) = kept(&store).await;
@@ -190,7 +190,7 @@ async fn a_job_and_the_end_of_its_cluster_at_the_same_moment_do_not_both_happen(
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn what_a_job_left_on_a_cluster_that_is_gone_is_not_waited_for(pool: PgPool) {
+async fn a_deletion_does_not_wait_for_files_on_a_deleted_cluster(pool: PgPool) {
     let store = store(pool);
     let (_, incarnation) = kept(&store).await;
     send(&store, 1, incarnation).await;
@@ -210,9 +210,9 @@ async fn what_a_job_left_on_a_cluster_that_is_gone_is_not_waited_for(pool: PgPoo
     assert!(store.find_job(job.id, &Viewer::All).await.unwrap().is_some(), "it stays, and can be seen");
 }
 
-/// Whatever the order in which they come: the removal is noted and the cluster stays, or the cluster goes and the wish is refused.
+/// In either order: the removal is stored and the cluster stays, or the cluster is deleted and the request is refused.
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_removal_and_the_end_of_its_cluster_at_the_same_moment_do_not_both_happen(pool: PgPool) {
+async fn a_removal_and_the_deletion_of_its_cluster_at_the_same_time_do_not_both_succeed(pool: PgPool) {
     let store = store(pool);
     for round in 0..20 {
         let (_, incarnation) = kept(&store).await;
@@ -231,7 +231,7 @@ async fn a_removal_and_the_end_of_its_cluster_at_the_same_moment_do_not_both_hap
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn what_one_cluster_has_said_is_not_said_of_the_next_of_its_name(pool: PgPool) {
+async fn observations_of_a_cluster_do_not_apply_to_the_next_one_with_its_name(pool: PgPool) {
     let store = store(pool);
     kept(&store).await;
     let fail = async || {
@@ -257,7 +257,7 @@ async fn what_one_cluster_has_said_is_not_said_of_the_next_of_its_name(pool: PgP
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn every_change_is_heard_also_one_by_hand(pool: PgPool) {
+async fn every_change_is_notified_even_one_by_hand(pool: PgPool) {
     let store = store(pool.clone());
     let mut listener = store.listen_clusters().await.unwrap();
     let (revision, incarnation) = kept(&store).await;

@@ -62,7 +62,7 @@ impl Bench {
         events.into_iter().map(|event| (event.seq, event.kind, event.data)).collect()
     }
 
-    /// What the lines that became events say, in order; the numbers of all events have no gap.
+    /// The lines that became events, in order. The numbers of all events have no gap.
     async fn said(&self) -> Vec<String> {
         let events = self.kinds().await;
         let numbers: Vec<u64> = events.iter().map(|(seq, ..)| *seq).collect();
@@ -89,7 +89,7 @@ fn lines(numbers: std::ops::Range<u32>) -> String {
         .collect()
 }
 
-/// The job after a poll that found this in its status file, from where it was read to.
+/// The job after a poll that read this text in its status file, from the cursor on.
 fn saw(job: &Job, file: &str, state: SlurmState) -> Next {
     let attempt = job.attempt.as_ref().unwrap();
     let start = attempt.status.cursors().first().map_or(0, |cursor| usize::try_from(cursor.offset).unwrap());
@@ -124,7 +124,7 @@ fn saw(job: &Job, file: &str, state: SlurmState) -> Next {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn every_transition_is_an_event_whatever_statement_makes_it(pool: PgPool) {
+async fn every_transition_is_an_event_for_any_statement(pool: PgPool) {
     let bench = Bench::new(pool).await;
     bench.store.request_cancel(bench.job, &Viewer::All, T0).await.unwrap();
     sqlx::raw_sql(
@@ -176,7 +176,7 @@ async fn two_pollers_that_read_the_same_lines_store_them_once(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn pollers_at_the_same_moment_store_each_line_once(pool: PgPool) {
+async fn pollers_at_the_same_time_store_each_line_once(pool: PgPool) {
     let bench = Bench::new(pool).await;
     for round in 1..=20_u32 {
         let job = bench.find().await;
@@ -197,7 +197,7 @@ async fn pollers_at_the_same_moment_store_each_line_once(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_poller_that_dies_before_it_has_stored_leaves_everything_to_the_next(pool: PgPool) {
+async fn a_poller_that_dies_before_storing_leaves_everything_to_the_next(pool: PgPool) {
     let bench = Bench::new(pool).await;
     drop(saw(&bench.find().await, &lines(0..5), SlurmState::Running));
     let next = saw(&bench.find().await, &lines(0..5), SlurmState::Running);
@@ -206,7 +206,7 @@ async fn a_poller_that_dies_before_it_has_stored_leaves_everything_to_the_next(p
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_step_of_a_running_job_does_not_turn_back_what_a_poll_has_read_meanwhile(pool: PgPool) {
+async fn a_step_of_a_running_job_does_not_overwrite_what_a_poll_has_read_meanwhile(pool: PgPool) {
     let bench = Bench::new(pool).await;
     sqlx::raw_sql("update jobs set due_at = now()").execute(&bench.store.pool).await.unwrap();
     let terms = LeaseTerms { duration: LEASE, limit: 1 };

@@ -25,7 +25,7 @@ async fn ended(pool: &PgPool, jobs: u32) -> Store {
     store
 }
 
-/// One job that ended nine days ago, of which its receiver has still to be told.
+/// One job that ended nine days ago and has a waiting message.
 async fn with_a_message(pool: &PgPool) -> Store {
     let store = ended(pool, 0).await;
     let request = WebhookRequest {
@@ -44,7 +44,7 @@ async fn insert(store: &Store, job: Job, webhook: Option<&Webhook>) {
     store.insert_job_along(&new, Along { webhook, ..Along::default() }).await.unwrap().unwrap();
 }
 
-/// The numbers of the jobs that are left.
+/// The numbers of the stored jobs.
 async fn left(pool: &PgPool) -> Vec<i32> {
     let numbers = "select ('x' || right(id::text, 8))::bit(32)::int from jobs order by 1";
     sqlx::query_scalar(numbers).fetch_all(pool).await.unwrap()
@@ -59,7 +59,7 @@ async fn count(pool: &PgPool, rows: &'static str) -> i64 {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn the_oldest_go_first_and_the_young_stay(pool: PgPool) {
+async fn the_oldest_jobs_are_deleted_first_and_recent_ones_stay(pool: PgPool) {
     let store = ended(&pool, 6).await;
     assert_eq!(store.forget_ended(3 * DAY, 2).await.unwrap(), 2);
     assert_eq!(left(&pool).await, [1, 2, 3, 4]);
@@ -69,17 +69,17 @@ async fn the_oldest_go_first_and_the_young_stay(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn all_that_is_known_of_a_job_goes_with_it_and_watchers_are_told(pool: PgPool) {
+async fn everything_about_a_job_is_deleted_with_it_and_watchers_are_notified(pool: PgPool) {
     let store = ended(&pool, 1).await;
     assert!(count(&pool, "select count(*) from job_events").await > 0);
     assert_eq!(store.forget_ended(DAY, 9).await.unwrap(), 1);
     assert_eq!(count(&pool, "select count(*) from job_events").await, 0);
-    // By its id, marks and files on the cluster are known as those of a job that was, and watchers hear that it is gone.
+    // The stored id identifies files on the cluster as those of a deleted job, and watchers get its deletion.
     assert_eq!(count(&pool, "select count(*) from deleted_jobs where owner is not null").await, 1);
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_job_that_is_not_over_stays_however_old(pool: PgPool) {
+async fn a_job_that_has_not_ended_stays_however_old(pool: PgPool) {
     let store = ended(&pool, 3).await;
     run(
         &pool,
@@ -92,7 +92,7 @@ async fn a_job_that_is_not_over_stays_however_old(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn one_of_which_somebody_is_still_to_be_told_stays_until_that_is_done(pool: PgPool) {
+async fn a_job_with_a_waiting_message_stays_until_its_delivery(pool: PgPool) {
     let store = with_a_message(&pool).await;
     assert_eq!(store.forget_ended(DAY, 9).await.unwrap(), 0);
     run(&pool, "update webhook_deliveries set state = 'dead'").await;
@@ -100,19 +100,19 @@ async fn one_of_which_somebody_is_still_to_be_told_stays_until_that_is_done(pool
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn what_was_asked_for_again_before_the_job_was_held_keeps_it(pool: PgPool) {
+async fn a_redelivery_that_was_requested_before_the_lock_keeps_the_job(pool: PgPool) {
     let store = with_a_message(&pool).await;
     run(&pool, "update webhook_deliveries set state = 'dead'").await;
     let mut tx = store.pool.begin().await.unwrap();
     let held = hold_finished(&mut tx, DAY, 9).await.unwrap();
     assert_eq!(held.len(), 1);
-    // As if it had been asked for a moment earlier: now nobody could.
+    // As if a redelivery had been requested just before the lock; now it is too late for one.
     run(&pool, "update webhook_deliveries set state = 'pending'").await;
     assert_eq!(delete_held(&mut tx, &held).await.unwrap(), 0);
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_job_that_another_holds_is_passed_over(pool: PgPool) {
+async fn a_job_that_is_locked_is_skipped(pool: PgPool) {
     let store = ended(&pool, 2).await;
     let mut other = pool.begin().await.unwrap();
     sqlx::raw_sql("select from jobs where id::text like '%2' for update").execute(&mut *other).await.unwrap();
@@ -122,7 +122,7 @@ async fn a_job_that_another_holds_is_passed_over(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn jobs_with_many_events_go_one_by_one(pool: PgPool) {
+async fn jobs_with_many_events_are_deleted_one_by_one(pool: PgPool) {
     let store = ended(&pool, 3).await;
     run(&pool, "update jobs set events = 10000 where id::text like '%2'").await;
     assert_eq!(store.forget_ended(DAY, 9).await.unwrap(), 2);

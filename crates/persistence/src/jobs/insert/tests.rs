@@ -11,7 +11,7 @@ use crate::{DueJobs as _, DueNotice, DueNotices as _, LeaseTerms, Sealer};
 
 const DIGEST: [u8; 32] = [5; 32];
 
-/// The service with this sealing key, as after a start.
+/// The store of a service with this sealing key.
 fn started(pool: &PgPool, key: u8) -> Store {
     Store::from_pool(pool.clone(), Sealer::from_key([key; 32]))
 }
@@ -21,7 +21,7 @@ fn request(digest: [u8; 32]) -> NewJob {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn the_same_request_is_known_again_after_a_restart_and_by_the_same_key_only(pool: PgPool) {
+async fn the_same_request_is_recognized_after_a_restart_and_only_with_the_same_key(pool: PgPool) {
     let created = started(&pool, 7).insert_job(&request(DIGEST)).await.unwrap();
     assert!(matches!(created, Inserted::Created(_)));
     let again = started(&pool, 7).insert_job(&request(DIGEST)).await.unwrap();
@@ -29,11 +29,11 @@ async fn the_same_request_is_known_again_after_a_restart_and_by_the_same_key_onl
     let other = started(&pool, 7).insert_job(&request([6; 32])).await.unwrap();
     assert!(matches!(other, Inserted::Other), "{other:?}");
     let other_key = started(&pool, 8).insert_job(&request(DIGEST)).await.unwrap();
-    assert!(matches!(other_key, Inserted::Other), "what cannot be told is refused: {other_key:?}");
+    assert!(matches!(other_key, Inserted::Other), "an unknown code is refused: {other_key:?}");
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_dump_of_the_database_tells_nobody_whether_a_guess_is_right(pool: PgPool) {
+async fn a_dump_of_the_database_does_not_confirm_a_guess(pool: PgPool) {
     started(&pool, 7).insert_job(&request(DIGEST)).await.unwrap();
     let stored = sqlx::query_scalar!("select request_hash from jobs").fetch_one(&pool).await.unwrap();
     assert_ne!(stored, DIGEST, "whoever guesses the request can make its digest");
@@ -41,7 +41,7 @@ async fn a_dump_of_the_database_tells_nobody_whether_a_guess_is_right(pool: PgPo
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn the_largest_and_the_smallest_numbers_come_back(pool: PgPool) {
+async fn the_largest_and_the_smallest_numbers_are_read_back(pool: PgPool) {
     let mut new = request(DIGEST);
     let numbers = serde_json::json!([f64::MAX, f64::MIN, 5e-324, 1e20, u64::MAX, i64::MIN]);
     new.job.spec.cloud_plain.insert("numbers".to_owned(), numbers.clone());
@@ -59,9 +59,9 @@ fn webhook() -> Webhook {
     Webhook::from_request(&request, &Networks::default()).unwrap()
 }
 
-/// Who hands a job in is answered without reading it back.
+/// The response to a new job is not read back from the database.
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_new_job_is_told_as_it_is_stored(pool: PgPool) {
+async fn a_new_job_is_returned_as_it_is_stored(pool: PgPool) {
     let store = started(&pool, 7);
     for (id, webhook) in [(1, None), (2, Some(webhook()))] {
         let mut new = NewJob { job: command_job(id), ..request(DIGEST) };
@@ -75,9 +75,9 @@ async fn a_new_job_is_told_as_it_is_stored(pool: PgPool) {
     }
 }
 
-/// Whoever waits for jobs of the other kind is left alone.
+/// The other lane is not woken.
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_new_job_wakes_those_who_submit_and_a_wish_those_who_can_carry_it_out(pool: PgPool) {
+async fn a_new_job_wakes_the_submit_lane_and_a_request_the_lane_that_carries_it_out(pool: PgPool) {
     let store = started(&pool, 7);
     let mut listener = store.listen_due().await.unwrap();
     let new = request(DIGEST);
@@ -92,7 +92,7 @@ async fn a_new_job_wakes_those_who_submit_and_a_wish_those_who_can_carry_it_out(
     assert_eq!(listener.next().await.unwrap(), notice(Lane::Tend));
 }
 
-/// Two statements sort jobs by their phases, and so does the name that wakes whoever executes them.
+/// Two statements assign phases to lanes, and so does `Lane::of` for notifications.
 #[sqlx::test(migrator = "crate::MIGRATOR")]
 async fn jobs_are_due_in_the_lane_of_their_phase(pool: PgPool) {
     let store = started(&pool, 7);

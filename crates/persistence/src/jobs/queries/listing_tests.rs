@@ -34,7 +34,7 @@ async fn a_page_is_filtered_and_cut_by_the_database(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_job_that_cannot_be_read_does_not_end_the_list(pool: PgPool) {
+async fn an_unreadable_job_does_not_end_the_list(pool: PgPool) {
     let store = Store::from_pool(pool.clone(), Sealer::from_key([7; 32]));
     for number in 1..=3 {
         let at = DateTime::UNIX_EPOCH + TimeDelta::seconds(number);

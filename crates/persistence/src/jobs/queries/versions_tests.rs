@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::*;
 use crate::{DueJobs as _, Lane, LeaseTerms, NewJob, Sealer, StepRecord, StepRecords as _, Viewer};
 
-/// The whole job as it is shown, and its version.
+/// The whole job as a text, and its version.
 async fn look(store: &Store, id: JobId) -> (String, JobVersion) {
     let job = store.find_job(id, &Viewer::All).await.unwrap().unwrap();
     let version = store.job_versions(&[id]).await.unwrap()[&id];
@@ -18,7 +18,7 @@ async fn look(store: &Store, id: JobId) -> (String, JobVersion) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn what_shows_nothing_is_no_version_and_every_other_change_is_one(pool: PgPool) {
+async fn a_change_has_a_new_version_only_if_it_is_visible(pool: PgPool) {
     let store = Store::from_pool(pool, Sealer::from_key([7; 32]));
     let new = NewJob { job: command_job(1), secrets: Secrets::default(), request_hash: [0; 32] };
     store.insert_job(&new).await.unwrap();

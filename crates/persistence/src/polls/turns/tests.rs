@@ -39,7 +39,7 @@ async fn the_next_poll_is_due_after_the_interval(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn an_unanswered_poll_keeps_the_pulse_of_the_last_answer(pool: PgPool) {
+async fn an_unanswered_poll_keeps_the_time_of_the_last_answer(pool: PgPool) {
     let store = store(pool);
     let lease = acquire(&store, 1).await.unwrap();
     store.record_poll(&lease, PollResult::Answered, Duration::ZERO, T0).await.unwrap();
@@ -53,7 +53,7 @@ async fn an_unanswered_poll_keeps_the_pulse_of_the_last_answer(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn the_time_in_which_a_cluster_could_not_be_heard_adds_up(pool: PgPool) {
+async fn the_unreachable_time_of_a_cluster_adds_up(pool: PgPool) {
     let store = store(pool);
     let at = |minutes| T0 + TimeDelta::minutes(minutes);
     let poll = async |token, now| {

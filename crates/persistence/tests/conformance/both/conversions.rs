@@ -1,4 +1,4 @@
-//! The calls about the conversion of images.
+//! Calls about the conversion of images.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::{
     sides::{LEASE, Side as _},
 };
 
-/// A conversion but for its id, which each store chooses itself.
+/// A conversion without its id, which each store chooses.
 fn face(conversion: &Conversion) -> String {
     format!("{:?}", Conversion { id: Uuid::nil(), ..conversion.clone() })
 }
