@@ -153,22 +153,22 @@ impl Both {
 
     async fn request(&mut self) {
         let id = self.any_job();
-        let wish = match self.dice.below(6) {
+        let request = match self.dice.below(6) {
             0 => Request::Cancel,
             1 | 2 => Request::Pause,
             3 => Request::Resume,
             4 => Request::Retry,
             _ => Request::Delete { artifacts: self.dice.chance(500) },
         };
-        let tell = |wished| match wished {
-            Requested::Taken(_) if matches!(wish, Request::Delete { .. }) => "taken".to_owned(),
+        let reported = |result| match result {
+            Requested::Taken(_) if matches!(request, Request::Delete { .. }) => "taken".to_owned(),
             Requested::Taken(job) => format!("taken {job:?}"),
             Requested::Stays(job) => format!("stays {job:?}"),
             Requested::NoJob => "no job".to_owned(),
         };
-        let real = tell(self.real.request(id, wish, self.now).await);
-        let memory = tell(self.memory.request(id, wish, self.now).await);
-        self.same(&format!("wish {request:?}"), (real, memory));
+        let real = reported(self.real.request(id, request, self.now).await);
+        let memory = reported(self.memory.request(id, request, self.now).await);
+        self.same(&format!("request {request:?}"), (real, memory));
     }
 
     async fn acquire(&mut self) {
