@@ -26,8 +26,8 @@ pub use callers::{
 pub use clusters::{
     partitions::{KnownPartitions, PartitionTurns},
     stored::{
-        ClusterChange, ClusterKept, ClusterListener, ClusterWork, Incarnations, KeptCluster, NewCluster,
-        Revision,
+        ClusterAdded, ClusterChange, ClusterListener, ClusterWork, Incarnations, NewCluster, Revision,
+        StoredCluster,
     },
 };
 pub use conversions::{
@@ -40,9 +40,9 @@ pub use events::{
     timeline::{CommandRun, Subject, TimelineEntry, TimelinePlace, Whose},
 };
 pub use jobs::{
-    deletions::{Purges, Remains},
+    deletions::{PurgeTarget, Purges},
     desired_state::Requested,
-    insert::{Along, Inserted, NewJob},
+    insert::{InsertWith, Inserted, NewJob},
     lane::Lane,
     leases::{DueJobs, Lease, LeaseTerms},
     queries::{JobFilter, JobPage, JobVersion, Viewer},
@@ -56,6 +56,8 @@ pub use polls::{
 };
 pub use seal::Sealer;
 pub use store::{Call, MIGRATOR, Store, StoreOptions};
-pub use webhooks::{DeadLetter, DeliveryResult, TurnTerms, WebhookDelivery, WebhookHistory, WebhookTurn};
+pub use webhooks::{
+    DeadLetter, DeliveryResult, DeliveryTerms, WebhookDelivery, WebhookHistory, WebhookLease,
+};
 pub use work_store::WorkStore;
 pub use workload::{Connections, Workload};

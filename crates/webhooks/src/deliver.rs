@@ -6,7 +6,7 @@ use std::{
 };
 
 use domain::{Clock, Ids, Networks, retry_after, webhook_wait};
-use persistence::{DeliveryResult, Store, StoreError, TurnTerms, WebhookTurn};
+use persistence::{DeliveryResult, DeliveryTerms, Store, StoreError, WebhookLease};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use ureq::Agent;
@@ -94,20 +94,20 @@ impl Deliverer {
         }
     }
 
-    async fn turns(&self, most: usize) -> Vec<WebhookTurn> {
+    async fn turns(&self, most: usize) -> Vec<WebhookLease> {
         let most = u32::try_from(most).unwrap_or(u32::MAX);
         if most == 0 {
             return Vec::new();
         }
         let duration = self.settings.timeout + BESIDE;
-        let terms = TurnTerms { duration, limit: most, of_one_owner: OF_ONE_OWNER };
+        let terms = DeliveryTerms { duration, limit: most, limit_per_owner: OF_ONE_OWNER };
         self.store.lease_webhooks(self.ids.lease(), terms).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot look for webhooks that are due");
             Vec::new()
         })
     }
 
-    async fn deliver(self: Arc<Self>, turn: WebhookTurn, asked: Instant) {
+    async fn deliver(self: Arc<Self>, turn: WebhookLease, asked: Instant) {
         let began = Instant::now();
         if is_late(asked, began) {
             tracing::warn!(job.id = %turn.job, "the turn to deliver a webhook came too late; leaving it to the next");
@@ -137,7 +137,7 @@ impl Deliverer {
         }
     }
 
-    async fn attempt(&self, turn: &WebhookTurn) -> DeliveryResult {
+    async fn attempt(&self, turn: &WebhookLease) -> DeliveryResult {
         // The same each time, so that a receiver can tell what it has had already. No dot: what is signed is parted by them.
         let id = format!("{}_{}", turn.job, turn.seq);
         let timestamp = self.clock.now().timestamp();
@@ -183,7 +183,7 @@ fn log_panic(ended: Result<(), JoinError>) {
     }
 }
 
-fn log_unrecorded(turn: &WebhookTurn, error: &StoreError) {
+fn log_unrecorded(turn: &WebhookLease, error: &StoreError) {
     tracing::warn!(job.id = %turn.job, %error, "cannot record what became of a webhook; it will be sent again");
 }
 

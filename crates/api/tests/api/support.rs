@@ -289,7 +289,7 @@ impl TestApi {
         let dgx = "dgx".parse().unwrap();
         let mut lease = self.store.acquire_due(&dgx, Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();
         if lease.jobs.is_empty() {
-            lease = self.store.acquire_due(&dgx, Lane::Tend, Uuid::from_u128(9), terms).await.unwrap();
+            lease = self.store.acquire_due(&dgx, Lane::Follow, Uuid::from_u128(9), terms).await.unwrap();
         }
         let mut job = lease.jobs.iter().find(|job| job.id.to_string() == id).unwrap().clone();
         change(&mut job);

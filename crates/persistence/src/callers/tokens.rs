@@ -121,9 +121,9 @@ impl Store {
     }
 
     /// Records that a token is in use: once a minute, for any number of calls and processes.
-    pub async fn note_use(&self, token: Uuid) -> Result<()> {
+    pub async fn record_use(&self, token: Uuid) -> Result<()> {
         self.execute(sqlx::query!(
-            "-- callers::tokens::note_use
+            "-- callers::tokens::record_use
              update tokens set last_used_at = now()
              where id = $1 and (last_used_at is null or last_used_at < now() - interval '1 minute')",
             token,

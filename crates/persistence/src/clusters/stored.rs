@@ -18,7 +18,7 @@ const CLUSTERS: &str = "tao_slurm_clusters";
 
 /// A cluster as it is stored. The settings are not checked here.
 #[derive(Debug, Clone, PartialEq)]
-pub struct KeptCluster {
+pub struct StoredCluster {
     pub name: ClusterName,
     pub settings: Value,
     /// Changes with every change of the row.
@@ -42,7 +42,7 @@ pub struct NewCluster<'a> {
 
 /// The result of adding a [`NewCluster`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClusterKept {
+pub enum ClusterAdded {
     Done {
         revision: i64,
         incarnation: i64,
@@ -98,16 +98,16 @@ impl ClusterWork {
 
 impl Store {
     /// All stored clusters, oldest first.
-    pub async fn kept_clusters(&self) -> Result<Vec<KeptCluster>> {
+    pub async fn stored_clusters(&self) -> Result<Vec<StoredCluster>> {
         let rows = sqlx::query!(
-            "-- clusters::stored::kept_clusters
+            "-- clusters::stored::stored_clusters
              select name, settings, revision, incarnation, created_at, created_by, changed_at, changed_by
              from clusters order by created_at, name"
         )
         .fetch_all(&self.pool)
         .await?;
         let kept = rows.into_iter().filter_map(|row| {
-            Some(KeptCluster {
+            Some(StoredCluster {
                 // The schema allows no other name.
                 name: row.name.parse().ok()?,
                 settings: row.settings,
@@ -134,32 +134,32 @@ impl Store {
     }
 
     /// Stores a new cluster, if there are fewer than `most`.
-    pub async fn keep_cluster(&self, new: NewCluster<'_>, most: u32) -> Result<ClusterKept> {
+    pub async fn add_cluster(&self, new: NewCluster<'_>, most: u32) -> Result<ClusterAdded> {
         let mut tx = self.pool.begin().await?;
         // One at a time, so that the count is right. Readers and new jobs do not wait.
         sqlx::query!(
-            "-- clusters::stored::keep_cluster lock
+            "-- clusters::stored::add_cluster lock
              lock table clusters in share row exclusive mode"
         )
         .execute(&mut *tx)
         .await?;
         let found = sqlx::query!(
-            r#"-- clusters::stored::keep_cluster count
+            r#"-- clusters::stored::add_cluster count
                select count(*) as "all!", count(*) filter (where name = $1) as "same!" from clusters"#,
             new.name.as_str()
         )
         .fetch_one(&mut *tx)
         .await?;
         if found.same > 0 {
-            return Ok(ClusterKept::Exists);
+            return Ok(ClusterAdded::Exists);
         }
         if found.all >= i64::from(most) {
-            return Ok(ClusterKept::Full);
+            return Ok(ClusterAdded::Full);
         }
         // Observations of an earlier cluster with this name do not apply.
         delete_observations(&mut tx, new.name).await?;
         let row = sqlx::query!(
-            "-- clusters::stored::keep_cluster
+            "-- clusters::stored::add_cluster
              insert into clusters (name, settings, login, hosts, base_dir, created_by, changed_by)
              values ($1, $2, $3, $4, $5, $6, $6)
              returning revision, incarnation",
@@ -173,7 +173,7 @@ impl Store {
         .fetch_one(&mut *tx)
         .await?;
         tx.commit().await?;
-        Ok(ClusterKept::Done { revision: row.revision, incarnation: row.incarnation })
+        Ok(ClusterAdded::Done { revision: row.revision, incarnation: row.incarnation })
     }
 
     /// Replaces the settings of a cluster. While work is under way on it, it has to stay the same cluster.

@@ -38,7 +38,8 @@ pub trait ConversionRecords {
 
     /// Stores what a poll observed. A conversion that has changed since it was read is skipped: the next poll observes it
     /// again.
-    fn record_seen_conversions(&self, cluster: &ClusterName, conversions: &[Conversion]) -> impl Call<()>;
+    fn record_observed_conversions(&self, cluster: &ClusterName, conversions: &[Conversion])
+    -> impl Call<()>;
 }
 
 impl ConversionRecords for Store {
@@ -59,7 +60,11 @@ impl ConversionRecords for Store {
         Ok(stored.into_iter().collect())
     }
 
-    async fn record_seen_conversions(&self, cluster: &ClusterName, conversions: &[Conversion]) -> Result<()> {
+    async fn record_observed_conversions(
+        &self,
+        cluster: &ClusterName,
+        conversions: &[Conversion],
+    ) -> Result<()> {
         let record = |conversions| self.record_seen_together(cluster, conversions);
         store_all(conversions, record, log_refused).await?;
         Ok(())
@@ -133,7 +138,7 @@ impl Store {
                  abandoned = coalesce(c.abandoned, u.abandoned),
                  due_at = case when u.state = 'finishing' or (c.abandoned is null and u.abandoned is not null)
                                then now() else c.due_at end,
-                 version = c.version + 1, updated_by = 'record_seen_conversions'
+                 version = c.version + 1, updated_by = 'record_observed_conversions'
              from jsonb_populate_recordset(null::image_conversions, $1) u
              where c.id = u.id and c.version = u.version and c.state in ('in_queue', 'running')
              returning c.id",

@@ -23,7 +23,7 @@ pub struct ImageRequest {
 /// Which jobs wait for which conversions.
 pub trait ImageRequests {
     /// Stores which job needs which image, and returns the conversion of each image; new ones are added.
-    fn want_images(&self, cluster: &ClusterName, requests: &[ImageRequest]) -> impl Call<Vec<Conversion>>;
+    fn request_images(&self, cluster: &ClusterName, requests: &[ImageRequest]) -> impl Call<Vec<Conversion>>;
 
     /// Makes finished conversions due again: their last result is too old for a job that needs the file now.
     fn reopen_conversions(&self, cluster: &ClusterName, conversions: &[&Conversion]) -> impl Call<()>;
@@ -32,15 +32,19 @@ pub trait ImageRequests {
     fn active_conversions(&self, cluster: &ClusterName) -> impl Call<Vec<Conversion>>;
 
     /// Makes the conversions due that these jobs have waited for: perhaps no other job needs them.
-    fn look_after_conversions(&self, cluster: &ClusterName, jobs: &[JobId]) -> impl Call<()>;
+    fn recheck_conversions(&self, cluster: &ClusterName, jobs: &[JobId]) -> impl Call<()>;
 
     /// Makes jobs due whose conversion has changed since it was read: its wake-up came before they waited. Each job comes with
     /// the conversion that was read.
-    fn wake_overtaken(&self, jobs: &[(JobId, &Conversion)]) -> impl Call<()>;
+    fn wake_changed(&self, jobs: &[(JobId, &Conversion)]) -> impl Call<()>;
 }
 
 impl ImageRequests for Store {
-    async fn want_images(&self, cluster: &ClusterName, requests: &[ImageRequest]) -> Result<Vec<Conversion>> {
+    async fn request_images(
+        &self,
+        cluster: &ClusterName,
+        requests: &[ImageRequest],
+    ) -> Result<Vec<Conversion>> {
         let mut paths: Vec<String> = requests.iter().map(|request| request.cache_path.to_string()).collect();
         paths.sort_unstable();
         paths.dedup();
@@ -52,7 +56,7 @@ impl ImageRequests for Store {
         let images: Vec<String> = requests.iter().map(|request| request.image.to_string()).collect();
         // Always in the same order, so that two workers with the same images never wait for each other.
         self.execute(sqlx::query!(
-            "-- conversions::requests::want_images
+            "-- conversions::requests::request_images
              insert into image_conversions (cluster, cache_path, image, state, message, due_at)
              select distinct on (u.cache_path)
                     $1, u.cache_path, u.image, 'wanted', 'Looking for the image in the cache.', now()
@@ -100,15 +104,15 @@ impl ImageRequests for Store {
         Ok(readable(rows).0)
     }
 
-    async fn look_after_conversions(&self, cluster: &ClusterName, jobs: &[JobId]) -> Result<()> {
+    async fn recheck_conversions(&self, cluster: &ClusterName, jobs: &[JobId]) -> Result<()> {
         if jobs.is_empty() {
             return Ok(());
         }
         let ids: Vec<_> = jobs.iter().map(|id| id.get()).collect();
         let mut tx = self.pool.begin().await?;
         sqlx::query!(
-            "-- conversions::requests::look_after_conversions
-             update image_conversions c set due_at = now(), version = version + 1, updated_by = 'look_after_conversions'
+            "-- conversions::requests::recheck_conversions
+             update image_conversions c set due_at = now(), version = version + 1, updated_by = 'recheck_conversions'
              from image_waits w
              where w.job_id = any($1) and c.id = w.conversion_id and c.state in ('submitting', 'in_queue', 'running')",
             &ids,
@@ -120,13 +124,13 @@ impl ImageRequests for Store {
         Ok(())
     }
 
-    async fn wake_overtaken(&self, jobs: &[(JobId, &Conversion)]) -> Result<()> {
+    async fn wake_changed(&self, jobs: &[(JobId, &Conversion)]) -> Result<()> {
         let ids: Vec<_> = jobs.iter().map(|(id, _)| id.get()).collect();
         let conversions: Vec<_> = jobs.iter().map(|(_, conversion)| conversion.id).collect();
         let versions: Vec<_> = jobs.iter().map(|(_, conversion)| conversion.version).collect();
         self.execute(sqlx::query!(
-            "-- conversions::requests::wake_overtaken
-             update jobs j set due_at = now(), updated_by = 'wake_overtaken'
+            "-- conversions::requests::wake_changed
+             update jobs j set due_at = now(), updated_by = 'wake_changed'
              from unnest($1::uuid[], $2::uuid[], $3::bigint[]) as u(job_id, conversion_id, version)
              join image_conversions c on c.id = u.conversion_id and c.version <> u.version
              where j.id = u.job_id and j.phase = 'converting_image'",

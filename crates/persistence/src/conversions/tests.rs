@@ -29,7 +29,7 @@ async fn two_wanted(pool: PgPool) -> Store {
             image: format!("r.io/a/b:{number}").parse().unwrap(),
             fresh: false,
         };
-        store.want_images(&dgx(), &[request]).await.unwrap();
+        store.request_images(&dgx(), &[request]).await.unwrap();
     }
     store
 }
@@ -90,7 +90,7 @@ async fn a_refused_poll_result_does_not_hold_up_others(pool: PgPool) {
     assert_eq!(active[0].run.as_ref().unwrap().queued_since, Some(DateTime::UNIX_EPOCH), "it is read back");
     let running = |c: &Conversion| Conversion { state: ConversionState::Running, ..c.clone() };
     let seen = [poisoned(running(&active[0])), running(&active[1])];
-    store.record_seen_conversions(&dgx(), &seen).await.unwrap();
+    store.record_observed_conversions(&dgx(), &seen).await.unwrap();
     assert_eq!(states(&store).await, ["in_queue", "running"]);
 }
 
@@ -102,7 +102,7 @@ async fn a_conversion_that_has_waited_too_long_is_due_for_its_cancellation(pool:
     store.record_conversions(&lease, &dgx(), &queued, true, DateTime::UNIX_EPOCH).await.unwrap();
     let active = store.active_conversions(&dgx()).await.unwrap();
     let never = Conversion { abandoned: Some(domain::Abandoned::NeverStarted), ..active[0].clone() };
-    store.record_seen_conversions(&dgx(), &[never]).await.unwrap();
+    store.record_observed_conversions(&dgx(), &[never]).await.unwrap();
     let due = acquire(&store, 2).await;
     let due: Vec<_> = due.conversions.iter().map(|(one, _)| (one.id, one.abandoned)).collect();
     assert_eq!(due, [(active[0].id, Some(domain::Abandoned::NeverStarted))]);

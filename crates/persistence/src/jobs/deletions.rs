@@ -19,7 +19,7 @@ const EVENTS: i64 = 10_000;
 
 /// The directories of a deleted job.
 #[derive(Debug, Clone)]
-pub struct Remains {
+pub struct PurgeTarget {
     pub job: JobId,
     /// How many removals have failed.
     pub failed: u32,
@@ -32,7 +32,7 @@ pub struct Remains {
 /// Deleted jobs whose files on the cluster are removed first.
 pub trait Purges {
     /// The directories of jobs; each attempt has stored the base directory of its time.
-    fn remains(&self, jobs: &[JobId]) -> impl Call<Vec<Remains>>;
+    fn purge_targets(&self, jobs: &[JobId]) -> impl Call<Vec<PurgeTarget>>;
 
     /// Deletes jobs whose files are removed.
     fn delete_purged(&self, lease: &Lease, jobs: &[JobId]) -> impl Call<()>;
@@ -42,10 +42,10 @@ pub trait Purges {
 }
 
 impl Purges for Store {
-    async fn remains(&self, jobs: &[JobId]) -> Result<Vec<Remains>> {
+    async fn purge_targets(&self, jobs: &[JobId]) -> Result<Vec<PurgeTarget>> {
         let ids: Vec<_> = jobs.iter().map(|id| id.get()).collect();
         let rows = sqlx::query!(
-            r#"-- jobs::deletions::remains
+            r#"-- jobs::deletions::purge_targets
                select j.id, j.purges_failed::bigint as "purges_failed!",
                       array(select distinct a.job_dir from slurm_metadata a where a.job_id = j.id) as "dirs!"
                from jobs j where j.id = any($1)"#,
@@ -56,7 +56,7 @@ impl Purges for Store {
         let remains = rows.into_iter().map(|row| {
             let base_dirs: Vec<RemotePath> = row.dirs.iter().filter_map(|dir| dir.parse().ok()).collect();
             let unreadable = base_dirs.len() < row.dirs.len();
-            Remains { job: JobId::new(row.id), failed: count(row.purges_failed), unreadable, base_dirs }
+            PurgeTarget { job: JobId::new(row.id), failed: count(row.purges_failed), unreadable, base_dirs }
         });
         Ok(remains.collect())
     }
@@ -102,7 +102,7 @@ impl Store {
     ///
     /// A job stays while a webhook message about it waits, or while its files are being removed. Several processes may call
     /// this at once.
-    pub async fn forget_ended(&self, keep: Duration, at_most: u32) -> Result<u64> {
+    pub async fn delete_finished(&self, keep: Duration, at_most: u32) -> Result<u64> {
         let mut tx = self.pool.begin().await?;
         let held = hold_finished(&mut tx, keep, at_most).await?;
         let deleted = delete_held(&mut tx, &held).await?;

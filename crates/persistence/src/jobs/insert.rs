@@ -41,7 +41,7 @@ pub enum Inserted {
 
 /// What is stored in the same transaction as a job.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Along<'a> {
+pub struct InsertWith<'a> {
     /// The idempotency key of its request.
     pub once: Option<&'a Once>,
     /// The receiver of its status changes, from the first one on.
@@ -53,14 +53,14 @@ pub struct Along<'a> {
 impl Store {
     /// Stores a job and wakes the workers. The job is durable when this returns.
     pub async fn insert_job(&self, new: &NewJob) -> Result<Inserted> {
-        let stored = self.insert_job_along(new, Along::default()).await?;
+        let stored = self.insert_job_with(new, InsertWith::default()).await?;
         // `None` is only possible with a key.
         Ok(stored.unwrap_or(Inserted::Other))
     }
 
     /// Stores a job with what belongs to its request. `None` when the idempotency key is already used; then nothing was
     /// stored.
-    pub async fn insert_job_along(&self, new: &NewJob, along: Along<'_>) -> Result<Option<Inserted>> {
+    pub async fn insert_job_with(&self, new: &NewJob, along: InsertWith<'_>) -> Result<Option<Inserted>> {
         let stored = retry_rolled_back(|| self.insert(new, along)).await?;
         if let Some(once) = along.once {
             self.sweep_keys(once.keep).await?;
@@ -68,8 +68,8 @@ impl Store {
         Ok(stored)
     }
 
-    async fn insert(&self, new: &NewJob, along: Along<'_>) -> Result<Option<Inserted>> {
-        let Along { once, webhook, incarnation } = along;
+    async fn insert(&self, new: &NewJob, along: InsertWith<'_>) -> Result<Option<Inserted>> {
+        let InsertWith { once, webhook, incarnation } = along;
         let job = &new.job;
         if once.is_none() && webhook.is_none() && incarnation.is_none() {
             // One statement is a transaction by itself.

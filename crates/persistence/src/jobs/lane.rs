@@ -10,7 +10,7 @@ pub enum Lane {
     /// Jobs that have nothing on the cluster: not yet, or no longer.
     Submit,
     /// All later steps.
-    Tend,
+    Follow,
 }
 
 impl Lane {
@@ -29,7 +29,7 @@ impl Lane {
             | Phase::Running
             | Phase::Suspended
             | Phase::Finishing
-            | Phase::Ended => Self::Tend,
+            | Phase::Ended => Self::Follow,
         }
     }
 }

@@ -21,7 +21,7 @@ pub trait Observations {
     fn active_jobs(&self, cluster: &ClusterName) -> impl Call<Vec<ActiveJob>>;
 
     /// The whole jobs that have not changed since they were asked about.
-    fn jobs_as_asked(&self, asked: &[&ActiveJob]) -> impl Call<Vec<Job>>;
+    fn unchanged_jobs(&self, asked: &[&ActiveJob]) -> impl Call<Vec<Job>>;
 
     /// Stores what a poll observed in one transaction, and keeps the lease. Each job comes with whether a step is due now.
     ///
@@ -75,11 +75,11 @@ impl Observations for Store {
         Ok(jobs.fetch_all(&self.pool).await?.into_iter().flatten().collect())
     }
 
-    async fn jobs_as_asked(&self, asked: &[&ActiveJob]) -> Result<Vec<Job>> {
+    async fn unchanged_jobs(&self, asked: &[&ActiveJob]) -> Result<Vec<Job>> {
         let (ids, versions): (Vec<Uuid>, Vec<i64>) =
             asked.iter().map(|job| (job.id.get(), job.version)).unzip();
         let rows = select_jobs!(
-            "polls::observations::jobs_as_asked",
+            "polls::observations::unchanged_jobs",
             "where (j.id, j.version) in (select * from unnest($1::uuid[], $2::bigint[]))",
             &ids,
             &versions,

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::{error::Result, seal::Sealer};
 
 pub use history::{DeadLetter, WebhookDelivery, WebhookHistory};
-pub use turns::{DeliveryResult, TurnTerms, WebhookTurn};
+pub use turns::{DeliveryResult, DeliveryTerms, WebhookLease};
 
 /// Seals and opens the webhook of one row. It opens in this row only, and a key does not open as a URL.
 pub(crate) struct WebhookSeal<'a> {

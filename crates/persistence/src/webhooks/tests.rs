@@ -6,9 +6,10 @@ use sqlx::PgPool;
 use testkit::command_job;
 
 use super::*;
-use crate::{Along, Inserted, NewJob, Store, Viewer};
+use crate::{InsertWith, Inserted, NewJob, Store, Viewer};
 
-const TERMS: TurnTerms = TurnTerms { duration: Duration::from_mins(1), limit: 10, of_one_owner: 2 };
+const TERMS: DeliveryTerms =
+    DeliveryTerms { duration: Duration::from_mins(1), limit: 10, limit_per_owner: 2 };
 
 fn webhook() -> Webhook {
     let request = WebhookRequest {
@@ -35,8 +36,8 @@ impl Bench {
         let job = Job { owner: Owner::new(owner), ..command_job(number) };
         let new = NewJob { job, secrets: Secrets::default(), request_hash: [0; 32] };
         let webhook = webhook();
-        let along = Along { webhook: Some(&webhook), ..Along::default() };
-        let inserted = store.insert_job_along(&new, along).await.unwrap();
+        let along = InsertWith { webhook: Some(&webhook), ..InsertWith::default() };
+        let inserted = store.insert_job_with(&new, along).await.unwrap();
         let Some(Inserted::Created(job)) = inserted else { panic!("not created") };
         Self { pool, store, job: job.id }
     }
@@ -49,12 +50,12 @@ impl Bench {
             .unwrap();
     }
 
-    async fn lease(&self, token: u128) -> Vec<WebhookTurn> {
+    async fn lease(&self, token: u128) -> Vec<WebhookLease> {
         self.store.lease_webhooks(Uuid::from_u128(token), TERMS).await.unwrap()
     }
 
     /// The next message.
-    async fn turn(&self, token: u128) -> WebhookTurn {
+    async fn turn(&self, token: u128) -> WebhookLease {
         let [turn] = self.lease(token).await.try_into().unwrap();
         turn
     }
@@ -87,7 +88,7 @@ fn failed(again: Option<u64>) -> DeliveryResult {
     }
 }
 
-fn status_of(turn: &WebhookTurn) -> String {
+fn status_of(turn: &WebhookLease) -> String {
     let body: Value = serde_json::from_str(&turn.body).unwrap();
     assert_eq!(body["type"], "job.status");
     assert_eq!(body["data"]["seq"], turn.seq);

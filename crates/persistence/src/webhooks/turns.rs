@@ -14,16 +14,16 @@ use crate::{
 
 /// How long leases last and how many are taken at once.
 #[derive(Debug, Clone, Copy)]
-pub struct TurnTerms {
+pub struct DeliveryTerms {
     pub duration: Duration,
     pub limit: u32,
     /// The limit for one owner, over all processes: receivers that hang hold up their own owner only.
-    pub of_one_owner: u32,
+    pub limit_per_owner: u32,
 }
 
 /// The right to deliver the oldest waiting message of a job.
 #[derive(Debug)]
-pub struct WebhookTurn {
+pub struct WebhookLease {
     pub job: JobId,
     /// The number of the event that the message is about.
     pub seq: u64,
@@ -51,7 +51,7 @@ pub enum DeliveryResult {
 
 impl Store {
     /// Leases webhooks that are due, each with its oldest waiting message. `token` has to be new.
-    pub async fn lease_webhooks(&self, token: Uuid, terms: TurnTerms) -> Result<Vec<WebhookTurn>> {
+    pub async fn lease_webhooks(&self, token: Uuid, terms: DeliveryTerms) -> Result<Vec<WebhookLease>> {
         let mut tx = self.pool.begin().await?;
         let leased = sqlx::query!(
             "-- webhooks::turns::lease_webhooks
@@ -77,7 +77,7 @@ impl Store {
             token,
             millis(terms.duration),
             i64::from(terms.limit),
-            i64::from(terms.of_one_owner),
+            i64::from(terms.limit_per_owner),
         )
         .fetch_all(&mut *tx)
         .await?;
@@ -120,7 +120,7 @@ impl Store {
                 continue;
             };
             let stored = StoredRow::of("webhook_deliveries", &row.job_id);
-            turns.push(WebhookTurn {
+            turns.push(WebhookLease {
                 job: JobId::new(row.job_id),
                 seq: stored.number("seq", row.seq)?,
                 webhook,
@@ -133,7 +133,7 @@ impl Store {
     }
 
     /// Records the result of a delivery and returns the lease. False when the lease was lost.
-    pub async fn record_delivery(&self, turn: &WebhookTurn, result: &DeliveryResult) -> Result<bool> {
+    pub async fn record_delivery(&self, turn: &WebhookLease, result: &DeliveryResult) -> Result<bool> {
         let (state, status, error, again) = match result {
             DeliveryResult::Delivered { response_status } => {
                 ("delivered", Some(*response_status), None, None)

@@ -172,7 +172,7 @@ impl Both {
     }
 
     async fn acquire(&mut self) {
-        let (token, lane) = (self.token(), if self.dice.chance(600) { Lane::Submit } else { Lane::Tend });
+        let (token, lane) = (self.token(), if self.dice.chance(600) { Lane::Submit } else { Lane::Follow });
         let (real, memory) = of_both!(self, acquire_due(&dgx(), lane, token, TERMS));
         let (real, memory) = (real.unwrap(), memory.unwrap());
         self.same("acquire_due", (faces(&real.jobs), faces(&memory.jobs)));
@@ -209,7 +209,7 @@ impl Both {
         }
         self.same("record", stored);
         let ids: Vec<JobId> = ids().collect();
-        let left = of_both!(self, remains(&ids));
+        let left = of_both!(self, purge_targets(&ids));
         let told = |left: Result<Vec<_>, StoreError>| -> BTreeSet<String> {
             left.unwrap().iter().map(|left| format!("{left:?}")).collect()
         };
@@ -260,9 +260,9 @@ impl Both {
         let (active, other) = (jobs.0.unwrap(), jobs.1.unwrap());
         self.same("active_jobs", (faces(&active), faces(&other)));
         let asked: Vec<&ActiveJob> = active.iter().collect();
-        let asked = of_both!(self, jobs_as_asked(&asked));
+        let asked = of_both!(self, unchanged_jobs(&asked));
         let (active, other) = (asked.0.unwrap(), asked.1.unwrap());
-        self.same("jobs_as_asked", (faces(&active), faces(&other)));
+        self.same("unchanged_jobs", (faces(&active), faces(&other)));
         if let (Some(real), Some(memory)) = (real, memory) {
             self.polls.push(((real, memory), active));
         }
@@ -318,7 +318,7 @@ impl Both {
             assert_eq!(format!("{real:?}"), format!("{memory:?}"), "the job {id}");
             assert_eq!(self.real.events(id).await, self.memory.events(id).await, "the events of {id}");
         }
-        for lane in [Lane::Submit, Lane::Tend] {
+        for lane in [Lane::Submit, Lane::Follow] {
             let due = of_both!(self, next_due_in(&dgx(), lane));
             assert_near(&format!("what is due in {lane:?}"), due.0.unwrap(), due.1.unwrap());
         }

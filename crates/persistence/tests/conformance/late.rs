@@ -60,7 +60,7 @@ pub(crate) async fn an_expired_poll_lease_changes_nothing(side: impl Side) {
 }
 
 async fn lease_tended(side: &impl Side, token: u128) -> Lease {
-    side.store().acquire_due(&dgx(), Lane::Tend, Uuid::from_u128(token), TERMS).await.unwrap()
+    side.store().acquire_due(&dgx(), Lane::Follow, Uuid::from_u128(token), TERMS).await.unwrap()
 }
 
 pub(crate) async fn an_expired_purge_lease_changes_nothing(side: impl Side) {
@@ -68,7 +68,7 @@ pub(crate) async fn an_expired_purge_lease_changes_nothing(side: impl Side) {
     let store = side.store();
     store.record_steps(&lease(&side, 1).await, &[ended(&job)], NOW).await.unwrap();
     side.request(job.id, Request::Delete { artifacts: true }, NOW).await;
-    let is_there = async || !store.remains(&[job.id]).await.unwrap().is_empty();
+    let is_there = async || !store.purge_targets(&[job.id]).await.unwrap().is_empty();
     let late = async |first| {
         store.delete_purged(first, &[job.id]).await.unwrap();
         store.put_off_purges(first, &[(job.id, LEASE)]).await.unwrap();
@@ -97,7 +97,7 @@ fn image_request(job: JobId) -> ImageRequest {
 pub(crate) async fn an_expired_conversion_lease_changes_nothing(side: impl Side) {
     let job = accepted(&side).await;
     let store = side.store();
-    store.want_images(&dgx(), &[image_request(job.id)]).await.unwrap();
+    store.request_images(&dgx(), &[image_request(job.id)]).await.unwrap();
     let take = async |token| store.acquire_conversions(&dgx(), Uuid::from_u128(token), TERMS).await.unwrap();
     let first = take(1).await;
     let [(conversion, _)] = first.conversions.as_slice() else { panic!("{first:?}") };

@@ -11,7 +11,7 @@ use std::{
 
 use api::{CheckedCluster, ClusterKeeper, ClusterSet, KeptFacts, KnownClusters, UnusableCluster};
 use domain::{ClusterIdentity, ClusterName, Violation};
-use persistence::{KeptCluster, Store, StoreError};
+use persistence::{Store, StoreError, StoredCluster};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
@@ -33,7 +33,7 @@ pub(crate) struct Clusters {
 #[derive(Default)]
 struct State {
     /// As they were last read.
-    rows: Vec<KeptCluster>,
+    rows: Vec<StoredCluster>,
     /// Those that are worked with, at which revision.
     taken: HashMap<ClusterName, i64>,
     /// What was last said against each, so that it is said once.
@@ -57,17 +57,17 @@ impl Clusters {
         let known = state.rows.iter().map(|row| (row.name.as_str(), row.revision));
         let now = self.store.cluster_revisions().await?;
         if !known.eq(now.iter().map(|(name, revision)| (name.as_str(), *revision))) {
-            state.rows = self.store.kept_clusters().await?;
+            state.rows = self.store.stored_clusters().await?;
         }
         let rows = state.rows.clone();
         self.take_in(&mut state, rows);
         Ok(())
     }
 
-    fn take_in(&self, state: &mut State, rows: Vec<KeptCluster>) {
+    fn take_in(&self, state: &mut State, rows: Vec<StoredCluster>) {
         let mut set = file_set(&self.of_file);
         let (mut against, mut wanted) = (HashMap::new(), HashMap::new());
-        for KeptCluster { name, settings, revision, incarnation, .. } in rows {
+        for StoredCluster { name, settings, revision, incarnation, .. } in rows {
             if self.of_file.iter().any(|config| config.cluster.name == name) {
                 against.insert(
                     name,

@@ -44,7 +44,7 @@ impl Retention {
         let mut all = 0;
         loop {
             let began = Instant::now();
-            let jobs = self.store.forget_ended(self.keep, AT_A_TIME).await?;
+            let jobs = self.store.delete_finished(self.keep, AT_A_TIME).await?;
             counter!("jobs_forgotten_total").increment(jobs);
             all += jobs;
             if jobs == 0 {

@@ -34,7 +34,7 @@ pub(super) struct Wait {
 }
 
 impl ImageRequests for MemoryStore {
-    async fn want_images(
+    async fn request_images(
         &self,
         cluster: &ClusterName,
         requests: &[ImageRequest],
@@ -85,7 +85,7 @@ impl ImageRequests for MemoryStore {
         Ok(rows.filter(|one| one.cluster == *cluster && one.is_in_slurm()).cloned().collect())
     }
 
-    async fn look_after_conversions(&self, cluster: &ClusterName, jobs: &[JobId]) -> Result<(), StoreError> {
+    async fn recheck_conversions(&self, cluster: &ClusterName, jobs: &[JobId]) -> Result<(), StoreError> {
         let now = self.now();
         let mut tables = self.tables();
         let ids: HashSet<Uuid> =
@@ -105,7 +105,7 @@ impl ImageRequests for MemoryStore {
         Ok(())
     }
 
-    async fn wake_overtaken(&self, jobs: &[(JobId, &Conversion)]) -> Result<(), StoreError> {
+    async fn wake_changed(&self, jobs: &[(JobId, &Conversion)]) -> Result<(), StoreError> {
         let now = self.now();
         let mut tables = self.tables();
         for (id, known) in jobs {
@@ -235,7 +235,7 @@ impl ConversionRecords for MemoryStore {
         Ok(stored)
     }
 
-    async fn record_seen_conversions(
+    async fn record_observed_conversions(
         &self,
         cluster: &ClusterName,
         conversions: &[Conversion],

@@ -109,7 +109,7 @@ impl Observations for MemoryStore {
         Ok(rows.filter_map(|row| ActiveJob::of(&row.current())).collect())
     }
 
-    async fn jobs_as_asked(&self, asked: &[&ActiveJob]) -> Result<Vec<Job>, StoreError> {
+    async fn unchanged_jobs(&self, asked: &[&ActiveJob]) -> Result<Vec<Job>, StoreError> {
         let tables = self.tables();
         let as_asked = |job: &&ActiveJob| {
             tables.jobs.get(&job.id).filter(|row| row.job.version == job.version).map(super::JobRow::current)

@@ -6,7 +6,7 @@ use std::{
 };
 
 use domain::{Attempt, DesiredState, Job, JobId, Phase, Secrets, Status, Timestamp};
-use persistence::{Lease, Purges, Remains, StepRecord, StepRecords, StoreError};
+use persistence::{Lease, PurgeTarget, Purges, StepRecord, StepRecords, StoreError};
 
 use super::{MemoryStore, Right, Turn, after, is_held, row::JobRow};
 
@@ -50,13 +50,13 @@ impl StepRecords for MemoryStore {
 }
 
 impl Purges for MemoryStore {
-    async fn remains(&self, jobs: &[JobId]) -> Result<Vec<Remains>, StoreError> {
+    async fn purge_targets(&self, jobs: &[JobId]) -> Result<Vec<PurgeTarget>, StoreError> {
         let tables = self.tables();
         let rows = jobs.iter().filter_map(|id| Some((*id, tables.jobs.get(id)?)));
         let remains = |(job, row): (JobId, &JobRow)| {
             let dirs: BTreeSet<_> = row.attempts.values().map(|attempt| attempt.job_dir.clone()).collect();
             let (failed, base_dirs) = (row.purges_failed, dirs.into_iter().collect());
-            Remains { job, failed, base_dirs, unreadable: false }
+            PurgeTarget { job, failed, base_dirs, unreadable: false }
         };
         Ok(rows.map(remains).collect())
     }

@@ -14,7 +14,7 @@ use std::{
 use domain::{Abandoned, ClusterName, Conversion, Job, JobId, Secrets, Timestamp};
 use persistence::{
     ConversionLease, ConversionRecord, ConversionRecords, ConversionTurns, DueJobs, ImageRequest,
-    ImageRequests, KnownPartitions, Lane, Lease, LeaseTerms, PartitionTurns, Purges, Remains, StepRecord,
+    ImageRequests, KnownPartitions, Lane, Lease, LeaseTerms, PartitionTurns, PurgeTarget, Purges, StepRecord,
     StepRecords, StoreError, WorkStore,
 };
 use remote::{
@@ -150,8 +150,8 @@ impl<S: WorkStore, G: Gate> StepRecords for GatedStore<S, G> {
 }
 
 impl<S: WorkStore, G: Gate> Purges for GatedStore<S, G> {
-    async fn remains(&self, jobs: &[JobId]) -> Result<Vec<Remains>, StoreError> {
-        self.gate.pass("remains", self.store.remains(jobs)).await
+    async fn purge_targets(&self, jobs: &[JobId]) -> Result<Vec<PurgeTarget>, StoreError> {
+        self.gate.pass("purge_targets", self.store.purge_targets(jobs)).await
     }
 
     async fn delete_purged(&self, lease: &Lease, jobs: &[JobId]) -> Result<(), StoreError> {
@@ -164,12 +164,12 @@ impl<S: WorkStore, G: Gate> Purges for GatedStore<S, G> {
 }
 
 impl<S: WorkStore, G: Gate> ImageRequests for GatedStore<S, G> {
-    async fn want_images(
+    async fn request_images(
         &self,
         cluster: &ClusterName,
         wishes: &[ImageRequest],
     ) -> Result<Vec<Conversion>, StoreError> {
-        self.gate.pass("want_images", self.store.want_images(cluster, wishes)).await
+        self.gate.pass("request_images", self.store.request_images(cluster, wishes)).await
     }
 
     async fn reopen_conversions(
@@ -184,12 +184,12 @@ impl<S: WorkStore, G: Gate> ImageRequests for GatedStore<S, G> {
         self.gate.pass("active_conversions", self.store.active_conversions(cluster)).await
     }
 
-    async fn look_after_conversions(&self, cluster: &ClusterName, jobs: &[JobId]) -> Result<(), StoreError> {
-        self.gate.pass("look_after_conversions", self.store.look_after_conversions(cluster, jobs)).await
+    async fn recheck_conversions(&self, cluster: &ClusterName, jobs: &[JobId]) -> Result<(), StoreError> {
+        self.gate.pass("recheck_conversions", self.store.recheck_conversions(cluster, jobs)).await
     }
 
-    async fn wake_overtaken(&self, jobs: &[(JobId, &Conversion)]) -> Result<(), StoreError> {
-        self.gate.pass("wake_overtaken", self.store.wake_overtaken(jobs)).await
+    async fn wake_changed(&self, jobs: &[(JobId, &Conversion)]) -> Result<(), StoreError> {
+        self.gate.pass("wake_changed", self.store.wake_changed(jobs)).await
     }
 }
 
@@ -241,13 +241,13 @@ impl<S: WorkStore, G: Gate> ConversionRecords for GatedStore<S, G> {
             .await
     }
 
-    async fn record_seen_conversions(
+    async fn record_observed_conversions(
         &self,
         cluster: &ClusterName,
         conversions: &[Conversion],
     ) -> Result<(), StoreError> {
         self.gate
-            .pass("record_seen_conversions", self.store.record_seen_conversions(cluster, conversions))
+            .pass("record_observed_conversions", self.store.record_observed_conversions(cluster, conversions))
             .await
     }
 }

@@ -3,7 +3,7 @@ use sqlx::PgPool;
 use testkit::command_job;
 
 use super::*;
-use crate::{Along, Inserted, NewJob, Sealer};
+use crate::{InsertWith, Inserted, NewJob, Sealer};
 
 fn once(key: &str, body: u8) -> Once {
     Once {
@@ -16,7 +16,7 @@ fn once(key: &str, body: u8) -> Once {
 }
 
 async fn insert(store: &Store, new: &NewJob, once: &Once) -> Option<Inserted> {
-    store.insert_job_along(new, Along { once: Some(once), ..Along::default() }).await.unwrap()
+    store.insert_job_with(new, InsertWith { once: Some(once), ..InsertWith::default() }).await.unwrap()
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]

@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::{
-    Along, DueJobs as _, Inserted, Lane, LeaseTerms, NewJob, PartitionTurns as _, PollResult, PollTurns as _,
-    Requested, Sealer, StepRecord, StepRecords as _, Viewer,
+    DueJobs as _, InsertWith, Inserted, Lane, LeaseTerms, NewJob, PartitionTurns as _, PollResult,
+    PollTurns as _, Requested, Sealer, StepRecord, StepRecords as _, Viewer,
 };
 
 const MOST: u32 = 3;
@@ -32,10 +32,10 @@ fn identity(host: &str) -> ClusterIdentity {
     }
 }
 
-async fn keep(store: &Store, name: &ClusterName, host: &str) -> ClusterKept {
+async fn keep(store: &Store, name: &ClusterName, host: &str) -> ClusterAdded {
     let (settings, identity, by) = (json!({"hosts": [host]}), identity(host), Owner::new("ann"));
     store
-        .keep_cluster(NewCluster { name, settings: &settings, identity: &identity, by: &by }, MOST)
+        .add_cluster(NewCluster { name, settings: &settings, identity: &identity, by: &by }, MOST)
         .await
         .unwrap()
 }
@@ -43,7 +43,7 @@ async fn keep(store: &Store, name: &ClusterName, host: &str) -> ClusterKept {
 /// A cluster at `login1`: its revision and its incarnation.
 async fn kept(store: &Store) -> (i64, i64) {
     match keep(store, &dgx(), "login1").await {
-        ClusterKept::Done { revision, incarnation } => (revision, incarnation),
+        ClusterAdded::Done { revision, incarnation } => (revision, incarnation),
         other => panic!("{other:?}"),
     }
 }
@@ -59,8 +59,8 @@ async fn replace(store: &Store, host: &str, meant: Revision) -> ClusterChange {
 
 async fn send(store: &Store, number: u128, incarnation: i64) -> Inserted {
     let new = NewJob { job: command_job(number), secrets: Secrets::default(), request_hash: [0; 32] };
-    let along = Along { incarnation: Some(incarnation), ..Along::default() };
-    store.insert_job_along(&new, along).await.unwrap().unwrap()
+    let along = InsertWith { incarnation: Some(incarnation), ..InsertWith::default() };
+    store.insert_job_with(&new, along).await.unwrap().unwrap()
 }
 
 async fn end(store: &Store, status: Status) -> Job {
@@ -77,12 +77,12 @@ async fn end(store: &Store, status: Status) -> Job {
 async fn a_name_is_stored_once_and_the_number_of_clusters_is_limited(pool: PgPool) {
     let store = store(pool);
     let (revision, incarnation) = kept(&store).await;
-    assert_eq!(keep(&store, &dgx(), "login2").await, ClusterKept::Exists);
+    assert_eq!(keep(&store, &dgx(), "login2").await, ClusterAdded::Exists);
     for name in ["a", "b"] {
-        assert!(matches!(keep(&store, &name.parse().unwrap(), "login1").await, ClusterKept::Done { .. }));
+        assert!(matches!(keep(&store, &name.parse().unwrap(), "login1").await, ClusterAdded::Done { .. }));
     }
-    assert_eq!(keep(&store, &"c".parse().unwrap(), "login1").await, ClusterKept::Full);
-    let all = store.kept_clusters().await.unwrap();
+    assert_eq!(keep(&store, &"c".parse().unwrap(), "login1").await, ClusterAdded::Full);
+    let all = store.stored_clusters().await.unwrap();
     assert_eq!(all.iter().map(|kept| kept.name.as_str()).collect::<Vec<_>>(), ["dgx", "a", "b"]);
     let first = &all[0];
     assert_eq!(
@@ -109,7 +109,7 @@ async fn one_of_two_changes_of_the_same_revision_succeeds(pool: PgPool) {
         store.delete_cluster(&dgx(), Revision::This(first)).await.unwrap(),
         ClusterChange::Changed { revision }
     );
-    let kept = store.kept_clusters().await.unwrap().remove(0);
+    let kept = store.stored_clusters().await.unwrap().remove(0);
     assert_eq!((kept.settings["x"].as_i64(), kept.changed_by), (Some(1), Owner::new("bob")));
     assert!(matches!(replace(&store, "login1", Revision::Any).await, ClusterChange::Done { .. }));
     assert!(matches!(store.delete_cluster(&dgx(), Revision::Any).await.unwrap(), ClusterChange::Done { .. }));
@@ -267,7 +267,7 @@ async fn every_change_is_notified_even_one_by_hand(pool: PgPool) {
     heard(&mut listener).await;
     sqlx::raw_sql("update clusters set settings = '[]'").execute(&pool).await.unwrap();
     heard(&mut listener).await;
-    let row = store.kept_clusters().await.unwrap().remove(0);
+    let row = store.stored_clusters().await.unwrap().remove(0);
     assert!(row.revision > revision, "whoever saw it before has not seen this");
     assert_eq!((row.settings, row.incarnation), (json!([]), incarnation));
     sqlx::raw_sql("delete from clusters").execute(&pool).await.unwrap();

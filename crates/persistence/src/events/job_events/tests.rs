@@ -210,7 +210,7 @@ async fn a_step_of_a_running_job_does_not_overwrite_what_a_poll_has_read_meanwhi
     let bench = Bench::new(pool).await;
     sqlx::raw_sql("update jobs set due_at = now()").execute(&bench.store.pool).await.unwrap();
     let terms = LeaseTerms { duration: LEASE, limit: 1 };
-    let mut lease = bench.store.acquire_due(&dgx(), Lane::Tend, Uuid::from_u128(10), terms).await.unwrap();
+    let mut lease = bench.store.acquire_due(&dgx(), Lane::Follow, Uuid::from_u128(10), terms).await.unwrap();
     let leased = lease.jobs.pop().unwrap();
     let next = saw(&bench.find().await, &lines(0..4), SlurmState::Running);
     bench.record(&bench.acquire(1).await, next).await.unwrap();
@@ -228,9 +228,9 @@ async fn a_conclusion_adds_the_last_lines_once(pool: PgPool) {
     let next = saw(&bench.find().await, &lines(0..2), SlurmState::Completed);
     bench.record(&bench.acquire(1).await, next).await.unwrap();
     let terms = LeaseTerms { duration: Duration::ZERO, limit: 1 };
-    let mut slept = bench.store.acquire_due(&dgx(), Lane::Tend, Uuid::from_u128(10), terms).await.unwrap();
+    let mut slept = bench.store.acquire_due(&dgx(), Lane::Follow, Uuid::from_u128(10), terms).await.unwrap();
     let terms = LeaseTerms { duration: LEASE, limit: 1 };
-    let lease = bench.store.acquire_due(&dgx(), Lane::Tend, Uuid::from_u128(11), terms).await.unwrap();
+    let lease = bench.store.acquire_due(&dgx(), Lane::Follow, Uuid::from_u128(11), terms).await.unwrap();
     let job = slept.jobs.pop().unwrap();
     let concluded = || {
         let running = Job { phase: Phase::Running, ..job.clone() };

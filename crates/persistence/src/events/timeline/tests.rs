@@ -174,7 +174,7 @@ async fn a_command_for_an_image_is_in_the_timelines_of_the_jobs_that_wait_for_it
         image: "nvcr.io/nvidia/tao:1".parse().unwrap(),
         fresh: false,
     };
-    let found = store.want_images(&dgx(), &[wish]).await.unwrap();
+    let found = store.request_images(&dgx(), &[wish]).await.unwrap();
     sqlx::query!("update jobs set phase = 'converting_image'").execute(&pool).await.unwrap();
     let runs = [
         run(CommandClass::CheckImages, 1, Whose::Image(path)),

@@ -3,7 +3,7 @@ use sqlx::PgPool;
 use testkit::command_job;
 
 use super::*;
-use crate::{Along, NewJob, Sealer};
+use crate::{InsertWith, NewJob, Sealer};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -41,7 +41,7 @@ async fn with_a_message(pool: &PgPool) -> Store {
 
 async fn insert(store: &Store, job: Job, webhook: Option<&Webhook>) {
     let new = NewJob { job, secrets: Secrets::default(), request_hash: [0; 32] };
-    store.insert_job_along(&new, Along { webhook, ..Along::default() }).await.unwrap().unwrap();
+    store.insert_job_with(&new, InsertWith { webhook, ..InsertWith::default() }).await.unwrap().unwrap();
 }
 
 /// The numbers of the stored jobs.
@@ -61,18 +61,18 @@ async fn count(pool: &PgPool, rows: &'static str) -> i64 {
 #[sqlx::test(migrator = "crate::MIGRATOR")]
 async fn the_oldest_jobs_are_deleted_first_and_recent_ones_stay(pool: PgPool) {
     let store = ended(&pool, 6).await;
-    assert_eq!(store.forget_ended(3 * DAY, 2).await.unwrap(), 2);
+    assert_eq!(store.delete_finished(3 * DAY, 2).await.unwrap(), 2);
     assert_eq!(left(&pool).await, [1, 2, 3, 4]);
-    assert_eq!(store.forget_ended(3 * DAY, 9).await.unwrap(), 2);
+    assert_eq!(store.delete_finished(3 * DAY, 9).await.unwrap(), 2);
     assert_eq!(left(&pool).await, [1, 2]);
-    assert_eq!(store.forget_ended(3 * DAY, 9).await.unwrap(), 0);
+    assert_eq!(store.delete_finished(3 * DAY, 9).await.unwrap(), 0);
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
 async fn everything_about_a_job_is_deleted_with_it_and_watchers_are_notified(pool: PgPool) {
     let store = ended(&pool, 1).await;
     assert!(count(&pool, "select count(*) from job_events").await > 0);
-    assert_eq!(store.forget_ended(DAY, 9).await.unwrap(), 1);
+    assert_eq!(store.delete_finished(DAY, 9).await.unwrap(), 1);
     assert_eq!(count(&pool, "select count(*) from job_events").await, 0);
     // The stored id identifies files on the cluster as those of a deleted job, and watchers get its deletion.
     assert_eq!(count(&pool, "select count(*) from deleted_jobs where owner is not null").await, 1);
@@ -87,16 +87,16 @@ async fn a_job_that_has_not_ended_stays_however_old(pool: PgPool) {
     )
     .await;
     run(&pool, "update jobs set desired_state = 'delete', due_at = now() where id::text like '%2'").await;
-    assert_eq!(store.forget_ended(Duration::ZERO, 9).await.unwrap(), 1);
+    assert_eq!(store.delete_finished(Duration::ZERO, 9).await.unwrap(), 1);
     assert_eq!(left(&pool).await, [1, 2]);
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
 async fn a_job_with_a_waiting_message_stays_until_its_delivery(pool: PgPool) {
     let store = with_a_message(&pool).await;
-    assert_eq!(store.forget_ended(DAY, 9).await.unwrap(), 0);
+    assert_eq!(store.delete_finished(DAY, 9).await.unwrap(), 0);
     run(&pool, "update webhook_deliveries set state = 'dead'").await;
-    assert_eq!(store.forget_ended(DAY, 9).await.unwrap(), 1);
+    assert_eq!(store.delete_finished(DAY, 9).await.unwrap(), 1);
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
@@ -116,7 +116,7 @@ async fn a_job_that_is_locked_is_skipped(pool: PgPool) {
     let store = ended(&pool, 2).await;
     let mut other = pool.begin().await.unwrap();
     sqlx::raw_sql("select from jobs where id::text like '%2' for update").execute(&mut *other).await.unwrap();
-    assert_eq!(store.forget_ended(DAY, 9).await.unwrap(), 1);
+    assert_eq!(store.delete_finished(DAY, 9).await.unwrap(), 1);
     other.rollback().await.unwrap();
     assert_eq!(left(&pool).await, [2]);
 }
@@ -125,7 +125,7 @@ async fn a_job_that_is_locked_is_skipped(pool: PgPool) {
 async fn jobs_with_many_events_are_deleted_one_by_one(pool: PgPool) {
     let store = ended(&pool, 3).await;
     run(&pool, "update jobs set events = 10000 where id::text like '%2'").await;
-    assert_eq!(store.forget_ended(DAY, 9).await.unwrap(), 2);
+    assert_eq!(store.delete_finished(DAY, 9).await.unwrap(), 2);
     assert_eq!(left(&pool).await, [1]);
-    assert_eq!(store.forget_ended(DAY, 9).await.unwrap(), 1);
+    assert_eq!(store.delete_finished(DAY, 9).await.unwrap(), 1);
 }

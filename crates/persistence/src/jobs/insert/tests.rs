@@ -66,8 +66,8 @@ async fn a_new_job_is_returned_as_it_is_stored(pool: PgPool) {
     for (id, webhook) in [(1, None), (2, Some(webhook()))] {
         let mut new = NewJob { job: command_job(id), ..request(DIGEST) };
         new.job.created_at = chrono::DateTime::from_timestamp_nanos(1_763_000_000_123_456_789);
-        let along = Along { webhook: webhook.as_ref(), ..Along::default() };
-        let Some(Inserted::Created(told)) = store.insert_job_along(&new, along).await.unwrap() else {
+        let along = InsertWith { webhook: webhook.as_ref(), ..InsertWith::default() };
+        let Some(Inserted::Created(told)) = store.insert_job_with(&new, along).await.unwrap() else {
             panic!("not created")
         };
         let stored = store.find_job(told.id, &Viewer::All).await.unwrap().unwrap();
@@ -89,7 +89,7 @@ async fn a_new_job_wakes_the_submit_lane_and_a_request_the_lane_that_carries_it_
     assert_eq!(listener.next().await.unwrap(), notice(Lane::Submit));
     sqlx::query!("update jobs set phase = 'running', desired_state = 'run'").execute(&pool).await.unwrap();
     store.request_cancel(new.job.id, &Viewer::All, now).await.unwrap();
-    assert_eq!(listener.next().await.unwrap(), notice(Lane::Tend));
+    assert_eq!(listener.next().await.unwrap(), notice(Lane::Follow));
 }
 
 /// Two statements assign phases to lanes, and so does `Lane::of` for notifications.
@@ -101,7 +101,7 @@ async fn jobs_are_due_in_the_lane_of_their_phase(pool: PgPool) {
     for phase in Phase::iter().filter(|phase| *phase != Phase::Ended) {
         let name: &str = phase.into();
         sqlx::query!("update jobs set phase = $1, due_at = now()", name).execute(&pool).await.unwrap();
-        for lane in [Lane::Submit, Lane::Tend] {
+        for lane in [Lane::Submit, Lane::Follow] {
             let due = store.next_due_in(&new.job.cluster, lane).await.unwrap();
             assert_eq!(due.is_some(), Lane::of(phase) == lane, "{phase} in {lane}");
             let terms = LeaseTerms { duration: Duration::from_secs(9), limit: 1 };

@@ -179,7 +179,7 @@ async fn each_lane_takes_its_own_jobs(pool: PgPool) {
 
     assert_eq!(acquire(&store, 2, 10).await.jobs.len(), 0);
     let tend =
-        store.acquire_due(&"dgx".parse().unwrap(), Lane::Tend, Uuid::from_u128(3), TERMS).await.unwrap();
+        store.acquire_due(&"dgx".parse().unwrap(), Lane::Follow, Uuid::from_u128(3), TERMS).await.unwrap();
     assert_eq!(tend.jobs.len(), 1);
 }
 

@@ -90,7 +90,7 @@ async fn an_answer_is_compared_with_the_version_that_was_asked_about(pool: PgPoo
     let asked = store.active_jobs(&dgx()).await.unwrap();
     let ids = async |asked: &[ActiveJob]| {
         store
-            .jobs_as_asked(&asked.iter().collect::<Vec<_>>())
+            .unchanged_jobs(&asked.iter().collect::<Vec<_>>())
             .await
             .unwrap()
             .iter()

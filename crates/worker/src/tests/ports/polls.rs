@@ -47,8 +47,8 @@ impl<S: WorkStore, G: Gate> Observations for GatedStore<S, G> {
         self.gate.pass("active_jobs", self.store.active_jobs(cluster)).await
     }
 
-    async fn jobs_as_asked(&self, asked: &[&ActiveJob]) -> Result<Vec<Job>, StoreError> {
-        self.gate.pass("jobs_as_asked", self.store.jobs_as_asked(asked)).await
+    async fn unchanged_jobs(&self, asked: &[&ActiveJob]) -> Result<Vec<Job>, StoreError> {
+        self.gate.pass("unchanged_jobs", self.store.unchanged_jobs(asked)).await
     }
 
     async fn record_observations(
