@@ -116,15 +116,15 @@ impl Deliverer {
         let result = self.attempt(&turn).await;
         let outcome = match &result {
             DeliveryResult::Delivered { .. } => "delivered",
-            DeliveryResult::Failed { again: Some(_), .. } => "failed",
-            DeliveryResult::Failed { again: None, .. } => "dead",
+            DeliveryResult::Failed { retry_in: Some(_), .. } => "failed",
+            DeliveryResult::Failed { retry_in: None, .. } => "dead",
         };
         metrics::counter!("webhook_deliveries_total", "outcome" => outcome).increment(1);
         metrics::histogram!("webhook_delivery_duration_seconds").record(began.elapsed().as_secs_f64());
-        if let DeliveryResult::Failed { error, again, .. } = &result {
+        if let DeliveryResult::Failed { error, retry_in, .. } = &result {
             tracing::warn!(
                 job.id = %turn.job, event.seq = turn.seq, attempt = turn.attempts + 1, error,
-                given_up = again.is_none(), "a webhook was not delivered"
+                given_up = retry_in.is_none(), "a webhook was not delivered"
             );
         }
         match self.store.record_delivery(&turn, &result).await {
@@ -144,12 +144,12 @@ impl Deliverer {
         let failed = |failure: Failure| {
             let jitter = rand::random::<f64>();
             let asked = failure.retry_after.and_then(|text| retry_after(&text, self.clock.now()));
-            let again = webhook_wait(turn.attempts + 1, self.settings.attempts, jitter, asked)
+            let retry_in = webhook_wait(turn.attempts + 1, self.settings.attempts, jitter, asked)
                 .filter(|_| failure.again);
             DeliveryResult::Failed {
                 response_status: failure.status,
                 error: failure.error.chars().filter(|c| !c.is_control()).take(LONGEST_REASON).collect(),
-                again: again.map(|wait| wait.to_std().unwrap_or_default()),
+                retry_in: retry_in.map(|wait| wait.to_std().unwrap_or_default()),
             }
         };
         let Some(signature) = signature(turn.webhook.key_bytes(), &id, timestamp, &turn.body) else {

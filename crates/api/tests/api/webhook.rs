@@ -21,7 +21,7 @@ pub(crate) async fn give_up(store: &Store) {
     let terms = DeliveryTerms { duration: Duration::from_mins(1), limit: 10, limit_per_owner: 10 };
     for turn in store.lease_webhooks(Uuid::from_u128(7), terms).await.unwrap() {
         let error = "the receiver did not answer in time".to_owned();
-        let result = DeliveryResult::Failed { response_status: None, error, again: None };
+        let result = DeliveryResult::Failed { response_status: None, error, retry_in: None };
         assert!(store.record_delivery(&turn, &result).await.unwrap());
     }
 }

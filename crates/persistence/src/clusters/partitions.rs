@@ -78,16 +78,15 @@ pub trait PartitionTurns {
 
 impl PartitionTurns for Store {
     async fn take_partitions_turn(&self, cluster: &ClusterName, patience: Duration) -> Result<bool> {
-        let taken = self
-            .execute(sqlx::query!(
-                "-- clusters::partitions::take_partitions_turn
+        let statement = sqlx::query!(
+            "-- clusters::partitions::take_partitions_turn
              insert into cluster_partitions as p (cluster, due_at)
              values ($1, now() + $2 * interval '1 millisecond')
              on conflict (cluster) do update set due_at = excluded.due_at where p.due_at <= now()",
-                cluster.as_str(),
-                millis(patience),
-            ))
-            .await?;
+            cluster.as_str(),
+            millis(patience),
+        );
+        let taken = self.execute(statement).await?;
         Ok(taken > 0)
     }
 

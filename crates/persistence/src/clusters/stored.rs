@@ -106,7 +106,7 @@ impl Store {
         )
         .fetch_all(&self.pool)
         .await?;
-        let kept = rows.into_iter().filter_map(|row| {
+        let clusters = rows.into_iter().filter_map(|row| {
             Some(StoredCluster {
                 // The schema allows no other name.
                 name: row.name.parse().ok()?,
@@ -119,7 +119,7 @@ impl Store {
                 changed_by: Owner::new(row.changed_by),
             })
         });
-        Ok(kept.collect())
+        Ok(clusters.collect())
     }
 
     /// The names and revisions of all stored clusters: a reader that knows them all is up to date.
@@ -177,9 +177,9 @@ impl Store {
     }
 
     /// Replaces the settings of a cluster. While work is under way on it, it has to stay the same cluster.
-    pub async fn replace_cluster(&self, new: NewCluster<'_>, meant: Revision) -> Result<ClusterChange> {
+    pub async fn replace_cluster(&self, new: NewCluster<'_>, expected: Revision) -> Result<ClusterChange> {
         let mut tx = self.pool.begin().await?;
-        let row = match hold(&mut tx, new.name, meant).await? {
+        let row = match hold(&mut tx, new.name, expected).await? {
             Ok(row) => row,
             Err(refused) => return Ok(refused),
         };
@@ -223,9 +223,9 @@ impl Store {
     }
 
     /// Deletes a cluster without work. Jobs that have ended on it stay.
-    pub async fn delete_cluster(&self, name: &ClusterName, meant: Revision) -> Result<ClusterChange> {
+    pub async fn delete_cluster(&self, name: &ClusterName, expected: Revision) -> Result<ClusterChange> {
         let mut tx = self.pool.begin().await?;
-        let row = match hold(&mut tx, name, meant).await? {
+        let row = match hold(&mut tx, name, expected).await? {
             Ok(row) => row,
             Err(refused) => return Ok(refused),
         };
@@ -308,7 +308,7 @@ struct Held {
 async fn hold(
     connection: &mut PgConnection,
     name: &ClusterName,
-    meant: Revision,
+    expected: Revision,
 ) -> Result<Result<Held, ClusterChange>> {
     let row = sqlx::query!(
         "-- clusters::stored::hold
@@ -318,7 +318,7 @@ async fn hold(
     .fetch_optional(connection)
     .await?;
     let Some(row) = row else { return Ok(Err(ClusterChange::NoCluster)) };
-    if meant != Revision::Any && meant != Revision::This(row.revision) {
+    if expected != Revision::Any && expected != Revision::This(row.revision) {
         return Ok(Err(ClusterChange::Changed { revision: row.revision }));
     }
     let identity = row.login.parse().ok().zip(row.base_dir.parse().ok());

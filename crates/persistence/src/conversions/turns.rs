@@ -120,15 +120,14 @@ impl ConversionTurns for Store {
     }
 
     async fn extend_conversions(&self, lease: &ConversionLease, duration: Duration) -> Result<()> {
-        let extended = self
-            .execute(sqlx::query!(
-                "-- conversions::turns::extend_conversions
+        let statement = sqlx::query!(
+            "-- conversions::turns::extend_conversions
              update image_conversions set lease_expires_at = now() + $2 * interval '1 millisecond'
              where lease_token = $1 and lease_expires_at > now()",
-                lease.token,
-                millis(duration),
-            ))
-            .await?;
+            lease.token,
+            millis(duration),
+        );
+        let extended = self.execute(statement).await?;
         if extended == 0 { Err(StoreError::LeaseLost { what: "conversions".to_owned() }) } else { Ok(()) }
     }
 

@@ -119,15 +119,14 @@ impl DueJobs for Store {
     }
 
     async fn extend(&self, lease: &Lease, duration: Duration) -> Result<()> {
-        let extended = self
-            .execute(sqlx::query!(
-                "-- jobs::leases::extend
+        let statement = sqlx::query!(
+            "-- jobs::leases::extend
              update jobs set lease_expires_at = now() + $2 * interval '1 millisecond'
              where lease_token = $1 and lease_expires_at > now()",
-                lease.token,
-                millis(duration),
-            ))
-            .await?;
+            lease.token,
+            millis(duration),
+        );
+        let extended = self.execute(statement).await?;
         if extended == 0 { Err(StoreError::LeaseLost { what: "jobs".to_owned() }) } else { Ok(()) }
     }
 

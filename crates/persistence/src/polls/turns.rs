@@ -27,7 +27,7 @@ pub struct PollLease {
     /// The poll interval at the last poll.
     pub interval: TimeDelta,
     /// The total time without an answer until the last poll.
-    pub unreachable_for: TimeDelta,
+    pub unreachable_before: TimeDelta,
 }
 
 impl PollLease {
@@ -35,9 +35,9 @@ impl PollLease {
     pub fn unreachable_for(&self, now: Timestamp) -> TimeDelta {
         let gap = self.polled_at.map_or(TimeDelta::zero(), |last| now - last);
         if gap > self.interval * 3 + TimeDelta::seconds(30) {
-            self.unreachable_for + gap
+            self.unreachable_before + gap
         } else {
-            self.unreachable_for
+            self.unreachable_before
         }
     }
 
@@ -151,21 +151,20 @@ impl PollTurns for Store {
             granted_on: row.now,
             token,
             interval: TimeDelta::milliseconds(row.interval_ms),
-            unreachable_for: TimeDelta::milliseconds(row.unreachable_ms),
+            unreachable_before: TimeDelta::milliseconds(row.unreachable_ms),
         }))
     }
 
     async fn extend_poll(&self, lease: &PollLease, duration: Duration) -> Result<()> {
-        let extended = self
-            .execute(sqlx::query!(
-                "-- polls::turns::extend_poll
+        let statement = sqlx::query!(
+            "-- polls::turns::extend_poll
              update cluster_polls set lease_expires_at = now() + $3 * interval '1 millisecond'
              where cluster = $1 and lease_token = $2 and lease_expires_at > now()",
-                lease.cluster.as_str(),
-                lease.token,
-                millis(duration),
-            ))
-            .await?;
+            lease.cluster.as_str(),
+            lease.token,
+            millis(duration),
+        );
+        let extended = self.execute(statement).await?;
         if extended == 0 { Err(lease.lost()) } else { Ok(()) }
     }
 
@@ -181,9 +180,8 @@ impl PollTurns for Store {
             PollResult::Idle => (false, false, None, false),
             PollResult::Unanswered { error, auth_required } => (false, true, Some(error), auth_required),
         };
-        let ours = self
-            .execute(sqlx::query!(
-                "-- polls::turns::record_poll
+        let statement = sqlx::query!(
+            "-- polls::turns::record_poll
              update cluster_polls
              set lease_token = null, lease_expires_at = null, due_at = now() + $3 * interval '1 millisecond',
                  polled_at = case when $4 then $5 else polled_at end,
@@ -191,19 +189,19 @@ impl PollTurns for Store {
                  failures = case when $8 then failures + 1 else 0 end, error = $7,
                  unreachable_ms = case when $4 then $9 else unreachable_ms end, auth_required = $10
              where cluster = $1 and lease_token = $2 and lease_expires_at > now()",
-                lease.cluster.as_str(),
-                lease.token,
-                millis(interval),
-                answered,
-                now,
-                i64::try_from(interval.as_millis()).unwrap_or(i64::MAX),
-                error,
-                failed,
-                lease.unreachable_for(now).num_milliseconds(),
-                auth_required,
-            ))
-            .await?;
-        if ours == 0 { Err(lease.lost()) } else { Ok(()) }
+            lease.cluster.as_str(),
+            lease.token,
+            millis(interval),
+            answered,
+            now,
+            i64::try_from(interval.as_millis()).unwrap_or(i64::MAX),
+            error,
+            failed,
+            lease.unreachable_for(now).num_milliseconds(),
+            auth_required,
+        );
+        let changed = self.execute(statement).await?;
+        if changed == 0 { Err(lease.lost()) } else { Ok(()) }
     }
 
     async fn next_poll_in(&self, cluster: &ClusterName) -> Result<Option<Duration>> {
@@ -239,11 +237,11 @@ impl Store {
         )
         .fetch_all(&self.pool)
         .await?;
-        let pulse = |polled_at, interval_ms| Pulse { polled_at, interval: duration(interval_ms) };
-        Ok(rows
-            .into_iter()
-            .filter_map(|row| Some((row.cluster.parse().ok()?, pulse(row.polled_at, row.interval_ms))))
-            .collect())
+        let pulses = rows.into_iter().filter_map(|row| {
+            let pulse = Pulse { polled_at: row.polled_at, interval: duration(row.interval_ms) };
+            Some((row.cluster.parse().ok()?, pulse))
+        });
+        Ok(pulses.collect())
     }
 
     /// The polls of each cluster that was ever polled.

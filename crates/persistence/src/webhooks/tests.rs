@@ -84,7 +84,7 @@ fn failed(again: Option<u64>) -> DeliveryResult {
     DeliveryResult::Failed {
         response_status: Some(500),
         error: "the receiver answered 500".to_owned(),
-        again: again.map(Duration::from_secs),
+        retry_in: again.map(Duration::from_secs),
     }
 }
 

@@ -32,7 +32,7 @@ pub struct WebhookLease {
     pub body: String,
     /// The number of earlier attempts.
     pub attempts: u32,
-    lease: Uuid,
+    token: Uuid,
 }
 
 /// The result of an attempt to deliver.
@@ -41,11 +41,11 @@ pub enum DeliveryResult {
     Delivered {
         response_status: u16,
     },
-    /// Retried after the wait in `again`, or never.
     Failed {
         response_status: Option<u16>,
         error: String,
-        again: Option<Duration>,
+        /// `None`: the message is dead.
+        retry_in: Option<Duration>,
     },
 }
 
@@ -110,7 +110,7 @@ impl Store {
             .await?;
         }
         tx.commit().await?;
-        let mut turns = Vec::with_capacity(oldest.len());
+        let mut leases = Vec::with_capacity(oldest.len());
         for row in oldest {
             let Some(place) = leased.iter().find(|leased| leased.job_id == row.job_id) else { continue };
             let seal = WebhookSeal::job(&self.sealer, row.job_id);
@@ -120,39 +120,39 @@ impl Store {
                 continue;
             };
             let stored = StoredRow::of("webhook_deliveries", &row.job_id);
-            turns.push(WebhookLease {
+            leases.push(WebhookLease {
                 job: JobId::new(row.job_id),
                 seq: stored.number("seq", row.seq)?,
                 webhook,
                 body: row.body,
                 attempts: stored.number("attempts", row.attempts)?,
-                lease: token,
+                token,
             });
         }
-        Ok(turns)
+        Ok(leases)
     }
 
     /// Records the result of a delivery and returns the lease. False when the lease was lost.
-    pub async fn record_delivery(&self, turn: &WebhookLease, result: &DeliveryResult) -> Result<bool> {
-        let (state, status, error, again) = match result {
+    pub async fn record_delivery(&self, lease: &WebhookLease, result: &DeliveryResult) -> Result<bool> {
+        let (state, status, error, retry_in) = match result {
             DeliveryResult::Delivered { response_status } => {
                 ("delivered", Some(*response_status), None, None)
             }
-            DeliveryResult::Failed { response_status, error, again: Some(again) } => {
-                ("pending", *response_status, Some(error), Some(*again))
+            DeliveryResult::Failed { response_status, error, retry_in: Some(wait) } => {
+                ("pending", *response_status, Some(error), Some(*wait))
             }
-            DeliveryResult::Failed { response_status, error, again: None } => {
+            DeliveryResult::Failed { response_status, error, retry_in: None } => {
                 ("dead", *response_status, Some(error), None)
             }
         };
-        let job = turn.job.get();
+        let job = lease.job.get();
         let mut tx = self.pool.begin().await?;
         // The lock comes first: a message that is added at the same time is visible below, or sets `due_at` afterwards.
         let ours = sqlx::query!(
             "-- webhooks::turns::record_delivery lock
              select job_id from webhooks where job_id = $1 and lease_token = $2 for no key update",
             job,
-            turn.lease,
+            lease.token,
         )
         .fetch_optional(&mut *tx)
         .await?;
@@ -166,7 +166,7 @@ impl Store {
                  delivered_at = case when $3 = 'delivered' then now() end
              where job_id = $1 and seq = $2",
             job,
-            signed(turn.seq),
+            signed(lease.seq),
             state,
             status.map(i32::from),
             error,
@@ -181,7 +181,7 @@ impl Store {
                                then now() + $2 * interval '1 millisecond' end
              where job_id = $1",
             job,
-            millis(again.unwrap_or_default()),
+            millis(retry_in.unwrap_or_default()),
         )
         .execute(&mut *tx)
         .await?;

@@ -47,7 +47,7 @@ impl PollTurns for MemoryStore {
             granted_on: now,
             token,
             interval: row.interval,
-            unreachable_for: row.unreachable_for,
+            unreachable_before: row.unreachable_for,
         };
         tables.turns.push(Turn::Given(Right::Poll, token));
         Ok(Some(lease))
