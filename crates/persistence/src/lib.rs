@@ -1,9 +1,8 @@
 //! Postgres: the only crate that knows SQL.
 //!
-//! Rows become domain values and back (`rows`); the right to act on a row is a [`Lease`], and every statement
-//! that acts checks its token. Nothing here is held across the network: a lease outlives its transaction.
+//! Rows become domain values and back (`jobs::rows`, `values`). The right to act on a row is a [`Lease`], and every statement
+//! that acts checks its token. No transaction stays open during network calls: a lease outlives its transaction.
 
-mod again;
 mod callers;
 mod clusters;
 mod conversions;
@@ -13,7 +12,9 @@ mod jobs;
 mod listen;
 mod polls;
 mod seal;
+mod statements;
 mod store;
+mod values;
 mod webhooks;
 mod work_store;
 mod workload;
@@ -23,35 +24,40 @@ pub use callers::{
     tokens::{NewToken, Scopes, Token},
 };
 pub use clusters::{
-    kept::{ClusterChange, ClusterKept, ClusterListener, ClusterWork, KeptCluster, NewCluster, Revision},
-    partitions::KnownPartitions,
+    partitions::{KnownPartitions, PartitionTurns},
+    stored::{
+        ClusterAdded, ClusterChange, ClusterListener, ClusterWork, Incarnations, NewCluster, Revision,
+        StoredCluster,
+    },
 };
-pub use conversions::{ConversionLease, ConversionRecord, ImageRequest};
+pub use conversions::{
+    ConversionLease, ConversionRecord, ConversionRecords, ConversionTurns, ImageRequest, ImageRequests,
+};
 pub use error::StoreError;
 pub use events::{
     feed::{FeedEvent, FeedFilter, FeedPage},
-    of_job::JobEvent,
+    job_events::JobEvent,
     timeline::{CommandRun, Subject, TimelineEntry, TimelinePlace, Whose},
 };
 pub use jobs::{
+    deletions::{PurgeTarget, Purges},
     desired_state::Requested,
-    leases::{Lane, Lease, LeaseTerms},
-    listing::{JobFilter, JobPage},
-    purges::Remains,
-    steps::StepRecord,
-    stored::{Along, Inserted, NewJob, Viewer},
-    versions::JobVersion,
+    insert::{InsertWith, Inserted, NewJob},
+    lane::Lane,
+    leases::{DueJobs, Lease, LeaseTerms},
+    queries::{JobFilter, JobPage, JobVersion, Viewer},
+    steps::{StepRecord, StepRecords},
 };
-pub use listen::{DueListener, DueNotice, JobListener, JobNotice};
+pub use listen::{DueListener, DueNotice, DueNotices, JobListener, JobNotice};
 pub use polls::{
-    states::PollState,
-    turns::{PollLease, PollResult, Pulse},
+    observations::Observations,
+    orphans::OrphanRecords,
+    turns::{PollLease, PollResult, PollState, PollTurns, Pulse},
 };
 pub use seal::Sealer;
-pub use store::{MIGRATOR, Store, StoreOptions};
-pub use webhooks::{DeadLetter, DeliveryResult, TurnTerms, WebhookDelivery, WebhookHistory, WebhookTurn};
-pub use work_store::{
-    Call, DueJobs, DueNotices, ImageConversions, Incarnations, OrphanRecords, PartitionTurns, PollTurns,
-    StepRecords, WorkStore,
+pub use store::{Call, MIGRATOR, Store, StoreOptions};
+pub use webhooks::{
+    DeadLetter, DeliveryResult, DeliveryTerms, WebhookDelivery, WebhookHistory, WebhookLease,
 };
+pub use work_store::WorkStore;
 pub use workload::{Connections, Workload};

@@ -1,28 +1,32 @@
-//! Wake-ups: a worker learns at once that a job is due, and whoever watches jobs that one has changed. A lost one costs
-//! nothing but time, since both also look by themselves.
+//! Notifications: they wake workers when a job is due, and readers when a job changes. A lost one costs only time: both also
+//! check at intervals.
 
 use std::str::FromStr;
 
 use domain::{ClusterName, JobId};
 use sqlx::{PgConnection, postgres::PgListener};
 
-use crate::{error::StoreError, jobs::leases::Lane, store::Store};
+use crate::{
+    error::Result,
+    jobs::lane::Lane,
+    store::{Call, Store},
+};
 
 const DUE: &str = "tao_slurm_due";
-/// Spoken on by a trigger.
+/// A trigger sends these.
 const JOBS: &str = "tao_slurm_jobs";
 
-/// What says that something of a cluster is due: in one lane, so that a job that comes in costs no look of the others, or in any.
+/// The notification that a cluster has due work: in one lane, so that the other lane does not look, or in both.
 pub(crate) fn due(cluster: &ClusterName, lane: Option<Lane>) -> (&'static str, String) {
     (DUE, lane.map_or_else(|| cluster.to_string(), |lane| format!("{cluster} {lane}")))
 }
 
-/// Wakes whoever listens, once the transaction commits.
+/// Wakes all listeners once the transaction commits.
 pub(crate) async fn wake(
     connection: &mut PgConnection,
     cluster: &ClusterName,
     lane: Option<Lane>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let (channel, payload) = due(cluster, lane);
     sqlx::query!(
         "-- listen::wake
@@ -35,11 +39,18 @@ pub(crate) async fn wake(
     Ok(())
 }
 
-/// Something of a cluster is due.
+/// A listener on channels of the database; it reconnects by itself.
+pub(crate) async fn listen(store: &Store, channel: &str) -> Result<PgListener> {
+    let mut listener = PgListener::connect_with(&store.pool).await?;
+    listener.listen(channel).await?;
+    Ok(listener)
+}
+
+/// A cluster has due work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueNotice {
     pub cluster: ClusterName,
-    /// None: it may be anything.
+    /// `None`: it may be in any lane.
     pub lane: Option<Lane>,
 }
 
@@ -48,53 +59,52 @@ impl FromStr for DueNotice {
 
     fn from_str(payload: &str) -> Result<Self, Self::Err> {
         let (cluster, lane) = payload.split_once(' ').unwrap_or((payload, ""));
-        // A lane that a later version knows is any of them.
+        // A lane of a later version stands for any lane.
         Ok(Self { cluster: cluster.parse()?, lane: lane.parse().ok() })
     }
 }
 
-/// Hears of clusters that have something due.
+/// Reports clusters that have due work.
+pub trait DueNotices: Send {
+    /// Waits for the next notice. `None` when the connection was lost and restored: notices may have been lost, too.
+    fn next(&mut self) -> impl Call<Option<DueNotice>>;
+}
+
 #[derive(Debug)]
 pub struct DueListener(PgListener);
 
-impl Store {
-    pub async fn listen_due(&self) -> Result<DueListener, StoreError> {
-        let mut listener = PgListener::connect_with(&self.pool).await?;
-        listener.listen(DUE).await?;
-        Ok(DueListener(listener))
+impl DueListener {
+    pub(crate) async fn start(store: &Store) -> Result<Self> {
+        Ok(Self(listen(store, DUE).await?))
     }
 }
 
-impl DueListener {
-    /// Waits for the next wake-up and says what it is for; none when the connection was lost and made again, which may have
-    /// swallowed some.
-    pub async fn next(&mut self) -> Result<Option<DueNotice>, StoreError> {
+impl DueNotices for DueListener {
+    async fn next(&mut self) -> Result<Option<DueNotice>> {
         Ok(self.0.try_recv().await?.and_then(|notice| notice.payload().parse().ok()))
     }
 }
 
-/// Hears of jobs that were added, have changed or were deleted.
+/// Reports jobs that were added, changed or deleted.
 #[derive(Debug)]
 pub struct JobListener(PgListener);
 
-/// What a [`JobListener`] hears.
+/// What a [`JobListener`] reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobNotice {
     Changed(JobId),
-    /// The connection was lost and made again: any job may have changed.
+    /// The connection was lost and restored: any job may have changed.
     Missed,
 }
 
 impl Store {
-    pub async fn listen_jobs(&self) -> Result<JobListener, StoreError> {
-        let mut listener = PgListener::connect_with(&self.pool).await?;
-        listener.listen(JOBS).await?;
-        Ok(JobListener(listener))
+    pub async fn listen_jobs(&self) -> Result<JobListener> {
+        Ok(JobListener(listen(self, JOBS).await?))
     }
 }
 
 impl JobListener {
-    pub async fn next(&mut self) -> Result<JobNotice, StoreError> {
+    pub async fn next(&mut self) -> Result<JobNotice> {
         let notice = self.0.try_recv().await?;
         Ok(notice
             .and_then(|notice| notice.payload().parse().ok())

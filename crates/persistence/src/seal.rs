@@ -1,5 +1,5 @@
-//! Secrets at rest: XChaCha20-Poly1305 with a fresh nonce for each, bound to the row they belong to. What has to be
-//! compared and may hold secrets is kept as a code that nobody can make without the key.
+//! Secrets at rest: XChaCha20-Poly1305 with a fresh nonce for each, bound to their row. Requests that are compared later and
+//! may hold secrets are stored as a keyed hash.
 
 use std::fmt;
 
@@ -12,11 +12,11 @@ use rand::RngCore;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 
 const NONCE: usize = 24;
 
-/// What the key of the codes is derived for: the sealing key itself does one thing only.
+/// The purpose of the derived hash key: the sealing key itself is used for sealing only.
 const CODES: &[u8] = b"tao-slurm: codes of requests";
 
 /// Seals and opens the secrets of jobs with the service's key.
@@ -33,24 +33,24 @@ impl Sealer {
         Self { cipher, codes: hmac(&derived.into()) }
     }
 
-    /// The code of a request, from its digest. A guess of a secret in it cannot be tried on the code without the key.
+    /// The keyed hash of a request, from its digest. Without the key, nobody can test a guessed secret against it.
     pub(crate) fn code(&self, digest: &[u8; 32]) -> [u8; 32] {
         self.codes.clone().chain_update(digest).finalize().into_bytes().into()
     }
 
-    /// Seals `plain` for the row named by `owner`: moved to another row, it does not open.
-    pub(crate) fn seal(&self, plain: &[u8], owner: &[u8]) -> Result<Vec<u8>, StoreError> {
-        // 24 random bytes do not repeat in the life of a key, so no counter has to be kept.
+    /// Seals `plain` for the row that `owner` names. It does not open in another row.
+    pub(crate) fn seal(&self, plain: &[u8], owner: &[u8]) -> Result<Vec<u8>> {
+        // 24 random bytes do not repeat in the life of a key, so no counter is needed.
         let mut nonce = [0; NONCE];
         rand::rng().fill_bytes(&mut nonce);
         let sealed = self
             .cipher
             .encrypt(XNonce::from_slice(&nonce), Payload { msg: plain, aad: owner })
-            .map_err(|_| StoreError::Unstorable("its secrets cannot be sealed"))?;
+            .map_err(|_| StoreError::Unstorable("secrets"))?;
         Ok([nonce.as_slice(), &sealed].concat())
     }
 
-    /// Opens what [`seal`](Self::seal) made; nothing when the key or the row is another.
+    /// Opens what [`seal`](Self::seal) sealed; `None` for another key or another row.
     pub(crate) fn open(&self, sealed: &[u8], owner: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         let (nonce, sealed) = sealed.split_at_checked(NONCE)?;
         self.cipher
@@ -60,7 +60,7 @@ impl Sealer {
     }
 }
 
-/// SHA-256 takes its key in blocks of 64 bytes: a shorter one is filled up with zeros (RFC 2104).
+/// HMAC-SHA-256 takes a key of 64 bytes; a shorter key is padded with zeros (RFC 2104).
 fn hmac(key: &[u8; 32]) -> Hmac<Sha256> {
     let mut block = Zeroizing::new([0; 64]);
     block[..key.len()].copy_from_slice(key);

@@ -1,12 +1,20 @@
 //! The handle on the database.
 
-use std::time::Duration;
+use std::{future::Future, time::Duration};
 
 use domain::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
-use sqlx::{PgConnection, PgPool, migrate::Migrator, postgres::PgPoolOptions};
+use sqlx::{
+    PgConnection, PgPool, Postgres,
+    migrate::Migrator,
+    postgres::{PgArguments, PgPoolOptions},
+    query::Query,
+};
 
-use crate::{error::StoreError, seal::Sealer};
+use crate::{
+    error::{Result, StoreError},
+    seal::Sealer,
+};
 
 /// The schema, compiled in.
 pub static MIGRATOR: Migrator = sqlx::migrate!("../../migrations");
@@ -20,9 +28,14 @@ pub struct StoreOptions {
     pub acquire_timeout: Duration,
 }
 
+/// Connections are closed after this time.
 const OLDEST_CONNECTION: Duration = Duration::from_mins(2);
-/// A connection that was not used for so long is looked at before it is.
+/// A connection that was idle for longer is checked before its next use.
 const IDLE: Duration = Duration::from_secs(1);
+
+/// A call of the database.
+pub trait Call<T>: Future<Output = Result<T>> + Send {}
+impl<T, F: Future<Output = Result<T>> + Send> Call<T> for F {}
 
 async fn is_standby(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
@@ -33,22 +46,24 @@ async fn is_standby(connection: &mut PgConnection) -> Result<bool, sqlx::Error> 
     .await
 }
 
-/// A server that follows another refuses every write; the one that leads now is found by connecting again.
+/// A standby rejects every write. The next connection may reach the primary.
 async fn refuse_standby(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     if is_standby(connection).await? {
-        return Err(sqlx::Error::Io(std::io::Error::other("the server is a standby, which only reads")));
+        return Err(sqlx::Error::Io(std::io::Error::other(
+            "the server is a read-only standby; set database.url to the primary",
+        )));
     }
     Ok(())
 }
 
-/// A process that was stopped, or whose machine is gone, in the middle of a transaction holds its locks, and jobs behind them
-/// would wait as long as it does. Nothing here waits for anything but the database in a transaction.
-async fn give_locks_back_when_stopped(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+/// Releases the locks of a process that stopped in the middle of a transaction: other transactions would wait for them as
+/// long as it stays stopped. No transaction here waits for anything but the database.
+async fn limit_idle_transactions(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::raw_sql("set idle_in_transaction_session_timeout = '5s'").execute(connection).await?;
     Ok(())
 }
 
-/// The one database. Cheap to clone.
+/// The database. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
     pub(crate) pool: PgPool,
@@ -56,19 +71,19 @@ pub struct Store {
 }
 
 impl Store {
-    /// Connects; the schema is not looked at yet.
-    pub async fn connect(options: &StoreOptions, sealer: Sealer) -> Result<Self, StoreError> {
+    /// Connects. Does not check the schema.
+    pub async fn connect(options: &StoreOptions, sealer: Sealer) -> Result<Self> {
         let pool = PgPoolOptions::new()
             .max_connections(options.max_connections)
             .acquire_timeout(options.acquire_timeout)
-            // It would ask of each, and each statement would be two questions.
+            // This would send a second query for every statement; `before_acquire` checks idle connections only.
             .test_before_acquire(false)
-            // After a failover, connections may still lead to a server that only reads now: none is used for ever.
+            // After a failover, old connections may still reach a server that is now read-only.
             .max_lifetime(OLDEST_CONNECTION)
             .after_connect(|connection, _| {
                 Box::pin(async move {
                     refuse_standby(connection).await?;
-                    give_locks_back_when_stopped(connection).await
+                    limit_idle_transactions(connection).await
                 })
             })
             .before_acquire(|connection, meta| {
@@ -83,25 +98,25 @@ impl Store {
         Self { pool, sealer }
     }
 
-    /// Brings the schema up to date. Safe to run from several processes at once: sqlx takes an advisory lock.
-    pub async fn migrate(&self) -> Result<(), StoreError> {
+    /// Brings the schema up to date. Several processes may call this at once: sqlx takes an advisory lock.
+    pub async fn migrate(&self) -> Result<()> {
         Ok(MIGRATOR.run(&self.pool).await?)
     }
 
-    /// Whether the database answers and has this program's schema.
-    pub async fn ready(&self) -> Result<(), StoreError> {
-        let wanted = MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default();
+    /// Checks that the database answers and has the schema of this program.
+    pub async fn ready(&self) -> Result<()> {
+        let expected = MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default();
         let found = sqlx::query_scalar!(
             "-- store::ready
              select max(version) from _sqlx_migrations where success"
         )
         .fetch_one(&self.pool)
         .await?;
-        if found == Some(wanted) { Ok(()) } else { Err(StoreError::Schema { found, wanted }) }
+        if found == Some(expected) { Ok(()) } else { Err(StoreError::Schema { found, expected }) }
     }
 
-    /// The database's time, by which leases end.
-    pub async fn now(&self) -> Result<Timestamp, StoreError> {
+    /// The server clock, which decides when leases end.
+    pub async fn now(&self) -> Result<Timestamp> {
         let now = sqlx::query_scalar!(
             r#"-- store::now
                select clock_timestamp() as "now!""#
@@ -109,7 +124,12 @@ impl Store {
         Ok(now.fetch_one(&self.pool).await?)
     }
 
-    /// Waits for statements under way and closes all connections.
+    /// Runs a statement that returns no rows, and returns the number of rows that it changed.
+    pub(crate) async fn execute(&self, statement: Query<'_, Postgres, PgArguments>) -> Result<u64> {
+        Ok(statement.execute(&self.pool).await?.rows_affected())
+    }
+
+    /// Waits for running statements, then closes all connections.
     pub async fn close(&self) {
         self.pool.close().await;
     }
@@ -123,21 +143,21 @@ mod tests {
     use super::*;
 
     #[sqlx::test(migrator = "MIGRATOR")]
-    async fn the_time_is_the_databases(pool: PgPool) {
+    async fn the_time_comes_from_the_database(pool: PgPool) {
         let store = Store::from_pool(pool, Sealer::from_key([7; 32]));
         let (one, other) = (store.now().await.unwrap(), store.now().await.unwrap());
         assert!(one <= other && other - one < TimeDelta::minutes(1), "{one} {other}");
     }
 
-    /// How to reach a server that says of itself what a table of ours says: a function stands before Postgres' own.
-    async fn of_a_server_that_may_follow_another(pool: &PgPool) -> StoreOptions {
+    /// Options for a server that reports itself as a standby or not, as a table says: a function shadows Postgres's own.
+    async fn options_of_a_fake_standby(pool: &PgPool) -> StoreOptions {
         let options = pool.connect_options();
         let name = options.get_database().unwrap();
         let faked = format!(
-            "create table of_itself (is_standby boolean not null);
-             insert into of_itself values (true);
+            "create table fake_standby (is_standby boolean not null);
+             insert into fake_standby values (true);
              create function public.pg_is_in_recovery() returns boolean language sql
-                 as 'select is_standby from public.of_itself';
+                 as 'select is_standby from public.fake_standby';
              alter database \"{name}\" set search_path = public, pg_catalog"
         );
         sqlx::raw_sql(sqlx::AssertSqlSafe(faked)).execute(pool).await.unwrap();
@@ -148,29 +168,29 @@ mod tests {
         }
     }
 
-    async fn follow(pool: &PgPool, another: bool) {
-        let set = format!("update of_itself set is_standby = {another}");
+    async fn set_standby(pool: &PgPool, is_standby: bool) {
+        let set = format!("update fake_standby set is_standby = {is_standby}");
         sqlx::raw_sql(sqlx::AssertSqlSafe(set)).execute(pool).await.unwrap();
     }
 
     #[sqlx::test(migrator = "MIGRATOR")]
     async fn no_connection_to_a_standby_is_used(pool: PgPool) {
-        let options = of_a_server_that_may_follow_another(&pool).await;
+        let options = options_of_a_fake_standby(&pool).await;
         let connect = || Store::connect(&options, Sealer::from_key([7; 32]));
         assert!(connect().await.unwrap_err().is_unavailable());
-        follow(&pool, false).await;
+        set_standby(&pool, false).await;
         let store = connect().await.unwrap();
         store.ready().await.unwrap();
-        // The server that led follows another now, and the connection is still open.
-        follow(&pool, true).await;
+        // The primary becomes a standby while the connection is open.
+        set_standby(&pool, true).await;
         tokio::time::sleep(IDLE + Duration::from_millis(100)).await;
         assert!(store.ready().await.unwrap_err().is_unavailable());
-        follow(&pool, false).await;
+        set_standby(&pool, false).await;
         store.ready().await.unwrap();
     }
 
     #[sqlx::test(migrator = "MIGRATOR")]
-    async fn whoever_stops_in_a_transaction_holds_its_locks_for_seconds(pool: PgPool) {
+    async fn a_process_that_stops_in_a_transaction_holds_its_locks_for_seconds(pool: PgPool) {
         let options = StoreOptions {
             url: pool.connect_options().to_url_lossy().to_string().into(),
             max_connections: 1,
@@ -188,7 +208,7 @@ mod tests {
     }
 
     #[sqlx::test(migrator = "MIGRATOR")]
-    async fn a_server_that_only_reads_and_a_rolled_back_statement_are_a_reason_to_try_again(pool: PgPool) {
+    async fn a_read_only_server_and_a_rolled_back_statement_are_reasons_to_retry(pool: PgPool) {
         for failing in [
             "set transaction read only; delete from jobs",
             "do $$ begin raise exception using errcode = '40001'; end $$",

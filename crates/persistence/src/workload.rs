@@ -1,9 +1,9 @@
-//! How much there is to do, for those who watch the service from outside.
+//! How much work there is, for metrics.
 
 use chrono::TimeDelta;
 use domain::{ClusterName, Phase};
 
-use crate::{error::StoreError, store::Store};
+use crate::{error::Result, store::Store, values::count};
 
 /// The jobs of one cluster in one phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Workload {
     pub cluster: ClusterName,
     pub phase: Phase,
     pub jobs: u64,
-    /// For how long the one that fell due first has waited for a worker; none when none is due.
+    /// How long the longest due job has waited for a worker; `None` when no job is due.
     pub overdue: Option<TimeDelta>,
 }
 
@@ -24,30 +24,30 @@ pub struct Connections {
 }
 
 impl Store {
-    /// The jobs that somebody has to do something about, or that Slurm has. Only these: they are found by their indexes,
-    /// however many jobs have ended or are paused.
-    pub async fn workload(&self) -> Result<Vec<Workload>, StoreError> {
+    /// Counts the jobs that are due for a step or that Slurm has. Both have an index, so the cost does not depend on how many
+    /// jobs have ended or are paused.
+    pub async fn workload(&self) -> Result<Vec<Workload>> {
         let rows = sqlx::query!(
             r#"-- workload::workload
                select cluster, phase, count(*) as "jobs!",
-                      extract(epoch from max(now() - due_at) filter (
+                      (extract(epoch from max(now() - due_at) filter (
                           where due_at <= now() and (lease_token is null or lease_expires_at <= now())
-                      ))::float8 as overdue
+                      )) * 1000)::bigint as overdue
                from jobs
                where due_at is not null or phase in ('in_queue', 'running', 'suspended')
                group by cluster, phase"#
         )
         .fetch_all(&self.pool)
         .await?;
-        let workload = |cluster: &str, phase: &str, jobs: i64, overdue: Option<f64>| {
+        let workload = rows.iter().filter_map(|row| {
             Some(Workload {
-                cluster: cluster.parse().ok()?,
-                phase: phase.parse().ok()?,
-                jobs: u64::try_from(jobs).ok()?,
-                overdue: overdue.map(milliseconds),
+                cluster: row.cluster.parse().ok()?,
+                phase: row.phase.parse().ok()?,
+                jobs: count(row.jobs),
+                overdue: row.overdue.map(TimeDelta::milliseconds),
             })
-        };
-        Ok(rows.iter().filter_map(|row| workload(&row.cluster, &row.phase, row.jobs, row.overdue)).collect())
+        });
+        Ok(workload.collect())
     }
 
     pub fn connections(&self) -> Connections {
@@ -60,11 +60,6 @@ impl Store {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "centuries fit")]
-fn milliseconds(seconds: f64) -> TimeDelta {
-    TimeDelta::milliseconds((seconds * 1000.0) as i64)
-}
-
 #[cfg(test)]
 mod tests {
     use domain::{Secrets, Work};
@@ -75,7 +70,7 @@ mod tests {
     use crate::{NewJob, Sealer};
 
     #[sqlx::test(migrator = "crate::MIGRATOR")]
-    async fn the_job_that_nobody_takes_says_for_how_long_and_those_at_rest_are_not_counted(pool: PgPool) {
+    async fn a_due_job_without_a_worker_reports_how_long_and_paused_jobs_are_not_counted(pool: PgPool) {
         let store = Store::from_pool(pool.clone(), Sealer::from_key([7; 32]));
         for number in 1..=5 {
             let job = job_at(number, Work::Command { text: "true".to_owned() }, chrono::DateTime::UNIX_EPOCH);
@@ -100,7 +95,7 @@ mod tests {
         let [running, queued] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!((running.phase, running.jobs, running.overdue), (Phase::Running, 1, None));
         assert_eq!((queued.phase, queued.jobs), (Phase::Queued, 3));
-        // One that a worker has is not overdue, however long ago it fell due.
+        // A leased job is not overdue, however long ago it fell due.
         let overdue = queued.overdue.unwrap();
         assert!(overdue >= TimeDelta::seconds(90) && overdue < TimeDelta::minutes(30), "{overdue}");
     }

@@ -1,8 +1,7 @@
-//! The database of a test that has no database: all in memory, by a clock that the test drives.
+//! A store in memory, for tests without a database. The test drives its clock.
 //!
-//! It keeps the promises of `persistence::Store` and is held to them by the suite that runs against both
-//! (`crates/persistence/tests/conformance`). What the real one does with a statement is done here with one lock held, so a
-//! call happens at one moment.
+//! It behaves as `persistence::Store`; one suite checks both (`crates/persistence/tests/conformance`). A call holds one lock, as
+//! the real store uses one statement, so it happens at one moment.
 
 mod conversions;
 mod due;
@@ -11,9 +10,9 @@ mod orphans;
 mod partitions;
 mod polls;
 mod records;
+mod requests;
 mod row;
 mod turns;
-mod wishes;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -25,7 +24,7 @@ use std::{
 
 use chrono::TimeDelta;
 use domain::{Clock, ClusterName, Job, JobId, Timestamp};
-use persistence::{DueNotice, DueNotices, JobEvent, Lane, StoreError};
+use persistence::{DueNotice, DueNotices, JobEvent, Lane, StoreError, WorkStore};
 use uuid::Uuid;
 
 use conversions::{ConversionRow, Wait};
@@ -58,8 +57,10 @@ struct Tables {
 /// A lease, as a row has it.
 type Held = Option<(Uuid, Timestamp)>;
 
+impl WorkStore for MemoryStore {}
+
 impl MemoryStore {
-    /// An empty one. `clock` is the database's own: what is due and which lease has ended is told by it.
+    /// An empty store. `clock` stands for the server clock: it decides what is due and which leases have ended.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, tables: Arc::default() }
     }
@@ -72,29 +73,29 @@ impl MemoryStore {
         self.clock.now()
     }
 
-    /// Every job that is stored, those included that wait for their removal.
+    /// Every stored job, including those whose files are still to be removed.
     pub fn all_jobs(&self) -> Vec<Job> {
         self.tables().jobs.values().map(JobRow::current).collect()
     }
 
-    /// All that happened to a job, in order.
+    /// All events of a job, in order.
     pub fn events_of(&self, job: JobId) -> Vec<JobEvent> {
         self.tables().jobs.get(&job).map(|row| row.events.clone()).unwrap_or_default()
     }
 
-    /// Whether secrets of the job are stored.
-    pub fn keeps_secrets(&self, job: JobId) -> bool {
+    /// Whether the store has secrets of the job.
+    pub fn has_secrets(&self, job: JobId) -> bool {
         self.tables().jobs.get(&job).is_some_and(|row| row.secrets.is_some())
     }
 
-    /// States that broke a rule of the schema, and that the database would have refused.
+    /// States that violated a constraint of the schema: the database would have refused them.
     pub fn refused(&self) -> Vec<String> {
         self.tables().refused.clone()
     }
 }
 
 impl Tables {
-    /// Tells all who listen that the cluster has something due.
+    /// Notifies all listeners that the cluster has due work.
     fn wake(&mut self, cluster: &ClusterName, lane: Option<Lane>) {
         self.listeners.retain(|inbox| Arc::strong_count(inbox) > 1);
         for inbox in &self.listeners {
@@ -123,14 +124,14 @@ fn until(due: Timestamp, now: Timestamp) -> Duration {
     (due - now).to_std().unwrap_or(Duration::ZERO)
 }
 
-/// What somebody who listens has not heard yet.
+/// Notices that a listener has not read yet.
 #[derive(Debug, Default)]
 struct Inbox {
     notices: VecDeque<DueNotice>,
     waker: Option<Waker>,
 }
 
-/// Hears of clusters that have something due.
+/// Reports clusters that have due work.
 #[derive(Debug)]
 pub struct MemoryNotices(Arc<Mutex<Inbox>>);
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use domain::{Clock, Ids, Networks, retry_after, webhook_wait};
-use persistence::{DeliveryResult, Store, TurnTerms, WebhookTurn};
+use persistence::{DeliveryResult, DeliveryTerms, Store, WebhookLease};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use ureq::Agent;
@@ -89,20 +89,20 @@ impl Deliverer {
         }
     }
 
-    async fn turns(&self, limit: usize) -> Vec<WebhookTurn> {
+    async fn turns(&self, limit: usize) -> Vec<WebhookLease> {
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
         if limit == 0 {
             return Vec::new();
         }
         let duration = self.settings.timeout + LEASE_MARGIN;
-        let terms = TurnTerms { duration, limit, of_one_owner: MAX_PER_OWNER };
+        let terms = DeliveryTerms { duration, limit, limit_per_owner: MAX_PER_OWNER };
         self.store.lease_webhooks(self.ids.lease(), terms).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot look for due webhooks");
             Vec::new()
         })
     }
 
-    async fn deliver(self: Arc<Self>, turn: WebhookTurn, leased_at: Instant) {
+    async fn deliver(self: Arc<Self>, turn: WebhookLease, leased_at: Instant) {
         let began = Instant::now();
         if is_late(leased_at, began) {
             tracing::warn!(job.id = %turn.job, "a webhook delivery started too late for its lease; it is retried later");
@@ -111,15 +111,15 @@ impl Deliverer {
         let result = self.attempt(&turn).await;
         let outcome = match &result {
             DeliveryResult::Delivered { .. } => "delivered",
-            DeliveryResult::Failed { again: Some(_), .. } => "failed",
-            DeliveryResult::Failed { again: None, .. } => "dead",
+            DeliveryResult::Failed { retry_in: Some(_), .. } => "failed",
+            DeliveryResult::Failed { retry_in: None, .. } => "dead",
         };
         metrics::counter!("webhook_deliveries_total", "outcome" => outcome).increment(1);
         metrics::histogram!("webhook_delivery_duration_seconds").record(began.elapsed().as_secs_f64());
-        if let DeliveryResult::Failed { error, again, .. } = &result {
+        if let DeliveryResult::Failed { error, retry_in, .. } = &result {
             tracing::warn!(
                 job.id = %turn.job, event.seq = turn.seq, attempt = turn.attempts + 1, error,
-                given_up = again.is_none(), "a webhook was not delivered"
+                given_up = retry_in.is_none(), "a webhook was not delivered"
             );
         }
         // An unrecorded message is delivered again when its lease ends.
@@ -134,7 +134,7 @@ impl Deliverer {
         }
     }
 
-    async fn attempt(&self, turn: &WebhookTurn) -> DeliveryResult {
+    async fn attempt(&self, turn: &WebhookLease) -> DeliveryResult {
         match self.deliver_once(turn).await {
             Ok(response_status) => DeliveryResult::Delivered { response_status },
             Err(failure) => {
@@ -148,13 +148,15 @@ impl Deliverer {
                 DeliveryResult::Failed {
                     response_status: failure.status,
                     error: failure.error.chars().filter(|c| !c.is_control()).take(MAX_ERROR_CHARS).collect(),
-                    again: wait.filter(|_| failure.retryable).map(|wait| wait.to_std().unwrap_or_default()),
+                    retry_in: wait
+                        .filter(|_| failure.retryable)
+                        .map(|wait| wait.to_std().unwrap_or_default()),
                 }
             }
         }
     }
 
-    async fn deliver_once(&self, turn: &WebhookTurn) -> Result<u16, Failure> {
+    async fn deliver_once(&self, turn: &WebhookLease) -> Result<u16, Failure> {
         // The same id at each attempt, so that a receiver detects duplicates. Without a dot, which separates the signed parts.
         let id = format!("{}_{}", turn.job, turn.seq);
         let timestamp = self.clock.now().timestamp();

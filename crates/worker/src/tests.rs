@@ -181,11 +181,11 @@ async fn a_job_goes_from_accepted_to_done(pool: PgPool) {
     bench.fake.set_state(&name, &SlurmState::Completed, Some(0));
     bench.poll().await;
     assert_eq!(bench.status(id).await, (Status::Running, Phase::Finishing));
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert_eq!(bench.status(id).await, (Status::Done, Phase::Ended));
     assert!(bench.fake.removed(&format!("/lustre/users/tao/env/{id}.sh")));
     assert_eq!(
-        bench.step(Lane::Submit).await + bench.step(Lane::Tend).await,
+        bench.step(Lane::Submit).await + bench.step(Lane::Follow).await,
         0,
         "and nothing is due any more"
     );
@@ -233,7 +233,7 @@ async fn what_squeue_forgot_accounting_remembers(pool: PgPool) {
     bench.fake.set_state(&name, &SlurmState::Failed, Some(3));
     bench.fake.forget(&name);
     bench.poll().await;
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     let job = bench.job(id).await;
     assert_eq!(job.status, Status::Error);
     assert_eq!(job.attempt.unwrap().exit.unwrap().code, 3);
@@ -245,10 +245,10 @@ async fn a_canceled_job_is_canceled_when_its_end_is_seen_and_not_before(pool: Pg
     let bench = Bench::new(pool);
     let (id, _) = bench.submitted().await;
     bench.worker.store.request_cancel(id, &Viewer::All, bench.clock.now()).await.unwrap();
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert_eq!(bench.status(id).await.0, Status::Canceling);
     bench.poll().await;
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert_eq!(bench.status(id).await, (Status::Canceled, Phase::Ended));
 }
 
@@ -268,11 +268,11 @@ async fn a_cancellation_that_does_not_get_through_is_sent_again(pool: PgPool) {
     let (id, _) = bench.submitted().await;
     bench.worker.store.request_cancel(id, &Viewer::All, bench.clock.now()).await.unwrap();
     bench.fake.plan_fault(Fault::Unreachable);
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     bench.make_due().await;
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     bench.poll().await;
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert_eq!(bench.status(id).await.0, Status::Canceled);
 }
 
@@ -283,10 +283,10 @@ async fn last_words_that_cannot_be_read_are_asked_for_again(pool: PgPool) {
     bench.fake.set_state(&name, &SlurmState::Completed, Some(0));
     bench.poll().await;
     bench.fake.plan_fault(Fault::ReplyLost);
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert_eq!(bench.status(id).await.1, Phase::Finishing);
     bench.make_due().await;
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert_eq!(bench.status(id).await.0, Status::Done);
 }
 

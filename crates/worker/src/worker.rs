@@ -186,7 +186,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     fn start(self: &Arc<Self>, loops: &mut JoinSet<()>, site: &Arc<Site<L>>, until: &CancellationToken) {
         // Two take submissions: while one stores what became of its batch, the other one's is under way.
         for (lane, named) in
-            [(Lane::Submit, "submissions"), (Lane::Submit, "more submissions"), (Lane::Tend, "other steps")]
+            [(Lane::Submit, "submissions"), (Lane::Submit, "more submissions"), (Lane::Follow, "other steps")]
         {
             let name = format!("{named} of cluster {}", site.target.cluster.name);
             // Noted before it runs, so that one which never comes round is missed too.
@@ -355,14 +355,14 @@ impl<L> Site<L> {
     async fn turn(&self, lane: Lane) -> Option<Turn<'_>> {
         match lane {
             Lane::Submit => Some(self.submitting.lock().await),
-            Lane::Tend => None,
+            Lane::Follow => None,
         }
     }
 
     pub(crate) fn lane(&self, lane: Lane) -> &Notify {
         match lane {
             Lane::Submit => &self.submit_due,
-            Lane::Tend => &self.tend_due,
+            Lane::Follow => &self.tend_due,
         }
     }
 

@@ -68,7 +68,7 @@ impl TokenCache {
             // Here, and so not with every request. Nobody is refused because it could not be noted.
             if token.is_good(now)
                 && token.last_used_at.is_none_or(|at| now - at > NOTED_EVERY)
-                && let Err(error) = store.note_use(token.id).await
+                && let Err(error) = store.record_use(token.id).await
             {
                 tracing::warn!(%error, "cannot note the use of a token");
             }

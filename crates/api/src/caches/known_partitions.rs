@@ -12,7 +12,7 @@ use domain::{
     Cluster, ClusterName, JobSpec, Violation,
     limits::{self, PartitionLimits},
 };
-use persistence::{KnownPartitions, Store, StoreError};
+use persistence::{KnownPartitions, PartitionTurns as _, Store, StoreError};
 
 use crate::state::App;
 

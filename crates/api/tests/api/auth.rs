@@ -87,7 +87,7 @@ async fn the_use_of_a_token_is_noted_and_not_with_every_request(pool: PgPool) {
     let id = api.store.list_tokens(None).await.unwrap();
     let id = id.iter().find(|token| token.name == "used").unwrap().id;
     // Within the minute it is not written again, through whatever process it is asked for.
-    api.store.note_use(id).await.unwrap();
+    api.store.record_use(id).await.unwrap();
     assert_eq!(last_use("used").await, noted);
     api.get_as("expired", "/jobs").await.problem(401, "unauthorized");
     assert_eq!((last_use("expired").await, last_use("idle").await), (None, None));

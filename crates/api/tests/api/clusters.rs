@@ -7,7 +7,7 @@ use domain::{
     Clock, Orphan, OrphanKind,
     preflight::{Check, Outcome},
 };
-use persistence::PollResult;
+use persistence::{OrphanRecords as _, PartitionTurns as _, PollResult, PollTurns as _};
 use remote::{PartitionsAnswer, RawOutput, RemoteCommand};
 use serde_json::json;
 use sqlx::PgPool;

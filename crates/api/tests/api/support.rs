@@ -13,7 +13,9 @@ use chrono::DateTime;
 use domain::{Clock, ContainerImages, Job, Owner, Phase, Source, Status, Timestamp};
 use http_body_util::BodyExt;
 use metrics_exporter_prometheus::PrometheusBuilder;
-use persistence::{Lane, LeaseTerms, NewToken, Scopes, Sealer, StepRecord, Store};
+use persistence::{
+    DueJobs as _, Lane, LeaseTerms, NewToken, Scopes, Sealer, StepRecord, StepRecords as _, Store,
+};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sqlx::{PgPool, postgres::PgPoolOptions};
@@ -111,7 +113,7 @@ impl TestApi {
     /// Over a database that says no word of changes, so that they have to be looked for.
     pub(crate) async fn unheard(pool: PgPool) -> Self {
         sqlx::raw_sql(
-            "alter table jobs disable trigger jobs_tell_of_first, disable trigger jobs_tell_of_change",
+            "alter table jobs disable trigger jobs_notify_added_or_deleted, disable trigger jobs_notify_changed",
         )
         .execute(&pool)
         .await
@@ -287,7 +289,7 @@ impl TestApi {
         let dgx = "dgx".parse().unwrap();
         let mut lease = self.store.acquire_due(&dgx, Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();
         if lease.jobs.is_empty() {
-            lease = self.store.acquire_due(&dgx, Lane::Tend, Uuid::from_u128(9), terms).await.unwrap();
+            lease = self.store.acquire_due(&dgx, Lane::Follow, Uuid::from_u128(9), terms).await.unwrap();
         }
         let mut job = lease.jobs.iter().find(|job| job.id.to_string() == id).unwrap().clone();
         change(&mut job);

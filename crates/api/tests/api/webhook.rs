@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use axum::http::Method;
 use domain::{Clock, Owner, Webhook};
-use persistence::{DeliveryResult, NewToken, Scopes, Store, TurnTerms};
+use persistence::{DeliveryResult, DeliveryTerms, NewToken, Scopes, Store};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use sqlx::PgPool;
@@ -18,10 +18,10 @@ pub(crate) fn with_webhook() -> Value {
 
 /// Does what the deliverer does of a receiver that never answers: gives up the messages that wait.
 pub(crate) async fn give_up(store: &Store) {
-    let terms = TurnTerms { duration: Duration::from_mins(1), limit: 10, of_one_owner: 10 };
+    let terms = DeliveryTerms { duration: Duration::from_mins(1), limit: 10, limit_per_owner: 10 };
     for turn in store.lease_webhooks(Uuid::from_u128(7), terms).await.unwrap() {
         let error = "the receiver did not answer in time".to_owned();
-        let result = DeliveryResult::Failed { response_status: None, error, again: None };
+        let result = DeliveryResult::Failed { response_status: None, error, retry_in: None };
         assert!(store.record_delivery(&turn, &result).await.unwrap());
     }
 }
@@ -143,7 +143,7 @@ async fn telling(api: &TestApi, url: &str) {
 
 /// Whom the job that is told of next tells, and with which key.
 async fn told(store: &Store) -> (String, Vec<u8>) {
-    let terms = TurnTerms { duration: Duration::from_mins(1), limit: 10, of_one_owner: 10 };
+    let terms = DeliveryTerms { duration: Duration::from_mins(1), limit: 10, limit_per_owner: 10 };
     let [turn] = store.lease_webhooks(Uuid::from_u128(9), terms).await.unwrap().try_into().unwrap();
     let said = (turn.webhook.url.clone(), turn.webhook.key_bytes().to_vec());
     let result = DeliveryResult::Delivered { response_status: 204 };

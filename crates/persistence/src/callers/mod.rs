@@ -1,4 +1,4 @@
-//! Who may call, and which requests were already carried out.
+//! Bearer tokens, and requests with an idempotency key.
 
 pub(crate) mod idempotency;
 pub(crate) mod tokens;

@@ -1,16 +1,16 @@
-//! Who may call: bearer tokens, known by their hash only.
+//! Bearer tokens, stored as hashes, and their default webhooks.
 
 use domain::{Owner, Timestamp, Webhook};
 use uuid::Uuid;
 
-use crate::{error::StoreError, store::Store, webhooks::of_tokens};
+use crate::{error::Result, store::Store, values::StoredRow, webhooks::WebhookSeal};
 
 /// What a token allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scopes {
     pub read: bool,
     pub write: bool,
-    /// Everything, on everybody's jobs.
+    /// Everything, on the jobs of all owners.
     pub admin: bool,
 }
 
@@ -26,7 +26,7 @@ pub struct NewToken {
     pub scopes: Scopes,
     pub created_at: Timestamp,
     pub expires_at: Option<Timestamp>,
-    /// Whom its jobs tell of their status when they name nobody themselves.
+    /// The default webhook of its jobs.
     pub webhook: Option<Webhook>,
 }
 
@@ -42,7 +42,7 @@ pub struct Token {
     pub revoked_at: Option<Timestamp>,
     /// To the minute.
     pub last_used_at: Option<Timestamp>,
-    /// Whether its jobs tell somebody of their status who is named by it.
+    /// Whether it has a default webhook.
     pub has_webhook: bool,
 }
 
@@ -54,35 +54,6 @@ impl Token {
     }
 }
 
-/// A token as it is stored.
-struct TokenRow {
-    id: Uuid,
-    name: String,
-    owner: String,
-    scopes: Vec<String>,
-    created_at: Timestamp,
-    expires_at: Option<Timestamp>,
-    revoked_at: Option<Timestamp>,
-    last_used_at: Option<Timestamp>,
-    has_webhook: bool,
-}
-
-impl From<TokenRow> for Token {
-    fn from(row: TokenRow) -> Self {
-        Self {
-            id: row.id,
-            name: row.name,
-            owner: Owner::new(row.owner),
-            scopes: Scopes::from_words(&row.scopes),
-            created_at: row.created_at,
-            expires_at: row.expires_at,
-            revoked_at: row.revoked_at,
-            last_used_at: row.last_used_at,
-            has_webhook: row.has_webhook,
-        }
-    }
-}
-
 impl Scopes {
     /// As words, such as `read`.
     pub fn to_words(self) -> Vec<String> {
@@ -90,18 +61,24 @@ impl Scopes {
         words.into_iter().filter(|(given, _)| *given).map(|(_, word)| word.to_owned()).collect()
     }
 
-    /// What the words allow; one that is none allows nothing.
+    /// The scopes that the words allow; an unknown word allows nothing.
     pub fn from_words(words: &[impl AsRef<str>]) -> Self {
         let has = |word: &str| words.iter().any(|given| given.as_ref() == word);
         Self { read: has("read"), write: has("write"), admin: has("admin") }
     }
 }
 
+impl From<Vec<String>> for Scopes {
+    fn from(words: Vec<String>) -> Self {
+        Self::from_words(&words)
+    }
+}
+
 impl Store {
-    pub async fn create_token(&self, token: &NewToken) -> Result<(), StoreError> {
+    pub async fn create_token(&self, token: &NewToken) -> Result<()> {
         let mut tx = self.pool.begin().await?;
         sqlx::query!(
-            "-- tokens::create_token
+            "-- callers::tokens::create_token
              insert into tokens (id, name, owner, hash, scopes, created_at, expires_at)
              values ($1, $2, $3, $4, $5, $6, $7)",
             token.id,
@@ -115,69 +92,86 @@ impl Store {
         .execute(&mut *tx)
         .await?;
         if let Some(webhook) = &token.webhook {
-            of_tokens::add(&mut tx, &self.sealer, token.id, webhook).await?;
+            let (url, secret) = WebhookSeal::token(&self.sealer, token.id).seal(webhook)?;
+            sqlx::query!(
+                "-- callers::tokens::create_token webhook
+                 insert into token_webhooks (token_id, url, secret) values ($1, $2, $3)",
+                token.id,
+                url,
+                secret,
+            )
+            .execute(&mut *tx)
+            .await?;
         }
         tx.commit().await?;
         Ok(())
     }
 
-    /// Looks a token up by its digest. Whoever measures how long that takes learns something about a digest, and
-    /// nothing about a token.
-    pub async fn find_token(&self, hash: &[u8; 32]) -> Result<Option<Token>, StoreError> {
-        let row = sqlx::query_as!(
-            TokenRow,
-            r#"-- tokens::find_token
+    /// Finds a token by its hash. The time that this takes reveals something about a hash, and nothing about a token.
+    pub async fn find_token(&self, hash: &[u8; 32]) -> Result<Option<Token>> {
+        let token = sqlx::query_as!(
+            Token,
+            r#"-- callers::tokens::find_token
                select id, name, owner, scopes, created_at, expires_at, revoked_at, last_used_at,
                       exists (select from token_webhooks w where w.token_id = tokens.id) as "has_webhook!"
                from tokens where hash = $1"#,
             &hash[..],
-        )
-        .fetch_optional(&self.pool)
-        .await?;
-        Ok(row.map(Token::from))
+        );
+        Ok(token.fetch_optional(&self.pool).await?)
     }
 
-    /// Notes that a token is in use: once a minute, however often and through however many processes it is asked for.
-    pub async fn note_use(&self, token: Uuid) -> Result<(), StoreError> {
-        sqlx::query!(
-            "-- tokens::note_use
+    /// Records that a token is in use: once a minute, for any number of calls and processes.
+    pub async fn record_use(&self, token: Uuid) -> Result<()> {
+        self.execute(sqlx::query!(
+            "-- callers::tokens::record_use
              update tokens set last_used_at = now()
              where id = $1 and (last_used_at is null or last_used_at < now() - interval '1 minute')",
             token,
-        )
-        .execute(&self.pool)
+        ))
         .await?;
         Ok(())
     }
 
-    /// All tokens, or those of an owner, the newest first.
-    pub async fn list_tokens(&self, owner: Option<&Owner>) -> Result<Vec<Token>, StoreError> {
-        let rows = sqlx::query_as!(
-            TokenRow,
-            r#"-- tokens::list_tokens
+    /// All tokens, or those of an owner, newest first.
+    pub async fn list_tokens(&self, owner: Option<&Owner>) -> Result<Vec<Token>> {
+        let tokens = sqlx::query_as!(
+            Token,
+            r#"-- callers::tokens::list_tokens
                select id, name, owner, scopes, created_at, expires_at, revoked_at, last_used_at,
                       exists (select from token_webhooks w where w.token_id = tokens.id) as "has_webhook!"
                from tokens where $1::text is null or owner = $1 order by created_at desc, id"#,
             owner.map(Owner::as_str),
-        )
-        .fetch_all(&self.pool)
-        .await?;
-        Ok(rows.into_iter().map(Token::from).collect())
+        );
+        Ok(tokens.fetch_all(&self.pool).await?)
     }
 
-    /// Revokes a token for good. None when there is none of this id; one that was revoked before stays so.
-    pub async fn revoke_token(&self, id: Uuid, now: Timestamp) -> Result<Option<Token>, StoreError> {
-        let row = sqlx::query_as!(
-            TokenRow,
-            r#"-- tokens::revoke_token
+    /// Revokes a token for good; `None` when no token has this id. The time of an earlier revocation stays.
+    pub async fn revoke_token(&self, id: Uuid, now: Timestamp) -> Result<Option<Token>> {
+        let token = sqlx::query_as!(
+            Token,
+            r#"-- callers::tokens::revoke_token
                update tokens set revoked_at = coalesce(revoked_at, $2) where id = $1
                returning id, name, owner, scopes, created_at, expires_at, revoked_at, last_used_at,
                          exists (select from token_webhooks w where w.token_id = tokens.id) as "has_webhook!""#,
             id,
             now,
+        );
+        Ok(token.fetch_optional(&self.pool).await?)
+    }
+
+    /// The default webhook of a token. One that cannot be opened is an error: a job that is accepted without it would send no
+    /// messages.
+    pub async fn token_webhook(&self, token: Uuid) -> Result<Option<Webhook>> {
+        let row = sqlx::query!(
+            "-- callers::tokens::token_webhook
+             select url, secret from token_webhooks where token_id = $1",
+            token,
         )
         .fetch_optional(&self.pool)
         .await?;
-        Ok(row.map(Token::from))
+        let Some(row) = row else { return Ok(None) };
+        let webhook = WebhookSeal::token(&self.sealer, token).open(&row.url, &row.secret);
+        let corrupt = || StoredRow::of("token_webhooks", &token).corrupt("url, secret");
+        webhook.map(Some).ok_or_else(corrupt)
     }
 }

@@ -1,4 +1,4 @@
-//! Clusters that are kept in the database, and their partitions.
+//! Clusters that are stored in the database, and what clusters report about their partitions.
 
-pub(crate) mod kept;
 pub(crate) mod partitions;
+pub(crate) mod stored;

@@ -1,4 +1,4 @@
-//! What each cluster last said about its partitions.
+//! What each cluster last reported about its partitions.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -7,30 +7,34 @@ use domain::{ClusterName, Timestamp, limits::SaidLimits};
 use remote::PartitionsAnswer;
 use slurm::PartitionInfo;
 
-use crate::{error::StoreError, jobs::leases::millis, store::Store};
+use crate::{
+    error::Result,
+    store::{Call, Store},
+    values::{duration, millis, to_json},
+};
 
-/// What is remembered of one cluster's partitions.
+/// The stored partitions of one cluster.
 #[derive(Debug, Clone)]
 pub struct KnownPartitions {
     pub partitions: Vec<PartitionInfo>,
     /// Whether Slurm refuses a job that is beyond the limits of only one of its partitions.
     pub all_must_allow: bool,
-    /// When the cluster said so; none when it has never answered.
+    /// When the cluster reported them; `None` when it has never answered.
     pub fetched_at: Option<Timestamp>,
-    /// How often it is asked.
+    /// The refresh interval.
     pub interval: Duration,
-    /// Why the last question was not answered, and when that was; none when it was.
+    /// Why the last refresh failed, and when; `None` when it succeeded.
     pub error: Option<(String, Timestamp)>,
 }
 
 impl KnownPartitions {
-    /// Whether so many questions in a row have gone unanswered that things may have changed: three of them.
+    /// Whether the last answer is older than three refresh intervals.
     pub fn is_stale(&self, now: Timestamp) -> bool {
         let patience = TimeDelta::from_std(self.interval.saturating_mul(3)).unwrap_or(TimeDelta::MAX);
         self.fetched_at.is_none_or(|at| now - at > patience)
     }
 
-    /// The limits in it; none when the cluster has never answered.
+    /// The limits of the partitions; `None` when the cluster has never answered.
     pub fn limits(&self, now: Timestamp) -> Option<SaidLimits> {
         let at = self.fetched_at?;
         Some(SaidLimits {
@@ -42,40 +46,60 @@ impl KnownPartitions {
     }
 }
 
-impl Store {
-    /// Takes the turn to ask a cluster for its partitions, if it is time for that and nobody else has just taken it.
-    /// Whoever dies with the turn is made good for after `patience`.
-    pub async fn take_partitions_turn(
-        &self,
-        cluster: &ClusterName,
-        patience: Duration,
-    ) -> Result<bool, StoreError> {
-        let taken = sqlx::query!(
-            "-- partitions::take_turn
-             insert into cluster_partitions as p (cluster, due_at)
-             values ($1, now() + $2 * interval '1 millisecond')
-             on conflict (cluster) do update set due_at = excluded.due_at where p.due_at <= now()",
-            cluster.as_str(),
-            millis(patience),
-        )
-        .execute(&self.pool)
-        .await?
-        .rows_affected();
-        Ok(taken > 0)
-    }
+/// The turn to refresh the partitions of a cluster, and the answer.
+pub trait PartitionTurns {
+    /// Takes the turn if a refresh is due. Another process takes it after `patience` if this one dies.
+    fn take_partitions_turn(&self, cluster: &ClusterName, patience: Duration) -> impl Call<bool>;
 
-    /// Stores what a cluster has said. The next turn is due after `interval`.
-    pub async fn record_partitions(
+    /// Stores an answer. The next refresh is due after `interval`.
+    fn record_partitions(
         &self,
         cluster: &ClusterName,
         answer: &PartitionsAnswer,
         interval: Duration,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let partitions = serde_json::to_value(&answer.partitions)
-            .map_err(|_| StoreError::Unstorable("partitions are no JSON"))?;
-        sqlx::query!(
-            "-- partitions::record
+    ) -> impl Call<()>;
+
+    /// Stores why a cluster did not answer, and keeps its last answer. The next refresh is due after `retry_in`.
+    fn record_partitions_unanswered(
+        &self,
+        cluster: &ClusterName,
+        error: &str,
+        retry_in: Duration,
+        now: Timestamp,
+    ) -> impl Call<()>;
+
+    /// The time until the next refresh of a cluster; `None` before its first.
+    fn next_partitions_in(&self, cluster: &ClusterName) -> impl Call<Option<Duration>>;
+
+    /// The partitions of each cluster. An unreadable row is logged and left out: the cluster reports it again.
+    fn partitions(&self) -> impl Call<HashMap<ClusterName, KnownPartitions>>;
+}
+
+impl PartitionTurns for Store {
+    async fn take_partitions_turn(&self, cluster: &ClusterName, patience: Duration) -> Result<bool> {
+        let statement = sqlx::query!(
+            "-- clusters::partitions::take_partitions_turn
+             insert into cluster_partitions as p (cluster, due_at)
+             values ($1, now() + $2 * interval '1 millisecond')
+             on conflict (cluster) do update set due_at = excluded.due_at where p.due_at <= now()",
+            cluster.as_str(),
+            millis(patience),
+        );
+        let taken = self.execute(statement).await?;
+        Ok(taken > 0)
+    }
+
+    async fn record_partitions(
+        &self,
+        cluster: &ClusterName,
+        answer: &PartitionsAnswer,
+        interval: Duration,
+        now: Timestamp,
+    ) -> Result<()> {
+        let partitions = to_json("a list of partitions", &answer.partitions)?;
+        self.execute(sqlx::query!(
+            "-- clusters::partitions::record_partitions
              update cluster_partitions
              set partitions = $2, all_must_allow = $3, fetched_at = $4, error = null, error_at = null,
                  interval_ms = $5, due_at = now() + $6 * interval '1 millisecond'
@@ -86,51 +110,44 @@ impl Store {
             now,
             i64::try_from(interval.as_millis()).unwrap_or(i64::MAX),
             millis(interval),
-        )
-        .execute(&self.pool)
+        ))
         .await?;
         Ok(())
     }
 
-    /// Stores why a cluster did not answer; what it said before stays. The next turn is due after `again_in`.
-    pub async fn record_partitions_unanswered(
+    async fn record_partitions_unanswered(
         &self,
         cluster: &ClusterName,
         error: &str,
-        again_in: Duration,
+        retry_in: Duration,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
-        sqlx::query!(
-            "-- partitions::record_unanswered
+    ) -> Result<()> {
+        self.execute(sqlx::query!(
+            "-- clusters::partitions::record_partitions_unanswered
              update cluster_partitions
              set error = $2, error_at = $3, due_at = now() + $4 * interval '1 millisecond'
              where cluster = $1",
             cluster.as_str(),
             error.replace('\0', " "),
             now,
-            millis(again_in),
-        )
-        .execute(&self.pool)
+            millis(retry_in),
+        ))
         .await?;
         Ok(())
     }
 
-    /// How long until a cluster is asked again; none when it was never asked.
-    pub async fn next_partitions_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
+    async fn next_partitions_in(&self, cluster: &ClusterName) -> Result<Option<Duration>> {
         let millis = sqlx::query_scalar!(
-            r#"-- partitions::next_in
-               select (extract(epoch from due_at - now()) * 1000)::bigint from cluster_partitions where cluster = $1"#,
+            r#"-- clusters::partitions::next_partitions_in
+               select (extract(epoch from due_at - now()) * 1000)::bigint as "millis!" from cluster_partitions where cluster = $1"#,
             cluster.as_str(),
-        )
-        .fetch_optional(&self.pool)
-        .await?;
-        Ok(millis.flatten().map(|millis| Duration::from_millis(u64::try_from(millis).unwrap_or(0))))
+        );
+        Ok(millis.fetch_optional(&self.pool).await?.map(duration))
     }
 
-    /// What each cluster has said. One whose row cannot be read is left out, and logged: what is in it is only a copy.
-    pub async fn partitions(&self) -> Result<HashMap<ClusterName, KnownPartitions>, StoreError> {
+    async fn partitions(&self) -> Result<HashMap<ClusterName, KnownPartitions>> {
         let rows = sqlx::query!(
-            "-- partitions::all
+            "-- clusters::partitions::partitions
              select cluster, partitions, all_must_allow, fetched_at, interval_ms, error, error_at
              from cluster_partitions"
         )
@@ -146,11 +163,14 @@ impl Store {
                     continue;
                 }
             };
-            let interval = Duration::from_millis(u64::try_from(row.interval_ms).unwrap_or(0));
-            let (all_must_allow, fetched_at) = (row.all_must_allow, row.fetched_at);
-            let error = row.error.zip(row.error_at);
-            known
-                .insert(cluster, KnownPartitions { partitions, all_must_allow, fetched_at, interval, error });
+            let stored = KnownPartitions {
+                partitions,
+                all_must_allow: row.all_must_allow,
+                fetched_at: row.fetched_at,
+                interval: duration(row.interval_ms),
+                error: row.error.zip(row.error_at),
+            };
+            known.insert(cluster, stored);
         }
         Ok(known)
     }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use chrono::DateTime;
-use domain::{ClusterName, ConversionState, Demand, Secrets};
+use domain::{ClusterName, Conversion, ConversionState, Demand, Secrets};
 use remote::ImageFile;
 use slurm::SlurmJobId;
 use sqlx::PgPool;
@@ -9,7 +9,7 @@ use testkit::command_job;
 use uuid::Uuid;
 
 use super::*;
-use crate::{Inserted, LeaseTerms, NewJob, Sealer};
+use crate::{Inserted, LeaseTerms, NewJob, Sealer, Store};
 
 const TERMS: LeaseTerms = LeaseTerms { duration: Duration::from_secs(30), limit: 100 };
 
@@ -17,19 +17,19 @@ fn dgx() -> ClusterName {
     "dgx".parse().unwrap()
 }
 
-/// Two jobs, each of which waits for an image of its own.
+/// Two jobs that wait for different images.
 async fn two_wanted(pool: PgPool) -> Store {
     let store = Store::from_pool(pool, Sealer::from_key([7; 32]));
     for number in 1..=2 {
         let new = NewJob { job: command_job(number), secrets: Secrets::default(), request_hash: [0; 32] };
         let Inserted::Created(job) = store.insert_job(&new).await.unwrap() else { panic!("not new") };
-        let wish = ImageRequest {
+        let request = ImageRequest {
             job: job.id,
             cache_path: format!("/lustre/{number}.sqsh").parse().unwrap(),
             image: format!("r.io/a/b:{number}").parse().unwrap(),
             fresh: false,
         };
-        store.want_images(&dgx(), &[wish]).await.unwrap();
+        store.request_images(&dgx(), &[request]).await.unwrap();
     }
     store
 }
@@ -40,7 +40,7 @@ async fn acquire(store: &Store, token: u128) -> ConversionLease {
     lease
 }
 
-/// After a look that found nothing; Slurm has its job.
+/// The conversion after its submission.
 fn in_slurm(conversion: &Conversion, number: u32) -> Conversion {
     let (base, now) = ("/lustre/tao".parse().unwrap(), DateTime::UNIX_EPOCH);
     let demand = Demand { waiters: 1, fresh_since: None };
@@ -49,7 +49,7 @@ fn in_slurm(conversion: &Conversion, number: u32) -> Conversion {
     domain::conversion_located(&begun.sending(), domain::Located::Found(id), now).conversion
 }
 
-/// No text of Postgres holds a NUL.
+/// Postgres refuses a text with a NUL.
 fn poisoned(conversion: Conversion) -> Conversion {
     Conversion { message: "a\0b".to_owned(), ..conversion }
 }
@@ -66,7 +66,7 @@ fn record(conversion: Conversion) -> ConversionRecord {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_step_that_the_database_refuses_holds_up_no_other(pool: PgPool) {
+async fn a_refused_step_does_not_hold_up_others(pool: PgPool) {
     let store = two_wanted(pool).await;
     let lease = acquire(&store, 1).await;
     let [bad, good] = [0, 1].map(|place: usize| lease.conversions[place].0.clone());
@@ -80,7 +80,7 @@ async fn a_step_that_the_database_refuses_holds_up_no_other(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_sighting_that_the_database_refuses_holds_up_no_other(pool: PgPool) {
+async fn a_refused_poll_result_does_not_hold_up_others(pool: PgPool) {
     let store = two_wanted(pool).await;
     let lease = acquire(&store, 1).await;
     let queued = [(0, 7), (1, 8)].map(|(place, id)| record(in_slurm(&lease.conversions[place].0, id)));
@@ -90,7 +90,7 @@ async fn a_sighting_that_the_database_refuses_holds_up_no_other(pool: PgPool) {
     assert_eq!(active[0].run.as_ref().unwrap().queued_since, Some(DateTime::UNIX_EPOCH), "it is read back");
     let running = |c: &Conversion| Conversion { state: ConversionState::Running, ..c.clone() };
     let seen = [poisoned(running(&active[0])), running(&active[1])];
-    store.record_seen_conversions(&dgx(), &seen).await.unwrap();
+    store.record_observed_conversions(&dgx(), &seen).await.unwrap();
     assert_eq!(states(&store).await, ["in_queue", "running"]);
 }
 
@@ -102,14 +102,14 @@ async fn a_conversion_that_has_waited_too_long_is_due_for_its_cancellation(pool:
     store.record_conversions(&lease, &dgx(), &queued, true, DateTime::UNIX_EPOCH).await.unwrap();
     let active = store.active_conversions(&dgx()).await.unwrap();
     let never = Conversion { abandoned: Some(domain::Abandoned::NeverStarted), ..active[0].clone() };
-    store.record_seen_conversions(&dgx(), &[never]).await.unwrap();
+    store.record_observed_conversions(&dgx(), &[never]).await.unwrap();
     let due = acquire(&store, 2).await;
     let due: Vec<_> = due.conversions.iter().map(|(one, _)| (one.id, one.abandoned)).collect();
     assert_eq!(due, [(active[0].id, Some(domain::Abandoned::NeverStarted))]);
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_conversion_that_cannot_be_read_is_set_behind_those_that_can(pool: PgPool) {
+async fn an_unreadable_conversion_is_put_off_behind_readable_ones(pool: PgPool) {
     let store = two_wanted(pool).await;
     sqlx::query!("update image_conversions set image = ' ' where cache_path = '/lustre/1.sqsh'")
         .execute(&store.pool)

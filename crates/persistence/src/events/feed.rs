@@ -1,27 +1,22 @@
-//! The events of all jobs in one order, in which none appears below one that somebody has read.
+//! The events of all jobs in one order. No event appears before one that a reader has seen.
 //!
-//! An event gets its position after the transaction that made it has ended (`place_events` in the migrations says why),
-//! so whoever reads calls [`Store::place_events`] first, or is told by somebody who did.
+//! An event gets its position after its transaction has ended; `place_events` in the schema explains why. So a reader calls
+//! [`Store::place_events`] first, or gets the highest position from a process that did.
 
-use std::collections::HashMap;
-
-use domain::{ClusterName, Job, JobId, Owner};
+use domain::{ClusterName, JobId, Owner};
 
 use crate::{
-    error::StoreError,
-    events::of_job::JobEvent,
-    jobs::{
-        rows::{self, select_jobs},
-        stored::Viewer,
-    },
+    error::{Result, StoreError},
+    events::job_events::JobEvent,
+    jobs::queries::Viewer,
     store::Store,
+    values::{StoredRow, count, signed},
 };
 
-/// At most so many events get their positions at a time: others wait for their turn meanwhile.
+/// How many events get positions at a time: other callers wait meanwhile.
 const PLACED_TOGETHER: i32 = 2000;
-/// At most so many positions are looked at for a page, whatever is asked for: who may see little among much else gets
-/// shorter pages, and nobody waits.
-const LOOKED_AT: u64 = 20_000;
+/// How many positions are searched for a page: a viewer that may see few events gets short pages instead of waiting.
+const SEARCHED: u64 = 20_000;
 
 /// An event among those of all jobs.
 #[derive(Debug, Clone)]
@@ -34,7 +29,7 @@ pub struct FeedEvent {
     pub event: JobEvent,
 }
 
-/// Which events are wanted; what is empty is not asked for.
+/// Which events a page contains. An empty list allows all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FeedFilter {
     pub jobs: Vec<JobId>,
@@ -46,9 +41,9 @@ pub struct FeedFilter {
 #[derive(Debug)]
 pub struct FeedPage {
     pub events: Vec<FeedEvent>,
-    /// Everything up to this position was looked at.
+    /// The search ended at this position.
     pub through: u64,
-    /// Whether there is more to look at.
+    /// Whether there are later positions.
     pub more: bool,
 }
 
@@ -68,7 +63,7 @@ struct Row {
 }
 
 impl FeedFilter {
-    /// The same question, asked of an event that was read already.
+    /// Applies the filter to an event that was already read.
     pub fn matches(&self, job: JobId, cluster: &str, kind: &str) -> bool {
         (self.jobs.is_empty() || self.jobs.contains(&job))
             && (self.clusters.is_empty() || self.clusters.iter().any(|name| name.as_str() == cluster))
@@ -77,35 +72,35 @@ impl FeedFilter {
 }
 
 impl Store {
-    /// Gives every event its position that has none yet, and returns the highest.
-    pub async fn place_events(&self) -> Result<u64, StoreError> {
+    /// Gives a position to every event without one, and returns the highest position.
+    pub async fn place_events(&self) -> Result<u64> {
         loop {
             let done = sqlx::query!(
-                r#"-- feed::place_events
+                r#"-- events::feed::place_events
                    select head as "head!", placed as "placed!" from place_events($1)"#,
                 PLACED_TOGETHER,
             )
             .fetch_one(&self.pool)
             .await?;
             if done.placed < PLACED_TOGETHER {
-                return unsigned(done.head, "head");
+                return Ok(count(done.head));
             }
         }
     }
 
-    /// The highest position there is.
-    pub async fn feed_head(&self) -> Result<u64, StoreError> {
+    /// The highest position.
+    pub async fn feed_head(&self) -> Result<u64> {
         let head = sqlx::query_scalar!(
-            "-- feed::feed_head
+            "-- events::feed::feed_head
              select head from event_order"
         )
         .fetch_one(&self.pool)
         .await?;
-        unsigned(head, "head")
+        Ok(count(head))
     }
 
-    /// The events after a position and not after another that a viewer may see, oldest first. That a job was deleted
-    /// is an event; those before it are gone with the job.
+    /// The events that a viewer may see, after one position and up to another, oldest first. The deletion of a job is an event;
+    /// the other events of the job are deleted with it.
     pub async fn feed(
         &self,
         viewer: &Viewer,
@@ -113,13 +108,13 @@ impl Store {
         after: u64,
         head: u64,
         limit: u32,
-    ) -> Result<FeedPage, StoreError> {
-        let upto = head.min(after.saturating_add(LOOKED_AT));
+    ) -> Result<FeedPage> {
+        let upto = head.min(after.saturating_add(SEARCHED));
         let jobs: Vec<_> = filter.jobs.iter().map(|job| job.get()).collect();
         let clusters: Vec<String> = filter.clusters.iter().map(ToString::to_string).collect();
         let rows = sqlx::query_as!(
             Row,
-            r#"-- feed::feed
+            r#"-- events::feed::feed
                select position as "position!", job_id as "job_id!", owner as "owner!", cluster as "cluster!", seq as "seq!",
                       at as "at!", kind as "kind!", attempt as "attempt!", file, earlier_run as "earlier_run!", data as "data!"
                from (
@@ -156,7 +151,7 @@ impl Store {
         Ok(FeedPage { events, through, more: through < head })
     }
 
-    /// The events of one job after its event `seq` and after `position`, oldest first; those that have their positions.
+    /// The events of one job after its event `seq` and after `position`, oldest first. Events without a position are left out.
     pub async fn job_feed(
         &self,
         job: JobId,
@@ -164,10 +159,10 @@ impl Store {
         position: u64,
         kinds: &[String],
         limit: u32,
-    ) -> Result<Vec<FeedEvent>, StoreError> {
+    ) -> Result<Vec<FeedEvent>> {
         let rows = sqlx::query_as!(
             Row,
-            r#"-- feed::job_feed
+            r#"-- events::feed::job_feed
                select e.position as "position!", e.job_id, j.owner, j.cluster, e.seq, e.at, e.kind, e.attempt, e.file,
                       e.earlier_run, e.data
                from job_events e join jobs j on j.id = e.job_id
@@ -185,57 +180,30 @@ impl Store {
         .await?;
         rows.into_iter().map(FeedEvent::try_from).collect()
     }
-
-    /// Those of the jobs that are there.
-    pub async fn find_jobs(&self, ids: &[JobId]) -> Result<HashMap<JobId, Job>, StoreError> {
-        let ids: Vec<_> = ids.iter().map(|id| id.get()).collect();
-        let most = i64::try_from(ids.len()).unwrap_or(i64::MAX);
-        // The bound and the order leave the planner one way only, from which the macro sees that no job is null.
-        let rows = select_jobs!(
-            "feed::find_jobs",
-            "where j.id = any($1) and j.desired_state <> 'delete' order by j.id limit $2",
-            &ids,
-            most,
-        )
-        .fetch_all(&self.pool)
-        .await?;
-        Ok(rows::readable(rows).0.into_iter().map(|job| (job.id, job)).collect())
-    }
 }
 
 impl TryFrom<Row> for FeedEvent {
     type Error = StoreError;
 
-    fn try_from(row: Row) -> Result<Self, StoreError> {
+    fn try_from(row: Row) -> Result<Self> {
+        let stored = StoredRow::of("job_events", &row.position);
         let event = JobEvent {
-            seq: unsigned(row.seq, "seq")?,
+            seq: stored.number("seq", row.seq)?,
             at: row.at,
             kind: row.kind,
-            attempt: u32::try_from(row.attempt).map_err(|_| corrupt("attempt", i64::from(row.attempt)))?,
+            attempt: stored.number("attempt", row.attempt)?,
             file: row.file,
             earlier_run: row.earlier_run,
             data: row.data,
         };
         Ok(Self {
-            position: unsigned(row.position, "position")?,
+            position: stored.number("position", row.position)?,
             job: JobId::new(row.job_id),
             owner: Owner::new(row.owner),
             cluster: row.cluster,
             event,
         })
     }
-}
-
-fn unsigned(number: i64, column: &'static str) -> Result<u64, StoreError> {
-    u64::try_from(number).map_err(|_| corrupt(column, number))
-}
-
-fn corrupt(column: &'static str, number: i64) -> StoreError {
-    StoreError::Corrupt { table: "job_events", column, row: number.to_string() }
-}
-
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

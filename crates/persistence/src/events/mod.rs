@@ -1,5 +1,5 @@
-//! What happened: each job's events, the feed of all jobs, and the timeline of remote commands.
+//! What happened: the events of each job, the feed of all jobs, and the timeline of remote commands.
 
 pub(crate) mod feed;
-pub(crate) mod of_job;
+pub(crate) mod job_events;
 pub(crate) mod timeline;

@@ -1,4 +1,4 @@
-//! Which remote commands were run for a job. Written in batches, beside the work: nothing is decided by it.
+//! The remote commands that were run for a job. They are written in batches, apart from the work: no decision depends on them.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -7,12 +7,15 @@ use serde::Serialize;
 use slurm::RemotePath;
 use uuid::Uuid;
 
-use crate::{error::StoreError, jobs::rows::Cell, store::Store};
+use crate::{
+    error::Result,
+    store::Store,
+    values::{StoredRow, to_json},
+};
 
-/// So many entries of a job and class are kept, the newest: a log that somebody follows must not push out how the job was
-/// submitted.
+/// How many entries of one job and class are stored: following a log must not push out the submission of the job.
 const KEPT_OF_CLASS: i64 = 100;
-/// So many polls of a cluster are kept.
+/// How many polls of a cluster are stored.
 const KEPT_POLLS: i64 = 2000;
 
 /// A remote command that is over, answered or not.
@@ -126,25 +129,24 @@ impl<'a> Row<'a> {
 }
 
 impl Store {
-    /// Notes commands down. Of jobs that have been deleted since, nothing.
-    pub async fn record_commands(&self, runs: &[CommandRun]) -> Result<(), StoreError> {
+    /// Stores commands; those of deleted jobs are left out.
+    pub async fn record_commands(&self, runs: &[CommandRun]) -> Result<()> {
         let rows: Vec<Row<'_>> = runs.iter().flat_map(Row::all_of).collect();
         if rows.is_empty() {
             return Ok(());
         }
-        let document =
-            serde_json::to_value(&rows).map_err(|_| StoreError::Unstorable("a command is no JSON"))?;
+        let document = to_json("a remote command", &rows)?;
         let mut tx = self.pool.begin().await?;
-        // A conversion is for those who waited for it when the command began, though they have gone on since.
+        // A command for a conversion belongs to the jobs that waited when it began, even if they have continued since.
         let touched = sqlx::query_scalar!(
-            r#"-- timeline::record_commands
+            r#"-- events::timeline::record_commands
                with u as (
                    select * from jsonb_to_recordset($1) as u(
                        job_id uuid, conversion_id uuid, image text, cluster text, attempt int, class text, host text,
                        started_at timestamptz, duration_ms bigint, result text, exit_code int, bytes bigint, jobs int,
                        outcome text)
                ), placed as (
-                   select u.job_id as whose, u.* from u where u.job_id is not null
+                   select u.job_id as subject, u.* from u where u.job_id is not null
                    union all
                    select w.job_id, u.*
                    from u join image_conversions c
@@ -156,13 +158,13 @@ impl Store {
                    left join slurm_metadata a on a.job_id = j.id and a.attempt = j.attempt
                    where j.phase = 'converting_image' or a.intended_at >= u.started_at
                ), alive as (
-                   select id from jobs where id in (select whose from placed) for key share
+                   select id from jobs where id in (select subject from placed) for key share
                ), stored as (
                    insert into timeline (job_id, cluster, attempt, class, host, started_at, duration_ms, result, exit_code,
                                          bytes, jobs, outcome)
                    select alive.id, p.cluster, p.attempt, p.class, p.host, p.started_at, p.duration_ms, p.result,
                           p.exit_code, p.bytes, p.jobs, p.outcome
-                   from placed p join alive on alive.id = p.whose
+                   from placed p join alive on alive.id = p.subject
                    union all
                    select null, u.cluster, null, u.class, u.host, u.started_at, u.duration_ms, u.result, u.exit_code, u.bytes,
                           u.jobs, u.outcome
@@ -175,7 +177,7 @@ impl Store {
         .fetch_all(&mut *tx)
         .await?;
         sqlx::query!(
-            "-- timeline::record_commands jobs
+            "-- events::timeline::record_commands jobs
              delete from timeline t
              using (select id, row_number() over (partition by job_id, class order by started_at desc, id desc) as place
                     from timeline where job_id = any($1)) as old
@@ -189,7 +191,7 @@ impl Store {
             rows.iter().filter(|row| row.is_for_everybody()).map(|row| row.cluster).collect();
         for cluster in polled {
             sqlx::query!(
-                "-- timeline::record_commands polls
+                "-- events::timeline::record_commands polls
                  delete from timeline
                  where job_id is null and cluster = $1
                    and started_at < (select started_at from timeline where job_id is null and cluster = $1
@@ -204,19 +206,19 @@ impl Store {
         Ok(())
     }
 
-    /// The commands that were run for a job, in the order in which they began; of the polls, those while Slurm had it.
-    /// `classes` are the only ones, if there are any.
+    /// The commands that were run for a job, in the order of their starts, with the polls of the time in which Slurm had it. An
+    /// empty list of classes means all classes.
     pub async fn timeline(
         &self,
         job: JobId,
         classes: &[CommandClass],
         after: Option<TimelinePlace>,
         limit: u32,
-    ) -> Result<Vec<TimelineEntry>, StoreError> {
+    ) -> Result<Vec<TimelineEntry>> {
         let classes: Vec<String> = classes.iter().map(ToString::to_string).collect();
         let (began, id) = after.unzip();
         let rows = sqlx::query!(
-            r#"-- timeline::timeline
+            r#"-- events::timeline::timeline
                with own as (
                    select t.* from timeline t
                    where t.job_id = $1 and (cardinality($2::text[]) = 0 or t.class = any($2))
@@ -247,20 +249,20 @@ impl Store {
         )
         .fetch_all(&self.pool)
         .await?;
-        let cell = Cell { table: "timeline", row: job.get() };
+        let stored = StoredRow::of("timeline", &job);
         rows.into_iter()
             .map(|row| {
                 Ok(TimelineEntry {
                     id: row.id,
-                    class: cell.parse("class", &row.class)?,
-                    attempt: row.attempt.map(|no| cell.number("attempt", no)).transpose()?,
+                    class: stored.parse("class", &row.class)?,
+                    attempt: row.attempt.map(|no| stored.number("attempt", no)).transpose()?,
                     host: row.host,
                     started_at: row.started_at,
-                    duration: Duration::from_millis(cell.number("duration_ms", row.duration_ms)?),
-                    result: cell.parse("result", &row.result)?,
+                    duration: Duration::from_millis(stored.number("duration_ms", row.duration_ms)?),
+                    result: stored.parse("result", &row.result)?,
                     exit_code: row.exit_code,
-                    bytes: row.bytes.map(|bytes| cell.number("bytes", bytes)).transpose()?,
-                    jobs: cell.number("jobs", row.jobs)?,
+                    bytes: row.bytes.map(|bytes| stored.number("bytes", bytes)).transpose()?,
+                    jobs: stored.number("jobs", row.jobs)?,
                     outcome: row.outcome,
                 })
             })

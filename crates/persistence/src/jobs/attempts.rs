@@ -1,33 +1,70 @@
-//! All attempts of a job.
+//! All attempts of a job. The newest one comes with the job.
 
-use domain::{Attempt, Job, JobId};
+use domain::{Attempt, AttemptNo, AttemptPlace, Job, JobId};
+use slurm::SlurmJobId;
 
-use crate::{error::StoreError, jobs::rows::select_attempts, store::Store};
+use crate::{error::Result, jobs::rows::select_attempts, store::Store, values::StoredRow};
 
 impl Store {
     /// Every attempt of a job, oldest first.
-    pub async fn attempts(&self, job: JobId) -> Result<Vec<Attempt>, StoreError> {
-        let rows =
-            select_attempts!("attempts::attempts", "true", "where j.id = $1 order by a.attempt", job.get())
-                .fetch_all(&self.pool)
-                .await?;
+    pub async fn attempts(&self, job: JobId) -> Result<Vec<Attempt>> {
+        let rows = select_attempts!(
+            "jobs::attempts::attempts",
+            "true",
+            "where j.id = $1 order by a.attempt",
+            job.get()
+        )
+        .fetch_all(&self.pool)
+        .await?;
         let attempts = rows.into_iter().map(|row| Job::try_from(row).map(|job| job.attempt));
         attempts.filter_map(Result::transpose).collect()
     }
 
-    /// The batch script of an attempt as it was submitted; of the newest that has one, if none is named.
-    pub async fn script(&self, job: JobId, attempt: Option<u32>) -> Result<Option<String>, StoreError> {
-        let script = sqlx::query_scalar!(
-            r#"-- attempts::script
-               select script as "script!" from slurm_metadata
-               where job_id = $1 and script is not null and ($2::int is null or attempt = $2)
-               order by attempt desc
-               limit 1"#,
+    /// The Slurm ids of all attempts but the newest, oldest first.
+    pub async fn earlier_slurm_ids(&self, id: JobId) -> Result<Vec<SlurmJobId>> {
+        let ids = sqlx::query_scalar!(
+            r#"-- jobs::attempts::earlier_slurm_ids
+               select a.slurm_job_id as "id!" from slurm_metadata a join jobs j on j.id = a.job_id
+               where a.job_id = $1 and a.attempt < j.attempt and a.slurm_job_id is not null order by a.attempt"#,
+            id.get(),
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(ids.into_iter().filter_map(|id| SlurmJobId::new(u32::try_from(id).ok()?)).collect())
+    }
+
+    /// Where the files of an attempt are; `None` when the job has no such attempt.
+    pub async fn find_attempt_place(&self, job: JobId, no: AttemptNo) -> Result<Option<AttemptPlace>> {
+        let row = sqlx::query!(
+            "-- jobs::attempts::find_attempt_place
+             select token, job_dir, slurm_job_id from slurm_metadata where job_id = $1 and attempt = $2::bigint",
             job.get(),
-            attempt.map(|number| i32::try_from(number).unwrap_or(i32::MAX)),
+            i64::from(no.get()),
         )
         .fetch_optional(&self.pool)
         .await?;
-        Ok(script)
+        let Some(row) = row else { return Ok(None) };
+        let key = format!("{job}/{no}");
+        let stored = StoredRow::of("slurm_metadata", &key);
+        Ok(Some(AttemptPlace {
+            no,
+            token: stored.parse("token", &row.token)?,
+            job_dir: stored.parse("job_dir", &row.job_dir)?,
+            slurm_id: stored.slurm_id(row.slurm_job_id)?,
+        }))
+    }
+
+    /// The batch script of an attempt as it was submitted; without a number, of the newest attempt that has one.
+    pub async fn script(&self, job: JobId, attempt: Option<u32>) -> Result<Option<String>> {
+        let script = sqlx::query_scalar!(
+            r#"-- jobs::attempts::script
+               select script as "script!" from slurm_metadata
+               where job_id = $1 and script is not null and ($2::bigint is null or attempt = $2)
+               order by attempt desc
+               limit 1"#,
+            job.get(),
+            attempt.map(i64::from),
+        );
+        Ok(script.fetch_optional(&self.pool).await?)
     }
 }

@@ -1,44 +1,43 @@
-//! What callers want of jobs that are there: to cancel, pause, resume, send again or delete them.
+//! Changes of the desired state: cancel, pause, resume, retry or delete a stored job.
 //!
-//! A wish is stored and the workers are woken; nothing here waits for a cluster. Each statement changes the job only
-//! in a state in which the wish makes sense, and the job is returned as it is afterwards: the caller tells by it
-//! whether the wish was taken.
+//! A request is stored and the workers are woken; it does not wait for a cluster. Each statement changes the job only in a
+//! state in which the request is possible. The caller gets the job as it is afterwards.
 
 use domain::{Job, JobId, Phase, Secrets, Timestamp};
 
 use crate::{
     callers::idempotency::Once,
-    error::StoreError,
-    jobs::{leases::Lane, stored::Viewer},
+    error::Result,
+    jobs::{lane::Lane, queries::Viewer},
     listen,
     store::Store,
 };
 
-/// The status of the answer to a wish that is taken.
+/// The status of the response to an accepted request.
 const ACCEPTED: i16 = 202;
 
-/// What became of a wish.
+/// The result of a request.
 #[derive(Debug)]
 pub enum Requested {
-    /// It will be carried out.
+    /// It is stored and will be carried out.
     Taken(Job),
-    /// It makes no sense in the state in which the job is, and nothing was changed.
+    /// It is not possible in the current state of the job; nothing changed.
     Stays(Job),
-    /// There is no such job, for this viewer.
+    /// The viewer has no such job.
     NoJob,
 }
 
-/// Notes a wish about job `$id` of `$viewer`: what is set, and in which state of the job the wish makes sense. In both, `$3`
-/// is the time, and what more is given begins with `$4`.
+/// Stores a request about job `$id` of `$viewer`: the columns to set, and the state of the job in which the request is
+/// possible. In both, `$3` is the time, and further arguments begin with `$4`.
 ///
-/// With a key in `$once`, the wish is stored together with it, or not at all.
+/// With an idempotency key in `$once`, the request and the key are stored together or not at all.
 ///
-/// A macro because the checked SQL macros take literals only.
-macro_rules! note_wish {
+/// A macro, because the checked SQL macros take literals only.
+macro_rules! store_request {
     ($store:expr, $once:expr, $name:literal, $set:literal, $when:literal, $id:expr, $viewer:expr, $now:expr $(, $arg:expr)*) => {{
         let mut tx = $store.pool.begin().await?;
         let due = sqlx::query!(
-            "-- wishes::" + $name + "
+            "-- jobs::desired_state::" + $name + "
              update jobs
              set " + $set + ",
                  due_at = now(), last_modified = $3, version = version + 1, updated_by = '" + $name + "'
@@ -52,19 +51,14 @@ macro_rules! note_wish {
         .fetch_optional(&mut *tx)
         .await?
         .map(|row| (row.cluster, row.phase));
-        $store.granted(tx, due, $id, $viewer, $once).await
+        $store.requested(tx, due, $id, $viewer, $once).await
     }};
 }
 
 impl Store {
-    /// Notes the wish to cancel. A job that has ended stays as it is.
-    pub async fn request_cancel(
-        &self,
-        id: JobId,
-        viewer: &Viewer,
-        now: Timestamp,
-    ) -> Result<Requested, StoreError> {
-        note_wish!(
+    /// Requests to cancel a job. Nothing changes if the job has ended.
+    pub async fn request_cancel(&self, id: JobId, viewer: &Viewer, now: Timestamp) -> Result<Requested> {
+        store_request!(
             self,
             None,
             "request_cancel",
@@ -76,14 +70,9 @@ impl Store {
         )
     }
 
-    /// Notes the wish to take a job off the cluster and keep it. Only a job that is to run can be paused.
-    pub async fn request_pause(
-        &self,
-        id: JobId,
-        viewer: &Viewer,
-        now: Timestamp,
-    ) -> Result<Requested, StoreError> {
-        note_wish!(
+    /// Requests to take a job off the cluster and keep it. Possible only while its desired state is to run.
+    pub async fn request_pause(&self, id: JobId, viewer: &Viewer, now: Timestamp) -> Result<Requested> {
+        store_request!(
             self,
             None,
             "request_pause",
@@ -95,15 +84,15 @@ impl Store {
         )
     }
 
-    /// Sends a job that is at rest to the cluster again, under the same id.
+    /// Requests to submit a paused job again, under the same id.
     pub async fn request_resume(
         &self,
         id: JobId,
         viewer: &Viewer,
         once: Option<&Once>,
         now: Timestamp,
-    ) -> Result<Requested, StoreError> {
-        note_wish!(
+    ) -> Result<Requested> {
+        store_request!(
             self,
             once,
             "request_resume",
@@ -115,9 +104,9 @@ impl Store {
         )
     }
 
-    /// Sends a job that failed or was canceled again, under the same id, with its whole budget of retries. Its secrets
-    /// were erased when it ended: `secrets` are the ones to use. Of a cluster that is kept in the database `incarnation` says
-    /// which one it is; when it is gone, the job stays.
+    /// Requests to submit a failed or canceled job again, under the same id and with a new budget of retries. Its secrets were
+    /// erased when it ended; `secrets` replaces them. `incarnation` names its cluster if the cluster is in the database; the
+    /// request is not possible if that cluster was deleted.
     pub async fn request_retry(
         &self,
         id: JobId,
@@ -126,13 +115,13 @@ impl Store {
         once: Option<&Once>,
         incarnation: Option<i64>,
         now: Timestamp,
-    ) -> Result<Requested, StoreError> {
+    ) -> Result<Requested> {
         let sealed = self.seal_secrets(id, secrets)?;
-        note_wish!(
+        store_request!(
             self,
             once,
             "request_retry",
-            "desired_state = 'run', status = 'Pending', phase = 'queued', message = 'To be sent again; waiting to be submitted.',
+            "desired_state = 'run', status = 'Pending', phase = 'queued', message = 'Retrying; waiting to be submitted.',
                  retry_count = 0, failures = '[]', progress = '{}', pending_reason = null, submitted_at = null,
                  started_at = null, finished_at = null, secrets = $4",
             "phase = 'ended' and status in ('Error', 'Canceled') and desired_state <> 'delete'
@@ -146,9 +135,9 @@ impl Store {
         )
     }
 
-    /// Deletes a job that has ended. With `artifacts`, what it left on the cluster goes first: until then it is stored,
-    /// and nobody sees it any more. Of a cluster that is kept in the database `incarnation` says which one it is; when it is
-    /// gone, nobody would remove anything there, and the job stays.
+    /// Deletes a job that has ended. With `artifacts`, its files on the cluster are removed first; the job is invisible until
+    /// then. `incarnation` names its cluster if the cluster is in the database; with `artifacts`, the request is not possible
+    /// if that cluster was deleted.
     pub async fn request_delete(
         &self,
         id: JobId,
@@ -156,13 +145,13 @@ impl Store {
         artifacts: bool,
         incarnation: Option<i64>,
         now: Timestamp,
-    ) -> Result<Requested, StoreError> {
+    ) -> Result<Requested> {
         let Some(job) = self.find_job(id, viewer).await? else { return Ok(Requested::NoJob) };
         let mut tx = self.pool.begin().await?;
-        // The cluster is held until everybody can see that there is something to remove: who wants to forget it waits for that.
+        // The lock on the cluster keeps it from being deleted before the pending removal is visible.
         let cluster = if artifacts {
             sqlx::query_scalar!(
-                "-- wishes::request_delete with artifacts
+                "-- jobs::desired_state::request_delete with artifacts
                  update jobs
                  set desired_state = 'delete', due_at = now(), last_modified = $2, version = version + 1,
                      updated_by = 'request_delete'
@@ -178,7 +167,7 @@ impl Store {
             .await?
         } else {
             sqlx::query_scalar!(
-                "-- wishes::request_delete
+                "-- jobs::desired_state::request_delete
                  delete from jobs where id = $1 and phase = 'ended' and desired_state <> 'delete' returning cluster",
                 id.get(),
             )
@@ -188,7 +177,7 @@ impl Store {
         let Some(cluster) = cluster else {
             tx.rollback().await?;
             return Ok(match self.find_job(id, viewer).await? {
-                // Another wish was quicker, or its cluster is gone.
+                // Another request was faster, or the cluster was deleted.
                 Some(newer) if job.phase == Phase::Ended => Requested::Stays(newer),
                 Some(_) => Requested::Stays(job),
                 None => Requested::NoJob,
@@ -201,19 +190,19 @@ impl Store {
         Ok(Requested::Taken(job))
     }
 
-    async fn granted(
+    async fn requested(
         &self,
         mut tx: sqlx::Transaction<'_, sqlx::Postgres>,
         due: Option<(String, String)>,
         id: JobId,
         viewer: &Viewer,
         once: Option<&Once>,
-    ) -> Result<Requested, StoreError> {
+    ) -> Result<Requested> {
         let taken = due.is_some();
         if let (true, Some(once)) = (taken, once)
             && !self.keep_answer(&mut tx, once, id, ACCEPTED).await?
         {
-            // Somebody has used the key for something else meanwhile.
+            // Another request has used the key in the meantime.
             tx.rollback().await?;
             let found = self.find_job(id, viewer).await?;
             return Ok(found.map_or(Requested::NoJob, Requested::Stays));

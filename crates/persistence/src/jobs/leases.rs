@@ -1,16 +1,20 @@
-//! The right to take a step of a job: a token and a time. Postgres's clock decides when it ends, so the clocks
-//! of the workers need not agree.
+//! The right to take a step of a job: a token and a time. The server clock decides when it ends, so the clocks of the
+//! workers need not agree.
 
 use std::time::Duration;
 
-use domain::{ClusterName, Job, Phase, Timestamp};
-use strum::{Display, EnumString};
+use domain::{ClusterName, Job, Timestamp};
 use uuid::Uuid;
 
 use crate::{
-    error::StoreError,
-    jobs::rows::{self, select_jobs},
-    store::Store,
+    error::{Result, StoreError},
+    jobs::{
+        lane::Lane,
+        rows::{self, select_jobs},
+    },
+    listen::{DueListener, DueNotices},
+    store::{Call, Store},
+    values::{duration, millis},
 };
 
 /// How long leases last and how many are taken at once.
@@ -20,69 +24,59 @@ pub struct LeaseTerms {
     pub limit: u32,
 }
 
-/// Which steps are taken side by side: a slow submission must not hold up the end of other jobs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString)]
-#[strum(serialize_all = "snake_case")]
-pub enum Lane {
-    /// Jobs of which nothing is on the cluster: not yet, or not any more.
-    Submit,
-    /// Everything after that.
-    Tend,
-}
-
-impl Lane {
-    /// Where the steps of a job in this phase are taken. The statements below say the same.
-    pub fn of(phase: Phase) -> Self {
-        match phase {
-            Phase::Queued
-            | Phase::CheckingInputs
-            | Phase::ConvertingImage
-            | Phase::Staging
-            | Phase::Submitting
-            | Phase::RetryWait
-            | Phase::Paused => Self::Submit,
-            Phase::SubmitUncertain
-            | Phase::InQueue
-            | Phase::Running
-            | Phase::Suspended
-            | Phase::Finishing
-            | Phase::Ended => Self::Tend,
-        }
-    }
-}
-
-/// Jobs that this worker, and nobody else, may take a step of until the lease ends.
+/// Jobs that only this worker may take a step of, until the lease ends.
 #[derive(Debug)]
 pub struct Lease {
-    pub(crate) token: Uuid,
+    /// Proves the right; the store checks it with every statement.
+    pub token: Uuid,
     pub jobs: Vec<Job>,
-    /// The database's time, if there are jobs.
+    /// The time by the server clock, if there are jobs.
     pub granted_on: Option<Timestamp>,
 }
 
-impl Lease {
-    /// For a store that is not this one: whoever makes a lease answers for its token.
-    pub fn granted(token: Uuid, jobs: Vec<Job>, on: Timestamp) -> Self {
-        Self { token, jobs, granted_on: Some(on) }
-    }
+/// Jobs that are due for a step.
+pub trait DueJobs {
+    type Notices: DueNotices;
 
-    pub fn token(&self) -> Uuid {
-        self.token
-    }
-}
+    fn listen_due(&self) -> impl Call<Self::Notices>;
 
-impl Store {
-    /// Leases jobs of one cluster that are due, longest due first. `token` has to be fresh.
-    pub async fn acquire_due(
+    /// Leases due jobs of one cluster, longest due first. `token` has to be new.
+    fn acquire_due(
         &self,
         cluster: &ClusterName,
         lane: Lane,
         token: Uuid,
         terms: LeaseTerms,
-    ) -> Result<Lease, StoreError> {
+    ) -> impl Call<Lease>;
+
+    /// Extends the lease. An expired lease cannot be extended: another worker may have the jobs.
+    fn extend(&self, lease: &Lease, duration: Duration) -> impl Call<()>;
+
+    /// Returns the lease on jobs without a new state. They are due again after `due_in`; with `None`, when something else
+    /// makes them due. Changes nothing else of a job, because a poll may be writing it.
+    fn put_off(&self, lease: &Lease, jobs: &[Job], due_in: Option<Duration>) -> impl Call<()>;
+
+    /// The time until the next job of a lane is due; `None` when no job is scheduled.
+    fn next_due_in(&self, cluster: &ClusterName, lane: Lane) -> impl Call<Option<Duration>>;
+}
+
+impl DueJobs for Store {
+    type Notices = DueListener;
+
+    async fn listen_due(&self) -> Result<DueListener> {
+        DueListener::start(self).await
+    }
+
+    async fn acquire_due(
+        &self,
+        cluster: &ClusterName,
+        lane: Lane,
+        token: Uuid,
+        terms: LeaseTerms,
+    ) -> Result<Lease> {
         // SKIP LOCKED: two workers that ask at the same moment get different jobs instead of waiting.
         let rows = sqlx::query!(
-            r#"-- leases::acquire_due
+            r#"-- jobs::leases::acquire_due
              with due as (
                  select id from jobs
                  where due_at <= now() and cluster = $1 and (lease_token is null or lease_expires_at <= now())
@@ -110,7 +104,7 @@ impl Store {
         let granted_on = Some(first.now);
         let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
         let rows = select_jobs!(
-            "leases::acquire_due jobs",
+            "jobs::leases::acquire_due jobs",
             "where j.id = any($1) and j.lease_token = $2 order by j.due_at",
             &ids,
             token,
@@ -124,79 +118,74 @@ impl Store {
         Ok(Lease { token, jobs, granted_on })
     }
 
-    /// Puts jobs that cannot be read behind those that can, for an hour at a time, until somebody mends them.
-    async fn set_aside(&self, token: Uuid, jobs: &[Uuid]) -> Result<(), StoreError> {
-        sqlx::query!(
-            "-- leases::set_aside
-             update jobs
-             set due_at = now() + interval '1 hour', lease_token = null, lease_expires_at = null,
-                 updated_by = 'set_aside'
-             where id = any($1) and lease_token = $2",
-            jobs,
-            token,
-        )
-        .execute(&self.pool)
-        .await?;
-        Ok(())
-    }
-
-    /// Keeps the lease for another while. An expired one is gone: somebody else may have it.
-    pub async fn extend(&self, lease: &Lease, duration: Duration) -> Result<(), StoreError> {
-        let kept = sqlx::query!(
-            "-- leases::extend
+    async fn extend(&self, lease: &Lease, duration: Duration) -> Result<()> {
+        let statement = sqlx::query!(
+            "-- jobs::leases::extend
              update jobs set lease_expires_at = now() + $2 * interval '1 millisecond'
              where lease_token = $1 and lease_expires_at > now()",
             lease.token,
             millis(duration),
-        )
-        .execute(&self.pool)
-        .await?
-        .rows_affected();
-        if kept == 0 { Err(StoreError::LeaseLost { what: "jobs".to_owned() }) } else { Ok(()) }
+        );
+        let extended = self.execute(statement).await?;
+        if extended == 0 { Err(StoreError::LeaseLost { what: "jobs".to_owned() }) } else { Ok(()) }
     }
 
-    /// Gives the lease back without a result; its jobs are due again after `pause`.
-    pub async fn release(&self, lease: &Lease, pause: Duration) -> Result<(), StoreError> {
-        sqlx::query!(
-            "-- leases::release
-             update jobs
-             set lease_token = null, lease_expires_at = null, updated_by = 'release',
-                 due_at = case when due_at is null then null
-                               else greatest(due_at, now() + $2 * interval '1 millisecond') end
-             where lease_token = $1",
+    async fn put_off(&self, lease: &Lease, jobs: &[Job], due_in: Option<Duration>) -> Result<()> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<_> = jobs.iter().map(|job| job.id.get()).collect();
+        let versions: Vec<_> = jobs.iter().map(|job| job.version).collect();
+        let desired: Vec<_> = jobs.iter().map(|job| job.desired.to_string()).collect();
+        self.execute(sqlx::query!(
+            "-- jobs::leases::put_off
+             update jobs j
+             set due_at = case when j.phase = 'finishing' then now() when j.phase = 'ended' and j.desired_state <> 'delete' then null
+                               -- The desired state changed, or a poll requires a step: no other wake-up follows.
+                               when j.desired_state <> u.desired_state or ($3::float8 is null and j.version <> u.version) then now()
+                               else now() + $3 * interval '1 millisecond' end,
+                 lease_token = null, lease_expires_at = null, lease_attempts = 0, updated_by = 'put_off'
+             from unnest($1::uuid[], $4::bigint[], $5::text[]) as u(id, version, desired_state)
+             where j.id = u.id and j.lease_token = $2 and j.lease_expires_at > now()",
+            &ids,
             lease.token,
-            millis(pause),
-        )
-        .execute(&self.pool)
+            due_in.map(millis),
+            &versions,
+            &desired,
+        ))
         .await?;
         Ok(())
     }
 
-    /// When the next job of a lane falls due, as a time from now; none when nothing is scheduled.
-    pub async fn next_due_in(
-        &self,
-        cluster: &ClusterName,
-        lane: Lane,
-    ) -> Result<Option<Duration>, StoreError> {
+    async fn next_due_in(&self, cluster: &ClusterName, lane: Lane) -> Result<Option<Duration>> {
         let millis = sqlx::query_scalar!(
-            r#"-- leases::next_due_in
+            r#"-- jobs::leases::next_due_in
                select (extract(epoch from min(greatest(due_at, coalesce(lease_expires_at, due_at))) - now()) * 1000)::bigint
                from jobs
                where due_at is not null and cluster = $1
                  and (phase in ('queued', 'checking_inputs', 'converting_image', 'staging', 'submitting', 'retry_wait', 'paused')) = $2"#,
             cluster.as_str(),
             lane == Lane::Submit,
-        )
-        .fetch_one(&self.pool)
-        .await?;
-        Ok(millis.map(|millis| Duration::from_millis(u64::try_from(millis).unwrap_or(0))))
+        );
+        Ok(millis.fetch_one(&self.pool).await?.map(duration))
     }
 }
 
-/// Milliseconds for `interval` arithmetic: exact, unlike a binary fraction of seconds.
-#[expect(clippy::cast_precision_loss, reason = "whole milliseconds below 2^53 are exact in a double")]
-pub(crate) fn millis(duration: Duration) -> f64 {
-    duration.as_millis() as f64
+impl Store {
+    /// Puts unreadable jobs off by an hour, so that readable ones come first until somebody repairs them.
+    async fn set_aside(&self, token: Uuid, jobs: &[Uuid]) -> Result<()> {
+        self.execute(sqlx::query!(
+            "-- jobs::leases::set_aside
+             update jobs
+             set due_at = now() + interval '1 hour', lease_token = null, lease_expires_at = null,
+                 updated_by = 'set_aside'
+             where id = any($1) and lease_token = $2",
+            jobs,
+            token,
+        ))
+        .await?;
+        Ok(())
+    }
 }
 
 #[cfg(test)]

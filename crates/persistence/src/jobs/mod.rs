@@ -1,14 +1,12 @@
-//! Jobs and their attempts: stored, leased, changed by steps, listed, forgotten.
+//! Jobs and their attempts: inserted, read, leased, changed by owners and by steps, deleted.
 
-pub(crate) mod attempt_place;
 pub(crate) mod attempts;
-pub(crate) mod changes;
+pub(crate) mod deletions;
 pub(crate) mod desired_state;
+pub(crate) mod documents;
+pub(crate) mod insert;
+pub(crate) mod lane;
 pub(crate) mod leases;
-pub(crate) mod listing;
-pub(crate) mod purges;
-pub(crate) mod retention;
+pub(crate) mod queries;
 pub(crate) mod rows;
 pub(crate) mod steps;
-pub(crate) mod stored;
-pub(crate) mod versions;

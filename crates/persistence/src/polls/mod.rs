@@ -1,6 +1,5 @@
-//! Who polls which cluster, and what the polls observed.
+//! The right to poll a cluster, and what polls observed.
 
 pub(crate) mod observations;
 pub(crate) mod orphans;
-pub(crate) mod states;
 pub(crate) mod turns;

@@ -1,29 +1,39 @@
-//! Jobs on a cluster that nothing watches: what the database says of them, and what was found.
+//! Orphans: jobs on a cluster with our names that the service does not track.
 
 use std::collections::HashMap;
 
 use domain::{AttemptNo, ClusterName, Origin, Orphan, Record, Timestamp};
 use serde_json::{Value, json};
 use slurm::SlurmJobId;
-use uuid::Uuid;
 
-use crate::{error::StoreError, polls::turns::PollLease, store::Store};
+use crate::{
+    error::Result,
+    polls::turns::PollLease,
+    store::{Call, Store},
+    values::to_json,
+};
 
-/// What is remembered of a cluster. What cannot be read is found again by the next poll.
-pub(crate) fn read(cluster: &ClusterName, stored: Value) -> Vec<Orphan> {
-    serde_json::from_value(stored).unwrap_or_else(|error| {
-        tracing::error!(cluster.name = %cluster, %error, "the orphans of a cluster cannot be read; they are looked for anew");
-        Vec::new()
-    })
+/// Jobs on a cluster that the service does not track.
+pub trait OrphanRecords {
+    /// What is stored about the jobs and conversions that Slurm jobs of this cluster belong to by their names.
+    fn records_of(&self, cluster: &ClusterName, origins: &[Origin]) -> impl Call<HashMap<Origin, Record>>;
+
+    /// Stores the orphans of a cluster until its next poll. For those that are about to be canceled, adds an event to their
+    /// jobs. Only the holder of the poll lease may call this.
+    fn record_orphans(
+        &self,
+        lease: &PollLease,
+        orphans: &[Orphan],
+        condemned: &[SlurmJobId],
+        now: Timestamp,
+    ) -> impl Call<()>;
 }
 
-impl Store {
-    /// What is known of the jobs and conversions that Slurm jobs of this cluster say they belong to.
-    pub async fn records_of(
-        &self,
-        cluster: &ClusterName,
-        origins: &[Origin],
-    ) -> Result<HashMap<Origin, Record>, StoreError> {
+impl OrphanRecords for Store {
+    async fn records_of(&self, cluster: &ClusterName, origins: &[Origin]) -> Result<HashMap<Origin, Record>> {
+        if origins.is_empty() {
+            return Ok(HashMap::new());
+        }
         let (mut jobs, mut conversions) = (Vec::new(), Vec::new());
         for origin in origins {
             match origin {
@@ -31,114 +41,78 @@ impl Store {
                 Origin::Conversion { id, .. } => conversions.push(*id),
             }
         }
-        let jobs = self.records_of_jobs(cluster, &jobs).await?;
-        let conversions = self.records_of_conversions(cluster, &conversions).await?;
-        let record = |origin: &Origin| match origin {
-            Origin::Attempt { job, .. } => jobs.get(&job.get()),
-            Origin::Conversion { id, .. } => conversions.get(id),
-        };
-        Ok(origins.iter().map(|origin| (*origin, record(origin).copied().unwrap_or(Record::None))).collect())
-    }
-
-    async fn records_of_jobs(
-        &self,
-        cluster: &ClusterName,
-        ids: &[Uuid],
-    ) -> Result<HashMap<Uuid, Record>, StoreError> {
-        if ids.is_empty() {
-            return Ok(HashMap::new());
-        }
         let rows = sqlx::query!(
-            r#"-- orphans::records_of_jobs
-               select u.id as "id!", j.cluster as "cluster?", j.attempt as "newest?", a.slurm_job_id as "slurm_job_id?",
+            r#"-- polls::orphans::records_of
+               select u.id as "id!", false as "is_conversion!", j.cluster, j.attempt as newest, a.slurm_job_id,
                       coalesce(j.phase <> 'ended' and a.concluded_at is null, false) as "open!"
                from (select distinct unnest($1::uuid[]) as id) u
                left join jobs j on j.id = u.id
                left join deleted_jobs d on d.id = u.id
                left join slurm_metadata a on a.job_id = j.id and a.attempt = j.attempt
-               where j.id is not null or d.id is not null"#,
-            ids,
+               where j.id is not null or d.id is not null
+               union all
+               select c.id, true, c.cluster, c.run, c.slurm_job_id,
+                      c.state in ('submitting', 'submit_uncertain', 'in_queue', 'running', 'finishing')
+               from image_conversions c where c.id = any($2)"#,
+            &jobs,
+            &conversions,
         )
         .fetch_all(&self.pool)
         .await?;
-        let record = |of: Option<String>, newest, open, slurm_id| match of {
-            None => Record::Deleted,
-            Some(of) if of != cluster.as_str() => Record::Elsewhere,
-            Some(_) => known(newest, open, slurm_id),
-        };
-        Ok(rows
-            .into_iter()
-            .map(|row| (row.id, record(row.cluster, row.newest, row.open, row.slurm_job_id)))
-            .collect())
-    }
-
-    async fn records_of_conversions(
-        &self,
-        cluster: &ClusterName,
-        ids: &[Uuid],
-    ) -> Result<HashMap<Uuid, Record>, StoreError> {
-        if ids.is_empty() {
-            return Ok(HashMap::new());
+        let mut records = HashMap::new();
+        for row in rows {
+            let record = match row.cluster {
+                None => Record::Deleted,
+                Some(of) if of != cluster.as_str() => Record::Elsewhere,
+                Some(_) => known(row.newest, row.open, row.slurm_job_id),
+            };
+            records.insert((row.is_conversion, row.id), record);
         }
-        let rows = sqlx::query!(
-            r#"-- orphans::records_of_conversions
-               select id, cluster, run, slurm_job_id,
-                      state in ('submitting', 'submit_uncertain', 'in_queue', 'running', 'finishing') as "open!"
-               from image_conversions where id = any($1)"#,
-            ids,
-        )
-        .fetch_all(&self.pool)
-        .await?;
-        let record = |of: &str, run, open, slurm_id| {
-            if of == cluster.as_str() { known(Some(run), open, slurm_id) } else { Record::Elsewhere }
+        let record = |origin: &Origin| match origin {
+            Origin::Attempt { job, .. } => records.get(&(false, job.get())),
+            Origin::Conversion { id, .. } => records.get(&(true, *id)),
         };
-        Ok(rows
-            .into_iter()
-            .map(|row| (row.id, record(&row.cluster, row.run, row.open, row.slurm_job_id)))
-            .collect())
+        Ok(origins.iter().map(|origin| (*origin, record(origin).copied().unwrap_or(Record::None))).collect())
     }
 
-    /// Remembers the orphans of a cluster until its next poll, and tells the jobs of those that are to be canceled.
-    /// Only whoever has the right to poll may.
-    pub async fn record_orphans(
+    async fn record_orphans(
         &self,
         lease: &PollLease,
         orphans: &[Orphan],
         condemned: &[SlurmJobId],
         now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let told = orphans.iter().filter(|orphan| condemned.contains(&orphan.slurm_id));
-        let told: Vec<Value> = told.zip(1..).filter_map(|(orphan, ord)| told_of(orphan, ord)).collect();
-        let orphans =
-            serde_json::to_value(orphans).map_err(|_| StoreError::Unstorable("an orphan is no JSON"))?;
+    ) -> Result<()> {
+        let doomed = orphans.iter().filter(|orphan| condemned.contains(&orphan.slurm_id));
+        let events: Vec<Value> = doomed.zip(1..).filter_map(|(orphan, seq)| event(orphan, seq)).collect();
+        let orphans = to_json("an orphan", &orphans)?;
         let ours = sqlx::query_scalar!(
-            r#"-- orphans::record_orphans
+            r#"-- polls::orphans::record_orphans
                with ours as (
                    update cluster_polls set orphans = $3
                    where cluster = $1 and lease_token = $2 and lease_expires_at > now()
                    returning cluster
-               ), told as (
-                   select t.job_id, t.data, row_number() over (partition by t.job_id order by t.ord) as nth
-                   from jsonb_to_recordset($4) as t(job_id uuid, ord bigint, data jsonb)
+               ), new_events as (
+                   select t.job_id, t.data, row_number() over (partition by t.job_id order by t.seq) as nth
+                   from jsonb_populate_recordset(null::job_events, $4) t
                ), old as (
                    select j.id, j.events, j.attempt from jobs j
-                   where j.id in (select job_id from told) and exists (select from ours)
+                   where j.id in (select job_id from new_events) and exists (select from ours)
                    for update of j
                ), counted as (
                    update jobs j set events = old.events + n.events, updated_by = 'record_orphans'
-                   from old join (select job_id, count(*) as events from told group by job_id) n on n.job_id = old.id
+                   from old join (select job_id, count(*) as events from new_events group by job_id) n on n.job_id = old.id
                    where j.id = old.id
-               ), said as (
+               ), added_events as (
                    insert into job_events (job_id, seq, at, kind, attempt, data)
                    select t.job_id, old.events + t.nth, $5, 'orphan', old.attempt, t.data
-                   from told t join old on old.id = t.job_id
+                   from new_events t join old on old.id = t.job_id
                    order by t.job_id, t.nth
                )
                select count(*) as "count!" from ours"#,
             lease.cluster.as_str(),
             lease.token,
             orphans,
-            Value::from(told),
+            Value::from(events),
             now,
         )
         .fetch_one(&self.pool)
@@ -153,11 +127,11 @@ fn known(newest: Option<i32>, open: bool, slurm_id: Option<i64>) -> Record {
     Record::Known { newest, open, slurm_id }
 }
 
-/// The event of a job; a conversion has none.
-fn told_of(orphan: &Orphan, ord: u32) -> Option<Value> {
+/// The event of a job; conversions have no events.
+fn event(orphan: &Orphan, seq: u32) -> Option<Value> {
     Some(json!({
         "job_id": orphan.job()?,
-        "ord": ord,
+        "seq": seq,
         "data": {
             "orphan": orphan.kind, "slurm_job_id": orphan.slurm_id.to_string(), "slurm_job_name": orphan.name,
             "message": orphan.sentence(),

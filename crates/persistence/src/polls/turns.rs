@@ -1,12 +1,17 @@
-//! One poller a cluster, by lease.
+//! The right to poll a cluster, by lease: one process at a time has it.
 
 use std::{collections::HashMap, time::Duration};
 
 use chrono::TimeDelta;
 use domain::{ClusterName, Orphan, Timestamp};
+use serde_json::Value;
 use uuid::Uuid;
 
-use crate::{error::StoreError, jobs::leases::millis, polls::orphans, store::Store};
+use crate::{
+    error::{Result, StoreError},
+    store::{Call, Store},
+    values::{count, duration, millis},
+};
 
 /// The right to poll one cluster.
 #[derive(Debug)]
@@ -14,41 +19,25 @@ pub struct PollLease {
     pub cluster: ClusterName,
     /// The last poll that was answered properly.
     pub polled_at: Option<Timestamp>,
-    /// Jobs of our names that nothing watches, as the last poll left them.
+    /// Jobs with our names that the service does not track, from the last poll.
     pub orphans: Vec<Orphan>,
-    /// The database's time.
+    /// The time by the server clock.
     pub granted_on: Timestamp,
-    pub(crate) token: Uuid,
-    interval: TimeDelta,
-    unreachable_for: TimeDelta,
+    pub token: Uuid,
+    /// The poll interval at the last poll.
+    pub interval: TimeDelta,
+    /// The total time without an answer until the last poll.
+    pub unreachable_before: TimeDelta,
 }
 
 impl PollLease {
-    /// As [`Lease::granted`](crate::Lease::granted). `interval` is the pace at the time of the last poll, `unreachable` how long
-    /// in all the cluster could not be heard until then.
-    pub fn granted(
-        cluster: ClusterName,
-        polled_at: Option<Timestamp>,
-        token: Uuid,
-        interval: TimeDelta,
-        unreachable_for: TimeDelta,
-        orphans: Vec<Orphan>,
-        on: Timestamp,
-    ) -> Self {
-        Self { cluster, polled_at, orphans, granted_on: on, token, interval, unreachable_for }
-    }
-
-    pub fn token(&self) -> Uuid {
-        self.token
-    }
-
-    /// How long in all the cluster could not be heard, if it is heard now.
+    /// How long the cluster has been unreachable in total, if it answers now.
     pub fn unreachable_for(&self, now: Timestamp) -> TimeDelta {
         let gap = self.polled_at.map_or(TimeDelta::zero(), |last| now - last);
         if gap > self.interval * 3 + TimeDelta::seconds(30) {
-            self.unreachable_for + gap
+            self.unreachable_before + gap
         } else {
-            self.unreachable_for
+            self.unreachable_before
         }
     }
 
@@ -57,40 +46,92 @@ impl PollLease {
     }
 }
 
-/// What became of a poll.
+/// The result of a poll.
 #[derive(Debug, Clone, Copy)]
 pub enum PollResult<'a> {
-    /// The cluster answered, and [what it said](Store::record_observations) is stored.
+    /// The cluster answered, and the [observations](crate::Observations::record_observations) are stored.
     Answered,
-    /// There was nothing to ask about.
+    /// No job was active.
     Idle,
-    /// It did not, or not properly. Nothing is known, so nothing changes.
+    /// No proper answer: nothing is known, so nothing changes.
     Unanswered {
         error: &'a str,
-        /// It accepts no key that we have.
+        /// The cluster rejects all our keys.
         auth_required: bool,
     },
 }
 
-/// How fresh the knowledge about a cluster is.
+/// When a cluster was last polled.
 #[derive(Debug, Clone, Copy)]
 pub struct Pulse {
     /// The last poll that was answered properly.
     pub polled_at: Option<Timestamp>,
-    /// The pace at that time.
+    /// The poll interval at that time.
     pub interval: Duration,
 }
 
-impl Store {
-    /// Takes the right to poll a cluster if a poll is due and nobody else has it. `token` has to be fresh.
-    pub async fn acquire_poll(
+/// The polls of one cluster.
+#[derive(Debug, Clone)]
+pub struct PollState {
+    /// The last poll that was answered properly.
+    pub polled_at: Option<Timestamp>,
+    /// The poll interval at that time.
+    pub interval: Duration,
+    /// The unanswered polls since.
+    pub failures: u32,
+    /// Why the last poll was not answered.
+    pub error: Option<String>,
+    /// Whether that is because the cluster rejects all our keys.
+    pub auth_required: bool,
+    /// When the next poll is due, by the server clock.
+    pub due_at: Timestamp,
+    /// Jobs that polls ask about.
+    pub active_jobs: u64,
+    /// Active jobs that neither squeue nor sacct knows now.
+    pub missing_jobs: u64,
+    /// Jobs on the cluster with our names that the service does not track.
+    pub orphans: Vec<Orphan>,
+}
+
+/// The right to poll a cluster.
+pub trait PollTurns {
+    /// Takes the right to poll a cluster if a poll is due and no other process has it. `token` has to be new.
+    fn acquire_poll(
         &self,
         cluster: &ClusterName,
         token: Uuid,
         duration: Duration,
-    ) -> Result<Option<PollLease>, StoreError> {
+    ) -> impl Call<Option<PollLease>>;
+
+    /// Extends the lease, because the cluster has not answered yet.
+    fn extend_poll(&self, lease: &PollLease, duration: Duration) -> impl Call<()>;
+
+    /// Stores the result of a poll and returns the lease. The next poll is due after `interval`.
+    fn record_poll(
+        &self,
+        lease: &PollLease,
+        result: PollResult<'_>,
+        interval: Duration,
+        now: Timestamp,
+    ) -> impl Call<()>;
+
+    /// Brings the next poll of a cluster forward, because a job has just changed there. It stays at least `pace` after the last
+    /// poll.
+    fn poll_soon(&self, cluster: &ClusterName, pace: Duration) -> impl Call<()>;
+
+    /// The time until the cluster's next poll; `None` before its first.
+    fn next_poll_in(&self, cluster: &ClusterName) -> impl Call<Option<Duration>>;
+}
+
+impl PollTurns for Store {
+    async fn acquire_poll(
+        &self,
+        cluster: &ClusterName,
+        token: Uuid,
+        duration: Duration,
+    ) -> Result<Option<PollLease>> {
         let won = sqlx::query!(
-            r#"-- polls::acquire_poll
+            r#"-- polls::turns::acquire_poll
              insert into cluster_polls as p (cluster, lease_token, lease_expires_at)
              values ($1, $2, now() + $3 * interval '1 millisecond')
              on conflict (cluster) do update
@@ -106,45 +147,41 @@ impl Store {
         Ok(won.map(|row| PollLease {
             cluster: cluster.clone(),
             polled_at: row.polled_at,
-            orphans: orphans::read(cluster, row.orphans),
+            orphans: read_orphans(cluster, row.orphans),
             granted_on: row.now,
             token,
             interval: TimeDelta::milliseconds(row.interval_ms),
-            unreachable_for: TimeDelta::milliseconds(row.unreachable_ms),
+            unreachable_before: TimeDelta::milliseconds(row.unreachable_ms),
         }))
     }
 
-    /// Keeps the right to poll for another while, because the cluster takes its time to answer.
-    pub async fn extend_poll(&self, lease: &PollLease, duration: Duration) -> Result<(), StoreError> {
-        let kept = sqlx::query!(
-            "-- polls::extend_poll
+    async fn extend_poll(&self, lease: &PollLease, duration: Duration) -> Result<()> {
+        let statement = sqlx::query!(
+            "-- polls::turns::extend_poll
              update cluster_polls set lease_expires_at = now() + $3 * interval '1 millisecond'
              where cluster = $1 and lease_token = $2 and lease_expires_at > now()",
             lease.cluster.as_str(),
             lease.token,
             millis(duration),
-        )
-        .execute(&self.pool)
-        .await?
-        .rows_affected();
-        if kept == 0 { Err(lease.lost()) } else { Ok(()) }
+        );
+        let extended = self.execute(statement).await?;
+        if extended == 0 { Err(lease.lost()) } else { Ok(()) }
     }
 
-    /// Stores what became of a poll and gives the lease back until the next one.
-    pub async fn record_poll(
+    async fn record_poll(
         &self,
         lease: &PollLease,
         result: PollResult<'_>,
         interval: Duration,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let (answered, failed, error, auth_required) = match result {
             PollResult::Answered => (true, false, None, false),
             PollResult::Idle => (false, false, None, false),
             PollResult::Unanswered { error, auth_required } => (false, true, Some(error), auth_required),
         };
-        let ours = sqlx::query!(
-            "-- polls::record_poll
+        let statement = sqlx::query!(
+            "-- polls::turns::record_poll
              update cluster_polls
              set lease_token = null, lease_expires_at = null, due_at = now() + $3 * interval '1 millisecond',
                  polled_at = case when $4 then $5 else polled_at end,
@@ -162,59 +199,91 @@ impl Store {
             failed,
             lease.unreachable_for(now).num_milliseconds(),
             auth_required,
-        )
-        .execute(&self.pool)
-        .await?
-        .rows_affected();
-        if ours == 0 { Err(lease.lost()) } else { Ok(()) }
+        );
+        let changed = self.execute(statement).await?;
+        if changed == 0 { Err(lease.lost()) } else { Ok(()) }
     }
 
-    /// How fresh the knowledge about each cluster is.
-    pub async fn pulses(&self) -> Result<HashMap<ClusterName, Pulse>, StoreError> {
-        let rows = sqlx::query!(
-            "-- polls::pulses
-             select cluster, polled_at, interval_ms from cluster_polls"
-        )
-        .fetch_all(&self.pool)
-        .await?;
-        let pulse = |polled_at, interval_ms: i64| Pulse {
-            polled_at,
-            interval: Duration::from_millis(u64::try_from(interval_ms).unwrap_or(0)),
-        };
-        Ok(rows
-            .into_iter()
-            .filter_map(|row| Some((row.cluster.parse().ok()?, pulse(row.polled_at, row.interval_ms))))
-            .collect())
-    }
-
-    /// How long until the cluster's next poll; none when it was never polled.
-    pub async fn next_poll_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
+    async fn next_poll_in(&self, cluster: &ClusterName) -> Result<Option<Duration>> {
         let millis = sqlx::query_scalar!(
-            r#"-- polls::next_poll_in
-               select (extract(epoch from greatest(due_at, lease_expires_at) - now()) * 1000)::bigint
+            r#"-- polls::turns::next_poll_in
+               select (extract(epoch from greatest(due_at, lease_expires_at) - now()) * 1000)::bigint as "millis!"
                from cluster_polls where cluster = $1"#,
             cluster.as_str(),
-        )
-        .fetch_optional(&self.pool)
-        .await?;
-        Ok(millis.flatten().map(|millis| Duration::from_millis(u64::try_from(millis).unwrap_or(0))))
+        );
+        Ok(millis.fetch_optional(&self.pool).await?.map(duration))
     }
 
-    /// Brings the next poll of a cluster forward, since something of ours has just changed there, but not
-    /// closer to the last one than `pace`.
-    pub async fn poll_soon(&self, cluster: &ClusterName, pace: Duration) -> Result<(), StoreError> {
-        sqlx::query!(
-            "-- polls::poll_soon
+    async fn poll_soon(&self, cluster: &ClusterName, pace: Duration) -> Result<()> {
+        self.execute(sqlx::query!(
+            "-- polls::turns::poll_soon
              update cluster_polls
              set due_at = least(due_at, greatest(now(), coalesce(polled_at, now()) + $2 * interval '1 millisecond'))
              where cluster = $1",
             cluster.as_str(),
             millis(pace),
-        )
-        .execute(&self.pool)
+        ))
         .await?;
         Ok(())
     }
+}
+
+impl Store {
+    /// When each cluster was last polled.
+    pub async fn pulses(&self) -> Result<HashMap<ClusterName, Pulse>> {
+        let rows = sqlx::query!(
+            "-- polls::turns::pulses
+             select cluster, polled_at, interval_ms from cluster_polls"
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        let pulses = rows.into_iter().filter_map(|row| {
+            let pulse = Pulse { polled_at: row.polled_at, interval: duration(row.interval_ms) };
+            Some((row.cluster.parse().ok()?, pulse))
+        });
+        Ok(pulses.collect())
+    }
+
+    /// The polls of each cluster that was ever polled.
+    pub async fn poll_states(&self) -> Result<HashMap<ClusterName, PollState>> {
+        let rows = sqlx::query!(
+            r#"-- polls::turns::poll_states
+               select p.cluster, p.polled_at, p.interval_ms, p.failures, p.error, p.auth_required, p.due_at,
+                      (select count(*) from jobs j
+                       where j.cluster = p.cluster and j.phase in ('in_queue', 'running', 'suspended')) as "active_jobs!",
+                      (select count(*) from jobs j
+                       where j.cluster = p.cluster and j.phase in ('in_queue', 'running', 'suspended')
+                         and j.missing_since is not null) as "missing_jobs!", p.orphans
+               from cluster_polls p"#
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        let states = rows.into_iter().filter_map(|row| {
+            let cluster: ClusterName = row.cluster.parse().ok()?;
+            let orphans = read_orphans(&cluster, row.orphans);
+            let state = PollState {
+                polled_at: row.polled_at,
+                interval: duration(row.interval_ms),
+                failures: count(row.failures.into()),
+                error: row.error,
+                auth_required: row.auth_required,
+                due_at: row.due_at,
+                active_jobs: count(row.active_jobs),
+                missing_jobs: count(row.missing_jobs),
+                orphans,
+            };
+            Some((cluster, state))
+        });
+        Ok(states.collect())
+    }
+}
+
+/// The stored orphans of a cluster. If they cannot be read, the next poll finds them again.
+fn read_orphans(cluster: &ClusterName, stored: Value) -> Vec<Orphan> {
+    serde_json::from_value(stored).unwrap_or_else(|error| {
+        tracing::error!(cluster.name = %cluster, %error, "the orphans of a cluster cannot be read; the next poll finds them again");
+        Vec::new()
+    })
 }
 
 #[cfg(test)]

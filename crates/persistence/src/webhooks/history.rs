@@ -1,11 +1,16 @@
-//! What webhooks were told, as the owners of their jobs see it, and telling it again.
+//! The messages of webhooks, as the owners of the jobs see them, and redelivery.
 
 use domain::{JobId, Timestamp};
 
-use super::{opened_url, signed, unsigned};
-use crate::{error::StoreError, jobs::stored::Viewer, store::Store};
+use super::WebhookSeal;
+use crate::{
+    error::Result,
+    jobs::queries::Viewer,
+    store::Store,
+    values::{StoredRow, count, signed},
+};
 
-/// A message.
+/// A message and its delivery.
 #[derive(Debug, Clone)]
 pub struct WebhookDelivery {
     pub seq: u64,
@@ -30,40 +35,43 @@ pub struct WebhookHistory {
     pub deliveries: Vec<WebhookDelivery>,
 }
 
-/// A message that was given up.
+/// A message that could not be delivered.
 #[derive(Debug, Clone)]
 pub struct DeadLetter {
-    /// Its place among those of all jobs.
+    /// Its place among the messages of all jobs.
     pub id: u64,
     pub job: JobId,
     pub delivery: WebhookDelivery,
 }
 
-/// So many messages of a job are shown.
+/// How many messages of a job a history contains.
 const SHOWN: i64 = 200;
 
-/// The two queries read the same columns, and each has its own type for a row.
+/// A macro, because each checked query has its own row type.
 macro_rules! delivery {
-    ($row:ident) => {
+    ($row:ident, $stored:expr) => {
         WebhookDelivery {
-            seq: unsigned($row.seq)?,
+            seq: $stored.number("seq", $row.seq)?,
             state: $row.state,
             body: $row.body,
-            attempts: unsigned($row.attempts)?,
+            attempts: $stored.number("attempts", $row.attempts)?,
             created_at: $row.created_at,
             tried_at: $row.tried_at,
             delivered_at: $row.delivered_at,
-            response_status: $row.response_status.map(unsigned).transpose()?,
+            response_status: $row
+                .response_status
+                .map(|status| $stored.number("response_status", status))
+                .transpose()?,
             error: $row.error,
         }
     };
 }
 
 impl Store {
-    /// What a job's webhook was told; none when it has none.
-    pub async fn webhook_history(&self, job: JobId) -> Result<Option<WebhookHistory>, StoreError> {
+    /// The messages of a job's webhook; `None` when it has no webhook.
+    pub async fn webhook_history(&self, job: JobId) -> Result<Option<WebhookHistory>> {
         let Some(webhook) = sqlx::query!(
-            r#"-- webhooks::history
+            r#"-- webhooks::history::webhook_history
                select w.url, w.due_at,
                       (select count(*) from webhook_deliveries d where d.job_id = w.job_id and d.state = 'pending') as "pending!",
                       (select count(*) from webhook_deliveries d where d.job_id = w.job_id and d.state = 'dead') as "dead!"
@@ -75,13 +83,11 @@ impl Store {
         else {
             return Ok(None);
         };
-        let url = opened_url(&self.sealer, job.get(), &webhook.url).ok_or_else(|| StoreError::Corrupt {
-            table: "webhooks",
-            column: "url",
-            row: job.to_string(),
-        })?;
+        let url = WebhookSeal::job(&self.sealer, job.get())
+            .open_url(&webhook.url)
+            .ok_or_else(|| StoredRow::of("webhooks", &job).corrupt("url"))?;
         let rows = sqlx::query!(
-            "-- webhooks::history deliveries
+            "-- webhooks::history::webhook_history deliveries
              select seq, state, body, attempts, created_at, tried_at, delivered_at, response_status, error
              from webhook_deliveries where job_id = $1 order by seq desc limit $2",
             job.get(),
@@ -89,25 +95,26 @@ impl Store {
         )
         .fetch_all(&self.pool)
         .await?;
-        let deliveries = rows.into_iter().map(|row| Ok(delivery!(row))).collect::<Result<_, StoreError>>()?;
+        let stored = StoredRow::of("webhook_deliveries", &job);
+        let deliveries = rows.into_iter().map(|row| Ok(delivery!(row, stored)));
         Ok(Some(WebhookHistory {
             url,
             due_at: webhook.due_at,
-            pending: unsigned(webhook.pending)?,
-            dead: unsigned(webhook.dead)?,
-            deliveries,
+            pending: count(webhook.pending),
+            dead: count(webhook.dead),
+            deliveries: deliveries.collect::<Result<_>>()?,
         }))
     }
 
-    /// Messages of all jobs that were given up, newest first, below the place `before`.
+    /// Undeliverable messages of all jobs, newest first, before the place `before`.
     pub async fn dead_letters(
         &self,
         viewer: &Viewer,
         before: Option<u64>,
         limit: u32,
-    ) -> Result<Vec<DeadLetter>, StoreError> {
+    ) -> Result<Vec<DeadLetter>> {
         let rows = sqlx::query!(
-            "-- webhooks::dead_letters
+            "-- webhooks::history::dead_letters
              select d.id, d.job_id, d.seq, d.state, d.body, d.attempts, d.created_at, d.tried_at, d.delivered_at,
                     d.response_status, d.error
              from webhook_deliveries d join jobs j on j.id = d.job_id
@@ -122,29 +129,27 @@ impl Store {
         .await?;
         rows.into_iter()
             .map(|row| {
-                Ok(DeadLetter {
-                    id: unsigned(row.id)?,
-                    job: JobId::new(row.job_id),
-                    delivery: delivery!(row),
-                })
+                let stored = StoredRow::of("webhook_deliveries", &row.job_id);
+                let (id, job) = (stored.number("id", row.id)?, JobId::new(row.job_id));
+                Ok(DeadLetter { id, job, delivery: delivery!(row, stored) })
             })
             .collect()
     }
 
-    /// Has messages delivered again: one, whatever became of it, or all that were given up. How many it were; none
-    /// when the job has no webhook.
-    pub async fn redeliver(&self, job: JobId, seq: Option<u64>) -> Result<Option<u64>, StoreError> {
+    /// Redelivers one message, in whatever state it is, or all undeliverable ones. Returns how many; `None` when the job has no
+    /// webhook.
+    pub async fn redeliver(&self, job: JobId, seq: Option<u64>) -> Result<Option<u64>> {
         let mut tx = self.pool.begin().await?;
-        // The job first, as whoever forgets it does: it stays until its messages wait again, or is gone before.
+        // The job is locked first, as by its deletion: it is deleted before, or stays because its messages wait again.
         sqlx::query!(
-            "-- webhooks::redeliver job
+            "-- webhooks::history::redeliver job
              select id from jobs where id = $1 for key share",
             job.get(),
         )
         .fetch_optional(&mut *tx)
         .await?;
         let found = sqlx::query!(
-            "-- webhooks::redeliver lock
+            "-- webhooks::history::redeliver lock
              select job_id from webhooks where job_id = $1 for no key update",
             job.get(),
         )
@@ -153,8 +158,8 @@ impl Store {
         if found.is_none() {
             return Ok(None);
         }
-        let again = sqlx::query!(
-            "-- webhooks::redeliver
+        let redelivered = sqlx::query!(
+            "-- webhooks::history::redeliver
              update webhook_deliveries
              set state = 'pending', attempts = 0, delivered_at = null
              where job_id = $1 and state <> 'pending'
@@ -166,14 +171,14 @@ impl Store {
         .await?
         .rows_affected();
         sqlx::query!(
-            "-- webhooks::redeliver wake
+            "-- webhooks::history::redeliver wake
              update webhooks set due_at = now() where job_id = $1 and ($2 or due_at is not null)",
             job.get(),
-            again > 0,
+            redelivered > 0,
         )
         .execute(&mut *tx)
         .await?;
         tx.commit().await?;
-        Ok(Some(again))
+        Ok(Some(redelivered))
     }
 }

@@ -1,9 +1,8 @@
-//! What is told to whom of a job's status: the right to tell it, by lease, and what became of it.
+//! Webhooks: messages about the status of jobs, and their deliveries.
 //!
-//! The messages are made by triggers, in the transaction that changes the status.
+//! Triggers add the messages, in the transaction that changes the status.
 
 mod history;
-pub(crate) mod of_tokens;
 mod turns;
 
 use domain::{Job, Webhook};
@@ -11,30 +10,62 @@ use secrecy::SecretSlice;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::{error::StoreError, seal::Sealer};
+use crate::{error::Result, seal::Sealer};
 
 pub use history::{DeadLetter, WebhookDelivery, WebhookHistory};
-pub use turns::{DeliveryResult, TurnTerms, WebhookTurn};
+pub use turns::{DeliveryResult, DeliveryTerms, WebhookLease};
 
-/// A key opens in its own row only, and not as an address.
-fn key_row(job: Uuid) -> Vec<u8> {
-    [b"webhook:".as_slice(), job.as_bytes()].concat()
+/// Seals and opens the webhook of one row. It opens in this row only, and a key does not open as a URL.
+pub(crate) struct WebhookSeal<'a> {
+    sealer: &'a Sealer,
+    owner: &'static str,
+    id: Uuid,
 }
 
-fn url_row(job: Uuid) -> Vec<u8> {
-    [b"webhook url:".as_slice(), job.as_bytes()].concat()
+impl<'a> WebhookSeal<'a> {
+    pub(crate) fn job(sealer: &'a Sealer, id: Uuid) -> Self {
+        Self { sealer, owner: "webhook", id }
+    }
+
+    pub(crate) fn token(sealer: &'a Sealer, id: Uuid) -> Self {
+        Self { sealer, owner: "token webhook", id }
+    }
+
+    fn key_row(&self) -> Vec<u8> {
+        [self.owner.as_bytes(), b":", self.id.as_bytes()].concat()
+    }
+
+    fn url_row(&self) -> Vec<u8> {
+        [self.owner.as_bytes(), b" url:", self.id.as_bytes()].concat()
+    }
+
+    /// The sealed URL and the sealed key.
+    pub(crate) fn seal(&self, webhook: &Webhook) -> Result<(Vec<u8>, Vec<u8>)> {
+        let url = self.sealer.seal(webhook.url.as_bytes(), &self.url_row())?;
+        Ok((url, self.sealer.seal(webhook.key_bytes(), &self.key_row())?))
+    }
+
+    /// `None` when it was sealed with another key.
+    pub(crate) fn open(&self, url: &[u8], key: &[u8]) -> Option<Webhook> {
+        let url = self.open_url(url)?;
+        let key = self.sealer.open(key, &self.key_row())?;
+        Some(Webhook { url, key: SecretSlice::from(key.to_vec()) })
+    }
+
+    fn open_url(&self, url: &[u8]) -> Option<String> {
+        String::from_utf8(self.sealer.open(url, &self.url_row())?.to_vec()).ok()
+    }
 }
 
-/// Adds the webhook of a job that is being stored; a trigger adds its first message.
+/// Adds the webhook of a new job; a trigger adds its first message.
 pub(crate) async fn add(
     connection: &mut PgConnection,
     sealer: &Sealer,
     job: &Job,
     webhook: &Webhook,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let id = job.id.get();
-    let url = sealer.seal(webhook.url.as_bytes(), &url_row(id))?;
-    let secret = sealer.seal(webhook.key_bytes(), &key_row(id))?;
+    let (url, secret) = WebhookSeal::job(sealer, id).seal(webhook)?;
     sqlx::query!(
         "-- webhooks::add
          insert into webhooks (job_id, owner, url, secret) values ($1, $2, $3, $4)",
@@ -46,29 +77,6 @@ pub(crate) async fn add(
     .execute(connection)
     .await?;
     Ok(())
-}
-
-/// The webhook as it was given; none when it was sealed with another key.
-fn opened(sealer: &Sealer, job: Uuid, url: &[u8], secret: &[u8]) -> Option<Webhook> {
-    let url = opened_url(sealer, job, url)?;
-    let key = sealer.open(secret, &key_row(job))?;
-    Some(Webhook { url, key: SecretSlice::from(key.to_vec()) })
-}
-
-fn opened_url(sealer: &Sealer, job: Uuid, url: &[u8]) -> Option<String> {
-    String::from_utf8(sealer.open(url, &url_row(job))?.to_vec()).ok()
-}
-
-fn unsigned<N: TryInto<U> + ToString + Copy, U>(number: N) -> Result<U, StoreError> {
-    number.try_into().map_err(|_| StoreError::Corrupt {
-        table: "webhook_deliveries",
-        column: "seq, attempts or response_status",
-        row: number.to_string(),
-    })
-}
-
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@ use sqlx::PgPool;
 use testkit::command_job;
 
 use super::*;
-use crate::{Along, Inserted, NewJob, Store, Viewer};
+use crate::{InsertWith, Inserted, NewJob, Store, Viewer};
 
-const TERMS: TurnTerms = TurnTerms { duration: Duration::from_mins(1), limit: 10, of_one_owner: 2 };
+const TERMS: DeliveryTerms =
+    DeliveryTerms { duration: Duration::from_mins(1), limit: 10, limit_per_owner: 2 };
 
 fn webhook() -> Webhook {
     let request = WebhookRequest {
@@ -29,19 +30,19 @@ impl Bench {
         Self::of(pool, 1, "ann").await
     }
 
-    /// A job of somebody.
+    /// A job of this owner.
     async fn of(pool: PgPool, number: u128, owner: &str) -> Self {
         let store = Store::from_pool(pool.clone(), Sealer::from_key([7; 32]));
         let job = Job { owner: Owner::new(owner), ..command_job(number) };
         let new = NewJob { job, secrets: Secrets::default(), request_hash: [0; 32] };
         let webhook = webhook();
-        let along = Along { webhook: Some(&webhook), ..Along::default() };
-        let inserted = store.insert_job_along(&new, along).await.unwrap();
+        let along = InsertWith { webhook: Some(&webhook), ..InsertWith::default() };
+        let inserted = store.insert_job_with(&new, along).await.unwrap();
         let Some(Inserted::Created(job)) = inserted else { panic!("not created") };
         Self { pool, store, job: job.id }
     }
 
-    /// The status changes, by whatever statement.
+    /// Changes the status with a statement of its own.
     async fn change(&self, status: Status) {
         sqlx::query!("update jobs set status = $2 where id = $1", self.job.get(), <&str>::from(status))
             .execute(&self.pool)
@@ -49,12 +50,12 @@ impl Bench {
             .unwrap();
     }
 
-    async fn lease(&self, token: u128) -> Vec<WebhookTurn> {
+    async fn lease(&self, token: u128) -> Vec<WebhookLease> {
         self.store.lease_webhooks(Uuid::from_u128(token), TERMS).await.unwrap()
     }
 
-    /// The message whose turn it is.
-    async fn turn(&self, token: u128) -> WebhookTurn {
+    /// The next message.
+    async fn turn(&self, token: u128) -> WebhookLease {
         let [turn] = self.lease(token).await.try_into().unwrap();
         turn
     }
@@ -83,11 +84,11 @@ fn failed(again: Option<u64>) -> DeliveryResult {
     DeliveryResult::Failed {
         response_status: Some(500),
         error: "the receiver answered 500".to_owned(),
-        again: again.map(Duration::from_secs),
+        retry_in: again.map(Duration::from_secs),
     }
 }
 
-fn status_of(turn: &WebhookTurn) -> String {
+fn status_of(turn: &WebhookLease) -> String {
     let body: Value = serde_json::from_str(&turn.body).unwrap();
     assert_eq!(body["type"], "job.status");
     assert_eq!(body["data"]["seq"], turn.seq);
@@ -96,7 +97,7 @@ fn status_of(turn: &WebhookTurn) -> String {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn each_status_is_told_once_in_order_and_the_next_only_after_the_one_before(pool: PgPool) {
+async fn each_status_is_delivered_once_and_in_order(pool: PgPool) {
     let bench = Bench::new(pool).await;
     for status in [Status::Running, Status::Canceling, Status::Running] {
         bench.change(status).await;
@@ -119,7 +120,7 @@ async fn each_status_is_told_once_in_order_and_the_next_only_after_the_one_befor
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn one_that_fails_holds_up_the_next_until_it_is_given_up(pool: PgPool) {
+async fn a_failing_delivery_holds_up_the_next_until_it_is_dead(pool: PgPool) {
     let bench = Bench::new(pool).await;
     let turn = bench.turn(1).await;
     bench.change(Status::Running).await;
@@ -142,7 +143,7 @@ async fn one_that_fails_holds_up_the_next_until_it_is_given_up(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn what_was_given_up_is_delivered_again_when_somebody_asks(pool: PgPool) {
+async fn a_dead_message_is_redelivered_on_request(pool: PgPool) {
     let bench = Bench::new(pool).await;
     let turn = bench.turn(1).await;
     bench.store.record_delivery(&turn, &failed(None)).await.unwrap();
@@ -151,14 +152,14 @@ async fn what_was_given_up_is_delivered_again_when_somebody_asks(pool: PgPool) {
     let again = bench.turn(3).await;
     assert_eq!((again.seq, again.attempts), (turn.seq, 0));
     bench.store.record_delivery(&again, &delivered()).await.unwrap();
-    // All that were given up: none. This one, whatever became of it.
+    // No message is dead, so redelivering all dead ones does nothing. A single message is redelivered in any state.
     assert_eq!(bench.store.redeliver(bench.job, None).await.unwrap(), Some(0));
     assert_eq!(bench.store.redeliver(bench.job, Some(turn.seq)).await.unwrap(), Some(1));
     assert_eq!(bench.turn(4).await.seq, turn.seq);
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn one_who_died_with_a_turn_is_made_good_for_and_records_nothing_later(pool: PgPool) {
+async fn an_expired_webhook_lease_goes_to_another_process_and_records_nothing(pool: PgPool) {
     let bench = Bench::new(pool.clone()).await;
     let lost = bench.turn(1).await;
     sqlx::query!("update webhooks set lease_expires_at = now()").execute(&pool).await.unwrap();
@@ -170,7 +171,7 @@ async fn one_who_died_with_a_turn_is_made_good_for_and_records_nothing_later(poo
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_change_while_another_is_recorded_is_not_forgotten(pool: PgPool) {
+async fn a_change_during_the_recording_of_a_delivery_is_delivered(pool: PgPool) {
     let bench = Bench::new(pool.clone()).await;
     let turn = bench.turn(1).await;
     // A change whose transaction has added its message and is still open when the record begins.
@@ -182,7 +183,7 @@ async fn a_change_while_another_is_recorded_is_not_forgotten(pool: PgPool) {
     let store = bench.store.clone();
     let recorded = async { store.record_delivery(&turn, &delivered()).await.unwrap() };
     let changed = async {
-        somebody_waits(&pool).await;
+        wait_for_a_waiting_statement(&pool).await;
         open.commit().await.unwrap();
     };
     let (recorded, ()) = tokio::join!(recorded, changed);
@@ -190,8 +191,8 @@ async fn a_change_while_another_is_recorded_is_not_forgotten(pool: PgPool) {
     assert_eq!(status_of(&bench.turn(2).await), "Running");
 }
 
-/// Until a statement waits for what another holds.
-async fn somebody_waits(pool: &PgPool) {
+/// Waits until a statement waits for a lock.
+async fn wait_for_a_waiting_statement(pool: &PgPool) {
     let waits = "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database())";
     let seen = async {
         while !sqlx::query_scalar::<_, bool>(waits).fetch_one(pool).await.unwrap() {
@@ -202,7 +203,7 @@ async fn somebody_waits(pool: &PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn what_is_being_forgotten_is_not_promised_again(pool: PgPool) {
+async fn a_job_that_is_being_deleted_is_not_redelivered(pool: PgPool) {
     let bench = Bench::new(pool.clone()).await;
     let turn = bench.turn(1).await;
     bench.store.record_delivery(&turn, &delivered()).await.unwrap();
@@ -211,7 +212,7 @@ async fn what_is_being_forgotten_is_not_promised_again(pool: PgPool) {
     sqlx::raw_sql("select from jobs for update").execute(&mut *open).await.unwrap();
     let asked = async { bench.store.redeliver(bench.job, Some(turn.seq)).await.unwrap() };
     let forgotten = async {
-        somebody_waits(&pool).await;
+        wait_for_a_waiting_statement(&pool).await;
         sqlx::raw_sql("delete from jobs").execute(&mut *open).await.unwrap();
         open.commit().await.unwrap();
     };
@@ -234,7 +235,7 @@ async fn a_secret_is_stored_sealed_and_a_deleted_job_takes_everything_with_it(po
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn an_owner_whose_receivers_hang_holds_up_nobody_else(pool: PgPool) {
+async fn hanging_receivers_of_one_owner_do_not_hold_up_others(pool: PgPool) {
     let mut last = None;
     for number in 1..=4 {
         last = Some(Bench::of(pool.clone(), number, "ann").await);
@@ -251,7 +252,7 @@ async fn an_owner_whose_receivers_hang_holds_up_nobody_else(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_turn_with_nothing_to_tell_is_given_back_at_once(pool: PgPool) {
+async fn a_webhook_lease_without_a_message_is_returned_at_once(pool: PgPool) {
     let bench = Bench::new(pool.clone()).await;
     let turn = bench.turn(1).await;
     bench.store.record_delivery(&turn, &delivered()).await.unwrap();

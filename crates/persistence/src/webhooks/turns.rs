@@ -1,60 +1,60 @@
-//! The right to deliver, and what was done with it.
+//! The right to deliver messages, by lease, and the results.
 
 use std::time::Duration;
 
 use domain::{JobId, Webhook};
 use uuid::Uuid;
 
-use super::{opened, signed, unsigned};
-use crate::{error::StoreError, jobs::leases::millis, store::Store};
+use super::WebhookSeal;
+use crate::{
+    error::Result,
+    store::Store,
+    values::{StoredRow, millis, signed},
+};
 
-/// How long turns last and how many are taken at once.
+/// How long leases last and how many are taken at once.
 #[derive(Debug, Clone, Copy)]
-pub struct TurnTerms {
+pub struct DeliveryTerms {
     pub duration: Duration,
     pub limit: u32,
-    /// So many of one owner's at a time, whoever has taken them: receivers that hang hold up those of their owner only.
-    pub of_one_owner: u32,
+    /// The limit for one owner, over all processes: receivers that hang hold up their own owner only.
+    pub limit_per_owner: u32,
 }
 
-/// The right to deliver the oldest message of a job that waits.
+/// The right to deliver the oldest waiting message of a job.
 #[derive(Debug)]
-pub struct WebhookTurn {
+pub struct WebhookLease {
     pub job: JobId,
-    /// The number of the event that it tells of.
+    /// The number of the event that the message is about.
     pub seq: u64,
     pub webhook: Webhook,
-    /// As it is sent.
+    /// The bytes to send.
     pub body: String,
-    /// How often it was tried before.
+    /// The number of earlier attempts.
     pub attempts: u32,
-    lease: Uuid,
+    token: Uuid,
 }
 
-/// What became of an attempt to deliver.
+/// The result of an attempt to deliver.
 #[derive(Debug, Clone)]
 pub enum DeliveryResult {
     Delivered {
         response_status: u16,
     },
-    /// Not now; tried again after the wait, or never.
     Failed {
         response_status: Option<u16>,
         error: String,
-        again: Option<Duration>,
+        /// `None`: the message is dead.
+        retry_in: Option<Duration>,
     },
 }
 
 impl Store {
-    /// Takes the right to deliver the oldest waiting message of jobs whose turn it is. `token` has to be fresh.
-    pub async fn lease_webhooks(
-        &self,
-        token: Uuid,
-        terms: TurnTerms,
-    ) -> Result<Vec<WebhookTurn>, StoreError> {
+    /// Leases webhooks that are due, each with its oldest waiting message. `token` has to be new.
+    pub async fn lease_webhooks(&self, token: Uuid, terms: DeliveryTerms) -> Result<Vec<WebhookLease>> {
         let mut tx = self.pool.begin().await?;
         let leased = sqlx::query!(
-            "-- webhooks::lease
+            "-- webhooks::turns::lease_webhooks
              with busy as (
                  select owner, count(*) as turns from webhooks
                  where lease_token is not null and lease_expires_at > now() group by owner
@@ -77,7 +77,7 @@ impl Store {
             token,
             millis(terms.duration),
             i64::from(terms.limit),
-            i64::from(terms.of_one_owner),
+            i64::from(terms.limit_per_owner),
         )
         .fetch_all(&mut *tx)
         .await?;
@@ -85,9 +85,9 @@ impl Store {
             return Ok(Vec::new());
         }
         let jobs: Vec<Uuid> = leased.iter().map(|row| row.job_id).collect();
-        // In a statement of its own: it sees what was recorded until the leases were taken.
+        // A separate statement sees everything that was recorded before the leases were taken.
         let oldest = sqlx::query!(
-            r#"-- webhooks::oldest
+            r#"-- webhooks::turns::lease_webhooks messages
                select d.job_id as "job_id!", d.seq as "seq!", d.body as "body!", d.attempts as "attempts!"
                from unnest($1::uuid[]) as leased (job_id)
                cross join lateral (
@@ -101,7 +101,7 @@ impl Store {
             jobs.into_iter().filter(|job| oldest.iter().all(|row| row.job_id != *job)).collect();
         if !idle.is_empty() {
             sqlx::query!(
-                "-- webhooks::idle
+                "-- webhooks::turns::lease_webhooks idle
                  update webhooks set due_at = null, lease_token = null, lease_expires_at = null
                  where job_id = any($1)",
                 &idle,
@@ -110,51 +110,49 @@ impl Store {
             .await?;
         }
         tx.commit().await?;
-        let mut turns = Vec::with_capacity(oldest.len());
+        let mut leases = Vec::with_capacity(oldest.len());
         for row in oldest {
             let Some(place) = leased.iter().find(|leased| leased.job_id == row.job_id) else { continue };
-            let Some(webhook) = opened(&self.sealer, row.job_id, &place.url, &place.secret) else {
-                // It costs itself: its lease ends, and the log says so each time.
-                tracing::error!(job.id = %row.job_id, "a webhook cannot be opened; is secrets.key_file the one it was sealed with?");
+            let seal = WebhookSeal::job(&self.sealer, row.job_id);
+            let Some(webhook) = seal.open(&place.url, &place.secret) else {
+                // The others go on. This one is tried and logged again when its lease ends.
+                tracing::error!(job.id = %row.job_id, "a webhook cannot be opened: it was sealed with another key; check secrets.key_file");
                 continue;
             };
-            turns.push(WebhookTurn {
+            let stored = StoredRow::of("webhook_deliveries", &row.job_id);
+            leases.push(WebhookLease {
                 job: JobId::new(row.job_id),
-                seq: unsigned(row.seq)?,
+                seq: stored.number("seq", row.seq)?,
                 webhook,
                 body: row.body,
-                attempts: unsigned(row.attempts)?,
-                lease: token,
+                attempts: stored.number("attempts", row.attempts)?,
+                token,
             });
         }
-        Ok(turns)
+        Ok(leases)
     }
 
-    /// Records what became of a turn, and ends it. False when the turn was somebody else's meanwhile.
-    pub async fn record_delivery(
-        &self,
-        turn: &WebhookTurn,
-        result: &DeliveryResult,
-    ) -> Result<bool, StoreError> {
-        let (state, status, error, again) = match result {
+    /// Records the result of a delivery and returns the lease. False when the lease was lost.
+    pub async fn record_delivery(&self, lease: &WebhookLease, result: &DeliveryResult) -> Result<bool> {
+        let (state, status, error, retry_in) = match result {
             DeliveryResult::Delivered { response_status } => {
                 ("delivered", Some(*response_status), None, None)
             }
-            DeliveryResult::Failed { response_status, error, again: Some(again) } => {
-                ("pending", *response_status, Some(error), Some(*again))
+            DeliveryResult::Failed { response_status, error, retry_in: Some(wait) } => {
+                ("pending", *response_status, Some(error), Some(*wait))
             }
-            DeliveryResult::Failed { response_status, error, again: None } => {
+            DeliveryResult::Failed { response_status, error, retry_in: None } => {
                 ("dead", *response_status, Some(error), None)
             }
         };
-        let job = turn.job.get();
+        let job = lease.job.get();
         let mut tx = self.pool.begin().await?;
-        // Locked first: a message that is added meanwhile is either seen by what follows, or sets `due_at` after it.
+        // The lock comes first: a message that is added at the same time is visible below, or sets `due_at` afterwards.
         let ours = sqlx::query!(
-            "-- webhooks::record lock
+            "-- webhooks::turns::record_delivery lock
              select job_id from webhooks where job_id = $1 and lease_token = $2 for no key update",
             job,
-            turn.lease,
+            lease.token,
         )
         .fetch_optional(&mut *tx)
         .await?;
@@ -162,13 +160,13 @@ impl Store {
             return Ok(false);
         }
         sqlx::query!(
-            "-- webhooks::record
+            "-- webhooks::turns::record_delivery
              update webhook_deliveries
              set state = $3, attempts = attempts + 1, tried_at = now(), response_status = $4, error = $5,
                  delivered_at = case when $3 = 'delivered' then now() end
              where job_id = $1 and seq = $2",
             job,
-            signed(turn.seq),
+            signed(lease.seq),
             state,
             status.map(i32::from),
             error,
@@ -176,14 +174,14 @@ impl Store {
         .execute(&mut *tx)
         .await?;
         sqlx::query!(
-            "-- webhooks::record release
+            "-- webhooks::turns::record_delivery release
              update webhooks w
              set lease_token = null, lease_expires_at = null,
                  due_at = case when exists (select from webhook_deliveries d where d.job_id = w.job_id and d.state = 'pending')
                                then now() + $2 * interval '1 millisecond' end
              where job_id = $1",
             job,
-            millis(again.unwrap_or_default()),
+            millis(retry_in.unwrap_or_default()),
         )
         .execute(&mut *tx)
         .await?;

@@ -1,4 +1,4 @@
-//! The same calls made of two stores.
+//! The same calls to both stores.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,19 +9,19 @@ use std::{
 use chrono::{DateTime, TimeDelta};
 use domain::{ActiveJob, Job, JobId, Next, Timestamp};
 use persistence::{
-    ConversionLease, DueJobs as _, ImageConversions as _, Inserted, Lane, Lease, LeaseTerms, NewJob,
-    PartitionTurns as _, PollLease, PollResult, PollTurns as _, Requested, StepRecord, StepRecords as _,
-    StoreError,
+    ConversionLease, ConversionTurns as _, DueJobs as _, Inserted, Lane, Lease, LeaseTerms, NewJob,
+    Observations as _, PartitionTurns as _, PollLease, PollResult, PollTurns as _, Purges as _, Requested,
+    StepRecord, StepRecords as _, StoreError,
 };
 use testkit::{Dice, command_job};
 use uuid::Uuid;
 
 use crate::{
     moves,
-    sides::{LEASE, Memory, Postgres, Side, Wish, secrets},
+    sides::{LEASE, Memory, Postgres, Request, Side, secrets},
 };
 
-/// Makes a call of both.
+/// Makes a call to both stores.
 macro_rules! of_both {
     ($self:ident, $call:ident($($argument:expr),*)) => {
         ($self.real.store().$call($($argument),*).await, $self.memory.store().$call($($argument),*).await)
@@ -32,7 +32,7 @@ mod conversions;
 
 const TERMS: LeaseTerms = LeaseTerms { duration: LEASE, limit: 10 };
 
-/// Something that both stores gave.
+/// A result of both stores.
 type Pair<T> = (T, T);
 
 pub(crate) struct Both {
@@ -56,7 +56,7 @@ fn dgx() -> domain::ClusterName {
     "dgx".parse().unwrap()
 }
 
-/// Whether a call succeeded, and with what; of an error only that it was one.
+/// The result of a call, without the details of an error.
 fn outcome<T: Debug>(result: &Result<T, StoreError>) -> String {
     match result {
         Ok(value) => format!("{value:?}"),
@@ -69,7 +69,7 @@ fn faces<T: Debug>(jobs: &[T]) -> BTreeSet<String> {
     jobs.iter().map(|job| format!("{job:?}")).collect()
 }
 
-/// Both clocks go on between two calls, and not by quite the same.
+/// Both clocks advance between two calls, and not by exactly the same.
 fn assert_near(what: &str, real: Option<Duration>, memory: Option<Duration>) {
     let near = match (real, memory) {
         (Some(real), Some(memory)) => real.abs_diff(memory) < Duration::from_secs(4),
@@ -107,13 +107,13 @@ impl Both {
 
     pub(crate) async fn make_a_call(&mut self) {
         self.now += TimeDelta::milliseconds(7);
-        // The database's clock goes on meanwhile, and on a busy machine by seconds.
+        // The server clock advances meanwhile, on a busy machine by seconds.
         let passed = TimeDelta::from_std(self.last_call.elapsed()).unwrap() + TimeDelta::milliseconds(1);
         self.last_call = Instant::now();
         self.memory.pass(passed).await;
         match self.dice.below(20) {
             0 | 1 => self.insert().await,
-            2..=4 => self.wish().await,
+            2..=4 => self.request().await,
             5 | 6 => self.acquire().await,
             7 | 8 => self.record().await,
             9 => self.give_back().await,
@@ -151,28 +151,28 @@ impl Both {
         self.same("insert", told);
     }
 
-    async fn wish(&mut self) {
+    async fn request(&mut self) {
         let id = self.any_job();
-        let wish = match self.dice.below(6) {
-            0 => Wish::Cancel,
-            1 | 2 => Wish::Pause,
-            3 => Wish::Resume,
-            4 => Wish::Retry,
-            _ => Wish::Delete { artifacts: self.dice.chance(500) },
+        let request = match self.dice.below(6) {
+            0 => Request::Cancel,
+            1 | 2 => Request::Pause,
+            3 => Request::Resume,
+            4 => Request::Retry,
+            _ => Request::Delete { artifacts: self.dice.chance(500) },
         };
-        let tell = |wished| match wished {
-            Requested::Taken(_) if matches!(wish, Wish::Delete { .. }) => "taken".to_owned(),
+        let reported = |result| match result {
+            Requested::Taken(_) if matches!(request, Request::Delete { .. }) => "taken".to_owned(),
             Requested::Taken(job) => format!("taken {job:?}"),
             Requested::Stays(job) => format!("stays {job:?}"),
             Requested::NoJob => "no job".to_owned(),
         };
-        let real = tell(self.real.wish(id, wish, self.now).await);
-        let memory = tell(self.memory.wish(id, wish, self.now).await);
-        self.same(&format!("wish {wish:?}"), (real, memory));
+        let real = reported(self.real.request(id, request, self.now).await);
+        let memory = reported(self.memory.request(id, request, self.now).await);
+        self.same(&format!("request {request:?}"), (real, memory));
     }
 
     async fn acquire(&mut self) {
-        let (token, lane) = (self.token(), if self.dice.chance(600) { Lane::Submit } else { Lane::Tend });
+        let (token, lane) = (self.token(), if self.dice.chance(600) { Lane::Submit } else { Lane::Follow });
         let (real, memory) = of_both!(self, acquire_due(&dgx(), lane, token, TERMS));
         let (real, memory) = (real.unwrap(), memory.unwrap());
         self.same("acquire_due", (faces(&real.jobs), faces(&memory.jobs)));
@@ -182,7 +182,7 @@ impl Both {
         }
     }
 
-    /// A lease that was given some time ago; it may have ended.
+    /// An earlier lease, which may have expired.
     fn some_lease(&mut self) -> Option<(Pair<Lease>, Vec<Job>)> {
         let count = self.leases.len() as u64;
         (count > 0).then(|| self.leases.swap_remove(usize::try_from(self.dice.below(count)).unwrap()))
@@ -209,7 +209,7 @@ impl Both {
         }
         self.same("record", stored);
         let ids: Vec<JobId> = ids().collect();
-        let left = of_both!(self, remains(&ids));
+        let left = of_both!(self, purge_targets(&ids));
         let told = |left: Result<Vec<_>, StoreError>| -> BTreeSet<String> {
             left.unwrap().iter().map(|left| format!("{left:?}")).collect()
         };
@@ -260,9 +260,9 @@ impl Both {
         let (active, other) = (jobs.0.unwrap(), jobs.1.unwrap());
         self.same("active_jobs", (faces(&active), faces(&other)));
         let asked: Vec<&ActiveJob> = active.iter().collect();
-        let asked = of_both!(self, jobs_as_asked(&asked));
+        let asked = of_both!(self, unchanged_jobs(&asked));
         let (active, other) = (asked.0.unwrap(), asked.1.unwrap());
-        self.same("jobs_as_asked", (faces(&active), faces(&other)));
+        self.same("unchanged_jobs", (faces(&active), faces(&other)));
         if let (Some(real), Some(memory)) = (real, memory) {
             self.polls.push(((real, memory), active));
         }
@@ -302,7 +302,7 @@ impl Both {
     }
 
     async fn poll_soon(&mut self) {
-        // The database's own clock and the one that is told here are years apart: no pace can be kept between them.
+        // The server clock and the time of the test are years apart, so no interval between them makes sense.
         let pace = Duration::ZERO;
         if self.polls.is_empty() {
             return;
@@ -311,14 +311,14 @@ impl Both {
         self.same("poll_soon", (outcome(&done.0), outcome(&done.1)));
     }
 
-    /// Whatever is stored, and when it falls due.
+    /// Compares everything that is stored, and when it is due.
     pub(crate) async fn compare(&mut self) {
         for id in ids() {
             let (real, memory) = (self.real.find(id).await, self.memory.find(id).await);
             assert_eq!(format!("{real:?}"), format!("{memory:?}"), "the job {id}");
             assert_eq!(self.real.events(id).await, self.memory.events(id).await, "the events of {id}");
         }
-        for lane in [Lane::Submit, Lane::Tend] {
+        for lane in [Lane::Submit, Lane::Follow] {
             let due = of_both!(self, next_due_in(&dgx(), lane));
             assert_near(&format!("what is due in {lane:?}"), due.0.unwrap(), due.1.unwrap());
         }
@@ -330,7 +330,7 @@ impl Both {
         assert_near("the next question for partitions", due.0.unwrap(), due.1.unwrap());
     }
 
-    /// A sequence in which nothing happens would agree, too.
+    /// A sequence in which nothing happens would pass, too.
     pub(crate) fn assert_that_much_happened(&self) {
         for what in
             ["insert", "record", "a result that was dropped", "record_observations", "record_conversions"]

@@ -1,24 +1,24 @@
-//! Who comes too late: each call that needs a lease, when the lease has run out and nobody has another, and when
-//! somebody has.
+//! Calls with an expired lease: each one fails, whether another worker has a lease now or not.
 
 use chrono::TimeDelta;
 use domain::JobId;
 use persistence::{
-    Call, ConversionRecord, DueJobs as _, ImageConversions as _, ImageRequest, Lane, Lease,
-    OrphanRecords as _, PollResult, PollTurns as _, StepRecords as _, StoreError,
+    Call, ConversionRecord, ConversionRecords as _, ConversionTurns as _, DueJobs as _, ImageRequest,
+    ImageRequests as _, Lane, Lease, Observations as _, OrphanRecords as _, PollResult, PollTurns as _,
+    Purges as _, StepRecords as _, StoreError,
 };
 use uuid::Uuid;
 
 use crate::{
     promises::{NOW, TERMS, accepted, dgx, ended, lease},
-    sides::{LEASE, Side, Wish},
+    sides::{LEASE, Request, Side},
 };
 
 async fn is_refused(call: impl Call<()>) {
     assert!(matches!(call.await, Err(StoreError::LeaseLost { .. })));
 }
 
-pub(crate) async fn who_slept_past_its_lease_changes_nothing(side: impl Side) {
+pub(crate) async fn an_expired_job_lease_changes_nothing(side: impl Side) {
     let job = accepted(&side).await;
     let jobs = std::slice::from_ref(&job);
     let (store, steps) = (side.store(), [ended(&job)]);
@@ -37,7 +37,7 @@ pub(crate) async fn who_slept_past_its_lease_changes_nothing(side: impl Side) {
     assert_eq!(store.record_steps(&second, &steps, NOW).await.unwrap().len(), 1);
 }
 
-pub(crate) async fn who_slept_past_its_poll_changes_nothing(side: impl Side) {
+pub(crate) async fn an_expired_poll_lease_changes_nothing(side: impl Side) {
     let store = side.store();
     let poll = async |token| store.acquire_poll(&dgx(), Uuid::from_u128(token), LEASE).await.unwrap();
     let late = async |first| {
@@ -60,15 +60,15 @@ pub(crate) async fn who_slept_past_its_poll_changes_nothing(side: impl Side) {
 }
 
 async fn lease_tended(side: &impl Side, token: u128) -> Lease {
-    side.store().acquire_due(&dgx(), Lane::Tend, Uuid::from_u128(token), TERMS).await.unwrap()
+    side.store().acquire_due(&dgx(), Lane::Follow, Uuid::from_u128(token), TERMS).await.unwrap()
 }
 
-pub(crate) async fn who_slept_past_its_purge_changes_nothing(side: impl Side) {
+pub(crate) async fn an_expired_purge_lease_changes_nothing(side: impl Side) {
     let job = accepted(&side).await;
     let store = side.store();
     store.record_steps(&lease(&side, 1).await, &[ended(&job)], NOW).await.unwrap();
-    side.wish(job.id, Wish::Delete { artifacts: true }, NOW).await;
-    let is_there = async || !store.remains(&[job.id]).await.unwrap().is_empty();
+    side.request(job.id, Request::Delete { artifacts: true }, NOW).await;
+    let is_there = async || !store.purge_targets(&[job.id]).await.unwrap().is_empty();
     let late = async |first| {
         store.delete_purged(first, &[job.id]).await.unwrap();
         store.put_off_purges(first, &[(job.id, LEASE)]).await.unwrap();
@@ -85,7 +85,7 @@ pub(crate) async fn who_slept_past_its_purge_changes_nothing(side: impl Side) {
     assert!(!is_there().await, "the second still had it");
 }
 
-fn wish(job: JobId) -> ImageRequest {
+fn image_request(job: JobId) -> ImageRequest {
     ImageRequest {
         job,
         cache_path: "/lustre/cache/tao.sqsh".parse().unwrap(),
@@ -94,10 +94,10 @@ fn wish(job: JobId) -> ImageRequest {
     }
 }
 
-pub(crate) async fn who_slept_past_its_conversion_changes_nothing(side: impl Side) {
+pub(crate) async fn an_expired_conversion_lease_changes_nothing(side: impl Side) {
     let job = accepted(&side).await;
     let store = side.store();
-    store.want_images(&dgx(), &[wish(job.id)]).await.unwrap();
+    store.request_images(&dgx(), &[image_request(job.id)]).await.unwrap();
     let take = async |token| store.acquire_conversions(&dgx(), Uuid::from_u128(token), TERMS).await.unwrap();
     let first = take(1).await;
     let [(conversion, _)] = first.conversions.as_slice() else { panic!("{first:?}") };

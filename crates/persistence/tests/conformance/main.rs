@@ -1,5 +1,5 @@
-//! The store without a database is held to the real one: the same calls, drawn at random, are made of both, and whatever
-//! one of them answers or keeps, the other has to answer or keep, too. A few promises are asked of each by name.
+//! The store in memory has to behave as the real one. The same random calls go to both, and both have to return and store the
+//! same. A few promises are tested by name.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,12 +14,12 @@ use testkit::Dice;
 use both::Both;
 use sides::{Memory, Postgres};
 
-/// Each of them is some hundred calls.
+/// The number of sequences; each has some hundred calls.
 const SEQUENCES: u64 = 3;
 const CALLS: usize = 200;
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn whatever_is_asked_both_stores_answer_the_same(pool: sqlx::PgPool) {
+async fn both_stores_return_the_same_for_random_calls(pool: sqlx::PgPool) {
     for seed in 0..SEQUENCES {
         Postgres::empty(&pool).await;
         let mut both = Both::new(Postgres::new(pool.clone()), Memory::new(), Dice::new(seed));

@@ -1,4 +1,4 @@
-//! What steps and polls make of jobs and conversions: drawn, but such as the service could make it.
+//! Random results of steps and polls, as the service could make them.
 
 use chrono::TimeDelta;
 use domain::{
@@ -10,7 +10,7 @@ use remote::StatusChunk;
 use slurm::{QueueRow, SlurmJobId, SlurmState};
 use testkit::Dice;
 
-/// The job after some step.
+/// The job after a random step.
 pub(crate) fn step(job: &Job, dice: &mut Dice, now: Timestamp) -> StepRecord {
     let mut job = job.clone();
     match dice.below(7) {
@@ -75,7 +75,7 @@ fn close(job: &mut Job, now: Timestamp) {
     }
 }
 
-/// What a poll makes of an active job: the queue's row of it, perhaps gone, and a new line in its status file.
+/// An active job after a random poll: with or without its row in the queue, and with a new line in its status file.
 pub(crate) fn seen(job: &Job, dice: &mut Dice, now: Timestamp) -> Option<Next> {
     let attempt = job.attempt.as_ref()?;
     let running = SlurmState::Running;
@@ -102,7 +102,7 @@ fn line(job: &Job, dice: &mut Dice) -> Option<StatusChunk> {
     let attempt = job.attempt.as_ref()?;
     let path = JobPaths::new(&attempt.job_dir, job.id).ok()?.results.join("status.json").ok()?;
     let text = format!("{{\"status\":\"RUNNING\",\"epoch\":{}}}\n", dice.below(100));
-    // Each time another file: what it held before is nobody's concern here.
+    // A new file each time, so that its earlier content does not matter.
     Some(StatusChunk {
         key: attempt.token.to_string(),
         path,
@@ -118,7 +118,7 @@ fn line(job: &Job, dice: &mut Dice) -> Option<StatusChunk> {
     })
 }
 
-/// The conversion after some step, and when it is due again.
+/// The conversion after a random step, and when it is due again.
 pub(crate) fn convert(
     conversion: &Conversion,
     dice: &mut Dice,

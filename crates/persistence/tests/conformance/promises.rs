@@ -1,4 +1,4 @@
-//! Promises that each of the stores keeps, asked by name.
+//! Promises that both stores keep, one test for each.
 
 use chrono::{DateTime, TimeDelta};
 use domain::{DesiredState, Job, Phase, Status, Timestamp};
@@ -10,10 +10,10 @@ use uuid::Uuid;
 
 use crate::{
     late::{
-        who_slept_past_its_conversion_changes_nothing, who_slept_past_its_lease_changes_nothing,
-        who_slept_past_its_poll_changes_nothing, who_slept_past_its_purge_changes_nothing,
+        an_expired_conversion_lease_changes_nothing, an_expired_job_lease_changes_nothing,
+        an_expired_poll_lease_changes_nothing, an_expired_purge_lease_changes_nothing,
     },
-    sides::{LEASE, Memory, Postgres, Side, Wish, secrets},
+    sides::{LEASE, Memory, Postgres, Request, Side, secrets},
 };
 
 pub(crate) const NOW: Timestamp = DateTime::UNIX_EPOCH;
@@ -40,7 +40,7 @@ pub(crate) fn ended(job: &Job) -> StepRecord {
     StepRecord { job: job.canceled_locally(NOW), due_at: None }
 }
 
-async fn what_somebody_holds_nobody_else_gets(side: impl Side) {
+async fn a_leased_job_is_leased_once(side: impl Side) {
     accepted(&side).await;
     assert_eq!(lease(&side, 1).await.jobs.len(), 1);
     assert_eq!(lease(&side, 2).await.jobs.len(), 0);
@@ -48,10 +48,10 @@ async fn what_somebody_holds_nobody_else_gets(side: impl Side) {
     assert_eq!(lease(&side, 3).await.jobs.len(), 1, "an end of the lease comes by itself");
 }
 
-async fn a_wish_outlives_a_step_that_did_not_know_of_it(side: impl Side) {
+async fn a_request_outlives_a_step_that_did_not_see_it(side: impl Side) {
     let job = accepted(&side).await;
     let held = lease(&side, 1).await;
-    side.wish(job.id, Wish::Cancel, NOW).await;
+    side.request(job.id, Request::Cancel, NOW).await;
     let waiting = Job { phase: Phase::RetryWait, ..job.clone() };
     let step = StepRecord { job: waiting, due_at: Some(NOW + TimeDelta::hours(1)) };
     side.store().record_steps(&held, &[step], NOW).await.unwrap();
@@ -60,24 +60,24 @@ async fn a_wish_outlives_a_step_that_did_not_know_of_it(side: impl Side) {
     assert_eq!(lease(&side, 2).await.jobs.len(), 1, "and is carried out at once");
 }
 
-async fn an_end_leaves_no_secret_and_is_final(side: impl Side) {
+async fn an_ended_job_has_no_secret_and_stays_ended(side: impl Side) {
     let job = accepted(&side).await;
     let held = lease(&side, 1).await;
     side.store().record_steps(&held, &[ended(&job)], NOW).await.unwrap();
     assert!(side.store().open_secrets(&[job.id]).await.unwrap().is_empty());
-    for wish in [Wish::Cancel, Wish::Pause, Wish::Resume] {
-        side.wish(job.id, wish, NOW).await;
-        assert_eq!(side.find(job.id).await.unwrap().status, Status::Canceled, "{wish:?}");
+    for request in [Request::Cancel, Request::Pause, Request::Resume] {
+        side.request(job.id, request, NOW).await;
+        assert_eq!(side.find(job.id).await.unwrap().status, Status::Canceled, "{request:?}");
     }
     side.pass(TimeDelta::hours(1)).await;
     assert_eq!(lease(&side, 2).await.jobs.len(), 0);
 }
 
-async fn the_id_of_a_deleted_job_is_not_taken_again(side: impl Side) {
+async fn the_id_of_a_deleted_job_is_not_reused(side: impl Side) {
     let job = accepted(&side).await;
     let held = lease(&side, 1).await;
     side.store().record_steps(&held, &[ended(&job)], NOW).await.unwrap();
-    side.wish(job.id, Wish::Delete { artifacts: false }, NOW).await;
+    side.request(job.id, Request::Delete { artifacts: false }, NOW).await;
     let again = NewJob { job: command_job(1), secrets: secrets(), request_hash: [0; 32] };
     assert!(matches!(side.insert(&again).await, Inserted::Other));
 }
@@ -85,15 +85,15 @@ async fn the_id_of_a_deleted_job_is_not_taken_again(side: impl Side) {
 async fn a_name_means_one_cluster_at_a_time(side: impl Side) {
     let means = async |incarnation| side.store().is_incarnation(&dgx(), incarnation).await.unwrap();
     assert!(!means(1).await, "nobody keeps it");
-    side.mean(&dgx(), Some(1)).await;
+    side.set_incarnation(&dgx(), Some(1)).await;
     assert_eq!((means(1).await, means(2).await), (true, false));
-    side.mean(&dgx(), Some(2)).await;
+    side.set_incarnation(&dgx(), Some(2)).await;
     assert_eq!((means(1).await, means(2).await), (false, true));
-    side.mean(&dgx(), None).await;
+    side.set_incarnation(&dgx(), None).await;
     assert!(!means(2).await);
 }
 
-/// Each promise is asked of both.
+/// Each promise is tested with both stores.
 macro_rules! promises {
     ($($promise:ident),* $(,)?) => {
         mod of_the_database {
@@ -102,7 +102,7 @@ macro_rules! promises {
                 super::$promise(super::Postgres::new(pool)).await;
             })*
         }
-        mod of_the_store_without_one {
+        mod of_the_memory_store {
             $(#[tokio::test]
             async fn $promise() {
                 super::$promise(super::Memory::new()).await;
@@ -112,13 +112,13 @@ macro_rules! promises {
 }
 
 promises!(
-    what_somebody_holds_nobody_else_gets,
-    who_slept_past_its_lease_changes_nothing,
-    who_slept_past_its_poll_changes_nothing,
-    who_slept_past_its_purge_changes_nothing,
-    who_slept_past_its_conversion_changes_nothing,
-    a_wish_outlives_a_step_that_did_not_know_of_it,
-    an_end_leaves_no_secret_and_is_final,
-    the_id_of_a_deleted_job_is_not_taken_again,
+    a_leased_job_is_leased_once,
+    an_expired_job_lease_changes_nothing,
+    an_expired_poll_lease_changes_nothing,
+    an_expired_purge_lease_changes_nothing,
+    an_expired_conversion_lease_changes_nothing,
+    a_request_outlives_a_step_that_did_not_see_it,
+    an_ended_job_has_no_secret_and_stays_ended,
+    the_id_of_a_deleted_job_is_not_reused,
     a_name_means_one_cluster_at_a_time,
 );

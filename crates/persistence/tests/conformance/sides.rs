@@ -1,4 +1,4 @@
-//! The two stores, and what a test does with each beside what a worker does.
+//! The two stores, and the calls of a test that a worker does not make.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,9 +8,9 @@ use persistence::{Inserted, JobEvent, NewJob, Requested, Sealer, Store, Viewer, 
 use sqlx::PgPool;
 use testkit::{HandClock, MemoryStore};
 
-/// What an owner may wish for.
+/// What an owner may request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum Request {
     Cancel,
     Pause,
     Resume,
@@ -18,7 +18,7 @@ pub(crate) enum Wish {
     Delete { artifacts: bool },
 }
 
-/// A store with its callers, and a way to let its time pass.
+/// A store, its callers, and a way to let time pass.
 pub(crate) trait Side {
     type Store: WorkStore;
 
@@ -26,10 +26,10 @@ pub(crate) trait Side {
     async fn pass(&self, time: TimeDelta);
     async fn insert(&self, new: &NewJob) -> Inserted;
     async fn find(&self, id: JobId) -> Option<Job>;
-    async fn wish(&self, id: JobId, wish: Wish, now: Timestamp) -> Requested;
+    async fn request(&self, id: JobId, request: Request, now: Timestamp) -> Requested;
     async fn events(&self, id: JobId) -> Vec<JobEvent>;
-    /// Lets a name mean this cluster, or none.
-    async fn mean(&self, name: &ClusterName, incarnation: Option<i64>);
+    /// Lets a name mean this cluster, or no cluster.
+    async fn set_incarnation(&self, name: &ClusterName, incarnation: Option<i64>);
 }
 
 pub(crate) fn secrets() -> Secrets {
@@ -38,7 +38,7 @@ pub(crate) fn secrets() -> Secrets {
     secrets
 }
 
-/// The real one. Its clock cannot be moved: what it has written down is moved instead.
+/// The real store. Its clock cannot be moved, so the stored times are moved.
 pub(crate) struct Postgres {
     pool: PgPool,
     store: Store,
@@ -82,13 +82,13 @@ impl Side for Postgres {
         self.store.find_job(id, &Viewer::All).await.unwrap()
     }
 
-    async fn wish(&self, id: JobId, wish: Wish, now: Timestamp) -> Requested {
-        match wish {
-            Wish::Cancel => self.store.request_cancel(id, &Viewer::All, now).await,
-            Wish::Pause => self.store.request_pause(id, &Viewer::All, now).await,
-            Wish::Resume => self.store.request_resume(id, &Viewer::All, None, now).await,
-            Wish::Retry => self.store.request_retry(id, &Viewer::All, &secrets(), None, None, now).await,
-            Wish::Delete { artifacts } => {
+    async fn request(&self, id: JobId, request: Request, now: Timestamp) -> Requested {
+        match request {
+            Request::Cancel => self.store.request_cancel(id, &Viewer::All, now).await,
+            Request::Pause => self.store.request_pause(id, &Viewer::All, now).await,
+            Request::Resume => self.store.request_resume(id, &Viewer::All, None, now).await,
+            Request::Retry => self.store.request_retry(id, &Viewer::All, &secrets(), None, None, now).await,
+            Request::Delete { artifacts } => {
                 self.store.request_delete(id, &Viewer::All, artifacts, None, now).await
             }
         }
@@ -99,7 +99,7 @@ impl Side for Postgres {
         self.store.events(id, 0, &[], 10_000).await.unwrap()
     }
 
-    async fn mean(&self, name: &ClusterName, incarnation: Option<i64>) {
+    async fn set_incarnation(&self, name: &ClusterName, incarnation: Option<i64>) {
         let name = name.as_str();
         let gone = format!("delete from clusters where name = '{name}'");
         let come = incarnation.map(|incarnation| {
@@ -114,7 +114,7 @@ impl Side for Postgres {
     }
 }
 
-/// The one without a database.
+/// The store in memory.
 pub(crate) struct Memory {
     clock: Arc<HandClock>,
     store: MemoryStore,
@@ -147,13 +147,13 @@ impl Side for Memory {
         self.store.find_job(id)
     }
 
-    async fn wish(&self, id: JobId, wish: Wish, now: Timestamp) -> Requested {
-        match wish {
-            Wish::Cancel => self.store.request_cancel(id, now),
-            Wish::Pause => self.store.request_pause(id, now),
-            Wish::Resume => self.store.request_resume(id, now),
-            Wish::Retry => self.store.request_retry(id, &secrets(), now),
-            Wish::Delete { artifacts } => self.store.request_delete(id, artifacts, now),
+    async fn request(&self, id: JobId, request: Request, now: Timestamp) -> Requested {
+        match request {
+            Request::Cancel => self.store.request_cancel(id, now),
+            Request::Pause => self.store.request_pause(id, now),
+            Request::Resume => self.store.request_resume(id, now),
+            Request::Retry => self.store.request_retry(id, &secrets(), now),
+            Request::Delete { artifacts } => self.store.request_delete(id, artifacts, now),
         }
     }
 
@@ -161,10 +161,10 @@ impl Side for Memory {
         self.store.events_of(id)
     }
 
-    async fn mean(&self, name: &ClusterName, incarnation: Option<i64>) {
-        self.store.mean(name, incarnation);
+    async fn set_incarnation(&self, name: &ClusterName, incarnation: Option<i64>) {
+        self.store.set_incarnation(name, incarnation);
     }
 }
 
-/// How long a lease lasts here: between the times that pass.
+/// How long a lease lasts: between the steps in which time passes.
 pub(crate) const LEASE: Duration = Duration::from_secs(35);

@@ -11,7 +11,7 @@ use std::{
 
 use api::{CheckedCluster, ClusterKeeper, ClusterSet, KeptFacts, KnownClusters, UnusableCluster};
 use domain::{ClusterIdentity, ClusterName, Violation};
-use persistence::{ClusterListener, KeptCluster, Store, StoreError};
+use persistence::{ClusterListener, Store, StoreError, StoredCluster};
 use serde_json::Value;
 use ssh::SshPool;
 use tokio::{sync::Mutex, time::sleep};
@@ -41,7 +41,7 @@ pub(crate) struct ClusterRegistry {
 #[derive(Default)]
 struct State {
     /// The rows of the database, as last read.
-    rows: Vec<KeptCluster>,
+    rows: Vec<StoredCluster>,
     /// The revision of each cluster of the database that is in use.
     active: HashMap<ClusterName, i64>,
     /// The problem of each cluster that was logged last, so that each is logged once.
@@ -104,7 +104,7 @@ impl ClusterRegistry {
         let known = state.rows.iter().map(|row| (row.name.as_str(), row.revision));
         let now = self.store.cluster_revisions().await?;
         if !known.eq(now.iter().map(|(name, revision)| (name.as_str(), *revision))) {
-            state.rows = self.store.kept_clusters().await?;
+            state.rows = self.store.stored_clusters().await?;
         }
         self.apply(&mut state);
         Ok(())
@@ -113,7 +113,7 @@ impl ClusterRegistry {
     fn apply(&self, state: &mut State) {
         let mut set = self.file_set();
         let (mut problems, mut usable) = (HashMap::new(), HashMap::new());
-        for KeptCluster { name, settings, revision, incarnation, .. } in state.rows.clone() {
+        for StoredCluster { name, settings, revision, incarnation, .. } in state.rows.clone() {
             if self.file.iter().any(|config| config.cluster.name == name) {
                 let problem = "the configuration file defines a cluster of the same name, which overrides it";
                 problems.insert(name, problem.to_owned());

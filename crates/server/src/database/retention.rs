@@ -44,7 +44,7 @@ impl Retention {
         let mut all = 0;
         loop {
             let began = Instant::now();
-            let jobs = self.store.forget_ended(self.keep, BATCH).await?;
+            let jobs = self.store.delete_finished(self.keep, BATCH).await?;
             counter!("jobs_deleted_total").increment(jobs);
             all += jobs;
             if jobs == 0 {

@@ -1,4 +1,4 @@
-//! Conversions of images: who waits for which, the right to take a step of one, and what came of it.
+//! Conversions of images: the jobs that wait for them, the right to take a step of one, and the results.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -6,7 +6,8 @@ use domain::{
     Abandoned, ClusterName, Conversion, ConversionState, Demand, DesiredState, JobId, Phase, Timestamp,
 };
 use persistence::{
-    ConversionLease, ConversionRecord, ImageConversions, ImageRequest, Lane, LeaseTerms, StoreError,
+    ConversionLease, ConversionRecord, ConversionRecords, ConversionTurns, ImageRequest, ImageRequests, Lane,
+    LeaseTerms, StoreError,
 };
 use uuid::Uuid;
 
@@ -32,19 +33,19 @@ pub(super) struct Wait {
     fresh: bool,
 }
 
-impl ImageConversions for MemoryStore {
-    async fn want_images(
+impl ImageRequests for MemoryStore {
+    async fn request_images(
         &self,
         cluster: &ClusterName,
-        wishes: &[ImageRequest],
+        requests: &[ImageRequest],
     ) -> Result<Vec<Conversion>, StoreError> {
         let now = self.now();
         let mut tables = self.tables();
         let mut found: Vec<Conversion> = Vec::new();
-        for wish in wishes {
-            let conversion = tables.conversion_of(cluster, wish, now);
-            if tables.jobs.contains_key(&wish.job) {
-                tables.waits.insert(wish.job, Wait { conversion: conversion.id, fresh: wish.fresh });
+        for request in requests {
+            let conversion = tables.conversion_of(cluster, request, now);
+            if tables.jobs.contains_key(&request.job) {
+                tables.waits.insert(request.job, Wait { conversion: conversion.id, fresh: request.fresh });
             }
             if found.iter().all(|known| known.id != conversion.id) {
                 found.push(conversion);
@@ -78,7 +79,13 @@ impl ImageConversions for MemoryStore {
         Ok(())
     }
 
-    async fn look_after_conversions(&self, cluster: &ClusterName, jobs: &[JobId]) -> Result<(), StoreError> {
+    async fn active_conversions(&self, cluster: &ClusterName) -> Result<Vec<Conversion>, StoreError> {
+        let tables = self.tables();
+        let rows = tables.conversions.values().map(|row| &row.conversion);
+        Ok(rows.filter(|one| one.cluster == *cluster && one.is_in_slurm()).cloned().collect())
+    }
+
+    async fn recheck_conversions(&self, cluster: &ClusterName, jobs: &[JobId]) -> Result<(), StoreError> {
         let now = self.now();
         let mut tables = self.tables();
         let ids: HashSet<Uuid> =
@@ -98,7 +105,7 @@ impl ImageConversions for MemoryStore {
         Ok(())
     }
 
-    async fn wake_overtaken(&self, jobs: &[(JobId, &Conversion)]) -> Result<(), StoreError> {
+    async fn wake_changed(&self, jobs: &[(JobId, &Conversion)]) -> Result<(), StoreError> {
         let now = self.now();
         let mut tables = self.tables();
         for (id, known) in jobs {
@@ -112,7 +119,9 @@ impl ImageConversions for MemoryStore {
         }
         Ok(())
     }
+}
 
+impl ConversionTurns for MemoryStore {
     async fn acquire_conversions(
         &self,
         cluster: &ClusterName,
@@ -139,7 +148,7 @@ impl ImageConversions for MemoryStore {
             let demand = tables.demand(conversion.id);
             (conversion, demand)
         });
-        Ok(ConversionLease::granted(token, leased.collect(), now))
+        Ok(ConversionLease { token, conversions: leased.collect(), granted_on: Some(now) })
     }
 
     async fn extend_conversions(
@@ -148,32 +157,30 @@ impl ImageConversions for MemoryStore {
         duration: Duration,
     ) -> Result<(), StoreError> {
         let now = self.now();
-        let mut kept = 0;
-        for row in self.tables().conversions.values_mut().filter(|row| is_held(row.held, lease.token(), now))
-        {
-            row.held = Some((lease.token(), after(now, duration)));
-            kept += 1;
+        let mut extended = 0;
+        for row in self.tables().conversions.values_mut().filter(|row| is_held(row.held, lease.token, now)) {
+            row.held = Some((lease.token, after(now, duration)));
+            extended += 1;
         }
-        if kept == 0 { Err(StoreError::LeaseLost { what: "conversions".to_owned() }) } else { Ok(()) }
+        if extended == 0 { Err(StoreError::LeaseLost { what: "conversions".to_owned() }) } else { Ok(()) }
     }
 
     async fn put_off_conversions(
         &self,
         lease: &ConversionLease,
         conversions: &[(Uuid, Option<Abandoned>)],
-        again_in: Option<Duration>,
+        due_in: Option<Duration>,
     ) -> Result<(), StoreError> {
         let now = self.now();
         let mut tables = self.tables();
         for (id, abandoned) in conversions {
-            let Some(row) =
-                tables.conversions.get_mut(id).filter(|row| is_held(row.held, lease.token(), now))
+            let Some(row) = tables.conversions.get_mut(id).filter(|row| is_held(row.held, lease.token, now))
             else {
                 continue;
             };
             row.due_at = match row.conversion.state {
                 ConversionState::Finishing => Some(now),
-                _ => again_in.map(|pause| after(now, pause)),
+                _ => due_in.map(|pause| after(now, pause)),
             };
             row.conversion.abandoned = abandoned.or(row.conversion.abandoned);
             row.held = None;
@@ -181,6 +188,18 @@ impl ImageConversions for MemoryStore {
         Ok(())
     }
 
+    async fn next_conversion_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
+        let now = self.now();
+        let tables = self.tables();
+        let rows = tables.conversions.values().filter(|row| row.conversion.cluster == *cluster);
+        let next = rows
+            .filter_map(|row| Some(row.due_at?.max(row.held.map_or(row.due_at?, |(_, until)| until))))
+            .min();
+        Ok(next.map(|due| until(due, now)))
+    }
+}
+
+impl ConversionRecords for MemoryStore {
     async fn record_conversions(
         &self,
         lease: &ConversionLease,
@@ -196,7 +215,7 @@ impl ImageConversions for MemoryStore {
             let Some(row) = tables
                 .conversions
                 .get_mut(&conversion.id)
-                .filter(|row| is_held(row.held, lease.token(), clock))
+                .filter(|row| is_held(row.held, lease.token, clock))
             else {
                 continue;
             };
@@ -211,28 +230,12 @@ impl ImageConversions for MemoryStore {
             }
             stored.insert(conversion.id);
         }
-        tables.turns.extend(stored.iter().map(|id| Turn::Used(Right::Conversion(*id), lease.token())));
+        tables.turns.extend(stored.iter().map(|id| Turn::Used(Right::Conversion(*id), lease.token)));
         tables.wake_waiters(cluster, &stored, clock);
         Ok(stored)
     }
 
-    async fn next_conversion_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
-        let now = self.now();
-        let tables = self.tables();
-        let rows = tables.conversions.values().filter(|row| row.conversion.cluster == *cluster);
-        let next = rows
-            .filter_map(|row| Some(row.due_at?.max(row.held.map_or(row.due_at?, |(_, until)| until))))
-            .min();
-        Ok(next.map(|due| until(due, now)))
-    }
-
-    async fn active_conversions(&self, cluster: &ClusterName) -> Result<Vec<Conversion>, StoreError> {
-        let tables = self.tables();
-        let rows = tables.conversions.values().map(|row| &row.conversion);
-        Ok(rows.filter(|one| one.cluster == *cluster && one.is_in_slurm()).cloned().collect())
-    }
-
-    async fn record_seen_conversions(
+    async fn record_observed_conversions(
         &self,
         cluster: &ClusterName,
         conversions: &[Conversion],
@@ -260,9 +263,9 @@ impl ImageConversions for MemoryStore {
                 run.missing_since = now.missing_since;
             }
             known.version += 1;
-            let given_up = known.abandoned.is_none() && seen.abandoned.is_some();
+            let is_new_reason = known.abandoned.is_none() && seen.abandoned.is_some();
             known.abandoned = known.abandoned.or(seen.abandoned);
-            if known.state == ConversionState::Finishing || given_up {
+            if known.state == ConversionState::Finishing || is_new_reason {
                 row.due_at = Some(clock);
             }
             stored.insert(seen.id);
@@ -273,18 +276,18 @@ impl ImageConversions for MemoryStore {
 }
 
 impl Tables {
-    /// The conversion that a wish is for; made if nobody has wanted it before.
-    fn conversion_of(&mut self, cluster: &ClusterName, wish: &ImageRequest, now: Timestamp) -> Conversion {
+    /// The conversion that a request is for; added if it does not exist.
+    fn conversion_of(&mut self, cluster: &ClusterName, request: &ImageRequest, now: Timestamp) -> Conversion {
         let known = self.conversions.values().map(|row| &row.conversion);
-        let mut known = known.filter(|one| one.cluster == *cluster && one.cache_path == wish.cache_path);
+        let mut known = known.filter(|one| one.cluster == *cluster && one.cache_path == request.cache_path);
         if let Some(conversion) = known.next() {
             return conversion.clone();
         }
         let conversion = Conversion {
             id: Uuid::from_u128(0x5150 << 64 | (self.conversions.len() as u128 + 1)),
             cluster: cluster.clone(),
-            cache_path: wish.cache_path.clone(),
-            image: wish.image.clone(),
+            cache_path: request.cache_path.clone(),
+            image: request.image.clone(),
             state: ConversionState::Wanted,
             message: "Looking for the image in the cache.".to_owned(),
             file: None,
@@ -303,7 +306,7 @@ impl Tables {
         conversion
     }
 
-    /// Who waits for a conversion now.
+    /// The jobs that wait for a conversion now.
     fn demand(&self, conversion: Uuid) -> Demand {
         let mut demand = Demand::default();
         for (id, wait) in self.waits.iter().filter(|(_, wait)| wait.conversion == conversion) {
@@ -324,7 +327,7 @@ impl Tables {
         demand
     }
 
-    /// The jobs that wait for these conversions look at once what has become of them.
+    /// Makes the jobs that wait for these conversions due at once.
     fn wake_waiters(&mut self, cluster: &ClusterName, conversions: &HashSet<Uuid>, now: Timestamp) {
         if conversions.is_empty() {
             return;

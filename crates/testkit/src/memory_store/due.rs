@@ -42,39 +42,34 @@ impl DueJobs for MemoryStore {
         }
         let jobs: Vec<_> = due.iter().map(|row| row.current()).collect();
         tables.turns.extend(jobs.iter().map(|job| Turn::Given(Right::Step(job.id), token)));
-        Ok(Lease::granted(token, jobs, now))
+        Ok(Lease { token, jobs, granted_on: Some(now) })
     }
 
     async fn extend(&self, lease: &Lease, duration: Duration) -> Result<(), StoreError> {
         let now = self.now();
-        let mut kept = 0;
-        for row in self.tables().jobs.values_mut().filter(|row| is_held(row.held, lease.token(), now)) {
-            row.held = Some((lease.token(), after(now, duration)));
-            kept += 1;
+        let mut extended = 0;
+        for row in self.tables().jobs.values_mut().filter(|row| is_held(row.held, lease.token, now)) {
+            row.held = Some((lease.token, after(now, duration)));
+            extended += 1;
         }
-        if kept == 0 { Err(StoreError::LeaseLost { what: "jobs".to_owned() }) } else { Ok(()) }
+        if extended == 0 { Err(StoreError::LeaseLost { what: "jobs".to_owned() }) } else { Ok(()) }
     }
 
-    async fn put_off(
-        &self,
-        lease: &Lease,
-        jobs: &[Job],
-        again_in: Option<Duration>,
-    ) -> Result<(), StoreError> {
+    async fn put_off(&self, lease: &Lease, jobs: &[Job], due_in: Option<Duration>) -> Result<(), StoreError> {
         let now = self.now();
         let mut tables = self.tables();
         for job in jobs {
-            let Some(row) = tables.jobs.get_mut(&job.id).filter(|row| is_held(row.held, lease.token(), now))
+            let Some(row) = tables.jobs.get_mut(&job.id).filter(|row| is_held(row.held, lease.token, now))
             else {
                 continue;
             };
-            let overtaken =
-                row.job.desired != job.desired || (again_in.is_none() && row.job.version != job.version);
+            let has_changed =
+                row.job.desired != job.desired || (due_in.is_none() && row.job.version != job.version);
             row.due_at = match row.job.phase {
                 Phase::Finishing => Some(now),
                 Phase::Ended if row.job.desired != DesiredState::Delete => None,
-                _ if overtaken => Some(now),
-                _ => again_in.map(|pause| after(now, pause)),
+                _ if has_changed => Some(now),
+                _ => due_in.map(|pause| after(now, pause)),
             };
             row.held = None;
         }

@@ -1,4 +1,4 @@
-//! Clusters that are kept: here there are none but those that a test names.
+//! Stored clusters: only those that a test names.
 
 use domain::ClusterName;
 use persistence::{Incarnations, StoreError};
@@ -6,8 +6,8 @@ use persistence::{Incarnations, StoreError};
 use super::MemoryStore;
 
 impl MemoryStore {
-    /// From now on the name means the cluster with this number; none for no cluster.
-    pub fn mean(&self, cluster: &ClusterName, incarnation: Option<i64>) {
+    /// Lets the name mean the cluster with this incarnation, or no cluster.
+    pub fn set_incarnation(&self, cluster: &ClusterName, incarnation: Option<i64>) {
         let mut tables = self.tables();
         match incarnation {
             Some(incarnation) => tables.incarnations.insert(cluster.clone(), incarnation),

@@ -1,4 +1,4 @@
-//! Jobs on a cluster that nothing watches: what is known of them, and what was found.
+//! Orphans: jobs on a cluster with our names that the service does not track.
 
 use std::collections::HashMap;
 
@@ -33,7 +33,7 @@ impl OrphanRecords for MemoryStore {
     ) -> Result<(), StoreError> {
         let clock = self.now();
         let mut tables = self.tables();
-        match tables.polls.get_mut(&lease.cluster).filter(|row| is_held(row.held, lease.token(), clock)) {
+        match tables.polls.get_mut(&lease.cluster).filter(|row| is_held(row.held, lease.token, clock)) {
             Some(row) => row.orphans = orphans.to_vec(),
             None => return Err(lease.lost()),
         }
@@ -43,7 +43,7 @@ impl OrphanRecords for MemoryStore {
                 "orphan": orphan.kind, "slurm_job_id": orphan.slurm_id.to_string(),
                 "slurm_job_name": orphan.name, "message": orphan.sentence(),
             });
-            row.tell("orphan", None, false, data, row.attempt, now);
+            row.add_event("orphan", None, false, data, row.attempt, now);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The turn to ask a cluster for its partitions, and what it said.
+//! The turn to refresh the partitions of a cluster, and the answer.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -15,16 +15,16 @@ pub(super) struct PartitionsRow {
 }
 
 impl MemoryStore {
-    fn told_partitions(
+    fn update_partitions(
         &self,
         cluster: &ClusterName,
         time: Duration,
-        tell: impl FnOnce(&mut KnownPartitions),
+        update: impl FnOnce(&mut KnownPartitions),
     ) {
         let now = self.now();
         if let Some(row) = self.tables().partitions.get_mut(cluster) {
             row.due_at = after(now, time);
-            tell(&mut row.known);
+            update(&mut row.known);
         }
     }
 }
@@ -40,7 +40,7 @@ impl PartitionTurns for MemoryStore {
         if tables.partitions.get(cluster).is_some_and(|row| row.due_at > now) {
             return Ok(false);
         }
-        let nothing = || KnownPartitions {
+        let unknown = || KnownPartitions {
             partitions: Vec::new(),
             all_must_allow: false,
             fetched_at: None,
@@ -48,7 +48,7 @@ impl PartitionTurns for MemoryStore {
             error: None,
         };
         let row = tables.partitions.entry(cluster.clone());
-        let row = row.or_insert_with(|| PartitionsRow { due_at: now, known: nothing() });
+        let row = row.or_insert_with(|| PartitionsRow { due_at: now, known: unknown() });
         row.due_at = after(now, patience);
         Ok(true)
     }
@@ -60,7 +60,7 @@ impl PartitionTurns for MemoryStore {
         interval: Duration,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.told_partitions(cluster, interval, |known| {
+        self.update_partitions(cluster, interval, |known| {
             known.partitions.clone_from(&answer.partitions);
             known.all_must_allow = answer.all_must_allow;
             (known.fetched_at, known.interval, known.error) = (Some(now), interval, None);
@@ -72,10 +72,10 @@ impl PartitionTurns for MemoryStore {
         &self,
         cluster: &ClusterName,
         error: &str,
-        again_in: Duration,
+        retry_in: Duration,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.told_partitions(cluster, again_in, |known| known.error = Some((error.to_owned(), now)));
+        self.update_partitions(cluster, retry_in, |known| known.error = Some((error.to_owned(), now)));
         Ok(())
     }
 

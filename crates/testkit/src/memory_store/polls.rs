@@ -1,10 +1,10 @@
-//! One poller a cluster, by lease, and what its polls changed.
+//! The right to poll a cluster, by lease, and what polls observed.
 
 use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::{ActiveJob, ClusterName, Job, Next, Orphan, Phase, Timestamp};
-use persistence::{PollLease, PollResult, PollTurns, StoreError};
+use persistence::{Observations, PollLease, PollResult, PollTurns, StoreError};
 use uuid::Uuid;
 
 use super::{Held, MemoryStore, Right, Tables, Turn, after, is_free, is_held, until};
@@ -40,57 +40,26 @@ impl PollTurns for MemoryStore {
             return Ok(None);
         }
         row.held = Some((token, after(now, duration)));
-        let orphans = row.orphans.clone();
-        let (polled_at, interval, unreachable_for) = (row.polled_at, row.interval, row.unreachable_for);
-        tables.turns.push(Turn::Given(Right::Poll, token));
-        Ok(Some(PollLease::granted(
-            cluster.clone(),
-            polled_at,
+        let lease = PollLease {
+            cluster: cluster.clone(),
+            polled_at: row.polled_at,
+            orphans: row.orphans.clone(),
+            granted_on: now,
             token,
-            interval,
-            unreachable_for,
-            orphans,
-            now,
-        )))
+            interval: row.interval,
+            unreachable_before: row.unreachable_for,
+        };
+        tables.turns.push(Turn::Given(Right::Poll, token));
+        Ok(Some(lease))
     }
 
     async fn extend_poll(&self, lease: &PollLease, duration: Duration) -> Result<(), StoreError> {
         let now = self.now();
-        match self.tables().polls.get_mut(&lease.cluster).filter(|row| is_held(row.held, lease.token(), now))
-        {
-            Some(row) => row.held = Some((lease.token(), after(now, duration))),
+        match self.tables().polls.get_mut(&lease.cluster).filter(|row| is_held(row.held, lease.token, now)) {
+            Some(row) => row.held = Some((lease.token, after(now, duration))),
             None => return Err(lease.lost()),
         }
         Ok(())
-    }
-
-    async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<ActiveJob>, StoreError> {
-        let tables = self.tables();
-        let rows = tables.jobs.values().filter(|row| row.job.cluster == *cluster && row.is_active());
-        Ok(rows.filter_map(|row| ActiveJob::of(&row.current())).collect())
-    }
-
-    async fn jobs_as_asked(&self, asked: &[&ActiveJob]) -> Result<Vec<Job>, StoreError> {
-        let tables = self.tables();
-        let as_asked = |job: &&ActiveJob| {
-            tables.jobs.get(&job.id).filter(|row| row.job.version == job.version).map(super::JobRow::current)
-        };
-        Ok(asked.iter().filter_map(as_asked).collect())
-    }
-
-    async fn record_observations(
-        &self,
-        lease: &PollLease,
-        changed: &[Next],
-        now: Timestamp,
-    ) -> Result<u64, StoreError> {
-        let clock = self.now();
-        let mut tables = self.tables();
-        if !tables.polls.get(&lease.cluster).is_some_and(|row| is_held(row.held, lease.token(), clock)) {
-            return Err(lease.lost());
-        }
-        tables.turns.push(Turn::Used(Right::Poll, lease.token()));
-        Ok(changed.iter().filter(|next| tables.write(next, now, clock)).count() as u64)
     }
 
     async fn record_poll(
@@ -103,7 +72,7 @@ impl PollTurns for MemoryStore {
         let clock = self.now();
         let mut tables = self.tables();
         let Some(row) =
-            tables.polls.get_mut(&lease.cluster).filter(|row| is_held(row.held, lease.token(), clock))
+            tables.polls.get_mut(&lease.cluster).filter(|row| is_held(row.held, lease.token, clock))
         else {
             return Err(lease.lost());
         };
@@ -113,7 +82,7 @@ impl PollTurns for MemoryStore {
         row.polled_at = Some(now);
         row.interval = TimeDelta::from_std(interval).unwrap_or(TimeDelta::MAX);
         row.unreachable_for = lease.unreachable_for(now);
-        tables.turns.push(Turn::Used(Right::Poll, lease.token()));
+        tables.turns.push(Turn::Used(Right::Poll, lease.token));
         Ok(())
     }
 
@@ -133,8 +102,39 @@ impl PollTurns for MemoryStore {
     }
 }
 
+impl Observations for MemoryStore {
+    async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<ActiveJob>, StoreError> {
+        let tables = self.tables();
+        let rows = tables.jobs.values().filter(|row| row.job.cluster == *cluster && row.is_active());
+        Ok(rows.filter_map(|row| ActiveJob::of(&row.current())).collect())
+    }
+
+    async fn unchanged_jobs(&self, asked: &[&ActiveJob]) -> Result<Vec<Job>, StoreError> {
+        let tables = self.tables();
+        let as_asked = |job: &&ActiveJob| {
+            tables.jobs.get(&job.id).filter(|row| row.job.version == job.version).map(super::JobRow::current)
+        };
+        Ok(asked.iter().filter_map(as_asked).collect())
+    }
+
+    async fn record_observations(
+        &self,
+        lease: &PollLease,
+        changed: &[Next],
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let clock = self.now();
+        let mut tables = self.tables();
+        if !tables.polls.get(&lease.cluster).is_some_and(|row| is_held(row.held, lease.token, clock)) {
+            return Err(lease.lost());
+        }
+        tables.turns.push(Turn::Used(Right::Poll, lease.token));
+        Ok(changed.iter().filter(|next| tables.write(next, now, clock)).count() as u64)
+    }
+}
+
 impl Tables {
-    /// Whether the job was still as the poll had read it, and was written.
+    /// Writes a job if it has not changed since the poll read it.
     fn write(&mut self, next: &Next, now: Timestamp, clock: Timestamp) -> bool {
         let job = &next.job;
         let Some(row) =
@@ -143,7 +143,7 @@ impl Tables {
             return false;
         };
         let stage = row.stage();
-        row.tell_lines(job, now);
+        row.add_lines(job, now);
         let old = &mut row.job;
         old.status = job.status;
         old.phase = job.phase;

@@ -1,4 +1,4 @@
-//! What a step needs of the database, and what came of it.
+//! What a step needs, and its result.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -6,7 +6,7 @@ use std::{
 };
 
 use domain::{Attempt, DesiredState, Job, JobId, Phase, Secrets, Status, Timestamp};
-use persistence::{Lease, Remains, StepRecord, StepRecords, StoreError};
+use persistence::{Lease, PurgeTarget, Purges, StepRecord, StepRecords, StoreError};
 
 use super::{MemoryStore, Right, Turn, after, is_held, row::JobRow};
 
@@ -18,33 +18,6 @@ impl StepRecords for MemoryStore {
         let tables = self.tables();
         let of = |id: &JobId| Some((*id, Ok(tables.jobs.get(id)?.secrets.clone()?)));
         Ok(jobs.iter().filter_map(of).collect())
-    }
-
-    async fn remains(&self, jobs: &[JobId]) -> Result<Vec<Remains>, StoreError> {
-        let tables = self.tables();
-        let rows = jobs.iter().filter_map(|id| Some((*id, tables.jobs.get(id)?)));
-        let remains = |(job, row): (JobId, &JobRow)| {
-            let dirs: BTreeSet<_> = row.attempts.values().map(|attempt| attempt.job_dir.clone()).collect();
-            let (failed, base_dirs) = (row.purges_failed, dirs.into_iter().collect());
-            Remains { job, failed, base_dirs, unreadable: false }
-        };
-        Ok(rows.map(remains).collect())
-    }
-
-    async fn put_off_purges(&self, lease: &Lease, jobs: &[(JobId, Duration)]) -> Result<(), StoreError> {
-        let now = self.now();
-        let mut tables = self.tables();
-        for (id, wait) in jobs {
-            let ours = |row: &&mut JobRow| {
-                row.job.desired == DesiredState::Delete && is_held(row.held, lease.token(), now)
-            };
-            if let Some(row) = tables.jobs.get_mut(id).filter(ours) {
-                row.due_at = Some(after(now, *wait));
-                row.purges_failed += 1;
-                row.held = None;
-            }
-        }
-        Ok(())
     }
 
     async fn record_intents(
@@ -74,16 +47,44 @@ impl StepRecords for MemoryStore {
     ) -> Result<HashSet<JobId>, StoreError> {
         Ok(self.record(lease, steps, true, now))
     }
+}
+
+impl Purges for MemoryStore {
+    async fn purge_targets(&self, jobs: &[JobId]) -> Result<Vec<PurgeTarget>, StoreError> {
+        let tables = self.tables();
+        let rows = jobs.iter().filter_map(|id| Some((*id, tables.jobs.get(id)?)));
+        let remains = |(job, row): (JobId, &JobRow)| {
+            let dirs: BTreeSet<_> = row.attempts.values().map(|attempt| attempt.job_dir.clone()).collect();
+            let (failed, base_dirs) = (row.purges_failed, dirs.into_iter().collect());
+            PurgeTarget { job, failed, base_dirs, unreadable: false }
+        };
+        Ok(rows.map(remains).collect())
+    }
 
     async fn delete_purged(&self, lease: &Lease, jobs: &[JobId]) -> Result<(), StoreError> {
         let now = self.now();
         let mut tables = self.tables();
         for id in jobs {
-            let ours = |row: &JobRow| {
-                row.job.desired == DesiredState::Delete && is_held(row.held, lease.token(), now)
-            };
+            let ours =
+                |row: &JobRow| row.job.desired == DesiredState::Delete && is_held(row.held, lease.token, now);
             if tables.jobs.get(id).is_some_and(ours) {
                 tables.delete(*id);
+            }
+        }
+        Ok(())
+    }
+
+    async fn put_off_purges(&self, lease: &Lease, jobs: &[(JobId, Duration)]) -> Result<(), StoreError> {
+        let now = self.now();
+        let mut tables = self.tables();
+        for (id, wait) in jobs {
+            let ours = |row: &&mut JobRow| {
+                row.job.desired == DesiredState::Delete && is_held(row.held, lease.token, now)
+            };
+            if let Some(row) = tables.jobs.get_mut(id).filter(ours) {
+                row.due_at = Some(after(now, *wait));
+                row.purges_failed += 1;
+                row.held = None;
             }
         }
         Ok(())
@@ -91,14 +92,14 @@ impl StepRecords for MemoryStore {
 }
 
 impl MemoryStore {
-    fn record(&self, lease: &Lease, steps: &[StepRecord], release: bool, said: Timestamp) -> HashSet<JobId> {
+    fn record(&self, lease: &Lease, steps: &[StepRecord], release: bool, at: Timestamp) -> HashSet<JobId> {
         let now = self.now();
         let mut tables = self.tables();
         let mut stored = HashSet::new();
         let mut refused = Vec::new();
         for StepRecord { job, due_at } in steps {
             let Some(row) = tables.jobs.get_mut(&job.id) else { continue };
-            if !is_held(row.held, lease.token(), now) {
+            if !is_held(row.held, lease.token, now) {
                 continue;
             }
             let in_slurm = row.is_active() || row.job.phase == Phase::Finishing;
@@ -106,11 +107,11 @@ impl MemoryStore {
                 continue;
             }
             let stage = row.stage();
-            row.take_step(job, said);
+            row.take_step(job, at);
             row.due_at = match due_at {
                 _ if job.phase == Phase::Ended => None,
                 _ if row.job.desired != job.desired => Some(now),
-                due_at => due_at.map(|due| now + (due - said)),
+                due_at => due_at.map(|due| now + (due - at)),
             };
             if release {
                 row.held = None;
@@ -120,28 +121,28 @@ impl MemoryStore {
             stored.insert(job.id);
         }
         tables.refused.extend(refused);
-        tables.turns.extend(stored.iter().map(|id| Turn::Used(Right::Step(*id), lease.token())));
+        tables.turns.extend(stored.iter().map(|id| Turn::Used(Right::Step(*id), lease.token)));
         stored
     }
 }
 
 impl JobRow {
-    fn take_step(&mut self, job: &Job, said: Timestamp) {
+    fn take_step(&mut self, job: &Job, at: Timestamp) {
         let concludes = self.job.phase == Phase::Finishing;
         let number = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
         if concludes {
-            self.tell_lines(job, said);
+            self.add_lines(job, at);
         }
-        // While Slurm has it, these are the poll's.
-        let watched = self.is_active() && self.attempt == number;
+        // While Slurm has the job, the poll owns these.
+        let is_polled = self.is_active() && self.attempt == number;
         let old = &mut self.job;
-        if !watched {
+        if !is_polled {
             old.progress.clone_from(&job.progress);
             old.activity.clone_from(&job.activity);
             old.kill_reason.clone_from(&job.kill_reason);
         }
         old.status = match old.desired {
-            wanted if wanted == job.desired || job.phase == Phase::Ended => job.status,
+            desired if desired == job.desired || job.phase == Phase::Ended => job.status,
             DesiredState::Cancel => Status::Canceling,
             DesiredState::Pause => Status::Pausing,
             DesiredState::Run | DesiredState::Delete => job.status,
@@ -158,7 +159,7 @@ impl JobRow {
         old.finished_at = job.finished_at;
         old.observed_at = job.observed_at;
         old.source = job.source;
-        old.last_modified = said;
+        old.last_modified = at;
         old.version += 1;
         self.attempt = number;
         if job.phase == Phase::Ended {

@@ -1,4 +1,4 @@
-//! A job as it is stored, with its attempts and what happened to it.
+//! A job as it is stored, with its attempts and events.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::Held;
 
 #[derive(Debug)]
 pub(super) struct JobRow {
-    /// Its columns: the attempt is in `attempts`.
+    /// Its columns. The attempts are in `attempts`.
     pub(super) job: Job,
     /// The newest attempt; 0: none yet.
     pub(super) attempt: u32,
@@ -21,11 +21,11 @@ pub(super) struct JobRow {
     pub(super) secrets: Option<Secrets>,
     pub(super) request_hash: [u8; 32],
     pub(super) events: Vec<JobEvent>,
-    /// How often what it left could not be removed.
+    /// How many removals of its files have failed.
     pub(super) purges_failed: u32,
 }
 
-/// What a transition is told by.
+/// A change of one of these is a transition.
 type Stage = (domain::Status, Phase, u32);
 
 impl JobRow {
@@ -51,7 +51,7 @@ impl JobRow {
         Job { attempt: self.attempts.get(&self.attempt).cloned(), ..self.job.clone() }
     }
 
-    /// Whether Slurm has it and is not through with it.
+    /// Whether Slurm has the job.
     pub(super) fn is_active(&self) -> bool {
         matches!(self.job.phase, Phase::InQueue | Phase::Running | Phase::Suspended)
     }
@@ -60,7 +60,7 @@ impl JobRow {
         (self.job.status, self.job.phase, self.attempt)
     }
 
-    /// What the schema's trigger does after each change of the row.
+    /// Records a transition, as the trigger of the schema does after each change of the row.
     pub(super) fn changed_from(&mut self, stage: Stage) {
         if self.stage() != stage {
             self.record_transition();
@@ -76,10 +76,10 @@ impl JobRow {
         if let Some(id) = slurm_id {
             data.insert("slurm_job_id".to_owned(), id.to_string().into());
         }
-        self.tell("transition", None, false, Value::Object(data), self.attempt, self.job.last_modified);
+        self.add_event("transition", None, false, Value::Object(data), self.attempt, self.job.last_modified);
     }
 
-    pub(super) fn tell(
+    pub(super) fn add_event(
         &mut self,
         kind: &str,
         file: Option<&str>,
@@ -99,16 +99,23 @@ impl JobRow {
         });
     }
 
-    /// Adds what a changed job has read in its status files.
-    pub(super) fn tell_lines(&mut self, read: &Job, at: Timestamp) {
+    /// Adds new lines of the status files.
+    pub(super) fn add_lines(&mut self, read: &Job, at: Timestamp) {
         let Some(attempt) = &read.attempt else { return };
         for event in attempt.status.events() {
             let kind: &str = event.kind.into();
-            self.tell(kind, Some(&event.file), event.earlier_run, event.data.clone(), attempt.no.get(), at);
+            self.add_event(
+                kind,
+                Some(&event.file),
+                event.earlier_run,
+                event.data.clone(),
+                attempt.no.get(),
+                at,
+            );
         }
     }
 
-    /// The rule of the schema that the row breaks, if it breaks one.
+    /// The constraint of the schema that the row violates, if any.
     pub(super) fn broken_rule(&self) -> Option<&'static str> {
         let ended = self.job.phase == Phase::Ended;
         if ended != self.job.status.is_final() {

@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use domain::{JobId, Networks, Secrets, Webhook};
 use hmac::{Hmac, KeyInit, Mac};
-use persistence::{Along, Inserted, NewJob, Sealer, Store, WebhookHistory};
+use persistence::{InsertWith, Inserted, NewJob, Sealer, Store, WebhookHistory};
 use sha2::Sha256;
 use sqlx::PgPool;
 use testkit::{CountingIds, HandClock, command_job};
@@ -40,8 +40,8 @@ impl Bench {
         let store = Store::from_pool(pool.clone(), Sealer::from_key([7; 32]));
         let new = NewJob { job: command_job(1), secrets: Secrets::default(), request_hash: [0; 32] };
         let webhook = Webhook { url, key: KEY.to_vec().into() };
-        let along = Along { webhook: Some(&webhook), ..Along::default() };
-        let inserted = store.insert_job_along(&new, along).await.unwrap();
+        let along = InsertWith { webhook: Some(&webhook), ..InsertWith::default() };
+        let inserted = store.insert_job_with(&new, along).await.unwrap();
         let Some(Inserted::Created(job)) = inserted else { panic!("not created") };
         Self { pool, store, job: job.id, stop: CancellationToken::new() }
     }

@@ -84,7 +84,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let orphans = self.look_for_orphans(site, &lease, &question, &answer, now).await?;
         let sight = Sight::new(answer, lease.unreachable_for(now));
         let moved = self.compare_conversions(&conversions, &sight, now);
-        self.store.record_seen_conversions(cluster, &moved).await?;
+        self.store.record_observed_conversions(cluster, &moved).await?;
         let told = self.compare_jobs(site, &lease, &jobs, &sight, now).await?;
         let young = |at: Option<Timestamp>| at.is_some_and(|at| now - at < YOUNG);
         let mut submitted =
@@ -125,7 +125,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 held_since = self.clock.uptime();
                 self.store.extend_poll(lease, self.settings.lease).await?;
             }
-            let jobs = self.store.jobs_as_asked(page).await?;
+            let jobs = self.store.unchanged_jobs(page).await?;
             let changed = sight.changes(&jobs, &graces, now);
             let ids: HashSet<JobId> = changed.iter().map(|next| next.job.id).collect();
             site.quiet().note(&jobs, &ids, sight, now);

@@ -88,7 +88,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         self.record(lease, &bare).await?;
         let staged = staged.into_iter().map(|(before, job)| Unsubmitted::new(before, done(job, None)));
         self.record_unsubmitted(site, lease, staged.collect()).await?;
-        self.store.look_after_conversions(&site.target.cluster.name, &gone).await?;
+        self.store.recheck_conversions(&site.target.cluster.name, &gone).await?;
         self.store.put_off(lease, &sorted.rest, None).await?;
         // One remote command for each kind, side by side.
         let cluster = &site.target.cluster.name;

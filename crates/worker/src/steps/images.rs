@@ -53,7 +53,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let cluster = &site.target.cluster.name;
         let plain: Vec<ImageRequest> =
             wishes.values().filter_map(|wish| wish.as_ref().ok()).cloned().collect();
-        let found = self.store.want_images(cluster, &plain).await?;
+        let found = self.store.request_images(cluster, &plain).await?;
         let now = self.clock.now();
         let (mut unsettled, mut reopened, mut sleepers) = (Unsettled::default(), Vec::new(), Vec::new());
         for job in std::mem::take(&mut settled.jobs) {
@@ -112,7 +112,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
         self.record(lease, &unsettled.waiting).await?;
         self.store.put_off(lease, &unsettled.unchanged, Some(LOOK_AGAIN)).await?;
-        self.store.wake_overtaken(sleepers).await
+        self.store.wake_changed(sleepers).await
     }
 }
 

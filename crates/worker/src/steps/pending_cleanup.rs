@@ -91,7 +91,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         // Where they wait now somebody else may have to take the next step, and at once: a wish that came in meanwhile was
         // heard when nothing could be done for it.
         site.lane(Lane::Submit).notify_one();
-        site.lane(Lane::Tend).notify_one();
+        site.lane(Lane::Follow).notify_one();
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use domain::{Job, JobId, purge_again};
-use persistence::{Lease, Remains, StoreError, WorkStore};
+use persistence::{Lease, PurgeTarget, StoreError, WorkStore};
 use remote::Purge;
 use slurm::RemotePath;
 
@@ -23,7 +23,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             return Ok(());
         }
         let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
-        let remains = self.store.remains(&ids).await?;
+        let remains = self.store.purge_targets(&ids).await?;
         let failed = self.remove_remains(site, &remains).await;
         let (mut gone, mut left) = (Vec::new(), Vec::new());
         for of in &remains {
@@ -44,12 +44,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 
     /// Removes what jobs have left. Returns those of which something is still there, or may be, and why.
-    async fn remove_remains(&self, site: &Site<L>, remains: &[Remains]) -> HashMap<JobId, String> {
+    async fn remove_remains(&self, site: &Site<L>, remains: &[PurgeTarget]) -> HashMap<JobId, String> {
         let unreadable = remains.iter().filter(|of| of.unreadable);
         let mut failed: HashMap<JobId, String> =
             unreadable.map(|of| (of.job, UNREADABLE.to_owned())).collect();
         let of_job =
-            |of: &Remains| of.base_dirs.iter().map(|base| (of.job, base.clone())).collect::<Vec<_>>();
+            |of: &PurgeTarget| of.base_dirs.iter().map(|base| (of.job, base.clone())).collect::<Vec<_>>();
         let places: Vec<(JobId, RemotePath)> = remains.iter().flat_map(of_job).collect();
         if places.is_empty() {
             return failed;
@@ -78,7 +78,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 const UNREADABLE: &str = "the base directory of an attempt cannot be read in the database";
 
 /// Nobody looks after the job's files any more: it is said where they are.
-fn give_up<L>(site: &Site<L>, of: &Remains, why: &str) {
+fn give_up<L>(site: &Site<L>, of: &PurgeTarget, why: &str) {
     let cluster = site.target.cluster.name.to_string();
     let bases: Vec<&str> = of.base_dirs.iter().map(RemotePath::as_str).collect();
     tracing::warn!(

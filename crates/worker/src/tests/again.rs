@@ -10,7 +10,7 @@ impl Bench {
         self.fake.write_log(name, log);
         self.fake.set_state(name, state, (*state == SlurmState::Failed).then_some(1));
         self.poll().await;
-        self.step(Lane::Tend).await;
+        self.step(Lane::Follow).await;
     }
 
     async fn submit_again(&self) {
@@ -37,7 +37,7 @@ async fn a_job_that_lost_its_node_reaches_done_on_another(pool: PgPool) {
     assert_eq!(attempt.excluded, ["node01".parse().unwrap()]);
     bench.fake.set_state(&format!("{name}-r2"), &SlurmState::Completed, Some(0));
     bench.poll().await;
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert_eq!(bench.status(id).await, (Status::Done, Phase::Ended));
 }
 
@@ -63,7 +63,7 @@ async fn a_job_whose_time_was_up_is_not_sent_again_whatever_its_log_says(pool: P
     // Its own last word is waited for.
     bench.clock.advance(TimeDelta::minutes(10));
     bench.make_due().await;
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert_eq!(bench.status(id).await, (Status::Error, Phase::Ended));
     assert_eq!(bench.job(id).await.retry_count, 0);
 }
@@ -102,7 +102,7 @@ async fn a_job_that_slurm_itself_requeued_keeps_away_from_the_failed_node(pool: 
     bench.poll().await;
     bench.fake.requeue(&name, &SlurmState::NodeFail);
     bench.poll().await;
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     let job = bench.job(id).await;
     assert_eq!((job.status, job.phase), (Status::Pending, Phase::InQueue));
     assert!(job.message.contains("a node failed; it keeps away from node01"), "{}", job.message);
@@ -148,7 +148,7 @@ async fn a_requeue_that_nobody_explains_is_not_asked_about_for_ever(pool: PgPool
         assert!(bench.job(id).await.attempt.unwrap().requeue_unexplained);
         bench.clock.advance(TimeDelta::minutes(minutes));
         bench.make_due().await;
-        bench.step(Lane::Tend).await;
+        bench.step(Lane::Follow).await;
     }
     let job = bench.job(id).await;
     assert_eq!((job.phase, job.attempt.unwrap().requeue_unexplained), (Phase::InQueue, false));

@@ -63,7 +63,7 @@ async fn a_cluster_that_comes_is_worked_with_and_one_that_goes_is_not_while_the_
 
     let (comes, coming) = target("comes", Some(KEPT));
     let name = comes.cluster.name.clone();
-    store.mean(&name, Some(KEPT));
+    store.set_incarnation(&name, Some(KEPT));
     worker.change(&HashSet::new(), vec![comes]);
     until("its job to be submitted", || coming.submissions(&name_of(1)) == 1).await;
     assert!(worker.silent_loops(Duration::ZERO).is_empty());
@@ -87,13 +87,13 @@ async fn nothing_is_done_to_a_cluster_whose_name_means_another_one_by_now() {
     let site = worker.sites().next().unwrap();
     store.insert_job(&job_on("kept", 1));
     for meant in [None, Some(KEPT + 1)] {
-        store.mean(&name, meant);
+        store.set_incarnation(&name, meant);
         assert_eq!(worker.take_steps(&site, Lane::Submit, None).await.unwrap(), 0);
         assert_eq!(worker.poll_if_due(&site, Duration::ZERO).await.unwrap(), None);
         assert!(!worker.learn_if_due(&site).await.unwrap());
         assert_eq!(fake.commands(), 0, "{meant:?}");
     }
-    store.mean(&name, Some(KEPT));
+    store.set_incarnation(&name, Some(KEPT));
     let (other, _) = target("kept", Some(KEPT));
     worker.change(&HashSet::from([name]), vec![other]);
     let job = store.all_jobs().remove(0);

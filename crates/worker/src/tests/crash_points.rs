@@ -247,7 +247,7 @@ impl Run {
 /// All lanes once, as often as there is something to do.
 async fn round(worker: &Worker<Link, GatedStore<Store, Boundaries>>) {
     let site = worker.sites().next().unwrap();
-    for lane in [Lane::Submit, Lane::Tend] {
+    for lane in [Lane::Submit, Lane::Follow] {
         Box::pin(worker.take_steps(&site, lane, None)).await.unwrap();
     }
     Box::pin(worker.take_conversions(&site)).await.unwrap();

@@ -16,7 +16,7 @@ impl Bench {
         self.poll().await;
         self.fake.requeue(&name, &SlurmState::NodeFail);
         self.poll().await;
-        self.step(Lane::Tend).await;
+        self.step(Lane::Follow).await;
         (id, name)
     }
 
@@ -39,19 +39,19 @@ async fn an_exclusion_that_leaves_no_node_is_lifted_and_not_set_again(pool: PgPo
     bench.wait_for(&name, "BadConstraints").await;
     let message = bench.job(id).await.message;
     assert!(message.contains("is to be allowed there again (BadConstraints)"), "{message}");
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert_eq!(bench.fake.excluded(&name), []);
     let job = bench.job(id).await;
     assert!(job.message.contains("no node fits without node01"), "{}", job.message);
     assert!(job.message.contains("so it is allowed there again"), "{}", job.message);
     assert_eq!(job.attempt.unwrap().excluded, []);
-    assert_eq!(bench.step(Lane::Tend).await, 0, "once");
+    assert_eq!(bench.step(Lane::Follow).await, 0, "once");
 
     bench.fake.run_on(&name, "node01");
     bench.poll().await;
     bench.fake.requeue(&name, &SlurmState::Preempted);
     bench.poll().await;
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert_eq!(bench.fake.excluded(&name), [], "what it did then is allowed_again");
 }
 
@@ -62,11 +62,11 @@ async fn a_reason_that_may_be_older_than_the_exclusion_lifts_it_a_minute_later(p
     let reason = "ReqNodeNotAvail, UnavailableNodes:node[02-04]";
     bench.wait_for(&name, reason).await;
     bench.make_due().await;
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert_eq!(bench.fake.excluded(&name), [node01()]);
     bench.clock.advance(TimeDelta::minutes(1));
     bench.poll().await;
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert_eq!(bench.fake.excluded(&name), []);
 }
 
@@ -78,10 +78,10 @@ async fn an_exclusion_expires_while_the_job_waits_by_the_clusters_own_setting(po
     let hours = bench.site.target.cluster.retries.node_exclusion_hours;
     bench.clock.advance(TimeDelta::hours(i64::from(hours)) - TimeDelta::minutes(1));
     bench.poll().await;
-    assert_eq!(bench.step(Lane::Tend).await, 0);
+    assert_eq!(bench.step(Lane::Follow).await, 0);
     bench.clock.advance(TimeDelta::minutes(1));
     bench.poll().await;
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert_eq!(bench.fake.excluded(&name), []);
     let message = bench.job(id).await.message;
     assert!(message.contains("node01 failed under the job long enough ago, so it is allowed"), "{message}");
@@ -93,10 +93,10 @@ async fn a_relief_that_does_not_get_through_is_tried_again(pool: PgPool) {
     let (id, name) = bench.requeued().await;
     bench.wait_for(&name, "BadConstraints").await;
     bench.fake.plan_fault(Fault::Unreachable);
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert_eq!(bench.job(id).await.attempt.unwrap().excluded, [node01()]);
     bench.make_due().await;
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert_eq!(bench.job(id).await.attempt.unwrap().excluded, []);
     assert_eq!(bench.fake.excluded(&name), []);
 }
@@ -125,7 +125,7 @@ async fn the_next_attempt_leaves_out_no_more_nodes_than_it_can_spare(pool: PgPoo
         bench.poll().await;
         bench.fake.set_state(&name, &SlurmState::NodeFail, None);
         bench.poll().await;
-        bench.step(Lane::Tend).await;
+        bench.step(Lane::Follow).await;
         let message = bench.job(id).await.message;
         assert_eq!(message.contains("without node01"), !left_out.is_empty(), "{message}");
         bench.make_due().await;

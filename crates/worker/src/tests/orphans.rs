@@ -32,7 +32,7 @@ async fn an_attempt_that_slurm_starts_again_behind_our_back_is_cancelled_and_the
     let (id, name) = bench.submitted().await;
     bench.fake.set_state(&name, &SlurmState::NodeFail, None);
     bench.poll().await;
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     bench.make_due().await;
     bench.step(Lane::Submit).await;
     assert_eq!(bench.fake.submissions(&format!("{name}-r2")), 1);
@@ -95,7 +95,7 @@ async fn a_restored_database_adopts_the_attempt_that_it_does_not_know(pool: PgPo
     let second = bench.fake.add(&format!("{name}-r2"), &SlurmState::Running).unwrap();
     bench.look_twice().await;
     assert_eq!(bench.orphans().await, [(second, OrphanKind::Newer)]);
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     bench.make_due().await;
     bench.step(Lane::Submit).await;
     bench.poll().await;
@@ -110,7 +110,7 @@ async fn a_cluster_without_jobs_is_looked_at_now_and_then_and_while_an_orphan_is
     let (id, name) = bench.submitted().await;
     bench.fake.set_state(&name, &SlurmState::Completed, Some(0));
     bench.poll().await;
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert_eq!(bench.status(id).await.1, Phase::Ended);
     let (before, late) = (bench.fake.commands(), bench.fake.add(&name, &SlurmState::Running).unwrap());
     bench.poll().await;

@@ -1,6 +1,7 @@
 //! The partitions: asked once for all workers, remembered, and kept when a question is not answered.
 
 use super::*;
+use persistence::PartitionTurns as _;
 
 async fn known(bench: &Bench) -> persistence::KnownPartitions {
     bench.worker.store.partitions().await.unwrap().remove(&cluster().name).unwrap()

@@ -13,8 +13,9 @@ use std::{
 
 use domain::{Abandoned, ClusterName, Conversion, Job, JobId, Secrets, Timestamp};
 use persistence::{
-    ConversionLease, ConversionRecord, DueJobs, ImageConversions, ImageRequest, KnownPartitions, Lane, Lease,
-    LeaseTerms, PartitionTurns, Remains, StepRecord, StepRecords, StoreError, WorkStore,
+    ConversionLease, ConversionRecord, ConversionRecords, ConversionTurns, DueJobs, ImageRequest,
+    ImageRequests, KnownPartitions, Lane, Lease, LeaseTerms, PartitionTurns, PurgeTarget, Purges, StepRecord,
+    StepRecords, StoreError, WorkStore,
 };
 use remote::{
     Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
@@ -80,6 +81,8 @@ pub(super) struct GatedLink<L, G> {
     pub(super) gate: G,
 }
 
+impl<S: WorkStore, G: Gate> WorkStore for GatedStore<S, G> {}
+
 impl<S: WorkStore, G: Gate> DueJobs for GatedStore<S, G> {
     type Notices = S::Notices;
 
@@ -123,10 +126,6 @@ impl<S: WorkStore, G: Gate> StepRecords for GatedStore<S, G> {
         self.gate.pass("open_secrets", self.store.open_secrets(jobs)).await
     }
 
-    async fn remains(&self, jobs: &[JobId]) -> Result<Vec<Remains>, StoreError> {
-        self.gate.pass("remains", self.store.remains(jobs)).await
-    }
-
     async fn record_intents(
         &self,
         lease: &Lease,
@@ -148,6 +147,12 @@ impl<S: WorkStore, G: Gate> StepRecords for GatedStore<S, G> {
     ) -> Result<HashSet<JobId>, StoreError> {
         self.gate.pass("record_steps", self.store.record_steps(lease, steps, now)).await
     }
+}
+
+impl<S: WorkStore, G: Gate> Purges for GatedStore<S, G> {
+    async fn purge_targets(&self, jobs: &[JobId]) -> Result<Vec<PurgeTarget>, StoreError> {
+        self.gate.pass("purge_targets", self.store.purge_targets(jobs)).await
+    }
 
     async fn delete_purged(&self, lease: &Lease, jobs: &[JobId]) -> Result<(), StoreError> {
         self.gate.pass("delete_purged", self.store.delete_purged(lease, jobs)).await
@@ -158,13 +163,13 @@ impl<S: WorkStore, G: Gate> StepRecords for GatedStore<S, G> {
     }
 }
 
-impl<S: WorkStore, G: Gate> ImageConversions for GatedStore<S, G> {
-    async fn want_images(
+impl<S: WorkStore, G: Gate> ImageRequests for GatedStore<S, G> {
+    async fn request_images(
         &self,
         cluster: &ClusterName,
         wishes: &[ImageRequest],
     ) -> Result<Vec<Conversion>, StoreError> {
-        self.gate.pass("want_images", self.store.want_images(cluster, wishes)).await
+        self.gate.pass("request_images", self.store.request_images(cluster, wishes)).await
     }
 
     async fn reopen_conversions(
@@ -175,14 +180,20 @@ impl<S: WorkStore, G: Gate> ImageConversions for GatedStore<S, G> {
         self.gate.pass("reopen_conversions", self.store.reopen_conversions(cluster, conversions)).await
     }
 
-    async fn look_after_conversions(&self, cluster: &ClusterName, jobs: &[JobId]) -> Result<(), StoreError> {
-        self.gate.pass("look_after_conversions", self.store.look_after_conversions(cluster, jobs)).await
+    async fn active_conversions(&self, cluster: &ClusterName) -> Result<Vec<Conversion>, StoreError> {
+        self.gate.pass("active_conversions", self.store.active_conversions(cluster)).await
     }
 
-    async fn wake_overtaken(&self, jobs: &[(JobId, &Conversion)]) -> Result<(), StoreError> {
-        self.gate.pass("wake_overtaken", self.store.wake_overtaken(jobs)).await
+    async fn recheck_conversions(&self, cluster: &ClusterName, jobs: &[JobId]) -> Result<(), StoreError> {
+        self.gate.pass("recheck_conversions", self.store.recheck_conversions(cluster, jobs)).await
     }
 
+    async fn wake_changed(&self, jobs: &[(JobId, &Conversion)]) -> Result<(), StoreError> {
+        self.gate.pass("wake_changed", self.store.wake_changed(jobs)).await
+    }
+}
+
+impl<S: WorkStore, G: Gate> ConversionTurns for GatedStore<S, G> {
     async fn acquire_conversions(
         &self,
         cluster: &ClusterName,
@@ -211,6 +222,12 @@ impl<S: WorkStore, G: Gate> ImageConversions for GatedStore<S, G> {
             .await
     }
 
+    async fn next_conversion_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
+        self.gate.pass("next_conversion_in", self.store.next_conversion_in(cluster)).await
+    }
+}
+
+impl<S: WorkStore, G: Gate> ConversionRecords for GatedStore<S, G> {
     async fn record_conversions(
         &self,
         lease: &ConversionLease,
@@ -224,21 +241,13 @@ impl<S: WorkStore, G: Gate> ImageConversions for GatedStore<S, G> {
             .await
     }
 
-    async fn next_conversion_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
-        self.gate.pass("next_conversion_in", self.store.next_conversion_in(cluster)).await
-    }
-
-    async fn active_conversions(&self, cluster: &ClusterName) -> Result<Vec<Conversion>, StoreError> {
-        self.gate.pass("active_conversions", self.store.active_conversions(cluster)).await
-    }
-
-    async fn record_seen_conversions(
+    async fn record_observed_conversions(
         &self,
         cluster: &ClusterName,
         conversions: &[Conversion],
     ) -> Result<(), StoreError> {
         self.gate
-            .pass("record_seen_conversions", self.store.record_seen_conversions(cluster, conversions))
+            .pass("record_observed_conversions", self.store.record_observed_conversions(cluster, conversions))
             .await
     }
 }

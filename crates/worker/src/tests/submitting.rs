@@ -1,6 +1,7 @@
 //! Submissions: lost, refused, interrupted, and never twice.
 
 use super::*;
+use persistence::StepRecords as _;
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn a_lost_reply_is_looked_up_and_never_submitted_again(pool: PgPool) {
@@ -8,7 +9,7 @@ async fn a_lost_reply_is_looked_up_and_never_submitted_again(pool: PgPool) {
     bench.fake.plan_fault(Fault::ReplyLost);
     let (id, name) = bench.submitted().await;
     assert_eq!(bench.status(id).await.1, Phase::SubmitUncertain);
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert_eq!(bench.status(id).await.1, Phase::InQueue);
     assert_eq!(bench.fake.submissions(&name), 1);
 }
@@ -22,7 +23,7 @@ async fn a_submission_that_died_after_its_claim_is_sent_again_once_absence_is_pr
         assert_eq!(bench.status(id).await.1, Phase::SubmitUncertain);
         bench.clock.advance(TimeDelta::seconds(wait));
         bench.make_due().await;
-        bench.step(Lane::Tend).await;
+        bench.step(Lane::Follow).await;
     }
     assert_eq!((bench.status(id).await.1, bench.fake.submissions(&name)), (Phase::Submitting, 0));
     bench.step(Lane::Submit).await;
@@ -38,7 +39,7 @@ async fn a_silent_scheduler_proves_no_absence(pool: PgPool) {
         bench.fake.plan_fault(Fault::SchedulerSilent);
         bench.clock.advance(TimeDelta::hours(1));
         bench.make_due().await;
-        bench.step(Lane::Tend).await;
+        bench.step(Lane::Follow).await;
     }
     assert_eq!(bench.status(id).await.1, Phase::SubmitUncertain);
 }
@@ -52,7 +53,7 @@ async fn a_file_system_that_is_away_proves_no_absence(pool: PgPool) {
         bench.fake.plan_fault(Fault::FilesAway);
         bench.clock.advance(TimeDelta::hours(1));
         bench.make_due().await;
-        bench.step(Lane::Tend).await;
+        bench.step(Lane::Follow).await;
     }
     assert_eq!(bench.status(id).await.1, Phase::SubmitUncertain);
 }
@@ -117,7 +118,7 @@ async fn a_worker_that_died_while_submitting_is_not_taken_for_one_that_never_sen
     bench.step(Lane::Submit).await;
     assert_eq!(bench.status(id).await.1, Phase::SubmitUncertain);
     bench.worker.store.request_cancel(id, &Viewer::All, bench.clock.now()).await.unwrap();
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert_eq!(bench.status(id).await, (Status::Canceling, Phase::InQueue), "found, and now canceled");
     assert_eq!(bench.fake.submissions(&name), 1);
 }

@@ -1,6 +1,6 @@
 //! Pausing, resuming, sending again and deleting.
 
-use persistence::{LeaseTerms, Requested};
+use persistence::{DueJobs as _, LeaseTerms, Requested};
 use uuid::Uuid;
 
 use super::*;
@@ -30,9 +30,9 @@ async fn a_running_job_is_paused_and_resumed_under_its_id(pool: PgPool) {
     bench.poll().await;
     bench.pause(id).await;
     assert_eq!(bench.status(id).await.0, Status::Pausing);
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     bench.poll().await;
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert_eq!(bench.status(id).await, (Status::Paused, Phase::Paused));
     let commands = bench.fake.commands();
     bench.poll().await;
@@ -66,7 +66,7 @@ async fn a_pause_during_a_lost_submission_reaches_what_was_submitted(pool: PgPoo
     bench.pause(id).await;
     for _ in 0..3 {
         bench.make_due().await;
-        bench.step(Lane::Tend).await;
+        bench.step(Lane::Follow).await;
         bench.poll().await;
     }
     assert_eq!(bench.status(id).await, (Status::Paused, Phase::Paused));
@@ -90,7 +90,7 @@ async fn a_failed_job_is_sent_again_with_its_whole_budget(pool: PgPool) {
     let (id, name) = bench.submitted().await;
     bench.fake.set_state(&name, &SlurmState::Failed, Some(3));
     bench.poll().await;
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert_eq!(bench.status(id).await.0, Status::Error);
     let mut secrets = Secrets::default();
     secrets.env.insert("HF_TOKEN".parse().unwrap(), "hunter3".to_owned().into());
@@ -113,14 +113,14 @@ async fn a_job_deleted_with_its_artifacts_is_gone_once_the_cluster_has_removed_t
     assert!(matches!(early, Requested::Stays(_)));
     bench.fake.set_state(&name, &SlurmState::Completed, Some(0));
     bench.poll().await;
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     taken(store.request_delete(id, &Viewer::All, true, None, bench.clock.now()).await.unwrap());
     assert!(store.find_job(id, &Viewer::All).await.unwrap().is_none(), "nobody sees it any more");
     bench.fake.plan_fault(Fault::Unreachable);
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert!(!bench.fake.purged(id.get()));
     bench.make_due().await;
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert!(bench.fake.purged(id.get()));
     let left: i64 = sqlx::query_scalar("select count(*) from jobs").fetch_one(&bench.pool).await.unwrap();
     assert_eq!(left, 0);
@@ -133,7 +133,7 @@ impl Bench {
         self.step(Lane::Submit).await;
         self.fake.set_state(&format!("tao-job-{id}"), &SlurmState::Completed, Some(0));
         self.poll().await;
-        self.step(Lane::Tend).await;
+        self.step(Lane::Follow).await;
         let store = &self.worker.store;
         taken(store.request_delete(id, &Viewer::All, true, None, self.clock.now()).await.unwrap());
         id
@@ -174,7 +174,7 @@ async fn a_base_directory_that_cannot_be_read_holds_up_its_own_job_alone(pool: P
     let good = bench.deleted(2).await;
     // Both in one batch.
     bench.make_due().await;
-    assert_eq!(bench.step(Lane::Tend).await, 2);
+    assert_eq!(bench.step(Lane::Follow).await, 2);
     assert_eq!((bench.stored(good).await, bench.stored(bad).await), (false, true));
     assert!(bench.fake.purged(bad.get()), "what can be found of it goes at once");
     assert_eq!(bench.due_in(bad).await, 2, "tried twice by now");
@@ -187,7 +187,7 @@ async fn remains_that_cannot_be_removed_are_tried_ever_more_rarely_and_given_up(
     let mut waits = Vec::new();
     while bench.stored(id).await {
         bench.fake.plan_fault(Fault::Unreachable);
-        bench.step(Lane::Tend).await;
+        bench.step(Lane::Follow).await;
         if bench.stored(id).await {
             waits.push(bench.due_in(id).await);
         }
@@ -206,7 +206,7 @@ async fn the_id_of_a_deleted_job_is_not_taken_again(pool: PgPool) {
     let (id, name) = bench.submitted().await;
     bench.fake.set_state(&name, &SlurmState::Completed, Some(0));
     bench.poll().await;
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     taken(bench.worker.store.request_delete(id, &Viewer::All, false, None, bench.clock.now()).await.unwrap());
     let again = NewJob { job: command_job(1), secrets: Secrets::default(), request_hash: [0; 32] };
     assert_eq!(again.job.id, id);
@@ -233,9 +233,9 @@ impl Bench {
     async fn paused(&self) -> (JobId, String) {
         let (id, name) = self.submitted().await;
         self.pause(id).await;
-        self.step(Lane::Tend).await;
+        self.step(Lane::Follow).await;
         self.poll().await;
-        self.step(Lane::Tend).await;
+        self.step(Lane::Follow).await;
         assert_eq!(self.status(id).await.1, Phase::Paused);
         (id, name)
     }
@@ -281,7 +281,7 @@ async fn a_job_that_waits_for_its_next_attempt_is_canceled_without_the_cluster(p
     let (id, name) = bench.submitted().await;
     bench.fake.set_state(&name, &SlurmState::NodeFail, None);
     bench.poll().await;
-    bench.step(Lane::Tend).await;
+    bench.step(Lane::Follow).await;
     assert_eq!(bench.status(id).await.1, Phase::RetryWait);
     bench.ends_without_the_cluster(id).await;
 }
@@ -332,9 +332,9 @@ async fn a_wish_that_comes_while_a_job_is_put_off_is_not_lost(pool: PgPool) {
     sqlx::raw_sql("update jobs set due_at = now()").execute(&bench.pool).await.unwrap();
     let store = &bench.worker.store;
     let terms = LeaseTerms { duration: Duration::from_secs(30), limit: 1 };
-    let lease = store.acquire_due(&bench.site.target.cluster.name, Lane::Tend, Uuid::from_u128(9), terms);
+    let lease = store.acquire_due(&bench.site.target.cluster.name, Lane::Follow, Uuid::from_u128(9), terms);
     let lease = lease.await.unwrap();
     taken(store.request_cancel(id, &Viewer::All, bench.clock.now()).await.unwrap());
     store.put_off(&lease, &lease.jobs, None).await.unwrap();
-    assert_eq!(bench.step(Lane::Tend).await, 1, "it is due for its cancellation");
+    assert_eq!(bench.step(Lane::Follow).await, 1, "it is due for its cancellation");
 }

@@ -6,7 +6,7 @@ use axum::{
     response::Response,
 };
 use domain::{ClusterName, InvalidClusterName, Violation};
-use persistence::{ClusterKept, NewCluster};
+use persistence::{ClusterAdded, NewCluster};
 
 use super::{changed, settings::ClusterSettings};
 use crate::{
@@ -62,13 +62,13 @@ pub(crate) async fn create_cluster(
     let settings = sent.value.document();
     let checked = app.keeper.check(&name, &settings).map_err(Problem::fields)?;
     let new = NewCluster { name: &name, settings: &settings, identity: &checked.identity, by: &caller.owner };
-    let revision = match app.store.keep_cluster(new, app.limits.clusters).await? {
-        ClusterKept::Done { revision, .. } => revision,
-        ClusterKept::Exists => {
+    let revision = match app.store.add_cluster(new, app.limits.clusters).await? {
+        ClusterAdded::Done { revision, .. } => revision,
+        ClusterAdded::Exists => {
             let detail = format!("There is a cluster `{name}` already; PUT /clusters/{name} changes it.");
             return Err(Problem::new(Kind::ClusterExists, detail));
         }
-        ClusterKept::Full => {
+        ClusterAdded::Full => {
             let most = app.limits.clusters;
             let detail =
                 format!("At most {most} clusters are kept (`server.max_clusters`); delete one first.");

@@ -38,7 +38,7 @@ pub(crate) async fn delete_cluster(
     IfMatch(meant): IfMatch,
 ) -> Result<StatusCode, Problem> {
     super::not_in_file(&app, &name)?;
-    match app.store.forget_cluster(&name, meant.unwrap_or(Revision::Any)).await? {
+    match app.store.delete_cluster(&name, meant.unwrap_or(Revision::Any)).await? {
         ClusterChange::Done { revision, .. } => {
             tracing::info!(owner = %caller.owner, cluster.name = %name, revision, "cluster removed by the API");
             app.keeper.refresh().await;

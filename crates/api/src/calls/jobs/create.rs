@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::{Job, JobId, JobRequest, Violation};
-use persistence::{Along, Inserted, NewJob, Once};
+use persistence::{InsertWith, Inserted, NewJob, Once};
 use slurm::TraceParent;
 
 use super::{
@@ -118,8 +118,8 @@ pub(crate) async fn store(
         (None, Some(token)) => app.store.token_webhook(token).await?,
         (own, _) => own,
     };
-    let along = Along { once, webhook: webhook.as_ref(), incarnation };
-    let inserted = app.store.insert_job_along(&new, along).await?;
+    let along = InsertWith { once, webhook: webhook.as_ref(), incarnation };
+    let inserted = app.store.insert_job_with(&new, along).await?;
     let stored = match inserted {
         // What was accepted, though a worker may have begun: every answer with the same key is the same.
         Some(Inserted::Created(_)) => Stored { job: new.job, new: true },

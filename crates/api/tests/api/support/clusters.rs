@@ -125,7 +125,7 @@ impl ClusterKeeper for FakeKeeper {
     fn refresh(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {
             let mut set = ClusterSet::of_file(vec![cluster()]);
-            for kept in self.store.kept_clusters().await.unwrap() {
+            for kept in self.store.stored_clusters().await.unwrap() {
                 let (revision, incarnation, settings) = (kept.revision, kept.incarnation, kept.settings);
                 match self.check(&kept.name, &settings) {
                     Ok(checked) => {

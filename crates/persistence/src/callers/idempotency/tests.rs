@@ -3,7 +3,7 @@ use sqlx::PgPool;
 use testkit::command_job;
 
 use super::*;
-use crate::{Along, Inserted, NewJob, Sealer};
+use crate::{InsertWith, Inserted, NewJob, Sealer};
 
 fn once(key: &str, body: u8) -> Once {
     Once {
@@ -16,11 +16,11 @@ fn once(key: &str, body: u8) -> Once {
 }
 
 async fn insert(store: &Store, new: &NewJob, once: &Once) -> Option<Inserted> {
-    store.insert_job_along(new, Along { once: Some(once), ..Along::default() }).await.unwrap()
+    store.insert_job_with(new, InsertWith { once: Some(once), ..InsertWith::default() }).await.unwrap()
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_key_is_kept_with_its_job_or_not_at_all(pool: PgPool) {
+async fn a_key_is_stored_with_its_job_or_not_at_all(pool: PgPool) {
     let store = Store::from_pool(pool, Sealer::from_key([7; 32]));
     let new =
         |number| NewJob { job: command_job(number), secrets: Secrets::default(), request_hash: [1; 32] };
@@ -38,7 +38,7 @@ async fn a_key_is_kept_with_its_job_or_not_at_all(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn the_body_is_not_known_by_anything_that_can_be_guessed(pool: PgPool) {
+async fn the_stored_hash_of_a_body_cannot_be_guessed(pool: PgPool) {
     let store = Store::from_pool(pool.clone(), Sealer::from_key([7; 32]));
     let new = NewJob { job: command_job(1), secrets: Secrets::default(), request_hash: [1; 32] };
     insert(&store, &new, &once("k", 1)).await;
@@ -48,7 +48,7 @@ async fn the_body_is_not_known_by_anything_that_can_be_guessed(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_request_with_a_key_sweeps_the_old_keys_of_everybody(pool: PgPool) {
+async fn a_request_with_a_key_deletes_expired_keys_of_all_owners(pool: PgPool) {
     let store = Store::from_pool(pool.clone(), Sealer::from_key([7; 32]));
     let new =
         |number| NewJob { job: command_job(number), secrets: Secrets::default(), request_hash: [1; 32] };

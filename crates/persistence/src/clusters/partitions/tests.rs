@@ -24,7 +24,7 @@ fn answer() -> PartitionsAnswer {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn what_was_said_comes_back_as_it_was(pool: PgPool) {
+async fn partitions_are_read_as_they_were_stored(pool: PgPool) {
     let store = store(pool);
     assert!(store.take_partitions_turn(&dgx(), EVERY).await.unwrap());
     let unasked = store.partitions().await.unwrap().remove(&dgx()).unwrap();
@@ -39,7 +39,7 @@ async fn what_was_said_comes_back_as_it_was(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn only_one_worker_asks_until_the_next_turn(pool: PgPool) {
+async fn only_one_worker_refreshes_until_the_next_turn(pool: PgPool) {
     let store = store(pool);
     let dgx = dgx();
     let take = || store.take_partitions_turn(&dgx, EVERY);
@@ -54,7 +54,7 @@ async fn only_one_worker_asks_until_the_next_turn(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_question_that_was_not_answered_keeps_what_was_said_before(pool: PgPool) {
+async fn a_failed_refresh_keeps_the_last_answer(pool: PgPool) {
     let store = store(pool);
     store.take_partitions_turn(&dgx(), EVERY).await.unwrap();
     store.record_partitions(&dgx(), &answer(), EVERY, T0).await.unwrap();
@@ -68,7 +68,7 @@ async fn a_question_that_was_not_answered_keeps_what_was_said_before(pool: PgPoo
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_row_that_cannot_be_read_hides_no_other(pool: PgPool) {
+async fn an_unreadable_row_does_not_hide_others(pool: PgPool) {
     let store = store(pool);
     store.take_partitions_turn(&dgx(), EVERY).await.unwrap();
     sqlx::query!("update cluster_partitions set partitions = '[{\"name\": 1}]'")

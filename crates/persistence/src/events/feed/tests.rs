@@ -23,7 +23,7 @@ fn job(number: u128) -> JobId {
     command_job(number).id
 }
 
-/// A change of a job as a worker makes it, in a transaction that somebody else ends.
+/// A change of a job as a worker makes it, in a transaction that the test ends.
 fn change(number: u128, message: &str) -> String {
     let phase = if message.len().is_multiple_of(2) { "submitting" } else { "in_queue" };
     format!(
@@ -36,7 +36,7 @@ async fn run(connection: &mut sqlx::PgConnection, statement: String) {
     sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(connection).await.unwrap();
 }
 
-/// What somebody reads who reads on from where he was.
+/// Reads on from a cursor.
 async fn read_on(store: &Store, cursor: &mut u64) -> Vec<(JobId, u64)> {
     let head = store.place_events().await.unwrap();
     let page = store.feed(&Viewer::All, &FeedFilter::default(), *cursor, head, MANY).await.unwrap();
@@ -45,7 +45,7 @@ async fn read_on(store: &Store, cursor: &mut u64) -> Vec<(JobId, u64)> {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn who_reads_on_misses_no_event_whose_transaction_committed_late(pool: PgPool) {
+async fn a_reader_misses_no_event_whose_transaction_committed_late(pool: PgPool) {
     let store = store_with(&pool, 2).await;
     let mut cursor = 0;
     assert_eq!(read_on(&store, &mut cursor).await, [(job(1), 1), (job(2), 1)]);
@@ -75,7 +75,7 @@ async fn events_of_one_job_keep_their_order_whichever_transaction_began_first(po
     assert_eq!(of_one, [2, 3], "{seen:?}");
 }
 
-/// Many writers and readers at once, each reader by itself.
+/// Many writers and independent readers at once.
 #[sqlx::test(migrator = "crate::MIGRATOR")]
 async fn every_reader_reads_every_event_once_and_in_order_while_many_write(pool: PgPool) {
     const JOBS: u128 = 4;
@@ -119,7 +119,7 @@ async fn every_reader_reads_every_event_once_and_in_order_while_many_write(pool:
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn of_a_deleted_job_only_its_deletion_remains_for_those_who_could_see_it(pool: PgPool) {
+async fn a_deleted_job_leaves_only_its_deletion_for_viewers_that_could_see_it(pool: PgPool) {
     let store = store_with(&pool, 2).await;
     let mut cursor = 0;
     run(
@@ -148,7 +148,7 @@ async fn of_a_deleted_job_only_its_deletion_remains_for_those_who_could_see_it(p
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_position_is_never_given_twice_though_the_newest_events_are_gone(pool: PgPool) {
+async fn a_position_is_never_reused_after_the_newest_events_are_deleted(pool: PgPool) {
     let store = store_with(&pool, 2).await;
     let head = store.place_events().await.unwrap();
     run(&mut pool.acquire().await.unwrap(), "delete from jobs; delete from deleted_jobs".to_owned()).await;
@@ -159,7 +159,7 @@ async fn a_position_is_never_given_twice_though_the_newest_events_are_gone(pool:
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_page_holds_what_is_asked_for_and_says_how_far_it_looked(pool: PgPool) {
+async fn a_page_contains_the_requested_events_and_the_end_of_its_search(pool: PgPool) {
     let store = store_with(&pool, 3).await;
     let head = store.place_events().await.unwrap();
     assert_eq!(head, 3);
@@ -197,7 +197,7 @@ async fn a_page_holds_what_is_asked_for_and_says_how_far_it_looked(pool: PgPool)
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn whoever_listens_hears_of_each_change_of_a_job_and_of_no_lease(pool: PgPool) {
+async fn a_listener_hears_of_each_change_of_a_job_and_of_no_lease(pool: PgPool) {
     let store = store_with(&pool, 1).await;
     let mut listener = store.listen_jobs().await.unwrap();
     let mut connection = pool.acquire().await.unwrap();

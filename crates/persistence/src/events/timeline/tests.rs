@@ -4,7 +4,10 @@ use sqlx::PgPool;
 use testkit::command_job;
 
 use super::*;
-use crate::{ImageRequest, Inserted, Lane, LeaseTerms, NewJob, Sealer, StepRecord, Viewer};
+use crate::{
+    DueJobs as _, ImageRequest, ImageRequests as _, Inserted, Lane, LeaseTerms, NewJob, Sealer, StepRecord,
+    StepRecords as _, Viewer,
+};
 
 const LEASE: Duration = Duration::from_mins(1);
 
@@ -66,7 +69,7 @@ async fn read(store: &Store, id: JobId) -> Vec<(CommandClass, Timestamp)> {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn commands_come_back_as_they_were_in_the_order_in_which_they_began(pool: PgPool) {
+async fn commands_are_read_as_they_were_stored_in_the_order_of_their_starts(pool: PgPool) {
     let store = store(pool);
     let id = job(&store, 1).await.id;
     let lost = CommandRun {
@@ -104,7 +107,7 @@ async fn commands_come_back_as_they_were_in_the_order_in_which_they_began(pool: 
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_poll_is_in_the_timelines_of_those_that_slurm_had_then_and_is_stored_once(pool: PgPool) {
+async fn a_poll_is_in_the_timelines_of_the_jobs_that_slurm_had_and_is_stored_once(pool: PgPool) {
     let store = store(pool.clone());
     let id = submitted(&store, 100).await;
     let waits = job(&store, 2).await.id;
@@ -124,7 +127,7 @@ async fn a_poll_is_in_the_timelines_of_those_that_slurm_had_then_and_is_stored_o
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_log_that_is_followed_for_hours_does_not_push_out_how_the_job_was_submitted(pool: PgPool) {
+async fn following_a_log_for_hours_does_not_push_out_the_submission(pool: PgPool) {
     let store = store(pool.clone());
     let id = job(&store, 1).await.id;
     store.record_commands(&[run(CommandClass::Submit, 0, of(id))]).await.unwrap();
@@ -149,7 +152,7 @@ async fn a_log_that_is_followed_for_hours_does_not_push_out_how_the_job_was_subm
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_job_that_is_gone_takes_its_timeline_with_it_and_costs_the_others_nothing(pool: PgPool) {
+async fn a_deleted_job_takes_its_timeline_with_it_and_leaves_others_alone(pool: PgPool) {
     let store = store(pool.clone());
     let (gone, stays) = (job(&store, 1).await.id, job(&store, 2).await.id);
     store.record_commands(&[run(CommandClass::Submit, 0, of(gone))]).await.unwrap();
@@ -161,7 +164,7 @@ async fn a_job_that_is_gone_takes_its_timeline_with_it_and_costs_the_others_noth
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn what_is_done_for_an_image_is_in_the_timelines_of_those_that_wait_for_it(pool: PgPool) {
+async fn a_command_for_an_image_is_in_the_timelines_of_the_jobs_that_wait_for_it(pool: PgPool) {
     let store = store(pool.clone());
     let (waits, not) = (job(&store, 1).await.id, job(&store, 2).await.id);
     let path: RemotePath = "/lustre/cache/a.sqsh".parse().unwrap();
@@ -171,7 +174,7 @@ async fn what_is_done_for_an_image_is_in_the_timelines_of_those_that_wait_for_it
         image: "nvcr.io/nvidia/tao:1".parse().unwrap(),
         fresh: false,
     };
-    let found = store.want_images(&dgx(), &[wish]).await.unwrap();
+    let found = store.request_images(&dgx(), &[wish]).await.unwrap();
     sqlx::query!("update jobs set phase = 'converting_image'").execute(&pool).await.unwrap();
     let runs = [
         run(CommandClass::CheckImages, 1, Whose::Image(path)),

@@ -7,7 +7,7 @@ use testkit::command_job;
 use uuid::Uuid;
 
 use super::*;
-use crate::{Inserted, NewJob, Sealer, StepRecord, Viewer};
+use crate::{Inserted, NewJob, Sealer, StepRecord, StepRecords as _, Viewer};
 
 const TERMS: LeaseTerms = LeaseTerms { duration: Duration::from_secs(30), limit: 100 };
 
@@ -30,7 +30,7 @@ async fn acquire(store: &Store, token: u128, limit: u32) -> Lease {
     store.acquire_due(&"dgx".parse().unwrap(), Lane::Submit, Uuid::from_u128(token), terms).await.unwrap()
 }
 
-/// As if the worker had slept past the end of its lease.
+/// Lets the lease expire.
 async fn let_expire(store: &Store, lease: &Lease) {
     sqlx::query!(
         "update jobs set lease_expires_at = now() - interval '1 second' where lease_token = $1",
@@ -76,7 +76,7 @@ async fn a_leased_job_is_free_again_when_its_lease_expires(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_worker_that_wakes_up_after_its_lease_changes_nothing(pool: PgPool) {
+async fn a_worker_with_an_expired_lease_changes_nothing(pool: PgPool) {
     let store = store(pool);
     let job = insert(&store, 1).await;
     let slept = acquire(&store, 1, 10).await;
@@ -120,7 +120,7 @@ async fn a_step_and_its_attempt_are_stored_together_and_read_back(pool: PgPool) 
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_wish_to_cancel_survives_a_step_that_did_not_know_of_it(pool: PgPool) {
+async fn a_cancel_request_survives_a_step_that_did_not_see_it(pool: PgPool) {
     let store = store(pool);
     let job = insert(&store, 1).await;
     let lease = acquire(&store, 1, 10).await;
@@ -133,7 +133,7 @@ async fn a_wish_to_cancel_survives_a_step_that_did_not_know_of_it(pool: PgPool) 
         (found.desired, found.status, found.phase),
         (DesiredState::Cancel, Status::Canceling, Phase::Submitting)
     );
-    assert_eq!(acquire(&store, 2, 10).await.jobs.len(), 1, "and it is due at once");
+    assert_eq!(acquire(&store, 2, 10).await.jobs.len(), 1, "it is due at once");
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
@@ -161,14 +161,14 @@ async fn a_released_job_is_due_again_after_the_pause(pool: PgPool) {
     let store = store(pool);
     insert(&store, 1).await;
     let lease = acquire(&store, 1, 10).await;
-    store.release(&lease, Duration::from_mins(1)).await.unwrap();
+    store.put_off(&lease, &lease.jobs, Some(Duration::from_mins(1))).await.unwrap();
     assert_eq!(acquire(&store, 2, 10).await.jobs.len(), 0);
     let due = store.next_due_in(&"dgx".parse().unwrap(), Lane::Submit).await.unwrap().unwrap();
     assert!((50..=60).contains(&due.as_secs()), "{due:?}");
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn each_lane_takes_its_own(pool: PgPool) {
+async fn each_lane_takes_its_own_jobs(pool: PgPool) {
     let store = store(pool);
     let job = insert(&store, 1).await;
     let lease = acquire(&store, 1, 10).await;
@@ -179,12 +179,12 @@ async fn each_lane_takes_its_own(pool: PgPool) {
 
     assert_eq!(acquire(&store, 2, 10).await.jobs.len(), 0);
     let tend =
-        store.acquire_due(&"dgx".parse().unwrap(), Lane::Tend, Uuid::from_u128(3), TERMS).await.unwrap();
+        store.acquire_due(&"dgx".parse().unwrap(), Lane::Follow, Uuid::from_u128(3), TERMS).await.unwrap();
     assert_eq!(tend.jobs.len(), 1);
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_row_that_cannot_be_read_holds_up_nobody_else(pool: PgPool) {
+async fn an_unreadable_row_does_not_hold_up_others(pool: PgPool) {
     let store = store(pool);
     let bad = insert(&store, 1).await;
     let good = insert(&store, 2).await;
@@ -200,7 +200,7 @@ async fn a_row_that_cannot_be_read_holds_up_nobody_else(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_result_that_the_database_refuses_holds_up_nobody_else(pool: PgPool) {
+async fn a_refused_result_does_not_hold_up_others(pool: PgPool) {
     let store = store(pool);
     let (bad, good) = (insert(&store, 1).await, insert(&store, 2).await);
     let lease = acquire(&store, 1, 10).await;
@@ -212,7 +212,7 @@ async fn a_result_that_the_database_refuses_holds_up_nobody_else(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn secrets_sealed_with_another_key_fail_by_themselves(pool: PgPool) {
+async fn secrets_sealed_with_another_key_fail_on_their_own(pool: PgPool) {
     let store = store(pool);
     let job = insert(&store, 1).await;
     let other = Store::from_pool(store.pool.clone(), Sealer::from_key([8; 32]));
@@ -220,7 +220,7 @@ async fn secrets_sealed_with_another_key_fail_by_themselves(pool: PgPool) {
     assert!(opened[&job.id].is_err());
 }
 
-/// The next statements that write a job are rolled back, so many of them, as those are that lose against another.
+/// Rolls back the next statements that write a job, as a serialization failure does.
 async fn roll_back(pool: &PgPool, event: &str, times: u32) {
     let trap = format!(
         "create sequence {event}s;
@@ -234,7 +234,7 @@ async fn roll_back(pool: &PgPool, event: &str, times: u32) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_statement_that_is_rolled_back_is_made_again(pool: PgPool) {
+async fn a_rolled_back_statement_is_retried(pool: PgPool) {
     let store = store(pool.clone());
     roll_back(&pool, "insert", 2).await;
     let job = insert(&store, 1).await;
@@ -245,7 +245,7 @@ async fn a_statement_that_is_rolled_back_is_made_again(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_statement_that_is_rolled_back_each_time_is_a_database_that_does_not_serve(pool: PgPool) {
+async fn a_statement_that_is_always_rolled_back_means_an_unavailable_database(pool: PgPool) {
     let store = store(pool.clone());
     let job = insert(&store, 1).await;
     let lease = acquire(&store, 1, 10).await;

@@ -6,7 +6,10 @@ use sqlx::PgPool;
 use testkit::command_job;
 
 use super::*;
-use crate::{Inserted, JobVersion, Lane, LeaseTerms, NewJob, Sealer, StepRecord, Viewer};
+use crate::{
+    DueJobs as _, Inserted, JobVersion, Lane, LeaseTerms, NewJob, PollTurns as _, Sealer, StepRecord,
+    StepRecords as _, Viewer,
+};
 
 const LEASE: Duration = Duration::from_mins(1);
 const T0: Timestamp = DateTime::UNIX_EPOCH;
@@ -51,7 +54,7 @@ async fn find(store: &Store, job: &Job) -> Job {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn what_a_poll_asks_by_is_read_as_it_is_stored(pool: PgPool) {
+async fn active_jobs_are_read_as_they_are_stored(pool: PgPool) {
     let store = store(pool);
     let waiting = active_job(&store).await;
     assert_eq!(store.active_jobs(&dgx()).await.unwrap(), [ActiveJob::of(&waiting).unwrap()]);
@@ -72,7 +75,7 @@ async fn what_a_poll_asks_by_is_read_as_it_is_stored(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_row_that_cannot_be_read_costs_itself_only(pool: PgPool) {
+async fn an_unreadable_row_is_left_out_alone(pool: PgPool) {
     let store = store(pool);
     active_job(&store).await;
     let broken = r#"update jobs set phase = 'running', spec = spec || '{"timeout_minutes": "soon"}'"#;
@@ -81,13 +84,13 @@ async fn a_row_that_cannot_be_read_costs_itself_only(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn an_answer_is_compared_with_the_job_that_was_asked_about(pool: PgPool) {
+async fn an_answer_is_compared_with_the_version_that_was_asked_about(pool: PgPool) {
     let store = store(pool);
     let job = active_job(&store).await;
     let asked = store.active_jobs(&dgx()).await.unwrap();
     let ids = async |asked: &[ActiveJob]| {
         store
-            .jobs_as_asked(&asked.iter().collect::<Vec<_>>())
+            .unchanged_jobs(&asked.iter().collect::<Vec<_>>())
             .await
             .unwrap()
             .iter()
@@ -115,7 +118,7 @@ async fn a_poll_without_its_lease_changes_nothing(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_poll_leaves_alone_what_somebody_changed_meanwhile(pool: PgPool) {
+async fn a_poll_skips_a_job_that_changed_meanwhile(pool: PgPool) {
     let store = store(pool);
     let job = active_job(&store).await;
     let lease = acquire(&store, 1).await.unwrap();
@@ -127,7 +130,7 @@ async fn a_poll_leaves_alone_what_somebody_changed_meanwhile(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_sight_that_the_database_refuses_holds_up_nobody_else(pool: PgPool) {
+async fn a_refused_observation_does_not_hold_up_others(pool: PgPool) {
     let store = store(pool);
     let job = active_job(&store).await;
     let lease = acquire(&store, 1).await.unwrap();
@@ -140,7 +143,7 @@ async fn a_sight_that_the_database_refuses_holds_up_nobody_else(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn what_dooms_a_job_survives(pool: PgPool) {
+async fn a_kill_reason_is_stored(pool: PgPool) {
     let store = store(pool);
     let job = active_job(&store).await;
     let mut next = running(&job);
@@ -157,7 +160,7 @@ async fn what_dooms_a_job_survives(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn what_is_known_of_a_wait_survives(pool: PgPool) {
+async fn the_details_of_a_wait_are_stored(pool: PgPool) {
     let store = store(pool);
     let job = active_job(&store).await;
     let mut next = running(&job);

@@ -4,9 +4,13 @@ use chrono::DateTime;
 use domain::{OrphanKind, Phase, Secrets, Status};
 use sqlx::PgPool;
 use testkit::command_job;
+use uuid::Uuid;
 
 use super::*;
-use crate::{Inserted, Lane, LeaseTerms, NewJob, Sealer, StepRecord, Viewer};
+use crate::{
+    DueJobs as _, Inserted, Lane, LeaseTerms, NewJob, PollTurns as _, Sealer, StepRecord, StepRecords as _,
+    StoreError, Viewer,
+};
 
 const LEASE: Duration = Duration::from_mins(1);
 const T0: Timestamp = DateTime::UNIX_EPOCH;
@@ -40,7 +44,7 @@ async fn record(store: &Store, cluster: &ClusterName, origin: Origin) -> Record 
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_job_is_known_by_its_newest_attempt_elsewhere_deleted_or_not_at_all(pool: PgPool) {
+async fn a_job_is_known_by_its_newest_attempt_or_elsewhere_or_deleted_or_unknown(pool: PgPool) {
     let store = store(&pool);
     let job = active_job(&store).await;
     let no = AttemptNo::FIRST;
@@ -100,7 +104,7 @@ fn orphan(number: u32, name: &str) -> Orphan {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn orphans_are_remembered_and_a_job_is_told_of_those_that_are_canceled(pool: PgPool) {
+async fn orphans_are_stored_and_canceled_ones_are_events_of_their_job(pool: PgPool) {
     let store = store(&pool);
     let job = active_job(&store).await;
     let name = format!("tao-job-{}", job.id);
@@ -136,7 +140,7 @@ async fn orphans_are_remembered_and_a_job_is_told_of_those_that_are_canceled(poo
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn what_cannot_be_read_is_looked_for_anew(pool: PgPool) {
+async fn unreadable_orphans_are_found_again(pool: PgPool) {
     let store = store(&pool);
     let lease = store.acquire_poll(&dgx(), Uuid::from_u128(1), LEASE).await.unwrap().unwrap();
     store.record_poll(&lease, crate::PollResult::Idle, Duration::ZERO, T0).await.unwrap();

@@ -39,7 +39,7 @@ async fn the_next_poll_is_due_after_the_interval(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn an_unanswered_poll_keeps_the_pulse_of_the_last_answer(pool: PgPool) {
+async fn an_unanswered_poll_keeps_the_time_of_the_last_answer(pool: PgPool) {
     let store = store(pool);
     let lease = acquire(&store, 1).await.unwrap();
     store.record_poll(&lease, PollResult::Answered, Duration::ZERO, T0).await.unwrap();
@@ -53,7 +53,7 @@ async fn an_unanswered_poll_keeps_the_pulse_of_the_last_answer(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn the_time_in_which_a_cluster_could_not_be_heard_adds_up(pool: PgPool) {
+async fn the_unreachable_time_of_a_cluster_adds_up(pool: PgPool) {
     let store = store(pool);
     let at = |minutes| T0 + TimeDelta::minutes(minutes);
     let poll = async |token, now| {
@@ -78,4 +78,19 @@ async fn the_time_in_which_a_cluster_could_not_be_heard_adds_up(pool: PgPool) {
     assert_eq!(poll(4, at(60)).await, 59);
     assert_eq!(poll(5, at(60) + TimeDelta::seconds(20)).await, 59);
     assert_eq!(poll(6, at(90)).await, 89);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn failures_are_counted_and_explained(pool: PgPool) {
+    let store = Store::from_pool(pool, Sealer::from_key([7; 32]));
+    let dgx: ClusterName = "dgx".parse().unwrap();
+    for token in 1..=2 {
+        let lease = store.acquire_poll(&dgx, Uuid::from_u128(token), Duration::from_mins(1)).await.unwrap();
+        let failed = PollResult::Unanswered { error: "no route", auth_required: true };
+        store.record_poll(&lease.unwrap(), failed, Duration::ZERO, DateTime::UNIX_EPOCH).await.unwrap();
+    }
+    let states = store.poll_states().await.unwrap();
+    let state = &states[&dgx];
+    assert_eq!((state.failures, state.error.as_deref(), state.auth_required), (2, Some("no route"), true));
+    assert_eq!((state.polled_at, state.active_jobs), (None, 0));
 }

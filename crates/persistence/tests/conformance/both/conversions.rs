@@ -1,9 +1,12 @@
-//! The calls about the conversion of images.
+//! Calls about the conversion of images.
 
 use std::collections::BTreeSet;
 
 use domain::{Conversion, ConversionState};
-use persistence::{ConversionLease, ConversionRecord, ImageConversions as _, ImageRequest};
+use persistence::{
+    ConversionLease, ConversionRecord, ConversionRecords as _, ConversionTurns as _, ImageRequest,
+    ImageRequests as _,
+};
 use testkit::Dice;
 use uuid::Uuid;
 
@@ -13,7 +16,7 @@ use crate::{
     sides::{LEASE, Side as _},
 };
 
-/// A conversion but for its id, which each store chooses itself.
+/// A conversion without its id, which each store chooses.
 fn face(conversion: &Conversion) -> String {
     format!("{:?}", Conversion { id: Uuid::nil(), ..conversion.clone() })
 }
@@ -27,10 +30,10 @@ impl Both {
             image: format!("nvcr.io/nvidia/tao:{number}").parse().unwrap(),
             fresh: self.dice.chance(300),
         };
-        let (real, memory) = of_both!(self, want_images(&dgx(), std::slice::from_ref(&wish)));
+        let (real, memory) = of_both!(self, request_images(&dgx(), std::slice::from_ref(&wish)));
         let (real, memory) = (real.unwrap(), memory.unwrap());
         let told = |found: &[Conversion]| found.iter().map(face).collect::<BTreeSet<_>>();
-        self.same("want_images", (told(&real), told(&memory)));
+        self.same("request_images", (told(&real), told(&memory)));
         match self.dice.below(3) {
             0 => {
                 let real = real.iter().collect::<Vec<_>>();
@@ -39,14 +42,14 @@ impl Both {
                 self.memory.store().reopen_conversions(&dgx(), &memory).await.unwrap();
             }
             1 => {
-                let done = of_both!(self, look_after_conversions(&dgx(), &[job]));
-                self.same("look_after_conversions", (outcome(&done.0), outcome(&done.1)));
+                let done = of_both!(self, recheck_conversions(&dgx(), &[job]));
+                self.same("recheck_conversions", (outcome(&done.0), outcome(&done.1)));
             }
             _ => {
                 let known = |one: &Conversion| Conversion { version: 1, ..one.clone() };
                 let (real, memory) = (known(&real[0]), known(&memory[0]));
-                self.real.store().wake_overtaken(&[(job, &real)]).await.unwrap();
-                self.memory.store().wake_overtaken(&[(job, &memory)]).await.unwrap();
+                self.real.store().wake_changed(&[(job, &real)]).await.unwrap();
+                self.memory.store().wake_changed(&[(job, &memory)]).await.unwrap();
             }
         }
     }
@@ -106,7 +109,7 @@ impl Both {
             let state = if finished { ConversionState::Finishing } else { ConversionState::Running };
             found.into_iter().map(|one| Conversion { state, ..one }).collect()
         };
-        self.real.store().record_seen_conversions(&dgx(), &seen(real)).await.unwrap();
-        self.memory.store().record_seen_conversions(&dgx(), &seen(memory)).await.unwrap();
+        self.real.store().record_observed_conversions(&dgx(), &seen(real)).await.unwrap();
+        self.memory.store().record_observed_conversions(&dgx(), &seen(memory)).await.unwrap();
     }
 }

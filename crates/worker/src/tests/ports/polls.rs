@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use domain::{ActiveJob, ClusterName, Job, Next, Origin, Orphan, Record, Timestamp};
-use persistence::{OrphanRecords, PollLease, PollResult, PollTurns, StoreError, WorkStore};
+use persistence::{Observations, OrphanRecords, PollLease, PollResult, PollTurns, StoreError, WorkStore};
 use slurm::SlurmJobId;
 use uuid::Uuid;
 
@@ -23,23 +23,6 @@ impl<S: WorkStore, G: Gate> PollTurns for GatedStore<S, G> {
         self.gate.pass("extend_poll", self.store.extend_poll(lease, duration)).await
     }
 
-    async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<ActiveJob>, StoreError> {
-        self.gate.pass("active_jobs", self.store.active_jobs(cluster)).await
-    }
-
-    async fn jobs_as_asked(&self, asked: &[&ActiveJob]) -> Result<Vec<Job>, StoreError> {
-        self.gate.pass("jobs_as_asked", self.store.jobs_as_asked(asked)).await
-    }
-
-    async fn record_observations(
-        &self,
-        lease: &PollLease,
-        changed: &[Next],
-        now: Timestamp,
-    ) -> Result<u64, StoreError> {
-        self.gate.pass("record_observations", self.store.record_observations(lease, changed, now)).await
-    }
-
     async fn record_poll(
         &self,
         lease: &PollLease,
@@ -56,6 +39,25 @@ impl<S: WorkStore, G: Gate> PollTurns for GatedStore<S, G> {
 
     async fn next_poll_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
         self.gate.pass("next_poll_in", self.store.next_poll_in(cluster)).await
+    }
+}
+
+impl<S: WorkStore, G: Gate> Observations for GatedStore<S, G> {
+    async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<ActiveJob>, StoreError> {
+        self.gate.pass("active_jobs", self.store.active_jobs(cluster)).await
+    }
+
+    async fn unchanged_jobs(&self, asked: &[&ActiveJob]) -> Result<Vec<Job>, StoreError> {
+        self.gate.pass("unchanged_jobs", self.store.unchanged_jobs(asked)).await
+    }
+
+    async fn record_observations(
+        &self,
+        lease: &PollLease,
+        changed: &[Next],
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        self.gate.pass("record_observations", self.store.record_observations(lease, changed, now)).await
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn audit(store: &MemoryStore, site: &LivingCluster, sent: &[Sent]) ->
                 if !private.is_empty() {
                     say(format!("its secrets are still on the cluster: {private:?}"));
                 }
-                if job.phase == Phase::Ended && store.keeps_secrets(sent.id) {
+                if job.phase == Phase::Ended && store.has_secrets(sent.id) {
                     say("its secrets are still stored".to_owned());
                 }
                 let events = store.events_of(sent.id);

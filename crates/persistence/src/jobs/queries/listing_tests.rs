@@ -1,0 +1,63 @@
+use chrono::{DateTime, TimeDelta};
+use domain::{Secrets, Work};
+use sqlx::PgPool;
+use testkit::{job_at, tao_job};
+
+use super::*;
+use crate::{NewJob, Sealer};
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_page_is_filtered_and_cut_by_the_database(pool: PgPool) {
+    let store = Store::from_pool(pool, Sealer::from_key([7; 32]));
+    let at = |second| DateTime::UNIX_EPOCH + TimeDelta::seconds(second);
+    let mut commands = Vec::new();
+    for number in 1..=20 {
+        let job =
+            job_at(number, Work::Command { text: "true".to_owned() }, at(commands.len().try_into().unwrap()));
+        commands.push(job);
+    }
+    let training = tao_job(21);
+    for job in commands.iter().chain([&training]) {
+        let new = NewJob { job: job.clone(), secrets: Secrets::default(), request_hash: [0; 32] };
+        store.insert_job(&new).await.unwrap();
+    }
+    let page = async |filter: JobFilter| -> Vec<JobId> {
+        store.list_jobs(&Viewer::All, &filter).await.unwrap().jobs.iter().map(|job| job.id).collect()
+    };
+    let newest: Vec<JobId> = commands.iter().rev().map(|job| job.id).collect();
+    let first = JobFilter { limit: 3, ..JobFilter::default() };
+    assert_eq!(page(first.clone()).await, newest[..3]);
+    let before = Some((commands[17].created_at, commands[17].id));
+    assert_eq!(page(JobFilter { before, ..first.clone() }).await, newest[3..6]);
+    let trainings = JobFilter { action: Some("train".to_owned()), ..first };
+    assert_eq!(page(trainings).await, [training.id]);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn an_unreadable_job_does_not_end_the_list(pool: PgPool) {
+    let store = Store::from_pool(pool.clone(), Sealer::from_key([7; 32]));
+    for number in 1..=3 {
+        let at = DateTime::UNIX_EPOCH + TimeDelta::seconds(number);
+        let number = u128::try_from(number).unwrap();
+        let job = job_at(number, Work::Command { text: "true".to_owned() }, at);
+        store.insert_job(&NewJob { job, secrets: Secrets::default(), request_hash: [0; 32] }).await.unwrap();
+    }
+    sqlx::query!(
+        "update jobs set source = 'nobody' where created_at = $1",
+        DateTime::UNIX_EPOCH + TimeDelta::seconds(2)
+    )
+    .execute(&pool)
+    .await
+    .unwrap();
+    let (mut seen, mut before) = (Vec::new(), None);
+    loop {
+        let filter = JobFilter { limit: 1, before, ..JobFilter::default() };
+        let page = store.list_jobs(&Viewer::All, &filter).await.unwrap();
+        seen.extend(page.jobs.iter().map(|job| job.created_at.timestamp()));
+        before = page.next;
+        if before.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, [3, 1]);
+}

@@ -1,0 +1,36 @@
+//! All that a worker needs from the database. [`Store`] provides it in the service; tests put another store behind a worker,
+//! or a gate between the two.
+//!
+//! Each family of calls is a trait beside its SQL.
+
+use std::fmt::Debug;
+
+use crate::{
+    clusters::{partitions::PartitionTurns, stored::Incarnations},
+    conversions::{ConversionRecords, ConversionTurns, ImageRequests},
+    jobs::{deletions::Purges, leases::DueJobs, steps::StepRecords},
+    polls::{observations::Observations, orphans::OrphanRecords, turns::PollTurns},
+    store::Store,
+};
+
+pub trait WorkStore:
+    DueJobs
+    + StepRecords
+    + Purges
+    + PollTurns
+    + Observations
+    + OrphanRecords
+    + ImageRequests
+    + ConversionTurns
+    + ConversionRecords
+    + PartitionTurns
+    + Incarnations
+    + Clone
+    + Debug
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl WorkStore for Store {}

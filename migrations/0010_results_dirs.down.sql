@@ -1,1 +1,0 @@
-drop index jobs_results_dir;

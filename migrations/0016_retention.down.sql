@@ -1,1 +1,0 @@
-drop index jobs_finished;
