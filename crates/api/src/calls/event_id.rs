@@ -1,12 +1,12 @@
-//! The id of an event: its place among the events of all jobs.
+//! The id of an event: its position among the events of all jobs.
 
 use std::{fmt, str::FromStr};
 
-/// Opaque to callers, but for this: as texts, later events have greater ids.
+/// Opaque to callers, except that later events have greater ids when compared as texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EventId(pub(crate) u64);
 
-/// A text that is no id of an event.
+/// The text is not an event id.
 #[derive(Debug)]
 pub(crate) struct NoEventId;
 

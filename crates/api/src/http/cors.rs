@@ -1,4 +1,4 @@
-//! Web pages of other origins: none may call, unless the configuration names them.
+//! CORS: web pages of other origins may call only if the configuration lists them.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 
 const ALL: &str = "*";
 
-/// Whether a text is an origin as browsers send it, or `*` for all of them.
+/// Whether a text is an origin as browsers send it, or `*`.
 pub fn is_origin(text: &str) -> bool {
     let Ok(uri) = text.parse::<Uri>() else { return text == ALL };
     let plain = uri.scheme_str().zip(uri.authority()).map(|(scheme, host)| format!("{scheme}://{host}"));
@@ -16,13 +16,13 @@ pub fn is_origin(text: &str) -> bool {
             && matches!(uri.scheme_str(), Some("http" | "https"))
 }
 
-/// What answers browsers; none when no origin is named, and then browsers keep every page out.
+/// The CORS layer; none without configured origins, so that browsers refuse every page.
 pub(crate) fn layer(origins: &[String]) -> Option<CorsLayer> {
     if origins.is_empty() {
         return None;
     }
     let origins = if origins.iter().any(|origin| origin == ALL) {
-        // Tokens are sent by the page itself, never by the browser on its own: there is nothing to ride on.
+        // Safe, because pages send tokens themselves; browsers add no credentials on their own.
         AllowOrigin::any()
     } else {
         AllowOrigin::list(origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()))

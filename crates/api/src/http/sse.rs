@@ -1,4 +1,4 @@
-//! Answers that go on and on: how they begin, are kept alive, and end when the service does.
+//! Server-sent events: how streams begin, are kept alive, and end when the service stops.
 
 use std::{
     convert::Infallible,
@@ -20,23 +20,23 @@ use futures_util::{Stream, StreamExt, future, stream};
 
 use crate::{auth::Standing, state::App};
 
-/// What a stream ends with whose caller has lost the right to it. Who comes again is told the same, as a problem.
-const LOST: &str = "the token of this stream is of no use any more";
-/// When a client comes again that has lost the stream.
+/// The last comment of a stream whose caller has lost its authorization. A new request gets the problem.
+const LOST: &str = "the token of this stream is no longer valid";
+/// How long clients wait before they reconnect.
 const RECONNECT: Duration = Duration::from_secs(2);
-/// When it does after the service has said that it stops. Another process, or the next one, is there soon.
+/// The same after the service has stopped: another process is ready soon.
 const RECONNECT_AFTER_STOP: Duration = Duration::from_secs(1);
-/// Proxies that gather answers would hold the events back.
+/// Proxies must not buffer events.
 const UNBUFFERED: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-/// The same path answers in JSON to who asks for that.
+/// The same path also returns JSON.
 const VARIES: (HeaderName, HeaderValue) = (header::VARY, HeaderValue::from_static("accept"));
 
-/// The id of the last event that a client has received; none also for an empty one.
+/// The id of the last event that a client has received.
 pub(crate) const LAST_EVENT_ID: &str = "last-event-id";
 
-/// Answers with events. `events` end by themselves when the service stops, and are ended when the caller may not see them
-/// any more; the last word then says so.
+/// Answers with events. `events` must end when the service stops. The stream also ends when the caller loses its authorization;
+/// a last comment gives the reason.
 pub(crate) fn respond(
     app: &App,
     standing: Standing,
@@ -55,11 +55,11 @@ pub(crate) fn respond(
     });
     let last = stream::once(last).filter_map(future::ready);
     let events = stream::once(future::ready(first)).chain(events).chain(last).map(Ok::<_, Infallible>);
-    // So that nobody on the way takes the stream for dead.
+    // Keeps proxies from closing an idle stream.
     let keep_alive = KeepAlive::new().interval(app.limits.heartbeat).text("keep-alive");
     ([UNBUFFERED, VARIES], Sse::new(events).keep_alive(keep_alive)).into_response()
 }
 
 fn goodbye() -> Event {
-    Event::default().retry(RECONNECT_AFTER_STOP).comment("the service stops; come back with Last-Event-ID")
+    Event::default().retry(RECONNECT_AFTER_STOP).comment("the service stops; reconnect with Last-Event-ID")
 }

@@ -1,7 +1,7 @@
-//! What a request's texts, numbers and lists have to be, said in the document: a client that is generated from it refuses
-//! by itself what we would refuse. The types that read a request know the same; `fuzz/api` holds both against each other.
+//! The limits of request fields, added to the OpenAPI document, so that generated clients refuse what the service would refuse.
+//! `fuzz/api` compares them with the types that parse requests.
 //!
-//! The macros could say it beside each field, but not of the texts in a list, nor of the names in a map.
+//! utoipa's attributes cannot describe list items or map keys, so all limits are in this table.
 
 use utoipa::{
     Number,
@@ -21,20 +21,20 @@ use patterns::{
     PARTITION, PARTITIONS, PASSWORD, PATH, PLAIN, SBATCH_EXPORT, USER, WEBHOOK_SECRET, WORD,
 };
 
-/// What one field has to be.
+/// The limit of one field.
 #[derive(Debug, Clone, Copy)]
 enum Bound {
-    /// A text of this form, and at most so many characters.
+    /// A text with this pattern and maximum length.
     Text(&'static str, usize),
-    /// A whole number.
+    /// A whole number in this range.
     Whole(usize, usize),
     /// A number of hours.
     Hours,
-    /// At least one text, each of this form and at most so many characters, none twice.
+    /// A list of at least one distinct text with this pattern and maximum length.
     Different(&'static str, usize),
-    /// A list of texts, each of this form and at most so many characters.
+    /// A list of texts with this pattern and maximum length.
     Texts(&'static str, usize),
-    /// A map: the form of its names, their length, the length of its values, and how many there may be.
+    /// A map: the pattern and maximum length of its keys, the maximum length of its values, the maximum number of entries.
     Map(&'static str, usize, usize, usize),
 }
 
@@ -106,11 +106,11 @@ const BOUNDS: &[(&str, &str, Bound)] = &[
     ("ClusterSettings", "poll_max", Text(DURATION, 100)),
 ];
 
-/// The same of the texts in parameters that may be repeated, wherever there are such.
+/// The limits of repeatable parameters, by name.
 const PARAMETERS: &[(&str, Bound)] =
     &[("cluster", Texts(CLUSTER, 64)), ("label", Texts(LABEL, LONGEST_LABEL))];
 
-/// A name and a value, and what parts them.
+/// A key, a colon and a value.
 const LONGEST_LABEL: usize = 1001;
 
 /// Puts all of them into the document. One that finds no field is left out; a test looks for such.

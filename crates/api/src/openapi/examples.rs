@@ -1,9 +1,9 @@
-//! What a request looks like, for each call that takes a document. A test sends every one of them.
+//! Examples of request bodies. A test sends each of them.
 
 use serde_json::{Value, json};
 use utoipa::openapi::{OpenApi, RefOr, example::ExampleBuilder};
 
-/// A name, a sentence, and the document itself.
+/// A name, a summary and the body.
 type Example = (&'static str, &'static str, Value);
 
 fn of(operation: &str) -> Vec<Example> {
@@ -11,7 +11,7 @@ fn of(operation: &str) -> Vec<Example> {
         "create_job" | "validate_job" => vec![training(), plain()],
         "retry_job" => vec![(
             "secrets",
-            "A job that had a secret needs it again",
+            "Send the secrets of a finished job again",
             json!({"secret_env_vars": {"HF_TOKEN": "hf_example"}}),
         )],
         "post_container_job" => vec![container_job()],
@@ -19,7 +19,7 @@ fn of(operation: &str) -> Vec<Example> {
         "replace_cluster" => vec![cluster(false)],
         "put_enroot_credentials" => vec![(
             "ngc",
-            "The key of NGC",
+            "The API key of NGC",
             json!({"machine": "nvcr.io", "login": "$oauthtoken", "password": "nvapi-example"}),
         )],
         _ => Vec::new(),
@@ -36,11 +36,7 @@ fn training() -> Example {
         "inputs": ["lustre:///lustre/data/a/annotations.json"],
         "resources": {"num_gpus": 4, "time_hours": 1},
     });
-    (
-        "training",
-        "A training of TAO: the container's own entry point runs on the files that are made of this",
-        job,
-    )
+    ("training", "A TAO training, run by the container's entry point", job)
 }
 
 fn plain() -> Example {
@@ -56,7 +52,7 @@ fn container_job() -> Example {
         "cloud_metadata": {}, "docker_env_vars": {"WANDB_PROJECT": "clip"},
         "job_id": "0f8fad5b-d9cb-469f-a165-70867728950e", "statefulset_replicas": 1,
     });
-    ("training", "What TAO's client function sends for a training", job)
+    ("training", "A training as TAO's client sends it", job)
 }
 
 fn cluster(is_named: bool) -> Example {
@@ -68,11 +64,7 @@ fn cluster(is_named: bool) -> Example {
     if is_named {
         cluster["name"] = "dgx-2".into();
     }
-    (
-        "cluster",
-        "A cluster with one login host; the key of that name is in the server's key directory",
-        cluster,
-    )
+    ("cluster", "A cluster with one login host, and an SSH key from the server's key directory", cluster)
 }
 
 /// Puts them into the document.

@@ -1,5 +1,4 @@
-//! The headers that answers have whatever the operation: what surrounds every endpoint adds them, so they are said here,
-//! once. Those of one operation stand beside it.
+//! Headers of all answers, which layers add whatever the call. Headers of one call are documented there.
 
 use utoipa::openapi::{
     Header, OpenApi, Ref, RefOr, Response,
@@ -10,23 +9,24 @@ use utoipa::openapi::{
 const REQUEST_ID: Said = Said(
     "X-Request-Id",
     Type::String,
-    "The request's id: the one that was sent, or one of the service's own. Its log has it.",
+    "The request's id: the one that was sent, or a new one. The service's log contains it.",
 );
 const CHALLENGE: Said = Said(
     "WWW-Authenticate",
     Type::String,
-    "What is wrong with the token, or which scope it lacks (RFC 6750).",
+    "What is wrong with the token, or which scope is missing (RFC 6750).",
 );
-const RETRY_AFTER: Said = Said("Retry-After", Type::Integer, "Ask again after so many seconds.");
+const RETRY_AFTER: Said =
+    Said("Retry-After", Type::Integer, "The number of seconds to wait before the next try.");
 const POLICY: Said = Said(
     "RateLimit-Policy",
     Type::String,
-    "How many requests a token may make, and in how many seconds (`q`, `w`); absent where there is no limit.",
+    "The limit: `q` requests in `w` seconds for a token. Absent without a limit.",
 );
 const RATE: Said = Said(
     "RateLimit",
     Type::String,
-    "How many requests the token has left, and after how many seconds all of them (`r`, `t`); absent where there is no limit.",
+    "The token's remaining requests `r`, and the seconds `t` until all are available again. Absent without a limit.",
 );
 
 /// A header, and what it says.
@@ -64,7 +64,7 @@ pub(super) fn put(document: &mut OpenApi) {
             if matches!(status, "429" | "503") {
                 RETRY_AFTER.put(response);
             }
-            // Counted when it is known who calls, which is after the head was found to be of a size to be read.
+            // These errors occur before the caller is known.
             if is_secured && !matches!(status, "401" | "414" | "431") {
                 POLICY.put(response);
                 RATE.put(response);

@@ -1,4 +1,4 @@
-//! What the OpenAPI document says beside its operations.
+//! The parts of the OpenAPI document beside its operations.
 
 use utoipa::{
     Modify, OpenApi,
@@ -14,8 +14,9 @@ use crate::problem::{Document, FieldError};
 mod bounds;
 mod examples;
 mod headers;
+pub(crate) mod serve;
 
-/// The document before any operation is in it.
+/// The document before operations are added.
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -24,10 +25,10 @@ mod headers;
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     tags(
-        (name = "jobs", description = "Send a job, watch it, read its logs, cancel it."),
-        (name = "clusters", description = "Look at the clusters, and at what they allow."),
-        (name = "tao", description = "What TAO's own services call: the same jobs, in their words."),
-        (name = "service", description = "The service's own health and numbers. No token is needed.")
+        (name = "jobs", description = "Submit jobs, watch them, read their logs, cancel them."),
+        (name = "clusters", description = "Read, change and test clusters."),
+        (name = "tao", description = "TAO's own API for the same jobs, for TAO's services."),
+        (name = "service", description = "The service's health and metrics. These calls need no token.")
     ),
     components(schemas(Document, FieldError)),
     modifiers(&Bearer)
@@ -40,11 +41,11 @@ impl Modify for Bearer {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let scheme = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
-            .bearer_format("a token of the service's own, or a JWT")
+            .bearer_format("one of the service's tokens, or a JWT")
             .description(Some(
-                "A token that `tao-slurm token create` has made, or, where the operator has named an issuer, a JWT of it whose \
-                scopes are what its claims say. Each call says which scope it needs: `read` to look, `write` to change, `admin` for what \
-                concerns everybody. `admin` includes the others, and sees every job.",
+                "A token from `tao-slurm token create`, or a JWT of the issuer that the operator has configured. Each call names the scope \
+                that it needs: `read` to read, `write` to change jobs, `admin` for clusters and other shared settings. `admin` includes the \
+                other scopes and sees all jobs.",
             ))
             .build();
         document
@@ -53,7 +54,7 @@ impl Modify for Bearer {
             .add_security_scheme("bearer", SecurityScheme::Http(scheme));
         let scheme = HttpBuilder::new()
             .scheme(HttpAuthScheme::Basic)
-            .description(Some("The same token as the password of any user, for TAO's own client."))
+            .description(Some("The same token as the password of any user name, for TAO's client."))
             .build();
         document
             .components
@@ -62,8 +63,8 @@ impl Modify for Bearer {
     }
 }
 
-/// Says of requests what their values have to be, and of views that each of their fields is always there: one without a value is null, not missing. The
-/// macros take `Option` to mean that a field may be missing, which is true of requests only.
+/// Completes the document: limits of requests, examples, common headers, and required fields of views. Each field of a view is
+/// always present, and null without a value; the macros take `Option` to mean that a field can be absent.
 pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
     bounds::without_null(document);
     bounds::put(document);
@@ -80,8 +81,7 @@ pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
     }
 }
 
-/// What is sent and comes back in no answer. Of a map the macros say that of each of its values, and of a free document not
-/// at all.
+/// Fields that no answer contains. For maps and free objects the macros put `writeOnly` in the wrong place or ignore it.
 const SEALED: [(&str, &str); 5] = [
     ("JobRequest", "secret_env_vars"),
     ("JobRequest", "cloud_metadata"),

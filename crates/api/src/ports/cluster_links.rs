@@ -1,5 +1,4 @@
-//! What this process's own connections to the clusters say about themselves, through a trait, because this crate does
-//! not know SSH.
+//! The port to this process's SSH connections: this crate does not know SSH.
 
 use std::time::Duration;
 
@@ -7,68 +6,68 @@ use domain::ClusterName;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Tells how the connections fare. Answers from memory.
+/// Reports the state of the connections, from memory.
 pub trait ClusterLinks: Send + Sync + 'static {
-    /// One report for each use that this process makes of the cluster.
+    /// One report for each use of the cluster in this process.
     fn links(&self, cluster: &ClusterName) -> Vec<LinkReport>;
 }
 
-/// The connections of one use.
+/// The connections for one use.
 #[derive(Debug, Clone)]
 pub struct LinkReport {
-    /// What they are for.
+    /// The purpose.
     pub used_for: LinkUse,
     /// Every login host, in the configured order.
     pub hosts: Vec<HostReport>,
-    /// Connections that are open now.
+    /// Open connections.
     pub sessions_open: usize,
-    /// Attempts to connect since this process started, whether they worked or not.
+    /// Attempts to connect since this process started, successful or not.
     pub connects_total: u64,
-    /// Commands that got an answer or an error, since then.
+    /// Completed commands since this process started, successful or not.
     pub commands_total: u64,
-    /// Commands that got an error, since then.
+    /// Failed commands since this process started.
     pub failures_total: u64,
 }
 
-/// What connections are for.
+/// The purpose of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkUse {
-    /// Submitting, polling, cancelling.
+    /// Submissions, polls and cancellations.
     Worker,
     /// Reading logs for callers.
     Logs,
-    /// What callers ask of a cluster itself, such as a preflight.
+    /// Calls that contact the cluster, such as a preflight.
     Operations,
 }
 
-/// What is known about one login host.
+/// The state of one login host.
 #[derive(Debug, Clone)]
 pub struct HostReport {
     /// `host`, or `host:port` when the port is not 22.
     pub host: String,
-    /// What the last attempt to connect showed.
+    /// The result of the last attempt to connect.
     pub state: HostState,
-    /// How long that has been so; none while it works or was never tried.
+    /// How long the host has been in this state; none while it works or before the first attempt.
     pub for_the_last: Option<Duration>,
-    /// The last failure, kept after a recovery.
+    /// The last failure; it stays after a recovery.
     pub last_error: Option<String>,
-    /// How long it is left alone; none when it may be tried at once.
+    /// The time until the next attempt; none if the host may be tried at once.
     pub retry_in: Option<Duration>,
 }
 
-/// What the last attempt to connect to a login host showed.
+/// The result of the last attempt to connect to a login host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HostState {
-    /// Not tried by this process.
+    /// This process has not tried the host.
     Untried,
-    /// It worked.
+    /// The attempt succeeded.
     Up,
-    /// It failed for a reason that may pass by itself.
+    /// The attempt failed for a reason that may be temporary.
     Down,
-    /// The host accepted none of our keys, or there is none.
+    /// The host accepted none of the service's keys, or there are none.
     AuthRefused,
-    /// We refused its host key.
+    /// The service refused the host's key.
     HostKeyRefused,
 }

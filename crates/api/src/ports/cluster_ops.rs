@@ -1,26 +1,26 @@
-//! What callers ask of a cluster itself, through a trait, because this crate does not know SSH.
+//! The port to calls that contact a cluster: this crate does not know SSH.
 
 use std::pin::Pin;
 
 use domain::{ClusterName, preflight::Check};
 use remote::{InstallCredentials, TestOnly, TestOnlyAnswer};
 
-/// An answer that a cluster takes its time for.
+/// An answer that the cluster may take seconds for.
 pub type ClusterAnswer<'a, T> = Pin<Box<dyn Future<Output = Result<T, ClusterUnavailable>> + Send + 'a>>;
 
-/// Speaks to a cluster for a caller who waits.
+/// Contacts a cluster for a waiting caller.
 pub trait ClusterOps: Send + Sync + 'static {
-    /// Tries everything that jobs will need. What fails is in the checks; an error means that nothing was tried.
+    /// Tests everything that jobs need. Failures are in the checks; an error means that no check ran.
     fn preflight<'a>(&'a self, cluster: &'a ClusterName) -> ClusterAnswer<'a, Vec<Check>>;
 
-    /// Puts an entry into enroot's credentials of our user there.
+    /// Adds an entry to the Enroot credentials of the cluster's user.
     fn install_credentials<'a>(
         &'a self,
         cluster: &'a ClusterName,
         command: InstallCredentials,
     ) -> ClusterAnswer<'a, ()>;
 
-    /// Asks what Slurm would say to a script, and which paths exist.
+    /// Asks Slurm to check a script, and which paths exist.
     fn test_only<'a>(
         &'a self,
         cluster: &'a ClusterName,
@@ -28,16 +28,16 @@ pub trait ClusterOps: Send + Sync + 'static {
     ) -> ClusterAnswer<'a, TestOnlyAnswer>;
 }
 
-/// Why a cluster did not do what it was asked.
+/// Why a cluster did not carry out a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClusterUnavailable {
-    /// It is being asked the same by somebody else.
-    #[error("somebody else asks for it already")]
+    /// Another caller has sent the same request.
+    #[error("the request is already running for another caller")]
     Busy,
-    /// It did not answer, or refused.
+    /// The cluster did not answer, or refused the request.
     #[error("{detail}")]
     Unanswered {
-        /// Why, in words for the caller; no secret is in it.
+        /// The reason, for the caller; it contains no secret.
         detail: String,
     },
 }

@@ -1,16 +1,16 @@
-//! How the bytes of logs reach us: through a trait, because this crate does not know SSH.
+//! The port to logs on clusters: this crate does not know SSH.
 
 use std::pin::Pin;
 
 use domain::ClusterName;
 use remote::{LogAnswer, LogQuestion};
 
-/// What becomes of a question about logs: an answer for each part of it, in the same order.
+/// One answer for each question, in the same order.
 pub type LogReading = Pin<Box<dyn Future<Output = Result<Vec<LogAnswer>, LogUnavailable>> + Send>>;
 
 /// Reads logs on clusters.
 pub trait LogSource: Send + Sync + 'static {
-    /// Asks one cluster, in one remote command. Dropping the future gives the question up.
+    /// Asks one cluster in one remote command. Dropping the future cancels the question.
     fn ask(&self, cluster: &ClusterName, questions: Vec<LogQuestion>) -> LogReading;
 }
 
@@ -18,6 +18,6 @@ pub trait LogSource: Send + Sync + 'static {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct LogUnavailable {
-    /// Why, in words for the caller.
+    /// The reason, for the caller.
     pub detail: String,
 }

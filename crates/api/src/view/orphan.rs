@@ -1,59 +1,59 @@
-//! Slurm jobs with names of ours that nothing watches.
+//! Slurm jobs with this service's job names that belong to no active attempt.
 
 use chrono::{DateTime, Utc};
 use domain::{JobId, Orphan};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// So many are shown.
+/// The most orphans in a view.
 const SHOWN: usize = 50;
 
-/// What the last poll found.
+/// The orphans that the last poll found.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OrphansView {
-    /// How many there are; at most 1000 are counted.
+    /// The number of orphans, at most 1000.
     pub count: usize,
-    /// The oldest of them, at most 50.
+    /// The oldest orphans, at most 50.
     pub jobs: Vec<OrphanView>,
 }
 
-/// A Slurm job that bears a name of ours and belongs to nothing that runs.
+/// A Slurm job with a name of this service that belongs to no active attempt.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OrphanView {
-    /// Its id in Slurm.
+    /// Its Slurm id.
     #[schema(example = "4711")]
     pub slurm_job_id: String,
-    /// Its name in Slurm.
+    /// Its job name in Slurm.
     pub slurm_job_name: String,
-    /// The job that its name speaks of; null for a conversion of an image.
+    /// The job in its name; null for an image conversion.
     pub job_id: Option<JobId>,
-    /// Why it is one.
+    /// Why it is an orphan.
     pub kind: OrphanKindView,
-    /// Slurm's word for its state.
+    /// Its state as Slurm reports it.
     #[schema(example = "RUNNING")]
     pub slurm_state: String,
-    /// Since when it has been seen.
+    /// When it was first seen.
     pub first_seen_on: DateTime<Utc>,
-    /// When its cancellation was last asked for; null while it was not.
+    /// When its cancellation was last requested; null if it was not.
     pub cancel_sent_on: Option<DateTime<Utc>>,
-    /// The same in a sentence.
+    /// The explanation as a sentence.
     pub message: String,
 }
 
-/// Why nothing watches it, and what is done about it.
+/// Why a Slurm job is an orphan, and what the service does about it.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OrphanKindView {
-    /// Its attempt is over. It is canceled.
+    /// Its attempt is over. The service cancels it.
     Superseded,
-    /// It is a second Slurm job of the attempt that runs. It is canceled.
+    /// It is a second Slurm job of the active attempt. The service cancels it.
     Copy,
-    /// Its job was deleted. It is canceled.
+    /// Its job was deleted. The service cancels it.
     Deleted,
-    /// Its attempt is newer than the database, which was restored. It is adopted when its turn comes.
+    /// Its attempt is newer than the database, which was restored. The service adopts it when the attempt is due.
     Newer,
-    /// The database has never heard of its job, which may be another service's. It is left alone, unless
-    /// `cancel_unknown_jobs` says otherwise.
+    /// The database does not contain its job, which may belong to another service. It is left alone unless
+    /// `cancel_unknown_jobs` is set.
     Unknown,
 }
 

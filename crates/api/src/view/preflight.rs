@@ -1,19 +1,19 @@
-//! A preflight as callers see it.
+//! The result of a preflight.
 
 use chrono::{DateTime, Utc};
 use domain::preflight::{Check, Outcome};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What a preflight has found.
+/// The result of a preflight.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PreflightView {
     /// The cluster's name.
     pub cluster: String,
     /// The worst outcome; skipped checks do not count.
     pub outcome: Outcome,
-    /// When it began.
+    /// When the preflight began.
     pub checked_on: DateTime<Utc>,
-    /// The checks, in the order in which to mend what fails.
+    /// The checks, in the order in which to fix failures.
     pub checks: Vec<Check>,
 }

@@ -82,10 +82,10 @@ async fn login_hosts_breaker_and_costs_are_those_of_this_process(pool: PgPool) {
     );
     let at = |field: &str| first[field].as_str().unwrap().parse::<chrono::DateTime<chrono::Utc>>().unwrap();
     assert_eq!(at("since"), api.clock.now() - TimeDelta::seconds(30));
-    assert_eq!(at("next_try_on"), api.clock.now() + TimeDelta::seconds(10));
+    assert_eq!(at("next_attempt_on"), api.clock.now() + TimeDelta::seconds(10));
     assert_eq!((&dgx["state"], &dgx["breaker"]), (&json!("ok"), &json!("closed")));
     let ssh = &dgx["ssh"];
-    assert_eq!((&ssh["counted"], &ssh["commands_total"]), (&json!("this_process"), &json!(60)));
+    assert_eq!((&ssh["scope"], &ssh["commands_total"]), (&json!("this_process"), &json!(60)));
     assert_eq!(
         (&ssh["by_use"][1]["used_for"], &ssh["by_use"][1]["connects_total"]),
         (&json!("logs"), &json!(2))
@@ -140,7 +140,7 @@ async fn partitions_are_what_the_cluster_last_said(pool: PgPool) {
     .await;
     let list = api.get("/clusters/dgx/partitions").await.json();
     assert_eq!(
-        (&list["stale"], &list["error"], &list["all_must_allow"]),
+        (&list["stale"], &list["error"], &list["enforce_all_limits"]),
         (&json!(false), &json!(null), &json!(false))
     );
     assert_eq!(
@@ -254,7 +254,7 @@ async fn a_preflight_is_a_list_of_checks_and_their_worst(pool: PgPool) {
     assert_eq!((&found["cluster"], &found["outcome"]), (&json!("dgx"), &json!("fail")));
     assert_eq!(
         found["checks"][1],
-        json!({"id": "private_key", "subject": null, "outcome": "fail", "seen": "mode 0644", "mend": "Run: chmod 600 key"})
+        json!({"id": "private_key", "subject": null, "outcome": "fail", "observed": "mode 0644", "fix": "Run: chmod 600 key"})
     );
     *api.ops.outage.lock().unwrap() = Some(ClusterUnavailable::Busy);
     let busy = api.post_text("/clusters/dgx/preflight", "").await;

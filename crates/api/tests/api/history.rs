@@ -61,7 +61,7 @@ async fn attempts_say_what_became_of_them_and_their_scripts_are_kept(pool: PgPoo
     let one = &attempts["attempts"][0];
     assert_eq!((&one["number"], &one["slurm_job_id"]), (&json!(1), &json!("4711")));
     assert_eq!(one["slurm_job_name"], format!("tao-job-{id}"));
-    assert_eq!((&one["outcome"], &one["why"]), (&json!("retried"), &json!("A node died.")));
+    assert_eq!((&one["outcome"], &one["outcome_reason"]), (&json!("retried"), &json!("A node died.")));
     assert_eq!((&one["nodes"], &one["excluded_nodes"]), (&json!(["node01", "node02"]), &json!(["node03"])));
     let answer = api.get(&format!("{script}?attempt=1")).await;
     assert_eq!(

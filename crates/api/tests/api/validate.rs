@@ -140,8 +140,8 @@ async fn the_cluster_has_its_say_when_it_is_asked(pool: PgPool) {
     assert_eq!(
         answer["live"],
         json!({
-            "accepted": true, "sbatch": "sbatch: Job 7 to start at 2026-01-01T00:00:00",
-            "missing": ["/lustre/a"], "unknown": [],
+            "accepted": true, "sbatch_output": "sbatch: Job 7 to start at 2026-01-01T00:00:00",
+            "missing_paths": ["/lustre/a"], "unknown_paths": [],
         })
     );
     let asked = api.ops.asked.lock().unwrap().concat();

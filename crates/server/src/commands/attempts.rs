@@ -25,7 +25,7 @@ struct Attempt {
     #[serde(default)]
     nodes: Vec<String>,
     outcome: Option<String>,
-    why: Option<String>,
+    outcome_reason: Option<String>,
 }
 
 pub(super) fn run(args: &JobArgs) -> anyhow::Result<ExitCode> {
@@ -55,7 +55,7 @@ fn line(attempt: &Attempt) -> String {
         parts.push(format!("on {}", attempt.nodes.join(",")));
     }
     parts.extend(attempt.outcome.as_ref().map(|outcome| format!("{outcome}:")));
-    parts.extend(attempt.why.clone());
+    parts.extend(attempt.outcome_reason.clone());
     on_one_line(&parts.join(" "))
 }
 
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn an_attempt_is_one_line() {
         let json = r#"{"number": 1, "slurm_job_id": "4711", "slurm_state": "NODE_FAIL", "exit_code": 0, "exit_signal": 9,
-            "nodes": ["n1", "n2"], "outcome": "retried", "why": "A node died."}"#;
+            "nodes": ["n1", "n2"], "outcome": "retried", "outcome_reason": "A node died."}"#;
         let attempt = serde_json::from_str(json).unwrap();
         assert_eq!(line(&attempt), "1 (4711) NODE_FAIL signal 9 on n1,n2 retried: A node died.");
         assert_eq!(line(&serde_json::from_str(r#"{"number": 2}"#).unwrap()), "2");

@@ -34,7 +34,9 @@ struct Check {
     id: String,
     subject: Option<String>,
     outcome: String,
+    #[serde(rename = "observed")]
     seen: String,
+    #[serde(rename = "fix")]
     mend: Option<String>,
 }
 
@@ -104,8 +106,8 @@ mod tests {
     #[test]
     fn what_fails_stands_below_the_table_with_how_to_mend_it() {
         let json = r#"{"cluster": "dgx", "outcome": "fail", "checks": [
-            {"id": "login", "subject": "login1", "outcome": "pass", "seen": "logged in", "mend": null},
-            {"id": "private_key", "subject": null, "outcome": "fail", "seen": "mode 0644\u001b[2J", "mend": "chmod 600 key"}]}"#;
+            {"id": "login", "subject": "login1", "outcome": "pass", "observed": "logged in", "fix": null},
+            {"id": "private_key", "subject": null, "outcome": "fail", "observed": "mode 0644\u001b[2J", "fix": "chmod 600 key"}]}"#;
         let shown = text(&serde_json::from_str(json).unwrap());
         let expected = "\
 CHECK        FOR     OUTCOME  SEEN

@@ -24,9 +24,9 @@ struct Validation {
 #[derive(Deserialize)]
 struct Live {
     accepted: bool,
-    sbatch: String,
-    missing: Vec<String>,
-    unknown: Vec<String>,
+    sbatch_output: String,
+    missing_paths: Vec<String>,
+    unknown_paths: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -52,13 +52,13 @@ pub(super) fn run(args: &ValidateArgs) -> anyhow::Result<ExitCode> {
     }
     let Some(live) = validation.live else { return Ok(ExitCode::SUCCESS) };
     let word = if live.accepted { "would take it" } else { "would refuse it" };
-    remark(&on_one_line(&format!("Slurm {word}: {}", live.sbatch)));
-    for path in &live.missing {
+    remark(&on_one_line(&format!("Slurm {word}: {}", live.sbatch_output)));
+    for path in &live.missing_paths {
         remark(&on_one_line(&format!("missing: {path}")));
     }
-    for path in &live.unknown {
+    for path in &live.unknown_paths {
         remark(&on_one_line(&format!("cannot be looked for at the moment: {path}")));
     }
     // As a script would want it: 0 only for a job that could run.
-    Ok(if live.accepted && live.missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if live.accepted && live.missing_paths.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,9 +1,9 @@
-//! Why a signed token is not accepted. The text says nothing of what is in the token but its times.
+//! Why a signed token is refused. The text reveals nothing of the token but its times.
 
 use crate::problem::{Kind, Problem};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::auth) enum Refusal {
+pub(crate) enum Refusal {
     TooLong(usize),
     Malformed,
     Algorithm,
@@ -13,46 +13,46 @@ pub(in crate::auth) enum Refusal {
     Audience,
     Expired,
     NotYetValid,
-    /// It has not the claim.
+    /// The token lacks this claim.
     Lacks(String),
-    /// Nothing is known about the token.
+    /// The keys are unavailable, so the token could not be checked.
     KeysUnavailable,
 }
 
-/// Far beyond what issuers make, and within the head of a request.
+/// Longer than any issuer's tokens, and within the limit for headers.
 pub(super) const LONGEST: usize = 16 * 1024;
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let (kind, detail) = match refusal {
             Refusal::TooLong(bytes) => {
-                (Kind::TokenMalformed, format!("The token has {bytes} bytes; it may have {LONGEST}."))
+                (Kind::TokenMalformed, format!("The token is {bytes} bytes long; the limit is {LONGEST}."))
             }
             Refusal::Malformed => (
                 Kind::TokenMalformed,
-                "A token with dots has to be a signed JWT: header, claims and signature, and no `crit` in the header.".to_owned(),
+                "A token with dots must be a signed JWT with header, claims and signature, and without `crit` in the header.".to_owned(),
             ),
             Refusal::Algorithm => (
                 Kind::TokenAlgorithm,
-                "The token's `alg` is none that is accepted here, or not that of its key.".to_owned(),
+                "The token's `alg` is not accepted here, or does not match its key.".to_owned(),
             ),
             Refusal::UnknownKey => {
-                (Kind::TokenUnknownKey, "The issuer has no key of the name that the token's `kid` says.".to_owned())
+                (Kind::TokenUnknownKey, "The issuer has no key with the token's `kid`. Get a new token from the issuer.".to_owned())
             }
             Refusal::Signature => {
-                (Kind::TokenSignature, "The token is not what its issuer has signed.".to_owned())
+                (Kind::TokenSignature, "The token's signature does not match. Send the token exactly as its issuer returned it.".to_owned())
             }
-            Refusal::Issuer => (Kind::TokenWrongIssuer, "The token's `iss` is another issuer.".to_owned()),
-            Refusal::Audience => (Kind::TokenWrongAudience, "The token's `aud` does not name this service.".to_owned()),
+            Refusal::Issuer => (Kind::TokenWrongIssuer, "The token's `iss` is not the configured issuer.".to_owned()),
+            Refusal::Audience => (Kind::TokenWrongAudience, "The token's `aud` does not contain this service.".to_owned()),
             Refusal::Expired => {
-                (Kind::TokenExpired, "The token's `exp` has passed; get a new one from its issuer.".to_owned())
+                (Kind::TokenExpired, "The token's `exp` has passed. Get a new token from its issuer.".to_owned())
             }
-            Refusal::NotYetValid => (Kind::TokenNotYetValid, "The token's `nbf` is still to come.".to_owned()),
+            Refusal::NotYetValid => (Kind::TokenNotYetValid, "The token's `nbf` is in the future.".to_owned()),
             Refusal::Lacks(claim) => {
-                (Kind::TokenClaims, format!("The token has no claim `{claim}`, or not one of the right kind."))
+                (Kind::TokenClaims, format!("The token's claim `{claim}` is missing or has the wrong type."))
             }
             Refusal::KeysUnavailable => {
-                let detail = "The keys of the token's issuer cannot be read now, so nobody can say whether it is good. Ask again.";
+                let detail = "The token could not be checked, because its issuer's keys cannot be read now. Try again.";
                 return Self::unavailable(Kind::KeysUnavailable, detail);
             }
         };

@@ -1,4 +1,4 @@
-//! The check of a signature, by ring. It knows no shared secrets at all, so a public key can never be taken for one.
+//! Signature verification by ring. It supports no shared secret, so a public key is never used as one.
 
 use jsonwebtoken::{
     Algorithm, DecodingKey, DecodingKeyKind, EncodingKey,
@@ -16,9 +16,9 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Has the crate for tokens check by this. It asks for one way for the whole process.
+/// Makes jsonwebtoken use this provider. The crate wants one for the whole process.
 pub(super) fn install() {
-    // The second time it is there already.
+    // Fails only when it is installed already.
     let _ = PROVIDER.install_default();
 }
 

@@ -1,11 +1,11 @@
-//! Which form of an answer a client wants, where there are two.
+//! Content negotiation between JSON and event streams.
 
 use axum::http::{HeaderMap, header};
 
 const EVENTS: &str = "text/event-stream";
 
-/// Whether the answer is to be a stream of events and not a JSON document (RFC 9110 §12.5.1): who does not ask for a
-/// stream by its name, or prefers something else, gets the document.
+/// Whether to answer with a stream of events (RFC 9110 §12.5.1): only if the client names that type and does not prefer
+/// JSON.
 pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {
     let values = headers.get_all(header::ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
     let ranges: Vec<(&str, f32)> = values.flat_map(|value| value.split(',')).map(range).collect();

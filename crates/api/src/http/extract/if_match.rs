@@ -1,8 +1,9 @@
-//! `If-Match` (RFC 9110 §13.1.1): a change of what the caller has seen, and of nothing else.
+//! The header `If-Match` (RFC 9110 §13.1.1).
 
 use axum::{
     extract::FromRequestParts,
-    http::{header, request::Parts},
+    http::{HeaderValue, header, request::Parts},
+    response::Response,
 };
 use persistence::Revision;
 
@@ -11,7 +12,7 @@ use crate::{
     state::App,
 };
 
-/// The revision that a change is meant for; none when the caller did not say.
+/// The revision that a change applies to; none without the header.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IfMatch(pub(crate) Option<Revision>);
 
@@ -23,14 +24,13 @@ impl FromRequestParts<App> for IfMatch {
         let Some(value) = values.next() else { return Ok(Self(None)) };
         let read = value.to_str().ok().filter(|_| values.next().is_none()).and_then(revision);
         read.map(|revision| Self(Some(revision))).ok_or_else(|| {
-            let detail = "`If-Match` must be the ETag of the cluster as you have seen it, such as `\"42\"`, or `*` for \
-                          whatever it is.";
+            let detail = "`If-Match` must be the `ETag` from `GET /clusters/{name}`, such as `\"42\"`, or `*` for any revision.";
             Problem::new(Kind::InvalidHeader, detail)
         })
     }
 }
 
-/// A proxy that compresses answers makes tags weak; they are ours all the same.
+/// Proxies that compress answers make tags weak; they are accepted.
 fn revision(text: &str) -> Option<Revision> {
     let text = text.trim();
     if text == "*" {
@@ -42,9 +42,17 @@ fn revision(text: &str) -> Option<Revision> {
     number.parse().ok().filter(|_| is_plain).map(Revision::This)
 }
 
-/// The tag that says a revision.
+/// The ETag of a revision.
 pub(crate) fn etag(revision: i64) -> String {
     format!("\"{revision}\"")
+}
+
+/// Adds the revision as `ETag`.
+pub(crate) fn tagged(mut answer: Response, revision: i64) -> Response {
+    if let Ok(tag) = HeaderValue::from_str(&etag(revision)) {
+        answer.headers_mut().insert(header::ETAG, tag);
+    }
+    answer
 }
 
 #[cfg(test)]

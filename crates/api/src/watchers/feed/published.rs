@@ -1,4 +1,4 @@
-//! An event as watchers get it: written once, whoever receives it.
+//! An event for watchers, serialized once for all of them.
 
 use axum::response::sse::Event;
 use domain::{JobId, Status};
@@ -6,14 +6,14 @@ use persistence::{FeedEvent, FeedFilter, Viewer};
 
 use crate::{calls::event_id::EventId, view::EventView};
 
-/// What an event says about how its job stands, to who watches only that job.
+/// What an event means for a stream of only this job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outlook {
     /// Nothing.
     Unchanged,
-    /// More will come.
+    /// More events follow.
     Alive,
-    /// It was the last one, unless somebody sends the job again.
+    /// It is the last event, unless the job is retried.
     Ended(Status),
     Deleted,
 }
@@ -38,14 +38,14 @@ impl Published {
         let outlook = outlook(&event);
         let (owner, cluster) = (event.owner.clone(), event.cluster.clone());
         let data = serde_json::to_string(&EventView::from(event)).unwrap_or_else(|error| {
-            tracing::error!(%error, job.id = %job, "an event is no JSON");
+            tracing::error!(%error, job.id = %job, "cannot write an event as JSON");
             "{}".to_owned()
         });
         let frame = Event::default().event(&kind).id(id.to_string()).data(data);
         Self { id, job, seq, outlook, owner, cluster, kind, frame }
     }
 
-    /// As it stands in a stream.
+    /// The event as it is streamed.
     pub(crate) fn frame(&self) -> Event {
         self.frame.clone()
     }

@@ -27,8 +27,8 @@ fn what_is_gone_is_forgotten_once_and_for_all() {
     let mut kept = Kept::default();
     kept.keep(&job(1));
     kept.keep(&job(2));
-    kept.forget(job(1).id);
-    kept.forget(job(1).id);
+    kept.remove(job(1).id);
+    kept.remove(job(1).id);
     assert!(!knows(&kept, &job(1)) && knows(&kept, &job(2)));
     assert_eq!(kept.order, [job(2).id]);
 }

@@ -1,5 +1,6 @@
-//! A log as a stream of events: everything there is, what comes, and on from one attempt to the next until the job
-//! has ended.
+//! Streams a job's logs from one attempt to the next until the job has finished.
+
+use std::sync::Arc;
 
 use axum::{
     http::StatusCode,
@@ -28,7 +29,7 @@ use crate::{
     state::App,
 };
 
-/// Answers with the stream, or with nothing when everything was passed on before.
+/// Returns the stream, or 204 if the client has received the event `end`.
 pub(super) async fn respond(
     app: &App,
     caller: &Caller,
@@ -42,9 +43,9 @@ pub(super) async fn respond(
     }
     let asked = cursor.as_ref().map(|cursor| cursor.attempt).or(selection.attempt);
     let place = place::attempt(app, job, asked).await?;
-    let Ok(turn) = app.followers().try_acquire_owned() else {
+    let Ok(turn) = Arc::clone(&app.followers).try_acquire_owned() else {
         let most = app.limits.log_followers;
-        let detail = format!("{most} logs are followed already, which is the most at a time. Ask again.");
+        let detail = format!("{most} logs are being followed, the limit of this process. Try again.");
         return Err(Problem::unavailable(Kind::LogsBusy, detail));
     };
     let follower = Follower::new(app, caller.viewer(), job, selection, place, cursor, turn);
@@ -57,12 +58,12 @@ pub(super) async fn respond(
     Ok(sse::respond(app, caller.standing, events))
 }
 
-/// What the job will still do for the attempt that is followed.
+/// What can still happen to the followed attempt.
 #[derive(Debug, Clone)]
 enum Outlook {
-    /// It may write.
+    /// It can still write.
     Alive,
-    /// A later attempt has begun.
+    /// A later attempt exists.
     Over {
         newest: AttemptPlace,
     },
@@ -70,7 +71,7 @@ enum Outlook {
     Deleted,
 }
 
-/// Who follows the logs of one job.
+/// The follower of one job's logs.
 struct Follower {
     app: App,
     viewer: Viewer,
@@ -79,11 +80,11 @@ struct Follower {
     selection: Selection,
     watched: Option<Watched>,
     outlook: Outlook,
-    /// Looks that brought nothing since it is known that nothing more will be written.
+    /// The number of reads without news since the attempt is over.
     settled: u32,
     pace: Pace,
     is_stale: bool,
-    /// What a waiting caller was told last.
+    /// The last `waiting` message.
     waiting: String,
     over: bool,
     until: Instant,
@@ -126,7 +127,7 @@ impl Follower {
         }
     }
 
-    /// The next events; none when the stream is over. Without an `end` the client is expected to come again.
+    /// The next events; none at the end of the stream. Clients reconnect if there was no `end`.
     async fn next(&mut self) -> Option<Said> {
         let stop = self.app.stop.clone();
         while !self.over && Instant::now() < self.until {
@@ -138,7 +139,7 @@ impl Follower {
         None
     }
 
-    /// One look.
+    /// One read.
     async fn round(&mut self) -> Said {
         let is_closing = !matches!(self.outlook, Outlook::Alive);
         let pace = if is_closing && !matches!(self.pace, Pace::AtOnce | Pace::Failing(_)) {
@@ -146,15 +147,15 @@ impl Follower {
         } else {
             self.pace
         };
-        sleep(pace.wait(self.app.log_reads().elapsed(), self.app.limits.log_tick)).await;
+        sleep(pace.wait(self.app.log_reads.elapsed(), self.app.limits.log_tick)).await;
         let mut said = Said::new();
         if self.watched.is_some() {
             self.look_at_logs(&mut said).await;
         } else {
             self.pace = self.pace.silent();
         }
-        // After the logs, so that all who read them together come back together; the next look at them is then one
-        // that begins with the knowledge of what the job still does.
+        // After the logs, so that followers that read them together stay together; the next read of the logs then begins
+        // with current knowledge of the job.
         if !self.over && matches!(self.pace, Pace::Silent(_) | Pace::Failing(_)) {
             self.look_at_job(&mut said).await;
         }
@@ -170,7 +171,7 @@ impl Follower {
         let questions = match questions {
             Ok(questions) => questions,
             Err(error) => {
-                tracing::error!(%error, job.id = %self.job, "the paths of a job are not valid");
+                tracing::error!(%error, job.id = %self.job, "a job's log paths are not valid");
                 self.over = true;
                 return;
             }
@@ -179,7 +180,7 @@ impl Follower {
             self.digest(News::default(), said).await;
             return;
         }
-        match self.app.log_reads().together(&self.cluster, &questions).await {
+        match self.app.log_reads.together(&self.cluster, &questions).await {
             Ok(answers) => {
                 if std::mem::take(&mut self.is_stale) {
                     said.push((LogEvent::live(), None));
@@ -198,10 +199,10 @@ impl Follower {
         }
     }
 
-    /// What a look at the logs means for the next one, and whether it was the last.
+    /// Decides when to read again, and whether this read was the last.
     async fn digest(&mut self, news: News, said: &mut Said) {
         for file in &news.unreadable {
-            self.remark(format!("The login user of the cluster may not read `{file}`."), said);
+            self.remark(format!("The cluster's login user may not read `{file}`."), said);
         }
         let (is_closing, was_settled) = (!matches!(self.outlook, Outlook::Alive), self.settled > 0);
         let (is_news, more) = (!news.events.is_empty() || news.found, news.more);
@@ -210,7 +211,7 @@ impl Follower {
         self.pace = match (at_once, is_news) {
             (true, _) => Pace::AtOnce,
             (false, true) => Pace::Grown,
-            // Not at once either when more is said to be there: a cluster that says so without end is no loop of ours.
+            // Wait even if the cluster claims that more is there: otherwise a wrong answer would be a busy loop.
             (false, false) => self.pace.silent(),
         };
         if !is_closing || more || news.found || news.doubtful {
@@ -222,7 +223,7 @@ impl Follower {
         }
     }
 
-    /// Nothing more will be written: on to the next attempt, or the end.
+    /// The attempt writes nothing more: goes on to the next attempt, or ends the stream.
     async fn conclude(&mut self, said: &mut Said) {
         self.settled = 0;
         let current = self.watched.as_ref().map(|watched| watched.place.no);
@@ -235,9 +236,11 @@ impl Follower {
             }
             Outlook::Deleted => (None, "The job was deleted.".to_owned()),
             Outlook::Ended(status) if self.watched.as_ref().is_some_and(Watched::has_seen) => {
-                (Some(status), "The job has ended, and its log was read to the end.".to_owned())
+                (Some(status), "The job has finished, and its log was read to the end.".to_owned())
             }
-            Outlook::Ended(status) => (Some(status), "The job has ended without this log.".to_owned()),
+            Outlook::Ended(status) => {
+                (Some(status), "The job has finished without writing this log.".to_owned())
+            }
         };
         said.push((LogEvent::end(current, status, detail), Some(last)));
         self.over = true;
@@ -248,7 +251,7 @@ impl Follower {
         let next = match self.app.store.find_attempt_place(self.job, previous.next()).await {
             Ok(next) => next.unwrap_or(newest),
             Err(error) => {
-                tracing::warn!(%error, job.id = %self.job, "the next attempt of a followed job cannot be read");
+                tracing::warn!(%error, job.id = %self.job, "cannot read the next attempt of a followed job");
                 return;
             }
         };
@@ -261,7 +264,7 @@ impl Follower {
         self.waiting.clear();
     }
 
-    /// Where the job stands. A database that does not answer leaves everything as it is.
+    /// Reads the job. If the database does not answer, the follower's knowledge stays as it is.
     async fn look_at_job(&mut self, said: &mut Said) {
         let job = match self.app.store.find_job(self.job, &self.viewer).await {
             Ok(Some(job)) => job,
@@ -270,7 +273,7 @@ impl Follower {
                 return;
             }
             Err(error) => {
-                tracing::warn!(%error, job.id = %self.job, "a followed job cannot be read");
+                tracing::warn!(%error, job.id = %self.job, "cannot read a followed job");
                 return;
             }
         };
@@ -281,7 +284,7 @@ impl Follower {
                 self.watched = Some(Watched::new(newest.clone(), which, part));
                 self.pace = Pace::AtOnce;
             }
-            // Its Slurm id may be known only now, and with it where its logs are.
+            // The location of the logs depends on the Slurm id, which may be new.
             (Some(watched), Some(newest)) if watched.place.no == newest.no => watched.place = newest.clone(),
             (Some(watched), Some(_)) if watched.place.slurm_id.is_none() => {
                 let stored = self.app.store.find_attempt_place(self.job, watched.place.no).await;
@@ -301,7 +304,7 @@ impl Follower {
         }
     }
 
-    /// Says why nothing comes, once.
+    /// Sends the reason for a pause, once.
     fn remark(&mut self, detail: String, said: &mut Said) {
         if self.waiting != detail {
             self.waiting.clone_from(&detail);
@@ -315,7 +318,7 @@ impl Follower {
     }
 }
 
-/// One in the number of followers.
+/// Counts in the gauge of followers.
 struct Counted;
 
 impl Counted {

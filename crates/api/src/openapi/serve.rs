@@ -1,4 +1,4 @@
-//! `/openapi.json` and `/docs`: the document itself, and a page to read it on.
+//! `/openapi.json` and `/docs`: the OpenAPI document and Swagger UI.
 
 use axum::{
     Router,
@@ -14,9 +14,9 @@ use crate::state::App;
 
 const PATH: &str = "/openapi.json";
 
-/// Adds both. The document never changes while we run, so it is rendered once.
+/// Adds both paths. The document is constant, so it is rendered once.
 pub(crate) fn add(routes: Router<App>, document: &OpenApi) -> Router<App> {
-    // Only a document that is no JSON fails here, and a test renders ours on every build.
+    // Cannot fail: a test renders the document in every build.
     let text = Bytes::from(document.to_json().unwrap_or_default());
     let page: Router<App> = SwaggerUi::new("/docs").config(Config::from(PATH)).into();
     routes.route(PATH, routing::get(move || async move { answer(text) })).merge(page)
