@@ -27,7 +27,6 @@ pub use auth::{
     },
 };
 pub use caches::known_clusters::{ClusterSet, KeptFacts, KnownClusters, UnusableCluster};
-pub use calls::jobs::validate::{LiveView, ValidationView, WarningView};
 pub use http::{cors::is_origin, rate::RateLimit};
 pub use ports::{
     cluster_keeper::{CheckedCluster, ClusterKeeper},
@@ -36,13 +35,6 @@ pub use ports::{
     log_source::{LogReading, LogSource, LogUnavailable},
 };
 pub use state::{ApiState, Limits, Readiness};
-pub use view::{
-    AttemptListView, AttemptView, BackendDetailsView, BackendTypeView, ClusterList, ClusterSource,
-    ClusterView, ContainerView, DeadLetterListView, DeadLetterView, EventListView, EventPageView, EventView,
-    HolderView, JobList, JobSummary, JobView, PartitionList, PartitionView, PendingView, PreflightView,
-    ProgressView, ResourcesView, SlurmMetadataView, StatusView, TimelineEntryView, TimelineView,
-    UnusableClusterView, WebhookDeliveryView, WebhookView,
-};
 pub use watchers::feed::Feed;
 
 use calls::{clusters, events, health, jobs, tao, webhooks};

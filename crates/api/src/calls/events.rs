@@ -18,14 +18,14 @@ use crate::{
     http::{
         extract::{FromQuery, Parameters, Query, wants_stream},
         link::{self, Link},
-        sse::LAST_EVENT_ID,
+        sse::{LAST_EVENT_ID, Permit},
     },
     problem::{Problem, problems},
     state::App,
     view::{EventPageView, EventView},
     watchers::{
         feed::Outlook,
-        watcher::{EventEnd, EventReset, Scope, Start, Turn, Watcher},
+        watcher::{EventEnd, EventReset, Scope, Start, Watcher},
     },
 };
 
@@ -210,12 +210,12 @@ async fn stream(
     asked: EventQuery,
     last: Option<EventId>,
 ) -> Result<Response, Problem> {
-    let turn = Turn::take(app, "all")?;
+    let permit = Permit::to_watch(app, "all")?;
     // Events until now are not part of the stream, even if no reader has placed them yet.
     let head = EventId(app.store.place_events().await?);
     let after = last.or(asked.after).unwrap_or(head);
     let start = Start { after: after.min(head), seq: 0, is_reset: after > head };
-    let watcher = Watcher::new(app, Scope::All(caller.viewer()), asked.filter, turn).await;
+    let watcher = Watcher::new(app, Scope::All(caller.viewer()), asked.filter, permit).await;
     Ok(watcher.respond(caller.standing, start, Outlook::Unchanged))
 }
 

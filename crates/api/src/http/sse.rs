@@ -18,7 +18,14 @@ use axum::{
 };
 use futures_util::{Stream, StreamExt, future, stream};
 
-use crate::{auth::Standing, state::App};
+use metrics::Gauge;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::{
+    auth::Standing,
+    problem::{Kind, Problem},
+    state::App,
+};
 
 /// The last comment of a stream whose caller has lost its authorization. A new request gets the problem.
 const LOST: &str = "the token of this stream is no longer valid";
@@ -62,4 +69,34 @@ pub(crate) fn respond(
 
 fn goodbye() -> Event {
     Event::default().retry(RECONNECT_AFTER_STOP).comment("the service stops; reconnect with Last-Event-ID")
+}
+
+/// A permit to watch or to wait; the numbers of both are limited and counted in a gauge.
+pub(crate) struct Permit {
+    _permit: OwnedSemaphorePermit,
+    gauge: Gauge,
+}
+
+impl Permit {
+    /// None if the limit is reached.
+    pub(crate) fn take(permits: &Arc<Semaphore>, gauge: Gauge) -> Option<Self> {
+        let permit = Arc::clone(permits).try_acquire_owned().ok()?;
+        gauge.increment(1);
+        Some(Self { _permit: permit, gauge })
+    }
+
+    /// A permit to watch events or to wait for a job.
+    pub(crate) fn to_watch(app: &App, kind: &'static str) -> Result<Self, Problem> {
+        Self::take(&app.watchers, ::metrics::gauge!("watchers", "kind" => kind)).ok_or_else(|| {
+            let most = app.limits.watchers;
+            let detail = format!("{most} streams and waits are open, the limit of this process. Try again.");
+            Problem::unavailable(Kind::WatchersBusy, detail)
+        })
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.gauge.decrement(1);
+    }
 }

@@ -1,7 +1,8 @@
 //! Examples of request bodies. A test sends each of them.
 
 use serde_json::{Value, json};
-use utoipa::openapi::{OpenApi, RefOr, example::ExampleBuilder};
+
+use super::operations;
 
 /// A name, a summary and the body.
 type Example = (&'static str, &'static str, Value);
@@ -67,16 +68,14 @@ fn cluster(is_named: bool) -> Example {
     ("cluster", "A cluster with one login host, and an SSH key from the server's key directory", cluster)
 }
 
-/// Puts them into the document.
-pub(super) fn put(document: &mut OpenApi) {
-    for operation in document.paths.paths.values_mut().flat_map(super::operations_of) {
-        let examples = of(operation.operation_id.as_deref().unwrap_or_default());
-        let Some(RefOr::T(body)) = &mut operation.request_body else { continue };
-        for (name, summary, value) in examples {
-            let example = ExampleBuilder::new().summary(summary).value(Some(value)).build();
-            for content in body.content.values_mut() {
-                let RefOr::T(content) = content else { continue };
-                content.examples.insert(name.to_owned(), RefOr::T(example.clone()));
+/// Adds them to the request bodies.
+pub(super) fn put(document: &mut Value) {
+    for operation in operations(document) {
+        let examples = of(operation["operationId"].as_str().unwrap_or_default());
+        let contents = operation.pointer_mut("/requestBody/content").and_then(Value::as_object_mut);
+        for content in contents.into_iter().flat_map(|contents| contents.values_mut()) {
+            for (name, summary, value) in &examples {
+                content["examples"][name] = json!({"summary": summary, "value": value});
             }
         }
     }

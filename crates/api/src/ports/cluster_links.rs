@@ -12,20 +12,22 @@ pub trait ClusterLinks: Send + Sync + 'static {
     fn links(&self, cluster: &ClusterName) -> Vec<LinkReport>;
 }
 
-/// The connections for one use.
-#[derive(Debug, Clone)]
+/// The connections for one purpose.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = LinkUseView)]
 pub struct LinkReport {
     /// The purpose.
     pub used_for: LinkUse,
     /// Every login host, in the configured order.
+    #[serde(skip)]
     pub hosts: Vec<HostReport>,
     /// Open connections.
     pub sessions_open: usize,
-    /// Attempts to connect since this process started, successful or not.
+    /// Attempts to connect, successful or not.
     pub connects_total: u64,
-    /// Completed commands since this process started, successful or not.
+    /// Completed commands, successful or not.
     pub commands_total: u64,
-    /// Failed commands since this process started.
+    /// Failed commands.
     pub failures_total: u64,
 }
 

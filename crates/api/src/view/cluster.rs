@@ -11,13 +11,13 @@ use crate::{
     caches::known_clusters::{KeptFacts, UnusableCluster},
     calls::clusters::settings::ClusterSettings,
     http::extract::etag,
-    ports::cluster_links::{HostReport, HostState, LinkReport, LinkUse},
+    ports::cluster_links::{HostReport, HostState, LinkReport},
     view::OrphansView,
 };
 
 /// All clusters.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ClusterList {
+pub(crate) struct ClusterList {
     /// The clusters of the configuration file in its order, then those in the database, oldest first. The first one is the
     /// default.
     pub clusters: Vec<ClusterView>,
@@ -27,7 +27,7 @@ pub struct ClusterList {
 
 /// A cluster in the database with invalid settings.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct UnusableClusterView {
+pub(crate) struct UnusableClusterView {
     /// The cluster's name.
     pub name: String,
     /// The value for `If-Match` in a change.
@@ -53,7 +53,7 @@ impl UnusableClusterView {
 /// Where a cluster is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum ClusterSource {
+pub(crate) enum ClusterSource {
     /// In the configuration file or the environment.
     File,
     /// In the database, by `POST /clusters`.
@@ -62,7 +62,7 @@ pub enum ClusterSource {
 
 /// A cluster.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ClusterView {
+pub(crate) struct ClusterView {
     /// The cluster's name, as in `backend_details.cluster_name`.
     pub name: String,
     /// Whether this is the cluster of jobs that name none.
@@ -107,7 +107,7 @@ pub struct ClusterView {
 /// Whether a cluster is usable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum ClusterState {
+pub(crate) enum ClusterState {
     /// The last reply was valid.
     Ok,
     /// The cluster does not answer, or not correctly.
@@ -123,7 +123,7 @@ pub enum ClusterState {
 /// Whether the service connects to the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum BreakerState {
+pub(crate) enum BreakerState {
     /// It does.
     Closed,
     /// Not before the earliest `next_attempt_on`.
@@ -132,7 +132,7 @@ pub enum BreakerState {
 
 /// A login host.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct LoginHostView {
+pub(crate) struct LoginHostView {
     /// `host`, or `host:port` when the port is not 22.
     pub host: String,
     /// The result of the last attempt to connect.
@@ -147,7 +147,7 @@ pub struct LoginHostView {
 
 /// The defaults of a cluster's jobs.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ClusterDefaultsView {
+pub(crate) struct ClusterDefaultsView {
     /// The number of nodes.
     pub num_nodes: u32,
     /// The number of GPUs per node.
@@ -164,7 +164,7 @@ pub struct ClusterDefaultsView {
 
 /// The polls of a cluster.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ClusterPollView {
+pub(crate) struct ClusterPollView {
     /// The last successful poll; null if there was none.
     pub polled_on: Option<DateTime<Utc>>,
     /// The age of the last successful poll, in seconds. It grows while the cluster has no active jobs, because it is not polled then.
@@ -185,7 +185,7 @@ pub struct ClusterPollView {
 
 /// SSH use since the process started.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct SshUseView {
+pub(crate) struct SshUseView {
     /// Always `this_process`.
     pub scope: SshUseScope,
     /// Open connections.
@@ -197,30 +197,15 @@ pub struct SshUseView {
     /// Failed commands.
     pub failures_total: u64,
     /// The same for each purpose. Without `worker`, another process polls the cluster.
-    pub by_use: Vec<LinkUseView>,
+    pub by_use: Vec<LinkReport>,
 }
 
 /// Which connections are counted.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum SshUseScope {
+pub(crate) enum SshUseScope {
     /// The connections of the process that answers.
     ThisProcess,
-}
-
-/// The connections of one use.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct LinkUseView {
-    /// What they are for.
-    pub used_for: LinkUse,
-    /// Connections that are open now.
-    pub sessions_open: usize,
-    /// Attempts to connect, whether they worked or not.
-    pub connects_total: u64,
-    /// Commands that got an answer or an error.
-    pub commands_total: u64,
-    /// Commands that got an error.
-    pub failures_total: u64,
 }
 
 /// The facts for a view beside the configuration.
@@ -268,7 +253,7 @@ impl ClusterView {
             partitions_fetched_on,
             poll: poll.map(|poll| ClusterPollView::new(poll, now)),
             orphans: OrphansView::new(poll.map_or(&[], |poll| &poll.orphans)),
-            ssh: SshUseView::new(&links),
+            ssh: SshUseView::new(links),
         }
     }
 }
@@ -327,7 +312,7 @@ impl ClusterPollView {
 }
 
 impl SshUseView {
-    fn new(links: &[LinkReport]) -> Self {
+    fn new(links: Vec<LinkReport>) -> Self {
         let total = |number: fn(&LinkReport) -> u64| links.iter().map(number).sum();
         Self {
             scope: SshUseScope::ThisProcess,
@@ -335,16 +320,7 @@ impl SshUseView {
             connects_total: total(|link| link.connects_total),
             commands_total: total(|link| link.commands_total),
             failures_total: total(|link| link.failures_total),
-            by_use: links
-                .iter()
-                .map(|link| LinkUseView {
-                    used_for: link.used_for,
-                    sessions_open: link.sessions_open,
-                    connects_total: link.connects_total,
-                    commands_total: link.commands_total,
-                    failures_total: link.failures_total,
-                })
-                .collect(),
+            by_use: links,
         }
     }
 }

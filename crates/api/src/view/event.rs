@@ -12,7 +12,7 @@ use crate::calls::event_id::EventId;
 
 /// Events of a job, oldest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct EventListView {
+pub(crate) struct EventListView {
     /// The job's id.
     pub job_id: JobId,
     /// The events.
@@ -23,7 +23,7 @@ pub struct EventListView {
 
 /// An event of a job.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct EventView {
+pub(crate) struct EventView {
     /// The event's position among the events of all jobs, for `Last-Event-ID` and the `after` of `GET /events`. Opaque, except that
     /// later events have greater ids when compared as texts.
     #[schema(example = "00000000000004d2")]
@@ -56,7 +56,7 @@ pub struct EventView {
 
 /// Events of all jobs, oldest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct EventPageView {
+pub(crate) struct EventPageView {
     /// The events. The list can be empty even if more events follow; see `Link`.
     pub events: Vec<EventView>,
     /// The value of `after` for the next page.

@@ -19,21 +19,19 @@ mod status;
 mod timeline;
 mod webhook;
 
-pub(crate) use cluster::ClusterFacts;
-pub use cluster::{ClusterList, ClusterSource, ClusterView, UnusableClusterView};
-pub use event::{EventListView, EventPageView, EventView};
+pub(crate) use cluster::{ClusterFacts, ClusterList, ClusterView, UnusableClusterView};
+pub(crate) use event::{EventListView, EventPageView, EventView};
 pub(crate) use orphan::OrphansView;
-pub use partition::{PartitionList, PartitionView};
-pub use pending::{HolderView, PendingView};
-pub use preflight::PreflightView;
-pub(crate) use status::{Freshness, is_watched};
-pub use status::{ProgressView, StatusView};
-pub use timeline::{TimelineEntryView, TimelineView};
-pub use webhook::{DeadLetterListView, DeadLetterView, WebhookDeliveryView, WebhookView};
+pub(crate) use partition::PartitionList;
+pub(crate) use pending::PendingView;
+pub(crate) use preflight::PreflightView;
+pub(crate) use status::{Freshness, StatusView, is_watched};
+pub(crate) use timeline::{TimelineEntryView, TimelineView};
+pub(crate) use webhook::{DeadLetterListView, DeadLetterView, WebhookView};
 
 /// A page of jobs, newest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct JobList {
+pub(crate) struct JobList {
     /// The jobs of this page.
     pub jobs: Vec<JobSummary>,
     /// The value of `page_token` for the next page; null on the last one.
@@ -42,7 +40,7 @@ pub struct JobList {
 
 /// A job in a list: its status, and the fields that filters use.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct JobSummary {
+pub(crate) struct JobSummary {
     /// The job's status.
     #[serde(flatten)]
     pub status: StatusView,
@@ -62,7 +60,7 @@ pub struct JobSummary {
 
 /// The whole job with its effective settings.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct JobView {
+pub(crate) struct JobView {
     /// The fields of a list entry.
     #[serde(flatten)]
     pub summary: JobSummary,
@@ -102,7 +100,7 @@ pub struct JobView {
 
 /// The effective resources: the request, completed by the cluster's defaults.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ResourcesView {
+pub(crate) struct ResourcesView {
     /// The number of nodes.
     pub num_nodes: u32,
     /// GPUs per node.
@@ -125,14 +123,14 @@ pub struct ResourcesView {
 
 /// The retry budget.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct RetryView {
+pub(crate) struct RetryView {
     /// The number of attempts after the first, for infrastructure failures.
     pub max_retries: u32,
 }
 
 /// The container settings.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ContainerView {
+pub(crate) struct ContainerView {
     /// `/path`, `/path:/inside` or `/path:/inside:ro`.
     pub mounts: Vec<String>,
     /// Whether the image is converted to a SquashFS file before the job starts.
@@ -145,7 +143,7 @@ pub struct ContainerView {
 
 /// TAO's `backend_details`.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct BackendDetailsView {
+pub(crate) struct BackendDetailsView {
     /// Always `slurm`.
     pub backend_type: BackendTypeView,
     /// The partitions that the job may run in.
@@ -159,7 +157,7 @@ pub struct BackendDetailsView {
 
 /// TAO's `slurm_metadata`.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct SlurmMetadataView {
+pub(crate) struct SlurmMetadataView {
     /// The newest attempt's Slurm id.
     pub slurm_job_id: Option<String>,
     /// The directory on the cluster for specifications, logs and results; null if the cluster no longer exists.
@@ -172,7 +170,7 @@ pub struct SlurmMetadataView {
 
 /// The attempts to run a job, oldest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct AttemptListView {
+pub(crate) struct AttemptListView {
     /// The job's id.
     pub job_id: JobId,
     /// The attempts.
@@ -181,7 +179,7 @@ pub struct AttemptListView {
 
 /// An attempt to run a job.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct AttemptView {
+pub(crate) struct AttemptView {
     /// The attempt's number, from 1.
     pub number: u32,
     /// The attempt's Slurm id.
@@ -231,7 +229,7 @@ pub struct AttemptView {
 /// The backend of this service.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum BackendTypeView {
+pub(crate) enum BackendTypeView {
     /// Slurm.
     Slurm,
 }

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 /// A cluster's partitions.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct PartitionList {
+pub(crate) struct PartitionList {
     /// When the cluster last reported them; null if it never has, and the list is empty then.
     pub fetched_on: Option<DateTime<Utc>>,
     /// Whether the report is so old that three requests since must have failed.
@@ -28,7 +28,7 @@ pub struct PartitionList {
 
 /// A partition.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct PartitionView {
+pub(crate) struct PartitionView {
     /// The partition's name.
     pub name: String,
     /// Whether this is the partition of jobs that name none.

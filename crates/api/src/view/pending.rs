@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 /// Why a job waits in Slurm's queue.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct PendingView {
+pub(crate) struct PendingView {
     /// Slurm's reason, as in `pending_reason`; null before the first poll.
     #[schema(example = "QOSMaxGRESPerUser")]
     pub reason: Option<String>,
@@ -36,7 +36,7 @@ pub struct PendingView {
 /// What keeps a job from starting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum HolderView {
+pub(crate) enum HolderView {
     /// Jobs with a higher priority.
     Priority,
     /// The requested resources are in use.

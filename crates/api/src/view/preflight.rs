@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 /// The result of a preflight.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct PreflightView {
+pub(crate) struct PreflightView {
     /// The cluster's name.
     pub cluster: String,
     /// The worst outcome; skipped checks do not count.

@@ -13,7 +13,7 @@ use crate::state::Pulses;
 
 /// A job's status.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct StatusView {
+pub(crate) struct StatusView {
     /// The job's id, the same across all attempts.
     pub id: JobId,
     /// The name from the request.
@@ -73,7 +73,7 @@ pub struct StatusView {
 
 /// The progress of a training.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct ProgressView {
+pub(crate) struct ProgressView {
     /// The last finished epoch.
     pub epoch: Option<u64>,
     /// The total number of epochs.

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 /// A page of a job's timeline.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct TimelineView {
+pub(crate) struct TimelineView {
     /// The job's id.
     pub job_id: JobId,
     /// The commands, in the order of their start.
@@ -19,7 +19,7 @@ pub struct TimelineView {
 
 /// A remote command.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct TimelineEntryView {
+pub(crate) struct TimelineEntryView {
     /// The kind of command.
     pub class: CommandClass,
     /// The attempt that the command was for, if any.

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 /// A job's webhook and its newest 200 messages.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct WebhookView {
+pub(crate) struct WebhookView {
     /// The job's id.
     pub job_id: JobId,
     /// The receiver's URL.
@@ -27,7 +27,7 @@ pub struct WebhookView {
 
 /// A message to a webhook.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct WebhookDeliveryView {
+pub(crate) struct WebhookDeliveryView {
     /// The `webhook-id`, the same in each attempt.
     pub id: String,
     /// The number of the event that the message reports.
@@ -54,7 +54,7 @@ pub struct WebhookDeliveryView {
 
 /// Messages that were given up, newest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct DeadLetterListView {
+pub(crate) struct DeadLetterListView {
     /// The messages of this page.
     pub dead_letters: Vec<DeadLetterView>,
     /// The value of `before` for the next page; null on the last one.
@@ -63,7 +63,7 @@ pub struct DeadLetterListView {
 
 /// A message that was given up.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct DeadLetterView {
+pub(crate) struct DeadLetterView {
     /// The job's id.
     pub job_id: JobId,
     /// The message, and why it was given up.

@@ -9,7 +9,7 @@ use futures_util::{StreamExt, stream};
 use persistence::{FeedFilter, StoreError, Viewer};
 use serde::Serialize;
 use tokio::{
-    sync::{OwnedSemaphorePermit, broadcast},
+    sync::broadcast,
     time::{Instant, timeout_at},
 };
 use utoipa::ToSchema;
@@ -17,8 +17,7 @@ use utoipa::ToSchema;
 use crate::{
     auth::Standing,
     calls::event_id::EventId,
-    http::sse,
-    problem::{Kind, Problem},
+    http::sse::{self, Permit},
     state::App,
     watchers::feed::{Outlook, Published},
 };
@@ -59,30 +58,6 @@ pub(crate) struct EventEnd {
     status: Option<Status>,
 }
 
-/// A permit to watch; the number of watchers is limited.
-pub(crate) struct Turn {
-    _permit: OwnedSemaphorePermit,
-    kind: &'static str,
-}
-
-impl Turn {
-    pub(crate) fn take(app: &App, kind: &'static str) -> Result<Self, Problem> {
-        let Ok(permit) = Arc::clone(&app.watchers).try_acquire_owned() else {
-            let most = app.limits.watchers;
-            let detail = format!("{most} streams and waits are open, the limit of this process. Try again.");
-            return Err(Problem::unavailable(Kind::WatchersBusy, detail));
-        };
-        ::metrics::gauge!("watchers", "kind" => kind).increment(1);
-        Ok(Self { _permit: permit, kind })
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        ::metrics::gauge!("watchers", "kind" => self.kind).decrement(1);
-    }
-}
-
 pub(crate) struct Watcher {
     app: App,
     scope: Scope,
@@ -95,11 +70,11 @@ pub(crate) struct Watcher {
     outlook: Outlook,
     is_over: bool,
     until: Instant,
-    _turn: Turn,
+    _permit: Permit,
 }
 
 impl Watcher {
-    pub(crate) async fn new(app: &App, scope: Scope, filter: FeedFilter, turn: Turn) -> Self {
+    pub(crate) async fn new(app: &App, scope: Scope, filter: FeedFilter, permit: Permit) -> Self {
         let news = match scope {
             Scope::One(job) => app.feed.events_of(job).await,
             Scope::All(_) => app.feed.events().await,
@@ -115,7 +90,7 @@ impl Watcher {
             outlook: Outlook::Unchanged,
             is_over: false,
             until: Instant::now() + app.limits.follow_for,
-            _turn: turn,
+            _permit: permit,
         }
     }
 

@@ -19,13 +19,14 @@ use crate::{
     http::{
         extract::{FromQuery, JobInPath, Parameters, Query, wants_stream},
         link,
+        sse::Permit,
     },
     problem::{Problem, problems},
     state::App,
     view::{EventListView, EventView},
     watchers::{
         feed::Outlook,
-        watcher::{Scope, Start, Turn, Watcher},
+        watcher::{Scope, Start, Watcher},
     },
 };
 
@@ -123,7 +124,7 @@ async fn stream(
     range: Range,
     last: Option<EventId>,
 ) -> Result<Response, Problem> {
-    let turn = Turn::take(app, "job")?;
+    let permit = Permit::to_watch(app, "job")?;
     // After the read of the job: if it has finished by then, its last event is already readable.
     let head = EventId(app.store.place_events().await?);
     let outlook = if job.phase == Phase::Ended { Outlook::Ended(job.status) } else { Outlook::Unchanged };
@@ -140,6 +141,6 @@ async fn stream(
         None => Start { after: EventId(0), seq: range.after, is_reset: false },
     };
     let filter = FeedFilter { kinds: range.kind, ..FeedFilter::default() };
-    let watcher = Watcher::new(app, Scope::One(job.id), filter, turn).await;
+    let watcher = Watcher::new(app, Scope::One(job.id), filter, permit).await;
     Ok(watcher.respond(caller.standing, start, outlook))
 }

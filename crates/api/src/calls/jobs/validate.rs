@@ -21,7 +21,7 @@ problems!(Problems = SECURED | BODY, ClusterBusy, ClusterUnavailable);
 
 /// The result of a validation.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ValidationView {
+pub(crate) struct ValidationView {
     /// The job that the request would create, with all defaults. Secrets appear by name only.
     pub job: JobView,
     /// The batch script of the first attempt. It contains no secrets.
@@ -34,7 +34,7 @@ pub struct ValidationView {
 
 /// The cluster's checks of a job that was not submitted.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct LiveView {
+pub(crate) struct LiveView {
     /// Whether `sbatch --test-only` accepts the batch script.
     pub accepted: bool,
     /// The output of sbatch: when and where the job would start, or why it would not.
@@ -74,7 +74,7 @@ impl FromQuery for ValidateQuery {
 
 /// An accepted setting that may be a mistake.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct WarningView {
+pub(crate) struct WarningView {
     /// JSON pointer to the field in the request.
     pub pointer: String,
     /// A stable name of the rule.

@@ -4,10 +4,13 @@ use std::{pin::pin, sync::Arc};
 
 use crate::{
     auth::Caller,
-    http::extract::{Patience, no_such_job},
+    http::{
+        extract::{Patience, no_such_job},
+        sse::Permit,
+    },
     problem::Problem,
     state::App,
-    watchers::{feed::Newest, watcher::Turn},
+    watchers::feed::Newest,
 };
 use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
@@ -46,7 +49,7 @@ pub(super) async fn find(
     if patience.wait.is_zero() {
         return super::find(app, caller, id).await;
     }
-    let _turn = Turn::take(app, "wait")?;
+    let _permit = Permit::to_watch(app, "wait")?;
     let until = Instant::now() + patience.wait;
     // Subscribe first: a change after the read is then not missed.
     let mut changes = app.feed.changes_of(id);
@@ -136,15 +139,6 @@ mod tests {
         assert_eq!(Known::of(&sent(r#""7-0-0""#)), Known::Tags(vec![(7, false)]));
         for nothing in ["*", "", r#""7""#, r#""seven-0-0""#] {
             assert_eq!(Known::of(&sent(nothing)), Known::Nothing, "{nothing}");
-        }
-    }
-
-    #[test]
-    fn a_wait_is_bounded_whatever_is_asked() {
-        for (query, seconds) in
-            [("", 0), ("wait=30", 30), ("x=1&wait=5", 5), ("wait=9999999", 60), ("wait=x", 0)]
-        {
-            assert_eq!(asked(Some(query)).as_secs(), seconds, "{query}");
         }
     }
 }

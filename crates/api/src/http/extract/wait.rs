@@ -35,3 +35,17 @@ pub(crate) fn requested_wait(query: Option<&str>) -> Duration {
     let longest = waits.filter_map(|text| text.parse::<u64>().ok()).max().unwrap_or(0);
     Duration::from_secs(longest.min(LONGEST))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_bounded_whatever_is_requested_wait() {
+        for (query, seconds) in
+            [("", 0), ("wait=30", 30), ("x=1&wait=5", 5), ("wait=9999999", 60), ("wait=x", 0)]
+        {
+            assert_eq!(requested_wait(Some(query)).as_secs(), seconds, "{query}");
+        }
+    }
+}

@@ -1,7 +1,5 @@
 //! Streams a job's logs from one attempt to the next until the job has finished.
 
-use std::sync::Arc;
-
 use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
@@ -9,10 +7,7 @@ use axum::{
 use domain::{AttemptNo, AttemptPlace, ClusterName, Job, JobId, Phase, Status};
 use futures_util::{StreamExt, stream};
 use persistence::Viewer;
-use tokio::{
-    sync::OwnedSemaphorePermit,
-    time::{Instant, sleep},
-};
+use tokio::time::{Instant, sleep};
 
 use super::{
     cursor::Cursor,
@@ -24,7 +19,7 @@ use super::{
 };
 use crate::{
     auth::Caller,
-    http::sse,
+    http::sse::{self, Permit},
     problem::{Kind, Problem},
     state::App,
 };
@@ -43,12 +38,12 @@ pub(super) async fn respond(
     }
     let asked = cursor.as_ref().map(|cursor| cursor.attempt).or(selection.attempt);
     let place = place::attempt(app, job, asked).await?;
-    let Ok(turn) = Arc::clone(&app.followers).try_acquire_owned() else {
+    let Some(permit) = Permit::take(&app.followers, ::metrics::gauge!("log_followers")) else {
         let most = app.limits.log_followers;
         let detail = format!("{most} logs are being followed, the limit of this process. Try again.");
         return Err(Problem::unavailable(Kind::LogsBusy, detail));
     };
-    let follower = Follower::new(app, caller.viewer(), job, selection, place, cursor, turn);
+    let follower = Follower::new(app, caller.viewer(), job, selection, place, cursor, permit);
     let id = job.id;
     let events = stream::unfold(follower, |mut follower| async {
         let events = follower.next().await?;
@@ -88,8 +83,7 @@ struct Follower {
     waiting: String,
     over: bool,
     until: Instant,
-    _turn: OwnedSemaphorePermit,
-    _counted: Counted,
+    _permit: Permit,
 }
 
 type Said = Vec<(LogEvent, Option<Cursor>)>;
@@ -102,7 +96,7 @@ impl Follower {
         selection: Selection,
         place: Option<AttemptPlace>,
         cursor: Option<Cursor>,
-        turn: OwnedSemaphorePermit,
+        permit: Permit,
     ) -> Self {
         let mut watched = place.map(|place| Watched::new(place, selection.which.clone(), selection.part));
         if let (Some(watched), Some(cursor)) = (&mut watched, cursor) {
@@ -122,8 +116,7 @@ impl Follower {
             waiting: String::new(),
             over: false,
             until: Instant::now() + app.limits.follow_for,
-            _turn: turn,
-            _counted: Counted::new(),
+            _permit: permit,
         }
     }
 
@@ -315,21 +308,5 @@ impl Follower {
     fn cursor(&self) -> Cursor {
         let nothing = Cursor { attempt: AttemptNo::FIRST, files: Vec::new(), is_end: false };
         self.watched.as_ref().map_or(nothing, Watched::cursor)
-    }
-}
-
-/// Counts in the gauge of followers.
-struct Counted;
-
-impl Counted {
-    fn new() -> Self {
-        ::metrics::gauge!("log_followers").increment(1);
-        Self
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        ::metrics::gauge!("log_followers").decrement(1);
     }
 }
