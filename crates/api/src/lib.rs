@@ -29,10 +29,8 @@ pub use auth::{
 pub use caches::known_clusters::{ClusterSet, KeptFacts, KnownClusters, UnusableCluster};
 pub use http::{cors::is_origin, rate::RateLimit};
 pub use ports::{
-    cluster_keeper::{CheckedCluster, ClusterKeeper},
-    cluster_links::{ClusterLinks, HostReport, HostState, LinkReport, LinkUse},
-    cluster_ops::{ClusterAnswer, ClusterOps, ClusterUnavailable},
-    log_source::{LogReading, LogSource, LogUnavailable},
+    CheckedCluster, ClusterAnswer, ClusterKeeper, ClusterLinks, ClusterOps, ClusterUnavailable, HostReport,
+    HostState, LinkReport, LinkUse, LogReading, LogSource, LogUnavailable,
 };
 pub use state::{ApiState, Limits, Readiness};
 pub use watchers::feed::Feed;

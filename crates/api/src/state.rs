@@ -20,10 +20,7 @@ use crate::{
         remembered::Remembered,
     },
     http::rate::{RateLimit, Rates},
-    ports::{
-        cluster_keeper::ClusterKeeper, cluster_links::ClusterLinks, cluster_ops::ClusterOps,
-        log_source::LogSource,
-    },
+    ports::{ClusterKeeper, ClusterLinks, ClusterOps, LogSource},
     watchers::feed::Feed,
 };
 

@@ -30,21 +30,22 @@ impl TokenCache {
         Self { memory, known: Mutex::default(), asking: tokio::sync::Mutex::default() }
     }
 
-    pub(crate) async fn find(
+    pub(super) async fn find(
         &self,
         store: &Store,
         hash: &[u8; 32],
         now: Timestamp,
+        at_most: Duration,
     ) -> Result<Option<Token>, StoreError> {
-        match self.fresh(hash, self.memory) {
+        match self.fresh(hash, at_most) {
             Some(token) => Ok(Some(token)),
             None => self.ask(store, hash, now).await,
         }
     }
 
-    /// Returns the token from a look-up that is at most `at_most` old. Concurrent calls share one query: the others wait
-    /// for it, so a caller must drive this future to its end.
-    pub(super) async fn find_anew(
+    /// The same with one query for concurrent calls: the others wait for it, so a caller must drive this future to its
+    /// end.
+    pub(super) async fn find_together(
         &self,
         store: &Store,
         hash: &[u8; 32],
@@ -52,10 +53,7 @@ impl TokenCache {
         at_most: Duration,
     ) -> Result<Option<Token>, StoreError> {
         let _asking = self.asking.lock().await;
-        match self.fresh(hash, at_most) {
-            Some(token) => Ok(Some(token)),
-            None => self.ask(store, hash, now).await,
-        }
+        self.find(store, hash, now, at_most).await
     }
 
     async fn ask(&self, store: &Store, hash: &[u8; 32], now: Timestamp) -> Result<Option<Token>, StoreError> {

@@ -78,7 +78,11 @@ impl Caller {
     async fn of_token(app: &App, token: &[u8], request: &Parts) -> Result<Self, Problem> {
         let hash: [u8; 32] = Sha256::digest(token).into();
         let now = app.clock.now();
-        let token = app.tokens.find(&app.store, &hash, now).await?.ok_or_else(no_token_of_ours)?;
+        let token = app
+            .tokens
+            .find(&app.store, &hash, now, app.limits.token_memory)
+            .await?
+            .ok_or_else(no_token_of_ours)?;
         if !token.is_good(now) {
             return Err(no_token_of_ours());
         }

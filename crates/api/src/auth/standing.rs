@@ -66,8 +66,8 @@ impl Standing {
         }
         // In its own task: the stream of a client that does not read is not polled, and would hold the lock and a connection.
         let asking = app.clone();
-        let asked = async move { asking.tokens.find_anew(&asking.store, &hash, now, at_most).await };
-        match app.errands.spawn(asked).await {
+        let look_up = async move { asking.tokens.find_together(&asking.store, &hash, now, at_most).await };
+        match app.errands.spawn(look_up).await {
             Ok(found) => Ok(found?.is_some_and(|token| token.is_good(now))),
             Err(error) => {
                 tracing::error!(%error, "the check of a stream's token panicked");

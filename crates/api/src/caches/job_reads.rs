@@ -60,10 +60,10 @@ impl JobReads {
 
     /// The job, if it exists and can be read.
     pub(crate) async fn find(&self, id: JobId) -> Answer {
-        let (tell, answer) = oneshot::channel();
+        let (sender, answer) = oneshot::channel();
         let needs_reader = {
             let mut desk = self.0.desk();
-            desk.waiting.entry(id).or_default().push(tell);
+            desk.waiting.entry(id).or_default().push(sender);
             !std::mem::replace(&mut desk.is_read, true)
         };
         if needs_reader {
@@ -93,7 +93,7 @@ impl Reader {
         while let Some(turn) = self.next_turn() {
             let reading = (self.shared.read)(turn.keys().copied().collect());
             let found = tokio::time::timeout(PATIENCE, reading).await;
-            tell(turn, found.unwrap_or(Err(StoreError::Late)));
+            deliver(turn, found.unwrap_or(Err(StoreError::Late)));
         }
     }
 
@@ -132,7 +132,7 @@ fn take(waiting: &mut Turn) -> Turn {
     next.into_iter().filter_map(|id| waiting.remove_entry(&id)).collect()
 }
 
-fn tell(turn: Turn, found: Found) {
+fn deliver(turn: Turn, found: Found) {
     let mut found = found.map_err(Arc::new);
     for (id, waiting) in turn {
         let answer = match &mut found {

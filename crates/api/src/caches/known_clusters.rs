@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fmt,
     sync::{Arc, PoisonError, RwLock},
 };
 
@@ -10,7 +9,7 @@ use domain::{Cluster, ClusterName, Violation};
 use serde_json::Value;
 
 /// All clusters that this process knows. Clones share the set.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct KnownClusters(Arc<RwLock<Arc<ClusterSet>>>);
 
 /// The clusters at one moment.
@@ -50,12 +49,6 @@ impl KnownClusters {
 
     pub fn set(&self, set: ClusterSet) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(set);
-    }
-}
-
-impl fmt::Debug for KnownClusters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("KnownClusters").field(&self.now()).finish()
     }
 }
 

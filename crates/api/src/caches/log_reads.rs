@@ -20,7 +20,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::ports::log_source::{LogSource, LogUnavailable};
+use crate::ports::{LogSource, LogUnavailable};
 
 /// A batch waits this long for more reads.
 const GATHER: Duration = Duration::from_millis(20);
@@ -59,9 +59,9 @@ struct Gathered {
 impl Gathered {
     /// The places of the answers; none if the batch is closed or full.
     fn join(&mut self, questions: &[LogQuestion]) -> Option<Vec<usize>> {
-        let wanted: u64 = questions.iter().map(bytes_of).fold(0, u64::saturating_add);
+        let bytes: u64 = questions.iter().map(bytes_of).fold(0, u64::saturating_add);
         let is_first = self.questions.is_empty();
-        if self.closed || (!is_first && self.bytes.saturating_add(wanted) > MOST_BYTES) {
+        if self.closed || (!is_first && self.bytes.saturating_add(bytes) > MOST_BYTES) {
             return None;
         }
         Some(questions.iter().map(|question| self.place(question)).collect())

@@ -2,7 +2,7 @@ use remote::{LogChunk, LogFrom};
 use tokio::sync::Semaphore as Gate;
 
 use super::*;
-use crate::ports::log_source::LogReading;
+use crate::ports::LogReading;
 
 /// Answers each question with its own offset; a command waits at the gate.
 struct Echo {

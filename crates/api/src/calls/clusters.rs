@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     http::extract::unusable_cluster,
-    ports::cluster_ops::ClusterUnavailable,
+    ports::ClusterUnavailable,
     problem::{Kind, Problem},
     state::App,
 };

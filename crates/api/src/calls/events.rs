@@ -16,9 +16,9 @@ use crate::{
     auth::Caller,
     calls::event_id::EventId,
     http::{
-        extract::{FromQuery, Parameters, Query, wants_stream},
+        extract::{FromQuery, Parameters, Query},
         link::{self, Link},
-        sse::{LAST_EVENT_ID, Permit},
+        sse::{self, Permit, wants_stream},
     },
     problem::{Problem, problems},
     state::App,
@@ -54,10 +54,8 @@ pub(crate) enum EventKind {
 impl EventKind {
     /// The kinds in the query, each once.
     pub(crate) fn all_in(parameters: &Parameters) -> Result<Vec<String>, Problem> {
-        let must = || format!("must be one of {}", Self::VARIANTS.join(", "));
-        let kind =
-            |text: &str| text.parse::<Self>().map_err(|_| Problem::parameter("kind", "invalid", must()));
-        let mut kinds = parameters.all("kind").map(kind).collect::<Result<Vec<_>, _>>()?;
+        let must = format!("one of {}", Self::VARIANTS.join(", "));
+        let mut kinds: Vec<Self> = parameters.parse_all("kind", must)?;
         kinds.dedup();
         Ok(kinds.into_iter().map(|kind| <&str>::from(kind).to_owned()).collect())
     }
@@ -66,31 +64,29 @@ impl EventKind {
 /// Selects events. Different parameters must all match; of a repeated parameter, any value.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "the fields document the query that `EventQuery` reads")]
-pub(crate) struct EventParameters {
+pub(crate) struct EventQuery {
     /// Only events after this id: the `next_after` of the previous answer. `0` means from the start. Default: `0` for JSON, the
     /// newest event for a stream.
-    #[param(pattern = "^(?:0|[0-7][0-9a-f]{15})$", example = "00000000000004d2")]
-    after: Option<String>,
+    #[param(value_type = Option<String>, pattern = "^(?:0|[0-7][0-9a-f]{15})$", example = "00000000000004d2")]
+    after: Option<EventId>,
     /// The maximum number of events in a page; streams have no maximum.
-    #[param(minimum = 1, maximum = 1000, default = 100)]
-    limit: Option<u32>,
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000, default = 100)]
+    limit: u32,
     /// Only events of this job. Repeatable.
-    #[param(style = Form, explode)]
-    job: Option<Vec<JobId>>,
+    #[param(value_type = Option<Vec<JobId>>, style = Form, explode)]
+    job: Vec<JobId>,
     /// Only events of jobs on this cluster. Repeatable.
-    #[param(style = Form, explode)]
-    cluster: Option<Vec<String>>,
+    #[param(value_type = Option<Vec<String>>, style = Form, explode)]
+    cluster: Vec<ClusterName>,
     /// Only events of this kind. Repeatable.
-    #[param(style = Form, explode, inline)]
-    kind: Option<Vec<EventKind>>,
+    #[param(value_type = Option<Vec<EventKind>>, style = Form, explode, inline)]
+    kind: Vec<String>,
 }
 
-#[derive(Debug)]
-pub(crate) struct EventQuery {
-    after: Option<EventId>,
-    limit: u32,
-    filter: FeedFilter,
+impl EventQuery {
+    fn filter(self) -> FeedFilter {
+        FeedFilter { jobs: self.job, clusters: self.cluster, kinds: self.kind }
+    }
 }
 
 impl FromQuery for EventQuery {
@@ -99,32 +95,19 @@ impl FromQuery for EventQuery {
     fn from_query(parameters: &Parameters) -> Result<Self, Problem> {
         let after = match parameters.one("after")? {
             Some("0") => Some(EventId(0)),
-            Some(text) => {
-                let wrong = |_| Problem::parameter("after", "invalid", "must be the id of an event, or 0");
-                Some(text.parse().map_err(wrong)?)
-            }
-            None => None,
+            _ => parameters.parse("after", "the id of an event, or 0")?,
         };
-        let wrong = |_| Problem::parameter("job", "invalid", "must be the id of a job, a UUID");
-        let jobs =
-            parameters.all("job").map(|text| text.parse().map_err(wrong)).collect::<Result<Vec<_>, _>>()?;
-        if jobs.len() > MOST_JOBS {
-            return Err(Problem::parameter(
-                "job",
-                "too_many",
-                format!("must be given at most {MOST_JOBS} times"),
-            ));
+        let job = parameters.parse_all("job", "the id of a job, a UUID")?;
+        if job.len() > MOST_JOBS {
+            let detail = format!("must be given at most {MOST_JOBS} times");
+            return Err(Problem::parameter("job", "too_many", detail));
         }
-        let wrong = |_| Problem::parameter("cluster", "invalid", "must be the name of a cluster");
-        let clusters = parameters.all("cluster").map(|text| text.parse::<ClusterName>().map_err(wrong));
         Ok(Self {
             after,
             limit: parameters.number("limit", 1..=MOST)?.unwrap_or(DEFAULT_LIMIT),
-            filter: FeedFilter {
-                jobs,
-                clusters: clusters.collect::<Result<_, _>>()?,
-                kinds: EventKind::all_in(parameters)?,
-            },
+            job,
+            cluster: parameters.parse_all("cluster", "the name of a cluster")?,
+            kind: EventKind::all_in(parameters)?,
         })
     }
 }
@@ -164,7 +147,7 @@ pub(crate) enum StreamedEvent {
     tag = "jobs",
     operation_id = "list_events",
     params(
-        EventParameters,
+        EventQuery,
         ("Last-Event-ID" = Option<String>, Header, description = "For a stream: the id of the last received event. It overrides `after`.")
     ),
     security(("bearer" = ["read"])),
@@ -183,16 +166,16 @@ pub(crate) enum StreamedEvent {
 pub(crate) async fn list_events(
     State(app): State<App>,
     caller: Caller,
-    Query(asked): Query<EventQuery>,
+    Query(query): Query<EventQuery>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     if wants_stream(&headers) {
-        return stream(&app, &caller, asked, last_event(&headers)?).await;
+        return stream(&app, &caller, query, sse::last_event(&headers)?).await;
     }
-    let after = asked.after.unwrap_or(EventId(0));
+    let (after, limit) = (query.after.unwrap_or(EventId(0)), query.limit);
     let head = app.store.place_events().await?;
-    let page = app.store.feed(&caller.viewer(), &asked.filter, after.0, head, asked.limit).await?;
+    let page = app.store.feed(&caller.viewer(), &query.filter(), after.0, head, limit).await?;
     let next = EventId(page.through).to_string();
     let link = page.more.then(|| link::next(&uri, "after", &next)).flatten();
     let events = page.events.into_iter().map(EventView::from).collect();
@@ -207,22 +190,14 @@ pub(crate) fn listed(page: impl IntoResponse, link: Link) -> Response {
 async fn stream(
     app: &App,
     caller: &Caller,
-    asked: EventQuery,
+    query: EventQuery,
     last: Option<EventId>,
 ) -> Result<Response, Problem> {
     let permit = Permit::to_watch(app, "all")?;
     // Events until now are not part of the stream, even if no reader has placed them yet.
     let head = EventId(app.store.place_events().await?);
-    let after = last.or(asked.after).unwrap_or(head);
+    let after = last.or(query.after).unwrap_or(head);
     let start = Start { after: after.min(head), seq: 0, is_reset: after > head };
-    let watcher = Watcher::new(app, Scope::All(caller.viewer()), asked.filter, permit).await;
+    let watcher = Watcher::new(app, Scope::All(caller.viewer()), query.filter(), permit).await;
     Ok(watcher.respond(caller.standing, start, Outlook::Unchanged))
-}
-
-/// The header `Last-Event-ID`; clients that have received no event send an empty one.
-pub(crate) fn last_event(headers: &HeaderMap) -> Result<Option<EventId>, Problem> {
-    let Some(id) = headers.get(LAST_EVENT_ID).filter(|id| !id.is_empty()) else { return Ok(None) };
-    let parsed = id.to_str().ok().and_then(|id| id.parse().ok());
-    let wrong = || Problem::parameter("Last-Event-ID", "invalid", "must be the id of an event");
-    parsed.map(Some).ok_or_else(wrong)
 }

@@ -26,8 +26,8 @@ pub(crate) struct Health {
 
 const OK: Json<Health> = Json(Health { status: "ok" });
 
-problems!(LiveProblems = ALWAYS);
-problems!(ReadyProblems = ALWAYS, NotReady);
+problems!(LiveProblems = PUBLIC);
+problems!(ReadyProblems = PUBLIC, NotReady);
 
 /// Check liveness
 ///

@@ -62,25 +62,21 @@ async fn answered(app: &App, status: StatusCode, job: &Job) -> Result<Response, 
 }
 
 async fn whole(app: &App, job: &Job) -> Result<JobView, Problem> {
-    let earlier = earlier(app, job).await?;
-    let known = app.clusters.now();
-    let around = Surroundings {
-        cluster: known.get(&job.cluster),
-        freshness: freshness(app, job).await?,
-        earlier: &earlier,
-    };
-    Ok(JobView::new(job, around))
+    viewed(app, job, JobView::new).await
 }
 
 async fn summary(app: &App, job: &Job) -> Result<JobSummary, Problem> {
-    let earlier = earlier(app, job).await?;
-    let known = app.clusters.now();
-    let around = Surroundings {
-        cluster: known.get(&job.cluster),
-        freshness: freshness(app, job).await?,
-        earlier: &earlier,
-    };
-    Ok(JobSummary::new(job, around))
+    viewed(app, job, JobSummary::new).await
+}
+
+async fn viewed<V>(
+    app: &App,
+    job: &Job,
+    view: impl FnOnce(&Job, Surroundings<'_>) -> V,
+) -> Result<V, Problem> {
+    let (known, earlier) = (app.clusters.now(), earlier(app, job).await?);
+    let (cluster, freshness) = (known.get(&job.cluster), freshness(app, job).await?);
+    Ok(view(job, Surroundings { cluster, freshness, earlier: &earlier }))
 }
 
 /// The Slurm ids of the attempts before the newest one.

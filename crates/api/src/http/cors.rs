@@ -2,10 +2,36 @@
 
 use std::time::Duration;
 
-use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
+use axum::http::{HeaderName, HeaderValue, Method, Uri};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 const ALL: &str = "*";
+
+const REQUEST_HEADERS: [&str; 8] = [
+    "authorization",
+    "content-type",
+    "if-match",
+    "if-none-match",
+    "idempotency-key",
+    "last-event-id",
+    "traceparent",
+    "x-request-id",
+];
+const RESPONSE_HEADERS: [&str; 13] = [
+    "etag",
+    "link",
+    "location",
+    "retry-after",
+    "www-authenticate",
+    "idempotency-replayed",
+    "ratelimit",
+    "ratelimit-policy",
+    "x-log-attempt",
+    "x-log-next-offset",
+    "x-log-offset",
+    "x-log-size",
+    "x-request-id",
+];
 
 /// Whether a text is an origin as browsers send it, or `*`.
 pub fn is_origin(text: &str) -> bool {
@@ -27,36 +53,12 @@ pub(crate) fn layer(origins: &[String]) -> Option<CorsLayer> {
     } else {
         AllowOrigin::list(origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()))
     };
-    let named = HeaderName::from_static;
     Some(
         CorsLayer::new()
             .allow_origin(origins)
             .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE])
-            .allow_headers([
-                header::AUTHORIZATION,
-                header::CONTENT_TYPE,
-                header::IF_MATCH,
-                header::IF_NONE_MATCH,
-                named("idempotency-key"),
-                named("last-event-id"),
-                named("traceparent"),
-                named("x-request-id"),
-            ])
-            .expose_headers([
-                header::ETAG,
-                header::LINK,
-                header::LOCATION,
-                header::RETRY_AFTER,
-                header::WWW_AUTHENTICATE,
-                named("idempotency-replayed"),
-                named("ratelimit"),
-                named("ratelimit-policy"),
-                named("x-log-attempt"),
-                named("x-log-next-offset"),
-                named("x-log-offset"),
-                named("x-log-size"),
-                named("x-request-id"),
-            ])
+            .allow_headers(REQUEST_HEADERS.map(HeaderName::from_static))
+            .expose_headers(RESPONSE_HEADERS.map(HeaderName::from_static))
             .max_age(Duration::from_hours(1)),
     )
 }

@@ -2,7 +2,7 @@
 
 use axum::{
     extract::{FromRequestParts, Path},
-    http::{HeaderValue, header, request::Parts},
+    http::{header, request::Parts},
 };
 use domain::{Cluster, ClusterName, JobId};
 use tracing::{Span, field};
@@ -13,7 +13,6 @@ use crate::{
     state::App,
 };
 
-mod accept;
 mod body;
 mod idempotency_key;
 mod if_match;
@@ -21,7 +20,6 @@ mod query;
 mod trace;
 mod wait;
 
-pub(crate) use accept::wants_stream;
 pub(crate) use body::{Body, BodyIfAny, Sent};
 pub(crate) use idempotency_key::IdempotencyKey;
 pub(crate) use if_match::{IfMatch, etag, tagged};
@@ -34,6 +32,12 @@ pub(crate) fn name_job(id: JobId) {
     Span::current().record("job.id", field::display(id));
 }
 
+async fn text_in_path(parts: &mut Parts, app: &App) -> Result<String, Problem> {
+    let text = Path::<String>::from_request_parts(parts, app).await;
+    let wrong = |_| Problem::new(Kind::BadRequest, "The path is not valid percent-encoded UTF-8.");
+    text.map(|Path(text)| text).map_err(wrong)
+}
+
 /// The job in the path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JobInPath(pub(crate) JobId);
@@ -42,9 +46,7 @@ impl FromRequestParts<App> for JobInPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let Path(text) = Path::<String>::from_request_parts(parts, app)
-            .await
-            .map_err(|_| Problem::new(Kind::BadRequest, "The path is not valid percent-encoded UTF-8."))?;
+        let text = text_in_path(parts, app).await?;
         // A text that is not a UUID gets the answer of a job that does not exist.
         let id = text.parse().map_err(|_| {
             let shown: String = text.chars().take(40).collect();
@@ -81,9 +83,7 @@ impl FromRequestParts<App> for ClusterNameInPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let Path(text) = Path::<String>::from_request_parts(parts, app)
-            .await
-            .map_err(|_| Problem::new(Kind::BadRequest, "The path is not valid percent-encoded UTF-8."))?;
+        let text = text_in_path(parts, app).await?;
         // A text that cannot be a name gets the answer of a cluster that does not exist.
         text.parse().map(Self).map_err(|_| no_such_cluster(app, &text))
     }
@@ -103,11 +103,7 @@ pub(crate) fn unusable_cluster(name: &ClusterName, unusable: &UnusableCluster) -
         "The cluster `{name}` cannot be used, because its stored settings are invalid ({}). Correct them with PUT /clusters/{name}.",
         unusable.reason()
     );
-    let problem = Problem::new(Kind::ClusterUnusable, detail);
-    match HeaderValue::from_str(&etag(unusable.revision)) {
-        Ok(tag) => problem.with_header(header::ETAG, tag),
-        Err(_) => problem,
-    }
+    Problem::new(Kind::ClusterUnusable, detail).with_text(header::ETAG, &etag(unusable.revision))
 }
 
 /// The job does not exist, or the caller may not see it.

@@ -13,10 +13,10 @@ pub(crate) fn next(uri: &Uri, parameter: &str, value: &str) -> Link {
 fn text(uri: &Uri, parameter: &str, value: &str) -> String {
     let pairs = uri.query().unwrap_or_default().split('&');
     let is_other = |pair: &&str| !pair.is_empty() && pair.split('=').next() != Some(parameter);
-    let mut kept: Vec<&str> = pairs.filter(is_other).collect();
+    let mut pairs: Vec<&str> = pairs.filter(is_other).collect();
     let page = format!("{parameter}={value}");
-    kept.push(&page);
-    format!("<{}?{}>; rel=\"next\"", uri.path(), kept.join("&"))
+    pairs.push(&page);
+    format!("<{}?{}>; rel=\"next\"", uri.path(), pairs.join("&"))
 }
 
 #[cfg(test)]

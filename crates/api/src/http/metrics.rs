@@ -26,7 +26,7 @@ pub(crate) fn show(limits: &Limits) {
     }
 }
 
-problems!(Problems = ALWAYS, MetricsDisabled);
+problems!(Problems = PUBLIC, MetricsDisabled);
 
 /// Read the metrics
 ///

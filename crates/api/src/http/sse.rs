@@ -2,6 +2,7 @@
 
 use std::{
     convert::Infallible,
+    str::FromStr,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -10,7 +11,7 @@ use std::{
 };
 
 use axum::{
-    http::{HeaderName, HeaderValue, header},
+    http::{HeaderMap, HeaderName, HeaderValue, header},
     response::{
         IntoResponse, Response, Sse,
         sse::{Event, KeepAlive},
@@ -39,8 +40,14 @@ const UNBUFFERED: (HeaderName, HeaderValue) =
 /// The same path also returns JSON.
 const VARIES: (HeaderName, HeaderValue) = (header::VARY, HeaderValue::from_static("accept"));
 
-/// The id of the last event that a client has received.
-pub(crate) const LAST_EVENT_ID: &str = "last-event-id";
+/// The id of the last event that a client has received. Clients that have received none send an empty one.
+pub(crate) fn last_event<Id: FromStr>(headers: &HeaderMap) -> Result<Option<Id>, Problem> {
+    let Some(id) = headers.get("last-event-id").filter(|id| !id.is_empty()) else { return Ok(None) };
+    let id = id.to_str().ok().and_then(|id| id.parse().ok());
+    let wrong =
+        || Problem::parameter("Last-Event-ID", "invalid", "must be the id of an event of this stream");
+    id.map(Some).ok_or_else(wrong)
+}
 
 /// Answers with events. `events` must end when the service stops. The stream also ends when the caller loses its authorization;
 /// a last comment gives the reason.
@@ -51,10 +58,10 @@ pub(crate) fn respond(
 ) -> Response {
     let first = Event::default().retry(RECONNECT).comment("following");
     let (stop, is_lost) = (app.stop.clone(), Arc::new(AtomicBool::new(false)));
-    let (loss, tell) = (standing.lost(app.clone()), Arc::clone(&is_lost));
+    let (loss, lost) = (standing.lost(app.clone()), Arc::clone(&is_lost));
     let events = events.take_until(async move {
         let _ = loss.await;
-        tell.store(true, Ordering::Relaxed);
+        lost.store(true, Ordering::Relaxed);
     });
     let last = future::lazy(move |_| match () {
         () if is_lost.load(Ordering::Relaxed) => Some(Event::default().comment(LOST)),
@@ -98,5 +105,65 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         self.gauge.decrement(1);
+    }
+}
+
+const EVENTS: &str = "text/event-stream";
+
+/// Whether to answer with a stream of events (RFC 9110 §12.5.1): only if the client names that type and does not prefer
+/// JSON.
+pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
+    let ranges: Vec<(&str, f32)> = values.flat_map(|value| value.split(',')).map(range).collect();
+    let Some(place) = ranges.iter().position(|(name, _)| name.eq_ignore_ascii_case(EVENTS)) else {
+        return false;
+    };
+    let quality = ranges[place].1;
+    let is_preferred =
+        |other: usize, (_, theirs): (&str, f32)| theirs > quality || (other < place && theirs >= quality);
+    let is_json = |name: &str| name.eq_ignore_ascii_case("application/json");
+    quality > 0.0
+        && !ranges.iter().enumerate().any(|(other, range)| is_json(range.0) && is_preferred(other, *range))
+}
+
+/// A media range and its weight.
+fn range(text: &str) -> (&str, f32) {
+    let mut parts = text.split(';').map(str::trim);
+    let name = parts.next().unwrap_or_default();
+    let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+    (name, weight.map_or(1.0, |weight| weight.parse().unwrap_or(0.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_stream_is_for_those_who_name_it_and_prefer_nothing_else() {
+        let wants = |accept: &'static str| {
+            wants_stream(&HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(accept))]))
+        };
+        for stream in [
+            "text/event-stream",
+            "Text/Event-Stream; charset=utf-8",
+            "text/event-stream, */*",
+            "text/event-stream, application/json",
+            "application/json;q=0.5, text/event-stream",
+        ] {
+            assert!(wants(stream), "{stream}");
+        }
+        for document in [
+            "*/*",
+            "text/*",
+            "application/json",
+            "application/json, text/event-stream",
+            "text/event-stream;q=0.1, application/json",
+            "text/event-stream;q=0",
+        ] {
+            assert!(!wants(document), "{document}");
+        }
+        assert!(!wants_stream(&HeaderMap::new()));
     }
 }

@@ -113,6 +113,10 @@ pub(super) fn put(document: &mut Value) {
     for (schema, field, bound) in BOUNDS {
         if let Some(field) = document.pointer_mut(&format!("/components/schemas/{schema}/properties/{field}"))
         {
+            if let Map(..) = bound {
+                // The macros repeat the map's own attributes there.
+                field["propertyNames"] = Value::Null;
+            }
             merge(field, bound.schema());
         }
     }

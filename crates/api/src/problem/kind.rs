@@ -14,22 +14,22 @@ macro_rules! kinds {
             #[cfg(test)]
             const ALL: &'static [Self] = &[$(Self::$kind,)*];
 
-            pub(crate) const fn status(self) -> StatusCode {
+            const fn row(self) -> (StatusCode, &'static str, &'static str) {
                 match self {
-                    $(Self::$kind => StatusCode::$status,)*
+                    $(Self::$kind => (StatusCode::$status, $code, $title),)*
                 }
+            }
+
+            pub(crate) const fn status(self) -> StatusCode {
+                self.row().0
             }
 
             pub(crate) const fn code(self) -> &'static str {
-                match self {
-                    $(Self::$kind => $code,)*
-                }
+                self.row().1
             }
 
             pub(crate) const fn title(self) -> &'static str {
-                match self {
-                    $(Self::$kind => $title,)*
-                }
+                self.row().2
             }
         }
     };

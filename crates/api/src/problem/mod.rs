@@ -17,7 +17,7 @@ mod kind;
 mod responses;
 
 pub(crate) use kind::Kind;
-pub(crate) use responses::{ALWAYS, BODY, SECURED, problems, responses};
+pub(crate) use responses::{BODY, PUBLIC, SECURED, problems, responses};
 
 /// The media type of errors.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
@@ -276,14 +276,8 @@ impl From<&StoreError> for Problem {
 
 /// An error with its sources, on one line.
 fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        source = inner.source();
-    }
-    text
+    let errors = std::iter::successors(Some(error), |error| error.source());
+    errors.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// For paths that do not exist.

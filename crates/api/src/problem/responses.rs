@@ -11,7 +11,7 @@ use utoipa::openapi::{
 use super::{Kind, MEDIA_TYPE};
 
 /// The problems of every operation.
-pub(crate) const ALWAYS: &[Kind] = &[
+const ALWAYS: &[Kind] = &[
     Kind::BadRequest,
     Kind::InvalidParameter,
     Kind::UriTooLong,
@@ -20,10 +20,11 @@ pub(crate) const ALWAYS: &[Kind] = &[
     Kind::Timeout,
 ];
 
-/// The problems of every operation that needs a token.
+/// No other problems: the operation needs no token.
+pub(crate) const PUBLIC: &[Kind] = &[];
+
+/// The further problems of every operation that needs a token.
 pub(crate) const SECURED: &[Kind] = &[
-    Kind::BadRequest,
-    Kind::InvalidParameter,
     Kind::Unauthorized,
     Kind::TokenMalformed,
     Kind::TokenAlgorithm,
@@ -35,16 +36,12 @@ pub(crate) const SECURED: &[Kind] = &[
     Kind::TokenNotYetValid,
     Kind::TokenClaims,
     Kind::Forbidden,
-    Kind::UriTooLong,
     Kind::TooManyRequests,
-    Kind::HeadersTooLarge,
-    Kind::Internal,
     Kind::DatabaseUnavailable,
     Kind::KeysUnavailable,
-    Kind::Timeout,
 ];
 
-/// The problems of every operation with a body.
+/// The further problems of every operation with a body.
 pub(crate) const BODY: &[Kind] = &[
     Kind::MalformedJson,
     Kind::BodyTooLarge,
@@ -81,7 +78,7 @@ fn etag() -> Header {
 /// One response for each status; its description lists the kinds.
 pub(crate) fn responses(kinds: &[&[Kind]]) -> BTreeMap<String, RefOr<Response>> {
     let mut descriptions: BTreeMap<String, String> = BTreeMap::new();
-    for kind in kinds.iter().copied().flatten() {
+    for kind in ALWAYS.iter().chain(kinds.iter().copied().flatten()) {
         let line = format!("{} (`{}`).", kind.title(), kind.code());
         descriptions
             .entry(kind.status().as_str().to_owned())

@@ -1,7 +1,10 @@
 //! A cluster: its configuration and its health. It shows neither a key nor a key's path.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{Cluster, ClusterName, Timestamp};
+use domain::{
+    Cluster, ClusterName, JobId, Orphan, OrphanKind, Timestamp,
+    preflight::{Check, Outcome},
+};
 use persistence::PollState;
 use serde::Serialize;
 use serde_json::Value;
@@ -11,8 +14,7 @@ use crate::{
     caches::known_clusters::{KeptFacts, UnusableCluster},
     calls::clusters::settings::ClusterSettings,
     http::extract::etag,
-    ports::cluster_links::{HostReport, HostState, LinkReport},
-    view::OrphansView,
+    ports::{HostReport, HostState, LinkReport},
 };
 
 /// All clusters.
@@ -323,4 +325,73 @@ impl SshUseView {
             by_use: links,
         }
     }
+}
+
+/// The most orphans in a view.
+const SHOWN: usize = 50;
+
+/// The orphans that the last poll found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct OrphansView {
+    /// The number of orphans, at most 1000.
+    pub count: usize,
+    /// The oldest orphans, at most 50.
+    pub jobs: Vec<OrphanView>,
+}
+
+/// A Slurm job with a name of this service that belongs to no active attempt.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct OrphanView {
+    /// Its Slurm id.
+    #[schema(example = "4711")]
+    pub slurm_job_id: String,
+    /// Its job name in Slurm.
+    pub slurm_job_name: String,
+    /// The job in its name; null for an image conversion.
+    pub job_id: Option<JobId>,
+    /// Why it is an orphan.
+    pub kind: OrphanKind,
+    /// Its state as Slurm reports it.
+    #[schema(example = "RUNNING")]
+    pub slurm_state: String,
+    /// When it was first seen.
+    pub first_seen_on: DateTime<Utc>,
+    /// When its cancellation was last requested; null if it was not.
+    pub cancel_sent_on: Option<DateTime<Utc>>,
+    /// The explanation as a sentence.
+    pub message: String,
+}
+
+impl OrphansView {
+    pub(crate) fn new(orphans: &[Orphan]) -> Self {
+        Self { count: orphans.len(), jobs: orphans.iter().take(SHOWN).map(OrphanView::new).collect() }
+    }
+}
+
+impl OrphanView {
+    fn new(orphan: &Orphan) -> Self {
+        Self {
+            slurm_job_id: orphan.slurm_id.to_string(),
+            slurm_job_name: orphan.name.to_string(),
+            job_id: orphan.job(),
+            kind: orphan.kind,
+            slurm_state: orphan.state.clone(),
+            first_seen_on: orphan.first_seen_at,
+            cancel_sent_on: orphan.cancel_sent_at,
+            message: orphan.sentence(),
+        }
+    }
+}
+
+/// The result of a preflight.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PreflightView {
+    /// The cluster's name.
+    pub cluster: String,
+    /// The worst outcome; skipped checks do not count.
+    pub outcome: Outcome,
+    /// When the preflight began.
+    pub checked_on: DateTime<Utc>,
+    /// The checks, in the order in which to fix failures.
+    pub checks: Vec<Check>,
 }

@@ -11,20 +11,16 @@ use utoipa::ToSchema;
 
 mod cluster;
 mod event;
-mod orphan;
 mod partition;
 mod pending;
-mod preflight;
 mod status;
 mod timeline;
 mod webhook;
 
-pub(crate) use cluster::{ClusterFacts, ClusterList, ClusterView, UnusableClusterView};
+pub(crate) use cluster::{ClusterFacts, ClusterList, ClusterView, PreflightView, UnusableClusterView};
 pub(crate) use event::{EventListView, EventPageView, EventView};
-pub(crate) use orphan::OrphansView;
 pub(crate) use partition::PartitionList;
 pub(crate) use pending::PendingView;
-pub(crate) use preflight::PreflightView;
 pub(crate) use status::{Freshness, StatusView, is_watched};
 pub(crate) use timeline::{TimelineEntryView, TimelineView};
 pub(crate) use webhook::{DeadLetterListView, DeadLetterView, WebhookView};

@@ -11,17 +11,16 @@ use std::{
     time::Duration,
 };
 
-use domain::{Clock, Job, JobId};
-use persistence::{FeedFilter, JobNotice, Store, StoreError, Viewer};
+use axum::response::sse::Event;
+use domain::{Clock, Job, JobId, Owner, Status};
+use persistence::{FeedEvent, FeedFilter, JobNotice, Store, StoreError, Viewer};
 use tokio::{
     sync::{Notify, broadcast, watch},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 
-mod published;
-
-pub(crate) use published::{Outlook, Published};
+use crate::{calls::event_id::EventId, view::EventView};
 
 /// The pause after a failed read.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
@@ -124,7 +123,7 @@ impl Feed {
     }
 
     async fn listen(&self, stop: &CancellationToken) {
-        while let Some(error) = stop.run_until_cancelled(self.hear()).await {
+        while let Some(error) = stop.run_until_cancelled(self.listen_once()).await {
             tracing::warn!(%error, "cannot listen for changes of jobs; reading them periodically");
             if stop.run_until_cancelled(tokio::time::sleep(self.sweep)).await.is_none() {
                 return;
@@ -133,7 +132,7 @@ impl Feed {
     }
 
     /// Listens for changes until the database fails.
-    async fn hear(&self) -> StoreError {
+    async fn listen_once(&self) -> StoreError {
         let mut listener = match self.store.listen_jobs().await {
             Ok(listener) => listener,
             Err(error) => return error,
@@ -251,4 +250,69 @@ impl Feed {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What an event means for a stream of only this job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outlook {
+    /// Nothing.
+    Unchanged,
+    /// More events follow.
+    Alive,
+    /// It is the last event, unless the job is retried.
+    Ended(Status),
+    Deleted,
+}
+
+/// An event of a job.
+#[derive(Debug)]
+pub(crate) struct Published {
+    pub(crate) id: EventId,
+    pub(crate) job: JobId,
+    pub(crate) seq: u64,
+    pub(crate) outlook: Outlook,
+    owner: Owner,
+    cluster: String,
+    kind: String,
+    frame: Event,
+}
+
+impl Published {
+    pub(crate) fn new(event: FeedEvent) -> Self {
+        let id = EventId(event.position);
+        let (job, seq, kind) = (event.job, event.event.seq, event.event.kind.clone());
+        let outlook = outlook(&event);
+        let (owner, cluster) = (event.owner.clone(), event.cluster.clone());
+        let data = serde_json::to_string(&EventView::from(event)).unwrap_or_else(|error| {
+            tracing::error!(%error, job.id = %job, "cannot write an event as JSON");
+            "{}".to_owned()
+        });
+        let frame = Event::default().event(&kind).id(id.to_string()).data(data);
+        Self { id, job, seq, outlook, owner, cluster, kind, frame }
+    }
+
+    /// The event as it is streamed.
+    pub(crate) fn frame(&self) -> Event {
+        self.frame.clone()
+    }
+
+    pub(crate) fn is_for(&self, viewer: &Viewer, filter: &FeedFilter) -> bool {
+        let visible = match viewer {
+            Viewer::All => true,
+            Viewer::Owner(owner) => *owner == self.owner,
+        };
+        visible && filter.matches(self.job, &self.cluster, &self.kind)
+    }
+}
+
+fn outlook(event: &FeedEvent) -> Outlook {
+    let text = |key: &str| event.event.data.get(key).and_then(serde_json::Value::as_str);
+    match event.event.kind.as_str() {
+        "deleted" => Outlook::Deleted,
+        "transition" if text("phase") == Some("ended") => {
+            text("status").and_then(|status| status.parse().ok()).map_or(Outlook::Alive, Outlook::Ended)
+        }
+        "transition" => Outlook::Alive,
+        _ => Outlook::Unchanged,
+    }
 }

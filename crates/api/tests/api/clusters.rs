@@ -212,7 +212,7 @@ async fn a_cluster_that_is_not_configured_is_a_404_with_those_that_are(pool: PgP
     let api = TestApi::new(pool);
     for path in ["/clusters/nosuch", "/clusters/%00", "/clusters/nosuch/partitions"] {
         let problem = api.get(path).await.problem(404, "cluster_not_found");
-        assert!(problem["detail"].as_str().unwrap().ends_with("are: dgx."), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().ends_with("clusters: dgx."), "{problem}");
     }
     api.get("/clusters?colour=red").await.problem(400, "invalid_parameter");
 }

@@ -108,7 +108,10 @@ async fn a_job_that_is_sent_again_is_followed_into_its_next_attempt(pool: PgPool
     let id = api.job(&json!({"command": "true"})).await;
     let mut events = api.events(&format!("/jobs/{id}/logs?follow=true&stream=out&tail=1"), None).await;
     let waiting = events.named("waiting").await;
-    assert!(waiting.data["detail"].as_str().unwrap().contains("not been sent to Slurm yet"), "{waiting:?}");
+    assert!(
+        waiting.data["detail"].as_str().unwrap().contains("not been submitted to Slurm yet"),
+        "{waiting:?}"
+    );
     api.logs.write("-4711/main.out", "first\n");
     api.fail(&id, 4711).await;
     assert_eq!(events.named("log").await.data["text"], "first\n");
@@ -203,7 +206,7 @@ async fn a_job_that_never_ran_ends_the_stream_with_a_sentence(pool: PgPool) {
     let end = events.last().unwrap();
     assert_eq!(
         (end.name.as_str(), &end.data["detail"]),
-        ("end", &json!("The job has ended without this log."))
+        ("end", &json!("The job has finished without writing this log."))
     );
 }
 

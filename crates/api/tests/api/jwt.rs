@@ -186,6 +186,6 @@ async fn a_stream_ends_soon_after_its_signed_token_has_expired(pool: PgPool) {
     assert_eq!(events.next().await.unwrap().data["job_id"], job.json()["id"], "within the leeway");
     bench.api.clock.advance(TimeDelta::seconds(1));
     assert!(events.rest().await.is_empty());
-    assert!(events.raw.ends_with(": the token of this stream is of no use any more\n\n"), "{}", events.raw);
+    assert!(events.raw.ends_with(": the token of this stream is no longer valid\n\n"), "{}", events.raw);
     assert_eq!(bench.verdict(&token).await, "token_expired");
 }

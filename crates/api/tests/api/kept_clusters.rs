@@ -143,7 +143,7 @@ async fn a_cluster_with_live_jobs_stays_where_they_are_found(pool: PgPool) {
     api.post("/clusters", &kept("new")).await;
     let job = api.job(&on("new")).await;
     let refused = delete(&api, "new", None).await.problem(409, "cluster_in_use");
-    assert!(refused["detail"].as_str().unwrap().contains("1 live job"), "{refused}");
+    assert!(refused["detail"].as_str().unwrap().contains("1 active job"), "{refused}");
     let mut moved = nameless("login8");
     moved["user"] = json!("bob");
     let refused = put(&api, "new", Some("*"), &moved).await.problem(409, "cluster_in_use");
@@ -226,5 +226,5 @@ async fn there_are_no_more_clusters_than_there_may_be(pool: PgPool) {
     let api = TestApi::with(pool, AuthMode::Disabled, api::Limits { clusters: 1, ..api::Limits::default() });
     assert_eq!(api.post("/clusters", &kept("one")).await.status, 201);
     let problem = api.post("/clusters", &kept("two")).await.problem(409, "too_many_clusters");
-    assert!(problem["detail"].as_str().unwrap().contains("At most 1"), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("already holds 1"), "{problem}");
 }

@@ -127,7 +127,7 @@ async fn a_job_without_a_log_says_why(pool: PgPool) {
     let unsent = api.job(&json!({"command": "true"})).await;
     for query in ["", "?attempt=1"] {
         let unsent = api.get(&format!("/jobs/{unsent}/logs{query}")).await.problem(404, "no_log_yet");
-        assert!(unsent["detail"].as_str().unwrap().contains("not been sent to Slurm yet"));
+        assert!(unsent["detail"].as_str().unwrap().contains("not been submitted to Slurm yet"));
     }
 }
 

@@ -103,7 +103,7 @@ async fn revoke(api: &TestApi, name: &str) {
     api.store.revoke_token(token, api.clock.now()).await.unwrap();
 }
 
-const LAST_WORD: &str = ": the token of this stream is of no use any more\n\n";
+const LAST_WORD: &str = ": the token of this stream is no longer valid\n\n";
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn every_stream_ends_soon_after_its_token_was_revoked_and_no_other(pool: PgPool) {

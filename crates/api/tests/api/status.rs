@@ -138,9 +138,9 @@ async fn a_job_is_read_again_only_once_it_is_another_and_one_that_is_gone_is_not
     change("update jobs set message = 'as restored', last_modified = last_modified - interval '1 s'").await;
     assert_eq!(shown().await.as_deref(), Some("as restored"));
 
-    change("update jobs set wanted = 'delete'").await;
+    change("update jobs set desired_state = 'delete'").await;
     assert_eq!(api.get_as("ada", &path).await.status, 404, "its remains are being removed");
-    change("update jobs set wanted = 'run'").await;
+    change("update jobs set desired_state = 'run'").await;
     assert_eq!(shown().await.as_deref(), Some("as restored"));
     change("delete from jobs").await;
     assert_eq!(api.get_as("ada", &path).await.status, 404);

@@ -58,7 +58,7 @@ async fn what_sending_would_refuse_validating_refuses_alike(pool: PgPool) {
         assert_eq!(sent.json()["errors"], validated.json()["errors"], "{body}");
     }
     let metadata = api.post("/jobs/validate", &json!({"backend_details": {"slurm_metadata": {}}})).await;
-    assert!(metadata.text().contains("output only"), "{}", metadata.text());
+    assert!(metadata.text().contains("read-only"), "{}", metadata.text());
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]

@@ -225,7 +225,7 @@ async fn a_stream_is_kept_alive_and_ends_in_order_when_the_service_stops(pool: P
     for events in [&mut all, &mut one] {
         assert!(events.rest().await.is_empty());
         assert!(
-            events.raw.ends_with("retry: 1000\n: the service stops; come back with Last-Event-ID\n\n"),
+            events.raw.ends_with("retry: 1000\n: the service stops; reconnect with Last-Event-ID\n\n"),
             "{}",
             events.raw
         );

@@ -32,14 +32,14 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     if key.family() != algorithm.family() {
         return Err(new_error(ErrorKind::InvalidAlgorithm));
     }
-    let way = way(*algorithm).ok_or_else(|| new_error(ErrorKind::UnsupportedAlgorithm))?;
-    let public = match (way, key.kind()) {
-        (Way::Rsa(way), DecodingKeyKind::RsaModulusExponent { n, e }) => {
+    let public = match (way(*algorithm), key.kind()) {
+        (Some(Way::Rsa(way)), DecodingKeyKind::RsaModulusExponent { n, e }) => {
             Public::Rsa { way, numbers: RsaPublicKeyComponents { n: n.clone(), e: e.clone() } }
         }
-        (Way::Point(way), DecodingKeyKind::SecretOrDer(bytes)) => {
+        (Some(Way::Point(way)), DecodingKeyKind::SecretOrDer(bytes)) => {
             Public::Point(UnparsedPublicKey::new(way, bytes.clone()))
         }
+        (None, _) => return Err(new_error(ErrorKind::UnsupportedAlgorithm)),
         _ => return Err(new_error(ErrorKind::InvalidKeyFormat)),
     };
     Ok(Box::new(ByRing { algorithm: *algorithm, public }))

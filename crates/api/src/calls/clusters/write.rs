@@ -3,7 +3,7 @@
 use axum::{
     Json,
     extract::State,
-    http::{HeaderValue, StatusCode, header},
+    http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 use domain::{Cluster, ClusterName, InvalidClusterName, Violation};
@@ -72,11 +72,8 @@ pub(crate) async fn create_cluster(
         }
     };
     tracing::info!(owner = %caller.owner, cluster.name = %name, revision, "cluster added by the API");
-    let mut answer = changed(&app, StatusCode::CREATED, &checked.cluster, revision, &settings).await?;
-    if let Ok(location) = HeaderValue::from_str(&format!("/clusters/{name}")) {
-        answer.headers_mut().insert(header::LOCATION, location);
-    }
-    Ok(answer)
+    let answer = changed(&app, StatusCode::CREATED, &checked.cluster, revision, &settings).await?;
+    Ok(([(header::LOCATION, format!("/clusters/{name}"))], answer).into_response())
 }
 
 fn name(sent: &Sent<ClusterSettings>) -> Result<ClusterName, Vec<Violation>> {
@@ -218,7 +215,7 @@ async fn changed(
     // The change that was stored, even if another caller has changed the cluster since.
     let facts = now.kept(&cluster.name).filter(|facts| facts.revision == revision).unwrap_or(&made);
     let view = read::view(app, cluster, Some(facts)).await?;
-    Ok(tagged((status, Json(view)).into_response(), revision))
+    Ok(tagged((status, Json(view)), revision))
 }
 
 /// Why the change was refused.

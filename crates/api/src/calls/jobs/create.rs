@@ -3,7 +3,7 @@
 use axum::{
     Json,
     extract::State,
-    http::{HeaderValue, StatusCode, header},
+    http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 use domain::{Job, JobId, JobRequest, Violation};
@@ -134,11 +134,8 @@ pub(crate) async fn store(
 }
 
 async fn answer(app: &App, status: StatusCode, job: &Job) -> Result<Response, Problem> {
-    let mut response = (status, Json(super::whole(app, job).await?)).into_response();
-    if let Ok(location) = HeaderValue::from_str(&format!("/jobs/{}", job.id)) {
-        response.headers_mut().insert(header::LOCATION, location);
-    }
-    Ok(response)
+    let location = [(header::LOCATION, format!("/jobs/{}", job.id))];
+    Ok((status, location, Json(super::whole(app, job).await?)).into_response())
 }
 
 /// The answer to an earlier request with this key.

@@ -14,12 +14,12 @@ use crate::{
     auth::Caller,
     calls::{
         event_id::EventId,
-        events::{EventKind, StreamedEvent, last_event, listed},
+        events::{EventKind, StreamedEvent, listed},
     },
     http::{
-        extract::{FromQuery, JobInPath, Parameters, Query, wants_stream},
+        extract::{FromQuery, JobInPath, Parameters, Query},
         link,
-        sse::Permit,
+        sse::{self, Permit, wants_stream},
     },
     problem::{Problem, problems},
     state::App,
@@ -106,7 +106,7 @@ pub(crate) async fn get_job_events(
 ) -> Result<Response, Problem> {
     let job = super::find(&app, &caller, id).await?;
     if wants_stream(&headers) {
-        return stream(&app, &caller, &job, range, last_event(&headers)?).await;
+        return stream(&app, &caller, &job, range, sse::last_event(&headers)?).await;
     }
     app.store.place_events().await?;
     let events = app.store.job_feed(job.id, range.after, 0, &range.kind, range.limit).await?;

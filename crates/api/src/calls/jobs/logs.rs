@@ -11,7 +11,7 @@ use crate::{
     calls::clusters::is_there,
     http::{
         extract::{JobInPath, Query},
-        sse::LAST_EVENT_ID,
+        sse,
     },
     problem::{Problem, problems},
     state::App,
@@ -27,7 +27,6 @@ mod read;
 mod selection;
 mod watched;
 
-use cursor::Cursor;
 pub(crate) use event::LogEvent;
 use selection::{LogParameters, Selection};
 
@@ -99,16 +98,7 @@ pub(crate) async fn get_job_logs(
     if !selection.follow {
         return read::respond(&app, &job, &selection).await;
     }
-    let cursor = last_event(&headers)?;
+    let cursor = sse::last_event(&headers)?;
     let stream = follow::respond(&app, &caller, &job, selection, cursor).await?;
     Ok(stream.into_response())
-}
-
-/// The header `Last-Event-ID`; clients that have received no event send an empty one.
-fn last_event(headers: &HeaderMap) -> Result<Option<Cursor>, Problem> {
-    let Some(id) = headers.get(LAST_EVENT_ID).filter(|id| !id.is_empty()) else { return Ok(None) };
-    let cursor = id.to_str().ok().and_then(|id| id.parse().ok());
-    let wrong =
-        || Problem::parameter("Last-Event-ID", "invalid", "must be the id of an event of this stream");
-    cursor.map(Some).ok_or_else(wrong)
 }

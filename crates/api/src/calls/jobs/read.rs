@@ -3,10 +3,10 @@
 use axum::{
     Json,
     extract::State,
-    http::{HeaderMap, HeaderValue, header},
+    http::{HeaderMap, header},
     response::{IntoResponse, Response},
 };
-use utoipa::IntoParams;
+use utoipa::{IntoParams, IntoResponses};
 
 use super::wait;
 use crate::{
@@ -16,6 +16,17 @@ use crate::{
     state::App,
     view::{AttemptListView, AttemptView, JobView, StatusView},
 };
+
+/// The job has not changed since the answer with this `ETag`.
+#[derive(IntoResponses)]
+#[response(
+    status = 304,
+    headers(
+        ("ETag" = String, description = "The same value."),
+        ("Cache-Control" = String, description = "`private, no-cache`.")
+    )
+)]
+struct NotModified;
 
 problems!(GetProblems = SECURED, JobNotFound, WatchersBusy);
 
@@ -39,11 +50,7 @@ problems!(GetProblems = SECURED, JobNotFound, WatchersBusy);
                 ("ETag" = String, description = "Changes with the job."),
                 ("Cache-Control" = String, description = "`private, no-cache`.")
             )),
-        (status = 304, description = "The job has not changed since the answer with this `ETag`.",
-            headers(
-                ("ETag" = String, description = "The same value."),
-                ("Cache-Control" = String, description = "`private, no-cache`.")
-            )),
+        NotModified,
         GetProblems
     )
 )]
@@ -84,11 +91,7 @@ problems!(StatusProblems = SECURED, JobNotFound, WatchersBusy);
                 ("ETag" = String, description = "Changes with the status."),
                 ("Cache-Control" = String, description = "`private, no-cache`.")
             )),
-        (status = 304, description = "The status has not changed since the answer with this `ETag`.",
-            headers(
-                ("ETag" = String, description = "The same value."),
-                ("Cache-Control" = String, description = "`private, no-cache`.")
-            )),
+        NotModified,
         StatusProblems
     )
 )]
@@ -186,11 +189,11 @@ pub(crate) async fn get_job_script(
         let detail = "The job has not been submitted to Slurm yet, so it has no script.";
         return Err(Problem::new(Kind::NoScriptYet, detail));
     };
-    let mut response = script.into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    // Scripts contain arbitrary text; browsers must not render it.
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-    Ok(response)
+    let headers = [
+        (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
+        // Scripts contain arbitrary text; browsers must not render it.
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CACHE_CONTROL, "private, no-cache"),
+    ];
+    Ok((headers, script).into_response())
 }

@@ -46,13 +46,9 @@ impl FromQuery for TimelineQuery {
     const KNOWN: &'static [&'static str] = &["class", "limit", "page_token"];
 
     fn from_query(parameters: &Parameters) -> Result<Self, Problem> {
-        let known = || CommandClass::iter().map(<&str>::from).collect::<Vec<_>>().join(", ");
-        let class = |text: &str| {
-            let wrong = |_| Problem::parameter("class", "invalid", format!("must be one of {}", known()));
-            text.parse::<CommandClass>().map_err(wrong)
-        };
+        let classes = CommandClass::iter().map(<&str>::from).collect::<Vec<_>>().join(", ");
         Ok(Self {
-            class: parameters.all("class").map(class).collect::<Result<_, _>>()?,
+            class: parameters.parse_all("class", format_args!("one of {classes}"))?,
             limit: parameters.number("limit", 1..=MOST)?.unwrap_or(DEFAULT_LIMIT),
             page_token: parameters
                 .parse("page_token", "the next_page_token of an earlier answer, unchanged")?,

@@ -13,7 +13,7 @@ use crate::{
     watchers::feed::Newest,
 };
 use axum::{
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use domain::{Job, JobId, Phase};
@@ -21,22 +21,6 @@ use tokio::{
     select,
     time::{Instant, timeout_at},
 };
-
-/// The state of a job that a client knows.
-#[derive(Debug, PartialEq, Eq)]
-enum Known {
-    /// One of these versions, each with its staleness.
-    Tags(Vec<(i64, bool)>),
-    /// The client did not say.
-    Nothing,
-}
-
-impl Known {
-    fn of(headers: &HeaderMap) -> Self {
-        let tags: Vec<_> = tags(headers).filter_map(version_in).collect();
-        if tags.is_empty() { Self::Nothing } else { Self::Tags(tags) }
-    }
-}
 
 /// Returns the job when it differs from what the client knows, or when the wait is over.
 pub(super) async fn find(
@@ -54,11 +38,13 @@ pub(super) async fn find(
     // Subscribe first: a change after the read is then not missed.
     let mut changes = app.feed.changes_of(id);
     let mut job = super::find(app, caller, id).await?;
-    let known = match Known::of(headers) {
-        Known::Tags(known) => known,
-        Known::Nothing if job.phase == Phase::Ended => return Ok(job),
-        Known::Nothing => vec![(job.version, super::freshness(app, &job).await?.is_stale())],
-    };
+    let mut known = known_versions(headers);
+    if known.is_empty() {
+        if job.phase == Phase::Ended {
+            return Ok(job);
+        }
+        known.push((job.version, super::freshness(app, &job).await?.is_stale()));
+    }
     // A caller that loses its authorization gets no answer.
     let mut lost = pin!(caller.standing.lost(app.clone()));
     while known.contains(&(job.version, super::freshness(app, &job).await?.is_stale())) {
@@ -83,17 +69,12 @@ pub(super) async fn find(
 
 /// The document, or 304 if the client has it.
 pub(super) fn tagged(headers: &HeaderMap, etag: &str, document: impl IntoResponse) -> Response {
-    let mut response = if knows(headers, etag) {
+    let answer = if knows(headers, etag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         document.into_response()
     };
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-    if let Ok(etag) = HeaderValue::from_str(etag) {
-        headers.insert(header::ETAG, etag);
-    }
-    response
+    ([(header::CACHE_CONTROL, "private, no-cache"), (header::ETAG, etag)], answer).into_response()
 }
 
 /// RFC 9110 §13.1.2: a list, or `*`; compared weakly.
@@ -107,6 +88,11 @@ fn tags(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     values.flat_map(|value| value.split(',')).map(|tag| tag.trim().trim_start_matches("W/"))
 }
 
+/// The versions of the job that the client knows, each with its staleness; empty if it names none.
+fn known_versions(headers: &HeaderMap) -> Vec<(i64, bool)> {
+    tags(headers).filter_map(version_in).collect()
+}
+
 /// The version and the staleness in one of our tags.
 fn version_in(tag: &str) -> Option<(i64, bool)> {
     let (version, rest) = tag.strip_prefix('"')?.strip_suffix('"')?.split_once('-')?;
@@ -116,6 +102,8 @@ fn version_in(tag: &str) -> Option<(i64, bool)> {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
 
     fn sent(value: &'static str) -> HeaderMap {
@@ -135,10 +123,10 @@ mod tests {
 
     #[test]
     fn what_a_client_knows_is_the_version_and_whether_it_was_stale() {
-        assert_eq!(Known::of(&sent(r#""x", W/"7-5f3-1""#)), Known::Tags(vec![(7, true)]));
-        assert_eq!(Known::of(&sent(r#""7-0-0""#)), Known::Tags(vec![(7, false)]));
+        assert_eq!(known_versions(&sent(r#""x", W/"7-5f3-1""#)), vec![(7, true)]);
+        assert_eq!(known_versions(&sent(r#""7-0-0""#)), vec![(7, false)]);
         for nothing in ["*", "", r#""7""#, r#""seven-0-0""#] {
-            assert_eq!(Known::of(&sent(nothing)), Known::Nothing, "{nothing}");
+            assert_eq!(known_versions(&sent(nothing)), [], "{nothing}");
         }
     }
 }

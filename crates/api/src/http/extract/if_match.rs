@@ -2,8 +2,8 @@
 
 use axum::{
     extract::FromRequestParts,
-    http::{HeaderValue, header, request::Parts},
-    response::Response,
+    http::{header, request::Parts},
+    response::{IntoResponse, Response},
 };
 use persistence::Revision;
 
@@ -48,11 +48,8 @@ pub(crate) fn etag(revision: i64) -> String {
 }
 
 /// Adds the revision as `ETag`.
-pub(crate) fn tagged(mut answer: Response, revision: i64) -> Response {
-    if let Ok(tag) = HeaderValue::from_str(&etag(revision)) {
-        answer.headers_mut().insert(header::ETAG, tag);
-    }
-    answer
+pub(crate) fn tagged(answer: impl IntoResponse, revision: i64) -> Response {
+    ([(header::ETAG, etag(revision))], answer).into_response()
 }
 
 #[cfg(test)]

@@ -95,6 +95,16 @@ impl Parameters {
         self.one(name)?.map(|text| text.parse().map_err(wrong)).transpose()
     }
 
+    /// A repeatable parameter, parsed.
+    pub(crate) fn parse_all<T: FromStr>(
+        &self,
+        name: &str,
+        must: impl fmt::Display,
+    ) -> Result<Vec<T>, Problem> {
+        let wrong = |_| Problem::parameter(name, "invalid", format!("must be {must}"));
+        self.all(name).map(|text| text.parse().map_err(wrong)).collect()
+    }
+
     /// A time in RFC 3339.
     pub(crate) fn moment(&self, name: &str) -> Result<Option<Timestamp>, Problem> {
         let Some(text) = self.one(name)? else { return Ok(None) };

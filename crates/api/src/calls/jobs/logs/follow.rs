@@ -36,8 +36,8 @@ pub(super) async fn respond(
     if job.phase == Phase::Ended && cursor.as_ref().is_some_and(|c| c.is_end && c.attempt >= newest) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let asked = cursor.as_ref().map(|cursor| cursor.attempt).or(selection.attempt);
-    let place = place::attempt(app, job, asked).await?;
+    let attempt = cursor.as_ref().map(|cursor| cursor.attempt).or(selection.attempt);
+    let place = place::attempt(app, job, attempt).await?;
     let Some(permit) = Permit::take(&app.followers, ::metrics::gauge!("log_followers")) else {
         let most = app.limits.log_followers;
         let detail = format!("{most} logs are being followed, the limit of this process. Try again.");
@@ -86,7 +86,7 @@ struct Follower {
     _permit: Permit,
 }
 
-type Said = Vec<(LogEvent, Option<Cursor>)>;
+type Sent = Vec<(LogEvent, Option<Cursor>)>;
 
 impl Follower {
     fn new(
@@ -121,19 +121,19 @@ impl Follower {
     }
 
     /// The next events; none at the end of the stream. Clients reconnect if there was no `end`.
-    async fn next(&mut self) -> Option<Said> {
+    async fn next(&mut self) -> Option<Sent> {
         let stop = self.app.stop.clone();
         while !self.over && Instant::now() < self.until {
-            let said = stop.run_until_cancelled(self.round()).await?;
-            if !said.is_empty() {
-                return Some(said);
+            let events = stop.run_until_cancelled(self.round()).await?;
+            if !events.is_empty() {
+                return Some(events);
             }
         }
         None
     }
 
     /// One read.
-    async fn round(&mut self) -> Said {
+    async fn round(&mut self) -> Sent {
         let is_closing = !matches!(self.outlook, Outlook::Alive);
         let pace = if is_closing && !matches!(self.pace, Pace::AtOnce | Pace::Failing(_)) {
             Pace::Grown
@@ -141,24 +141,24 @@ impl Follower {
             self.pace
         };
         sleep(pace.wait(self.app.log_reads.elapsed(), self.app.limits.log_tick)).await;
-        let mut said = Said::new();
+        let mut events = Sent::new();
         if self.watched.is_some() {
-            self.look_at_logs(&mut said).await;
+            self.look_at_logs(&mut events).await;
         } else {
             self.pace = self.pace.silent();
         }
         // After the logs, so that followers that read them together stay together; the next read of the logs then begins
         // with current knowledge of the job.
         if !self.over && matches!(self.pace, Pace::Silent(_) | Pace::Failing(_)) {
-            self.look_at_job(&mut said).await;
+            self.look_at_job(&mut events).await;
         }
         if self.watched.is_none() {
-            self.conclude(&mut said).await;
+            self.conclude(&mut events).await;
         }
-        said
+        events
     }
 
-    async fn look_at_logs(&mut self, said: &mut Said) {
+    async fn look_at_logs(&mut self, events: &mut Sent) {
         let Some(watched) = &self.watched else { return };
         let questions = watched.questions(self.job, self.app.limits.log_bytes, self.pace.is_idle());
         let questions = match questions {
@@ -170,22 +170,22 @@ impl Follower {
             }
         };
         if questions.is_empty() {
-            self.digest(News::default(), said).await;
+            self.digest(News::default(), events).await;
             return;
         }
         match self.app.log_reads.together(&self.cluster, &questions).await {
             Ok(answers) => {
                 if std::mem::take(&mut self.is_stale) {
-                    said.push((LogEvent::live(), None));
+                    events.push((LogEvent::live(), None));
                 }
                 let last = self.settled > 0;
                 let Some(watched) = &mut self.watched else { return };
                 let news = watched.take(&answers, last);
-                self.digest(news, said).await;
+                self.digest(news, events).await;
             }
             Err(unavailable) => {
                 if !std::mem::replace(&mut self.is_stale, true) {
-                    said.push((LogEvent::stale(&unavailable.detail), None));
+                    events.push((LogEvent::stale(&unavailable.detail), None));
                 }
                 self.pace = self.pace.failing();
             }
@@ -193,14 +193,14 @@ impl Follower {
     }
 
     /// Decides when to read again, and whether this read was the last.
-    async fn digest(&mut self, news: News, said: &mut Said) {
+    async fn digest(&mut self, news: News, events: &mut Sent) {
         for file in &news.unreadable {
-            self.remark(format!("The cluster's login user may not read `{file}`."), said);
+            self.remark(format!("The cluster's login user may not read `{file}`."), events);
         }
         let (is_closing, was_settled) = (!matches!(self.outlook, Outlook::Alive), self.settled > 0);
         let (is_news, more) = (!news.events.is_empty() || news.found, news.more);
         let at_once = is_news && (more || news.found);
-        said.extend(news.events.into_iter().map(|(event, cursor)| (event, Some(cursor))));
+        events.extend(news.events.into_iter().map(|(event, cursor)| (event, Some(cursor))));
         self.pace = match (at_once, is_news) {
             (true, _) => Pace::AtOnce,
             (false, true) => Pace::Grown,
@@ -210,21 +210,21 @@ impl Follower {
         if !is_closing || more || news.found || news.doubtful {
             self.settled = 0;
         } else if was_settled {
-            self.conclude(said).await;
+            self.conclude(events).await;
         } else if !is_news {
             self.settled += 1;
         }
     }
 
     /// The attempt writes nothing more: goes on to the next attempt, or ends the stream.
-    async fn conclude(&mut self, said: &mut Said) {
+    async fn conclude(&mut self, events: &mut Sent) {
         self.settled = 0;
         let current = self.watched.as_ref().map(|watched| watched.place.no);
         let last = Cursor { is_end: true, ..self.cursor() };
         let (status, detail) = match self.outlook.clone() {
             Outlook::Alive => return,
             Outlook::Over { newest } => {
-                self.go_on(newest, said).await;
+                self.go_on(newest, events).await;
                 return;
             }
             Outlook::Deleted => (None, "The job was deleted.".to_owned()),
@@ -235,11 +235,11 @@ impl Follower {
                 (Some(status), "The job has finished without writing this log.".to_owned())
             }
         };
-        said.push((LogEvent::end(current, status, detail), Some(last)));
+        events.push((LogEvent::end(current, status, detail), Some(last)));
         self.over = true;
     }
 
-    async fn go_on(&mut self, newest: AttemptPlace, said: &mut Said) {
+    async fn go_on(&mut self, newest: AttemptPlace, events: &mut Sent) {
         let Some(previous) = self.watched.as_ref().map(|watched| watched.place.no) else { return };
         let next = match self.app.store.find_attempt_place(self.job, previous.next()).await {
             Ok(next) => next.unwrap_or(newest),
@@ -251,14 +251,14 @@ impl Follower {
         let event = LogEvent::next_attempt(previous, &next);
         let whole = Part::Bytes { offset: 0, limit: u64::MAX };
         self.watched = Some(Watched::new(next, self.selection.which.clone(), whole));
-        said.push((event, Some(self.cursor())));
+        events.push((event, Some(self.cursor())));
         self.outlook = Outlook::Alive;
         self.pace = Pace::AtOnce;
         self.waiting.clear();
     }
 
     /// Reads the job. If the database does not answer, the follower's knowledge stays as it is.
-    async fn look_at_job(&mut self, said: &mut Said) {
+    async fn look_at_job(&mut self, events: &mut Sent) {
         let job = match self.app.store.find_job(self.job, &self.viewer).await {
             Ok(Some(job)) => job,
             Ok(None) => {
@@ -293,15 +293,15 @@ impl Follower {
         };
         let nothing_yet = !self.watched.as_ref().is_some_and(Watched::has_seen);
         if nothing_yet && matches!(self.outlook, Outlook::Alive) {
-            self.remark(place::why_no_log(&job, current, self.selection.which.role.as_ref()), said);
+            self.remark(place::why_no_log(&job, current, self.selection.which.role.as_ref()), events);
         }
     }
 
     /// Sends the reason for a pause, once.
-    fn remark(&mut self, detail: String, said: &mut Said) {
+    fn remark(&mut self, detail: String, events: &mut Sent) {
         if self.waiting != detail {
             self.waiting.clone_from(&detail);
-            said.push((LogEvent::waiting(detail), None));
+            events.push((LogEvent::waiting(detail), None));
         }
     }
 

@@ -139,19 +139,15 @@ fn answer(read: Vec<Read>, attempt: AttemptNo) -> Response {
         }
         bytes.extend(part.chunk.bytes);
     }
-    let mut response = bytes.into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    // Logs contain arbitrary text; browsers must not render it.
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
-    headers.insert(SIZE, HeaderValue::from(size));
-    headers.insert(ATTEMPT, HeaderValue::from(attempt.get()));
-    if let Some((offset, next)) = place {
-        headers.insert(OFFSET, HeaderValue::from(offset));
-        headers.insert(NEXT_OFFSET, HeaderValue::from(next));
-    }
-    response
+    let fixed = [
+        (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
+        // Logs contain arbitrary text; browsers must not render it.
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CACHE_CONTROL, "private, no-store"),
+    ];
+    let measures = [(SIZE, HeaderValue::from(size)), (ATTEMPT, HeaderValue::from(attempt.get()))];
+    let place = place.map(|(offset, next)| [(OFFSET, HeaderValue::from(offset)), (NEXT_OFFSET, next.into())]);
+    (fixed, measures, place, bytes).into_response()
 }
 
 #[cfg(test)]
@@ -167,8 +163,8 @@ mod tests {
     #[test]
     fn one_log_says_where_its_part_begins_and_ends() {
         let response = answer(vec![part("main.err", b"xy")], AttemptNo::FIRST);
-        let said = [SIZE, ATTEMPT, OFFSET, NEXT_OFFSET].map(|name| response.headers()[name].clone());
-        assert_eq!(said, ["100", "1", "7", "9"]);
+        let values = [SIZE, ATTEMPT, OFFSET, NEXT_OFFSET].map(|name| response.headers()[name].clone());
+        assert_eq!(values, ["100", "1", "7", "9"]);
     }
 
     #[test]

@@ -33,20 +33,15 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    fn role(self) -> Option<&'static str> {
+    /// The role and the streams.
+    fn parts(self) -> (Option<&'static str>, &'static [LogStream]) {
         match self {
-            Self::Out | Self::Err | Self::All => None,
-            Self::Controller => Some("controller"),
-            Self::Policy => Some("policy"),
-            Self::Rollout => Some("rollout"),
-        }
-    }
-
-    fn streams(self) -> &'static [LogStream] {
-        match self {
-            Self::Out => &[LogStream::Out],
-            Self::Err => &[LogStream::Err],
-            Self::All | Self::Controller | Self::Policy | Self::Rollout => &LogStream::BOTH,
+            Self::Out => (None, &[LogStream::Out]),
+            Self::Err => (None, &[LogStream::Err]),
+            Self::All => (None, &LogStream::BOTH),
+            Self::Controller => (Some("controller"), &LogStream::BOTH),
+            Self::Policy => (Some("policy"), &LogStream::BOTH),
+            Self::Rollout => (Some("rollout"), &LogStream::BOTH),
         }
     }
 }
@@ -91,9 +86,8 @@ pub(super) struct Which {
 impl Which {
     #[cfg(test)]
     pub(super) fn from_text(stream: &str) -> Self {
-        let stream: Stream = stream.parse().unwrap();
-        let role = stream.role().and_then(|role| role.parse().ok());
-        Self { role, task: None, streams: stream.streams() }
+        let (role, streams) = stream.parse::<Stream>().unwrap().parts();
+        Self { role: role.and_then(|role| role.parse().ok()), task: None, streams }
     }
 
     /// The logs if their names are known; otherwise the tasks of the role must be listed.
@@ -147,7 +141,7 @@ fn which(parameters: &Parameters, by_bytes: bool) -> Result<Which, Problem> {
     let role: Option<LogRole> = parameters
         .parse("role", "a letter or digit, then letters, digits, - and _, at most 32 characters")?;
     let task = parameters.number("task", 0..=LAST_TASK)?;
-    let short = stream.and_then(Stream::role);
+    let short = stream.and_then(|stream| stream.parts().0);
     if short.is_some() && role.is_some() {
         return Err(contradiction(
             "role",
@@ -160,7 +154,7 @@ fn which(parameters: &Parameters, by_bytes: bool) -> Result<Which, Problem> {
     }
     let stream = stream.unwrap_or(if by_bytes { Stream::Out } else { Stream::All });
     let task = task.or(if by_bytes && role.is_some() { Some(0) } else { None });
-    Ok(Which { role, task, streams: stream.streams() })
+    Ok(Which { role, task, streams: stream.parts().1 })
 }
 
 impl FromQuery for Selection {
