@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_did_not_write_is_refused() {
+    fn a_foreign_id_is_refused() {
         for text in ["", "1", "00000000000000001", "000000000000000G", "+000000000000001", "ffffffffffffffff"]
         {
             assert!(text.parse::<EventId>().is_err(), "{text}");

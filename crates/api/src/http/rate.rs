@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_said_with_the_time_until_all_is_there_again() {
+    fn the_remaining_requests_are_reported_with_the_time_until_all_are_available() {
         let limit = RateLimit::new(10, 25).unwrap();
         assert_eq!(limit.policy(), r#""token";q=25;w=3"#);
         assert_eq!(limit.left(25), r#""token";r=25;t=0"#);

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_is_for_those_who_name_it_and_prefer_nothing_else() {
+    fn a_stream_is_for_clients_that_name_it_and_do_not_prefer_json() {
         let wants = |accept: &'static str| {
             wants_stream(&HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(accept))]))
         };

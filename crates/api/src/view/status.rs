@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_stale_when_its_cluster_was_silent_for_longer_than_three_polls() {
+    fn a_job_is_stale_when_its_cluster_has_not_answered_for_three_polls() {
         let pulse = Pulse { polled_at: Some(at(100)), interval: Duration::from_secs(10) };
         let seen = |now| Freshness::watched(Some(at(50)), Some(&pulse), at(now));
         assert_eq!(seen(130), Freshness { observed_at: Some(at(100)), stale: false });

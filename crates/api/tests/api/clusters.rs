@@ -47,7 +47,7 @@ async fn learn(api: &TestApi, rows: &str) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_cluster_nobody_has_asked_yet_is_unknown(pool: PgPool) {
+async fn a_cluster_that_was_not_contacted_yet_is_unknown(pool: PgPool) {
     let api = TestApi::new(pool);
     let list = api.get("/clusters").await.json();
     let dgx = &list["clusters"][0];
@@ -100,7 +100,7 @@ async fn login_hosts_breaker_and_costs_are_those_of_this_process(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn polls_are_told_whoever_makes_them(pool: PgPool) {
+async fn polls_are_shown_whichever_process_makes_them(pool: PgPool) {
     let api = TestApi::new(pool);
     let dgx = "dgx".parse().unwrap();
     let poll = async |token, result: PollResult<'_>| {
@@ -130,7 +130,7 @@ async fn polls_are_told_whoever_makes_them(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn partitions_are_what_the_cluster_last_said(pool: PgPool) {
+async fn partitions_are_those_that_the_cluster_last_reported(pool: PgPool) {
     let api = TestApi::new(pool);
     learn(
         &api,
@@ -194,7 +194,7 @@ async fn a_job_beyond_what_its_partitions_allow_is_refused_with_where_the_limit_
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_request_that_was_accepted_is_answered_again_whatever_the_limits_are_by_then(pool: PgPool) {
+async fn an_accepted_request_gets_the_same_answer_after_the_limits_have_changed(pool: PgPool) {
     let api = TestApi::new(pool);
     let id = "0f8fad5b-d9cb-469f-a165-70867728950e";
     let body = json!({"id": id, "command": "true", "resources": {"time_hours": 4}});
@@ -208,7 +208,7 @@ async fn a_request_that_was_accepted_is_answered_again_whatever_the_limits_are_b
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_cluster_that_is_not_configured_is_a_404_with_those_that_are(pool: PgPool) {
+async fn an_unknown_cluster_is_a_404_that_lists_the_known_ones(pool: PgPool) {
     let api = TestApi::new(pool);
     for path in ["/clusters/nosuch", "/clusters/%00", "/clusters/nosuch/partitions"] {
         let problem = api.get(path).await.problem(404, "cluster_not_found");
@@ -218,7 +218,7 @@ async fn a_cluster_that_is_not_configured_is_a_404_with_those_that_are(pool: PgP
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn looking_at_clusters_needs_read(pool: PgPool) {
+async fn reading_clusters_needs_the_scope_read(pool: PgPool) {
     let api = TestApi::guarded(pool);
     api.token("reader", "ann", "read", None).await;
     api.token("writer", "ann", "write", None).await;

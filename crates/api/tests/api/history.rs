@@ -6,7 +6,7 @@ use sqlx::PgPool;
 use crate::support::TestApi;
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn events_are_told_in_order_by_pages_and_kinds(pool: PgPool) {
+async fn events_are_listed_in_order_by_pages_and_kinds(pool: PgPool) {
     let api = TestApi::new(pool.clone());
     let id = api.job(&json!({"command": "true"})).await;
     api.submit(&id, 4711, "").await;
@@ -41,7 +41,7 @@ async fn events_are_told_in_order_by_pages_and_kinds(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn attempts_say_what_became_of_them_and_their_scripts_are_kept(pool: PgPool) {
+async fn attempts_have_outcomes_and_their_scripts_are_stored(pool: PgPool) {
     let api = TestApi::new(pool.clone());
     let id = api.job(&json!({"command": "true"})).await;
     assert_eq!(api.get(&format!("/jobs/{id}/attempts")).await.json()["attempts"], json!([]));

@@ -52,7 +52,7 @@ async fn an_unchanged_status_is_answered_with_304_and_a_changed_one_is_not(pool:
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_silent_cluster_makes_a_status_stale_and_changes_its_etag_and_nothing_else(pool: PgPool) {
+async fn a_cluster_that_does_not_answer_makes_a_status_stale_and_changes_only_its_etag(pool: PgPool) {
     let api = TestApi::new(pool);
     let id = api.job(&json!({"command": "true"})).await;
     api.submit(&id, 4711, "").await;
@@ -117,7 +117,7 @@ async fn a_status_explains_why_a_job_waits_and_until_when(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_job_is_read_again_only_once_it_is_another_and_one_that_is_gone_is_not_shown(pool: PgPool) {
+async fn a_job_is_read_again_only_after_a_change_and_a_deleted_one_is_not_shown(pool: PgPool) {
     let api = TestApi::guarded(pool.clone());
     for owner in ["ada", "bob"] {
         api.token(owner, owner, "read write", None).await;

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_issuer_mean_what_was_set_and_then_ours_mean_nothing() {
+    fn mapped_scope_names_replace_the_default_ones() {
         let both = Scopes { read: true, write: true, admin: false };
         let foreign = ClaimMapping {
             scopes: "/realm_access/roles".to_owned(),

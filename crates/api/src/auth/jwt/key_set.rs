@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_for_something_else_is_left_out_and_costs_the_others_nothing() {
+    fn a_key_for_another_use_is_skipped_without_affecting_the_others() {
         let odd = json!([
             point(&json!({"use": "enc"})),
             point(&json!({"key_ops": ["encrypt"]})),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_names_no_key_means_the_only_one_that_fits() {
+    fn a_token_without_kid_matches_the_only_key_that_fits() {
         let one = set(&json!([point(&json!({})), rsa(256)]));
         assert!(matches!(one.find(None, Algorithm::ES256), Found::Key(_)));
         assert!(matches!(one.find(None, Algorithm::PS512), Found::Key(_)));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_set_is_refused() {
+    fn a_document_that_is_not_a_key_set_is_refused() {
         for text in ["", "<html>", "[]", "{}", r#"{"keys": {}}"#] {
             assert!(KeySet::parse(text.as_bytes()).is_err(), "{text}");
         }

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_is_read_as_it_was_given_and_nothing_else_is_one() {
+    fn a_tag_reads_back_and_other_texts_are_refused() {
         assert_eq!(revision(&etag(42)), Some(Revision::This(42)));
         assert_eq!(revision(" W/\"42\" "), Some(Revision::This(42)));
         assert_eq!(revision("*"), Some(Revision::Any));

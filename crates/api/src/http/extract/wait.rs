@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_is_bounded_whatever_is_requested_wait() {
+    fn a_requested_wait_is_bounded() {
         for (query, seconds) in
             [("", 0), ("wait=30", 30), ("x=1&wait=5", 5), ("wait=9999999", 60), ("wait=x", 0)]
         {

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn another_id_is_none_of_ours() {
+    fn a_foreign_cursor_is_refused() {
         for text in [
             "",
             "0",

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silent_log_is_looked_at_less_and_less_and_a_dead_cluster_much_less() {
+    fn an_idle_log_is_read_less_often_and_a_dead_cluster_much_less_often() {
         let ticks = |pace: Pace| pace.ticks().unwrap_or(0);
         assert_eq!(
             [Pace::AtOnce, Pace::Grown, Pace::Silent(1), Pace::Silent(4), Pace::Silent(9)].map(ticks),
