@@ -97,7 +97,7 @@ pub(crate) fn no_such_cluster(app: &App, name: &str) -> Problem {
     Problem::new(Kind::ClusterNotFound, detail)
 }
 
-/// A stored cluster with invalid settings, with the ETag that a correction needs.
+/// A stored cluster with invalid settings, with the `ETag` that a correction needs.
 pub(crate) fn unusable_cluster(name: &ClusterName, unusable: &UnusableCluster) -> Problem {
     let detail = format!(
         "The cluster `{name}` cannot be used, because its stored settings are invalid ({}). Correct them with PUT /clusters/{name}.",

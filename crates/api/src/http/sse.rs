@@ -58,10 +58,10 @@ pub(crate) fn respond(
 ) -> Response {
     let first = Event::default().retry(RECONNECT).comment("following");
     let (stop, is_lost) = (app.stop.clone(), Arc::new(AtomicBool::new(false)));
-    let (loss, lost) = (standing.lost(app.clone()), Arc::clone(&is_lost));
+    let (loss, flag) = (standing.lost(app.clone()), Arc::clone(&is_lost));
     let events = events.take_until(async move {
         let _ = loss.await;
-        lost.store(true, Ordering::Relaxed);
+        flag.store(true, Ordering::Relaxed);
     });
     let last = future::lazy(move |_| match () {
         () if is_lost.load(Ordering::Relaxed) => Some(Event::default().comment(LOST)),

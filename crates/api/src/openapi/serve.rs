@@ -1,12 +1,6 @@
 //! `/openapi.json` and `/docs`: the OpenAPI document and Swagger UI.
 
-use axum::{
-    Router,
-    body::Bytes,
-    http::header,
-    response::{IntoResponse, Response},
-    routing,
-};
+use axum::{Router, body::Bytes, http::header, routing};
 use utoipa::openapi::OpenApi;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
@@ -19,9 +13,6 @@ pub(crate) fn add(routes: Router<App>, document: &OpenApi) -> Router<App> {
     // Cannot fail: a test renders the document in every build.
     let text = Bytes::from(document.to_json().unwrap_or_default());
     let page: Router<App> = SwaggerUi::new("/docs").config(Config::from(PATH)).into();
-    routes.route(PATH, routing::get(move || async move { answer(text) })).merge(page)
-}
-
-fn answer(text: Bytes) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+    let answer = move || async move { ([(header::CONTENT_TYPE, "application/json")], text) };
+    routes.route(PATH, routing::get(answer)).merge(page)
 }

@@ -131,9 +131,8 @@ impl Problem {
     }
 
     /// The token is missing or invalid.
-    pub(crate) fn unauthorized(detail: &str, challenge: &'static str) -> Self {
-        Self::new(Kind::Unauthorized, detail)
-            .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
+    pub(crate) fn unauthorized(detail: &str, challenge: &str) -> Self {
+        Self::new(Kind::Unauthorized, detail).with_text(header::WWW_AUTHENTICATE, challenge)
     }
 
     /// A signed token is refused; the kind gives the reason (RFC 6750 §3).

@@ -258,7 +258,7 @@ impl JobSummary {
         Self {
             status: StatusView::new(job, around.freshness),
             owner: job.owner.to_string(),
-            labels: job.spec.labels.iter().map(|(key, value)| (key.to_string(), value.clone())).collect(),
+            labels: texts(&job.spec.labels),
             image: job.spec.image.as_ref().map(ToString::to_string),
             network_arch,
             action,
@@ -270,6 +270,10 @@ impl JobSummary {
             },
         }
     }
+}
+
+fn texts<K: ToString>(map: &BTreeMap<K, String>) -> BTreeMap<String, String> {
+    map.iter().map(|(key, value)| (key.to_string(), value.clone())).collect()
 }
 
 impl JobView {
@@ -284,12 +288,7 @@ impl JobView {
             summary: JobSummary::new(job, around),
             specs,
             command,
-            docker_env_vars: job
-                .spec
-                .env
-                .iter()
-                .map(|(key, value)| (key.to_string(), value.clone()))
-                .collect(),
+            docker_env_vars: texts(&job.spec.env),
             secret_env_vars: job.spec.secret_env.iter().map(ToString::to_string).collect(),
             resources: ResourcesView {
                 num_nodes: resources.nodes,

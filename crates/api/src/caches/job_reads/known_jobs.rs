@@ -72,15 +72,9 @@ struct Kept {
 impl Kept {
     /// The cached jobs, and the ids of the others.
     fn take_part(&self, ids: Vec<JobId>) -> (HashMap<JobId, Arc<Job>>, Vec<JobId>) {
-        let mut found = HashMap::with_capacity(ids.len());
-        let mut others = Vec::new();
-        for id in ids {
-            match self.jobs.get(&id) {
-                Some(job) => drop(found.insert(id, Arc::clone(job))),
-                None => others.push(id),
-            }
-        }
-        (found, others)
+        let (cached, others): (Vec<_>, Vec<_>) = ids.into_iter().partition(|id| self.jobs.contains_key(id));
+        let job = |id: JobId| Some((id, Arc::clone(self.jobs.get(&id)?)));
+        (cached.into_iter().filter_map(job).collect(), others)
     }
 
     fn keep(&mut self, job: &Arc<Job>) {

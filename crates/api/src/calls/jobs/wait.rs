@@ -48,13 +48,13 @@ pub(super) async fn find(
     // A caller that loses its authorization gets no answer.
     let mut lost = pin!(caller.standing.lost(app.clone()));
     while known.contains(&(job.version, super::freshness(app, &job).await?.is_stale())) {
-        let changed = app.stop.run_until_cancelled(async {
+        let woken = app.stop.run_until_cancelled(async {
             select! {
-                changed = timeout_at(until, changes.changed()) => Ok(matches!(changed, Ok(Ok(())))),
+                woken = timeout_at(until, changes.changed()) => Ok(matches!(woken, Ok(Ok(())))),
                 refused = &mut lost => Err(refused),
             }
         });
-        if !changed.await.unwrap_or(Ok(false))? {
+        if !woken.await.unwrap_or(Ok(false))? {
             break;
         }
         match &*changes.borrow_and_update() {

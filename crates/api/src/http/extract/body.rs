@@ -110,7 +110,7 @@ fn too_deep() -> Problem {
     Problem::new(Kind::TooDeep, detail)
 }
 
-/// serde_json describes characters; this adds what to do.
+/// `serde_json` describes characters; this adds what to do.
 fn malformed(error: &serde_json::Error, bytes: &[u8]) -> Problem {
     if bytes.trim_ascii().is_empty() {
         return Problem::new(Kind::MalformedJson, "The body is empty. Send a JSON object.");
@@ -129,7 +129,7 @@ fn malformed(error: &serde_json::Error, bytes: &[u8]) -> Problem {
     Problem::new(Kind::MalformedJson, detail)
 }
 
-/// serde_json reports a fault at the end of a line as column 0 of the next line; editors show it on the line itself.
+/// `serde_json` reports a fault at the end of a line as column 0 of the next line; editors show it on the line itself.
 fn place(error: &serde_json::Error, bytes: &[u8]) -> (usize, usize) {
     match (error.line(), error.column()) {
         (line, 0) if line > 1 => {

@@ -42,7 +42,7 @@ fn revision(text: &str) -> Option<Revision> {
     number.parse().ok().filter(|_| is_plain).map(Revision::This)
 }
 
-/// The ETag of a revision.
+/// The `ETag` of a revision.
 pub(crate) fn etag(revision: i64) -> String {
     format!("\"{revision}\"")
 }
