@@ -1,14 +1,12 @@
 //! HTTP in, domain values out.
 //!
-//! A request passes the layers (`layers`), is read (`extract`) and allowed (`auth`), becomes a domain value in
-//! one endpoint (`jobs`, `clusters`, one file each), and comes back as a view (`view`) or as a problem (`problem`, the only
-//! place that chooses a status). This crate knows no SQL and no SSH: jobs come from `persistence`, bytes of logs
-//! through [`LogSource`].
+//! A request passes the layers (`http::layers`), extractors parse it (`http::extract`) and authorize its caller (`auth`), and one
+//! call (`calls`) turns it into domain values. The answer is a view (`view`) or a problem (`problem`, the only place that
+//! chooses an error status). This crate knows no SQL and no SSH: jobs come from `persistence`, logs through [`LogSource`].
 
 mod auth;
 mod caches;
 mod calls;
-mod document;
 mod http;
 mod openapi;
 mod ports;
@@ -29,40 +27,30 @@ pub use auth::{
     },
 };
 pub use caches::known_clusters::{ClusterSet, KeptFacts, KnownClusters, UnusableCluster};
-pub use calls::jobs::validate::{LiveView, ValidationView, WarningView};
 pub use http::{cors::is_origin, rate::RateLimit};
 pub use ports::{
-    cluster_keeper::{CheckedCluster, ClusterKeeper},
-    cluster_links::{ClusterLinks, HostReport, HostState, LinkReport, LinkUse},
-    cluster_ops::{ClusterAnswer, ClusterOps, ClusterUnavailable},
-    log_source::{LogReading, LogSource, LogUnavailable},
+    CheckedCluster, ClusterAnswer, ClusterKeeper, ClusterLinks, ClusterOps, ClusterUnavailable, HostReport,
+    HostState, LinkReport, LinkUse, LogReading, LogSource, LogUnavailable,
 };
 pub use state::{ApiState, Limits, Readiness};
-pub use view::{
-    AttemptListView, AttemptView, BackendDetailsView, BackendTypeView, ClusterList, ClusterSource,
-    ClusterView, ContainerView, DeadLetterListView, DeadLetterView, EventListView, EventPageView, EventView,
-    HolderView, JobList, JobSummary, JobView, PartitionList, PartitionView, PendingView, PreflightView,
-    ProgressView, ResourcesView, SlurmMetadataView, StatusView, TimelineEntryView, TimelineView,
-    UnusableClusterView, WebhookDeliveryView, WebhookView,
-};
 pub use watchers::feed::Feed;
 
-use calls::{clusters, dead_letters, events, health, jobs, tao};
+use calls::{clusters, events, health, jobs, tao, webhooks};
 use http::{layers, metrics};
 use state::App;
 
-/// The whole service, ready to be served.
+/// The whole service.
 pub fn router(state: ApiState) -> Router {
     let app = App::new(state);
     metrics::show(&app.limits);
     let (routes, document) = routes().split_for_parts();
-    let routes = document::add(routes, &document)
+    let routes = openapi::serve::add(routes, &document)
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed);
     layers::around(routes, &app).with_state(app)
 }
 
-/// The service's own health and numbers, and nothing else: for a process that serves no API.
+/// Only the health checks and metrics, for a process that serves no API.
 pub fn health_router(state: ApiState) -> Router {
     let app = App::new(state);
     let routes = OpenApiRouter::new()
@@ -75,7 +63,7 @@ pub fn health_router(state: ApiState) -> Router {
     layers::around(routes, &app).with_state(app)
 }
 
-/// The OpenAPI document of [`router`]: both are made from the same list, so neither can have what the other lacks.
+/// The OpenAPI document of [`router`]. Both are built from the same list of routes.
 pub fn openapi() -> utoipa::openapi::OpenApi {
     routes().into_openapi()
 }
@@ -84,29 +72,29 @@ fn routes() -> OpenApiRouter<App> {
     let mut routes = OpenApiRouter::with_openapi(openapi::Metadata::openapi())
         .routes(routes!(jobs::create::create_job, jobs::list::list_jobs))
         .routes(routes!(jobs::validate::validate_job))
-        .routes(routes!(jobs::get::get_job, jobs::delete::delete_job))
-        .routes(routes!(jobs::status::get_job_status))
+        .routes(routes!(jobs::read::get_job, jobs::control::delete_job))
+        .routes(routes!(jobs::read::get_job_status))
         .routes(routes!(jobs::events::get_job_events))
         .routes(routes!(events::list_events))
-        .routes(routes!(jobs::attempts::get_job_attempts))
+        .routes(routes!(jobs::read::get_job_attempts))
         .routes(routes!(jobs::timeline::get_job_timeline))
-        .routes(routes!(jobs::script::get_job_script))
+        .routes(routes!(jobs::read::get_job_script))
         .routes(routes!(jobs::logs::get_job_logs))
-        .routes(routes!(jobs::cancel::cancel_job))
-        .routes(routes!(jobs::pause::pause_job))
-        .routes(routes!(jobs::resume::resume_job))
-        .routes(routes!(jobs::retry::retry_job))
-        .routes(routes!(jobs::webhook::get_job_webhook))
-        .routes(routes!(jobs::webhook::redeliver_job_webhook))
-        .routes(routes!(dead_letters::list_dead_letters))
-        .routes(routes!(clusters::list::list_clusters, clusters::create::create_cluster))
+        .routes(routes!(jobs::control::cancel_job))
+        .routes(routes!(jobs::control::pause_job))
+        .routes(routes!(jobs::control::resume_job))
+        .routes(routes!(jobs::control::retry_job))
+        .routes(routes!(webhooks::get_job_webhook))
+        .routes(routes!(webhooks::redeliver_job_webhook))
+        .routes(routes!(webhooks::list_dead_letters))
+        .routes(routes!(clusters::read::list_clusters, clusters::write::create_cluster))
         .routes(routes!(
-            clusters::get::get_cluster,
-            clusters::replace::replace_cluster,
-            clusters::delete::delete_cluster
+            clusters::read::get_cluster,
+            clusters::write::replace_cluster,
+            clusters::write::delete_cluster
         ))
-        .routes(routes!(clusters::partitions::list_partitions))
-        .routes(routes!(clusters::preflight::preflight_cluster))
+        .routes(routes!(clusters::read::list_partitions))
+        .routes(routes!(clusters::read::preflight_cluster))
         .routes(routes!(clusters::credentials::put_enroot_credentials))
         .merge(tao_routes())
         .routes(routes!(health::livez))
@@ -116,12 +104,12 @@ fn routes() -> OpenApiRouter<App> {
     routes
 }
 
-/// What TAO's own services call, understood as their client sends it.
+/// The calls of TAO's services.
 fn tao_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(tao::post::post_container_job))
-        .routes(routes!(tao::status::get_container_job_status))
-        .routes(routes!(tao::health::liveness))
-        .routes(routes!(tao::health::readiness))
-        .layer(from_fn(tao::understood))
+        .routes(routes!(tao::post_container_job))
+        .routes(routes!(tao::get_container_job_status))
+        .routes(routes!(tao::liveness))
+        .routes(routes!(tao::readiness))
+        .layer(from_fn(tao::adapted))
 }

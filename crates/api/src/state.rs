@@ -1,10 +1,10 @@
-//! What the endpoints share.
+//! The state of the router.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, ops::Deref, sync::Arc, time::Duration};
 
-use domain::{Clock, ContainerImages, Ids, Networks};
+use domain::{Clock, ClusterName, ContainerImages, Ids, Networks};
 use metrics_exporter_prometheus::PrometheusHandle;
-use persistence::Store;
+use persistence::{KnownPartitions, PartitionTurns as _, Pulse, Store, StoreError};
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -16,58 +16,54 @@ use crate::{
     caches::{
         job_reads::{JobReads, KnownJobs},
         known_clusters::KnownClusters,
-        known_partitions::PartitionsCache,
         log_reads::LogReads,
-        pulses::PulseCache,
+        remembered::Remembered,
     },
     http::rate::{RateLimit, Rates},
-    ports::{
-        cluster_keeper::ClusterKeeper, cluster_links::ClusterLinks, cluster_ops::ClusterOps,
-        log_source::LogSource,
-    },
+    ports::{ClusterKeeper, ClusterLinks, ClusterOps, LogSource},
     watchers::feed::Feed,
 };
 
-/// Everything the service needs from outside; the composition root makes it.
+/// The dependencies of the API; the composition root creates them.
 #[derive(Clone)]
 pub struct ApiState {
     /// The database.
     pub store: Store,
-    /// The clusters, as they come and go.
+    /// The known clusters.
     pub clusters: KnownClusters,
-    /// Who knows what makes a cluster.
+    /// Checks the settings of clusters.
     pub keeper: Arc<dyn ClusterKeeper>,
-    /// Which image a network runs in whose job comes by TAO's own wire.
+    /// The images of networks in TAO's own job format.
     pub container_images: Arc<ContainerImages>,
-    /// What webhooks may call beside public addresses.
+    /// Networks that webhooks may call beside public addresses.
     pub webhook_networks: Arc<Networks>,
-    /// Where the present moment comes from.
+    /// The current time.
     pub clock: Arc<dyn Clock>,
-    /// Where new ids come from.
+    /// New ids.
     pub ids: Arc<dyn Ids>,
-    /// Where the bytes of logs come from.
+    /// Reads logs on clusters.
     pub logs: Arc<dyn LogSource>,
-    /// How this process's connections to the clusters fare.
+    /// The state of this process's SSH connections.
     pub links: Arc<dyn ClusterLinks>,
-    /// The way to ask something of a cluster itself.
+    /// Calls that contact a cluster.
     pub ops: Arc<dyn ClusterOps>,
-    /// What tells those who watch jobs; whoever makes it runs it.
+    /// The feed for watchers; its creator runs it.
     pub feed: Arc<Feed>,
     /// Who may call.
     pub auth: AuthMode,
-    /// Whose signed tokens are accepted beside the service's own, and where the keys are; none for nobody's.
+    /// The issuer of signed tokens and the source of its keys; none if signed tokens are not accepted.
     pub jwt: Option<(JwtTerms, Arc<dyn KeySource>)>,
-    /// The numbers behind `/metrics`; none when they are not collected.
+    /// The metrics behind `/metrics`; none if they are not collected.
     pub metrics: Option<PrometheusHandle>,
-    /// What else has to be alive for `/readyz`.
+    /// The other conditions of `/readyz`.
     pub readiness: Arc<dyn Readiness>,
-    /// How much a request may cost.
+    /// The limits of requests.
     pub limits: Limits,
-    /// The origins of web pages that may call from a browser; see [`is_origin`](crate::is_origin).
+    /// Origins of web pages that may call; see [`is_origin`](crate::is_origin).
     pub cors_origins: Arc<[String]>,
-    /// Canceled when the service is to finish: answers that go on and on end then.
+    /// Canceled when the service stops; streams end then.
     pub stop: CancellationToken,
-    /// Runs what an answer must not be needed for to go on.
+    /// Tasks that outlive their request.
     pub errands: TaskTracker,
 }
 
@@ -80,49 +76,49 @@ impl fmt::Debug for ApiState {
     }
 }
 
-/// What must be alive in this process, beside the database, for it to be ready.
+/// Whether the loops of this process are alive.
 pub trait Readiness: Send + Sync + 'static {
-    /// The parts that are not ready, as a person would name them; empty when all are.
+    /// The names of the parts that are not ready.
     fn not_ready(&self) -> Vec<String>;
 }
 
-/// How much one request may cost, and all that read logs together.
+/// The limits of one request, and of all log reads and streams together.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The largest body.
+    /// The largest body, in bytes.
     pub body_bytes: usize,
-    /// The largest head, its address included.
+    /// The largest head with the address, in bytes.
     pub header_bytes: usize,
-    /// How long the body may take to arrive.
+    /// The time for the body to arrive.
     pub body_timeout: Duration,
-    /// The longest time from the request's head to the answer's.
+    /// The time from the request's head to the answer's head.
     pub request_timeout: Duration,
-    /// How many requests a token may make; none for any number.
+    /// The rate limit of a token; none for no limit.
     pub rate: Option<RateLimit>,
-    /// How long a token is remembered: within this time a revocation is felt, by requests and by streams.
+    /// How long a token is cached. A revocation takes effect within this time, for requests and streams.
     pub token_memory: Duration,
-    /// How long an `Idempotency-Key` is known.
+    /// How long an `Idempotency-Key` is stored.
     pub idempotency_keep: Duration,
     /// The most bytes of a log in one answer.
     pub log_bytes: u64,
-    /// How many requests may read logs of one cluster at a time. Each occupies a connection to a login host for as
-    /// long as the shared file system takes, and may hold `log_bytes` twice.
+    /// The most concurrent log reads of one cluster. Each occupies a connection to a login host for as long as the shared file
+    /// system takes, and may hold `log_bytes` twice.
     pub log_reads: usize,
-    /// How long one more waits for its turn before it is told to come back.
+    /// How long one more read waits for its turn before it is refused.
     pub log_patience: Duration,
-    /// How long a cluster may take to answer a question about logs.
+    /// How long a cluster may take to answer a log question.
     pub log_answer: Duration,
-    /// How many logs may be followed at a time. Each is a connection to us and at most half a megabyte.
+    /// The most followed logs. Each is a connection and at most half a megabyte.
     pub log_followers: usize,
-    /// How soon a followed log that has grown is looked at again.
+    /// The interval between reads of a followed log that has grown.
     pub log_tick: Duration,
-    /// After this long a follower or watcher has to come again, and show that he still may.
+    /// The longest stream; afterwards the client reconnects and is authorized again.
     pub follow_for: Duration,
-    /// How many clusters are kept in the database.
+    /// The most clusters in the database.
     pub clusters: u32,
-    /// How many may watch events or wait for a job to change at a time.
+    /// The most callers that watch events or wait for a job.
     pub watchers: usize,
-    /// After this long without an event a comment goes out.
+    /// The interval of keep-alive comments.
     pub heartbeat: Duration,
 }
 
@@ -150,98 +146,76 @@ impl Default for Limits {
     }
 }
 
-/// The state of the router: what came from outside, and what is remembered between requests.
+/// The router's state: its dependencies, and what is cached between requests.
 #[derive(Clone)]
 pub(crate) struct App(Arc<Shared>);
 
 pub(crate) struct Shared {
-    pub(crate) outside: ApiState,
+    outside: ApiState,
     pub(crate) job_reads: JobReads,
     pub(crate) tokens: TokenCache,
+    /// Checks signed tokens; none if they are not accepted.
     pub(crate) jwt: Option<Jwt>,
-    pub(crate) pulses: PulseCache,
-    pub(crate) partitions: PartitionsCache,
+    pulses: Remembered<Pulses>,
+    partitions: Remembered<Partitions>,
     pub(crate) log_reads: LogReads,
+    /// The permits to follow a log.
     pub(crate) followers: Arc<Semaphore>,
+    /// The permits to watch events or wait.
     pub(crate) watchers: Arc<Semaphore>,
+    /// The callers' rates; none without a limit.
     pub(crate) rates: Option<Rates>,
 }
+
+/// When each cluster last answered a poll.
+pub(crate) type Pulses = HashMap<ClusterName, Pulse>;
+/// The partitions that each cluster last reported.
+pub(crate) type Partitions = HashMap<ClusterName, KnownPartitions>;
 
 impl App {
     pub(crate) fn new(outside: ApiState) -> Self {
         let Limits { log_answer, log_reads, log_followers, .. } = outside.limits;
-        let log_reads = LogReads::new(Arc::clone(&outside.logs), log_answer, log_reads);
-        let followers = Arc::new(Semaphore::new(log_followers));
-        let watchers = Arc::new(Semaphore::new(outside.limits.watchers));
         let known_jobs = Arc::new(KnownJobs::new(outside.store.clone()));
-        let job_reads = JobReads::new(outside.errands.clone(), move |ids| {
-            let known_jobs = Arc::clone(&known_jobs);
-            Box::pin(async move { known_jobs.read(ids).await })
-        });
-        let tokens = TokenCache::new(outside.limits.token_memory);
-        let jwt = outside.jwt.clone().map(|(terms, keys)| Jwt::new(terms, keys));
-        let (pulses, partitions) = (PulseCache::default(), PartitionsCache::default());
-        let rates = outside.limits.rate.map(Rates::new);
         Self(Arc::new(Shared {
+            job_reads: JobReads::new(outside.errands.clone(), move |ids| {
+                let known_jobs = Arc::clone(&known_jobs);
+                Box::pin(async move { known_jobs.read(ids).await })
+            }),
+            tokens: TokenCache::new(outside.limits.token_memory),
+            jwt: outside.jwt.clone().map(|(terms, keys)| Jwt::new(terms, keys)),
+            // Much less than any poll interval.
+            pulses: Remembered::new(Duration::from_millis(500)),
+            // Every submitted job is checked against them, and they change every few minutes.
+            partitions: Remembered::new(Duration::from_secs(1)),
+            log_reads: LogReads::new(Arc::clone(&outside.logs), log_answer, log_reads),
+            followers: Arc::new(Semaphore::new(log_followers)),
+            watchers: Arc::new(Semaphore::new(outside.limits.watchers)),
+            rates: outside.limits.rate.map(Rates::new),
             outside,
-            job_reads,
-            tokens,
-            jwt,
-            pulses,
-            partitions,
-            log_reads,
-            followers,
-            watchers,
-            rates,
         }))
     }
 
-    pub(crate) fn job_reads(&self) -> &JobReads {
-        &self.0.job_reads
+    pub(crate) async fn pulses(&self) -> Result<Arc<Pulses>, StoreError> {
+        self.pulses.get(self.store.pulses()).await
     }
 
-    pub(crate) fn tokens(&self) -> &TokenCache {
-        &self.0.tokens
-    }
-
-    /// Who judges signed tokens; none when they are not accepted.
-    pub(crate) fn jwt(&self) -> Option<&Jwt> {
-        self.0.jwt.as_ref()
-    }
-
-    pub(crate) fn pulses(&self) -> &PulseCache {
-        &self.0.pulses
-    }
-
-    pub(crate) fn partitions(&self) -> &PartitionsCache {
-        &self.0.partitions
-    }
-
-    /// The one way to the logs on the clusters.
-    pub(crate) fn log_reads(&self) -> &LogReads {
-        &self.0.log_reads
-    }
-
-    /// What callers have left of their rate; none when there is no limit.
-    pub(crate) fn rates(&self) -> Option<&Rates> {
-        self.0.rates.as_ref()
-    }
-
-    /// The right to follow a log, one for each that may be followed at a time.
-    pub(crate) fn followers(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.0.followers)
-    }
-
-    /// The right to watch events, one for each who may at a time.
-    pub(crate) fn watchers(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.0.watchers)
+    pub(crate) async fn partitions(&self) -> Result<Arc<Partitions>, StoreError> {
+        self.partitions.get(self.store.partitions()).await
     }
 }
 
-impl std::ops::Deref for App {
+impl Deref for App {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl Deref for Shared {
     type Target = ApiState;
 
     fn deref(&self) -> &ApiState {
-        &self.0.outside
+        &self.outside
     }
 }

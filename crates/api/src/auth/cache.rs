@@ -1,4 +1,4 @@
-//! Tokens that were looked up a moment ago.
+//! A short-lived cache of token look-ups.
 
 use std::{
     collections::HashMap,
@@ -10,18 +10,18 @@ use chrono::TimeDelta;
 use domain::Timestamp;
 use persistence::{Store, StoreError, Token};
 
-/// How exactly the last use is known.
+/// `last_used_at` is exact to this much.
 const NOTED_EVERY: TimeDelta = TimeDelta::minutes(1);
-/// Far above the number of clients, far below what would be felt in memory.
+/// Far above the number of clients, and small in memory.
 const MOST: usize = 1024;
 
-/// Remembers tokens for a few seconds. Unknown ones are not remembered, so a flood of guesses cannot push out
-/// the good ones, and a new token works at once.
+/// Caches tokens for a few seconds. Unknown tokens are not cached: guesses cannot displace good tokens, and a new
+/// token works at once.
 pub(crate) struct TokenCache {
-    /// How long a revocation may take to be felt.
+    /// A revocation takes effect within this time.
     memory: Duration,
     known: Mutex<HashMap<[u8; 32], (Instant, Token)>>,
-    /// Whoever holds it asks on behalf of all streams of one token.
+    /// Held by the one look-up that serves all streams of one token.
     asking: tokio::sync::Mutex<()>,
 }
 
@@ -30,21 +30,22 @@ impl TokenCache {
         Self { memory, known: Mutex::default(), asking: tokio::sync::Mutex::default() }
     }
 
-    pub(crate) async fn find(
+    pub(super) async fn find(
         &self,
         store: &Store,
         hash: &[u8; 32],
         now: Timestamp,
+        at_most: Duration,
     ) -> Result<Option<Token>, StoreError> {
-        match self.fresh(hash, self.memory) {
+        match self.fresh(hash, at_most) {
             Some(token) => Ok(Some(token)),
             None => self.ask(store, hash, now).await,
         }
     }
 
-    /// What is known of a token by an answer that is at most so old. However many ask, the database is asked once: the
-    /// others wait, so whoever asks has to be driven to the end.
-    pub(super) async fn find_anew(
+    /// The same with one query for concurrent calls: the others wait for it, so a caller must drive this future to its
+    /// end.
+    pub(super) async fn find_together(
         &self,
         store: &Store,
         hash: &[u8; 32],
@@ -52,10 +53,7 @@ impl TokenCache {
         at_most: Duration,
     ) -> Result<Option<Token>, StoreError> {
         let _asking = self.asking.lock().await;
-        match self.fresh(hash, at_most) {
-            Some(token) => Ok(Some(token)),
-            None => self.ask(store, hash, now).await,
-        }
+        self.find(store, hash, now, at_most).await
     }
 
     async fn ask(&self, store: &Store, hash: &[u8; 32], now: Timestamp) -> Result<Option<Token>, StoreError> {
@@ -65,12 +63,12 @@ impl TokenCache {
         }
         if let Some(token) = &found {
             self.remember(*hash, token.clone());
-            // Here, and so not with every request. Nobody is refused because it could not be noted.
+            // Here, not in each request. A failure to record the use refuses no caller.
             if token.is_good(now)
                 && token.last_used_at.is_none_or(|at| now - at > NOTED_EVERY)
                 && let Err(error) = store.record_use(token.id).await
             {
-                tracing::warn!(%error, "cannot note the use of a token");
+                tracing::warn!(%error, "cannot record the last use of a token");
             }
         }
         Ok(found)

@@ -1,6 +1,6 @@
-//! Tokens that somebody else signs (RFC 7519): by which keys, for whom, and what they say of their bearer.
+//! Tokens signed by an external issuer (RFC 7519): keys, audience and claims.
 //!
-//! What a token says counts for nothing before its signature is right, and no refusal tells more of it than its times.
+//! No claim is used before the signature is verified, and no refusal reveals more of a token than its times.
 
 use std::sync::{Arc, Once};
 
@@ -30,31 +30,31 @@ use key_set::KeySet;
 use keys::Keys;
 use refusal::{LONGEST, Refusal};
 
-/// Whose signed tokens are accepted, and what they mean.
+/// The issuer whose tokens are accepted, and what their claims mean.
 #[derive(Debug, Clone)]
 pub struct JwtTerms {
-    /// As it stands in `iss`.
+    /// The expected `iss`.
     pub issuer: String,
-    /// One of them has to be in `aud`.
+    /// `aud` must contain one of these.
     pub audience: Vec<String>,
     pub algorithms: Vec<JwtAlgorithm>,
     pub mapping: ClaimMapping,
-    /// How far the issuer's clock may be off.
+    /// The tolerated clock difference to the issuer.
     pub leeway: TimeDelta,
     pub pace: KeyPace,
 }
 
-/// How many keys of a document may have signed a token that is accepted.
+/// The number of keys in a document that can verify a token with one of these algorithms.
 pub fn usable_keys(document: &[u8], algorithms: &[JwtAlgorithm]) -> Result<usize, UnfitKeySet> {
     let algorithms: Vec<_> = algorithms.iter().map(|algorithm| algorithm.get()).collect();
     Ok(KeySet::parse(document)?.fit_for(&algorithms))
 }
 
-/// Whoever shows a signed token that is good.
+/// The bearer of a valid signed token.
 pub(super) struct Bearer {
     pub(super) owner: Owner,
     pub(super) scopes: Scopes,
-    /// Not good any more at this moment.
+    /// The token is valid before this moment.
     pub(super) until: Timestamp,
 }
 
@@ -71,7 +71,7 @@ impl Jwt {
         Self { terms, keys }
     }
 
-    /// Whether a token is for this to judge: those of the service's own have no dot.
+    /// Whether this is a signed token: the service's own tokens contain no dot.
     pub(super) fn is_meant(token: &[u8]) -> bool {
         token.contains(&b'.')
     }
@@ -94,7 +94,7 @@ impl Jwt {
         Ok(Bearer { owner: mapping.owner(&claims)?, scopes: mapping.scopes(&claims), until })
     }
 
-    /// Times are judged by the database's clock, and so not by the crate.
+    /// Expiry is checked by the server clock, not by the JWT crate.
     fn validation(&self, algorithm: Algorithm) -> Validation {
         let mut validation = Validation::new(algorithm);
         validation.set_issuer(&[&self.terms.issuer]);
@@ -105,7 +105,7 @@ impl Jwt {
     }
 }
 
-/// What a token is refused with that was good until its time had come.
+/// The problem for a stream whose token has expired.
 pub(super) fn expired() -> Problem {
     Refusal::Expired.into()
 }
@@ -123,15 +123,15 @@ fn refusal(error: &ErrorKind) -> Refusal {
     }
 }
 
-/// What has to be known before the signature can be checked. Nothing of it is trusted.
+/// The unverified header fields that select the key.
 struct Head {
     algorithm: String,
     key: Option<String>,
 }
 
 impl Head {
-    /// None for what has not three parts, or a header that demands what is not known here (RFC 7515 §4.1.11). A token
-    /// that names its key by what it holds itself (`jwk`, `jku`, `x5c`) is not asked for it.
+    /// None without three parts, or with `crit` in the header (RFC 7515 §4.1.11). Keys that a token brings along (`jwk`,
+    /// `jku`, `x5c`) are ignored.
     fn read(token: &[u8]) -> Option<Self> {
         let mut parts = token.split(|byte| *byte == b'.');
         let head = parts.next()?;

@@ -1,4 +1,4 @@
-//! Until when a caller is who he was, for answers that go on and on.
+//! How long the caller of a streamed answer stays authorized.
 
 use std::{future::pending, time::Duration};
 
@@ -9,37 +9,36 @@ use tokio::time::{Instant, sleep};
 use super::jwt;
 use crate::{problem::Problem, state::App};
 
-/// For so long a database that does not answer leaves those who stream what they are. What they are told comes from it
-/// as well, but for logs.
-const UNHEARD: Duration = Duration::from_mins(1);
+/// Streams continue this long while the database cannot confirm their token.
+const UNCONFIRMED: Duration = Duration::from_mins(1);
 
-/// What a caller's right hangs on.
+/// What the caller's authorization depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Nothing: everybody has it.
+    /// Nothing: authentication is off.
     Always,
-    /// The token with this digest.
+    /// The token with this hash.
     Token([u8; 32]),
-    /// The time.
+    /// An expiry time.
     Until(Timestamp),
 }
 
 impl Standing {
-    /// Ends when the right has, with what a request that comes then is refused with: within the time for which a token is remembered: half of it for the age of what is
-    /// remembered, half for looking.
+    /// Returns when the authorization ends, with the problem that a new request would get. It reacts within
+    /// `token_memory`: half for the age of a cached token, half for the interval between checks.
     pub(crate) async fn lost(self, app: App) -> Problem {
         if self == Self::Always {
             return pending().await;
         }
         let every = app.limits.token_memory / 2;
-        let mut heard = Instant::now();
+        let mut confirmed = Instant::now();
         loop {
             sleep(every).await;
             match self.is_good(&app, every).await {
-                Ok(true) => heard = Instant::now(),
+                Ok(true) => confirmed = Instant::now(),
                 Ok(false) => return self.refusal(),
-                Err(error) if heard.elapsed() > UNHEARD => {
-                    tracing::warn!(%error, "nobody can say whether a token is good; its streams end");
+                Err(error) if confirmed.elapsed() > UNCONFIRMED => {
+                    tracing::warn!(%error, "cannot check a stream's token; its streams end");
                     return Problem::from(&error);
                 }
                 Err(_) => {}
@@ -47,11 +46,11 @@ impl Standing {
         }
     }
 
-    /// Why a token that was good is not any more.
+    /// Why the token is no longer valid.
     fn refusal(self) -> Problem {
         match self {
             Self::Until(_) => jwt::expired(),
-            Self::Always | Self::Token(_) => super::no_token_of_ours(),
+            Self::Always | Self::Token(_) => no_token_of_ours(),
         }
     }
 
@@ -62,18 +61,25 @@ impl Standing {
             Self::Until(end) => return Ok(now < end),
             Self::Token(hash) => hash,
         };
-        if let Some(token) = app.tokens().fresh(&hash, at_most) {
+        if let Some(token) = app.tokens.fresh(&hash, at_most) {
             return Ok(token.is_good(now));
         }
-        // Beside the stream: one whose client does not read is not driven, and would keep a connection, and those waiting.
+        // In its own task: the stream of a client that does not read is not polled, and would hold the lock and a connection.
         let asking = app.clone();
-        let asked = async move { asking.tokens().find_anew(&asking.store, &hash, now, at_most).await };
-        match app.errands.spawn(asked).await {
+        let look_up = async move { asking.tokens.find_together(&asking.store, &hash, now, at_most).await };
+        match app.errands.spawn(look_up).await {
             Ok(found) => Ok(found?.is_some_and(|token| token.is_good(now))),
             Err(error) => {
-                tracing::error!(%error, "the look at a stream's token panicked");
+                tracing::error!(%error, "the check of a stream's token panicked");
                 Ok(false)
             }
         }
     }
+}
+
+pub(super) const BAD_TOKEN: &str = r#"Bearer realm="tao-slurm", error="invalid_token""#;
+
+/// One text for unknown, expired and revoked tokens: the difference helps only an attacker.
+pub(super) fn no_token_of_ours() -> Problem {
+    Problem::unauthorized("The token is unknown, expired or revoked.", BAD_TOKEN)
 }

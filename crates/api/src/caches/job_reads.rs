@@ -1,9 +1,8 @@
-//! One statement for all who ask for a job at the same time.
+//! Batches concurrent reads of jobs into few statements.
 //!
-//! Hundreds of dashboards ask for statuses every few seconds; a statement for each would have Postgres and this process do the same
-//! work hundreds of times. Whoever asks while a statement is under way waits for the next one, together with all who came
-//! meanwhile, so the more there are the fewer statements each costs. Of a job that is remembered only the version is read
-//! (`known_jobs`): what an answer shows was in the database after its question had come.
+//! Hundreds of dashboards read statuses every few seconds; one statement for each would repeat the same work. A read
+//! that arrives while a statement runs joins the next statement, so the cost of each read falls as their number grows. For a
+//! cached job only the version is read (`known_jobs`): an answer is never older than its request.
 
 use std::{
     collections::HashMap,
@@ -22,18 +21,18 @@ mod known_jobs;
 
 pub(crate) use known_jobs::KnownJobs;
 
-/// The most jobs of one statement: a document may be large.
+/// The most jobs of one statement, because documents may be large.
 const BATCH: usize = 256;
-/// A statement that has no answer for so long is given up: whoever comes next waits behind it, and a connection may hang for a
-/// quarter of an hour.
+/// A statement without a reply for this long is given up. A dead connection may hang for a quarter of an hour, and later
+/// reads wait behind it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A job for whoever asked, or none that can be read; an error is everybody's.
+/// The job, or none if it does not exist or cannot be read. All readers of a batch share its error.
 type Answer = Result<Option<Arc<Job>>, Arc<StoreError>>;
 type Found = Result<HashMap<JobId, Arc<Job>>, StoreError>;
 type Reading = Pin<Box<dyn Future<Output = Found> + Send>>;
 
-/// Reads jobs for all. Cheap to clone.
+/// Reads jobs in batches. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct JobReads(Arc<Shared>);
 
@@ -46,12 +45,12 @@ struct Shared {
 #[derive(Default)]
 struct Desk {
     waiting: HashMap<JobId, Vec<oneshot::Sender<Answer>>>,
-    /// Somebody reads. With a second one the statements would be twice as many, and each for half as many.
+    /// A reader runs. A second one would double the statements and halve their size.
     is_read: bool,
 }
 
 impl JobReads {
-    /// `read` reads those of the jobs that are there; whoever calls it is one of `errands`.
+    /// `read` returns those of the jobs that exist; it runs as one of `errands`.
     pub(crate) fn new(
         errands: TaskTracker,
         read: impl Fn(Vec<JobId>) -> Reading + Send + Sync + 'static,
@@ -59,21 +58,21 @@ impl JobReads {
         Self(Arc::new(Shared { errands, read: Box::new(read), desk: Mutex::default() }))
     }
 
-    /// The job, if it is there and can be read.
+    /// The job, if it exists and can be read.
     pub(crate) async fn find(&self, id: JobId) -> Answer {
-        let (tell, told) = oneshot::channel();
+        let (sender, answer) = oneshot::channel();
         let needs_reader = {
             let mut desk = self.0.desk();
-            desk.waiting.entry(id).or_default().push(tell);
+            desk.waiting.entry(id).or_default().push(sender);
             !std::mem::replace(&mut desk.is_read, true)
         };
         if needs_reader {
-            // Not in the request's own task: a caller who goes away leaves others waiting.
+            // Not in the request's own task: other callers wait for the same reader.
             let mut reader = Reader { shared: Arc::clone(&self.0), leaves: false };
             self.0.errands.spawn(async move { reader.read_all().await });
         }
-        // A reader that panicked has told nobody anything: then it is as if there were none.
-        told.await.unwrap_or(Ok(None))
+        // After a panic of the reader the caller reads the job by itself.
+        answer.await.unwrap_or(Ok(None))
     }
 }
 
@@ -85,7 +84,7 @@ impl Shared {
 
 struct Reader {
     shared: Arc<Shared>,
-    /// It has given its place back.
+    /// The reader has stopped in order.
     leaves: bool,
 }
 
@@ -94,11 +93,11 @@ impl Reader {
         while let Some(turn) = self.next_turn() {
             let reading = (self.shared.read)(turn.keys().copied().collect());
             let found = tokio::time::timeout(PATIENCE, reading).await;
-            tell(turn, found.unwrap_or(Err(StoreError::Late)));
+            deliver(turn, found.unwrap_or(Err(StoreError::Late)));
         }
     }
 
-    /// None when nobody waits. Its place is given back under the same lock, so that whoever comes next sees that he needs a reader.
+    /// None when no caller waits. Stops under the same lock, so that the next caller starts a new reader.
     fn next_turn(&mut self) -> Option<Turn> {
         let mut desk = self.shared.desk();
         let turn = take(&mut desk.waiting);
@@ -114,7 +113,7 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         if !self.leaves {
-            // It panicked, or the runtime ends.
+            // A panic, or the end of the runtime.
             let mut desk = self.shared.desk();
             desk.is_read = false;
             desk.waiting.clear();
@@ -124,7 +123,7 @@ impl Drop for Reader {
 
 type Turn = HashMap<JobId, Vec<oneshot::Sender<Answer>>>;
 
-/// Those whose turn it is.
+/// The next batch.
 fn take(waiting: &mut Turn) -> Turn {
     if waiting.len() <= BATCH {
         return std::mem::take(waiting);
@@ -133,7 +132,7 @@ fn take(waiting: &mut Turn) -> Turn {
     next.into_iter().filter_map(|id| waiting.remove_entry(&id)).collect()
 }
 
-fn tell(turn: Turn, found: Found) {
+fn deliver(turn: Turn, found: Found) {
     let mut found = found.map_err(Arc::new);
     for (id, waiting) in turn {
         let answer = match &mut found {
@@ -141,7 +140,7 @@ fn tell(turn: Turn, found: Found) {
             Err(error) => Err(Arc::clone(error)),
         };
         for one in waiting {
-            // Who has gone away needs no answer.
+            // A caller that has gone away needs no answer.
             let _ = one.send(answer.clone());
         }
     }

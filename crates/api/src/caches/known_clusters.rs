@@ -1,49 +1,48 @@
-//! The clusters there are: those of the configuration file, and those kept in the database, which come and go.
+//! The known clusters: those of the configuration file, and those stored in the database, which come and go.
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fmt,
     sync::{Arc, PoisonError, RwLock},
 };
 
 use domain::{Cluster, ClusterName, Violation};
 use serde_json::Value;
 
-/// All clusters, as this process knows them now. Clones share them.
-#[derive(Clone, Default)]
+/// All clusters that this process knows. Clones share the set.
+#[derive(Debug, Clone, Default)]
 pub struct KnownClusters(Arc<RwLock<Arc<ClusterSet>>>);
 
 /// The clusters at one moment.
 #[derive(Debug, Default)]
 pub struct ClusterSet {
-    /// Those of the file in its order, then those that are kept, the oldest first.
+    /// The clusters of the file in its order, then the stored ones, oldest first.
     clusters: Vec<Cluster>,
     kept: HashMap<ClusterName, KeptFacts>,
     unusable: BTreeMap<ClusterName, UnusableCluster>,
 }
 
-/// What there is to say of a cluster that is kept in the database, beside what it is.
+/// The facts about a stored cluster beside its configuration.
 #[derive(Debug, Clone)]
 pub struct KeptFacts {
     pub revision: i64,
     pub incarnation: i64,
-    /// As they were sent.
+    /// As the caller sent them.
     pub settings: Value,
-    /// Why this process cannot work with it at the moment; none when nothing speaks against it.
+    /// Why this process cannot use the cluster now.
     pub unavailable: Option<String>,
 }
 
-/// A cluster in the database whose settings are no good: nobody works with it until they are mended.
+/// A stored cluster with invalid settings. It is not used until they are corrected.
 #[derive(Debug, Clone)]
 pub struct UnusableCluster {
     pub revision: i64,
     pub settings: Value,
-    /// By their pointers into the settings.
+    /// With JSON pointers into the settings.
     pub faults: Vec<Violation>,
 }
 
 impl KnownClusters {
-    /// As they are now. Somebody who asks twice may hear of other ones.
+    /// The current set. Two calls may return different sets.
     pub fn now(&self) -> Arc<ClusterSet> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -53,14 +52,8 @@ impl KnownClusters {
     }
 }
 
-impl fmt::Debug for KnownClusters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("KnownClusters").field(&self.now()).finish()
-    }
-}
-
 impl ClusterSet {
-    /// Those of the configuration file, and no others.
+    /// Only the clusters of the configuration file.
     pub fn of_file(clusters: Vec<Cluster>) -> Self {
         Self { clusters, ..Self::default() }
     }
@@ -83,7 +76,7 @@ impl ClusterSet {
         self.clusters.iter().find(|cluster| cluster.name == *name)
     }
 
-    /// None for one of the configuration file, and for one that does not exist.
+    /// None for a cluster of the configuration file, and for one that does not exist.
     pub fn kept(&self, name: &ClusterName) -> Option<&KeptFacts> {
         self.kept.get(name)
     }
@@ -96,14 +89,14 @@ impl ClusterSet {
         &self.unusable
     }
 
-    /// Which cluster the name means; none for one of the configuration file.
+    /// The incarnation of a stored cluster; none for one of the configuration file.
     pub(crate) fn incarnation(&self, name: &ClusterName) -> Option<i64> {
         self.kept(name).map(|facts| facts.incarnation)
     }
 }
 
 impl UnusableCluster {
-    /// All that is wrong, in one sentence.
+    /// All faults in one sentence.
     pub fn reason(&self) -> String {
         let faults = self.faults.iter().map(|fault| format!("{}: {}", fault.pointer, fault.detail));
         faults.collect::<Vec<_>>().join("; ")

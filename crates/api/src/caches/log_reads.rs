@@ -1,8 +1,7 @@
-//! The reads of all who want logs, gathered: at most one remote command a cluster at a time for those who follow
-//! logs, whatever their number, and one question in it for all who want the same bytes.
+//! Batches the log reads of followers: one remote command per cluster at a time, and one question for all that read the
+//! same bytes.
 //!
-//! Nobody's task runs this. A batch is a future that all who wait for it share: any of them drives it on, and it is
-//! given up when the last of them is gone.
+//! No task drives a batch. It is a shared future that any of its waiters polls, and it is dropped with the last of them.
 
 use std::{
     collections::HashMap,
@@ -21,17 +20,17 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::ports::log_source::{LogSource, LogUnavailable};
+use crate::ports::{LogSource, LogUnavailable};
 
-/// How long a batch waits for others who want to read at the same moment.
+/// A batch waits this long for more reads.
 const GATHER: Duration = Duration::from_millis(20);
-/// The most bytes that one remote command is asked for.
+/// The most bytes that one remote command may return.
 const MOST_BYTES: u64 = 8 * 1024 * 1024;
 
 type Answers = Result<Arc<Vec<Arc<LogAnswer>>>, LogUnavailable>;
 type Batch = BoxFuture<'static, Answers>;
 
-/// Gathers reads; one for the whole process.
+/// Batches log reads; one for the process.
 pub(crate) struct LogReads {
     source: Arc<dyn LogSource>,
     patience: Duration,
@@ -40,13 +39,13 @@ pub(crate) struct LogReads {
     begun: Instant,
 }
 
-/// One cluster's reads.
+/// The reads of one cluster.
 struct Lane {
-    /// Held by the batch under way.
+    /// Held by the batch that runs.
     turn: Arc<Turn<()>>,
-    /// The right to read at once, beside the batches.
+    /// Permits for reads outside the batches.
     singles: Arc<Semaphore>,
-    /// The batch that others may still join.
+    /// The batch that others can still join.
     open: Option<(Arc<Mutex<Gathered>>, WeakShared<Batch>)>,
 }
 
@@ -58,11 +57,11 @@ struct Gathered {
 }
 
 impl Gathered {
-    /// Where the answers to these questions will stand; none when it is too late or too much for this batch.
+    /// The places of the answers; none if the batch is closed or full.
     fn join(&mut self, questions: &[LogQuestion]) -> Option<Vec<usize>> {
-        let wanted: u64 = questions.iter().map(bytes_of).fold(0, u64::saturating_add);
+        let bytes: u64 = questions.iter().map(bytes_of).fold(0, u64::saturating_add);
         let is_first = self.questions.is_empty();
-        if self.closed || (!is_first && self.bytes.saturating_add(wanted) > MOST_BYTES) {
+        if self.closed || (!is_first && self.bytes.saturating_add(bytes) > MOST_BYTES) {
             return None;
         }
         Some(questions.iter().map(|question| self.place(question)).collect())
@@ -78,7 +77,7 @@ impl Gathered {
     }
 }
 
-/// The most bytes that a question brings.
+/// The most bytes that a question can return.
 fn bytes_of(question: &LogQuestion) -> u64 {
     match question {
         LogQuestion::Part { max_bytes, .. } => *max_bytes,
@@ -87,23 +86,23 @@ fn bytes_of(question: &LogQuestion) -> u64 {
 }
 
 impl LogReads {
-    /// `patience` bounds each remote command, `at_a_time` those of [`Self::at_once`] on one cluster.
+    /// `patience` bounds each remote command, `at_a_time` the concurrent [`Self::at_once`] reads of one cluster.
     pub(crate) fn new(source: Arc<dyn LogSource>, patience: Duration, at_a_time: usize) -> Self {
         Self { source, patience, at_a_time, lanes: Mutex::default(), begun: Instant::now() }
     }
 
-    /// The time since the origin of the grid on which followers look at their logs.
+    /// The time since the start of the grid on which followers poll.
     pub(crate) fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }
 
-    /// The right to call [`Self::at_once`]; the caller bounds the wait for it.
+    /// A permit for [`Self::at_once`]; the caller bounds the wait.
     pub(crate) async fn turn(&self, cluster: &ClusterName) -> Option<OwnedSemaphorePermit> {
         let singles = Arc::clone(&self.lanes().entry(cluster.clone()).or_insert_with(|| self.lane()).singles);
         singles.acquire_owned().await.ok()
     }
 
-    /// Asks without waiting for others.
+    /// Reads without joining a batch.
     pub(crate) async fn at_once(
         &self,
         cluster: &ClusterName,
@@ -112,7 +111,7 @@ impl LogReads {
         within(self.patience, self.source.ask(cluster, questions)).await
     }
 
-    /// Asks together with others who ask at the same moment.
+    /// Joins a batch with other reads.
     pub(crate) async fn together(
         &self,
         cluster: &ClusterName,
@@ -121,7 +120,7 @@ impl LogReads {
         let (places, batch) = self.join(cluster, questions);
         let answers = batch.await?;
         let mine: Option<Vec<_>> = places.iter().map(|place| answers.get(*place).cloned()).collect();
-        mine.ok_or_else(|| LogUnavailable { detail: "the cluster's answer is not whole".to_owned() })
+        mine.ok_or_else(|| LogUnavailable { detail: "the cluster's answer is incomplete".to_owned() })
     }
 
     fn join(&self, cluster: &ClusterName, questions: &[LogQuestion]) -> (Vec<usize>, Shared<Batch>) {
@@ -151,7 +150,7 @@ impl LogReads {
     }
 }
 
-/// Every change under these locks is complete before anything can panic.
+/// No code under these locks can panic halfway through a change.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -179,7 +178,7 @@ async fn within<T>(
     reading: impl Future<Output = Result<T, LogUnavailable>>,
 ) -> Result<T, LogUnavailable> {
     timeout(patience, reading).await.unwrap_or_else(|_| {
-        Err(LogUnavailable { detail: format!("the cluster gave no answer within {} s", patience.as_secs()) })
+        Err(LogUnavailable { detail: format!("the cluster did not answer within {} s", patience.as_secs()) })
     })
 }
 

@@ -2,7 +2,7 @@ use remote::{LogChunk, LogFrom};
 use tokio::sync::Semaphore as Gate;
 
 use super::*;
-use crate::ports::log_source::LogReading;
+use crate::ports::LogReading;
 
 /// Answers each question with its own offset; a command waits at the gate.
 struct Echo {
@@ -50,7 +50,7 @@ async fn start(reads: &LogReads, cluster: &str, offset: u64) -> Result<u64, LogU
 }
 
 #[tokio::test(start_paused = true)]
-async fn fifty_who_want_the_same_bytes_are_one_question_of_one_command() {
+async fn fifty_reads_of_the_same_bytes_are_one_question_of_one_command() {
     let (echo, reads) = reads(1);
     let all = futures_util::future::join_all((0..50).map(|_| start(&reads, "dgx", 7))).await;
     assert!(all.iter().all(|start| *start == Ok(7)));
@@ -67,7 +67,7 @@ async fn several_logs_of_a_cluster_are_one_command_and_each_gets_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_comes_during_a_command_is_in_the_next_one_together_with_others() {
+async fn reads_during_a_command_share_the_next_one() {
     let (echo, reads) = reads(0);
     let later = async {
         while lock(&echo.commands).is_empty() {
@@ -89,7 +89,7 @@ async fn who_comes_during_a_command_is_in_the_next_one_together_with_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_goes_away_leaves_the_others_their_answer_and_the_last_one_ends_the_command() {
+async fn a_read_that_is_dropped_leaves_the_others_their_answer_and_the_last_one_ends_the_command() {
     let (echo, reads) = reads(0);
     let mut first = Box::pin(start(&reads, "dgx", 1));
     let mut second = Box::pin(start(&reads, "dgx", 1));
@@ -125,7 +125,7 @@ async fn too_much_for_one_command_is_two() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_gives_no_answer_is_unavailable_after_a_while() {
+async fn a_cluster_that_does_not_answer_is_unavailable_after_a_while() {
     let (_, reads) = reads(0);
     let begun = tokio::time::Instant::now();
     let refused = start(&reads, "dgx", 1).await.unwrap_err();

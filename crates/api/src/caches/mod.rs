@@ -1,7 +1,6 @@
-//! What many callers ask for at once, read once for all of them.
+//! Caches and batches of the reads that many callers share.
 
 pub(crate) mod job_reads;
 pub(crate) mod known_clusters;
-pub(crate) mod known_partitions;
 pub(crate) mod log_reads;
-pub(crate) mod pulses;
+pub(crate) mod remembered;

@@ -1,74 +1,38 @@
-//! The clusters: one endpoint a file. What only looks answers from memory and the database, never from a cluster.
+//! The calls about clusters. Those that read answer from memory and the database, never from a cluster.
 
-use std::collections::HashMap;
-
-use domain::{Cluster, ClusterName, Job};
-use persistence::PollState;
+use domain::{Cluster, ClusterName, Job, Violation};
+use serde_json::Value;
 
 use crate::{
-    caches::known_clusters::KeptFacts,
     http::extract::unusable_cluster,
-    ports::cluster_ops::ClusterUnavailable,
+    ports::ClusterUnavailable,
     problem::{Kind, Problem},
     state::App,
-    view::{ClusterFacts, ClusterView},
 };
 
-mod change;
-pub(crate) mod create;
 pub(crate) mod credentials;
-pub(crate) mod delete;
-pub(crate) mod get;
-pub(crate) mod list;
-pub(crate) mod partitions;
-pub(crate) mod preflight;
-pub(crate) mod replace;
+pub(crate) mod read;
 pub(crate) mod settings;
-
-use change::{changed, is_object, not_in_file, refused, tagged};
-
-type Shown<'a> = (&'a Cluster, Option<&'a KeptFacts>);
-
-async fn views<'a>(
-    app: &App,
-    clusters: impl Iterator<Item = Shown<'a>>,
-) -> Result<Vec<ClusterView>, Problem> {
-    let polls: HashMap<ClusterName, PollState> = app.store.poll_states().await?;
-    let partitions = app.partitions().get(&app.store).await?;
-    let (now, known) = (app.clock.now(), app.clusters.now());
-    let view = |(cluster, kept): Shown<'_>| {
-        let facts = ClusterFacts {
-            is_default: known.all().first().is_some_and(|first| first.name == cluster.name),
-            kept,
-            links: app.links.links(&cluster.name),
-            poll: polls.get(&cluster.name),
-            partitions_fetched_on: partitions.get(&cluster.name).and_then(|known| known.fetched_at),
-        };
-        ClusterView::new(cluster, facts, now)
-    };
-    Ok(clusters.map(view).collect())
-}
-
-async fn view(app: &App, cluster: &Cluster, kept: Option<&KeptFacts>) -> Result<ClusterView, Problem> {
-    let view = views(app, std::iter::once((cluster, kept))).await?.pop();
-    view.ok_or_else(Problem::internal)
-}
+pub(crate) mod write;
 
 pub(crate) fn unavailable(cluster: &Cluster, error: ClusterUnavailable) -> Problem {
     match error {
         ClusterUnavailable::Busy => {
-            let detail = format!("The cluster `{}` is being asked this already. Ask again.", cluster.name);
+            let detail = format!(
+                "The cluster `{}` is already running this request for another caller. Try again.",
+                cluster.name
+            );
             Problem::unavailable(Kind::ClusterBusy, detail)
         }
         ClusterUnavailable::Unanswered { detail } => {
-            let detail = format!("The cluster `{}` did not do it: {detail}", cluster.name);
+            let detail = format!("The cluster `{}` could not carry out the request: {detail}", cluster.name);
             Problem::unavailable(Kind::ClusterUnavailable, detail)
         }
     }
 }
 
-/// Whether the job's cluster can be asked anything: it may have been taken away since the job ended. Which one it is, for
-/// what has to be stored only while it is that one; none for one of the configuration file.
+/// Checks that the job's cluster still exists: it may have been removed since the job finished. Returns the incarnation
+/// of a stored cluster.
 pub(crate) fn is_there(app: &App, job: &Job) -> Result<Option<i64>, Problem> {
     let (known, name) = (app.clusters.now(), &job.cluster);
     if known.get(name).is_some() {
@@ -77,11 +41,19 @@ pub(crate) fn is_there(app: &App, job: &Job) -> Result<Option<i64>, Problem> {
     Err(known.unusable().get(name).map_or_else(|| gone(name), |unusable| unusable_cluster(name, unusable)))
 }
 
-/// The job's cluster was taken away, or is another one by now.
+/// The job's cluster was removed or replaced.
 pub(crate) fn gone(name: &ClusterName) -> Problem {
     let detail = format!(
-        "The job's cluster `{name}` was removed from the service or replaced by another; what needs the cluster can be done \
-         only while it is there."
+        "The job's cluster `{name}` was removed from the service or replaced by another one. This call needs the original \
+     cluster."
     );
     Problem::new(Kind::ClusterGone, detail)
+}
+
+/// serde also fills a struct from an array, by position. The API accepts objects only.
+fn is_object(document: &Value) -> Result<(), Vec<Violation>> {
+    if document.is_array() {
+        return Err(vec![Violation::new("", "wrong_type", "must be an object, not an array")]);
+    }
+    Ok(())
 }

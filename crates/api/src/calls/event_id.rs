@@ -1,12 +1,12 @@
-//! The id of an event: its place among the events of all jobs.
+//! The id of an event: its position among the events of all jobs.
 
 use std::{fmt, str::FromStr};
 
-/// Opaque to callers, but for this: as texts, later events have greater ids.
+/// Opaque to callers, except that later events have greater ids when compared as texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EventId(pub(crate) u64);
 
-/// A text that is no id of an event.
+/// The text is not an event id.
 #[derive(Debug)]
 pub(crate) struct NoEventId;
 
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_did_not_write_is_refused() {
+    fn a_foreign_id_is_refused() {
         for text in ["", "1", "00000000000000001", "000000000000000G", "+000000000000001", "ffffffffffffffff"]
         {
             assert!(text.parse::<EventId>().is_err(), "{text}");

@@ -1,4 +1,4 @@
-//! `/livez` and `/readyz`: whether the process lives, and whether it is of use.
+//! `/livez` and `/readyz`: liveness and readiness.
 
 use std::time::Duration;
 
@@ -13,48 +13,48 @@ use crate::{
     state::App,
 };
 
-/// How long the database may take before it counts as not ready. Probes give up after a few seconds themselves,
-/// and an answer that names the part is worth more to them than silence.
+/// How long the database may take to answer. Probes time out after a few seconds; an answer that names the failed part helps
+/// more than none.
 const DATABASE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// What a healthy process says.
+/// The answer of a healthy process.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Health {
-    /// `ok`.
+    /// Always `ok`.
     status: &'static str,
 }
 
 const OK: Json<Health> = Json(Health { status: "ok" });
 
-problems!(LiveProblems = ALWAYS);
-problems!(ReadyProblems = ALWAYS, NotReady);
+problems!(LiveProblems = PUBLIC);
+problems!(ReadyProblems = PUBLIC, NotReady);
 
-/// Is the process alive?
+/// Check liveness
 ///
-/// Answers as long as the process can answer at all.
+/// Succeeds as long as the process can answer requests.
 #[utoipa::path(
     get,
     path = "/livez",
     tag = "service",
     operation_id = "livez",
     security(()),
-    responses((status = 200, description = "It is.", body = Health), LiveProblems)
+    responses((status = 200, description = "The process is alive.", body = Health), LiveProblems)
 )]
 pub(crate) async fn livez(Query(NoParameters): Query<NoParameters>) -> Json<Health> {
     OK
 }
 
-/// Is the process ready to work?
+/// Check readiness
 ///
-/// Ready means: the database is reachable, its migrations are current, and the loops that this process runs are
-/// alive. A cluster that does not answer does not make the service unready: it can still take and show jobs.
+/// Ready means that the database is reachable, its migrations are current, and the loops of this process are alive. A
+/// cluster that does not answer does not affect readiness: the service still accepts and shows jobs.
 #[utoipa::path(
     get,
     path = "/readyz",
     tag = "service",
     operation_id = "readyz",
     security(()),
-    responses((status = 200, description = "It is.", body = Health), ReadyProblems)
+    responses((status = 200, description = "The process is ready.", body = Health), ReadyProblems)
 )]
 pub(crate) async fn readyz(
     State(app): State<App>,
@@ -68,7 +68,7 @@ pub(crate) async fn readyz(
             not_ready.push(match error {
                 StoreError::Schema { .. } => "database (its migrations are not current)".to_owned(),
                 error if error.is_unavailable() => "database (unreachable)".to_owned(),
-                _ => "database (it has no tables of ours: run its migrations)".to_owned(),
+                _ => "database (tables are missing; run the migrations)".to_owned(),
             });
         }
         Err(_) => not_ready.push("database (no answer)".to_owned()),

@@ -1,4 +1,4 @@
-//! The jobs: one endpoint a file, and what they share.
+//! The calls about jobs, and what they share.
 
 use std::sync::Arc;
 
@@ -11,43 +11,33 @@ use domain::{Job, JobId};
 
 use crate::{
     auth::Caller,
-    caches::pulses::Pulses,
     http::extract::no_such_job,
     problem::Problem,
-    state::App,
+    state::{App, Pulses},
     view::{Freshness, JobSummary, JobView, StatusView, Surroundings, is_watched},
 };
 
 mod accept;
-pub(crate) mod attempts;
-pub(crate) mod cancel;
+pub(crate) mod control;
 pub(crate) mod create;
-pub(crate) mod delete;
 pub(crate) mod events;
-pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod logs;
 mod once;
 mod page_token;
-pub(crate) mod pause;
-mod request_hash;
-pub(crate) mod resume;
-pub(crate) mod retry;
-pub(crate) mod script;
-pub(crate) mod status;
+pub(crate) mod read;
 pub(crate) mod timeline;
 pub(crate) mod validate;
-pub(crate) mod wait;
-pub(crate) mod webhook;
+mod wait;
 
 pub(crate) use create::store;
 
-/// A job that the caller may see. One of somebody else's is answered like one that does not exist.
-async fn find(app: &App, caller: &Caller, id: JobId) -> Result<Arc<Job>, Problem> {
-    match app.job_reads().find(id).await {
+/// A job that the caller may see. Other jobs get the same answer as jobs that do not exist.
+pub(crate) async fn find(app: &App, caller: &Caller, id: JobId) -> Result<Arc<Job>, Problem> {
+    match app.job_reads.find(id).await {
         Ok(Some(job)) if caller.sees(&job.owner) => Ok(job),
         Ok(Some(_)) => Err(no_such_job(id)),
-        // It is not there; or it cannot be read, which is told as an error.
+        // The job does not exist, or cannot be read; this read returns the error.
         Ok(None) => {
             let job = app.store.find_job(id, &caller.viewer()).await?;
             job.map(Arc::new).ok_or_else(|| no_such_job(id))
@@ -57,8 +47,8 @@ async fn find(app: &App, caller: &Caller, id: JobId) -> Result<Arc<Job>, Problem
 }
 
 async fn freshness(app: &App, job: &Job) -> Result<Freshness, Problem> {
-    // Only what Slurm has needs the cluster's pulse; the rest costs no second question to the database.
-    let pulses = if is_watched(job.phase) { app.pulses().get(&app.store).await? } else { Pulses::default() };
+    // Only jobs in Slurm need the cluster's last poll; the others save a query.
+    let pulses = if is_watched(job.phase) { app.pulses().await? } else { Arc::<Pulses>::default() };
     Ok(Freshness::of(job, &pulses, app.clock.now()))
 }
 
@@ -66,34 +56,30 @@ async fn status_of(app: &App, job: &Job) -> Result<StatusView, Problem> {
     Ok(StatusView::new(job, freshness(app, job).await?))
 }
 
-/// The answer to a wish: how the job stands with it.
+/// The answer to a request that changes the desired state: the job's status.
 async fn answered(app: &App, status: StatusCode, job: &Job) -> Result<Response, Problem> {
     Ok((status, Json(status_of(app, job).await?)).into_response())
 }
 
 async fn whole(app: &App, job: &Job) -> Result<JobView, Problem> {
-    let earlier = earlier(app, job).await?;
-    let known = app.clusters.now();
-    let around = Surroundings {
-        cluster: known.get(&job.cluster),
-        freshness: freshness(app, job).await?,
-        earlier: &earlier,
-    };
-    Ok(JobView::new(job, around))
+    viewed(app, job, JobView::new).await
 }
 
 async fn summary(app: &App, job: &Job) -> Result<JobSummary, Problem> {
-    let earlier = earlier(app, job).await?;
-    let known = app.clusters.now();
-    let around = Surroundings {
-        cluster: known.get(&job.cluster),
-        freshness: freshness(app, job).await?,
-        earlier: &earlier,
-    };
-    Ok(JobSummary::new(job, around))
+    viewed(app, job, JobSummary::new).await
 }
 
-/// The Slurm ids of the attempts before the newest: only a job that was sent again has any.
+async fn viewed<V>(
+    app: &App,
+    job: &Job,
+    view: impl FnOnce(&Job, Surroundings<'_>) -> V,
+) -> Result<V, Problem> {
+    let (known, earlier) = (app.clusters.now(), earlier(app, job).await?);
+    let (cluster, freshness) = (known.get(&job.cluster), freshness(app, job).await?);
+    Ok(view(job, Surroundings { cluster, freshness, earlier: &earlier }))
+}
+
+/// The Slurm ids of the attempts before the newest one.
 async fn earlier(app: &App, job: &Job) -> Result<Vec<slurm::SlurmJobId>, Problem> {
     match &job.attempt {
         Some(attempt) if attempt.no > domain::AttemptNo::FIRST => {

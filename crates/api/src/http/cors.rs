@@ -1,13 +1,39 @@
-//! Web pages of other origins: none may call, unless the configuration names them.
+//! CORS: web pages of other origins may call only if the configuration lists them.
 
 use std::time::Duration;
 
-use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
+use axum::http::{HeaderName, HeaderValue, Method, Uri};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 const ALL: &str = "*";
 
-/// Whether a text is an origin as browsers send it, or `*` for all of them.
+const REQUEST_HEADERS: [&str; 8] = [
+    "authorization",
+    "content-type",
+    "if-match",
+    "if-none-match",
+    "idempotency-key",
+    "last-event-id",
+    "traceparent",
+    "x-request-id",
+];
+const RESPONSE_HEADERS: [&str; 13] = [
+    "etag",
+    "link",
+    "location",
+    "retry-after",
+    "www-authenticate",
+    "idempotency-replayed",
+    "ratelimit",
+    "ratelimit-policy",
+    "x-log-attempt",
+    "x-log-next-offset",
+    "x-log-offset",
+    "x-log-size",
+    "x-request-id",
+];
+
+/// Whether a text is an origin as browsers send it, or `*`.
 pub fn is_origin(text: &str) -> bool {
     let Ok(uri) = text.parse::<Uri>() else { return text == ALL };
     let plain = uri.scheme_str().zip(uri.authority()).map(|(scheme, host)| format!("{scheme}://{host}"));
@@ -16,47 +42,23 @@ pub fn is_origin(text: &str) -> bool {
             && matches!(uri.scheme_str(), Some("http" | "https"))
 }
 
-/// What answers browsers; none when no origin is named, and then browsers keep every page out.
+/// The CORS layer; none without configured origins, so that browsers refuse every page.
 pub(crate) fn layer(origins: &[String]) -> Option<CorsLayer> {
     if origins.is_empty() {
         return None;
     }
     let origins = if origins.iter().any(|origin| origin == ALL) {
-        // Tokens are sent by the page itself, never by the browser on its own: there is nothing to ride on.
+        // Safe, because pages send tokens themselves; browsers add no credentials on their own.
         AllowOrigin::any()
     } else {
         AllowOrigin::list(origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()))
     };
-    let named = HeaderName::from_static;
     Some(
         CorsLayer::new()
             .allow_origin(origins)
             .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE])
-            .allow_headers([
-                header::AUTHORIZATION,
-                header::CONTENT_TYPE,
-                header::IF_MATCH,
-                header::IF_NONE_MATCH,
-                named("idempotency-key"),
-                named("last-event-id"),
-                named("traceparent"),
-                named("x-request-id"),
-            ])
-            .expose_headers([
-                header::ETAG,
-                header::LINK,
-                header::LOCATION,
-                header::RETRY_AFTER,
-                header::WWW_AUTHENTICATE,
-                named("idempotency-replayed"),
-                named("ratelimit"),
-                named("ratelimit-policy"),
-                named("x-log-attempt"),
-                named("x-log-next-offset"),
-                named("x-log-offset"),
-                named("x-log-size"),
-                named("x-request-id"),
-            ])
+            .allow_headers(REQUEST_HEADERS.map(HeaderName::from_static))
+            .expose_headers(RESPONSE_HEADERS.map(HeaderName::from_static))
             .max_age(Duration::from_hours(1)),
     )
 }

@@ -1,33 +1,42 @@
-//! How a request is read. Every way in which that can fail is a problem with a text for a person.
+//! Extractors. Every failure is a problem with an explanation.
 
 use axum::{
     extract::{FromRequestParts, Path},
-    http::{HeaderValue, header, request::Parts},
+    http::{header, request::Parts},
 };
 use domain::{Cluster, ClusterName, JobId};
+use tracing::{Span, field};
 
 use crate::{
     caches::known_clusters::UnusableCluster,
-    http::layers,
     problem::{Kind, Problem},
     state::App,
 };
 
-mod accept;
 mod body;
-mod body_if_any;
 mod idempotency_key;
 mod if_match;
 mod query;
 mod trace;
+mod wait;
 
-pub(crate) use accept::wants_stream;
-pub(crate) use body::{Body, Sent};
-pub(crate) use body_if_any::BodyIfAny;
+pub(crate) use body::{Body, BodyIfAny, Sent};
 pub(crate) use idempotency_key::IdempotencyKey;
-pub(crate) use if_match::{IfMatch, etag};
+pub(crate) use if_match::{IfMatch, etag, tagged};
 pub(crate) use query::{FromQuery, NoParameters, Parameters, Query};
 pub(crate) use trace::{Trace, TraceHere, trace_of};
+pub(crate) use wait::{Patience, requested_wait};
+
+/// Adds the job's id to the request's span, so that every later log line has it, also that of a database failure.
+pub(crate) fn name_job(id: JobId) {
+    Span::current().record("job.id", field::display(id));
+}
+
+async fn text_in_path(parts: &mut Parts, app: &App) -> Result<String, Problem> {
+    let text = Path::<String>::from_request_parts(parts, app).await;
+    let wrong = |_| Problem::new(Kind::BadRequest, "The path is not valid percent-encoded UTF-8.");
+    text.map(|Path(text)| text).map_err(wrong)
+}
 
 /// The job in the path.
 #[derive(Debug, Clone, Copy)]
@@ -37,20 +46,18 @@ impl FromRequestParts<App> for JobInPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let Path(text) = Path::<String>::from_request_parts(parts, app)
-            .await
-            .map_err(|_| Problem::new(Kind::BadRequest, "The path is not valid percent-encoded UTF-8."))?;
-        // What is no UUID cannot name a job, so the answer is the one for any job that does not exist.
+        let text = text_in_path(parts, app).await?;
+        // A text that is not a UUID gets the answer of a job that does not exist.
         let id = text.parse().map_err(|_| {
             let shown: String = text.chars().take(40).collect();
-            Problem::new(Kind::JobNotFound, format!("`{shown}` is not a job id: a job id is a UUID."))
+            Problem::new(Kind::JobNotFound, format!("`{shown}` is not a job id: job ids are UUIDs."))
         })?;
-        layers::name_job(id);
+        name_job(id);
         Ok(Self(id))
     }
 }
 
-/// The cluster in the path, which can be worked with.
+/// The usable cluster in the path.
 #[derive(Debug, Clone)]
 pub(crate) struct ClusterInPath(pub(crate) Cluster);
 
@@ -68,7 +75,7 @@ impl FromRequestParts<App> for ClusterInPath {
     }
 }
 
-/// The name in the path, whether there is such a cluster or not.
+/// The cluster name in the path, whether the cluster exists or not.
 #[derive(Debug, Clone)]
 pub(crate) struct ClusterNameInPath(pub(crate) ClusterName);
 
@@ -76,10 +83,8 @@ impl FromRequestParts<App> for ClusterNameInPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let Path(text) = Path::<String>::from_request_parts(parts, app)
-            .await
-            .map_err(|_| Problem::new(Kind::BadRequest, "The path is not valid percent-encoded UTF-8."))?;
-        // What cannot name a cluster names none.
+        let text = text_in_path(parts, app).await?;
+        // A text that cannot be a name gets the answer of a cluster that does not exist.
         text.parse().map(Self).map_err(|_| no_such_cluster(app, &text))
     }
 }
@@ -88,26 +93,20 @@ pub(crate) fn no_such_cluster(app: &App, name: &str) -> Problem {
     let shown: String = name.chars().take(64).collect();
     let known = app.clusters.now();
     let known: Vec<&str> = known.all().iter().map(|cluster| cluster.name.as_str()).collect();
-    let detail =
-        format!("No cluster `{shown}` is configured; the configured ones are: {}.", known.join(", "));
+    let detail = format!("The cluster `{shown}` does not exist. Configured clusters: {}.", known.join(", "));
     Problem::new(Kind::ClusterNotFound, detail)
 }
 
-/// A cluster whose settings in the database are no good, with the tag that a change of them needs.
+/// A stored cluster with invalid settings, with the `ETag` that a correction needs.
 pub(crate) fn unusable_cluster(name: &ClusterName, unusable: &UnusableCluster) -> Problem {
     let detail = format!(
-        "The cluster `{name}` cannot be used, because its settings in the database are no good ({}); PUT /clusters/{name} mends \
-         them.",
+        "The cluster `{name}` cannot be used, because its stored settings are invalid ({}). Correct them with PUT /clusters/{name}.",
         unusable.reason()
     );
-    let problem = Problem::new(Kind::ClusterUnusable, detail);
-    match HeaderValue::from_str(&etag(unusable.revision)) {
-        Ok(tag) => problem.with_header(header::ETAG, tag),
-        Err(_) => problem,
-    }
+    Problem::new(Kind::ClusterUnusable, detail).with_text(header::ETAG, &etag(unusable.revision))
 }
 
-/// A job that does not exist for this caller.
+/// The job does not exist, or the caller may not see it.
 pub(crate) fn no_such_job(id: JobId) -> Problem {
-    Problem::new(Kind::JobNotFound, format!("There is no job `{id}`."))
+    Problem::new(Kind::JobNotFound, format!("The job `{id}` does not exist."))
 }

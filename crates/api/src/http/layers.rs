@@ -1,5 +1,4 @@
-//! What surrounds every endpoint: an id and one log line for each request, a bound on its time and size, and
-//! the promise that whatever fails is answered with a problem.
+//! The layers around every call: a request id, one log line, limits of time and size, and problems for every failure.
 
 use std::{any::Any, time::Instant};
 
@@ -10,16 +9,14 @@ use axum::{
     middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
 };
-use domain::JobId;
 use slurm::TraceParent;
 use tower_http::{catch_panic::CatchPanicLayer, sensitive_headers::SetSensitiveRequestHeadersLayer};
 use tracing::{Instrument, Span, field};
 
 use crate::{
-    calls::jobs::wait,
     http::{
         cors,
-        extract::{TraceHere, trace_of},
+        extract::{TraceHere, requested_wait, trace_of},
         rate,
     },
     problem::{Kind, Problem},
@@ -34,7 +31,7 @@ pub(crate) fn around(routes: Router<App>, app: &App) -> Router<App> {
         .layer(DefaultBodyLimit::max(app.limits.body_bytes))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(app.clone(), bounded))
-        .layer(from_fn(rate::told))
+        .layer(from_fn(rate::reported))
         .layer(from_fn_with_state(app.clone(), of_bearable_size))
         .layer(from_fn(explained))
         .layer(from_fn(recorded))
@@ -46,10 +43,10 @@ pub(crate) fn around(routes: Router<App>, app: &App) -> Router<App> {
     }
 }
 
-/// Gives the request an id: the caller's, if it is one that can be searched for, else ours.
+/// Sets the request id: the caller's if it is printable, otherwise a new one.
 async fn identified(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let theirs = request.headers().get(REQUEST_ID).filter(|id| is_searchable(id)).cloned();
-    let id = theirs.or_else(|| HeaderValue::from_str(&app.ids.lease().to_string()).ok());
+    let own = request.headers().get(REQUEST_ID).filter(|id| is_searchable(id)).cloned();
+    let id = own.or_else(|| HeaderValue::from_str(&app.ids.lease().to_string()).ok());
     let Some(id) = id else { return next.run(request).await };
     request.headers_mut().insert(REQUEST_ID, id.clone());
     let mut response = next.run(request).await;
@@ -66,15 +63,15 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
     headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).map(str::to_owned)
 }
 
-/// Writes one line and counts one observation for each request. The query is not logged: it is the caller's text.
+/// Logs and measures each request. The query is not logged, because it contains the caller's data.
 async fn recorded(mut request: Request, next: Next) -> Response {
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
-    let theirs = trace_of(request.headers());
+    let parent = trace_of(request.headers());
     let traced = if is_probe(&route) {
         Span::none()
     } else {
-        traces::request(label(&method), &route, theirs.as_ref())
+        traces::request(label(&method), &route, parent.as_ref())
     };
     if let Some(trace) = traces::here(&traced) {
         request.extensions_mut().insert(TraceHere(trace));
@@ -85,7 +82,7 @@ async fn recorded(mut request: Request, next: Next) -> Response {
         http.method = %method,
         http.path = request.uri().path(),
         job.id = field::Empty,
-        trace.id = theirs.as_ref().map(TraceParent::trace_id),
+        trace.id = parent.as_ref().map(TraceParent::trace_id),
     );
     let begun = Instant::now();
     let response = next.run(request).instrument(span.clone()).instrument(traced.clone()).await;
@@ -113,30 +110,18 @@ async fn recorded(mut request: Request, next: Next) -> Response {
     response
 }
 
-/// A method is the caller's word too: only the ones we serve become labels.
+/// Only known methods become labels: callers can send any.
 fn label(method: &Method) -> &'static str {
-    match method.as_str() {
-        "GET" => "GET",
-        "HEAD" => "HEAD",
-        "POST" => "POST",
-        "PUT" => "PUT",
-        "DELETE" => "DELETE",
-        _ => "other",
-    }
+    let known = ["GET", "HEAD", "POST", "PUT", "DELETE"];
+    known.into_iter().find(|known| method.as_str() == *known).unwrap_or("other")
 }
 
-/// Asked every few seconds by machines, and of no interest to anybody who looks for where time went.
+/// Probes every few seconds would only bury the interesting traces.
 fn is_probe(route: &str) -> bool {
     matches!(route, "/livez" | "/readyz" | "/metrics")
 }
 
-/// Says which job the request is about. It becomes part of the request's span, so that every line on the way to
-/// the answer has it, a failure of the database included.
-pub(crate) fn name_job(id: JobId) {
-    Span::current().record("job.id", field::display(id));
-}
-
-/// Completes every problem with the request's path and id, and turns any other error into one.
+/// Adds the path and the request id to every problem, and turns every other error into one.
 async fn explained(request: Request, next: Next) -> Response {
     let uri = request.uri().clone();
     let id = request_id(request.headers());
@@ -144,7 +129,7 @@ async fn explained(request: Request, next: Next) -> Response {
     let known = response.extensions_mut().remove::<Problem>();
     let Some(problem) = known.or_else(|| Problem::foreign(response.status(), &uri)) else { return response };
     let mut explained = problem.respond(Some(uri.path().to_owned()), id);
-    // `Allow` and its like were added on the way here.
+    // Keeps headers of other layers, such as `Allow`.
     for (name, value) in response.headers() {
         if name != header::CONTENT_TYPE
             && name != header::CONTENT_LENGTH
@@ -156,36 +141,38 @@ async fn explained(request: Request, next: Next) -> Response {
     explained
 }
 
-/// Refuses heads that are larger than anybody needs. What is much larger never comes here: the connection refuses it.
+/// Refuses oversized heads. The connection itself refuses those that are far larger.
 async fn of_bearable_size(State(app): State<App>, request: Request, next: Next) -> Response {
     let most = app.limits.header_bytes;
     let address = request.uri().path_and_query().map_or(0, |address| address.as_str().len());
     if address > most {
-        let detail = format!("The address has {address} bytes; path and query may have {most}.");
+        let detail = format!(
+            "The path and query are {address} bytes long; the limit is {most}. Send a shorter address."
+        );
         return Problem::new(Kind::UriTooLong, detail).into_response();
     }
     let head = request.headers().iter().fold(address, |sum, (name, value)| {
-        // A colon, a space and the end of the line.
+        // Includes the colon, a space and the line end.
         sum + name.as_str().len() + value.len() + 4
     });
     if head > most {
         let detail = format!(
-            "The request's head has {head} bytes; it may have {most}. Send fewer or shorter headers."
+            "The request's head is {head} bytes long; the limit is {most}. Send fewer or shorter headers."
         );
         return Problem::new(Kind::HeadersTooLarge, detail).into_response();
     }
     next.run(request).await
 }
 
-/// Bounds the time of a request, its body's arrival included. What it asks to wait for comes on top.
+/// Limits the time of a request, including the arrival of its body. A requested wait comes on top.
 async fn bounded(State(app): State<App>, request: Request, next: Next) -> Response {
-    let most = app.limits.request_timeout + wait::asked(request.uri().query());
+    let most = app.limits.request_timeout + requested_wait(request.uri().query());
     match tokio::time::timeout(most, next.run(request)).await {
         Ok(response) => response,
         Err(_) => Problem::unavailable(
             Kind::Timeout,
             format!(
-                "No answer within {} s. What was asked may still happen: look before asking again.",
+                "No answer within {} s. The request may still take effect; check before you repeat it.",
                 most.as_secs()
             ),
         )
@@ -197,6 +184,6 @@ async fn bounded(State(app): State<App>, request: Request, next: Next) -> Respon
 fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
     let text =
         panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    tracing::error!(panic = text.unwrap_or("(no text)"), "an endpoint panicked");
+    tracing::error!(panic = text.unwrap_or("(no text)"), "a call panicked");
     Problem::internal().into_response()
 }

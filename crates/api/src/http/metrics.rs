@@ -1,4 +1,4 @@
-//! `/metrics`: the process's numbers for Prometheus.
+//! `/metrics`: metrics for Prometheus.
 
 use axum::{
     extract::State,
@@ -12,7 +12,7 @@ use crate::{
     state::{App, Limits},
 };
 
-/// Makes the numbers of the API appear before the first is counted: what does not exist cannot be seen to rise.
+/// Registers the API's metrics with their first values: Prometheus shows an increase only of series that exist.
 pub(crate) fn show(limits: &Limits) {
     for kind in ["job", "all", "wait"] {
         ::metrics::gauge!("watchers", "kind" => kind).increment(0.0);
@@ -26,11 +26,11 @@ pub(crate) fn show(limits: &Limits) {
     }
 }
 
-problems!(Problems = ALWAYS, MetricsDisabled);
+problems!(Problems = PUBLIC, MetricsDisabled);
 
 /// Read the metrics
 ///
-/// The process's numbers, in the text format of Prometheus.
+/// Returns the process's metrics in the Prometheus text format.
 #[utoipa::path(
     get,
     path = "/metrics",
@@ -38,7 +38,7 @@ problems!(Problems = ALWAYS, MetricsDisabled);
     operation_id = "get_metrics",
     security(()),
     responses(
-        (status = 200, description = "The numbers.", content_type = "text/plain", body = String),
+        (status = 200, description = "The metrics.", content_type = "text/plain", body = String),
         Problems
     )
 )]
@@ -47,7 +47,10 @@ pub(crate) async fn metrics(
     Query(NoParameters): Query<NoParameters>,
 ) -> Result<Response, Problem> {
     let Some(handle) = &app.metrics else {
-        return Err(Problem::new(Kind::MetricsDisabled, "This process was started without metrics."));
+        return Err(Problem::new(
+            Kind::MetricsDisabled,
+            "This process runs without metrics; ask another process.",
+        ));
     };
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], handle.render())
         .into_response())

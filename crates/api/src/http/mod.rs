@@ -3,6 +3,7 @@
 pub(crate) mod cors;
 pub(crate) mod extract;
 pub(crate) mod layers;
+pub(crate) mod link;
 pub(crate) mod metrics;
 pub(crate) mod rate;
 pub(crate) mod sse;

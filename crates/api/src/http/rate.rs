@@ -1,7 +1,7 @@
-//! How many requests a token may make.
+//! Rate limits per token.
 //!
-//! Counted when the caller is known, and told with every answer (draft-ietf-httpapi-ratelimit-headers). Each process
-//! counts for itself: the limit is there to stop floods, not to sell requests.
+//! Every answer reports the caller's rate (draft-ietf-httpapi-ratelimit-headers). Each process counts for itself: the limit
+//! stops floods and is not a quota.
 
 use std::{
     num::NonZeroU32,
@@ -11,7 +11,7 @@ use std::{
 
 use axum::{
     extract::Request,
-    http::{Extensions, HeaderMap, HeaderName, HeaderValue, header},
+    http::{Extensions, HeaderName, HeaderValue, header},
     middleware::Next,
     response::Response,
 };
@@ -22,15 +22,12 @@ use governor::{
     state::keyed::DashMapStateStore,
 };
 
-use crate::{
-    problem::{Kind, Problem},
-    state::App,
-};
+use crate::problem::{Kind, Problem};
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const LEFT: HeaderName = HeaderName::from_static("ratelimit");
 
-/// Beyond so many callers those that have been quiet are forgotten.
+/// Above this number of callers, idle ones are removed.
 const MANY: usize = 10_000;
 
 /// A token bucket.
@@ -41,12 +38,12 @@ pub struct RateLimit {
 }
 
 impl RateLimit {
-    /// None when either is zero: no limit.
+    /// None if either is zero, which means no limit.
     pub fn new(per_second: u32, burst: u32) -> Option<Self> {
         Some(Self { per_second: NonZeroU32::new(per_second)?, burst: NonZeroU32::new(burst)? })
     }
 
-    /// How long it takes to earn so many requests.
+    /// The time to refill this many requests.
     fn seconds(self, requests: u32) -> u64 {
         u64::from(requests).div_ceil(u64::from(self.per_second.get()))
     }
@@ -61,10 +58,10 @@ impl RateLimit {
     }
 }
 
-/// Who is counted, by a digest: a token, or what a signed token says about its bearer.
+/// The hash that a caller is counted by: of its token, or of the owner in a signed token.
 pub(crate) type Payer = [u8; 32];
 
-/// What each caller has left.
+/// The rate limits of all callers.
 pub(crate) struct Rates {
     limit: RateLimit,
     buckets: RateLimiter<Payer, DashMapStateStore<Payer>, DefaultClock, StateInformationMiddleware>,
@@ -78,7 +75,7 @@ impl Rates {
         Self { limit, buckets, clock: DefaultClock::default() }
     }
 
-    /// What is left after this request, or how long to wait for the next.
+    /// The remaining requests, or how long to wait for the next one.
     fn spend(&self, payer: &Payer) -> Result<u32, Duration> {
         if self.buckets.len() > MANY {
             self.buckets.retain_recent();
@@ -90,48 +87,40 @@ impl Rates {
     }
 }
 
-/// What the answer says about the caller's rate, once the caller is known.
+/// The rate to report in the answer, set when the caller is known.
 #[derive(Debug, Clone, Default)]
-struct Told(Arc<OnceLock<(RateLimit, u32)>>);
+struct Reported(Arc<OnceLock<(RateLimit, u32)>>);
 
-/// Takes one request from what the caller has left.
-pub(crate) fn spend(app: &App, request: &Extensions, payer: Payer) -> Result<(), Problem> {
-    let Some(rates) = app.rates() else { return Ok(()) };
+/// Counts a request against the caller's rate.
+pub(crate) fn spend(rates: Option<&Rates>, request: &Extensions, payer: Payer) -> Result<(), Problem> {
+    let Some(rates) = rates else { return Ok(()) };
     let spent = rates.spend(&payer);
-    if let Some(Told(told)) = request.get() {
-        // One request has one caller.
-        let _ = told.set((rates.limit, spent.unwrap_or_default()));
+    if let Some(Reported(reported)) = request.get() {
+        // Set only once, because a request has one caller.
+        let _ = reported.set((rates.limit, spent.unwrap_or_default()));
     }
     let Err(wait) = spent else { return Ok(()) };
     let seconds = wait.as_secs_f64().ceil().max(1.0);
     let detail = format!(
-        "A token may make {} requests in a second; nothing was done. Ask again in {seconds} s.",
+        "The limit is {} requests per second for a token; nothing was changed. Try again in {seconds} s.",
         rates.limit.per_second
     );
-    let mut problem = Problem::new(Kind::TooManyRequests, detail);
-    if let Ok(seconds) = HeaderValue::from_str(&seconds.to_string()) {
-        problem = problem.with_header(header::RETRY_AFTER, seconds);
-    }
-    Err(problem)
+    Err(Problem::new(Kind::TooManyRequests, detail).with_text(header::RETRY_AFTER, &seconds.to_string()))
 }
 
-/// Adds to the answer what the caller has left.
-pub(crate) async fn told(mut request: Request, next: Next) -> Response {
-    let told = Told::default();
-    request.extensions_mut().insert(told.clone());
+/// Adds the caller's rate to the answer.
+pub(crate) async fn reported(mut request: Request, next: Next) -> Response {
+    let reported = Reported::default();
+    request.extensions_mut().insert(reported.clone());
     let mut response = next.run(request).await;
-    if let Some((limit, left)) = told.0.get() {
-        tell(response.headers_mut(), *limit, *left);
-    }
-    response
-}
-
-fn tell(headers: &mut HeaderMap, limit: RateLimit, left: u32) {
-    for (name, text) in [(POLICY, limit.policy()), (LEFT, limit.left(left))] {
-        if let Ok(value) = HeaderValue::from_str(&text) {
-            headers.insert(name, value);
+    if let Some((limit, left)) = reported.0.get() {
+        for (name, text) in [(POLICY, limit.policy()), (LEFT, limit.left(*left))] {
+            if let Ok(value) = HeaderValue::from_str(&text) {
+                response.headers_mut().insert(name, value);
+            }
         }
     }
+    response
 }
 
 #[cfg(test)]
@@ -139,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_said_with_the_time_until_all_is_there_again() {
+    fn the_remaining_requests_are_reported_with_the_time_until_all_are_available() {
         let limit = RateLimit::new(10, 25).unwrap();
         assert_eq!(limit.policy(), r#""token";q=25;w=3"#);
         assert_eq!(limit.left(25), r#""token";r=25;t=0"#);

@@ -1,16 +1,11 @@
-//! What a request's texts, numbers and lists have to be, said in the document: a client that is generated from it refuses
-//! by itself what we would refuse. The types that read a request know the same; `fuzz/api` holds both against each other.
+//! The limits of request fields, added to the OpenAPI document, so that generated clients refuse what the service would refuse.
+//! `fuzz/api` compares them with the types that parse requests.
 //!
-//! The macros could say it beside each field, but not of the texts in a list, nor of the names in a map.
+//! utoipa's attributes cannot describe list items or map keys, so all limits are in this table.
 
-use utoipa::{
-    Number,
-    openapi::{
-        OpenApi, RefOr, Schema,
-        path::Parameter,
-        schema::{AdditionalProperties, Array, ArrayItems, Object, SchemaType, Type},
-    },
-};
+use serde_json::{Value, json};
+
+use super::{merge, operations};
 
 mod patterns;
 #[cfg(test)]
@@ -21,20 +16,20 @@ use patterns::{
     PARTITION, PARTITIONS, PASSWORD, PATH, PLAIN, SBATCH_EXPORT, USER, WEBHOOK_SECRET, WORD,
 };
 
-/// What one field has to be.
+/// The limit of one field.
 #[derive(Debug, Clone, Copy)]
 enum Bound {
-    /// A text of this form, and at most so many characters.
+    /// A text with this pattern and maximum length.
     Text(&'static str, usize),
-    /// A whole number.
+    /// A whole number in this range.
     Whole(usize, usize),
     /// A number of hours.
     Hours,
-    /// At least one text, each of this form and at most so many characters, none twice.
+    /// A list of at least one distinct text with this pattern and maximum length.
     Different(&'static str, usize),
-    /// A list of texts, each of this form and at most so many characters.
+    /// A list of texts with this pattern and maximum length.
     Texts(&'static str, usize),
-    /// A map: the form of its names, their length, the length of its values, and how many there may be.
+    /// A map: the pattern and maximum length of its keys, the maximum length of its values, the maximum number of entries.
     Map(&'static str, usize, usize, usize),
 }
 
@@ -106,118 +101,63 @@ const BOUNDS: &[(&str, &str, Bound)] = &[
     ("ClusterSettings", "poll_max", Text(DURATION, 100)),
 ];
 
-/// The same of the texts in parameters that may be repeated, wherever there are such.
+/// The limits of repeatable parameters, by name.
 const PARAMETERS: &[(&str, Bound)] =
     &[("cluster", Texts(CLUSTER, 64)), ("label", Texts(LABEL, LONGEST_LABEL))];
 
-/// A name and a value, and what parts them.
+/// A key, a colon and a value.
 const LONGEST_LABEL: usize = 1001;
 
-/// Puts all of them into the document. One that finds no field is left out; a test looks for such.
-pub(super) fn put(document: &mut OpenApi) {
+/// Adds the limits. A test finds rows without a field.
+pub(super) fn put(document: &mut Value) {
     for (schema, field, bound) in BOUNDS {
-        if let Some(field) = field_of(document, schema, field) {
-            bound.put(field);
-        }
-    }
-    for parameter in parameters(document) {
-        let bound = PARAMETERS.iter().find(|(name, _)| *name == parameter.name);
-        if let (Some((_, bound)), Some(RefOr::T(schema))) = (bound, &mut parameter.schema) {
-            bound.put(schema);
-        }
-    }
-}
-
-/// Says of each parameter that it is never null: who means none leaves it out. The macros take `Option` to mean both.
-pub(super) fn without_null(document: &mut OpenApi) {
-    let is_null = |schema: &RefOr<Schema>| matches!(schema, RefOr::T(Schema::Object(one)) if one.schema_type == SchemaType::new(Type::Null));
-    for parameter in parameters(document) {
-        let Some(schema) = &mut parameter.schema else { continue };
-        match schema {
-            RefOr::T(
-                Schema::Object(Object { schema_type, .. }) | Schema::Array(Array { schema_type, .. }),
-            ) => {
-                if let SchemaType::Array(types) = schema_type {
-                    types.retain(|one| *one != Type::Null);
-                    if let [one] = types.as_slice() {
-                        *schema_type = SchemaType::new(one.clone());
-                    }
-                }
+        if let Some(field) = document.pointer_mut(&format!("/components/schemas/{schema}/properties/{field}"))
+        {
+            if let Map(..) = bound {
+                // The macros repeat the map's own attributes there.
+                field["propertyNames"] = Value::Null;
             }
-            RefOr::T(Schema::OneOf(one_of)) => {
-                one_of.items.retain(|one| !is_null(one));
-                if let [one] = one_of.items.as_slice() {
-                    *schema = one.clone();
-                }
-            }
-            RefOr::T(_) | RefOr::Ref(_) => {}
+            merge(field, bound.schema());
+        }
+    }
+    let parameters =
+        operations(document).filter_map(|operation| operation.get_mut("parameters")?.as_array_mut());
+    for parameter in parameters.flatten() {
+        // A parameter without a value is left out, never null. The macros take `Option` to mean both.
+        without_null(&mut parameter["schema"]);
+        if let Some((_, bound)) = PARAMETERS.iter().find(|(name, _)| parameter["name"] == **name) {
+            merge(&mut parameter["schema"], bound.schema());
         }
     }
 }
 
-fn parameters(document: &mut OpenApi) -> impl Iterator<Item = &mut Parameter> {
-    let operations = document.paths.paths.values_mut().flat_map(|item| {
-        [&mut item.get, &mut item.put, &mut item.post, &mut item.delete].into_iter().flatten()
-    });
-    operations.flat_map(|operation| operation.parameters.iter_mut().flatten()).filter_map(|parameter| {
-        match parameter {
-            RefOr::T(parameter) => Some(parameter),
-            RefOr::Ref(_) => None,
+fn without_null(schema: &mut Value) {
+    for list in ["type", "oneOf"] {
+        let Some(Value::Array(options)) = schema.get_mut(list) else { continue };
+        options.retain(|one| *one != "null" && one["type"] != "null");
+        if let [only] = options.as_slice() {
+            let only = only.clone();
+            *(if list == "type" { &mut schema[list] } else { &mut *schema }) = only;
         }
-    })
-}
-
-pub(super) fn field_of<'d>(document: &'d mut OpenApi, schema: &str, field: &str) -> Option<&'d mut Schema> {
-    let schemas = &mut document.components.as_mut()?.schemas;
-    let RefOr::T(Schema::Object(object)) = schemas.get_mut(schema)? else { return None };
-    match object.properties.get_mut(field)? {
-        RefOr::T(schema) => Some(schema),
-        RefOr::Ref(_) => None,
     }
 }
 
 impl Bound {
-    fn put(self, field: &mut Schema) {
-        match (self, field) {
-            (Text(pattern, longest), Schema::Object(text)) => form(text, pattern, longest),
-            (Whole(least, most), Schema::Object(number)) => {
-                number.minimum = Some(Number::UInt(least));
-                number.maximum = Some(Number::UInt(most));
+    fn schema(self) -> Value {
+        let text = |pattern: &str, longest| json!({"pattern": pattern, "minLength": 1, "maxLength": longest});
+        match self {
+            Text(pattern, longest) => text(pattern, longest),
+            Whole(least, most) => json!({"minimum": least, "maximum": most}),
+            Hours => json!({"minimum": 0.0001, "maximum": 1_000_000}),
+            Texts(pattern, longest) => json!({"items": text(pattern, longest)}),
+            Different(pattern, longest) => {
+                json!({"items": text(pattern, longest), "uniqueItems": true, "minItems": 1})
             }
-            (Hours, Schema::Object(number)) => {
-                number.minimum = Some(Number::Float(0.0001));
-                number.maximum = Some(Number::UInt(1_000_000));
+            Map(pattern, longest_name, longest, most) => {
+                let mut names = json!({"type": "string"});
+                merge(&mut names, text(pattern, longest_name));
+                json!({"propertyNames": names, "additionalProperties": {"maxLength": longest}, "maxProperties": most})
             }
-            (Different(pattern, longest) | Texts(pattern, longest), Schema::Array(list)) => {
-                if let Different(..) = self {
-                    list.unique_items = true;
-                    list.min_items = Some(1);
-                }
-                if let ArrayItems::RefOrSchema(items) = &mut list.items
-                    && let RefOr::T(Schema::Object(text)) = &mut **items
-                {
-                    form(text, pattern, longest);
-                }
-            }
-            (Map(pattern, longest_name, longest, most), Schema::Object(map)) => {
-                map.max_properties = Some(most);
-                let mut name = Object::builder().schema_type(SchemaType::new(Type::String)).build();
-                form(&mut name, pattern, longest_name);
-                map.property_names = Some(Box::new(Schema::Object(name)));
-                if let Some(AdditionalProperties::RefOr(RefOr::T(Schema::Object(value)))) =
-                    map.additional_properties.as_deref_mut()
-                {
-                    value.max_length = Some(longest);
-                }
-            }
-            // A test finds what does not fit.
-            (Text(..) | Whole(..) | Hours | Different(..) | Texts(..) | Map(..), _) => {}
         }
     }
-}
-
-fn form(text: &mut Object, pattern: &'static str, longest: usize) {
-    text.pattern = Some(pattern.to_owned());
-    text.min_length = Some(1);
-    text.max_length = Some(longest);
 }

@@ -1,9 +1,10 @@
-//! What a request looks like, for each call that takes a document. A test sends every one of them.
+//! Examples of request bodies. A test sends each of them.
 
 use serde_json::{Value, json};
-use utoipa::openapi::{OpenApi, RefOr, example::ExampleBuilder};
 
-/// A name, a sentence, and the document itself.
+use super::operations;
+
+/// A name, a summary and the body.
 type Example = (&'static str, &'static str, Value);
 
 fn of(operation: &str) -> Vec<Example> {
@@ -11,7 +12,7 @@ fn of(operation: &str) -> Vec<Example> {
         "create_job" | "validate_job" => vec![training(), plain()],
         "retry_job" => vec![(
             "secrets",
-            "A job that had a secret needs it again",
+            "Send the secrets of a finished job again",
             json!({"secret_env_vars": {"HF_TOKEN": "hf_example"}}),
         )],
         "post_container_job" => vec![container_job()],
@@ -19,7 +20,7 @@ fn of(operation: &str) -> Vec<Example> {
         "replace_cluster" => vec![cluster(false)],
         "put_enroot_credentials" => vec![(
             "ngc",
-            "The key of NGC",
+            "The API key of NGC",
             json!({"machine": "nvcr.io", "login": "$oauthtoken", "password": "nvapi-example"}),
         )],
         _ => Vec::new(),
@@ -36,11 +37,7 @@ fn training() -> Example {
         "inputs": ["lustre:///lustre/data/a/annotations.json"],
         "resources": {"num_gpus": 4, "time_hours": 1},
     });
-    (
-        "training",
-        "A training of TAO: the container's own entry point runs on the files that are made of this",
-        job,
-    )
+    ("training", "A TAO training, run by the container's entry point", job)
 }
 
 fn plain() -> Example {
@@ -56,7 +53,7 @@ fn container_job() -> Example {
         "cloud_metadata": {}, "docker_env_vars": {"WANDB_PROJECT": "clip"},
         "job_id": "0f8fad5b-d9cb-469f-a165-70867728950e", "statefulset_replicas": 1,
     });
-    ("training", "What TAO's client function sends for a training", job)
+    ("training", "A training as TAO's client sends it", job)
 }
 
 fn cluster(is_named: bool) -> Example {
@@ -68,23 +65,17 @@ fn cluster(is_named: bool) -> Example {
     if is_named {
         cluster["name"] = "dgx-2".into();
     }
-    (
-        "cluster",
-        "A cluster with one login host; the key of that name is in the server's key directory",
-        cluster,
-    )
+    ("cluster", "A cluster with one login host, and an SSH key from the server's key directory", cluster)
 }
 
-/// Puts them into the document.
-pub(super) fn put(document: &mut OpenApi) {
-    for operation in document.paths.paths.values_mut().flat_map(super::operations_of) {
-        let examples = of(operation.operation_id.as_deref().unwrap_or_default());
-        let Some(RefOr::T(body)) = &mut operation.request_body else { continue };
-        for (name, summary, value) in examples {
-            let example = ExampleBuilder::new().summary(summary).value(Some(value)).build();
-            for content in body.content.values_mut() {
-                let RefOr::T(content) = content else { continue };
-                content.examples.insert(name.to_owned(), RefOr::T(example.clone()));
+/// Adds them to the request bodies.
+pub(super) fn put(document: &mut Value) {
+    for operation in operations(document) {
+        let examples = of(operation["operationId"].as_str().unwrap_or_default());
+        let contents = operation.pointer_mut("/requestBody/content").and_then(Value::as_object_mut);
+        for content in contents.into_iter().flat_map(|contents| contents.values_mut()) {
+            for (name, summary, value) in &examples {
+                content["examples"][name] = json!({"summary": summary, "value": value});
             }
         }
     }

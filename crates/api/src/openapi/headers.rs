@@ -1,73 +1,50 @@
-//! The headers that answers have whatever the operation: what surrounds every endpoint adds them, so they are said here,
-//! once. Those of one operation stand beside it.
+//! Headers of all answers, which layers add whatever the call. Headers of one call are documented there.
 
-use utoipa::openapi::{
-    Header, OpenApi, Ref, RefOr, Response,
-    header::HeaderBuilder,
-    schema::{ObjectBuilder, Type},
-};
+use serde_json::{Value, json};
 
-const REQUEST_ID: Said = Said(
-    "X-Request-Id",
-    Type::String,
-    "The request's id: the one that was sent, or one of the service's own. Its log has it.",
-);
-const CHALLENGE: Said = Said(
-    "WWW-Authenticate",
-    Type::String,
-    "What is wrong with the token, or which scope it lacks (RFC 6750).",
-);
-const RETRY_AFTER: Said = Said("Retry-After", Type::Integer, "Ask again after so many seconds.");
-const POLICY: Said = Said(
-    "RateLimit-Policy",
-    Type::String,
-    "How many requests a token may make, and in how many seconds (`q`, `w`); absent where there is no limit.",
-);
-const RATE: Said = Said(
-    "RateLimit",
-    Type::String,
-    "How many requests the token has left, and after how many seconds all of them (`r`, `t`); absent where there is no limit.",
-);
+use super::operations;
 
-/// A header, and what it says.
-struct Said(&'static str, Type, &'static str);
+/// Name, type and description.
+const HEADERS: [(&str, &str, &str); 5] = [
+    (
+        "X-Request-Id",
+        "string",
+        "The request's id: the one that was sent, or a new one. The service's log contains it.",
+    ),
+    ("WWW-Authenticate", "string", "What is wrong with the token, or which scope is missing (RFC 6750)."),
+    ("Retry-After", "integer", "The number of seconds to wait before the next try."),
+    (
+        "RateLimit-Policy",
+        "string",
+        "The limit: `q` requests in `w` seconds for a token. Absent without a limit.",
+    ),
+    (
+        "RateLimit",
+        "string",
+        "The token's remaining requests `r`, and the seconds `t` until all are available again. Absent without a limit.",
+    ),
+];
 
-impl Said {
-    fn header(&self) -> Header {
-        let Self(_, kind, description) = self;
-        let schema = ObjectBuilder::new().schema_type(kind.clone()).build();
-        HeaderBuilder::new().schema(Some(schema)).description(Some(*description)).build()
+/// Adds them to every response.
+pub(super) fn put(document: &mut Value) {
+    for (name, kind, description) in HEADERS {
+        let header = json!({"schema": {"type": kind}, "description": description});
+        document["components"]["headers"][name] = header;
     }
-
-    fn put(&self, response: &mut Response) {
-        let place = Ref::new(format!("#/components/headers/{}", self.0));
-        response.headers.entry(self.0.to_owned()).or_insert(RefOr::Ref(place));
-    }
-}
-
-/// Puts them into the document.
-pub(super) fn put(document: &mut OpenApi) {
-    let headers = &mut document.components.get_or_insert_default().headers;
-    for said in [REQUEST_ID, CHALLENGE, RETRY_AFTER, POLICY, RATE] {
-        headers.insert(said.0.to_owned(), RefOr::T(said.header()));
-    }
-    for operation in document.paths.paths.values_mut().flat_map(super::operations_of) {
-        let is_secured = operation.security.as_ref().is_some_and(|ways| !ways.is_empty());
-        let responses = &mut operation.responses.responses;
-        for (status, response) in responses {
-            let RefOr::T(response) = response else { continue };
-            REQUEST_ID.put(response);
-            let status = status.as_str();
-            if matches!(status, "401" | "403") {
-                CHALLENGE.put(response);
-            }
-            if matches!(status, "429" | "503") {
-                RETRY_AFTER.put(response);
-            }
-            // Counted when it is known who calls, which is after the head was found to be of a size to be read.
-            if is_secured && !matches!(status, "401" | "414" | "431") {
-                POLICY.put(response);
-                RATE.put(response);
+    for operation in operations(document) {
+        let is_secured = operation["security"].as_array().is_some_and(|ways| !ways.is_empty());
+        for (status, response) in operation["responses"].as_object_mut().into_iter().flatten() {
+            for (name, ..) in HEADERS {
+                let applies = match name {
+                    "X-Request-Id" => true,
+                    "WWW-Authenticate" => matches!(status.as_str(), "401" | "403"),
+                    "Retry-After" => matches!(status.as_str(), "429" | "503"),
+                    // These errors occur before the caller is known.
+                    _ => is_secured && !matches!(status.as_str(), "401" | "414" | "431"),
+                };
+                if applies && response["headers"][name].is_null() {
+                    response["headers"][name] = json!({"$ref": format!("#/components/headers/{name}")});
+                }
             }
         }
     }

@@ -1,21 +1,16 @@
-//! What the OpenAPI document says beside its operations.
+//! The parts of the OpenAPI document beside its operations.
 
-use utoipa::{
-    Modify, OpenApi,
-    openapi::{
-        RefOr, Schema,
-        path::{Operation, PathItem},
-        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
-    },
-};
+use serde_json::{Value, json};
+use utoipa::OpenApi;
 
 use crate::problem::{Document, FieldError};
 
 mod bounds;
 mod examples;
 mod headers;
+pub(crate) mod serve;
 
-/// The document before any operation is in it.
+/// The document before operations are added.
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -24,64 +19,58 @@ mod headers;
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     tags(
-        (name = "jobs", description = "Send a job, watch it, read its logs, cancel it."),
-        (name = "clusters", description = "Look at the clusters, and at what they allow."),
-        (name = "tao", description = "What TAO's own services call: the same jobs, in their words."),
-        (name = "service", description = "The service's own health and numbers. No token is needed.")
+        (name = "jobs", description = "Submit jobs, watch them, read their logs, cancel them."),
+        (name = "clusters", description = "Read, change and test clusters."),
+        (name = "tao", description = "TAO's own API for the same jobs, for TAO's services."),
+        (name = "service", description = "The service's health and metrics. These calls need no token.")
     ),
-    components(schemas(Document, FieldError)),
-    modifiers(&Bearer)
+    components(schemas(Document, FieldError))
 )]
 pub(crate) struct Metadata;
 
-struct Bearer;
-
-impl Modify for Bearer {
-    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        let scheme = HttpBuilder::new()
-            .scheme(HttpAuthScheme::Bearer)
-            .bearer_format("a token of the service's own, or a JWT")
-            .description(Some(
-                "A token that `tao-slurm token create` has made, or, where the operator has named an issuer, a JWT of it whose \
-                scopes are what its claims say. Each call says which scope it needs: `read` to look, `write` to change, `admin` for what \
-                concerns everybody. `admin` includes the others, and sees every job.",
-            ))
-            .build();
-        document
-            .components
-            .get_or_insert_default()
-            .add_security_scheme("bearer", SecurityScheme::Http(scheme));
-        let scheme = HttpBuilder::new()
-            .scheme(HttpAuthScheme::Basic)
-            .description(Some("The same token as the password of any user, for TAO's own client."))
-            .build();
-        document
-            .components
-            .get_or_insert_default()
-            .add_security_scheme("basic", SecurityScheme::Http(scheme));
-    }
-}
-
-/// Says of requests what their values have to be, and of views that each of their fields is always there: one without a value is null, not missing. The
-/// macros take `Option` to mean that a field may be missing, which is true of requests only.
+/// Completes the document: security schemes, limits of requests, examples, common headers, and required fields of views. Each
+/// field of a view is always present, and null without a value; the macros take `Option` to mean that a field can be absent.
 pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
-    bounds::without_null(document);
-    bounds::put(document);
-    seal(document);
-    examples::put(document);
-    headers::put(document);
-    let Some(components) = &mut document.components else { return };
-    for (name, schema) in &mut components.schemas {
+    // As JSON, because utoipa's types give no access to nested schemas. A test compares the result with the committed document.
+    let Ok(mut json) = serde_json::to_value(&*document) else { return };
+    merge(&mut json["components"]["securitySchemes"], security_schemes());
+    bounds::put(&mut json);
+    for (schema, field) in SEALED {
+        json["components"]["schemas"][schema]["properties"][field]["writeOnly"] = true.into();
+    }
+    examples::put(&mut json);
+    headers::put(&mut json);
+    for (name, schema) in json["components"]["schemas"].as_object_mut().into_iter().flatten() {
         if name.ends_with("View")
             || matches!(name.as_str(), "JobSummary" | "JobList" | "ClusterList" | "PartitionList")
         {
             require_all(schema);
         }
     }
+    if let Ok(completed) = serde_json::from_value(json) {
+        *document = completed;
+    }
 }
 
-/// What is sent and comes back in no answer. Of a map the macros say that of each of its values, and of a free document not
-/// at all.
+fn security_schemes() -> Value {
+    json!({
+        "bearer": {
+            "type": "http",
+            "scheme": "bearer",
+            "bearerFormat": "one of the service's tokens, or a JWT",
+            "description": "A token from `tao-slurm token create`, or a JWT of the issuer that the operator has configured. Each \
+                call names the scope that it needs: `read` to read, `write` to change jobs, `admin` for clusters and other shared \
+                settings. `admin` includes the other scopes and sees all jobs.",
+        },
+        "basic": {
+            "type": "http",
+            "scheme": "basic",
+            "description": "The same token as the password of any user name, for TAO's client.",
+        },
+    })
+}
+
+/// Fields that no answer contains. For maps and free objects the macros put `writeOnly` in the wrong place or ignore it.
 const SEALED: [(&str, &str); 5] = [
     ("JobRequest", "secret_env_vars"),
     ("JobRequest", "cloud_metadata"),
@@ -90,23 +79,28 @@ const SEALED: [(&str, &str); 5] = [
     ("ContainerJob", "cloud_metadata"),
 ];
 
-fn seal(document: &mut utoipa::openapi::OpenApi) {
-    for (schema, field) in SEALED {
-        if let Some(Schema::Object(object)) = bounds::field_of(document, schema, field) {
-            object.write_only = Some(true);
+/// JSON Merge Patch (RFC 7396), without removals.
+fn merge(target: &mut Value, patch: Value) {
+    match (target, patch) {
+        (Value::Object(target), Value::Object(patch)) => {
+            for (key, value) in patch {
+                merge(target.entry(key).or_insert(Value::Null), value);
+            }
         }
+        (target, patch) => *target = patch,
     }
 }
 
-fn operations_of(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    let methods = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
-    methods.into_iter().filter_map(Option::as_mut)
+fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let items = document["paths"].as_object_mut().into_iter().flat_map(|paths| paths.values_mut());
+    items.filter_map(Value::as_object_mut).flat_map(|item| item.values_mut())
 }
 
-fn require_all(schema: &mut RefOr<Schema>) {
-    match schema {
-        RefOr::T(Schema::Object(object)) => object.required = object.properties.keys().cloned().collect(),
-        RefOr::T(Schema::AllOf(parts)) => parts.items.iter_mut().for_each(require_all),
-        RefOr::T(_) | RefOr::Ref(_) => {}
+fn require_all(schema: &mut Value) {
+    if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+        schema["required"] = properties.keys().cloned().collect();
+    }
+    for part in schema.get_mut("allOf").and_then(Value::as_array_mut).into_iter().flatten() {
+        require_all(part);
     }
 }

@@ -1,7 +1,6 @@
-//! Everything that can go wrong for a caller, and the one place that chooses an HTTP status for it.
+//! Problems: everything that can go wrong for a caller, each with its HTTP status.
 //!
-//! Errors are RFC 9457 documents. What an operator needs to know (the database's own words, a panic) goes to
-//! the log and never into a document.
+//! Errors are RFC 9457 documents. Details for operators, such as the database's message or a panic, go to the log only.
 
 use axum::{
     Json,
@@ -18,66 +17,68 @@ mod kind;
 mod responses;
 
 pub(crate) use kind::Kind;
-pub(crate) use responses::{ALWAYS, SECURED, problems, responses};
+pub(crate) use responses::{BODY, PUBLIC, SECURED, problems, responses};
 
-/// The media type of every error.
+/// The media type of errors.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 
-/// Seconds after which a caller may ask again when something behind us is away.
+/// The seconds after which to try again when a dependency is unavailable.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
-/// TAO's own bound.
+/// Errors below this path also use TAO's field names.
+const TAO_ROOT: &str = "/api/v1/";
+/// TAO's limit.
 const LONGEST_DESCRIPTION: usize = 1000;
 
-/// Why a request was not carried out (RFC 9457).
+/// Why a request failed (RFC 9457).
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub(crate) struct Document {
     /// `urn:tao-slurm:problem:<code>`.
     r#type: String,
-    /// The same short text for every problem of this type.
+    /// The title of all problems with this code.
     title: &'static str,
-    /// The HTTP status, repeated.
+    /// The HTTP status.
     #[schema(minimum = 400, maximum = 599)]
     status: u16,
-    /// What is wrong this time, and what to do about it.
+    /// What is wrong, and what to do.
     detail: String,
-    /// Stable, machine-readable name of the problem.
+    /// The stable, machine-readable code of the problem.
     code: &'static str,
-    /// The path of the request.
+    /// The request's path.
     #[serde(skip_serializing_if = "Option::is_none")]
     instance: Option<String>,
-    /// The request's `x-request-id`: quote it when asking for help.
+    /// The request's `x-request-id`. Quote it when you ask for help.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
-    /// At TAO's own paths: detail and faults in one text, by the name that TAO reads.
+    /// Only on TAO's own paths: the detail and all faults in one text, in TAO's field.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 1000)]
     error_desc: Option<String>,
-    /// At TAO's own paths: the HTTP status, by the name that TAO reads.
+    /// Only on TAO's own paths: the HTTP status, in TAO's field.
     #[serde(skip_serializing_if = "Option::is_none")]
     error_code: Option<u16>,
-    /// One entry for each fault of the request.
+    /// One entry for each fault in the request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<FieldError>,
 }
 
-/// One fault of a request.
+/// One fault in a request.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct FieldError {
-    /// JSON pointer (RFC 6901) to the field in the request's body.
+    /// JSON pointer (RFC 6901) to the field in the body.
     #[serde(skip_serializing_if = "Option::is_none")]
     pointer: Option<String>,
-    /// The query parameter, when the fault is in one.
+    /// The query parameter or header, if the fault is in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     parameter: Option<String>,
-    /// Stable, machine-readable name of the broken rule.
+    /// The stable, machine-readable code of the broken rule.
     code: &'static str,
-    /// What is wrong and what would be right.
+    /// What is wrong, and what would be right.
     detail: String,
 }
 
-/// A request that was not carried out.
+/// A failed request.
 #[derive(Debug, Clone)]
 pub(crate) struct Problem {
     kind: Kind,
@@ -91,17 +92,17 @@ impl Problem {
         Self { kind, detail: detail.into(), errors: Vec::new(), headers: Vec::new() }
     }
 
-    /// Faults in the fields of the body.
+    /// Faults in fields of the body.
     pub(crate) fn fields(violations: Vec<Violation>) -> Self {
         Self::with_fields(Kind::InvalidRequest, violations)
     }
 
-    /// The same, of another kind.
+    /// The same with another kind.
     pub(crate) fn with_fields(kind: Kind, violations: Vec<Violation>) -> Self {
         let detail = match violations.as_slice() {
             [Violation { pointer, detail, .. }] if pointer.is_empty() => format!("The request: {detail}."),
             [Violation { pointer, detail, .. }] => format!("{pointer}: {detail}."),
-            several => format!("{} fields are not acceptable; see errors.", several.len()),
+            several => format!("{} fields are not valid; see errors.", several.len()),
         };
         let error = |Violation { pointer, code, detail }: Violation| FieldError {
             pointer: Some(pointer),
@@ -121,52 +122,54 @@ impl Problem {
         Self { errors: vec![error], ..Self::new(Kind::InvalidParameter, format!("`{name}`: {detail}.")) }
     }
 
-    /// No such path, or no such job for this caller.
+    /// The path does not exist.
     pub(crate) fn no_such_path(uri: &Uri) -> Self {
-        Self::new(Kind::NotFound, format!("There is nothing at `{}`; /docs lists what there is.", uri.path()))
+        Self::new(
+            Kind::NotFound,
+            format!("The path `{}` does not exist; /docs lists the API's paths.", uri.path()),
+        )
     }
 
-    /// The token is missing or good for nothing.
-    pub(crate) fn unauthorized(detail: &str, challenge: &'static str) -> Self {
-        Self::new(Kind::Unauthorized, detail)
-            .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
+    /// The token is missing or invalid.
+    pub(crate) fn unauthorized(detail: &str, challenge: &str) -> Self {
+        Self::new(Kind::Unauthorized, detail).with_text(header::WWW_AUTHENTICATE, challenge)
     }
 
-    /// A signed token is good for nothing, and the kind says why (RFC 6750 §3).
+    /// A signed token is refused; the kind gives the reason (RFC 6750 §3).
     pub(crate) fn token_refused(kind: Kind, detail: impl Into<String>) -> Self {
         let challenge = format!(
             r#"Bearer realm="tao-slurm", error="invalid_token", error_description="{}""#,
             kind.title()
         );
-        let problem = Self::new(kind, detail);
-        match HeaderValue::from_str(&challenge) {
-            Ok(challenge) => problem.with_header(header::WWW_AUTHENTICATE, challenge),
-            Err(_) => problem,
-        }
+        Self::new(kind, detail).with_text(header::WWW_AUTHENTICATE, &challenge)
     }
 
-    /// The token is good, but not for this.
-    pub(crate) fn forbidden(detail: &str, challenge: &'static str) -> Self {
-        Self::new(Kind::Forbidden, detail)
-            .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
+    /// The token lacks a scope.
+    pub(crate) fn forbidden(scope: &str) -> Self {
+        let challenge = format!(r#"Bearer realm="tao-slurm", error="insufficient_scope", scope="{scope}""#);
+        let detail = format!("This call needs a token with the scope `{scope}`.");
+        Self::new(Kind::Forbidden, detail).with_text(header::WWW_AUTHENTICATE, &challenge)
     }
 
-    /// Something behind us is away for now.
+    /// A dependency is unavailable.
     pub(crate) fn unavailable(kind: Kind, detail: impl Into<String>) -> Self {
         Self::new(kind, detail).with_header(header::RETRY_AFTER, RETRY_AFTER)
     }
 
-    /// A defect of ours. The cause belongs in the log, not here.
+    /// A defect. The cause belongs in the log, not in the answer.
     pub(crate) fn internal() -> Self {
-        Self::new(Kind::Internal, "The service failed to answer; its log says why, under this request's id.")
+        Self::new(
+            Kind::Internal,
+            "An internal error occurred. The service's log has the cause under this request id.",
+        )
     }
 
-    /// An error answer that did not come from here, such as a missing file of the documentation page.
+    /// An error of another component, such as a missing file of Swagger UI.
     pub(crate) fn foreign(status: StatusCode, uri: &Uri) -> Option<Self> {
         match status {
             StatusCode::NOT_FOUND => Some(Self::no_such_path(uri)),
             StatusCode::METHOD_NOT_ALLOWED => {
-                Some(Self::new(Kind::MethodNotAllowed, "See the Allow header."))
+                Some(Self::new(Kind::MethodNotAllowed, "The Allow header lists the supported methods."))
             }
             status if status.is_client_error() => {
                 Some(Self::new(Kind::BadRequest, "The request could not be read."))
@@ -176,10 +179,10 @@ impl Problem {
         }
     }
 
-    /// The same faults, of the fields that the caller's own document has.
-    pub(crate) fn with_pointers(mut self, theirs: impl Fn(&str) -> String) -> Self {
+    /// Translates the pointers to fields of the caller's own format.
+    pub(crate) fn with_pointers(mut self, translate: impl Fn(&str) -> String) -> Self {
         for error in &mut self.errors {
-            error.pointer = error.pointer.as_deref().map(&theirs);
+            error.pointer = error.pointer.as_deref().map(&translate);
         }
         if let [FieldError { pointer: Some(pointer), detail, .. }] = self.errors.as_slice()
             && !pointer.is_empty()
@@ -189,7 +192,7 @@ impl Problem {
         self
     }
 
-    /// Everything in one text: TAO's services show that and nothing else.
+    /// Detail and faults in one text, because TAO's services show only one.
     fn in_one_text(&self) -> String {
         let mut parts = vec![self.detail.clone()];
         if self.errors.len() > 1 {
@@ -211,9 +214,17 @@ impl Problem {
         self
     }
 
-    /// The answer, with what only the whole request knows.
+    /// A header with a text of ours, which is always valid.
+    pub(crate) fn with_text(self, name: HeaderName, text: &str) -> Self {
+        match HeaderValue::from_str(text) {
+            Ok(value) => self.with_header(name, value),
+            Err(_) => self,
+        }
+    }
+
+    /// The answer, with facts about the whole request.
     pub(crate) fn respond(self, instance: Option<String>, request_id: Option<String>) -> Response {
-        let for_tao = instance.as_deref().is_some_and(|path| path.starts_with(crate::calls::tao::ROOT));
+        let for_tao = instance.as_deref().is_some_and(|path| path.starts_with(TAO_ROOT));
         let document = Document {
             r#type: self.kind.uri(),
             title: self.kind.title(),
@@ -253,7 +264,7 @@ impl From<&StoreError> for Problem {
             tracing::warn!(cause, "the database cannot be reached");
             Self::unavailable(
                 Kind::DatabaseUnavailable,
-                "The database cannot be reached; nothing was changed. Ask again.",
+                "The database cannot be reached; nothing was changed. Try again.",
             )
         } else {
             tracing::error!(cause, "the database refused a statement");
@@ -262,36 +273,30 @@ impl From<&StoreError> for Problem {
     }
 }
 
-/// An error with everything behind it, on one line.
+/// An error with its sources, on one line.
 fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        source = inner.source();
-    }
-    text
+    let errors = std::iter::successors(Some(error), |error| error.source());
+    errors.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// Answers a path that does not exist.
+/// For paths that do not exist.
 pub(crate) async fn not_found(request: Request) -> Problem {
     Problem::no_such_path(request.uri())
 }
 
-/// Answers a path of a process that serves no API.
+/// For paths of a process that serves no API.
 pub(crate) async fn not_served_here(request: Request) -> Problem {
     let detail = format!(
-        "`{}` is not served here: this process has /livez, /readyz and /metrics only.",
+        "`{}` is not served here: this process serves only /livez, /readyz and /metrics.",
         request.uri().path()
     );
     Problem::new(Kind::NotFound, detail)
 }
 
-/// Answers a method that the path does not know; axum adds the `Allow` header.
+/// For unsupported methods; axum adds the `Allow` header.
 pub(crate) async fn method_not_allowed(request: Request) -> Problem {
     let detail = format!(
-        "`{}` does not know the method {}; the Allow header lists what it knows.",
+        "`{}` does not support {}; the Allow header lists the supported methods.",
         request.uri().path(),
         request.method()
     );

@@ -1,4 +1,4 @@
-//! The problems of an operation, as its document lists them: made from the same table as the answers.
+//! The problems of an operation in the OpenAPI document, from the same table as the answers.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use utoipa::openapi::{
 
 use super::{Kind, MEDIA_TYPE};
 
-/// What any operation may answer.
-pub(crate) const ALWAYS: &[Kind] = &[
+/// The problems of every operation.
+const ALWAYS: &[Kind] = &[
     Kind::BadRequest,
     Kind::InvalidParameter,
     Kind::UriTooLong,
@@ -20,10 +20,11 @@ pub(crate) const ALWAYS: &[Kind] = &[
     Kind::Timeout,
 ];
 
-/// What any operation that needs a token may answer.
+/// No other problems: the operation needs no token.
+pub(crate) const PUBLIC: &[Kind] = &[];
+
+/// The further problems of every operation that needs a token.
 pub(crate) const SECURED: &[Kind] = &[
-    Kind::BadRequest,
-    Kind::InvalidParameter,
     Kind::Unauthorized,
     Kind::TokenMalformed,
     Kind::TokenAlgorithm,
@@ -35,25 +36,31 @@ pub(crate) const SECURED: &[Kind] = &[
     Kind::TokenNotYetValid,
     Kind::TokenClaims,
     Kind::Forbidden,
-    Kind::UriTooLong,
     Kind::TooManyRequests,
-    Kind::HeadersTooLarge,
-    Kind::Internal,
     Kind::DatabaseUnavailable,
     Kind::KeysUnavailable,
-    Kind::Timeout,
 ];
 
-/// Declares the problems of one operation, for its list of responses.
+/// The further problems of every operation with a body.
+pub(crate) const BODY: &[Kind] = &[
+    Kind::MalformedJson,
+    Kind::BodyTooLarge,
+    Kind::RequestTimeout,
+    Kind::UnsupportedMediaType,
+    Kind::InvalidRequest,
+    Kind::TooDeep,
+];
+
+/// Declares the problems of an operation for its responses.
 macro_rules! problems {
-    ($name:ident = $base:ident $(, $kind:ident)* $(,)?) => {
+    ($name:ident = $($base:ident)|+ $(, $kind:ident)* $(,)?) => {
         /// The problems of this operation.
         pub(crate) struct $name;
 
         impl utoipa::IntoResponses for $name {
             fn responses()
             -> std::collections::BTreeMap<String, utoipa::openapi::RefOr<utoipa::openapi::Response>> {
-                crate::problem::responses($crate::problem::$base, &[$($crate::problem::Kind::$kind),*])
+                crate::problem::responses(&[$($crate::problem::$base,)+ &[$($crate::problem::Kind::$kind),*]])
             }
         }
     };
@@ -63,14 +70,15 @@ pub(crate) use problems;
 
 fn etag() -> Header {
     let schema = ObjectBuilder::new().schema_type(Type::String).build();
-    let description = "Of a cluster whose settings are no good: what a change of them names in `If-Match`.";
+    let description =
+        "For a cluster with invalid settings: the `ETag` that a correction sends in `If-Match`.";
     HeaderBuilder::new().schema(Some(schema)).description(Some(description)).build()
 }
 
-/// One response for each status; kinds that share one are listed in its description.
-pub(crate) fn responses(base: &[Kind], more: &[Kind]) -> BTreeMap<String, RefOr<Response>> {
+/// One response for each status; its description lists the kinds.
+pub(crate) fn responses(kinds: &[&[Kind]]) -> BTreeMap<String, RefOr<Response>> {
     let mut descriptions: BTreeMap<String, String> = BTreeMap::new();
-    for kind in base.iter().chain(more) {
+    for kind in ALWAYS.iter().chain(kinds.iter().copied().flatten()) {
         let line = format!("{} (`{}`).", kind.title(), kind.code());
         descriptions
             .entry(kind.status().as_str().to_owned())
@@ -81,7 +89,7 @@ pub(crate) fn responses(base: &[Kind], more: &[Kind]) -> BTreeMap<String, RefOr<
             .or_insert(line);
     }
     let response = |description: String| {
-        // A cluster whose settings are no good is mended by a change that names them.
+        // An unusable cluster is corrected by a change that names its revision.
         let tagged = description.contains(Kind::ClusterUnusable.code());
         let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
         let response = ResponseBuilder::new().description(description).content(MEDIA_TYPE, content);

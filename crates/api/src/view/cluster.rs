@@ -1,7 +1,10 @@
-//! A cluster as callers see it: what it is configured to be, and how it fares. No key, no path of a key.
+//! A cluster: its configuration and its health. It shows neither a key nor a key's path.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{Cluster, ClusterName, Timestamp};
+use domain::{
+    Cluster, ClusterName, JobId, Orphan, OrphanKind, Timestamp,
+    preflight::{Check, Outcome},
+};
 use persistence::PollState;
 use serde::Serialize;
 use serde_json::Value;
@@ -11,30 +14,29 @@ use crate::{
     caches::known_clusters::{KeptFacts, UnusableCluster},
     calls::clusters::settings::ClusterSettings,
     http::extract::etag,
-    ports::cluster_links::{HostReport, HostState, LinkReport, LinkUse},
-    view::OrphansView,
+    ports::{HostReport, HostState, LinkReport},
 };
 
-/// The configured clusters.
+/// All clusters.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ClusterList {
-    /// Those of the configuration file in its order, then those that are kept in the database, the oldest first. The first is
-    /// the default.
+pub(crate) struct ClusterList {
+    /// The clusters of the configuration file in its order, then those in the database, oldest first. The first one is the
+    /// default.
     pub clusters: Vec<ClusterView>,
-    /// Those in the database whose settings are no good: nobody works with them until they are mended or deleted.
+    /// Clusters in the database with invalid settings. They are not used until they are corrected or deleted.
     pub unusable: Vec<UnusableClusterView>,
 }
 
-/// A cluster in the database that nobody can work with.
+/// A cluster in the database with invalid settings.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct UnusableClusterView {
-    /// Its name.
+pub(crate) struct UnusableClusterView {
+    /// The cluster's name.
     pub name: String,
-    /// What `If-Match` needs for a change of it.
+    /// The value for `If-Match` in a change.
     pub etag: String,
-    /// What is wrong with it.
+    /// What is wrong with the settings.
     pub reason: String,
-    /// Its settings as they are stored.
+    /// The stored settings.
     #[schema(value_type = Object)]
     pub settings: Value,
 }
@@ -50,181 +52,165 @@ impl UnusableClusterView {
     }
 }
 
-/// Where a cluster is written down.
+/// Where a cluster is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum ClusterSource {
-    /// In the configuration file, or in the environment.
+pub(crate) enum ClusterSource {
+    /// In the configuration file or the environment.
     File,
     /// In the database, by `POST /clusters`.
     Api,
 }
 
-/// One cluster.
+/// A cluster.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ClusterView {
-    /// Its name, as `backend_details.cluster_name` gives it.
+pub(crate) struct ClusterView {
+    /// The cluster's name, as in `backend_details.cluster_name`.
     pub name: String,
-    /// Whether jobs that name no cluster go here.
+    /// Whether this is the cluster of jobs that name none.
     pub is_default: bool,
-    /// Where it is written down. What is in the file is changed only there.
+    /// Where the cluster is defined. A cluster of the file is changed only there.
     pub source: ClusterSource,
-    /// What the rest of this document comes to.
+    /// The overall state.
     pub state: ClusterState,
-    /// Why the answering process cannot work with it at the moment, whatever the cluster says; null when nothing is known
-    /// against it.
+    /// Why the answering process cannot use the cluster, whatever the cluster's own state; null if it can.
     pub unavailable: Option<String>,
-    /// As they were sent, to be changed and sent again; null for a cluster of the file.
+    /// The settings as they were sent, to be changed and sent again; null for a cluster of the file.
     #[schema(value_type = Option<ClusterSettings>)]
     pub settings: Option<Value>,
-    /// The login name there.
+    /// The login name on the cluster.
     pub user: String,
-    /// The login hosts, the preferred one first, as the answering process has found them.
+    /// The login hosts as seen by the answering process, the preferred one first.
     pub login_hosts: Vec<LoginHostView>,
-    /// `open` while every login host is left alone after failures; `closed` otherwise.
+    /// `open` while the service pauses connections to every login host after failures; `closed` otherwise.
     pub breaker: BreakerState,
-    /// The directory below which specs, scripts, logs and results lie.
+    /// The directory for specifications, scripts, logs and results.
     pub base_results_dir: String,
-    /// The account that is charged; null for the cluster's own default.
+    /// The default account; null for Slurm's default.
     pub account: Option<String>,
-    /// The partitions of a job that lists none; null for the cluster's own default.
+    /// The default partitions; null for Slurm's default.
     pub partition: Option<String>,
-    /// What containers see unless a job says otherwise.
+    /// The default container mounts.
     pub container_mounts: Vec<String>,
-    /// What a job gets that does not say.
+    /// The defaults of jobs.
     pub defaults: ClusterDefaultsView,
-    /// The longest time limit where the cluster has not said what its partitions allow, in hours.
+    /// The longest allowed time limit, in hours, while the cluster has not reported the limits of its partitions.
     pub max_time_hours: f64,
-    /// When it last said what its partitions are; null for never.
+    /// When the cluster last reported its partitions; null if it never has.
     pub partitions_fetched_on: Option<DateTime<Utc>>,
-    /// How the polls fare, whichever process makes them; null before the first.
+    /// The polls of the cluster, by any process; null before the first one.
     pub poll: Option<ClusterPollView>,
-    /// Slurm jobs with names of ours that nothing watches, as the last poll found them.
+    /// Slurm jobs with this service's job names that belong to no active attempt, from the last poll.
     pub orphans: OrphansView,
-    /// What the connections of the answering process have cost. Other processes on the same database have their own.
+    /// The SSH use of the answering process. Other processes count their own.
     pub ssh: SshUseView,
 }
 
-/// Whether a cluster can be worked with.
+/// Whether a cluster is usable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum ClusterState {
-    /// Its last answer was a proper one.
+pub(crate) enum ClusterState {
+    /// The last reply was valid.
     Ok,
-    /// It does not answer, or answers wrongly.
+    /// The cluster does not answer, or not correctly.
     Failing,
-    /// It accepts no key that the service has: somebody has to mend that. Jobs wait.
+    /// The cluster accepts none of the service's keys. Its jobs wait until an administrator corrects that.
     AuthRequired,
-    /// It was not asked yet.
+    /// The cluster was not contacted yet.
     Unknown,
-    /// Something is missing on the service's side: see `unavailable`. Jobs wait.
+    /// The service cannot use the cluster, see `unavailable`. Its jobs wait.
     Unavailable,
 }
 
-/// Whether connecting is tried at all.
+/// Whether the service connects to the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum BreakerState {
-    /// It is.
+pub(crate) enum BreakerState {
+    /// It does.
     Closed,
-    /// Not before the earliest `next_try_on`.
+    /// Not before the earliest `next_attempt_on`.
     Open,
 }
 
-/// One login host.
+/// A login host.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct LoginHostView {
+pub(crate) struct LoginHostView {
     /// `host`, or `host:port` when the port is not 22.
     pub host: String,
-    /// What the last attempt to connect showed.
+    /// The result of the last attempt to connect.
     pub state: HostState,
-    /// Since when; null while it works or was never tried.
+    /// The beginning of that state; null while the host works or before the first attempt.
     pub since: Option<DateTime<Utc>>,
-    /// The last failure, kept after a recovery.
+    /// The last failure; it stays after a recovery.
     pub last_error: Option<String>,
-    /// When it is tried again; null when it may be tried at once.
-    pub next_try_on: Option<DateTime<Utc>>,
+    /// The next attempt to connect; null if the host may be tried at once.
+    pub next_attempt_on: Option<DateTime<Utc>>,
 }
 
-/// What a job gets that does not say.
+/// The defaults of a cluster's jobs.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ClusterDefaultsView {
-    /// Nodes.
+pub(crate) struct ClusterDefaultsView {
+    /// The number of nodes.
     pub num_nodes: u32,
-    /// GPUs on each node.
+    /// The number of GPUs per node.
     pub num_gpus: u32,
-    /// How many GPUs a node has.
+    /// The number of GPUs in a node.
     pub max_num_gpus_per_node: u32,
-    /// Processors for each node's task.
+    /// CPUs of each node's task.
     pub cpus_per_task: u32,
-    /// Slurm's limit, in hours.
+    /// The Slurm time limit, in hours.
     pub time_hours: f64,
-    /// The job's own limit, in hours.
+    /// The soft time limit of the job, in hours.
     pub timeout_hours: f64,
 }
 
-/// How the polls of a cluster fare.
+/// The polls of a cluster.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ClusterPollView {
-    /// The last poll that was answered properly; null for none.
+pub(crate) struct ClusterPollView {
+    /// The last successful poll; null if there was none.
     pub polled_on: Option<DateTime<Utc>>,
-    /// How long ago that is, in seconds. A cluster without active jobs is not polled, so this grows while it is idle.
+    /// The age of the last successful poll, in seconds. It grows while the cluster has no active jobs, because it is not polled then.
     pub age_seconds: Option<f64>,
-    /// The time between two polls.
+    /// The interval between polls, in seconds.
     pub interval_seconds: f64,
-    /// How many polls were not answered since.
+    /// The number of failed polls since.
     pub failures: u32,
-    /// Why the last one was not; null when it was.
+    /// Why the last poll failed; null if it succeeded.
     pub error: Option<String>,
     /// Jobs that the polls ask about.
     pub active_jobs: u64,
-    /// Those of them that neither the queue nor accounting knows at the moment. After a grace each of them ends with Error.
+    /// Active jobs that neither squeue nor sacct knows now. After a grace period each of them ends with `Error`.
     pub missing_jobs: u64,
-    /// Whether there are active jobs, and the last proper answer is older than three polls.
+    /// Whether there are active jobs and the last successful poll is older than three intervals.
     pub stale: bool,
 }
 
-/// What connections have cost since this process started.
+/// SSH use since the process started.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct SshUseView {
+pub(crate) struct SshUseView {
     /// Always `this_process`.
-    pub counted: CountedView,
-    /// Connections that are open now.
+    pub scope: SshUseScope,
+    /// Open connections.
     pub sessions_open: usize,
-    /// Attempts to connect, whether they worked or not.
+    /// Attempts to connect, successful or not.
     pub connects_total: u64,
-    /// Commands that got an answer or an error.
+    /// Completed commands, successful or not.
     pub commands_total: u64,
-    /// Commands that got an error.
+    /// Failed commands.
     pub failures_total: u64,
-    /// The same for each use. Without `worker`, the polls are another process's.
-    pub by_use: Vec<LinkUseView>,
+    /// The same for each purpose. Without `worker`, another process polls the cluster.
+    pub by_use: Vec<LinkReport>,
 }
 
-/// Whose connections are counted.
+/// Which connections are counted.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum CountedView {
-    /// Those of the process that answers.
+pub(crate) enum SshUseScope {
+    /// The connections of the process that answers.
     ThisProcess,
 }
 
-/// The connections of one use.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct LinkUseView {
-    /// What they are for.
-    pub used_for: LinkUse,
-    /// Connections that are open now.
-    pub sessions_open: usize,
-    /// Attempts to connect, whether they worked or not.
-    pub connects_total: u64,
-    /// Commands that got an answer or an error.
-    pub commands_total: u64,
-    /// Commands that got an error.
-    pub failures_total: u64,
-}
-
-/// What a view is made of beside the configuration.
+/// The facts for a view beside the configuration.
 pub(crate) struct ClusterFacts<'a> {
     pub(crate) is_default: bool,
     /// None for a cluster of the configuration file.
@@ -269,16 +255,16 @@ impl ClusterView {
             partitions_fetched_on,
             poll: poll.map(|poll| ClusterPollView::new(poll, now)),
             orphans: OrphansView::new(poll.map_or(&[], |poll| &poll.orphans)),
-            ssh: SshUseView::new(&links),
+            ssh: SshUseView::new(links),
         }
     }
 }
 
-/// The login hosts as the first use has found them that has tried any; the worker's comes first.
+/// The login hosts as seen by the first use that has tried any; the worker is the first use.
 fn hosts(links: &[LinkReport]) -> Vec<&HostReport> {
     let has_tried = |link: &&LinkReport| link.hosts.iter().any(|host| host.state != HostState::Untried);
-    let telling = links.iter().find(has_tried).or_else(|| links.first());
-    telling.into_iter().flat_map(|link| &link.hosts).collect()
+    let source = links.iter().find(has_tried).or_else(|| links.first());
+    source.into_iter().flat_map(|link| &link.hosts).collect()
 }
 
 fn state(hosts: &[&HostReport], poll: Option<&PollState>, fetched: Option<Timestamp>) -> ClusterState {
@@ -305,7 +291,7 @@ impl LoginHostView {
             state: host.state,
             since: host.for_the_last.map(|duration| now - delta(duration)),
             last_error: host.last_error.clone(),
-            next_try_on: host.retry_in.map(|duration| now + delta(duration)),
+            next_attempt_on: host.retry_in.map(|duration| now + delta(duration)),
         }
     }
 }
@@ -328,24 +314,84 @@ impl ClusterPollView {
 }
 
 impl SshUseView {
-    fn new(links: &[LinkReport]) -> Self {
+    fn new(links: Vec<LinkReport>) -> Self {
         let total = |number: fn(&LinkReport) -> u64| links.iter().map(number).sum();
         Self {
-            counted: CountedView::ThisProcess,
+            scope: SshUseScope::ThisProcess,
             sessions_open: links.iter().map(|link| link.sessions_open).sum(),
             connects_total: total(|link| link.connects_total),
             commands_total: total(|link| link.commands_total),
             failures_total: total(|link| link.failures_total),
-            by_use: links
-                .iter()
-                .map(|link| LinkUseView {
-                    used_for: link.used_for,
-                    sessions_open: link.sessions_open,
-                    connects_total: link.connects_total,
-                    commands_total: link.commands_total,
-                    failures_total: link.failures_total,
-                })
-                .collect(),
+            by_use: links,
         }
     }
+}
+
+/// The most orphans in a view.
+const SHOWN: usize = 50;
+
+/// The orphans that the last poll found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct OrphansView {
+    /// The number of orphans, at most 1000.
+    pub count: usize,
+    /// The oldest orphans, at most 50.
+    pub jobs: Vec<OrphanView>,
+}
+
+/// A Slurm job with a name of this service that belongs to no active attempt.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct OrphanView {
+    /// Its Slurm id.
+    #[schema(example = "4711")]
+    pub slurm_job_id: String,
+    /// Its job name in Slurm.
+    pub slurm_job_name: String,
+    /// The job in its name; null for an image conversion.
+    pub job_id: Option<JobId>,
+    /// Why it is an orphan.
+    pub kind: OrphanKind,
+    /// Its state as Slurm reports it.
+    #[schema(example = "RUNNING")]
+    pub slurm_state: String,
+    /// When it was first seen.
+    pub first_seen_on: DateTime<Utc>,
+    /// When its cancellation was last requested; null if it was not.
+    pub cancel_sent_on: Option<DateTime<Utc>>,
+    /// The explanation as a sentence.
+    pub message: String,
+}
+
+impl OrphansView {
+    pub(crate) fn new(orphans: &[Orphan]) -> Self {
+        Self { count: orphans.len(), jobs: orphans.iter().take(SHOWN).map(OrphanView::new).collect() }
+    }
+}
+
+impl OrphanView {
+    fn new(orphan: &Orphan) -> Self {
+        Self {
+            slurm_job_id: orphan.slurm_id.to_string(),
+            slurm_job_name: orphan.name.to_string(),
+            job_id: orphan.job(),
+            kind: orphan.kind,
+            slurm_state: orphan.state.clone(),
+            first_seen_on: orphan.first_seen_at,
+            cancel_sent_on: orphan.cancel_sent_at,
+            message: orphan.sentence(),
+        }
+    }
+}
+
+/// The result of a preflight.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PreflightView {
+    /// The cluster's name.
+    pub cluster: String,
+    /// The worst outcome; skipped checks do not count.
+    pub outcome: Outcome,
+    /// When the preflight began.
+    pub checked_on: DateTime<Utc>,
+    /// The checks, in the order in which to fix failures.
+    pub checks: Vec<Check>,
 }

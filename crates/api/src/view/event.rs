@@ -1,6 +1,6 @@
-//! What happened to a job, as it is shown.
+//! Events.
 
-// The macro of `ToSchema` knows a moment by this name only.
+// `ToSchema` recognizes this type by its name only.
 use chrono::{DateTime, Utc};
 use domain::JobId;
 use persistence::{FeedEvent, JobEvent};
@@ -12,43 +12,43 @@ use crate::calls::event_id::EventId;
 
 /// Events of a job, oldest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct EventListView {
-    /// Whose they are.
+pub(crate) struct EventListView {
+    /// The job's id.
     pub job_id: JobId,
     /// The events.
     pub events: Vec<EventView>,
-    /// Give this as `after` to get those that follow.
+    /// The value of `after` for the next page.
     pub next_after: u64,
 }
 
-/// Something that happened to a job.
+/// An event of a job.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct EventView {
-    /// Its place among the events of all jobs: what `Last-Event-ID` and the `after` of `GET /events` take. Opaque, but
-    /// for this: compared as texts, a later event has a greater id.
+pub(crate) struct EventView {
+    /// The event's position among the events of all jobs, for `Last-Event-ID` and the `after` of `GET /events`. Opaque, except that
+    /// later events have greater ids when compared as texts.
     #[schema(example = "00000000000004d2")]
     pub id: String,
-    /// Whose event it is.
+    /// The job's id.
     pub job_id: JobId,
     /// The job's cluster.
     pub cluster: String,
-    /// Counted from 1 for each job, without gaps.
+    /// The event's number within the job, from 1 without gaps.
     pub seq: u64,
-    /// When the service learned of it.
+    /// When the service recorded the event.
     pub at: DateTime<Utc>,
-    /// `transition`, `status`, `events_truncated`, `orphan` or, as the last one of a job and only among those of all jobs,
-    /// `deleted`.
+    /// `transition`, `status`, `events_truncated`, `orphan` or `deleted`. `deleted` is the last event of a job, and appears only
+    /// among the events of all jobs.
     #[schema(example = "status")]
     pub kind: String,
     /// The newest attempt at that time; 0 before the first.
     pub attempt: u32,
-    /// Of a status line: the file it stands in, below the job's results.
+    /// For a status line: its file, relative to the job's results.
     #[schema(example = "train/status.json")]
     pub file: Option<String>,
-    /// Of a status line: it was written before the present run of the job began, and says nothing about it.
+    /// For a status line: whether it was written before the current run began, and so says nothing about that run.
     pub earlier_run: bool,
-    /// Of a transition: `status`, `phase`, `message` and, once it is known, `slurm_job_id`. Of a status line: the line,
-    /// or `unreadable` with its beginning if it is no JSON object. Of an orphan: `orphan` (its kind), `slurm_job_id`,
+    /// For a transition: `status`, `phase`, `message` and, once it is known, `slurm_job_id`. For a status line: the line, or
+    /// `unreadable` with its beginning if it is not a JSON object. For an orphan: `orphan` (its kind), `slurm_job_id`,
     /// `slurm_job_name` and `message`.
     #[schema(value_type = Object)]
     pub data: Value,
@@ -56,10 +56,10 @@ pub struct EventView {
 
 /// Events of all jobs, oldest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct EventPageView {
-    /// The events. There may be none though more follow: see `Link`.
+pub(crate) struct EventPageView {
+    /// The events. The list can be empty even if more events follow; see `Link`.
     pub events: Vec<EventView>,
-    /// Give this as `after` to get those that follow.
+    /// The value of `after` for the next page.
     #[schema(example = "00000000000004d2")]
     pub next_after: String,
 }

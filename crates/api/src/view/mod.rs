@@ -1,4 +1,4 @@
-//! What callers are shown. A view holds no secret: of a secret variable its name, of credentials nothing.
+//! Views: what answers contain. They show secret variables by name only, and no credentials.
 
 use std::collections::BTreeMap;
 
@@ -11,233 +11,226 @@ use utoipa::ToSchema;
 
 mod cluster;
 mod event;
-mod orphan;
 mod partition;
 mod pending;
-mod preflight;
 mod status;
 mod timeline;
 mod webhook;
 
-pub(crate) use cluster::ClusterFacts;
-pub use cluster::{ClusterList, ClusterSource, ClusterView, UnusableClusterView};
-pub use event::{EventListView, EventPageView, EventView};
-pub(crate) use orphan::OrphansView;
-pub use partition::{PartitionList, PartitionView};
-pub use pending::{HolderView, PendingView};
-pub use preflight::PreflightView;
-pub(crate) use status::{Freshness, is_watched};
-pub use status::{ProgressView, StatusView};
-pub use timeline::{TimelineEntryView, TimelineView};
-pub use webhook::{DeadLetterListView, DeadLetterView, WebhookDeliveryView, WebhookView};
+pub(crate) use cluster::{ClusterFacts, ClusterList, ClusterView, PreflightView, UnusableClusterView};
+pub(crate) use event::{EventListView, EventPageView, EventView};
+pub(crate) use partition::PartitionList;
+pub(crate) use pending::PendingView;
+pub(crate) use status::{Freshness, StatusView, is_watched};
+pub(crate) use timeline::{TimelineEntryView, TimelineView};
+pub(crate) use webhook::{DeadLetterListView, DeadLetterView, WebhookView};
 
 /// A page of jobs, newest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct JobList {
+pub(crate) struct JobList {
     /// The jobs of this page.
     pub jobs: Vec<JobSummary>,
-    /// Give this as `page_token` to get the next page; null on the last one.
+    /// The value of `page_token` for the next page; null on the last one.
     pub next_page_token: Option<String>,
 }
 
-/// A job in a list: its status, and what it is found by.
+/// A job in a list: its status, and the fields that filters use.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct JobSummary {
-    /// Where it stands.
+pub(crate) struct JobSummary {
+    /// The job's status.
     #[serde(flatten)]
     pub status: StatusView,
-    /// Whose job it is.
+    /// The job's owner.
     pub owner: String,
-    /// As the caller gave them.
+    /// The labels from the request.
     pub labels: BTreeMap<String, String>,
-    /// The container image, in the spelling of Pyxis.
+    /// The container image in Pyxis syntax.
     pub image: Option<String>,
     /// TAO's network architecture; null for a `command`.
     pub network_arch: Option<String>,
     /// TAO's action; null for a `command`.
     pub action: Option<String>,
-    /// TAO's own view of where the job is.
+    /// The job's location in TAO's format.
     pub backend_details: BackendDetailsView,
 }
 
-/// The whole job, with what was asked and what is in force.
+/// The whole job with its effective settings.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct JobView {
-    /// What a list shows of it.
+pub(crate) struct JobView {
+    /// The fields of a list entry.
     #[serde(flatten)]
     pub summary: JobSummary,
-    /// The experiment's specification, its URIs turned into paths; null for a `command`.
+    /// The experiment's specification with URIs turned into paths; null for a `command`.
     #[schema(value_type = Option<Object>)]
     pub specs: Option<Value>,
-    /// The shell text; null for a TAO job.
+    /// The shell command; null for a TAO job.
     pub command: Option<String>,
-    /// The environment that is no secret.
+    /// The environment without secret variables.
     pub docker_env_vars: BTreeMap<String, String>,
-    /// The names of the secret variables. Their values are never shown.
+    /// The names of the secret variables. No answer contains their values.
     pub secret_env_vars: Vec<String>,
-    /// What of TAO's workspace details is no secret.
+    /// TAO's workspace details without secrets.
     #[schema(value_type = Object)]
     pub cloud_metadata: Map<String, Value>,
-    /// The top-level names of the workspace details that are secret. Their values are never shown.
+    /// The top-level names of the secret workspace details. No answer contains their values.
     pub secret_cloud_metadata: Vec<String>,
-    /// The files and directories that the caller listed.
+    /// The input files and directories from the request.
     pub inputs: Vec<String>,
-    /// Everything that must be on the cluster before the job is staged: the inputs, and the data sets of `specs`.
+    /// Everything that must exist on the cluster before the job is staged: the inputs, and the data sets in `specs`.
     pub required_paths: Vec<String>,
-    /// What the job gets.
+    /// The effective resources.
     pub resources: ResourcesView,
-    /// How often the job goes again by itself.
+    /// The retry budget.
     pub retry: RetryView,
-    /// Whether Slurm itself may start the job again.
+    /// Whether Slurm may requeue the job.
     pub use_requeue: bool,
-    /// A running job that writes nothing for so many minutes is ended; null for no such limit.
+    /// A running job that writes nothing for this many minutes is canceled; null for no limit.
     pub timeout_minutes: Option<u32>,
-    /// How the container is set up.
+    /// The container settings.
     pub container: ContainerView,
-    /// The `traceparent` of the request that made the job, if it had one.
+    /// The `traceparent` of the request that created the job.
     pub traceparent: Option<String>,
     /// The newest attempt; null before the first.
     pub attempt_details: Option<AttemptView>,
 }
 
-/// The resources in force: what was asked, completed by the cluster's defaults.
+/// The effective resources: the request, completed by the cluster's defaults.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ResourcesView {
-    /// Nodes.
+pub(crate) struct ResourcesView {
+    /// The number of nodes.
     pub num_nodes: u32,
-    /// GPUs on each node.
+    /// GPUs per node.
     pub gpus_per_node: u32,
-    /// GPUs in all.
+    /// The total number of GPUs.
     pub total_gpus: u32,
-    /// How many GPUs a node has.
+    /// The number of GPUs in a node.
     pub max_num_gpus_per_node: u32,
-    /// Processors for each node's task.
+    /// CPUs of each node's task.
     pub cpus_per_task: u32,
     /// Whether the job has its nodes to itself.
     pub exclusive: bool,
-    /// Slurm's limit, in hours.
+    /// The Slurm time limit, in hours.
     pub time_hours: f64,
-    /// The job's own limit, in hours.
+    /// The soft time limit of the job, in hours.
     pub timeout_hours: f64,
-    /// The port at which the nodes of the job meet.
+    /// The rendezvous port of the job's nodes.
     pub master_port: u16,
 }
 
-/// How often the job goes again by itself.
+/// The retry budget.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct RetryView {
-    /// Attempts after the first, for failures of the infrastructure.
+pub(crate) struct RetryView {
+    /// The number of attempts after the first, for infrastructure failures.
     pub max_retries: u32,
 }
 
-/// How the container is set up.
+/// The container settings.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ContainerView {
+pub(crate) struct ContainerView {
     /// `/path`, `/path:/inside` or `/path:/inside:ro`.
     pub mounts: Vec<String>,
     /// Whether the image is converted to a SquashFS file before the job starts.
     pub use_sqsh: bool,
-    /// Whether the job fails when that fails.
+    /// Whether a failed conversion fails the job.
     pub require_sqsh: bool,
-    /// Whether an image tagged `latest` is converted anew.
+    /// Whether an image with the tag `latest` is converted again.
     pub force_reconvert_latest: bool,
 }
 
 /// TAO's `backend_details`.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct BackendDetailsView {
+pub(crate) struct BackendDetailsView {
     /// Always `slurm`.
     pub backend_type: BackendTypeView,
     /// The partitions that the job may run in.
     pub partition: Option<String>,
     /// The cluster's name in the service's configuration.
     pub cluster_name: String,
-    /// What became of it in Slurm. Output only.
+    /// The job in Slurm. Read-only.
     #[schema(read_only)]
     pub slurm_metadata: SlurmMetadataView,
 }
 
 /// TAO's `slurm_metadata`.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct SlurmMetadataView {
-    /// The newest attempt's id in Slurm.
+pub(crate) struct SlurmMetadataView {
+    /// The newest attempt's Slurm id.
     pub slurm_job_id: Option<String>,
-    /// The directory on the cluster below which specs, logs and results lie; null when the cluster is no longer
-    /// configured.
+    /// The directory on the cluster for specifications, logs and results; null if the cluster no longer exists.
     pub job_dir: Option<String>,
-    /// How often the job was sent again.
+    /// How often the job was retried.
     pub retry_count: u32,
-    /// The ids in Slurm of the attempts before the newest, oldest first.
+    /// The Slurm ids of the earlier attempts, oldest first.
     pub failed_slurm_job_ids: Vec<String>,
 }
 
-/// Every attempt to run a job, oldest first.
+/// The attempts to run a job, oldest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct AttemptListView {
-    /// Whose they are.
+pub(crate) struct AttemptListView {
+    /// The job's id.
     pub job_id: JobId,
     /// The attempts.
     pub attempts: Vec<AttemptView>,
 }
 
-/// One attempt to run a job.
+/// An attempt to run a job.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct AttemptView {
-    /// Counted from 1.
+pub(crate) struct AttemptView {
+    /// The attempt's number, from 1.
     pub number: u32,
-    /// Its id in Slurm.
+    /// The attempt's Slurm id.
     pub slurm_job_id: Option<String>,
-    /// Its unique job name in Slurm.
+    /// The attempt's unique job name in Slurm.
     pub slurm_job_name: String,
-    /// Its state as Slurm says it.
+    /// The attempt's state as Slurm reports it.
     pub slurm_state: Option<String>,
-    /// What the batch script returned.
+    /// The exit code of the batch script.
     pub exit_code: Option<u8>,
-    /// The signal that ended it; 0 for none.
+    /// The signal that ended the batch script; 0 for none.
     pub exit_signal: Option<u8>,
-    /// Its nodes, one by one.
+    /// The attempt's nodes, one by one.
     pub nodes: Vec<String>,
     /// Slurm's reason for its state.
     pub reason: Option<String>,
-    /// The partition it runs in.
+    /// The attempt's partition.
     pub partition: Option<String>,
-    /// What it was launched with, if that is not the job's image as it was given: a file of the cache, for instance.
+    /// The image that was started if it is not the requested one, such as a converted file.
     pub image: Option<String>,
-    /// Why it was launched with the image itself although a file of the cache was asked for.
+    /// Why the registry image was started although a converted file was requested.
     pub image_note: Option<String>,
-    /// When it was decided on, before anything was sent.
-    pub intended_on: DateTime<Utc>,
+    /// When the attempt was created, before anything was submitted.
+    pub created_on: DateTime<Utc>,
     /// When Slurm accepted it.
     pub submitted_on: Option<DateTime<Utc>>,
-    /// When it ran.
+    /// When it started to run.
     pub started_on: Option<DateTime<Utc>>,
     /// When it ended.
     pub ended_on: Option<DateTime<Utc>>,
-    /// How often Slurm has put it back into its queue after it had started.
+    /// How often Slurm has requeued it after it had started.
     pub requeues: u32,
-    /// The nodes that it was to keep away from.
+    /// The nodes that it was not allowed to use.
     pub excluded_nodes: Vec<String>,
-    /// `done`, `error`, `canceled`, `paused` or `retried`; null while it is not over.
+    /// `done`, `error`, `canceled`, `paused` or `retried`; null while the attempt is not over.
     pub outcome: Option<String>,
-    /// When that was decided.
+    /// When the outcome was decided.
     pub concluded_on: Option<DateTime<Utc>>,
-    /// Why the job was or was not sent again, in a sentence.
-    pub why: Option<String>,
-    /// The rule that decided so, if it was one.
+    /// Why the job was or was not retried.
+    pub outcome_reason: Option<String>,
+    /// The failure rule that decided the outcome.
     pub rule: Option<String>,
-    /// The line of the log that the rule matched.
+    /// The log line that the rule matched.
     pub matched_line: Option<String>,
 }
 
-/// The one backend of this service.
+/// The backend of this service.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum BackendTypeView {
+pub(crate) enum BackendTypeView {
     /// Slurm.
     Slurm,
 }
 
-/// Everything that is shown of a job beside the job itself.
+/// What a job's view shows beside the job itself.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Surroundings<'a> {
     pub(crate) cluster: Option<&'a Cluster>,
@@ -265,7 +258,7 @@ impl JobSummary {
         Self {
             status: StatusView::new(job, around.freshness),
             owner: job.owner.to_string(),
-            labels: job.spec.labels.iter().map(|(key, value)| (key.to_string(), value.clone())).collect(),
+            labels: texts(&job.spec.labels),
             image: job.spec.image.as_ref().map(ToString::to_string),
             network_arch,
             action,
@@ -277,6 +270,10 @@ impl JobSummary {
             },
         }
     }
+}
+
+fn texts<K: ToString>(map: &BTreeMap<K, String>) -> BTreeMap<String, String> {
+    map.iter().map(|(key, value)| (key.to_string(), value.clone())).collect()
 }
 
 impl JobView {
@@ -291,12 +288,7 @@ impl JobView {
             summary: JobSummary::new(job, around),
             specs,
             command,
-            docker_env_vars: job
-                .spec
-                .env
-                .iter()
-                .map(|(key, value)| (key.to_string(), value.clone()))
-                .collect(),
+            docker_env_vars: texts(&job.spec.env),
             secret_env_vars: job.spec.secret_env.iter().map(ToString::to_string).collect(),
             resources: ResourcesView {
                 num_nodes: resources.nodes,
@@ -343,7 +335,7 @@ impl From<&Attempt> for AttemptView {
             partition: attempt.partition.clone(),
             image: attempt.image.as_ref().map(|launched| launched.image.to_string()),
             image_note: attempt.image.as_ref().and_then(|launched| launched.note.clone()),
-            intended_on: attempt.intended_at,
+            created_on: attempt.intended_at,
             submitted_on: attempt.submitted_at,
             started_on: attempt.started_at,
             ended_on: attempt.ended_at,
@@ -351,7 +343,7 @@ impl From<&Attempt> for AttemptView {
             excluded_nodes: attempt.excluded.iter().map(ToString::to_string).collect(),
             outcome: verdict.map(|verdict| verdict.outcome.to_string()),
             concluded_on: verdict.map(|verdict| verdict.at),
-            why: verdict.map(|verdict| verdict.why.clone()),
+            outcome_reason: verdict.map(|verdict| verdict.why.clone()),
             rule: verdict.and_then(|verdict| verdict.rule.clone()),
             matched_line: verdict.and_then(|verdict| verdict.line.clone()),
         }

@@ -1,4 +1,4 @@
-//! Partitions as callers see them.
+//! Partitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,51 +11,51 @@ use utoipa::ToSchema;
 
 /// A cluster's partitions.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct PartitionList {
-    /// When the cluster said so; null when it has never answered, and then there are none here.
+pub(crate) struct PartitionList {
+    /// When the cluster last reported them; null if it never has, and the list is empty then.
     pub fetched_on: Option<DateTime<Utc>>,
-    /// Whether that is so long ago that three questions since must have gone unanswered.
+    /// Whether the report is so old that three requests since must have failed.
     pub stale: bool,
-    /// Why the last question was not answered; null when it was.
+    /// Why the last request failed; null if it succeeded.
     pub error: Option<String>,
-    /// When it was not.
+    /// When the last request failed.
     pub error_on: Option<DateTime<Utc>>,
-    /// Whether a job is refused that is beyond the limits of only one of its partitions (`EnforcePartLimits=ALL`).
-    pub all_must_allow: bool,
-    /// The partitions, in the site's order.
+    /// Whether Slurm refuses a job that exceeds the limits of any one of its partitions (`EnforcePartLimits=ALL`).
+    pub enforce_all_limits: bool,
+    /// The partitions in the site's order.
     pub partitions: Vec<PartitionView>,
 }
 
-/// One partition.
+/// A partition.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct PartitionView {
-    /// Its name.
+pub(crate) struct PartitionView {
+    /// The partition's name.
     pub name: String,
-    /// Whether jobs that name no partition go here.
+    /// Whether this is the partition of jobs that name none.
     pub is_default: bool,
     /// `up`, `down` (jobs wait), `drain` (no new jobs) or `inact` (neither).
     pub availability: String,
-    /// The longest time limit, as Slurm writes it; `UNLIMITED` for none, null when it is not known.
+    /// The longest time limit as Slurm writes it; `UNLIMITED` for none, null if it is unknown.
     pub time_limit: Option<String>,
-    /// The same in hours; null when there is none, or it is not known.
+    /// The same in hours; null if there is none or it is unknown.
     pub time_limit_hours: Option<f64>,
-    /// What a job gets that asks for no time limit, in hours; null for the longest.
+    /// The time limit of a job that requests none, in hours; null for the longest.
     pub default_time_hours: Option<f64>,
-    /// The most nodes a job may have; null for no limit.
+    /// The most nodes of a job; null for no limit.
     pub max_nodes: Option<u32>,
-    /// The only accounts that may use it; null when all may.
+    /// The accounts that may use the partition; null for all.
     pub allow_accounts: Option<Vec<String>>,
-    /// How many nodes it has.
+    /// The number of nodes.
     pub nodes: u32,
-    /// How many of them are in which state, in Slurm's own words; `*` behind one means that they do not answer.
+    /// The number of nodes in each state, in Slurm's own words; `*` after a state means that the nodes do not respond.
     pub nodes_by_state: BTreeMap<String, u32>,
-    /// GPUs of the node that has most; null without nodes.
+    /// The most GPUs in a node; null without nodes.
     pub gpus_per_node: Option<u32>,
-    /// The kinds of GPUs, where the site names them.
+    /// The GPU types, if the site names them.
     pub gpu_types: BTreeSet<String>,
-    /// Processors of the node that has most; null without nodes.
+    /// The most CPUs in a node; null without nodes.
     pub cpus_per_node: Option<u32>,
-    /// Memory of the node that has most, in MiB; null without nodes.
+    /// The most memory in a node, in MiB; null without nodes.
     pub memory_mib_per_node: Option<u64>,
 }
 
@@ -67,7 +67,7 @@ impl PartitionList {
             stale: known.is_none_or(|known| known.is_stale(now)),
             error,
             error_on,
-            all_must_allow: known.is_some_and(|known| known.all_must_allow),
+            enforce_all_limits: known.is_some_and(|known| known.all_must_allow),
             partitions: known
                 .into_iter()
                 .flat_map(|known| &known.partitions)

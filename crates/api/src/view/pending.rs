@@ -1,6 +1,6 @@
-//! Why a job waits in Slurm's queue, in words.
+//! Why a job waits in Slurm's queue.
 
-// The macro of `ToSchema` knows a moment by this name only.
+// `ToSchema` recognizes this type by its name only.
 use chrono::{DateTime, Utc};
 use domain::{Job, Phase, explain_wait};
 use serde::Serialize;
@@ -9,64 +9,64 @@ use utoipa::ToSchema;
 
 /// Why a job waits in Slurm's queue.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct PendingView {
-    /// Slurm's own word for it, as in `pending_reason`; null before the first poll.
+pub(crate) struct PendingView {
+    /// Slurm's reason, as in `pending_reason`; null before the first poll.
     #[schema(example = "QOSMaxGRESPerUser")]
     pub reason: Option<String>,
-    /// What that means for the job; null for a word that nobody has explained.
+    /// What the reason means for the job; null for an unknown reason.
     #[schema(
         example = "the running jobs of its user have all the GPUs or other generic resources that its QOS allows one"
     )]
     pub meaning: Option<String>,
     /// What keeps it from starting.
     pub held_by: Option<HolderView>,
-    /// The limit that does, as `sacctmgr` or `scontrol show partition` calls it; null if it is none.
+    /// The exceeded limit, in the words of `sacctmgr` or `scontrol show partition`; null if the cause is not a limit.
     #[schema(example = "MaxTRESPerUser=gres")]
     pub limit: Option<String>,
     /// What to do about it.
     pub advice: Option<String>,
-    /// It does not start by waiting: somebody has to do something.
+    /// Whether a person must act, because waiting does not start the job.
     pub needs_action: bool,
-    /// Since when it is in the queue; after a requeue, since that.
+    /// When the job entered the queue; after a requeue, when it was requeued.
     pub queued_on: Option<DateTime<Utc>>,
-    /// When Slurm's scheduler expects to start it, if it says so. It changes its mind; small changes are not shown.
+    /// When Slurm's scheduler expects to start the job. Estimates change; small changes are not shown.
     pub estimated_start_on: Option<DateTime<Utc>>,
 }
 
 /// What keeps a job from starting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum HolderView {
-    /// Jobs of higher priority.
+pub(crate) enum HolderView {
+    /// Jobs with a higher priority.
     Priority,
-    /// What it asks for is in use.
+    /// The requested resources are in use.
     Resources,
-    /// Nodes that are broken, drained or promised to others.
+    /// Broken, drained or reserved nodes.
     Nodes,
-    /// A limit or the state of its partition.
+    /// A limit or the state of the partition.
     Partition,
-    /// A limit of its QOS.
+    /// A limit of the QOS.
     Qos,
-    /// A limit of its association: its account, or its user in that account.
+    /// A limit of the association: an account, or a user in an account.
     Association,
     /// Another job.
     Dependency,
-    /// A time that has not come.
+    /// A begin time in the future.
     Time,
     /// An advance reservation.
     Reservation,
-    /// Licenses that are in use.
+    /// Licenses in use.
     Licenses,
-    /// Somebody or something has put it on hold.
+    /// A hold by a user, an administrator or Slurm.
     Hold,
-    /// What the job itself asks for.
+    /// The job's own request.
     Request,
-    /// Slurm is at work on it.
+    /// Slurm is working on the job.
     Slurm,
 }
 
 impl PendingView {
-    /// Nothing of a job that does not wait in Slurm's queue.
+    /// None for a job that does not wait in Slurm's queue.
     pub(crate) fn of(job: &Job) -> Option<Self> {
         let attempt = job.attempt.as_ref().filter(|_| job.phase == Phase::InQueue)?;
         let known = explain_wait(job);
@@ -80,7 +80,7 @@ impl PendingView {
             advice: known.map(|known| known.advice.to_owned()),
             needs_action,
             queued_on: attempt.queued_since.or(attempt.submitted_at),
-            // What somebody has to act on does not start by itself: squeue goes on showing an estimate from before a hold.
+            // squeue keeps showing an estimate from before a hold; such a job does not start by itself.
             estimated_start_on: attempt.estimated_start.filter(|_| !needs_action),
         })
     }

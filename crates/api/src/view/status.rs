@@ -1,6 +1,6 @@
-//! The small document that dashboards read every few seconds.
+//! The small status document that dashboards poll.
 
-// The macro of `ToSchema` knows a moment by this name only.
+// `ToSchema` recognizes this type by its name only.
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{Job, JobId, Phase, Progress, Source, Status, Timestamp, queue_wait};
 use persistence::Pulse;
@@ -9,91 +9,91 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::PendingView;
-use crate::caches::pulses::Pulses;
+use crate::state::Pulses;
 
-/// Where a job stands.
+/// A job's status.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct StatusView {
-    /// The job's one id for life.
+pub(crate) struct StatusView {
+    /// The job's id, the same across all attempts.
     pub id: JobId,
-    /// The name that the caller gave it.
+    /// The name from the request.
     pub name: Option<String>,
     /// TAO's status.
     pub status: Status,
-    /// Where in its life the job is, finer than `status`.
+    /// The job's phase, finer than `status`.
     pub phase: Phase,
-    /// What happens now and, when waiting, why.
+    /// What happens now and, if the job waits, why.
     pub message: String,
-    /// Slurm's own word for why the job waits.
+    /// Slurm's reason why the job waits.
     pub pending_reason: Option<String>,
-    /// What that means, what holds the job, and when Slurm expects to start it; null when it does not wait in Slurm's
-    /// queue.
+    /// The meaning of the reason, what blocks the job, and when Slurm expects to start it; null if the job does not wait in
+    /// Slurm's queue.
     pub pending: Option<PendingView>,
-    /// How many seconds the newest attempt has waited in Slurm's queue when the cluster was last heard, or waited before
-    /// it last began; null when it has not come that far.
+    /// How long the newest attempt has waited in Slurm's queue, in seconds: until the last poll, or until it last started. Null before
+    /// it entered the queue.
     #[schema(minimum = 0)]
     pub queue_wait_seconds: Option<i64>,
-    /// The newest attempt's id in Slurm.
+    /// The newest attempt's Slurm id.
     #[schema(example = "4711")]
     pub slurm_job_id: Option<String>,
-    /// The newest attempt's state as Slurm says it.
+    /// The newest attempt's state as Slurm reports it.
     #[schema(example = "RUNNING")]
     pub slurm_state: Option<String>,
     /// The cluster's name in the service's configuration.
     pub cluster: String,
-    /// Where the job runs; before it does, where it may run.
+    /// The partition that the job runs in; before it runs, the partitions that it may run in.
     pub partition: Option<String>,
     /// The nodes of the newest attempt, one by one.
     pub nodes: Vec<String>,
     /// The number of the newest attempt; 0 before the first.
     pub attempt: u32,
-    /// How often the job was sent again after a failure of the infrastructure.
+    /// How often the job was retried after an infrastructure failure.
     pub retry_count: u32,
-    /// How far the training has come, as the job says it.
+    /// The progress of the training, as the job reports it.
     pub progress: ProgressView,
     /// When the service accepted the job.
     pub created_on: DateTime<Utc>,
-    /// When Slurm first accepted it.
+    /// When Slurm first accepted the job.
     pub submitted_on: Option<DateTime<Utc>>,
-    /// When it first ran.
+    /// When the job first started to run.
     pub started_on: Option<DateTime<Utc>>,
-    /// When it ended for good.
+    /// When the job reached its final status.
     pub finished_on: Option<DateTime<Utc>>,
-    /// When anything of this last changed.
+    /// When any of these fields last changed.
     pub last_modified: DateTime<Utc>,
-    /// When the cluster last confirmed it.
+    /// When the cluster last confirmed the status.
     pub observed_at: Option<DateTime<Utc>>,
-    /// What the newest observation rests on.
+    /// The source of the newest observation.
     pub source: Source,
-    /// The cluster has not answered for longer than three polls: everything here may be older than it looks.
+    /// Whether the cluster has not answered for longer than three polls, so that the status may be out of date.
     pub stale: bool,
-    /// Rises with every change of the job.
+    /// Increases with every change of the job.
     pub version: i64,
 }
 
-/// How far the training has come.
+/// The progress of a training.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct ProgressView {
-    /// The epoch that was finished last.
+pub(crate) struct ProgressView {
+    /// The last finished epoch.
     pub epoch: Option<u64>,
-    /// How many there will be.
+    /// The total number of epochs.
     pub max_epoch: Option<u64>,
-    /// Whole percent, from the epochs.
+    /// The progress in percent, from the epochs.
     #[schema(maximum = 100)]
     pub percent: Option<u8>,
-    /// The time left: the job's own estimate in its own words, else as `D days, H:MM:SS` by the pace of its epochs.
+    /// The remaining time: the job's own estimate as it wrote it, otherwise `D days, H:MM:SS` from the pace of its epochs.
     pub eta: Option<String>,
-    /// The same in seconds, if it can be told.
+    /// The same in seconds, if it is known.
     pub eta_seconds: Option<u64>,
-    /// The job's own measurement.
+    /// The time per epoch, as the job reports it.
     pub time_per_epoch: Option<String>,
-    /// The job's own measurement.
+    /// The time per iteration, as the job reports it.
     pub time_per_iter: Option<String>,
-    /// The iteration it is in.
+    /// The current iteration.
     pub cur_iter: Option<u64>,
     /// The newest value of the metric that the job is judged by.
     pub key_metric: Option<f64>,
-    /// The job's newest sentence.
+    /// The job's newest message.
     pub message: Option<String>,
     /// The newest value of each metric.
     #[schema(value_type = Object)]
@@ -118,17 +118,17 @@ impl From<&Progress> for ProgressView {
     }
 }
 
-/// How old the knowledge about a job is.
+/// The age of the information about a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Freshness {
     observed_at: Option<Timestamp>,
     stale: bool,
 }
 
-/// The pace that is assumed of a cluster that was never polled.
-const FIRST_PACE: TimeDelta = TimeDelta::seconds(10);
+/// The assumed poll interval of a cluster that was never polled.
+const FIRST_INTERVAL: TimeDelta = TimeDelta::seconds(10);
 
-/// Whether Slurm has the job, so that only polls of its cluster tell more.
+/// Whether the job is in Slurm, so that polls of its cluster update it.
 pub(crate) fn is_watched(phase: Phase) -> bool {
     matches!(phase, Phase::InQueue | Phase::Running | Phase::Suspended | Phase::Finishing)
 }
@@ -138,8 +138,8 @@ impl Freshness {
         self.stale
     }
 
-    /// A poll that changes nothing of a job still confirms it, so the cluster's pulse counts beside the job's own
-    /// last observation.
+    /// A poll without changes still confirms a job, so the cluster's last poll counts as well as the job's own last
+    /// observation.
     pub(crate) fn of(job: &Job, pulses: &Pulses, now: Timestamp) -> Self {
         if !is_watched(job.phase) {
             return Self { observed_at: job.observed_at, stale: false };
@@ -149,7 +149,8 @@ impl Freshness {
 
     fn watched(seen: Option<Timestamp>, pulse: Option<&Pulse>, now: Timestamp) -> Self {
         let observed_at = seen.max(pulse.and_then(|pulse| pulse.polled_at));
-        let interval = pulse.and_then(|pulse| TimeDelta::from_std(pulse.interval).ok()).unwrap_or(FIRST_PACE);
+        let interval =
+            pulse.and_then(|pulse| TimeDelta::from_std(pulse.interval).ok()).unwrap_or(FIRST_INTERVAL);
         let allowed = interval.checked_mul(3).unwrap_or(TimeDelta::MAX);
         Self { observed_at, stale: observed_at.is_none_or(|at| now - at > allowed) }
     }
@@ -158,7 +159,7 @@ impl Freshness {
 impl StatusView {
     pub(crate) fn new(job: &Job, freshness: Freshness) -> Self {
         let attempt = job.attempt.as_ref();
-        let asked = job.spec.partitions.as_ref().map(ToString::to_string);
+        let requested = job.spec.partitions.as_ref().map(ToString::to_string);
         Self {
             id: job.id,
             name: job.spec.name.as_ref().map(ToString::to_string),
@@ -171,7 +172,7 @@ impl StatusView {
             slurm_job_id: attempt.and_then(|a| a.slurm_id).map(|id| id.to_string()),
             slurm_state: attempt.and_then(|a| a.slurm_state.as_ref()).map(ToString::to_string),
             cluster: job.cluster.to_string(),
-            partition: attempt.and_then(|a| a.partition.clone()).or(asked),
+            partition: attempt.and_then(|a| a.partition.clone()).or(requested),
             nodes: attempt.and_then(|a| a.nodes.as_deref()).map(slurm::node_list::expand).unwrap_or_default(),
             attempt: attempt.map_or(0, |a| a.no.get()),
             retry_count: job.retry_count,
@@ -188,7 +189,7 @@ impl StatusView {
         }
     }
 
-    /// A strong validator (RFC 9110 §8.8): what is shown is a function of these three.
+    /// A strong validator (RFC 9110 §8.8): these three values determine the document.
     pub(crate) fn etag(&self) -> String {
         let seen = self.observed_at.map_or(0, |at| at.timestamp_micros());
         format!("\"{}-{seen:x}-{}\"", self.version, u8::from(self.stale))
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_stale_when_its_cluster_was_silent_for_longer_than_three_polls() {
+    fn a_job_is_stale_when_its_cluster_has_not_answered_for_three_polls() {
         let pulse = Pulse { polled_at: Some(at(100)), interval: Duration::from_secs(10) };
         let seen = |now| Freshness::watched(Some(at(50)), Some(&pulse), at(now));
         assert_eq!(seen(130), Freshness { observed_at: Some(at(100)), stale: false });

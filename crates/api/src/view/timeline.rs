@@ -1,4 +1,4 @@
-//! What was run on the cluster for a job.
+//! The timeline of a job's remote commands.
 
 use chrono::{DateTime, Utc};
 use domain::{CommandClass, CommandResult, JobId};
@@ -8,39 +8,39 @@ use utoipa::ToSchema;
 
 /// A page of a job's timeline.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct TimelineView {
-    /// Whose it is.
+pub(crate) struct TimelineView {
+    /// The job's id.
     pub job_id: JobId,
-    /// The commands, in the order in which they began.
+    /// The commands, in the order of their start.
     pub entries: Vec<TimelineEntryView>,
-    /// Give this as `page_token` to get the next page; null on the last one.
+    /// The value of `page_token` for the next page; null on the last one.
     pub next_page_token: Option<String>,
 }
 
 /// A remote command.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct TimelineEntryView {
-    /// Which.
+pub(crate) struct TimelineEntryView {
+    /// The kind of command.
     pub class: CommandClass,
-    /// The attempt that it was for, if it was for one.
+    /// The attempt that the command was for, if any.
     #[schema(minimum = 1)]
     pub attempt: Option<u32>,
-    /// The login host that ran it; null if that is not known, or none did.
+    /// The login host that ran it; null if it is unknown or no host did.
     #[schema(example = "login1:22")]
     pub host: Option<String>,
     /// When it began to wait for a connection.
     pub started_on: DateTime<Utc>,
-    /// How long it took until its answer was there or given up, in milliseconds.
+    /// The time until its reply or failure, in milliseconds.
     pub duration_ms: u64,
-    /// How it went.
+    /// The result.
     pub result: CommandResult,
-    /// The exit code of the remote program; null if it is not known.
+    /// The exit code of the remote program; null if it is unknown.
     pub exit_code: Option<i32>,
-    /// How long its answer was, in bytes.
+    /// The size of the reply, in bytes.
     pub bytes: Option<u64>,
-    /// How many jobs it was for: one command does the same for many.
+    /// The number of jobs that the command served.
     pub jobs: u32,
-    /// What came of it for this job, in a few words.
+    /// The effect on this job, in a few words.
     #[schema(example = "submitted as 4711")]
     pub outcome: Option<String>,
 }

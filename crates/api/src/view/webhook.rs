@@ -1,6 +1,6 @@
-//! What a job's webhook was told, as it is shown.
+//! Webhook deliveries.
 
-// The macro of `ToSchema` knows a moment by this name only.
+// `ToSchema` recognizes this type by its name only.
 use chrono::{DateTime, Utc};
 use domain::JobId;
 use persistence::{DeadLetter, WebhookDelivery, WebhookHistory};
@@ -8,63 +8,63 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// A job's webhook, and the newest 200 messages to it.
+/// A job's webhook and its newest 200 messages.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct WebhookView {
-    /// Whose it is.
+pub(crate) struct WebhookView {
+    /// The job's id.
     pub job_id: JobId,
-    /// Where the messages go.
+    /// The receiver's URL.
     pub url: String,
-    /// Messages that wait for their turn.
+    /// The number of messages to be sent.
     pub pending: u64,
-    /// Messages that were given up.
+    /// The number of messages that were given up.
     pub dead: u64,
-    /// When the next attempt is due; null when none is.
+    /// When the next attempt is due; null if none is.
     pub next_attempt_at: Option<DateTime<Utc>>,
-    /// Newest first.
+    /// The messages, newest first.
     pub deliveries: Vec<WebhookDeliveryView>,
 }
 
 /// A message to a webhook.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct WebhookDeliveryView {
-    /// Its `webhook-id`, the same with each attempt.
+pub(crate) struct WebhookDeliveryView {
+    /// The `webhook-id`, the same in each attempt.
     pub id: String,
-    /// The number of the event that it tells of.
+    /// The number of the event that the message reports.
     pub seq: u64,
-    /// `pending`, `delivered` or `dead`: given up.
+    /// `pending`, `delivered` or `dead` (given up).
     #[schema(example = "delivered")]
     pub state: String,
-    /// How often it was tried.
+    /// The number of attempts.
     pub attempts: u32,
-    /// When the status changed.
+    /// When the job's status changed.
     pub created_at: DateTime<Utc>,
-    /// When it was last tried.
-    pub tried_at: Option<DateTime<Utc>>,
-    /// When the receiver took it.
+    /// When the last attempt was made.
+    pub last_attempt_at: Option<DateTime<Utc>>,
+    /// When the receiver accepted the message.
     pub delivered_at: Option<DateTime<Utc>>,
-    /// What the receiver answered to the last attempt; null when it did not.
+    /// The HTTP status of the receiver's last answer; null without an answer.
     pub response_status: Option<u16>,
-    /// Why the last attempt failed; null when it did not.
+    /// Why the last attempt failed; null if it did not.
     pub error: Option<String>,
-    /// What is sent.
+    /// The message body.
     #[schema(value_type = Object)]
     pub body: Value,
 }
 
 /// Messages that were given up, newest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct DeadLetterListView {
-    /// Those of this page.
+pub(crate) struct DeadLetterListView {
+    /// The messages of this page.
     pub dead_letters: Vec<DeadLetterView>,
-    /// Give this as `before` to get the next page; null on the last one.
+    /// The value of `before` for the next page; null on the last one.
     pub next_before: Option<u64>,
 }
 
 /// A message that was given up.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct DeadLetterView {
-    /// Whose status it tells of.
+pub(crate) struct DeadLetterView {
+    /// The job's id.
     pub job_id: JobId,
     /// The message, and why it was given up.
     pub delivery: WebhookDeliveryView,
@@ -93,7 +93,7 @@ impl WebhookDeliveryView {
             state: delivery.state,
             attempts: delivery.attempts,
             created_at: delivery.created_at,
-            tried_at: delivery.tried_at,
+            last_attempt_at: delivery.tried_at,
             delivered_at: delivery.delivered_at,
             response_status: delivery.response_status,
             error: delivery.error,

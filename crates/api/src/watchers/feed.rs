@@ -1,8 +1,8 @@
-//! One reader of the database for all who watch jobs: what it reads goes to each of them through memory, so that a change
-//! costs one question however many watch.
+//! One reader of the database for all watchers: it distributes changes through memory, so that a change costs one query
+//! whatever the number of watchers.
 //!
-//! It is woken by the database (NOTIFY), looks by itself now and then in case a word was lost, and hands out two things:
-//! events, in the one order that they have, and the newest state of jobs that somebody waits for.
+//! Postgres notifications (NOTIFY) wake it, and a periodic sweep finds changes without one. It distributes events in their
+//! order, and the newest state of jobs that callers wait for.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,35 +11,33 @@ use std::{
     time::Duration,
 };
 
-use domain::{Clock, Job, JobId};
-use persistence::{FeedFilter, JobNotice, Store, StoreError, Viewer};
+use axum::response::sse::Event;
+use domain::{Clock, Job, JobId, Owner, Status};
+use persistence::{FeedEvent, FeedFilter, JobNotice, Store, StoreError, Viewer};
 use tokio::{
     sync::{Notify, broadcast, watch},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 
-mod published;
+use crate::{calls::event_id::EventId, view::EventView};
 
-pub(crate) use published::{Outlook, Published};
-
-/// The next look after one that failed.
-const AGAIN: Duration = Duration::from_millis(250);
-/// For so many times as long as a look took nothing is looked for: what changes meanwhile is read together. Where little
-/// changes that is a few milliseconds.
+/// The pause after a failed read.
+const RETRY_AFTER: Duration = Duration::from_millis(250);
+/// The rest between reads, as a multiple of the last read's duration, so that changes are read together.
 const REST: u32 = 3;
-/// But no longer, so that who watches is told in time.
+/// The longest rest, so that watchers learn of changes in time.
 const LONGEST_REST: Duration = Duration::from_millis(50);
 const PAGE: u32 = 1000;
-/// How many events a watcher of all jobs may be behind before it reads the database itself.
+/// How far a watcher of all jobs may lag before it reads the database itself.
 const HELD_OF_ALL: usize = 4096;
-/// The same, of one job.
+/// The same for a watcher of one job.
 const HELD_OF_ONE: usize = 128;
 
-/// The state of a job that is waited for, as it was read last.
+/// The last read state of a job that callers wait for.
 #[derive(Debug, Clone)]
 pub(crate) enum Newest {
-    /// Not read since somebody waits for it.
+    /// Not read since a caller waits for it.
     Unread,
     Job(Arc<Job>),
     Gone,
@@ -58,7 +56,7 @@ pub struct Feed {
     woken: Notify,
 }
 
-/// Which of the jobs that are waited for have to be read.
+/// The awaited jobs to read.
 #[derive(Debug, Default)]
 struct Changed {
     jobs: HashSet<JobId>,
@@ -72,10 +70,10 @@ impl fmt::Debug for Feed {
 }
 
 impl Feed {
-    /// A lost word is made good by a look this often.
+    /// The usual interval of the sweep.
     pub const SWEEP: Duration = Duration::from_secs(5);
 
-    /// `sweep` is how often it looks though nothing was said.
+    /// `sweep` is the interval of reads without a notification.
     pub fn new(store: Store, clock: Arc<dyn Clock>, sweep: Duration) -> Self {
         Self {
             store,
@@ -90,20 +88,20 @@ impl Feed {
         }
     }
 
-    /// Reads until `stop`.
+    /// Runs until `stop`.
     pub async fn run(&self, stop: CancellationToken) {
         tokio::join!(self.listen(&stop), self.read(&stop));
     }
 
-    /// The events of all jobs from now on. Whoever has these reads what came before from the database: what is there by
-    /// then and what comes here leave no gap.
+    /// The events of all jobs from now on. The caller then reads earlier events from the database; together they leave no
+    /// gap.
     pub(crate) async fn events(&self) -> broadcast::Receiver<Arc<Published>> {
         let receiver = self.of_all.subscribe();
         self.begun().await;
         receiver
     }
 
-    /// The same, of one job.
+    /// The same for one job.
     pub(crate) async fn events_of(&self, job: JobId) -> broadcast::Receiver<Arc<Published>> {
         let receiver = locked(&self.of_one)
             .entry(job)
@@ -113,28 +111,28 @@ impl Feed {
         receiver
     }
 
-    /// The job whenever it has changed from now on.
+    /// The state of the job after each change.
     pub(crate) fn changes_of(&self, job: JobId) -> watch::Receiver<Newest> {
         locked(&self.waited_for).entry(job).or_insert_with(|| watch::Sender::new(Newest::Unread)).subscribe()
     }
 
-    /// Before the first look it is not known which events somebody who watches would be told.
+    /// Before the first read it is unknown which events are new.
     async fn begun(&self) {
-        // An error means that there will be no look any more: the watcher's own reading tells why.
+        // On an error no read will follow; the watcher's own read reports the reason.
         let _ = self.has_begun.subscribe().wait_for(|begun| *begun).await;
     }
 
     async fn listen(&self, stop: &CancellationToken) {
-        while let Some(error) = stop.run_until_cancelled(self.hear()).await {
-            tracing::warn!(%error, "cannot hear of changed jobs; looking for them by the clock");
+        while let Some(error) = stop.run_until_cancelled(self.listen_once()).await {
+            tracing::warn!(%error, "cannot listen for changes of jobs; reading them periodically");
             if stop.run_until_cancelled(tokio::time::sleep(self.sweep)).await.is_none() {
                 return;
             }
         }
     }
 
-    /// Hears of changes until the database fails.
-    async fn hear(&self) -> StoreError {
+    /// Listens for changes until the database fails.
+    async fn listen_once(&self) -> StoreError {
         let mut listener = match self.store.listen_jobs().await {
             Ok(listener) => listener,
             Err(error) => return error,
@@ -156,7 +154,7 @@ impl Feed {
             JobNotice::Changed(_) => {}
             JobNotice::Missed => locked(&self.changed).any = true,
         }
-        // Words that come while a look is under way are one more look.
+        // Notifications during a read cause one more read.
         self.woken.notify_one();
     }
 
@@ -165,7 +163,7 @@ impl Feed {
         while !stop.is_cancelled() {
             if swept.elapsed() >= self.sweep {
                 swept = Instant::now();
-                self.forget_the_unwatched();
+                self.drop_unwatched();
                 locked(&self.changed).any = true;
             }
             let began = Instant::now();
@@ -176,9 +174,9 @@ impl Feed {
                     self.sweep
                 }
                 Some(Err(error)) => {
-                    tracing::warn!(%error, "cannot read what has changed; trying again");
+                    tracing::warn!(%error, "cannot read changes of jobs; trying again");
                     locked(&self.changed).any = true;
-                    AGAIN
+                    RETRY_AFTER
                 }
                 None => return,
             };
@@ -190,7 +188,7 @@ impl Feed {
         }
     }
 
-    /// One look: new events, and jobs that have changed. `read` is how far events were read.
+    /// Reads new events and changed jobs. `read` is the last published position.
     async fn look(&self, read: &mut Option<u64>) -> Result<(), StoreError> {
         let changed = std::mem::take(&mut *locked(&self.changed));
         ::metrics::counter!("outbox_reads_total").increment(1);
@@ -198,7 +196,7 @@ impl Feed {
         let mut at = *read.get_or_insert(head);
         self.has_begun.send_replace(true);
         if at == head {
-            // Nothing to tell is not late.
+            // Without new events there is no lag.
             ::metrics::gauge!("outbox_lag_seconds").set(0.0);
         }
         while at < head {
@@ -218,24 +216,24 @@ impl Feed {
 
     fn publish(&self, event: Arc<Published>) {
         if let Some(sender) = locked(&self.of_one).get(&event.job) {
-            // Nobody may be there any more.
+            // Fails only without receivers.
             let _ = sender.send(Arc::clone(&event));
         }
         let _ = self.of_all.send(event);
     }
 
     async fn read_jobs(&self, changed: Changed) -> Result<(), StoreError> {
-        let wanted: Vec<JobId> = {
+        let changed: Vec<JobId> = {
             let waited_for = locked(&self.waited_for);
-            let is_wanted = |job: &&JobId| changed.any || changed.jobs.contains(job);
-            waited_for.keys().filter(is_wanted).copied().collect()
+            let has_changed = |job: &&JobId| changed.any || changed.jobs.contains(job);
+            waited_for.keys().filter(has_changed).copied().collect()
         };
-        if wanted.is_empty() {
+        if changed.is_empty() {
             return Ok(());
         }
-        let mut found = self.store.find_jobs(&wanted).await?;
+        let mut found = self.store.find_jobs(&changed).await?;
         let waited_for = locked(&self.waited_for);
-        for id in &wanted {
+        for id in &changed {
             let newest = found.remove(id).map_or(Newest::Gone, |job| Newest::Job(Arc::new(job)));
             if let Some(sender) = waited_for.get(id) {
                 sender.send_replace(newest);
@@ -244,7 +242,7 @@ impl Feed {
         Ok(())
     }
 
-    fn forget_the_unwatched(&self) {
+    fn drop_unwatched(&self) {
         locked(&self.of_one).retain(|_, sender| sender.receiver_count() > 0);
         locked(&self.waited_for).retain(|_, sender| sender.receiver_count() > 0);
     }
@@ -252,4 +250,69 @@ impl Feed {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What an event means for a stream of only this job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outlook {
+    /// Nothing.
+    Unchanged,
+    /// More events follow.
+    Alive,
+    /// It is the last event, unless the job is retried.
+    Ended(Status),
+    Deleted,
+}
+
+/// An event of a job.
+#[derive(Debug)]
+pub(crate) struct Published {
+    pub(crate) id: EventId,
+    pub(crate) job: JobId,
+    pub(crate) seq: u64,
+    pub(crate) outlook: Outlook,
+    owner: Owner,
+    cluster: String,
+    kind: String,
+    frame: Event,
+}
+
+impl Published {
+    pub(crate) fn new(event: FeedEvent) -> Self {
+        let id = EventId(event.position);
+        let (job, seq, kind) = (event.job, event.event.seq, event.event.kind.clone());
+        let outlook = outlook(&event);
+        let (owner, cluster) = (event.owner.clone(), event.cluster.clone());
+        let data = serde_json::to_string(&EventView::from(event)).unwrap_or_else(|error| {
+            tracing::error!(%error, job.id = %job, "cannot write an event as JSON");
+            "{}".to_owned()
+        });
+        let frame = Event::default().event(&kind).id(id.to_string()).data(data);
+        Self { id, job, seq, outlook, owner, cluster, kind, frame }
+    }
+
+    /// The event as it is streamed.
+    pub(crate) fn frame(&self) -> Event {
+        self.frame.clone()
+    }
+
+    pub(crate) fn is_for(&self, viewer: &Viewer, filter: &FeedFilter) -> bool {
+        let visible = match viewer {
+            Viewer::All => true,
+            Viewer::Owner(owner) => *owner == self.owner,
+        };
+        visible && filter.matches(self.job, &self.cluster, &self.kind)
+    }
+}
+
+fn outlook(event: &FeedEvent) -> Outlook {
+    let text = |key: &str| event.event.data.get(key).and_then(serde_json::Value::as_str);
+    match event.event.kind.as_str() {
+        "deleted" => Outlook::Deleted,
+        "transition" if text("phase") == Some("ended") => {
+            text("status").and_then(|status| status.parse().ok()).map_or(Outlook::Alive, Outlook::Ended)
+        }
+        "transition" => Outlook::Alive,
+        _ => Outlook::Unchanged,
+    }
 }

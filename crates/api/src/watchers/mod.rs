@@ -1,4 +1,4 @@
-//! Callers that wait for a change: woken by the database's notifications.
+//! Callers that wait for changes, woken by the database's notifications.
 
 pub(crate) mod feed;
 pub(crate) mod watcher;

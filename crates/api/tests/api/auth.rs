@@ -7,7 +7,7 @@ use sqlx::PgPool;
 use crate::support::TestApi;
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_call_without_a_good_token_is_refused(pool: PgPool) {
+async fn a_call_without_a_valid_token_is_refused(pool: PgPool) {
     let api = TestApi::guarded(pool);
     let answer = api.get("/jobs").await;
     answer.problem(401, "unauthorized");
@@ -29,7 +29,7 @@ async fn a_token_ends_when_it_expires_though_it_was_looked_up_before(pool: PgPoo
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn looking_needs_read_and_changing_needs_write(pool: PgPool) {
+async fn reading_needs_the_scope_read_and_changing_needs_write(pool: PgPool) {
     let api = TestApi::guarded(pool);
     api.token("reader", "ann", "read", None).await;
     api.token("writer", "ann", "write", None).await;
@@ -71,7 +71,7 @@ async fn another_owners_job_does_not_exist_and_an_admin_sees_it(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn the_use_of_a_token_is_noted_and_not_with_every_request(pool: PgPool) {
+async fn the_last_use_of_a_token_is_recorded_but_not_for_every_request(pool: PgPool) {
     let api = TestApi::guarded(pool);
     api.token("used", "ann", "read", None).await;
     api.token("expired", "ann", "read", Some(api.clock.now())).await;

@@ -4,7 +4,7 @@ use sqlx::PgPool;
 use crate::support::TestApi;
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_cancel_is_accepted_again_and_again(pool: PgPool) {
+async fn a_cancel_can_be_repeated(pool: PgPool) {
     let api = TestApi::new(pool);
     let id = api.job(&json!({"command": "true"})).await;
     for _ in 0..2 {
@@ -17,7 +17,7 @@ async fn a_cancel_is_accepted_again_and_again(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_job_that_has_ended_stays_as_it_is(pool: PgPool) {
+async fn a_finished_job_is_not_changed(pool: PgPool) {
     let api = TestApi::new(pool);
     let id = api.job(&json!({"command": "true"})).await;
     api.end(&id).await;

@@ -47,7 +47,7 @@ async fn learn(api: &TestApi, rows: &str) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_cluster_nobody_has_asked_yet_is_unknown(pool: PgPool) {
+async fn a_cluster_that_was_not_contacted_yet_is_unknown(pool: PgPool) {
     let api = TestApi::new(pool);
     let list = api.get("/clusters").await.json();
     let dgx = &list["clusters"][0];
@@ -82,10 +82,10 @@ async fn login_hosts_breaker_and_costs_are_those_of_this_process(pool: PgPool) {
     );
     let at = |field: &str| first[field].as_str().unwrap().parse::<chrono::DateTime<chrono::Utc>>().unwrap();
     assert_eq!(at("since"), api.clock.now() - TimeDelta::seconds(30));
-    assert_eq!(at("next_try_on"), api.clock.now() + TimeDelta::seconds(10));
+    assert_eq!(at("next_attempt_on"), api.clock.now() + TimeDelta::seconds(10));
     assert_eq!((&dgx["state"], &dgx["breaker"]), (&json!("ok"), &json!("closed")));
     let ssh = &dgx["ssh"];
-    assert_eq!((&ssh["counted"], &ssh["commands_total"]), (&json!("this_process"), &json!(60)));
+    assert_eq!((&ssh["scope"], &ssh["commands_total"]), (&json!("this_process"), &json!(60)));
     assert_eq!(
         (&ssh["by_use"][1]["used_for"], &ssh["by_use"][1]["connects_total"]),
         (&json!("logs"), &json!(2))
@@ -100,7 +100,7 @@ async fn login_hosts_breaker_and_costs_are_those_of_this_process(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn polls_are_told_whoever_makes_them(pool: PgPool) {
+async fn polls_are_shown_whichever_process_makes_them(pool: PgPool) {
     let api = TestApi::new(pool);
     let dgx = "dgx".parse().unwrap();
     let poll = async |token, result: PollResult<'_>| {
@@ -130,7 +130,7 @@ async fn polls_are_told_whoever_makes_them(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn partitions_are_what_the_cluster_last_said(pool: PgPool) {
+async fn partitions_are_those_that_the_cluster_last_reported(pool: PgPool) {
     let api = TestApi::new(pool);
     learn(
         &api,
@@ -140,7 +140,7 @@ async fn partitions_are_what_the_cluster_last_said(pool: PgPool) {
     .await;
     let list = api.get("/clusters/dgx/partitions").await.json();
     assert_eq!(
-        (&list["stale"], &list["error"], &list["all_must_allow"]),
+        (&list["stale"], &list["error"], &list["enforce_all_limits"]),
         (&json!(false), &json!(null), &json!(false))
     );
     assert_eq!(
@@ -194,7 +194,7 @@ async fn a_job_beyond_what_its_partitions_allow_is_refused_with_where_the_limit_
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_request_that_was_accepted_is_answered_again_whatever_the_limits_are_by_then(pool: PgPool) {
+async fn an_accepted_request_gets_the_same_answer_after_the_limits_have_changed(pool: PgPool) {
     let api = TestApi::new(pool);
     let id = "0f8fad5b-d9cb-469f-a165-70867728950e";
     let body = json!({"id": id, "command": "true", "resources": {"time_hours": 4}});
@@ -208,17 +208,17 @@ async fn a_request_that_was_accepted_is_answered_again_whatever_the_limits_are_b
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_cluster_that_is_not_configured_is_a_404_with_those_that_are(pool: PgPool) {
+async fn an_unknown_cluster_is_a_404_that_lists_the_known_ones(pool: PgPool) {
     let api = TestApi::new(pool);
     for path in ["/clusters/nosuch", "/clusters/%00", "/clusters/nosuch/partitions"] {
         let problem = api.get(path).await.problem(404, "cluster_not_found");
-        assert!(problem["detail"].as_str().unwrap().ends_with("are: dgx."), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().ends_with("clusters: dgx."), "{problem}");
     }
     api.get("/clusters?colour=red").await.problem(400, "invalid_parameter");
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn looking_at_clusters_needs_read(pool: PgPool) {
+async fn reading_clusters_needs_the_scope_read(pool: PgPool) {
     let api = TestApi::guarded(pool);
     api.token("reader", "ann", "read", None).await;
     api.token("writer", "ann", "write", None).await;
@@ -254,7 +254,7 @@ async fn a_preflight_is_a_list_of_checks_and_their_worst(pool: PgPool) {
     assert_eq!((&found["cluster"], &found["outcome"]), (&json!("dgx"), &json!("fail")));
     assert_eq!(
         found["checks"][1],
-        json!({"id": "private_key", "subject": null, "outcome": "fail", "seen": "mode 0644", "mend": "Run: chmod 600 key"})
+        json!({"id": "private_key", "subject": null, "outcome": "fail", "observed": "mode 0644", "fix": "Run: chmod 600 key"})
     );
     *api.ops.outage.lock().unwrap() = Some(ClusterUnavailable::Busy);
     let busy = api.post_text("/clusters/dgx/preflight", "").await;

@@ -103,12 +103,15 @@ async fn a_tail_and_an_offset_are_places_to_begin(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_job_that_is_sent_again_is_followed_into_its_next_attempt(pool: PgPool) {
+async fn a_retried_job_is_followed_into_its_next_attempt(pool: PgPool) {
     let api = TestApi::limited(pool, quick());
     let id = api.job(&json!({"command": "true"})).await;
     let mut events = api.events(&format!("/jobs/{id}/logs?follow=true&stream=out&tail=1"), None).await;
     let waiting = events.named("waiting").await;
-    assert!(waiting.data["detail"].as_str().unwrap().contains("not been sent to Slurm yet"), "{waiting:?}");
+    assert!(
+        waiting.data["detail"].as_str().unwrap().contains("not been submitted to Slurm yet"),
+        "{waiting:?}"
+    );
     api.logs.write("-4711/main.out", "first\n");
     api.fail(&id, 4711).await;
     assert_eq!(events.named("log").await.data["text"], "first\n");
@@ -133,7 +136,7 @@ async fn a_job_that_is_sent_again_is_followed_into_its_next_attempt(pool: PgPool
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_log_that_is_emptied_or_replaced_begins_anew(pool: PgPool) {
+async fn a_truncated_or_replaced_log_starts_again(pool: PgPool) {
     let (api, id) = running(pool, quick()).await;
     api.logs.write("main.out", "one two three");
     let mut events = api.events(&format!("/jobs/{id}/logs?follow=true&stream=out"), None).await;
@@ -152,7 +155,7 @@ async fn a_log_that_is_emptied_or_replaced_begins_anew(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn an_outage_is_said_once_and_what_was_missed_comes_after_it(pool: PgPool) {
+async fn an_outage_is_reported_once_and_the_missed_bytes_follow(pool: PgPool) {
     let (api, id) = running(pool, quick()).await;
     api.logs.write("main.out", "one\n");
     let mut events = api.events(&format!("/jobs/{id}/logs?follow=true&stream=out"), None).await;
@@ -196,14 +199,14 @@ async fn tasks_of_a_role_are_followed_as_they_appear(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_job_that_never_ran_ends_the_stream_with_a_sentence(pool: PgPool) {
+async fn a_job_that_never_ran_ends_the_stream_with_an_explanation(pool: PgPool) {
     let (api, id) = running(pool, quick()).await;
     api.end(&id).await;
     let events = api.events(&format!("/jobs/{id}/logs?follow=true"), None).await.rest().await;
     let end = events.last().unwrap();
     assert_eq!(
         (end.name.as_str(), &end.data["detail"]),
-        ("end", &json!("The job has ended without this log."))
+        ("end", &json!("The job has finished without writing this log."))
     );
 }
 
@@ -232,7 +235,7 @@ async fn fifty_followers_cost_the_cluster_what_one_does(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn one_follower_too_many_is_told_to_come_back(pool: PgPool) {
+async fn one_follower_too_many_gets_a_503(pool: PgPool) {
     let (api, id) = running(pool, Limits { log_followers: 1, ..quick() }).await;
     let path = format!("/jobs/{id}/logs?follow=true");
     let first = api.events(&path, None).await;
@@ -244,7 +247,7 @@ async fn one_follower_too_many_is_told_to_come_back(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_service_that_finishes_lets_go_of_its_followers(pool: PgPool) {
+async fn a_service_that_stops_ends_its_followers_streams(pool: PgPool) {
     let (api, id) = running(pool, quick()).await;
     api.logs.write("main.out", "one\n");
     let mut events = api.events(&format!("/jobs/{id}/logs?follow=true"), None).await;
@@ -254,7 +257,7 @@ async fn a_service_that_finishes_lets_go_of_its_followers(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_follower_comes_again_after_a_while(pool: PgPool) {
+async fn a_follower_reconnects_after_a_while(pool: PgPool) {
     let (api, id) = running(pool, Limits { follow_for: Duration::from_millis(100), ..quick() }).await;
     api.logs.write("main.out", "one\n");
     let events = api.events(&format!("/jobs/{id}/logs?follow=true"), None).await.rest().await;

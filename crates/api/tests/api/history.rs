@@ -6,7 +6,7 @@ use sqlx::PgPool;
 use crate::support::TestApi;
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn events_are_told_in_order_by_pages_and_kinds(pool: PgPool) {
+async fn events_are_listed_in_order_by_pages_and_kinds(pool: PgPool) {
     let api = TestApi::new(pool.clone());
     let id = api.job(&json!({"command": "true"})).await;
     api.submit(&id, 4711, "").await;
@@ -41,7 +41,7 @@ async fn events_are_told_in_order_by_pages_and_kinds(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn attempts_say_what_became_of_them_and_their_scripts_are_kept(pool: PgPool) {
+async fn attempts_have_outcomes_and_their_scripts_are_stored(pool: PgPool) {
     let api = TestApi::new(pool.clone());
     let id = api.job(&json!({"command": "true"})).await;
     assert_eq!(api.get(&format!("/jobs/{id}/attempts")).await.json()["attempts"], json!([]));
@@ -61,7 +61,7 @@ async fn attempts_say_what_became_of_them_and_their_scripts_are_kept(pool: PgPoo
     let one = &attempts["attempts"][0];
     assert_eq!((&one["number"], &one["slurm_job_id"]), (&json!(1), &json!("4711")));
     assert_eq!(one["slurm_job_name"], format!("tao-job-{id}"));
-    assert_eq!((&one["outcome"], &one["why"]), (&json!("retried"), &json!("A node died.")));
+    assert_eq!((&one["outcome"], &one["outcome_reason"]), (&json!("retried"), &json!("A node died.")));
     assert_eq!((&one["nodes"], &one["excluded_nodes"]), (&json!(["node01", "node02"]), &json!(["node03"])));
     let answer = api.get(&format!("{script}?attempt=1")).await;
     assert_eq!(

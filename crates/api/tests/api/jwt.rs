@@ -53,7 +53,7 @@ impl Bench {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_signed_token_is_refused_with_what_is_wrong_with_it(pool: PgPool) {
+async fn a_signed_token_is_refused_with_the_reason(pool: PgPool) {
     let bench = Bench::new(pool);
     let now = bench.api.clock.now().timestamp();
     let verdict = async |change: &dyn Fn(&mut Value)| bench.verdict(&bench.token("ann", change)).await;
@@ -103,7 +103,7 @@ async fn a_token_that_was_changed_forged_or_blown_up_is_refused(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_new_key_is_known_at_once_and_the_known_ones_do_while_the_issuer_is_away(pool: PgPool) {
+async fn a_new_key_works_at_once_and_known_keys_work_while_the_issuer_is_unreachable(pool: PgPool) {
     let bench = Bench::new(pool);
     let old = bench.token("ann", |_| ());
     assert_eq!(bench.verdict(&old).await, "ok");
@@ -186,6 +186,6 @@ async fn a_stream_ends_soon_after_its_signed_token_has_expired(pool: PgPool) {
     assert_eq!(events.next().await.unwrap().data["job_id"], job.json()["id"], "within the leeway");
     bench.api.clock.advance(TimeDelta::seconds(1));
     assert!(events.rest().await.is_empty());
-    assert!(events.raw.ends_with(": the token of this stream is of no use any more\n\n"), "{}", events.raw);
+    assert!(events.raw.ends_with(": the token of this stream is no longer valid\n\n"), "{}", events.raw);
     assert_eq!(bench.verdict(&token).await, "token_expired");
 }

@@ -38,7 +38,7 @@ fn on(name: &str) -> Value {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_cluster_that_is_added_is_there_as_it_was_sent_and_takes_jobs(pool: PgPool) {
+async fn an_added_cluster_has_the_settings_that_were_sent_and_accepts_jobs(pool: PgPool) {
     let api = TestApi::new(pool);
     let added = api.post("/clusters", &kept("new")).await;
     assert_eq!((added.status.as_u16(), added.header("location")), (201, "/clusters/new"), "{}", added.text());
@@ -84,7 +84,7 @@ async fn a_name_is_given_once_and_what_is_in_the_file_is_not_touched(pool: PgPoo
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn every_fault_of_a_cluster_is_said_at_its_place(pool: PgPool) {
+async fn every_fault_of_a_cluster_has_its_pointer(pool: PgPool) {
     let api = TestApi::new(pool);
     let refused = async |body: Value| {
         let problem = api.post("/clusters", &body).await.problem(422, "invalid_request");
@@ -116,7 +116,7 @@ async fn every_fault_of_a_cluster_is_said_at_its_place(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_change_is_of_what_the_caller_has_seen(pool: PgPool) {
+async fn a_change_applies_to_the_revision_that_the_caller_read(pool: PgPool) {
     let api = TestApi::new(pool);
     let first = api.post("/clusters", &kept("new")).await.header("etag").to_owned();
     put(&api, "new", None, &nameless("login9")).await.problem(428, "if_match_required");
@@ -138,12 +138,12 @@ async fn a_change_is_of_what_the_caller_has_seen(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_cluster_with_live_jobs_stays_where_they_are_found(pool: PgPool) {
+async fn a_cluster_with_active_jobs_keeps_its_user_hosts_and_directory(pool: PgPool) {
     let api = TestApi::new(pool);
     api.post("/clusters", &kept("new")).await;
     let job = api.job(&on("new")).await;
     let refused = delete(&api, "new", None).await.problem(409, "cluster_in_use");
-    assert!(refused["detail"].as_str().unwrap().contains("1 live job"), "{refused}");
+    assert!(refused["detail"].as_str().unwrap().contains("1 active job"), "{refused}");
     let mut moved = nameless("login8");
     moved["user"] = json!("bob");
     let refused = put(&api, "new", Some("*"), &moved).await.problem(409, "cluster_in_use");
@@ -168,7 +168,7 @@ async fn a_cluster_with_live_jobs_stays_where_they_are_found(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_job_for_a_cluster_that_goes_meanwhile_is_refused(pool: PgPool) {
+async fn a_job_for_a_cluster_that_is_deleted_concurrently_is_refused(pool: PgPool) {
     let api = TestApi::new(pool);
     api.post("/clusters", &kept("new")).await;
     // By another process, of which this one has not heard yet.
@@ -178,7 +178,7 @@ async fn a_job_for_a_cluster_that_goes_meanwhile_is_refused(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn files_on_a_cluster_that_goes_meanwhile_are_not_promised_to_go(pool: PgPool) {
+async fn a_removal_of_files_is_not_accepted_for_a_cluster_that_is_deleted_concurrently(pool: PgPool) {
     let api = TestApi::new(pool);
     api.post("/clusters", &kept("new")).await;
     let job = api.job(&on("new")).await;
@@ -193,7 +193,7 @@ async fn files_on_a_cluster_that_goes_meanwhile_are_not_promised_to_go(pool: PgP
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_bad_row_is_shown_with_the_reason_and_can_be_mended(pool: PgPool) {
+async fn an_invalid_row_is_shown_with_the_reason_and_can_be_corrected(pool: PgPool) {
     let api = TestApi::new(pool);
     api.post("/clusters", &kept("new")).await;
     sqlx::raw_sql("update clusters set settings = settings || '{\"user\": 7}'")
@@ -222,9 +222,9 @@ async fn a_bad_row_is_shown_with_the_reason_and_can_be_mended(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn there_are_no_more_clusters_than_there_may_be(pool: PgPool) {
+async fn the_number_of_stored_clusters_is_limited(pool: PgPool) {
     let api = TestApi::with(pool, AuthMode::Disabled, api::Limits { clusters: 1, ..api::Limits::default() });
     assert_eq!(api.post("/clusters", &kept("one")).await.status, 201);
     let problem = api.post("/clusters", &kept("two")).await.problem(409, "too_many_clusters");
-    assert!(problem["detail"].as_str().unwrap().contains("At most 1"), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("already holds 1"), "{problem}");
 }

@@ -119,7 +119,7 @@ async fn a_time_is_a_filter_and_its_ends_are_left_out(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn what_was_there_is_listed_once_while_many_send_jobs(pool: PgPool) {
+async fn existing_jobs_are_listed_once_while_others_are_submitted(pool: PgPool) {
     let api = TestApi::new(pool);
     let mut sent = BTreeSet::new();
     for number in 0..40 {

@@ -127,12 +127,12 @@ async fn a_job_without_a_log_says_why(pool: PgPool) {
     let unsent = api.job(&json!({"command": "true"})).await;
     for query in ["", "?attempt=1"] {
         let unsent = api.get(&format!("/jobs/{unsent}/logs{query}")).await.problem(404, "no_log_yet");
-        assert!(unsent["detail"].as_str().unwrap().contains("not been sent to Slurm yet"));
+        assert!(unsent["detail"].as_str().unwrap().contains("not been submitted to Slurm yet"));
     }
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_cluster_that_does_not_answer_is_a_503_with_a_time_to_ask_again(pool: PgPool) {
+async fn a_cluster_that_does_not_answer_is_a_503_with_retry_after(pool: PgPool) {
     let (api, id) = running(pool).await;
     *api.logs.outage.lock().unwrap() = Some("no login host of dgx answers.");
     let answer = api.get(&format!("/jobs/{id}/logs")).await;
@@ -175,7 +175,7 @@ async fn reads(api: &TestApi, wanted: usize) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_crowd_of_readers_is_told_to_come_back_and_never_reaches_the_cluster(pool: PgPool) {
+async fn too_many_readers_get_a_503_and_do_not_reach_the_cluster(pool: PgPool) {
     let limits = Limits { log_reads: 2, log_patience: Duration::from_millis(50), ..Limits::default() };
     let (api, id) = running_on(TestApi::limited(pool, limits)).await;
     api.logs.write("main.out", b"epoch 1\n");

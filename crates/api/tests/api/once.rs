@@ -23,7 +23,7 @@ async fn jobs(api: &TestApi) -> usize {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn the_same_key_and_body_again_is_the_same_answer_whatever_became_of_the_job(pool: PgPool) {
+async fn the_same_key_and_body_get_the_same_answer_whatever_the_state_of_the_job(pool: PgPool) {
     let api = TestApi::new(pool);
     let body = json!({"command": "true", "num_gpu": 1, "secret_env_vars": {"HF_TOKEN": "hunter2"}});
     let first = send(&api, "k-1", &body).await;
@@ -93,7 +93,7 @@ async fn a_key_belongs_to_its_owner(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_key_is_forgotten_after_its_time(pool: PgPool) {
+async fn a_key_expires(pool: PgPool) {
     let limits = Limits { idempotency_keep: Duration::from_millis(1), ..Limits::default() };
     let api = TestApi::limited(pool, limits);
     assert_eq!(send(&api, "k", &json!({"command": "true"})).await.status, 201);
@@ -136,7 +136,7 @@ async fn fifty_at_once_with_one_key_through_two_processes_are_one_job(pool: PgPo
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_job_is_sent_again_once_for_one_key_though_it_ended_meanwhile(pool: PgPool) {
+async fn a_job_is_retried_once_for_one_key_even_if_it_finished_in_between(pool: PgPool) {
     let api = TestApi::new(pool);
     let id = api.job(&json!({"command": "true"})).await;
     let ask = async |action: &str, key: &str| {

@@ -4,7 +4,7 @@ use axum::{body::Body, http::Request};
 use crate::{document::operations, support::TestApi};
 
 #[tokio::test]
-async fn a_parameter_that_nobody_reads_is_refused_by_its_name_wherever_it_is_sent() {
+async fn an_unknown_parameter_is_refused_by_name_in_every_call() {
     let api = TestApi::offline(AuthMode::Disabled);
     for (method, path, operation) in operations() {
         let path = path.replace("{id}", "0f8fad5b-d9cb-469f-a165-70867728950e").replace("{name}", "dgx");

@@ -4,7 +4,7 @@ use sqlx::PgPool;
 use crate::support::TestApi;
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_token_that_floods_is_told_when_to_come_back_and_others_are_served(pool: PgPool) {
+async fn a_token_that_floods_gets_429_with_retry_after_and_others_are_served(pool: PgPool) {
     let limits = Limits { rate: RateLimit::new(1, 3), ..Limits::default() };
     let api = TestApi::with(pool, AuthMode::Tokens, limits);
     api.token("ann", "ann", "read", None).await;

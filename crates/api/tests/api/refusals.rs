@@ -197,7 +197,7 @@ fn code(answer: &Answer) -> String {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn no_operation_serves_anybody_who_may_not_call_it(pool: PgPool) {
+async fn no_operation_serves_an_unauthorized_caller(pool: PgPool) {
     everybody_is_refused_who_may_not_call(&Callers::known(pool).await).await;
 }
 
@@ -257,7 +257,7 @@ async fn everybody_is_refused_who_may_not_call(callers: &Callers) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_job_of_somebody_else_is_answered_like_one_that_does_not_exist(pool: PgPool) {
+async fn a_job_of_another_owner_is_answered_like_one_that_does_not_exist(pool: PgPool) {
     nobody_sees_what_is_not_his(&Callers::known(pool).await).await;
 }
 

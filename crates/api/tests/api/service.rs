@@ -48,7 +48,7 @@ async fn the_documentation_page_is_served_without_the_network() {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_process_without_an_api_still_says_how_it_is(pool: PgPool) {
+async fn a_process_without_an_api_serves_health_and_metrics(pool: PgPool) {
     let api = TestApi::health_only(pool);
     for path in ["/livez", "/readyz", "/metrics"] {
         assert_eq!(api.get(path).await.status, 200, "{path}");

@@ -65,7 +65,7 @@ async fn refused_alike(api: &TestApi, token: &str, id: &str, loss: impl Future<O
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn who_waits_is_refused_soon_after_his_token_was_taken_away_like_who_comes_then(pool: PgPool) {
+async fn a_waiting_caller_is_refused_soon_after_its_token_was_revoked(pool: PgPool) {
     let (api, id) = running(pool.clone()).await;
     for token in ["taken", "gone"] {
         api.token(token, "ann", "read", None).await;
@@ -86,7 +86,7 @@ async fn who_waits_is_refused_soon_after_his_token_was_taken_away_like_who_comes
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn who_waits_is_refused_soon_after_his_signed_token_has_expired_like_who_comes_then(pool: PgPool) {
+async fn a_waiting_caller_is_refused_soon_after_its_signed_token_has_expired(pool: PgPool) {
     let issuer = Arc::new(Issuer::new());
     let limits = Limits { token_memory: Duration::from_millis(40), ..Limits::default() };
     let api = TestApi::trusting(pool, &issuer, limits);
@@ -103,7 +103,7 @@ async fn revoke(api: &TestApi, name: &str) {
     api.store.revoke_token(token, api.clock.now()).await.unwrap();
 }
 
-const LAST_WORD: &str = ": the token of this stream is of no use any more\n\n";
+const LAST_WORD: &str = ": the token of this stream is no longer valid\n\n";
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn every_stream_ends_soon_after_its_token_was_revoked_and_no_other(pool: PgPool) {
@@ -130,7 +130,7 @@ async fn every_stream_ends_soon_after_its_token_was_revoked_and_no_other(pool: P
 
 /// The looks of all streams in need of one are made in turns: one that is stuck would be the end of all.
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_client_that_does_not_read_keeps_nobody_else_from_being_looked_at(pool: PgPool) {
+async fn a_client_that_does_not_read_does_not_delay_the_token_checks_of_others(pool: PgPool) {
     let (api, id) = running(pool.clone()).await;
     api.token("taken", "ann", "read", None).await;
     let mut idle = begun(&api, "lasting", &id).await;

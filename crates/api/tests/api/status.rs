@@ -52,7 +52,7 @@ async fn an_unchanged_status_is_answered_with_304_and_a_changed_one_is_not(pool:
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_silent_cluster_makes_a_status_stale_and_changes_its_etag_and_nothing_else(pool: PgPool) {
+async fn a_cluster_that_does_not_answer_makes_a_status_stale_and_changes_only_its_etag(pool: PgPool) {
     let api = TestApi::new(pool);
     let id = api.job(&json!({"command": "true"})).await;
     api.submit(&id, 4711, "").await;
@@ -117,7 +117,7 @@ async fn a_status_explains_why_a_job_waits_and_until_when(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_job_is_read_again_only_once_it_is_another_and_one_that_is_gone_is_not_shown(pool: PgPool) {
+async fn a_job_is_read_again_only_after_a_change_and_a_deleted_one_is_not_shown(pool: PgPool) {
     let api = TestApi::guarded(pool.clone());
     for owner in ["ada", "bob"] {
         api.token(owner, owner, "read write", None).await;
@@ -138,9 +138,9 @@ async fn a_job_is_read_again_only_once_it_is_another_and_one_that_is_gone_is_not
     change("update jobs set message = 'as restored', last_modified = last_modified - interval '1 s'").await;
     assert_eq!(shown().await.as_deref(), Some("as restored"));
 
-    change("update jobs set wanted = 'delete'").await;
+    change("update jobs set desired_state = 'delete'").await;
     assert_eq!(api.get_as("ada", &path).await.status, 404, "its remains are being removed");
-    change("update jobs set wanted = 'run'").await;
+    change("update jobs set desired_state = 'run'").await;
     assert_eq!(shown().await.as_deref(), Some("as restored"));
     change("delete from jobs").await;
     assert_eq!(api.get_as("ada", &path).await.status, 404);

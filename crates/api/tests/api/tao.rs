@@ -79,7 +79,7 @@ async fn the_status_is_found_by_the_directory_of_results(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn of_two_jobs_with_one_directory_the_newest_is_meant(pool: PgPool) {
+async fn the_newest_of_two_jobs_with_one_directory_is_found(pool: PgPool) {
     let api = TestApi::new(pool);
     for id in [ID, "1f8fad5b-d9cb-469f-a165-70867728950e"] {
         let mut job = training();
@@ -92,7 +92,7 @@ async fn of_two_jobs_with_one_directory_the_newest_is_meant(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn what_no_job_has_is_no_status(pool: PgPool) {
+async fn an_unknown_results_directory_has_no_status(pool: PgPool) {
     let api = TestApi::new(pool);
     post(&api, &training()).await;
     for dir in ["/results/other", "/results", &format!("/results/{ID}/below")] {
@@ -108,7 +108,7 @@ async fn what_no_job_has_is_no_status(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_refusal_says_in_tao_s_names_what_to_mend(pool: PgPool) {
+async fn a_refusal_names_tao_s_fields(pool: PgPool) {
     let api = TestApi::new(pool);
     let refused = async |change: &dyn Fn(&mut Value)| {
         let mut body = training();
@@ -168,7 +168,7 @@ async fn a_token_comes_as_a_password_and_only_there(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_browser_has_to_say_that_it_sends_json(pool: PgPool) {
+async fn a_browser_must_send_a_json_content_type(pool: PgPool) {
     let api = TestApi::new(pool);
     for header in ["origin", "sec-fetch-site"] {
         let request = Request::post(POST).header(header, "https://evil.example");

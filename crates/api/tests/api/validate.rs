@@ -42,7 +42,7 @@ async fn a_valid_request_is_shown_whole_and_stored_nowhere(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn what_sending_would_refuse_validating_refuses_alike(pool: PgPool) {
+async fn validating_refuses_what_submitting_refuses(pool: PgPool) {
     let api = TestApi::new(pool);
     for body in [
         json!({}),
@@ -58,7 +58,7 @@ async fn what_sending_would_refuse_validating_refuses_alike(pool: PgPool) {
         assert_eq!(sent.json()["errors"], validated.json()["errors"], "{body}");
     }
     let metadata = api.post("/jobs/validate", &json!({"backend_details": {"slurm_metadata": {}}})).await;
-    assert!(metadata.text().contains("output only"), "{}", metadata.text());
+    assert!(metadata.text().contains("read-only"), "{}", metadata.text());
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
@@ -69,7 +69,7 @@ async fn an_unknown_parameter_is_refused(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn what_may_not_be_meant_is_a_warning(pool: PgPool) {
+async fn a_setting_that_may_be_a_mistake_is_a_warning(pool: PgPool) {
     let api = TestApi::new(pool);
     let cases = [
         (json!({"image": "tao"}), "moving_tag"),
@@ -96,7 +96,7 @@ async fn what_may_not_be_meant_is_a_warning(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn an_id_that_a_job_has_is_said(pool: PgPool) {
+async fn an_id_that_exists_is_a_warning(pool: PgPool) {
     let api = TestApi::new(pool);
     let id = api.job(&json!({"command": "true"})).await;
     let answer = api.post("/jobs/validate", &json!({"id": id, "command": "false"})).await;
@@ -127,7 +127,7 @@ async fn the_document_has_exactly_the_fields_that_are_read(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn the_cluster_has_its_say_when_it_is_asked(pool: PgPool) {
+async fn with_live_the_cluster_checks_the_request(pool: PgPool) {
     let api = TestApi::new(pool);
     *api.ops.trial.lock().unwrap() = Some(TestOnlyAnswer {
         script: Some(TestVerdict::Accepted("sbatch: Job 7 to start at 2026-01-01T00:00:00".to_owned())),
@@ -140,8 +140,8 @@ async fn the_cluster_has_its_say_when_it_is_asked(pool: PgPool) {
     assert_eq!(
         answer["live"],
         json!({
-            "accepted": true, "sbatch": "sbatch: Job 7 to start at 2026-01-01T00:00:00",
-            "missing": ["/lustre/a"], "unknown": [],
+            "accepted": true, "sbatch_output": "sbatch: Job 7 to start at 2026-01-01T00:00:00",
+            "missing_paths": ["/lustre/a"], "unknown_paths": [],
         })
     );
     let asked = api.ops.asked.lock().unwrap().concat();

@@ -60,7 +60,7 @@ async fn a_status_is_answered_at_the_next_change(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_change_that_another_process_made_is_heard_of(pool: PgPool) {
+async fn a_change_by_another_process_is_noticed(pool: PgPool) {
     let (api, other) = (TestApi::new(pool.clone()), TestApi::new(pool));
     let id = api.job(&json!({"command": "true"})).await;
     let path = format!("/jobs/{id}/status?wait=60");
@@ -71,7 +71,7 @@ async fn a_change_that_another_process_made_is_heard_of(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_job_that_is_deleted_meanwhile_is_gone(pool: PgPool) {
+async fn a_wait_for_a_job_that_is_deleted_ends_with_404(pool: PgPool) {
     let api = TestApi::new(pool);
     let id = api.job(&json!({"command": "true"})).await;
     api.end(&id).await;
@@ -86,7 +86,7 @@ async fn a_job_that_is_deleted_meanwhile_is_gone(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_service_that_stops_answers_those_who_wait(pool: PgPool) {
+async fn a_service_that_stops_answers_waiting_callers(pool: PgPool) {
     let api = TestApi::new(pool);
     let id = api.job(&json!({"command": "true"})).await;
     let stop = async { api.stop.cancel() };
@@ -108,7 +108,7 @@ async fn a_wait_is_longer_than_other_requests_may_take_and_bounded(pool: PgPool)
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_change_of_which_no_word_came_is_found_by_looking(pool: PgPool) {
+async fn a_change_without_a_notification_is_found_by_the_sweep(pool: PgPool) {
     let api = TestApi::unheard(pool).await;
     let id = api.job(&json!({"command": "true"})).await;
     let mut events = api.events(&format!("/jobs/{id}/events"), None).await;

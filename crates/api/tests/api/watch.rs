@@ -59,7 +59,7 @@ async fn a_job_is_watched_from_its_first_event_to_its_end(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_job_that_is_sent_again_is_watched_again(pool: PgPool) {
+async fn a_retried_job_is_watched_again(pool: PgPool) {
     let api = TestApi::new(pool.clone());
     let id = api.job(&json!({"command": "true"})).await;
     api.end(&id).await;
@@ -110,7 +110,7 @@ async fn all_jobs_are_watched_from_now_on_and_on_from_the_last_event(pool: PgPoo
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn nobody_is_told_of_the_jobs_of_somebody_else(pool: PgPool) {
+async fn a_watcher_gets_no_events_of_other_owners_jobs(pool: PgPool) {
     let api = TestApi::guarded(pool);
     for (token, owner, scopes) in
         [("a", "alice", "read write"), ("b", "bob", "read write"), ("c", "carol", "admin")]
@@ -150,7 +150,7 @@ async fn nobody_is_told_of_the_jobs_of_somebody_else(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn who_was_too_slow_reads_the_rest_from_the_database(pool: PgPool) {
+async fn a_slow_watcher_reads_the_rest_from_the_database(pool: PgPool) {
     const CHANGES: u64 = 300;
     let api = TestApi::new(pool.clone());
     let id = api.job(&json!({"command": "true"})).await;
@@ -190,7 +190,7 @@ async fn an_id_that_was_never_given_is_answered_with_reset(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn that_a_job_is_deleted_is_its_last_event_and_the_only_one_that_is_kept(pool: PgPool) {
+async fn the_deletion_of_a_job_is_its_last_and_only_remaining_event(pool: PgPool) {
     let api = TestApi::new(pool);
     let id = api.job(&json!({"command": "true"})).await;
     api.end(&id).await;
@@ -225,7 +225,7 @@ async fn a_stream_is_kept_alive_and_ends_in_order_when_the_service_stops(pool: P
     for events in [&mut all, &mut one] {
         assert!(events.rest().await.is_empty());
         assert!(
-            events.raw.ends_with("retry: 1000\n: the service stops; come back with Last-Event-ID\n\n"),
+            events.raw.ends_with("retry: 1000\n: the service stops; reconnect with Last-Event-ID\n\n"),
             "{}",
             events.raw
         );
@@ -233,7 +233,7 @@ async fn a_stream_is_kept_alive_and_ends_in_order_when_the_service_stops(pool: P
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn no_more_may_watch_than_is_set(pool: PgPool) {
+async fn the_number_of_watchers_is_limited(pool: PgPool) {
     let api = TestApi::limited(pool, Limits { watchers: 1, ..Limits::default() });
     let id = api.job(&json!({"command": "true"})).await;
     let first = api.events("/events", None).await.begun().await;
@@ -250,7 +250,7 @@ async fn no_more_may_watch_than_is_set(pool: PgPool) {
 }
 
 #[tokio::test]
-async fn without_a_database_a_watcher_is_told_so() {
+async fn without_a_database_a_watcher_gets_an_explanation() {
     let api = TestApi::offline(AuthMode::Disabled);
     let request = Request::get("/jobs/0f8fad5b-d9cb-469f-a165-70867728950e/events")
         .header("accept", "text/event-stream");

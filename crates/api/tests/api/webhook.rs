@@ -27,7 +27,7 @@ pub(crate) async fn give_up(store: &Store) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_job_s_webhook_is_told_of_its_status_and_its_secret_never_comes_back(pool: PgPool) {
+async fn a_job_s_webhook_receives_its_status_and_its_secret_is_never_returned(pool: PgPool) {
     let api = TestApi::new(pool);
     let created = api.post("/jobs", &with_webhook()).await;
     assert_eq!(created.status, 201, "{}", created.text());
@@ -93,7 +93,7 @@ async fn a_job_without_a_webhook_says_so_and_another_owner_sees_no_job(pool: PgP
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn what_was_given_up_is_listed_by_pages_until_it_is_sent_again(pool: PgPool) {
+async fn dead_letters_are_listed_by_pages_until_they_are_redelivered(pool: PgPool) {
     let api = TestApi::new(pool);
     let mut jobs = Vec::new();
     for _ in 0..3 {
@@ -152,7 +152,7 @@ async fn told(store: &Store) -> (String, Vec<u8>) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_token_s_jobs_tell_whom_it_names_unless_they_name_somebody_themselves(pool: PgPool) {
+async fn a_token_s_webhook_is_the_default_of_its_jobs(pool: PgPool) {
     let api = TestApi::guarded(pool.clone());
     telling(&api, "https://example.org/of-token").await;
     api.token("silent", "ann", "read write", None).await;

@@ -1,12 +1,12 @@
-//! The name of an SSH key in the directory that the configuration says.
+//! The name of an SSH key in the server's key directory.
 
 use std::{fmt, str::FromStr};
 
-/// A plain file name: it leads nowhere but into the directory.
+/// A plain file name, which cannot leave the directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyName(String);
 
-/// A text that cannot name a key.
+/// The text is not a key name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "must be the name of a key in the server's key directory, not a key and not a path: 1 to 100 of letters, digits, \
@@ -25,7 +25,7 @@ impl FromStr for KeyName {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        // Hidden files are not keys, and what begins with a dash is an option to many a program.
+        // Hidden files are not keys, and programs take a leading dash for an option.
         let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
         if begins && text.len() <= 100 && text.chars().all(is_plain) && !text.contains("..") {
             Ok(Self(text.to_owned()))

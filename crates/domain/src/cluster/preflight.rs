@@ -11,33 +11,35 @@ use utoipa::ToSchema;
 
 use crate::cluster::target::Cluster;
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// As it should be.
+    /// Nothing is wrong.
     Pass,
-    /// Jobs can run, but somebody should look at it.
+    /// Jobs can run, but an administrator should look at it.
     Warn,
-    /// Jobs will fail, or cannot be sent.
+    /// Jobs will fail, or cannot be submitted.
     Fail,
-    /// It could not be looked at, or does not apply.
+    /// The check could not run, or does not apply.
     Skipped,
 }
 
-/// One check.
+/// A check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = CheckView)]
 pub struct Check {
-    /// Stable, machine-readable name of what is checked.
+    /// The stable, machine-readable name of the check.
     pub id: &'static str,
-    /// The login host, or the partition, it was checked for; null when it is the cluster's own.
+    /// The checked login host or partition; null for the whole cluster.
     pub subject: Option<String>,
-    /// How it came out.
+    /// The result.
     pub outcome: Outcome,
-    /// What was seen.
+    /// What the check observed.
+    #[serde(rename = "observed")]
     pub seen: String,
-    /// What to do about it; null when there is nothing to do.
+    /// How to fix it; null when nothing is wrong.
+    #[serde(rename = "fix")]
     pub mend: Option<String>,
 }
 

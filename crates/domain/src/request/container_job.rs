@@ -1,5 +1,5 @@
-//! TAO's own way to hand over a job: the body that its services post to the microservice in a container, and the job
-//! that it means here.
+//! TAO's own job format: the body that its services post to the microservice in a container, and its translation into a
+//! request of this service.
 
 mod gpus;
 
@@ -21,31 +21,32 @@ use crate::{
 };
 use gpus::gpus_per_node;
 
-/// A job as TAO's services post it.
+/// A job in TAO's format.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ContainerJob {
-    /// TAO's network architecture, such as `classification_pyt`. The configuration says which image it runs in.
+    /// TAO's network architecture, such as `classification_pyt`. The service's configuration maps it to an image.
     pub neural_network_name: String,
     /// TAO's action, such as `train`.
     pub action_name: String,
-    /// The experiment's specification. Its `results_dir` is what the status is asked by.
+    /// The experiment's specification. Its `results_dir` identifies the job in status requests.
     #[schema(value_type = Option<Object>)]
     pub specs: Option<Map<String, Value>>,
-    /// TAO's workspace details and credentials. Its `slurm_user` and `slurm_hostname` choose among the configured
-    /// clusters. Sealed at rest, and never returned.
+    /// TAO's workspace details and credentials. `slurm_user` and `slurm_hostname` select a configured cluster. The values are
+    /// encrypted at rest and never returned.
     #[schema(value_type = Option<Object>, write_only)]
     pub cloud_metadata: Option<Map<String, Value>>,
-    /// Environment of the job. Values whose key says that they are secret are sealed at rest and never returned.
+    /// Environment variables of the job. A value is secret if its name indicates it, such as `*TOKEN*`; secrets are encrypted at
+    /// rest and never returned.
     #[schema(value_type = Option<BTreeMap<String, Option<String>>>)]
     pub docker_env_vars: Option<BTreeMap<String, Option<String>>>,
-    /// The caller's own UUID for the job; one is made when it is left out.
+    /// The caller's own UUID for the job. Default: a new one.
     pub job_id: Option<Uuid>,
-    /// Nodes. Default 1.
+    /// The number of nodes. Default: 1.
     pub statefulset_replicas: Option<u32>,
 }
 
-/// Which image a network's jobs run in: TAO's body does not say.
+/// The images of networks, because TAO's format names none.
 #[derive(Debug, Clone, Default)]
 pub struct ContainerImages {
     pub by_network: BTreeMap<String, ImageRef>,
@@ -53,12 +54,12 @@ pub struct ContainerImages {
     pub default: Option<ImageRef>,
 }
 
-/// What TAO says of the container that it believes to talk to. Here they are for us to say: the job would call
-/// services back, or put its results where nobody looks.
+/// Variables for TAO's own container. This service sets them itself: with TAO's values the job would call TAO's services, or write its
+/// results elsewhere.
 const OURS: [&str; 4] = ["CLOUD_BASED", "TAO_API_RESULTS_DIR", "TAO_API_JOB_ID", "TAO_EXECUTION_BACKEND"];
 
 impl ContainerJob {
-    /// The same job as a request of ours.
+    /// Translates the job into a request of this service.
     pub fn into_request(self, images: &ContainerImages) -> Result<JobRequest, Violation> {
         let network = self.neural_network_name;
         let image = images.by_network.get(&network).or(images.default.as_ref()).ok_or_else(|| {
@@ -70,7 +71,7 @@ impl ContainerJob {
             )
         })?;
         let specs = self.specs.unwrap_or_default();
-        // The roles of such a training say themselves how many nodes and GPUs they need.
+        // The roles of a Cosmos training set their own numbers of nodes and GPUs.
         let gpus_per_node = if cosmos::is_training(&network, &self.action_name) {
             None
         } else {
@@ -96,7 +97,7 @@ impl ContainerJob {
     }
 }
 
-/// The field of TAO's body that a field of our request was made from.
+/// The field of TAO's format that a field of the request came from.
 pub fn container_job_pointer(pointer: &str) -> String {
     let first = pointer.split('/').nth(1).unwrap_or_default();
     match (first, pointer) {
@@ -109,12 +110,12 @@ pub fn container_job_pointer(pointer: &str) -> String {
     }
 }
 
-/// What a results directory says about its job: what it is called in a specification, and the id that it ends in.
+/// A results directory as a key to its job: its spelling in specifications, and the id at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultsDir {
-    /// The text as it is in the specifications of stored jobs.
+    /// The spelling in the specifications of stored jobs.
     pub as_stored: String,
-    /// TAO puts the results of a job into a directory of the job's id.
+    /// The last part of the path: TAO names results directories after job ids.
     pub id: Option<Uuid>,
 }
 

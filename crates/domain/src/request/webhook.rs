@@ -1,4 +1,4 @@
-//! Where a job's status changes are told to, and how often that is tried.
+//! The webhook of a job, and when a failed delivery is repeated.
 
 mod networks;
 
@@ -14,15 +14,15 @@ use utoipa::ToSchema;
 use crate::{clock::Timestamp, violation::Violation};
 pub use networks::{InvalidNetwork, Network, Networks};
 
-/// Where to tell each change of the job's status.
+/// The receiver of a job's status changes.
 #[derive(Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookRequest {
-    /// An `https` address on the public network. It gets a POST for each change of the status, signed as the Standard
-    /// Webhooks specification says.
+    /// A public `https` URL. It receives a POST for each change of the status, signed according to the Standard Webhooks
+    /// specification.
     #[schema(max_length = 2000, write_only)]
     pub url: String,
-    /// `whsec_` and 24 to 64 random bytes in base64, which sign what is sent. Sealed at rest, and never returned.
+    /// The signing key: `whsec_` and 24 to 64 random bytes in base64. It is encrypted at rest and never returned.
     #[schema(write_only)]
     pub secret: String,
 }
@@ -33,7 +33,7 @@ impl fmt::Debug for WebhookRequest {
     }
 }
 
-/// A place that may be told, and the key that signs what it is told.
+/// A checked webhook: its URL and its signing key.
 #[derive(Clone)]
 pub struct Webhook {
     pub url: String,
@@ -51,7 +51,7 @@ const SECRET_PREFIX: &str = "whsec_";
 const SECRET: std::ops::RangeInclusive<usize> = 24..=64;
 
 impl Webhook {
-    /// Checks what can be known now. Names are looked up when something is sent, each time.
+    /// Checks the request. Host names are resolved at each delivery.
     pub fn from_request(request: &WebhookRequest, networks: &Networks) -> Result<Self, Vec<Violation>> {
         let url = address(&request.url, networks)
             .map_err(|detail| Violation::new("/webhook/url", "invalid", detail));
@@ -70,7 +70,7 @@ impl Webhook {
         }
     }
 
-    /// The secret in its key's spelling.
+    /// The signing key.
     pub fn key_bytes(&self) -> &[u8] {
         self.key.expose_secret()
     }
@@ -81,7 +81,7 @@ fn key(secret: &str) -> Option<SecretSlice<u8>> {
     SECRET.contains(&bytes.len()).then(|| bytes.into())
 }
 
-/// The address in one spelling: numbers of hosts can be written in many ways, and are judged as what they mean.
+/// The URL in canonical form: IP addresses have many spellings, and the check must see the address itself.
 fn address(text: &str, networks: &Networks) -> Result<String, String> {
     if text.len() > LONGEST_URL {
         return Err(format!("must have at most {LONGEST_URL} bytes"));
@@ -90,7 +90,7 @@ fn address(text: &str, networks: &Networks) -> Result<String, String> {
         Url::parse(text).map_err(|_| "must be an address such as https://example.org/hook".to_owned())?;
     match url.scheme() {
         "https" => {}
-        // What is sent is signed and not sealed, so only a network that somebody has vouched for may see it.
+        // Messages are signed but not encrypted, so only networks that the configuration allows may receive them.
         "http" if !networks.is_empty() => {}
         _ => return Err("must begin with https://".to_owned()),
     }
@@ -111,13 +111,12 @@ fn address(text: &str, networks: &Networks) -> Result<String, String> {
     Ok(url.into())
 }
 
-/// The wait before the first repetition; it doubles with each.
+/// The wait before the first repetition; it doubles each time.
 const FIRST_WAIT: TimeDelta = TimeDelta::seconds(5);
 const LONGEST_WAIT: TimeDelta = TimeDelta::hours(1);
 
-/// How long to wait after `attempts` that failed; none when there were enough. `jitter` is from 0 to 1: receivers that
-/// were away together are not called together. `asked` is for how long the receiver wants to be left alone: he is, but for
-/// no longer than we would wait ourselves one day.
+/// How long to wait after `attempts` failures; none after the last attempt. `jitter`, from 0 to 1, spreads the calls to receivers
+/// that failed together. `asked` is the receiver's `Retry-After`, limited to the longest wait.
 pub fn webhook_wait(attempts: u32, most: u32, jitter: f64, asked: Option<TimeDelta>) -> Option<TimeDelta> {
     if attempts >= most {
         return None;
@@ -132,11 +131,11 @@ pub fn webhook_wait(attempts: u32, most: u32, jitter: f64, asked: Option<TimeDel
     Some((half + more).max(asked + more).min(LONGEST_WAIT))
 }
 
-/// What `Retry-After` asks for (RFC 9110 §10.2.3), a number of seconds or a moment. None when it cannot be read.
+/// The wait in `Retry-After` (RFC 9110 §10.2.3), a number of seconds or a date. None if it is malformed.
 pub fn retry_after(text: &str, now: Timestamp) -> Option<TimeDelta> {
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More digits than fit mean very long.
+        // A number that does not fit means a very long wait.
         return Some(TimeDelta::seconds(text.parse::<u32>().unwrap_or(u32::MAX).into()));
     }
     Some(DateTime::parse_from_rfc2822(text).ok()?.to_utc() - now)

@@ -108,22 +108,35 @@ pub enum Record {
     },
 }
 
-/// Why nothing watches it.
+/// Why a Slurm job is an orphan, and what the service does about it.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, EnumString, IntoStaticStr,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    IntoStaticStr,
+    utoipa::ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[schema(as = OrphanKindView)]
 pub enum OrphanKind {
-    /// Its attempt is over: a later one runs, or the job has ended.
+    /// Its attempt is over. The service cancels it.
     Superseded,
-    /// A second Slurm job of the attempt that runs.
+    /// It is a second Slurm job of the active attempt. The service cancels it.
     Copy,
-    /// The job was deleted, by its owner or because it had ended long before.
+    /// Its job was deleted. The service cancels it.
     Deleted,
-    /// An attempt that the database does not know yet: it was restored from before. It is adopted when its turn comes.
+    /// Its attempt is newer than the database, which was restored. The service adopts it when the attempt is due.
     Newer,
-    /// The database has never heard of the job: it may be another service's.
+    /// The database does not contain its job, which may belong to another service. It is left alone unless
+    /// `cancel_unknown_jobs` is set.
     Unknown,
 }
 

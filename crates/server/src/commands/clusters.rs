@@ -86,8 +86,8 @@ struct Check {
     id: String,
     subject: Option<String>,
     outcome: String,
-    seen: String,
-    mend: Option<String>,
+    observed: String,
+    fix: Option<String>,
 }
 
 pub(super) fn preflight(args: &PreflightArgs) -> anyhow::Result<ExitCode> {
@@ -115,15 +115,15 @@ fn default_cluster(client: &Client) -> anyhow::Result<String> {
 fn report(found: &Preflight) -> String {
     let row = |check: &Check| {
         let subject = check.subject.clone().unwrap_or_default();
-        [check.id.clone(), subject, check.outcome.clone(), check.seen.clone()]
+        [check.id.clone(), subject, check.outcome.clone(), check.observed.clone()]
     };
     let mut text = table(["CHECK", "SUBJECT", "OUTCOME", "FOUND"], found.checks.iter().map(row));
     for check in &found.checks {
-        let Some(fix) = &check.mend else { continue };
+        let Some(fix) = &check.fix else { continue };
         let subject = check.subject.as_ref().map(|subject| format!(" ({subject})")).unwrap_or_default();
         let lines = [
             format!("{}: {}{subject}", check.outcome, check.id),
-            format!("  found: {}", check.seen),
+            format!("  found: {}", check.observed),
             format!("  fix: {fix}"),
         ];
         text.push('\n');
@@ -139,8 +139,8 @@ mod tests {
     #[test]
     fn each_failed_check_is_listed_below_the_table_with_its_fix() {
         let json = r#"{"cluster": "dgx", "outcome": "fail", "checks": [
-            {"id": "login", "subject": "login1", "outcome": "pass", "seen": "logged in", "mend": null},
-            {"id": "private_key", "subject": null, "outcome": "fail", "seen": "mode 0644\u001b[2J", "mend": "chmod 600 key"}]}"#;
+            {"id": "login", "subject": "login1", "outcome": "pass", "observed": "logged in", "fix": null},
+            {"id": "private_key", "subject": null, "outcome": "fail", "observed": "mode 0644\u001b[2J", "fix": "chmod 600 key"}]}"#;
         let expected = "\
 CHECK        SUBJECT  OUTCOME  FOUND
 login        login1   pass     logged in

@@ -59,7 +59,7 @@ struct Attempt {
     #[serde(default)]
     nodes: Vec<String>,
     outcome: Option<String>,
-    why: Option<String>,
+    outcome_reason: Option<String>,
 }
 
 pub(super) fn attempts(args: &JobArgs) -> anyhow::Result<ExitCode> {
@@ -81,7 +81,7 @@ fn attempt_table(attempts: Vec<Attempt>) -> String {
             exit.unwrap_or_default(),
             attempt.nodes.join(","),
             attempt.outcome.unwrap_or_default(),
-            attempt.why.unwrap_or_default(),
+            attempt.outcome_reason.unwrap_or_default(),
         ]
     };
     table(headers, attempts.into_iter().map(row))
@@ -168,7 +168,7 @@ mod tests {
     fn an_attempt_is_one_line() {
         let json = r#"{"attempts": [
             {"number": 1, "slurm_job_id": "4711", "slurm_state": "NODE_FAIL", "exit_code": 0, "exit_signal": 9,
-             "nodes": ["n1", "n2"], "outcome": "retried", "why": "A node died."},
+             "nodes": ["n1", "n2"], "outcome": "retried", "outcome_reason": "A node died."},
             {"number": 2}]}"#;
         let Attempts { attempts } = serde_json::from_str(json).unwrap();
         let expected = "\

@@ -43,9 +43,9 @@ struct Validation {
 #[derive(Deserialize)]
 struct Live {
     accepted: bool,
-    sbatch: String,
-    missing: Vec<String>,
-    unknown: Vec<String>,
+    sbatch_output: String,
+    missing_paths: Vec<String>,
+    unknown_paths: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -70,14 +70,14 @@ pub(super) fn validate(args: &ValidateArgs) -> anyhow::Result<ExitCode> {
     }
     let Some(live) = validation.live else { return Ok(ExitCode::SUCCESS) };
     let verdict = if live.accepted { "would accept" } else { "would reject" };
-    note(&on_one_line(&format!("Slurm {verdict} the job: {}", live.sbatch)));
-    for path in &live.missing {
+    note(&on_one_line(&format!("Slurm {verdict} the job: {}", live.sbatch_output)));
+    for path in &live.missing_paths {
         note(&on_one_line(&format!("missing on the cluster: {path}")));
     }
-    for path in &live.unknown {
+    for path in &live.unknown_paths {
         note(&on_one_line(&format!("could not be checked now: {path}")));
     }
-    Ok(if live.accepted && live.missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if live.accepted && live.missing_paths.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn read(file: &Path) -> anyhow::Result<Vec<u8>> {

@@ -30,7 +30,7 @@ fn the_partitions_match_the_real_slurm() {
     assert_eq!((&long["time_limit_hours"], &cpu["gpus_per_node"]), (&json!(168.0), &json!(0)));
     let states = polar["nodes_by_state"].as_object().unwrap();
     assert_eq!(states.values().map(|count| count.as_u64().unwrap()).sum::<u64>(), 4, "{polar}");
-    assert_eq!(list["all_must_allow"], true, "EnforcePartLimits of the sandbox");
+    assert_eq!(list["enforce_all_limits"], true, "EnforcePartLimits of the sandbox");
 
     let cluster = service.get("/clusters/sandbox").json();
     assert_eq!(cluster["state"], "ok", "{cluster}");

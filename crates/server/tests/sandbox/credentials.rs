@@ -97,7 +97,10 @@ fn a_password_is_in_its_file_and_nowhere_else() {
     let found = service.post("/clusters/sandbox/preflight", "").json();
     let check =
         found["checks"].as_array().unwrap().iter().find(|one| one["id"] == "enroot_credentials").unwrap();
-    assert_eq!((&check["outcome"], &check["seen"]), (&json!("pass"), &json!("mode 0600; for a, nvcr.io")));
+    assert_eq!(
+        (&check["outcome"], &check["observed"]),
+        (&json!("pass"), &json!("mode 0600; for a, nvcr.io"))
+    );
     assert!(!found.to_string().contains(PASSWORD));
     sandbox.login(&format!("chmod 644 {FILE}"));
     let found = service.post("/clusters/sandbox/preflight", "").json();

@@ -28,7 +28,7 @@ fn fails(found: &Value, id: &str, seen: &str, mend: &str) {
     let says = |field: &str, word: &str| {
         failed.iter().any(|one| one[field].as_str().unwrap_or_default().contains(word))
     };
-    assert!(says("seen", seen) && says("mend", mend), "{failed:#?}");
+    assert!(says("observed", seen) && says("fix", mend), "{failed:#?}");
 }
 
 fn copy(from: &str, to: &Path, mode: u32) {
@@ -54,7 +54,7 @@ fn a_working_cluster_passes_with_one_command_per_login_host() {
     assert_eq!((checks(&found, "login").len(), checks(&found, "host_key").len()), (2, 2));
     let partitions = checks(&found, "partition");
     assert_eq!(partitions.len(), 4);
-    assert!(partitions[0]["seen"].as_str().unwrap().contains("in partition polar"), "{}", partitions[0]);
+    assert!(partitions[0]["observed"].as_str().unwrap().contains("in partition polar"), "{}", partitions[0]);
     let text = found.to_string();
     for word in
         ["Slurmctld(primary) at ctl is UP", "tao_account", "srun knows --container-image", "GiB are free"]
@@ -134,9 +134,9 @@ fn an_unusable_account_or_partition_is_reported_with_the_usable_ones() {
     let found = preflight(&service);
     let account = checks(&found, "account")[0];
     assert_eq!(account["outcome"], "fail");
-    assert!(account["seen"].as_str().unwrap().contains("tao_account"), "{account}");
+    assert!(account["observed"].as_str().unwrap().contains("tao_account"), "{account}");
     let partition = checks(&found, "partition")[0];
-    assert!(partition["seen"].as_str().unwrap().contains("Invalid account"), "{partition}");
+    assert!(partition["observed"].as_str().unwrap().contains("Invalid account"), "{partition}");
 
     let service = Service::start_with(&[("SLURM_PARTITION", "polar,nosuch")]);
     let found = preflight(&service);
@@ -190,6 +190,6 @@ fn commands_missing_from_path_are_named() {
     let found = preflight(&service);
     let commands = checks(&found, "scheduler_commands");
     assert!(commands.iter().all(|check| check["outcome"] == "fail"), "{found:#}");
-    assert!(commands[0]["seen"].as_str().unwrap().contains("sbatch, squeue"), "{}", commands[0]);
-    assert!(commands[0]["mend"].as_str().unwrap().contains("PATH"), "{}", commands[0]);
+    assert!(commands[0]["observed"].as_str().unwrap().contains("sbatch, squeue"), "{}", commands[0]);
+    assert!(commands[0]["fix"].as_str().unwrap().contains("PATH"), "{}", commands[0]);
 }

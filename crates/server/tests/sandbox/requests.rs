@@ -151,7 +151,7 @@ fn validating_shows_the_script_and_stores_nothing() {
     if answer.status == 200 {
         let live = &answer.json()["live"];
         assert_eq!(
-            (&live["accepted"], &live["missing"]),
+            (&live["accepted"], &live["missing_paths"]),
             (&json!(false), &json!(["/lustre/none"])),
             "{live}"
         );

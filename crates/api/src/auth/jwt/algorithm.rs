@@ -1,18 +1,18 @@
-//! How a token may be signed.
+//! The accepted signature algorithms.
 
 use std::str::FromStr;
 
 use jsonwebtoken::{Algorithm, AlgorithmFamily};
 
-/// A way to sign with a key that the issuer alone has. A shared secret, or nothing, is none: the value cannot be made.
+/// An asymmetric signature algorithm. Shared-secret algorithms and `none` cannot be constructed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JwtAlgorithm(Algorithm);
 
-/// It is not known, or whoever can check a signature of it could make one.
+/// The algorithm is unknown, or not asymmetric.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "must be one of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 and EdDSA: what a shared secret signs (HS256), or \
-     nothing (none), is not accepted"
+    "must be one of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 and EdDSA; shared-secret algorithms (HS256) and \
+     `none` are not accepted"
 )]
 pub struct UnfitAlgorithm;
 

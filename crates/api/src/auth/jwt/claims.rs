@@ -1,4 +1,4 @@
-//! What a token whose signature is right says of its bearer.
+//! The claims of a verified token.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use super::refusal::Refusal;
 
 const LONGEST_OWNER: usize = 256;
 
-/// Which claims say who the bearer is and what he may do.
+/// Which claims name the bearer's owner and scopes.
 #[derive(Debug, Clone)]
 pub struct ClaimMapping {
-    /// A name, or a JSON pointer (`/realm_access/roles`) to what is within a claim.
+    /// A claim's name, or a JSON pointer such as `/realm_access/roles`.
     pub owner: String,
-    /// Stands before the owner, so that he is nobody who has a token of this service's own.
+    /// Prepended to the owner, so that an issuer's owner is never one of this service's own tokens.
     pub owner_prefix: String,
-    /// The same of the scopes: one text with spaces, or a list.
+    /// Where the scopes are: a text with spaces, or a list.
     pub scopes: String,
-    /// What the issuer's words mean here. Without any, they are `read`, `write` and `admin`; with one, only those in it
-    /// mean something.
+    /// Maps the issuer's scope names to scopes. Empty: the names are `read`, `write` and `admin`. Otherwise only the
+    /// names in the map count.
     pub words: BTreeMap<String, Scopes>,
 }
 
@@ -35,21 +35,21 @@ impl ClaimMapping {
         Ok(Owner::new(format!("{}{name}", self.owner_prefix)))
     }
 
-    /// None at all when there is no such claim: who the bearer is has been settled, and he may do nothing.
+    /// Without the claim the bearer has no scope.
     pub(super) fn scopes(&self, claims: &Value) -> Scopes {
         let words: Vec<&str> = match find(claims, &self.scopes) {
             Some(Value::String(text)) => text.split_whitespace().collect(),
             Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
             _ => Vec::new(),
         };
-        let meant = |word: &&str| {
+        let scope = |word: &&str| {
             if self.words.is_empty() {
                 Scopes::from_words(&[*word])
             } else {
                 self.words.get(*word).copied().unwrap_or_default()
             }
         };
-        words.iter().map(meant).fold(Scopes::default(), |sum, one| Scopes {
+        words.iter().map(scope).fold(Scopes::default(), |sum, one| Scopes {
             read: sum.read || one.read,
             write: sum.write || one.write,
             admin: sum.admin || one.admin,
@@ -57,7 +57,7 @@ impl ClaimMapping {
     }
 }
 
-/// The last moment at which the token is good, if it is good now.
+/// Until when the token is valid, if it is valid now.
 pub(super) fn good_until(claims: &Value, now: Timestamp, leeway: TimeDelta) -> Result<Timestamp, Refusal> {
     let end = time(claims, "exp")?.ok_or_else(|| Refusal::Lacks("exp".to_owned()))?;
     let end = end.checked_add_signed(leeway).unwrap_or(end);
@@ -73,7 +73,7 @@ pub(super) fn good_until(claims: &Value, now: Timestamp, leeway: TimeDelta) -> R
 /// A number of seconds since 1970, whole or not (RFC 7519 §2).
 fn time(claims: &Value, claim: &str) -> Result<Option<Timestamp>, Refusal> {
     let Some(value) = claims.get(claim) else { return Ok(None) };
-    #[expect(clippy::cast_possible_truncation, reason = "what is beyond all time is the end of it")]
+    #[expect(clippy::cast_possible_truncation, reason = "an overflow saturates")]
     let seconds = value.as_i64().or_else(|| value.as_f64().map(|seconds| seconds.floor() as i64));
     let seconds = seconds.filter(|seconds| *seconds >= 0).ok_or_else(|| Refusal::Lacks(claim.to_owned()))?;
     Ok(Some(DateTime::from_timestamp(seconds, 0).unwrap_or(DateTime::<chrono::Utc>::MAX_UTC)))
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_issuer_mean_what_was_set_and_then_ours_mean_nothing() {
+    fn mapped_scope_names_replace_the_default_ones() {
         let both = Scopes { read: true, write: true, admin: false };
         let foreign = ClaimMapping {
             scopes: "/realm_access/roles".to_owned(),

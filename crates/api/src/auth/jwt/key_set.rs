@@ -1,4 +1,4 @@
-//! The public keys of an issuer (RFC 7517), each with what it may be used for.
+//! The issuer's public keys (RFC 7517), each with its algorithms.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use jsonwebtoken::{
@@ -10,12 +10,12 @@ use jsonwebtoken::{
 use serde::Deserialize;
 use serde_json::Value;
 
-/// RSA keys that are shorter than 2048 bits are broken, or will be.
+/// RSA keys shorter than 2048 bits are insecure.
 const SHORTEST_RSA: usize = 2048 / 8;
 
-/// The text is no set of keys.
+/// The document is not a JWK Set.
 #[derive(Debug, thiserror::Error)]
-#[error("is no JSON Web Key Set (RFC 7517): {0}")]
+#[error("is not a JSON Web Key Set (RFC 7517): {0}")]
 pub struct UnfitKeySet(#[from] serde_json::Error);
 
 #[derive(Debug, Default)]
@@ -24,22 +24,22 @@ pub(super) struct KeySet(Vec<Key>);
 #[derive(Debug)]
 struct Key {
     id: Option<String>,
-    /// With which it may have signed: one key is for one kind of signature.
+    /// The algorithms that the key may verify.
     algorithms: Vec<Algorithm>,
     public: DecodingKey,
 }
 
-/// What a set says of the key that a token names.
+/// The result of a key look-up.
 #[derive(Debug)]
 pub(super) enum Found<'a> {
     Key(&'a DecodingKey),
-    /// There is a key of the name, and it is not for this kind of signature.
+    /// The key exists, but not for this algorithm.
     OfAnotherKind,
     Nothing,
 }
 
 impl KeySet {
-    /// Reads a document. Keys that are for something else, or that nobody knows, are left out.
+    /// Reads a document. Keys of an unknown type or for another use are skipped.
     pub(super) fn parse(document: &[u8]) -> Result<Self, UnfitKeySet> {
         #[derive(Deserialize)]
         struct Document {
@@ -49,12 +49,12 @@ impl KeySet {
         Ok(Self(keys.into_iter().filter_map(|key| Key::read(serde_json::from_value(key).ok()?)).collect()))
     }
 
-    /// How many keys may have signed with one of these.
+    /// The number of keys for any of these algorithms.
     pub(super) fn fit_for(&self, algorithms: &[Algorithm]) -> usize {
         self.0.iter().filter(|key| key.algorithms.iter().any(|one| algorithms.contains(one))).count()
     }
 
-    /// The key of a token. One that names none may mean only the one that there is.
+    /// The key of a token. A token without `kid` matches only if exactly one key fits.
     pub(super) fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Found<'_> {
         let fits = |key: &&Key| key.algorithms.contains(&algorithm);
         let Some(id) = id else {
@@ -90,7 +90,7 @@ impl Key {
     }
 }
 
-/// The key, and what one of its kind can check. A shared secret is no public key.
+/// The public key and the algorithms of its type. A shared secret is not a public key.
 fn public(parameters: &AlgorithmParameters) -> Option<(&'static [Algorithm], DecodingKey)> {
     use Algorithm::{ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512};
     match parameters {
@@ -114,7 +114,7 @@ fn public(parameters: &AlgorithmParameters) -> Option<(&'static [Algorithm], Dec
     }
 }
 
-/// A number in its shortest spelling; some issuers write zeros before it, or fill up what follows.
+/// A number without leading zeros; some issuers add zeros, or `=` padding.
 fn number(text: &str) -> Option<Vec<u8>> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok()?;
     let start = bytes.iter().position(|byte| *byte != 0)?;
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_for_something_else_is_left_out_and_costs_the_others_nothing() {
+    fn a_key_for_another_use_is_skipped_without_affecting_the_others() {
         let odd = json!([
             point(&json!({"use": "enc"})),
             point(&json!({"key_ops": ["encrypt"]})),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_names_no_key_means_the_only_one_that_fits() {
+    fn a_token_without_kid_matches_the_only_key_that_fits() {
         let one = set(&json!([point(&json!({})), rsa(256)]));
         assert!(matches!(one.find(None, Algorithm::ES256), Found::Key(_)));
         assert!(matches!(one.find(None, Algorithm::PS512), Found::Key(_)));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_set_is_refused() {
+    fn a_document_that_is_not_a_key_set_is_refused() {
         for text in ["", "<html>", "[]", "{}", r#"{"keys": {}}"#] {
             assert!(KeySet::parse(text.as_bytes()).is_err(), "{text}");
         }

@@ -1,4 +1,4 @@
-//! The issuer's keys as they were read last, and when they are read anew.
+//! The issuer's keys, and when they are read again.
 
 use std::{
     pin::Pin,
@@ -14,21 +14,21 @@ use super::{
     refusal::Refusal,
 };
 
-/// What becomes of reading the keys: a JSON Web Key Set, or why there is none, for the log.
+/// The JSON Web Key Set, or the reason for the log.
 pub type KeyReading = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send>>;
 
-/// Where the issuer's keys are. A trait, because this crate calls nobody over HTTP.
+/// Fetches the issuer's keys. A trait, because this crate makes no HTTP requests.
 pub trait KeySource: Send + Sync + 'static {
-    /// Reads the document as it is now.
+    /// Reads the current document.
     fn read(&self) -> KeyReading;
 }
 
-/// When keys are read anew.
+/// When keys are read again.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyPace {
-    /// When they are so old: a key that the issuer has taken back is not known for longer, unless the issuer is away.
+    /// The maximum age. A key that the issuer withdraws is used at most this much longer, unless the issuer is unreachable.
     pub keep: Duration,
-    /// Never more often, whatever tokens name.
+    /// The minimum time between two reads, whatever `kid` tokens name.
     pub pause: Duration,
 }
 
@@ -47,27 +47,27 @@ pub(super) struct Keys {
     source: Arc<dyn KeySource>,
     pace: KeyPace,
     known: RwLock<Option<Arc<Known>>>,
-    /// Whoever holds it reads the keys; the others wait for him, or go by what there is.
+    /// Held while the keys are read. Other requests wait, or use the keys that are there.
     last: Mutex<Option<Attempt>>,
 }
 
 impl Keys {
     pub(super) fn new(source: Arc<dyn KeySource>, pace: KeyPace) -> Self {
-        // What does not exist cannot be seen to rise.
+        // Prometheus shows an increase only of series that exist.
         for outcome in ["read", "failed"] {
             ::metrics::counter!("jwks_reads_total", "outcome" => outcome).increment(0);
         }
         Self { source, pace, known: RwLock::default(), last: Mutex::default() }
     }
 
-    /// The key of a token. Keys that are old, or none of which is meant, are read anew first.
+    /// The key of a token. Reads the key set again first if it is old or does not contain the key.
     pub(super) async fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Result<DecodingKey, Refusal> {
         let known = self.known();
         let is_fresh = known.as_ref().is_some_and(|known| known.read_at.elapsed() < self.pace.keep);
         match known.as_ref().map_or(Found::Nothing, |known| known.set.find(id, algorithm)) {
             Found::OfAnotherKind if is_fresh => return Err(Refusal::Algorithm),
             Found::Key(key) if is_fresh => return Ok(key.clone()),
-            // Somebody reads them already, and old ones do meanwhile.
+            // A read is under way; the old key still serves.
             Found::Key(key) if self.last.try_lock().is_err() => return Ok(key.clone()),
             Found::Key(_) | Found::OfAnotherKind | Found::Nothing => {}
         }
@@ -77,12 +77,13 @@ impl Keys {
             Found::Key(key) => Ok(key.clone()),
             Found::OfAnotherKind => Err(Refusal::Algorithm),
             Found::Nothing if has_succeeded => Err(Refusal::UnknownKey),
-            // The key may be one that the issuer has made since: nobody knows, so it is not the token's fault.
+            // The issuer may have created the key since, so the token is not at fault.
             Found::Nothing => Err(Refusal::KeysUnavailable),
         }
     }
 
-    /// Reads the keys anew, unless somebody has since `seen`, or it is too early. True when the last reading succeeded.
+    /// Reads the key set again, unless another request has replaced `seen` or the last read is too recent. True when the
+    /// last read succeeded.
     async fn refresh(&self, seen: Option<&Arc<Known>>) -> bool {
         let mut last = self.last.lock().await;
         let is_newer = match (self.known(), seen) {
@@ -98,11 +99,11 @@ impl Keys {
             return last.has_succeeded;
         }
         let at = Instant::now();
-        // First, so that one who gives up in the middle has had his turn, too.
+        // Recorded first, so that an aborted read also counts for the pause.
         *last = Some(Attempt { at, has_succeeded: false });
         let read = self.source.read().await;
         let set = read
-            .and_then(|document| KeySet::parse(&document).map_err(|error| format!("what was read {error}")));
+            .and_then(|document| KeySet::parse(&document).map_err(|error| format!("the document {error}")));
         let has_succeeded = set.is_ok();
         let outcome = if has_succeeded { "read" } else { "failed" };
         ::metrics::counter!("jwks_reads_total", "outcome" => outcome).increment(1);
@@ -111,7 +112,7 @@ impl Keys {
             Err(error) => tracing::warn!(
                 error,
                 has_earlier_ones = self.known().is_some(),
-                "the keys of the issuer of tokens cannot be read; what was read before stays in force"
+                "cannot read the token issuer's keys; the earlier keys stay in use"
             ),
         }
         *last = Some(Attempt { at, has_succeeded });

@@ -1,4 +1,4 @@
-//! The check of a signature, by ring. It knows no shared secrets at all, so a public key can never be taken for one.
+//! Signature verification by ring. It supports no shared secret, so a public key is never used as one.
 
 use jsonwebtoken::{
     Algorithm, DecodingKey, DecodingKeyKind, EncodingKey,
@@ -16,9 +16,9 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Has the crate for tokens check by this. It asks for one way for the whole process.
+/// Makes jsonwebtoken use this provider. The crate wants one for the whole process.
 pub(super) fn install() {
-    // The second time it is there already.
+    // Fails only when it is installed already.
     let _ = PROVIDER.install_default();
 }
 
@@ -32,14 +32,14 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     if key.family() != algorithm.family() {
         return Err(new_error(ErrorKind::InvalidAlgorithm));
     }
-    let way = way(*algorithm).ok_or_else(|| new_error(ErrorKind::UnsupportedAlgorithm))?;
-    let public = match (way, key.kind()) {
-        (Way::Rsa(way), DecodingKeyKind::RsaModulusExponent { n, e }) => {
+    let public = match (way(*algorithm), key.kind()) {
+        (Some(Way::Rsa(way)), DecodingKeyKind::RsaModulusExponent { n, e }) => {
             Public::Rsa { way, numbers: RsaPublicKeyComponents { n: n.clone(), e: e.clone() } }
         }
-        (Way::Point(way), DecodingKeyKind::SecretOrDer(bytes)) => {
+        (Some(Way::Point(way)), DecodingKeyKind::SecretOrDer(bytes)) => {
             Public::Point(UnparsedPublicKey::new(way, bytes.clone()))
         }
+        (None, _) => return Err(new_error(ErrorKind::UnsupportedAlgorithm)),
         _ => return Err(new_error(ErrorKind::InvalidKeyFormat)),
     };
     Ok(Box::new(ByRing { algorithm: *algorithm, public }))

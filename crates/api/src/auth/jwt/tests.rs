@@ -85,7 +85,7 @@ async fn a_token_with_one_bit_changed_is_not_accepted() {
 }
 
 #[tokio::test]
-async fn a_public_key_is_no_shared_secret_and_no_signature_is_none() {
+async fn a_public_key_is_not_a_shared_secret_and_a_missing_signature_is_refused() {
     let jwt = judges(&ALL);
     for confused in signed()["confused"].as_array().unwrap() {
         assert_eq!(judge(&jwt, confused.as_str().unwrap()).await, Err(Refusal::Algorithm));
@@ -111,7 +111,7 @@ async fn a_public_key_is_no_shared_secret_and_no_signature_is_none() {
 }
 
 #[tokio::test]
-async fn what_is_no_token_is_refused_before_anything_is_looked_for() {
+async fn a_malformed_token_is_refused_before_any_look_up() {
     let jwt = judges(&ALL);
     let token = signed()["tokens"]["EdDSA"].as_str().unwrap().to_owned();
     let (unfinished, _) = token.rsplit_once('.').unwrap();

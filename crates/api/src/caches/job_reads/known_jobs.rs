@@ -1,7 +1,7 @@
-//! Whole jobs that were read before, for those who ask for them again.
+//! A cache of whole jobs.
 //!
-//! Most questions are about jobs that are as they were. Nobody is answered from memory alone: the database says each time
-//! which jobs are there and which versions they have, and what differs is read whole.
+//! Most reads are of unchanged jobs. Each read still asks the database which jobs exist and which versions they have; only
+//! jobs with another version are read whole.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -11,10 +11,10 @@ use std::{
 use domain::{Job, JobId};
 use persistence::{JobVersion, Store, StoreError};
 
-/// How many jobs are kept.
+/// The most jobs in the cache.
 const ROOM: usize = 1024;
-/// The most bytes of a job that is kept, as JSON: a caller may send a specification as large as a body, and a training name as many
-/// metrics as it likes. Short words take ten times as much in memory.
+/// The largest cached job, in bytes of JSON: specifications and metrics can be large, and short strings take ten times as
+/// much memory.
 const LARGEST: usize = 4 * 1024;
 
 pub(crate) struct KnownJobs {
@@ -27,12 +27,12 @@ impl KnownJobs {
         Self { store, kept: Mutex::default() }
     }
 
-    /// Those of the jobs that are there and can be read, as they are now.
+    /// The current state of those of the jobs that exist and can be read.
     pub(crate) async fn read(&self, ids: Vec<JobId>) -> Result<HashMap<JobId, Arc<Job>>, StoreError> {
         let (mut found, mut unread) = self.kept().take_part(ids);
         if !found.is_empty() {
-            let asked: Vec<_> = found.keys().copied().collect();
-            let versions = self.store.job_versions(&asked).await?;
+            let cached: Vec<_> = found.keys().copied().collect();
+            let versions = self.store.job_versions(&cached).await?;
             found.retain(|id, job| match versions.get(id) {
                 Some(version) if *version == JobVersion::of(job) => true,
                 Some(_) => {
@@ -40,7 +40,7 @@ impl KnownJobs {
                     false
                 }
                 None => {
-                    self.kept().forget(*id);
+                    self.kept().remove(*id);
                     false
                 }
             });
@@ -65,22 +65,16 @@ impl KnownJobs {
 #[derive(Default)]
 struct Kept {
     jobs: HashMap<JobId, Arc<Job>>,
-    /// The same, in the order in which they came.
+    /// The ids, in the order of insertion.
     order: VecDeque<JobId>,
 }
 
 impl Kept {
-    /// Those of the jobs that are kept, and the ids of the others.
+    /// The cached jobs, and the ids of the others.
     fn take_part(&self, ids: Vec<JobId>) -> (HashMap<JobId, Arc<Job>>, Vec<JobId>) {
-        let mut found = HashMap::with_capacity(ids.len());
-        let mut others = Vec::new();
-        for id in ids {
-            match self.jobs.get(&id) {
-                Some(job) => drop(found.insert(id, Arc::clone(job))),
-                None => others.push(id),
-            }
-        }
-        (found, others)
+        let (cached, others): (Vec<_>, Vec<_>) = ids.into_iter().partition(|id| self.jobs.contains_key(id));
+        let job = |id: JobId| Some((id, Arc::clone(self.jobs.get(&id)?)));
+        (cached.into_iter().filter_map(job).collect(), others)
     }
 
     fn keep(&mut self, job: &Arc<Job>) {
@@ -94,7 +88,7 @@ impl Kept {
         }
     }
 
-    fn forget(&mut self, id: JobId) {
+    fn remove(&mut self, id: JobId) {
         if self.jobs.remove(&id).is_some() {
             self.order.retain(|one| *one != id);
         }
@@ -102,7 +96,7 @@ impl Kept {
 }
 
 fn is_small(job: &Job) -> bool {
-    // Writing fails where there is no more room.
+    // Writing to a full buffer fails.
     let mut room = vec![0; LARGEST];
     let files = job.attempt.as_ref().map(|attempt| &attempt.status);
     serde_json::to_writer(&mut room[..], &(&job.spec, &job.progress, &job.message, files)).is_ok()

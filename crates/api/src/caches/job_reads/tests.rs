@@ -34,7 +34,7 @@ fn ask(reads: &JobReads, number: u128) -> tokio::task::JoinHandle<Answer> {
 }
 
 #[tokio::test]
-async fn who_comes_while_a_statement_is_under_way_shares_the_next_one() {
+async fn reads_during_a_statement_share_the_next_one() {
     let (reads, gate, mut asked) = held();
     let mut callers = vec![ask(&reads, 1)];
     assert_eq!(asked.recv().await.unwrap(), [id_of(1)], "one statement is under way");
@@ -56,7 +56,7 @@ async fn who_comes_while_a_statement_is_under_way_shares_the_next_one() {
 }
 
 #[tokio::test]
-async fn after_a_rest_it_reads_again() {
+async fn after_an_idle_time_a_new_reader_starts() {
     let (reads, gate, _asked) = held();
     gate.add_permits(2);
     assert!(reads.find(id_of(1)).await.unwrap().is_some());
@@ -67,7 +67,7 @@ async fn after_a_rest_it_reads_again() {
 }
 
 #[tokio::test]
-async fn an_error_is_everybodys() {
+async fn an_error_is_shared_by_all_callers() {
     let reads = JobReads::new(TaskTracker::new(), |_| {
         Box::pin(async { Err(StoreError::Unstorable("the disk is gone")) })
     });
@@ -76,7 +76,7 @@ async fn an_error_is_everybodys() {
 }
 
 #[tokio::test]
-async fn a_caller_who_goes_away_leaves_no_other_waiting() {
+async fn a_caller_that_goes_away_does_not_block_other_callers() {
     let (reads, gate, mut asked) = held();
     let gone = ask(&reads, 1);
     asked.recv().await.unwrap();
@@ -87,7 +87,7 @@ async fn a_caller_who_goes_away_leaves_no_other_waiting() {
 }
 
 #[tokio::test]
-async fn a_reader_that_panics_takes_nobody_with_it() {
+async fn a_reader_that_panics_does_not_affect_later_reads() {
     let reads = JobReads::new(TaskTracker::new(), |ids| {
         Box::pin(async move {
             assert_ne!(ids, [id_of(13)], "an unlucky number");
@@ -99,7 +99,7 @@ async fn a_reader_that_panics_takes_nobody_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_statement_that_hangs_is_given_up_and_the_next_one_is_made() {
+async fn a_statement_that_hangs_times_out_and_the_next_one_runs() {
     let reads = JobReads::new(TaskTracker::new(), |ids| {
         Box::pin(async move {
             if ids == [id_of(13)] {

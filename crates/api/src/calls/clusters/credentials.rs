@@ -1,4 +1,4 @@
-//! `PUT /clusters/{name}/enroot-credentials`: what is sent goes to the cluster and nowhere else.
+//! `PUT /clusters/{name}/enroot-credentials`: forwards credentials to the cluster and stores them nowhere else.
 
 use axum::{extract::State, http::StatusCode};
 use domain::Violation;
@@ -14,40 +14,28 @@ use crate::{
     state::App,
 };
 
-problems!(
-    Problems = SECURED,
-    MalformedJson,
-    BodyTooLarge,
-    RequestTimeout,
-    UnsupportedMediaType,
-    InvalidRequest,
-    TooDeep,
-    ClusterNotFound,
-    ClusterUnusable,
-    ClusterBusy,
-    ClusterUnavailable
-);
+problems!(Problems = SECURED | BODY, ClusterNotFound, ClusterUnusable, ClusterBusy, ClusterUnavailable);
 
-/// An entry of enroot's credentials.
+/// A registry login for Enroot.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EnrootCredentials {
-    /// The registry, such as `nvcr.io`. NGC needs an entry for `authn.nvidia.com`, too.
+    /// The registry, such as `nvcr.io`. NGC also needs an entry for `authn.nvidia.com`.
     #[schema(min_length = 1, max_length = 253, examples("nvcr.io"))]
     machine: String,
     /// The login, such as `$oauthtoken` for NGC.
     #[schema(min_length = 1, max_length = 4096, examples("$oauthtoken"))]
     login: String,
-    /// The password or token. Printable ASCII without spaces, quotes and backslashes, not beginning with `$`.
+    /// The password or token: printable ASCII without spaces, quotes and backslashes. It must not begin with `$`.
     #[schema(value_type = String, format = Password, write_only, min_length = 1, max_length = 4096)]
     password: SecretString,
 }
 
 /// Install registry credentials
 ///
-/// Puts the entry into `~/.config/enroot/.credentials` of the cluster's user (mode 0600), in the place of the one of the
-/// same machine and login; every other entry stays as it is. The password is kept nowhere else, and no answer shows it.
-/// Needs the scope `admin`, because all jobs of the cluster pull images with it.
+/// Writes the entry to `~/.config/enroot/.credentials` of the cluster's user (mode 0600). It replaces the entry with the same
+/// machine and login; the other entries stay. The service does not store the password, and no answer contains it. All jobs of
+/// the cluster pull images with these credentials, so the call needs the scope `admin`.
 #[utoipa::path(
     put,
     path = "/clusters/{name}/enroot-credentials",
@@ -56,7 +44,7 @@ pub(crate) struct EnrootCredentials {
     params(("name" = String, Path, description = "The cluster's name.")),
     request_body = EnrootCredentials,
     security(("bearer" = ["admin"])),
-    responses((status = 204, description = "They are installed."), Problems)
+    responses((status = 204, description = "The credentials are installed."), Problems)
 )]
 pub(crate) async fn put_enroot_credentials(
     State(app): State<App>,
@@ -65,14 +53,7 @@ pub(crate) async fn put_enroot_credentials(
     Query(NoParameters): Query<NoParameters>,
     Body(Sent { document, value }): Body<EnrootCredentials>,
 ) -> Result<StatusCode, Problem> {
-    // serde fills a struct from a list too, by position. Nobody means that.
-    if document.is_array() {
-        return Err(Problem::fields(vec![Violation::new(
-            "",
-            "wrong_type",
-            "must be an object, not an array",
-        )]));
-    }
+    super::is_object(&document).map_err(Problem::fields)?;
     let command = command(&value).map_err(Problem::fields)?;
     app.ops
         .install_credentials(&cluster.name, command)
@@ -98,7 +79,7 @@ fn command(sent: &EnrootCredentials) -> Result<InstallCredentials, Vec<Violation
     if let Err(error) = NetrcWord::password(password) {
         fault("password", error);
     }
-    // What names a registry stands at the front of image names, and in our log.
+    // The machine is part of image names, and of our log.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':');
     if machine.is_some() && !(sent.machine.len() <= 253 && sent.machine.bytes().all(plain)) {
         wrong.push(Violation::new("/machine", "invalid", "must be a host name such as nvcr.io"));

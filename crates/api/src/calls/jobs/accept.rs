@@ -1,24 +1,28 @@
-//! From the document of a request to a job that could be stored: the same way for sending and for validating.
+//! Turns a request body into a job: the checks that `POST /jobs` and `POST /jobs/validate` share.
 
 use chrono::SubsecRound;
-use domain::{Cluster, Job, JobId, JobRequest, JobSpec, Secrets, Violation, Webhook};
+use domain::{
+    Cluster, Job, JobId, JobRequest, JobSpec, Secrets, Violation, Webhook,
+    limits::{self, PartitionLimits},
+};
+use persistence::StoreError;
 use serde_json::Value;
 
 use crate::{
     auth::Caller,
-    caches::{known_clusters::ClusterSet, known_partitions::beyond_limits},
-    http::{extract::Sent, layers},
+    caches::known_clusters::ClusterSet,
+    http::extract::{Sent, name_job},
     problem::Problem,
     state::App,
 };
 
-/// A job that has passed every check but those of its id.
+/// A job that has passed every check except the check of its id.
 pub(super) struct Accepted {
     pub(super) job: Job,
     pub(super) secrets: Secrets,
     pub(super) webhook: Option<Webhook>,
     pub(super) cluster: Cluster,
-    /// Which cluster it is; none for one of the configuration file.
+    /// The incarnation of a stored cluster; none for one of the configuration file.
     pub(super) incarnation: Option<i64>,
 }
 
@@ -37,30 +41,31 @@ pub(super) async fn accept(
     let known = app.clusters.now();
     let job = usable(&request, &known).and_then(|()| JobSpec::from_request(request, known.all()));
     let ((spec, secrets, cluster), webhook) = both(job, webhook).map_err(Problem::fields)?;
-    layers::name_job(id);
+    name_job(id);
     let beyond = beyond_limits(app, cluster, &spec).await?;
-    // Limits change, and the same request again has the same answer.
+    // Limits change, but a repeated request must get the same answer.
     if !beyond.is_empty() && app.store.find_job(id, &caller.viewer()).await?.is_none() {
         return Err(Problem::fields(beyond));
     }
-    // Postgres keeps microseconds; what is answered now has to be what is answered later.
+    // Postgres stores microseconds; this answer must equal later ones.
     let now = app.clock.now().trunc_subsecs(6);
     let job = Job::accepted(id, caller.owner, cluster.name.clone(), spec, now);
     let (cluster, incarnation) = (cluster.clone(), known.incarnation(&cluster.name));
     Ok(Accepted { job, secrets, webhook, cluster, incarnation })
 }
 
-/// A cluster that is there and cannot be used is no unknown one.
+/// An existing cluster with invalid settings gets its own error, not `unknown_cluster`.
 fn usable(request: &JobRequest, known: &ClusterSet) -> Result<(), Vec<Violation>> {
     let named = request.backend_details.cluster_name.as_ref().and_then(|name| name.parse().ok());
     if named.is_some_and(|name| known.unusable().contains_key(&name)) {
-        let detail = "cannot be used until whoever looks after the service has mended its settings";
+        let detail =
+            "cannot be used, because its stored settings are invalid; an administrator must correct them";
         return Err(vec![Violation::new("/backend_details/cluster_name", "unusable_cluster", detail)]);
     }
     Ok(())
 }
 
-/// Both, or the faults of both.
+/// Both values, or all faults.
 fn both<A, B>(
     one: Result<A, Vec<Violation>>,
     other: Result<B, Vec<Violation>>,
@@ -71,11 +76,18 @@ fn both<A, B>(
     }
 }
 
-/// serde fills a struct from a list too, by position. Nobody means that, and the document does not offer it.
+/// serde also fills a struct from an array, by position. The API accepts objects only.
 fn lists_for_objects(document: &Value) -> Vec<Violation> {
     let objects = ["resources", "container", "retry", "backend_details", "webhook"];
     let lists = objects.into_iter().filter(|field| document[*field].is_array());
     lists
         .map(|field| Violation::new(format!("/{field}"), "wrong_type", "must be an object, not an array"))
         .collect()
+}
+
+/// The job's faults against the limits of its cluster's partitions, as far as they are known.
+async fn beyond_limits(app: &App, cluster: &Cluster, spec: &JobSpec) -> Result<Vec<Violation>, StoreError> {
+    let known = app.partitions().await?;
+    let reported = known.get(&cluster.name).and_then(|known| known.limits(app.clock.now()));
+    Ok(limits::check(spec, &PartitionLimits { max_time_hours: cluster.max_time_hours, said: reported }))
 }

@@ -1,9 +1,9 @@
-//! `POST /jobs`: a request becomes a stored job.
+//! `POST /jobs`: store a job.
 
 use axum::{
     Json,
     extract::State,
-    http::{HeaderValue, StatusCode, header},
+    http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 use domain::{Job, JobId, JobRequest, Violation};
@@ -12,7 +12,7 @@ use slurm::TraceParent;
 
 use super::{
     accept::{Accepted, accept},
-    once, request_hash,
+    once,
 };
 use crate::{
     auth::Caller,
@@ -24,13 +24,7 @@ use crate::{
 };
 
 problems!(
-    Problems = SECURED,
-    MalformedJson,
-    BodyTooLarge,
-    RequestTimeout,
-    UnsupportedMediaType,
-    InvalidRequest,
-    TooDeep,
+    Problems = SECURED | BODY,
     IdConflict,
     InvalidHeader,
     JobNotFound,
@@ -38,11 +32,11 @@ problems!(
     ClusterGone
 );
 
-/// Send a job
+/// Submit a job
 ///
-/// Stores a job; it is durable before the answer, and a worker submits it. To be able to repeat the request safely, send
-/// an `Idempotency-Key`, or an `id` of your own in the body: the same request again makes no second job. With the key its
-/// answer is the first one's, and says so by `Idempotency-Replayed`; with the `id` it is the job as it is now.
+/// Stores the job durably before the answer; a worker submits it to Slurm. To make the request safe to repeat, send an
+/// `Idempotency-Key` header, or your own `id` in the body. The repeated request creates no second job. With the header it gets
+/// the first answer again, marked by `Idempotency-Replayed`; with the `id` it gets the job's current state.
 #[utoipa::path(
     post,
     path = "/jobs",
@@ -54,15 +48,15 @@ problems!(
     responses(
         (status = 201, description = "The job is stored.", body = JobView,
             headers(
-                ("Location" = String, description = "Where to read the job."),
-                ("Idempotency-Replayed" = bool, description = "`true` when this is the answer to an earlier request with \
-                    this `Idempotency-Key`.")
+                ("Location" = String, description = "The URL of the job."),
+                ("Idempotency-Replayed" = bool, description = "`true` if this repeats the answer to an earlier request with this \
+                    `Idempotency-Key`.")
             )),
-        (status = 200, description = "The job was stored before, by the same request.", body = JobView,
+        (status = 200, description = "The same request has stored the job before.", body = JobView,
             headers(
-                ("Location" = String, description = "Where to read the job."),
-                ("Idempotency-Replayed" = bool, description = "`true` when this is the answer to an earlier request with \
-                    this `Idempotency-Key`.")
+                ("Location" = String, description = "The URL of the job."),
+                ("Idempotency-Replayed" = bool, description = "`true` if this repeats the answer to an earlier request with this \
+                    `Idempotency-Key`.")
             )),
         Problems
     )
@@ -72,21 +66,21 @@ pub(crate) async fn create_job(
     caller: Caller,
     Query(NoParameters): Query<NoParameters>,
     key: IdempotencyKey,
-    Trace(trace): Trace,
+    Trace { traceparent }: Trace,
     Body(sent): Body<JobRequest>,
 ) -> Result<Response, Problem> {
-    let request_hash = request_hash::of(&sent.document);
+    let request_hash = once::request_hash(&sent.document);
     let once = key.once(&app, &caller, "create_job".to_owned(), request_hash);
     if let Some(once) = &once
         && let Some(answer) = replayed(&app, &caller, once).await?
     {
         return Ok(answer);
     }
-    match store(&app, &caller, sent, trace, once.as_ref()).await? {
+    match store(&app, &caller, sent, traceparent, once.as_ref()).await? {
         Some(Stored { job, new }) => {
             answer(&app, if new { StatusCode::CREATED } else { StatusCode::OK }, &job).await
         }
-        // The same request came at the same time, and was first.
+        // The same request arrived at the same time and was stored first.
         None => match &once {
             Some(once) => replayed(&app, &caller, once).await?.ok_or_else(Problem::internal),
             None => Err(Problem::internal()),
@@ -94,14 +88,14 @@ pub(crate) async fn create_job(
     }
 }
 
-/// A job that is stored, by this request or by the same one before.
+/// A job that this request or an earlier identical one has stored.
 pub(crate) struct Stored {
     pub(crate) job: Job,
     pub(crate) new: bool,
 }
 
-/// Checks and stores a job, whatever shape its request came in. None when the request with this key was carried out
-/// meanwhile.
+/// Checks and stores a job, whatever the shape of its request. None if a concurrent request with the same key was stored
+/// first.
 pub(crate) async fn store(
     app: &App,
     caller: &Caller,
@@ -109,26 +103,26 @@ pub(crate) async fn store(
     trace: Option<TraceParent>,
     once: Option<&Once>,
 ) -> Result<Option<Stored>, Problem> {
-    let request_hash = request_hash::of(&sent.document);
+    let request_hash = once::request_hash(&sent.document);
     let Accepted { mut job, secrets, webhook, incarnation, .. } = accept(app, caller.clone(), sent).await?;
     job.spec.trace = trace;
     let (id, cluster) = (job.id, job.cluster.clone());
     let new = NewJob { job, secrets, request_hash };
-    let webhook = match (webhook, caller.telling) {
+    let webhook = match (webhook, caller.webhook_token) {
         (None, Some(token)) => app.store.token_webhook(token).await?,
         (own, _) => own,
     };
     let along = InsertWith { once, webhook: webhook.as_ref(), incarnation };
     let inserted = app.store.insert_job_with(&new, along).await?;
     let stored = match inserted {
-        // What was accepted, though a worker may have begun: every answer with the same key is the same.
+        // The accepted state, even if a worker has already begun: all answers to one key are equal.
         Some(Inserted::Created(_)) => Stored { job: new.job, new: true },
         Some(Inserted::Same(job)) => Stored { job, new: false },
         Some(Inserted::Other) => return Err(id_taken(id)),
         Some(Inserted::ClusterGone) => return Err(gone(&cluster)),
         None => return Ok(None),
     };
-    // The first line of a job's trail; the worker's go on with the attempts from 1.
+    // The first log line of the job; the worker's lines go on with the attempts from 1.
     tracing::info!(
         job.id = %stored.job.id,
         attempt = 0,
@@ -140,14 +134,11 @@ pub(crate) async fn store(
 }
 
 async fn answer(app: &App, status: StatusCode, job: &Job) -> Result<Response, Problem> {
-    let mut response = (status, Json(super::whole(app, job).await?)).into_response();
-    if let Ok(location) = HeaderValue::from_str(&format!("/jobs/{}", job.id)) {
-        response.headers_mut().insert(header::LOCATION, location);
-    }
-    Ok(response)
+    let location = [(header::LOCATION, format!("/jobs/{}", job.id))];
+    Ok((status, location, Json(super::whole(app, job).await?)).into_response())
 }
 
-/// The answer that an earlier request with the key had; none when there was no such request.
+/// The answer to an earlier request with this key.
 async fn replayed(app: &App, caller: &Caller, once: &Once) -> Result<Option<Response>, Problem> {
     let Some((job, status)) = once::answered(app, caller, once).await? else { return Ok(None) };
     let job = match status {
@@ -157,9 +148,10 @@ async fn replayed(app: &App, caller: &Caller, once: &Once) -> Result<Option<Resp
     answer(app, status, &job).await.map(once::mark).map(Some)
 }
 
-/// Whose request has the id is not said: it may be somebody else's.
+/// Does not reveal who owns the id.
 fn id_taken(id: JobId) -> Problem {
-    let detail =
-        format!("another request has the id `{id}`; repeat that request unchanged, or take a new id");
+    let detail = format!(
+        "the id `{id}` belongs to a different request; repeat that request unchanged, or use a new id"
+    );
     Problem::with_fields(Kind::IdConflict, vec![Violation::new("/id", "id_conflict", detail)])
 }

@@ -1,4 +1,4 @@
-//! `GET /jobs/{id}/events`: what happened to a job, in order, as pages or as a stream.
+//! `GET /jobs/{id}/events`: the events of a job, as pages or as a stream.
 
 use axum::{
     Json,
@@ -14,35 +14,38 @@ use crate::{
     auth::Caller,
     calls::{
         event_id::EventId,
-        events::{EventKind, StreamedEvent, last_event, listed},
+        events::{EventKind, StreamedEvent, listed},
     },
-    http::extract::{FromQuery, JobInPath, Parameters, Query, wants_stream},
-    ports::link,
+    http::{
+        extract::{FromQuery, JobInPath, Parameters, Query},
+        link,
+        sse::{self, Permit, wants_stream},
+    },
     problem::{Problem, problems},
     state::App,
     view::{EventListView, EventView},
     watchers::{
         feed::Outlook,
-        watcher::{Scope, Start, Turn, Watcher},
+        watcher::{Scope, Start, Watcher},
     },
 };
 
 problems!(Problems = SECURED, JobNotFound, WatchersBusy);
 
 const DEFAULT_LIMIT: u32 = 100;
-const MOST: u64 = 1000;
+const MOST: u32 = 1000;
 
-/// Which events.
+/// Selects events.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Range {
-    /// Only events after this number: the `next_after` of the answer before.
+    /// Only events after this number: the `next_after` of the previous answer.
     #[param(value_type = Option<u64>, default = 0)]
     after: u64,
-    /// At most so many; a stream ends with its job.
+    /// The maximum number of events in a page; a stream ends with its job.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000, default = 100)]
     limit: u32,
-    /// Only events of this kind. May be repeated.
+    /// Only events of this kind. Repeatable.
     #[param(value_type = Option<Vec<EventKind>>, style = Form, explode, inline)]
     kind: Vec<String>,
 }
@@ -51,25 +54,24 @@ impl FromQuery for Range {
     const KNOWN: &'static [&'static str] = &["after", "limit", "kind"];
 
     fn from_query(parameters: &Parameters) -> Result<Self, Problem> {
-        let limit = parameters.number("limit", 1, MOST)?;
         Ok(Self {
-            after: parameters.number("after", 0, i64::MAX.unsigned_abs())?.unwrap_or(0),
-            limit: limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or(DEFAULT_LIMIT),
+            after: parameters.number("after", 0..=i64::MAX.unsigned_abs())?.unwrap_or(0),
+            limit: parameters.number("limit", 1..=MOST)?.unwrap_or(DEFAULT_LIMIT),
             kind: EventKind::all_in(parameters)?,
         })
     }
 }
 
-/// Read or watch a job's events
+/// Read or stream a job's events
 ///
-/// Every change of its status, phase or attempt and every line of its status files, oldest first, each once. As JSON by
-/// pages: to go on, ask again with `after` set to `next_after`, or follow `Link`.
+/// Returns every change of status, phase or attempt and every line of the job's status files, oldest first. As JSON, the
+/// answer is a page: to continue, set `after` to `next_after`, or follow `Link`.
 ///
-/// With `Accept: text/event-stream`: server-sent events, all that were and all that come, until the job has ended: after its last
-/// event comes `end`, and nothing more; to come back after that is answered with 204, unless the job was sent again meanwhile.
-/// Each event comes once, in order, also over a broken connection, a restart of the service and on another of its
-/// processes, if the client comes back with `Last-Event-ID`. An id that is not known here (the database was restored from
-/// a backup) is answered with the event `reset`, and the stream begins anew. Events are kept as long as their job.
+/// With `Accept: text/event-stream` the answer is a stream of server-sent events: all past events, then new ones until the job has
+/// finished. The event `end` follows the last one. A client that reconnects after `end` gets a 204, unless the job was
+/// retried. A client that reconnects with `Last-Event-ID` gets each event once and in order, even after a broken connection, a
+/// restart of the service or on another of its processes. If the service does not know the id (the database was restored from a
+/// backup), it sends the event `reset` and starts again. Events are stored as long as their job.
 #[utoipa::path(
     get,
     path = "/jobs/{id}/events",
@@ -78,19 +80,19 @@ impl FromQuery for Range {
     params(
         ("id" = domain::JobId, Path, description = "The job's id."),
         Range,
-        ("Last-Event-ID" = Option<String>, Header, description = "Of a stream: the id of the last event that was received. It is stronger than `after`.")
+        ("Last-Event-ID" = Option<String>, Header, description = "For a stream: the id of the last received event. It overrides `after`.")
     ),
     security(("bearer" = ["read"])),
     responses(
-        (status = 200, description = "The events; or the stream of them, the schema being that of the data of one.",
+        (status = 200, description = "The events; or a stream, where the schema describes the data of one event.",
             content((EventListView = "application/json"), (StreamedEvent = "text/event-stream")),
             headers(
-                ("Link" = String, description = "The next page (`rel=\"next\"`), when this one is full."),
-                ("Vary" = String, description = "`accept`."),
-                ("X-Accel-Buffering" = String, description = "`no`, of the stream: proxies are to pass it on at once."),
-                ("Cache-Control" = String, description = "`no-cache`, of the stream.")
-            )),
-        (status = 204, description = "Of a stream: the job has ended, and `Last-Event-ID` is that of its last event."),
+    ("Link" = String, description = "The next page (`rel=\"next\"`) if this one is full."),
+    ("Vary" = String, description = "`accept`."),
+    ("X-Accel-Buffering" = String, description = "`no` for a stream: proxies must not buffer it."),
+    ("Cache-Control" = String, description = "`no-cache` for a stream.")
+                )),
+                (status = 204, description = "For a stream: the job has finished, and `Last-Event-ID` is its last event."),
         Problems
     )
 )]
@@ -104,7 +106,7 @@ pub(crate) async fn get_job_events(
 ) -> Result<Response, Problem> {
     let job = super::find(&app, &caller, id).await?;
     if wants_stream(&headers) {
-        return stream(&app, &caller, &job, range, last_event(&headers)?).await;
+        return stream(&app, &caller, &job, range, sse::last_event(&headers)?).await;
     }
     app.store.place_events().await?;
     let events = app.store.job_feed(job.id, range.after, 0, &range.kind, range.limit).await?;
@@ -122,8 +124,8 @@ async fn stream(
     range: Range,
     last: Option<EventId>,
 ) -> Result<Response, Problem> {
-    let turn = Turn::take(app, "job")?;
-    // After the job was read: if it has ended by then, its last event is among those that can be read.
+    let permit = Permit::to_watch(app, "job")?;
+    // After the read of the job: if it has finished by then, its last event is already readable.
     let head = EventId(app.store.place_events().await?);
     let outlook = if job.phase == Phase::Ended { Outlook::Ended(job.status) } else { Outlook::Unchanged };
     let start = match last {
@@ -139,6 +141,6 @@ async fn stream(
         None => Start { after: EventId(0), seq: range.after, is_reset: false },
     };
     let filter = FeedFilter { kinds: range.kind, ..FeedFilter::default() };
-    let watcher = Watcher::new(app, Scope::One(job.id), filter, turn).await;
+    let watcher = Watcher::new(app, Scope::One(job.id), filter, permit).await;
     Ok(watcher.respond(caller.standing, start, outlook))
 }

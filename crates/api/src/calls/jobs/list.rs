@@ -1,21 +1,24 @@
-//! `GET /jobs`: pages of jobs, newest first.
+//! `GET /jobs`: list jobs.
 
 use axum::{
     Json,
     extract::State,
-    http::{Uri, header},
+    http::Uri,
     response::{IntoResponse, Response},
 };
-use domain::{ClusterName, Status, Timestamp};
+use domain::{ClusterName, JobId, Status, Timestamp};
 use persistence::JobFilter;
 use strum::IntoEnumIterator;
 use utoipa::IntoParams;
+use uuid::Uuid;
 
 use super::page_token::PageToken;
 use crate::{
     auth::Caller,
-    http::extract::{FromQuery, Parameters, Query},
-    ports::link,
+    http::{
+        extract::{FromQuery, Parameters, Query},
+        link,
+    },
     problem::{Problem, problems},
     state::App,
     view::JobList,
@@ -26,7 +29,7 @@ problems!(Problems = SECURED);
 const DEFAULT_LIMIT: u32 = 50;
 const MOST: u32 = 200;
 
-/// Which jobs to list. Filters that are given all have to match.
+/// Selects jobs. All given filters must match.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Filters {
@@ -39,21 +42,21 @@ pub(crate) struct Filters {
     network_arch: Option<String>,
     /// TAO jobs with this action.
     action: Option<String>,
-    /// Jobs with this label, as `key:value`. May be repeated; all have to match.
+    /// Jobs with this label, as `key:value`. Repeatable; all must match.
     #[param(value_type = Option<Vec<String>>, style = Form, explode, example = json!(["team:vision"]))]
     label: Vec<(String, String)>,
-    /// Jobs that were accepted after this moment.
+    /// Jobs that were accepted after this time.
     #[param(value_type = Option<String>, format = DateTime)]
     created_after: Option<Timestamp>,
-    /// Jobs that were accepted before this moment.
+    /// Jobs that were accepted before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     created_before: Option<Timestamp>,
-    /// At most so many jobs.
+    /// The maximum number of jobs.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
     limit: u32,
-    /// The `next_page_token` of the page before. Repeat the filters with it.
+    /// The `next_page_token` of the previous page. Repeat the filters with it.
     #[param(value_type = Option<String>, pattern = "^[A-Za-b][A-Za-z0-9_-]{31}$")]
-    page_token: Option<PageToken>,
+    page_token: Option<PageToken<16>>,
 }
 
 impl FromQuery for Filters {
@@ -71,7 +74,6 @@ impl FromQuery for Filters {
 
     fn from_query(parameters: &Parameters) -> Result<Self, Problem> {
         let statuses = Status::iter().map(<&str>::from).collect::<Vec<_>>().join(", ");
-        let limit = parameters.number("limit", 1, u64::from(MOST))?;
         Ok(Self {
             status: parameters.parse("status", format_args!("one of {statuses}"))?,
             cluster: parameters.parse("cluster", "the name of a cluster")?,
@@ -80,7 +82,7 @@ impl FromQuery for Filters {
             label: labels(parameters)?,
             created_after: parameters.moment("created_after")?,
             created_before: parameters.moment("created_before")?,
-            limit: limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or(DEFAULT_LIMIT),
+            limit: parameters.number("limit", 1..=MOST)?.unwrap_or(DEFAULT_LIMIT),
             page_token: parameters
                 .parse("page_token", "the next_page_token of an earlier answer, unchanged")?,
         })
@@ -94,7 +96,7 @@ fn labels(parameters: &Parameters) -> Result<Vec<(String, String)>, Problem> {
             return Err(Problem::parameter("label", "invalid", "must be `key:value`"));
         };
         if labels.iter().any(|(known, other)| known == key && other != value) {
-            let detail = "asks for two values of one label, which no job has";
+            let detail = "asks for two values of one label, and a job has at most one";
             return Err(Problem::parameter("label", "contradiction", detail));
         }
         labels.push((key.to_owned(), value.to_owned()));
@@ -104,7 +106,7 @@ fn labels(parameters: &Parameters) -> Result<Vec<(String, String)>, Problem> {
 
 /// List jobs
 ///
-/// The caller's jobs, newest first; with scope `admin`, everybody's. A page never shifts when jobs are added.
+/// Returns the caller's jobs, newest first; with the scope `admin`, all jobs. New jobs do not shift the pages.
 #[utoipa::path(
     get,
     path = "/jobs",
@@ -114,7 +116,7 @@ fn labels(parameters: &Parameters) -> Result<Vec<(String, String)>, Problem> {
     security(("bearer" = ["read"])),
     responses(
         (status = 200, description = "A page of jobs.", body = JobList,
-            headers(("Link" = String, description = "The next page (`rel=\"next\"`), when there is one."))),
+            headers(("Link" = String, description = "The next page (`rel=\"next\"`) if there is one."))),
         Problems
     )
 )]
@@ -132,20 +134,16 @@ pub(crate) async fn list_jobs(
         labels: filters.label,
         created_after: filters.created_after,
         created_before: filters.created_before,
-        before: filters.page_token.map(|token| (token.created_at, token.id)),
+        before: filters.page_token.map(|token| (token.at, JobId::new(Uuid::from_bytes(token.id)))),
         limit: filters.limit,
     };
     let page = app.store.list_jobs(&caller.viewer(), &filter).await?;
-    let next = page.next.map(|(created_at, id)| PageToken { created_at, id }.to_string());
+    let next = page.next.map(|(at, id)| PageToken { at, id: *id.get().as_bytes() }.to_string());
 
     let mut views = Vec::with_capacity(page.jobs.len());
     for job in &page.jobs {
         views.push(super::summary(&app, job).await?);
     }
     let link = next.as_deref().and_then(|token| link::next(&uri, "page_token", token));
-    let mut response = Json(JobList { jobs: views, next_page_token: next }).into_response();
-    if let Some(link) = link {
-        response.headers_mut().insert(header::LINK, link);
-    }
-    Ok(response)
+    Ok((link, Json(JobList { jobs: views, next_page_token: next })).into_response())
 }

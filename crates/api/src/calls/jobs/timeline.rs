@@ -1,22 +1,22 @@
-//! `GET /jobs/{id}/timeline`: each remote command that was run for the job, by pages.
-
-mod place;
+//! `GET /jobs/{id}/timeline`: the remote commands that the service ran for a job.
 
 use axum::{
     Json,
     extract::State,
-    http::{Uri, header},
+    http::Uri,
     response::{IntoResponse, Response},
 };
 use domain::CommandClass;
-use place::Place;
 use strum::IntoEnumIterator;
 use utoipa::IntoParams;
 
+use super::page_token::PageToken;
 use crate::{
     auth::Caller,
-    http::extract::{FromQuery, JobInPath, Parameters, Query},
-    ports::link,
+    http::{
+        extract::{FromQuery, JobInPath, Parameters, Query},
+        link,
+    },
     problem::{Problem, problems},
     state::App,
     view::{TimelineEntryView, TimelineView},
@@ -27,34 +27,29 @@ problems!(Problems = SECURED, JobNotFound);
 const DEFAULT_LIMIT: u32 = 50;
 const MOST: u32 = 200;
 
-/// Which commands.
+/// Selects commands.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct DesiredState {
-    /// Only commands of this class. May be repeated.
+pub(crate) struct TimelineQuery {
+    /// Only commands of this class. Repeatable.
     #[param(value_type = Option<Vec<CommandClass>>, style = Form, explode, example = json!(["submit"]))]
     class: Vec<CommandClass>,
-    /// At most so many.
+    /// The maximum number of commands.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
     limit: u32,
-    /// The `next_page_token` of the page before. Repeat the classes with it.
+    /// The `next_page_token` of the previous page. Repeat the classes with it.
     #[param(value_type = Option<String>, pattern = "^[A-Za-b][A-Za-z0-9_-]{20}[AQgw]$")]
-    page_token: Option<Place>,
+    page_token: Option<PageToken<8>>,
 }
 
-impl FromQuery for DesiredState {
+impl FromQuery for TimelineQuery {
     const KNOWN: &'static [&'static str] = &["class", "limit", "page_token"];
 
     fn from_query(parameters: &Parameters) -> Result<Self, Problem> {
-        let known = || CommandClass::iter().map(<&str>::from).collect::<Vec<_>>().join(", ");
-        let class = |text: &str| {
-            let wrong = |_| Problem::parameter("class", "invalid", format!("must be one of {}", known()));
-            text.parse::<CommandClass>().map_err(wrong)
-        };
-        let limit = parameters.number("limit", 1, u64::from(MOST))?;
+        let classes = CommandClass::iter().map(<&str>::from).collect::<Vec<_>>().join(", ");
         Ok(Self {
-            class: parameters.all("class").map(class).collect::<Result<_, _>>()?,
-            limit: limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or(DEFAULT_LIMIT),
+            class: parameters.parse_all("class", format_args!("one of {classes}"))?,
+            limit: parameters.number("limit", 1..=MOST)?.unwrap_or(DEFAULT_LIMIT),
             page_token: parameters
                 .parse("page_token", "the next_page_token of an earlier answer, unchanged")?,
         })
@@ -63,20 +58,20 @@ impl FromQuery for DesiredState {
 
 /// Read a job's timeline
 ///
-/// Each remote command that was run on the cluster for the job, in the order in which they began: which, on which login host,
-/// how long it took and how it went. Never its text, its input or its output. A poll is one command for all jobs of a cluster:
-/// it is in the timelines of those that Slurm had at the time. Kept are the newest 100 of each class, of the polls the newest
-/// 2000 of the cluster, and what the service could not note down because its database was away is missing.
+/// Returns each remote command that ran on the cluster for the job, in the order of their start: its class, login host, duration
+/// and result, never its text, input or output. A poll is one command for all jobs of a cluster and appears in the timelines of
+/// the jobs in Slurm at that time. The service stores the newest 100 commands of each class, and the newest 2000 polls of the
+/// cluster. Commands that ran while the database was unreachable are missing.
 #[utoipa::path(
     get,
     path = "/jobs/{id}/timeline",
     tag = "jobs",
     operation_id = "get_job_timeline",
-    params(("id" = domain::JobId, Path, description = "The job's id."), DesiredState),
+    params(("id" = domain::JobId, Path, description = "The job's id."), TimelineQuery),
     security(("bearer" = ["read"])),
     responses(
         (status = 200, description = "A page of the timeline.", body = TimelineView,
-            headers(("Link" = String, description = "The next page (`rel=\"next\"`), when there is one."))),
+            headers(("Link" = String, description = "The next page (`rel=\"next\"`) if there is one."))),
         Problems
     )
 )]
@@ -84,26 +79,24 @@ pub(crate) async fn get_job_timeline(
     State(app): State<App>,
     caller: Caller,
     JobInPath(id): JobInPath,
-    Query(wanted): Query<DesiredState>,
+    Query(query): Query<TimelineQuery>,
     uri: Uri,
 ) -> Result<Response, Problem> {
     let job = super::find(&app, &caller, id).await?;
-    let after = wanted.page_token.map(|Place(place)| place);
-    // One more than is shown tells whether there is another page.
-    let mut entries =
-        app.store.timeline(job.id, &wanted.class, after, wanted.limit.saturating_add(1)).await?;
-    let more = entries.len() > wanted.limit as usize;
-    entries.truncate(wanted.limit as usize);
-    let last = entries.last().filter(|_| more).map(|last| Place((last.started_at, last.id)).to_string());
+    let after = query.page_token.map(|token| (token.at, i64::from_be_bytes(token.id)));
+    // One more than a page, to see whether there is a next one.
+    let mut entries = app.store.timeline(job.id, &query.class, after, query.limit.saturating_add(1)).await?;
+    let more = entries.len() > query.limit as usize;
+    entries.truncate(query.limit as usize);
+    let last = entries
+        .last()
+        .filter(|_| more)
+        .map(|last| PageToken { at: last.started_at, id: last.id.to_be_bytes() }.to_string());
     let link = last.as_deref().and_then(|token| link::next(&uri, "page_token", token));
     let view = TimelineView {
         job_id: job.id,
         entries: entries.into_iter().map(TimelineEntryView::from).collect(),
         next_page_token: last,
     };
-    let mut response = Json(view).into_response();
-    if let Some(link) = link {
-        response.headers_mut().insert(header::LINK, link);
-    }
-    Ok(response)
+    Ok((link, Json(view)).into_response())
 }

@@ -1,4 +1,4 @@
-//! `POST /jobs/validate`: everything that `POST /jobs` would say of a request, and nothing stored.
+//! `POST /jobs/validate`: the checks of `POST /jobs` without storing anything.
 
 use axum::{Json, extract::State};
 use domain::{JobRequest, Warning, plan_submission};
@@ -17,63 +17,54 @@ use crate::{
     view::{Freshness, JobView, Surroundings},
 };
 
-problems!(
-    Problems = SECURED,
-    MalformedJson,
-    BodyTooLarge,
-    RequestTimeout,
-    UnsupportedMediaType,
-    InvalidRequest,
-    TooDeep,
-    ClusterBusy,
-    ClusterUnavailable
-);
+problems!(Problems = SECURED | BODY, ClusterBusy, ClusterUnavailable);
 
-/// What a request would become.
+/// The result of a validation.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ValidationView {
-    /// The job as sending the request would answer it, with every default filled in. Of secrets there are names only.
+pub(crate) struct ValidationView {
+    /// The job that the request would create, with all defaults. Secrets appear by name only.
     pub job: JobView,
-    /// The batch script of its first attempt. It holds no secret.
+    /// The batch script of the first attempt. It contains no secrets.
     pub batch_script: String,
-    /// What is allowed and may not be what was meant.
+    /// Accepted settings that may be mistakes.
     pub warnings: Vec<WarningView>,
-    /// What the cluster says; null when it was not asked (`live=true`).
+    /// The cluster's checks; null unless `live=true`.
     pub live: Option<LiveView>,
 }
 
-/// What the cluster says to a job that was not submitted.
+/// The cluster's checks of a job that was not submitted.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct LiveView {
-    /// Whether `sbatch --test-only` takes the batch script.
+pub(crate) struct LiveView {
+    /// Whether `sbatch --test-only` accepts the batch script.
     pub accepted: bool,
-    /// What it says: when and where the job would start, or why it would not.
-    pub sbatch: String,
-    /// Paths that must be there and are not.
-    pub missing: Vec<String>,
-    /// Paths that the file system did not tell about in time.
-    pub unknown: Vec<String>,
+    /// The output of sbatch: when and where the job would start, or why it would not.
+    pub sbatch_output: String,
+    /// Required paths that do not exist.
+    pub missing_paths: Vec<String>,
+    /// Paths that the file system did not report in time.
+    pub unknown_paths: Vec<String>,
 }
 
 impl From<TestOnlyAnswer> for LiveView {
     fn from(answer: TestOnlyAnswer) -> Self {
-        let (accepted, sbatch) = match answer.script {
-            Some(TestVerdict::Accepted(said)) => (true, said),
+        let (accepted, sbatch_output) = match answer.script {
+            Some(TestVerdict::Accepted(output)) => (true, output),
             Some(TestVerdict::Refused(failure)) => (false, failure.excerpt),
-            None => (false, "sbatch said nothing".to_owned()),
+            None => (false, "sbatch printed nothing".to_owned()),
         };
         let texts = |paths: Vec<RemotePath>| paths.iter().map(ToString::to_string).collect();
-        Self { accepted, sbatch, missing: texts(answer.missing), unknown: texts(answer.unknown) }
+        let (missing_paths, unknown_paths) = (texts(answer.missing), texts(answer.unknown));
+        Self { accepted, sbatch_output, missing_paths, unknown_paths }
     }
 }
 
-/// Whether the cluster is asked too.
+/// Whether to check against the cluster too.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ValidateQuery {
     live: bool,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for ValidateQuery {
     const KNOWN: &'static [&'static str] = &["live"];
 
     fn from_query(parameters: &Parameters) -> Result<Self, Problem> {
@@ -81,14 +72,14 @@ impl FromQuery for Asked {
     }
 }
 
-/// Something that is allowed and may not be what was meant.
+/// An accepted setting that may be a mistake.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct WarningView {
-    /// JSON pointer to the field of the request.
+pub(crate) struct WarningView {
+    /// JSON pointer to the field in the request.
     pub pointer: String,
-    /// Stable name of the rule.
+    /// A stable name of the rule.
     pub code: String,
-    /// What happens, and what would be otherwise.
+    /// What happens, and what the alternative is.
     pub detail: String,
 }
 
@@ -100,14 +91,14 @@ impl From<Warning> for WarningView {
 
 /// Validate a job
 ///
-/// Makes every check of sending a job, stores nothing, and shows what the request would become. With `live=true` the
-/// cluster is asked too, which takes seconds: whether Slurm would take the script, and whether the data are there.
+/// Runs every check of `POST /jobs`, stores nothing, and returns the job that the request would create. With `live=true` the
+/// cluster also checks the script and the required paths, which takes seconds.
 #[utoipa::path(
     post,
     path = "/jobs/validate",
     tag = "jobs",
     operation_id = "validate_job",
-    params(("live" = Option<bool>, Query, description = "Ask the cluster too. Default: false.")),
+    params(("live" = Option<bool>, Query, description = "Also check against the cluster. Default: false.")),
     request_body = JobRequest,
     security(("bearer" = ["write"])),
     responses((status = 200, description = "The request is valid.", body = ValidationView), Problems)
@@ -115,7 +106,7 @@ impl From<Warning> for WarningView {
 pub(crate) async fn validate_job(
     State(app): State<App>,
     caller: Caller,
-    Query(Asked { live }): Query<Asked>,
+    Query(ValidateQuery { live }): Query<ValidateQuery>,
     Body(sent): Body<JobRequest>,
 ) -> Result<Json<ValidationView>, Problem> {
     let viewer = caller.viewer();
@@ -126,11 +117,11 @@ pub(crate) async fn validate_job(
         warnings.push(Warning::new(
             "/id",
             "id_exists",
-            "a job has this id: the request that made it would be answered with that job, any other one refused",
+            "a job with this id exists: the request that created it would return that job, any other request is refused",
         ));
     }
     let defect = |error: &dyn std::fmt::Display| {
-        tracing::error!(error = %error, "a valid request cannot be put into files");
+        tracing::error!(error = %error, "cannot write a valid request as files");
         Problem::internal()
     };
     let attempt =
@@ -139,7 +130,7 @@ pub(crate) async fn validate_job(
     let script = submission.files.iter().find(|file| file.path == submission.script_path);
     let batch_script =
         script.map(|file| String::from_utf8_lossy(&file.bytes).into_owned()).unwrap_or_default();
-    "Valid; nothing was stored.".clone_into(&mut job.message);
+    "The request is valid; nothing was stored.".clone_into(&mut job.message);
     let live = if live {
         let command = TestOnly { script: Some(batch_script.clone()), paths: job.spec.required_paths.clone() };
         let answer = app.ops.test_only(&cluster.name, command).await;

@@ -1,9 +1,19 @@
-//! `?wait=`: a job once it has changed. Everybody who waits for it is told by one reader of the database.
+//! `?wait=`: answers at a job's next change. One reader of the database serves all waiting callers.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc};
 
+use crate::{
+    auth::Caller,
+    http::{
+        extract::{Patience, no_such_job},
+        sse::Permit,
+    },
+    problem::Problem,
+    state::App,
+    watchers::feed::Newest,
+};
 use axum::{
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use domain::{Job, JobId, Phase};
@@ -11,64 +21,8 @@ use tokio::{
     select,
     time::{Instant, timeout_at},
 };
-use utoipa::IntoParams;
 
-use crate::{
-    auth::Caller,
-    http::extract::{FromQuery, Parameters, no_such_job},
-    problem::Problem,
-    state::App,
-    watchers::{feed::Newest, watcher::Turn},
-};
-
-/// Proxies give up after a minute, most of them.
-const LONGEST: u64 = 60;
-
-/// Whether to wait.
-#[derive(Debug, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct Patience {
-    /// Answer when the job changes, or after so many seconds, with what there is then. What counts as a change is one
-    /// against the `ETag` in `If-None-Match`, if there is one; else against what the job is when the request comes, and for a job that
-    /// has ended nothing is waited for. That the cluster has confirmed the job once more (`observed_at`) is no change.
-    /// A service that stops answers at once.
-    #[param(value_type = Option<u64>, minimum = 0, maximum = 60, default = 0)]
-    wait: Duration,
-}
-
-impl FromQuery for Patience {
-    const KNOWN: &'static [&'static str] = &["wait"];
-
-    fn from_query(parameters: &Parameters) -> Result<Self, Problem> {
-        let seconds = parameters.number("wait", 0, LONGEST)?;
-        Ok(Self { wait: Duration::from_secs(seconds.unwrap_or(0)) })
-    }
-}
-
-/// How much longer a request may take because it waits on purpose.
-pub(crate) fn asked(query: Option<&str>) -> Duration {
-    let waits = query.unwrap_or_default().split('&').filter_map(|pair| pair.strip_prefix("wait="));
-    let longest = waits.filter_map(|text| text.parse::<u64>().ok()).max().unwrap_or(0);
-    Duration::from_secs(longest.min(LONGEST))
-}
-
-/// What a client knows of a job already.
-#[derive(Debug, PartialEq, Eq)]
-enum Known {
-    /// One of these versions, each with whether it was stale.
-    Tags(Vec<(i64, bool)>),
-    /// It has not said.
-    Nothing,
-}
-
-impl Known {
-    fn of(headers: &HeaderMap) -> Self {
-        let tags: Vec<_> = tags(headers).filter_map(version_in).collect();
-        if tags.is_empty() { Self::Nothing } else { Self::Tags(tags) }
-    }
-}
-
-/// The job that the caller may see, when it differs from what the client knows or the patience is over.
+/// Returns the job when it differs from what the client knows, or when the wait is over.
 pub(super) async fn find(
     app: &App,
     caller: &Caller,
@@ -79,51 +33,48 @@ pub(super) async fn find(
     if patience.wait.is_zero() {
         return super::find(app, caller, id).await;
     }
-    let _turn = Turn::take(app, "wait")?;
+    let _permit = Permit::to_watch(app, "wait")?;
     let until = Instant::now() + patience.wait;
-    // Before the job is read: what changes after that is heard.
+    // Subscribe first: a change after the read is then not missed.
     let mut changes = app.feed.changes_of(id);
     let mut job = super::find(app, caller, id).await?;
-    let known = match Known::of(headers) {
-        Known::Tags(known) => known,
-        Known::Nothing if job.phase == Phase::Ended => return Ok(job),
-        Known::Nothing => vec![(job.version, super::freshness(app, &job).await?.is_stale())],
-    };
-    // Whoever may not ask any more is not answered either.
+    let mut known = known_versions(headers);
+    if known.is_empty() {
+        if job.phase == Phase::Ended {
+            return Ok(job);
+        }
+        known.push((job.version, super::freshness(app, &job).await?.is_stale()));
+    }
+    // A caller that loses its authorization gets no answer.
     let mut lost = pin!(caller.standing.lost(app.clone()));
     while known.contains(&(job.version, super::freshness(app, &job).await?.is_stale())) {
-        let told = app.stop.run_until_cancelled(async {
+        let woken = app.stop.run_until_cancelled(async {
             select! {
-                told = timeout_at(until, changes.changed()) => Ok(matches!(told, Ok(Ok(())))),
+                woken = timeout_at(until, changes.changed()) => Ok(matches!(woken, Ok(Ok(())))),
                 refused = &mut lost => Err(refused),
             }
         });
-        if !told.await.unwrap_or(Ok(false))? {
+        if !woken.await.unwrap_or(Ok(false))? {
             break;
         }
         match &*changes.borrow_and_update() {
             Newest::Job(newer) if newer.version > job.version => job = Arc::clone(newer),
             Newest::Gone => return Err(no_such_job(id)),
-            // Looked at again nevertheless: time alone makes it stale.
+            // Checked again all the same: time alone makes it stale.
             Newest::Job(_) | Newest::Unread => {}
         }
     }
     Ok(job)
 }
 
-/// The answer, or that the client has it already.
+/// The document, or 304 if the client has it.
 pub(super) fn tagged(headers: &HeaderMap, etag: &str, document: impl IntoResponse) -> Response {
-    let mut response = if knows(headers, etag) {
+    let answer = if knows(headers, etag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         document.into_response()
     };
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-    if let Ok(etag) = HeaderValue::from_str(etag) {
-        headers.insert(header::ETAG, etag);
-    }
-    response
+    ([(header::CACHE_CONTROL, "private, no-cache"), (header::ETAG, etag)], answer).into_response()
 }
 
 /// RFC 9110 §13.1.2: a list, or `*`; compared weakly.
@@ -131,13 +82,18 @@ fn knows(headers: &HeaderMap, etag: &str) -> bool {
     tags(headers).any(|tag| tag == "*" || tag == etag)
 }
 
-/// The tags that the client has, without the marks of weak ones.
+/// The client's tags, without the prefix of weak ones.
 fn tags(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let values = headers.get_all(header::IF_NONE_MATCH).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).map(|tag| tag.trim().trim_start_matches("W/"))
 }
 
-/// What a tag of ours says, but for when the cluster last confirmed it.
+/// The versions of the job that the client knows, each with its staleness; empty if it names none.
+fn known_versions(headers: &HeaderMap) -> Vec<(i64, bool)> {
+    tags(headers).filter_map(version_in).collect()
+}
+
+/// The version and the staleness in one of our tags.
 fn version_in(tag: &str) -> Option<(i64, bool)> {
     let (version, rest) = tag.strip_prefix('"')?.strip_suffix('"')?.split_once('-')?;
     let (_, stale) = rest.split_once('-')?;
@@ -146,6 +102,8 @@ fn version_in(tag: &str) -> Option<(i64, bool)> {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
 
     fn sent(value: &'static str) -> HeaderMap {
@@ -165,19 +123,10 @@ mod tests {
 
     #[test]
     fn what_a_client_knows_is_the_version_and_whether_it_was_stale() {
-        assert_eq!(Known::of(&sent(r#""x", W/"7-5f3-1""#)), Known::Tags(vec![(7, true)]));
-        assert_eq!(Known::of(&sent(r#""7-0-0""#)), Known::Tags(vec![(7, false)]));
+        assert_eq!(known_versions(&sent(r#""x", W/"7-5f3-1""#)), vec![(7, true)]);
+        assert_eq!(known_versions(&sent(r#""7-0-0""#)), vec![(7, false)]);
         for nothing in ["*", "", r#""7""#, r#""seven-0-0""#] {
-            assert_eq!(Known::of(&sent(nothing)), Known::Nothing, "{nothing}");
-        }
-    }
-
-    #[test]
-    fn a_wait_is_bounded_whatever_is_asked() {
-        for (query, seconds) in
-            [("", 0), ("wait=30", 30), ("x=1&wait=5", 5), ("wait=9999999", 60), ("wait=x", 0)]
-        {
-            assert_eq!(asked(Some(query)).as_secs(), seconds, "{query}");
+            assert_eq!(known_versions(&sent(nothing)), [], "{nothing}");
         }
     }
 }

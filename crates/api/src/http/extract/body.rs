@@ -1,11 +1,10 @@
-//! A JSON body: read once as a document, then as a value, so that every fault has a pointer.
+//! JSON bodies, parsed as a document first and then as a value, so that every fault has a JSON pointer.
 
 use axum::{
-    body::Bytes,
+    body::{Bytes, HttpBody},
     extract::{FromRequest, Request},
     http::{HeaderMap, StatusCode, header},
 };
-use domain::{Violation, pointer as below};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -17,11 +16,11 @@ use crate::{
 
 mod faults;
 
-/// How deep the arrays and objects of a body may be nested. What is stored has a few more levels around it, and
-/// JSON is read back only up to 128 (`serde_json`'s own limit): what is accepted must stay readable.
+/// The deepest nesting of arrays and objects. `serde_json` reads at most 128 levels, and stored documents add a few levels
+/// around the body.
 const MOST_LEVELS: u32 = 64;
 
-/// What the caller sent: the document itself and the value in it.
+/// The body as a document and as a value.
 #[derive(Debug)]
 pub(crate) struct Sent<T> {
     pub(crate) document: Value,
@@ -39,21 +38,23 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
         if !is_json(request.headers()) {
             return Err(Problem::new(
                 Kind::UnsupportedMediaType,
-                "Send the body as JSON, with `Content-Type: application/json`.",
+                "Send the body as JSON with `Content-Type: application/json`.",
             ));
         }
         let within = app.limits.body_timeout;
         let arrived = timeout(within, Bytes::from_request(request, app)).await.map_err(|_| {
-            let detail =
-                format!("The body did not arrive within {} s; nothing was changed.", within.as_secs());
+            let detail = format!(
+                "The body did not arrive within {} s; nothing was changed. Send it again.",
+                within.as_secs()
+            );
             Problem::new(Kind::RequestTimeout, detail)
         })?;
         let bytes = arrived.map_err(|rejection| {
             if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
                 let most = app.limits.body_bytes;
-                Problem::new(Kind::BodyTooLarge, format!("The body may have at most {most} bytes."))
+                Problem::new(Kind::BodyTooLarge, format!("The body is too large; the limit is {most} bytes."))
             } else {
-                Problem::new(Kind::BadRequest, "The body ended before it was complete.")
+                Problem::new(Kind::BadRequest, "The body ended before it was complete. Send it again.")
             }
         })?;
         let document: Value = serde_json::from_slice(&bytes).map_err(|error| malformed(&error, &bytes))?;
@@ -69,13 +70,30 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     }
 }
 
+/// An optional JSON body; none if the request has none.
+#[derive(Debug)]
+pub(crate) struct BodyIfAny<T>(pub(crate) Option<Sent<T>>);
+
+impl<T: DeserializeOwned> FromRequest<App> for BodyIfAny<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        if request.body().is_end_stream() {
+            return Ok(Self(None));
+        }
+        let Body(Sent { document, value }) = Body::<Option<T>>::from_request(request, app).await?;
+        // Generated clients send `null` for an omitted body.
+        Ok(Self(value.map(|value| Sent { document, value })))
+    }
+}
+
 fn is_json(headers: &HeaderMap) -> bool {
     let text = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
 }
 
-/// Whether arrays and objects are nested in more than so many levels.
+/// Whether arrays and objects are nested deeper than `levels`.
 fn is_deeper(value: &Value, levels: u32) -> bool {
     let Some(below) = levels.checked_sub(1) else { return value.is_array() || value.is_object() };
     match value {
@@ -87,15 +105,15 @@ fn is_deeper(value: &Value, levels: u32) -> bool {
 
 fn too_deep() -> Problem {
     let detail = format!(
-        "The body's arrays and objects may be nested in at most {MOST_LEVELS} levels. Flatten it and send it again."
+        "Arrays and objects in the body are nested more than {MOST_LEVELS} levels deep. Flatten the body and send it again."
     );
     Problem::new(Kind::TooDeep, detail)
 }
 
-/// The parser's own texts are about characters; what to do about them is ours to say.
+/// `serde_json` describes characters; this adds what to do.
 fn malformed(error: &serde_json::Error, bytes: &[u8]) -> Problem {
     if bytes.trim_ascii().is_empty() {
-        return Problem::new(Kind::MalformedJson, "The body is empty; send the job as a JSON object.");
+        return Problem::new(Kind::MalformedJson, "The body is empty. Send a JSON object.");
     }
     let (line, column) = place(error, bytes);
     let text = error.to_string();
@@ -103,15 +121,15 @@ fn malformed(error: &serde_json::Error, bytes: &[u8]) -> Problem {
         return too_deep();
     }
     let what = match text.split(" at line ").next().unwrap_or_default() {
-        "expected ident" | "expected value" => "this is no JSON value (text needs double quotes)",
-        "key must be a string" => "a field's name needs double quotes",
+        "expected ident" | "expected value" => "this is not a JSON value (strings need double quotes)",
+        "key must be a string" => "a field name needs double quotes",
         what => what,
     };
-    let detail = format!("Line {line}, column {column}: {what}. Mend the JSON there and send it again.");
+    let detail = format!("Line {line}, column {column}: {what}. Correct the JSON and send it again.");
     Problem::new(Kind::MalformedJson, detail)
 }
 
-/// A fault at the end of a line is reported by the parser at column 0 of the next, where nobody finds it.
+/// `serde_json` reports a fault at the end of a line as column 0 of the next line; editors show it on the line itself.
 fn place(error: &serde_json::Error, bytes: &[u8]) -> (usize, usize) {
     match (error.line(), error.column()) {
         (line, 0) if line > 1 => {
@@ -120,8 +138,4 @@ fn place(error: &serde_json::Error, bytes: &[u8]) -> (usize, usize) {
         }
         place => place,
     }
-}
-
-fn fault(pointer: String, code: &'static str, detail: impl std::fmt::Display) -> Violation {
-    Violation::new(pointer, code, detail)
 }

@@ -1,18 +1,11 @@
-//! The `Idempotency-Key` of a request that is to be carried out once, however often it is sent.
+//! The header `Idempotency-Key`.
 
 use axum::{
     extract::FromRequestParts,
     http::{HeaderMap, HeaderName, request::Parts},
 };
 use persistence::Once;
-use utoipa::{
-    IntoParams,
-    openapi::{
-        ObjectBuilder, Required,
-        path::{Parameter, ParameterBuilder, ParameterIn},
-        schema::Type,
-    },
-};
+use utoipa::IntoParams;
 
 use crate::{
     auth::Caller,
@@ -23,9 +16,16 @@ use crate::{
 const NAME: HeaderName = HeaderName::from_static("idempotency-key");
 const MOST: usize = 255;
 
-/// The key, if the request has one.
-#[derive(Debug)]
-pub(crate) struct IdempotencyKey(Option<String>);
+/// The header, if the request has it.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Header)]
+pub(crate) struct IdempotencyKey {
+    /// A text of the client, such as a UUID, that identifies the request. A repeated request with the same key is not carried
+    /// out again and gets the same answer; a different request with the same key is refused. Keys belong to the token's owner and
+    /// are stored for a day by default.
+    #[param(rename = "Idempotency-Key", min_length = 1, max_length = 255, pattern = "^[ -~]+$")]
+    key: Option<String>,
+}
 
 impl IdempotencyKey {
     /// The request that the key stands for.
@@ -36,7 +36,7 @@ impl IdempotencyKey {
         operation: String,
         request_hash: [u8; 32],
     ) -> Option<Once> {
-        let key = self.0.clone()?;
+        let key = self.key.clone()?;
         let keep = app.limits.idempotency_keep;
         Some(Once { owner: caller.owner.clone(), key, operation, request_hash, keep })
     }
@@ -46,7 +46,7 @@ impl FromRequestParts<App> for IdempotencyKey {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
-        read(&parts.headers).map(Self)
+        read(&parts.headers).map(|key| Self { key })
     }
 }
 
@@ -55,37 +55,17 @@ fn read(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(value) = values.next() else { return Ok(None) };
     let wrong = || {
         let detail =
-            format!("`Idempotency-Key` must be given once, as 1 to {MOST} printable ASCII characters.");
+            format!("`Idempotency-Key` must occur once, with 1 to {MOST} printable ASCII characters.");
         Problem::new(Kind::InvalidHeader, detail)
     };
     if values.next().is_some() {
         return Err(wrong());
     }
     let text = value.to_str().map_err(|_| wrong())?.trim();
-    // The draft of the header has it in quotes; hardly anybody sends them.
+    // The draft standard puts the key in quotes, but few clients do.
     let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
     let printable = text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
     if (1..=MOST).contains(&text.len()) && printable { Ok(Some(text.to_owned())) } else { Err(wrong()) }
-}
-
-impl IntoParams for IdempotencyKey {
-    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let schema = ObjectBuilder::new()
-            .schema_type(Type::String)
-            .min_length(Some(1))
-            .max_length(Some(MOST))
-            .pattern(Some("^[ -~]+$"));
-        let description = "A text of yours, such as a UUID, that stands for this request: sent again with it, the \
-            request is not carried out again but answered as before. The key of another request is refused. Keys belong \
-            to the token's owner and are known for a day, unless the service says otherwise.";
-        let parameter = ParameterBuilder::new()
-            .name("Idempotency-Key")
-            .parameter_in(ParameterIn::Header)
-            .required(Required::False)
-            .description(Some(description))
-            .schema(Some(schema));
-        vec![parameter.build()]
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! `If-Match` (RFC 9110 §13.1.1): a change of what the caller has seen, and of nothing else.
+//! The header `If-Match` (RFC 9110 §13.1.1).
 
 use axum::{
     extract::FromRequestParts,
     http::{header, request::Parts},
+    response::{IntoResponse, Response},
 };
 use persistence::Revision;
 
@@ -11,7 +12,7 @@ use crate::{
     state::App,
 };
 
-/// The revision that a change is meant for; none when the caller did not say.
+/// The revision that a change applies to; none without the header.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IfMatch(pub(crate) Option<Revision>);
 
@@ -23,14 +24,13 @@ impl FromRequestParts<App> for IfMatch {
         let Some(value) = values.next() else { return Ok(Self(None)) };
         let read = value.to_str().ok().filter(|_| values.next().is_none()).and_then(revision);
         read.map(|revision| Self(Some(revision))).ok_or_else(|| {
-            let detail = "`If-Match` must be the ETag of the cluster as you have seen it, such as `\"42\"`, or `*` for \
-                          whatever it is.";
+            let detail = "`If-Match` must be the `ETag` from `GET /clusters/{name}`, such as `\"42\"`, or `*` for any revision.";
             Problem::new(Kind::InvalidHeader, detail)
         })
     }
 }
 
-/// A proxy that compresses answers makes tags weak; they are ours all the same.
+/// Proxies that compress answers make tags weak; they are accepted.
 fn revision(text: &str) -> Option<Revision> {
     let text = text.trim();
     if text == "*" {
@@ -42,9 +42,14 @@ fn revision(text: &str) -> Option<Revision> {
     number.parse().ok().filter(|_| is_plain).map(Revision::This)
 }
 
-/// The tag that says a revision.
+/// The `ETag` of a revision.
 pub(crate) fn etag(revision: i64) -> String {
     format!("\"{revision}\"")
+}
+
+/// Adds the revision as `ETag`.
+pub(crate) fn tagged(answer: impl IntoResponse, revision: i64) -> Response {
+    ([(header::ETAG, etag(revision))], answer).into_response()
 }
 
 #[cfg(test)]
@@ -52,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_is_read_as_it_was_given_and_nothing_else_is_one() {
+    fn a_tag_reads_back_and_other_texts_are_refused() {
         assert_eq!(revision(&etag(42)), Some(Revision::This(42)));
         assert_eq!(revision(" W/\"42\" "), Some(Revision::This(42)));
         assert_eq!(revision("*"), Some(Revision::Any));

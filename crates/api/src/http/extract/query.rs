@@ -1,6 +1,6 @@
 //! Query parameters, read one by one so that each fault names its parameter.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, ops::RangeInclusive, str::FromStr};
 
 use axum::{
     extract::{FromRequestParts, Query as Pairs},
@@ -15,16 +15,15 @@ use crate::{
     state::App,
 };
 
-/// The parameters of an operation.
+/// The query parameters of a call.
 pub(crate) trait FromQuery: Sized {
-    /// The names of all of them.
+    /// The names of all parameters.
     const KNOWN: &'static [&'static str];
 
     fn from_query(parameters: &Parameters) -> Result<Self, Problem>;
 }
 
-/// The parameters of an operation, read. One that is not known is refused: a filter with a typing error in its
-/// name would otherwise show everything as if it matched.
+/// The parsed query. Unknown parameters are refused: a misspelled filter would otherwise return everything.
 #[derive(Debug)]
 pub(crate) struct Query<T>(pub(crate) T);
 
@@ -41,7 +40,7 @@ impl<T: FromQuery> FromRequestParts<App> for Query<T> {
     }
 }
 
-/// What an operation takes that has no parameters.
+/// A call without query parameters.
 #[derive(Debug)]
 pub(crate) struct NoParameters;
 
@@ -53,7 +52,7 @@ impl FromQuery for NoParameters {
     }
 }
 
-/// The parameters as they stand in the URL.
+/// The raw query parameters.
 #[derive(Debug)]
 pub(crate) struct Parameters(Vec<(String, String)>);
 
@@ -63,12 +62,12 @@ impl Parameters {
             if !known.contains(&name.as_str()) {
                 let shown: String = name.chars().take(40).collect();
                 let detail = match known {
-                    [] => "is not known here; this path takes no parameters".to_owned(),
-                    known => format!("is not known here; the known parameters are {}", known.join(", ")),
+                    [] => "is unknown; this path has no parameters".to_owned(),
+                    known => format!("is unknown; the known parameters are {}", known.join(", ")),
                 };
                 return Err(Problem::parameter(&shown, "unknown_parameter", detail));
             }
-            // No stored text has one, and Postgres takes none.
+            // Postgres stores no NUL.
             if value.contains('\0') {
                 return Err(Problem::parameter(name, "invalid", "must not contain NUL"));
             }
@@ -76,17 +75,17 @@ impl Parameters {
         Ok(())
     }
 
-    /// A parameter that may be given once.
+    /// A parameter that may occur once.
     pub(crate) fn one(&self, name: &str) -> Result<Option<&str>, Problem> {
         let mut values = self.all(name);
         let first = values.next();
         if values.next().is_some() {
-            return Err(Problem::parameter(name, "repeated", "may be given once only"));
+            return Err(Problem::parameter(name, "repeated", "must be given only once"));
         }
         Ok(first)
     }
 
-    /// The same, as a value.
+    /// The same, parsed.
     pub(crate) fn parse<T: FromStr>(
         &self,
         name: &str,
@@ -96,28 +95,39 @@ impl Parameters {
         self.one(name)?.map(|text| text.parse().map_err(wrong)).transpose()
     }
 
-    /// A moment.
+    /// A repeatable parameter, parsed.
+    pub(crate) fn parse_all<T: FromStr>(
+        &self,
+        name: &str,
+        must: impl fmt::Display,
+    ) -> Result<Vec<T>, Problem> {
+        let wrong = |_| Problem::parameter(name, "invalid", format!("must be {must}"));
+        self.all(name).map(|text| text.parse().map_err(wrong)).collect()
+    }
+
+    /// A time in RFC 3339.
     pub(crate) fn moment(&self, name: &str) -> Result<Option<Timestamp>, Problem> {
         let Some(text) = self.one(name)? else { return Ok(None) };
         let moment = DateTime::parse_from_rfc3339(text).map_err(|_| {
-            let detail = "must be a moment of RFC 3339, such as 2026-01-31T09:00:00Z (write a `+` as %2B)";
+            let detail = "must be a time in RFC 3339, such as 2026-01-31T09:00:00Z (write `+` as %2B)";
             Problem::parameter(name, "invalid", detail)
         })?;
         Ok(Some(moment.to_utc()))
     }
 
-    /// A whole number within bounds.
-    pub(crate) fn number(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>, Problem> {
-        let bounds = format!("a whole number from {least} to {most}");
-        match self.parse(name, &bounds)? {
-            Some(number) if !(least..=most).contains(&number) => {
-                Err(Problem::parameter(name, "out_of_range", format!("must be {bounds}")))
-            }
-            number => Ok(number),
-        }
+    /// A whole number within a range.
+    pub(crate) fn number<T>(&self, name: &str, range: RangeInclusive<T>) -> Result<Option<T>, Problem>
+    where
+        T: TryFrom<u64> + PartialOrd + fmt::Display,
+    {
+        let must = format!("a whole number from {} to {}", range.start(), range.end());
+        let Some(number) = self.parse::<u64>(name, &must)? else { return Ok(None) };
+        let number = T::try_from(number).ok().filter(|number| range.contains(number));
+        let wrong = || Problem::parameter(name, "out_of_range", format!("must be {must}"));
+        number.map(Some).ok_or_else(wrong)
     }
 
-    /// A parameter that may be repeated.
+    /// A repeatable parameter.
     pub(crate) fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }

@@ -56,7 +56,7 @@ async fn find(keys: &Keys, id: &str) -> Result<(), Refusal> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_are_read_once_and_anew_for_a_name_that_is_not_known_but_not_often() {
+async fn keys_are_read_once_and_again_for_an_unknown_kid_but_not_often() {
     let (issuer, keys) = keys(&["old"]);
     for _ in 0..3 {
         assert_eq!(find(&keys, "old").await, Ok(()));
@@ -76,7 +76,7 @@ async fn keys_are_read_once_and_anew_for_a_name_that_is_not_known_but_not_often(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_was_taken_back_is_not_known_for_long() {
+async fn a_withdrawn_key_is_not_used_for_long() {
     let (issuer, keys) = keys(&["stolen", "good"]);
     assert_eq!(find(&keys, "stolen").await, Ok(()));
     issuer.has(&["good"]);
@@ -87,7 +87,7 @@ async fn a_key_that_was_taken_back_is_not_known_for_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_stay_while_the_issuer_is_away_and_what_nobody_knows_is_no_fault_of_the_token() {
+async fn keys_stay_while_the_issuer_is_unreachable_and_an_unknown_key_is_then_a_503() {
     let (issuer, keys) = keys(&["good"]);
     assert_eq!(find(&keys, "good").await, Ok(()));
     issuer.is_away();
@@ -101,7 +101,7 @@ async fn keys_stay_while_the_issuer_is_away_and_what_nobody_knows_is_no_fault_of
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_come_during_a_reading_wait_for_it_and_old_keys_do_meanwhile() {
+async fn requests_during_a_read_of_the_keys_wait_for_it_or_use_old_keys() {
     let (issuer, keys) = keys(&["good"]);
     assert_eq!(find(&keys, "good").await, Ok(()));
     issuer.has(&["good", "new"]);

@@ -9,7 +9,7 @@ fn knows(kept: &Kept, job: &Job) -> bool {
 }
 
 #[test]
-fn who_came_first_makes_room() {
+fn the_oldest_job_makes_room() {
     let mut kept = Kept::default();
     let jobs: Vec<_> = (0..=ROOM as u128).map(job).collect();
     for job in &jobs[..ROOM] {
@@ -23,18 +23,18 @@ fn who_came_first_makes_room() {
 }
 
 #[test]
-fn what_is_gone_is_forgotten_once_and_for_all() {
+fn a_deleted_job_leaves_the_cache() {
     let mut kept = Kept::default();
     kept.keep(&job(1));
     kept.keep(&job(2));
-    kept.forget(job(1).id);
-    kept.forget(job(1).id);
+    kept.remove(job(1).id);
+    kept.remove(job(1).id);
     assert!(!knows(&kept, &job(1)) && knows(&kept, &job(2)));
     assert_eq!(kept.order, [job(2).id]);
 }
 
 #[test]
-fn a_large_specification_is_too_much_to_keep() {
+fn a_job_with_a_large_specification_is_not_cached() {
     let mut large = testkit::command_job(1);
     assert!(is_small(&large));
     large.spec.work = domain::Work::Command { text: "x".repeat(LARGEST) };

@@ -1,6 +1,6 @@
-//! Where a follower stands: the id of every event, to be sent back as `Last-Event-ID`.
+//! A follower's position: the id of every event, which clients return as `Last-Event-ID`.
 //!
-//! `<attempt>`, then `;<file>=<byte offset>@<inode>` for each log that has been seen, then `;end` after the last event.
+//! `<attempt>`, then `;<file>=<byte offset>@<inode>` for each known log, then `;end` after the last event.
 
 use std::{fmt, str::FromStr};
 
@@ -10,12 +10,12 @@ use domain::{AttemptNo, LogFile, LogPosition};
 const MOST_BYTES: usize = 32 * 1024;
 const END: &str = "end";
 
-/// A place in the logs of a job.
+/// A position in the logs of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cursor {
     pub(super) attempt: AttemptNo,
     pub(super) files: Vec<(LogFile, LogPosition)>,
-    /// Everything was passed on, the event that says so included.
+    /// After the event `end`.
     pub(super) is_end: bool,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// No id of ours.
+/// The text is not a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NoCursor;
 
@@ -66,7 +66,7 @@ impl FromStr for Cursor {
     }
 }
 
-/// Digits only: a sign or a space is none of ours.
+/// Digits only; signs and spaces are invalid.
 fn number<T: FromStr>(text: &str) -> Option<T> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
 }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn another_id_is_none_of_ours() {
+    fn a_foreign_cursor_is_refused() {
         for text in [
             "",
             "0",

@@ -1,4 +1,4 @@
-//! What a follower is told, and how it stands in the stream.
+//! The events of a followed log.
 
 use axum::response::sse::Event;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -8,31 +8,31 @@ use utoipa::ToSchema;
 
 use super::{cursor::Cursor, pieces::Piece};
 
-/// The data of one event of a followed log. The event's own name says which of them it is.
+/// The data of one event of a followed log. The event's name selects the variant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum LogEvent {
     /// `log`: the next bytes of a log.
     Log(LogPiece),
-    /// `reset`: the log was emptied, or another file has its name. What follows begins at its byte 0.
+    /// `reset`: the log was truncated or replaced. The following bytes begin at offset 0.
     Reset(LogReset),
-    /// `attempt`: the attempt is over and read to its end; what follows is of the next one.
+    /// `attempt`: the attempt is over and its log was read to the end; the log of the next attempt follows.
     Attempt(NextAttempt),
-    /// `waiting`, `stale` (the cluster does not answer; it is asked again and again), `live` (it answers again).
-    Remark(LogRemark),
-    /// `end`: the job has ended, and everything was read. Nothing follows.
+    /// `waiting`; `stale`: the cluster does not answer and is asked again; `live`: it answers again.
+    Remark(LogNotice),
+    /// `end`: the job has finished, and its log was read to the end. No event follows.
     End(LogEnd),
 }
 
-/// The next bytes of a log: as `text`, or in base64 as `bytes` when they are no UTF-8.
+/// The next bytes of a log: as `text`, or as base64 in `bytes` if they are not valid UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct LogPiece {
     attempt: u32,
-    /// Which log, such as `main.out` or `policy/0.err`.
+    /// The log, such as `main.out` or `policy/0.err`.
     file: String,
-    /// Where the bytes stand in it.
+    /// The offset of the first byte.
     offset: u64,
-    /// Where the next ones will.
+    /// The offset of the next event's first byte.
     next_offset: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
@@ -41,7 +41,7 @@ pub(crate) struct LogPiece {
     bytes: Option<String>,
 }
 
-/// A log that begins anew.
+/// A log that starts again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct LogReset {
     attempt: u32,
@@ -50,18 +50,18 @@ pub(crate) struct LogReset {
     reason: &'static str,
 }
 
-/// The job was sent to Slurm once more.
+/// The job was submitted to Slurm again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct NextAttempt {
     attempt: u32,
     previous: u32,
-    /// The Slurm id of the new attempt; null as long as it has none.
+    /// The Slurm id of the new attempt; null while it has none.
     slurm_job_id: Option<String>,
 }
 
-/// A sentence for a person.
+/// A message for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub(crate) struct LogRemark {
+pub(crate) struct LogNotice {
     #[serde(skip)]
     name: &'static str,
     detail: String,
@@ -70,9 +70,9 @@ pub(crate) struct LogRemark {
 /// The end of the stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct LogEnd {
-    /// The last attempt; null when the job never had one.
+    /// The last attempt; null if the job had none.
     attempt: Option<u32>,
-    /// How the job ended; null when it was deleted.
+    /// The job's final status; null if the job was deleted.
     status: Option<domain::Status>,
     detail: String,
 }
@@ -94,7 +94,7 @@ impl LogEvent {
         })
     }
 
-    /// None for a sight that begins nothing anew.
+    /// None if the log goes on.
     pub(super) fn reset(attempt: AttemptNo, file: &LogFile, sight: LogSight) -> Option<Self> {
         let reason = match sight {
             LogSight::Replaced => "replaced",
@@ -113,16 +113,16 @@ impl LogEvent {
     }
 
     pub(super) fn waiting(detail: String) -> Self {
-        Self::Remark(LogRemark { name: "waiting", detail })
+        Self::Remark(LogNotice { name: "waiting", detail })
     }
 
     pub(super) fn stale(detail: &str) -> Self {
-        let detail = format!("The log cannot be read now, and is tried again: {detail}");
-        Self::Remark(LogRemark { name: "stale", detail })
+        let detail = format!("The log cannot be read now; the service tries again: {detail}");
+        Self::Remark(LogNotice { name: "stale", detail })
     }
 
     pub(super) fn live() -> Self {
-        Self::Remark(LogRemark { name: "live", detail: "The log is read again.".to_owned() })
+        Self::Remark(LogNotice { name: "live", detail: "The log is readable again.".to_owned() })
     }
 
     pub(super) fn end(
@@ -143,10 +143,10 @@ impl LogEvent {
         }
     }
 
-    /// As it stands in the stream; `cursor` is the place after it.
+    /// The event with `cursor`, the position after it, as its id.
     pub(super) fn to_sse(&self, job: JobId, cursor: Option<&Cursor>) -> Event {
         let data = serde_json::to_string(self).unwrap_or_else(|error| {
-            tracing::error!(%error, job.id = %job, "an event of a log is no JSON");
+            tracing::error!(%error, job.id = %job, "cannot write a log event as JSON");
             "{}".to_owned()
         });
         let event = Event::default().event(self.name()).data(data);

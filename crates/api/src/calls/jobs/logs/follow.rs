@@ -1,5 +1,4 @@
-//! A log as a stream of events: everything there is, what comes, and on from one attempt to the next until the job
-//! has ended.
+//! Streams a job's logs from one attempt to the next until the job has finished.
 
 use axum::{
     http::StatusCode,
@@ -8,10 +7,7 @@ use axum::{
 use domain::{AttemptNo, AttemptPlace, ClusterName, Job, JobId, Phase, Status};
 use futures_util::{StreamExt, stream};
 use persistence::Viewer;
-use tokio::{
-    sync::OwnedSemaphorePermit,
-    time::{Instant, sleep},
-};
+use tokio::time::{Instant, sleep};
 
 use super::{
     cursor::Cursor,
@@ -23,12 +19,12 @@ use super::{
 };
 use crate::{
     auth::Caller,
-    http::sse,
+    http::sse::{self, Permit},
     problem::{Kind, Problem},
     state::App,
 };
 
-/// Answers with the stream, or with nothing when everything was passed on before.
+/// Returns the stream, or 204 if the client has received the event `end`.
 pub(super) async fn respond(
     app: &App,
     caller: &Caller,
@@ -40,14 +36,14 @@ pub(super) async fn respond(
     if job.phase == Phase::Ended && cursor.as_ref().is_some_and(|c| c.is_end && c.attempt >= newest) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let asked = cursor.as_ref().map(|cursor| cursor.attempt).or(selection.attempt);
-    let place = place::attempt(app, job, asked).await?;
-    let Ok(turn) = app.followers().try_acquire_owned() else {
+    let attempt = cursor.as_ref().map(|cursor| cursor.attempt).or(selection.attempt);
+    let place = place::attempt(app, job, attempt).await?;
+    let Some(permit) = Permit::take(&app.followers, ::metrics::gauge!("log_followers")) else {
         let most = app.limits.log_followers;
-        let detail = format!("{most} logs are followed already, which is the most at a time. Ask again.");
+        let detail = format!("{most} logs are being followed, the limit of this process. Try again.");
         return Err(Problem::unavailable(Kind::LogsBusy, detail));
     };
-    let follower = Follower::new(app, caller.viewer(), job, selection, place, cursor, turn);
+    let follower = Follower::new(app, caller.viewer(), job, selection, place, cursor, permit);
     let id = job.id;
     let events = stream::unfold(follower, |mut follower| async {
         let events = follower.next().await?;
@@ -57,12 +53,12 @@ pub(super) async fn respond(
     Ok(sse::respond(app, caller.standing, events))
 }
 
-/// What the job will still do for the attempt that is followed.
+/// What can still happen to the followed attempt.
 #[derive(Debug, Clone)]
 enum Outlook {
-    /// It may write.
+    /// It can still write.
     Alive,
-    /// A later attempt has begun.
+    /// A later attempt exists.
     Over {
         newest: AttemptPlace,
     },
@@ -70,7 +66,7 @@ enum Outlook {
     Deleted,
 }
 
-/// Who follows the logs of one job.
+/// The follower of one job's logs.
 struct Follower {
     app: App,
     viewer: Viewer,
@@ -79,19 +75,18 @@ struct Follower {
     selection: Selection,
     watched: Option<Watched>,
     outlook: Outlook,
-    /// Looks that brought nothing since it is known that nothing more will be written.
+    /// The number of reads without news since the attempt is over.
     settled: u32,
     pace: Pace,
     is_stale: bool,
-    /// What a waiting caller was told last.
+    /// The last `waiting` message.
     waiting: String,
     over: bool,
     until: Instant,
-    _turn: OwnedSemaphorePermit,
-    _counted: Counted,
+    _permit: Permit,
 }
 
-type Said = Vec<(LogEvent, Option<Cursor>)>;
+type Sent = Vec<(LogEvent, Option<Cursor>)>;
 
 impl Follower {
     fn new(
@@ -101,7 +96,7 @@ impl Follower {
         selection: Selection,
         place: Option<AttemptPlace>,
         cursor: Option<Cursor>,
-        turn: OwnedSemaphorePermit,
+        permit: Permit,
     ) -> Self {
         let mut watched = place.map(|place| Watched::new(place, selection.which.clone(), selection.part));
         if let (Some(watched), Some(cursor)) = (&mut watched, cursor) {
@@ -121,148 +116,149 @@ impl Follower {
             waiting: String::new(),
             over: false,
             until: Instant::now() + app.limits.follow_for,
-            _turn: turn,
-            _counted: Counted::new(),
+            _permit: permit,
         }
     }
 
-    /// The next events; none when the stream is over. Without an `end` the client is expected to come again.
-    async fn next(&mut self) -> Option<Said> {
+    /// The next events; none at the end of the stream. Clients reconnect if there was no `end`.
+    async fn next(&mut self) -> Option<Sent> {
         let stop = self.app.stop.clone();
         while !self.over && Instant::now() < self.until {
-            let said = stop.run_until_cancelled(self.round()).await?;
-            if !said.is_empty() {
-                return Some(said);
+            let events = stop.run_until_cancelled(self.round()).await?;
+            if !events.is_empty() {
+                return Some(events);
             }
         }
         None
     }
 
-    /// One look.
-    async fn round(&mut self) -> Said {
+    /// One read.
+    async fn round(&mut self) -> Sent {
         let is_closing = !matches!(self.outlook, Outlook::Alive);
         let pace = if is_closing && !matches!(self.pace, Pace::AtOnce | Pace::Failing(_)) {
             Pace::Grown
         } else {
             self.pace
         };
-        sleep(pace.wait(self.app.log_reads().elapsed(), self.app.limits.log_tick)).await;
-        let mut said = Said::new();
+        sleep(pace.wait(self.app.log_reads.elapsed(), self.app.limits.log_tick)).await;
+        let mut events = Sent::new();
         if self.watched.is_some() {
-            self.look_at_logs(&mut said).await;
+            self.look_at_logs(&mut events).await;
         } else {
             self.pace = self.pace.silent();
         }
-        // After the logs, so that all who read them together come back together; the next look at them is then one
-        // that begins with the knowledge of what the job still does.
+        // After the logs, so that followers that read them together stay together; the next read of the logs then begins
+        // with current knowledge of the job.
         if !self.over && matches!(self.pace, Pace::Silent(_) | Pace::Failing(_)) {
-            self.look_at_job(&mut said).await;
+            self.look_at_job(&mut events).await;
         }
         if self.watched.is_none() {
-            self.conclude(&mut said).await;
+            self.conclude(&mut events).await;
         }
-        said
+        events
     }
 
-    async fn look_at_logs(&mut self, said: &mut Said) {
+    async fn look_at_logs(&mut self, events: &mut Sent) {
         let Some(watched) = &self.watched else { return };
         let questions = watched.questions(self.job, self.app.limits.log_bytes, self.pace.is_idle());
         let questions = match questions {
             Ok(questions) => questions,
             Err(error) => {
-                tracing::error!(%error, job.id = %self.job, "the paths of a job are not valid");
+                tracing::error!(%error, job.id = %self.job, "a job's log paths are not valid");
                 self.over = true;
                 return;
             }
         };
         if questions.is_empty() {
-            self.digest(News::default(), said).await;
+            self.digest(News::default(), events).await;
             return;
         }
-        match self.app.log_reads().together(&self.cluster, &questions).await {
+        match self.app.log_reads.together(&self.cluster, &questions).await {
             Ok(answers) => {
                 if std::mem::take(&mut self.is_stale) {
-                    said.push((LogEvent::live(), None));
+                    events.push((LogEvent::live(), None));
                 }
                 let last = self.settled > 0;
                 let Some(watched) = &mut self.watched else { return };
                 let news = watched.take(&answers, last);
-                self.digest(news, said).await;
+                self.digest(news, events).await;
             }
             Err(unavailable) => {
                 if !std::mem::replace(&mut self.is_stale, true) {
-                    said.push((LogEvent::stale(&unavailable.detail), None));
+                    events.push((LogEvent::stale(&unavailable.detail), None));
                 }
                 self.pace = self.pace.failing();
             }
         }
     }
 
-    /// What a look at the logs means for the next one, and whether it was the last.
-    async fn digest(&mut self, news: News, said: &mut Said) {
+    /// Decides when to read again, and whether this read was the last.
+    async fn digest(&mut self, news: News, events: &mut Sent) {
         for file in &news.unreadable {
-            self.remark(format!("The login user of the cluster may not read `{file}`."), said);
+            self.remark(format!("The cluster's login user may not read `{file}`."), events);
         }
         let (is_closing, was_settled) = (!matches!(self.outlook, Outlook::Alive), self.settled > 0);
         let (is_news, more) = (!news.events.is_empty() || news.found, news.more);
         let at_once = is_news && (more || news.found);
-        said.extend(news.events.into_iter().map(|(event, cursor)| (event, Some(cursor))));
+        events.extend(news.events.into_iter().map(|(event, cursor)| (event, Some(cursor))));
         self.pace = match (at_once, is_news) {
             (true, _) => Pace::AtOnce,
             (false, true) => Pace::Grown,
-            // Not at once either when more is said to be there: a cluster that says so without end is no loop of ours.
+            // Wait even if the cluster claims that more is there: otherwise a wrong answer would be a busy loop.
             (false, false) => self.pace.silent(),
         };
         if !is_closing || more || news.found || news.doubtful {
             self.settled = 0;
         } else if was_settled {
-            self.conclude(said).await;
+            self.conclude(events).await;
         } else if !is_news {
             self.settled += 1;
         }
     }
 
-    /// Nothing more will be written: on to the next attempt, or the end.
-    async fn conclude(&mut self, said: &mut Said) {
+    /// The attempt writes nothing more: goes on to the next attempt, or ends the stream.
+    async fn conclude(&mut self, events: &mut Sent) {
         self.settled = 0;
         let current = self.watched.as_ref().map(|watched| watched.place.no);
         let last = Cursor { is_end: true, ..self.cursor() };
         let (status, detail) = match self.outlook.clone() {
             Outlook::Alive => return,
             Outlook::Over { newest } => {
-                self.go_on(newest, said).await;
+                self.go_on(newest, events).await;
                 return;
             }
             Outlook::Deleted => (None, "The job was deleted.".to_owned()),
             Outlook::Ended(status) if self.watched.as_ref().is_some_and(Watched::has_seen) => {
-                (Some(status), "The job has ended, and its log was read to the end.".to_owned())
+                (Some(status), "The job has finished, and its log was read to the end.".to_owned())
             }
-            Outlook::Ended(status) => (Some(status), "The job has ended without this log.".to_owned()),
+            Outlook::Ended(status) => {
+                (Some(status), "The job has finished without writing this log.".to_owned())
+            }
         };
-        said.push((LogEvent::end(current, status, detail), Some(last)));
+        events.push((LogEvent::end(current, status, detail), Some(last)));
         self.over = true;
     }
 
-    async fn go_on(&mut self, newest: AttemptPlace, said: &mut Said) {
+    async fn go_on(&mut self, newest: AttemptPlace, events: &mut Sent) {
         let Some(previous) = self.watched.as_ref().map(|watched| watched.place.no) else { return };
         let next = match self.app.store.find_attempt_place(self.job, previous.next()).await {
             Ok(next) => next.unwrap_or(newest),
             Err(error) => {
-                tracing::warn!(%error, job.id = %self.job, "the next attempt of a followed job cannot be read");
+                tracing::warn!(%error, job.id = %self.job, "cannot read the next attempt of a followed job");
                 return;
             }
         };
         let event = LogEvent::next_attempt(previous, &next);
         let whole = Part::Bytes { offset: 0, limit: u64::MAX };
         self.watched = Some(Watched::new(next, self.selection.which.clone(), whole));
-        said.push((event, Some(self.cursor())));
+        events.push((event, Some(self.cursor())));
         self.outlook = Outlook::Alive;
         self.pace = Pace::AtOnce;
         self.waiting.clear();
     }
 
-    /// Where the job stands. A database that does not answer leaves everything as it is.
-    async fn look_at_job(&mut self, said: &mut Said) {
+    /// Reads the job. If the database does not answer, the follower's knowledge stays as it is.
+    async fn look_at_job(&mut self, events: &mut Sent) {
         let job = match self.app.store.find_job(self.job, &self.viewer).await {
             Ok(Some(job)) => job,
             Ok(None) => {
@@ -270,7 +266,7 @@ impl Follower {
                 return;
             }
             Err(error) => {
-                tracing::warn!(%error, job.id = %self.job, "a followed job cannot be read");
+                tracing::warn!(%error, job.id = %self.job, "cannot read a followed job");
                 return;
             }
         };
@@ -281,7 +277,7 @@ impl Follower {
                 self.watched = Some(Watched::new(newest.clone(), which, part));
                 self.pace = Pace::AtOnce;
             }
-            // Its Slurm id may be known only now, and with it where its logs are.
+            // The location of the logs depends on the Slurm id, which may be new.
             (Some(watched), Some(newest)) if watched.place.no == newest.no => watched.place = newest.clone(),
             (Some(watched), Some(_)) if watched.place.slurm_id.is_none() => {
                 let stored = self.app.store.find_attempt_place(self.job, watched.place.no).await;
@@ -297,36 +293,20 @@ impl Follower {
         };
         let nothing_yet = !self.watched.as_ref().is_some_and(Watched::has_seen);
         if nothing_yet && matches!(self.outlook, Outlook::Alive) {
-            self.remark(place::why_no_log(&job, current, self.selection.which.role.as_ref()), said);
+            self.remark(place::why_no_log(&job, current, self.selection.which.role.as_ref()), events);
         }
     }
 
-    /// Says why nothing comes, once.
-    fn remark(&mut self, detail: String, said: &mut Said) {
+    /// Sends the reason for a pause, once.
+    fn remark(&mut self, detail: String, events: &mut Sent) {
         if self.waiting != detail {
             self.waiting.clone_from(&detail);
-            said.push((LogEvent::waiting(detail), None));
+            events.push((LogEvent::waiting(detail), None));
         }
     }
 
     fn cursor(&self) -> Cursor {
         let nothing = Cursor { attempt: AttemptNo::FIRST, files: Vec::new(), is_end: false };
         self.watched.as_ref().map_or(nothing, Watched::cursor)
-    }
-}
-
-/// One in the number of followers.
-struct Counted;
-
-impl Counted {
-    fn new() -> Self {
-        ::metrics::gauge!("log_followers").increment(1);
-        Self
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        ::metrics::gauge!("log_followers").decrement(1);
     }
 }

@@ -1,29 +1,29 @@
-//! When a follower looks again.
+//! When a follower reads again.
 //!
-//! Waits end on a grid that all followers share, so that many of them ask at the same moment and are one command.
+//! Waits end on a grid that all followers share, so that their reads join one command.
 
 use std::time::Duration;
 
-/// The longest wait for a silent log, in ticks.
+/// The longest wait for an idle log, in ticks.
 const LAZIEST: u32 = 4;
 /// The longest wait while the cluster does not answer, in ticks.
 const MOST_PATIENT: u32 = 16;
 
-/// What the last look brought.
+/// The result of the last read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// More is there already, or nothing was looked at yet.
+    /// More is there, or nothing was read yet.
     AtOnce,
-    /// The log has grown, and was read to its end.
+    /// The log has grown and was read to its end.
     Grown,
-    /// So many looks in a row brought nothing.
+    /// This many reads in a row returned nothing.
     Silent(u32),
-    /// So many looks in a row were not answered.
+    /// This many reads in a row failed.
     Failing(u32),
 }
 
 impl Pace {
-    /// How many ticks until the next look; none: no wait.
+    /// The ticks until the next read; none for no wait.
     fn ticks(self) -> Option<u32> {
         match self {
             Self::AtOnce => None,
@@ -33,7 +33,7 @@ impl Pace {
         }
     }
 
-    /// How long to wait, `elapsed` after the origin of the grid.
+    /// How long to wait, `elapsed` after the start of the grid.
     pub(super) fn wait(self, elapsed: Duration, tick: Duration) -> Duration {
         self.ticks().map_or(Duration::ZERO, |ticks| until_next(elapsed, tick.saturating_mul(ticks)))
     }
@@ -50,7 +50,7 @@ impl Pace {
         }
     }
 
-    /// Whether there is time to look at the job, and for new logs.
+    /// Whether there is time to read the job and to look for new logs.
     pub(super) fn is_idle(self) -> bool {
         !matches!(self, Self::AtOnce)
     }
@@ -61,7 +61,7 @@ fn doubled(times: u32, most: u32) -> u32 {
     1_u32.checked_shl(times).unwrap_or(most).min(most)
 }
 
-/// The time to the next multiple of `period`: never zero.
+/// The time to the next multiple of `period`, never zero.
 fn until_next(elapsed: Duration, period: Duration) -> Duration {
     let period = period.max(Duration::from_millis(1));
     let into = elapsed.as_nanos() % period.as_nanos();
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silent_log_is_looked_at_less_and_less_and_a_dead_cluster_much_less() {
+    fn an_idle_log_is_read_less_often_and_a_dead_cluster_much_less_often() {
         let ticks = |pace: Pace| pace.ticks().unwrap_or(0);
         assert_eq!(
             [Pace::AtOnce, Pace::Grown, Pace::Silent(1), Pace::Silent(4), Pace::Silent(9)].map(ticks),

@@ -1,9 +1,9 @@
-//! Bytes of a log cut into pieces that an event can carry: text as text, and what is no UTF-8 as bytes.
+//! Splits a log's bytes into events: UTF-8 as text, everything else as bytes.
 
-/// The most bytes of one piece: an event has to fit into anybody's buffer.
+/// The most bytes of one event, so that it fits into any client's buffer.
 const MOST: usize = 64 * 1024;
 
-/// A part of the bytes, whole in itself.
+/// A part of the bytes that does not split a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
     Text(&'a str),
@@ -19,8 +19,8 @@ impl Piece<'_> {
     }
 }
 
-/// The pieces of the bytes in their order. A character whose end has not been read yet is left out, at most three
-/// bytes, for the next time; unless these bytes are the `last`.
+/// The pieces in order. Unless these bytes are the `last`, an incomplete character at the end (at most three bytes) waits for
+/// the next read.
 pub(super) fn pieces(bytes: &[u8], last: bool) -> Vec<Piece<'_>> {
     let mut rest = if last { bytes } else { &bytes[..bytes.len() - begun(bytes)] };
     let mut pieces = Vec::with_capacity(rest.len() / MOST + 1);
@@ -34,13 +34,13 @@ pub(super) fn pieces(bytes: &[u8], last: bool) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// How many bytes at the end are the beginning of a character that may yet become whole: 0 to 3.
+/// The number of bytes at the end that begin an incomplete character: 0 to 3.
 fn begun(bytes: &[u8]) -> usize {
     let longest = bytes.len().min(3);
     (1..=longest)
         .find(|back| {
             let end = &bytes[bytes.len() - back..];
-            // No length of the error: the text ends where it should go on.
+            // No `error_len`: the text ends where the character should go on.
             str::from_utf8(end).is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
         })
         .unwrap_or(0)

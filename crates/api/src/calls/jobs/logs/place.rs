@@ -1,4 +1,4 @@
-//! Where the logs of an attempt are, and why there may be none.
+//! Where the logs of an attempt are, and why there are none.
 
 use domain::{AttemptNo, AttemptPlace, Job, JobId, JobPaths, LogFile, LogRole, Phase};
 use remote::{LogFrom, LogQuestion};
@@ -9,10 +9,10 @@ use crate::{
     state::App,
 };
 
-/// The most tasks of a role that are looked at; each has two logs.
+/// The most tasks of a role; each has two logs.
 const MOST_TASKS: u32 = 256;
 
-/// The attempt that is asked for: the newest, unless another is named. None as long as the job has none.
+/// The selected attempt, by default the newest. None while the job has no attempt.
 pub(super) async fn attempt(
     app: &App,
     job: &Job,
@@ -22,7 +22,7 @@ pub(super) async fn attempt(
     let Some(no) = no.filter(|no| newest.is_none_or(|newest| newest.no != *no)) else {
         return Ok(newest.map(AttemptPlace::from));
     };
-    // The first attempt of a job that has none yet is the newest to come.
+    // The first attempt of a job without attempts will be its newest.
     if newest.is_none() && no == AttemptNo::FIRST {
         return Ok(None);
     }
@@ -31,8 +31,8 @@ pub(super) async fn attempt(
     }
     let had = newest.map_or(0, |newest| newest.no.get());
     let detail = match had {
-        0 => format!("The job has not been sent to Slurm yet, so there is no attempt {no}."),
-        had => format!("There is no attempt {no}; the newest is {had}."),
+        0 => format!("The job has not been submitted to Slurm yet, so attempt {no} does not exist."),
+        had => format!("Attempt {no} does not exist; the newest is {had}."),
     };
     Err(Problem::new(Kind::AttemptNotFound, detail))
 }
@@ -49,7 +49,7 @@ pub(super) fn part_of(
     Ok(LogQuestion::Part { paths, from, max_bytes })
 }
 
-/// The question for the logs that a role has; none as long as Slurm has not taken the attempt.
+/// The question for a role's logs; none until Slurm has accepted the attempt.
 pub(super) fn files_of(
     job: JobId,
     place: &AttemptPlace,
@@ -59,28 +59,28 @@ pub(super) fn files_of(
     Ok(directory.map(|directory| LogQuestion::Files { directory, most: 2 * MOST_TASKS }))
 }
 
-/// A path of ours that is none: a defect, or a row that somebody else has written.
+/// An invalid path of our own: a defect, or a row that another program has written.
 pub(super) fn no_path(job: JobId, error: &InvalidName) -> Problem {
-    tracing::error!(%error, job.id = %job, "the paths of a job are not valid");
+    tracing::error!(%error, job.id = %job, "a job's log paths are not valid");
     Problem::internal()
 }
 
-/// Why there is no log, in a sentence.
-pub(super) fn why_no_log(job: &Job, asked: Option<AttemptNo>, role: Option<&LogRole>) -> String {
+/// Why there is no log.
+pub(super) fn why_no_log(job: &Job, attempt: Option<AttemptNo>, role: Option<&LogRole>) -> String {
     let newest = job.attempt.as_ref().map(|attempt| attempt.no);
     match (newest, job.phase) {
         (None, Phase::Ended) => {
-            "The job ended before it was sent to Slurm, so it never wrote a log.".to_owned()
+            "The job finished before it was submitted to Slurm, so it never wrote a log.".to_owned()
         }
-        (None, _) => "The job has not been sent to Slurm yet; it writes its log once it runs.".to_owned(),
-        (Some(newest), phase) if asked.is_some_and(|asked| asked < newest) || phase == Phase::Ended => {
-            let (which, no) = (role_text(role), asked.unwrap_or(newest));
+        (None, _) => "The job has not been submitted to Slurm yet; its log begins when it runs.".to_owned(),
+        (Some(newest), phase) if attempt.is_some_and(|no| no < newest) || phase == Phase::Ended => {
+            let (role, no) = (role_text(role), attempt.unwrap_or(newest));
             format!(
-                "Attempt {no} is over, and no log {which}of it is on the cluster: it never ran, or the log was removed."
+                "Attempt {no} is over, and the cluster has no log {role}of it: it never ran, or the log was removed."
             )
         }
         (Some(newest), _) => format!(
-            "Attempt {newest} has not written a log {}yet; it will once it runs. Now: {}",
+            "Attempt {newest} has not written a log {}yet; the log begins when it runs. Now: {}",
             role_text(role),
             job.message
         ),
@@ -88,5 +88,5 @@ pub(super) fn why_no_log(job: &Job, asked: Option<AttemptNo>, role: Option<&LogR
 }
 
 fn role_text(role: Option<&LogRole>) -> String {
-    role.map(|role| format!("of a role `{role}` ")).unwrap_or_default()
+    role.map(|role| format!("of the role `{role}` ")).unwrap_or_default()
 }

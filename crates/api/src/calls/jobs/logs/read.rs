@@ -1,4 +1,4 @@
-//! A part of the logs as one answer, its bytes as they are.
+//! Reads a part of the logs, byte for byte.
 
 use axum::{
     http::{HeaderName, HeaderValue, header},
@@ -22,21 +22,21 @@ const OFFSET: HeaderName = HeaderName::from_static("x-log-offset");
 const NEXT_OFFSET: HeaderName = HeaderName::from_static("x-log-next-offset");
 const ATTEMPT: HeaderName = HeaderName::from_static("x-log-attempt");
 
-/// What was read of one log.
+/// The part of one log.
 struct Read {
     file: LogFile,
     chunk: LogChunk,
 }
 
-/// Reads, and answers.
+/// Reads the logs and returns the answer.
 pub(super) async fn respond(app: &App, job: &Job, selection: &Selection) -> Result<Response, Problem> {
     let no_log = || {
         let why = place::why_no_log(job, selection.attempt, selection.which.role.as_ref());
         Problem::new(Kind::NoLogYet, why)
     };
     let Some(place) = place::attempt(app, job, selection.attempt).await? else { return Err(no_log()) };
-    // A crowd of readers must neither queue up on a login host nor fill our memory.
-    let turn = timeout(app.limits.log_patience, app.log_reads().turn(&job.cluster)).await;
+    // Many readers must neither queue on a login host nor fill this process's memory.
+    let turn = timeout(app.limits.log_patience, app.log_reads.turn(&job.cluster)).await;
     let _turn = turn.ok().flatten().ok_or_else(|| busy(app.limits.log_reads))?;
     let files = files(app, job, &place, selection).await?;
     let read = parts(app, job, &place, files, selection.part).await?;
@@ -44,7 +44,7 @@ pub(super) async fn respond(app: &App, job: &Job, selection: &Selection) -> Resu
 }
 
 fn busy(most: usize) -> Problem {
-    let detail = format!("{most} requests read logs already, which is the most at a time. Ask again.");
+    let detail = format!("{most} requests are reading logs, the limit for a cluster. Try again.");
     Problem::unavailable(Kind::LogsBusy, detail)
 }
 
@@ -99,20 +99,19 @@ async fn parts(
 }
 
 async fn ask(app: &App, job: &Job, questions: Vec<LogQuestion>) -> Result<Vec<LogAnswer>, Problem> {
-    app.log_reads().at_once(&job.cluster, questions).await.map_err(|unavailable| {
+    app.log_reads.at_once(&job.cluster, questions).await.map_err(|unavailable| {
         let detail = format!("The log cannot be read now: {}", unavailable.detail);
         Problem::unavailable(Kind::ClusterUnavailable, detail)
     })
 }
 
 fn unreadable(file: &LogFile) -> Problem {
-    let detail =
-        format!("The login user of the cluster may not read `{file}`: the file's permissions forbid it.");
+    let detail = format!("The cluster's login user may not read `{file}`: the file's permissions forbid it.");
     Problem::new(Kind::LogUnreadable, detail)
 }
 
-/// What stands between the parts. The first log may end within a line; the next must not go on in it. The logs of
-/// several tasks are told apart as tail(1) does it.
+/// What separates the parts. A log may end within a line; the next one begins on a new line. The logs of several tasks get
+/// headings like those of tail(1).
 fn heading(bytes: &[u8], file: &LogFile, several: bool) -> Vec<u8> {
     let mut heading = Vec::new();
     if bytes.last().is_some_and(|last| *last != b'\n') {
@@ -140,19 +139,15 @@ fn answer(read: Vec<Read>, attempt: AttemptNo) -> Response {
         }
         bytes.extend(part.chunk.bytes);
     }
-    let mut response = bytes.into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    // A log is anybody's text: no browser may take it for a page.
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
-    headers.insert(SIZE, HeaderValue::from(size));
-    headers.insert(ATTEMPT, HeaderValue::from(attempt.get()));
-    if let Some((offset, next)) = place {
-        headers.insert(OFFSET, HeaderValue::from(offset));
-        headers.insert(NEXT_OFFSET, HeaderValue::from(next));
-    }
-    response
+    let fixed = [
+        (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
+        // Logs contain arbitrary text; browsers must not render it.
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CACHE_CONTROL, "private, no-store"),
+    ];
+    let measures = [(SIZE, HeaderValue::from(size)), (ATTEMPT, HeaderValue::from(attempt.get()))];
+    let place = place.map(|(offset, next)| [(OFFSET, HeaderValue::from(offset)), (NEXT_OFFSET, next.into())]);
+    (fixed, measures, place, bytes).into_response()
 }
 
 #[cfg(test)]
@@ -168,8 +163,8 @@ mod tests {
     #[test]
     fn one_log_says_where_its_part_begins_and_ends() {
         let response = answer(vec![part("main.err", b"xy")], AttemptNo::FIRST);
-        let said = [SIZE, ATTEMPT, OFFSET, NEXT_OFFSET].map(|name| response.headers()[name].clone());
-        assert_eq!(said, ["100", "1", "7", "9"]);
+        let values = [SIZE, ATTEMPT, OFFSET, NEXT_OFFSET].map(|name| response.headers()[name].clone());
+        assert_eq!(values, ["100", "1", "7", "9"]);
     }
 
     #[test]

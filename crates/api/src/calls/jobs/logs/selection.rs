@@ -1,4 +1,4 @@
-//! Which logs, and which part of them: the query, read.
+//! The query parameters of `GET /jobs/{id}/logs`.
 
 use domain::{AttemptNo, LogFile, LogRole, LogStream};
 use strum::EnumString;
@@ -10,10 +10,10 @@ use crate::{
 };
 
 const DEFAULT_TAIL: u32 = 500;
-const LONGEST_TAIL: u64 = 10_000;
-const LAST_TASK: u64 = 999_999;
+const LONGEST_TAIL: u32 = 10_000;
+const LAST_TASK: u32 = 999_999;
 
-/// Which logs.
+/// The selected streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, ToSchema)]
 #[strum(serialize_all = "lowercase")]
 #[schema(rename_all = "lowercase")]
@@ -24,63 +24,58 @@ pub(super) enum Stream {
     Err,
     /// Standard output, then standard error.
     All,
-    /// Short for `role=controller`.
+    /// The same as `role=controller`.
     Controller,
-    /// Short for `role=policy`.
+    /// The same as `role=policy`.
     Policy,
-    /// Short for `role=rollout`.
+    /// The same as `role=rollout`.
     Rollout,
 }
 
 impl Stream {
-    fn role(self) -> Option<&'static str> {
+    /// The role and the streams.
+    fn parts(self) -> (Option<&'static str>, &'static [LogStream]) {
         match self {
-            Self::Out | Self::Err | Self::All => None,
-            Self::Controller => Some("controller"),
-            Self::Policy => Some("policy"),
-            Self::Rollout => Some("rollout"),
-        }
-    }
-
-    fn streams(self) -> &'static [LogStream] {
-        match self {
-            Self::Out => &[LogStream::Out],
-            Self::Err => &[LogStream::Err],
-            Self::All | Self::Controller | Self::Policy | Self::Rollout => &LogStream::BOTH,
+            Self::Out => (None, &[LogStream::Out]),
+            Self::Err => (None, &[LogStream::Err]),
+            Self::All => (None, &LogStream::BOTH),
+            Self::Controller => (Some("controller"), &LogStream::BOTH),
+            Self::Policy => (Some("policy"), &LogStream::BOTH),
+            Self::Rollout => (Some("rollout"), &LogStream::BOTH),
         }
     }
 }
 
-/// What the query says.
+/// Selects logs.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "the fields are the document; `Selection` is what they mean")]
+#[expect(dead_code, reason = "the fields document the query that `Selection` reads")]
 pub(crate) struct LogParameters {
-    /// Default: `all`; with `offset`, `out`.
+    /// The streams. Default: `all`; with `offset`, `out`.
     #[param(inline)]
     stream: Option<Stream>,
-    /// The logs of a role's tasks instead of the job's own: a directory below the attempt's logs, such as `policy`.
+    /// The logs of a role's tasks instead of the job's own, such as `policy`: a directory below the attempt's logs.
     #[param(pattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")]
     role: Option<String>,
-    /// Only this task of the role, counted from 0. Default: all of them; with `offset`, 0.
+    /// Only this task of the role, counted from 0. Default: all tasks; with `offset`, task 0.
     #[param(maximum = 999_999)]
     task: Option<u32>,
-    /// Which attempt, counted from 1. Default: the newest.
+    /// The attempt, counted from 1. Default: the newest.
     #[param(minimum = 1, maximum = 2_147_483_647)]
     attempt: Option<u32>,
-    /// The last so many lines of each log. Default 500; with `follow`, the whole log.
+    /// The last lines of each log. Default: 500; with `follow`, the whole log.
     #[param(minimum = 1, maximum = 10_000)]
     tail: Option<u32>,
-    /// From this byte on, of one log.
+    /// The byte at which to begin, in one log.
     offset: Option<u64>,
-    /// At most so many bytes; only with `offset`. An answer may be shorter: never longer than 8 MiB.
+    /// The maximum number of bytes; only with `offset`. An answer can be shorter, and has at most 8 MiB.
     #[param(minimum = 1)]
     limit: Option<u64>,
-    /// Answer with a stream of events that goes on until the job has ended.
+    /// Stream the logs until the job has finished.
     follow: Option<bool>,
 }
 
-/// Which logs of an attempt.
+/// The selected logs of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Which {
     pub(super) role: Option<LogRole>,
@@ -91,12 +86,11 @@ pub(super) struct Which {
 impl Which {
     #[cfg(test)]
     pub(super) fn from_text(stream: &str) -> Self {
-        let stream: Stream = stream.parse().unwrap();
-        let role = stream.role().and_then(|role| role.parse().ok());
-        Self { role, task: None, streams: stream.streams() }
+        let (role, streams) = stream.parse::<Stream>().unwrap().parts();
+        Self { role: role.and_then(|role| role.parse().ok()), task: None, streams }
     }
 
-    /// The logs, when their names are known; else the tasks of the role have to be looked for.
+    /// The logs if their names are known; otherwise the tasks of the role must be listed.
     pub(super) fn files(&self) -> Option<Vec<LogFile>> {
         let named = |stream: &LogStream| match (&self.role, self.task) {
             (None, _) => Some(LogFile::Main(*stream)),
@@ -106,7 +100,7 @@ impl Which {
         self.streams.iter().map(named).collect()
     }
 
-    /// The logs among the names in the role's directory, in the order of the tasks.
+    /// The selected logs among the names in the role's directory, in the order of the tasks.
     pub(super) fn among(&self, names: &[String]) -> Vec<LogFile> {
         let Some(role) = &self.role else { return Vec::new() };
         let mut files: Vec<_> = names.iter().filter_map(|name| LogFile::of_role(role, name)).collect();
@@ -115,20 +109,20 @@ impl Which {
         files
     }
 
-    /// Whether it is one log, so that bytes can be counted in it.
+    /// Whether a single log is selected, so that byte offsets make sense.
     fn is_one(&self) -> bool {
         self.streams.len() == 1 && (self.role.is_none() || self.task.is_some())
     }
 }
 
-/// Which part of each log.
+/// The selected part of each log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Tail(u32),
     Bytes { offset: u64, limit: u64 },
 }
 
-/// What is asked for.
+/// The parsed query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Selection {
     pub(super) which: Which,
@@ -141,27 +135,26 @@ fn contradiction(name: &str, detail: &str) -> Problem {
     Problem::parameter(name, "contradiction", detail)
 }
 
-fn number_of(parameters: &Parameters, name: &str, least: u64, most: u64) -> Result<Option<u32>, Problem> {
-    Ok(parameters.number(name, least, most)?.and_then(|number| u32::try_from(number).ok()))
-}
-
 fn which(parameters: &Parameters, by_bytes: bool) -> Result<Which, Problem> {
     let stream: Option<Stream> =
         parameters.parse("stream", "one of out, err, all, controller, policy, rollout")?;
     let role: Option<LogRole> = parameters
         .parse("role", "a letter or digit, then letters, digits, - and _, at most 32 characters")?;
-    let task = number_of(parameters, "task", 0, LAST_TASK)?;
-    let short = stream.and_then(Stream::role);
+    let task = parameters.number("task", 0..=LAST_TASK)?;
+    let short = stream.and_then(|stream| stream.parts().0);
     if short.is_some() && role.is_some() {
-        return Err(contradiction("role", "is given twice; with it, choose stream=out, err or all"));
+        return Err(contradiction(
+            "role",
+            "contradicts the stream, which also names a role; use stream=out, err or all",
+        ));
     }
     let role = role.or_else(|| short.and_then(|role| role.parse().ok()));
     if task.is_some() && role.is_none() {
-        return Err(contradiction("task", "is one of a role; give the role too"));
+        return Err(contradiction("task", "needs a role; add the parameter role"));
     }
     let stream = stream.unwrap_or(if by_bytes { Stream::Out } else { Stream::All });
     let task = task.or(if by_bytes && role.is_some() { Some(0) } else { None });
-    Ok(Which { role, task, streams: stream.streams() })
+    Ok(Which { role, task, streams: stream.parts().1 })
 }
 
 impl FromQuery for Selection {
@@ -169,24 +162,24 @@ impl FromQuery for Selection {
         &["stream", "role", "task", "attempt", "tail", "offset", "limit", "follow"];
 
     fn from_query(parameters: &Parameters) -> Result<Self, Problem> {
-        let tail = number_of(parameters, "tail", 1, LONGEST_TAIL)?;
-        let offset = parameters.number("offset", 0, i64::MAX.unsigned_abs())?;
-        let limit = parameters.number("limit", 1, i64::MAX.unsigned_abs())?;
-        let attempt = number_of(parameters, "attempt", 1, u64::from(i32::MAX.unsigned_abs()))?;
+        let tail = parameters.number("tail", 1..=LONGEST_TAIL)?;
+        let offset = parameters.number("offset", 0..=i64::MAX.unsigned_abs())?;
+        let limit = parameters.number("limit", 1..=i64::MAX.unsigned_abs())?;
+        let attempt = parameters.number("attempt", 1..=i32::MAX.unsigned_abs())?;
         let follow = parameters.parse("follow", "true or false")?.unwrap_or(false);
         if tail.is_some() && (offset.is_some() || limit.is_some()) {
-            return Err(contradiction("tail", "counts lines from the end; give it without offset and limit"));
+            return Err(contradiction("tail", "counts lines from the end; leave out offset and limit"));
         }
         if limit.is_some() && offset.is_none() {
-            return Err(contradiction("limit", "counts bytes from an offset; give the offset too"));
+            return Err(contradiction("limit", "needs an offset; add the parameter offset"));
         }
         if limit.is_some() && follow {
-            return Err(contradiction("limit", "ends what follow lets go on; give one of them"));
+            return Err(contradiction("limit", "cannot be combined with follow; leave out one of them"));
         }
         let which = which(parameters, offset.is_some())?;
-        // Files that grow by themselves have no common place in bytes.
+        // Byte offsets of different files are unrelated.
         if offset.is_some() && !which.is_one() {
-            return Err(contradiction("offset", "is a place in one file; choose stream=out or stream=err"));
+            return Err(contradiction("offset", "is a position in one file; use stream=out or stream=err"));
         }
         let part = match (offset, tail) {
             (Some(offset), _) => Part::Bytes { offset, limit: limit.unwrap_or(u64::MAX) },

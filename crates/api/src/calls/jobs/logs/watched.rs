@@ -1,4 +1,4 @@
-//! The logs of one attempt that are followed, each with its place: what to ask next, and what the answers mean.
+//! The followed logs of one attempt: what to ask next, and what the answers mean.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use super::{
     selection::{Part, Which},
 };
 
-/// The most bytes of one log that one look reads. Reads end at its multiples, so that followers who are behind each
-/// by his own distance come to read the same bytes.
+/// The most bytes of one log in one read. Reads end at multiples of it, so that followers at different positions come to
+/// read the same bytes.
 const STRIDE: u64 = 512 * 1024;
-/// With many logs each gets less, and never less than this.
+/// The smallest stride, when many logs share a read.
 const LEAST_STRIDE: u64 = 16 * 1024;
 
-/// How many bytes there are from `offset` to a multiple of the stride: to the second one when the next is so near that
-/// only the beginning of a character may stand before it, which is never passed on alone.
+/// The bytes from `offset` to the next multiple of the stride; to the second one if only the beginning of a character, which
+/// is never passed on alone, could stand before the next.
 fn up_to_a_multiple(stride: u64, offset: u64) -> u64 {
     let left = stride - offset % stride;
     if left < 4 { left + stride } else { left }
@@ -33,7 +33,7 @@ pub(super) struct Watched {
     pub(super) place: AttemptPlace,
     which: Which,
     logs: Vec<Log>,
-    /// Where logs begin that were not there at the first look.
+    /// Where logs begin that appear later.
     start: Part,
     has_seen: bool,
 }
@@ -46,21 +46,21 @@ struct Log {
 
 #[derive(Debug, Clone, Copy)]
 enum At {
-    /// Not looked at yet.
+    /// Not read yet.
     Start(Part),
     Position(LogPosition),
 }
 
-/// What a look brought.
+/// The result of a read.
 #[derive(Debug, Default)]
 pub(super) struct News {
-    /// Each with the place after it.
+    /// Each with the position after it.
     pub(super) events: Vec<(LogEvent, Cursor)>,
-    /// More is there already.
+    /// More bytes are there.
     pub(super) more: bool,
-    /// Logs that were not known before.
+    /// New logs were found.
     pub(super) found: bool,
-    /// It has to be looked at again before anything can be said.
+    /// The answers are not conclusive; read again.
     pub(super) doubtful: bool,
     /// The logs that the login user may not read.
     pub(super) unreadable: Vec<LogFile>,
@@ -73,34 +73,34 @@ impl Watched {
         Self { place, which, logs, start, has_seen: false }
     }
 
-    /// Goes on where somebody has stopped. Logs of which the cursor says nothing were not there then.
+    /// Continues at a client's positions. Logs without a position appeared later.
     pub(super) fn resume(&mut self, positions: &[(LogFile, LogPosition)]) {
         self.start = Part::Bytes { offset: 0, limit: u64::MAX };
         let named = || {
             let names: Vec<_> = positions.iter().filter_map(|(file, _)| self.name_of(file)).collect();
             self.which.among(&names)
         };
-        let wanted = self.which.files().unwrap_or_else(named);
+        let files = self.which.files().unwrap_or_else(named);
         let at = |file: &LogFile| {
             let known = positions.iter().find(|(known, _)| known == file);
             known.map_or(At::Start(self.start), |(_, position)| At::Position(*position))
         };
-        self.logs = wanted.into_iter().map(|file| Log { at: at(&file), file }).collect();
+        self.logs = files.into_iter().map(|file| Log { at: at(&file), file }).collect();
     }
 
-    /// The name of a log of our role in its directory.
+    /// The name of a log of our role, within its directory.
     fn name_of(&self, file: &LogFile) -> Option<String> {
         let path = file.to_string();
         let (role, name) = path.split_once('/')?;
         self.which.role.as_ref().filter(|ours| ours.as_str() == role).map(|_| name.to_owned())
     }
 
-    /// Whether any log was there to be read.
+    /// Whether any log existed.
     pub(super) fn has_seen(&self) -> bool {
         self.has_seen
     }
 
-    /// What to ask now; with `search`, also which logs there are.
+    /// The next questions; with `search`, also for new logs.
     pub(super) fn questions(
         &self,
         job: JobId,
@@ -126,8 +126,8 @@ impl Watched {
         Ok(questions)
     }
 
-    /// Takes the answers to [`Self::questions`]. `last`: these logs do not grow any more, so that what has been read
-    /// to the end of a file is passed on to the last byte.
+    /// Takes the answers to [`Self::questions`]. `last` means that the logs no longer grow: an incomplete character at the end is
+    /// passed on too.
     pub(super) fn take(&mut self, answers: &[Arc<LogAnswer>], last: bool) -> News {
         let mut news = News::default();
         for index in 0..self.logs.len() {
@@ -137,7 +137,7 @@ impl Watched {
                 LogAnswer::Unreadable => news.unreadable.push(self.logs[index].file.clone()),
                 LogAnswer::Missing | LogAnswer::Files(_) => {
                     let at = &mut self.logs[index].at;
-                    // What is not there has no last lines: when it comes, all of it is new.
+                    // A log that does not exist yet has no last lines: when it appears, all of it is new.
                     if matches!(at, At::Start(Part::Tail(_))) {
                         *at = At::Start(Part::Bytes { offset: 0, limit: u64::MAX });
                     }
@@ -172,7 +172,7 @@ impl Watched {
             news.events.push((reset, self.cursor()));
             return;
         }
-        // Bytes of another place are those of a file that was not looked at in one moment.
+        // Bytes of another offset: the file changed while it was read.
         if sight == LogSight::Doubtful || chunk.start != position.offset {
             news.doubtful = true;
             return;
@@ -188,7 +188,7 @@ impl Watched {
         news.more |= !ends;
     }
 
-    /// The place after everything that was passed on.
+    /// The position after everything that was passed on.
     pub(super) fn cursor(&self) -> Cursor {
         let place = |log: &Log| match log.at {
             At::Position(position) => Some((log.file.clone(), position)),

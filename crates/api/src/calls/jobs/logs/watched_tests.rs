@@ -54,7 +54,7 @@ fn text_of(news: &News) -> String {
 }
 
 #[test]
-fn what_was_read_is_not_asked_for_again() {
+fn cached_jobs_are_not_read_again() {
     let mut out = watched("out", whole());
     assert_eq!(text_of(&look(&mut out, 1, b"one\n", false)), "one\n");
     assert_eq!(text_of(&look(&mut out, 1, b"one\ntwo", false)), "two");
@@ -72,7 +72,7 @@ fn a_tail_begins_where_the_cluster_says_and_a_late_log_at_its_beginning() {
 }
 
 #[test]
-fn a_log_that_shrank_or_was_replaced_begins_anew_and_says_so() {
+fn a_log_that_shrank_or_was_replaced_starts_again_with_a_reset() {
     let mut out = watched("out", whole());
     look(&mut out, 1, b"one two", false);
     assert!(look(&mut out, 1, b"one", false).doubtful);
@@ -113,7 +113,7 @@ fn tasks_that_appear_later_are_followed_from_their_beginning() {
 }
 
 #[test]
-fn followers_who_are_behind_by_their_own_distances_come_to_read_the_same_bytes() {
+fn followers_at_different_positions_come_to_read_the_same_bytes() {
     let asked = |offset| {
         let mut out = watched("out", whole());
         out.resume(&[("main.out".parse().unwrap(), LogPosition::new(None, offset))]);
@@ -125,7 +125,7 @@ fn followers_who_are_behind_by_their_own_distances_come_to_read_the_same_bytes()
 }
 
 #[test]
-fn a_character_across_the_end_of_a_stride_holds_up_nothing() {
+fn a_character_across_the_end_of_a_stride_blocks_nothing() {
     for before in 1..=3 {
         let begin = usize::try_from(STRIDE).unwrap() - before;
         let text = [vec![b'a'; begin], "😀 and on".as_bytes().to_vec()].concat();

@@ -1,20 +1,18 @@
-//! Faults in the shape of a document: fields that nobody knows, values of the wrong type, text that cannot be
-//! stored. A fault never repeats a value: it may be a secret.
+//! Faults in the shape of a body: unknown fields, wrong types, text that cannot be stored. A fault never repeats a value,
+//! which may be a secret.
 
-use domain::Violation;
+use domain::{Violation, pointer as below};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
-use super::{below, fault};
-
-/// How many faults one answer lists.
+/// The most faults in one answer.
 const MOST: usize = 50;
 
-/// Reads the value in the document.
+/// Reads the value.
 ///
-/// serde stops at the first fault. The faulty field is taken out and the rest read again, so that a caller
-/// learns of all of them at once.
+/// serde stops at the first fault. This removes the faulty field and reads the rest again, so that the caller sees all
+/// faults at once.
 pub(super) fn read<T: DeserializeOwned>(document: &Value) -> Result<T, Vec<Violation>> {
     let mut error = match serde_path_to_error::deserialize(document) {
         Ok(value) => return Ok(value),
@@ -37,8 +35,8 @@ pub(super) fn read<T: DeserializeOwned>(document: &Value) -> Result<T, Vec<Viola
     }
 }
 
-/// Writes the number at fault without its fraction of nothing; false when that is not the fault. JSON has one kind of
-/// number, in which `4.0` is whole, and some clients write each so. What stays a document keeps it as it was sent.
+/// Replaces a float such as `4.0` by the whole number where one is expected; false if that is not the fault. JSON has one
+/// number type, and some clients write all numbers as floats. The stored document keeps the client's spelling.
 fn make_whole(document: &mut Value, error: &serde_path_to_error::Error<serde_json::Error>) -> bool {
     let text = error.inner().to_string();
     if !text.starts_with("invalid type: floating point") || !text.contains(", expected u") {
@@ -56,8 +54,8 @@ fn make_whole(document: &mut Value, error: &serde_path_to_error::Error<serde_jso
     })
 }
 
-/// Removes a field; false when there is no field to remove. Elements of an array stay: the pointers of those
-/// behind them would no longer be the caller's.
+/// Removes a field; false if the fault is not a field. Array elements stay, because removing one would shift the
+/// pointers of those after it.
 fn take_out(document: &mut Value, path: &Path) -> bool {
     let mut keys = Vec::new();
     for segment in path {
@@ -86,7 +84,7 @@ fn exact_pointer(path: &Path) -> String {
     })
 }
 
-/// The same for a person.
+/// The same, shortened for people.
 fn pointer(path: &Path) -> String {
     path.iter().fold(String::new(), |parent, segment| match segment {
         Segment::Seq { index } => below(&parent, &index.to_string()),
@@ -95,33 +93,39 @@ fn pointer(path: &Path) -> String {
     })
 }
 
-/// The fault in our words: serde's name the value and Rust's types.
+/// The fault in our words: serde's message contains the value and names of Rust types.
 fn explain(error: &serde_path_to_error::Error<serde_json::Error>, document: &Value) -> Violation {
     let at = pointer(error.path());
     let text = error.inner().to_string();
     let expected = text.split_once(", expected ").map(|(_, expected)| expected);
     if text.starts_with("unknown field ") {
         if at == "/backend_details/slurm_metadata" {
-            return fault(at, "unknown_field", "is output only: leave it out of a request");
+            return Violation::new(at, "unknown_field", "is read-only; remove it from the request");
         }
         let known = expected.map_or("none", |known| known.trim_start_matches("one of "));
-        return fault(at, "unknown_field", format_args!("is not a field here; the known fields are {known}"));
+        return Violation::new(
+            at,
+            "unknown_field",
+            format_args!("is not a known field; the known fields are {known}"),
+        );
     }
     if let Some(field) = text.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
-        return fault(below(&at, field), "required", "is required");
+        return Violation::new(below(&at, field), "required", "is required");
     }
     if text.starts_with("unknown variant ") {
         let known = expected.unwrap_or_default().trim_start_matches("one of ");
-        return fault(at, "invalid", format_args!("must be {known}"));
+        return Violation::new(at, "invalid", format_args!("must be {known}"));
     }
     let given = document.pointer(&at).map_or("nothing", kind_of);
     match expected {
-        Some(expected) => fault(at, "wrong_type", format_args!("must be {}, not {given}", plain(expected))),
-        // Only the parser of a UUID speaks in its own words, and only about characters.
-        None if text.starts_with("UUID parsing failed") => {
-            fault(at, "invalid", "must be a UUID such as 01890a5d-ac96-774b-bcce-b302099a8057")
+        Some(expected) => {
+            Violation::new(at, "wrong_type", format_args!("must be {}, not {given}", plain(expected)))
         }
-        None => fault(at, "invalid", "has a value that is not acceptable here"),
+        // Only the UUID parser's message lacks an expectation.
+        None if text.starts_with("UUID parsing failed") => {
+            Violation::new(at, "invalid", "must be a UUID such as 01890a5d-ac96-774b-bcce-b302099a8057")
+        }
+        None => Violation::new(at, "invalid", "has an invalid value"),
     }
 }
 
@@ -130,7 +134,7 @@ fn kind_of(value: &Value) -> &'static str {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
         Value::Number(_) => "this number",
-        Value::String(_) => "this text",
+        Value::String(_) => "this string",
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
     }
@@ -140,18 +144,18 @@ fn plain(expected: &str) -> &str {
     match expected {
         "a map" | "map" => "an object",
         "a sequence" => "an array",
-        "a string" | "string or map" => "a text",
+        "a string" | "string or map" => "a string",
         "a boolean" => "true or false",
         "u32" => "a whole number from 0 to 4294967295",
         "u64" => "a whole number from 0",
         "f64" => "a number",
-        other if other.contains("UUID") => "a text that is a UUID",
+        other if other.contains("UUID") => "a string with a UUID",
         other if other.starts_with("struct ") => "an object",
         other => other,
     }
 }
 
-/// Text with a NUL: neither Postgres nor any file name or environment on the cluster takes one.
+/// Strings with NUL, which Postgres, file names and environments cannot hold.
 pub(super) fn in_text(document: &Value) -> Vec<Violation> {
     let mut found = Vec::new();
     look_for_nul(document, "", &mut found);
@@ -164,7 +168,7 @@ fn look_for_nul(value: &Value, at: &str, found: &mut Vec<Violation>) {
     }
     match value {
         Value::String(text) if text.contains('\0') => {
-            found.push(fault(at.to_owned(), "invalid", "must not contain NUL (\\u0000)"));
+            found.push(Violation::new(at.to_owned(), "invalid", "must not contain NUL (\\u0000)"));
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
@@ -175,7 +179,11 @@ fn look_for_nul(value: &Value, at: &str, found: &mut Vec<Violation>) {
             for (key, item) in fields {
                 let at = below(at, key);
                 if key.contains('\0') {
-                    found.push(fault(at.clone(), "invalid", "has a name that contains NUL (\\u0000)"));
+                    found.push(Violation::new(
+                        at.clone(),
+                        "invalid",
+                        "has a name that contains NUL (\\u0000)",
+                    ));
                 }
                 look_for_nul(item, &at, found);
             }

@@ -61,7 +61,7 @@ fn a_key_with_slashes_is_escaped_in_its_pointer() {
 }
 
 #[test]
-fn a_document_that_is_no_object_is_one_fault() {
+fn a_body_that_is_not_an_object_is_one_fault() {
     for document in [json!([]), json!("x"), json!(null), json!(3)] {
         assert_eq!(faults(&document).len(), 1, "{document}");
     }

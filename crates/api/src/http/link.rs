@@ -1,19 +1,22 @@
-//! The way to the next page (RFC 8288).
+//! Links to the next page (RFC 8288).
 
-use axum::http::{HeaderValue, Uri};
+use axum::http::{HeaderName, HeaderValue, Uri, header};
 
-/// The same request with another value of the parameter that says where a page begins.
-pub(crate) fn next(uri: &Uri, parameter: &str, value: &str) -> Option<HeaderValue> {
-    HeaderValue::from_str(&text(uri, parameter, value)).ok()
+/// The header `Link` of an answer; none on the last page.
+pub(crate) type Link = Option<[(HeaderName, HeaderValue); 1]>;
+
+/// The same request with another page parameter.
+pub(crate) fn next(uri: &Uri, parameter: &str, value: &str) -> Link {
+    HeaderValue::from_str(&text(uri, parameter, value)).ok().map(|link| [(header::LINK, link)])
 }
 
 fn text(uri: &Uri, parameter: &str, value: &str) -> String {
     let pairs = uri.query().unwrap_or_default().split('&');
     let is_other = |pair: &&str| !pair.is_empty() && pair.split('=').next() != Some(parameter);
-    let mut kept: Vec<&str> = pairs.filter(is_other).collect();
+    let mut pairs: Vec<&str> = pairs.filter(is_other).collect();
     let page = format!("{parameter}={value}");
-    kept.push(&page);
-    format!("<{}?{}>; rel=\"next\"", uri.path(), kept.join("&"))
+    pairs.push(&page);
+    format!("<{}?{}>; rel=\"next\"", uri.path(), pairs.join("&"))
 }
 
 #[cfg(test)]
