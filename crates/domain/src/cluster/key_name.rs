@@ -1,16 +1,16 @@
-//! The name of an SSH key in the directory that the configuration says.
+//! The name of an SSH key in the configured key directory.
 
 use std::{fmt, str::FromStr};
 
-/// A plain file name: it leads nowhere but into the directory.
+/// A plain file name, so that it cannot leave the directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyName(String);
 
-/// A text that cannot name a key.
+/// A text that is not a valid key name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "must be the name of a key in the server's key directory, not a key and not a path: 1 to 100 of letters, digits, \
-     `_`, `-` and `.`, beginning with a letter, a digit or `_`"
+    "must be the name of a file in the server's key directory (not a key, not a path): 1 to 100 letters, digits, `_`, `-` \
+     and `.`, starting with a letter, a digit or `_`"
 )]
 pub struct InvalidKeyName;
 
@@ -25,7 +25,7 @@ impl FromStr for KeyName {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        // Hidden files are not keys, and what begins with a dash is an option to many a program.
+        // Hidden files are not keys, and many programs read a leading dash as an option.
         let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
         if begins && text.len() <= 100 && text.chars().all(is_plain) && !text.contains("..") {
             Ok(Self(text.to_owned()))

@@ -1,16 +1,16 @@
-//! Short texts from callers, parsed once at the edge.
+//! Short texts from callers, validated on arrival.
 
 use std::{fmt, str::FromStr};
 
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 
-/// Why a text was refused.
+/// Why a text was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidText(&'static str);
 
-/// One plain word, such as a network architecture or an action: it becomes an argument of the container's
-/// command line and a filter of the job list.
+/// One plain word, such as a network architecture or an action. It becomes an argument of the container's command line
+/// and a filter of the job list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, SerializeDisplay, DeserializeFromStr)]
 pub struct Word(String);
 
@@ -30,7 +30,7 @@ impl FromStr for Word {
             Ok(Self(text.to_owned()))
         } else {
             Err(InvalidText(
-                "must be 1 to 100 letters, digits, `_`, `-` or `.`, beginning with a letter or a digit",
+                "must be 1 to 100 letters, digits, `_`, `-` or `.`, starting with a letter or a digit",
             ))
         }
     }
@@ -42,8 +42,7 @@ impl fmt::Display for Word {
     }
 }
 
-/// A text for people: a job's name, or the key or value of a label. It is stored and shown, and never
-/// reaches a shell or a `#SBATCH` line.
+/// A text for people: a job's name, or the key of a label. It never reaches a shell or an `#SBATCH` line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, SerializeDisplay, DeserializeFromStr)]
 pub struct Label(String);
 

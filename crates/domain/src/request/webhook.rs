@@ -1,4 +1,4 @@
-//! Where a job's status changes are told to, and how often that is tried.
+//! Webhooks: the receivers of status changes, and the retries of deliveries.
 
 mod networks;
 
@@ -14,15 +14,15 @@ use utoipa::ToSchema;
 use crate::{clock::Timestamp, violation::Violation};
 pub use networks::{InvalidNetwork, Network, Networks};
 
-/// Where to tell each change of the job's status.
+/// The receiver of a job's status changes.
 #[derive(Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookRequest {
-    /// An `https` address on the public network. It gets a POST for each change of the status, signed as the Standard
-    /// Webhooks specification says.
+    /// An `https` address on the public network. It gets a POST for each status change, signed according to the Standard
+    /// Webhooks specification.
     #[schema(max_length = 2000, write_only)]
     pub url: String,
-    /// `whsec_` and 24 to 64 random bytes in base64, which sign what is sent. Sealed at rest, and never returned.
+    /// The signing key: `whsec_` and 24 to 64 random bytes in base64. Sealed at rest, and never returned.
     #[schema(write_only)]
     pub secret: String,
 }
@@ -33,7 +33,7 @@ impl fmt::Debug for WebhookRequest {
     }
 }
 
-/// A place that may be told, and the key that signs what it is told.
+/// A validated receiver and its signing key.
 #[derive(Clone)]
 pub struct Webhook {
     pub url: String,
@@ -51,7 +51,7 @@ const SECRET_PREFIX: &str = "whsec_";
 const SECRET: std::ops::RangeInclusive<usize> = 24..=64;
 
 impl Webhook {
-    /// Checks what can be known now. Names are looked up when something is sent, each time.
+    /// Checks the address without a name lookup: each delivery looks the name up.
     pub fn from_request(request: &WebhookRequest, networks: &Networks) -> Result<Self, Vec<Violation>> {
         let url = address(&request.url, networks)
             .map_err(|detail| Violation::new("/webhook/url", "invalid", detail));
@@ -70,7 +70,7 @@ impl Webhook {
         }
     }
 
-    /// The secret in its key's spelling.
+    /// The bytes of the signing key.
     pub fn key_bytes(&self) -> &[u8] {
         self.key.expose_secret()
     }
@@ -81,21 +81,21 @@ fn key(secret: &str) -> Option<SecretSlice<u8>> {
     SECRET.contains(&bytes.len()).then(|| bytes.into())
 }
 
-/// The address in one spelling: numbers of hosts can be written in many ways, and are judged as what they mean.
+/// The normalized address: an IP address has several spellings, and all are checked alike.
 fn address(text: &str, networks: &Networks) -> Result<String, String> {
     if text.len() > LONGEST_URL {
         return Err(format!("must have at most {LONGEST_URL} bytes"));
     }
     let url =
-        Url::parse(text).map_err(|_| "must be an address such as https://example.org/hook".to_owned())?;
+        Url::parse(text).map_err(|_| "must be a URL such as https://example.org/hook".to_owned())?;
     match url.scheme() {
         "https" => {}
-        // What is sent is signed and not sealed, so only a network that somebody has vouched for may see it.
+        // Deliveries are signed but not encrypted, so plain http needs a network that the configuration allows.
         "http" if !networks.is_empty() => {}
-        _ => return Err("must begin with https://".to_owned()),
+        _ => return Err("must start with https://".to_owned()),
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("must not hold a user or a password; the signature says who sends".to_owned());
+        return Err("must not contain a user or a password; the signature authenticates the sender".to_owned());
     }
     let literal = match url.host() {
         Some(Host::Ipv4(address)) => Some(address.into()),
@@ -106,18 +106,19 @@ fn address(text: &str, networks: &Networks) -> Result<String, String> {
     if let Some(address) = literal
         && !networks.allow_for(url.scheme(), address)
     {
-        return Err(format!("this service may not call {address} by {}://", url.scheme()));
+        return Err(format!("must not be {address}: this service does not allow it with {}://", url.scheme()));
     }
     Ok(url.into())
 }
 
-/// The wait before the first repetition; it doubles with each.
+/// The wait before the first retry; it doubles with each.
 const FIRST_WAIT: TimeDelta = TimeDelta::seconds(5);
 const LONGEST_WAIT: TimeDelta = TimeDelta::hours(1);
 
-/// How long to wait after `attempts` that failed; none when there were enough. `jitter` is from 0 to 1: receivers that
-/// were away together are not called together. `asked` is for how long the receiver wants to be left alone: he is, but for
-/// no longer than we would wait ourselves one day.
+/// The wait after `attempts` failed deliveries; `None` after `most`.
+///
+/// `jitter` is from 0 to 1, so that deliveries that failed together are not retried together. `asked` is the receiver's
+/// `Retry-After`; it counts up to our own longest wait.
 pub fn webhook_wait(attempts: u32, most: u32, jitter: f64, asked: Option<TimeDelta>) -> Option<TimeDelta> {
     if attempts >= most {
         return None;
@@ -132,11 +133,11 @@ pub fn webhook_wait(attempts: u32, most: u32, jitter: f64, asked: Option<TimeDel
     Some((half + more).max(asked + more).min(LONGEST_WAIT))
 }
 
-/// What `Retry-After` asks for (RFC 9110 §10.2.3), a number of seconds or a moment. None when it cannot be read.
+/// The wait in `Retry-After` (RFC 9110 §10.2.3): a number of seconds or a date. `None` if it is malformed.
 pub fn retry_after(text: &str, now: Timestamp) -> Option<TimeDelta> {
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More digits than fit mean very long.
+        // A number that does not fit is very long.
         return Some(TimeDelta::seconds(text.parse::<u32>().unwrap_or(u32::MAX).into()));
     }
     Some(DateTime::parse_from_rfc2822(text).ok()?.to_utc() - now)

@@ -39,36 +39,6 @@ fn known(newest: u32, open: bool, slurm_id: Option<u32>) -> Record {
 }
 
 #[test]
-fn the_names_that_this_service_gives_are_read_back() {
-    let job = JobId::new(JOB.parse().unwrap());
-    let conversion = Uuid::from_u128(10);
-    for origin in [
-        Origin::Attempt { job, no: no(1) },
-        Origin::Attempt { job, no: no(12) },
-        Origin::Conversion { id: conversion, run: no(3) },
-    ] {
-        assert!(origin.name().starts_with(OUR_NAMES));
-        assert_eq!(Origin::of(&origin.name()), Some(origin));
-    }
-}
-
-#[test_case(""; "nothing")]
-#[test_case("tao-job-"; "no id")]
-#[test_case("tao-job-0000000000000000000000000000000a"; "an id without hyphens")]
-#[test_case("tao-job-00000000-0000-0000-0000-00000000000A"; "an id in capitals")]
-#[test_case("tao-job-00000000-0000-0000-0000-00000000000a-r1"; "the first attempt has no number")]
-#[test_case("tao-job-00000000-0000-0000-0000-00000000000a-r02"; "a number with a zero before it")]
-#[test_case("tao-job-00000000-0000-0000-0000-00000000000a-r0"; "no such attempt")]
-#[test_case("tao-job-00000000-0000-0000-0000-00000000000a-r99999999999"; "a number without end")]
-#[test_case("tao-job-00000000-0000-0000-0000-00000000000a?x"; "a separator where there was a bar")]
-#[test_case("tao-job-00000000-0000-0000-0000-00000000000a "; "a blank where there was a newline")]
-#[test_case("tao-sqsh-0000000000000000000000000000000a"; "a conversion without a run")]
-#[test_case("tao-sqsh-00000000-0000-0000-0000-00000000000a-1"; "a conversion with hyphens")]
-fn a_name_that_this_service_never_gives_is_somebody_elses(name: &str) {
-    assert_eq!(Origin::of(name), None);
-}
-
-#[test]
 fn what_has_ended_or_is_not_understood_is_no_stray() {
     let name = format!("tao-job-{JOB}");
     for state in ["PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "CONFIGURING"] {
