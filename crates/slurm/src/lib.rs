@@ -20,7 +20,7 @@ pub use job::{
     exit_code::ExitCode,
     id::SlurmJobId,
     rows::{AccountingRow, PastRun, QueueRow},
-    state::SlurmState,
+    state::{SlurmState, Stage},
 };
 pub use names::{
     cuda_version::CudaVersion,
@@ -37,5 +37,6 @@ pub use partition::{
 };
 pub use time::{
     run_time::RunTime,
+    timestamp::timestamp,
     wall_time::{TimeLimit, WallTime},
 };

@@ -40,7 +40,12 @@ impl Job {
     }
 
     /// This ended job, kept open until its files are removed. `None` when `before` has waited too long for that.
-    pub fn with_pending_cleanup(&self, before: &Self, cleanup: PendingCleanup, now: Timestamp) -> Option<Self> {
+    pub fn with_pending_cleanup(
+        &self,
+        before: &Self,
+        cleanup: PendingCleanup,
+        now: Timestamp,
+    ) -> Option<Self> {
         if !cleanup_is_retried(before.finishing_since, now) {
             return None;
         }
@@ -86,7 +91,7 @@ mod tests {
     use test_case::test_case;
 
     use super::*;
-    use crate::fixtures::{submitting_job, submitted_job};
+    use crate::fixtures::{submitted_job, submitting_job};
 
     const T0: Timestamp = DateTime::UNIX_EPOCH;
 
@@ -130,11 +135,16 @@ mod tests {
         let mut before = Job { desired: DesiredState::Cancel, ..submitting_job() };
         for hours in [0, 12, 23] {
             let ended = before.canceled_locally(T0);
-            before =
-                ended.with_pending_cleanup(&before, PendingCleanup::NotRemoved, T0 + TimeDelta::hours(hours)).unwrap();
+            before = ended
+                .with_pending_cleanup(&before, PendingCleanup::NotRemoved, T0 + TimeDelta::hours(hours))
+                .unwrap();
         }
         let ended = before.canceled_locally(T0);
-        assert!(ended.with_pending_cleanup(&before, PendingCleanup::NotRemoved, T0 + TimeDelta::hours(24)).is_none());
+        assert!(
+            ended
+                .with_pending_cleanup(&before, PendingCleanup::NotRemoved, T0 + TimeDelta::hours(24))
+                .is_none()
+        );
     }
 
     #[test]

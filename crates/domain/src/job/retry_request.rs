@@ -12,7 +12,10 @@ use crate::{
         status::Status,
         stored::{DesiredState, Job},
     },
-    request::{secret::Secrets, spec::{JobSpec, MAX_ENV_VALUE}},
+    request::{
+        secret::Secrets,
+        spec::{JobSpec, MAX_ENV_VALUE},
+    },
     violation::{Violation, pointer},
 };
 
@@ -38,7 +41,11 @@ impl RetryRequest {
             let at = format!("/secret_env_vars/{key}");
             match given.remove(key.as_str()) {
                 Some(value) if value.len() > MAX_ENV_VALUE || value.contains('\0') => {
-                    faults.push(Violation::new(at, "invalid", format_args!("must be at most {MAX_ENV_VALUE} bytes without NUL")));
+                    faults.push(Violation::new(
+                        at,
+                        "invalid",
+                        format_args!("must be at most {MAX_ENV_VALUE} bytes without NUL"),
+                    ));
                 }
                 Some(value) => {
                     env.insert(key.clone(), value.into());

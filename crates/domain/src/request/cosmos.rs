@@ -168,7 +168,11 @@ pub(crate) struct Requested {
 /// The resources of a training. The specification defines them, and a request that contradicts it is rejected.
 ///
 /// The training gets one node if everything fits and the request has no more, otherwise whole nodes for each role.
-pub(crate) fn fit(specs: &Value, resources: Resources, requested: Requested) -> Result<Resources, Vec<Violation>> {
+pub(crate) fn fit(
+    specs: &Value,
+    resources: Resources,
+    requested: Requested,
+) -> Result<Resources, Vec<Violation>> {
     let node = requested.gpus_per_node.unwrap_or(resources.max_gpus_per_node);
     if node == 0 {
         let detail = "must be at least 1: a cosmos-rl training needs GPUs";
@@ -177,7 +181,8 @@ pub(crate) fn fit(specs: &Value, resources: Resources, requested: Requested) -> 
     let plan = plan(specs, node)?;
     let nodes = if requested.nodes.or(requested.gpus).is_some() { resources.nodes } else { 1 };
     if plan.gpus() > node || nodes > 1 {
-        let as_planned = nodes == plan.nodes() || (requested.nodes.is_none() && requested.gpus == Some(plan.gpus()));
+        let as_planned =
+            nodes == plan.nodes() || (requested.nodes.is_none() && requested.gpus == Some(plan.gpus()));
         if requested.nodes.or(requested.gpus).is_some() && !as_planned {
             return Err(vec![contradiction(requested, &plan, node)]);
         }

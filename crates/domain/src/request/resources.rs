@@ -85,9 +85,7 @@ fn times(
         wrong.push(Violation::new(
             "/resources/time_hours",
             "time_limit",
-            format_args!(
-                "is {hours} hours; this cluster allows at most {max_time_hours} (max_time_hours)"
-            ),
+            format_args!("is {hours} hours; this cluster allows at most {max_time_hours} (max_time_hours)"),
         ));
         return None;
     }

@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use slurm::EnvKey;
 
 /// A variable with one of these in its name is secret.
-const SECRET_PARTS: [&str; 8] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "PRIVATE", "AUTH"];
+const SECRET_PARTS: [&str; 8] =
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "PRIVATE", "AUTH"];
 
 /// Whether a variable's name indicates a secret.
 pub fn is_secret_key(key: &EnvKey) -> bool {

@@ -3,7 +3,10 @@
 use serde_json::Value;
 
 use crate::{
-    cluster::{mount::Mount, target::{Cluster, base_of}},
+    cluster::{
+        mount::Mount,
+        target::{Cluster, base_of},
+    },
     image::ImageRef,
     request::spec::{JobSpec, Work},
     violation::Violation,

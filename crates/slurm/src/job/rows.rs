@@ -1,6 +1,6 @@
 //! One job as squeue and sacct print it.
 
-use crate::{ExitCode, SlurmJobId, SlurmState};
+use crate::{ExitCode, SlurmJobId, SlurmState, time::timestamp::parse as time};
 
 /// The longest text kept of a column, in characters: reasons and node lists are people's text, and hostile.
 const COLUMN: usize = 1000;
@@ -115,40 +115,6 @@ impl AccountingRow {
 
 fn column(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(COLUMN).collect()
-}
-
-/// Reads a time. `N/A`, `Unknown` and what else there may be instead of one is `None`.
-///
-/// We ask for seconds since 1970 (`SLURM_TIME_FORMAT=%s`), and for UTC, so that a Slurm that does not know the
-/// variable is understood as well: `2026-11-20T23:07:52`.
-fn time(text: &str) -> Option<i64> {
-    text.parse().ok().or_else(|| iso_time(text))
-}
-
-fn iso_time(text: &str) -> Option<i64> {
-    let (date, clock) = text.split_once('T')?;
-    let number = |text: &str| text.parse::<u32>().ok().map(i64::from);
-    let date = date.split('-').map(number).collect::<Option<Vec<_>>>()?;
-    let clock = clock.split(':').map(number).collect::<Option<Vec<_>>>()?;
-    let ([year, month, day], [hour, minute, second]) = (date.as_slice(), clock.as_slice()) else {
-        return None;
-    };
-    let sane = (1970..=9999).contains(year)
-        && (1..=12).contains(month)
-        && (1..=31).contains(day)
-        && *hour < 24
-        && *minute < 60
-        && *second <= 60;
-    sane.then(|| ((days_since_1970(*year, *month, *day) * 24 + hour) * 60 + minute) * 60 + second)
-}
-
-/// Howard Hinnant's `days_from_civil`, for years after 1970.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, year_of_era) = (year / 400, year % 400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
 }
 
 #[cfg(test)]

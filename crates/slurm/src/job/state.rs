@@ -98,16 +98,37 @@ states! {
     UpdateDb => "UPDATE_DB",
 }
 
-impl SlurmState {
-    /// True when the job holds an allocation or may still get one. An unknown state counts as active: what may
-    /// still cost GPU time is not forgotten because of a new word.
-    pub fn is_active(&self) -> bool {
-        !self.is_final()
-    }
+/// What a state means for the life of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// In the queue: it has no nodes, or they are not ready yet.
+    Waiting,
+    /// On its nodes.
+    Running,
+    /// On its nodes, and stopped by Slurm.
+    Suspended,
+    /// Ended: it does not run again unless it is requeued.
+    Final,
+    /// Not known from this state.
+    Unclear,
+}
 
-    /// True when the job has ended and, unless somebody requeues it, will not run again.
-    pub fn is_final(&self) -> bool {
+impl SlurmState {
+    /// What the state means for the life of a job.
+    pub fn stage(&self) -> Stage {
         match self {
+            Self::Pending
+            | Self::Configuring
+            | Self::Requeued
+            | Self::RequeueHold
+            | Self::RequeueFed
+            | Self::ResvDelHold
+            | Self::SpecialExit
+            | Self::PowerUpNode => Stage::Waiting,
+            Self::Running | Self::Completing | Self::Resizing | Self::Signaling | Self::StageOut => {
+                Stage::Running
+            }
+            Self::Suspended | Self::Stopped => Stage::Suspended,
             Self::Completed
             | Self::Failed
             | Self::Timeout
@@ -119,25 +140,25 @@ impl SlurmState {
             | Self::Preempted
             | Self::Revoked
             | Self::LaunchFailed
-            | Self::ReconfigFail => true,
-            Self::Pending
-            | Self::Configuring
-            | Self::Running
-            | Self::Completing
-            | Self::Suspended
-            | Self::Stopped
-            | Self::Requeued
-            | Self::RequeueHold
-            | Self::RequeueFed
-            | Self::Resizing
-            | Self::ResvDelHold
-            | Self::Signaling
-            | Self::SpecialExit
-            | Self::StageOut
-            | Self::PowerUpNode
-            | Self::UpdateDb
-            | Self::Unknown(_) => false,
+            | Self::ReconfigFail => Stage::Final,
+            Self::UpdateDb | Self::Unknown(_) => Stage::Unclear,
         }
+    }
+
+    /// Whether the job is in the queue.
+    pub fn is_waiting(&self) -> bool {
+        self.stage() == Stage::Waiting
+    }
+
+    /// Whether the job holds an allocation or may still get one. An unknown state counts as active, so that a job that
+    /// may use GPUs is not dropped because of a new state name.
+    pub fn is_active(&self) -> bool {
+        !self.is_final()
+    }
+
+    /// Whether the job has ended and does not run again unless it is requeued.
+    pub fn is_final(&self) -> bool {
+        self.stage() == Stage::Final
     }
 }
 

@@ -46,12 +46,10 @@ pub(super) fn credentials(deep: Option<&DeepFacts>) -> Vec<Check> {
     let install = "Install them with PUT /clusters/{name}/enroot-credentials. Images of nvcr.io need an entry for nvcr.io and \
                    one for authn.nvidia.com, both with the login $oauthtoken.";
     vec![match deep.credentials_mode {
-        None => Check::new(
-            id,
-            Outcome::Warn,
-            format!("{file} does not exist: only public images can be pulled"),
-        )
-        .fixed_by(install),
+        None => {
+            Check::new(id, Outcome::Warn, format!("{file} does not exist: only public images can be pulled"))
+                .fixed_by(install)
+        }
         Some(mode) if mode & 0o077 != 0 => Check::new(
             id,
             Outcome::Fail,

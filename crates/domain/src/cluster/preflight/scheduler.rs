@@ -29,9 +29,8 @@ pub(super) fn controller(deep: Option<&DeepFacts>) -> Vec<Check> {
     vec![if ping.code == 0 {
         Check::new(id, Outcome::Pass, format!("{} (ClusterName {cluster})", ping.text))
     } else {
-        Check::new(id, Outcome::Fail, said(ping, "scontrol ping")).fixed_by(
-            "Ask the site's administrators: the Slurm controller does not answer its login host.",
-        )
+        Check::new(id, Outcome::Fail, said(ping, "scontrol ping"))
+            .fixed_by("Ask the site's administrators: the Slurm controller does not answer its login host.")
     }]
 }
 

@@ -3,7 +3,7 @@ use serde_json::json;
 use test_case::test_case;
 
 use super::*;
-use crate::launch::cosmos::environment;
+use crate::launch::roles::environment;
 
 fn specs(policy: &Value, rollout: &Value, kind: &str) -> Value {
     json!({

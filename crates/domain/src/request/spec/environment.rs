@@ -27,7 +27,11 @@ type Environment = (BTreeMap<EnvKey, String>, BTreeMap<EnvKey, SecretString>);
 pub(super) fn environment(request: &JobRequest, faults: &mut Faults) -> Environment {
     let (mut env, mut secret) = (BTreeMap::new(), BTreeMap::new());
     if request.docker_env_vars.len() + request.secret_env_vars.len() > MAX_ENV {
-        faults.add("/docker_env_vars", "too_many", format_args!("must have at most {MAX_ENV} variables, with those of secret_env_vars"));
+        faults.add(
+            "/docker_env_vars",
+            "too_many",
+            format_args!("must have at most {MAX_ENV} variables, with those of secret_env_vars"),
+        );
         return (env, secret);
     }
     let open = request.docker_env_vars.iter().map(|pair| ("/docker_env_vars", false, pair));

@@ -281,7 +281,11 @@ fn work(request: JobRequest, image_named: bool, faults: &mut Faults) -> Option<W
             None
         }
         (None, Some(_), None) => {
-            faults.add("/network_arch", "required", "is required with action: a TAO job needs a network_arch");
+            faults.add(
+                "/network_arch",
+                "required",
+                "is required with action: a TAO job needs a network_arch",
+            );
             None
         }
         (None, None, None) => {
@@ -289,7 +293,11 @@ fn work(request: JobRequest, image_named: bool, faults: &mut Faults) -> Option<W
             None
         }
         (_, _, Some(_)) => {
-            faults.add("/command", "contradiction", "contradicts network_arch and action; give either them or command");
+            faults.add(
+                "/command",
+                "contradiction",
+                "contradicts network_arch and action; give either them or command",
+            );
             None
         }
     }

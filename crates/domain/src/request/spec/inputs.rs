@@ -73,9 +73,7 @@ pub(super) fn required_paths(
         faults.add(
             "/specs",
             "too_many",
-            format_args!(
-                "names more than {MOST_INPUTS} data set paths; name their directories instead"
-            ),
+            format_args!("names more than {MOST_INPUTS} data set paths; name their directories instead"),
         );
     }
     required.into_iter().collect()
