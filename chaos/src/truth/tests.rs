@@ -178,7 +178,8 @@ fn a_job_that_failed_with_the_cluster_is_no_defect_of_the_service() {
         |ended| Case { runs: Vec::new(), rows: vec![row(10, 1, "FAILED", ended)], ..broken.clone() };
     assert_eq!(kinds(&speechless(59.0)), ["given up"]);
     assert_eq!(kinds(&speechless(70.0)), ["wrong"]);
-    "Slurm's queue and accounting have lost the job".clone_into(&mut broken.told.as_mut().unwrap().message);
+    "Slurm's queue and accounting no longer list the job"
+        .clone_into(&mut broken.told.as_mut().unwrap().message);
     assert_eq!(kinds(&broken), ["wrong"], "its controller never died");
     broken.controller_killed = true;
     assert_eq!(kinds(&broken), ["given up"]);

@@ -1,6 +1,6 @@
-//! One fault of a request, in the terms of the caller's document.
+//! The faults of a request, in the terms of the caller's document.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 /// A fault in one field of a request. The HTTP layer reports all of them at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +16,20 @@ pub struct Violation {
 impl Violation {
     pub fn new(pointer: impl Into<String>, code: &'static str, detail: impl fmt::Display) -> Self {
         Self { pointer: pointer.into(), code, detail: detail.to_string() }
+    }
+}
+
+/// The faults of a request that were found so far.
+#[derive(Default)]
+pub(crate) struct Faults(pub(crate) Vec<Violation>);
+
+impl Faults {
+    pub(crate) fn add(&mut self, pointer: impl Into<String>, code: &'static str, detail: impl fmt::Display) {
+        self.0.push(Violation::new(pointer, code, detail));
+    }
+
+    pub(crate) fn parse<T: FromStr<Err: fmt::Display>>(&mut self, pointer: &str, text: &str) -> Option<T> {
+        text.parse().map_err(|error| self.add(pointer, "invalid", error)).ok()
     }
 }
 

@@ -47,5 +47,5 @@ pub(crate) async fn beyond_limits(
 ) -> Result<Vec<Violation>, StoreError> {
     let known = app.partitions().get(&app.store).await?;
     let said = known.get(&cluster.name).and_then(|known| known.limits(app.clock.now()));
-    Ok(limits::check(spec, &PartitionLimits { max_time_hours: cluster.max_time_hours, said }))
+    Ok(limits::check(spec, &PartitionLimits { max_time_hours: cluster.max_time_hours, reported: said }))
 }

@@ -108,7 +108,7 @@ pub fn base_of(results_dir: RemotePath) -> RemotePath {
 
 /// The fields of a request that select a cluster.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ClusterChoice<'a> {
+pub(crate) struct ClusterChoice<'a> {
     pub cluster_name: Option<&'a str>,
     /// `cloud_metadata.slurm_user` of a TAO workspace.
     pub slurm_user: Option<&'a str>,
@@ -119,7 +119,7 @@ pub struct ClusterChoice<'a> {
 /// Selects the cluster of a request: by name, else by TAO's workspace details, else the first configured.
 ///
 /// A request chooses only among configured clusters. The service never connects to a host that a request names.
-pub fn choose_cluster<'c>(
+pub(crate) fn choose_cluster<'c>(
     clusters: &'c [Cluster],
     choice: ClusterChoice<'_>,
 ) -> Result<&'c Cluster, Violation> {

@@ -59,7 +59,7 @@ pub struct UnhealthyNode {
 /// The evidence of a failure.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts")]
-pub struct Evidence<'a> {
+pub(crate) struct Evidence<'a> {
     pub state: Option<&'a SlurmState>,
     pub exit: Option<ExitCode>,
     /// The attempt's nodes, as Slurm writes them.
@@ -79,7 +79,7 @@ pub struct Evidence<'a> {
 
 /// The cause of a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Diagnosis {
+pub(crate) struct Diagnosis {
     pub cause: Cause,
     /// The rule, or Slurm's state in lower case: failures with the same signature are the same fault.
     pub signature: String,
@@ -90,7 +90,7 @@ pub struct Diagnosis {
 }
 
 /// Diagnoses a failure; `None` if the evidence does not show the cause.
-pub fn diagnose(evidence: &Evidence<'_>) -> Option<Diagnosis> {
+pub(crate) fn diagnose(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     by_state(evidence).or_else(|| by_exit(evidence)).or_else(|| by_logs_and_nodes(evidence))
 }
 

@@ -87,7 +87,7 @@ fn finds_no_node(reason: &str) -> bool {
 impl RelaxedExclusions {
     /// The message until Slurm has accepted the change.
     pub(crate) fn announced(&self) -> String {
-        self.message("allowing them again")
+        self.message("lifting the exclusion")
     }
 
     fn message(&self, action: &str) -> String {
@@ -114,7 +114,7 @@ impl Job {
         if matches!(relaxed.why, Why::NoPlace(_)) {
             job.allow_again(&relaxed.freed);
         }
-        job.message = relaxed.message("they are allowed again");
+        job.message = relaxed.message("lifted the exclusion");
         job
     }
 }
@@ -196,12 +196,12 @@ mod tests {
     fn nodes_that_are_needed_are_not_excluded_again() {
         let job = waiting("BadConstraints");
         let relaxed = after(&job, 0).unwrap();
-        assert!(relaxed.announced().contains("allowing them again (BadConstraints)"));
+        assert!(relaxed.announced().contains("lifting the exclusion (BadConstraints)"));
         let job = job.with_relaxed_exclusions(&relaxed);
         assert_eq!(
             job.message,
-            "Waiting in Slurm's queue: no node fits the job without the excluded nodes (node02, node01); they are allowed \
-             again (BadConstraints)."
+            "Waiting in Slurm's queue: no node fits the job without the excluded nodes (node02, node01); lifted the \
+             exclusion (BadConstraints)."
         );
         assert_eq!(excluded(&job, &RetryTerms::default(), None, T0), []);
         assert_eq!(after(&job, 60), None, "no exclusion is left");

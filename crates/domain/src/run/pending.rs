@@ -135,7 +135,7 @@ mod tests {
     #[test_case("launch failed requeued held" => "Held on the cluster (launch failed requeued held): the launch failed, so Slurm holds the job; release it there.")]
     #[test_case("something new, held" => "Held on the cluster (something new, held): the job is on hold; release it there.")]
     #[test_case("DependencyNeverSatisfied" => "Waiting in Slurm's queue: a job that it depends on failed, so the job cannot start; cancel it (DependencyNeverSatisfied).")]
-    #[test_case("AssocGrpGRES" => "Waiting in Slurm's queue: running jobs of its association (account and user) use all GPUs or other generic resources that the association allows (AssocGrpGRES).")]
+    #[test_case("AssocGrpGRES" => "Waiting in Slurm's queue: running jobs of its association (account and user) use all GPUs or other generic resources that it allows (AssocGrpGRES).")]
     #[test_case("PlanetsNotAligned" => "Waiting in Slurm's queue: PlanetsNotAligned.")]
     fn a_reason_is_a_sentence(reason: &str) -> String {
         pending_message(&SlurmState::Pending, reason)

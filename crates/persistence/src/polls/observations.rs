@@ -1,6 +1,8 @@
 //! What a poll is about, and what it saw: the jobs of one cluster that Slurm has and is not through with.
 
-use domain::{ActiveJob, AttemptNo, AttemptPlace, ClusterName, Job, JobId, Next, StatusFiles, Timestamp};
+use domain::{
+    ActiveJob, AttemptNo, AttemptPlace, ClusterName, Job, JobId, ObservedChange, StatusFiles, Timestamp,
+};
 use uuid::Uuid;
 
 use crate::{
@@ -65,7 +67,7 @@ impl Store {
     pub async fn record_observations(
         &self,
         lease: &PollLease,
-        changed: &[Next],
+        changed: &[ObservedChange],
         now: Timestamp,
     ) -> Result<u64, StoreError> {
         match again(|| self.record_observations_together(lease, changed, now)).await {
@@ -88,7 +90,7 @@ impl Store {
     async fn record_observations_together(
         &self,
         lease: &PollLease,
-        changed: &[Next],
+        changed: &[ObservedChange],
         now: Timestamp,
     ) -> Result<u64, StoreError> {
         let mut tx = self.pool.begin().await?;
@@ -160,10 +162,10 @@ impl TryFrom<ActiveRow> for ActiveJob {
 
 pub(crate) async fn write(
     connection: &mut sqlx::PgConnection,
-    changed: &[Next],
+    changed: &[ObservedChange],
     now: Timestamp,
 ) -> Result<u64, StoreError> {
-    let due = |next: &Next| next.step_due.then_some(now);
+    let due = |next: &ObservedChange| next.step_due.then_some(now);
     let pairs = changed.iter().map(|next| -> (&Job, _) { (&next.job, due(next)) });
     let Changes { jobs, attempts, lines } = changes(pairs)?;
     // Guarded by the version that the poll read, since a step or a caller may have moved the job since.

@@ -11,8 +11,8 @@ use std::{
 };
 
 use domain::{
-    Abandoned, ActiveJob, ClusterName, Conversion, Job, JobId, Next, Origin, Orphan, Record, Secrets,
-    Timestamp,
+    Abandoned, ActiveJob, ClusterName, Conversion, Job, JobId, ObservedChange, Origin, Orphan, Record,
+    Secrets, Timestamp,
 };
 use remote::PartitionsAnswer;
 use slurm::SlurmJobId;
@@ -118,7 +118,12 @@ pub trait PollTurns {
     fn extend_poll(&self, lease: &PollLease, duration: Duration) -> impl Call<()>;
     fn active_jobs(&self, cluster: &ClusterName) -> impl Call<Vec<ActiveJob>>;
     fn jobs_as_asked(&self, asked: &[&ActiveJob]) -> impl Call<Vec<Job>>;
-    fn record_observations(&self, lease: &PollLease, changed: &[Next], now: Timestamp) -> impl Call<u64>;
+    fn record_observations(
+        &self,
+        lease: &PollLease,
+        changed: &[ObservedChange],
+        now: Timestamp,
+    ) -> impl Call<u64>;
     fn record_poll(
         &self,
         lease: &PollLease,

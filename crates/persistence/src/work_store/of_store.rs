@@ -6,8 +6,8 @@ use std::{
 };
 
 use domain::{
-    Abandoned, ActiveJob, ClusterName, Conversion, Job, JobId, Next, Origin, Orphan, Record, Secrets,
-    Timestamp,
+    Abandoned, ActiveJob, ClusterName, Conversion, Job, JobId, ObservedChange, Origin, Orphan, Record,
+    Secrets, Timestamp,
 };
 use remote::PartitionsAnswer;
 use slurm::SlurmJobId;
@@ -140,7 +140,7 @@ impl PollTurns for Store {
     async fn record_observations(
         &self,
         lease: &PollLease,
-        changed: &[Next],
+        changed: &[ObservedChange],
         now: Timestamp,
     ) -> Result<u64, StoreError> {
         Self::record_observations(self, lease, changed, now).await

@@ -126,7 +126,7 @@ fn a_training_that_falls_silent_is_an_error_after_the_grace() {
     let id = service.submit(&training(2, &json!({"epoch_seconds": 0.1, "fail": "silent"})));
     let ended = service.wait_ended(&id);
     assert_eq!(ended["status"], "Error", "{ended}");
-    assert!(ended["message"].as_str().unwrap().contains("never reported success"), "{ended}");
+    assert!(ended["message"].as_str().unwrap().contains("did not report success"), "{ended}");
 }
 
 #[test]

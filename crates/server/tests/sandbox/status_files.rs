@@ -157,7 +157,7 @@ fn a_job_that_gives_no_sign_of_life_is_ended_and_one_that_writes_is_not() {
     });
     assert_eq!((&ended["status"], &ended["slurm_state"]), (&json!("Error"), &json!("CANCELLED")), "{ended}");
     let message = ended["message"].as_str().unwrap();
-    assert!(message.starts_with("No sign of life for 1 minute: no new status line"), "{message}");
+    assert!(message.starts_with("No activity for 1 minute: no new status line"), "{message}");
     until("the end of the other", Duration::from_mins(3), || service.status(&alive)["phase"] == "ended");
     assert_eq!(service.status(&alive)["status"], "Done");
 }

@@ -88,7 +88,7 @@ async fn many_jobs_of_one_image_are_one_conversion(pool: PgPool) {
     for id in &ids {
         let job = bench.job(*id).await;
         assert_eq!((job.status, job.phase), (Status::Pending, Phase::ConvertingImage));
-        assert!(job.message.contains("Slurm job 1 waits for a node"), "{}", job.message);
+        assert!(job.message.contains("Slurm job 1 is waiting for a node"), "{}", job.message);
     }
     bench.fake.set_state(&name, &SlurmState::Running, None);
     bench.poll().await;

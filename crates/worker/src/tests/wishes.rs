@@ -298,7 +298,8 @@ async fn a_cancellation_says_what_it_waits_for_and_waits_a_day_at_most(pool: PgP
         bench.make_due().await;
         bench.step(Lane::Submit).await;
         let job = bench.job(id).await;
-        let says = "Canceling: its files with secrets are still on the cluster, which does not answer.";
+        let says =
+            "Canceling. Removing its files with secrets failed (the cluster does not answer); retrying.";
         assert_eq!((job.status, job.message.as_str()), (Status::Canceling, says));
     }
     bench.clock.advance(TimeDelta::hours(1));

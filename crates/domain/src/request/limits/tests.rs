@@ -1,3 +1,5 @@
+mod spare;
+
 use std::collections::BTreeSet;
 
 use chrono::DateTime;
@@ -69,8 +71,8 @@ fn a_time_above_every_listed_limit_is_rejected_with_the_limits_source() {
     assert_eq!((pointer.as_str(), code), ("/resources/time_hours", "time_limit"));
     assert_eq!(
         detail,
-        "asks for 12 hours; partition polar allows 4, partition polar4 allows 8 (sinfo, 1970-01-01 00:00 UTC): ask \
-         for less, or name only partitions that allow it: long, endless, cpu"
+        "is 12 hours; partition polar allows 4, partition polar4 allows 8 (sinfo, 1970-01-01 00:00 UTC). \
+         Request less, or only partitions that allow it: long, endless, cpu"
     );
 }
 

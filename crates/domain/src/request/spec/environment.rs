@@ -6,14 +6,13 @@ use secrecy::SecretString;
 use serde_json::{Map, Value};
 use slurm::{CudaVersion, EnvKey};
 
-use super::from_request::Faults;
 use crate::{
     request::{
         body::JobRequest,
         secret::is_secret_key,
         uri::{Reference, reference},
     },
-    violation::pointer,
+    violation::{Faults, pointer},
 };
 
 /// The variable that selects another CUDA than the image's own.

@@ -1,6 +1,6 @@
 //! Validates a request: it checks every field and fills in every default.
 
-use std::{collections::BTreeMap, fmt, num::NonZeroU32, str::FromStr};
+use std::{collections::BTreeMap, num::NonZeroU32};
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ use crate::{
         secret::Secrets,
         text::Label,
     },
-    violation::{Violation, pointer},
+    violation::{Faults, Violation, pointer},
 };
 
 const MAX_LABELS: usize = 64;
@@ -107,20 +107,6 @@ impl JobSpec {
             }
             _ => Err(faults.0),
         }
-    }
-}
-
-/// The faults that were found so far.
-#[derive(Default)]
-pub(super) struct Faults(pub(super) Vec<Violation>);
-
-impl Faults {
-    pub(super) fn add(&mut self, pointer: impl Into<String>, code: &'static str, detail: impl fmt::Display) {
-        self.0.push(Violation::new(pointer, code, detail));
-    }
-
-    pub(super) fn parse<T: FromStr<Err: fmt::Display>>(&mut self, pointer: &str, text: &str) -> Option<T> {
-        text.parse().map_err(|error| self.add(pointer, "invalid", error)).ok()
     }
 }
 

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use slurm::RemotePath;
 
-use super::{Work, from_request::Faults};
+use super::Work;
 use crate::{
     cluster::{mount::Mount, target::Cluster},
     request::{
         datasets,
         uri::{Reference, reference},
     },
+    violation::Faults,
 };
 
 const MOST_INPUTS: usize = 1000;

@@ -11,10 +11,6 @@ fn id(number: u32) -> SlurmJobId {
     SlurmJobId::new(number).unwrap()
 }
 
-fn no(number: u32) -> AttemptNo {
-    AttemptNo::new(number).unwrap()
-}
-
 fn row(number: u32, name: &str, state: &str) -> QueueRow {
     QueueRow {
         id: id(number),
@@ -79,14 +75,14 @@ fn reviewed(before: &[Orphan], kind: OrphanKind, now: Timestamp) -> Review {
 }
 
 #[test]
-fn an_orphan_is_cancelled_at_the_second_sight_and_not_at_the_first() {
+fn an_orphan_is_canceled_at_the_second_observation() {
     let first = reviewed(&[], OrphanKind::Superseded, T0);
     assert_eq!((first.found.as_slice(), first.cancel.as_slice()), (&[id(7)][..], &[][..]));
     let at_once = reviewed(&first.orphans, OrphanKind::Superseded, T0 + TimeDelta::seconds(9));
     assert!(at_once.cancel.is_empty() && at_once.found.is_empty());
     let second = reviewed(&at_once.orphans, OrphanKind::Superseded, T0 + LATER);
     assert_eq!((second.cancel.as_slice(), second.condemned.as_slice()), (&[id(7)][..], &[id(7)][..]));
-    assert!(second.orphans[0].sentence().ends_with("belongs to an attempt that is over; it is canceled."));
+    assert!(second.orphans[0].sentence().ends_with("belongs to an attempt that has ended; canceling it."));
 }
 
 #[test]
