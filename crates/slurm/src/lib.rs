@@ -1,8 +1,8 @@
 //! The language of Slurm: ids, names, states, times, node lists, the rows that its commands print, and the texts of its
 //! failures.
 //!
-//! Pure text: nothing here does I/O, reads a clock, or knows what a job of ours is. All text from a cluster is hostile:
-//! sizes are capped, a malformed row is skipped, nothing panics.
+//! Pure text: nothing here does I/O, reads a clock, or knows about this service's jobs. All text from a cluster is
+//! untrusted: sizes are capped, a malformed row is skipped, nothing panics.
 
 #![deny(clippy::wildcard_enum_match_arm)]
 #![deny(missing_docs)]

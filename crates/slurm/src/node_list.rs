@@ -1,16 +1,15 @@
-//! Slurm's compressed lists of nodes, written out.
+//! Slurm's compressed node lists.
 
-/// The most nodes that are written out: the largest job this service accepts.
+/// The most nodes of an expanded list: those of the largest job that this service accepts.
 const MOST: usize = 1024;
 
-/// Writes out `node[01-03,05],gpu7`: `node01`, `node02`, `node03`, `node05`, `gpu7`.
+/// Expands `node[01-03,05],gpu7` to `node01`, `node02`, `node03`, `node05`, `gpu7`.
 ///
-/// A part that cannot be read, or that would make the list too long, stays as Slurm wrote it: nothing that was
-/// said is lost, and no text makes us write out a million names.
+/// A part that is malformed, or would make the list too long, stays as it is.
 pub fn expand(list: &str) -> Vec<String> {
     let mut nodes = Vec::new();
     for part in split(list) {
-        // squeue's words for "none": before a job has nodes, and in old versions.
+        // squeue's texts for a job without nodes, in several versions.
         if matches!(part, "" | "(null)" | "None" | "None assigned") {
             continue;
         }
@@ -22,7 +21,7 @@ pub fn expand(list: &str) -> Vec<String> {
     nodes
 }
 
-/// The parts between commas that are not within brackets.
+/// The parts between commas outside of brackets.
 fn split(list: &str) -> Vec<&str> {
     let mut depth = 0_u32;
     list.split(|c: char| {
@@ -37,7 +36,7 @@ fn split(list: &str) -> Vec<&str> {
     .collect()
 }
 
-/// One part with any number of brackets, as `rack[1-2]node[01-08]`.
+/// Expands one part with any number of brackets, such as `rack[1-2]node[01-08]`.
 fn expand_part(part: &str, room: usize) -> Option<Vec<String>> {
     let mut names = vec![String::new()];
     let mut rest = part;
@@ -65,7 +64,7 @@ fn expand_part(part: &str, room: usize) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// `01-03,05`: numbers keep the width of the first of their range.
+/// Expands `01-03,05`. Numbers keep the width of the first in their range.
 fn numbers(inside: &str, room: usize) -> Option<Vec<String>> {
     let mut found = Vec::new();
     for range in inside.split(',') {

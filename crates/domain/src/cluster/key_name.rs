@@ -1,6 +1,6 @@
 //! The name of an SSH key in the configured key directory.
 
-use std::{fmt, str::FromStr};
+use slurm::text_type;
 
 /// A plain file name, so that it cannot leave the directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,30 +14,18 @@ pub struct KeyName(String);
 )]
 pub struct InvalidKeyName;
 
+text_type!(KeyName, InvalidKeyName);
+
 impl KeyName {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for KeyName {
-    type Err = InvalidKeyName;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+    fn check(text: &str) -> Result<String, InvalidKeyName> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         // Hidden files are not keys, and many programs read a leading dash as an option.
         let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
         if begins && text.len() <= 100 && text.chars().all(is_plain) && !text.contains("..") {
-            Ok(Self(text.to_owned()))
+            Ok(text.to_owned())
         } else {
             Err(InvalidKeyName)
         }
-    }
-}
-
-impl fmt::Display for KeyName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -1,9 +1,7 @@
 //! The configured clusters, as far as decisions about jobs need them.
 
-use std::{fmt, str::FromStr};
-
 use serde_with::{DeserializeFromStr, SerializeDisplay};
-use slurm::{Account, PartitionList, RemotePath, UserName};
+use slurm::{Account, PartitionList, RemotePath, UserName, text_type};
 
 use crate::{
     cluster::{
@@ -23,29 +21,17 @@ pub struct ClusterName(String);
 #[error("a cluster name is 1 to 64 of a-z, 0-9, `_`, `-` and `.`, starting with a letter or a digit")]
 pub struct InvalidClusterName;
 
+text_type!(ClusterName, InvalidClusterName);
+
 impl ClusterName {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for ClusterName {
-    type Err = InvalidClusterName;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+    fn check(text: &str) -> Result<String, InvalidClusterName> {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-' | '.');
         let begins = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
         if begins && text.len() <= 64 && text.chars().all(plain) {
-            Ok(Self(text.to_owned()))
+            Ok(text.to_owned())
         } else {
             Err(InvalidClusterName)
         }
-    }
-}
-
-impl fmt::Display for ClusterName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
+use slurm::text_type;
 use strum::{Display, EnumString};
 
 const MOST_ROLE_BYTES: usize = 32;
@@ -24,33 +25,21 @@ impl LogStream {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogRole(String);
 
-impl LogRole {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for LogRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+text_type!(LogRole, InvalidLogName);
 
 /// A text that names no log and no role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not the name of a log")]
 pub struct InvalidLogName;
 
-impl FromStr for LogRole {
-    type Err = InvalidLogName;
-
+impl LogRole {
     /// A letter or digit, then letters, digits, `-` and `_`; at most 32 bytes.
-    fn from_str(text: &str) -> Result<Self, InvalidLogName> {
+    fn check(text: &str) -> Result<String, InvalidLogName> {
         let bytes = text.as_bytes();
         let begins = bytes.first().is_some_and(u8::is_ascii_alphanumeric);
         let goes_on = bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
         if begins && goes_on && bytes.len() <= MOST_ROLE_BYTES {
-            Ok(Self(text.to_owned()))
+            Ok(text.to_owned())
         } else {
             Err(InvalidLogName)
         }

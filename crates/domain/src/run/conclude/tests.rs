@@ -217,10 +217,7 @@ fn an_unreadable_status_file_is_named() {
     let later = T0 + TimeDelta::seconds(60);
     for (ending, expected) in [
         (case.after(600), "its files could not be read"),
-        (
-            conclude(&case.job(), &left_out, &Graces::default(), later),
-            "whose name holds % or \\ or is not UTF-8",
-        ),
+        (conclude(&case.job(), &left_out, &Graces::default(), later), "contains % or \\ or is not UTF-8"),
     ] {
         let Ending::Ended(job) = ending else { panic!("{ending:?}") };
         assert_eq!(job.status, Status::Error);
