@@ -1,6 +1,6 @@
 //! The faults of a request, in the terms of the caller's document.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, ops::RangeInclusive, str::FromStr};
 
 /// A fault in one field of a request. The HTTP layer reports all of them at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +30,15 @@ impl Faults {
 
     pub(crate) fn parse<T: FromStr<Err: fmt::Display>>(&mut self, pointer: &str, text: &str) -> Option<T> {
         text.parse().map_err(|error| self.add(pointer, "invalid", error)).ok()
+    }
+
+    /// Checks that a number is in its range, and returns it.
+    pub(crate) fn within(&mut self, pointer: &str, value: u32, range: RangeInclusive<u32>) -> u32 {
+        if !range.contains(&value) {
+            let detail = format_args!("must be from {} to {}", range.start(), range.end());
+            self.add(pointer, "out_of_range", detail);
+        }
+        value
     }
 }
 

@@ -11,6 +11,7 @@ pub mod failure;
 mod job;
 mod names;
 pub mod node_list;
+mod number;
 mod partition;
 pub mod pending_reason;
 mod time;

@@ -1,5 +1,7 @@
 //! Slurm's compressed node lists.
 
+use crate::number::digits;
+
 /// The most nodes of an expanded list: those of the largest job that this service accepts.
 const MOST: usize = 1024;
 
@@ -69,7 +71,7 @@ fn numbers(inside: &str, room: usize) -> Option<Vec<String>> {
     let mut found = Vec::new();
     for range in inside.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (from, to) = (number(first)?, number(last)?);
+        let (from, to): (u64, u64) = (digits(first, 18)?, digits(last, 18)?);
         let count = usize::try_from(to.checked_sub(from)?).ok()?;
         if found.len() + count >= room {
             return None;
@@ -78,11 +80,6 @@ fn numbers(inside: &str, room: usize) -> Option<Vec<String>> {
         found.extend((from..=to).map(|n| format!("{n:0width$}")));
     }
     Some(found)
-}
-
-fn number(text: &str) -> Option<u64> {
-    let digits = (1..=18).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
-    if digits { text.parse().ok() } else { None }
 }
 
 #[cfg(test)]

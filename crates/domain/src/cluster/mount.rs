@@ -56,16 +56,13 @@ impl FromStr for Mount {
             return Err(InvalidMount);
         }
         let parts: Vec<&str> = text.split(':').collect();
-        match parts[..] {
-            [source] => Ok(Self { source: path(source)?, inside: None, read_only: false }),
-            [source, inside] => {
-                Ok(Self { source: path(source)?, inside: Some(path(inside)?), read_only: false })
-            }
-            [source, inside, "ro"] => {
-                Ok(Self { source: path(source)?, inside: Some(path(inside)?), read_only: true })
-            }
-            _ => Err(InvalidMount),
-        }
+        let (source, inside, read_only) = match parts[..] {
+            [source] => (source, None, false),
+            [source, inside] => (source, Some(path(inside)?), false),
+            [source, inside, "ro"] => (source, Some(path(inside)?), true),
+            _ => return Err(InvalidMount),
+        };
+        Ok(Self { source: path(source)?, inside, read_only })
     }
 }
 

@@ -92,31 +92,23 @@ pub fn base_of(results_dir: RemotePath) -> RemotePath {
     }
 }
 
-/// The fields of a request that select a cluster.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct ClusterChoice<'a> {
-    pub cluster_name: Option<&'a str>,
-    /// `cloud_metadata.slurm_user` of a TAO workspace.
-    pub slurm_user: Option<&'a str>,
-    /// `cloud_metadata.slurm_hostname` of a TAO workspace.
-    pub slurm_hostnames: &'a [String],
-}
-
 /// Selects the cluster of a request: by name, else by TAO's workspace details, else the first configured.
 ///
 /// A request chooses only among configured clusters. The service never connects to a host that a request names.
 pub(crate) fn choose_cluster<'c>(
     clusters: &'c [Cluster],
-    choice: ClusterChoice<'_>,
+    name: Option<&str>,
+    user: Option<&str>,
+    hosts: &[String],
 ) -> Result<&'c Cluster, Violation> {
     let known = || clusters.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(", ");
-    if let Some(name) = choice.cluster_name {
+    if let Some(name) = name {
         let named = clusters.iter().find(|cluster| cluster.name.as_str() == name).ok_or_else(|| {
             let detail = format!("is not a configured cluster; the configured clusters are: {}", known());
             Violation::new("/backend_details/cluster_name", "unknown_cluster", detail)
         })?;
-        let other_user = choice.slurm_user.is_some_and(|user| user != named.user.as_str());
-        if other_user || !choice.slurm_hostnames.iter().all(|host| named.hosts.contains(host)) {
+        let other_user = user.is_some_and(|user| user != named.user.as_str());
+        if other_user || !hosts.iter().all(|host| named.hosts.contains(host)) {
             return Err(Violation::new(
                 "/backend_details/cluster_name",
                 "contradiction",
@@ -125,11 +117,11 @@ pub(crate) fn choose_cluster<'c>(
         }
         return Ok(named);
     }
-    if let Some(user) = choice.slurm_user {
+    if let Some(user) = user {
         let serves = |cluster: &&Cluster| {
             cluster.user.as_str() == user
-                && !choice.slurm_hostnames.is_empty()
-                && choice.slurm_hostnames.iter().all(|host| cluster.hosts.contains(host))
+                && !hosts.is_empty()
+                && hosts.iter().all(|host| cluster.hosts.contains(host))
         };
         return clusters.iter().find(serves).ok_or_else(|| {
             let detail = format!(

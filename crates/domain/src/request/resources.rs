@@ -1,8 +1,14 @@
 //! The resources of a request: TAO's arithmetic, with contradictions rejected.
 
+use std::ops::RangeInclusive;
+
 use slurm::{RunTime, WallTime};
 
-use crate::{cluster::resources::Resources, request::body::ResourcesRequest, violation::Violation};
+use crate::{
+    cluster::resources::Resources,
+    request::body::ResourcesRequest,
+    violation::{Faults, Violation},
+};
 
 const MAX_NODES: u32 = 1024;
 const MAX_GPUS: u32 = 8192;
@@ -18,24 +24,16 @@ impl Resources {
         defaults: &Self,
         max_time_hours: f64,
     ) -> Result<Self, Vec<Violation>> {
-        let mut wrong = Vec::new();
-        let mut within = |field: &str, value: Option<u32>, default: u32, least: u32, most: u32| {
-            let value = value.unwrap_or(default);
-            if !(least..=most).contains(&value) {
-                wrong.push(Violation::new(
-                    format!("/resources/{field}"),
-                    "out_of_range",
-                    format_args!("must be from {least} to {most}"),
-                ));
-            }
-            value
+        let mut wrong = Faults::default();
+        let mut within = |field: &str, value: Option<u32>, default: u32, range: RangeInclusive<u32>| {
+            wrong.within(&format!("/resources/{field}"), value.unwrap_or(default), range)
         };
-        let nodes = within("num_nodes", asked.num_nodes, defaults.nodes, 1, MAX_NODES);
+        let nodes = within("num_nodes", asked.num_nodes, defaults.nodes, 1..=MAX_NODES);
         let max =
-            within("max_num_gpus_per_node", asked.max_num_gpus_per_node, defaults.max_gpus_per_node, 1, 64);
-        let gpus = within("num_gpus", asked.num_gpus, defaults.gpus_per_node, 0, MAX_GPUS);
-        let per_node = within("gpus_per_node", asked.gpus_per_node, 0, 0, max.clamp(1, 64));
-        let cpus = within("cpus_per_task", asked.cpus_per_task, defaults.cpus_per_task, 1, MAX_CPUS);
+            within("max_num_gpus_per_node", asked.max_num_gpus_per_node, defaults.max_gpus_per_node, 1..=64);
+        let gpus = within("num_gpus", asked.num_gpus, defaults.gpus_per_node, 0..=MAX_GPUS);
+        let per_node = within("gpus_per_node", asked.gpus_per_node, 0, 0..=max.clamp(1, 64));
+        let cpus = within("cpus_per_task", asked.cpus_per_task, defaults.cpus_per_task, 1..=MAX_CPUS);
 
         let (nodes, gpus_per_node, exclusive) = match asked.gpus_per_node {
             Some(_) => {
@@ -43,13 +41,12 @@ impl Resources {
                     .num_gpus
                     .is_some_and(|total| total != per_node && total != per_node.saturating_mul(nodes))
                 {
-                    wrong.push(Violation::new(
-                        "/resources/num_gpus",
+                    wrong.add("/resources/num_gpus",
                         "contradiction",
                         format_args!(
                             "is {gpus}, but gpus_per_node × num_nodes is {per_node} × {nodes}; give only one of them"
                         ),
-                    ));
+                    );
                 }
                 (nodes, per_node, per_node == max)
             }
@@ -60,7 +57,7 @@ impl Resources {
 
         let times = times(asked, defaults, max_time_hours, &mut wrong);
         match times {
-            Some((time, soft_timeout)) if wrong.is_empty() => Ok(Self {
+            Some((time, soft_timeout)) if wrong.0.is_empty() => Ok(Self {
                 nodes,
                 gpus_per_node,
                 max_gpus_per_node: max,
@@ -69,7 +66,7 @@ impl Resources {
                 time,
                 soft_timeout,
             }),
-            _ => Err(wrong),
+            _ => Err(wrong.0),
         }
     }
 }
@@ -79,20 +76,20 @@ fn times(
     asked: &ResourcesRequest,
     defaults: &Resources,
     max_time_hours: f64,
-    wrong: &mut Vec<Violation>,
+    wrong: &mut Faults,
 ) -> Option<(WallTime, RunTime)> {
     if let Some(hours) = asked.time_hours.filter(|hours| *hours > max_time_hours) {
-        wrong.push(Violation::new(
+        wrong.add(
             "/resources/time_hours",
             "time_limit",
             format_args!("is {hours} hours; this cluster allows at most {max_time_hours} (max_time_hours)"),
-        ));
+        );
         return None;
     }
     let (least, most) = (Resources::LEAST_HOURS, Resources::MOST_HOURS);
     let mut refuse = |field: &str| {
         let detail = format_args!("must be a number of hours from {least} to {most}");
-        wrong.push(Violation::new(format!("/resources/{field}"), "out_of_range", detail));
+        wrong.add(format!("/resources/{field}"), "out_of_range", detail);
     };
     for (field, hours) in [("time_hours", asked.time_hours), ("timeout_hours", asked.timeout_hours)] {
         if hours.is_some_and(|hours| !(least..=most).contains(&hours)) {
@@ -112,11 +109,11 @@ fn times(
         (None, None) => defaults.soft_timeout,
     };
     if u64::from(soft.seconds()) > time.seconds() {
-        wrong.push(Violation::new(
+        wrong.add(
             "/resources/timeout_hours",
             "contradiction",
             "is longer than time_hours: Slurm would kill the job before its own limit",
-        ));
+        );
         return None;
     }
     Some((time, soft))

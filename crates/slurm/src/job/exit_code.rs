@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 
-use crate::InvalidName;
+use crate::{InvalidName, number::digits};
 
 /// `code:signal` as sacct prints it: `3:0` is exit code 3, `0:9` is SIGKILL.
 ///
@@ -40,16 +40,12 @@ impl FromStr for ExitCode {
     type Err = InvalidName;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let parts = text.split_once(':').and_then(|(code, signal)| Some((byte(code)?, byte(signal)?)));
+        let parts =
+            text.split_once(':').and_then(|(code, signal)| Some((digits(code, 3)?, digits(signal, 3)?)));
         parts
             .map(|(code, signal)| Self { code, signal })
             .ok_or_else(|| InvalidName::new("exit code", "two numbers up to 255, like 3:0", text))
     }
-}
-
-fn byte(text: &str) -> Option<u8> {
-    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    if digits { text.parse().ok() } else { None }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 
-use crate::{InvalidName, time::wall_time::seconds_of};
+use crate::{InvalidName, number::round_up, time::wall_time::seconds_of};
 
 const KIND: &str = "run time";
 
@@ -20,18 +20,9 @@ impl RunTime {
 
     /// A number of hours, rounded up to a whole second, like [`WallTime::from_hours`](crate::WallTime::from_hours).
     pub fn from_hours(hours: f64) -> Result<Self, InvalidName> {
-        let seconds = hours * 3600.0;
-        let nearest = seconds.round();
-        let whole = if (seconds - nearest).abs() < 1e-4 { nearest } else { seconds.ceil() };
-        if whole >= 1.0 && whole <= f64::from(u32::MAX) {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a whole number within the range of u32, checked in the line above"
-            )]
-            return Ok(Self(whole as u32));
-        }
-        Err(InvalidName::new(KIND, "a number of hours above zero", &hours.to_string()))
+        round_up(hours * 3600.0, 1e-4, u32::MAX)
+            .map(Self)
+            .ok_or_else(|| InvalidName::new(KIND, "a number of hours above zero", &hours.to_string()))
     }
 
     /// The time in seconds.

@@ -4,7 +4,10 @@ use std::{fmt, str::FromStr};
 
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 
-use crate::InvalidName;
+use crate::{
+    InvalidName,
+    number::{digits, round_up},
+};
 
 const KIND: &str = "time limit";
 const MINUTES_PER_DAY: u32 = 24 * 60;
@@ -26,18 +29,9 @@ impl WallTime {
     /// A float cannot represent 3.8 hours as exactly 228 minutes, so a deviation of less than a millionth of a minute
     /// does not count.
     pub fn from_hours(hours: f64) -> Result<Self, InvalidName> {
-        let minutes = hours * 60.0;
-        let nearest = minutes.round();
-        let whole = if (minutes - nearest).abs() < 1e-6 { nearest } else { minutes.ceil() };
-        if whole >= 1.0 && whole <= f64::from(MAX_MINUTES) {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a whole number within the range of u32, checked in the line above"
-            )]
-            return Ok(Self(whole as u32));
-        }
-        Err(InvalidName::new(KIND, "a number of hours above zero", &hours.to_string()))
+        round_up(hours * 60.0, 1e-6, MAX_MINUTES)
+            .map(Self)
+            .ok_or_else(|| InvalidName::new(KIND, "a number of hours above zero", &hours.to_string()))
     }
 
     /// The limit in minutes.
@@ -94,8 +88,7 @@ pub(crate) fn seconds_of(text: &str) -> Option<u64> {
 
 /// At most ten digits, so that the sum cannot overflow a `u64`.
 fn number(text: &str) -> Option<u64> {
-    let digits = (1..=10).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
-    if digits { text.parse().ok() } else { None }
+    digits(text, 10)
 }
 
 /// The time limit of a partition or a job.

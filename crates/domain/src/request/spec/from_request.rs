@@ -14,7 +14,7 @@ use crate::{
         mount::Mount,
         policy::ImagePolicy,
         resources::Resources,
-        target::{Cluster, ClusterChoice, choose_cluster},
+        target::{Cluster, choose_cluster},
     },
     request::{
         body::{ContainerRequest, JobRequest},
@@ -117,12 +117,9 @@ fn cluster_of<'c>(request: &JobRequest, clusters: &'c [Cluster]) -> Result<&'c C
         Some(Value::String(hosts)) => hosts.split(',').map(|host| host.trim().to_owned()).collect(),
         _ => Vec::new(),
     };
-    let choice = ClusterChoice {
-        cluster_name: request.backend_details.cluster_name.as_deref(),
-        slurm_user: request.cloud_metadata.get("slurm_user").and_then(Value::as_str),
-        slurm_hostnames: &hosts,
-    };
-    choose_cluster(clusters, choice)
+    let name = request.backend_details.cluster_name.as_deref();
+    let user = request.cloud_metadata.get("slurm_user").and_then(Value::as_str);
+    choose_cluster(clusters, name, user, &hosts)
 }
 
 fn mounts(asked: Option<&[String]>, cluster: &Cluster, faults: &mut Faults) -> Vec<Mount> {
@@ -191,30 +188,18 @@ fn image_policy(asked: &ContainerRequest, default: ImagePolicy, faults: &mut Fau
 
 fn master_port(asked: Option<u32>, faults: &mut Faults) -> u16 {
     let port = asked.unwrap_or(u32::from(DEFAULT_MASTER_PORT));
-    match u16::try_from(port) {
-        Ok(port) if port >= 1024 => port,
-        _ => {
-            faults.add("/resources/master_port", "out_of_range", "must be from 1024 to 65535");
-            DEFAULT_MASTER_PORT
-        }
-    }
+    let port = faults.within("/resources/master_port", port, 1024..=u32::from(u16::MAX));
+    u16::try_from(port).unwrap_or(DEFAULT_MASTER_PORT)
 }
 
 fn max_retries(asked: Option<u32>, cluster: &Cluster, faults: &mut Faults) -> u32 {
-    let retries = asked.unwrap_or(cluster.retries.max_retries);
-    if asked.is_some_and(|asked| asked > MOST_RETRIES) {
-        faults.add("/retry/max_retries", "out_of_range", format_args!("must be from 0 to {MOST_RETRIES}"));
-    }
-    retries
+    asked.map_or(cluster.retries.max_retries, |asked| {
+        faults.within("/retry/max_retries", asked, 0..=MOST_RETRIES)
+    })
 }
 
 fn timeout_minutes(asked: Option<u32>, faults: &mut Faults) -> Option<NonZeroU32> {
-    let minutes = asked?;
-    let within = NonZeroU32::new(minutes).filter(|minutes| minutes.get() <= MOST_MINUTES);
-    if within.is_none() {
-        faults.add("/timeout_minutes", "out_of_range", format_args!("must be from 1 to {MOST_MINUTES}"));
-    }
-    within
+    NonZeroU32::new(faults.within("/timeout_minutes", asked?, 1..=MOST_MINUTES))
 }
 
 fn labels(asked: &BTreeMap<String, String>, faults: &mut Faults) -> BTreeMap<Label, String> {
