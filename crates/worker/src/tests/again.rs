@@ -91,7 +91,7 @@ async fn a_node_that_slurm_has_drained_for_a_fault_is_to_blame(pool: PgPool) {
     bench.fail_on(&name, "node01", &SlurmState::Failed, "").await;
     let job = bench.job(id).await;
     assert_eq!(job.phase, Phase::RetryWait);
-    assert!(job.message.contains("Slurm says that node01 is drained (NHC: GPU 3)"), "{}", job.message);
+    assert!(job.message.contains("Slurm reports node node01 as drained (NHC: GPU 3)"), "{}", job.message);
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]

@@ -93,7 +93,7 @@ async fn many_jobs_of_one_image_are_one_conversion(pool: PgPool) {
     bench.fake.set_state(&name, &SlurmState::Running, None);
     bench.poll().await;
     bench.step(Lane::Submit).await;
-    assert!(bench.job(ids[0]).await.message.contains("Slurm job 1 runs on node01 since"));
+    assert!(bench.job(ids[0]).await.message.contains("Slurm job 1 has been running on node01 since"));
 
     bench.end_conversion(&name, 0, ImageFile::Whole).await;
     for id in &ids {
