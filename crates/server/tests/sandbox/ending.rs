@@ -189,7 +189,7 @@ fn a_job_canceled_on_the_cluster_by_hand_ends_canceled() {
     service.sandbox.login(&format!("scancel -n tao-job-{id}"));
     let ended = service.wait_ended(&id);
     assert_eq!(ended["status"], "Canceled");
-    assert!(ended["message"].as_str().unwrap().contains("by somebody else"), "{ended}");
+    assert!(ended["message"].as_str().unwrap().contains("not by this service"), "{ended}");
 }
 
 #[test]

@@ -54,5 +54,5 @@ fn an_input_that_the_user_may_not_read_is_said_so() {
     let ended = service.wait_ended(&service.submit(&job));
     service.sandbox.login(&format!("chmod 700 {base}/locked"));
     assert_eq!(ended["status"], "Error");
-    assert!(ended["message"].as_str().unwrap().contains("may not be read"), "{ended}");
+    assert!(ended["message"].as_str().unwrap().contains("is not readable"), "{ended}");
 }

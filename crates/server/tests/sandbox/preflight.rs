@@ -149,10 +149,10 @@ fn an_account_and_a_partition_that_are_not_ours_are_told_with_those_that_are() {
 fn a_base_directory_that_cannot_be_written_is_told_by_each_host() {
     let service = Service::start_with(&[("SLURM_BASE_RESULTS_DIR", "/usr/lib")]);
     let found = preflight(&service);
-    fails(&found, "base_directory", "/usr/lib cannot be written", "SLURM_BASE_RESULTS_DIR");
+    fails(&found, "base_directory", "/usr/lib is not writable", "SLURM_BASE_RESULTS_DIR");
     assert_eq!(checks(&found, "base_directory").len(), 2);
     let service = Service::start_with(&[("SLURM_BASE_RESULTS_DIR", "/etc/no/such")]);
-    fails(&preflight(&service), "base_directory", "cannot be made", "SLURM_BASE_RESULTS_DIR");
+    fails(&preflight(&service), "base_directory", "cannot be created", "SLURM_BASE_RESULTS_DIR");
 }
 
 /// A shell text as the other user of the account, whose login no other test changes.

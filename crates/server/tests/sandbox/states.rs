@@ -137,7 +137,7 @@ fn an_administrators_scancel_is_a_cancellation() {
     service.sandbox.admin(&["scancel", &slurm_id(&status)]);
     let ended = service.wait_ended(&id);
     assert_eq!(ended["status"], "Canceled", "{ended}");
-    assert!(ended["message"].as_str().unwrap().contains("by somebody else"), "{ended}");
+    assert!(ended["message"].as_str().unwrap().contains("not by this service"), "{ended}");
 }
 
 #[test]

@@ -323,7 +323,7 @@ async fn a_file_that_cannot_be_removed_holds_up_its_own_job_alone(pool: PgPool) 
     assert_eq!(bench.status(ids[1]).await.0, Status::Canceled);
     let job = bench.job(ids[0]).await;
     assert_eq!(job.status, Status::Canceling);
-    assert!(job.message.ends_with("on the cluster, which could not remove them."), "{}", job.message);
+    assert!(job.message.ends_with("(the cluster could not remove them); retrying."), "{}", job.message);
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
