@@ -245,8 +245,8 @@ impl Case {
         {
             return None;
         }
-        let lost_by_slurm = self.controller_killed && message.contains("have lost the job");
-        let worn_out = message.contains("different nodes") || message.contains("retries are used up");
+        let lost_by_slurm = self.controller_killed && message.contains("no longer list the job");
+        let worn_out = message.contains("different nodes") || message.contains("retries are used");
         let on_a_full_disk = self.runs.iter().any(|run| {
             let end = self.end_of(run).unwrap_or(run.began + 120.0) + SLACK;
             self.disk_full.iter().any(|(from, to)| *from < end && *to > run.began - SLACK)

@@ -183,7 +183,7 @@ fn a_job_that_failed_because_of_the_cluster_is_not_a_defect_of_the_service() {
         |ended| Case { runs: Vec::new(), rows: vec![row(10, 1, "FAILED", ended)], ..broken.clone() };
     assert_eq!(kinds(&unrecorded(59.0)), ["given up"]);
     assert_eq!(kinds(&unrecorded(70.0)), ["wrong"]);
-    "Slurm's queue and accounting have lost the job"
+    "Slurm's queue and accounting no longer list the job"
         .clone_into(&mut broken.reported.as_mut().unwrap().message);
     assert_eq!(kinds(&broken), ["wrong"], "its controller was never killed");
     broken.controller_killed = true;

@@ -1,4 +1,4 @@
-//! Jobs for the tests of this crate, at the stages of their life.
+//! Jobs in several phases, for the tests of this crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,14 +14,14 @@ use crate::{
         target::Cluster,
     },
     job::{
-        id::JobId,
+        identity::JobId,
         status::Phase,
         stored::{Job, Owner},
     },
     request::spec::{DEFAULT_MASTER_PORT, JobSpec, Work},
 };
 
-/// Accepted, nothing done yet.
+/// A job that was just accepted.
 pub(crate) fn command_job() -> Job {
     let spec = JobSpec {
         name: None,
@@ -48,8 +48,8 @@ pub(crate) fn command_job() -> Job {
     Job::accepted(id, Owner::new("tester"), "dgx".parse().unwrap(), spec, DateTime::UNIX_EPOCH)
 }
 
-/// Its submission is on the way.
-pub(crate) fn sent_job() -> Job {
+/// A job whose submission is in progress.
+pub(crate) fn submitting_job() -> Job {
     let mut job = command_job();
     let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), DateTime::UNIX_EPOCH).unwrap();
     attempt.fence.begin();
@@ -58,9 +58,9 @@ pub(crate) fn sent_job() -> Job {
     job
 }
 
-/// Slurm has it, as job 7.
+/// A job in Slurm, as job 7.
 pub(crate) fn submitted_job() -> Job {
-    let mut job = sent_job();
+    let mut job = submitting_job();
     if let Some(attempt) = &mut job.attempt {
         attempt.slurm_id = SlurmJobId::new(7);
         attempt.submitted_at = Some(DateTime::UNIX_EPOCH);
@@ -70,7 +70,7 @@ pub(crate) fn submitted_job() -> Job {
     job
 }
 
-/// Made a TAO training, whose success only its status file can tell.
+/// The job as a TAO training, which reports its success in its status file.
 pub(crate) fn as_tao(mut job: Job) -> Job {
     job.spec.work = Work::Tao {
         network_arch: "classification_pyt".parse().unwrap(),

@@ -1,8 +1,10 @@
-//! What the service promises, as values and pure functions.
+//! The domain: jobs, attempts and conversions, as values and pure functions.
 //!
-//! A request becomes a [`JobSpec`] (`request` → `spec`), a job's spec and attempt become files and a batch
-//! script (`staging`), and what a poll saw becomes the job's next state (`observe`, `conclude`). Nothing here
-//! reads a clock, a socket or a file; time, ids and evidence are arguments.
+//! A request becomes a [`JobSpec`] (`request`), a job's spec and attempt become files and a batch script (`launch`), and
+//! a poll's observation becomes the job's next state (`run`). Nothing here reads a clock, a socket or a file: time, ids
+//! and evidence are arguments.
+//!
+//! A room uses only the rooms before it: image, cluster, request, progress, job, run, launch, conversion.
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
@@ -18,40 +20,36 @@ mod progress;
 mod remote_commands;
 mod request;
 mod run;
-mod server_clock;
 mod violation;
 
-pub use clock::{Clock, Ids, Timestamp};
+pub use clock::{Clock, Ids, ServerClock, Timestamp};
 pub use cluster::{
-    identity::ClusterIdentity,
     key_name::{InvalidKeyName, KeyName},
     mount::{InvalidMount, Mount},
     policy::{BatchSettings, ImagePolicy, ImageSettings, RetrySettings, SbatchExport},
     preflight,
     resources::Resources,
-    target::{Cluster, ClusterChoice, ClusterName, InvalidClusterName, choose_cluster},
+    target::{Cluster, ClusterIdentity, ClusterName, InvalidClusterName, base_of},
 };
 pub use conversion::{
     Abandoned, Conversion, ConversionFindings, ConversionRun, ConversionState, ConversionStep,
-    ConversionTransition, Demand, ImageChoice, LaunchImage, cached_image, choose_image, conversion_concluded,
-    conversion_located, conversion_seen, conversion_sent, conversion_step, conversion_unplannable,
-    plan_conversion, run_unconverted, wants_fresh,
+    ConversionTransition, Demand, ImageChoice, cached_image, choose_image, conclude_conversion,
+    conversion_after_lookup, conversion_after_submit, conversion_step, conversion_unplannable,
+    observe_conversion, plan_conversion, run_unconverted, wants_fresh,
 };
-pub use image::{ImageRef, InvalidImage};
+pub use image::{ImageRef, InvalidImage, LaunchImage};
 pub use job::{
-    active_job::ActiveJob,
-    attempt::{Attempt, AttemptNo, AttemptPlace, Outcome, Verdict},
-    id::JobId,
-    log_file::{LogFile, LogRole, LogStream, NoLogName},
-    log_position::{LogPosition, LogSight},
-    paths::{JobPaths, base_of},
-    removal::{PendingCleanup, removal_may_come},
-    resend::RetryRequest,
+    attempt::{Attempt, AttemptPlace, Outcome, PastFailure, Verdict},
+    cleanup::{PendingCleanup, cleanup_is_retried, next_purge_wait},
+    identity::{AttemptNo, JobId, OUR_NAMES, Origin},
+    logs::{InvalidLogName, LogContinuity, LogFile, LogPosition, LogRole, LogStream},
+    paths::JobPaths,
+    retry_request::RetryRequest,
     status::{Phase, Source, Status},
-    stored::{DesiredState, Job, Owner},
+    stored::{ActiveJob, Activity, DesiredState, Job, Owner},
     submit_fence::SubmitFence,
 };
-pub use launch::staging::{StagingError, plan_submission};
+pub use launch::{StagingError, plan_submission};
 pub use progress::{
     status_file::{StatusLine, StatusWord, read_lines},
     status_files::{StatusEvent, StatusEventKind, StatusFiles},
@@ -69,22 +67,17 @@ pub use request::{
     webhook::{InvalidNetwork, Network, Networks, Webhook, WebhookRequest, retry_after, webhook_wait},
 };
 pub use run::{
-    activity::{Activity, wants_signs_of_life},
+    activity::wants_signs_of_life,
     conclude::{Ending, Findings, conclude},
-    diagnosis::{
-        Cause, Diagnosis, Evidence, RULES as FAILURE_RULES, Rule as FailureRule, SickNode, diagnose,
-    },
+    diagnosis::{RULES as FAILURE_RULES, UnhealthyNode},
+    evidence::{Observation, Records},
     exclusion::{RelaxedExclusions, excluded, relax_exclusions},
-    observe::{Graces, Next, Observation, Records, observe, quiet_until},
-    orphans::{
-        MOST_ORPHANS, OUR_NAMES, Origin, Orphan, OrphanKind, Record, Review, Stray, orphan_kind,
-        review_orphans,
-    },
+    graces::{Graces, RetryTerms},
+    observe::{ObservedChange, observe, unchanged_until},
+    orphans::{MOST_ORPHANS, Orphan, OrphanKind, Record, Review, Stray, orphan_kind, review_orphans},
     pending::{explain_wait, queue_wait},
-    purge::purge_again,
-    reroute::{ExplainedRequeue, explain_requeue},
-    retry::{PastFailure, RetryTerms},
-    submission::{Located, Sent, Step, Transition, located, plan, sent},
+    plan::{Step, Transition, plan},
+    requeue::{ExplainedRequeue, explain_requeue},
+    submission::{Lookup, SubmitOutcome, after_lookup, after_submit},
 };
-pub use server_clock::ServerClock;
 pub use violation::{Violation, pointer};

@@ -1,6 +1,6 @@
-//! What a failed command means for the caller. The class decides what happens next; the text never does.
+//! The meaning of a failed Slurm command. The class decides what happens next, never the text.
 //!
-//! The table is data, in [`RULES`]; every example in it is a test.
+//! The table of texts is [`RULES`]; every example in it is a test.
 
 mod rules;
 
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 pub use rules::RULES;
 
-/// How much of a text is searched. Slurm says what is wrong in its last lines.
+/// How much of a text is searched, from its end: Slurm prints the error in its last lines.
 const SEARCHED: usize = 64 * 1024;
-/// How much of a text is shown to people, in characters.
+/// The length of an excerpt, in characters.
 const EXCERPT: usize = 400;
-/// The `rule_id` of a text that no rule knows.
+/// The `rule_id` of a text without a matching rule.
 pub const UNKNOWN: &str = "unknown";
 
-/// What a failure says about the effect the command may have had.
+/// Whether a failed command may have had an effect, and what to do.
 #[derive(
     Debug,
     Clone,
@@ -33,64 +33,64 @@ pub const UNKNOWN: &str = "unknown";
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum FailureClass {
-    /// Surely had no effect: try again.
+    /// It certainly had no effect: retry.
     NotDone,
-    /// May have had its effect: find out by the token before anything else.
+    /// It may have had its effect: look for the token first.
     Ambiguous,
-    /// The request itself is wrong, and would be wrong again.
+    /// The request is wrong, and a retry would fail too.
     Permanent,
-    /// Would work later: keep it queued, and do not count it as an attempt.
+    /// It would work later: retry, without counting an attempt.
     Capacity,
-    /// Our path or the site is broken: wait, and leave the job alone.
+    /// The connection or the site is broken: wait, without changing the job.
     Infra,
 }
 
 /// One line of the table.
 #[derive(Debug)]
 pub struct Rule {
-    /// The rule's name in logs and metrics; unique.
+    /// The rule's unique name in logs and metrics.
     pub id: &'static str,
-    /// What the text must contain, exactly.
+    /// The exact text to search for.
     pub needle: &'static str,
-    /// What it means.
+    /// The class of the failure.
     pub class: FailureClass,
-    /// Why it means that: the Slurm source, man page or observation behind it.
+    /// The reason: the Slurm source, man page or observation behind the rule.
     pub why: &'static str,
-    /// Texts as they were printed.
+    /// Recorded texts.
     pub examples: &'static [&'static str],
 }
 
-/// A failed command, understood as far as it can be.
+/// A classified failure of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{excerpt}")]
 pub struct Failure {
-    /// What to do about it.
+    /// The class.
     pub class: FailureClass,
-    /// The rule that said so, or [`UNKNOWN`].
+    /// The matching rule, or [`UNKNOWN`].
     pub rule_id: &'static str,
-    /// What the cluster said: one line, printable, at most 400 characters.
+    /// The cluster's text: one line, printable, at most 400 characters.
     pub excerpt: String,
 }
 
 impl Failure {
-    /// A failure whose class does not come from its text: a command that was killed, for instance.
+    /// A failure whose class does not depend on its text: for instance, a killed command.
     pub fn known(class: FailureClass, rule_id: &'static str, text: &str) -> Self {
         Self { class, rule_id, excerpt: excerpt(text, "") }
     }
 
-    /// True when the site keeps no accounting, so that there is nothing in it and never will be.
+    /// Whether the site has no accounting.
     pub fn is_accounting_disabled(&self) -> bool {
         matches!(self.rule_id, "accounting-disabled" | "accounting-unsupported")
     }
 
-    /// True when nothing is left of the job that was to be acted on.
-    pub fn says_the_job_is_over(&self) -> bool {
+    /// Whether the failure means that the job has already ended.
+    pub fn is_job_over(&self) -> bool {
         matches!(self.rule_id, "job-not-known" | "job-over")
     }
 }
 
-/// Classifies what a command that failed printed on stderr. A text that no rule knows is
-/// [`FailureClass::Ambiguous`]: looking the job up by its token is cheap, a second training run is not.
+/// Classifies the stderr of a failed command. A text without a rule is [`FailureClass::Ambiguous`]: looking for the job
+/// is cheap, a second training run is not.
 pub fn classify(stderr: &str) -> Failure {
     let text = tail(stderr, SEARCHED);
     match RULES.iter().find(|rule| text.contains(rule.needle)) {
@@ -99,9 +99,9 @@ pub fn classify(stderr: &str) -> Failure {
     }
 }
 
-/// The same for a command whose exit code is known: one that was killed or ran into its time limit may have had its
-/// effect whatever it printed (`timeout(1)` returns 124, or 137 after its SIGKILL). Codes above 192 are no signals:
-/// sbatch returns 255 for wrong options, scancel 210 for somebody else's job.
+/// Classifies a failed command with its exit code. A killed command may have had its effect, whatever it printed
+/// (`timeout(1)` returns 124, or 137 after its SIGKILL). Codes above 192 are not signals: sbatch returns 255 for wrong
+/// options, scancel 210 for another user's job.
 pub fn of_exit(code: i32, stderr: &str) -> Failure {
     if code == 124 || (129..=192).contains(&code) {
         Failure::known(FailureClass::Ambiguous, "killed", stderr)
@@ -118,19 +118,19 @@ fn tail(text: &str, bytes: usize) -> &str {
     &text[start..]
 }
 
-/// All the lines in one if they fit, else the line with the needle, else the end.
+/// All lines joined if they fit, else the line with the needle, else the end of the text.
 fn excerpt(text: &str, needle: &str) -> String {
     let one_line = printable(text);
     if one_line.chars().count() <= EXCERPT {
         return one_line;
     }
-    let telling = text.lines().find(|line| !needle.is_empty() && line.contains(needle)).map(printable);
-    let from = telling.unwrap_or(one_line);
+    let matching = text.lines().find(|line| !needle.is_empty() && line.contains(needle)).map(printable);
+    let from = matching.unwrap_or(one_line);
     let skip = from.chars().count().saturating_sub(EXCERPT);
     from.chars().skip(skip).collect()
 }
 
-/// The lines in one, each of several equal ones in a row once: mkdir complains about every directory it was given.
+/// The lines joined, without consecutive duplicates: mkdir repeats an error for every directory.
 fn printable(text: &str) -> String {
     let mut out = String::new();
     let mut last = "";

@@ -1,8 +1,8 @@
 //! The language of Slurm: ids, names, states, times, node lists, the rows that its commands print, and the texts of its
 //! failures.
 //!
-//! Pure text: nothing here does I/O, reads a clock, or knows what a job of ours is. All text from a cluster is hostile:
-//! sizes are capped, a malformed row is skipped, nothing panics.
+//! Pure text: nothing here does I/O, reads a clock, or knows about this service's jobs. All text from a cluster is
+//! untrusted: sizes are capped, a malformed row is skipped, nothing panics.
 
 #![deny(clippy::wildcard_enum_match_arm)]
 #![deny(missing_docs)]
@@ -11,6 +11,7 @@ pub mod failure;
 mod job;
 mod names;
 pub mod node_list;
+mod number;
 mod partition;
 pub mod pending_reason;
 mod time;
@@ -20,7 +21,7 @@ pub use job::{
     exit_code::ExitCode,
     id::SlurmJobId,
     rows::{AccountingRow, PastRun, QueueRow},
-    state::SlurmState,
+    state::{SlurmState, Stage},
 };
 pub use names::{
     cuda_version::CudaVersion,
@@ -37,5 +38,6 @@ pub use partition::{
 };
 pub use time::{
     run_time::RunTime,
+    timestamp::timestamp,
     wall_time::{TimeLimit, WallTime},
 };

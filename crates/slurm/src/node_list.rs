@@ -1,16 +1,17 @@
-//! Slurm's compressed lists of nodes, written out.
+//! Slurm's compressed node lists.
 
-/// The most nodes that are written out: the largest job this service accepts.
+use crate::number::digits;
+
+/// The most nodes of an expanded list: those of the largest job that this service accepts.
 const MOST: usize = 1024;
 
-/// Writes out `node[01-03,05],gpu7`: `node01`, `node02`, `node03`, `node05`, `gpu7`.
+/// Expands `node[01-03,05],gpu7` to `node01`, `node02`, `node03`, `node05`, `gpu7`.
 ///
-/// A part that cannot be read, or that would make the list too long, stays as Slurm wrote it: nothing that was
-/// said is lost, and no text makes us write out a million names.
+/// A part that is malformed, or would make the list too long, stays as it is.
 pub fn expand(list: &str) -> Vec<String> {
     let mut nodes = Vec::new();
     for part in split(list) {
-        // squeue's words for "none": before a job has nodes, and in old versions.
+        // squeue's texts for a job without nodes, in several versions.
         if matches!(part, "" | "(null)" | "None" | "None assigned") {
             continue;
         }
@@ -22,7 +23,7 @@ pub fn expand(list: &str) -> Vec<String> {
     nodes
 }
 
-/// The parts between commas that are not within brackets.
+/// The parts between commas outside of brackets.
 fn split(list: &str) -> Vec<&str> {
     let mut depth = 0_u32;
     list.split(|c: char| {
@@ -37,7 +38,7 @@ fn split(list: &str) -> Vec<&str> {
     .collect()
 }
 
-/// One part with any number of brackets, as `rack[1-2]node[01-08]`.
+/// Expands one part with any number of brackets, such as `rack[1-2]node[01-08]`.
 fn expand_part(part: &str, room: usize) -> Option<Vec<String>> {
     let mut names = vec![String::new()];
     let mut rest = part;
@@ -65,12 +66,12 @@ fn expand_part(part: &str, room: usize) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// `01-03,05`: numbers keep the width of the first of their range.
+/// Expands `01-03,05`. Numbers keep the width of the first in their range.
 fn numbers(inside: &str, room: usize) -> Option<Vec<String>> {
     let mut found = Vec::new();
     for range in inside.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (from, to) = (number(first)?, number(last)?);
+        let (from, to): (u64, u64) = (digits(first, 18)?, digits(last, 18)?);
         let count = usize::try_from(to.checked_sub(from)?).ok()?;
         if found.len() + count >= room {
             return None;
@@ -79,11 +80,6 @@ fn numbers(inside: &str, room: usize) -> Option<Vec<String>> {
         found.extend((from..=to).map(|n| format!("{n:0width$}")));
     }
     Some(found)
-}
-
-fn number(text: &str) -> Option<u64> {
-    let digits = (1..=18).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
-    if digits { text.parse().ok() } else { None }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
-//! Why a job waits: Slurm's word for it (squeue(1), JOB REASON CODES), and what it means for people.
+//! Why a job is pending: Slurm's reason (squeue(1), JOB REASON CODES), and its meaning for people.
 //!
-//! The words are data, in [`WORDS`]. Those of limits are made of parts, such as `QOSMaxGRESPerUser`, and are read by
-//! their parts in `limits`.
+//! The reasons are data, in [`WORDS`]. Reasons of limits are composed, such as `QOSMaxGRESPerUser`; `limits` parses them.
 
 mod limits;
 mod words;
@@ -14,11 +13,11 @@ pub use words::WORDS;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::Display, strum::IntoStaticStr, strum::EnumIter)]
 #[strum(serialize_all = "snake_case")]
 pub enum Holder {
-    /// Jobs of higher priority, or that no priority was computed yet.
+    /// Jobs of higher priority, or a priority that is not computed yet.
     Priority,
-    /// What it asks for is in use.
+    /// The requested resources are in use.
     Resources,
-    /// Nodes that are broken, drained or promised to others.
+    /// Nodes that are down, drained or reserved.
     Nodes,
     /// A limit or the state of its partition.
     Partition,
@@ -34,60 +33,59 @@ pub enum Holder {
     Reservation,
     /// Licenses that are in use.
     Licenses,
-    /// Somebody or something has put it on hold.
+    /// A hold.
     Hold,
-    /// What the job itself asks for.
+    /// The job's own request.
     Request,
-    /// Slurm is at work on it.
+    /// Slurm is working on it.
     Slurm,
 }
 
-/// Whether it helps to wait.
+/// Whether waiting helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outlook {
-    /// It starts by itself when its time has come.
+    /// It starts without any action.
     Waits,
-    /// It starts once somebody has done something about it.
+    /// It starts after someone acts.
     NeedsAction,
-    /// It does not start as it is: the job has to be another, or a rule of the site.
+    /// It cannot start unless the job or a rule of the site changes.
     Hopeless,
 }
 
-/// A word of Slurm, explained.
+/// An explained reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
     /// What keeps the job from starting.
     pub holder: Holder,
-    /// The limit that does, as `scontrol show partition` or `sacctmgr` call it, if it is one: `MaxTRESPerUser=gres`.
+    /// The limit, by its name in `scontrol show partition` or `sacctmgr`: `MaxTRESPerUser=gres`.
     pub limit: Option<Cow<'static, str>>,
-    /// What the word means for the job: the rest of a sentence about it.
+    /// The meaning for the job, as a clause.
     pub meaning: Cow<'static, str>,
-    /// What to do about it.
+    /// What to do.
     pub advice: &'static str,
-    /// Whether it helps to wait.
+    /// Whether waiting helps.
     pub outlook: Outlook,
 }
 
 /// One line of the table.
 #[derive(Debug)]
 pub struct Word {
-    /// What Slurm says, or what its text begins with.
+    /// Slurm's reason, or its beginning.
     pub word: &'static str,
     /// What it means.
     pub means: Explanation,
 }
 
-/// What Slurm's reason means; nothing for one that nobody has explained.
+/// Explains a reason of Slurm; `None` if it is unknown.
 pub fn explain(reason: &str) -> Option<Explanation> {
-    // scontrol writes spaces as underscores, and some reasons have more behind them: `ReqNodeNotAvail,
-    // UnavailableNodes:node02`.
+    // scontrol writes spaces as underscores, and some reasons have details: `ReqNodeNotAvail, UnavailableNodes:node02`.
     let text = reason.trim().replace('_', " ");
-    let word = WORDS.iter().find(|known| known.is_said_by(&text));
+    let word = WORDS.iter().find(|known| known.matches(&text));
     word.map(|known| known.means.clone()).or_else(|| limits::explain(first_word(&text)))
 }
 
 impl Word {
-    fn is_said_by(&self, text: &str) -> bool {
+    fn matches(&self, text: &str) -> bool {
         let Some(rest) = text.strip_prefix(self.word) else { return false };
         !rest.starts_with(|next: char| next.is_ascii_alphanumeric())
     }
@@ -129,7 +127,7 @@ mod tests {
     #[test]
     fn no_word_of_the_table_hides_one_below_it() {
         for (index, word) in WORDS.iter().enumerate() {
-            let first = WORDS.iter().position(|known| known.is_said_by(word.word));
+            let first = WORDS.iter().position(|known| known.matches(word.word));
             assert_eq!(first, Some(index), "{}", word.word);
         }
     }

@@ -357,5 +357,5 @@ async fn orphans_are_counted_and_the_oldest_are_shown(pool: PgPool) {
         (&first["slurm_job_id"], &first["kind"], &first["job_id"]),
         (&json!("1"), &json!("unknown"), &json!(job))
     );
-    assert_eq!(first["message"], format!("Slurm job 1 (tao-job-{job}) is unknown to the database."));
+    assert_eq!(first["message"], format!("Slurm job 1 (tao-job-{job}) is not in the database."));
 }

@@ -1,6 +1,6 @@
 //! The name of an SSH key in the server's key directory.
 
-use std::{fmt, str::FromStr};
+use slurm::text_type;
 
 /// A plain file name, which cannot leave the directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,35 +9,23 @@ pub struct KeyName(String);
 /// The text is not a key name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "must be the name of a key in the server's key directory, not a key and not a path: 1 to 100 of letters, digits, \
-     `_`, `-` and `.`, beginning with a letter, a digit or `_`"
+    "must be the name of a file in the server's key directory (not a key, not a path): 1 to 100 letters, digits, `_`, `-` \
+     and `.`, starting with a letter, a digit or `_`"
 )]
 pub struct InvalidKeyName;
 
+text_type!(KeyName, InvalidKeyName);
+
 impl KeyName {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for KeyName {
-    type Err = InvalidKeyName;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+    fn check(text: &str) -> Result<String, InvalidKeyName> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         // Hidden files are not keys, and programs take a leading dash for an option.
         let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
         if begins && text.len() <= 100 && text.chars().all(is_plain) && !text.contains("..") {
-            Ok(Self(text.to_owned()))
+            Ok(text.to_owned())
         } else {
             Err(InvalidKeyName)
         }
-    }
-}
-
-impl fmt::Display for KeyName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -1,6 +1,5 @@
-//! What a cluster is: its name, its defaults and policies, and the judgement of a preflight.
+//! A cluster: its name, its defaults and policies, and its preflight checks.
 
-pub(crate) mod identity;
 pub(crate) mod key_name;
 pub(crate) mod mount;
 pub(crate) mod policy;

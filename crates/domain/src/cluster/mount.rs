@@ -14,18 +14,18 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Where the container sees it.
+    /// The path inside the container.
     pub fn inside(&self) -> &RemotePath {
         self.inside.as_ref().unwrap_or(&self.source)
     }
 
-    /// Whether the container sees a path of the cluster.
+    /// Whether the mount makes a path of the cluster visible to the container.
     pub fn shows(&self, path: &RemotePath) -> bool {
         let rest = path.as_str().strip_prefix(self.source.as_str());
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// Where a path of the container lies on the cluster, if it is below this mount.
+    /// The path on the cluster of a path in the container, if it is below this mount.
     pub fn on_cluster(&self, path: &RemotePath) -> Option<RemotePath> {
         let rest = path.as_str().strip_prefix(self.inside().as_str())?;
         match rest.strip_prefix('/') {
@@ -41,7 +41,7 @@ impl From<RemotePath> for Mount {
     }
 }
 
-/// A text that is no mount.
+/// A text that is not a valid mount.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be `/source`, `/source:/inside` or `/source:/inside:ro`, with absolute paths and no comma")]
 pub struct InvalidMount;
@@ -51,21 +51,18 @@ impl FromStr for Mount {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let path = |text: &str| text.parse::<RemotePath>().map_err(|_| InvalidMount);
-        // Pyxis parts its mounts by commas, so a path with one cannot be said to it.
+        // Pyxis takes a comma-separated list, so a path cannot contain a comma.
         if text.contains(',') {
             return Err(InvalidMount);
         }
         let parts: Vec<&str> = text.split(':').collect();
-        match parts[..] {
-            [source] => Ok(Self { source: path(source)?, inside: None, read_only: false }),
-            [source, inside] => {
-                Ok(Self { source: path(source)?, inside: Some(path(inside)?), read_only: false })
-            }
-            [source, inside, "ro"] => {
-                Ok(Self { source: path(source)?, inside: Some(path(inside)?), read_only: true })
-            }
-            _ => Err(InvalidMount),
-        }
+        let (source, inside, read_only) = match parts[..] {
+            [source] => (source, None, false),
+            [source, inside] => (source, Some(path(inside)?), false),
+            [source, inside, "ro"] => (source, Some(path(inside)?), true),
+            _ => return Err(InvalidMount),
+        };
+        Ok(Self { source: path(source)?, inside, read_only })
     }
 }
 

@@ -1,18 +1,18 @@
-//! How a cluster's operator wants jobs to be treated, and what of it a job may choose for itself.
+//! A cluster's policies: images, retries and batch scripts.
 
 use serde::{Deserialize, Serialize};
 use slurm::{InvalidName, MailAddress, Partition, RemotePath};
 use strum::{Display, EnumString};
 
-/// Whether and how an image is turned into a SquashFS file before the job starts. Each job has its own.
+/// Whether and how an image is converted to a SquashFS file before the job starts. Each job has its own policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ImagePolicy {
-    /// Convert an image of a registry once and run the file; otherwise Pyxis fetches it on every node.
+    /// Convert a registry image once and run the file. Otherwise Pyxis pulls the image on every node.
     pub use_sqsh: bool,
-    /// A conversion that failed fails the job, which otherwise runs the image itself.
+    /// Fail the job if the conversion fails. Otherwise the job runs the registry image.
     pub require_sqsh: bool,
-    /// An image tagged `latest`, or not at all, is converted anew although a file of it is there.
+    /// Convert an image with the tag `latest`, or without one, again even if its file exists.
     pub force_reconvert_latest: bool,
 }
 
@@ -22,23 +22,23 @@ impl Default for ImagePolicy {
     }
 }
 
-/// How the images of a cluster are converted.
+/// How a cluster converts images.
 #[derive(Debug, Clone)]
 pub struct ImageSettings {
-    /// What a job that says nothing gets.
+    /// The default policy of a job.
     pub policy: ImagePolicy,
-    /// Where converted images lie; all jobs of the cluster share them.
+    /// The directory of converted images, shared by all jobs of the cluster.
     pub cache_dir: RemotePath,
-    /// Where conversions run: no GPU is needed for one.
+    /// The partition for conversions. They need no GPU.
     pub conversion_partition: Partition,
     pub conversion_minutes: u32,
     pub conversion_memory_gb: u32,
-    /// Where Enroot unpacks while it converts; a directory in the cache when absent.
+    /// Enroot's working directory for conversions. Default: a directory in the cache.
     pub temp_dir: Option<RemotePath>,
 }
 
 impl ImageSettings {
-    /// TAO's packaged values: converted in the partition `cpu`, in at most 30 minutes with 32 GB, beside the jobs.
+    /// TAO's packaged values: partition `cpu`, 30 minutes, 32 GB, and the cache in the base directory.
     pub fn packaged(base_dir: &RemotePath) -> Result<Self, InvalidName> {
         Ok(Self {
             policy: ImagePolicy::default(),
@@ -51,23 +51,23 @@ impl ImageSettings {
     }
 }
 
-/// How often a job may go again.
+/// How often a job may be retried or requeued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetrySettings {
-    /// Attempts after the first, for failures of the infrastructure. What a job that says nothing gets.
+    /// The default number of retries after infrastructure failures.
     pub max_retries: u32,
-    /// Slurm itself may start the job again, under the same id. What a job that says nothing gets.
+    /// The default of whether Slurm may requeue the job under the same id.
     pub use_requeue: bool,
-    /// How often a job that reached its own time limit may requeue itself.
+    /// How often a job that reaches its own time limit may requeue itself.
     pub max_requeues: u32,
-    /// How long a node that failed is kept out of later attempts.
+    /// How long later attempts exclude a node that failed.
     pub node_exclusion_hours: u32,
-    /// Whether jobs on the cluster that bear our names and that the database does not know are canceled: only where no
-    /// other service works for the same user.
+    /// Cancel Slurm jobs that have our names and are not in the database. Enable this only if no other service uses the
+    /// same user.
     pub cancel_unknown_jobs: bool,
 }
 
-/// TAO's budget of ten retries. TAO requeues without end; ten rounds of four hours are most of two days.
+/// TAO's retry budget. TAO requeues without limit; ten rounds of four hours are almost two days.
 pub(crate) const MAX_RETRIES: u32 = 10;
 
 impl Default for RetrySettings {
@@ -82,12 +82,12 @@ impl Default for RetrySettings {
     }
 }
 
-/// What the batch scripts of a cluster share beyond what each job asks for.
+/// Settings of all batch scripts of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchSettings {
-    /// Who gets Slurm's mails about jobs; nobody when absent.
+    /// The recipient of Slurm's mails about jobs. Default: no mails.
     pub mail_user: Option<MailAddress>,
-    /// How long before its time limit a job is warned by a signal, in seconds; 0 for no warning.
+    /// How long before its time limit a job gets a warning signal, in seconds; 0 disables it.
     pub warning_seconds: u32,
     pub sbatch_export: SbatchExport,
 }
@@ -98,11 +98,11 @@ impl Default for BatchSettings {
     }
 }
 
-/// What of the login shell's environment a job inherits (`sbatch --export`).
+/// Which variables of the login shell a job inherits (`sbatch --export`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString)]
 #[strum(serialize_all = "UPPERCASE")]
 pub enum SbatchExport {
-    /// All of it, as TAO does.
+    /// All of them, as in TAO.
     All,
     /// Only Slurm's own variables.
     Nil,

@@ -1,4 +1,4 @@
-//! What keeps a cluster from being worked with: facts become checks, each with what was seen and how to mend it.
+//! The preflight checks of a cluster: each reports what was seen and how to fix it.
 
 mod access;
 mod containers;
@@ -43,53 +43,53 @@ pub struct Check {
     pub mend: Option<String>,
 }
 
-/// What came of a login host.
+/// The result for one login host.
 #[derive(Debug, Clone)]
 pub struct HostFinding {
     /// `host`, or `host:port` when the port is not 22.
     pub host: String,
-    /// What was found there, or what kept us from it.
+    /// The facts found there, or the obstacle.
     pub found: Result<PreflightAnswer, Obstacle>,
 }
 
-/// What kept us from a login host. The texts are those of the connection itself.
+/// Why a login host could not be checked. The texts come from the connection.
 #[derive(Debug, Clone)]
 pub struct Obstacle {
-    /// How far we came.
+    /// The step that failed.
     pub kind: ObstacleKind,
     /// What was seen.
     pub seen: String,
-    /// What to do about it.
+    /// How to fix it.
     pub mend: String,
 }
 
-/// How far we came on the way to a login host.
+/// The step of the connection that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObstacleKind {
-    /// There is no usable key on this side.
+    /// The service has no usable key.
     NoKey,
-    /// It does not answer.
+    /// The host does not answer.
     Unreachable,
-    /// We refused its host key.
+    /// The service rejected the host key.
     HostKey,
-    /// It refused our key.
+    /// The host rejected the service's key.
     Login,
-    /// We were logged in, and the answer did not come or was not understood.
+    /// The login succeeded, but the reply was missing or malformed.
     Command,
 }
 
-/// The private key on this side.
+/// The service's private key.
 #[derive(Debug, Clone)]
 pub struct KeyFinding {
-    /// Where it is; none when only an agent has keys.
+    /// Its path; absent if only an agent has keys.
     pub path: Option<String>,
-    /// Why it cannot be used, and what to do.
+    /// Why it cannot be used, and how to fix it.
     pub unusable: Option<(String, String)>,
-    /// Its permission bits, when it could be looked at.
+    /// Its permission bits, if they could be read.
     pub mode: Option<u32>,
 }
 
-/// All checks of a cluster, in the order in which they are mended.
+/// All checks of a cluster, in the order in which problems are fixed.
 pub fn judge(cluster: &Cluster, key: &KeyFinding, hosts: &[HostFinding]) -> Vec<Check> {
     let mut checks = vec![access::account(cluster, hosts), access::key(key)];
     checks.extend(hosts.iter().flat_map(access::host));
@@ -107,7 +107,7 @@ pub fn judge(cluster: &Cluster, key: &KeyFinding, hosts: &[HostFinding]) -> Vec<
     checks
 }
 
-/// What all checks come to: the worst of them, where a skipped one says nothing.
+/// The overall outcome: the worst of all checks. Skipped checks do not count.
 pub fn verdict(checks: &[Check]) -> Outcome {
     let is = |outcome| checks.iter().any(|check| check.outcome == outcome);
     if is(Outcome::Fail) {
@@ -128,14 +128,14 @@ impl Check {
         Self { subject: Some(subject.to_owned()), ..self }
     }
 
-    fn mended_by(self, mend: impl Into<String>) -> Self {
+    fn fixed_by(self, mend: impl Into<String>) -> Self {
         Self { mend: Some(mend.into()), ..self }
     }
 }
 
-/// A check for which nobody could be asked.
-fn unasked(id: &'static str) -> Vec<Check> {
-    vec![Check::new(id, Outcome::Skipped, "no login host could be asked")]
+/// The skipped check when no login host could be reached.
+fn unreached(id: &'static str) -> Vec<Check> {
+    vec![Check::new(id, Outcome::Skipped, "no login host could be reached")]
 }
 
 #[cfg(test)]

@@ -1,34 +1,29 @@
-//! How many nodes, GPUs, processors and hours: TAO's arithmetic, with contradictions refused.
+//! How many nodes, GPUs, processors and hours a job has.
 
 use serde::{Deserialize, Serialize};
 use slurm::{RunTime, WallTime};
 
-use crate::{request::body::ResourcesRequest, violation::Violation};
-
-/// What the job gets, per node and in all.
+/// The resources of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resources {
     pub nodes: u32,
     pub gpus_per_node: u32,
     pub max_gpus_per_node: u32,
     pub cpus_per_task: u32,
-    /// Nobody else's job on the nodes: whenever whole nodes are asked for.
+    /// No other job shares the nodes. True whenever whole nodes are requested.
     pub exclusive: bool,
     pub time: WallTime,
     /// The job's own limit, below Slurm's, so that it ends in order.
     pub soft_timeout: RunTime,
 }
 
-const MAX_NODES: u32 = 1024;
-const MAX_GPUS: u32 = 8192;
-const MAX_CPUS: u32 = 4096;
 impl Resources {
-    /// Less than a second.
+    /// The smallest number of hours: less than a second.
     pub const LEAST_HOURS: f64 = 0.0001;
-    /// More than a century, which every clock of ours and of Slurm's can hold.
+    /// The largest number of hours: more than a century, which our clocks and Slurm's can represent.
     pub const MOST_HOURS: f64 = 1_000_000.0;
 
-    /// TAO's packaged defaults: 1 node, 4 GPUs of at most 8, 16 processors, 4 hours of which 3.8 are used.
+    /// TAO's packaged defaults: 1 node, 4 GPUs of at most 8, 16 processors, a limit of 4 hours and a timeout of 3.8 hours.
     pub fn packaged() -> Result<Self, slurm::InvalidName> {
         Ok(Self {
             nodes: 1,
@@ -39,176 +34,5 @@ impl Resources {
             time: WallTime::from_hours(4.0)?,
             soft_timeout: RunTime::from_hours(3.8)?,
         })
-    }
-
-    /// The effective resources of a request.
-    ///
-    /// `num_gpus ≥ max_num_gpus_per_node` is a total, spread over as many exclusive nodes as it needs; below
-    /// that it is a number per node (TAO's rule). `gpus_per_node` says it outright.
-    pub fn from_request(
-        asked: &ResourcesRequest,
-        defaults: &Self,
-        max_time_hours: f64,
-    ) -> Result<Self, Vec<Violation>> {
-        let mut wrong = Vec::new();
-        let mut within = |field: &str, value: Option<u32>, default: u32, least: u32, most: u32| {
-            let value = value.unwrap_or(default);
-            if !(least..=most).contains(&value) {
-                wrong.push(Violation::new(
-                    format!("/resources/{field}"),
-                    "out_of_range",
-                    format_args!("must be from {least} to {most}"),
-                ));
-            }
-            value
-        };
-        let nodes = within("num_nodes", asked.num_nodes, defaults.nodes, 1, MAX_NODES);
-        let max =
-            within("max_num_gpus_per_node", asked.max_num_gpus_per_node, defaults.max_gpus_per_node, 1, 64);
-        let gpus = within("num_gpus", asked.num_gpus, defaults.gpus_per_node, 0, MAX_GPUS);
-        let per_node = within("gpus_per_node", asked.gpus_per_node, 0, 0, max.clamp(1, 64));
-        let cpus = within("cpus_per_task", asked.cpus_per_task, defaults.cpus_per_task, 1, MAX_CPUS);
-
-        let (nodes, gpus_per_node, exclusive) = match asked.gpus_per_node {
-            Some(_) => {
-                if asked
-                    .num_gpus
-                    .is_some_and(|total| total != per_node && total != per_node.saturating_mul(nodes))
-                {
-                    wrong.push(Violation::new(
-                        "/resources/num_gpus",
-                        "contradiction",
-                        format_args!(
-                            "says {gpus} GPUs while gpus_per_node × num_nodes is {per_node} × {nodes}; give one of them"
-                        ),
-                    ));
-                }
-                (nodes, per_node, per_node == max)
-            }
-            // A `max` of 0 was refused above.
-            None if gpus >= max => (nodes.max(gpus.div_ceil(max.max(1))), max, true),
-            None => (nodes, gpus, false),
-        };
-
-        let times = times(asked, defaults, max_time_hours, &mut wrong);
-        match times {
-            Some((time, soft_timeout)) if wrong.is_empty() => Ok(Self {
-                nodes,
-                gpus_per_node,
-                max_gpus_per_node: max,
-                cpus_per_task: cpus,
-                exclusive,
-                time,
-                soft_timeout,
-            }),
-            _ => Err(wrong),
-        }
-    }
-}
-
-/// The wall time and the job's own limit below it: 0.2 hours less when only the wall time is given, as TAO does.
-fn times(
-    asked: &ResourcesRequest,
-    defaults: &Resources,
-    max_time_hours: f64,
-    wrong: &mut Vec<Violation>,
-) -> Option<(WallTime, RunTime)> {
-    if let Some(hours) = asked.time_hours.filter(|hours| *hours > max_time_hours) {
-        wrong.push(Violation::new(
-            "/resources/time_hours",
-            "time_limit",
-            format_args!(
-                "asks for {hours} hours; this cluster allows {max_time_hours} (its max_time_hours): ask for less"
-            ),
-        ));
-        return None;
-    }
-    let (least, most) = (Resources::LEAST_HOURS, Resources::MOST_HOURS);
-    let mut refuse = |field: &str| {
-        let detail = format_args!("must be a number of hours from {least} to {most}");
-        wrong.push(Violation::new(format!("/resources/{field}"), "out_of_range", detail));
-    };
-    for (field, hours) in [("time_hours", asked.time_hours), ("timeout_hours", asked.timeout_hours)] {
-        if hours.is_some_and(|hours| !(least..=most).contains(&hours)) {
-            refuse(field);
-            return None;
-        }
-    }
-    let time = match asked.time_hours {
-        Some(hours) => WallTime::from_hours(hours).map_err(|_| refuse("time_hours")).ok()?,
-        None => defaults.time,
-    };
-    let soft = match (asked.timeout_hours, asked.time_hours) {
-        (Some(hours), _) => RunTime::from_hours(hours).map_err(|_| refuse("timeout_hours")).ok()?,
-        (None, Some(hours)) => {
-            RunTime::from_hours((hours - 0.2).max(hours / 2.0)).map_err(|_| refuse("time_hours")).ok()?
-        }
-        (None, None) => defaults.soft_timeout,
-    };
-    if u64::from(soft.seconds()) > time.seconds() {
-        wrong.push(Violation::new(
-            "/resources/timeout_hours",
-            "contradiction",
-            "is longer than time_hours: the job would be killed before its own limit",
-        ));
-        return None;
-    }
-    Some((time, soft))
-}
-
-#[cfg(test)]
-mod tests {
-    use test_case::test_case;
-
-    use super::*;
-
-    fn effective(asked: &ResourcesRequest) -> Result<Resources, Vec<Violation>> {
-        Resources::from_request(asked, &Resources::packaged().unwrap(), 4.0)
-    }
-
-    #[test_case(4, 1 => (1, 4, false) ; "below the most a node has: per node")]
-    #[test_case(8, 1 => (1, 8, true) ; "a whole node")]
-    #[test_case(12, 1 => (2, 8, true) ; "a total that needs two nodes")]
-    #[test_case(16, 2 => (2, 8, true) ; "a total on the nodes asked for")]
-    #[test_case(2, 3 => (3, 2, false) ; "two GPUs on each of three nodes")]
-    #[test_case(0, 1 => (1, 0, false) ; "no GPU at all")]
-    fn gpus_are_spread_as_tao_spreads_them(gpus: u32, nodes: u32) -> (u32, u32, bool) {
-        let asked =
-            ResourcesRequest { num_gpus: Some(gpus), num_nodes: Some(nodes), ..ResourcesRequest::default() };
-        let got = effective(&asked).unwrap();
-        (got.nodes, got.gpus_per_node, got.exclusive)
-    }
-
-    #[test]
-    fn the_soft_timeout_follows_the_wall_time() {
-        let asked = ResourcesRequest { time_hours: Some(2.0), ..ResourcesRequest::default() };
-        let got = effective(&asked).unwrap();
-        assert_eq!((got.time.minutes(), got.soft_timeout.seconds()), (120, 108 * 60));
-    }
-
-    #[test_case(&ResourcesRequest { time_hours: Some(12.0), ..ResourcesRequest::default() }, "/resources/time_hours" ; "longer than allowed")]
-    #[test_case(&ResourcesRequest { time_hours: Some(f64::NAN), ..ResourcesRequest::default() }, "/resources/time_hours" ; "not a number")]
-    #[test_case(&ResourcesRequest { timeout_hours: Some(4.5), ..ResourcesRequest::default() }, "/resources/timeout_hours" ; "own limit above the wall time")]
-    #[test_case(&ResourcesRequest { num_nodes: Some(0), ..ResourcesRequest::default() }, "/resources/num_nodes" ; "no node")]
-    #[test_case(&ResourcesRequest { max_num_gpus_per_node: Some(0), ..ResourcesRequest::default() }, "/resources/max_num_gpus_per_node" ; "nodes without GPUs")]
-    #[test_case(&ResourcesRequest { time_hours: Some(1e-9), ..ResourcesRequest::default() }, "/resources/time_hours" ; "next to no time")]
-    #[test_case(&ResourcesRequest { num_gpus: Some(7), gpus_per_node: Some(2), ..ResourcesRequest::default() }, "/resources/num_gpus" ; "two numbers that disagree")]
-    fn a_contradiction_names_its_field(asked: &ResourcesRequest, pointer: &str) {
-        let wrong = effective(asked).unwrap_err();
-        assert_eq!(wrong.iter().map(|v| v.pointer.as_str()).collect::<Vec<_>>(), [pointer]);
-    }
-
-    #[test]
-    fn numbers_beyond_all_bounds_are_refused_and_break_nothing() {
-        let huge = Some(u32::MAX);
-        let asked = ResourcesRequest {
-            num_nodes: huge,
-            num_gpus: Some(1),
-            gpus_per_node: huge,
-            max_num_gpus_per_node: huge,
-            ..ResourcesRequest::default()
-        };
-        let wrong = effective(&asked).unwrap_err();
-        assert!(wrong.iter().any(|fault| fault.pointer == "/resources/num_nodes"), "{wrong:?}");
     }
 }

@@ -1,21 +1,20 @@
-//! What the answer to a conversion's submission means: the rules are those of jobs.
+//! The submission of a conversion. The rules are the same as for jobs.
 
 use std::collections::BTreeSet;
 
-use chrono::TimeDelta;
-use remote::{ConversionScript, StagedFile, Submission, SubmitAnswer};
+use remote::{ConversionScript, StagedFile, Submission};
 use slurm::{Failure, FailureClass, RemotePath, SlurmJobId};
 
-use super::{Conversion, ConversionRun, ConversionState, ConversionTransition, LOOK_ROUND};
+use super::{Conversion, ConversionRun, ConversionState, ConversionTransition, DEMAND_INTERVAL};
 use crate::{
     clock::Timestamp,
     cluster::target::Cluster,
-    job::submit_fence::LOOK_AGAIN,
-    launch::staging::StagingError,
-    run::submission::{LONGEST_SETBACK, Located, Sent},
+    job::submit_fence::LOOKUP_INTERVAL,
+    launch::StagingError,
+    run::submission::{CAPACITY_WAIT, Effect, INTERRUPTED, Lookup, SubmitOutcome, setback_wait},
 };
 
-/// What one remote command needs to submit the conversion's newest run.
+/// The submission of the conversion's newest run.
 pub fn plan_conversion(
     conversion: &Conversion,
     run: &ConversionRun,
@@ -57,9 +56,9 @@ pub fn plan_conversion(
 }
 
 impl Conversion {
-    /// The conversion whose submission is about to be sent.
+    /// The conversion, before its submission command starts.
     #[must_use]
-    pub fn sending(&self) -> Self {
+    pub fn submitting(&self) -> Self {
         let mut next = self.clone();
         if let Some(run) = &mut next.run {
             run.fence.begin();
@@ -67,7 +66,7 @@ impl Conversion {
         next
     }
 
-    /// What was sent had no effect.
+    /// The submission had no effect.
     fn clear(&mut self) {
         if let Some(run) = &mut self.run {
             run.fence.clear();
@@ -80,23 +79,22 @@ impl Conversion {
             run.setbacks = 0;
         }
         self.state = ConversionState::InQueue;
-        self.message = format!("Converting the image {}: Slurm job {id} waits for a node.", self.image);
-        now + LOOK_ROUND
+        self.message = format!("Converting the image {}: Slurm job {id} is waiting for a node.", self.image);
+        now + DEMAND_INTERVAL
     }
 
     fn refused(&mut self, failure: &Failure, now: Timestamp) -> Option<Timestamp> {
         match failure.class {
             FailureClass::Permanent => {
-                self.failed(format!("Slurm refuses the conversion's job: {}", failure.excerpt), now);
+                self.failed(format!("Slurm rejected its job: {}", failure.excerpt), now);
                 None
             }
-            FailureClass::Ambiguous => Some(self.uncertain(&failure.excerpt, now)),
             FailureClass::Capacity => {
                 self.clear();
-                self.message = format!("Slurm takes no conversion of the image now: {}", failure.excerpt);
-                Some(now + TimeDelta::minutes(1))
+                self.message = format!("Slurm accepts no more jobs at the moment: {}", failure.excerpt);
+                Some(now + CAPACITY_WAIT)
             }
-            FailureClass::NotDone | FailureClass::Infra => {
+            FailureClass::NotDone | FailureClass::Infra | FailureClass::Ambiguous => {
                 Some(self.set_back(&format!("The image cannot be converted yet: {}", failure.excerpt), now))
             }
         }
@@ -108,86 +106,81 @@ impl Conversion {
             run.setbacks = run.setbacks.saturating_add(1);
             run.setbacks
         });
-        let wait = TimeDelta::seconds(1_i64 << setbacks.min(10)).min(LONGEST_SETBACK);
-        self.message = format!("{why} Trying again in {} s.", wait.num_seconds());
+        let wait = setback_wait(setbacks);
+        self.message = format!("{why} Retrying in {} s.", wait.num_seconds());
         now + wait
     }
 
     fn uncertain(&mut self, why: &str, now: Timestamp) -> Timestamp {
         self.state = ConversionState::SubmitUncertain;
         self.message = format!(
-            "Converting the image {}: the submission's answer was lost ({why}); looking for it before anything is sent \
-             again.",
+            "Converting the image {}: the reply to the submission was lost ({why}); checking whether Slurm has the job.",
             self.image
         );
         now
     }
 }
 
-/// The conversion after its submission was sent. `unanswered` says whether an earlier one of the same run still was.
-pub fn conversion_sent(
+/// The conversion after its submission. `uncertain`: the outcome of an earlier submission of the run is unknown.
+pub fn conversion_after_submit(
     conversion: &Conversion,
-    unanswered: bool,
-    outcome: Sent<'_>,
+    uncertain: bool,
+    outcome: SubmitOutcome<'_>,
     now: Timestamp,
 ) -> ConversionTransition {
     let mut next = conversion.clone();
-    let due_at = match outcome {
-        Sent::Answered(SubmitAnswer::Skipped | SubmitAnswer::StageFailed(_)) | Sent::NotSent { .. }
-            if unanswered =>
-        {
-            Some(next.uncertain("the service was interrupted", now))
-        }
-        Sent::Answered(SubmitAnswer::Submitted { id, .. }) => Some(next.submitted(*id, now)),
-        Sent::Answered(SubmitAnswer::Refused { failure, .. } | SubmitAnswer::StageFailed(failure)) => {
-            next.refused(failure, now)
-        }
-        // A conversion names no inputs, so none of them is missing.
-        Sent::Answered(SubmitAnswer::Skipped | SubmitAnswer::MissingInputs { .. }) => {
+    let due_at = match outcome.effect(uncertain) {
+        Effect::Submitted(id, _) => Some(next.submitted(id, now)),
+        Effect::Refused(failure) => next.refused(failure, now),
+        // A conversion has no inputs, so none is missing.
+        Effect::Skipped | Effect::MissingInputs(_) => {
             next.clear();
             Some(now)
         }
-        Sent::Answered(SubmitAnswer::Uncertain) => Some(next.uncertain("no answer came back", now)),
-        Sent::Lost { why } => Some(next.uncertain(why, now)),
-        Sent::NotSent { why } => Some(next.set_back(&format!("The cluster cannot be reached: {why}"), now)),
+        Effect::Uncertain(why) => Some(next.uncertain(why, now)),
+        Effect::Unreachable(why) => Some(next.set_back(&format!("The cluster is unreachable: {why}"), now)),
     };
     ConversionTransition { conversion: next, due_at }
 }
 
-/// The conversion of which no submission can be made, and why. `unanswered` as above: an earlier submission of the run
-/// is looked for first, since it may be under way.
+/// The conversion, if its submission cannot be planned. If an earlier submission of the run is uncertain, that one is looked
+/// for first.
 pub fn conversion_unplannable(
     conversion: &Conversion,
-    unanswered: bool,
+    uncertain: bool,
     why: &dyn std::fmt::Display,
     now: Timestamp,
 ) -> ConversionTransition {
     let mut next = conversion.clone();
-    if unanswered {
-        let due_at = Some(next.uncertain("the service was interrupted", now));
+    if uncertain {
+        let due_at = Some(next.uncertain(INTERRUPTED, now));
         return ConversionTransition { conversion: next, due_at };
     }
     next.not_plannable(why, now)
 }
 
-/// The conversion after a look for its lost submission: absence is proved as it is for jobs.
-pub fn conversion_located(conversion: &Conversion, found: Located, now: Timestamp) -> ConversionTransition {
+/// The conversion after a lookup for its lost submission. Absence is proven as for jobs.
+pub fn conversion_after_lookup(
+    conversion: &Conversion,
+    found: Lookup,
+    now: Timestamp,
+) -> ConversionTransition {
     let mut next = conversion.clone();
     let due_at = match found {
-        Located::Found(id) => next.submitted(id, now),
-        Located::Unbegun => next.absent(now),
-        Located::Absent if next.run.as_mut().is_none_or(|run| run.fence.are_absent(now)) => next.absent(now),
-        Located::Absent | Located::Unclear => now + LOOK_AGAIN,
+        Lookup::Found(id) => next.submitted(id, now),
+        Lookup::NeverBegan => next.absent(now),
+        Lookup::Absent if next.run.as_mut().is_none_or(|run| run.fence.are_absent(now)) => next.absent(now),
+        Lookup::Absent | Lookup::Unclear => now + LOOKUP_INTERVAL,
     };
     ConversionTransition { conversion: next, due_at: Some(due_at) }
 }
 
 impl Conversion {
-    /// Nothing of it is on the cluster.
+    /// Slurm does not have the run.
     fn absent(&mut self, now: Timestamp) -> Timestamp {
         self.clear();
         self.state = ConversionState::Submitting;
-        self.message = format!("Converting the image {}: its job is being submitted again.", self.image);
+        self.message = format!("Converting the image {}: submitting its Slurm job again.", self.image);
         now
     }
 }

@@ -3,15 +3,16 @@ mod returned;
 use chrono::DateTime;
 use proptest::prelude::*;
 use remote::{ExitRecord, Markers, script};
-use slurm::{AccountingRow, QueueRow, SlurmState};
+use slurm::{AccountingRow, QueueRow, SlurmState, timestamp};
 use test_case::test_case;
 
 use super::*;
 use crate::{
     cluster::policy::ImageSettings,
     run::{
-        observe::{Graces, Observation, Records, at},
-        submission::Located,
+        evidence::{Observation, Records},
+        graces::Graces,
+        submission::Lookup,
     },
 };
 
@@ -48,7 +49,7 @@ fn wanted() -> Conversion {
 fn running() -> Conversion {
     let base = "/lustre/tao".parse().unwrap();
     let begun = wanted().checked(ImageFile::Absent, &one_waits(), &base, now()).conversion;
-    let mut running = begun.sending();
+    let mut running = begun.submitting();
     running.state = ConversionState::Running;
     let run = running.run.as_mut().unwrap();
     (run.slurm_id, run.submitted_at) = (SlurmJobId::new(9), Some(now()));
@@ -81,7 +82,7 @@ fn ended(state: SlurmState, code: Option<u8>, err: &[u8], file: ImageFile) -> Co
     let exit = code.map(|code| ExitRecord { slurm_id: SlurmJobId::new(9).unwrap(), restart: 0, code, at: 0 });
     let markers = Markers { exit, ..Markers::default() };
     let found = ConversionFindings { markers: &markers, err_tail: err, file };
-    conversion_concluded(&conversion, &found, &one_waits(), &cluster(), &Graces::default(), now()).conversion
+    conclude_conversion(&conversion, &found, &one_waits(), &cluster(), &Graces::default(), now()).conversion
 }
 
 #[test]
@@ -127,14 +128,14 @@ fn seen_after(before: &Conversion, state: SlurmState, submitted: i64, minutes: i
     };
     let seen = Observation { queue_answered: true, queue: Some(&row), ..Observation::default() };
     let later = now() + TimeDelta::minutes(minutes);
-    conversion_seen(before, &seen, TimeDelta::zero(), &Graces::default(), later)
+    observe_conversion(before, &seen, TimeDelta::zero(), &Graces::default(), later)
         .unwrap_or_else(|| before.clone())
 }
 
 fn queued() -> Conversion {
     let base = "/lustre/tao".parse().unwrap();
-    let begun = wanted().checked(ImageFile::Absent, &one_waits(), &base, now()).conversion.sending();
-    conversion_located(&begun, Located::Found(SlurmJobId::new(9).unwrap()), now()).conversion
+    let begun = wanted().checked(ImageFile::Absent, &one_waits(), &base, now()).conversion.submitting();
+    conversion_after_lookup(&begun, Lookup::Found(SlurmJobId::new(9).unwrap()), now()).conversion
 }
 
 #[test]
@@ -231,7 +232,7 @@ fn dead_nodes_are_not_blamed_on_the_image_for_ever() {
         let found =
             ConversionFindings { markers: &Markers::default(), err_tail: b"", file: ImageFile::Absent };
         let terms = (&one_waits(), &cluster(), &Graces::default());
-        conversion = conversion_concluded(&conversion, &found, terms.0, terms.1, terms.2, now()).conversion;
+        conversion = conclude_conversion(&conversion, &found, terms.0, terms.1, terms.2, now()).conversion;
     }
     assert_eq!(conversion.state, ConversionState::Failed);
 }
@@ -251,7 +252,7 @@ fn failures_in_a_row_wait_longer_up_to_an_hour() {
 #[test]
 fn a_poll_that_was_not_answered_changes_nothing() {
     let seen =
-        conversion_seen(&running(), &Observation::default(), TimeDelta::zero(), &Graces::default(), now());
+        observe_conversion(&running(), &Observation::default(), TimeDelta::zero(), &Graces::default(), now());
     assert!(seen.is_none());
 }
 
@@ -275,7 +276,7 @@ fn somebody_elses_record_of_its_id_says_nothing() {
         records: Records::Answered,
         ..Observation::default()
     };
-    let seen = conversion_seen(&running(), &seen, TimeDelta::zero(), &Graces::default(), now()).unwrap();
+    let seen = observe_conversion(&running(), &seen, TimeDelta::zero(), &Graces::default(), now()).unwrap();
     assert_eq!(seen.state, ConversionState::Running, "it is missing, and nothing more");
     assert_eq!(seen.run.unwrap().missing_since, Some(now()));
 }

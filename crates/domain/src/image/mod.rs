@@ -1,4 +1,4 @@
-//! A container image, parsed once from every spelling that TAO accepts, and spelled for each who reads it.
+//! Container images: parsed from every spelling that TAO accepts, and written in the spelling of each program.
 
 mod parse;
 
@@ -9,38 +9,46 @@ use sha2::{Digest, Sha256};
 
 pub use parse::InvalidImage;
 
-/// Where the container comes from.
+/// A container image.
 ///
-/// Accepted: `/path/image.sqsh`, `registry#image:tag`, `docker://registry#image:tag`, `dockerd://image:tag`,
+/// Accepted spellings: `/path/image.sqsh`, `registry#image:tag`, `docker://registry#image:tag`, `dockerd://image:tag`,
 /// `registry/image:tag`, Docker Hub names with and without an organisation, digests, ports, `user@` before all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, SerializeDisplay, DeserializeFromStr)]
 pub enum ImageRef {
     /// A SquashFS file on the cluster.
     File(slurm::RemotePath),
     Registry {
-        /// Whose credentials Enroot takes, if not those that the registry has in its file.
+        /// The user whose credentials Enroot uses, if not the registry's default entry.
         user: Option<String>,
-        /// `host` or `host:port`, in small letters; none means Docker Hub.
+        /// `host` or `host:port`, in lower case; absent for Docker Hub.
         registry: Option<String>,
         /// `nvidia/tao/tao-toolkit`
         repository: String,
-        /// `:tag` or `@sha256:…`, with its separator; empty when neither was given.
+        /// `:tag` or `@sha256:…`, with its separator; empty if neither was given.
         version: String,
     },
-    /// An image that the Docker daemon of the node has.
+    /// An image of the node's Docker daemon.
     Daemon {
-        /// As Docker names it: `registry.example/a/b` or `a`.
+        /// Docker's name: `registry.example/a/b` or `a`.
         name: String,
-        /// As that of a registry's.
+        /// As for a registry image.
         version: String,
     },
 }
 
-/// A file name may have 255 bytes (`NAME_MAX`); what is written beside the file while it is made adds to it.
+/// The image of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchImage {
+    pub image: ImageRef,
+    /// Why it is not the cached file that the job requested.
+    pub note: Option<String>,
+}
+
+/// A file name may have 255 bytes (`NAME_MAX`). The names of temporary files beside it are longer.
 const LONGEST_NAME: usize = 180;
 
 impl ImageRef {
-    /// The spelling that Pyxis reads: `[USER@][REGISTRY#]IMAGE[:TAG]|PATH`. It is also the one that we store and show.
+    /// Pyxis's spelling: `[USER@][REGISTRY#]IMAGE[:TAG]|PATH`. It is also stored and shown.
     pub fn pyxis(&self) -> String {
         match self {
             Self::File(path) => path.to_string(),
@@ -53,7 +61,7 @@ impl ImageRef {
         }
     }
 
-    /// The spelling that `enroot import` reads: `docker://[USER@][REGISTRY#]IMAGE[:TAG]`.
+    /// The spelling of `enroot import`: `docker://[USER@][REGISTRY#]IMAGE[:TAG]`.
     pub fn enroot(&self) -> String {
         match self {
             Self::File(_) | Self::Daemon { .. } => self.pyxis(),
@@ -61,7 +69,7 @@ impl ImageRef {
         }
     }
 
-    /// Whether its tag moves by custom: `latest`, or none.
+    /// Whether its tag usually moves: `latest`, or none.
     pub fn is_latest(&self) -> bool {
         match self {
             Self::File(_) => false,
@@ -71,8 +79,8 @@ impl ImageRef {
         }
     }
 
-    /// The name of its file in a cache: two images never share one, because each character that parts an image's
-    /// name stands for itself alone, as one that no image's name has. A name that would be too long ends in a hash.
+    /// The name of its file in a cache. Two images never share one: each separator in an image's name maps to a character
+    /// that no image's name contains. A name that would be too long ends in a hash.
     pub fn cache_file_name(&self) -> String {
         let text = self.pyxis();
         let other = |c| match c {
@@ -88,7 +96,7 @@ impl ImageRef {
         let digest = Sha256::digest(&text);
         let hash = u128::from_be_bytes(std::array::from_fn(|at| digest[at]));
         let front: String = name.chars().filter(char::is_ascii).take(LONGEST_NAME - 40).collect();
-        // No whole name has a comma.
+        // No other name contains a comma.
         format!("{front},{hash:032x}.sqsh")
     }
 }

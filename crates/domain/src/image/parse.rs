@@ -1,13 +1,13 @@
-//! Reading an image's name.
+//! Parsing an image's name.
 
 use std::str::FromStr;
 
 use super::ImageRef;
 
-/// Docker's and the registries' limit, in characters.
+/// The limit of Docker and registries, in characters.
 const LONGEST_NAME: usize = 255;
 
-/// Why a text names no image.
+/// Why a text is not a valid image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidImage(&'static str);
@@ -25,7 +25,7 @@ impl FromStr for ImageRef {
             let (repository, version) = named(host, name)?;
             let name = host.map(|host| format!("{}/", host.to_ascii_lowercase())).unwrap_or_default();
             let name = format!("{name}{repository}");
-            // A host without a dot or port is a part of the name once it is written out.
+            // The written name includes the host, and must parse again.
             if name.len() > LONGEST_NAME {
                 return Err(InvalidImage("has a name of more than 255 characters"));
             }
@@ -33,7 +33,7 @@ impl FromStr for ImageRef {
         }
         let (user, rest) = split_user(text.strip_prefix("docker://").unwrap_or(text));
         if user.is_some_and(|user| !is_user(user)) {
-            return Err(InvalidImage("has a user of letters other than A-Z a-z 0-9 . _ - and a leading $"));
+            return Err(InvalidImage("has an invalid user: allowed are A-Z a-z 0-9 . _ - and a leading $"));
         }
         let (host, name) = split_registry(rest);
         let (repository, version) = named(host, name)?;
@@ -46,7 +46,7 @@ impl FromStr for ImageRef {
     }
 }
 
-/// `user@` before everything else; the `@` of a digest is none.
+/// Splits off `user@`. The `@` of a digest does not count.
 fn split_user(text: &str) -> (Option<&str>, &str) {
     match text.split_once('@') {
         Some((user, rest)) if !rest.starts_with("sha256:") => (Some(user), rest),
@@ -57,7 +57,7 @@ fn split_user(text: &str) -> (Option<&str>, &str) {
 fn split_registry(text: &str) -> (Option<&str>, &str) {
     match text.split_once('#') {
         Some((host, name)) => (Some(host), name),
-        // The same rule as Docker's: the first part is a host only if it could not be an organisation.
+        // Docker's rule: the first part is a host only if it cannot be an organization.
         None => match text.split_once('/') {
             Some((host, name)) if host.contains(['.', ':']) || host == "localhost" => (Some(host), name),
             _ => (None, text),
@@ -65,10 +65,12 @@ fn split_registry(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Repository and version, once all parts are what a registry accepts.
+/// Validates all parts, and returns the repository and the version.
 fn named(host: Option<&str>, name: &str) -> Result<(String, String), InvalidImage> {
     if host.is_some_and(|host| !is_host(host)) {
-        return Err(InvalidImage("has a registry that is no host name (letters, digits, `.`, `-`, `:port`)"));
+        return Err(InvalidImage(
+            "has an invalid registry: it must be a host name (letters, digits, `.`, `-`, `:port`)",
+        ));
     }
     let (repository, version) = match name.find(['@', ':']) {
         Some(at) => name.split_at(at),
@@ -76,22 +78,22 @@ fn named(host: Option<&str>, name: &str) -> Result<(String, String), InvalidImag
     };
     if repository.len() > LONGEST_NAME || !repository.split('/').all(is_component) {
         return Err(InvalidImage(
-            "has a name that no registry accepts: lower-case letters, digits, `.`, `_`, `-`, parted by `/`",
+            "has an invalid name: allowed are parts of lower-case letters, digits, `.`, `_`, `-`, separated by `/`",
         ));
     }
-    // With a digest, a tag says nothing more.
+    // A digest makes the tag redundant.
     let (tag, digest) = match version.split_once('@') {
         Some((tag, digest)) => (tag, Some(digest)),
         None => (version, None),
     };
     if !(tag.is_empty() || is_tag(tag)) || digest.is_some_and(|digest| !is_digest(digest)) {
-        return Err(InvalidImage("has a tag or digest that no registry accepts"));
+        return Err(InvalidImage("has an invalid tag or digest"));
     }
     let version = digest.map_or_else(|| tag.to_owned(), |digest| format!("@{digest}"));
     Ok((repository.to_owned(), version))
 }
 
-/// Enroot's own: a login name, or `$oauthtoken`.
+/// Enroot's rule: a login name, or `$oauthtoken`.
 fn is_user(user: &str) -> bool {
     let name = user.strip_prefix('$').unwrap_or(user);
     name.len() <= 64

@@ -1,51 +1,26 @@
-//! One intent to submit a job to Slurm.
+//! One attempt to run a job in Slurm.
 
-use std::{fmt, num::NonZeroU32};
-
+use serde::{Deserialize, Serialize};
 use slurm::{ExitCode, InvalidName, JobName, NodeName, RemotePath, SlurmJobId, SlurmState};
 use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::{
     clock::Timestamp,
-    conversion::LaunchImage,
-    job::{id::JobId, submit_fence::SubmitFence},
+    image::LaunchImage,
+    job::{
+        identity::{AttemptNo, JobId, Origin},
+        submit_fence::SubmitFence,
+    },
     progress::status_files::StatusFiles,
 };
 
-/// Attempts of a job are numbered from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AttemptNo(NonZeroU32);
-
-impl AttemptNo {
-    pub const FIRST: Self = Self(NonZeroU32::MIN);
-
-    pub fn new(number: u32) -> Option<Self> {
-        NonZeroU32::new(number).map(Self)
-    }
-
-    pub const fn get(self) -> u32 {
-        self.0.get()
-    }
-
-    #[must_use]
-    pub fn next(self) -> Self {
-        Self(self.0.saturating_add(1))
-    }
-}
-
-impl fmt::Display for AttemptNo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// One attempt, from the intent to its end.
-#[derive(Debug, Clone)]
+/// One attempt, from its intent to its end.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Attempt {
     pub no: AttemptNo,
-    /// The attempt's unique Slurm job name: it finds a submission whose answer was lost.
+    /// The attempt's unique Slurm job name: it finds a submission whose reply was lost.
     pub token: JobName,
-    /// The base directory that everything of the attempt lies below: the configured one may change later.
+    /// The base directory of the attempt's files. The configured directory may change later.
     pub job_dir: RemotePath,
     pub slurm_id: Option<SlurmJobId>,
     pub slurm_state: Option<SlurmState>,
@@ -54,42 +29,48 @@ pub struct Attempt {
     pub nodes: Option<String>,
     pub reason: Option<String>,
     pub partition: Option<String>,
-    /// How far the job's status files were read, by this attempt and those before.
+    /// The read positions in the job's status files, carried over from the attempts before.
     pub status: StatusFiles,
     pub intended_at: Timestamp,
     pub fence: SubmitFence,
     pub submitted_at: Option<Timestamp>,
-    /// Since when it is in Slurm's queue, as Slurm says it, or was before it last began: a requeue counts anew.
+    /// When it last entered Slurm's queue, by Slurm's clock. A requeue sets it anew.
     pub queued_since: Option<Timestamp>,
-    /// When Slurm expects to start it, if it waits and Slurm says so.
+    /// When Slurm expects to start it, if it is pending and Slurm has an estimate.
     pub estimated_start: Option<Timestamp>,
     pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
-    /// Submissions that surely had no effect, in a row: they set the pace of the next.
+    /// Consecutive submissions that certainly had no effect: they set the wait before the next.
     pub setbacks: u32,
-    /// Nodes that Slurm was told to keep away from.
+    /// Nodes that the submission excludes.
     pub excluded: Vec<NodeName>,
-    /// How often Slurm has put it back into its queue after it had started.
+    /// How often Slurm has requeued it after it had started.
     pub requeues: u32,
-    /// Slurm has put it back into its queue, and why is not known yet.
+    /// Slurm has requeued it, and the reason is not known yet.
     pub requeue_unexplained: bool,
-    /// What became of it; none while it is not over.
+    /// How it ended; absent while it is open.
     pub verdict: Option<Verdict>,
-    /// What it is launched with, if that was decided for this attempt; else the image of the job.
+    /// The image chosen for this attempt; absent when it uses the job's image.
     pub image: Option<LaunchImage>,
 }
 
-/// What became of an attempt, and why it was or was not made again.
+/// How an attempt ended, and why the job was or was not retried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     pub at: Timestamp,
     pub outcome: Outcome,
     /// A sentence for a person.
     pub why: String,
-    /// The rule that decided about another attempt, if it was one.
+    /// The diagnosis rule behind the retry decision, if one matched.
     pub rule: Option<String>,
-    /// The line of the log that the rule matched.
+    /// The log line that the rule matched.
     pub line: Option<String>,
+}
+
+impl Verdict {
+    pub(crate) fn new(outcome: Outcome, why: &str, now: Timestamp) -> Self {
+        Self { at: now, outcome, why: why.to_owned(), rule: None, line: None }
+    }
 }
 
 /// How an attempt ended.
@@ -101,8 +82,23 @@ pub enum Outcome {
     Canceled,
     /// Its owner paused the job.
     Paused,
-    /// It failed, and the job was sent again.
+    /// It failed, and the job was retried.
     Retried,
+}
+
+/// An attempt that failed because of the infrastructure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PastFailure {
+    pub attempt: u32,
+    pub slurm_id: Option<SlurmJobId>,
+    /// The diagnosis rule, or Slurm's state: two failures with one signature are one fault.
+    pub signature: String,
+    /// The nodes at fault; empty when it could be any of several.
+    pub nodes: Vec<NodeName>,
+    pub at: Timestamp,
+    /// The failure no longer excludes its nodes.
+    #[serde(default)]
+    pub allowed_again: bool,
 }
 
 impl Attempt {
@@ -115,7 +111,7 @@ impl Attempt {
     ) -> Result<Self, InvalidName> {
         Ok(Self {
             no,
-            token: token(job, no).parse()?,
+            token: Origin::Attempt { job, no }.name().parse()?,
             job_dir,
             slurm_id: None,
             slurm_state: None,
@@ -139,21 +135,19 @@ impl Attempt {
             image: None,
         })
     }
-}
 
-impl Attempt {
-    /// Whether it is under way: the next submission belongs to it.
+    /// Whether it has not ended: the next submission belongs to it.
     pub fn is_open(&self) -> bool {
         self.verdict.is_none()
     }
 
-    /// Whether a submission was sent of which nobody knows yet what became of it.
-    pub fn is_unanswered(&self) -> bool {
-        self.fence.is_unanswered() && self.slurm_id.is_none()
+    /// Whether the outcome of a submission is not known.
+    pub fn is_uncertain(&self) -> bool {
+        self.fence.is_uncertain() && self.slurm_id.is_none()
     }
 }
 
-/// Where the files of an attempt lie, and nothing else about it.
+/// What locates the files of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptPlace {
     pub no: AttemptNo,
@@ -168,32 +162,5 @@ impl From<&Attempt> for AttemptPlace {
     fn from(attempt: &Attempt) -> Self {
         let Attempt { no, token, job_dir, slurm_id, .. } = attempt;
         Self { no: *no, token: token.clone(), job_dir: job_dir.clone(), slurm_id: *slurm_id }
-    }
-}
-
-/// The first attempt has the name that TAO gives its jobs, so that people find them by it.
-pub(crate) fn token(job: JobId, no: AttemptNo) -> String {
-    if no == AttemptNo::FIRST { format!("tao-job-{job}") } else { format!("tao-job-{job}-r{no}") }
-}
-
-#[cfg(test)]
-mod tests {
-    use chrono::DateTime;
-    use uuid::Uuid;
-
-    use super::*;
-
-    #[test]
-    fn the_first_token_is_taos_name_and_later_ones_say_their_number() {
-        let job = JobId::new(Uuid::nil());
-        let second = AttemptNo::FIRST.next();
-        let name = |no| {
-            Attempt::intended(job, no, "/lustre/tao".parse().unwrap(), DateTime::UNIX_EPOCH)
-                .unwrap()
-                .token
-                .to_string()
-        };
-        assert_eq!(name(AttemptNo::FIRST), "tao-job-00000000-0000-0000-0000-000000000000");
-        assert_eq!(name(second), "tao-job-00000000-0000-0000-0000-000000000000-r2");
     }
 }

@@ -1,24 +1,24 @@
-//! A training that goes on where it was: its newest checkpoint, put where TAO's configurations ask for it.
+//! Resuming a training from its newest checkpoint, in the way that TAO's configurations define it.
 
 use serde_json::Value;
 use slurm::RemotePath;
 
 use crate::{
-    job::{attempt::AttemptNo, stored::Job},
+    job::{identity::AttemptNo, stored::Job},
     request::spec::Work,
 };
 
 impl Job {
-    /// Whether the attempt about to be submitted is to go on from a checkpoint: a training that was under way before.
-    /// TAO looks for checkpoints for this one action only.
-    pub fn may_go_on(&self) -> bool {
+    /// Whether the next submission resumes from a checkpoint: it is a later attempt of a training. TAO looks for
+    /// checkpoints for this action only.
+    pub fn resumes_from_checkpoint(&self) -> bool {
         let again = self.attempt.as_ref().is_some_and(|attempt| attempt.no > AttemptNo::FIRST);
         again && matches!(&self.spec.work, Work::Tao { action, .. } if action.as_str() == "train")
     }
 
-    /// The job as it is to be staged when it goes on from `checkpoint`.
+    /// The job to stage when it resumes from `checkpoint`.
     #[must_use]
-    pub fn going_on_from(&self, checkpoint: &RemotePath) -> Self {
+    pub fn resumed_from(&self, checkpoint: &RemotePath) -> Self {
         let mut job = self.clone();
         if let Work::Tao { specs, .. } = &mut job.spec.work {
             point_to(specs, checkpoint.as_str());
@@ -27,9 +27,8 @@ impl Job {
     }
 }
 
-/// Sets every parameter whose name has both `resume` and `path` in it, and switches on every switch whose name has
-/// `resume`, as TAO's container does. Parameters that the specification lacks are the container's own business: it knows
-/// which of them its network has.
+/// Sets every parameter whose name contains both `resume` and `path`, and turns on every boolean whose name contains
+/// `resume`, as TAO's container does. It adds no parameters: only the container knows which of them its network has.
 fn point_to(specs: &mut Value, checkpoint: &str) {
     match specs {
         Value::Object(fields) => {
@@ -56,7 +55,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fixtures::{as_tao, sent_job};
+    use crate::fixtures::{as_tao, submitting_job};
 
     #[test]
     fn every_resume_path_is_set_and_every_resume_switch_is_on() {
@@ -79,14 +78,14 @@ mod tests {
     }
 
     #[test]
-    fn only_a_training_that_was_under_way_goes_on() {
-        let first = as_tao(sent_job());
-        assert!(!first.may_go_on());
+    fn only_a_later_attempt_of_a_training_resumes() {
+        let first = as_tao(submitting_job());
+        assert!(!first.resumes_from_checkpoint());
         let mut second = first.clone();
         second.attempt.as_mut().unwrap().no = AttemptNo::FIRST.next();
-        assert!(second.may_go_on());
-        let mut command = sent_job();
+        assert!(second.resumes_from_checkpoint());
+        let mut command = submitting_job();
         command.attempt.as_mut().unwrap().no = AttemptNo::FIRST.next();
-        assert!(!command.may_go_on());
+        assert!(!command.resumes_from_checkpoint());
     }
 }

@@ -1,14 +1,13 @@
-//! A job as it is stored: its attempts, its status, and where its files lie.
+//! A job as it is stored: its attempts, its status, its transitions, and the paths of its files.
 
-pub(crate) mod active_job;
 pub(crate) mod attempt;
 pub(crate) mod checkpoint;
-pub(crate) mod id;
-pub(crate) mod log_file;
-pub(crate) mod log_position;
+pub(crate) mod cleanup;
+pub(crate) mod identity;
+pub(crate) mod logs;
 pub(crate) mod paths;
-pub(crate) mod removal;
-pub(crate) mod resend;
+pub(crate) mod retry_request;
 pub(crate) mod status;
 pub(crate) mod stored;
 pub(crate) mod submit_fence;
+pub(crate) mod transitions;

@@ -1,11 +1,11 @@
-//! Where everything of a job lies on the cluster: the one place that knows the layout.
+//! The layout of a job's files on the cluster. No other module knows it.
 
 use slurm::{InvalidName, RemotePath};
 
 use crate::job::{
-    attempt::{Attempt, AttemptNo, AttemptPlace},
-    id::JobId,
-    log_file::{LogFile, LogRole},
+    attempt::{Attempt, AttemptPlace},
+    identity::{AttemptNo, JobId},
+    logs::{LogFile, LogRole},
 };
 
 /// The paths of one job below the cluster's base directory.
@@ -14,28 +14,18 @@ pub struct JobPaths {
     pub specs: RemotePath,
     /// The container's environment as JSON, for TAO's entry point; 0600, removed at the end.
     pub env_json: RemotePath,
-    /// The same as a shell file that the batch script reads; 0600, removed at the end.
+    /// The same as a shell file for the batch script; 0600, removed at the end.
     pub env_shell: RemotePath,
     /// TAO's cloud metadata; 0600, removed at the end.
     pub meta: RemotePath,
     pub script: RemotePath,
     pub log_root: RemotePath,
-    /// `results/<job_id>`: what the job makes.
+    /// `results/<job_id>`: the job's output.
     pub results: RemotePath,
     /// `results`: the container appends the job's id to it.
     pub results_root: RemotePath,
     base: RemotePath,
     id: JobId,
-}
-
-/// The base directory that a configured results directory means: results go into the `results` below the base, so
-/// a directory that is called so itself is that one. TAO has three rules for this that disagree, and a job of its own
-/// then waits for ever for a status in another place.
-pub fn base_of(results_dir: RemotePath) -> RemotePath {
-    match results_dir.parent() {
-        Some(parent) if results_dir.file_name() == "results" => parent,
-        _ => results_dir,
-    }
 }
 
 impl JobPaths {
@@ -56,17 +46,17 @@ impl JobPaths {
         })
     }
 
-    /// [`results`](Self::results) alone.
+    /// [`results`](Self::results), without the other paths.
     pub fn results_of(base: &RemotePath, id: JobId) -> Result<RemotePath, InvalidName> {
         base.join(&format!("results/{id}"))
     }
 
-    /// [`state_of`](Self::state_of) alone.
+    /// [`state_of`](Self::state_of), without the other paths.
     pub fn state_below(base: &RemotePath, id: JobId, attempt: AttemptNo) -> Result<RemotePath, InvalidName> {
         base.join(&format!("state/{id}/{attempt}"))
     }
 
-    /// Claim, Slurm id, markers and the open ends of the logs of one attempt.
+    /// The directory with the claim, Slurm id, marker files and raw logs of one attempt.
     pub fn state(&self, attempt: &Attempt) -> Result<RemotePath, InvalidName> {
         self.state_of(attempt.no)
     }
@@ -76,12 +66,12 @@ impl JobPaths {
         Self::state_below(&self.base, self.id, attempt)
     }
 
-    /// Where a log of the batch script may be, best first.
+    /// The possible paths of a log of the batch script, best first.
     pub fn log(&self, attempt: &Attempt, file: &str) -> Result<Vec<RemotePath>, InvalidName> {
         self.main_log(&AttemptPlace::from(attempt), file)
     }
 
-    /// Where a log may be, best first; nowhere as long as Slurm has not given the attempt its id.
+    /// The possible paths of a log, best first. A role's log has none before the attempt has its Slurm id.
     pub fn log_file(&self, place: &AttemptPlace, file: &LogFile) -> Result<Vec<RemotePath>, InvalidName> {
         match file {
             LogFile::Main(_) => self.main_log(place, &file.to_string()),
@@ -97,8 +87,7 @@ impl JobPaths {
         self.documented_logs(place)?.map(|directory| directory.join(role.as_str())).transpose()
     }
 
-    /// Its documented path, then the file that Slurm itself opened, which is all there is when the job never came
-    /// to run.
+    /// The documented path, then the file that Slurm itself opens: the only one when the job never ran.
     fn main_log(&self, place: &AttemptPlace, file: &str) -> Result<Vec<RemotePath>, InvalidName> {
         let opened = self.state_of(place.no)?.join(file)?;
         Ok(match self.documented_logs(place)? {
@@ -128,8 +117,6 @@ impl JobPaths {
 mod tests {
     use uuid::Uuid;
 
-    use test_case::test_case;
-
     use super::*;
 
     fn place(slurm_id: Option<u32>) -> AttemptPlace {
@@ -141,21 +128,16 @@ mod tests {
         }
     }
 
-    #[test_case("/lustre/tao", "/lustre/tao/results" ; "a base")]
-    #[test_case("/lustre/tao/results", "/lustre/tao/results" ; "its results")]
-    #[test_case("/lustre/tao/results/", "/lustre/tao/results" ; "with a slash")]
-    #[test_case("/lustre/tess", "/lustre/tess/results" ; "a name of the same letters")]
-    #[test_case("/results", "/results/results" ; "one without a parent is a base")]
-    #[test_case("/lustre/my-results", "/lustre/my-results/results" ; "a name that only ends so")]
-    fn results_have_one_place(configured: &str, root: &str) {
+    #[test]
+    fn results_are_below_the_base() {
         let id = JobId::new(Uuid::nil());
-        let paths = JobPaths::new(&base_of(configured.parse().unwrap()), id).unwrap();
-        assert_eq!(paths.results_root.as_str(), root);
-        assert_eq!(paths.results.as_str(), format!("{root}/{id}"));
+        let paths = JobPaths::new(&"/lustre/tao".parse().unwrap(), id).unwrap();
+        assert_eq!(paths.results_root.as_str(), "/lustre/tao/results");
+        assert_eq!(paths.results.as_str(), format!("/lustre/tao/results/{id}"));
     }
 
     #[test]
-    fn logs_lie_below_the_name_and_id_of_their_own_attempt() {
+    fn logs_are_below_the_name_and_id_of_their_attempt() {
         let paths = JobPaths::new(&"/lustre/tao".parse().unwrap(), JobId::new(Uuid::nil())).unwrap();
         let shown = |id, file: &str| -> Vec<String> {
             let found = paths.log_file(&place(id), &file.parse().unwrap()).unwrap();

@@ -1,10 +1,10 @@
-//! The words a caller reads: TAO's ten statuses, and our finer phases.
+//! The states that a caller sees: TAO's ten statuses, and our finer phases.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 use utoipa::ToSchema;
 
-/// TAO's job statuses, spelled as TAO spells them.
+/// TAO's job statuses, in TAO's spelling.
 #[derive(
     Debug,
     Clone,
@@ -22,6 +22,7 @@ use utoipa::ToSchema;
 )]
 pub enum Status {
     Pending,
+    /// A word of TAO that clients know and may filter by. No job of this service has it.
     Started,
     Running,
     Done,
@@ -34,13 +35,13 @@ pub enum Status {
 }
 
 impl Status {
-    /// Never changes again by itself.
+    /// Whether the job has ended: only its owner can change that.
     pub const fn is_final(self) -> bool {
         matches!(self, Self::Done | Self::Error | Self::Canceled)
     }
 }
 
-/// Where in its life a job is, finer than [`Status`].
+/// The stage of a job's life, finer than [`Status`].
 #[derive(
     Debug,
     Clone,
@@ -59,30 +60,28 @@ impl Status {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Phase {
-    /// Stored; no attempt was made yet.
+    /// Stored; not submitted yet.
     Queued,
-    CheckingInputs,
     ConvertingImage,
-    Staging,
-    /// The attempt is recorded and its submission is on its way.
+    /// The attempt is stored and its submission is in progress.
     Submitting,
-    /// The submission may or may not have reached Slurm; it is being looked for.
+    /// The submission may or may not have reached Slurm; the service looks for it.
     SubmitUncertain,
     /// Slurm has the job and has not started it.
     InQueue,
     Running,
-    /// Slurm has suspended it: it keeps its place, and goes on without a word from us.
+    /// Slurm has suspended it; Slurm also resumes it.
     Suspended,
-    /// Slurm is through with the attempt; its last words are being read.
+    /// Slurm reports the attempt finished; the service collects its exit code and logs.
     Finishing,
-    /// The attempt failed for a reason that is not the job's; the next one begins after a while.
+    /// The attempt failed because of the infrastructure; the next one starts after a wait.
     RetryWait,
-    /// At rest by its owner's wish: nothing of it is in Slurm.
+    /// Its owner paused it: it is not in Slurm.
     Paused,
     Ended,
 }
 
-/// What the newest observation rests on.
+/// The source of the newest observation.
 #[derive(
     Debug,
     Clone,
@@ -103,9 +102,9 @@ pub enum Phase {
 pub enum Source {
     Squeue,
     Sacct,
-    /// The marker files that the batch script writes beside the job.
+    /// The marker files that the batch script writes in the job's state directory.
     Marker,
-    /// Nothing on the cluster yet: what the database says is all there is.
+    /// The database alone: the job is not on the cluster.
     Db,
 }
 

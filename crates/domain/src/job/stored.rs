@@ -1,24 +1,24 @@
-//! A job as it is stored: what was asked, where it stands, and its newest attempt.
+//! A job as it is stored: its specification, its state, and its newest attempt.
 
-use std::fmt;
+use std::{fmt, num::NonZeroU32};
 
-use slurm::{InvalidName, RemotePath};
+use remote::StatusCursor;
+use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::{
     clock::Timestamp,
     cluster::target::ClusterName,
     job::{
-        attempt::{Attempt, AttemptNo},
-        id::JobId,
+        attempt::{Attempt, AttemptPlace, PastFailure},
+        identity::JobId,
         status::{Phase, Source, Status},
     },
     progress::summary::Progress,
     request::spec::JobSpec,
-    run::{activity::Activity, retry::PastFailure},
 };
 
-/// Whose job it is: the owner of the token that made it.
+/// The job's owner: the owner of the token that created it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner(String);
 
@@ -44,20 +44,20 @@ impl fmt::Display for Owner {
     }
 }
 
-/// What the caller wants of the job now. A wish survives restarts and wins over work in flight.
+/// What the owner wants. It survives restarts, and overrides work in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum DesiredState {
     Run,
     Cancel,
-    /// Off the cluster, keeping its checkpoints, until it is resumed.
+    /// Off the cluster until it is resumed; its checkpoints stay.
     Pause,
-    /// Gone, with everything that it left on the cluster.
+    /// Deleted, with all its files on the cluster.
     Delete,
 }
 
 /// One job.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Job {
     pub id: JobId,
     pub owner: Owner,
@@ -66,24 +66,23 @@ pub struct Job {
     pub desired: DesiredState,
     pub status: Status,
     pub phase: Phase,
-    /// What happens now and, when waiting, why: a sentence for a person.
+    /// A sentence for a person: what happens now, and why.
     pub message: String,
-    /// Slurm's own word for why the job waits.
+    /// Slurm's reason why the job is pending.
     pub pending_reason: Option<String>,
     pub attempt: Option<Attempt>,
-    /// Attempts that were made again because of the infrastructure, since the job was accepted or its owner last
-    /// sent it again: the budget is counted by it.
+    /// Automatic retries since the job was accepted or its owner last retried it. The retry budget bounds it.
     pub retry_count: u32,
-    /// The attempts that failed for reasons of the infrastructure, oldest first.
+    /// The attempts that failed because of the infrastructure, oldest first.
     pub failures: Vec<PastFailure>,
     pub progress: Progress,
-    /// Its last sign of life, if it is watched for one.
+    /// The newest sign of activity, if the job has an activity timeout.
     pub activity: Option<Activity>,
-    /// Why we end its present run ourselves, in a sentence.
+    /// Why the service ends the current run, in a sentence.
     pub kill_reason: Option<String>,
-    /// Since when neither the scheduler nor accounting knows the job, without interruption.
+    /// Since when neither the queue nor accounting lists the job, without interruption.
     pub missing_since: Option<Timestamp>,
-    /// Since when Slurm is known to be through with it and its last words are being read.
+    /// Since when Slurm reports the job finished, while its exit code and logs are collected.
     pub finishing_since: Option<Timestamp>,
     pub created_at: Timestamp,
     pub submitted_at: Option<Timestamp>,
@@ -92,74 +91,65 @@ pub struct Job {
     pub last_modified: Timestamp,
     pub observed_at: Option<Timestamp>,
     pub source: Source,
-    /// Rises with every change of what is shown of the job or of its newest attempt.
+    /// Increases with every visible change of the job or of its newest attempt.
     pub version: i64,
 }
 
-impl Job {
-    /// A job that was just accepted: nothing has been done for it yet.
-    pub fn accepted(id: JobId, owner: Owner, cluster: ClusterName, spec: JobSpec, now: Timestamp) -> Self {
-        Self {
-            id,
-            owner,
-            cluster,
-            spec,
-            desired: DesiredState::Run,
-            status: Status::Pending,
-            phase: Phase::Queued,
-            message: "Accepted; waiting to be submitted.".to_owned(),
-            pending_reason: None,
-            attempt: None,
-            retry_count: 0,
-            failures: Vec::new(),
-            progress: Progress::default(),
-            activity: None,
-            kill_reason: None,
-            missing_since: None,
-            finishing_since: None,
-            created_at: now,
-            submitted_at: None,
-            started_at: None,
-            finished_at: None,
-            last_modified: now,
-            observed_at: None,
-            source: Source::Db,
-            version: 1,
-        }
-    }
+/// The newest sign of activity of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Activity {
+    /// The totals of all that the job has written.
+    pub(crate) signs: Signs,
+    /// When these totals were first seen.
+    pub(crate) since: Timestamp,
+    /// How long the cluster had been unreachable by then, in total, in milliseconds.
+    pub(crate) unreachable_ms: i64,
+}
 
-    /// The number that the next attempt will have.
-    pub fn next_attempt(&self) -> AttemptNo {
-        self.attempt.as_ref().map_or(AttemptNo::FIRST, |attempt| attempt.no.next())
-    }
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Signs {
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+    pub(crate) newest: i64,
+}
 
-    /// A new attempt of this job: an intent, to be stored before anything remote happens.
-    /// It reads the status files on from where the last attempt ended.
-    pub fn new_attempt(&self, job_dir: RemotePath, now: Timestamp) -> Result<Attempt, InvalidName> {
-        let mut attempt = Attempt::intended(self.id, self.next_attempt(), job_dir, now)?;
-        if let Some(last) = &self.attempt {
-            attempt.status = last.status.inherited();
-        }
-        Ok(attempt)
-    }
+/// The part of a job that a poll needs. One poll covers ten thousand jobs, and whole jobs with their specifications would
+/// take too much memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ActiveJob {
+    pub id: JobId,
+    /// As [`Job::version`]: the poll's result applies to this version of the job.
+    pub version: i64,
+    /// Its newest attempt.
+    pub attempt: AttemptPlace,
+    pub submitted_at: Option<Timestamp>,
+    /// The read positions in its status files.
+    pub cursors: Vec<StatusCursor>,
+    pub phase: Phase,
+    pub desired: DesiredState,
+    /// The service ends its current run.
+    pub is_doomed: bool,
+    /// Its current run has shown activity.
+    pub was_alive: bool,
+    /// Its activity timeout; absent unless it is running.
+    pub timeout_minutes: Option<NonZeroU32>,
+}
 
-    /// Another run begins, of a new attempt or because Slurm has requeued the same: what is known of the last one is not
-    /// about this one.
-    pub fn begin_run(&mut self) {
-        if let Some(attempt) = &mut self.attempt {
-            attempt.status.begin_run(&self.progress, attempt.requeues);
-        }
-        self.progress.begin_run();
-        self.activity = None;
-        self.kill_reason = None;
-    }
-
-    /// The runs that were said to begin after so many requeues never did.
-    pub(crate) fn resume_run(&mut self, requeues: u32) {
-        let Some(attempt) = &mut self.attempt else { return };
-        attempt.requeues = requeues;
-        if let Some(before) = attempt.status.resume_run(requeues) {
-            self.progress.resume_run(before);
-        }
+impl ActiveJob {
+    /// `None` for a job without an attempt.
+    pub fn of(job: &Job) -> Option<Self> {
+        let attempt = job.attempt.as_ref()?;
+        Some(Self {
+            id: job.id,
+            version: job.version,
+            attempt: attempt.into(),
+            submitted_at: job.submitted_at,
+            cursors: attempt.status.cursors(),
+            phase: job.phase,
+            desired: job.desired,
+            is_doomed: job.kill_reason.is_some(),
+            was_alive: job.activity.is_some(),
+            timeout_minutes: job.spec.timeout_minutes.filter(|_| job.phase == Phase::Running),
+        })
     }
 }

@@ -1,3 +1,169 @@
-//! From a job to what is submitted: its files and its batch script.
+//! From a job to its submission: the staged files and the batch script.
 
-pub(crate) mod staging;
+mod environment;
+mod program;
+pub(crate) mod roles;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use remote::{BatchScript, Directives, ScriptError, StagedFile, Submission};
+use secrecy::ExposeSecret;
+use serde_json::{Map, Value, json};
+use slurm::{EnvKey, InvalidName, RemotePath};
+
+use crate::{
+    cluster::{policy::SbatchExport, target::Cluster},
+    job::{attempt::Attempt, paths::JobPaths, stored::Job},
+    request::{
+        cosmos::{self, CosmosPlan},
+        secret::Secrets,
+        spec::{JobSpec, Work},
+    },
+};
+use program::{is_cosmos, launch, tao_command, task};
+
+/// Why a job cannot be staged. It is always a defect of the service, since the request was validated.
+#[derive(Debug, thiserror::Error)]
+pub enum StagingError {
+    #[error("a path or a value of the job is invalid")]
+    Path(#[from] InvalidName),
+    #[error("the batch script cannot be written")]
+    Script(#[from] ScriptError),
+    #[error("a file of the job cannot be written as JSON")]
+    Json(#[from] serde_json::Error),
+    #[error("the roles of the job cannot be assigned to its nodes")]
+    Roles,
+}
+
+const PRIVATE: u32 = 0o600;
+const SHARED: u32 = 0o644;
+
+/// The submission of an attempt: all that one remote command needs to stage and submit it.
+pub fn plan_submission(
+    job: &Job,
+    attempt: &Attempt,
+    cluster: &Cluster,
+    secrets: &Secrets,
+) -> Result<Submission, StagingError> {
+    let paths = JobPaths::new(&attempt.job_dir, job.id)?;
+    let state_dir = paths.state(attempt)?;
+    let plan = roles(job)?;
+    let open = environment::open(job, attempt, &paths, plan.as_ref())?;
+    let (argv, mut files) = match &job.spec.work {
+        Work::Tao { network_arch, action, specs } => {
+            let argv = tao_command(job, &paths, network_arch.as_str(), action.as_str());
+            (argv, tao_files(&paths, &job.spec, specs, &open, secrets)?)
+        }
+        Work::Command { text } => {
+            let file = state_dir.join("command.sh")?;
+            let argv = ["bash", "-euo", "pipefail", file.as_str()].map(str::to_owned).to_vec();
+            // The warning signal before a time limit must not end a command that does not handle it. The trap is on the
+            // first line, so that the shell's messages have the line numbers of the command's text.
+            let bytes = format!("trap '' USR1; {text}").into_bytes();
+            (argv, vec![StagedFile { path: file, mode: SHARED, bytes }])
+        }
+    };
+    let launch = launch(&job.spec, attempt, &open, secrets, argv, plan.as_ref());
+    let env_file = (!secrets.env.is_empty()).then(|| paths.env_shell.clone());
+    if let Some(path) = &env_file {
+        let secret = secrets.env.iter().map(|(key, value)| (key, value.expose_secret()));
+        let bytes = remote::script::env_file(secret)?.into_bytes();
+        files.push(StagedFile { path: path.clone(), mode: PRIVATE, bytes });
+    }
+    let script = BatchScript {
+        directives: directives(job, attempt, cluster),
+        state_dir: state_dir.clone(),
+        log_root: paths.log_root.clone(),
+        results_dir: paths.results.clone(),
+        env_file,
+        task: task(&job.spec, &open)?,
+        exports: open.into_iter().collect(),
+        soft_timeout: Some(job.spec.resources.soft_timeout),
+        max_requeues: cluster.retries.max_requeues,
+        master_port: job.spec.master_port,
+        launch,
+    };
+    files.push(StagedFile { path: paths.script.clone(), mode: SHARED, bytes: script.render()?.into_bytes() });
+    let parents = files.iter().filter_map(|file| file.path.parent());
+    // Also without secrets: the cleanup has to prove that the files are gone, and a missing directory does not.
+    let private = paths.secret_files();
+    let private = private.iter().filter_map(RemotePath::parent);
+    let make_dirs: BTreeSet<RemotePath> =
+        parents.chain(private).chain([paths.log_root, paths.results_root, state_dir.clone()]).collect();
+    Ok(Submission {
+        key: attempt.token.to_string(),
+        job_name: attempt.token.clone(),
+        state_dir,
+        files,
+        script_path: paths.script,
+        make_dirs: make_dirs.into_iter().collect(),
+        results_dir: Some(paths.results),
+        inputs: job.spec.required_paths.clone(),
+        base_dir: attempt.job_dir.clone(),
+        send: attempt.fence.newest,
+        cleared: attempt.fence.cleared,
+    })
+}
+
+/// The files that TAO's entry point reads.
+fn tao_files(
+    paths: &JobPaths,
+    spec: &JobSpec,
+    specs: &Value,
+    open: &BTreeMap<EnvKey, String>,
+    secrets: &Secrets,
+) -> Result<Vec<StagedFile>, StagingError> {
+    let mut specs = specs.clone();
+    if let Value::Object(fields) = &mut specs {
+        fields.insert("results_dir".to_owned(), json!(paths.results.as_str()));
+    }
+    let plain = open.iter().map(|(key, value)| (key.to_string(), value.as_str()));
+    let secret = secrets.env.iter().map(|(key, value)| (key.to_string(), value.expose_secret()));
+    let env: Map<String, Value> = plain.chain(secret).map(|(key, value)| (key, json!(value))).collect();
+    let mut cloud = spec.cloud_plain.clone();
+    cloud.extend(secrets.cloud_metadata.clone());
+    Ok(vec![
+        StagedFile { path: paths.specs.clone(), mode: SHARED, bytes: serde_json::to_vec(&specs)? },
+        StagedFile { path: paths.env_json.clone(), mode: PRIVATE, bytes: serde_json::to_vec(&env)? },
+        StagedFile { path: paths.meta.clone(), mode: PRIVATE, bytes: serde_json::to_vec(&cloud)? },
+    ])
+}
+
+/// The roles of a Cosmos-RL training on several nodes, planned as at its validation.
+fn roles(job: &Job) -> Result<Option<CosmosPlan>, StagingError> {
+    let resources = &job.spec.resources;
+    match &job.spec.work {
+        Work::Tao { network_arch, action, specs }
+            if resources.nodes > 1 && cosmos::is_training(network_arch.as_str(), action.as_str()) =>
+        {
+            let plan = cosmos::plan(specs, resources.gpus_per_node).map_err(|_| StagingError::Roles)?;
+            if plan.nodes() == resources.nodes { Ok(Some(plan)) } else { Err(StagingError::Roles) }
+        }
+        Work::Tao { .. } | Work::Command { .. } => Ok(None),
+    }
+}
+
+fn directives(job: &Job, attempt: &Attempt, cluster: &Cluster) -> Directives {
+    let spec = &job.spec;
+    let resources = spec.resources;
+    Directives {
+        job_name: attempt.token.clone(),
+        partitions: spec.partitions.clone(),
+        account: cluster.account.clone(),
+        nodes: resources.nodes,
+        gpus_per_node: resources.gpus_per_node,
+        cpus_per_task: resources.cpus_per_task,
+        time: resources.time,
+        requeue: spec.use_requeue,
+        exclusive: resources.exclusive,
+        all_memory: is_cosmos(spec),
+        exclude: attempt.excluded.clone(),
+        mail: cluster.batch.mail_user.clone(),
+        trace: spec.trace.clone(),
+        login_environment: cluster.batch.sbatch_export == SbatchExport::All,
+        warning_seconds: cluster.batch.warning_seconds,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,8 @@
-//! How much longer: durations as jobs write them, and a pace measured when they write none.
+//! The estimated time to completion: from the durations that a job reports, or from its measured pace.
 
 use serde::{Deserialize, Serialize};
 
-/// When epochs were first heard of, by the job's own clock or ours.
+/// The times of the first and the newest epoch, by the job's own clock or ours.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pace {
     first: Option<(u64, i64)>,
@@ -10,17 +10,17 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// An epoch was heard of at a time in seconds.
-    pub(crate) fn hear(&mut self, epoch: u64, at: i64) {
+    /// Records an epoch at a time in seconds.
+    pub(crate) fn record(&mut self, epoch: u64, at: i64) {
         match self.newest {
             Some((newest, _)) if newest == epoch => {}
             Some((newest, _)) if newest < epoch => self.newest = Some((epoch, at)),
-            // The first, or one that starts over.
+            // The first, or a restart.
             Some(_) | None => *self = Self { first: Some((epoch, at)), newest: Some((epoch, at)) },
         }
     }
 
-    /// Seconds for so many more epochs, if at least one was timed.
+    /// Seconds for this many more epochs, if at least one was measured.
     fn seconds_for(&self, epochs: u64) -> Option<u64> {
         let ((first, began), (newest, at)) = self.first.zip(self.newest)?;
         let (done, took) = (newest.checked_sub(first).filter(|n| *n > 0)?, at.checked_sub(began)?);
@@ -28,7 +28,7 @@ impl Pace {
     }
 }
 
-/// Seconds for the epochs that are left: from the job's own time for an epoch, else from the pace.
+/// Seconds for the remaining epochs: from the job's own time per epoch, else from the pace.
 pub(crate) fn seconds_left(pace: &Pace, time_per_epoch: Option<&str>, epochs: u64) -> Option<u64> {
     let own = time_per_epoch.and_then(seconds).map(|one| one * to_float(epochs));
     own.and_then(whole).or_else(|| pace.seconds_for(epochs))
@@ -99,20 +99,20 @@ mod tests {
     fn the_pace_is_taken_over_all_epochs_since_the_first_heard_of() {
         let mut pace = Pace::default();
         for (epoch, at) in [(2, 100), (2, 105), (3, 130), (4, 160)] {
-            pace.hear(epoch, at);
+            pace.record(epoch, at);
         }
         assert_eq!(seconds_left(&pace, None, 10), Some(300));
         assert_eq!(seconds_left(&pace, Some("0:00:07"), 10), Some(70), "the job knows better");
         assert_eq!(seconds_left(&pace, Some("soon"), 10), Some(300));
-        pace.hear(1, 200);
+        pace.record(1, 200);
         assert_eq!(seconds_left(&pace, None, 10), None, "it has started over");
     }
 
     #[test]
     fn a_clock_that_goes_backwards_measures_nothing() {
         let mut pace = Pace::default();
-        pace.hear(1, i64::MAX);
-        pace.hear(2, i64::MIN);
+        pace.record(1, i64::MAX);
+        pace.record(2, i64::MIN);
         assert_eq!(seconds_left(&pace, None, 10), None);
         assert_eq!(seconds_left(&Pace::default(), Some("1e300"), u64::MAX), None);
     }

@@ -1,4 +1,4 @@
-//! What a job says of itself in its status files.
+//! The progress of a job, from the status files that it writes.
 
 pub(crate) mod eta;
 pub(crate) mod status_file;

@@ -1,10 +1,10 @@
-//! TAO's `status.json`: JSON Lines that the container appends while it runs. What one line says.
+//! One line of TAO's `status.json`: JSON Lines that the container appends while it runs.
 
 use chrono::NaiveDate;
 use serde_json::{Map, Value, json};
 use strum::EnumString;
 
-/// What a line says of the whole job. Other words (`SKIPPED`, …) say nothing about it.
+/// The status of the whole job in a line. Other words (`SKIPPED`, …) do not describe the whole job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, strum::Display)]
 #[strum(serialize_all = "UPPERCASE")]
 pub enum StatusWord {
@@ -27,33 +27,32 @@ pub struct StatusLine {
     pub time_per_iter: Option<String>,
     pub key_metric: Option<f64>,
     pub metrics: Map<String, Value>,
-    /// When it was written by the job's own `date` and `time`, in seconds since 1970 as if its clock were in UTC: only
-    /// differences between lines mean something.
+    /// The job's own `date` and `time`, in seconds since 1970 as if in UTC: only differences between lines are meaningful.
     pub clock: Option<i64>,
 }
 
-/// A metric that is no number is somebody's experiment, and a thousand of them are a mistake.
+/// The most metrics of a job.
 pub(crate) const MAX_METRICS: usize = 64;
-/// A line that is longer, in bytes, is not read.
+/// A longer line, in bytes, is not read.
 const MAX_LINE: usize = 128 * 1024;
-/// Of a longer line, in bytes, an event keeps only the plain fields.
+/// The event of a longer line, in bytes, contains only its plain fields.
 const MAX_EVENT: usize = 16 * 1024;
 const MAX_TEXT: usize = 2000;
-/// JavaScript clients read no larger whole number exactly.
+/// JavaScript clients do not represent larger integers exactly.
 const MAX_WHOLE: u64 = (1 << 53) - 1;
 
 /// The complete lines of some bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Cut<'a> {
-    /// Where each begins, and its text without the newline; none for one that is too long to be read.
+    /// The start of each, and its text without the newline; no text if it is too long.
     pub(crate) lines: Vec<(usize, Option<&'a [u8]>)>,
-    /// How many bytes they took: the rest is a line still being written, to be read again with its end.
+    /// The size of the complete lines. The rest is an incomplete line, to be read again.
     pub(crate) taken: usize,
-    /// The bytes end within a line that is too long to be read.
+    /// The bytes end within a line that is too long.
     pub(crate) skipping: bool,
 }
 
-/// Cuts bytes into lines. `skipping` says that they begin within a line that is too long to be read.
+/// Splits bytes into lines. `skipping`: they begin within a line that is too long.
 pub(crate) fn cut(bytes: &[u8], mut skipping: bool) -> Cut<'_> {
     let (mut lines, mut begin) = (Vec::new(), 0);
     while let Some(length) = bytes[begin..].iter().position(|byte| *byte == b'\n') {
@@ -67,14 +66,14 @@ pub(crate) fn cut(bytes: &[u8], mut skipping: bool) -> Cut<'_> {
     Cut { lines, taken, skipping }
 }
 
-/// What the complete lines in `bytes` say, and how many bytes they took. Lines that are no JSON objects are passed over.
+/// Parses the complete lines in `bytes`, and returns their size. Lines that are not JSON objects are skipped.
 pub fn read_lines(bytes: &[u8]) -> (Vec<StatusLine>, usize) {
     let cut = cut(bytes, false);
     let texts = cut.lines.iter().filter_map(|(_, text)| *text);
     (texts.filter_map(|text| read_line(text)?.0).collect(), cut.taken)
 }
 
-/// What a line says, if it is a JSON object, and what its event shows. An empty line is none.
+/// Parses a line: its content if it is a JSON object, and the data of its event. `None` for an empty line.
 pub(crate) fn read_line(text: &[u8]) -> Option<(Option<StatusLine>, Value)> {
     if text.iter().all(u8::is_ascii_whitespace) {
         return None;
@@ -84,7 +83,7 @@ pub(crate) fn read_line(text: &[u8]) -> Option<(Option<StatusLine>, Value)> {
     if text.len() > MAX_EVENT {
         fields.retain(|_, value| !value.is_object() && !value.is_array());
         fields.values_mut().for_each(shorten);
-        // Many small fields make a long line too.
+        // A long line may also have many small fields.
         if fields.len() > MAX_METRICS {
             fields = fields.into_iter().take(MAX_METRICS).collect();
         }
@@ -93,14 +92,14 @@ pub(crate) fn read_line(text: &[u8]) -> Option<(Option<StatusLine>, Value)> {
     Some((Some(line), storable(Value::Object(fields))))
 }
 
-/// What an event shows of a line that says nothing.
+/// The event data of a line that could not be parsed.
 pub(crate) fn unreadable(text: &[u8]) -> Value {
     let start: String = String::from_utf8_lossy(&text[..text.len().min(1000)]).chars().take(200).collect();
     json!({ "unreadable": plain(&start) })
 }
 
 fn object(text: &[u8]) -> Option<Map<String, Value>> {
-    // Python writes NaN and Infinity, which are no JSON; the line's other words are too good to lose.
+    // Python writes NaN and Infinity, which are not JSON. The rest of such a line is still useful.
     serde_json::from_slice(text)
         .or_else(|_| serde_json::from_str(&without_nan(&String::from_utf8_lossy(text))))
         .ok()
@@ -137,7 +136,7 @@ impl From<&Map<String, Value>> for StatusLine {
     }
 }
 
-/// TAO's `date` is `M/D/YYYY` and its `time` `H:M:S`, neither padded.
+/// Parses TAO's `date` (`M/D/YYYY`) and `time` (`H:M:S`), both without padding.
 fn clock(date: &str, time: &str) -> Option<i64> {
     let numbers = |text: &str, by: char| -> Option<[u32; 3]> {
         let numbers: Vec<u32> = text.split(by).map(|part| part.trim().parse().ok()).collect::<Option<_>>()?;
@@ -154,7 +153,7 @@ fn is_metric(key: &str, value: &Value) -> bool {
     value.is_number() && key.chars().count() <= 100 && !key.chars().any(char::is_control)
 }
 
-/// Replaces the bare words NaN and ±Infinity by null, outside of strings.
+/// Replaces NaN and ±Infinity outside of strings by null.
 fn without_nan(line: &str) -> String {
     let mut clean = String::with_capacity(line.len());
     let (mut rest, mut quoted) = (line, false);
@@ -174,7 +173,7 @@ fn without_nan(line: &str) -> String {
     clean
 }
 
-/// One line without control characters: Postgres stores no NUL, and a terminal obeys an escape.
+/// The text without control characters, cut: Postgres stores no NUL, and a terminal executes escape sequences.
 fn plain(text: &str) -> String {
     let mut plain: String =
         text.chars().take(MAX_TEXT).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
@@ -190,7 +189,7 @@ fn shorten(value: &mut Value) {
     }
 }
 
-/// The same without the one character that Postgres stores in no text.
+/// The value without NUL, which Postgres does not store.
 fn storable(value: Value) -> Value {
     let text = |text: String| if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text };
     match value {

@@ -1,9 +1,9 @@
-//! How far a job's status files have been read, and what is new in them.
+//! The read positions in a job's status files, and their new lines.
 //!
-//! A line counts once, whatever happens: what was read moves the cursor and becomes an event in one change of the job.
-//! Where there are several files, their lines are taken in the order in which the files were written, so that the
-//! newest word is the last one: the lines' own `date` and `time` have no zone and are as wrong as their node's clock.
-//! A job that has said SUCCESS in one file and, as the last word of another, FAILURE, has failed.
+//! Every line counts exactly once: one change of the job moves the cursor and stores the events. The lines of several
+//! files are taken in the order in which the files were written, so that the newest status comes last. The lines' own
+//! `date` and `time` have no zone, and are as wrong as their node's clock. A job with SUCCESS in one file and FAILURE as
+//! the last status of another has failed.
 
 use chrono::TimeDelta;
 use remote::{STATUS_FILES, STATUS_OVERLAP, StatusChunk, StatusCursor};
@@ -19,29 +19,29 @@ use crate::{
     },
 };
 
-/// The status files of one job, as far as they were read.
+/// The status files of one job, with their read positions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StatusFiles {
     files: Vec<StatusFile>,
-    /// The newest note that a run of the job has left about what it found, as the file system's time of it.
+    /// The newest run note, by the file system's time. A run leaves it before it writes, to record the files that it found.
     note_at: Option<i64>,
-    /// How often Slurm had requeued the job by that note.
+    /// The requeue count in that note.
     restart: u32,
-    /// The same of the run before: as long as it is the newest, the present run has not begun to write.
+    /// The note of the run before: while it is the newest, the current run has not begun to write.
     old_note_at: Option<i64>,
-    /// The run before the present one, as far as it was read.
+    /// The run before the current one, as far as it was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<Box<RunBefore>>,
-    /// What was read and is not stored yet.
+    /// Events that were read and are not stored yet.
     #[serde(skip)]
     events: Vec<StatusEvent>,
 }
 
-/// What was known of a run when the next one began.
+/// A run, as it was known when the next one began.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct RunBefore {
-    /// How often Slurm had requeued the job by then, as far as was seen.
+    /// The observed requeue count at its start.
     requeues: u32,
     progress: Progress,
     status: StatusFiles,
@@ -52,27 +52,28 @@ struct RunBefore {
 struct StatusFile {
     path: RemotePath,
     inode: u64,
-    /// Everything before this byte was read.
+    /// The read position: everything before this byte was read.
     offset: u64,
-    /// When it was last written, as far as it was read.
+    /// The modification time at the last read.
     written_at: i64,
-    /// A checksum of the bytes right before the offset: a file that was cut and has grown beyond it has others.
-    seal: u64,
-    /// The offset lies within a line that is too long to be read.
+    /// A checksum of the bytes right before the offset. It detects a file that was cut and has grown beyond the offset.
+    #[serde(rename = "seal")]
+    overlap_hash: u64,
+    /// The offset is within a line that is too long.
     skipping: bool,
-    /// The present run has begun the file anew, so that nothing in it is of an earlier one.
+    /// The current run has rewritten the file from its start, so no line is of an earlier run.
     rewritten: bool,
-    /// The message of its last word, if that was FAILURE.
+    /// The message of its last status, if that was FAILURE.
     failure: Option<String>,
 }
 
-/// Something in a status file that callers see.
+/// A visible event from a status file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StatusEvent {
     pub kind: StatusEventKind,
-    /// The file, below the job's results.
+    /// The file's path below the job's results.
     pub file: String,
-    /// An earlier run or attempt has written it.
+    /// An earlier run or attempt wrote it.
     pub earlier_run: bool,
     pub data: Value,
 }
@@ -82,44 +83,44 @@ pub struct StatusEvent {
 pub enum StatusEventKind {
     /// A line.
     Status,
-    /// There are too many lines: from here on they move the progress and are not kept.
+    /// There are too many lines: further ones count for the progress only.
     EventsTruncated,
 }
 
-/// At most so many lines of one job become events, and so many bytes of them.
+/// The limits of a job's events, in lines and in bytes.
 const MAX_EVENTS: u64 = 100_000;
 const MAX_EVENT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Within which two clocks of one cluster are believed to agree.
+/// The assumed largest difference between two clocks of one cluster.
 pub(crate) const CLOCKS_AGREE: TimeDelta = TimeDelta::seconds(30);
 
-/// What is known about the run whose lines are read.
+/// What is known about the run while its lines are read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reading<'a> {
-    /// The directory that the files are below.
+    /// The job's results directory.
     pub(crate) results: &'a str,
-    /// When Slurm started the present run.
+    /// When Slurm started the current run.
     pub(crate) started_at: Option<Timestamp>,
-    /// How often it has put the attempt back into its queue, as far as was seen.
+    /// The observed requeue count of the attempt.
     pub(crate) requeues: u32,
-    /// Nothing of the present run is still to come: what cannot be told from an earlier one is taken for such.
+    /// The current run writes no more. Lines that may be of an earlier run then count as such.
     pub(crate) over: bool,
     pub(crate) now: Timestamp,
 }
 
-/// Who wrote what a chunk holds.
+/// The run that wrote a chunk.
 enum Writer {
-    /// The present run, from this byte on.
-    Present {
+    /// The current run, from this byte on.
+    Current {
         from: u64,
     },
     Earlier,
-    /// The present run has not said yet what it found.
+    /// Not known yet: the current run has not left its note.
     Unknown,
 }
 
 impl StatusFiles {
-    /// How far each file was read.
+    /// The read position of each file.
     pub fn cursors(&self) -> Vec<StatusCursor> {
         let cursor = |file: &StatusFile| StatusCursor {
             path: file.path.clone(),
@@ -130,24 +131,24 @@ impl StatusFiles {
         self.files.iter().map(cursor).collect()
     }
 
-    /// What was read since the job was loaded. It has to be stored with the cursors, or both have to be dropped.
+    /// The events since the job was loaded. They must be stored together with the cursors, or both dropped.
     pub fn events(&self) -> &[StatusEvent] {
         &self.events
     }
 
-    /// As it is loaded again once what was read is stored.
+    /// The value after the events were stored.
     #[must_use]
     pub fn stored(&self) -> Self {
         Self { events: Vec::new(), ..self.clone() }
     }
 
-    /// Another run begins: what is in the files now is not its own. `said` is what the one that ends was heard to say, before
-    /// which Slurm had requeued the job so often.
-    pub fn begin_run(&mut self, said: &Progress, requeues: u32) {
-        let was_heard = said.word.is_some() || self.note_at != self.old_note_at;
-        if was_heard {
+    /// Starts another run: the current content of the files is not its own. `progress` and `requeues` are those of the run
+    /// that ends.
+    pub fn begin_run(&mut self, progress: &Progress, requeues: u32) {
+        let was_read = progress.word.is_some() || self.note_at != self.old_note_at;
+        if was_read {
             let status = Self { before: None, ..self.stored() };
-            self.before = Some(Box::new(RunBefore { requeues, progress: said.clone(), status }));
+            self.before = Some(Box::new(RunBefore { requeues, progress: progress.clone(), status }));
         }
         self.old_note_at = self.note_at;
         for file in &mut self.files {
@@ -156,8 +157,8 @@ impl StatusFiles {
         }
     }
 
-    /// No run began after the one before which Slurm had requeued the job so often. Returns what that was heard to say, unless
-    /// it is the present one, or was not heard.
+    /// Returns to the run after this many requeues, since no run began after it. Returns its progress, unless it is the
+    /// current run or was not read.
     pub(crate) fn resume_run(&mut self, requeues: u32) -> Option<Progress> {
         let before = self.before.take_if(|before| before.requeues == requeues)?;
         let RunBefore { progress, status, .. } = *before;
@@ -165,8 +166,8 @@ impl StatusFiles {
         Some(progress)
     }
 
-    /// The restart count of a run that has noted what it found without being expected: after more requeues than were
-    /// seen, or after the run that was read.
+    /// The restart count in the note of an unexpected run: one after more requeues than were observed, or after the run
+    /// that was read.
     pub(crate) fn unseen_run(&self, chunk: &StatusChunk, requeues: u32) -> Option<u32> {
         let restart = chunk.note?.restart;
         let follows =
@@ -174,12 +175,12 @@ impl StatusFiles {
         (restart > requeues || follows).then_some(restart)
     }
 
-    /// Whether nothing was read of a run that began after so many requeues: what was read is of one before it.
+    /// Whether all lines that were read are of runs before the one after this many requeues.
     pub(crate) fn were_read_before(&self, restart: u32) -> bool {
         self.note_at.is_some() && self.restart < restart
     }
 
-    /// For the next attempt, which goes on reading where this one ended.
+    /// The value for the next attempt, which continues to read where this one ended.
     #[must_use]
     pub(crate) fn inherited(&self) -> Self {
         let mut inherited = self.stored();
@@ -189,26 +190,26 @@ impl StatusFiles {
         inherited
     }
 
-    /// The message of a file whose last word is FAILURE.
+    /// The message of a file whose last status is FAILURE.
     pub(crate) fn failure(&self) -> Option<&str> {
         self.files.iter().find_map(|file| file.failure.as_deref())
     }
 
-    /// Whether it cannot be told yet which run wrote this.
+    /// Whether it is not known yet which run wrote the chunk.
     pub(crate) fn is_held_back(&self, chunk: &StatusChunk, run: u32, reading: Reading<'_>) -> bool {
         matches!(self.writer(chunk, run, reading), Writer::Unknown)
     }
 
     fn writer(&self, chunk: &StatusChunk, run: u32, reading: Reading<'_>) -> Writer {
         let Some(note) = chunk.note else {
-            return if run == 0 || reading.over { Writer::Present { from: 0 } } else { Writer::Unknown };
+            return if run == 0 || reading.over { Writer::Current { from: 0 } } else { Writer::Unknown };
         };
-        // The note of the run before may not have been read: then its count tells, and its time. Not its time alone: the
-        // clock of a node may be minutes slow.
+        // The note of the run before may not have been read. Its count and its time identify it; not the time alone, since
+        // the clock of a node may be minutes slow.
         let was_before = |started: Timestamp| {
             note.restart < reading.requeues && note.at < (started - CLOCKS_AGREE).timestamp_micros()
         };
-        // Its count alone says so: a file system may still be about to show the note of the present run.
+        // By its count alone it may be: the file system may not show the note of the current run yet.
         let may_be_before = |started: Timestamp| note.at < (started + CLOCKS_AGREE).timestamp_micros();
         let is_doubtful =
             run > 0 && note.restart < reading.requeues && reading.started_at.is_none_or(may_be_before);
@@ -218,38 +219,38 @@ impl StatusFiles {
             (true, true) => Writer::Earlier,
             (true, false) => Writer::Unknown,
             (false, false) if is_doubtful => Writer::Unknown,
-            (false, _) => Writer::Present { from: note.fresh_from },
+            (false, _) => Writer::Current { from: note.fresh_from },
         }
     }
 
-    /// Takes in the complete lines of a chunk. What does not follow on what was read before is left alone, to be
-    /// asked for again.
+    /// Takes in the complete lines of a chunk. A chunk that does not continue at the read position is ignored, and requested
+    /// again.
     pub(crate) fn take(&mut self, chunk: &StatusChunk, progress: &mut Progress, reading: Reading<'_>) {
         let from = match self.writer(chunk, progress.run, reading) {
             Writer::Unknown => return,
             Writer::Earlier => u64::MAX,
-            Writer::Present { from } => from,
+            Writer::Current { from } => from,
         };
         if let Some(note) = chunk.note {
             (self.note_at, self.restart) = (Some(note.at), note.restart);
         }
         let Some(index) = self.follow(chunk) else { return };
         let file = &mut self.files[index];
-        // Shorter than the run found it: the run has cut it.
+        // Shorter than the run found it: the run has truncated it.
         file.rewritten |= from != u64::MAX && chunk.size < from;
         let fresh_from = if file.rewritten { 0 } else { from };
         let cut = cut(&chunk.bytes, file.skipping);
         for (at, text) in &cut.lines {
             let fresh = chunk.start_offset + *at as u64 >= fresh_from;
-            keep(file, *text, fresh, progress, &mut self.events, reading);
+            read_into(file, *text, fresh, progress, &mut self.events, reading);
         }
         file.offset = chunk.start_offset + cut.taken as u64;
         file.written_at = chunk.written_at;
         file.skipping = cut.skipping;
-        file.seal = seal(&chunk.before, &chunk.bytes[..cut.taken]);
+        file.overlap_hash = overlap_hash(&chunk.before, &chunk.bytes[..cut.taken]);
     }
 
-    /// Takes in a last line that was never ended by a newline: nobody writes to it any more.
+    /// Takes in a last line without a newline, once the file is no longer written.
     pub(crate) fn take_rest(&mut self, chunk: &StatusChunk, progress: &mut Progress, reading: Reading<'_>) {
         let Some(file) = self.files.iter_mut().find(|file| file.path == chunk.path) else { return };
         let read = file.offset.checked_sub(chunk.start_offset).and_then(|read| usize::try_from(read).ok());
@@ -261,12 +262,12 @@ impl StatusFiles {
         }
         let fresh_from = chunk.note.filter(|_| !file.rewritten).map_or(0, |note| note.fresh_from);
         let fresh = file.offset >= fresh_from;
-        keep(file, Some(rest), fresh, progress, &mut self.events, reading);
+        read_into(file, Some(rest), fresh, progress, &mut self.events, reading);
         file.offset += rest.len() as u64;
-        file.seal = seal(&chunk.before, &chunk.bytes);
+        file.overlap_hash = overlap_hash(&chunk.before, &chunk.bytes);
     }
 
-    /// The file that a chunk goes on with, made ready for it; none if it does not.
+    /// The index of the file that a chunk continues, prepared for it; `None` if it continues none.
     fn follow(&mut self, chunk: &StatusChunk) -> Option<usize> {
         let Some(index) = self.files.iter().position(|file| file.path == chunk.path) else {
             if self.files.len() >= STATUS_FILES || chunk.start_offset != 0 {
@@ -286,8 +287,8 @@ impl StatusFiles {
         if chunk.start_offset != file.offset || chunk.before.len() != overlap {
             return None;
         }
-        if seal(&chunk.before, &[]) != file.seal {
-            // It was cut, and has grown beyond where we were: all of it is new.
+        if overlap_hash(&chunk.before, &[]) != file.overlap_hash {
+            // It was truncated and has grown beyond the read position: all of it is new.
             *file = StatusFile { rewritten: true, ..StatusFile::new(chunk) };
             return None;
         }
@@ -302,7 +303,7 @@ impl StatusFile {
             inode: chunk.inode,
             offset: 0,
             written_at: 0,
-            seal: seal(&[], &[]),
+            overlap_hash: overlap_hash(&[], &[]),
             skipping: false,
             rewritten: false,
             failure: None,
@@ -310,8 +311,8 @@ impl StatusFile {
     }
 }
 
-/// Takes in one line; none is one that was too long to be read.
-fn keep(
+/// Takes in one line; without a text it was too long.
+fn read_into(
     file: &mut StatusFile,
     text: Option<&[u8]>,
     fresh: bool,
@@ -344,8 +345,8 @@ fn keep(
     }
 }
 
-/// FNV-1a of the last bytes of two parts: against accident, not against malice.
-fn seal(before: &[u8], after: &[u8]) -> u64 {
+/// FNV-1a of the last bytes of two parts. It guards against accidents, not against attacks.
+fn overlap_hash(before: &[u8], after: &[u8]) -> u64 {
     let skipped = (before.len() + after.len()).saturating_sub(STATUS_OVERLAP);
     let bytes = before.iter().chain(after).skip(skipped);
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))

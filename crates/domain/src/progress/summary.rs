@@ -1,4 +1,4 @@
-//! How far the training has come, folded from the lines of the status files.
+//! The progress of a training, summarized from its status lines.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// What the job itself has said in its present run.
+/// What the job has reported in its current run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Progress {
@@ -20,25 +20,25 @@ pub struct Progress {
     pub cur_iter: Option<u64>,
     /// Whole percent, from the epochs.
     pub percent: Option<u8>,
-    /// As the job estimates it, in its own words.
+    /// The job's own estimate, as it writes it.
     pub eta: Option<String>,
-    /// As the job measures it, in its own words.
+    /// The job's own measurement, as it writes it.
     pub time_per_epoch: Option<String>,
     pub time_per_iter: Option<String>,
-    /// The newest value of the metric that the job is judged by.
+    /// The newest value of the job's key metric.
     pub key_metric: Option<f64>,
     /// The newest value of each metric.
     pub metrics: Map<String, Value>,
-    /// The job's newest sentence.
+    /// The job's newest message.
     pub message: Option<String>,
     /// The newest of `STARTED`, `RUNNING`, `SUCCESS`, `FAILURE`.
     pub word: Option<String>,
-    /// When SUCCESS or FAILURE was read, if it was the last word.
+    /// When SUCCESS or FAILURE was read, if it is the newest.
     pub final_status_at: Option<Timestamp>,
     pace: Pace,
-    /// How many runs of the job came before this one: attempts, and requeues by Slurm.
+    /// The number of runs before this one: attempts, and requeues by Slurm.
     pub(crate) run: u32,
-    /// How many lines of all runs have become events, and how many bytes they have.
+    /// The number of status lines of all runs that became events, and their size.
     pub(crate) events: u64,
     pub(crate) event_bytes: u64,
     /// No more lines become events.
@@ -46,7 +46,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Takes in lines, oldest first, read at `now`.
+    /// Takes in lines, oldest first, that were read at `now`.
     pub fn absorb(&mut self, lines: &[StatusLine], now: Timestamp) {
         for line in lines {
             self.epoch = line.epoch.or(self.epoch);
@@ -59,26 +59,23 @@ impl Progress {
             self.message = line.message.clone().or(self.message.take());
             self.word = line.word.map(|word| word.to_string()).or(self.word.take());
             if let Some(epoch) = line.epoch {
-                self.pace.hear(epoch, line.clock.unwrap_or_else(|| now.timestamp()));
+                self.pace.record(epoch, line.clock.unwrap_or_else(|| now.timestamp()));
             }
             for (key, value) in &line.metrics {
-                // A job that names a metric anew at each step would otherwise grow its row without end.
+                // A job with a new metric name at each step would otherwise grow its row without limit.
                 if self.metrics.len() < MAX_METRICS || self.metrics.contains_key(key) {
                     self.metrics.insert(key.clone(), value.clone());
                 }
             }
         }
-        self.final_status_at = match self.final_status() {
-            Some(StatusWord::Success | StatusWord::Failure) => self.final_status_at.or(Some(now)),
-            Some(StatusWord::Started | StatusWord::Running) | None => None,
-        };
+        self.final_status_at = self.final_status_at.or(Some(now)).filter(|_| self.is_final());
         self.percent = match (self.epoch, self.max_epoch) {
             (Some(epoch), Some(of)) if of > 0 => u8::try_from((epoch.saturating_mul(100) / of).min(100)).ok(),
             _ => None,
         };
     }
 
-    /// Another run begins: what the last one said is not about this one.
+    /// Starts another run: the reports of the last one do not apply to it.
     pub fn begin_run(&mut self) {
         *self = Self {
             run: self.run.saturating_add(1),
@@ -89,7 +86,7 @@ impl Progress {
         };
     }
 
-    /// The present run never began, and `before` is what the one before it has said. What was stored stays stored.
+    /// Returns to the run before, since the current one never began. `before` is that run's progress. Stored events stay.
     pub(crate) fn resume_run(&mut self, before: Self) {
         *self = Self {
             events: self.events,
@@ -99,15 +96,25 @@ impl Progress {
         };
     }
 
-    /// The last word about the whole job.
+    /// The newest status of the whole job.
     pub fn final_status(&self) -> Option<StatusWord> {
         self.word.as_deref().and_then(|word| word.parse().ok())
     }
 
-    /// Seconds until the last epoch is done: as the job estimates it, else by its time for an epoch, else by the pace at
-    /// which epochs were seen. None once it has said its last word.
+    /// Whether the job has reported SUCCESS or FAILURE.
+    pub(crate) fn is_final(&self) -> bool {
+        matches!(self.final_status(), Some(StatusWord::Success | StatusWord::Failure))
+    }
+
+    /// Whether the job has reported FAILURE.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.final_status() == Some(StatusWord::Failure)
+    }
+
+    /// Seconds until the last epoch is done: the job's own estimate, else from its time per epoch, else from the measured
+    /// pace. `None` once the job has reported its final status.
     pub fn eta_seconds(&self) -> Option<u64> {
-        if matches!(self.final_status(), Some(StatusWord::Success | StatusWord::Failure)) {
+        if self.is_final() {
             return None;
         }
         let own = self.eta.as_deref().and_then(eta::seconds).and_then(eta::whole);
@@ -115,7 +122,7 @@ impl Progress {
         own.or_else(|| eta::seconds_left(&self.pace, self.time_per_epoch.as_deref(), left()?))
     }
 
-    /// The same for people: the job's own words, else as Python writes a duration.
+    /// The same for people: the job's own text, else in Python's format.
     pub fn eta_text(&self) -> Option<String> {
         self.eta.clone().or_else(|| self.eta_seconds().map(eta::text))
     }

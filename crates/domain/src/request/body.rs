@@ -19,7 +19,7 @@ pub struct JobRequest {
     #[schema(max_length = 500)]
     pub name: Option<String>,
     /// Labels, for display and for filters.
-    #[serde(default, deserialize_with = "null_is_none_given")]
+    #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Option<BTreeMap<String, String>>)]
     pub labels: BTreeMap<String, String>,
     /// The container image. Required for a TAO job. A `command` without an image runs on the node itself.
@@ -32,34 +32,34 @@ pub struct JobRequest {
     #[schema(value_type = Option<Object>)]
     pub specs: Option<Map<String, Value>>,
     /// TAO's workspace details and credentials. They are encrypted at rest and never returned.
-    #[serde(default, deserialize_with = "null_is_none_given")]
+    #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Option<Object>, write_only)]
     pub cloud_metadata: Map<String, Value>,
     /// Environment variables of the job. A value is secret if its name indicates it, such as `*TOKEN*` or `*PASSWORD*`.
-    #[serde(default, deserialize_with = "null_is_none_given")]
+    #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Option<BTreeMap<String, String>>)]
     pub docker_env_vars: BTreeMap<String, String>,
     /// Secret environment variables of the job. Their values are encrypted at rest and never returned.
-    #[serde(default, deserialize_with = "null_is_none_given")]
+    #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Option<BTreeMap<String, String>>, write_only)]
     pub secret_env_vars: BTreeMap<String, String>,
     /// Files and directories that must exist on the cluster's shared file system before the job is staged:
     /// `lustre:///path`, `slurm:///path` or `/path`. Data sets in `specs` need not be repeated.
-    #[serde(default, deserialize_with = "null_is_none_given")]
+    #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Option<Vec<String>>, max_items = 1000)]
     pub inputs: Vec<String>,
     /// A shell script, run by `bash -euo pipefail`.
     #[schema(max_length = 262_144)]
     pub command: Option<String>,
-    #[serde(default, deserialize_with = "null_is_none_given")]
+    #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Option<ResourcesRequest>)]
     pub resources: ResourcesRequest,
     /// TAO's alias for `resources.num_gpus`.
     pub num_gpu: Option<u32>,
-    #[serde(default, deserialize_with = "null_is_none_given")]
+    #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Option<ContainerRequest>)]
     pub container: ContainerRequest,
-    #[serde(default, deserialize_with = "null_is_none_given")]
+    #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Option<RetryBudget>)]
     pub retry: RetryBudget,
     /// Whether Slurm may requeue the job after a node failure or preemption, under the same Slurm id.
@@ -69,7 +69,7 @@ pub struct JobRequest {
     /// `Error`. Default: no limit.
     #[schema(minimum = 1, maximum = 525_600)]
     pub timeout_minutes: Option<u32>,
-    #[serde(default, deserialize_with = "null_is_none_given")]
+    #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Option<BackendDetails>)]
     pub backend_details: BackendDetails,
     /// The receiver of the job's status changes. Default: the webhook of the caller's token, if it has one. Only the answers of
@@ -79,7 +79,7 @@ pub struct JobRequest {
 }
 
 /// Generated clients send `null` for an omitted object.
-fn null_is_none_given<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de> + Default,
@@ -129,7 +129,7 @@ pub struct ContainerRequest {
 
 impl ContainerRequest {
     /// Whether any field is given.
-    pub(crate) fn says_something(&self) -> bool {
+    pub(crate) fn is_given(&self) -> bool {
         let Self { mounts, use_sqsh, require_sqsh, force_reconvert_latest } = self;
         mounts.is_some() || use_sqsh.is_some() || require_sqsh.is_some() || force_reconvert_latest.is_some()
     }
@@ -150,7 +150,7 @@ pub struct RetryBudget {
 #[serde(deny_unknown_fields)]
 pub struct BackendDetails {
     /// Always `slurm`.
-    #[serde(default, deserialize_with = "null_is_none_given")]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub backend_type: BackendType,
     /// Comma-separated partitions; Slurm uses the one that can start the job first.
     pub partition: Option<String>,

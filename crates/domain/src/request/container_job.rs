@@ -1,9 +1,6 @@
-//! TAO's own job format: the body that its services post to the microservice in a container, and its translation into a
-//! request of this service.
+//! Jobs in TAO's own form: the body that its services post to the microservice in a container.
 
-mod gpus;
-
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -19,25 +16,23 @@ use crate::{
     },
     violation::Violation,
 };
-use gpus::gpus_per_node;
 
-/// A job in TAO's format.
+/// A job in the form that TAO's services post.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ContainerJob {
-    /// TAO's network architecture, such as `classification_pyt`. The service's configuration maps it to an image.
+    /// TAO's network architecture, such as `classification_pyt`. The configuration maps it to an image.
     pub neural_network_name: String,
     /// TAO's action, such as `train`.
     pub action_name: String,
     /// The experiment's specification. Its `results_dir` identifies the job in status requests.
     #[schema(value_type = Option<Object>)]
     pub specs: Option<Map<String, Value>>,
-    /// TAO's workspace details and credentials. `slurm_user` and `slurm_hostname` select a configured cluster. The values are
-    /// encrypted at rest and never returned.
+    /// TAO's workspace details and credentials. `slurm_user` and `slurm_hostname` select a configured cluster. Sealed at
+    /// rest, and never returned.
     #[schema(value_type = Option<Object>, write_only)]
     pub cloud_metadata: Option<Map<String, Value>>,
-    /// Environment variables of the job. A value is secret if its name indicates it, such as `*TOKEN*`; secrets are encrypted at
-    /// rest and never returned.
+    /// Environment variables of the job. Values with a secret-looking key are sealed at rest and never returned.
     #[schema(value_type = Option<BTreeMap<String, Option<String>>>)]
     pub docker_env_vars: Option<BTreeMap<String, Option<String>>>,
     /// The caller's own UUID for the job. Default: a new one.
@@ -46,32 +41,32 @@ pub struct ContainerJob {
     pub statefulset_replicas: Option<u32>,
 }
 
-/// The images of networks, because TAO's format names none.
+/// The images of TAO's networks, since TAO's body does not name an image.
 #[derive(Debug, Clone, Default)]
 pub struct ContainerImages {
     pub by_network: BTreeMap<String, ImageRef>,
-    /// For every other network.
+    /// The image of all other networks.
     pub default: Option<ImageRef>,
 }
 
-/// Variables for TAO's own container. This service sets them itself: with TAO's values the job would call TAO's services, or write its
-/// results elsewhere.
+/// Variables that TAO sets for its own container. They are dropped: with them the job would call services back, or put
+/// its results in the wrong place.
 const OURS: [&str; 4] = ["CLOUD_BASED", "TAO_API_RESULTS_DIR", "TAO_API_JOB_ID", "TAO_EXECUTION_BACKEND"];
 
 impl ContainerJob {
-    /// Translates the job into a request of this service.
+    /// Converts the job to a request of this service.
     pub fn into_request(self, images: &ContainerImages) -> Result<JobRequest, Violation> {
         let network = self.neural_network_name;
         let image = images.by_network.get(&network).or(images.default.as_ref()).ok_or_else(|| {
             Violation::new(
                 "/neural_network_name",
                 "no_image",
-                "has no image here; whoever runs this service names one in its configuration: tao.images, or \
-                 tao.default_image for all networks",
+                "has no configured image; the operator of this service can set tao.images, or tao.default_image for all \
+                 networks",
             )
         })?;
         let specs = self.specs.unwrap_or_default();
-        // The roles of a Cosmos training set their own numbers of nodes and GPUs.
+        // The roles of such a training define their own nodes and GPUs.
         let gpus_per_node = if cosmos::is_training(&network, &self.action_name) {
             None
         } else {
@@ -97,7 +92,39 @@ impl ContainerJob {
     }
 }
 
-/// The field of TAO's format that a field of the request came from.
+const COUNTS: [&str; 2] = ["gpus", "num_gpus"];
+const LISTS: [&str; 2] = ["gpu_ids", "gpu_id"];
+
+/// The number of GPUs that a specification names: TAO's body has no field for it, and the program in the container starts
+/// one process per GPU. Of several numbers the highest counts.
+fn gpus_per_node(specs: &Map<String, Value>, action: &str) -> Option<u32> {
+    let section = specs.get(action).and_then(Value::as_object);
+    let system = section.and_then(|section| section.get("system")).and_then(Value::as_object);
+    let places = [Some(specs), section, system];
+    places.into_iter().flatten().filter_map(gpus_in).max()
+}
+
+fn gpus_in(place: &Map<String, Value>) -> Option<u32> {
+    let counts = COUNTS.iter().filter_map(|key| place.get(*key)).filter_map(Value::as_u64);
+    let lists = LISTS.iter().filter_map(|key| place.get(*key)).map(ids);
+    let most = counts.chain(lists).filter(|number| *number > 0).max()?;
+    // Too large a number is rejected later, with its own field.
+    Some(u32::try_from(most).unwrap_or(u32::MAX))
+}
+
+/// The number of GPUs in a list; a single number names one GPU.
+fn ids(value: &Value) -> u64 {
+    match value {
+        Value::Array(ids) => {
+            let distinct: HashSet<String> = ids.iter().map(ToString::to_string).collect();
+            distinct.len() as u64
+        }
+        Value::Number(_) => 1,
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::Object(_) => 0,
+    }
+}
+
+/// The field of TAO's body for a field of our request.
 pub fn container_job_pointer(pointer: &str) -> String {
     let first = pointer.split('/').nth(1).unwrap_or_default();
     match (first, pointer) {
@@ -110,12 +137,12 @@ pub fn container_job_pointer(pointer: &str) -> String {
     }
 }
 
-/// A results directory as a key to its job: its spelling in specifications, and the id at its end.
+/// A results directory that identifies a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultsDir {
-    /// The spelling in the specifications of stored jobs.
+    /// Its text in the specifications of stored jobs.
     pub as_stored: String,
-    /// The last part of the path: TAO names results directories after job ids.
+    /// The job's id: TAO names the results directory after it.
     pub id: Option<Uuid>,
 }
 

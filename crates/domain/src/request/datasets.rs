@@ -1,9 +1,8 @@
-//! The data sets of a specification: which keys name them, where they may lie, and which of their paths must exist.
+//! The data sets of a specification: which keys name them, where they may be, and which of their paths must exist.
 //!
-//! A specification has no schema that we know: each network has its own, and new ones come. What is certain is that
-//! networks name their data alike. The tables below hold those names, taken from the configuration files that the
-//! `nvidia-tao-core` package has for its networks. A key that stands in none of them is left as it is, but for
-//! `lustre://` and `slurm://`, which become paths wherever they are a whole value.
+//! Each network has its own schema, and new networks appear. But networks use similar names for their data. The tables in
+//! `keys` hold these names, from the networks' configuration files in the `nvidia-tao-core` package. The value of any
+//! other key stays as it is, except that a whole value with `lustre://` or `slurm://` becomes a path.
 
 mod keys;
 
@@ -19,26 +18,26 @@ use crate::{
     violation::{Violation, pointer},
 };
 
-/// What a job asks to be there.
+/// The result of the examination.
 #[derive(Debug, Default)]
 pub(crate) struct Examined {
-    /// Paths on the cluster.
+    /// Paths that must exist on the cluster.
     pub(crate) required: BTreeSet<RemotePath>,
     pub(crate) faults: Vec<Violation>,
 }
 
-/// Where in the specification a value stands.
+/// The position of a value in the specification.
 #[derive(Clone, Copy)]
 struct Context {
     role: Role,
-    /// A key beside it or above it names an absolute directory: relative names are looked for in there.
+    /// A key beside or above it names an absolute directory, and relative names are below that.
     rooted: bool,
 }
 
-/// Turns URIs of the shared file system into paths, at any depth, and looks at what the data sets refer to.
+/// Replaces URIs of the shared file system by paths, at any depth, and examines references to data sets.
 ///
-/// `mounts` say which absolute paths of the container lie on the cluster: the others are part of the image, and
-/// cannot be looked for.
+/// `mounts` define which absolute paths of the container are on the cluster. The others are part of the image, and
+/// cannot be checked.
 pub(crate) fn examine(specs: &mut Value, at: &str, mounts: &[Mount]) -> Examined {
     let mut examined = Examined::default();
     let context = Context { role: Role::Other, rooted: false };
@@ -76,7 +75,7 @@ fn is_root(key: &str, value: &Value) -> bool {
             .is_some_and(|text| matches!(reference(text), Reference::Absolute | Reference::Shared(Ok(_))))
 }
 
-/// Looks at one text; the path it stands for, if it has to be replaced.
+/// Examines one text. Returns the path to replace it with, if it is a URI.
 fn text_value(
     text: &str,
     at: &str,
@@ -90,7 +89,7 @@ fn text_value(
         Reference::Shared(Err(error)) => fault("invalid", error.to_string()),
         Reference::Shared(Ok(path)) => {
             if is_data {
-                examined.required.extend(to_look_for(&path));
+                examined.required.extend(path_to_check(&path));
             }
             return Some(path);
         }
@@ -98,41 +97,41 @@ fn text_value(
             Ok(path) => {
                 examined
                     .required
-                    .extend(on_cluster(&path, mounts).and_then(|path| to_look_for(path.as_str())));
+                    .extend(on_cluster(&path, mounts).and_then(|path| path_to_check(path.as_str())));
             }
             Err(error) => fault("invalid", error.to_string()),
         },
         Reference::Local { scheme } if is_data => fault(
             "local_path",
             format!(
-                "names a file of your own machine ({scheme}://), which the cluster does not have; put the data on \
-                 its shared file system and say lustre:///path"
+                "is a file on your own machine ({scheme}://), which the cluster cannot access; put the data on its shared \
+                 file system and name it as lustre:///path"
             ),
         ),
         Reference::Remote { scheme } if is_data => fault(
             "remote_data",
             format!(
-                "names data that would be fetched ({scheme}://) while the job holds its GPUs idle; put them on the \
-                 shared file system first and say lustre:///path (checkpoints and configurations may be remote)"
+                "is remote data ({scheme}://), which the job would download while it holds idle GPUs; put it on the shared \
+                 file system first and name it as lustre:///path (checkpoints and configurations may be remote)"
             ),
         ),
         Reference::Bare if context.role == Role::Location && is_relative(text) && !context.rooted => fault(
             "local_path",
-            "is a relative path, which the cluster cannot find; say lustre:///path".to_owned(),
+            "is a relative path, which the cluster cannot find; name it as lustre:///path".to_owned(),
         ),
         Reference::Absolute | Reference::Local { .. } | Reference::Remote { .. } | Reference::Bare => {}
     }
     None
 }
 
-/// Neither nothing, nor a value that is still to be filled in (`???` and `${…}` are those of Hydra).
+/// Neither empty nor a placeholder (`???` and `${…}` are Hydra's).
 fn is_relative(text: &str) -> bool {
     !text.trim().is_empty() && text != "???" && !text.contains("${")
 }
 
-/// Where a path of the container lies on the cluster; nothing for a path of the image.
+/// The path on the cluster of a path in the container; `None` for a path of the image.
 fn on_cluster(path: &RemotePath, mounts: &[Mount]) -> Option<RemotePath> {
-    // Of nested mounts the innermost is what the container sees.
+    // The innermost of nested mounts is visible to the container.
     mounts
         .iter()
         .filter_map(|mount| mount.on_cluster(path).map(|found| (mount.inside().as_str().len(), found)))
@@ -140,8 +139,8 @@ fn on_cluster(path: &RemotePath, mounts: &[Mount]) -> Option<RemotePath> {
         .map(|(_, found)| found)
 }
 
-/// The path whose existence can be asked for: of a pattern, the directory that it begins with.
-pub(crate) fn to_look_for(path: &str) -> Option<RemotePath> {
+/// The path whose existence can be checked: for a pattern, the directory before it.
+pub(crate) fn path_to_check(path: &str) -> Option<RemotePath> {
     let path = match path.find(['*', '?', '[', '{']) {
         Some(at) => &path[..path[..at].rfind('/').unwrap_or(0)],
         None => path,

@@ -1,55 +1,53 @@
-//! What the partitions allow, held against a job: said when it is sent, and not after hours in the queue.
+//! The limits of partitions, checked when a job is accepted and not after hours in the queue.
 
-mod spare;
-
-use slurm::{Partition, PartitionInfo, TimeLimit};
+use slurm::{NodeGroup, Partition, PartitionInfo, PartitionList, TimeLimit};
 
 use crate::{clock::Timestamp, request::spec::JobSpec, violation::Violation};
 
-/// TAO's packaged partitions, in any order. TAO treats them as queues of at most `max_time_hours`, whatever they allow.
+/// TAO's packaged partitions, in any order. TAO limits them to `max_time_hours`, even if they allow more.
 const PACKAGED: [&str; 4] = ["polar", "polar3", "polar4", "grizzly"];
 
-/// What is known of the limits of a cluster.
+/// The known limits of a cluster.
 #[derive(Debug, Clone)]
 pub struct PartitionLimits {
-    /// The configured longest time limit, in hours: for TAO's packaged partitions, and for what is not known otherwise.
+    /// The configured limit in hours: for TAO's packaged partitions, and for partitions with an unknown limit.
     pub max_time_hours: f64,
-    /// What the cluster itself has said; none when it never has.
-    pub said: Option<SaidLimits>,
+    /// The limits that the cluster reported, if it ever did.
+    pub reported: Option<ReportedLimits>,
 }
 
-/// What a cluster has said about its partitions.
+/// The partitions that a cluster reported.
 #[derive(Debug, Clone)]
-pub struct SaidLimits {
-    /// All of them, hidden ones too.
+pub struct ReportedLimits {
+    /// All of them, including hidden ones.
     pub partitions: Vec<PartitionInfo>,
-    /// Whether Slurm refuses a job that is beyond the limits of only one of its partitions.
+    /// Whether Slurm rejects a job that exceeds the limits of any one of its partitions (`EnforcePartLimits=ALL`).
     pub all_must_allow: bool,
-    /// When it said so.
+    /// When the cluster reported them.
     pub at: Timestamp,
-    /// Whether that was lately: a partition that is not among them may have been made since.
+    /// Whether the report is recent: otherwise a missing partition may be a new one.
     pub fresh: bool,
 }
 
-/// Everything in a job that its partitions cannot give.
+/// Checks a job against the limits of its partitions.
 pub fn check(spec: &JobSpec, limits: &PartitionLimits) -> Vec<Violation> {
-    let listed: Vec<Partition> = spec.partitions.iter().flat_map(slurm::PartitionList::iter).collect();
-    let Some(said) = &limits.said else {
+    let listed: Vec<Partition> = spec.partitions.iter().flat_map(PartitionList::iter).collect();
+    let Some(reported) = &limits.reported else {
         return configured_time(spec, limits.max_time_hours).into_iter().collect();
     };
-    if let Some(unknown) = said.unknown(&listed) {
+    if let Some(unknown) = reported.unknown(&listed) {
         return vec![unknown];
     }
-    let chosen = said.chosen(&listed);
+    let chosen = reported.chosen(&listed);
     let configured = || configured_time(spec, limits.max_time_hours);
     let time = if is_packaged(&listed) {
-        configured().or_else(|| said.time(spec, &chosen))
+        configured().or_else(|| reported.time(spec, &chosen))
     } else if knows_time_of(&chosen) {
-        said.time(spec, &chosen)
+        reported.time(spec, &chosen)
     } else {
-        said.time(spec, &chosen).or_else(configured)
+        reported.time(spec, &chosen).or_else(configured)
     };
-    time.into_iter().chain(said.gpus(spec, &chosen)).collect()
+    time.into_iter().chain(reported.gpus(spec, &chosen)).collect()
 }
 
 fn is_packaged(listed: &[Partition]) -> bool {
@@ -60,22 +58,32 @@ fn configured_time(spec: &JobSpec, max_time_hours: f64) -> Option<Violation> {
     let hours = hours(spec.resources.time.minutes());
     (hours > max_time_hours).then(|| {
         time_limit(format_args!(
-            "asks for {hours} hours; this cluster allows {max_time_hours} (its max_time_hours): ask for less, or for a \
-             partition that allows more"
+            "is {hours} hours; this cluster allows at most {max_time_hours} (max_time_hours). Request less, or a partition \
+             that allows more"
         ))
     })
 }
 
-impl SaidLimits {
+impl ReportedLimits {
+    /// How many nodes the job can exclude and still have enough in one of its partitions; `None` if that is unknown.
+    ///
+    /// Nodes that are down do not count. An excluded node may be among them, so the number may be one too low.
+    pub fn spare_nodes(&self, spec: &JobSpec) -> Option<usize> {
+        let listed: Vec<Partition> = spec.partitions.iter().flat_map(PartitionList::iter).collect();
+        let chosen = self.chosen(&listed);
+        let most = chosen.iter().map(|partition| usable(partition, spec)).max().filter(|_| self.fresh)?;
+        usize::try_from(most.saturating_sub(spec.resources.nodes)).ok()
+    }
+
     fn unknown(&self, listed: &[Partition]) -> Option<Violation> {
         let known = |name: &Partition| self.partitions.iter().any(|partition| partition.name == *name);
         let unknown = listed.iter().find(|name| !known(name)).filter(|_| self.fresh)?;
         let names = names(self.partitions.iter());
-        let detail = format!("the cluster has no partition `{unknown}`; it has {names}");
+        let detail = format!("the cluster has no partition `{unknown}`; its partitions are {names}");
         Some(Violation::new("/backend_details/partition", "unknown_partition", detail))
     }
 
-    /// The partitions the job may run in; the cluster's default one if it lists none.
+    /// The partitions that the job may run in: the cluster's default partition if it lists none.
     fn chosen(&self, listed: &[Partition]) -> Vec<&PartitionInfo> {
         let is_chosen = |partition: &&PartitionInfo| {
             if listed.is_empty() { partition.is_default } else { listed.contains(&partition.name) }
@@ -83,12 +91,12 @@ impl SaidLimits {
         self.partitions.iter().filter(is_chosen).collect()
     }
 
-    /// With `EnforcePartLimits=ALL` one partition that is too short is enough to be refused, else all have to be.
+    /// The violation of the time limit. With `EnforcePartLimits=ALL` every partition must allow the time, otherwise one.
     fn time(&self, spec: &JobSpec, chosen: &[&PartitionInfo]) -> Option<Violation> {
         let asked = spec.resources.time;
         let allows = |partition: &PartitionInfo| match partition.time_limit {
             Some(TimeLimit::Limited(limit)) => asked <= limit,
-            // What is not known refuses nothing.
+            // An unknown limit rejects nothing.
             Some(TimeLimit::Unlimited) | None => true,
         };
         let short: Vec<&PartitionInfo> =
@@ -97,15 +105,15 @@ impl SaidLimits {
         if !refused || short.is_empty() {
             return None;
         }
-        let limits: Vec<String> = short.iter().filter_map(|partition| said_time(partition)).collect();
+        let limits: Vec<String> = short.iter().filter_map(|partition| reported_time(partition)).collect();
         let long = names(self.partitions.iter().filter(|partition| allows(partition)));
         let remedy = if long.is_empty() {
             String::new()
         } else {
-            format!(", or name only partitions that allow it: {long}")
+            format!(", or only partitions that allow it: {long}")
         };
         Some(time_limit(format_args!(
-            "asks for {} hours; {} (sinfo, {}): ask for less{remedy}",
+            "is {} hours; {} (sinfo, {}). Request less{remedy}",
             hours(asked.minutes()),
             limits.join(", "),
             self.at.format("%Y-%m-%d %H:%M UTC"),
@@ -118,13 +126,24 @@ impl SaidLimits {
         (asked > most).then(|| {
             let names = names(chosen.iter().copied());
             let detail = format!(
-                "comes to {asked} GPUs on each node; no node of {names} has more than {most} (sinfo, {}): ask for less \
-                 on each node (resources.gpus_per_node and num_nodes say it outright)",
+                "is {asked} GPUs on each node; no node of {names} has more than {most} (sinfo, {}). Request fewer per node: \
+                 resources.gpus_per_node and num_nodes set the numbers explicitly",
                 self.at.format("%Y-%m-%d %H:%M UTC")
             );
             Violation::new("/resources/num_gpus", "gpu_limit", detail)
         })
     }
+}
+
+fn usable(partition: &PartitionInfo, spec: &JobSpec) -> u32 {
+    let fits = |group: &&NodeGroup| group.gpus >= spec.resources.gpus_per_node && works(&group.state);
+    partition.nodes.iter().filter(fits).fold(0, |sum, group| sum.saturating_add(group.count))
+}
+
+/// Whether a node in this state accepts jobs, now or when others have ended (sinfo(1), NODE STATE CODES).
+fn works(state: &str) -> bool {
+    const NOT: [&str; 9] = ["down", "drain", "fail", "error", "inval", "future", "maint", "reserved", "unk"];
+    !state.contains('*') && !NOT.iter().any(|word| state.starts_with(word))
 }
 
 fn knows_time_of(chosen: &[&PartitionInfo]) -> bool {
@@ -135,7 +154,7 @@ fn time_limit(detail: std::fmt::Arguments<'_>) -> Violation {
     Violation::new("/resources/time_hours", "time_limit", detail)
 }
 
-fn said_time(partition: &PartitionInfo) -> Option<String> {
+fn reported_time(partition: &PartitionInfo) -> Option<String> {
     match partition.time_limit? {
         TimeLimit::Limited(limit) => {
             Some(format!("partition {} allows {}", partition.name, hours(limit.minutes())))
@@ -148,7 +167,7 @@ fn hours(minutes: u32) -> f64 {
     f64::from(minutes) / 60.0
 }
 
-/// The names, not more than a person reads.
+/// The names, cut after thirty.
 fn names<'a>(partitions: impl Iterator<Item = &'a PartitionInfo>) -> String {
     const MOST: usize = 30;
     let mut names: Vec<&str> = partitions.map(|partition| partition.name.as_str()).take(MOST + 1).collect();

@@ -1,4 +1,4 @@
-//! What a caller asks for: the request as it is sent, and the specification that it becomes.
+//! Requests, and the validated specification made from one.
 
 pub(crate) mod body;
 pub(crate) mod container_job;
@@ -7,6 +7,7 @@ pub(crate) mod datasets;
 #[cfg(test)]
 pub(crate) mod edge_tests;
 pub mod limits;
+pub(crate) mod resources;
 pub(crate) mod secret;
 pub(crate) mod spec;
 pub(crate) mod text;

@@ -1,4 +1,4 @@
-//! What must not be seen: which environment variables are secret, and the values of one job.
+//! Secrets: which environment variables are secret, and the values of one job.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -7,25 +7,26 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use slurm::EnvKey;
 
-/// The parts of a key that say "secret", whatever stands around them.
-const TELLING: [&str; 8] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "PRIVATE", "AUTH"];
+/// A variable with one of these in its name is secret.
+const SECRET_PARTS: [&str; 8] =
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "PRIVATE", "AUTH"];
 
-/// Whether a variable's name says that its value is a secret.
+/// Whether a variable's name indicates a secret.
 pub fn is_secret_key(key: &EnvKey) -> bool {
     let upper = key.as_str().to_ascii_uppercase();
-    TELLING.iter().any(|part| upper.contains(part))
+    SECRET_PARTS.iter().any(|part| upper.contains(part))
 }
 
-/// The secrets of one job, in the open only between the database and the 0600 files on the cluster.
+/// The secrets of one job. They are plain only between the database and the 0600 files on the cluster.
 #[derive(Clone, Default)]
 pub struct Secrets {
     pub env: BTreeMap<EnvKey, SecretString>,
-    /// TAO's workspace details hold access keys at depths that vary by cloud: all of them but the few that are
-    /// known to be harmless, which are in [`JobSpec::cloud_plain`](crate::JobSpec).
+    /// TAO's workspace details, which hold access keys at depths that vary by cloud. Only the few that are known to be
+    /// harmless are in [`JobSpec::cloud_plain`](crate::JobSpec) instead.
     pub cloud_metadata: Map<String, Value>,
 }
 
-/// The form that is sealed and stored.
+/// The stored form, before it is sealed.
 #[derive(Serialize, Deserialize)]
 struct Opened {
     env: BTreeMap<EnvKey, String>,
@@ -44,7 +45,7 @@ impl Secrets {
         serde_json::to_vec(&Opened { env, cloud_metadata: self.cloud_metadata.clone() })
     }
 
-    /// Reads back what [`to_plain`](Self::to_plain) wrote.
+    /// The inverse of [`to_plain`](Self::to_plain).
     pub fn from_plain(bytes: &[u8]) -> Result<Self, serde_json::Error> {
         let Opened { env, cloud_metadata } = serde_json::from_slice(bytes)?;
         Ok(Self { env: env.into_iter().map(|(key, value)| (key, value.into())).collect(), cloud_metadata })

@@ -1,14 +1,10 @@
-//! What a job is, once its request is believed.
+//! A validated job.
 
-mod cloud;
 mod environment;
-mod faults;
 mod from_request;
 mod inputs;
-mod labels;
-mod work;
 
-pub(crate) use environment::MAX_ENV_VALUE;
+pub(crate) use environment::{CUDA_OVERRIDE, MAX_ENV_VALUE};
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,10 +25,10 @@ use crate::{
     request::text::{Label, Word},
 };
 
-/// A validated job. Holds no secret.
+/// A validated job. It holds no secret.
 ///
-/// Fields that a job of an earlier release lacks have the value that such a job was run with.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// A field that a job of an earlier release lacks defaults to what that release did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobSpec {
     pub name: Option<Label>,
     pub labels: BTreeMap<Label, String>,
@@ -41,36 +37,36 @@ pub struct JobSpec {
     #[serde(default)]
     pub image_policy: ImagePolicy,
     pub env: BTreeMap<EnvKey, String>,
-    /// The names of the secret variables; their values are sealed apart.
+    /// The names of the secret variables. Their values are sealed separately.
     pub secret_env: BTreeSet<EnvKey>,
-    /// What of TAO's workspace details is no secret: see [`Secrets::cloud_metadata`](crate::Secrets) for the rest.
+    /// The plain part of TAO's workspace details. The rest is in [`Secrets::cloud_metadata`](crate::Secrets).
     #[serde(default)]
     pub cloud_plain: Map<String, Value>,
-    /// The top-level names of the workspace details that are sealed apart.
+    /// The top-level names of the sealed workspace details.
     #[serde(default)]
     pub cloud_secret_keys: BTreeSet<String>,
-    /// The files and directories that the caller listed.
+    /// The files and directories in the request's `inputs`.
     #[serde(default)]
     pub inputs: Vec<RemotePath>,
-    /// Everything that must exist before the job is staged: the inputs, and the data sets of its specification.
+    /// All paths that must exist before the job is staged: the inputs, and the data sets of its specification.
     #[serde(default)]
     pub required_paths: Vec<RemotePath>,
     pub resources: Resources,
-    /// The port of the first node at which the others of a job meet it.
+    /// The rendezvous port on the job's first node.
     #[serde(default = "default_master_port")]
     pub master_port: u16,
-    /// Attempts after the first, for failures of the infrastructure.
+    /// Retries after infrastructure failures.
     #[serde(default = "default_max_retries")]
     pub max_retries: u32,
-    /// Slurm itself may start the job again, under the same id.
+    /// Slurm may requeue the job under the same id.
     #[serde(default = "default_use_requeue")]
     pub use_requeue: bool,
-    /// A running job that writes nothing for so many minutes is ended; without it, none is.
+    /// The service ends a running job that writes nothing for this long. Default: no such limit.
     #[serde(default)]
     pub timeout_minutes: Option<NonZeroU32>,
     pub mounts: Vec<Mount>,
     pub partitions: Option<PartitionList>,
-    /// The trace of the request that made the job.
+    /// The trace of the request that created the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceParent>,
 }
@@ -90,13 +86,13 @@ fn default_use_requeue() -> bool {
     true
 }
 
-/// What is run.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// The program of a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Work {
     /// The TAO container's own entry point.
     Tao { network_arch: Word, action: Word, specs: Value },
-    /// A shell text, run by `bash -euo pipefail`.
+    /// A shell script, run by `bash -euo pipefail`.
     Command { text: String },
 }
 

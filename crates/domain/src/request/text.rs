@@ -1,73 +1,47 @@
-//! Short texts from callers, parsed once at the edge.
-
-use std::{fmt, str::FromStr};
+//! Short texts from callers, validated on arrival.
 
 use serde_with::{DeserializeFromStr, SerializeDisplay};
+use slurm::text_type;
 
-/// Why a text was refused.
+/// Why a text was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidText(&'static str);
 
-/// One plain word, such as a network architecture or an action: it becomes an argument of the container's
-/// command line and a filter of the job list.
+/// One plain word, such as a network architecture or an action. It becomes an argument of the container's command line
+/// and a filter of the job list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, SerializeDisplay, DeserializeFromStr)]
 pub struct Word(String);
 
+text_type!(Word, InvalidText);
+
 impl Word {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for Word {
-    type Err = InvalidText;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+    fn check(text: &str) -> Result<String, InvalidText> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         let first = text.chars().next();
         if text.len() <= 100 && first.is_some_and(|c| c.is_ascii_alphanumeric()) && text.chars().all(plain) {
-            Ok(Self(text.to_owned()))
+            Ok(text.to_owned())
         } else {
             Err(InvalidText(
-                "must be 1 to 100 letters, digits, `_`, `-` or `.`, beginning with a letter or a digit",
+                "must be 1 to 100 letters, digits, `_`, `-` or `.`, starting with a letter or a digit",
             ))
         }
     }
 }
 
-impl fmt::Display for Word {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// A text for people: a job's name, or the key or value of a label. It is stored and shown, and never
-/// reaches a shell or a `#SBATCH` line.
+/// A text for people: a job's name, or the key of a label. It never reaches a shell or an `#SBATCH` line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, SerializeDisplay, DeserializeFromStr)]
 pub struct Label(String);
 
+text_type!(Label, InvalidText);
+
 impl Label {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for Label {
-    type Err = InvalidText;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+    fn check(text: &str) -> Result<String, InvalidText> {
         if (1..=500).contains(&text.chars().count()) && !text.chars().any(char::is_control) {
-            Ok(Self(text.to_owned()))
+            Ok(text.to_owned())
         } else {
             Err(InvalidText("must be 1 to 500 characters without control characters"))
         }
-    }
-}
-
-impl fmt::Display for Label {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -1,12 +1,12 @@
-//! Where a text says that data lie, and the paths that shared-file-system URIs stand for.
+//! References to data in a request: URIs and paths.
 
 use slurm::RemotePath;
 
-/// What a text of a specification says about where something lies.
+/// The kind of reference that a text is.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reference<'a> {
-    /// `lustre://` or `slurm://`: on the cluster's shared file system. The path is as the container gets it: with
-    /// its trailing `/`, because programs put names behind it.
+    /// `lustre://` or `slurm://`: on the cluster's shared file system. The path keeps a trailing `/`, because programs
+    /// append names to it.
     Shared(Result<String, InvalidUri>),
     /// A path without a scheme.
     Absolute,
@@ -18,7 +18,7 @@ pub(crate) enum Reference<'a> {
     Bare,
 }
 
-/// Why a URI stands for no path.
+/// Why a URI is not a valid path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidUri {
     #[error("must name an absolute path, with three slashes: `lustre:///path`")]
@@ -29,7 +29,7 @@ pub(crate) enum InvalidUri {
     Path,
 }
 
-/// Reads a whole text; what stands in the middle of one is no reference.
+/// Classifies a whole text. A URI in the middle of a text is no reference.
 pub(crate) fn reference(text: &str) -> Reference<'_> {
     if text.starts_with('/') {
         return Reference::Absolute;
@@ -42,7 +42,7 @@ pub(crate) fn reference(text: &str) -> Reference<'_> {
     match scheme.to_ascii_lowercase().as_str() {
         "lustre" if !rest.starts_with('/') => Reference::Shared(Err(InvalidUri::Relative)),
         "lustre" => Reference::Shared(absolute(rest)),
-        // A workspace without bucket is written `None`, and TAO drops it.
+        // TAO writes a workspace without a bucket as `None` and drops it.
         "slurm" => Reference::Shared(absolute(rest.strip_prefix("None/").unwrap_or(rest))),
         "file" | "local" => Reference::Local { scheme },
         _ => Reference::Remote { scheme },

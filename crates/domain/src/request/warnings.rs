@@ -1,20 +1,22 @@
-//! What a valid request may not mean.
+//! Warnings about valid requests that may not do what was intended.
 
 use serde_json::Value;
 
 use crate::{
-    cluster::{mount::Mount, target::Cluster},
+    cluster::{
+        mount::Mount,
+        target::{Cluster, base_of},
+    },
     image::ImageRef,
-    job::paths::base_of,
     request::spec::{JobSpec, Work},
     violation::Violation,
 };
 
-/// One thing that is allowed and may not be what was meant; the same shape as a fault.
+/// A warning has the same shape as a fault.
 pub type Warning = Violation;
 
 impl JobSpec {
-    /// Everything about this job that a person would want to know before it costs GPUs.
+    /// What the owner should check before the job uses GPUs.
     pub fn warnings(&self, cluster: &Cluster) -> Vec<Warning> {
         let mut found = Vec::new();
         self.warn_of_work(&mut found);
@@ -26,7 +28,7 @@ impl JobSpec {
                 "/resources/num_gpus",
                 "gpus_per_node",
                 format_args!(
-                    "is below max_num_gpus_per_node, so it is the number for each node: {} nodes × {} = {} GPUs",
+                    "is below max_num_gpus_per_node, so it is the number per node: {} nodes × {} = {} GPUs",
                     resources.nodes,
                     resources.gpus_per_node,
                     resources.nodes.saturating_mul(resources.gpus_per_node)
@@ -37,7 +39,7 @@ impl JobSpec {
             found.push(Warning::new(
                 "/resources/timeout_hours",
                 "no_margin",
-                "is all of time_hours: Slurm kills the job before it can end by itself",
+                "equals time_hours: Slurm kills the job before it can end by itself",
             ));
         }
         found
@@ -46,13 +48,13 @@ impl JobSpec {
     fn warn_of_work(&self, found: &mut Vec<Warning>) {
         let Work::Tao { specs, .. } = &self.work else { return };
         if specs.as_object().is_some_and(serde_json::Map::is_empty) {
-            found.push(Warning::new("/specs", "empty", "is empty: the container runs with its own defaults"));
+            found.push(Warning::new("/specs", "empty", "is empty: the container uses its own defaults"));
         }
         if specs.get("results_dir").is_some_and(|dir| *dir != Value::Null) {
             found.push(Warning::new(
                 "/specs/results_dir",
                 "replaced",
-                "is replaced by the job's own results directory",
+                "is ignored: the job uses its own results directory",
             ));
         }
     }
@@ -62,12 +64,12 @@ impl JobSpec {
             Some(image) if image.is_latest() => found.push(Warning::new(
                 "/image",
                 "moving_tag",
-                "has a tag that moves, or none: a retry may run another image; name a version or a digest",
+                "has a moving tag, or none: a retry may run another image. Name a version or a digest",
             )),
             Some(ImageRef::Daemon { .. }) => found.push(Warning::new(
                 "/image",
                 "node_daemon",
-                "is taken from the Docker daemon of the node, which few clusters have",
+                "needs a Docker daemon on the node, which few clusters have",
             )),
             Some(ImageRef::File(_) | ImageRef::Registry { .. }) | None => {}
         }
@@ -80,7 +82,7 @@ impl JobSpec {
                 "/cloud_metadata/base_results_dir",
                 "ignored",
                 format_args!(
-                    "is not used: results go below {}, as the cluster is configured",
+                    "is ignored: results go below {}, the cluster's configured directory",
                     cluster.base_dir
                 ),
             ));
@@ -94,7 +96,7 @@ impl JobSpec {
                 found.push(Warning::new(
                     "/container/mounts",
                     "not_mounted",
-                    format_args!("no mount shows {path} to the container"),
+                    format_args!("do not include {path}, so the container cannot see it"),
                 ));
             }
         }

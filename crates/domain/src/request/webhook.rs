@@ -86,16 +86,17 @@ fn address(text: &str, networks: &Networks) -> Result<String, String> {
     if text.len() > LONGEST_URL {
         return Err(format!("must have at most {LONGEST_URL} bytes"));
     }
-    let url =
-        Url::parse(text).map_err(|_| "must be an address such as https://example.org/hook".to_owned())?;
+    let url = Url::parse(text).map_err(|_| "must be a URL such as https://example.org/hook".to_owned())?;
     match url.scheme() {
         "https" => {}
         // Messages are signed but not encrypted, so only networks that the configuration allows may receive them.
         "http" if !networks.is_empty() => {}
-        _ => return Err("must begin with https://".to_owned()),
+        _ => return Err("must start with https://".to_owned()),
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("must not hold a user or a password; the signature says who sends".to_owned());
+        return Err(
+            "must not contain a user or a password; the signature authenticates the sender".to_owned()
+        );
     }
     let literal = match url.host() {
         Some(Host::Ipv4(address)) => Some(address.into()),
@@ -106,7 +107,10 @@ fn address(text: &str, networks: &Networks) -> Result<String, String> {
     if let Some(address) = literal
         && !networks.allow_for(url.scheme(), address)
     {
-        return Err(format!("this service may not call {address} by {}://", url.scheme()));
+        return Err(format!(
+            "must not be {address}: this service does not allow it with {}://",
+            url.scheme()
+        ));
     }
     Ok(url.into())
 }

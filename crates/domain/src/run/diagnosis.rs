@@ -1,9 +1,8 @@
-//! Why an attempt failed: its own fault, or the infrastructure's.
+//! The diagnosis of a failed attempt: whether the job or the infrastructure is at fault.
 //!
-//! Evidence is asked in the order of its worth: Slurm's state, the exit code, the health of the nodes, and then the
-//! last lines of the logs, by the table in [`RULES`]. In the logs a fault of the job beats one of the infrastructure:
-//! the first usually causes the second, and a broken job must not run ten times. Nothing found means that nobody
-//! knows, and then the job is not run again either.
+//! The most reliable evidence decides: Slurm's state, then the exit code, then the health of the nodes and the last lines
+//! of the logs, by the table in [`RULES`]. In the logs a fault of the job overrides one of the infrastructure: the first
+//! usually causes the second, and a broken job must not run ten times. A failure without a diagnosis is not retried.
 
 mod rules;
 
@@ -13,98 +12,100 @@ use regex::RegexSet;
 use remote::script;
 use slurm::{ExitCode, NodeName, SlurmState, node_list};
 
+use crate::run::evidence::{ENDED_BY_TERM, SIGTERM};
+
 pub use rules::RULES;
 
-/// How many lines from the end of each log are searched, as TAO does.
+/// How many lines from the end of each log are searched, as in TAO.
 const LINES: usize = 500;
-/// A longer line is no message.
+/// A longer line is not a message.
 const LINE_BYTES: usize = 4096;
-/// How much of a matched line is kept, in characters.
+/// How much of a matched line is stored, in characters.
 const SHOWN: usize = 300;
 
-/// Whose fault a failure is.
+/// What is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// The job would fail again wherever it runs.
+    /// The job itself: it would fail again anywhere.
     User,
-    /// Another try, elsewhere or later, may well succeed.
+    /// A retry, elsewhere or later, may succeed.
     Infrastructure,
 }
 
 /// One line of the table.
 #[derive(Debug)]
 pub struct Rule {
-    /// The rule's name in answers, logs and metrics; unique.
+    /// The rule's unique name in replies, logs and metrics.
     pub id: &'static str,
-    /// Searched in each line by itself.
+    /// A regular expression for one line.
     pub pattern: &'static str,
     pub cause: Cause,
-    /// For a person, to be read after "because": what it means.
+    /// The cause in a clause for people.
     pub why: &'static str,
-    /// Lines as they were printed.
+    /// Recorded lines that match.
     pub matching: &'static [&'static str],
-    /// Lines that look alike and mean something else.
+    /// Similar lines with another meaning, which must not match.
     pub others: &'static [&'static str],
 }
 
-/// A node that Slurm does not trust at the moment.
+/// A node that Slurm currently considers unhealthy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SickNode {
+pub struct UnhealthyNode {
     pub name: NodeName,
-    /// Slurm's word: `down`, `drained`, `fail`, …
+    /// Slurm's state of it: `down`, `drained`, `fail`, …
     pub state: String,
 }
 
-/// What there is to judge a failure by.
+/// The evidence of a failure.
 #[derive(Debug, Clone, Copy, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is found by itself")]
-pub struct Evidence<'a> {
+#[expect(clippy::struct_excessive_bools, reason = "they are independent facts")]
+pub(crate) struct Evidence<'a> {
     pub state: Option<&'a SlurmState>,
     pub exit: Option<ExitCode>,
     /// The attempt's nodes, as Slurm writes them.
     pub nodes: &'a str,
-    pub sick: &'a [SickNode],
+    pub unhealthy: &'a [UnhealthyNode],
     /// The ends of the logs.
     pub logs: &'a [&'a [u8]],
-    /// Its script has not left the mark in its directory, which can be read, that it leaves before it starts any program.
-    pub never_began: bool,
-    /// Its script says that SIGTERM has ended it.
+    /// Its script has not left its start marker in the job's directory, which is readable.
+    pub never_started: bool,
+    /// Its exit record says that SIGTERM ended it.
     pub terminated: bool,
-    /// Its script says that, and how, it has ended.
-    pub marked_its_end: bool,
-    /// Its logs, which can be read, are empty, and its status file says nothing either.
-    pub silent: bool,
+    /// Its script has left its exit record.
+    pub has_exit_record: bool,
+    /// Its readable logs are empty, and it has written no status line.
+    pub wrote_nothing: bool,
 }
 
-/// A failure that is understood.
+/// The cause of a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Diagnosis {
+pub(crate) struct Diagnosis {
     pub cause: Cause,
-    /// The rule, or Slurm's state in small letters: failures with one signature are one fault.
+    /// The rule, or Slurm's state in lower case: failures with the same signature are the same fault.
     pub signature: String,
     pub why: String,
     pub line: Option<String>,
-    /// The nodes that it is laid to; empty when it may be any of several.
+    /// The nodes at fault; empty if it may be any of several.
     pub nodes: Vec<NodeName>,
 }
 
-/// Judges a failure; none when the evidence says nothing.
-pub fn diagnose(evidence: &Evidence<'_>) -> Option<Diagnosis> {
+/// Diagnoses a failure; `None` if the evidence does not show the cause.
+pub(crate) fn diagnose(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     by_state(evidence).or_else(|| by_exit(evidence)).or_else(|| by_logs_and_nodes(evidence))
 }
 
-/// States that say whose fault it is, without a look at anything else.
-const TELLING_STATES: [(SlurmState, Cause, &str); 6] = [
+/// The Slurm states that show the cause by themselves.
+const CONCLUSIVE_STATES: [(SlurmState, Cause, &str); 6] = [
     (SlurmState::NodeFail, Cause::Infrastructure, "a node of the job failed"),
     (SlurmState::BootFail, Cause::Infrastructure, "a node could not be booted"),
     (SlurmState::LaunchFailed, Cause::Infrastructure, "Slurm could not start the job on its nodes"),
-    (SlurmState::ReconfigFail, Cause::Infrastructure, "Slurm could not set its nodes up"),
-    (SlurmState::OutOfMemory, Cause::User, "the job used more memory than it had asked for"),
+    (SlurmState::ReconfigFail, Cause::Infrastructure, "Slurm could not configure its nodes"),
+    (SlurmState::OutOfMemory, Cause::User, "the job used more memory than it requested"),
     (SlurmState::Deadline, Cause::User, "its deadline has passed"),
 ];
 
 fn by_state(evidence: &Evidence<'_>) -> Option<Diagnosis> {
-    let (state, cause, why) = TELLING_STATES.iter().find(|(state, ..)| Some(state) == evidence.state)?;
+    let (state, cause, why) = CONCLUSIVE_STATES.iter().find(|(state, ..)| Some(state) == evidence.state)?;
     Some(Diagnosis {
         cause: *cause,
         signature: state.as_str().to_ascii_lowercase(),
@@ -114,51 +115,48 @@ fn by_state(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     })
 }
 
-/// What our own script, its exit codes and slurmstepd's say: that the job's program never ran, or was not let.
+/// The exit codes of our script and of slurmstepd: the job's program did not run, or was ended.
 fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     let (signature, why) = match (evidence.state, evidence.exit) {
-        (None, _) if evidence.never_began => {
-            ("forgotten", "Slurm has lost the job before it began, as a controller does that is killed")
+        (None, _) if evidence.never_started => {
+            ("forgotten", "Slurm lost the job before it started, for instance when a controller was killed")
         }
-        (Some(SlurmState::Failed), _) if evidence.never_began => (
+        (Some(SlurmState::Failed), _) if evidence.never_started => (
             "never-began",
-            "its script was ended before it began, or could not write into its directory on the cluster",
+            "its script was ended before it started, or could not write to its directory on the cluster",
         ),
-        // It hears SIGTERM from before it starts a program, and leaves its mark then.
+        // The script handles SIGTERM before it starts a program, and then leaves its exit record.
         (Some(SlurmState::Failed), Some(ExitCode { code: 0, signal: SIGTERM }))
-            if !evidence.marked_its_end =>
+            if !evidence.has_exit_record =>
         {
             ("never-began", "its script was ended before it started its program")
         }
-        // The script returned another code: this one is the signal with which Slurm ended its step, and which it forgot when
-        // it put the job back into the queue twice within a second. Or it was ended before it could take the mark away that
-        // the run before had left.
+        // The script returned another code: this is the signal with which Slurm ended its step, when it requeued the job
+        // twice within a second. Or the script was ended before it removed the exit record of the run before.
         (
             Some(SlurmState::Failed),
             Some(ExitCode { code: SIGTERM, signal: 0 } | ExitCode { code: 0, signal: SIGTERM }),
-        ) if evidence.terminated => {
-            ("ended-by-slurm", "Slurm has ended its script, and nobody had asked for that")
-        }
-        // What its nodes run and the controller does not know, it ends (slurmctld's abort of unknown jobs).
+        ) if evidence.terminated => ("ended-by-slurm", "Slurm ended its script without a request"),
+        // slurmctld aborts jobs on its nodes that it does not know.
         (None, Some(ExitCode { code: ENDED_BY_TERM, .. })) => {
-            ("forgotten", "Slurm has lost the job while it ran, and has ended what was left of it")
+            ("forgotten", "Slurm lost the job while it ran, and ended its processes")
         }
-        // What fails by its own fault mostly says why; chaos has seen this of jobs that a killed controller forgot.
-        (None, Some(ExitCode { code: 1, signal: 0 })) if evidence.silent => {
-            ("forgotten", "Slurm has lost the job, and it failed without a word, as what Slurm ends does")
+        // A job that fails by its own fault usually prints why. Jobs that a killed controller forgot end like this.
+        (None, Some(ExitCode { code: 1, signal: 0 })) if evidence.wrote_nothing => {
+            ("forgotten", "Slurm lost the job, and it failed without any output, as jobs do that Slurm ends")
         }
         (_, Some(ExitCode { code: script::EXIT_NO_ENV_FILE, .. })) => {
-            ("env-file-missing", "the node did not see a file that had been staged for the job")
+            ("env-file-missing", "a file that was staged for the job was not visible on the node")
         }
         (_, Some(ExitCode { code: script::EXIT_NO_RENDEZVOUS, .. })) => {
-            ("no-rendezvous", "the names of the job's nodes could not be found out")
+            ("no-rendezvous", "the names of the job's nodes could not be determined")
         }
-        // A program that returns one of these by itself is followed by the mark of its end.
-        (_, Some(ExitCode { code: script::EXIT_NO_MARKS, .. })) if !evidence.marked_its_end => {
-            ("no-marks", "its script could not write into its directory on the cluster")
+        // After a program that returns one of these codes, the script leaves its exit record.
+        (_, Some(ExitCode { code: script::EXIT_NO_MARKS, .. })) if !evidence.has_exit_record => {
+            ("no-marks", "its script could not write to its directory on the cluster")
         }
-        (_, Some(ExitCode { code: script::EXIT_NODE_FAILED, .. })) if !evidence.marked_its_end => {
-            (NODE_FAILED, "srun has said that a node of the job failed")
+        (_, Some(ExitCode { code: script::EXIT_NODE_FAILED, .. })) if !evidence.has_exit_record => {
+            (NODE_FAILED, "srun reported that a node of the job failed")
         }
         (_, Some(ExitCode { code: script::EXIT_BEGUN, .. })) => {
             ("begun-before", "Slurm forgot that it had started the job, and started it again")
@@ -169,7 +167,7 @@ fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
         }
         _ => return None,
     };
-    // Of several nodes the log names the one.
+    // The log names the node.
     let line = if signature == NODE_FAILED { matches(evidence.logs) } else { Vec::new() };
     let line = line.into_iter().find(|(rule, _)| rule.id == "slurm-step").map(|(_, line)| line);
     Some(Diagnosis {
@@ -182,10 +180,6 @@ fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
 }
 
 const NODE_FAILED: &str = "node-failed";
-
-/// What our script returns when SIGTERM has ended it.
-pub(crate) const ENDED_BY_TERM: u8 = 128 + SIGTERM;
-pub(crate) const SIGTERM: u8 = 15;
 
 fn by_logs_and_nodes(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     let found = matches(evidence.logs);
@@ -200,22 +194,22 @@ fn by_logs_and_nodes(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     if let Some(user) = of(Cause::User) {
         return Some(from_rule(user));
     }
-    if let [sick, ..] = evidence.sick {
+    if let [node, ..] = evidence.unhealthy {
         return Some(Diagnosis {
             cause: Cause::Infrastructure,
             signature: "node-unhealthy".to_owned(),
-            why: format!("Slurm says that {} is {}", sick.name, sick.state),
+            why: format!("Slurm reports node {} as {}", node.name, node.state),
             line: None,
-            nodes: evidence.sick.iter().map(|node| node.name.clone()).collect(),
+            nodes: evidence.unhealthy.iter().map(|node| node.name.clone()).collect(),
         });
     }
     of(Cause::Infrastructure).map(from_rule)
 }
 
-/// The rules that match, each with the first line that it matches, in the order of the logs.
+/// The matching rules, each with its first line, in the order of the logs.
 fn matches(logs: &[&[u8]]) -> Vec<(&'static Rule, String)> {
     static ALL: LazyLock<RegexSet> = LazyLock::new(|| {
-        // The test below builds each pattern, so that this cannot fail.
+        // A test compiles each pattern, so this cannot fail.
         RegexSet::new(RULES.iter().map(|rule| rule.pattern)).unwrap_or_else(|_| RegexSet::empty())
     });
     let mut found: Vec<(&Rule, String)> = Vec::new();
@@ -241,23 +235,23 @@ fn shown(line: &str) -> String {
     line.trim().chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Which nodes a failure is laid to: the one that the line names, the only one, or those that are sick.
+/// The nodes at fault: the one that the line names, the only one, or the unhealthy ones.
 fn blamed(evidence: &Evidence<'_>, line: Option<&str>) -> Vec<NodeName> {
     let nodes: Vec<NodeName> =
         node_list::expand(evidence.nodes).iter().filter_map(|name| name.parse().ok()).collect();
-    let sick = || evidence.sick.iter().map(|node| node.name.clone()).collect();
+    let unhealthy = || evidence.unhealthy.iter().map(|node| node.name.clone()).collect();
     match (nodes.as_slice(), line) {
         ([_], _) => nodes,
         (_, Some(line)) => {
             let named: Vec<NodeName> =
                 nodes.iter().filter(|node| names(line, node.as_str())).cloned().collect();
-            if named.is_empty() { sick() } else { named }
+            if named.is_empty() { unhealthy() } else { named }
         }
-        (_, None) => sick(),
+        (_, None) => unhealthy(),
     }
 }
 
-/// Whether a line has the name as a word of its own: `node1` is not in `node10`.
+/// Whether a line contains the name as a whole word: `node1` is not in `node10`.
 fn names(line: &str, node: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '-';
     line.match_indices(node).any(|(at, _)| {
@@ -268,7 +262,7 @@ fn names(line: &str, node: &str) -> bool {
     })
 }
 
-/// Whether a pattern is one that the table may hold.
+/// Whether a pattern is valid.
 #[cfg(test)]
 fn compiles(pattern: &str) -> bool {
     regex::Regex::new(pattern).is_ok()

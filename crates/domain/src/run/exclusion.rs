@@ -1,7 +1,7 @@
-//! Which nodes a job is kept away from, and when it may use them again.
+//! Excluded nodes: which nodes a job avoids, and when it may use them again.
 //!
-//! A job that Slurm finds no place for is worse off than one that meets a bad node again: an exclusion never outlives
-//! its use.
+//! A job that never starts is worse off than one that meets a bad node again. So exclusions are relaxed when they leave
+//! no place for the job.
 
 use chrono::TimeDelta;
 use slurm::NodeName;
@@ -12,14 +12,14 @@ use crate::{
         status::Phase,
         stored::{DesiredState, Job},
     },
-    run::retry::RetryTerms,
+    run::graces::RetryTerms,
 };
 
-/// More names than this are no bad nodes but a broken cluster; Slurm would find no place left.
+/// More bad nodes than this mean a broken cluster, and Slurm would find no place for the job.
 const MOST_EXCLUDED: usize = 16;
 
-/// The nodes that the job is to be kept away from: those that failed under it, the newest first. `spare` is how many it
-/// can do without, if that is known.
+/// The nodes to exclude: those that failed the job, the newest first. `spare` is how many nodes the job can exclude, if
+/// that is known.
 pub fn excluded(job: &Job, terms: &RetryTerms, spare: Option<usize>, now: Timestamp) -> Vec<NodeName> {
     let most = spare.map_or(MOST_EXCLUDED, |spare| spare.min(MOST_EXCLUDED));
     let mut nodes = Vec::new();
@@ -37,10 +37,10 @@ pub(crate) fn names(nodes: &[NodeName]) -> String {
     nodes.iter().map(NodeName::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// Fewer nodes that a waiting job is kept away from.
+/// A pending job's exclusions, relaxed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelaxedExclusions {
-    /// What is left of them.
+    /// The nodes that stay excluded.
     pub keep: Vec<NodeName>,
     freed: Vec<NodeName>,
     why: Why,
@@ -48,15 +48,15 @@ pub struct RelaxedExclusions {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Why {
-    /// Slurm's word for that no other node fits.
+    /// No other node fits, with Slurm's pending reason.
     NoPlace(String),
     Expired,
 }
 
-/// Slurm evaluates a job anew once a minute, and until then may show the reason that it had before the exclusion.
+/// Slurm evaluates a job once a minute. Until then it may show the reason from before the exclusion.
 const EVALUATED_AFTER: TimeDelta = TimeDelta::minutes(1);
 
-/// What a job in Slurm's queue is not to be kept away from any longer; nothing if that is to stay as it is.
+/// The relaxed exclusions of a job in Slurm's queue; `None` if they stay as they are.
 pub fn relax_exclusions(job: &Job, terms: &RetryTerms, now: Timestamp) -> Option<RelaxedExclusions> {
     let attempt = job.attempt.as_ref().filter(|attempt| !attempt.requeue_unexplained)?;
     if attempt.excluded.is_empty() || job.phase != Phase::InQueue || job.desired != DesiredState::Run {
@@ -64,7 +64,7 @@ pub fn relax_exclusions(job: &Job, terms: &RetryTerms, now: Timestamp) -> Option
     }
     let since = job.failures.last().map(|past| past.at).max(attempt.submitted_at);
     let reason = job.pending_reason.as_deref().unwrap_or_default();
-    // A job that has run cannot have had this one before: and Slurm looks at it no more.
+    // Slurm never evaluates a job with this reason again. A job that ran cannot have had it before.
     let is_final = reason.starts_with("BadConstraints");
     if is_final || finds_no_node(reason) && since.is_none_or(|since| now - since >= EVALUATED_AFTER) {
         let why = Why::NoPlace(reason.to_owned());
@@ -76,8 +76,8 @@ pub fn relax_exclusions(job: &Job, terms: &RetryTerms, now: Timestamp) -> Option
     (!freed.is_empty()).then_some(RelaxedExclusions { keep, freed, why: Why::Expired })
 }
 
-/// Whether Slurm says that the nodes which the job may use are none, or not available: as squeue prints it (22.05, 24.11),
-/// or with underscores, as scontrol does.
+/// Whether the reason means that no usable node is available. squeue prints it with spaces (22.05, 24.11), scontrol with
+/// underscores.
 fn finds_no_node(reason: &str) -> bool {
     const WORDS: [&str; 3] = ["ReqNodeNotAvail", "Nodes required for job are DOWN", "PartitionConfig"];
     let reason = reason.replace('_', " ");
@@ -85,45 +85,37 @@ fn finds_no_node(reason: &str) -> bool {
 }
 
 impl RelaxedExclusions {
-    /// What is said of the job until it is done.
+    /// The message until Slurm has accepted the change.
     pub(crate) fn announced(&self) -> String {
-        self.sentence("is to be")
+        self.message("lifting the exclusion")
     }
 
-    fn sentence(&self, verb: &str) -> String {
+    fn message(&self, action: &str) -> String {
         let names = names(&self.freed);
         match &self.why {
             Why::NoPlace(reason) => format!(
-                "Waiting in Slurm's queue: no node fits without {names}, which failed under the job, so it {verb} allowed \
-                 there again ({reason})."
+                "Waiting in Slurm's queue: no node fits the job without the excluded nodes ({names}); {action} ({reason})."
             ),
-            Why::Expired => format!(
-                "Waiting in Slurm's queue: {names} failed under the job long enough ago, so it {verb} allowed there again."
-            ),
+            Why::Expired => {
+                format!("Waiting in Slurm's queue: the exclusion of {names} has expired; {action}.")
+            }
         }
     }
 }
 
 impl Job {
-    /// The job once Slurm has taken the relief.
+    /// The job after Slurm has accepted the change.
     #[must_use]
-    pub fn with_relaxed_exclusions(&self, relief: &RelaxedExclusions) -> Self {
+    pub fn with_relaxed_exclusions(&self, relaxed: &RelaxedExclusions) -> Self {
         let mut job = self.clone();
         if let Some(attempt) = &mut job.attempt {
-            attempt.excluded.clone_from(&relief.keep);
+            attempt.excluded.clone_from(&relaxed.keep);
         }
-        if matches!(relief.why, Why::NoPlace(_)) {
-            job.allow_again(&relief.freed);
+        if matches!(relaxed.why, Why::NoPlace(_)) {
+            job.allow_again(&relaxed.freed);
         }
-        job.message = relief.sentence("is");
+        job.message = relaxed.message("lifted the exclusion");
         job
-    }
-
-    /// What these nodes did is not held against them any more: there is no place without them.
-    pub(crate) fn allow_again(&mut self, nodes: &[NodeName]) {
-        for past in &mut self.failures {
-            past.allowed_again |= past.nodes.iter().any(|node| nodes.contains(node));
-        }
     }
 }
 
@@ -133,7 +125,7 @@ mod tests {
     use test_case::test_case;
 
     use super::*;
-    use crate::{fixtures::submitted_job, run::retry::PastFailure};
+    use crate::{fixtures::submitted_job, job::attempt::PastFailure};
 
     const T0: Timestamp = DateTime::UNIX_EPOCH;
 
@@ -141,7 +133,7 @@ mod tests {
         name.parse().unwrap()
     }
 
-    /// Waits for `reason`, kept away from two nodes that failed one hour after the other.
+    /// Pending with `reason`; it excludes two nodes that failed one hour after the other.
     fn waiting(reason: &str) -> Job {
         let mut job = submitted_job();
         job.pending_reason = Some(reason.to_owned());
@@ -164,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_forgiven_after_a_while() {
+    fn an_exclusion_expires() {
         let (job, terms) = (waiting("Resources"), RetryTerms::default());
         assert_eq!(excluded(&job, &terms, None, T0), [node("node02"), node("node01")]);
         assert_eq!(excluded(&job, &terms, None, T0 + terms.exclude_for), [node("node02")]);
     }
 
     #[test]
-    fn no_more_nodes_are_left_out_than_the_job_can_do_without_the_newest_first() {
+    fn only_spare_nodes_are_excluded_the_newest_failures_first() {
         let (job, terms) = (waiting("Resources"), RetryTerms::default());
         assert_eq!(excluded(&job, &terms, Some(1), T0), [node("node02")]);
         assert_eq!(excluded(&job, &terms, Some(0), T0), []);
@@ -188,47 +180,47 @@ mod tests {
     #[test_case("Priority" => false)]
     #[test_case("BeginTime" => false)]
     #[test_case("JobHeldUser" => false)]
-    fn a_job_that_finds_no_node_is_allowed_on_all_of_them(reason: &str) -> bool {
-        let relief = after(&waiting(reason), 1);
-        assert!(relief.iter().all(|relief| relief.keep.is_empty()));
-        relief.is_some()
+    fn a_job_that_finds_no_node_may_use_all(reason: &str) -> bool {
+        let relaxed = after(&waiting(reason), 1);
+        assert!(relaxed.iter().all(|relaxed| relaxed.keep.is_empty()));
+        relaxed.is_some()
     }
 
     #[test]
-    fn a_reason_from_before_the_exclusion_is_waited_out() {
+    fn a_reason_from_before_the_exclusion_does_not_count() {
         assert_eq!(after(&waiting("ReqNodeNotAvail"), 0), None);
-        assert!(after(&waiting("BadConstraints"), 0).is_some(), "which Slurm never looks at again");
+        assert!(after(&waiting("BadConstraints"), 0).is_some(), "Slurm never evaluates it again");
     }
 
     #[test]
-    fn what_left_no_place_is_not_left_out_again() {
+    fn nodes_that_are_needed_are_not_excluded_again() {
         let job = waiting("BadConstraints");
-        let relief = after(&job, 0).unwrap();
-        assert!(relief.announced().contains("is to be allowed there again (BadConstraints)"));
-        let job = job.with_relaxed_exclusions(&relief);
+        let relaxed = after(&job, 0).unwrap();
+        assert!(relaxed.announced().contains("lifting the exclusion (BadConstraints)"));
+        let job = job.with_relaxed_exclusions(&relaxed);
         assert_eq!(
             job.message,
-            "Waiting in Slurm's queue: no node fits without node02, node01, which failed under the job, so it is allowed \
-             there again (BadConstraints)."
+            "Waiting in Slurm's queue: no node fits the job without the excluded nodes (node02, node01); lifted the \
+             exclusion (BadConstraints)."
         );
         assert_eq!(excluded(&job, &RetryTerms::default(), None, T0), []);
-        assert_eq!(after(&job, 60), None, "and nothing is left to lift");
+        assert_eq!(after(&job, 60), None, "no exclusion is left");
     }
 
     #[test]
     fn an_exclusion_expires_while_the_job_waits() {
         let job = waiting("Resources");
         assert_eq!(after(&job, 22 * 60), None);
-        let relief = after(&job, 23 * 60).unwrap();
-        assert_eq!(relief.keep, [node("node02")]);
-        let job = job.with_relaxed_exclusions(&relief);
-        assert!(job.message.contains("node01 failed under the job long enough ago"), "{}", job.message);
+        let relaxed = after(&job, 23 * 60).unwrap();
+        assert_eq!(relaxed.keep, [node("node02")]);
+        let job = job.with_relaxed_exclusions(&relaxed);
+        assert!(job.message.contains("the exclusion of node01 has expired"), "{}", job.message);
         assert!(job.failures.iter().all(|past| !past.allowed_again));
         assert_eq!(after(&job, 24 * 60).unwrap().keep, []);
     }
 
     #[test]
-    fn a_job_that_runs_or_is_to_be_ended_or_explained_is_left_alone() {
+    fn only_an_explained_pending_job_relaxes_its_exclusions() {
         let job = waiting("BadConstraints");
         assert_eq!(after(&Job { phase: Phase::Running, ..job.clone() }, 0), None);
         assert_eq!(after(&Job { desired: DesiredState::Cancel, ..job.clone() }, 0), None);

@@ -1,16 +1,18 @@
-//! What becomes of a job: what to do next, what a poll observed, how an attempt ended, and whether to try again.
+//! A job in Slurm: the next step of a due job, its submission, what a poll observed, and how it ended.
 
 pub(crate) mod activity;
 pub(crate) mod conclude;
 pub(crate) mod diagnosis;
+pub(crate) mod evidence;
 pub(crate) mod exclusion;
+pub(crate) mod graces;
 pub(crate) mod observe;
 pub(crate) mod orphans;
 pub(crate) mod pending;
-pub(crate) mod purge;
+pub(crate) mod plan;
 #[cfg(test)]
-pub(crate) mod recorded_tests;
-pub(crate) mod reroute;
+mod recorded_tests;
+pub(crate) mod requeue;
 pub(crate) mod retry;
-pub(crate) mod settle;
+pub(crate) mod status_lines;
 pub(crate) mod submission;

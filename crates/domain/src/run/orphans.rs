@@ -1,68 +1,27 @@
-//! Jobs on the cluster that bear our names and that nothing watches: what each of them is, and what is done about it.
+//! Orphans: Slurm jobs with our names that no poll watches.
 //!
-//! Nobody is guessed at. A job is ended only when the database itself says that it has no use any more, at two polls in a
-//! row; one that it does not know may belong to another service's database, and is shown.
+//! An orphan is canceled only if the database proves that it has no use any more, at two polls in a row. A job that is
+//! not in the database may belong to another service, and is only reported.
 
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 use slurm::{JobName, QueueRow, SlurmJobId, SlurmState};
 use strum::{Display, EnumString, IntoStaticStr};
-use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
-    conversion,
-    job::{
-        attempt::{self, AttemptNo},
-        id::JobId,
-    },
-    run::observe::is_waiting,
+    job::identity::{AttemptNo, JobId, Origin},
 };
 
-/// What all names of ours begin with.
-pub const OUR_NAMES: &str = "tao-";
-
-/// So many are remembered for a cluster, the oldest first.
+/// The most orphans that are stored for a cluster, the oldest first.
 pub const MOST_ORPHANS: usize = 1000;
 
-/// Between the first sight of an orphan and its end.
+/// The time between the first observation of an orphan and its cancellation.
 const CONFIRMED_AFTER: TimeDelta = TimeDelta::seconds(10);
-/// Slurm gives a job its `KillWait` (30 s by default) to end; only then does asking again mean anything.
+/// Slurm gives a job its `KillWait` (30 s by default) to end; an earlier retry of the cancellation has no effect.
 const CANCEL_AGAIN: TimeDelta = TimeDelta::seconds(60);
 
-/// What a name of ours says it belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Origin {
-    Attempt { job: JobId, no: AttemptNo },
-    Conversion { id: Uuid, run: AttemptNo },
-}
-
-impl Origin {
-    /// Reads a Slurm job name, if it is one that this service could have given.
-    pub fn of(name: &str) -> Option<Self> {
-        let origin = if let Some(rest) = name.strip_prefix("tao-job-") {
-            let (id, no) = match rest.split_once("-r") {
-                Some((id, no)) => (id, AttemptNo::new(no.parse().ok()?)?),
-                None => (rest, AttemptNo::FIRST),
-            };
-            Self::Attempt { job: JobId::new(Uuid::try_parse(id).ok()?), no }
-        } else {
-            let (id, run) = name.strip_prefix("tao-sqsh-")?.rsplit_once('-')?;
-            Self::Conversion { id: Uuid::try_parse(id).ok()?, run: AttemptNo::new(run.parse().ok()?)? }
-        };
-        // Ids have several spellings, and we have one: another is somebody else's.
-        (origin.name() == name).then_some(origin)
-    }
-
-    fn name(self) -> String {
-        match self {
-            Self::Attempt { job, no } => attempt::token(job, no),
-            Self::Conversion { id, run } => conversion::token(id, run),
-        }
-    }
-}
-
-/// A job of our name in the queue that no poll asked about.
+/// A queued Slurm job with our name that no poll asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stray {
     pub slurm_id: SlurmJobId,
@@ -72,7 +31,7 @@ pub struct Stray {
 }
 
 impl Stray {
-    /// Reads a row. What has ended, or is about to, holds nothing; a state that we do not know says nothing.
+    /// Parses a row. A job that has ended or is about to end is not a stray, and neither is one in an unknown state.
     pub fn of(row: &QueueRow) -> Option<Self> {
         let lives = row.state.is_active()
             && !matches!(
@@ -89,21 +48,21 @@ impl Stray {
     }
 }
 
-/// What the database says of the job or conversion that a name belongs to.
+/// The database's record of the job or conversion of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Record {
-    /// Nothing: it may be another database's.
+    /// No record: it may be in another database.
     None,
-    /// It was deleted, by its owner or after its time, and had ended before.
+    /// It was deleted, by its owner or after its retention time, and had ended before.
     Deleted,
-    /// It belongs to another of the configured clusters, which may be the same one under another name.
+    /// It belongs to another configured cluster, which may be the same one under another name.
     Elsewhere,
     Known {
-        /// Its newest attempt or run; nothing before the first.
+        /// Its newest attempt or run, if any.
         newest: Option<AttemptNo>,
-        /// The newest is not over.
+        /// The newest has not ended.
         open: bool,
-        /// The newest one's Slurm job, once it is known.
+        /// The Slurm job of the newest, once it is known.
         slurm_id: Option<SlurmJobId>,
     },
 }
@@ -140,8 +99,8 @@ pub enum OrphanKind {
     Unknown,
 }
 
-/// What a stray is, after what the database says of it; nothing if it is where it belongs. `runs`: whether the queue shows
-/// the attempt's own Slurm job as running.
+/// The kind of orphan that a stray is; `None` if it is none. `runs`: whether the queue shows the attempt's own Slurm job as
+/// running.
 pub fn orphan_kind(stray: &Stray, record: Record, runs: bool) -> Option<OrphanKind> {
     let (newest, open, slurm_id) = match record {
         Record::None => return Some(OrphanKind::Unknown),
@@ -156,27 +115,27 @@ pub fn orphan_kind(stray: &Stray, record: Record, runs: bool) -> Option<OrphanKi
     if newest != Some(no) || !open {
         return Some(OrphanKind::Superseded);
     }
-    // One whose id is not known yet is being submitted, or looked for. Of two copies the one that started first has the
-    // attempt: while that can still be this one, it is left alone.
+    // While its id is not known, a lookup may still adopt this job. Of two copies the first one to start holds the attempt,
+    // so a copy is an orphan only if it cannot be the first.
     let is_other = slurm_id.is_some_and(|id| id != stray.slurm_id);
-    (is_other && runs && is_waiting(&stray.state)).then_some(OrphanKind::Copy)
+    (is_other && runs && stray.state.is_waiting()).then_some(OrphanKind::Copy)
 }
 
-/// An orphan, as it is remembered from poll to poll.
+/// An orphan, as it is stored between polls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Orphan {
     pub slurm_id: SlurmJobId,
     pub name: JobName,
     pub kind: OrphanKind,
-    /// Slurm's word for its state.
+    /// Its state in Slurm.
     pub state: String,
     pub first_seen_at: Timestamp,
-    /// When its cancellation was last asked for.
+    /// When the service last tried to cancel it.
     pub cancel_sent_at: Option<Timestamp>,
 }
 
 impl Orphan {
-    /// The job that it says it belongs to.
+    /// The job in its name.
     pub fn job(&self) -> Option<JobId> {
         match Origin::of(self.name.as_str())? {
             Origin::Attempt { job, .. } => Some(job),
@@ -184,16 +143,16 @@ impl Orphan {
         }
     }
 
-    /// What it is and what is done about it, for a person.
+    /// A description for a person.
     pub fn sentence(&self) -> String {
         let what = match self.kind {
-            OrphanKind::Superseded => "belongs to an attempt that is over",
-            OrphanKind::Copy => "is a second copy of the attempt that runs",
-            OrphanKind::Deleted => "belongs to a job that was deleted",
-            OrphanKind::Newer => "is of an attempt that the database does not know yet",
-            OrphanKind::Unknown => "is unknown to the database",
+            OrphanKind::Superseded => "belongs to an attempt that has ended",
+            OrphanKind::Copy => "is a second copy of a running attempt",
+            OrphanKind::Deleted => "belongs to a deleted job",
+            OrphanKind::Newer => "belongs to an attempt that is not in the database yet",
+            OrphanKind::Unknown => "is not in the database",
         };
-        let then = if self.cancel_sent_at.is_some() { "; it is canceled" } else { "" };
+        let then = if self.cancel_sent_at.is_some() { "; canceling it" } else { "" };
         format!("Slurm job {} ({}) {what}{then}.", self.slurm_id, self.name)
     }
 }
@@ -202,15 +161,15 @@ impl Orphan {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Review {
     pub orphans: Vec<Orphan>,
-    /// Those of them that were not there at the last poll.
+    /// Those that are new since the last poll.
     pub found: Vec<SlurmJobId>,
-    /// Those to be canceled now.
+    /// Those to cancel now.
     pub cancel: Vec<SlurmJobId>,
-    /// Those to be canceled for the first time.
+    /// Those to cancel for the first time.
     pub condemned: Vec<SlurmJobId>,
 }
 
-/// Compares what a poll found with what the one before did. `before` is what is remembered of that.
+/// Compares the strays of a poll with the stored orphans of the poll before.
 pub fn review_orphans(
     before: &[Orphan],
     mut found: Vec<(Stray, OrphanKind)>,
@@ -221,7 +180,7 @@ pub fn review_orphans(
     found.truncate(MOST_ORPHANS);
     let mut review = Review::default();
     for (Stray { slurm_id, name, state, .. }, kind) in found {
-        // Another kind, or another name, is another finding: it has to be confirmed anew.
+        // With another kind or another name it is a new orphan, and has to be confirmed again.
         let known = before
             .iter()
             .find(|orphan| (orphan.slurm_id, &orphan.name, orphan.kind) == (slurm_id, &name, kind));

@@ -1,4 +1,4 @@
-//! What a person is told about a job that waits in Slurm's queue.
+//! The explanation of why a job is pending in Slurm's queue.
 
 use std::borrow::Cow;
 
@@ -13,16 +13,16 @@ use crate::{
     job::{status::Phase, stored::Job},
 };
 
-/// The longest text of Slurm in a sentence of ours, in characters: a list of nodes may be very long.
+/// The longest text of Slurm in a message, in characters: a list of nodes may be very long.
 const SHOWN: usize = 200;
 
-/// Why the job waits in Slurm's queue; nothing when it does not, or for a reason that nobody has explained.
+/// Why the job is pending; `None` if it is not pending, or if the reason is unknown.
 pub fn explain_wait(job: &Job) -> Option<Explanation> {
     let attempt = job.attempt.as_ref().filter(|_| job.phase == Phase::InQueue)?;
     explained(attempt.slurm_state.as_ref()?, job.pending_reason.as_deref()?)
 }
 
-/// How long the job waits in Slurm's queue until `now`, or has waited before it last began.
+/// How long the job has been pending until `now`, or was pending before it last started.
 pub fn queue_wait(job: &Job, now: Option<Timestamp>) -> Option<TimeDelta> {
     let attempt = job.attempt.as_ref()?;
     let since = attempt.queued_since.or(attempt.submitted_at)?;
@@ -31,52 +31,52 @@ pub fn queue_wait(job: &Job, now: Option<Timestamp>) -> Option<TimeDelta> {
     Some((until? - since).max(TimeDelta::zero()))
 }
 
-/// When Slurm expects to start a job, as it is to be kept: with each of its rounds the estimate moves a little, which is
-/// no news. What lies in the past is none.
+/// The start estimate to store. Slurm's estimate moves a little with each scheduling cycle, so a small change keeps the
+/// known one. An estimate in the past does not count.
 pub(crate) fn estimated_start(
     known: Option<Timestamp>,
-    told: Option<Timestamp>,
+    reported: Option<Timestamp>,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let told = told.filter(|at| *at > now)?;
-    let play = ((told - now) / PLAY).max(LEAST_PLAY);
-    known.filter(|known| *known > now && (told - *known).abs() <= play).or(Some(told))
+    let reported = reported.filter(|at| *at > now)?;
+    let tolerance = ((reported - now) / TOLERANCE).max(LEAST_TOLERANCE);
+    known.filter(|known| *known > now && (reported - *known).abs() <= tolerance).or(Some(reported))
 }
 
-/// An estimate may move by so large a part of what is left, or by so much.
-const PLAY: i32 = 10;
-const LEAST_PLAY: TimeDelta = TimeDelta::minutes(1);
+/// An estimate may move by a tenth of the time that is left, or by this much.
+const TOLERANCE: i32 = 10;
+const LEAST_TOLERANCE: TimeDelta = TimeDelta::minutes(1);
 
-/// Until when the kept estimate stays the kept one, as long as Slurm tells the same; nothing if it does not even now.
+/// Until when [`estimated_start`] keeps the known estimate while Slurm reports the same; `None` if it changes now.
 pub(crate) fn estimate_holds_until(
     known: Option<Timestamp>,
-    told: Option<Timestamp>,
+    reported: Option<Timestamp>,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    if estimated_start(known, told, now) != known {
+    if estimated_start(known, reported, now) != known {
         return None;
     }
-    // What lies in the past will still do so.
+    // An estimate in the past stays in the past.
     let Some(known) = known else { return Some(Timestamp::MAX_UTC) };
-    let told = told?;
-    let off = (told - known).abs();
-    let play_ends = if off <= LEAST_PLAY { told } else { told - off * PLAY };
-    Some(known.min(told).min(play_ends))
+    let reported = reported?;
+    let off = (reported - known).abs();
+    let tolerated_until = if off <= LEAST_TOLERANCE { reported } else { reported - off * TOLERANCE };
+    Some(known.min(reported).min(tolerated_until))
 }
 
-/// A sentence about a job in `state`, which waits for `reason`.
+/// The message of a pending job with this state and reason.
 pub(crate) fn pending_message(state: &SlurmState, reason: &str) -> String {
     let (shown, known) = (shortened(reason), explained(state, reason));
-    if is_readied(state) {
-        return "The nodes are being made ready.".to_owned();
+    if is_preparing(state) {
+        return "Slurm is preparing the nodes.".to_owned();
     }
     match known {
         Some(known) if known.holder == Holder::Hold => {
-            format!("Held on the cluster ({shown}): {}; it has to be released there.", known.meaning)
+            format!("Held on the cluster ({shown}): {}; release it there.", known.meaning)
         }
         _ if matches!(reason, "None" | "") => "Waiting in Slurm's queue.".to_owned(),
         Some(Explanation { meaning, outlook: Outlook::Hopeless, .. }) => {
-            format!("Waiting in Slurm's queue: {meaning}, so it can never start; cancel it ({shown}).")
+            format!("Waiting in Slurm's queue: {meaning}, so the job cannot start; cancel it ({shown}).")
         }
         Some(known) => format!("Waiting in Slurm's queue: {} ({shown}).", known.meaning),
         None => format!("Waiting in Slurm's queue: {shown}."),
@@ -84,7 +84,7 @@ pub(crate) fn pending_message(state: &SlurmState, reason: &str) -> String {
 }
 
 fn explained(state: &SlurmState, reason: &str) -> Option<Explanation> {
-    if is_readied(state) {
+    if is_preparing(state) {
         return explain("Prolog");
     }
     let known = explain(reason);
@@ -98,13 +98,13 @@ fn explained(state: &SlurmState, reason: &str) -> Option<Explanation> {
     known.filter(|known| known.holder == Holder::Hold).or(Some(Explanation {
         holder: Holder::Hold,
         limit: None,
-        meaning: Cow::Borrowed("it is on hold"),
-        advice: "`scontrol release ID` lets it go; an administrator's hold only an administrator can end.",
+        meaning: Cow::Borrowed("the job is on hold"),
+        advice: "Release it with `scontrol release ID`. Only an administrator can release an administrator's hold.",
         outlook: Outlook::NeedsAction,
     }))
 }
 
-fn is_readied(state: &SlurmState) -> bool {
+fn is_preparing(state: &SlurmState) -> bool {
     matches!(state, SlurmState::Configuring | SlurmState::PowerUpNode)
 }
 
@@ -130,42 +130,42 @@ mod tests {
     }
 
     #[test_case("None" => "Waiting in Slurm's queue.")]
-    #[test_case("Resources" => "Waiting in Slurm's queue: what it asks for is in use, and it is next in line (Resources).")]
-    #[test_case("JobHeldAdmin" => "Held on the cluster (JobHeldAdmin): an administrator has put it on hold; it has to be released there.")]
-    #[test_case("launch failed requeued held" => "Held on the cluster (launch failed requeued held): its launch has failed, so Slurm has put it on hold; it has to be released there.")]
-    #[test_case("something new, held" => "Held on the cluster (something new, held): it is on hold; it has to be released there.")]
-    #[test_case("DependencyNeverSatisfied" => "Waiting in Slurm's queue: what it depends on has failed, so it can never start; cancel it (DependencyNeverSatisfied).")]
-    #[test_case("AssocGrpGRES" => "Waiting in Slurm's queue: the running jobs of its association (account and user) have all the GPUs or other generic resources that it allows them together (AssocGrpGRES).")]
+    #[test_case("Resources" => "Waiting in Slurm's queue: the requested resources are in use, and the job is next in line (Resources).")]
+    #[test_case("JobHeldAdmin" => "Held on the cluster (JobHeldAdmin): an administrator holds the job; release it there.")]
+    #[test_case("launch failed requeued held" => "Held on the cluster (launch failed requeued held): the launch failed, so Slurm holds the job; release it there.")]
+    #[test_case("something new, held" => "Held on the cluster (something new, held): the job is on hold; release it there.")]
+    #[test_case("DependencyNeverSatisfied" => "Waiting in Slurm's queue: a job that it depends on failed, so the job cannot start; cancel it (DependencyNeverSatisfied).")]
+    #[test_case("AssocGrpGRES" => "Waiting in Slurm's queue: running jobs of its association (account and user) use all GPUs or other generic resources that it allows (AssocGrpGRES).")]
     #[test_case("PlanetsNotAligned" => "Waiting in Slurm's queue: PlanetsNotAligned.")]
     fn a_reason_is_a_sentence(reason: &str) -> String {
         pending_message(&SlurmState::Pending, reason)
     }
 
     #[test]
-    fn a_reason_that_nobody_knows_is_shown_as_it_is_and_not_at_any_length() {
+    fn an_unknown_reason_is_shown_and_cut() {
         let message = pending_message(&SlurmState::Pending, &"ä".repeat(1000));
         assert_eq!(message.chars().count(), "Waiting in Slurm's queue: ….".chars().count() + SHOWN);
     }
 
     #[test]
-    fn a_state_of_waiting_counts_more_than_its_reason() {
+    fn the_state_overrides_the_reason() {
         assert_eq!(explained(&SlurmState::RequeueHold, "None").unwrap().holder, Holder::Hold);
         assert_eq!(explained(&SlurmState::Configuring, "Priority").unwrap().holder, Holder::Slurm);
     }
 
-    #[test_case(None, Some(30) => Some(30) ; "the first one is kept")]
-    #[test_case(Some(30), Some(33) => Some(30) ; "a tenth of what is left is no news")]
-    #[test_case(Some(30), Some(36) => Some(36) ; "more is")]
-    #[test_case(Some(2), Some(3) => Some(2) ; "nor is a minute")]
-    #[test_case(Some(30), None => None ; "Slurm has none any more")]
-    #[test_case(Some(30), Some(-1) => None ; "what has gone by is none")]
-    #[test_case(Some(-1), Some(1) => Some(1) ; "one that has gone by is given up")]
-    fn an_estimate_moves_only_when_it_has_moved_far(known: Option<i64>, told: Option<i64>) -> Option<i64> {
-        estimated_start(known.map(at), told.map(at), T0).map(|at| (at - T0).num_minutes())
+    #[test_case(None, Some(30) => Some(30) ; "the first estimate is stored")]
+    #[test_case(Some(30), Some(33) => Some(30) ; "a tenth of the time left is tolerated")]
+    #[test_case(Some(30), Some(36) => Some(36) ; "more is not")]
+    #[test_case(Some(2), Some(3) => Some(2) ; "a minute is tolerated")]
+    #[test_case(Some(30), None => None ; "Slurm has no estimate any more")]
+    #[test_case(Some(30), Some(-1) => None ; "a past estimate does not count")]
+    #[test_case(Some(-1), Some(1) => Some(1) ; "a past estimate is replaced")]
+    fn an_estimate_changes_only_when_it_moved_far(known: Option<i64>, reported: Option<i64>) -> Option<i64> {
+        estimated_start(known.map(at), reported.map(at), T0).map(|at| (at - T0).num_minutes())
     }
 
     #[test]
-    fn the_wait_goes_on_until_the_job_begins_and_counts_anew_after_a_requeue() {
+    fn the_wait_ends_when_the_job_starts_and_restarts_after_a_requeue() {
         let mut job = submitted_job();
         let wait = |job: &Job| queue_wait(job, Some(at(30))).map(|wait| wait.num_minutes());
         assert_eq!(wait(&job), Some(30));

@@ -16,7 +16,9 @@ use crate::{
     job::{status::Phase, stored::Job},
     run::{
         conclude::{Ending, Findings, conclude},
-        observe::{Graces, Observation, Records, observe},
+        evidence::{Observation, Records},
+        graces::Graces,
+        observe::observe,
     },
 };
 
@@ -98,12 +100,12 @@ fn verdict(job: &Job, seen: &Observation<'_>, markers: &Markers, now: Timestamp)
         out_tail: b"",
         err_tail: b"",
         role_tails: b"",
-        sick: &[],
+        unhealthy: &[],
         spare: None,
     };
     let (word, job) = match conclude(&next.job, &found, &Graces::default(), now + TimeDelta::hours(1)) {
         Ending::Ended(job) => (format!("{:?}", job.status), job),
-        Ending::Again { .. } => ("again".to_owned(), next.job),
+        Ending::Retry { .. } => ("again".to_owned(), next.job),
         other @ (Ending::Paused(_) | Ending::Adopt(_) | Ending::Wait { .. }) => panic!("{other:?}"),
     };
     let attempt = job.attempt.unwrap();

@@ -1,67 +1,32 @@
-//! When an attempt that failed is made again, where it is kept away from, and how long it waits.
+//! The retry decision: whether a failed attempt is retried, and after how long.
 
 use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
-use serde::{Deserialize, Serialize};
-use slurm::{NodeName, SlurmJobId};
+use slurm::NodeName;
 
 use crate::{
     clock::Timestamp,
-    job::{id::JobId, stored::Job},
+    job::{identity::JobId, stored::Job},
     run::{
         diagnosis::{Cause, Diagnosis},
         exclusion::{excluded, names},
+        graces::RetryTerms,
     },
 };
 
-/// How failed attempts are made again.
-#[derive(Debug, Clone, Copy)]
-pub struct RetryTerms {
-    /// The wait before the first of them; it doubles with each.
-    pub first_wait: TimeDelta,
-    pub longest_wait: TimeDelta,
-    /// How long a node that has failed is kept away from.
-    pub exclude_for: TimeDelta,
-}
-
-impl Default for RetryTerms {
-    fn default() -> Self {
-        Self {
-            first_wait: TimeDelta::seconds(15),
-            longest_wait: TimeDelta::minutes(10),
-            exclude_for: TimeDelta::hours(24),
-        }
-    }
-}
-
-/// An attempt that failed for a reason of the infrastructure.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PastFailure {
-    pub attempt: u32,
-    pub slurm_id: Option<SlurmJobId>,
-    /// The rule that told it, or Slurm's state: two failures with one signature are one fault.
-    pub signature: String,
-    /// The nodes that it is laid to; empty when nobody can say which of several it was.
-    pub nodes: Vec<NodeName>,
-    pub at: Timestamp,
-    /// It is no reason any more to keep away from them.
-    #[serde(default)]
-    pub allowed_again: bool,
-}
-
-/// Whether the job is sent again.
+/// Whether the job is retried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RetryDecision {
     Yes { wait: TimeDelta, why: String },
     No { why: String },
 }
 
-/// One fault on so many different nodes is the job's own, whatever it looks like.
+/// The same fault on this many different nodes is the job's own.
 const SAME_FAULT_NODES: usize = 3;
 
-/// Decides about another attempt after one that failed for `diagnosis`; `job.failures` has it already if it counts. `spare`
-/// is how many nodes it can do without, if that is known.
+/// Decides about a retry after a failure with this diagnosis; `job.failures` already includes it if it counts. `spare` is
+/// how many nodes the job can exclude, if that is known.
 pub(crate) fn decide_retry(
     job: &Job,
     diagnosis: Option<&Diagnosis>,
@@ -71,10 +36,10 @@ pub(crate) fn decide_retry(
 ) -> RetryDecision {
     let no = |why: String| RetryDecision::No { why };
     let Some(found) = diagnosis else {
-        return no("Not tried again: nothing says that the infrastructure was at fault.".to_owned());
+        return no("Not retried: there is no sign of an infrastructure failure.".to_owned());
     };
     if found.cause == Cause::User {
-        return no(format!("Not tried again, because {}.", found.why));
+        return no(format!("Not retried: {}.", found.why));
     }
     let nodes: BTreeSet<&NodeName> = job
         .failures
@@ -85,7 +50,7 @@ pub(crate) fn decide_retry(
     if nodes.len() >= SAME_FAULT_NODES {
         let names: Vec<&str> = nodes.iter().map(|node| node.as_str()).collect();
         return no(format!(
-            "Not tried again: the same fault ({}) came up on {} different nodes ({}), so it is not theirs.",
+            "Not retried: the same fault ({}) occurred on {} different nodes ({}), so the nodes are not the cause.",
             found.signature,
             names.len(),
             names.join(", ")
@@ -93,24 +58,24 @@ pub(crate) fn decide_retry(
     }
     let budget = job.spec.max_retries;
     if job.retry_count >= budget {
-        return no(format!("Not tried again: {} of {budget} retries are used up.", job.retry_count));
+        return no(format!("Not retried: all {budget} retries are used."));
     }
     let wait = wait(job.id, job.retry_count, terms);
-    let kept_away = match excluded(job, terms, spare, now).as_slice() {
+    let exclusions = match excluded(job, terms, spare, now).as_slice() {
         [] => String::new(),
-        nodes => format!(", without {}", names(nodes)),
+        nodes => format!(", excluding {}", names(nodes)),
     };
     let retry = job.retry_count + 1;
     let why = format!(
-        "Tried again in {} s{kept_away} (retry {retry} of {budget}), because {}.",
+        "Retrying in {} s (retry {retry} of {budget}){exclusions}: {}.",
         wait.num_seconds(),
         found.why
     );
     RetryDecision::Yes { wait, why }
 }
 
-/// Doubles with each retry, and differs by up to a fifth from job to job, so that a hundred jobs that one failure hit
-/// do not come back at one moment.
+/// The wait doubles with each retry, and differs by up to a fifth between jobs, so that a hundred jobs that failed
+/// together are not retried together.
 fn wait(job: JobId, retries: u32, terms: &RetryTerms) -> TimeDelta {
     let doubled = terms.first_wait.num_milliseconds().saturating_mul(1_i64 << retries.min(20));
     let bounded = doubled.min(terms.longest_wait.num_milliseconds());
@@ -123,7 +88,7 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::fixtures::submitted_job;
+    use crate::{fixtures::submitted_job, job::attempt::PastFailure};
 
     const T0: Timestamp = DateTime::UNIX_EPOCH;
 
@@ -157,58 +122,55 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_node_is_left_out_and_the_sentence_says_so() {
+    fn a_failed_node_is_excluded_and_named() {
         let why = match decide(&failed_on(&["node01"]), Some(&broken())) {
             RetryDecision::Yes { why, .. } => why,
             other @ RetryDecision::No { .. } => panic!("{other:?}"),
         };
-        assert_eq!(
-            why,
-            "Tried again in 12 s, without node01 (retry 1 of 10), because a node of the job failed."
-        );
+        assert_eq!(why, "Retrying in 12 s (retry 1 of 10), excluding node01: a node of the job failed.");
     }
 
     #[test]
-    fn a_failed_node_that_cannot_be_spared_is_not_left_out() {
-        let again =
+    fn a_failed_node_that_cannot_be_spared_is_not_excluded() {
+        let decision =
             decide_retry(&failed_on(&["node01"]), Some(&broken()), &RetryTerms::default(), Some(0), T0);
         assert!(
-            matches!(again, RetryDecision::Yes { why, .. } if why.starts_with("Tried again in 12 s (retry 1 of 10)"))
+            matches!(decision, RetryDecision::Yes { why, .. } if why.starts_with("Retrying in 12 s (retry 1 of 10): "))
         );
     }
 
     #[test]
-    fn a_fault_of_the_job_is_not_tried_again() {
+    fn a_fault_of_the_job_is_not_retried() {
         let found = Diagnosis { cause: Cause::User, why: "its batch is too large".to_owned(), ..broken() };
-        let why = "Not tried again, because its batch is too large.".to_owned();
+        let why = "Not retried: its batch is too large.".to_owned();
         assert_eq!(decide(&failed_on(&[]), Some(&found)), RetryDecision::No { why });
     }
 
     #[test]
-    fn what_nobody_understands_is_not_tried_again() {
+    fn an_unknown_failure_is_not_retried() {
         assert!(matches!(decide(&failed_on(&[]), None), RetryDecision::No { .. }));
     }
 
     #[test]
-    fn the_same_fault_on_three_nodes_ends_the_tries() {
+    fn the_same_fault_on_three_nodes_ends_the_retries() {
         assert!(matches!(decide(&failed_on(&["a", "b", "b"]), Some(&broken())), RetryDecision::Yes { .. }));
         let stopped = decide(&failed_on(&["a", "b", "c"]), Some(&broken()));
         assert!(matches!(stopped, RetryDecision::No { why } if why.contains("3 different nodes (a, b, c)")));
     }
 
     #[test]
-    fn different_faults_on_three_nodes_are_not_one_fault_of_the_job() {
+    fn different_faults_on_three_nodes_do_not_end_the_retries() {
         let mut job = failed_on(&["a", "b", "c"]);
         "xid".clone_into(&mut job.failures[0].signature);
         assert!(matches!(decide(&job, Some(&broken())), RetryDecision::Yes { .. }));
     }
 
     #[test]
-    fn the_budget_ends_the_tries() {
+    fn the_budget_ends_the_retries() {
         let mut job = failed_on(&["a"]);
         job.retry_count = job.spec.max_retries;
         assert!(
-            matches!(decide(&job, Some(&broken())), RetryDecision::No { why } if why.contains("10 of 10 retries"))
+            matches!(decide(&job, Some(&broken())), RetryDecision::No { why } if why.contains("all 10 retries"))
         );
     }
 

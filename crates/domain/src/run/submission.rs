@@ -1,160 +1,126 @@
-//! What to do next for a job that is due, and what the answer to a submission means.
+//! The outcome of a submission.
 //!
-//! Every answer has one of three shapes: it surely had an effect, it surely had none, or nobody knows. The
-//! third is a phase of its own ([`Phase::SubmitUncertain`]) and never leads to a second submission before
-//! absence is proved.
+//! A submission certainly had an effect, certainly had none, or its outcome is unknown. The last case has a phase of its
+//! own ([`Phase::SubmitUncertain`]): the job is not submitted again before the absence of the lost submission is proven.
 
-mod missing;
+use std::fmt::Write;
 
 use chrono::TimeDelta;
 use remote::{How, SubmitAnswer};
-use slurm::{Failure, FailureClass, SlurmJobId};
+use slurm::{Failure, FailureClass, RemotePath, SlurmJobId};
 
 use crate::{
     clock::Timestamp,
     job::{
-        attempt::{Attempt, Outcome, Verdict},
+        attempt::Attempt,
         status::{Phase, Source, Status},
         stored::{DesiredState, Job},
-        submit_fence::LOOK_AGAIN,
+        submit_fence::LOOKUP_INTERVAL,
     },
-    run::{
-        exclusion::relax_exclusions,
-        observe::{Graces, outlives_its_final_status},
-    },
+    run::plan::Transition,
 };
 
-/// The one thing that a due job needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// Nothing is on the cluster: end it here.
-    EndLocally,
-    /// Nothing is on the cluster: leave it at rest here.
-    PauseLocally,
-    Submit,
-    /// A submission's answer was lost: look for it.
-    Locate,
-    Cancel,
-    /// Slurm has put it back into its queue: find out why, and keep it away from a node that failed.
-    ExplainRequeue,
-    /// It waits, and is kept away from nodes that it may use again.
-    RelaxExclusions,
-    /// Slurm is through with it: read its last words.
-    Conclude,
-    /// Its owner wants it gone: remove what it left on the cluster, then the job.
-    Purge,
-    /// Nothing to do; the wake-up was for an earlier state.
-    Rest,
-}
-
-/// What a due job needs, from where it stands and what its owner wants.
-pub fn plan(job: &Job, graces: &Graces, now: Timestamp) -> Step {
-    let unanswered = job.attempt.as_ref().is_some_and(Attempt::is_unanswered);
-    let unexplained = job.attempt.as_ref().is_some_and(|attempt| attempt.requeue_unexplained);
-    match (job.phase, job.desired) {
-        (Phase::Finishing, _) => Step::Conclude,
-        (Phase::SubmitUncertain, _) => Step::Locate,
-        (Phase::Submitting, DesiredState::Cancel | DesiredState::Pause | DesiredState::Delete)
-            if unanswered =>
-        {
-            Step::Locate
-        }
-        (Phase::Ended, DesiredState::Delete) => Step::Purge,
-        // It has said its last word and holds its nodes all the same.
-        (Phase::Running, DesiredState::Run) if outlives_its_final_status(job, graces, now) => Step::Cancel,
-        // It has given no sign of life for too long.
-        (Phase::Running, DesiredState::Run) if job.kill_reason.is_some() => Step::Cancel,
-        (Phase::InQueue, DesiredState::Run) if unexplained => Step::ExplainRequeue,
-        (Phase::InQueue, DesiredState::Run) if relax_exclusions(job, &graces.retry, now).is_some() => {
-            Step::RelaxExclusions
-        }
-        (Phase::Ended, _)
-        | (Phase::InQueue | Phase::Running | Phase::Suspended, DesiredState::Run)
-        | (Phase::Paused, DesiredState::Pause) => Step::Rest,
-        (
-            Phase::InQueue | Phase::Running | Phase::Suspended,
-            DesiredState::Cancel | DesiredState::Pause | DesiredState::Delete,
-        ) => Step::Cancel,
-        (
-            Phase::Queued
-            | Phase::CheckingInputs
-            | Phase::ConvertingImage
-            | Phase::Staging
-            | Phase::Submitting
-            | Phase::RetryWait
-            | Phase::Paused,
-            wanted,
-        ) => match wanted {
-            DesiredState::Run => Step::Submit,
-            DesiredState::Pause => Step::PauseLocally,
-            DesiredState::Cancel | DesiredState::Delete => Step::EndLocally,
-        },
-    }
-}
-
-/// A job after a step, and when it is due again.
-#[derive(Debug, Clone)]
-pub struct Transition {
-    pub job: Job,
-    pub due_at: Option<Timestamp>,
-}
-
-/// How a submission's command came back.
+/// How a submission command ended.
 #[derive(Debug, Clone, Copy)]
-pub enum Sent<'a> {
+pub enum SubmitOutcome<'a> {
     Answered(&'a SubmitAnswer),
-    /// The command surely never ran.
-    NotSent {
+    /// The command certainly did not run.
+    NotRun {
         why: &'a str,
     },
-    /// The command may have run; its answer is lost.
+    /// The command may have run; its reply is lost.
     Lost {
         why: &'a str,
     },
 }
 
-/// A refused connection or a full queue is asked again after 2, 4, 8 … seconds, at most this long.
-pub(crate) const LONGEST_SETBACK: TimeDelta = TimeDelta::minutes(5);
+/// What the outcome of a submission means. The rules are the same for jobs and conversions.
+pub(crate) enum Effect<'a> {
+    Submitted(SlurmJobId, How),
+    Refused(&'a Failure),
+    MissingInputs(&'a [RemotePath]),
+    /// A later submission has overtaken this one.
+    Skipped,
+    Uncertain(&'a str),
+    Unreachable(&'a str),
+}
 
-/// The job after its submission was sent. `before` is the attempt as it was before that.
-///
-/// What surely had no effect says nothing about an earlier submission of the same attempt that nobody has
-/// answered for: that one has to be looked for.
-pub fn sent(job: &Job, before: Option<&Attempt>, outcome: Sent<'_>, now: Timestamp) -> Transition {
+impl<'a> SubmitOutcome<'a> {
+    /// `uncertain`: the outcome of an earlier submission of the same attempt is unknown. If this one certainly had no
+    /// effect, that one may still have, and has to be looked for.
+    pub(crate) fn effect(self, uncertain: bool) -> Effect<'a> {
+        match self {
+            Self::Answered(
+                SubmitAnswer::Skipped | SubmitAnswer::MissingInputs { .. } | SubmitAnswer::StageFailed(_),
+            )
+            | Self::NotRun { .. }
+                if uncertain =>
+            {
+                Effect::Uncertain(INTERRUPTED)
+            }
+            Self::Answered(SubmitAnswer::Submitted { id, how, .. }) => Effect::Submitted(*id, *how),
+            Self::Answered(SubmitAnswer::Refused { failure, .. } | SubmitAnswer::StageFailed(failure)) => {
+                match failure.class {
+                    FailureClass::Ambiguous => Effect::Uncertain(&failure.excerpt),
+                    FailureClass::Permanent
+                    | FailureClass::Capacity
+                    | FailureClass::NotDone
+                    | FailureClass::Infra => Effect::Refused(failure),
+                }
+            }
+            Self::Answered(SubmitAnswer::MissingInputs { paths }) => Effect::MissingInputs(paths),
+            Self::Answered(SubmitAnswer::Skipped) => Effect::Skipped,
+            Self::Answered(SubmitAnswer::Uncertain) => Effect::Uncertain("no reply"),
+            Self::Lost { why } => Effect::Uncertain(why),
+            Self::NotRun { why } => Effect::Unreachable(why),
+        }
+    }
+}
+
+/// Why a submission is uncertain when the service was restarted during it.
+pub(crate) const INTERRUPTED: &str = "the service was interrupted";
+
+/// The wait before a rejected submission is retried because the site is full.
+pub(crate) const CAPACITY_WAIT: TimeDelta = TimeDelta::minutes(1);
+
+/// The wait after so many setbacks in a row: 2, 4, 8 … seconds, at most five minutes.
+pub(crate) fn setback_wait(setbacks: u32) -> TimeDelta {
+    TimeDelta::seconds(1_i64 << setbacks.min(10)).min(TimeDelta::minutes(5))
+}
+
+/// The job after its submission. `before` is the attempt as it was before that.
+pub fn after_submit(
+    job: &Job,
+    before: Option<&Attempt>,
+    outcome: SubmitOutcome<'_>,
+    now: Timestamp,
+) -> Transition {
     let mut job = job.clone();
-    let unanswered = before.is_some_and(Attempt::is_unanswered);
-    let due_at = match outcome {
-        // An earlier command that was never heard of may be about to submit all the same.
-        Sent::Answered(
-            SubmitAnswer::Skipped | SubmitAnswer::MissingInputs { .. } | SubmitAnswer::StageFailed(_),
-        )
-        | Sent::NotSent { .. }
-            if unanswered =>
-        {
-            Some(uncertain(&mut job, "the service was interrupted", now))
-        }
-        Sent::Answered(SubmitAnswer::Submitted { id, how, .. }) => submitted(&mut job, *id, *how, now),
-        Sent::Answered(SubmitAnswer::Refused { failure, .. } | SubmitAnswer::StageFailed(failure)) => {
-            refused(&mut job, failure, now)
-        }
-        Sent::Answered(SubmitAnswer::MissingInputs { paths }) => {
-            end(&mut job, Status::Error, missing::sentence(paths), now);
+    let due_at = match outcome.effect(before.is_some_and(Attempt::is_uncertain)) {
+        Effect::Submitted(id, how) => submitted(&mut job, id, how, now),
+        Effect::Refused(failure) => refused(&mut job, failure, now),
+        Effect::MissingInputs(paths) => {
+            job.end(Status::Error, missing_inputs(paths), now);
             None
         }
-        Sent::Answered(SubmitAnswer::Skipped) => {
+        Effect::Skipped => {
             clear(&mut job);
             Some(now)
         }
-        Sent::Answered(SubmitAnswer::Uncertain) => Some(uncertain(&mut job, "no answer came back", now)),
-        Sent::Lost { why } => Some(uncertain(&mut job, why, now)),
-        Sent::NotSent { why } => {
-            Some(set_back(&mut job, &format!("The cluster cannot be reached: {why}"), now))
+        Effect::Uncertain(why) => {
+            job.phase = Phase::SubmitUncertain;
+            job.message =
+                format!("The reply to the submission was lost ({why}); checking whether Slurm has the job.");
+            Some(now)
+        }
+        Effect::Unreachable(why) => {
+            Some(set_back(&mut job, &format!("The cluster is unreachable: {why}"), now))
         }
     };
     Transition { job, due_at }
 }
 
-/// The job has a Slurm id. A wish to cancel it is carried out at once.
+/// Slurm has the job. A desired cancellation is carried out at once.
 fn submitted(job: &mut Job, id: SlurmJobId, how: How, now: Timestamp) -> Option<Timestamp> {
     if let Some(attempt) = &mut job.attempt {
         attempt.slurm_id = Some(id);
@@ -167,48 +133,45 @@ fn submitted(job: &mut Job, id: SlurmJobId, how: How, now: Timestamp) -> Option<
     job.source = Source::Squeue;
     job.observed_at = Some(now);
     job.message = match (job.desired, how) {
-        (DesiredState::Cancel | DesiredState::Delete, _) => format!("Canceling: Slurm has it as job {id}."),
-        (DesiredState::Pause, _) => format!("Pausing: Slurm has it as job {id}."),
+        (DesiredState::Cancel | DesiredState::Delete, _) => format!("Canceling Slurm job {id}."),
+        (DesiredState::Pause, _) => format!("Pausing: canceling Slurm job {id}."),
         (DesiredState::Run, How::New) => format!("Submitted to Slurm as job {id}; waiting for resources."),
         (DesiredState::Run, How::Replay | How::Adopted) => {
-            format!("Slurm had accepted the submission already, as job {id}; waiting for resources.")
+            format!("Slurm had already accepted the submission as job {id}; waiting for resources.")
         }
     };
-    match job.desired {
-        DesiredState::Cancel | DesiredState::Pause | DesiredState::Delete => Some(now),
-        DesiredState::Run => None,
-    }
+    (job.desired != DesiredState::Run).then_some(now)
 }
 
 fn refused(job: &mut Job, failure: &Failure, now: Timestamp) -> Option<Timestamp> {
+    let excluded = job.attempt.as_ref().map(|attempt| attempt.excluded.clone()).unwrap_or_default();
     match failure.class {
-        FailureClass::Permanent if has_exclusions(job) => {
-            let excluded = job.attempt.as_mut().map(|attempt| std::mem::take(&mut attempt.excluded));
-            job.allow_again(&excluded.unwrap_or_default());
+        // Our own exclusion of nodes may be the reason that Slurm finds no place for the job.
+        FailureClass::Permanent if !excluded.is_empty() => {
+            job.allow_again(&excluded);
+            if let Some(attempt) = &mut job.attempt {
+                attempt.excluded.clear();
+            }
             clear(job);
-            "Slurm finds no place without the nodes that failed; trying with all of them."
+            "Slurm finds no place for the job without the excluded nodes; submitting it without exclusions."
                 .clone_into(&mut job.message);
             Some(now)
         }
         FailureClass::Permanent => {
-            end(job, Status::Error, format!("Slurm refuses the job: {}", failure.excerpt), now);
+            job.end(Status::Error, format!("Slurm rejected the job: {}", failure.excerpt), now);
             None
         }
-        FailureClass::Ambiguous => Some(uncertain(job, &failure.excerpt, now)),
         FailureClass::Capacity => {
             clear(job);
-            job.message = format!("Slurm takes no more jobs at the moment: {}", failure.excerpt);
-            Some(now + TimeDelta::minutes(1))
+            job.message = format!("Slurm accepts no more jobs at the moment: {}", failure.excerpt);
+            Some(now + CAPACITY_WAIT)
         }
-        FailureClass::NotDone | FailureClass::Infra => {
-            Some(set_back(job, &format!("The cluster could not take the job yet: {}", failure.excerpt), now))
-        }
+        FailureClass::NotDone | FailureClass::Infra | FailureClass::Ambiguous => Some(set_back(
+            job,
+            &format!("The cluster could not accept the job yet: {}", failure.excerpt),
+            now,
+        )),
     }
-}
-
-/// Whether it may be our own exclusion of nodes that leaves no place for the job.
-fn has_exclusions(job: &Job) -> bool {
-    job.attempt.as_ref().is_some_and(|attempt| !attempt.excluded.is_empty())
 }
 
 fn set_back(job: &mut Job, why: &str, now: Timestamp) -> Timestamp {
@@ -217,136 +180,80 @@ fn set_back(job: &mut Job, why: &str, now: Timestamp) -> Timestamp {
         attempt.setbacks = attempt.setbacks.saturating_add(1);
         attempt.setbacks
     });
-    let wait = TimeDelta::seconds(1_i64 << setbacks.min(10)).min(LONGEST_SETBACK);
-    job.message = format!("{why} Trying again in {} s.", wait.num_seconds());
+    let wait = setback_wait(setbacks);
+    job.message = format!("{why} Retrying in {} s.", wait.num_seconds());
     now + wait
 }
 
-/// What was sent had no effect.
+/// The submission had no effect.
 fn clear(job: &mut Job) {
     if let Some(attempt) = &mut job.attempt {
         attempt.fence.clear();
     }
 }
 
-fn uncertain(job: &mut Job, why: &str, now: Timestamp) -> Timestamp {
-    job.phase = Phase::SubmitUncertain;
-    job.message =
-        format!("The submission's answer was lost ({why}); looking for it before anything is sent again.");
-    now
-}
-
-/// What a look for a lost submission found.
+/// The result of a lookup for a lost submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Located {
+pub enum Lookup {
     Found(SlurmJobId),
-    /// Nothing of it has ever begun on the cluster, and nothing of it will.
-    Unbegun,
-    /// The controller answered, and there is no trace anywhere.
+    /// The submission never began on the cluster, and cannot begin any more.
+    NeverBegan,
+    /// The controller answered, and there is no trace of the submission.
     Absent,
-    /// Somebody who would have to know did not answer.
+    /// A system that would list it did not answer.
     Unclear,
 }
 
-/// The job after a look for its lost submission.
+/// The job after a lookup for its lost submission.
 ///
-/// Until it is proved that there is nothing, by [`SubmitFence`](crate::SubmitFence)' rule, nothing is sent again.
-pub fn located(job: &Job, found: Located, now: Timestamp) -> Transition {
+/// It is submitted again only when the [`SubmitFence`](crate::SubmitFence) has proven that there is no other submission.
+pub fn after_lookup(job: &Job, found: Lookup, now: Timestamp) -> Transition {
     let mut job = job.clone();
     let due_at = match found {
-        Located::Found(id) => submitted(&mut job, id, How::Adopted, now),
-        Located::Unbegun => absent(&mut job, now),
-        Located::Absent if job.attempt.as_mut().is_none_or(|attempt| attempt.fence.are_absent(now)) => {
+        Lookup::Found(id) => submitted(&mut job, id, How::Adopted, now),
+        Lookup::NeverBegan => absent(&mut job, now),
+        Lookup::Absent if job.attempt.as_mut().is_none_or(|attempt| attempt.fence.are_absent(now)) => {
             absent(&mut job, now)
         }
-        Located::Absent | Located::Unclear => Some(now + LOOK_AGAIN),
+        Lookup::Absent | Lookup::Unclear => Some(now + LOOKUP_INTERVAL),
     };
     Transition { job, due_at }
 }
 
-/// Nothing of the job is on the cluster.
+/// Slurm does not have the job.
 fn absent(job: &mut Job, now: Timestamp) -> Option<Timestamp> {
     clear(job);
     match job.desired {
-        DesiredState::Cancel | DesiredState::Delete => {
-            end(job, Status::Canceled, "Canceled before it reached Slurm.".to_owned(), now);
-            None
-        }
-        DesiredState::Pause => {
-            rest_locally(job, now);
-            None
-        }
+        DesiredState::Cancel | DesiredState::Delete => *job = job.canceled_locally(now),
+        DesiredState::Pause => *job = job.paused_locally(now),
         DesiredState::Run => {
             job.phase = Phase::Submitting;
-            "The submission never reached Slurm; sending it again.".clone_into(&mut job.message);
-            Some(now)
+            "The submission did not reach Slurm; submitting the job again.".clone_into(&mut job.message);
+            return Some(now);
         }
     }
+    None
 }
 
-/// Leaves the job at rest, until its owner resumes it.
-pub(crate) fn rest(job: &mut Job, message: String) {
-    job.status = Status::Paused;
-    job.phase = Phase::Paused;
-    job.message = message;
-    job.pending_reason = None;
-    job.missing_since = None;
-    job.finishing_since = None;
-}
+/// The message names all paths up to this length.
+const MOST_BYTES: usize = 8000;
 
-/// Leaves a job at rest that Slurm has never had. Its attempt is over: what Slurm hears of it later than any bound is not the
-/// job's own when it is resumed.
-fn rest_locally(job: &mut Job, now: Timestamp) {
-    let why = "Paused before it reached Slurm.".to_owned();
-    close_attempt(
-        job,
-        Verdict { at: now, outcome: Outcome::Paused, why: why.clone(), rule: None, line: None },
-    );
-    rest(job, why);
-}
-
-/// Ends the job; only its owner can send it again.
-pub(crate) fn end(job: &mut Job, status: Status, message: String, now: Timestamp) {
-    let outcome = if status == Status::Done {
-        Outcome::Done
-    } else if status == Status::Canceled {
-        Outcome::Canceled
-    } else {
-        Outcome::Error
+/// The message of a job whose inputs are missing.
+fn missing_inputs(paths: &[RemotePath]) -> String {
+    let mut text = match paths.len() {
+        1 => "An input does not exist on the cluster, or is not readable: ".to_owned(),
+        count => format!("{count} inputs do not exist on the cluster, or are not readable: "),
     };
-    close_attempt(job, Verdict { at: now, outcome, why: message.clone(), rule: None, line: None });
-    job.status = status;
-    job.phase = Phase::Ended;
-    job.message = message;
-    job.pending_reason = None;
-    job.missing_since = None;
-    job.finishing_since = None;
-    job.finished_at = Some(now);
-}
-
-/// Keeps what became of the newest attempt, if there is one and nothing was said of it yet.
-pub(crate) fn close_attempt(job: &mut Job, verdict: Verdict) {
-    if let Some(attempt) = &mut job.attempt {
-        attempt.verdict.get_or_insert(verdict);
+    for (index, path) in paths.iter().enumerate() {
+        if index > 0 && text.len() + path.as_str().len() > MOST_BYTES {
+            let _ = write!(text, " and {} more", paths.len() - index);
+            break;
+        }
+        let comma = if index > 0 { ", " } else { "" };
+        let _ = write!(text, "{comma}{path}");
     }
-}
-
-impl Job {
-    /// The job, at rest before anything of it was on the cluster.
-    #[must_use]
-    pub fn paused_locally(&self, now: Timestamp) -> Self {
-        let mut job = self.clone();
-        rest_locally(&mut job, now);
-        job
-    }
-
-    /// The job, canceled before anything of it was on the cluster.
-    #[must_use]
-    pub fn canceled_locally(&self, now: Timestamp) -> Self {
-        let mut job = self.clone();
-        end(&mut job, Status::Canceled, "Canceled before it reached Slurm.".to_owned(), now);
-        job
-    }
+    text.push_str(". The job was not submitted. Put the data there or correct the paths, and retry the job.");
+    text
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use chrono::TimeDelta;
-use domain::{ClusterName, Timestamp, limits::SaidLimits};
+use domain::{ClusterName, Timestamp, limits::ReportedLimits};
 use remote::PartitionsAnswer;
 use slurm::PartitionInfo;
 
@@ -35,9 +35,9 @@ impl KnownPartitions {
     }
 
     /// The limits of the partitions; `None` when the cluster has never answered.
-    pub fn limits(&self, now: Timestamp) -> Option<SaidLimits> {
+    pub fn limits(&self, now: Timestamp) -> Option<ReportedLimits> {
         let at = self.fetched_at?;
-        Some(SaidLimits {
+        Some(ReportedLimits {
             partitions: self.partitions.clone(),
             all_must_allow: self.all_must_allow,
             at,

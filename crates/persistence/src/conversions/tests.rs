@@ -46,7 +46,7 @@ fn in_slurm(conversion: &Conversion, number: u32) -> Conversion {
     let demand = Demand { waiters: 1, fresh_since: None };
     let begun = conversion.checked(ImageFile::Absent, &demand, &base, now).conversion;
     let id = SlurmJobId::new(number).unwrap();
-    domain::conversion_located(&begun.sending(), domain::Located::Found(id), now).conversion
+    domain::conversion_after_lookup(&begun.submitting(), domain::Lookup::Found(id), now).conversion
 }
 
 /// Postgres refuses a text with a NUL.

@@ -95,7 +95,7 @@ impl ConversionTurns for Store {
                select w.conversion_id, count(*) as "waiters!", max(j.created_at) filter (where w.fresh) as fresh_since
                from image_waits w join jobs j on j.id = w.job_id
                where w.conversion_id = any($1) and j.desired_state = 'run'
-                 and j.phase in ('queued', 'checking_inputs', 'converting_image', 'staging', 'retry_wait')
+                 and j.phase in ('queued', 'converting_image', 'retry_wait')
                group by w.conversion_id"#,
             &ids,
         )

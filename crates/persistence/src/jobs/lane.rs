@@ -17,13 +17,9 @@ impl Lane {
     /// The lane of a job's steps in this phase. The statements in `leases` list the same phases.
     pub fn of(phase: Phase) -> Self {
         match phase {
-            Phase::Queued
-            | Phase::CheckingInputs
-            | Phase::ConvertingImage
-            | Phase::Staging
-            | Phase::Submitting
-            | Phase::RetryWait
-            | Phase::Paused => Self::Submit,
+            Phase::Queued | Phase::ConvertingImage | Phase::Submitting | Phase::RetryWait | Phase::Paused => {
+                Self::Submit
+            }
             Phase::SubmitUncertain
             | Phase::InQueue
             | Phase::Running

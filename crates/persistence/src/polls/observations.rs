@@ -1,6 +1,6 @@
 //! What polls ask about, and what they observed: the jobs of one cluster that Slurm has.
 
-use domain::{ActiveJob, AttemptPlace, ClusterName, Job, JobId, Next, StatusFiles, Timestamp};
+use domain::{ActiveJob, AttemptPlace, ClusterName, Job, JobId, ObservedChange, StatusFiles, Timestamp};
 use uuid::Uuid;
 
 use crate::{
@@ -27,7 +27,12 @@ pub trait Observations {
     ///
     /// A job that has changed in the meantime is skipped: the next poll observes it again. So is a job with a value that the
     /// database refuses, which does not hold up the others. Returns how many jobs were written.
-    fn record_observations(&self, lease: &PollLease, changed: &[Next], now: Timestamp) -> impl Call<u64>;
+    fn record_observations(
+        &self,
+        lease: &PollLease,
+        changed: &[ObservedChange],
+        now: Timestamp,
+    ) -> impl Call<u64>;
 }
 
 impl Observations for Store {
@@ -89,9 +94,14 @@ impl Observations for Store {
         Ok(rows::readable(rows).0)
     }
 
-    async fn record_observations(&self, lease: &PollLease, changed: &[Next], now: Timestamp) -> Result<u64> {
+    async fn record_observations(
+        &self,
+        lease: &PollLease,
+        changed: &[ObservedChange],
+        now: Timestamp,
+    ) -> Result<u64> {
         let record = |changed| self.record_observations_together(lease, changed, now);
-        let refused = |next: &Next, error: &StoreError| {
+        let refused = |next: &ObservedChange, error: &StoreError| {
             tracing::error!(job.id = %next.job.id, error = ?error, "the database refuses a job's new state");
         };
         let written = store_all(changed, record, refused).await?;
@@ -103,7 +113,7 @@ impl Store {
     async fn record_observations_together(
         &self,
         lease: &PollLease,
-        changed: &[Next],
+        changed: &[ObservedChange],
         now: Timestamp,
     ) -> Result<Vec<Uuid>> {
         let mut tx = self.pool.begin().await?;
@@ -128,7 +138,7 @@ impl Store {
 
 pub(crate) async fn write(
     connection: &mut sqlx::PgConnection,
-    changed: &[Next],
+    changed: &[ObservedChange],
     now: Timestamp,
 ) -> Result<Vec<Uuid>> {
     let due = changed.iter().map(|next| (&next.job, next.step_due.then_some(now)));

@@ -7,7 +7,7 @@ use std::{
 };
 
 use chrono::{DateTime, TimeDelta};
-use domain::{ActiveJob, Job, JobId, Next, Timestamp};
+use domain::{ActiveJob, Job, JobId, ObservedChange, Timestamp};
 use persistence::{
     ConversionLease, ConversionTurns as _, DueJobs as _, Inserted, Lane, Lease, LeaseTerms, NewJob,
     Observations as _, PartitionTurns as _, PollLease, PollResult, PollTurns as _, Purges as _, Requested,
@@ -271,7 +271,7 @@ impl Both {
     async fn record_poll(&mut self) {
         let Some(((real, memory), jobs)) = self.polls.pop() else { return };
         let now = self.now;
-        let changed: Vec<Next> =
+        let changed: Vec<ObservedChange> =
             jobs.iter().filter_map(|job| moves::seen(job, &mut self.dice, now)).collect();
         let result = match self.dice.below(5) {
             0 => PollResult::Idle,

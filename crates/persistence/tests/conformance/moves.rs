@@ -2,8 +2,8 @@
 
 use chrono::TimeDelta;
 use domain::{
-    Conversion, ConversionState, DesiredState, Graces, Job, JobPaths, Next, Observation, Outcome, Phase,
-    Status, Timestamp, Verdict, observe,
+    Conversion, ConversionState, DesiredState, Graces, Job, JobPaths, Observation, ObservedChange, Outcome,
+    Phase, Status, Timestamp, Verdict, observe,
 };
 use persistence::StepRecord;
 use remote::StatusChunk;
@@ -76,7 +76,7 @@ fn close(job: &mut Job, now: Timestamp) {
 }
 
 /// An active job after a random poll: with or without its row in the queue, and with a new line in its status file.
-pub(crate) fn seen(job: &Job, dice: &mut Dice, now: Timestamp) -> Option<Next> {
+pub(crate) fn seen(job: &Job, dice: &mut Dice, now: Timestamp) -> Option<ObservedChange> {
     let attempt = job.attempt.as_ref()?;
     let running = SlurmState::Running;
     let state = dice.one_of(&[SlurmState::Pending, running.clone(), running, SlurmState::Completed]);

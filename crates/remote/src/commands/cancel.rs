@@ -75,8 +75,7 @@ fn unseen(failure: Failure) -> Failure {
 
 /// A non-zero code with nothing but jobs that are over is a success that looks like none.
 fn serious(code: i32, stderr: &str) -> Option<Failure> {
-    let rest: Vec<&str> =
-        stderr.lines().filter(|line| !failure::classify(line).says_the_job_is_over()).collect();
+    let rest: Vec<&str> = stderr.lines().filter(|line| !failure::classify(line).is_job_over()).collect();
     let harmless = rest.is_empty() && !stderr.is_empty();
     (!harmless).then(|| failure::of_exit(code, &rest.join("\n")))
 }

@@ -187,7 +187,7 @@ fn a_shorter_limit_shortens_the_default_time() {
 #[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_CLUSTER_NAME", "DGX")], "clusters.DGX.name (SLURM_CLUSTER_NAME): a cluster name is" ; "bad name")]
 #[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_NUM_GPUS", "four")], "SLURM_NUM_GPUS: num_gpus: \"four\" is not a whole number; write for example 4" ; "no number")]
 #[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_BASE_RESULTS_DIR", "x")], "clusters.default.base_results_dir (SLURM_BASE_RESULTS_DIR): invalid remote path" ; "a relative path")]
-#[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_TIME_HOURS", "12")], "clusters.default.time_hours (SLURM_TIME_HOURS): asks for 12 hours; this cluster allows 4" ; "too long")]
+#[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_TIME_HOURS", "12")], "clusters.default.time_hours (SLURM_TIME_HOURS): is 12 hours; this cluster allows at most 4" ; "too long")]
 #[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_PARTITION", "a,a")], "clusters.default.partitions (SLURM_PARTITION): invalid partition list" ; "a partition twice")]
 #[test_case("[[clusters]]\nsessions = 5", CLUSTER, "clusters.[1].sessions: is 5; write a number from 1 to 4" ; "too many sessions")]
 #[test_case("[[clusters]]\nhost_keys = [\"AAAA\"]", CLUSTER, "clusters.[1].host_keys: \"AAAA\" is not a known_hosts line" ; "bad host key")]

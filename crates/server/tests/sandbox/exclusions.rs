@@ -57,10 +57,10 @@ fn excluded_nodes_are_relaxed_for_a_job_without_other_nodes() {
     let change = format!("nodes={only}");
     let changed = Changed::partition(&service.sandbox, "grizzly", &change, ALL);
     let down = Downed::node(&service, &only);
-    let back = service.wait(&id, "the exclusion", says("keeps away"));
+    let back = service.wait(&id, "the exclusion", says("excluding"));
     assert_eq!(excluded(&service, &back), only);
     drop(down);
-    let lifted = service.wait(&id, "the relief", says("allowed there again (BadConstraints)"));
+    let lifted = service.wait(&id, "the relief", says("lifted the exclusion (BadConstraints)"));
     assert!(lifted["message"].as_str().unwrap().contains(&only), "{lifted}");
     let ended = service.wait_ended(&id);
     assert_eq!((&ended["status"], slurm_id(&ended)), (&json!("Done"), slurm_id(&status)), "{ended}");
@@ -76,7 +76,7 @@ fn the_only_node_of_a_partition_is_not_excluded() {
     crate::clusters::learnt(&service);
     let (id, status) = running(&service, &in_partition(training(2, &json!({"epoch_seconds": 4})), "grizzly"));
     let down = Downed::node(&service, "node03");
-    let back = service.wait(&id, "the reason", says("no nodes to spare"));
+    let back = service.wait(&id, "the reason", says("it needs all nodes"));
     assert!(back["message"].as_str().unwrap().contains("it may get node03 again"), "{back}");
     assert_eq!(excluded(&service, &back), "(null)");
     drop(down);

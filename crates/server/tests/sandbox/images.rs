@@ -96,7 +96,7 @@ impl Site {
     fn converting(&self, id: &str) -> Value {
         self.service.wait(id, "a conversion", |status| {
             status["phase"] == "converting_image"
-                && status["message"].as_str().is_some_and(|message| message.contains(" runs on cpu"))
+                && status["message"].as_str().is_some_and(|message| message.contains(" running on cpu"))
         })
     }
 }

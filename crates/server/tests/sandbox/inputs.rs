@@ -54,5 +54,5 @@ fn an_input_without_read_permission_is_reported_as_such() {
     let ended = service.wait_ended(&service.submit(&job));
     service.sandbox.login(&format!("chmod 700 {base}/locked"));
     assert_eq!(ended["status"], "Error");
-    assert!(ended["message"].as_str().unwrap().contains("may not be read"), "{ended}");
+    assert!(ended["message"].as_str().unwrap().contains("is not readable"), "{ended}");
 }

@@ -14,7 +14,7 @@ fn the_message_of_a_killed_batch_script_names_the_signal() {
     let ended = service.wait_ended(&id);
     assert_eq!(ended["status"], "Error", "{ended}");
     let message = ended["message"].as_str().unwrap();
-    assert!(message.starts_with("The job's program was ended by signal 9"), "{message}");
+    assert!(message.starts_with("Signal 9 ended the job"), "{message}");
 }
 
 #[test]
@@ -29,5 +29,5 @@ fn the_message_of_a_job_that_ran_out_of_memory_says_so() {
         "{ended}"
     );
     let message = ended["message"].as_str().unwrap();
-    assert!(message.starts_with("The job used more memory than it had asked for"), "{message}");
+    assert!(message.starts_with("The job used more memory than it requested"), "{message}");
 }

@@ -149,10 +149,10 @@ fn an_unusable_account_or_partition_is_reported_with_the_usable_ones() {
 fn each_login_host_reports_a_base_directory_that_is_not_writable() {
     let service = Service::start_with(&[("SLURM_BASE_RESULTS_DIR", "/usr/lib")]);
     let found = preflight(&service);
-    fails(&found, "base_directory", "/usr/lib cannot be written", "SLURM_BASE_RESULTS_DIR");
+    fails(&found, "base_directory", "/usr/lib is not writable", "SLURM_BASE_RESULTS_DIR");
     assert_eq!(checks(&found, "base_directory").len(), 2);
     let service = Service::start_with(&[("SLURM_BASE_RESULTS_DIR", "/etc/no/such")]);
-    fails(&preflight(&service), "base_directory", "cannot be made", "SLURM_BASE_RESULTS_DIR");
+    fails(&preflight(&service), "base_directory", "cannot be created", "SLURM_BASE_RESULTS_DIR");
 }
 
 /// Runs a shell script as the other user of the account. No other test changes its login.

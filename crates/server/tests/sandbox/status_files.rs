@@ -158,7 +158,7 @@ fn a_job_without_status_lines_is_ended_and_an_active_one_is_not() {
     });
     assert_eq!((&ended["status"], &ended["slurm_state"]), (&json!("Error"), &json!("CANCELLED")), "{ended}");
     let message = ended["message"].as_str().unwrap();
-    assert!(message.starts_with("No sign of life for 1 minute: no new status line"), "{message}");
+    assert!(message.starts_with("No activity for 1 minute: no new status line"), "{message}");
     until("the end of the other", Duration::from_mins(3), || service.status(&alive)["phase"] == "ended");
     assert_eq!(service.status(&alive)["status"], "Done");
 }

@@ -1,13 +1,13 @@
-//! The table: text on stderr → class. The first rule that matches wins, so doubt stands before certainty, and a
-//! limit that can never be met before the general "violates policy".
+//! The table: a text on stderr → its class. The first match counts, so ambiguous texts come before certain ones, and
+//! limits that a job can never meet before the general "violates policy".
 //!
-//! Texts come from `slurm_errno.c` and `sbatch.c`, and from what 22.05.8 and 24.11 printed.
+//! The texts are from `slurm_errno.c`, `sbatch.c`, and the output of 22.05.8 and 24.11.
 
 use super::{FailureClass, Rule};
 
 macro_rules! rules {
     ($($class:ident $id:literal: $needle:literal, $why:literal, [$($example:literal),+ $(,)?];)*) => {
-        /// Every rule, in the order they are tried.
+        /// All rules, in the order in which they are tried.
         pub const RULES: &[Rule] = &[$(Rule {
             id: $id,
             needle: $needle,
@@ -21,41 +21,41 @@ macro_rules! rules {
 rules! {
     // The request may have been received.
     Ambiguous "socket-timeout": "Socket timed out on send/recv operation",
-        "slurmctld may still handle the request when it wakes: seen on 22.05, twice out of twice the job ran",
+        "slurmctld may still handle the request later: on 22.05 the job ran",
         ["sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"];
     Ambiguous "receive-failure": "Unable to contact slurm controller (receive failure)",
-        "the request was sent and only the answer is missing",
+        "the request arrived and only the reply is missing",
         ["sbatch: error: Batch job submission failed: Unable to contact slurm controller (receive failure)"];
     Ambiguous "send-failure": "Unable to contact slurm controller (send failure)",
         "a part of the request, or all of it, may have arrived",
         ["sbatch: error: Batch job submission failed: Unable to contact slurm controller (send failure)"];
     Ambiguous "zero-bytes": "Zero Bytes were transmitted or received",
-        "the connection was closed instead of an answer",
+        "the connection was closed without a reply",
         ["sbatch: error: Batch job submission failed: Zero Bytes were transmitted or received"];
     Ambiguous "unexpected-message": "Unexpected message received",
-        "something was answered, and it was not understood",
+        "the reply was not understood",
         ["sbatch: error: Batch job submission failed: Unexpected message received"];
 
-    // The request was never accepted for work.
+    // The request was not accepted.
     NotDone "connect-failure": "Unable to contact slurm controller (connect failure)",
-        "no connection, no request: after 9 s on 22.05",
+        "no connection, so no request: after 9 s on 22.05",
         ["sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)",
          "slurm_load_jobs error: Unable to contact slurm controller (connect failure)",
          "scancel: error: Kill job error on job id 1: Unable to contact slurm controller (connect failure)"];
     NotDone "rate-limit": "Rate limit exceeded, please retry",
-        "rl_enable of Slurm 23.02 and later answers before it looks at the request",
+        "rl_enable of Slurm 23.02 and later rejects the request before it is read",
         ["slurm_load_jobs error: Rate limit exceeded, please retry momentarily"];
     NotDone "standby-controller": "Slurm backup controller in standby mode",
-        "a backup controller refuses everything until it takes over",
+        "a backup controller rejects everything until it takes over",
         ["slurm_load_jobs error: Slurm backup controller in standby mode"];
     NotDone "job-not-known": "Invalid job id specified",
         "the controller has forgotten the job (MinJobAge), so there was nothing to act on",
         ["slurm_load_jobs error: Invalid job id specified"];
     NotDone "job-over": "Job/step already completing or completed",
-        "there is nothing left of the job to act on (slurm_errno.c)",
+        "the job has already ended (slurm_errno.c)",
         ["scancel: error: Kill job error on job id 21: Job/step already completing or completed"];
     NotDone "question-cut": "did not arrive whole",
-        "one of our own programs read less than it was sent, and stopped before it did anything",
+        "one of our own programs received incomplete input, and stopped before it did anything",
         ["the entries did not arrive whole"];
 
     // Broken path or site.
@@ -108,16 +108,16 @@ rules! {
         "the configured directory is not ours to write to (Slurm itself says `Access/permission denied`)",
         ["mkdir: cannot create directory '/lustre/u': Permission denied"];
     Infra "script-missing": "Unable to open file",
-        "the script was there when it was staged: the file system lags behind itself",
+        "the script existed when it was staged: the file system lags",
         ["sbatch: error: Unable to open file /lustre/u/sbatch/job.sbatch"];
 
-    // Limits that this request can never meet, told apart from those it only meets at the moment.
+    // Limits that this request can never meet.
     Permanent "wall-limit": "MaxWallDurationPerJobLimit",
-        "the time asked for is above what the association or QOS allows any one job",
+        "the requested time is above the limit of the association or QOS per job",
         ["sbatch: error: QOSMaxWallDurationPerJobLimit\n\
           sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"];
     Permanent "job-size-limit": "PerJobLimit",
-        "the size asked for is above what the association or QOS allows any one job",
+        "the requested size is above the limit of the association or QOS per job",
         ["sbatch: error: AssocMaxNodePerJobLimit\n\
           sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"];
 
@@ -131,16 +131,16 @@ rules! {
         ["sbatch: error: QOSMaxSubmitJobPerUserLimit\n\
           sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"];
     Capacity "policy": "Job violates accounting/QOS policy",
-        "which limit is not said: usually the number of jobs",
+        "the limit is not named: usually the number of jobs",
         ["sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"];
     Capacity "queue-full": "Slurm temporarily unable to accept job",
-        "MaxJobCount is reached; sbatch has slept and tried again for up to 120 s by itself",
+        "MaxJobCount is reached; sbatch has already retried for up to 120 s",
         ["sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying"];
     Capacity "node-unavailable": "Required node not available (down, drained or reserved)",
-        "nodes come back",
+        "the nodes may come back",
         ["sbatch: error: Batch job submission failed: Required node not available (down, drained or reserved)"];
     Capacity "partition-inactive": "Required partition not available (inactive or drain)",
-        "an administrator has closed it, usually for maintenance",
+        "an administrator closed it, usually for maintenance",
         ["sbatch: error: Batch job submission failed: Required partition not available (inactive or drain)"];
 
     // Wrong requests.
@@ -158,7 +158,7 @@ rules! {
         "slurm_errno.c",
         ["sbatch: error: Batch job submission failed: User's group not permitted to use this partition"];
     Permanent "time-limit": "Requested time limit is invalid",
-        "the partition allows less, and EnforcePartLimits refuses at once",
+        "the partition allows less, and EnforcePartLimits rejects the job at once",
         ["sbatch: error: Batch job submission failed: Requested time limit is invalid (missing or exceeds some limit)"];
     Permanent "node-name": "Invalid node name",
         "the exclude list may name a node of another cluster, or one that was renamed",
@@ -184,28 +184,28 @@ rules! {
         "slurm_errno.c",
         ["sbatch: error: Batch job submission failed: Invalid feature specification"];
     Permanent "dependency": "Job dependency problem",
-        "24.11 refuses a dependency on a job it does not know; 22.05 accepts it",
+        "24.11 rejects a dependency on an unknown job; 22.05 accepts it",
         ["sbatch: error: Batch job submission failed: Job dependency problem"];
     Permanent "access-denied": "Access/permission denied",
-        "somebody else's job, or an option for administrators",
+        "another user's job, or an option for administrators",
         ["scancel: error: Kill job error on job id 21: Access/permission denied",
          "sbatch: error: rebooting of nodes is only allowed for admins\n\
           sbatch: error: Batch job submission failed: Access/permission denied"];
     Permanent "script-empty": "Batch script is empty",
-        "the size of the script was checked just before, so this is not a file system that lags",
+        "the size of the script was checked just before, so the file system does not lag",
         ["sbatch: error: Batch script is empty!"];
     Permanent "script-shebang": "This does not look like a batch script",
         "no #! in the first line",
         ["sbatch: error: This does not look like a batch script.  The first\n\
           sbatch: error: line must start with #! followed by the path to an interpreter."];
     Permanent "script-line-ends": "Batch script contains DOS line breaks",
-        "sbatch refuses CR LF",
+        "sbatch rejects CR LF",
         ["sbatch: error: Batch script contains DOS line breaks (\\r\\n)\n\
           sbatch: error: instead of expected UNIX line breaks (\\n)."];
     Permanent "script-too-large": "Pathname of a file, directory or other parameter too long",
         "a script above max_script_size (4 MB by default)",
         ["sbatch: error: Batch job submission failed: Pathname of a file, directory or other parameter too long"];
     Permanent "option-unknown": "unrecognized option",
-        "an option that this Slurm is too old for, or whose plugin is missing",
+        "an option that needs a newer Slurm, or a plugin that is missing",
         ["sbatch: unrecognized option '--container-bogus'\nTry \"sbatch --help\" for more information"];
 }

@@ -1,30 +1,30 @@
-//! The exit code and signal that accounting keeps for a job.
+//! The exit code and signal of a job in accounting.
 
 use std::{fmt, str::FromStr};
 
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 
-use crate::InvalidName;
+use crate::{InvalidName, number::digits};
 
-/// `code:signal` as sacct prints it: `3:0` is exit 3, `0:9` is death by SIGKILL.
+/// `code:signal` as sacct prints it: `3:0` is exit code 3, `0:9` is SIGKILL.
 ///
-/// Not every signal is one: 53 is a log file that could not be opened, 54 a failed prolog, 125 out of memory
+/// Some signals have other meanings: 53 is a log file that could not be opened, 54 a failed prolog, 125 out of memory
 /// (Slurm 22.05 and 24.11).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
 pub struct ExitCode {
-    /// What the batch script returned.
+    /// The exit code of the batch script.
     pub code: u8,
     /// The signal that ended it; 0 for none.
     pub signal: u8,
 }
 
 impl ExitCode {
-    /// True for `0:0`.
+    /// Whether it is `0:0`.
     pub const fn is_success(self) -> bool {
         self.code == 0 && self.signal == 0
     }
 
-    /// Reads sacct's column. It is empty for the batch step of a job whose node failed (22.05): that is `None`.
+    /// Parses sacct's column. It is empty for the batch step of a job whose node failed (22.05): that is `None`.
     pub fn from_column(text: &str) -> Result<Option<Self>, InvalidName> {
         if text.is_empty() { Ok(None) } else { text.parse().map(Some) }
     }
@@ -40,16 +40,12 @@ impl FromStr for ExitCode {
     type Err = InvalidName;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let parts = text.split_once(':').and_then(|(code, signal)| Some((byte(code)?, byte(signal)?)));
+        let parts =
+            text.split_once(':').and_then(|(code, signal)| Some((digits(code, 3)?, digits(signal, 3)?)));
         parts
             .map(|(code, signal)| Self { code, signal })
             .ok_or_else(|| InvalidName::new("exit code", "two numbers up to 255, like 3:0", text))
     }
-}
-
-fn byte(text: &str) -> Option<u8> {
-    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    if digits { text.parse().ok() } else { None }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The number Slurm gives a job.
+//! The id of a job in Slurm.
 
 use std::{fmt, str::FromStr};
 
@@ -8,13 +8,12 @@ use crate::InvalidName;
 
 /// A Slurm job id: `^[1-9][0-9]*$`, at most `u32::MAX` (Slurm's own width; `NO_VAL` and friends are at its end).
 ///
-/// Ids come round again after a controller is reset, so an id alone never proves whose job it is: compare the
-/// job name too.
+/// Slurm reuses ids after a controller's reset, so an id alone does not identify a job: compare the job name too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
 pub struct SlurmJobId(u32);
 
 impl SlurmJobId {
-    /// The id with this number; `None` for zero, which Slurm never gives.
+    /// The id with this number; `None` for zero, which is not an id.
     pub const fn new(id: u32) -> Option<Self> {
         if id == 0 { None } else { Some(Self(id)) }
     }

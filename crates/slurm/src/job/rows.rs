@@ -1,64 +1,64 @@
 //! One job as squeue and sacct print it.
 
-use crate::{ExitCode, SlurmJobId, SlurmState};
+use crate::{ExitCode, SlurmJobId, SlurmState, time::timestamp::parse as time};
 
-/// The longest text kept of a column, in characters: reasons and node lists are people's text, and hostile.
+/// The longest text of a column, in characters: reasons and node lists are untrusted.
 const COLUMN: usize = 1000;
 
-/// A job in the queue: `squeue -o '%A|%T|%j|%V|%S|%e|%P|%N|%r'`. What was not understood, or was cut off, is `None` or
-/// empty: the id, the state and the name come first.
+/// A job in the queue: `squeue -o '%A|%T|%j|%V|%S|%e|%P|%N|%r'`. A malformed or missing column is `None` or empty. The id,
+/// the state and the name come first, so that they are complete in a cut row.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct QueueRow {
     /// Its id.
     pub id: SlurmJobId,
     /// Its state.
     pub state: SlurmState,
-    /// Why it waits or how it failed, as Slurm says it: with spaces, commas and colons.
+    /// Slurm's reason why it is pending or failed, with spaces, commas and colons.
     pub reason: String,
-    /// Its nodes, as a range: `node[01-04]`. After a node failure, those it had.
+    /// Its nodes, as a range: `node[01-04]`. After a node failure, the nodes that it had.
     pub nodes: String,
-    /// When it was submitted, or requeued, in seconds since 1970. Times that were not understood are `None` too.
+    /// When it was submitted or requeued, in seconds since 1970. Malformed times are `None`.
     pub submit: Option<i64>,
-    /// When it started or is expected to. `None` for what ended without ever having had a node: what is printed then is
-    /// the time of its end (22.05, and 24.11 for some).
+    /// When it started or is expected to start. `None` for a job that ended without a node: Slurm then prints the time of
+    /// its end (22.05, and 24.11 in some cases).
     pub start: Option<i64>,
-    /// When it ended, or will at the latest.
+    /// When it ended, or will end at the latest.
     pub end: Option<i64>,
-    /// Its partition, or all it may run in.
+    /// Its partition, or all that it may run in.
     pub partition: String,
-    /// Its name. One that is not ours may be cut, and has `?` where `|` was.
+    /// Its name. Another user's name may be cut, and has `?` instead of `|`.
     pub name: String,
 }
 
-/// A job in the accounting: `sacct -X -o JobIDRaw,State,ExitCode,JobName,Start,End,NodeList,Reason`, its latest run.
+/// The latest run of a job in accounting: `sacct -X -o JobIDRaw,State,ExitCode,JobName,Start,End,NodeList,Reason`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountingRow {
     /// Its id.
     pub id: SlurmJobId,
     /// Its state. After a requeue this may be the end of the run before (22.05).
     pub state: SlurmState,
-    /// What the batch script returned, if it came to that and was understood.
+    /// The exit code of the batch script, if it is known.
     pub exit_code: Option<ExitCode>,
-    /// The last reason it had to wait for.
+    /// The last pending reason.
     pub reason: String,
-    /// When it started, in seconds since 1970. `None` for what never had a node, though 22.05 prints a time.
+    /// When it started, in seconds since 1970. `None` for a job that never had a node, although 22.05 prints a time.
     pub start: Option<i64>,
     /// When it ended.
     pub end: Option<i64>,
-    /// Its nodes; empty if it never had any, which is printed as `None assigned`.
+    /// Its nodes; empty if it never had any, which sacct prints as `None assigned`.
     pub nodes: String,
     /// Its name.
     pub name: String,
-    /// The user id of whoever canceled it; none if that was Slurm itself, or if nobody did.
+    /// The id of the user who canceled it; `None` if it was Slurm, or if it was not canceled.
     pub canceled_by: Option<u32>,
-    /// The run before, if Slurm has put the job back into its queue.
+    /// The run before, if Slurm has requeued the job.
     pub before: Option<PastRun>,
 }
 
-/// A run that was not a job's last, in the accounting.
+/// An earlier run of a job in accounting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PastRun {
-    /// Whether it ended because the job was put back into the queue, and for no other reason that has a name.
+    /// Whether it ended because of a requeue (state `REQUEUED`).
     pub was_requeued: bool,
     /// When it started, in seconds since 1970.
     pub start: Option<i64>,
@@ -67,13 +67,13 @@ pub struct PastRun {
 }
 
 impl QueueRow {
-    /// The signal that ended it, where the reason says so: `RaisedSignal:9(Killed)` (24.11).
+    /// The signal that ended it, if the reason names it: `RaisedSignal:9(Killed)` (24.11).
     pub fn raised_signal(&self) -> Option<ExitCode> {
         let (signal, _) = self.reason.strip_prefix("RaisedSignal:")?.split_once('(')?;
         Some(ExitCode { code: 0, signal: signal.parse().ok()? })
     }
 
-    /// Reads a row of which at least id, state and name are there.
+    /// Parses a row with at least the id, the state and the name.
     pub fn read(row: &str) -> Option<Self> {
         let mut fields = row.splitn(9, '|');
         let id = fields.next()?.parse().ok()?;
@@ -88,8 +88,7 @@ impl QueueRow {
 }
 
 impl AccountingRow {
-    /// Reads a row whose columns are separated by the control character US, and of which at least the first four are
-    /// there.
+    /// Parses a row with at least the first four columns, separated by the control character US.
     pub fn read(row: &str) -> Option<Self> {
         let mut fields = row.splitn(8, '\u{1f}');
         let id = fields.next()?.parse().ok()?;
@@ -107,7 +106,7 @@ impl AccountingRow {
         Some(Self { id, state, exit_code, reason, start, end, nodes, name, canceled_by, before: None })
     }
 
-    /// What is left of it once the job has another.
+    /// The same run, as an earlier one.
     pub fn as_past_run(&self) -> PastRun {
         PastRun { was_requeued: self.state == SlurmState::Requeued, start: self.start, end: self.end }
     }
@@ -115,40 +114,6 @@ impl AccountingRow {
 
 fn column(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(COLUMN).collect()
-}
-
-/// Reads a time. `N/A`, `Unknown` and what else there may be instead of one is `None`.
-///
-/// We ask for seconds since 1970 (`SLURM_TIME_FORMAT=%s`), and for UTC, so that a Slurm that does not know the
-/// variable is understood as well: `2026-11-20T23:07:52`.
-fn time(text: &str) -> Option<i64> {
-    text.parse().ok().or_else(|| iso_time(text))
-}
-
-fn iso_time(text: &str) -> Option<i64> {
-    let (date, clock) = text.split_once('T')?;
-    let number = |text: &str| text.parse::<u32>().ok().map(i64::from);
-    let date = date.split('-').map(number).collect::<Option<Vec<_>>>()?;
-    let clock = clock.split(':').map(number).collect::<Option<Vec<_>>>()?;
-    let ([year, month, day], [hour, minute, second]) = (date.as_slice(), clock.as_slice()) else {
-        return None;
-    };
-    let sane = (1970..=9999).contains(year)
-        && (1..=12).contains(month)
-        && (1..=31).contains(day)
-        && *hour < 24
-        && *minute < 60
-        && *second <= 60;
-    sane.then(|| ((days_since_1970(*year, *month, *day) * 24 + hour) * 60 + minute) * 60 + second)
-}
-
-/// Howard Hinnant's `days_from_civil`, for years after 1970.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, year_of_era) = (year / 400, year % 400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
 }
 
 #[cfg(test)]

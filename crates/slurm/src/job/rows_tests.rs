@@ -83,7 +83,7 @@ fn a_row_without_id_or_name_is_none(row: &str) {
 #[test_case("2024-13-01T00:00:00", None; "a thirteenth month")]
 #[test_case("2024-02-29", None; "no clock")]
 fn a_time_in_words_is_utc(text: &str, expected: Option<i64>) {
-    assert_eq!(iso_time(text), expected);
+    assert_eq!(time(text), expected);
 }
 
 #[test]

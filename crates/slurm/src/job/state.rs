@@ -4,7 +4,7 @@ use std::{convert::Infallible, fmt, str::FromStr};
 
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 
-/// How much of an unknown state is kept, in characters.
+/// The stored length of an unknown state, in characters.
 const UNKNOWN_SHOWN: usize = 64;
 
 macro_rules! states {
@@ -13,15 +13,15 @@ macro_rules! states {
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
         pub enum SlurmState {
             $($(#[$doc])* $variant,)*
-            /// A word this crate does not know: never guessed at. Printable ASCII, at most 64 characters.
+            /// An unknown state: printable ASCII, at most 64 characters.
             Unknown(String),
         }
 
         impl SlurmState {
-            /// Every state that has a name here.
+            /// All known states.
             pub const KNOWN: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// Slurm's word for the state.
+            /// Slurm's name of the state.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $text,)*
@@ -46,15 +46,15 @@ states! {
     Configuring => "CONFIGURING",
     /// Running.
     Running => "RUNNING",
-    /// Being ended: some processes may still be alive (at most `KillWait`, unless they cannot be killed).
+    /// Ending: some processes may still run (for at most `KillWait`, unless they cannot be killed).
     Completing => "COMPLETING",
     /// Ended with exit code 0.
     Completed => "COMPLETED",
     /// Ended with another exit code or by a signal.
     Failed => "FAILED",
-    /// Ran into its time limit.
+    /// Reached its time limit.
     Timeout => "TIMEOUT",
-    /// Canceled, by a person, a script or a dependency that can never be met.
+    /// Canceled by a user, by Slurm, or because of a dependency that can never be met.
     Cancelled => "CANCELLED",
     /// One of its nodes failed.
     NodeFail => "NODE_FAIL",
@@ -62,29 +62,29 @@ states! {
     BootFail => "BOOT_FAIL",
     /// Could not have ended before its `--deadline`.
     Deadline => "DEADLINE",
-    /// Used more memory than it had.
+    /// Used more memory than its limit.
     OutOfMemory => "OUT_OF_MEMORY",
-    /// Stopped for a more important job. A requeued one is `Pending` again in squeue while sacct still says this.
+    /// Ended for a job of higher priority. A requeued one is `Pending` in squeue while sacct still reports this.
     Preempted => "PREEMPTED",
-    /// Has an allocation, but its processes are stopped and the CPUs given to others.
+    /// Has an allocation, but its processes are stopped and other jobs use the CPUs.
     Suspended => "SUSPENDED",
     /// Has an allocation, and its processes are stopped by SIGSTOP.
     Stopped => "STOPPED",
-    /// Goes back into the queue.
+    /// Is being requeued.
     Requeued => "REQUEUED",
     /// Back in the queue, held.
     RequeueHold => "REQUEUE_HOLD",
-    /// Goes back into the queue of a federation.
+    /// Is being requeued in a federation.
     RequeueFed => "REQUEUE_FED",
     /// Its allocation is about to change in size.
     Resizing => "RESIZING",
     /// Held because its reservation was deleted.
     ResvDelHold => "RESV_DEL_HOLD",
-    /// Withdrawn here because another cluster of the federation started it.
+    /// Revoked because another cluster of the federation started it.
     Revoked => "REVOKED",
-    /// A signal is on its way to it.
+    /// Is being signaled.
     Signaling => "SIGNALING",
-    /// Requeued and held in a special state by an operator or a site's script.
+    /// Requeued and held in a special state by an operator or a script of the site.
     SpecialExit => "SPECIAL_EXIT",
     /// Its files are being staged out of a burst buffer.
     StageOut => "STAGE_OUT",
@@ -98,16 +98,37 @@ states! {
     UpdateDb => "UPDATE_DB",
 }
 
-impl SlurmState {
-    /// True when the job holds an allocation or may still get one. An unknown state counts as active: what may
-    /// still cost GPU time is not forgotten because of a new word.
-    pub fn is_active(&self) -> bool {
-        !self.is_final()
-    }
+/// What a state means for the life of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// In the queue: it has no nodes, or they are not ready yet.
+    Waiting,
+    /// On its nodes.
+    Running,
+    /// On its nodes, and stopped by Slurm.
+    Suspended,
+    /// Ended: it does not run again unless it is requeued.
+    Final,
+    /// Not known from this state.
+    Unclear,
+}
 
-    /// True when the job has ended and, unless somebody requeues it, will not run again.
-    pub fn is_final(&self) -> bool {
+impl SlurmState {
+    /// What the state means for the life of a job.
+    pub fn stage(&self) -> Stage {
         match self {
+            Self::Pending
+            | Self::Configuring
+            | Self::Requeued
+            | Self::RequeueHold
+            | Self::RequeueFed
+            | Self::ResvDelHold
+            | Self::SpecialExit
+            | Self::PowerUpNode => Stage::Waiting,
+            Self::Running | Self::Completing | Self::Resizing | Self::Signaling | Self::StageOut => {
+                Stage::Running
+            }
+            Self::Suspended | Self::Stopped => Stage::Suspended,
             Self::Completed
             | Self::Failed
             | Self::Timeout
@@ -119,25 +140,25 @@ impl SlurmState {
             | Self::Preempted
             | Self::Revoked
             | Self::LaunchFailed
-            | Self::ReconfigFail => true,
-            Self::Pending
-            | Self::Configuring
-            | Self::Running
-            | Self::Completing
-            | Self::Suspended
-            | Self::Stopped
-            | Self::Requeued
-            | Self::RequeueHold
-            | Self::RequeueFed
-            | Self::Resizing
-            | Self::ResvDelHold
-            | Self::Signaling
-            | Self::SpecialExit
-            | Self::StageOut
-            | Self::PowerUpNode
-            | Self::UpdateDb
-            | Self::Unknown(_) => false,
+            | Self::ReconfigFail => Stage::Final,
+            Self::UpdateDb | Self::Unknown(_) => Stage::Unclear,
         }
+    }
+
+    /// Whether the job is in the queue.
+    pub fn is_waiting(&self) -> bool {
+        self.stage() == Stage::Waiting
+    }
+
+    /// Whether the job holds an allocation or may still get one. An unknown state counts as active, so that a job that
+    /// may use GPUs is not dropped because of a new state name.
+    pub fn is_active(&self) -> bool {
+        !self.is_final()
+    }
+
+    /// Whether the job has ended and does not run again unless it is requeued.
+    pub fn is_final(&self) -> bool {
+        self.stage() == Stage::Final
     }
 }
 

@@ -1,10 +1,10 @@
-//! Which CUDA a job wants instead of its image's own.
+//! The CUDA version that a job uses instead of its image's own.
 
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 
-use crate::{InvalidName, names::text_type::text_type};
+use crate::{InvalidName, text_type};
 
-/// A CUDA version as it names a directory: `12`, `12.8` or `12.8.1`.
+/// A CUDA version, as in the name of its directory: `12`, `12.8` or `12.8.1`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
 pub struct CudaVersion(String);
 

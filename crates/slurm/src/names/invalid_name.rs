@@ -1,15 +1,15 @@
-//! The one error of the newtypes: what was refused, and what would have been accepted.
+//! The error of the newtypes: what was rejected, and what is allowed.
 
-/// How many characters of a refused text an error may show. The text may be hostile and of any length.
+/// How many characters of a rejected text an error shows. The text is untrusted and may be long.
 const SHOWN: usize = 40;
 
-/// A text that is not what its type promises. Nothing was sent anywhere.
+/// A text that its type does not allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid {kind}: {reason}")]
 pub struct InvalidName {
-    /// What the text was meant to be, as a person would say it: `job name`.
+    /// What the text should have been: for instance, `job name`.
     pub kind: &'static str,
-    /// What is allowed, and the beginning of what was given, escaped.
+    /// What is allowed, and the beginning of the given text, escaped.
     pub reason: String,
 }
 
@@ -19,7 +19,7 @@ impl InvalidName {
     }
 }
 
-/// The beginning of `text` in quotes, with every character that is not printable ASCII escaped.
+/// The beginning of `text` in quotes, with all characters escaped that are not printable ASCII.
 pub(crate) fn shown(text: &str) -> String {
     let mut out = String::from("\"");
     let mut room = SHOWN;

@@ -1,11 +1,11 @@
-//! Where Slurm sends its mails.
+//! The recipient of Slurm's mails.
 
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 
-use crate::{InvalidName, names::text_type::text_type};
+use crate::{InvalidName, text_type};
 
-/// A mail address as `sbatch --mail-user` gets it: one `@`, and on both sides only characters that need no quoting
-/// in an `#SBATCH` line. Narrower than RFC 5321, which allows quotes and spaces.
+/// A mail address for `sbatch --mail-user`: one `@`, and on both sides only characters that need no quoting in an
+/// `#SBATCH` line. RFC 5321 allows more, such as quotes and spaces.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
 pub struct MailAddress(String);
 

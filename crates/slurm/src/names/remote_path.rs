@@ -2,19 +2,18 @@
 
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 
-use crate::{InvalidName, names::text_type::text_type};
+use crate::{InvalidName, text_type};
 
-/// `PATH_MAX` on Linux is 4096 with its NUL; what is left is room for the names we put below a path.
+/// `PATH_MAX` on Linux is 4096 with its NUL. The rest is for names below a path.
 const MAX_BYTES: usize = 3000;
 
 const ALLOWED: &str = "an absolute path of at most 3000 bytes, not / itself, without . or .. parts, control characters, % or \\";
 
 /// An absolute path on the cluster, in one spelling: `//` collapsed, no trailing `/`, no `.` or `..`.
 ///
-/// `%` and `\` are refused although file systems allow them: in `#SBATCH --output` Slurm expands `%j` and its kin
-/// and takes a backslash as the switch that turns the expansion off (sbatch(1), "filename pattern"), so the logs
-/// would land in a place other than the one named. Control characters are refused because a tab or a newline
-/// would end a field of our own framing.
+/// `%` and `\` are rejected although file systems allow them: in `#SBATCH --output` Slurm expands `%j` and similar, and a
+/// backslash disables the expansion (sbatch(1), "filename pattern"). Control characters are rejected because a tab or a
+/// newline would end a field of our own framing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
 pub struct RemotePath(String);
 
@@ -26,7 +25,7 @@ impl RemotePath {
         if component.is_empty() || component.starts_with('/') {
             return Err(InvalidName::new("path component", "a relative path that is not empty", component));
         }
-        // What is a path already need not be checked again: a poll makes tens of thousands of them.
+        // `self` is valid already, and a poll creates tens of thousands of paths.
         append(&self.0, component)
             .filter(|path| path.len() <= MAX_BYTES)
             .map(Self)
@@ -38,7 +37,7 @@ impl RemotePath {
         self.0.rsplit_once('/').map_or("", |(_, name)| name)
     }
 
-    /// The directory this path is in; `None` when that is `/`, which is no `RemotePath`.
+    /// The parent directory; `None` if that is `/`, which is not a `RemotePath`.
     pub fn parent(&self) -> Option<Self> {
         let (parent, _) = self.0.rsplit_once('/')?;
         if parent.is_empty() { None } else { Some(Self(parent.to_owned())) }
@@ -51,7 +50,7 @@ impl RemotePath {
     }
 }
 
-/// The parts of `text` below `path`; nothing if one of them is none of a path.
+/// Appends the parts of `text` to `path`; `None` if one of them is invalid.
 fn append(path: &str, text: &str) -> Option<String> {
     if text.chars().any(|c| c.is_control() || c == '%' || c == '\\') {
         return None;

@@ -1,11 +1,15 @@
 //! The macro behind the newtypes over a checked `String`.
 
-/// Implements what every checked text has: parsing, showing, serde as a string, `as_str`.
+/// Implements the common traits of a checked text: parsing, display, `as_str`.
 ///
-/// The type must be a tuple struct of one private `String` and have
-/// `fn check(&str) -> Result<String, InvalidName>`, which returns the canonical spelling.
+/// The type must be a tuple struct of one private `String` and have `fn check(&str) -> Result<String, Error>`, which
+/// returns the canonical spelling. The error is [`InvalidName`](crate::InvalidName) unless another one is given.
+#[macro_export]
 macro_rules! text_type {
     ($name:ident) => {
+        $crate::text_type!($name, $crate::InvalidName);
+    };
+    ($name:ident, $error:ty) => {
         impl $name {
             /// The text, in its canonical spelling.
             pub fn as_str(&self) -> &str {
@@ -14,7 +18,7 @@ macro_rules! text_type {
         }
 
         impl std::str::FromStr for $name {
-            type Err = $crate::InvalidName;
+            type Err = $error;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 Self::check(text).map(Self)
@@ -34,5 +38,3 @@ macro_rules! text_type {
         }
     };
 }
-
-pub(crate) use text_type;

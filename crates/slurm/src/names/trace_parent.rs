@@ -1,11 +1,11 @@
-//! Which trace a job belongs to.
+//! The trace of a job.
 
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 
-use crate::{InvalidName, names::text_type::text_type};
+use crate::{InvalidName, text_type};
 
-/// A `traceparent` of W3C Trace Context, in the spelling of its version 00. It stands in Slurm's comment of a job, so that
-/// whoever looks at the job there finds what asked for it; hexadecimal digits and dashes need no quoting anywhere.
+/// A `traceparent` of W3C Trace Context, in the format of version 00. It goes into Slurm's comment of the job, so that an
+/// operator finds the request behind a job. Hexadecimal digits and dashes need no quoting.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
 pub struct TraceParent(String);
 
@@ -19,7 +19,7 @@ impl TraceParent {
         &self.0[3..35]
     }
 
-    /// Later versions may have more behind what they share with this one (W3C Trace Context, 4.3).
+    /// Later versions may append fields to this format (W3C Trace Context, 4.3).
     fn check(text: &str) -> Result<String, InvalidName> {
         let wrong = || InvalidName::new("traceparent", "00-<32 hexadecimal digits>-<16>-<2>", text);
         let (known, rest) = text.split_at_checked(LENGTH).ok_or_else(wrong)?;

@@ -1,11 +1,11 @@
-//! Names that go into scripts, command lines and queries: each type is its own proof that the text is harmless.
+//! Names for scripts, command lines and queries. Each type guarantees that its text is harmless.
 //!
-//! The rules are narrower than Slurm's. `squeue --name a,b` splits on commas, `sacct -P` splits on `|`, a newline
-//! ends an `#SBATCH` line: a name that can hold none of these needs no quoting anywhere.
+//! The rules are narrower than Slurm's. `squeue --name a,b` splits on commas, `sacct -P` splits on `|`, and a newline ends
+//! an `#SBATCH` line. A name without these characters needs no quoting.
 
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 
-use crate::{InvalidName, names::text_type::text_type};
+use crate::{InvalidName, text_type};
 
 macro_rules! name_type {
     ($(#[$doc:meta])* $name:ident, $kind:literal, $allowed:literal, max $max:literal, first $first:expr, rest $rest:expr) => {
@@ -34,8 +34,7 @@ fn is_word(byte: u8) -> bool {
 }
 
 name_type!(
-    /// The name of a job in Slurm: `[A-Za-z0-9_-]{1,128}`. It carries the attempt's token, so it is how a
-    /// submission is found again.
+    /// The name of a job in Slurm: `[A-Za-z0-9_-]{1,128}`. Our names are unique, so they find a submission.
     JobName, "job name", "1 to 128 of A-Z a-z 0-9 _ -", max 128,
     first |b| is_word(b) || b == b'-', rest |b| is_word(b) || b == b'-'
 );

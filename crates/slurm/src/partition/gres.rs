@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// How many GPUs a list names, and of which types. What cannot be read counts as nothing.
+/// The number of GPUs in a list, and their types. Malformed entries do not count.
 pub(crate) fn gpus(list: &str) -> (u32, BTreeSet<String>) {
     let (mut count, mut types) = (0_u32, BTreeSet::new());
     for entry in entries(list) {
@@ -22,7 +22,7 @@ pub(crate) fn gpus(list: &str) -> (u32, BTreeSet<String>) {
     (count, types)
 }
 
-/// The entries without what stands in parentheses: those say which sockets, and may hold commas.
+/// The entries without the sockets in parentheses, which may contain commas.
 fn entries(list: &str) -> Vec<String> {
     let (mut entries, mut depth) = (vec![String::new()], 0_u32);
     for character in list.chars() {

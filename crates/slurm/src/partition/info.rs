@@ -1,4 +1,4 @@
-//! A partition as the scheduler describes it.
+//! A partition of a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,28 +11,28 @@ use crate::{Partition, TimeLimit};
 pub struct PartitionInfo {
     /// Its name.
     pub name: Partition,
-    /// Whether jobs that name no partition go here.
+    /// Whether it is the default partition.
     pub is_default: bool,
-    /// `up`, `down` (jobs wait), `drain` (no new jobs), `inact` (neither), in sinfo's own word.
+    /// sinfo's availability: `up`, `down` (jobs stay pending), `drain` (no new jobs), `inact` (neither).
     pub availability: String,
-    /// The longest time limit a job may ask for; none when sinfo did not say it in a way we know.
+    /// The longest time limit of a job; `None` if sinfo's output was not understood.
     pub time_limit: Option<TimeLimit>,
-    /// What a job gets that asks for no time limit; none when that is [`time_limit`](Self::time_limit).
+    /// The default time limit; `None` if it is [`time_limit`](Self::time_limit).
     pub default_time: Option<TimeLimit>,
-    /// The most nodes a job may have; none for no limit.
+    /// The most nodes of a job; `None` for no limit.
     pub max_nodes: Option<u32>,
-    /// The only accounts that may use it; none when all may.
+    /// The accounts that may use it; `None` for all.
     pub allow_accounts: Option<Vec<String>>,
     /// Its nodes.
     pub nodes: Vec<NodeGroup>,
 }
 
-/// Nodes of one partition that are alike, and in the same state.
+/// Nodes of one partition with the same hardware and state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeGroup {
-    /// sinfo's own word, such as `idle`; with `*` behind it the nodes do not answer (sinfo(1), NODE STATE CODES).
+    /// sinfo's state, such as `idle`; with a trailing `*` the nodes do not answer (sinfo(1), NODE STATE CODES).
     pub state: String,
-    /// How many nodes.
+    /// The number of nodes.
     pub count: u32,
     /// Processors of each, as Slurm counts them.
     pub cpus: u32,
@@ -40,17 +40,17 @@ pub struct NodeGroup {
     pub memory_mib: u64,
     /// GPUs of each.
     pub gpus: u32,
-    /// The kinds of its GPUs, where the site names them.
+    /// The types of its GPUs, if the site defines them.
     pub gpu_types: BTreeSet<String>,
 }
 
 impl PartitionInfo {
-    /// How many nodes it has.
+    /// The number of nodes.
     pub fn node_count(&self) -> u32 {
         self.nodes.iter().fold(0, |sum, group| sum.saturating_add(group.count))
     }
 
-    /// How many nodes are in each state.
+    /// The number of nodes in each state.
     pub fn nodes_by_state(&self) -> BTreeMap<&str, u32> {
         let mut states = BTreeMap::new();
         for group in self.nodes.iter().filter(|group| group.count > 0) {
@@ -60,7 +60,7 @@ impl PartitionInfo {
         states
     }
 
-    /// GPUs of the node that has most; none when the partition has no nodes.
+    /// The most GPUs of one node; `None` if the partition has no nodes.
     pub fn most_gpus_per_node(&self) -> Option<u32> {
         self.nodes.iter().filter(|group| group.count > 0).map(|group| group.gpus).max()
     }

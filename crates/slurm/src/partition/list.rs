@@ -1,15 +1,15 @@
-//! The partitions a job may run in, in the order the user gave them.
+//! The partitions of a job, in the order that the user gave.
 
 use std::collections::HashSet;
 
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 
-use crate::{InvalidName, Partition, names::text_type::text_type};
+use crate::{InvalidName, Partition, text_type};
 
-/// The longest list accepted, in bytes: far above any real site, far below what an `#SBATCH` line may hold.
+/// The longest list, in bytes: far above any real site's, far below the limit of an `#SBATCH` line.
 const MAX_BYTES: usize = 1024;
 
-/// One or more partitions, comma separated, none twice: what `sbatch --partition` takes.
+/// One or more different comma-separated partitions, as for `sbatch --partition`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
 pub struct PartitionList(String);
 
@@ -18,7 +18,7 @@ text_type!(PartitionList);
 impl PartitionList {
     /// The partitions, in order.
     pub fn iter(&self) -> impl Iterator<Item = Partition> + '_ {
-        // Every part was parsed once by `check`, so nothing is lost here.
+        // `check` has parsed every part, so none is dropped here.
         self.0.split(',').filter_map(|part| part.parse().ok())
     }
 

@@ -1,4 +1,4 @@
-//! Partitions as `sinfo` and `scontrol show partition` print them.
+//! Parsing the partitions in the output of `sinfo` and `scontrol show partition`.
 
 use super::{
     gres,
@@ -7,7 +7,7 @@ use super::{
 use crate::Partition;
 
 impl PartitionInfo {
-    /// Reads one row of `sinfo -o '%P|%a|%l|%L|%D|%t|%c|%m|%G'`: the partition without its nodes, and one group of them.
+    /// Parses one row of `sinfo -o '%P|%a|%l|%L|%D|%t|%c|%m|%G'`: the partition without nodes, and one group of nodes.
     pub fn from_sinfo(text: &str) -> Option<(Self, NodeGroup)> {
         let fields: Vec<&str> = text.splitn(9, '|').map(str::trim).collect();
         let [name, availability, limit, default, count, state, cpus, memory, gres] = fields[..] else {
@@ -17,7 +17,7 @@ impl PartitionInfo {
         let group = NodeGroup {
             state: word(state)?,
             count: count.parse().ok()?,
-            // A plus sign says that some nodes have more.
+            // A plus sign means that some nodes have more.
             cpus: cpus.trim_end_matches('+').parse().ok()?,
             memory_mib: memory.trim_end_matches('+').parse().ok()?,
             gpus,
@@ -37,7 +37,7 @@ impl PartitionInfo {
     }
 }
 
-/// A word of Slurm's own, such as `idle*` or `n/a`.
+/// A single word of Slurm's output, such as `idle*` or `n/a`.
 fn word(text: &str) -> Option<String> {
     let is_word = (1..=40).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
     is_word.then(|| text.to_owned())
@@ -46,14 +46,14 @@ fn word(text: &str) -> Option<String> {
 /// The limits of a partition that only `scontrol show partition --oneliner` prints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionSettings {
-    /// `MaxNodes`: the most nodes that one job may have. None: no limit.
+    /// `MaxNodes`: the most nodes of a job; `None` for no limit.
     pub max_nodes: Option<u32>,
-    /// `AllowAccounts`: the only accounts that may use it. None: all may.
+    /// `AllowAccounts`: the accounts that may use it; `None` for all.
     pub allow_accounts: Option<Vec<String>>,
 }
 
 impl PartitionSettings {
-    /// Reads one line of `scontrol show partition --oneliner`.
+    /// Parses one line of `scontrol show partition --oneliner`.
     pub fn from_scontrol(text: &str) -> Option<(Partition, Self)> {
         let value = |key: &str| text.split(' ').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
         let accounts = value("AllowAccounts").filter(|accounts| *accounts != "ALL" && *accounts != "(null)");

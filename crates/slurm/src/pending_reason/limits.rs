@@ -1,12 +1,10 @@
-//! The words for limits are made of parts: whose limit, of what kind, on which resource, counted how. There are some
-//! hundred and fifty, all alike.
+//! Reasons of limits: about 150 words composed of the owner of the limit, its kind, the resource and the measure.
 
 use std::borrow::Cow;
 
 use super::{Explanation, Holder, Outlook};
 
-/// What Slurm calls a resource in a reason, what `sacctmgr` calls it, and what people do. Longer words stand before those
-/// that they begin with.
+/// A resource's name in reasons, in `sacctmgr`, and for people. A longer word comes before its own prefix.
 const RESOURCES: [(&str, &str, &str); 11] = [
     ("Billing", "billing", "billing units"),
     ("BB", "bb", "burst buffer space"),
@@ -21,13 +19,13 @@ const RESOURCES: [(&str, &str, &str); 11] = [
     ("Unknown", "?", "resources"),
 ];
 
-const WAIT: &str = "Wait until other jobs have ended, or ask for the limit to be raised; `sacctmgr show qos` and `sacctmgr show assoc` list limits.";
+const WAIT: &str = "Wait until other jobs have ended, or ask the site to raise the limit; `sacctmgr show qos` and `sacctmgr show assoc` list limits.";
 const SPENT: &str =
     "Ask the site's administrator for more, or wait until the usage has decayed; `sshare` shows it.";
-const ASK_LESS: &str = "Cancel the job and send it with less, or ask for the limit to be raised; `sacctmgr show qos` and `sacctmgr show assoc` list limits.";
-const ASK_MORE: &str = "Cancel the job and send it with more, or under another QOS.";
+const ASK_LESS: &str = "Cancel the job and submit it with less, or ask the site to raise the limit; `sacctmgr show qos` and `sacctmgr show assoc` list limits.";
+const ASK_MORE: &str = "Cancel the job and submit it with more, or with another QOS.";
 
-/// What a word for a limit means.
+/// Explains the reason of a limit.
 pub(super) fn explain(word: &str) -> Option<Explanation> {
     let (holder, owner, rest) = owner(word)?;
     let (kind, rest) = KINDS.iter().find_map(|kind| Some((*kind, rest.strip_prefix(kind)?)))?;
@@ -47,7 +45,7 @@ const KINDS: [&str; 3] = ["Grp", "Max", "Min"];
 
 type Found = (String, String, &'static str, Outlook);
 
-/// Limits for each account or user are a QOS's, too, and only some say so.
+/// The owner of the limit. Limits per account or per user belong to a QOS, even if the word does not contain `QOS`.
 fn owner(word: &str) -> Option<(Holder, &'static str, &str)> {
     let qos = (Holder::Qos, "its QOS");
     if let Some(rest) = word.strip_prefix("QOS") {
@@ -68,20 +66,20 @@ fn counted(kind: &str, rest: &str, owner: &str) -> Option<Found> {
         _ => None,
     };
     if let Some(per) = rest.strip_prefix("SubmitJobs").or_else(|| rest.strip_prefix("SubmitJob")) {
-        let meaning = format!("as many jobs {} are in the queue as are allowed", of(per)?);
+        let meaning = format!("the limit of queued jobs {} is reached", of(per)?);
         return Some((format!("{kind}SubmitJobs{per}"), meaning, WAIT, Outlook::Waits));
     }
     if let Some(per) = rest.strip_prefix("Jobs") {
-        let meaning = format!("as many jobs {} run as are allowed", of(per)?);
+        let meaning = format!("the limit of running jobs {} is reached", of(per)?);
         return Some((format!("{kind}Jobs{per}"), meaning, WAIT, Outlook::Waits));
     }
     match (kind, rest) {
         ("Grp", "Wall") => {
-            let meaning = format!("the jobs of {owner} have used up the time that it allows them");
+            let meaning = format!("the jobs of {owner} have used up its time");
             Some(("GrpWall".to_owned(), meaning, SPENT, Outlook::NeedsAction))
         }
         ("Max", "WallDurationPerJob") => {
-            let meaning = format!("it asks for more time than {owner} allows a job");
+            let meaning = format!("it requests more time than {owner} allows per job");
             Some(("MaxWallDurationPerJob".to_owned(), meaning, ASK_LESS, Outlook::Hopeless))
         }
         _ => None,
@@ -93,28 +91,28 @@ fn measured(kind: &str, rest: &str, owner: &str) -> Option<Found> {
     let (resource, name, measure) = RESOURCES
         .iter()
         .find_map(|(word, resource, name)| Some((resource, name, rest.strip_prefix(word)?)))?;
-    let all = |of: &str| format!("the running jobs of {of} have all the {name} that it allows them together");
-    let ahead =
-        |of: &str| format!("the running jobs of {of} may still use as many minutes of {name} as it allows");
-    let each =
-        |whose: &str| format!("the running jobs of its {whose} have all the {name} that {owner} allows one");
-    let each_ahead = |whose: &str| {
+    let all = |of: &str| format!("running jobs of {of} use all {name} that it allows");
+    let ahead = |of: &str| format!("running jobs of {of} may still use all minutes of {name} that it allows");
+    let each = |subject: &str| {
+        format!("running jobs of its {subject} use all {name} that {owner} allows per {subject}")
+    };
+    let each_ahead = |subject: &str| {
         format!(
-            "the running jobs of its {whose} may still use as many minutes of {name} as {owner} allows one"
+            "running jobs of its {subject} may still use all minutes of {name} that {owner} allows per {subject}"
         )
     };
-    let more = |of: &str| format!("it asks for more {name} than {owner} allows {of}");
+    let more = |of: &str| format!("it requests more {name} than {owner} allows {of}");
     let (limit, meaning, advice, outlook) = match (kind, measure) {
         ("Grp", "") => ("GrpTRES", all(owner), WAIT, Outlook::Waits),
         ("Grp", "RunMinutes") => ("GrpTRESRunMins", ahead(owner), WAIT, Outlook::Waits),
         ("Grp", "Minutes") => {
-            let meaning = format!("{owner} has used up the minutes of {name} that it has");
+            let meaning = format!("{owner} has used up its minutes of {name}");
             ("GrpTRESMins", meaning, SPENT, Outlook::NeedsAction)
         }
-        ("Max", "PerJob") => ("MaxTRESPerJob", more("a job"), ASK_LESS, Outlook::Hopeless),
-        ("Max", "PerNode") => ("MaxTRESPerNode", more("a job on a node"), ASK_LESS, Outlook::Hopeless),
+        ("Max", "PerJob") => ("MaxTRESPerJob", more("per job"), ASK_LESS, Outlook::Hopeless),
+        ("Max", "PerNode") => ("MaxTRESPerNode", more("per job and node"), ASK_LESS, Outlook::Hopeless),
         ("Max", "MinutesPerJob") => {
-            let meaning = format!("it asks for more minutes of {name} than {owner} allows a job");
+            let meaning = format!("it requests more minutes of {name} than {owner} allows per job");
             ("MaxTRESMinsPerJob", meaning, ASK_LESS, Outlook::Hopeless)
         }
         ("Max", "PerUser") => ("MaxTRESPerUser", each("user"), WAIT, Outlook::Waits),
@@ -125,7 +123,7 @@ fn measured(kind: &str, rest: &str, owner: &str) -> Option<Found> {
         }
         ("Min", "") => (
             "MinTRESPerJob",
-            format!("it asks for fewer {name} than {owner} demands"),
+            format!("it requests fewer {name} than {owner} requires"),
             ASK_MORE,
             Outlook::Hopeless,
         ),

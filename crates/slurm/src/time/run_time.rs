@@ -1,37 +1,28 @@
-//! How long a program may run before its batch script ends it.
+//! The job's own time limit.
 
 use std::{fmt, str::FromStr};
 
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 
-use crate::{InvalidName, time::wall_time::seconds_of};
+use crate::{InvalidName, number::round_up, time::wall_time::seconds_of};
 
 const KIND: &str = "run time";
 
-/// How long a program may run before its batch script ends it, in whole seconds, at least one.
+/// How long a program may run before the batch script ends it: whole seconds, at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
 pub struct RunTime(u32);
 
 impl RunTime {
-    /// So many seconds; `None` for zero.
+    /// A number of seconds; `None` for zero.
     pub const fn from_seconds(seconds: u32) -> Option<Self> {
         if seconds == 0 { None } else { Some(Self(seconds)) }
     }
 
-    /// So many hours, rounded up to a whole second, like [`WallTime::from_hours`](crate::WallTime::from_hours).
+    /// A number of hours, rounded up to a whole second, like [`WallTime::from_hours`](crate::WallTime::from_hours).
     pub fn from_hours(hours: f64) -> Result<Self, InvalidName> {
-        let seconds = hours * 3600.0;
-        let nearest = seconds.round();
-        let whole = if (seconds - nearest).abs() < 1e-4 { nearest } else { seconds.ceil() };
-        if whole >= 1.0 && whole <= f64::from(u32::MAX) {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a whole number within the range of u32, checked in the line above"
-            )]
-            return Ok(Self(whole as u32));
-        }
-        Err(InvalidName::new(KIND, "a number of hours above zero", &hours.to_string()))
+        round_up(hours * 3600.0, 1e-4, u32::MAX)
+            .map(Self)
+            .ok_or_else(|| InvalidName::new(KIND, "a number of hours above zero", &hours.to_string()))
     }
 
     /// The time in seconds.
@@ -50,7 +41,7 @@ impl fmt::Display for RunTime {
 impl FromStr for RunTime {
     type Err = InvalidName;
 
-    /// The forms that [`WallTime`](crate::WallTime) takes.
+    /// The same formats as [`WallTime`](crate::WallTime).
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         seconds_of(text)
             .and_then(|seconds| u32::try_from(seconds).ok())

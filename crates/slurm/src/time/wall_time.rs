@@ -1,43 +1,37 @@
-//! Time limits: whole minutes, as the scheduler keeps them.
+//! Slurm's time limits.
 
 use std::{fmt, str::FromStr};
 
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 
-use crate::InvalidName;
+use crate::{
+    InvalidName,
+    number::{digits, round_up},
+};
 
 const KIND: &str = "time limit";
 const MINUTES_PER_DAY: u32 = 24 * 60;
 /// `slurm.h` uses the last two values of a `u32` for `NO_VAL` and `INFINITE`.
 const MAX_MINUTES: u32 = u32::MAX - 2;
 
-/// A time limit in whole minutes, at least one.
+/// A time limit: whole minutes, at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
 pub struct WallTime(u32);
 
 impl WallTime {
-    /// So many minutes; `None` for zero (which sbatch takes to mean "no limit") and for Slurm's reserved values.
+    /// A number of minutes; `None` for zero ("no limit" for sbatch) and for Slurm's reserved values.
     pub const fn from_minutes(minutes: u32) -> Option<Self> {
         if minutes == 0 || minutes > MAX_MINUTES { None } else { Some(Self(minutes)) }
     }
 
-    /// So many hours, rounded up to a whole minute.
+    /// A number of hours, rounded up to a whole minute.
     ///
-    /// A binary float holds 3.8 h as a little more or less than 228 minutes; a millionth of a minute above a whole
-    /// one is taken for that, not for a wish for one minute more.
+    /// A float cannot represent 3.8 hours as exactly 228 minutes, so a deviation of less than a millionth of a minute
+    /// does not count.
     pub fn from_hours(hours: f64) -> Result<Self, InvalidName> {
-        let minutes = hours * 60.0;
-        let nearest = minutes.round();
-        let whole = if (minutes - nearest).abs() < 1e-6 { nearest } else { minutes.ceil() };
-        if whole >= 1.0 && whole <= f64::from(MAX_MINUTES) {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a whole number within the range of u32, checked in the line above"
-            )]
-            return Ok(Self(whole as u32));
-        }
-        Err(InvalidName::new(KIND, "a number of hours above zero", &hours.to_string()))
+        round_up(hours * 60.0, 1e-6, MAX_MINUTES)
+            .map(Self)
+            .ok_or_else(|| InvalidName::new(KIND, "a number of hours above zero", &hours.to_string()))
     }
 
     /// The limit in minutes.
@@ -65,8 +59,8 @@ impl fmt::Display for WallTime {
 impl FromStr for WallTime {
     type Err = InvalidName;
 
-    /// The forms of sbatch(1) `--time`: `M`, `M:S`, `H:M:S`, `D-H`, `D-H:M`, `D-H:M:S`. Seconds round up to a
-    /// minute, as sbatch rounds them.
+    /// The formats of sbatch(1) `--time`: `M`, `M:S`, `H:M:S`, `D-H`, `D-H:M`, `D-H:M:S`. Seconds are rounded up to a
+    /// minute, as in sbatch.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         seconds_of(text)
             .and_then(|seconds| u32::try_from(seconds.div_ceil(60)).ok())
@@ -92,16 +86,15 @@ pub(crate) fn seconds_of(text: &str) -> Option<u64> {
     Some(days.unwrap_or(0) * 86_400 + hours * 3_600 + minutes * 60 + seconds)
 }
 
-/// At most ten digits, so that no sum above can overflow a `u64`.
+/// At most ten digits, so that the sum cannot overflow a `u64`.
 fn number(text: &str) -> Option<u64> {
-    let digits = (1..=10).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
-    if digits { text.parse().ok() } else { None }
+    digits(text, 10)
 }
 
-/// The limit of a partition or a job, which may be none.
+/// The time limit of a partition or a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
 pub enum TimeLimit {
-    /// So long.
+    /// Limited to this time.
     Limited(WallTime),
     /// No limit: squeue and scontrol print `UNLIMITED`, sinfo prints `infinite`.
     Unlimited,

@@ -289,7 +289,7 @@ impl Tables {
             cache_path: request.cache_path.clone(),
             image: request.image.clone(),
             state: ConversionState::Wanted,
-            message: "Looking for the image in the cache.".to_owned(),
+            message: "Checking the cache for the image.".to_owned(),
             file: None,
             file_seen_at: None,
             file_began_at: None,
@@ -311,14 +311,7 @@ impl Tables {
         let mut demand = Demand::default();
         for (id, wait) in self.waits.iter().filter(|(_, wait)| wait.conversion == conversion) {
             let Some(row) = self.jobs.get(id) else { continue };
-            let waits = matches!(
-                row.job.phase,
-                Phase::Queued
-                    | Phase::CheckingInputs
-                    | Phase::ConvertingImage
-                    | Phase::Staging
-                    | Phase::RetryWait
-            );
+            let waits = matches!(row.job.phase, Phase::Queued | Phase::ConvertingImage | Phase::RetryWait);
             if waits && row.job.desired == DesiredState::Run {
                 demand.waiters += 1;
                 demand.fresh_since = demand.fresh_since.max(wait.fresh.then_some(row.job.created_at));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::{ActiveJob, ClusterName, Job, Next, Orphan, Phase, Timestamp};
+use domain::{ActiveJob, ClusterName, Job, ObservedChange, Orphan, Phase, Timestamp};
 use persistence::{Observations, PollLease, PollResult, PollTurns, StoreError};
 use uuid::Uuid;
 
@@ -120,7 +120,7 @@ impl Observations for MemoryStore {
     async fn record_observations(
         &self,
         lease: &PollLease,
-        changed: &[Next],
+        changed: &[ObservedChange],
         now: Timestamp,
     ) -> Result<u64, StoreError> {
         let clock = self.now();
@@ -135,7 +135,7 @@ impl Observations for MemoryStore {
 
 impl Tables {
     /// Writes a job if it has not changed since the poll read it.
-    fn write(&mut self, next: &Next, now: Timestamp, clock: Timestamp) -> bool {
+    fn write(&mut self, next: &ObservedChange, now: Timestamp, clock: Timestamp) -> bool {
         let job = &next.job;
         let Some(row) =
             self.jobs.get_mut(&job.id).filter(|row| row.job.version == job.version && row.is_active())

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Abandoned, Conversion, ConversionFindings, ConversionRun, conversion_concluded};
+use domain::{Abandoned, Conversion, ConversionFindings, ConversionRun, conclude_conversion};
 use persistence::{ConversionLease, StoreError, WorkStore};
 use remote::{Cancel, CheckImages, Conclude, Concluding, ImageFile, Markers};
 
@@ -124,7 +124,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 err_tail: said.map_or(&[], |said| &said.err_tail),
                 file: place.and_then(|place| files.get(place)).copied().unwrap_or(ImageFile::Unread),
             };
-            conversion_concluded(one, &found, demand, &site.target.cluster, &self.settings.graces, now)
+            conclude_conversion(one, &found, demand, &site.target.cluster, &self.settings.graces, now)
         };
         let moved = wanted.iter().map(step).collect();
         self.store_moved(site, lease, moved).await

@@ -4,8 +4,8 @@ use std::error::Error as _;
 
 use chrono::TimeDelta;
 use domain::{
-    Conversion, ConversionRun, ConversionTransition, Located, conversion_located, conversion_sent,
-    conversion_unplannable, plan_conversion,
+    Conversion, ConversionRun, ConversionTransition, Lookup, conversion_after_lookup,
+    conversion_after_submit, conversion_unplannable, plan_conversion,
 };
 use persistence::{ConversionLease, StoreError, WorkStore};
 use remote::{Locate, Sought, SubmitAnswer, SubmitBatch};
@@ -35,14 +35,14 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         // Committed before anything remote happens; what was known of it before says how to read the answer.
         let intents = conversions
             .iter()
-            .map(|one| ConversionTransition { conversion: one.sending(), due_at: Some(now) });
+            .map(|one| ConversionTransition { conversion: one.submitting(), due_at: Some(now) });
         let stored = self.store_conversions(site, lease, intents.collect(), false).await?;
         let (mut sent, mut entries, mut unplannable) = (vec![], vec![], vec![]);
         for before in conversions.iter().filter(|one| stored.contains(&one.id)) {
             // The intent has raised the version.
-            let intent = Conversion { version: before.version + 1, ..before.sending() };
+            let intent = Conversion { version: before.version + 1, ..before.submitting() };
             let Some(run) = &intent.run else { continue };
-            let unanswered = before.run.as_ref().is_some_and(ConversionRun::is_unanswered);
+            let unanswered = before.run.as_ref().is_some_and(ConversionRun::is_uncertain);
             match plan_conversion(&intent, run, &site.target.cluster) {
                 Ok(entry) => {
                     entries.push(entry);
@@ -63,7 +63,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let answers = site.target.link.submit(&SubmitBatch::new(entries)).await;
         let now = self.clock.now();
         let step = |(index, (intent, unanswered)): (usize, &(Conversion, bool))| {
-            conversion_sent(intent, *unanswered, outcome(&answers, index), now)
+            conversion_after_submit(intent, *unanswered, outcome(&answers, index), now)
         };
         let moved: Vec<_> = sent.iter().enumerate().map(step).collect();
         let doubles =
@@ -92,8 +92,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let now = self.clock.now();
         let step = |one: &Conversion| {
             let token = one.run.as_ref().map(|run| &run.token);
-            let found = answer.as_ref().map_or(Located::Unclear, |answer| sought(token, answer));
-            conversion_located(one, found, now)
+            let found = answer.as_ref().map_or(Lookup::Unclear, |answer| sought(token, answer));
+            conversion_after_lookup(one, found, now)
         };
         let moved: Vec<_> = conversions.iter().map(step).collect();
         let mut copies = Vec::new();

@@ -7,7 +7,7 @@ mod sight;
 use std::{collections::HashSet, time::Duration};
 
 use chrono::TimeDelta;
-use domain::{ActiveJob, Conversion, JobId, Timestamp, conversion_seen};
+use domain::{ActiveJob, Conversion, JobId, Timestamp, observe_conversion};
 use persistence::{PollLease, PollResult, StoreError, WorkStore};
 use remote::{PollAnswer, SqueueOutcome};
 
@@ -153,7 +153,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let moved = conversions.iter().filter_map(|conversion| {
             let run = conversion.run.as_ref()?;
             let observation = sight.of(run.slurm_id?, run.token.as_str());
-            let next = conversion_seen(conversion, &observation, ahead, &self.settings.graces, now)?;
+            let next = observe_conversion(conversion, &observation, ahead, &self.settings.graces, now)?;
             say(&next);
             Some(next)
         });

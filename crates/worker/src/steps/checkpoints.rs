@@ -18,7 +18,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// container looks for one, too.
     pub(crate) async fn checkpoints(&self, site: &Site<L>, jobs: &[&Job]) -> HashMap<JobId, RemotePath> {
         let results = |job: &&Job| {
-            let attempt = job.attempt.as_ref().filter(|_| job.may_go_on())?;
+            let attempt = job.attempt.as_ref().filter(|_| job.resumes_from_checkpoint())?;
             Some((job.id, JobPaths::new(&attempt.job_dir, job.id).ok()?.results))
         };
         let asked: Vec<(JobId, RemotePath)> = jobs.iter().filter_map(results).collect();
@@ -29,7 +29,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         match site.target.link.checkpoints(&command).await {
             Ok(newest) => asked.iter().zip(newest).filter_map(|((id, _), path)| Some((*id, path?))).collect(),
             Err(error) => {
-                let jobs = jobs.iter().copied().filter(|job| job.may_go_on());
+                let jobs = jobs.iter().copied().filter(|job| job.resumes_from_checkpoint());
                 warn_of_each(jobs, &error, "the newest checkpoint could not be looked for");
                 HashMap::new()
             }

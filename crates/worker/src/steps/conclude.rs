@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use chrono::TimeDelta;
-use domain::{DesiredState, Ending, Findings, Job, JobPaths, SickNode, Work, conclude, removal_may_come};
+use domain::{
+    DesiredState, Ending, Findings, Job, JobPaths, UnhealthyNode, Work, cleanup_is_retried, conclude,
+};
 use persistence::{Lease, StepRecord, StoreError, WorkStore};
 use remote::{Conclude, Concluded, Concluding};
 use slurm::{NodeName, SlurmState, node_list};
@@ -59,13 +61,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                         out_tail: &concluded.out_tail,
                         err_tail: &concluded.err_tail,
                         role_tails: &concluded.role_tails,
-                        sick: &of_job(&job, &sick),
+                        unhealthy: &of_job(&job, &sick),
                         spare: spare.get(&job.id).copied(),
                     };
                     match conclude(&job, &findings, &graces, now) {
                         // Somebody else's right to look at the secrets ends with the job, so they go first.
-                        Ending::Ended(_) | Ending::Paused(_) | Ending::Again { .. }
-                            if !concluded.removed && removal_may_come(job.finishing_since, now) =>
+                        Ending::Ended(_) | Ending::Paused(_) | Ending::Retry { .. }
+                            if !concluded.removed && cleanup_is_retried(job.finishing_since, now) =>
                         {
                             done(job, Some(now + TRY_AGAIN))
                         }
@@ -75,7 +77,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                             let due_at = (job.desired != DesiredState::Run).then_some(now);
                             done(job, due_at)
                         }
-                        Ending::Again { job, due_at } => done(job, Some(due_at)),
+                        Ending::Retry { job, due_at } => done(job, Some(due_at)),
                         // Looked at again before the grace is over: the word may come any moment.
                         Ending::Wait { job, until } => done(job, Some(until.min(now + TRY_AGAIN))),
                     }
@@ -111,7 +113,7 @@ fn nodes(job: &Job) -> Vec<NodeName> {
     node_list::expand(list).iter().filter_map(|name| name.parse().ok()).collect()
 }
 
-fn of_job(job: &Job, sick: &[SickNode]) -> Vec<SickNode> {
+fn of_job(job: &Job, sick: &[UnhealthyNode]) -> Vec<UnhealthyNode> {
     let own = nodes(job);
     sick.iter().filter(|node| own.contains(&node.name)).cloned().collect()
 }

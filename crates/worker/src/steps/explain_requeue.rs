@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::{ExplainedRequeue, Job, SickNode, explain_requeue};
+use domain::{ExplainedRequeue, Job, UnhealthyNode, explain_requeue};
 use persistence::{Lease, StepRecord, StoreError, WorkStore};
 use remote::{Exclude, NodeHealth, Requeued};
 use slurm::{JobName, NodeName, SlurmJobId, node_list};
@@ -121,7 +121,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 
     /// Those of the nodes that Slurm does not trust now; none when it does not say.
-    pub(crate) async fn sick_nodes(&self, site: &Site<L>, nodes: Vec<NodeName>) -> Vec<SickNode> {
+    pub(crate) async fn sick_nodes(&self, site: &Site<L>, nodes: Vec<NodeName>) -> Vec<UnhealthyNode> {
         let nodes: Vec<NodeName> = nodes.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
         if nodes.is_empty() {
             return Vec::new();
@@ -129,7 +129,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         match site.target.link.node_health(&NodeHealth { nodes }).await {
             Ok(answer) => {
                 let sick = answer.sick.unwrap_or_default().into_iter();
-                sick.map(|(name, state)| SickNode { name, state }).collect()
+                sick.map(|(name, state)| UnhealthyNode { name, state }).collect()
             }
             Err(error) => {
                 tracing::warn!(cluster.name = %site.target.cluster.name, error = %error, "the health of nodes is not known");

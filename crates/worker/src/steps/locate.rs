@@ -1,7 +1,7 @@
 //! Looking for submissions whose answer was lost.
 
 use chrono::TimeDelta;
-use domain::{Job, Located, Phase, Transition, located};
+use domain::{Job, Lookup, Phase, Transition, after_lookup};
 use persistence::{Lease, StoreError, WorkStore};
 use remote::{Locate, LocateAnswer, Sought};
 use slurm::{JobName, SlurmJobId, SlurmState};
@@ -37,8 +37,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let now = self.clock.now();
         let step = |before: &Job| -> Unsubmitted {
             let token = before.attempt.as_ref().map(|attempt| &attempt.token);
-            let found = answer.as_ref().map_or(Located::Unclear, |answer| sought(token, answer));
-            let Transition { job, due_at } = located(before, found, now);
+            let found = answer.as_ref().map_or(Lookup::Unclear, |answer| sought(token, answer));
+            let Transition { job, due_at } = after_lookup(before, found, now);
             Unsubmitted::new(before, done(job, due_at))
         };
         let steps: Vec<_> = jobs.iter().map(step).collect();
@@ -99,19 +99,19 @@ pub(crate) fn copies_of(
 ///
 /// The job that holds the claim is the one that runs; without a claim the oldest is, and the others will find
 /// its claim when they start.
-pub(crate) fn sought(token: Option<&JobName>, answer: &LocateAnswer) -> Located {
+pub(crate) fn sought(token: Option<&JobName>, answer: &LocateAnswer) -> Lookup {
     let token = token.map(JobName::as_str);
     let Some(found) = answer.located.iter().find(|found| Some(found.key.as_str()) == token) else {
-        return Located::Unclear;
+        return Lookup::Unclear;
     };
     let queued = || found.squeue.iter().map(|(id, _)| *id).min();
     let accounted = || found.sacct.as_ref().and_then(|ids| ids.iter().copied().min());
     let id: Option<SlurmJobId> = found.run_claim.or(found.id_file).or_else(queued).or_else(accounted);
     match id {
-        Some(id) => Located::Found(id),
-        None if found.unbegun => Located::Unbegun,
-        None if answer.controller_answered && found.sacct.is_some() && found.readable => Located::Absent,
-        None => Located::Unclear,
+        Some(id) => Lookup::Found(id),
+        None if found.unbegun => Lookup::NeverBegan,
+        None if answer.controller_answered && found.sacct.is_some() && found.readable => Lookup::Absent,
+        None => Lookup::Unclear,
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use domain::{
-    DesiredState, Job, JobId, JobPaths, Located, PendingCleanup, Phase, Timestamp, Transition, located,
+    DesiredState, Job, JobId, JobPaths, Lookup, PendingCleanup, Phase, Timestamp, Transition, after_lookup,
 };
 use persistence::{Lane, Lease, StepRecord, StoreError, WorkStore};
 use remote::{Remove, StagedSecret};
@@ -43,12 +43,12 @@ impl Unsubmitted {
         let kept = match blocker {
             None => return self.step,
             Some(CleanupBlocker::Held(id)) => {
-                let Transition { job, due_at } = located(&self.before, Located::Found(id), now);
+                let Transition { job, due_at } = after_lookup(&self.before, Lookup::Found(id), now);
                 return done(job, due_at);
             }
             Some(CleanupBlocker::PendingCleanup(kept)) => kept,
         };
-        if let Some(job) = self.step.job.not_ended(&self.before, kept, now) {
+        if let Some(job) = self.step.job.with_pending_cleanup(&self.before, kept, now) {
             return done(job, Some(now + TRY_AGAIN));
         }
         let id = self.before.id;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use domain::{Job, JobId, purge_again};
+use domain::{Job, JobId, next_purge_wait};
 use persistence::{Lease, PurgeTarget, StoreError, WorkStore};
 use remote::Purge;
 use slurm::RemotePath;
@@ -31,7 +31,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 gone.push(of.job);
                 continue;
             };
-            if let Some(wait) = purge_again(of.failed).and_then(|wait| wait.to_std().ok()) {
+            if let Some(wait) = next_purge_wait(of.failed).and_then(|wait| wait.to_std().ok()) {
                 tracing::warn!(job.id = %of.job, error = why, "a deleted job's files are still there; trying again");
                 left.push((of.job, wait));
             } else {

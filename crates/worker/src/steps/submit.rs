@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use domain::{Attempt, Job, Phase, Secrets, Sent, Status, Transition, excluded, plan_submission, sent};
+use domain::{
+    Attempt, Job, Phase, Secrets, Status, SubmitOutcome, Transition, after_submit, excluded, plan_submission,
+};
 use persistence::{Lease, StoreError, WorkStore};
 use remote::{Cancel, SubmitAnswer, SubmitBatch};
 use slurm::{JobName, SlurmJobId};
@@ -126,7 +128,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     continue;
                 }
             };
-            let from = checkpoints.get(&job.id).map(|checkpoint| job.going_on_from(checkpoint));
+            let from = checkpoints.get(&job.id).map(|checkpoint| job.resumed_from(checkpoint));
             match plan_submission(from.as_ref().unwrap_or(job), attempt, &site.target.cluster, &of_job) {
                 Ok(entry) => {
                     let script = entry.files.iter().find(|file| file.path == entry.script_path);
@@ -150,9 +152,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 
     /// Ends the job, unless an earlier submission of it may have reached Slurm: that one is looked for first.
     fn not_stageable(&self, intent: &Intent, why: &str) -> Unsubmitted {
-        if intent.before.as_ref().is_some_and(Attempt::is_unanswered) {
-            let Transition { job, due_at } =
-                sent(&intent.job, intent.before.as_ref(), Sent::NotSent { why }, self.clock.now());
+        if intent.before.as_ref().is_some_and(Attempt::is_uncertain) {
+            let Transition { job, due_at } = after_submit(
+                &intent.job,
+                intent.before.as_ref(),
+                SubmitOutcome::NotRun { why },
+                self.clock.now(),
+            );
             return Unsubmitted::new(&intent.job, done(job, due_at));
         }
         Unsubmitted::new(&intent.job, done(self.unstageable(&intent.job, why), None))
@@ -169,7 +175,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let now = self.clock.now();
         let record = |(index, intent): (usize, &Intent)| {
             let Transition { mut job, due_at } =
-                sent(&intent.job, intent.before.as_ref(), outcome(answers, index), now);
+                after_submit(&intent.job, intent.before.as_ref(), outcome(answers, index), now);
             say_image(&mut job);
             Unsubmitted::new(&intent.job, done(job, due_at))
         };
@@ -225,14 +231,14 @@ fn say_image(job: &mut Job) {
 }
 
 /// How the submission of one entry came back.
-pub(crate) fn outcome(answers: &Result<Vec<SubmitAnswer>, LinkError>, index: usize) -> Sent<'_> {
+pub(crate) fn outcome(answers: &Result<Vec<SubmitAnswer>, LinkError>, index: usize) -> SubmitOutcome<'_> {
     match answers {
         Ok(answers) => match answers.get(index) {
-            Some(answer) => Sent::Answered(answer),
-            None => Sent::Lost { why: "the answer was incomplete" },
+            Some(answer) => SubmitOutcome::Answered(answer),
+            None => SubmitOutcome::Lost { why: "the answer was incomplete" },
         },
-        Err(LinkError::NotSent { why } | LinkError::AuthRequired { why }) => Sent::NotSent { why },
-        Err(LinkError::Lost { why }) => Sent::Lost { why },
+        Err(LinkError::NotSent { why } | LinkError::AuthRequired { why }) => SubmitOutcome::NotRun { why },
+        Err(LinkError::Lost { why }) => SubmitOutcome::Lost { why },
     }
 }
 

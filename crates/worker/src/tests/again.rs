@@ -49,7 +49,7 @@ async fn a_fault_of_the_job_ends_it_and_says_why(pool: PgPool) {
     let job = bench.job(id).await;
     assert_eq!((job.status, job.retry_count), (Status::Error, 0));
     let verdict = job.attempt.unwrap().verdict.unwrap();
-    assert_eq!(verdict.why, "Not tried again, because the job's own code or its specification is wrong.");
+    assert_eq!(verdict.why, "Not retried: the job's code or its specification is wrong.");
     assert_eq!(verdict.line.as_deref(), Some("ValueError: num_classes must be 20"));
     assert!(job.message.contains(&verdict.why), "{}", job.message);
 }
@@ -91,7 +91,7 @@ async fn a_node_that_slurm_has_drained_for_a_fault_is_to_blame(pool: PgPool) {
     bench.fail_on(&name, "node01", &SlurmState::Failed, "").await;
     let job = bench.job(id).await;
     assert_eq!(job.phase, Phase::RetryWait);
-    assert!(job.message.contains("Slurm says that node01 is drained (NHC: GPU 3)"), "{}", job.message);
+    assert!(job.message.contains("Slurm reports node node01 as drained (NHC: GPU 3)"), "{}", job.message);
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
@@ -105,7 +105,7 @@ async fn a_job_that_slurm_itself_requeued_keeps_away_from_the_failed_node(pool: 
     bench.step(Lane::Follow).await;
     let job = bench.job(id).await;
     assert_eq!((job.status, job.phase), (Status::Pending, Phase::InQueue));
-    assert!(job.message.contains("a node failed; it keeps away from node01"), "{}", job.message);
+    assert!(job.message.contains("a node failed; excluding node01"), "{}", job.message);
     assert_eq!(bench.fake.excluded(&name), ["node01".parse().unwrap()]);
     assert_eq!(job.attempt.unwrap().requeues, 1);
 }

@@ -42,8 +42,8 @@ async fn an_exclusion_that_leaves_no_node_is_lifted_and_not_set_again(pool: PgPo
     bench.step(Lane::Follow).await;
     assert_eq!(bench.fake.excluded(&name), []);
     let job = bench.job(id).await;
-    assert!(job.message.contains("no node fits without node01"), "{}", job.message);
-    assert!(job.message.contains("so it is allowed there again"), "{}", job.message);
+    assert!(job.message.contains("without the excluded nodes (node01)"), "{}", job.message);
+    assert!(job.message.contains("lifted the exclusion (BadConstraints)"), "{}", job.message);
     assert_eq!(job.attempt.unwrap().excluded, []);
     assert_eq!(bench.step(Lane::Follow).await, 0, "once");
 
@@ -84,7 +84,7 @@ async fn an_exclusion_expires_while_the_job_waits_by_the_clusters_own_setting(po
     bench.step(Lane::Follow).await;
     assert_eq!(bench.fake.excluded(&name), []);
     let message = bench.job(id).await.message;
-    assert!(message.contains("node01 failed under the job long enough ago, so it is allowed"), "{message}");
+    assert!(message.contains("the exclusion of node01 has expired; lifted the exclusion"), "{message}");
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
@@ -108,7 +108,7 @@ async fn the_only_node_there_is_is_not_left_out(pool: PgPool) {
     let (id, name) = bench.requeued().await;
     assert_eq!(bench.fake.excluded(&name), []);
     let message = bench.job(id).await.message;
-    assert!(message.contains("it may get node01 again, for there are no nodes to spare"), "{message}");
+    assert!(message.contains("it may get node01 again, because it needs all nodes"), "{message}");
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
@@ -127,7 +127,7 @@ async fn the_next_attempt_leaves_out_no_more_nodes_than_it_can_spare(pool: PgPoo
         bench.poll().await;
         bench.step(Lane::Follow).await;
         let message = bench.job(id).await.message;
-        assert_eq!(message.contains("without node01"), !left_out.is_empty(), "{message}");
+        assert_eq!(message.contains("excluding node01"), !left_out.is_empty(), "{message}");
         bench.make_due().await;
         bench.step(Lane::Submit).await;
         assert_eq!(bench.job(id).await.attempt.unwrap().excluded, left_out);

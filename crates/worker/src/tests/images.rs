@@ -88,12 +88,12 @@ async fn many_jobs_of_one_image_are_one_conversion(pool: PgPool) {
     for id in &ids {
         let job = bench.job(*id).await;
         assert_eq!((job.status, job.phase), (Status::Pending, Phase::ConvertingImage));
-        assert!(job.message.contains("Slurm job 1 waits for a node"), "{}", job.message);
+        assert!(job.message.contains("Slurm job 1 is waiting for a node"), "{}", job.message);
     }
     bench.fake.set_state(&name, &SlurmState::Running, None);
     bench.poll().await;
     bench.step(Lane::Submit).await;
-    assert!(bench.job(ids[0]).await.message.contains("Slurm job 1 runs on node01 since"));
+    assert!(bench.job(ids[0]).await.message.contains("Slurm job 1 has been running on node01 since"));
 
     bench.end_conversion(&name, 0, ImageFile::Whole).await;
     for id in &ids {

@@ -47,7 +47,7 @@ async fn an_attempt_that_slurm_starts_again_behind_our_back_is_cancelled_and_the
     bench.poll().await;
     assert_eq!(bench.fake.commands() - before, 2, "the poll and the cancellation");
     assert_eq!(bench.fake.state_of(first), Some(SlurmState::Cancelled));
-    let said = format!("Slurm job 1 ({name}) belongs to an attempt that is over; it is canceled.");
+    let said = format!("Slurm job 1 ({name}) belongs to an attempt that has ended; canceling it.");
     assert_eq!(bench.told(id).await, [said]);
 
     bench.poll().await;

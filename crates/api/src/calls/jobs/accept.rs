@@ -89,5 +89,5 @@ fn lists_for_objects(document: &Value) -> Vec<Violation> {
 async fn beyond_limits(app: &App, cluster: &Cluster, spec: &JobSpec) -> Result<Vec<Violation>, StoreError> {
     let known = app.partitions().await?;
     let reported = known.get(&cluster.name).and_then(|known| known.limits(app.clock.now()));
-    Ok(limits::check(spec, &PartitionLimits { max_time_hours: cluster.max_time_hours, said: reported }))
+    Ok(limits::check(spec, &PartitionLimits { max_time_hours: cluster.max_time_hours, reported }))
 }

@@ -195,7 +195,7 @@ pub(crate) async fn retry_job(
         let answer = once::status_replayed(&app, &caller, once.as_ref()).await?;
         answer.ok_or_else(|| wrong_state(status))
     };
-    if !job.may_be_sent_again() {
+    if !job.can_be_retried() {
         return refused(job.status).await;
     }
     let incarnation = is_there(&app, &job)?;
@@ -205,7 +205,7 @@ pub(crate) async fn retry_job(
     let job = match taken {
         Requested::Taken(job) => job,
         // A job in this state is refused only because of its cluster.
-        Requested::Stays(job) if job.may_be_sent_again() => return Err(gone(&job.cluster)),
+        Requested::Stays(job) if job.can_be_retried() => return Err(gone(&job.cluster)),
         Requested::Stays(job) => return refused(job.status).await,
         Requested::NoJob => return Err(no_such_job(id)),
     };

@@ -1,21 +1,21 @@
-//! Whether Slurm is there, answers, and takes jobs of this user.
+//! Whether Slurm answers and accepts jobs of this user.
 
 use remote::{DeepFacts, Said};
 
-use super::{Check, HostFinding, Outcome, unasked};
+use super::{Check, HostFinding, Outcome, unreached};
 use crate::cluster::target::Cluster;
 
 pub(super) fn commands(finding: &HostFinding) -> Check {
     let id = "scheduler_commands";
     let check = match &finding.found {
-        Err(_) => Check::new(id, Outcome::Skipped, "the host could not be asked"),
+        Err(_) => Check::new(id, Outcome::Skipped, "the host could not be reached"),
         Ok(answer) if answer.missing_commands.is_empty() => {
             Check::new(id, Outcome::Pass, "sbatch, squeue, sacct, scancel, scontrol, sinfo, srun and tar are on PATH")
         }
         Ok(answer) => {
-            Check::new(id, Outcome::Fail, format!("not on PATH: {}", answer.missing_commands.join(", "))).mended_by(
-                "Put Slurm's bin directory on the PATH of non-interactive logins, in what the login shell reads for \
-                 them or with SetEnv of sshd; ~/.bashrc often ends early for them.",
+            Check::new(id, Outcome::Fail, format!("not on PATH: {}", answer.missing_commands.join(", "))).fixed_by(
+                "Add Slurm's bin directory to the PATH of non-interactive logins: in a startup file that the login shell \
+                 reads for them (~/.bashrc often returns early), or with SetEnv of sshd.",
             )
         }
     };
@@ -24,21 +24,20 @@ pub(super) fn commands(finding: &HostFinding) -> Check {
 
 pub(super) fn controller(deep: Option<&DeepFacts>) -> Vec<Check> {
     let id = "controller";
-    let Some(ping) = deep.and_then(|deep| deep.ping.as_ref()) else { return unasked(id) };
-    let cluster = deep.and_then(|deep| deep.cluster_name.as_deref()).unwrap_or("not known");
+    let Some(ping) = deep.and_then(|deep| deep.ping.as_ref()) else { return unreached(id) };
+    let cluster = deep.and_then(|deep| deep.cluster_name.as_deref()).unwrap_or("unknown");
     vec![if ping.code == 0 {
         Check::new(id, Outcome::Pass, format!("{} (ClusterName {cluster})", ping.text))
     } else {
-        Check::new(id, Outcome::Fail, said(ping, "scontrol ping")).mended_by(
-            "Ask the site's administrators: the Slurm controller does not answer its own login host.",
-        )
+        Check::new(id, Outcome::Fail, said(ping, "scontrol ping"))
+            .fixed_by("Ask the site's administrators: the Slurm controller does not answer its login host.")
     }]
 }
 
-/// One trial a partition, with the configured account: `sbatch --test-only` is the word of Slurm itself.
+/// One trial per partition with the configured account: `sbatch --test-only` gives Slurm's own decision.
 pub(super) fn partitions(cluster: &Cluster, deep: Option<&DeepFacts>) -> Vec<Check> {
     let id = "partition";
-    let Some(deep) = deep else { return unasked(id) };
+    let Some(deep) = deep else { return unreached(id) };
     let names = cluster.partitions.iter().flat_map(slurm::PartitionList::iter).map(|name| name.to_string());
     let subjects = names.map(Some).chain(std::iter::once(None).filter(|_| cluster.partitions.is_none()));
     let account =
@@ -48,12 +47,12 @@ pub(super) fn partitions(cluster: &Cluster, deep: Option<&DeepFacts>) -> Vec<Che
             Check::new(
                 id,
                 Outcome::Pass,
-                format!("takes a job of {} on {account}: {}", cluster.user, trial.text),
+                format!("accepts jobs of {} on {account}: {}", cluster.user, trial.text),
             )
         } else {
-            Check::new(id, Outcome::Fail, said(trial, "sbatch --test-only")).mended_by(format!(
-                "Configure partitions (SLURM_PARTITION) that {} may use with {account}; `sinfo` and `scontrol show \
-                 partition` on the login host tell which, and GET /clusters/{}/partitions what there is.",
+            Check::new(id, Outcome::Fail, said(trial, "sbatch --test-only")).fixed_by(format!(
+                "Configure partitions (SLURM_PARTITION) that {} may use with {account}. GET /clusters/{}/partitions lists \
+                 all; `scontrol show partition` on the login host shows their rules.",
                 cluster.user, cluster.name
             ))
         };
@@ -65,16 +64,16 @@ pub(super) fn partitions(cluster: &Cluster, deep: Option<&DeepFacts>) -> Vec<Che
 pub(super) fn association(cluster: &Cluster, deep: Option<&DeepFacts>) -> Vec<Check> {
     let id = "account";
     let Some((deep, accounting)) = deep.and_then(|deep| Some((deep, deep.accounting.as_ref()?))) else {
-        return unasked(id);
+        return unreached(id);
     };
     if accounting.code != 0 {
         // 127: sacctmgr is not installed.
         let off = slurm::classify(&accounting.text).is_accounting_disabled() || accounting.code == 127;
         return vec![if off {
-            Check::new(id, Outcome::Skipped, "the site keeps no accounting")
+            Check::new(id, Outcome::Skipped, "the site has no accounting")
         } else {
             Check::new(id, Outcome::Warn, said(accounting, "sacctmgr"))
-                .mended_by("Ask the site's administrators: the accounting database does not answer, so ended jobs may be lost sight of.")
+                .fixed_by("Ask the site's administrators: the accounting database does not answer, so the outcome of finished jobs may be lost.")
         }];
     }
     let here =
@@ -96,25 +95,25 @@ pub(super) fn association(cluster: &Cluster, deep: Option<&DeepFacts>) -> Vec<Ch
             Outcome::Fail,
             format!("{user} has no association with {account}; its accounts: {list}"),
         )
-        .mended_by(format!(
-            "Configure account (SLURM_ACCOUNT) as one of them, or ask the site to add {user} to {account}."
+        .fixed_by(format!(
+            "Set account (SLURM_ACCOUNT) to one of them, or ask the site to add {user} to {account}."
         )),
         None if accounts.is_empty() => Check::new(id, Outcome::Warn, format!("{user} has no account"))
-            .mended_by(format!("Ask the site to give {user} an account, unless it runs jobs without one.")),
+            .fixed_by(format!("Ask the site to give {user} an account, unless jobs run without one.")),
         None => Check::new(
             id,
             Outcome::Pass,
-            format!("none is configured, so Slurm takes its own default of: {list}"),
+            format!("no account is configured, so Slurm uses the default of: {list}"),
         ),
     }]
 }
 
-/// What a command said, or how it ended when it said nothing.
+/// A command's output, or how it failed if it printed nothing.
 pub(super) fn said(said: &Said, command: &str) -> String {
     match (said.code, said.text.as_str()) {
         (124 | 137, _) => format!("{command} did not answer within 10 s"),
-        (127, _) => format!("{command}: there is no such command on PATH"),
-        (code, "") => format!("{command} ended with {code} and said nothing"),
+        (127, _) => format!("{command}: command not found on PATH"),
+        (code, "") => format!("{command} exited with code {code} and printed nothing"),
         (_, text) => text.to_owned(),
     }
 }

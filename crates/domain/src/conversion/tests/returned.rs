@@ -14,7 +14,7 @@ fn after(seconds: i64, code: Option<u8>, markers: &Markers) -> ConversionTransit
     let found =
         ConversionFindings { markers, err_tail: b"tao-slurm: job 9 stops here", file: ImageFile::Absent };
     let later = now() + TimeDelta::seconds(seconds);
-    conversion_concluded(&conversion, &found, &one_waits(), &cluster(), &Graces::default(), later)
+    conclude_conversion(&conversion, &found, &one_waits(), &cluster(), &Graces::default(), later)
 }
 
 fn marked(code: u8) -> Markers {
@@ -43,7 +43,7 @@ fn what_the_script_returns_without_a_mark_is_no_fault_of_the_image(code: u8, pat
     assert_eq!(again.retry_at, None);
     let own = after(0, Some(code), &marked(code)).conversion;
     assert_eq!((own.state, own.mishaps), (ConversionState::Failed, 0), "the program has returned it");
-    assert!(own.error.unwrap().contains(&format!("ended with code {code}")));
+    assert!(own.error.unwrap().contains(&format!("exited with code {code}")));
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn mishaps_that_do_not_end_say_what_was_said_last() {
         };
         let later = now() + TimeDelta::hours(1);
         let terms = (&one_waits(), &cluster(), &Graces::default());
-        conversion = conversion_concluded(&conversion, &found, terms.0, terms.1, terms.2, later).conversion;
+        conversion = conclude_conversion(&conversion, &found, terms.0, terms.1, terms.2, later).conversion;
     }
     assert_eq!(conversion.state, ConversionState::Failed);
     let error = conversion.error.unwrap();
@@ -132,7 +132,13 @@ fn record(end: i64, code: u8) -> AccountingRow {
 fn polled(second: i64, seen: &Observation<'_>) -> Option<Conversion> {
     let row = failed();
     let seen = Observation { queue_answered: true, queue: Some(&row), ..*seen };
-    conversion_seen(&running(), &seen, TimeDelta::zero(), &Graces::default(), at(Some(second)).unwrap())
+    observe_conversion(
+        &running(),
+        &seen,
+        TimeDelta::zero(),
+        &Graces::default(),
+        timestamp(Some(second)).unwrap(),
+    )
 }
 
 #[test_case(100, script::EXIT_CLAIMED => Some(script::EXIT_CLAIMED); "of this end")]

@@ -3,7 +3,7 @@ use serde_json::json;
 use test_case::test_case;
 
 use super::*;
-use crate::cluster::resources::Resources;
+use crate::launch::roles::environment;
 
 fn specs(policy: &Value, rollout: &Value, kind: &str) -> Value {
     json!({
@@ -26,7 +26,7 @@ fn shape(specs: &Value) -> (u32, u32) {
 #[test_case(&json!({"tp_size": 3, "n_init_replicas": 5}), &json!({}) => (3, 1) ; "no replica is cut in two")]
 #[test_case(&json!({"dp_shard_size": -1, "cp_size": 2}), &json!({}) => (1, 1) ; "an automatic shard size counts as one")]
 #[test_case(&json!({"tp_size": null}), &json!({"tp_size": 8, "n_init_replicas": 2}) => (1, 2) ; "null is not said")]
-fn nodes_are_counted_by_whole_replicas(policy: &Value, rollout: &Value) -> (u32, u32) {
+fn nodes_hold_whole_replicas(policy: &Value, rollout: &Value) -> (u32, u32) {
     shape(&specs(policy, rollout, "grpo"))
 }
 
@@ -50,7 +50,7 @@ fn an_impossible_shape_names_its_field(policy: &Value, pointer: &str) {
 }
 
 #[test]
-fn each_node_is_told_its_replicas() {
+fn each_node_gets_its_replicas() {
     let plan = plan(&specs(&json!({"tp_size": 12}), &json!({"tp_size": 3, "n_init_replicas": 3}), "grpo"), 8);
     let env = environment(&plan.unwrap()).unwrap();
     let read = |key: &str| -> Value {
@@ -78,7 +78,7 @@ fn each_node_is_told_its_replicas() {
 }
 
 /// Nodes, GPUs of each, and whether they are exclusive; or the field that does not fit.
-fn fitted(specs: &Value, asked: Asked) -> Result<(u32, u32, bool), String> {
+fn fitted(specs: &Value, asked: Requested) -> Result<(u32, u32, bool), String> {
     let request = crate::request::body::ResourcesRequest {
         num_nodes: asked.nodes,
         num_gpus: asked.gpus,
@@ -95,22 +95,22 @@ fn fitted(specs: &Value, asked: Asked) -> Result<(u32, u32, bool), String> {
 fn the_specification_decides_how_many_nodes() {
     let small = specs(&json!({"tp_size": 2}), &json!({"tp_size": 4}), "grpo");
     let large = specs(&json!({"tp_size": 8}), &json!({"tp_size": 8}), "grpo");
-    let gpus = |gpus| Asked { gpus: Some(gpus), ..Asked::default() };
-    let nodes = |nodes| Asked { nodes: Some(nodes), ..Asked::default() };
-    assert_eq!(fitted(&small, Asked::default()), Ok((1, 6, false)));
+    let gpus = |gpus| Requested { gpus: Some(gpus), ..Requested::default() };
+    let nodes = |nodes| Requested { nodes: Some(nodes), ..Requested::default() };
+    assert_eq!(fitted(&small, Requested::default()), Ok((1, 6, false)));
     assert_eq!(fitted(&small, gpus(8)), Ok((1, 8, true)));
     assert_eq!(fitted(&small, gpus(4)), Err("/resources/num_gpus".to_owned()));
-    assert_eq!(fitted(&small, nodes(2)), Ok((2, 8, true)), "a node for each role, as asked");
+    assert_eq!(fitted(&small, nodes(2)), Ok((2, 8, true)), "a node for each role, as requested");
     assert_eq!(fitted(&small, nodes(3)), Err("/resources/num_nodes".to_owned()));
-    assert_eq!(fitted(&large, Asked::default()), Ok((2, 8, true)));
+    assert_eq!(fitted(&large, Requested::default()), Ok((2, 8, true)));
     assert_eq!(fitted(&large, gpus(16)), Ok((2, 8, true)));
     assert_eq!(fitted(&large, gpus(24)), Err("/resources/num_gpus".to_owned()));
     assert_eq!(fitted(&large, nodes(1)), Err("/resources/num_nodes".to_owned()));
 }
 
 #[test]
-fn smaller_nodes_can_be_asked_for() {
-    let asked = Asked { gpus_per_node: Some(2), ..Asked::default() };
+fn smaller_nodes_can_be_requested() {
+    let asked = Requested { gpus_per_node: Some(2), ..Requested::default() };
     assert_eq!(
         fitted(&specs(&json!({"tp_size": 4}), &json!({"tp_size": 2}), "grpo"), asked),
         Ok((3, 2, true))
@@ -148,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn no_specification_makes_it_panic(tp in any::<i64>(), pp in any::<i64>(), replicas in any::<i64>(), node in 0_u32..9) {
+    fn no_specification_causes_a_panic(tp in any::<i64>(), pp in any::<i64>(), replicas in any::<i64>(), node in 0_u32..9) {
         let sizes = json!({"tp_size": tp, "pp_size": pp, "n_init_replicas": replicas, "dp_shard_size": tp});
         let _ = plan(&specs(&sizes, &sizes, "grpo"), node);
     }

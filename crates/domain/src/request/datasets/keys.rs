@@ -1,22 +1,22 @@
-//! The names that specifications have for data, as tables.
+//! The names of data in specifications, as tables.
 
-/// What a value under a key is.
+/// The role of the value of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Nothing that we know of.
+    /// Unknown.
     Other,
-    /// Part of the description of a data set: paths and URIs in it are data, other texts may be anything.
+    /// Part of a data set's description: paths and URIs in it are data, other texts may be anything.
     Data,
-    /// The place of data, and nothing else.
+    /// The location of data.
     Location,
-    /// Small, or made by the job itself: it may be remote, and need not exist.
+    /// Small, or created by the job itself: it may be remote, and need not exist.
     Auxiliary,
 }
 
-/// Keys of descriptions of data sets; also behind a prefix, as in `train_dataset` or `val_data_sources`.
+/// Keys of data set descriptions, also with a prefix, as in `train_dataset` or `val_data_sources`.
 const DATA: [&str; 6] = ["dataset", "datasets", "data_source", "data_sources", "dataset_uri", "dataset_uris"];
 
-/// Keys that name a place of data wherever they stand; also behind a prefix, as in `train_dataset_dir`.
+/// Keys of data locations anywhere, also with a prefix, as in `train_dataset_dir`.
 const LOCATIONS: [&str; 21] = [
     "ann_file",
     "ann_path",
@@ -41,7 +41,7 @@ const LOCATIONS: [&str; 21] = [
     "video_path",
 ];
 
-/// Keys that name a place of data in the description of a data set; elsewhere they may mean anything.
+/// Keys of data locations within a data set's description. Elsewhere they may mean anything.
 const LOCATIONS_IN_DATA: [&str; 12] = [
     "base_dir",
     "data_dir",
@@ -57,7 +57,7 @@ const LOCATIONS_IN_DATA: [&str; 12] = [
     "root_dir",
 ];
 
-/// Keys that name the directory which the relative paths beside them begin at.
+/// Keys of the base directory of relative paths beside them.
 const ROOTS: [&str; 12] = [
     "base_dir",
     "data_dir",
@@ -73,7 +73,7 @@ const ROOTS: [&str; 12] = [
     "root_dir",
 ];
 
-/// Parts of keys that say: no data set, whatever stands around them.
+/// A key with one of these parts is never a data set.
 const AUXILIARY: [&str; 22] = [
     "backbone",
     "cache",
@@ -99,7 +99,7 @@ const AUXILIARY: [&str; 22] = [
     "weights",
 ];
 
-/// What the value under a key is, from the key and from what it stands in.
+/// The role of a key's value, from the key and from the role around it.
 pub(super) fn role(key: &str, parent: Role) -> Role {
     let key = key.to_ascii_lowercase();
     if AUXILIARY.iter().any(|part| key.contains(part)) {
@@ -119,7 +119,7 @@ pub(super) fn names_a_root(key: &str) -> bool {
     ends_as(&key.to_ascii_lowercase(), &ROOTS)
 }
 
-/// The key itself, or with a prefix before `_`.
+/// Whether the key is one of the names, or ends in `_` and one of them.
 fn ends_as(key: &str, names: &[&str]) -> bool {
     names
         .iter()

@@ -1,3 +1,5 @@
+mod spare;
+
 use std::collections::BTreeSet;
 
 use chrono::DateTime;
@@ -29,7 +31,7 @@ fn partition(name: &str, hours: Option<f64>, gpus: u32) -> PartitionInfo {
     }
 }
 
-fn said() -> SaidLimits {
+fn reported() -> ReportedLimits {
     let partitions = vec![
         partition("polar", Some(4.0), 8),
         partition("polar3", Some(4.0), 8),
@@ -39,11 +41,11 @@ fn said() -> SaidLimits {
         partition("endless", None, 8),
         partition("cpu", Some(24.0), 0),
     ];
-    SaidLimits { partitions, all_must_allow: false, at: DateTime::UNIX_EPOCH, fresh: true }
+    ReportedLimits { partitions, all_must_allow: false, at: DateTime::UNIX_EPOCH, fresh: true }
 }
 
-fn limits(said: Option<SaidLimits>) -> PartitionLimits {
-    PartitionLimits { max_time_hours: 4.0, said }
+fn limits(reported: Option<ReportedLimits>) -> PartitionLimits {
+    PartitionLimits { max_time_hours: 4.0, reported }
 }
 
 fn asks(hours: f64, gpus: u32, partitions: &str) -> JobSpec {
@@ -63,75 +65,75 @@ fn one(spec: &JobSpec, limits: &PartitionLimits) -> (String, &'static str, Strin
 }
 
 #[test]
-fn a_time_that_every_listed_partition_refuses_is_refused_with_where_the_limit_comes_from() {
-    let limits = limits(Some(said()));
+fn a_time_above_every_listed_limit_is_rejected_with_the_limits_source() {
+    let limits = limits(Some(reported()));
     let (pointer, code, detail) = one(&asks(12.0, 4, "polar,polar4"), &limits);
     assert_eq!((pointer.as_str(), code), ("/resources/time_hours", "time_limit"));
     assert_eq!(
         detail,
-        "asks for 12 hours; partition polar allows 4, partition polar4 allows 8 (sinfo, 1970-01-01 00:00 UTC): ask \
-         for less, or name only partitions that allow it: long, endless, cpu"
+        "is 12 hours; partition polar allows 4, partition polar4 allows 8 (sinfo, 1970-01-01 00:00 UTC). \
+         Request less, or only partitions that allow it: long, endless, cpu"
     );
 }
 
 #[test]
-fn a_time_that_one_listed_partition_allows_is_accepted_unless_the_site_asks_all() {
-    let mut said = said();
-    assert_eq!(check(&asks(12.0, 4, "polar,long"), &limits(Some(said.clone()))), []);
-    said.all_must_allow = true;
-    let (_, _, detail) = one(&asks(12.0, 4, "polar,long"), &limits(Some(said.clone())));
+fn a_time_that_one_listed_partition_allows_is_accepted_unless_all_must_allow() {
+    let mut reported = reported();
+    assert_eq!(check(&asks(12.0, 4, "polar,long"), &limits(Some(reported.clone()))), []);
+    reported.all_must_allow = true;
+    let (_, _, detail) = one(&asks(12.0, 4, "polar,long"), &limits(Some(reported.clone())));
     assert!(
         detail.contains("partition polar allows 4 (sinfo") && !detail.contains("long allows"),
         "{detail}"
     );
-    assert_eq!(check(&asks(12.0, 4, "long,endless"), &limits(Some(said))), []);
+    assert_eq!(check(&asks(12.0, 4, "long,endless"), &limits(Some(reported))), []);
 }
 
 #[test]
-fn a_limit_is_not_exceeded_by_reaching_it() {
-    assert_eq!(check(&asks(8.0, 8, "polar4"), &limits(Some(said()))), []);
+fn a_job_may_reach_its_limit() {
+    assert_eq!(check(&asks(8.0, 8, "polar4"), &limits(Some(reported()))), []);
     assert_eq!(check(&asks(4.0, 8, "polar"), &limits(None)), []);
 }
 
 #[test]
-fn what_nobody_has_said_is_limited_by_the_configuration() {
+fn the_configuration_limits_what_the_cluster_did_not_report() {
     let (_, code, detail) = one(&asks(12.0, 4, "long"), &limits(None));
     assert_eq!(code, "time_limit");
-    assert!(detail.contains("allows 4 (its max_time_hours)"), "{detail}");
-    let mut unclear = said();
+    assert!(detail.contains("allows at most 4 (max_time_hours)"), "{detail}");
+    let mut unclear = reported();
     unclear.partitions[4].time_limit = None;
     assert!(one(&asks(12.0, 4, "long"), &limits(Some(unclear))).2.contains("max_time_hours"));
 }
 
 #[test]
-fn the_packaged_partitions_are_short_queues_whatever_they_allow() {
-    let mut said = said();
-    said.partitions.iter_mut().for_each(|partition| partition.time_limit = Some(TimeLimit::Unlimited));
+fn the_packaged_partitions_are_limited_even_if_they_allow_more() {
+    let mut reported = reported();
+    reported.partitions.iter_mut().for_each(|partition| partition.time_limit = Some(TimeLimit::Unlimited));
     for list in ["polar,polar3,polar4,grizzly", "grizzly,polar4,polar3,polar"] {
-        let (_, _, detail) = one(&asks(5.0, 4, list), &limits(Some(said.clone())));
+        let (_, _, detail) = one(&asks(5.0, 4, list), &limits(Some(reported.clone())));
         assert!(detail.contains("max_time_hours"), "{detail}");
     }
-    assert_eq!(check(&asks(5.0, 4, "polar,polar3"), &limits(Some(said))), []);
+    assert_eq!(check(&asks(5.0, 4, "polar,polar3"), &limits(Some(reported))), []);
 }
 
 #[test]
-fn a_partition_that_does_not_exist_is_refused_with_those_that_do_while_the_list_is_fresh() {
-    let mut said = said();
-    let (pointer, code, detail) = one(&asks(1.0, 4, "polar,nosuch"), &limits(Some(said.clone())));
+fn an_unknown_partition_is_rejected_while_the_list_is_fresh() {
+    let mut reported = reported();
+    let (pointer, code, detail) = one(&asks(1.0, 4, "polar,nosuch"), &limits(Some(reported.clone())));
     assert_eq!((pointer.as_str(), code), ("/backend_details/partition", "unknown_partition"));
     assert!(detail.contains("`nosuch`") && detail.contains("polar, polar3"), "{detail}");
-    said.fresh = false;
-    assert_eq!(check(&asks(1.0, 4, "polar,nosuch"), &limits(Some(said))), []);
+    reported.fresh = false;
+    assert_eq!(check(&asks(1.0, 4, "polar,nosuch"), &limits(Some(reported))), []);
 }
 
 #[test]
-fn more_gpus_than_any_node_has_are_refused() {
-    let (pointer, code, detail) = one(&asks(1.0, 16, "polar,cpu"), &limits(Some(said())));
+fn more_gpus_than_any_node_has_are_rejected() {
+    let (pointer, code, detail) = one(&asks(1.0, 16, "polar,cpu"), &limits(Some(reported())));
     assert_eq!((pointer.as_str(), code), ("/resources/num_gpus", "gpu_limit"));
     assert!(detail.contains("16 GPUs on each node; no node of polar, cpu has more than 8"), "{detail}");
-    assert_eq!(one(&asks(1.0, 1, "cpu"), &limits(Some(said()))).1, "gpu_limit");
-    assert_eq!(check(&asks(1.0, 8, "polar,cpu"), &limits(Some(said()))), []);
-    let mut empty = said();
+    assert_eq!(one(&asks(1.0, 1, "cpu"), &limits(Some(reported()))).1, "gpu_limit");
+    assert_eq!(check(&asks(1.0, 8, "polar,cpu"), &limits(Some(reported()))), []);
+    let mut empty = reported();
     empty.partitions[6].nodes.clear();
     assert_eq!(
         check(&asks(1.0, 1, "cpu"), &limits(Some(empty))),
@@ -141,10 +143,10 @@ fn more_gpus_than_any_node_has_are_refused() {
 }
 
 #[test]
-fn a_job_without_a_list_goes_where_the_cluster_sends_it() {
-    let (_, _, detail) = one(&asks(5.0, 4, ""), &limits(Some(said())));
+fn a_job_without_a_list_uses_the_default_partition() {
+    let (_, _, detail) = one(&asks(5.0, 4, ""), &limits(Some(reported())));
     assert!(detail.contains("partition polar allows 4"), "{detail}");
-    let mut nowhere = said();
+    let mut nowhere = reported();
     nowhere.partitions[0].is_default = false;
     assert!(one(&asks(5.0, 4, ""), &limits(Some(nowhere))).2.contains("max_time_hours"));
 }

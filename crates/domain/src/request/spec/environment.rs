@@ -1,22 +1,23 @@
-//! The variables of a job, parted into what may be seen and what may not.
+//! The secrets of a request, separated from the rest: environment variables and TAO's workspace details.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use secrecy::SecretString;
+use serde_json::{Map, Value};
 use slurm::{CudaVersion, EnvKey};
 
-use super::faults::Faults;
 use crate::{
-    launch::staging::CUDA_OVERRIDE,
     request::{
         body::JobRequest,
         secret::is_secret_key,
         uri::{Reference, reference},
     },
-    violation::pointer,
+    violation::{Faults, pointer},
 };
 
-/// TAO's own bound on a name or value is 500 characters; ours leaves room for long tokens and lists.
+/// The variable that selects another CUDA than the image's own.
+pub(crate) const CUDA_OVERRIDE: &str = "CUDA_OVERRIDE_VERSION";
+/// TAO's own limit for a name or value is 500 characters. Ours leaves room for long tokens and lists.
 pub(crate) const MAX_ENV_VALUE: usize = 32 * 1024;
 const MAX_ENV: usize = 1000;
 
@@ -25,7 +26,11 @@ type Environment = (BTreeMap<EnvKey, String>, BTreeMap<EnvKey, SecretString>);
 pub(super) fn environment(request: &JobRequest, faults: &mut Faults) -> Environment {
     let (mut env, mut secret) = (BTreeMap::new(), BTreeMap::new());
     if request.docker_env_vars.len() + request.secret_env_vars.len() > MAX_ENV {
-        faults.add("/docker_env_vars", "too_many", format_args!("at most {MAX_ENV} variables"));
+        faults.add(
+            "/docker_env_vars",
+            "too_many",
+            format_args!("must have at most {MAX_ENV} variables, with those of secret_env_vars"),
+        );
         return (env, secret);
     }
     let open = request.docker_env_vars.iter().map(|pair| ("/docker_env_vars", false, pair));
@@ -43,11 +48,11 @@ pub(super) fn environment(request: &JobRequest, faults: &mut Faults) -> Environm
             faults.add(at, "invalid", "must be a CUDA version such as 12.8, in docker_env_vars");
             continue;
         }
-        // Slurm and the batch script rely on theirs; a job that redefines them would be lied about.
+        // Slurm and the batch script rely on these.
         if key.as_str().starts_with("SLURM_") || key.as_str() == "BASH_ENV" {
-            faults.add(at, "reserved", "is reserved: SLURM_* and BASH_ENV cannot be set by a job");
+            faults.add(at, "reserved", "is reserved: a job cannot set SLURM_* and BASH_ENV");
         } else if secret.contains_key(&key) || env.contains_key(&key) {
-            faults.add(at, "contradiction", "is in docker_env_vars as well; give it once");
+            faults.add(at, "contradiction", "is also in docker_env_vars; give it once");
         } else if sealed {
             secret.insert(key, value.clone().into());
         } else {
@@ -70,4 +75,56 @@ pub(super) fn environment(request: &JobRequest, faults: &mut Faults) -> Environm
         }
     }
     (env, secret)
+}
+
+/// The only details that are known to be harmless. The depth of access keys varies by cloud, so everything else counts
+/// as secret.
+const PLAIN: [&str; 3] = ["slurm_user", "slurm_hostname", "base_results_dir"];
+
+/// TAO's workspace details.
+pub(super) struct Cloud {
+    pub(super) plain: Map<String, Value>,
+    pub(super) secret: Map<String, Value>,
+    pub(super) secret_keys: BTreeSet<String>,
+}
+
+impl Cloud {
+    pub(super) fn split(details: Map<String, Value>) -> Self {
+        let (plain, secret): (Map<_, _>, Map<_, _>) =
+            details.into_iter().partition(|(key, value)| PLAIN.contains(&key.as_str()) && is_text(value));
+        let secret_keys = secret.keys().cloned().collect();
+        Self { plain, secret, secret_keys }
+    }
+}
+
+/// A text or a list of texts: it has no room for a nested credential.
+fn is_text(value: &Value) -> bool {
+    match value {
+        Value::String(_) => true,
+        Value::Array(items) => items.iter().all(Value::is_string),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_details_known_to_be_harmless_are_plain() {
+        let details = json!({
+            "slurm_user": "tao", "slurm_hostname": ["login1"], "base_results_dir": {"token": "hunter2"},
+            "aws": {"bucket": {"secret_key": "hunter3"}},
+        });
+        let Value::Object(details) = details else { unreachable!() };
+        let cloud = Cloud::split(details);
+        assert_eq!(Value::Object(cloud.plain), json!({"slurm_user": "tao", "slurm_hostname": ["login1"]}));
+        assert_eq!(
+            cloud.secret_keys.iter().map(String::as_str).collect::<Vec<_>>(),
+            ["aws", "base_results_dir"]
+        );
+        assert_eq!(cloud.secret.len(), 2);
+    }
 }

@@ -1,41 +1,40 @@
-//! From a request to a job: every field checked, every default filled in.
+//! Validates a request: it checks every field and fills in every default.
 
-use std::num::NonZeroU32;
+use std::{collections::BTreeMap, num::NonZeroU32};
 
 use serde_json::Value;
 
 use super::{
     DEFAULT_MASTER_PORT, JobSpec, Work,
-    cloud::{self, Cloud},
-    environment::environment,
-    faults::Faults,
+    environment::{Cloud, environment},
     inputs::{inputs, required_paths},
-    labels::labels,
-    work::work,
 };
 use crate::{
     cluster::{
         mount::Mount,
         policy::ImagePolicy,
         resources::Resources,
-        target::{Cluster, ClusterChoice, choose_cluster},
+        target::{Cluster, choose_cluster},
     },
     request::{
         body::{ContainerRequest, JobRequest},
-        cosmos::{self, Asked},
+        cosmos::{self, Requested},
         secret::Secrets,
+        text::Label,
     },
-    violation::Violation,
+    violation::{Faults, Violation, pointer},
 };
 
+const MAX_LABELS: usize = 64;
+const MAX_COMMAND: usize = 256 * 1024;
 const MOST_RETRIES: u32 = 100;
 /// A year.
 const MOST_MINUTES: u32 = 365 * 24 * 60;
 
 impl JobSpec {
-    /// Validates a whole request against the configured clusters and parts it from its secrets.
+    /// Validates a whole request against the configured clusters, and separates its secrets.
     ///
-    /// All faults are found in one go, so that a caller mends them in one go.
+    /// It reports all faults at once, so that the caller can fix them at once.
     pub fn from_request(
         mut request: JobRequest,
         clusters: &[Cluster],
@@ -54,11 +53,11 @@ impl JobSpec {
             None => cluster.partitions.clone(),
         };
         let mounts = mounts(request.container.mounts.as_deref(), cluster, &mut faults);
-        if request.image.is_none() && request.container.says_something() {
+        if request.image.is_none() && request.container.is_given() {
             faults.add(
                 "/container",
                 "contradiction",
-                "says how a container is set up, and there is no image: name one, or leave the container out",
+                "configures a container, but there is no image: name one, or leave the container out",
             );
         }
         let image_policy = image_policy(&request.container, cluster.images.policy, &mut faults);
@@ -70,16 +69,16 @@ impl JobSpec {
         let inputs = inputs(&request.inputs, &mut faults);
         let (env, secret_env) = environment(&request, &mut faults);
         let Cloud { plain: cloud_plain, secret: cloud_metadata, secret_keys: cloud_secret_keys } =
-            cloud::part(std::mem::take(&mut request.cloud_metadata));
+            Cloud::split(std::mem::take(&mut request.cloud_metadata));
         let image_named = request.image.is_some();
-        let asked = Asked {
+        let requested = Requested {
             nodes: request.resources.num_nodes,
             gpus: request.resources.num_gpus.or(request.num_gpu),
             gpus_per_node: request.resources.gpus_per_node,
         };
         let mut work = work(request, image_named, &mut faults);
         let required_paths = required_paths(&inputs, &mut work, &mounts, cluster, &mut faults);
-        let resources = fitted(resources, work.as_ref(), asked, &mut faults);
+        let resources = fitted(resources, work.as_ref(), requested, &mut faults);
 
         match (work, resources) {
             (Some(work), Some(resources)) if faults.0.is_empty() => {
@@ -112,18 +111,15 @@ impl JobSpec {
 }
 
 fn cluster_of<'c>(request: &JobRequest, clusters: &'c [Cluster]) -> Result<&'c Cluster, Violation> {
-    // TAO sends a list; its older services sent the comma list of SLURM_HOSTNAME.
+    // TAO sends a list; its older services sent the comma-separated list of SLURM_HOSTNAME.
     let hosts: Vec<String> = match request.cloud_metadata.get("slurm_hostname") {
         Some(Value::Array(hosts)) => hosts.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         Some(Value::String(hosts)) => hosts.split(',').map(|host| host.trim().to_owned()).collect(),
         _ => Vec::new(),
     };
-    let choice = ClusterChoice {
-        cluster_name: request.backend_details.cluster_name.as_deref(),
-        slurm_user: request.cloud_metadata.get("slurm_user").and_then(Value::as_str),
-        slurm_hostnames: &hosts,
-    };
-    choose_cluster(clusters, choice)
+    let name = request.backend_details.cluster_name.as_deref();
+    let user = request.cloud_metadata.get("slurm_user").and_then(Value::as_str);
+    choose_cluster(clusters, name, user, &hosts)
 }
 
 fn mounts(asked: Option<&[String]>, cluster: &Cluster, faults: &mut Faults) -> Vec<Mount> {
@@ -138,29 +134,29 @@ fn resources(request: &JobRequest, cluster: &Cluster, faults: &mut Faults) -> Op
         (Some(one), Some(other)) if one != other => faults.add(
             "/num_gpu",
             "contradiction",
-            "says another number than resources.num_gpus, of which it is another spelling; give one of them",
+            "contradicts resources.num_gpus, which is another name for it; give one of them",
         ),
         (Some(gpus), _) => asked.num_gpus = Some(gpus),
         (None, _) => {}
     }
-    // How long a job may run is for its partitions to say: `limits::check`.
+    // `limits::check` checks the time against the partitions.
     Resources::from_request(&asked, &cluster.resources, f64::INFINITY)
         .map_err(|wrong| faults.0.extend(wrong))
         .ok()
 }
 
-/// A training of several roles gets the nodes that its specification asks for.
+/// A training of several roles gets the nodes that its specification defines.
 fn fitted(
     resources: Option<Resources>,
     work: Option<&Work>,
-    asked: Asked,
+    requested: Requested,
     faults: &mut Faults,
 ) -> Option<Resources> {
     match work {
         Some(Work::Tao { network_arch, action, specs })
             if cosmos::is_training(network_arch.as_str(), action.as_str()) =>
         {
-            cosmos::fit(specs, resources?, asked).map_err(|wrong| faults.0.extend(wrong)).ok()
+            cosmos::fit(specs, resources?, requested).map_err(|wrong| faults.0.extend(wrong)).ok()
         }
         Some(Work::Tao { .. } | Work::Command { .. }) | None => resources,
     }
@@ -172,19 +168,19 @@ fn image_policy(asked: &ContainerRequest, default: ImagePolicy, faults: &mut Fau
         faults.add(
             "/container/force_reconvert_latest",
             "contradiction",
-            "asks to convert what use_sqsh leaves unconverted; leave one of them out",
+            "contradicts use_sqsh, which disables conversion; leave one of them out",
         );
     }
     if asked.use_sqsh == Some(false) && asked.require_sqsh == Some(true) {
         faults.add(
             "/container/require_sqsh",
             "contradiction",
-            "requires what use_sqsh switches off; leave one of them out",
+            "contradicts use_sqsh, which disables conversion; leave one of them out",
         );
     }
     ImagePolicy {
         use_sqsh,
-        // A job that wants no converted image has nothing that could be required.
+        // Without conversion there is no file to require.
         require_sqsh: asked.require_sqsh.unwrap_or(default.require_sqsh) && use_sqsh,
         force_reconvert_latest: asked.force_reconvert_latest.unwrap_or(default.force_reconvert_latest),
     }
@@ -192,28 +188,88 @@ fn image_policy(asked: &ContainerRequest, default: ImagePolicy, faults: &mut Fau
 
 fn master_port(asked: Option<u32>, faults: &mut Faults) -> u16 {
     let port = asked.unwrap_or(u32::from(DEFAULT_MASTER_PORT));
-    match u16::try_from(port) {
-        Ok(port) if port >= 1024 => port,
-        _ => {
-            faults.add("/resources/master_port", "out_of_range", "must be from 1024 to 65535");
-            DEFAULT_MASTER_PORT
-        }
-    }
+    let port = faults.within("/resources/master_port", port, 1024..=u32::from(u16::MAX));
+    u16::try_from(port).unwrap_or(DEFAULT_MASTER_PORT)
 }
 
 fn max_retries(asked: Option<u32>, cluster: &Cluster, faults: &mut Faults) -> u32 {
-    let retries = asked.unwrap_or(cluster.retries.max_retries);
-    if asked.is_some_and(|asked| asked > MOST_RETRIES) {
-        faults.add("/retry/max_retries", "out_of_range", format_args!("must be from 0 to {MOST_RETRIES}"));
-    }
-    retries
+    asked.map_or(cluster.retries.max_retries, |asked| {
+        faults.within("/retry/max_retries", asked, 0..=MOST_RETRIES)
+    })
 }
 
 fn timeout_minutes(asked: Option<u32>, faults: &mut Faults) -> Option<NonZeroU32> {
-    let minutes = asked?;
-    let within = NonZeroU32::new(minutes).filter(|minutes| minutes.get() <= MOST_MINUTES);
-    if within.is_none() {
-        faults.add("/timeout_minutes", "out_of_range", format_args!("must be from 1 to {MOST_MINUTES}"));
+    NonZeroU32::new(faults.within("/timeout_minutes", asked?, 1..=MOST_MINUTES))
+}
+
+fn labels(asked: &BTreeMap<String, String>, faults: &mut Faults) -> BTreeMap<Label, String> {
+    if asked.len() > MAX_LABELS {
+        faults.add("/labels", "too_many", format_args!("must have at most {MAX_LABELS} labels"));
     }
-    within
+    let mut labels = BTreeMap::new();
+    for (key, value) in asked.iter().take(MAX_LABELS) {
+        let at = pointer("/labels", key);
+        if value.chars().count() > 500 || value.contains('\0') {
+            faults.add(at.clone(), "invalid", "must be at most 500 characters without NUL");
+        }
+        if let Some(key) = faults.parse(&at, key) {
+            labels.insert(key, value.clone());
+        }
+    }
+    labels
+}
+
+fn work(request: JobRequest, image_named: bool, faults: &mut Faults) -> Option<Work> {
+    match (request.network_arch, request.action, request.command) {
+        (Some(network_arch), Some(action), None) => {
+            if !image_named {
+                faults.add("/image", "required", "is required: a TAO job runs in a container image");
+            }
+            let specs = Value::Object(request.specs.unwrap_or_default());
+            let network_arch = faults.parse("/network_arch", &network_arch);
+            let action = faults.parse("/action", &action);
+            Some(Work::Tao { network_arch: network_arch?, action: action?, specs })
+        }
+        (None, None, Some(text)) => {
+            if request.specs.is_some() {
+                faults.add("/specs", "contradiction", "is only for TAO jobs; a command does not read it");
+            }
+            if text.trim().is_empty() || text.len() > MAX_COMMAND || text.contains('\0') {
+                faults.add(
+                    "/command",
+                    "invalid",
+                    format_args!("must be 1 to {MAX_COMMAND} bytes without NUL"),
+                );
+            }
+            Some(Work::Command { text })
+        }
+        (Some(_), None, None) => {
+            faults.add(
+                "/action",
+                "required",
+                "is required with network_arch: a TAO job needs an action such as `train`",
+            );
+            None
+        }
+        (None, Some(_), None) => {
+            faults.add(
+                "/network_arch",
+                "required",
+                "is required with action: a TAO job needs a network_arch",
+            );
+            None
+        }
+        (None, None, None) => {
+            faults.add("", "required", "must name the work: network_arch and action, or command");
+            None
+        }
+        (_, _, Some(_)) => {
+            faults.add(
+                "/command",
+                "contradiction",
+                "contradicts network_arch and action; give either them or command",
+            );
+            None
+        }
+    }
 }

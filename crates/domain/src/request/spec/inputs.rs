@@ -1,23 +1,24 @@
-//! What has to be on the cluster before a job is staged.
+//! The paths that must exist on the cluster before a job is staged.
 
 use std::collections::BTreeSet;
 
 use slurm::RemotePath;
 
-use super::{Work, faults::Faults};
+use super::Work;
 use crate::{
     cluster::{mount::Mount, target::Cluster},
     request::{
         datasets,
         uri::{Reference, reference},
     },
+    violation::Faults,
 };
 
 const MOST_INPUTS: usize = 1000;
 
 pub(super) fn inputs(asked: &[String], faults: &mut Faults) -> Vec<RemotePath> {
     if asked.len() > MOST_INPUTS {
-        faults.add("/inputs", "too_many", format_args!("at most {MOST_INPUTS} inputs"));
+        faults.add("/inputs", "too_many", format_args!("must have at most {MOST_INPUTS} inputs"));
         return Vec::new();
     }
     let mut parse = |(index, text): (usize, &String)| {
@@ -33,7 +34,7 @@ pub(super) fn inputs(asked: &[String], faults: &mut Faults) -> Vec<RemotePath> {
                 faults.add(
                     at,
                     "local_path",
-                    "names nothing on the cluster; put it on the shared file system and say lustre:///path",
+                    "is not on the cluster; put it on the shared file system and name it as lustre:///path",
                 );
                 None
             }
@@ -42,8 +43,8 @@ pub(super) fn inputs(asked: &[String], faults: &mut Faults) -> Vec<RemotePath> {
                     at,
                     "remote_data",
                     format_args!(
-                        "names data that would be fetched ({scheme}://) while the job holds its GPUs idle; put them on \
-                         the shared file system first and say lustre:///path"
+                        "is remote data ({scheme}://), which the job would download while it holds idle GPUs; put it on the \
+                         shared file system first and name it as lustre:///path"
                     ),
                 );
                 None
@@ -53,7 +54,7 @@ pub(super) fn inputs(asked: &[String], faults: &mut Faults) -> Vec<RemotePath> {
     asked.iter().enumerate().filter_map(&mut parse).collect()
 }
 
-/// The inputs, and the data sets of a specification, whose URIs become paths here.
+/// The inputs and the data sets of the specification. It also replaces the specification's URIs by paths.
 pub(super) fn required_paths(
     inputs: &[RemotePath],
     work: &mut Option<Work>,
@@ -73,9 +74,7 @@ pub(super) fn required_paths(
         faults.add(
             "/specs",
             "too_many",
-            format_args!(
-                "names more than {MOST_INPUTS} paths of data sets; name the directories that they are in"
-            ),
+            format_args!("names more than {MOST_INPUTS} data set paths; name their directories instead"),
         );
     }
     required.into_iter().collect()

@@ -1,4 +1,4 @@
-//! Which addresses the service may call for somebody: the public ones, and those that the configuration names.
+//! The addresses that webhooks may have: public ones, and those in the configured networks.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
@@ -9,9 +9,9 @@ pub struct Network {
     bits: u8,
 }
 
-/// A text that is no network.
+/// A text that is not a valid network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a network is an address and the number of its leading bits, such as 10.1.0.0/16 or fd00::/8")]
+#[error("a network is an address and a prefix length, such as 10.1.0.0/16 or fd00::/8")]
 pub struct InvalidNetwork;
 
 impl FromStr for Network {
@@ -54,7 +54,7 @@ impl Network {
     }
 }
 
-/// What of IPv4 is not public (IANA's special-purpose registry), multicast and the unassigned end included.
+/// The IPv4 networks that are not public (IANA's special-purpose registry), with multicast and the unassigned end.
 const NOT_PUBLIC_V4: [Network; 15] = [
     Network::v4(0, 0, 0, 8),
     Network::v4(10, 0, 0, 8),
@@ -73,9 +73,9 @@ const NOT_PUBLIC_V4: [Network; 15] = [
     Network::v4(240, 0, 0, 4),
 ];
 
-/// All that is public of IPv6 …
+/// The public part of IPv6, except for `NOT_PUBLIC_V6`.
 const GLOBAL_V6: Network = Network::v6(0x2000, 0, 3);
-/// … but for what leads to other addresses (Teredo, 6to4) and for documentation.
+/// Networks that map to other addresses (Teredo, 6to4), and those for documentation.
 const NOT_PUBLIC_V6: [Network; 4] = [
     Network::v6(0x2001, 0, 23),
     Network::v6(0x2001, 0x0db8, 32),
@@ -83,7 +83,7 @@ const NOT_PUBLIC_V6: [Network; 4] = [
     Network::v6(0x3fff, 0, 20),
 ];
 
-/// The networks that may be called although they are not public.
+/// The configured networks: allowed even if they are not public.
 #[derive(Debug, Clone, Default)]
 pub struct Networks(Vec<Network>);
 
@@ -96,19 +96,18 @@ impl Networks {
         self.0.is_empty()
     }
 
-    /// Whether an address may be called with a scheme. What is not encrypted stays in the networks that somebody has
-    /// vouched for.
+    /// Whether an address may be called with a scheme. Unencrypted calls stay in the configured networks.
     pub fn allow_for(&self, scheme: &str, address: IpAddr) -> bool {
-        if scheme == "https" { self.allow(address) } else { self.name(address) }
+        if scheme == "https" { self.allow(address) } else { self.includes(address) }
     }
 
     /// Whether an address may be called.
     pub fn allow(&self, address: IpAddr) -> bool {
-        self.name(address) || is_public(address)
+        self.includes(address) || is_public(address)
     }
 
-    /// Whether an address is one of those that the configuration names.
-    pub fn name(&self, address: IpAddr) -> bool {
+    /// Whether an address is in a configured network.
+    fn includes(&self, address: IpAddr) -> bool {
         // ::ffff:10.0.0.1 is 10.0.0.1.
         let address = address.to_canonical();
         self.0.iter().any(|network| network.contains(address))

@@ -2,12 +2,12 @@
 
 use chrono::{DateTime, TimeDelta};
 use remote::{ExitRecord, StartedMarker};
-use slurm::SlurmJobId;
+use slurm::{ExitCode, SlurmJobId, timestamp};
 use test_case::test_case;
 
 use super::*;
 use crate::{
-    Outcome,
+    Outcome, Phase,
     fixtures::{as_tao, submitted_job},
 };
 
@@ -39,7 +39,7 @@ const NOTHING: Findings<'_> = Findings {
     out_tail: b"",
     err_tail: b"",
     role_tails: b"",
-    sick: &[],
+    unhealthy: &[],
     spare: None,
 };
 
@@ -149,11 +149,11 @@ fn the_evidence_decides(case: &Case) -> Status {
 }
 
 #[test]
-fn an_exit_code_and_the_last_lines_of_the_log_stand_in_the_message() {
+fn the_message_has_the_exit_code_and_the_last_lines_of_the_log() {
     let err = "line 1\nline 2\nline 3\nline 4\nline 5\n\nValueError: bad \x1b[31mdata\n";
     let job = Case { code: Some(3), state: Some(SlurmState::Failed), err, ..Case::default() }.ended();
-    let expected = "The job's program exited with code 3 (Slurm: FAILED). Not tried again, because the job's own \
-                    code or its specification is wrong. Last lines of main.err:\n\
+    let expected = "The job exited with code 3 (Slurm: FAILED). Not retried: the job's code or its \
+                    specification is wrong. Last lines of main.err:\n\
                     line 2\nline 3\nline 4\nline 5\nValueError: bad \u{fffd}[31mdata";
     assert_eq!(job.message, expected);
     assert_eq!(job.attempt.unwrap().exit, Some(ExitCode { code: 3, signal: 0 }));
@@ -206,7 +206,7 @@ fn files_that_cannot_be_looked_at_say_nothing_for_a_while() {
 }
 
 #[test]
-fn a_training_whose_word_could_not_be_read_is_not_said_to_have_said_none() {
+fn an_unreadable_status_file_is_named() {
     let case = Case { tao: true, readable: false, ..Case::default() };
     assert!(matches!(case.after(599), Ending::Wait { .. }));
     let markers = Markers {
@@ -217,10 +217,7 @@ fn a_training_whose_word_could_not_be_read_is_not_said_to_have_said_none() {
     let later = T0 + TimeDelta::seconds(60);
     for (ending, expected) in [
         (case.after(600), "its files could not be read"),
-        (
-            conclude(&case.job(), &left_out, &Graces::default(), later),
-            "whose name holds % or \\ or is not UTF-8",
-        ),
+        (conclude(&case.job(), &left_out, &Graces::default(), later), "contains % or \\ or is not UTF-8"),
     ] {
         let Ending::Ended(job) = ending else { panic!("{ending:?}") };
         assert_eq!(job.status, Status::Error);
@@ -283,11 +280,11 @@ fn a_last_line_without_its_newline_counts_once_nobody_writes_any_more() {
 }
 
 #[test]
-fn a_job_that_lost_its_node_is_sent_again_without_it() {
+fn a_job_that_lost_its_node_is_retried_without_it() {
     let mut job = Case { state: Some(SlurmState::NodeFail), code: None, ..Case::default() }.job();
     job.attempt.as_mut().unwrap().nodes = Some("node01".to_owned());
     let found = Findings { markers: &Markers::default(), ..NOTHING };
-    let Ending::Again { job, due_at } = conclude(&job, &found, &Graces::default(), T0) else {
+    let Ending::Retry { job, due_at } = conclude(&job, &found, &Graces::default(), T0) else {
         panic!("it must be sent again")
     };
     assert_eq!((job.status, job.phase, job.retry_count), (Status::Pending, Phase::RetryWait, 1));
@@ -296,7 +293,7 @@ fn a_job_that_lost_its_node_is_sent_again_without_it() {
     let verdict = job.attempt.unwrap().verdict.unwrap();
     assert_eq!(verdict.outcome, Outcome::Retried);
     assert_eq!(job.message, format!("Attempt 1 failed. {}", verdict.why));
-    assert!(verdict.why.contains("without node01"), "{}", verdict.why);
+    assert!(verdict.why.contains("excluding node01"), "{}", verdict.why);
 }
 
 #[test]
@@ -304,14 +301,14 @@ fn a_job_whose_script_could_leave_nothing_is_sent_again() {
     let job = Case { state: Some(SlurmState::Failed), code: None, ..Case::default() }.job();
     let later = T0 + TimeDelta::minutes(2);
     let found = |markers| Findings { markers, ..NOTHING };
-    let Ending::Again { job: again, .. } = conclude(&job, &found(&NO_MARKERS), &Graces::default(), later)
+    let Ending::Retry { job: again, .. } = conclude(&job, &found(&NO_MARKERS), &Graces::default(), later)
     else {
         panic!("its disk was full, for instance")
     };
     assert!(again.message.contains("could not write"), "{}", again.message);
     let claimed = Markers { run_claim: SlurmJobId::new(7), ..NO_MARKERS };
     let ending = conclude(&job, &found(&claimed), &Graces::default(), later);
-    assert!(matches!(ending, Ending::Again { .. }), "it was ended before it began: {ending:?}");
+    assert!(matches!(ending, Ending::Retry { .. }), "it was ended before it began: {ending:?}");
     let began = Markers { started: Some(started()), ..claimed };
     let ending = conclude(&job, &found(&began), &Graces::default(), later);
     assert!(matches!(ending, Ending::Ended(_)), "its program has run: {ending:?}");
@@ -321,7 +318,7 @@ fn a_job_whose_script_could_leave_nothing_is_sent_again() {
 fn a_job_that_slurm_could_not_start_is_sent_again() {
     let job = Case { state: Some(SlurmState::LaunchFailed), code: None, ..Case::default() }.job();
     let found = Findings { markers: &Markers::default(), ..NOTHING };
-    let Ending::Again { job, .. } = conclude(&job, &found, &Graces::default(), T0) else {
+    let Ending::Retry { job, .. } = conclude(&job, &found, &Graces::default(), T0) else {
         panic!("it must be sent again")
     };
     assert!(job.message.contains("Slurm could not start the job"), "{}", job.message);

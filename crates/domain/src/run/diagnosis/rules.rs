@@ -1,7 +1,7 @@
-//! The table: a line of a log → whose fault it is. Every example is a test.
+//! The table: a pattern of a log line → what is at fault. Every example is a test.
 //!
-//! TAO's sixteen patterns are covered in what they mean; what they also hit by mistake (`NCCL_ASYNC_ERROR_HANDLING`,
-//! a weights file that is "not found" for a GPU model, CUDA out of memory) stands among the others here.
+//! The rules cover the meaning of TAO's sixteen patterns. Lines that those match by mistake (`NCCL_ASYNC_ERROR_HANDLING`,
+//! a weights file that is "not found" for a GPU model, CUDA out of memory) are counterexamples here.
 
 use super::{Cause, Rule};
 
@@ -19,7 +19,7 @@ macro_rules! rules {
     };
 }
 
-// A traceback's last line, as Python prints it: at the beginning of a line, perhaps after torchrun's rank.
+// A Python traceback's last line is at the start of a line, possibly after torchrun's rank.
 rules! {
     User "cuda-out-of-memory": r"CUDA out of memory|OutOfMemoryError: CUDA|CUDA error: out of memory|cudaErrorMemoryAllocation|CUBLAS_STATUS_ALLOC_FAILED",
         "the model and its batch do not fit into the GPU's memory",
@@ -28,7 +28,7 @@ rules! {
          "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"],
         ["NCCL INFO memory: 20 GiB"];
     User "device-assertion": r"device-side assert triggered|Assertion `.*` failed\.?$",
-        "a check within the job's own GPU code failed",
+        "an assertion in the job's GPU code failed",
         ["RuntimeError: CUDA error: device-side assert triggered",
          "../aten/src/ATen/native/cuda/Loss.cu:250: block: [0,0,0], thread: [3,0,0] Assertion `t >= 0 && t < n_classes` failed."],
         [];
@@ -37,21 +37,21 @@ rules! {
         ["ModuleNotFoundError: No module named 'mmcv'", "[rank0]: ImportError: cannot import name 'x' from 'y'"],
         ["WARNING: ImportError was ignored: no module named apex"];
     User "assertion": r"^(?:\[rank\d+\]: ?)?AssertionError\b",
-        "a check within the job's own code failed",
+        "an assertion in the job's code failed",
         ["AssertionError", "[rank3]: AssertionError: batch size must be positive"],
         ["caught AssertionError and went on"];
     User "python-error": r"^(?:\[rank\d+\]: ?)?(?:KeyError|ValueError|TypeError|AttributeError|NameError|IndexError|SyntaxError|IndentationError|NotImplementedError|ZeroDivisionError|UnicodeDecodeError|json\.decoder\.JSONDecodeError|yaml\.\w+\.\w*Error|omegaconf\.errors\.\w+|hydra\.errors\.\w+)(?::|$)",
-        "the job's own code or its specification is wrong",
+        "the job's code or its specification is wrong",
         ["ValueError: num_classes must be 20", "[rank1]: KeyError: 'train'",
          "omegaconf.errors.ConfigAttributeError: Key 'epochs' is not in struct"],
         ["UserWarning: ValueError is raised in later versions"];
     User "file-missing": r"^(?:\[rank\d+\]: ?)?(?:FileNotFoundError|NotADirectoryError|IsADirectoryError|PermissionError): ",
-        "a file that the job was told to use is not there, or not for it",
+        "a file of the job does not exist, or is not accessible",
         ["FileNotFoundError: [Errno 2] No such file or directory: '/lustre/a/annotations.json'",
          "PermissionError: [Errno 13] Permission denied: '/lustre/b'"],
         ["mkdir: cannot create directory: File exists"];
     User "shape-mismatch": r"size mismatch for |mat1 and mat2 shapes cannot be multiplied|The size of tensor a .* must match the size of tensor b",
-        "the model and its data or checkpoint do not fit together",
+        "the model does not match its data or checkpoint",
         ["RuntimeError: Error(s) in loading state_dict: size mismatch for head.weight: copying a param with shape [20]",
          "RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x512 and 256x10)"],
         [];
@@ -60,25 +60,25 @@ rules! {
         ["RuntimeError: DataLoader worker (pid 92) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory."],
         [];
     User "quota": r"Disk quota exceeded",
-        "the user's quota on the shared file system is used up",
+        "the user's quota on the shared file system is exceeded",
         ["OSError: [Errno 122] Disk quota exceeded"],
         [];
     User "registry-credentials": r"Could not process JSON input|returned error code: 40[13]\b",
-        "the registry refuses the image without valid credentials: install them for enroot on the cluster",
+        "the registry requires valid credentials for the image: install them for Enroot on the cluster",
         ["slurmstepd-node01: error: pyxis:     [ERROR] Could not process JSON input",
          "[ERROR] URL https://registry/v2/x/manifests/1 returned error code: 401 Unauthorized"],
         [];
     User "image-missing": r"manifests/\S+ returned error code: 404|\[ERROR\] No such file or directory: \S+\.sqsh|\[ERROR\] Invalid image format",
-        "there is no such image",
+        "the image does not exist",
         ["[ERROR] URL http://registry/v2/x/manifests/9 returned error code: 404 Not Found",
          "slurmstepd-node01: error: pyxis:     [ERROR] No such file or directory: /lustre/none.sqsh"],
         [];
     User "mount-missing": r"container-mounts: source path does not exist",
-        "a path to be mounted into the container is not there",
+        "a path to mount into the container does not exist",
         ["slurmstepd-node01: error: pyxis: --container-mounts: source path does not exist: /nope"],
         [];
     User "command-missing": r"^\S+: line \d+: .*: command not found$|execve\(\): .*: No such file or directory",
-        "the command is not there",
+        "the command does not exist",
         ["/lustre/u/state/1/1/command.sh: line 3: trian: command not found",
          "slurmstepd: error: execve(): /opt/none: No such file or directory"],
         [];
@@ -99,7 +99,7 @@ rules! {
         ["NCCL INFO NCCL_ASYNC_ERROR_HANDLING set by environment to 1",
          "node01:1:1 [0] NCCL INFO Using network IB", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"];
     Infrastructure "cuda-initialisation": r"cuInit\b.*fail|CUDA (?:driver )?initialization.*(?:error|failed)|CUDA driver version is insufficient|no CUDA-capable device|NVIDIA driver.*too old|No CUDA GPUs are available|CUDA unknown error|system not yet initialized|devices are busy or unavailable|nvidia-container-cli: initialization error",
-        "CUDA could not be initialised on the node",
+        "CUDA could not be initialized on the node",
         ["RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.",
          "cuInit(0) failed with 802", "RuntimeError: No CUDA GPUs are available",
          "The NVIDIA driver on your system is too old (found version 11040).",
@@ -114,22 +114,22 @@ rules! {
         ["check: torch.cuda.is_available() returned False"],
         ["if torch.cuda.is_available(): use_amp = False"];
     Infrastructure "gpu-lost": r"Unable to determine the device handle for GPU|GPU.*(?:fallen off the bus|is lost)|nvidia-smi has failed because it couldn't communicate",
-        "a GPU of the node is gone",
+        "a GPU of the node has failed",
         ["Unable to determine the device handle for GPU 0000:3B:00.0: Unknown Error",
          "NVRM: GPU at PCI:0000:3b:00: GPU has fallen off the bus.", "Unable to determine the device handle for GPU0: GPU is lost"],
         ["GPU pretrained weights file not found: resnet50.pth"];
     Infrastructure "xid": r"NVRM: Xid \(PCI:[0-9A-Fa-f:.]+\): (?:48|5[678]|6[1-4]|6[89]|7[349]|92|9[45]|109|110|119|12[0-5]|13[67]|14[0-9])\b",
-        "the GPU's driver reported a fault of the hardware",
+        "the GPU driver reported a hardware fault",
         ["[12.3] NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus.",
          "NVRM: Xid (PCI:0000:86:00): 48, pid='<unknown>', DBE (double bit error)", "NVRM: Xid (PCI:0000:86:00): 119, Timeout waiting for RPC"],
-        // 13, 31, 43 and 45 are what a program's own bad access looks like.
+        // A program's own invalid memory access causes 13, 31, 43 and 45.
         ["NVRM: Xid (PCI:0000:3b:00): 31, pid=1, MMU Fault", "NVRM: Xid (PCI:0000:3b:00): 13, Graphics Exception"];
     Infrastructure "ecc": r"(?i:uncorrectable ECC error|cudaErrorECCUncorrectable|double[- ]bit ECC)",
         "the GPU's memory is faulty",
         ["RuntimeError: CUDA error: uncorrectable ECC error encountered"],
         ["checking second error handler", "Volatile ECC errors: 0"];
     Infrastructure "gpu-temperature": r"(?i:GPU.*(?:thermal shutdown|temperature.*(?:exceeded|critical|shut ?down)))",
-        "a GPU became too hot",
+        "a GPU overheated",
         ["GPU 3 temperature 95C exceeded the shutdown threshold"],
         ["GPU 0 temperature: 45C", "| N/A   GPU 31C temperature ok |"];
     Infrastructure "infiniband": r"(?i:transport retry counter exceeded|IBV_WC_RETRY_EXC_ERR|RDMA_CM_EVENT_\w*ERROR|(?:mlx\d+_\d+|InfiniBand|ib\d+|RDMA).{0,60}(?:link (?:is )?down|port (?:is )?down|lost carrier|fatal error|device error|async(?:hronous)? (?:fatal )?event.*error))|NET/IB\s*:.*Got completion.*error",
@@ -149,7 +149,7 @@ rules! {
          "OSError: [Errno 5] Input/output error", "ls: cannot access '/lustre': Cannot send after transport endpoint shutdown"],
         [];
     Infrastructure "image-pull": r"(?:pyxis|enroot|\[ERROR\]|curl: \().*(?:timed out|Could not resolve host|Connection reset|connection refused|returned error code: (?:429|5\d\d))|curl: \((?:6|7|18|28|35|52|56)\)|pyxis: .*couldn't (?:create|get) .*|pyxis: container was not started successfully by another task",
-        "the image could not be fetched or unpacked on the node",
+        "the image could not be pulled or unpacked on the node",
         ["slurmstepd-node01: error: pyxis:     curl: (28) Connection timed out after 30000 milliseconds",
          "[ERROR] URL https://registry/v2/x/blobs/y returned error code: 503 Service Unavailable",
          "slurmstepd-node01: error: pyxis: couldn't create enroot start configuration script",
@@ -161,7 +161,7 @@ rules! {
          "srun: error: Task launch for StepId=12.0 failed on node node03: Communication connection failure"],
         ["srun: error: node02: task 1: Exited with exit code 1"];
     Infrastructure "rendezvous": r"RendezvousConnectionError|The (?:client|server) socket has failed to (?:connect|listen)|EADDRINUSE|TCPStore.*timed? ?out",
-        "the job's nodes could not find each other, or the port was taken",
+        "the job's nodes could not connect to each other, or the port was in use",
         ["torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store has failed.",
          "RuntimeError: The server socket has failed to listen on any local network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE"],
         [];

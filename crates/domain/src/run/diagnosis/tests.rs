@@ -90,17 +90,17 @@ fn only_the_last_lines_are_searched() {
 fn of_several_nodes_the_one_that_the_line_names_is_blamed() {
     let log: &[u8] = b"srun: error: Node failure on node2\n";
     let sick = [];
-    let evidence = Evidence { nodes: "node[1-3,20]", logs: &[log], sick: &sick, ..Evidence::default() };
+    let evidence = Evidence { nodes: "node[1-3,20]", logs: &[log], unhealthy: &sick, ..Evidence::default() };
     assert_eq!(diagnose(&evidence).unwrap().nodes, ["node2".parse().unwrap()]);
 }
 
 #[test]
 fn a_node_that_slurm_does_not_trust_is_to_blame() {
-    let sick = [SickNode { name: "node02".parse().unwrap(), state: "down".to_owned() }];
-    let evidence = Evidence { nodes: "node[01-02]", sick: &sick, ..Evidence::default() };
+    let sick = [UnhealthyNode { name: "node02".parse().unwrap(), state: "down".to_owned() }];
+    let evidence = Evidence { nodes: "node[01-02]", unhealthy: &sick, ..Evidence::default() };
     let found = diagnose(&evidence).unwrap();
     assert_eq!(found.nodes, ["node02".parse().unwrap()]);
-    assert_eq!(found.why, "Slurm says that node02 is down");
+    assert_eq!(found.why, "Slurm reports node node02 as down");
 }
 
 #[test]
@@ -131,6 +131,6 @@ fn a_script_that_could_not_begin_is_the_infrastructures(code: u8, rule: &str) {
 fn a_program_that_returns_what_its_script_would_is_not_taken_for_it(code: u8) {
     let exit = Some(ExitCode { code, signal: 0 });
     let failed =
-        Evidence { state: Some(&SlurmState::Failed), exit, marked_its_end: true, ..Evidence::default() };
+        Evidence { state: Some(&SlurmState::Failed), exit, has_exit_record: true, ..Evidence::default() };
     assert_eq!(diagnose(&failed), None);
 }

@@ -2,13 +2,13 @@ mod launches;
 mod quiet;
 mod requeues;
 
-use chrono::TimeDelta;
-use remote::ExitRecord;
+use chrono::{DateTime, TimeDelta};
+use remote::{ExitRecord, Markers, SignsOfLife, StatusChunk};
 use slurm::{ExitCode, SlurmJobId};
 use test_case::test_case;
 
 use super::*;
-use crate::fixtures::submitted_job;
+use crate::{fixtures::submitted_job, run::evidence::Records};
 
 const T0: Timestamp = DateTime::UNIX_EPOCH;
 
@@ -26,11 +26,11 @@ fn row(job: &Job, state: SlurmState, reason: &str) -> QueueRow {
     }
 }
 
-fn see(job: &Job, seen: &Observation<'_>, seconds: i64) -> Option<Next> {
+fn see(job: &Job, seen: &Observation<'_>, seconds: i64) -> Option<ObservedChange> {
     observe(job, seen, &Graces::default(), T0 + TimeDelta::seconds(seconds))
 }
 
-fn queued(job: &Job, state: SlurmState, reason: &str) -> Option<Next> {
+fn queued(job: &Job, state: SlurmState, reason: &str) -> Option<ObservedChange> {
     let row = row(job, state, reason);
     see(job, &Observation { queue: Some(&row), queue_answered: true, ..Observation::default() }, 10)
 }

@@ -1,25 +1,27 @@
-//! A job that squeue does not know any more.
+//! A job that squeue does not list any more.
 
-use slurm::SlurmState;
+use slurm::{SlurmState, timestamp};
 
-use super::{Graces, Observation, Records, at, finish, launches::state_of};
+use super::{finish, launches::state_of};
 use crate::{
     clock::Timestamp,
     job::{
         status::Source,
         stored::{DesiredState, Job},
     },
-    run::diagnosis::ENDED_BY_TERM,
+    run::{
+        evidence::{ENDED_BY_TERM, Observation, Records, exit_record},
+        graces::Graces,
+    },
 };
 
-/// Accounting says how it ended, else its own exit marker, else
-/// nobody, and then only time can tell.
+/// Accounting decides how the job ended, or else its exit record. Without both the job counts as lost after a while.
 pub(super) fn vanished(job: &mut Job, seen: &Observation<'_>, graces: &Graces, now: Timestamp) {
-    let id = job.attempt.as_ref().and_then(|attempt| attempt.slurm_id);
-    let exit = seen.markers.and_then(|m| m.exit.as_ref()).filter(|exit| Some(exit.slurm_id) == id);
+    let Some(attempt) = &mut job.attempt else { return };
+    let exit = seen.markers.and_then(|markers| exit_record(markers, attempt.slurm_id));
     let ended = seen.accounting.filter(|row| row.state.is_final());
-    if ended.is_some_and(|row| may_be_an_earlier_runs(&row.state)) {
-        // It waits in the queue, for all that accounting knows, and the queue was shown without it.
+    if ended.is_some_and(|row| may_be_of_an_earlier_run(&row.state)) {
+        // The job may be requeued, and squeue may have answered in the moment without it.
         let since = *job.missing_since.get_or_insert(now);
         if now - since < graces.missing {
             return;
@@ -32,35 +34,33 @@ pub(super) fn vanished(job: &mut Job, seen: &Observation<'_>, graces: &Graces, n
             attempt.exit = row.exit_code.or(attempt.exit);
             attempt.reason = Some(row.reason.clone());
             attempt.nodes = (!row.nodes.is_empty()).then(|| row.nodes.clone()).or(attempt.nodes.take());
-            attempt.started_at = attempt.started_at.or(at(row.start));
+            attempt.started_at = attempt.started_at.or(timestamp(row.start));
             attempt.requeue_unexplained = false;
         }
-        job.started_at = job.started_at.or(at(row.start));
-        finish(job, Source::Sacct, at(row.end), now);
+        job.started_at = job.started_at.or(timestamp(row.start));
+        finish(job, Source::Sacct, timestamp(row.end), now);
     } else if let Some(exit) = exit {
-        forget_state(job);
-        if job.desired == DesiredState::Run
-            && let Some(state) = state_by_mark(exit.code, seen.records)
-            && let Some(attempt) = &mut job.attempt
-        {
-            attempt.slurm_state = Some(state);
-        }
-        finish(job, Source::Marker, at(Some(exit.at)), now);
+        // The last state that Slurm reported is not the one in which the job ended.
+        attempt.slurm_state =
+            state_by_record(exit.code, seen.records).filter(|_| job.desired == DesiredState::Run);
+        finish(job, Source::Marker, timestamp(Some(exit.at)), now);
     } else if seen.records != Records::Unknown {
-        // Accounting that is down proves nothing. One that has the job wait, or run, is behind for seconds; what a controller
-        // was killed over and has forgotten it calls so for ever (sacctmgr(1), runaway jobs).
+        // An accounting that is down proves nothing. One that lists the job as pending or running lags by seconds, or
+        // forever if a controller was killed and has forgotten the job (sacctmgr(1), runaway jobs).
         let since = *job.missing_since.get_or_insert(now);
         if now - since >= graces.missing {
-            forget_state(job);
+            attempt.slurm_state = None;
             finish(job, Source::Squeue, None, now);
         }
     }
 }
 
-/// What Slurm has said of a script that ended so, as far as anybody knows without accounting: it forgets each job some minutes
-/// after its end (`MinJobAge` of slurm.conf(5)). Of what was ended from outside that does not follow; and what failed may have been a
-/// job that Slurm has lost, as accounting would tell that is only away.
-fn state_by_mark(code: u8, records: Records) -> Option<SlurmState> {
+/// The final state that Slurm has given a script with this exit code, as far as that is certain without accounting.
+///
+/// Slurm forgets each job some minutes after its end (`MinJobAge` in slurm.conf(5)). For a script that was ended from
+/// outside the state is not certain. A failed one may be of a job that Slurm lost, which accounting reports once it is
+/// back.
+fn state_by_record(code: u8, records: Records) -> Option<SlurmState> {
     match (code, records) {
         (_, Records::Answered) => None,
         (0, _) => Some(SlurmState::Completed),
@@ -69,17 +69,10 @@ fn state_by_mark(code: u8, records: Records) -> Option<SlurmState> {
     }
 }
 
-/// Whether Slurm puts jobs that end so back into its queue: then accounting has the end of a run that was not the last.
-fn may_be_an_earlier_runs(state: &SlurmState) -> bool {
+/// Whether Slurm requeues jobs that end like this: then the record may not be of the last run.
+fn may_be_of_an_earlier_run(state: &SlurmState) -> bool {
     matches!(
         state,
         SlurmState::NodeFail | SlurmState::BootFail | SlurmState::LaunchFailed | SlurmState::Preempted
     )
-}
-
-/// The last state that Slurm told is not the one in which the job ended.
-fn forget_state(job: &mut Job) {
-    if let Some(attempt) = &mut job.attempt {
-        attempt.slurm_state = None;
-    }
 }

@@ -11,10 +11,6 @@ fn id(number: u32) -> SlurmJobId {
     SlurmJobId::new(number).unwrap()
 }
 
-fn no(number: u32) -> AttemptNo {
-    AttemptNo::new(number).unwrap()
-}
-
 fn row(number: u32, name: &str, state: &str) -> QueueRow {
     QueueRow {
         id: id(number),
@@ -36,36 +32,6 @@ fn stray(number: u32, attempt: u32, state: &str) -> Stray {
 
 fn known(newest: u32, open: bool, slurm_id: Option<u32>) -> Record {
     Record::Known { newest: AttemptNo::new(newest), open, slurm_id: slurm_id.map(id) }
-}
-
-#[test]
-fn the_names_that_this_service_gives_are_read_back() {
-    let job = JobId::new(JOB.parse().unwrap());
-    let conversion = Uuid::from_u128(10);
-    for origin in [
-        Origin::Attempt { job, no: no(1) },
-        Origin::Attempt { job, no: no(12) },
-        Origin::Conversion { id: conversion, run: no(3) },
-    ] {
-        assert!(origin.name().starts_with(OUR_NAMES));
-        assert_eq!(Origin::of(&origin.name()), Some(origin));
-    }
-}
-
-#[test_case(""; "nothing")]
-#[test_case("tao-job-"; "no id")]
-#[test_case("tao-job-0000000000000000000000000000000a"; "an id without hyphens")]
-#[test_case("tao-job-00000000-0000-0000-0000-00000000000A"; "an id in capitals")]
-#[test_case("tao-job-00000000-0000-0000-0000-00000000000a-r1"; "the first attempt has no number")]
-#[test_case("tao-job-00000000-0000-0000-0000-00000000000a-r02"; "a number with a zero before it")]
-#[test_case("tao-job-00000000-0000-0000-0000-00000000000a-r0"; "no such attempt")]
-#[test_case("tao-job-00000000-0000-0000-0000-00000000000a-r99999999999"; "a number without end")]
-#[test_case("tao-job-00000000-0000-0000-0000-00000000000a?x"; "a separator where there was a bar")]
-#[test_case("tao-job-00000000-0000-0000-0000-00000000000a "; "a blank where there was a newline")]
-#[test_case("tao-sqsh-0000000000000000000000000000000a"; "a conversion without a run")]
-#[test_case("tao-sqsh-00000000-0000-0000-0000-00000000000a-1"; "a conversion with hyphens")]
-fn a_name_that_this_service_never_gives_is_somebody_elses(name: &str) {
-    assert_eq!(Origin::of(name), None);
 }
 
 #[test]
@@ -109,14 +75,14 @@ fn reviewed(before: &[Orphan], kind: OrphanKind, now: Timestamp) -> Review {
 }
 
 #[test]
-fn an_orphan_is_cancelled_at_the_second_sight_and_not_at_the_first() {
+fn an_orphan_is_canceled_at_the_second_observation() {
     let first = reviewed(&[], OrphanKind::Superseded, T0);
     assert_eq!((first.found.as_slice(), first.cancel.as_slice()), (&[id(7)][..], &[][..]));
     let at_once = reviewed(&first.orphans, OrphanKind::Superseded, T0 + TimeDelta::seconds(9));
     assert!(at_once.cancel.is_empty() && at_once.found.is_empty());
     let second = reviewed(&at_once.orphans, OrphanKind::Superseded, T0 + LATER);
     assert_eq!((second.cancel.as_slice(), second.condemned.as_slice()), (&[id(7)][..], &[id(7)][..]));
-    assert!(second.orphans[0].sentence().ends_with("belongs to an attempt that is over; it is canceled."));
+    assert!(second.orphans[0].sentence().ends_with("belongs to an attempt that has ended; canceling it."));
 }
 
 #[test]

@@ -5,8 +5,9 @@ use test_case::test_case;
 
 use super::*;
 use crate::{
-    SubmitFence,
-    fixtures::{command_job, sent_job, submitted_job},
+    Graces, Outcome, Step, SubmitFence,
+    fixtures::{command_job, submitted_job, submitting_job},
+    plan,
 };
 
 const T0: Timestamp = DateTime::UNIX_EPOCH;
@@ -20,7 +21,7 @@ fn refused(class: FailureClass) -> SubmitAnswer {
 }
 
 fn answer(job: &Job, answer: &SubmitAnswer) -> Transition {
-    sent(job, None, Sent::Answered(answer), T0)
+    after_submit(job, None, SubmitOutcome::Answered(answer), T0)
 }
 
 fn planned(job: &Job) -> Step {
@@ -42,14 +43,14 @@ fn a_job_canceled_before_anything_was_sent_ends_here() {
 
 #[test]
 fn a_job_canceled_while_its_submission_is_in_flight_is_looked_for_first() {
-    let job = Job { desired: DesiredState::Cancel, ..sent_job() };
+    let job = Job { desired: DesiredState::Cancel, ..submitting_job() };
     assert_eq!(planned(&job), Step::Locate);
 }
 
 #[test]
 fn an_accepted_submission_waits_for_the_poll() {
     let id = SlurmJobId::new(7).unwrap();
-    let after = answer(&sent_job(), &SubmitAnswer::Submitted { id, how: How::New, extra: vec![] });
+    let after = answer(&submitting_job(), &SubmitAnswer::Submitted { id, how: How::New, extra: vec![] });
     assert_eq!((after.job.phase, after.due_at), (Phase::InQueue, None));
     assert_eq!(after.job.attempt.unwrap().slurm_id, Some(id));
 }
@@ -57,7 +58,7 @@ fn an_accepted_submission_waits_for_the_poll() {
 #[test]
 fn a_wish_to_cancel_that_came_in_meanwhile_is_carried_out_at_once() {
     let id = SlurmJobId::new(7).unwrap();
-    let job = Job { desired: DesiredState::Cancel, ..sent_job() };
+    let job = Job { desired: DesiredState::Cancel, ..submitting_job() };
     let after = answer(&job, &SubmitAnswer::Submitted { id, how: How::New, extra: vec![] });
     assert_eq!(after.due_at, Some(T0));
     assert_eq!(planned(&after.job), Step::Cancel);
@@ -65,7 +66,7 @@ fn a_wish_to_cancel_that_came_in_meanwhile_is_carried_out_at_once() {
 
 #[test]
 fn a_permanent_refusal_ends_the_job_with_slurms_own_words() {
-    let after = answer(&sent_job(), &refused(FailureClass::Permanent));
+    let after = answer(&submitting_job(), &refused(FailureClass::Permanent));
     assert_eq!((after.job.status, after.due_at), (Status::Error, None));
     assert!(after.job.message.contains("Slurm's own words"));
 }
@@ -74,17 +75,17 @@ fn a_permanent_refusal_ends_the_job_with_slurms_own_words() {
 #[test_case(FailureClass::Infra ; "a broken path")]
 #[test_case(FailureClass::Capacity ; "no room")]
 fn a_refusal_that_will_pass_is_tried_again_later(class: FailureClass) {
-    let after = answer(&sent_job(), &refused(class));
+    let after = answer(&submitting_job(), &refused(class));
     assert_eq!((after.job.status, after.job.phase), (Status::Pending, Phase::Submitting));
     assert!(after.due_at > Some(T0));
-    assert!(!after.job.attempt.unwrap().is_unanswered(), "what it has claimed does not count");
+    assert!(!after.job.attempt.unwrap().is_uncertain(), "what it has claimed does not count");
 }
 
 #[test]
 fn waiting_grows_with_each_setback_up_to_a_bound() {
-    let (mut job, mut waits) = (sent_job(), vec![]);
+    let (mut job, mut waits) = (submitting_job(), vec![]);
     for _ in 0..12 {
-        let after = sent(&job, None, Sent::NotSent { why: "no route to host" }, T0);
+        let after = after_submit(&job, None, SubmitOutcome::NotRun { why: "no route to host" }, T0);
         waits.push((after.due_at.unwrap() - T0).num_seconds());
         job = after.job;
     }
@@ -95,24 +96,24 @@ fn waiting_grows_with_each_setback_up_to_a_bound() {
 #[test_case(&SubmitAnswer::Uncertain ; "a claim without an id")]
 #[test_case(&refused(FailureClass::Ambiguous) ; "a socket that timed out")]
 fn an_ambiguous_answer_is_looked_into_and_never_sent_again(answered: &SubmitAnswer) {
-    let after = answer(&sent_job(), answered);
+    let after = answer(&submitting_job(), answered);
     assert_eq!(after.job.phase, Phase::SubmitUncertain);
-    assert!(after.job.attempt.as_ref().unwrap().is_unanswered());
+    assert!(after.job.attempt.as_ref().unwrap().is_uncertain());
     assert_eq!(planned(&after.job), Step::Locate);
 }
 
 #[test]
 fn a_lost_submission_that_is_found_is_adopted() {
-    let lost = sent(&sent_job(), None, Sent::Lost { why: "no trailer" }, T0).job;
-    let after = located(&lost, Located::Found(SlurmJobId::new(9).unwrap()), T0);
+    let lost = after_submit(&submitting_job(), None, SubmitOutcome::Lost { why: "no trailer" }, T0).job;
+    let after = after_lookup(&lost, Lookup::Found(SlurmJobId::new(9).unwrap()), T0);
     assert_eq!(after.job.phase, Phase::InQueue);
 }
 
 #[test]
 fn absence_is_believed_only_after_the_last_effect_and_twice() {
-    let mut job = sent(&sent_job(), None, Sent::Lost { why: "no trailer" }, T0).job;
+    let mut job = after_submit(&submitting_job(), None, SubmitOutcome::Lost { why: "no trailer" }, T0).job;
     let mut look = |seconds: i64| {
-        let after = located(&job, Located::Absent, T0 + TimeDelta::seconds(seconds));
+        let after = after_lookup(&job, Lookup::Absent, T0 + TimeDelta::seconds(seconds));
         job = after.job;
         job.phase
     };
@@ -121,23 +122,28 @@ fn absence_is_believed_only_after_the_last_effect_and_twice() {
     assert_eq!(look(206), Phase::SubmitUncertain, "the first look that counts");
     assert_eq!(look(210), Phase::SubmitUncertain, "too soon after the first");
     assert_eq!(look(217), Phase::Submitting);
-    assert!(!job.attempt.unwrap().is_unanswered());
+    assert!(!job.attempt.unwrap().is_uncertain());
 }
 
 #[test]
 fn a_canceled_submission_that_never_arrived_ends_canceled() {
-    let mut job =
-        sent(&Job { desired: DesiredState::Cancel, ..sent_job() }, None, Sent::Lost { why: "x" }, T0).job;
+    let mut job = after_submit(
+        &Job { desired: DesiredState::Cancel, ..submitting_job() },
+        None,
+        SubmitOutcome::Lost { why: "x" },
+        T0,
+    )
+    .job;
     for seconds in [0, 201, 212] {
-        job = located(&job, Located::Absent, T0 + TimeDelta::seconds(seconds)).job;
+        job = after_lookup(&job, Lookup::Absent, T0 + TimeDelta::seconds(seconds)).job;
     }
     assert_eq!(job.status, Status::Canceled);
 }
 
 #[test]
 fn an_unclear_look_proves_nothing() {
-    let job = sent(&sent_job(), None, Sent::Lost { why: "x" }, T0).job;
-    let after = located(&job, Located::Unclear, T0 + TimeDelta::hours(1));
+    let job = after_submit(&submitting_job(), None, SubmitOutcome::Lost { why: "x" }, T0).job;
+    let after = after_lookup(&job, Lookup::Unclear, T0 + TimeDelta::hours(1));
     assert_eq!(after.job.phase, Phase::SubmitUncertain);
     assert_eq!(after.job.attempt.unwrap().fence, SubmitFence { newest: 1, ..SubmitFence::default() });
 }
@@ -149,33 +155,33 @@ fn a_running_job_that_nobody_wants_ended_needs_no_step() {
 
 #[test]
 fn what_was_surely_not_sent_says_nothing_about_an_earlier_submission_without_an_answer() {
-    let before = sent_job().attempt;
+    let before = submitting_job().attempt;
     let missing = SubmitAnswer::MissingInputs { paths: vec!["/lustre/a".parse().unwrap()] };
     for outcome in [
-        Sent::NotSent { why: "no route to host" },
-        Sent::Answered(&SubmitAnswer::Skipped),
-        Sent::Answered(&missing),
+        SubmitOutcome::NotRun { why: "no route to host" },
+        SubmitOutcome::Answered(&SubmitAnswer::Skipped),
+        SubmitOutcome::Answered(&missing),
     ] {
-        let after = sent(&sent_job(), before.as_ref(), outcome, T0);
+        let after = after_submit(&submitting_job(), before.as_ref(), outcome, T0);
         assert_eq!(after.job.phase, Phase::SubmitUncertain);
-        assert!(after.job.attempt.unwrap().is_unanswered());
+        assert!(after.job.attempt.unwrap().is_uncertain());
     }
 }
 
 #[test]
 fn a_missing_input_ends_the_job_and_is_named() {
     let missing = SubmitAnswer::MissingInputs { paths: vec!["/lustre/a".parse().unwrap()] };
-    let after = sent(&sent_job(), None, Sent::Answered(&missing), T0);
+    let after = after_submit(&submitting_job(), None, SubmitOutcome::Answered(&missing), T0);
     assert_eq!((after.job.status, after.job.phase, after.due_at), (Status::Error, Phase::Ended, None));
     assert!(after.job.message.contains("/lustre/a"), "{}", after.job.message);
 }
 
 #[test]
 fn a_send_that_never_began_is_sent_again_at_once() {
-    let lost = sent(&sent_job(), None, Sent::Lost { why: "no trailer" }, T0).job;
-    let after = located(&lost, Located::Unbegun, T0);
+    let lost = after_submit(&submitting_job(), None, SubmitOutcome::Lost { why: "no trailer" }, T0).job;
+    let after = after_lookup(&lost, Lookup::NeverBegan, T0);
     assert_eq!((after.job.phase, after.due_at), (Phase::Submitting, Some(T0)));
-    assert!(!after.job.attempt.unwrap().is_unanswered());
+    assert!(!after.job.attempt.unwrap().is_uncertain());
 }
 
 #[test]
@@ -188,15 +194,15 @@ fn a_job_that_outlives_its_last_word_is_freed_from_its_nodes() {
 
 #[test]
 fn files_that_could_not_be_staged_say_nothing_about_an_earlier_submission() {
-    let job = sent_job();
+    let job = submitting_job();
     let failed = SubmitAnswer::StageFailed(failure(FailureClass::Permanent));
-    let after = sent(&job, job.attempt.as_ref(), Sent::Answered(&failed), T0);
+    let after = after_submit(&job, job.attempt.as_ref(), SubmitOutcome::Answered(&failed), T0);
     assert_eq!(after.job.phase, Phase::SubmitUncertain);
 }
 
 #[test]
 fn nodes_that_sbatch_finds_no_place_without_are_not_left_out_of_later_attempts() {
-    let mut job = sent_job();
+    let mut job = submitting_job();
     let node: slurm::NodeName = "node01".parse().unwrap();
     job.attempt.as_mut().unwrap().excluded = vec![node.clone()];
     job.failures.push(crate::PastFailure {
@@ -214,11 +220,11 @@ fn nodes_that_sbatch_finds_no_place_without_are_not_left_out_of_later_attempts()
 
 #[test]
 fn a_job_that_was_paused_before_slurm_had_it_goes_on_in_another_attempt() {
-    let mut paused = Job { desired: DesiredState::Pause, ..sent_job() };
-    paused = located(&paused, Located::Unbegun, T0).job;
+    let mut paused = Job { desired: DesiredState::Pause, ..submitting_job() };
+    paused = after_lookup(&paused, Lookup::NeverBegan, T0).job;
     assert_eq!((paused.status, paused.phase), (Status::Paused, Phase::Paused));
     let refused =
-        Job { desired: DesiredState::Pause, ..answer(&sent_job(), &refused(FailureClass::Infra)).job };
+        Job { desired: DesiredState::Pause, ..answer(&submitting_job(), &refused(FailureClass::Infra)).job };
     for job in [paused, refused.paused_locally(T0)] {
         let attempt = job.attempt.as_ref().unwrap();
         assert!(!attempt.is_open(), "what Slurm hears of it from now on is not the job's own");
@@ -227,4 +233,20 @@ fn a_job_that_was_paused_before_slurm_had_it_goes_on_in_another_attempt() {
     }
     let never_sent = Job { desired: DesiredState::Pause, ..command_job() }.paused_locally(T0);
     assert_eq!(never_sent.next_attempt().get(), 1);
+}
+
+#[test]
+fn every_missing_path_is_named() {
+    let paths = ["/lustre/a b", "/lustre/c"].map(|path| path.parse().unwrap());
+    assert!(missing_inputs(&paths).starts_with(
+        "2 inputs do not exist on the cluster, or are not readable: /lustre/a b, /lustre/c. The job"
+    ));
+}
+
+#[test]
+fn very_many_missing_paths_are_counted() {
+    let paths: Vec<RemotePath> =
+        (0..1000).map(|number| format!("/lustre/{number:0>100}").parse().unwrap()).collect();
+    let text = missing_inputs(&paths);
+    assert!(text.len() < MOST_BYTES + 300 && text.contains(" and 9"), "{}", text.len());
 }

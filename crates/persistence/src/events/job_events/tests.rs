@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta};
-use domain::{Graces, Job, Next, Observation, Phase, Secrets, Status, observe};
+use domain::{Graces, Job, Observation, ObservedChange, Phase, Secrets, Status, observe};
 use remote::StatusChunk;
 use serde_json::json;
 use slurm::{QueueRow, SlurmJobId, SlurmState};
@@ -50,7 +50,7 @@ impl Bench {
         self.store.acquire_poll(&dgx(), Uuid::from_u128(token), LEASE).await.unwrap().unwrap()
     }
 
-    async fn record(&self, lease: &PollLease, next: Next) -> Result<u64, StoreError> {
+    async fn record(&self, lease: &PollLease, next: ObservedChange) -> Result<u64, StoreError> {
         let changed = [next];
         let written = self.store.record_observations(lease, &changed, T0).await?;
         self.store.record_poll(lease, PollResult::Answered, Duration::ZERO, T0).await?;
@@ -90,7 +90,7 @@ fn lines(numbers: std::ops::Range<u32>) -> String {
 }
 
 /// The job after a poll that read this text in its status file, from the cursor on.
-fn saw(job: &Job, file: &str, state: SlurmState) -> Next {
+fn saw(job: &Job, file: &str, state: SlurmState) -> ObservedChange {
     let attempt = job.attempt.as_ref().unwrap();
     let start = attempt.status.cursors().first().map_or(0, |cursor| usize::try_from(cursor.offset).unwrap());
     let chunk = StatusChunk {

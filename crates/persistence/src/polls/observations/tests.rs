@@ -44,9 +44,9 @@ async fn active_job(store: &Store) -> Job {
     store.find_job(id, &Viewer::All).await.unwrap().unwrap()
 }
 
-fn running(job: &Job) -> Next {
+fn running(job: &Job) -> ObservedChange {
     let job = Job { status: Status::Running, phase: Phase::Running, ..job.clone() };
-    Next { job, step_due: false }
+    ObservedChange { job, step_due: false }
 }
 
 async fn find(store: &Store, job: &Job) -> Job {
@@ -147,7 +147,7 @@ async fn a_kill_reason_is_stored(pool: PgPool) {
     let store = store(pool);
     let job = active_job(&store).await;
     let mut next = running(&job);
-    next.job.kill_reason = Some("No sign of life.".to_owned());
+    next.job.kill_reason = Some("No activity.".to_owned());
     next.job.activity = serde_json::from_value(serde_json::json!({
         "signs": {"files": 1, "bytes": u64::MAX, "newest": 3}, "since": T0, "unreachable_ms": 4
     }))

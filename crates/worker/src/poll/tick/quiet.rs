@@ -7,7 +7,7 @@ use std::{
 };
 
 use chrono::TimeDelta;
-use domain::{ActiveJob, Job, JobId, Timestamp, quiet_until};
+use domain::{ActiveJob, Job, JobId, Timestamp, unchanged_until};
 
 use crate::poll::tick::sight::Sight;
 
@@ -55,7 +55,7 @@ impl Quiet {
     pub(super) fn note(&mut self, jobs: &[Job], changed: &HashSet<JobId>, sight: &Sight, now: Timestamp) {
         for job in jobs.iter().filter(|job| !changed.contains(&job.id)) {
             let row = job.attempt.as_ref().and_then(|attempt| sight.queue_alone(&attempt.into()));
-            let Some((row, until)) = row.and_then(|row| Some((row, quiet_until(job, row, now)?))) else {
+            let Some((row, until)) = row.and_then(|row| Some((row, unchanged_until(job, row, now)?))) else {
                 continue;
             };
             let until = until.min(now + believed(job.id));

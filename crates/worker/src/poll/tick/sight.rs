@@ -3,7 +3,7 @@
 use std::{collections::HashMap, mem};
 
 use chrono::TimeDelta;
-use domain::{AttemptPlace, Graces, Job, Next, Observation, Records, Timestamp, observe};
+use domain::{AttemptPlace, Graces, Job, Observation, ObservedChange, Records, Timestamp, observe};
 use remote::{PollAnswer, SacctOutcome, SqueueOutcome, StatusChunk};
 use slurm::{QueueRow, SlurmJobId};
 
@@ -28,7 +28,7 @@ impl Sight {
     }
 
     /// What changed of the jobs.
-    pub(super) fn changes(&self, jobs: &[Job], graces: &Graces, now: Timestamp) -> Vec<Next> {
+    pub(super) fn changes(&self, jobs: &[Job], graces: &Graces, now: Timestamp) -> Vec<ObservedChange> {
         let changed = jobs.iter().filter_map(|job| {
             let attempt = job.attempt.as_ref()?;
             let id = attempt.slurm_id?;

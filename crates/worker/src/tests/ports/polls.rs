@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use domain::{ActiveJob, ClusterName, Job, Next, Origin, Orphan, Record, Timestamp};
+use domain::{ActiveJob, ClusterName, Job, ObservedChange, Origin, Orphan, Record, Timestamp};
 use persistence::{Observations, OrphanRecords, PollLease, PollResult, PollTurns, StoreError, WorkStore};
 use slurm::SlurmJobId;
 use uuid::Uuid;
@@ -54,7 +54,7 @@ impl<S: WorkStore, G: Gate> Observations for GatedStore<S, G> {
     async fn record_observations(
         &self,
         lease: &PollLease,
-        changed: &[Next],
+        changed: &[ObservedChange],
         now: Timestamp,
     ) -> Result<u64, StoreError> {
         self.gate.pass("record_observations", self.store.record_observations(lease, changed, now)).await

@@ -2,7 +2,7 @@
 
 use axum::response::sse::Event;
 use base64::{Engine, engine::general_purpose::STANDARD};
-use domain::{AttemptNo, JobId, LogFile, LogSight};
+use domain::{AttemptNo, JobId, LogContinuity, LogFile};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -95,11 +95,11 @@ impl LogEvent {
     }
 
     /// None if the log goes on.
-    pub(super) fn reset(attempt: AttemptNo, file: &LogFile, sight: LogSight) -> Option<Self> {
+    pub(super) fn reset(attempt: AttemptNo, file: &LogFile, sight: LogContinuity) -> Option<Self> {
         let reason = match sight {
-            LogSight::Replaced => "replaced",
-            LogSight::Truncated => "truncated",
-            LogSight::FollowsOn | LogSight::Doubtful => return None,
+            LogContinuity::Replaced => "replaced",
+            LogContinuity::Truncated => "truncated",
+            LogContinuity::Continues | LogContinuity::Doubtful => return None,
         };
         Some(Self::Reset(LogReset { attempt: attempt.get(), file: file.to_string(), reason }))
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::{AttemptPlace, JobId, LogFile, LogPosition, LogSight};
+use domain::{AttemptPlace, JobId, LogContinuity, LogFile, LogPosition};
 use remote::{LogAnswer, LogChunk, LogFrom, LogQuestion};
 use slurm::InvalidName;
 
@@ -165,7 +165,7 @@ impl Watched {
             At::Start(Part::Bytes { offset, .. }) => LogPosition::new(None, offset),
             At::Position(position) => position,
         };
-        let sight = position.look(chunk.inode, chunk.size);
+        let sight = position.check(chunk.inode, chunk.size);
         self.logs[index].at = At::Position(position);
         if let Some(reset) = LogEvent::reset(self.place.no, &file, sight) {
             news.more = true;
@@ -173,7 +173,7 @@ impl Watched {
             return;
         }
         // Bytes of another offset: the file changed while it was read.
-        if sight == LogSight::Doubtful || chunk.start != position.offset {
+        if sight == LogContinuity::Doubtful || chunk.start != position.offset {
             news.doubtful = true;
             return;
         }

@@ -41,12 +41,12 @@ fn what_could_not_be_started_is_paused_if_that_was_wanted_though_it_may_not_be_s
 fn of_what_could_not_be_started_only_its_own_mark_says_how_it_ended() {
     for told in [None, Some(0), Some(1)] {
         let again = not_launched(DesiredState::Run, told, None);
-        let Ending::Again { job, .. } = again else { panic!("{told:?}: {again:?}") };
+        let Ending::Retry { job, .. } = again else { panic!("{told:?}: {again:?}") };
         assert_eq!(job.attempt.unwrap().exit, None, "it has run nothing");
         let canceled = not_launched(DesiredState::Cancel, told, None);
         assert!(matches!(&canceled, Ending::Ended(job) if job.status == Status::Canceled), "{canceled:?}");
         let ended = not_launched(DesiredState::Run, told, Some(143));
-        assert!(matches!(ended, Ending::Again { .. }), "Slurm has ended it: {ended:?}");
+        assert!(matches!(ended, Ending::Retry { .. }), "Slurm has ended it: {ended:?}");
         let done = not_launched(DesiredState::Run, told, Some(0));
         assert!(matches!(&done, Ending::Ended(job) if job.status == Status::Done), "{done:?}");
         let failed = not_launched(DesiredState::Run, told, Some(3));
@@ -64,6 +64,6 @@ fn what_has_begun_before_it_could_not_be_started_is_waited_for() {
     };
     assert!(matches!(ending(&markers, 0), Ending::Wait { .. }), "it may have ended well");
     assert!(matches!(ending(&markers, 4), Ending::Wait { .. }), "it may be at it, and Slurm has not noticed");
-    assert!(matches!(ending(&markers, 5), Ending::Again { .. }));
-    assert!(matches!(ending(&NO_MARKERS, 0), Ending::Again { .. }), "it has not begun");
+    assert!(matches!(ending(&markers, 5), Ending::Retry { .. }));
+    assert!(matches!(ending(&NO_MARKERS, 0), Ending::Retry { .. }), "it has not begun");
 }

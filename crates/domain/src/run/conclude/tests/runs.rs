@@ -82,18 +82,18 @@ fn a_run_that_was_repeated_ends_as_it_ends_itself_and_is_waited_for() {
     assert_eq!(failed.status, Status::Error);
     assert!(failed.message.contains("exited with code 3"), "{}", failed.message);
     assert!(matches!(repeated(None, 4), Ending::Wait { .. }), "it may still be at it");
-    let Ending::Again { job, .. } = repeated(None, 5) else { panic!("Slurm has noticed it by now") };
+    let Ending::Retry { job, .. } = repeated(None, 5) else { panic!("Slurm has noticed it by now") };
     assert_eq!(job.attempt.unwrap().verdict.unwrap().rule.as_deref(), Some("begun-before"));
 }
 
 #[test]
 fn a_run_that_slurm_has_ended_and_repeated_has_not_failed_by_itself() {
-    let Ending::Again { job, .. } = repeated(Some(143), 0) else { panic!("Slurm has ended it") };
+    let Ending::Retry { job, .. } = repeated(Some(143), 0) else { panic!("Slurm has ended it") };
     assert_eq!(job.attempt.unwrap().verdict.unwrap().rule.as_deref(), Some("forgotten"));
     let said = |word| Case { tao: true, word: Some(word), ..Case::default() };
     let done = repeated_of(&said("SUCCESS"), Some(143), 0);
     assert!(matches!(done, Ending::Ended(job) if job.status == Status::Done), "it had said so before");
-    assert!(matches!(repeated_of(&said("RUNNING"), Some(143), 0), Ending::Again { .. }));
+    assert!(matches!(repeated_of(&said("RUNNING"), Some(143), 0), Ending::Retry { .. }));
     assert!(
         matches!(repeated_of(&said("FAILURE"), Some(143), 0), Ending::Ended(job) if job.status == Status::Error),
         "it had failed, and was ended for that"
@@ -117,7 +117,7 @@ fn a_copy_that_found_the_attempt_taken_waits_until_it_shows_by_whom() {
     };
     assert!(matches!(after(4, None), Ending::Wait { .. }), "a claim is seen late on the login host");
     assert!(matches!(after(4, SlurmJobId::new(8)), Ending::Adopt(_)));
-    assert!(matches!(after(5, None), Ending::Again { .. }), "nobody has it");
+    assert!(matches!(after(5, None), Ending::Retry { .. }), "nobody has it");
 }
 
 /// What comes of a job that Slurm does not know any more.
@@ -133,7 +133,7 @@ fn forgotten_with(word: Option<&'static str>, found: &Findings<'_>) -> Ending {
 #[test]
 fn a_job_that_slurm_has_lost_is_sent_again_if_it_surely_never_ran() {
     let rule = |ending| match ending {
-        Ending::Again { job, .. } => job.attempt.unwrap().verdict.unwrap().rule,
+        Ending::Retry { job, .. } => job.attempt.unwrap().verdict.unwrap().rule,
         other => panic!("{other:?}"),
     };
     assert_eq!(rule(forgotten(&NO_MARKERS)).as_deref(), Some("forgotten"));
@@ -160,7 +160,7 @@ fn a_job_that_slurm_has_lost_and_that_failed_without_a_word_is_sent_again() {
         [1, 2].map(|code| Markers { exit: exit(code), started: Some(started()), ..NO_MARKERS });
     // Each log of a role is followed by a newline.
     let silent = Findings { markers: &failed, role_tails: b"\n\n", ..NOTHING };
-    let Ending::Again { job, .. } = forgotten_with(None, &silent) else { panic!("its step was ended") };
+    let Ending::Retry { job, .. } = forgotten_with(None, &silent) else { panic!("its step was ended") };
     assert_eq!(job.attempt.unwrap().verdict.unwrap().rule.as_deref(), Some("forgotten"));
     for (word, found) in [
         (Some("RUNNING"), silent),
@@ -181,11 +181,11 @@ fn failed_at_once(marked: i64, lasted: i64) -> Option<String> {
     let mut job = Case { state: Some(SlurmState::Failed), ..Case::default() }.job();
     let attempt = job.attempt.as_mut().unwrap();
     attempt.exit = Some(ExitCode { code: 1, signal: 0 });
-    (attempt.started_at, attempt.ended_at) = (at(Some(100)), at(Some(100 + lasted)));
+    (attempt.started_at, attempt.ended_at) = (timestamp(Some(100)), timestamp(Some(100 + lasted)));
     let markers = Markers { started: Some(StartedMarker { at: marked, ..started() }), ..Markers::default() };
     let found = Findings { markers: &markers, ..NOTHING };
     match conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(4)) {
-        Ending::Again { job, .. } | Ending::Ended(job) => job.attempt.unwrap().verdict.unwrap().rule,
+        Ending::Retry { job, .. } | Ending::Ended(job) => job.attempt.unwrap().verdict.unwrap().rule,
         other => panic!("{other:?}"),
     }
 }
@@ -207,7 +207,7 @@ fn a_script_that_slurm_has_ended_on_its_own_account_is_sent_again() {
             Some(ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: by_itself, at: 0 });
         let markers = Markers { exit, started: Some(started()), ..Markers::default() };
         match conclude(&job, &Findings { markers: &markers, ..NOTHING }, &Graces::default(), T0) {
-            Ending::Again { job, .. } | Ending::Ended(job) => job.attempt.unwrap().verdict.unwrap().rule,
+            Ending::Retry { job, .. } | Ending::Ended(job) => job.attempt.unwrap().verdict.unwrap().rule,
             other => panic!("{other:?}"),
         }
     };
@@ -252,7 +252,7 @@ fn what_slurm_has_started_again_in_vain_has_ended_as_it_said(state: Option<&Slur
         let Ending::Ended(job) = ending else { panic!("{heard}{unheard}: {ending:?}") };
         assert_eq!(job.status, Status::Done, "{heard}{unheard}: {}", job.message);
         let attempt = job.attempt.unwrap();
-        assert_eq!((attempt.requeues, attempt.started_at), (0, at(Some(20))));
+        assert_eq!((attempt.requeues, attempt.started_at), (0, timestamp(Some(20))));
     }
     let failure = started_in_vain(state, "{\"status\":\"FAILURE\",\"message\":\"no\"}\n", "", 0);
     assert!(matches!(failure, Ending::Ended(job) if job.message.contains("reported a failure: no")));
@@ -288,7 +288,7 @@ fn what_was_through_long_before_its_time_ran_out_is_done(state: &SlurmState) {
         let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 30 };
         let markers = Markers { exit: Some(exit), started: Some(started()), ..Markers::default() };
         let mut job = Case { tao: false, state: Some(state.clone()), code: None, ..Case::default() }.job();
-        job.attempt.as_mut().unwrap().ended_at = at(Some(30 + seconds));
+        job.attempt.as_mut().unwrap().ended_at = timestamp(Some(30 + seconds));
         let found = Findings { markers: &markers, ..NOTHING };
         match conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(2)) {
             Ending::Ended(job) => job.status,
@@ -340,7 +340,7 @@ fn a_script_that_sigterm_has_ended_before_it_heard_it_started_nothing() {
         (ExitCode { code: remote::script::EXIT_NODE_FAILED, signal: 0 }, "node-failed"),
     ] {
         assert!(matches!(of(exit, 0), Ending::Wait { .. }), "the mark of its end may be late");
-        let Ending::Again { job, .. } = of(exit, 1) else { panic!("{exit}") };
+        let Ending::Retry { job, .. } = of(exit, 1) else { panic!("{exit}") };
         assert_eq!(job.attempt.unwrap().verdict.unwrap().rule.as_deref(), Some(rule));
     }
 }

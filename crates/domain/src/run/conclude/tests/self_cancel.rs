@@ -11,7 +11,7 @@ fn canceled(desired: DesiredState, id: u32, seconds_after: i64) -> Job {
     let mark = SelfCancelMarker { slurm_id: SlurmJobId::new(id).unwrap(), at: asked };
     let case = Case { state: Some(SlurmState::Cancelled), code: None, desired, ..Case::default() };
     let mut job = case.job();
-    let ended = at(Some(asked + seconds_after)).unwrap();
+    let ended = timestamp(Some(asked + seconds_after)).unwrap();
     job.attempt.as_mut().unwrap().ended_at = Some(ended);
     job.finishing_since = Some(ended);
     let markers = Markers { self_canceled: Some(mark), ..Markers::default() };
@@ -38,8 +38,8 @@ fn a_job_that_cancels_itself_while_its_owner_cancels_it_is_canceled() {
 
 #[test_case(7, 3600; "which had called scancel for something else before")]
 #[test_case(8, 0; "beside another job that has left its mark")]
-fn somebody_else_has_canceled_a_job(id: u32, seconds_after: i64) {
+fn another_user_has_canceled_a_job(id: u32, seconds_after: i64) {
     let job = canceled(DesiredState::Run, id, seconds_after);
     assert_eq!(job.status, Status::Canceled);
-    assert!(job.message.contains("by somebody else"), "{}", job.message);
+    assert!(job.message.contains("not by this service"), "{}", job.message);
 }

@@ -1,6 +1,6 @@
 //! What Slurm could not start, and who ended what it has started.
 
-use remote::{Markers, StartedMarker};
+use remote::StartedMarker;
 use slurm::PastRun;
 
 use super::*;
@@ -144,7 +144,7 @@ fn a_controller_that_is_slow_may_end_it_seconds_later() {
         "nobody knows of another run"
     );
     let attempt = known.attempt.as_mut().unwrap();
-    attempt.started_at = at(Some(85));
+    attempt.started_at = timestamp(Some(85));
     assert_eq!(lasted(&known), NOT_LAUNCHED, "it was seen to run before");
     let attempt = known.attempt.as_mut().unwrap();
     (attempt.started_at, attempt.requeues) = (None, 1);

@@ -1,5 +1,4 @@
 use proptest::prelude::*;
-use remote::Markers;
 
 use super::*;
 
@@ -26,7 +25,7 @@ proptest! {
         row.start = Some(first + moved);
         prop_assume!(see(&job, &alone(&row), seen).is_none());
         let now = T0 + TimeDelta::seconds(seen);
-        let until = quiet_until(&job, &row, now).unwrap();
+        let until = unchanged_until(&job, &row, now).unwrap();
         prop_assert!(until > now);
         let left = (until - now).num_milliseconds().min(40_000_000);
         #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "any time in between will do")]
@@ -38,13 +37,13 @@ proptest! {
 #[test]
 fn a_job_without_an_estimate_is_quiet_for_good() {
     let (job, row) = waiting("Priority");
-    assert_eq!(quiet_until(&job, &row, T0), Some(Timestamp::MAX_UTC));
+    assert_eq!(unchanged_until(&job, &row, T0), Some(Timestamp::MAX_UTC));
 }
 
 #[test]
 fn what_time_alone_can_change_is_not_quiet() {
     let (job, row) = waiting("Resources");
-    let quiet = |job: &Job, row: &QueueRow| quiet_until(job, row, T0).is_some();
+    let quiet = |job: &Job, row: &QueueRow| unchanged_until(job, row, T0).is_some();
     assert!(quiet(&job, &row));
     let anothers = QueueRow { name: "somebody's".to_owned(), ..row.clone() };
     assert!(!quiet(&job, &anothers), "an id that was given anew: the job is missing");

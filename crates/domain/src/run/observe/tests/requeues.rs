@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn requeued_after(words: &str) -> (Job, Next) {
+fn requeued_after(words: &str) -> (Job, ObservedChange) {
     let chunk = StatusChunk {
         key: String::new(),
         path: "/lustre/r/status.json".parse().unwrap(),

@@ -1,14 +1,14 @@
-//! What the programs of a training on several nodes are told about it.
+//! The variables for the programs of a Cosmos-RL training on several nodes.
 
 use serde::Serialize;
 use slurm::{EnvKey, InvalidName};
 
-use super::{CONTROLLER_PORT, CosmosPlan, RolePlan};
+use crate::request::cosmos::{CONTROLLER_PORT, CosmosPlan, RolePlan};
 
-/// The first port at which the processes of a replica meet; those on one node have one each.
+/// The first rendezvous port of replicas. Each replica on a node has its own.
 const RENDEZVOUS_PORT: u32 = 29345;
 
-/// What runs on one node, in the words that cosmos-rl's launcher reads.
+/// The replicas on one node, in the format of cosmos-rl's launcher.
 #[derive(Debug, Serialize)]
 struct Node {
     colocation: Vec<Replica>,
@@ -18,13 +18,13 @@ struct Node {
 struct Replica {
     nnode: u32,
     role: &'static str,
-    /// Counted among the nodes of the role.
+    /// The index among the nodes of the role.
     rendezvous_node: u32,
     rendezvous_port: u32,
     visible_gpus: Vec<u32>,
 }
 
-/// The variables that make TAO's entry point one role of several.
+/// The variables that make TAO's entry point run one of several roles.
 pub(crate) fn environment(plan: &CosmosPlan) -> Result<Vec<(EnvKey, String)>, InvalidName> {
     let rollout_nodes = plan.rollout.map_or(0, |rollout| rollout.nodes);
     let list = |nodes: Vec<Node>| serde_json::json!(nodes).to_string();

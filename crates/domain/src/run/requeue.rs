@@ -1,35 +1,35 @@
-//! A job that Slurm itself has put back into its queue: why, and which nodes it is to be kept away from now.
+//! A job that Slurm has requeued: why, and which nodes it excludes now.
 //!
-//! Slurm runs a job whose node failed again, under the same id, and would give it the same node as soon as that one is
-//! back. Other reasons (a preemption, an administrator) say nothing against the nodes.
+//! After a node failure Slurm runs the job again under the same id, on the same node as soon as that is back. Other
+//! reasons (a preemption, an administrator) do not exclude nodes.
 
 use remote::EarlierRun;
 use slurm::{NodeName, SlurmState, node_list};
 
 use crate::{
     clock::Timestamp,
-    job::stored::Job,
+    job::{attempt::PastFailure, stored::Job},
     run::{
-        diagnosis::SickNode,
+        diagnosis::UnhealthyNode,
         exclusion::{excluded, names},
-        retry::{PastFailure, RetryTerms},
+        graces::RetryTerms,
     },
 };
 
-/// What is to be done about a job that waits again.
+/// A requeued job, and the change of its exclusions.
 #[derive(Debug, Clone)]
 pub struct ExplainedRequeue {
     pub job: Job,
-    /// All the nodes that it is to be kept away from, if those are not the same as before.
+    /// All nodes to exclude, if they have changed.
     pub exclude: Option<Vec<NodeName>>,
 }
 
-/// The job once it is known how its earlier run ended; `sick` are those of its nodes that Slurm does not trust, `spare` is
-/// how many nodes it can do without, if that is known.
+/// The requeued job, once it is known how its earlier run ended. `unhealthy` are its nodes that Slurm considers unhealthy;
+/// `spare` is how many nodes it can exclude, if that is known.
 pub fn explain_requeue(
     job: &Job,
     run: &EarlierRun,
-    sick: &[SickNode],
+    unhealthy: &[UnhealthyNode],
     terms: &RetryTerms,
     spare: Option<usize>,
     now: Timestamp,
@@ -41,10 +41,10 @@ pub fn explain_requeue(
     let why = if matches!(run.state, SlurmState::NodeFail | SlurmState::BootFail) {
         let nodes: Vec<NodeName> =
             node_list::expand(&run.nodes).iter().filter_map(|name| name.parse().ok()).collect();
-        // Of several nodes only Slurm knows which it was, as long as it has not come back.
+        // Of several nodes only Slurm knows which one failed, until that is back.
         let blamed = match nodes.as_slice() {
             [_] => nodes,
-            _ => sick.iter().map(|node| node.name.clone()).filter(|name| nodes.contains(name)).collect(),
+            _ => unhealthy.iter().map(|node| node.name.clone()).filter(|name| nodes.contains(name)).collect(),
         };
         let signature = run.state.as_str().to_ascii_lowercase();
         let allowed_again = false;
@@ -66,16 +66,16 @@ pub fn explain_requeue(
     let failed = excluded(&job, terms, None, now);
     let without = match (exclude.as_slice(), failed.as_slice()) {
         ([], []) => String::new(),
-        ([], failed) => format!("; it may get {} again, for there are no nodes to spare", names(failed)),
-        (nodes, _) => format!("; it keeps away from {}", names(nodes)),
+        ([], failed) => format!("; it may get {} again, because it needs all nodes", names(failed)),
+        (nodes, _) => format!("; excluding {}", names(nodes)),
     };
-    job.message = format!("Back in Slurm's queue, because {why}{without}.");
+    job.message = format!("Back in Slurm's queue: {why}{without}.");
     let changed = job.attempt.as_ref().is_some_and(|attempt| attempt.excluded != exclude);
     ExplainedRequeue { exclude: changed.then_some(exclude), job }
 }
 
 impl Job {
-    /// The job, when nobody can say why Slurm put it back into its queue.
+    /// The job, if the reason of the requeue cannot be found.
     #[must_use]
     pub fn without_explanation(&self) -> Self {
         let mut job = self.clone();
@@ -93,44 +93,41 @@ mod tests {
     use super::*;
     use crate::fixtures::submitted_job;
 
-    fn after(state: SlurmState, nodes: &str, sick: &[SickNode]) -> ExplainedRequeue {
+    fn after(state: SlurmState, nodes: &str, unhealthy: &[UnhealthyNode]) -> ExplainedRequeue {
         let mut job = submitted_job();
         job.attempt.as_mut().unwrap().requeue_unexplained = true;
         let run = EarlierRun { state, nodes: nodes.to_owned() };
-        explain_requeue(&job, &run, sick, &RetryTerms::default(), None, DateTime::UNIX_EPOCH)
+        explain_requeue(&job, &run, unhealthy, &RetryTerms::default(), None, DateTime::UNIX_EPOCH)
     }
 
     #[test]
-    fn a_node_that_failed_is_kept_away_from() {
+    fn a_node_that_failed_is_excluded() {
         let after = after(SlurmState::NodeFail, "node01", &[]);
         assert_eq!(after.exclude, Some(vec!["node01".parse().unwrap()]));
-        assert_eq!(
-            after.job.message,
-            "Back in Slurm's queue, because a node failed; it keeps away from node01."
-        );
+        assert_eq!(after.job.message, "Back in Slurm's queue: a node failed; excluding node01.");
         assert!(!after.job.attempt.unwrap().requeue_unexplained);
     }
 
     #[test]
-    fn a_node_that_cannot_be_spared_is_not_kept_away_from() {
+    fn a_node_that_cannot_be_spared_is_not_excluded() {
         let mut job = submitted_job();
         job.attempt.as_mut().unwrap().excluded = vec!["node02".parse().unwrap()];
         let run = EarlierRun { state: SlurmState::NodeFail, nodes: "node01".to_owned() };
         let after = explain_requeue(&job, &run, &[], &RetryTerms::default(), Some(0), DateTime::UNIX_EPOCH);
-        assert_eq!(after.exclude, Some(Vec::new()), "not even from those of before");
-        assert!(after.job.message.ends_with("it may get node01 again, for there are no nodes to spare."));
+        assert_eq!(after.exclude, Some(Vec::new()), "earlier exclusions end too");
+        assert!(after.job.message.ends_with("it may get node01 again, because it needs all nodes."));
     }
 
     #[test]
-    fn of_several_nodes_the_sick_one_is() {
-        let sick = [SickNode { name: "node02".parse().unwrap(), state: "down".to_owned() }];
-        let exclude = after(SlurmState::NodeFail, "node[01-03]", &sick).exclude;
+    fn the_unhealthy_one_of_several_nodes_is_excluded() {
+        let unhealthy = [UnhealthyNode { name: "node02".parse().unwrap(), state: "down".to_owned() }];
+        let exclude = after(SlurmState::NodeFail, "node[01-03]", &unhealthy).exclude;
         assert_eq!(exclude, Some(vec!["node02".parse().unwrap()]));
         assert_eq!(after(SlurmState::NodeFail, "node[01-03]", &[]).exclude, None);
     }
 
     #[test]
-    fn a_preemption_says_nothing_against_the_node() {
+    fn a_preemption_excludes_no_node() {
         let after = after(SlurmState::Preempted, "node01", &[]);
         assert_eq!(after.exclude, None);
         assert!(after.job.failures.is_empty());

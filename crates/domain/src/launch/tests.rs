@@ -10,6 +10,7 @@ use crate::{
         resources::Resources,
     },
     fixtures::{as_tao, command_job},
+    request::spec::CUDA_OVERRIDE,
 };
 
 fn cluster() -> Cluster {

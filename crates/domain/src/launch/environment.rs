@@ -1,4 +1,4 @@
-//! The environment of a job that is no secret.
+//! The plain environment variables of a job.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,14 @@ use crate::{
     job::{attempt::Attempt, paths::JobPaths, stored::Job},
     request::{
         cosmos::{self, CosmosPlan},
-        spec::Work,
+        spec::{CUDA_OVERRIDE, Work},
     },
 };
 
-/// The variable by which a job wants another CUDA of its image.
-pub(crate) const CUDA_OVERRIDE: &str = "CUDA_OVERRIDE_VERSION";
-/// The CUDA that TAO runs Cosmos-RL with.
+/// The CUDA version that TAO uses for Cosmos-RL.
 const COSMOS_CUDA: &str = "12.8";
 
-/// What TAO sets for every job, then what the caller asked for, then what the roles of a training must agree on.
+/// TAO's variables of every job, overridden by the caller's, overridden by those of a training's roles.
 pub(super) fn open(
     job: &Job,
     attempt: &Attempt,
@@ -31,9 +29,9 @@ pub(super) fn open(
         Ok::<(), InvalidName>(())
     };
     set("TAO_API_JOB_ID", job.id.to_string())?;
-    // The container appends the job's id itself.
+    // The container appends the job's id.
     set("TAO_API_RESULTS_DIR", paths.results_root.to_string())?;
-    // The container then writes its status to files instead of calling a service back.
+    // With this the container writes its status to files instead of calling a service.
     set("CLOUD_BASED", "False".to_owned())?;
     set("PYTHONNOUSERSITE", "1".to_owned())?;
     set("PYTHONDONTWRITEBYTECODE", "1".to_owned())?;
@@ -54,7 +52,7 @@ pub(super) fn open(
     }
     env.extend(spec.env.iter().map(|(key, value)| (key.clone(), value.clone())));
     if let Some(plan) = plan {
-        env.extend(cosmos::environment(plan)?);
+        env.extend(super::roles::environment(plan)?);
     }
     Ok(env)
 }

@@ -1,4 +1,4 @@
-//! Sending a job again that has ended: what was secret of it is gone, and has to come with the request.
+//! Retrying a job that has ended. Its secrets were erased, so the request has to supply them.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,18 @@ use crate::{
         status::Status,
         stored::{DesiredState, Job},
     },
-    request::{secret::Secrets, spec::JobSpec},
-    violation::Violation,
+    request::{
+        secret::Secrets,
+        spec::{JobSpec, MAX_ENV_VALUE},
+    },
+    violation::{Violation, pointer},
 };
 
-/// The secrets of a job that is sent again.
+/// The secrets of a job that is retried.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetryRequest {
-    /// The values of all variables that were secret, also those that came in `docker_env_vars`.
+    /// The values of all secret variables, including those that were given in `docker_env_vars`.
     #[schema(write_only)]
     pub secret_env_vars: BTreeMap<String, String>,
     /// TAO's workspace details and credentials, if the job had any.
@@ -29,7 +32,7 @@ pub struct RetryRequest {
 }
 
 impl RetryRequest {
-    /// The secrets that `spec` needs: exactly those names, none missing and none new.
+    /// The secrets that `spec` needs. Every name must be given, and no other.
     pub fn secrets_for(self, spec: &JobSpec) -> Result<Secrets, Vec<Violation>> {
         let mut faults = Vec::new();
         let mut given = self.secret_env_vars;
@@ -37,8 +40,12 @@ impl RetryRequest {
         for key in &spec.secret_env {
             let at = format!("/secret_env_vars/{key}");
             match given.remove(key.as_str()) {
-                Some(value) if value.len() > crate::request::spec::MAX_ENV_VALUE || value.contains('\0') => {
-                    faults.push(Violation::new(at, "invalid", "is too long, or has a NUL"));
+                Some(value) if value.len() > MAX_ENV_VALUE || value.contains('\0') => {
+                    faults.push(Violation::new(
+                        at,
+                        "invalid",
+                        format_args!("must be at most {MAX_ENV_VALUE} bytes without NUL"),
+                    ));
                 }
                 Some(value) => {
                     env.insert(key.clone(), value.into());
@@ -46,17 +53,17 @@ impl RetryRequest {
                 None => faults.push(Violation::new(
                     at,
                     "required",
-                    "was secret and was erased when the job ended; send its value again",
+                    "is required: the secret value was erased when the job ended",
                 )),
             }
         }
         for key in spec.cloud_secret_keys.iter().filter(|key| !self.cloud_metadata.contains_key(*key)) {
-            let at = format!("/cloud_metadata/{}", key.replace('~', "~0").replace('/', "~1"));
-            let detail = "was secret and was erased when the job ended; send it again";
+            let at = pointer("/cloud_metadata", key);
+            let detail = "is required: the secret value was erased when the job ended";
             faults.push(Violation::new(at, "required", detail));
         }
         for key in given.keys() {
-            let at = format!("/secret_env_vars/{}", key.replace('~', "~0").replace('/', "~1"));
+            let at = pointer("/secret_env_vars", key);
             faults.push(Violation::new(at, "unknown_field", "the job has no secret variable of this name"));
         }
         if faults.is_empty() { Ok(Secrets { env, cloud_metadata: self.cloud_metadata }) } else { Err(faults) }
@@ -64,8 +71,8 @@ impl RetryRequest {
 }
 
 impl Job {
-    /// Whether the job has ended in a way that leaves room for another try.
-    pub fn may_be_sent_again(&self) -> bool {
+    /// Whether the job's owner may retry it.
+    pub fn can_be_retried(&self) -> bool {
         matches!(self.status, Status::Error | Status::Canceled) && self.desired != DesiredState::Delete
     }
 }
@@ -87,21 +94,21 @@ mod tests {
     }
 
     #[test]
-    fn the_same_names_are_needed_again() {
+    fn the_same_names_are_required() {
         let secrets = request(&["HF_TOKEN"]).secrets_for(&spec_with(&["HF_TOKEN"])).unwrap();
         assert_eq!(secrets.env.len(), 1);
         assert!(request(&[]).secrets_for(&spec_with(&[])).unwrap().is_empty());
     }
 
     #[test]
-    fn a_missing_one_and_a_new_one_are_named() {
+    fn missing_and_unknown_names_are_reported() {
         let faults = request(&["OTHER"]).secrets_for(&spec_with(&["HF_TOKEN"])).unwrap_err();
         let at: Vec<_> = faults.iter().map(|fault| fault.pointer.as_str()).collect();
         assert_eq!(at, ["/secret_env_vars/HF_TOKEN", "/secret_env_vars/OTHER"]);
     }
 
     #[test]
-    fn cloud_metadata_that_was_secret_is_needed_again() {
+    fn secret_cloud_metadata_is_required() {
         let mut spec = spec_with(&[]);
         spec.cloud_secret_keys.insert("aws".to_owned());
         let faults = request(&[]).secrets_for(&spec).unwrap_err();

@@ -1,4 +1,4 @@
-//! What a job's status files say, taken into the job.
+//! Reading new status lines into a job.
 
 use remote::StatusChunk;
 
@@ -11,22 +11,22 @@ use crate::{
     },
 };
 
-/// Takes in the new bytes of the status files and moves the cursors past the complete lines. `over`: nobody writes to
-/// them any more.
+/// Takes in the new bytes of the status files, and moves the cursors past the complete lines. `over`: the files are no
+/// longer written.
 pub(crate) fn absorb_status(job: &mut Job, chunks: &[StatusChunk], over: bool, now: Timestamp) {
     read_status(job, chunks, over, now, |files, chunk, progress, reading| {
         files.take(chunk, progress, reading);
     });
 }
 
-/// Takes last lines that were never ended by a newline.
+/// Takes in last lines without a newline.
 pub(crate) fn absorb_rest(job: &mut Job, chunks: &[StatusChunk], now: Timestamp) {
     read_status(job, chunks, true, now, |files, chunk, progress, reading| {
         files.take_rest(chunk, progress, reading);
     });
 }
 
-/// Whether it cannot be told yet of some lines which run of the job has written them.
+/// Whether it is not known yet which run of the job has written some of the lines.
 pub(crate) fn is_held_back(job: &Job, chunks: &[StatusChunk], now: Timestamp) -> bool {
     let mut held_back = false;
     read_status(&mut job.clone(), chunks, false, now, |files, chunk, progress, reading| {
@@ -59,8 +59,8 @@ fn read_status(
     }
 }
 
-/// The restart count of a run that nobody has seen begin: the one before it was requeued between two polls, or while none was
-/// answered.
+/// The restart count of a run whose start no poll observed: Slurm requeued the job between two polls, or while polls
+/// failed.
 fn unseen_run(job: &Job, chunks: &[StatusChunk]) -> Option<u32> {
     let attempt = job.attempt.as_ref()?;
     chunks.iter().find_map(|chunk| attempt.status.unseen_run(chunk, attempt.requeues))

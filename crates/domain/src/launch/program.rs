@@ -1,21 +1,20 @@
-//! What a job's batch script starts.
+//! The program that a job's batch script starts.
 
 use std::collections::BTreeMap;
 
 use remote::{Container, CosmosNodes, Launch, OnWarning, TaskSetup};
 use slurm::{EnvKey, InvalidName};
 
-use super::environment::CUDA_OVERRIDE;
 use crate::{
     job::{attempt::Attempt, paths::JobPaths, stored::Job},
     request::{
         cosmos::{self, CosmosPlan},
         secret::Secrets,
-        spec::{JobSpec, Work},
+        spec::{CUDA_OVERRIDE, JobSpec, Work},
     },
 };
 
-/// TAO's container entry point, with the arguments that its own parser takes.
+/// TAO's container entry point with its arguments.
 pub(super) fn tao_command(job: &Job, paths: &JobPaths, network_arch: &str, action: &str) -> Vec<String> {
     let id = job.id.to_string();
     let words = [
@@ -38,7 +37,7 @@ pub(super) fn tao_command(job: &Job, paths: &JobPaths, network_arch: &str, actio
     words.map(str::to_owned).to_vec()
 }
 
-/// In the job's container, if it has one.
+/// How the program starts: in the job's container, or on the node itself.
 pub(super) fn launch(
     spec: &JobSpec,
     attempt: &Attempt,
@@ -50,7 +49,7 @@ pub(super) fn launch(
     let launched = attempt.image.as_ref().map(|launched| &launched.image);
     let Some(image) = launched.or(spec.image.as_ref()) else { return Launch::Host { argv } };
     let mut mounts: Vec<String> = spec.mounts.iter().map(ToString::to_string).collect();
-    // The job's own files lie below the base directory: without it the container finds none of them.
+    // The job's own files are below the base directory, so the container always mounts it.
     let base = attempt.job_dir.as_str();
     if !mounts.iter().any(|mount| base == mount || base.starts_with(&format!("{mount}/"))) {
         mounts.push(base.to_owned());
@@ -68,17 +67,17 @@ pub(super) fn launch(
     Launch::Cosmos { container, roles }
 }
 
-/// What each task does first.
+/// The setup of each task.
 pub(super) fn task(spec: &JobSpec, open: &BTreeMap<EnvKey, String>) -> Result<TaskSetup, InvalidName> {
     let cuda = open.iter().find(|(key, value)| key.as_str() == CUDA_OVERRIDE && !value.is_empty());
     Ok(TaskSetup {
-        // A command on the node itself is somebody's own Slurm program.
+        // A command on the node itself may use Slurm's variables.
         lightning_safe: spec.image.is_some() && !is_cosmos(spec),
         own_env: spec.env.keys().chain(&spec.secret_env).cloned().collect(),
         cuda: cuda.map(|(_, version)| version.parse()).transpose()?,
         on_warning: match spec.work {
             Work::Tao { .. } => OnWarning::Ignore,
-            // Its shell ignores the warning itself, until the command's text traps it.
+            // The command's shell ignores the warning, unless the command's text traps it.
             Work::Command { .. } => OnWarning::Default,
         },
     })

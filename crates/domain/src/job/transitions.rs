@@ -1,0 +1,153 @@
+//! The transitions of a job: each method leaves it in a consistent state.
+
+use slurm::{InvalidName, NodeName, RemotePath};
+
+use crate::{
+    clock::Timestamp,
+    cluster::target::ClusterName,
+    job::{
+        attempt::{Attempt, Outcome, Verdict},
+        identity::{AttemptNo, JobId},
+        status::{Phase, Source, Status},
+        stored::{DesiredState, Job, Owner},
+    },
+    progress::summary::Progress,
+    request::spec::JobSpec,
+};
+
+const CANCELED_LOCALLY: &str = "Canceled before it reached Slurm.";
+const PAUSED_LOCALLY: &str = "Paused before it reached Slurm.";
+
+impl Job {
+    /// A job that was just accepted.
+    pub fn accepted(id: JobId, owner: Owner, cluster: ClusterName, spec: JobSpec, now: Timestamp) -> Self {
+        Self {
+            id,
+            owner,
+            cluster,
+            spec,
+            desired: DesiredState::Run,
+            status: Status::Pending,
+            phase: Phase::Queued,
+            message: "Accepted; waiting to be submitted.".to_owned(),
+            pending_reason: None,
+            attempt: None,
+            retry_count: 0,
+            failures: Vec::new(),
+            progress: Progress::default(),
+            activity: None,
+            kill_reason: None,
+            missing_since: None,
+            finishing_since: None,
+            created_at: now,
+            submitted_at: None,
+            started_at: None,
+            finished_at: None,
+            last_modified: now,
+            observed_at: None,
+            source: Source::Db,
+            version: 1,
+        }
+    }
+
+    /// The number of the next attempt.
+    pub fn next_attempt(&self) -> AttemptNo {
+        self.attempt.as_ref().map_or(AttemptNo::FIRST, |attempt| attempt.no.next())
+    }
+
+    /// A new attempt of this job: an intent, to be stored before anything remote happens.
+    /// It continues to read the status files where the last attempt ended.
+    pub fn new_attempt(&self, job_dir: RemotePath, now: Timestamp) -> Result<Attempt, InvalidName> {
+        let mut attempt = Attempt::intended(self.id, self.next_attempt(), job_dir, now)?;
+        if let Some(last) = &self.attempt {
+            attempt.status = last.status.inherited();
+        }
+        Ok(attempt)
+    }
+
+    /// Starts another run, of a new attempt or after a requeue. What is known of the last run does not apply to it.
+    pub fn begin_run(&mut self) {
+        if let Some(attempt) = &mut self.attempt {
+            attempt.status.begin_run(&self.progress, attempt.requeues);
+        }
+        self.progress.begin_run();
+        self.activity = None;
+        self.kill_reason = None;
+    }
+
+    /// Returns to the run after this many requeues: the runs that were assumed to follow it never began.
+    pub(crate) fn resume_run(&mut self, requeues: u32) {
+        let Some(attempt) = &mut self.attempt else { return };
+        attempt.requeues = requeues;
+        if let Some(before) = attempt.status.resume_run(requeues) {
+            self.progress.resume_run(before);
+        }
+    }
+
+    /// Ends the job. Only its owner can retry it.
+    pub(crate) fn end(&mut self, status: Status, message: String, now: Timestamp) {
+        let outcome = if status == Status::Done {
+            Outcome::Done
+        } else if status == Status::Canceled {
+            Outcome::Canceled
+        } else {
+            Outcome::Error
+        };
+        self.close_attempt(Verdict::new(outcome, &message, now));
+        self.leave_slurm(status, Phase::Ended, message);
+        self.finished_at = Some(now);
+    }
+
+    /// Pauses the job until its owner resumes it.
+    pub(crate) fn pause(&mut self, why: &str, message: String, now: Timestamp) {
+        self.close_attempt(Verdict::new(Outcome::Paused, why, now));
+        self.leave_slurm(Status::Paused, Phase::Paused, message);
+    }
+
+    /// Waits for the next attempt.
+    pub(crate) fn await_retry(&mut self, verdict: Verdict, message: String) {
+        self.close_attempt(verdict);
+        self.retry_count += 1;
+        self.leave_slurm(Status::Pending, Phase::RetryWait, message);
+    }
+
+    fn leave_slurm(&mut self, status: Status, phase: Phase, message: String) {
+        self.status = status;
+        self.phase = phase;
+        self.message = message;
+        self.pending_reason = None;
+        self.missing_since = None;
+        self.finishing_since = None;
+    }
+
+    /// Records how the newest attempt ended, unless that is recorded already.
+    pub(crate) fn close_attempt(&mut self, verdict: Verdict) {
+        if let Some(attempt) = &mut self.attempt {
+            attempt.verdict.get_or_insert(verdict);
+        }
+    }
+
+    /// The job, paused before Slurm had it. It ends the attempt, so that a late submission of it does not count for the
+    /// resumed job.
+    #[must_use]
+    pub fn paused_locally(&self, now: Timestamp) -> Self {
+        let mut job = self.clone();
+        job.pause(PAUSED_LOCALLY, PAUSED_LOCALLY.to_owned(), now);
+        job
+    }
+
+    /// The job, canceled before Slurm had it.
+    #[must_use]
+    pub fn canceled_locally(&self, now: Timestamp) -> Self {
+        let mut job = self.clone();
+        job.end(Status::Canceled, CANCELED_LOCALLY.to_owned(), now);
+        job
+    }
+
+    /// Allows these nodes again although they failed: without them Slurm finds no place for the job.
+    pub(crate) fn allow_again(&mut self, nodes: &[NodeName]) {
+        for past in &mut self.failures {
+            past.allowed_again |= past.nodes.iter().any(|node| nodes.contains(node));
+        }
+    }
+}

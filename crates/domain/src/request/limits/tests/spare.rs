@@ -1,0 +1,61 @@
+//! How many nodes a job can exclude.
+
+use test_case::test_case;
+
+use super::*;
+
+fn partition(name: &str, groups: &[(&str, u32, u32)]) -> PartitionInfo {
+    let group = |(state, count, gpus): &(&str, u32, u32)| NodeGroup {
+        state: (*state).to_owned(),
+        count: *count,
+        cpus: 64,
+        memory_mib: 1,
+        gpus: *gpus,
+        gpu_types: BTreeSet::new(),
+    };
+    PartitionInfo {
+        name: name.parse().unwrap(),
+        is_default: name == "polar",
+        availability: "up".to_owned(),
+        time_limit: None,
+        default_time: None,
+        max_nodes: None,
+        allow_accounts: None,
+        nodes: groups.iter().map(group).collect(),
+    }
+}
+
+fn reported() -> ReportedLimits {
+    let partitions = vec![
+        partition(
+            "polar",
+            &[("idle", 2, 8), ("mixed", 1, 8), ("drained", 3, 8), ("idle*", 4, 8), ("idle", 9, 0)],
+        ),
+        partition("large", &[("allocated", 40, 8), ("down", 2, 8)]),
+        partition("lone", &[("idle", 1, 8)]),
+    ];
+    ReportedLimits { partitions, all_must_allow: false, at: DateTime::UNIX_EPOCH, fresh: true }
+}
+
+fn spare(reported: &ReportedLimits, nodes: u32, list: &str) -> Option<usize> {
+    let mut spec = command_job().spec;
+    spec.resources.nodes = nodes;
+    spec.partitions = Some(list).filter(|list| !list.is_empty()).map(|list| list.parse().unwrap());
+    reported.spare_nodes(&spec)
+}
+
+#[test_case(1, "lone" => Some(0) ; "the only node")]
+#[test_case(3, "polar" => Some(0) ; "all nodes that work and have GPUs")]
+#[test_case(1, "polar" => Some(2))]
+#[test_case(9, "polar" => Some(0) ; "more than the partition has")]
+#[test_case(3, "polar,large" => Some(37) ; "it runs in one of its partitions")]
+#[test_case(1, "" => Some(2) ; "in the default one if it names none")]
+#[test_case(1, "nosuch" => None)]
+fn the_spare_nodes_are_those_of_the_best_partition(nodes: u32, list: &str) -> Option<usize> {
+    spare(&reported(), nodes, list)
+}
+
+#[test]
+fn an_old_report_does_not_count() {
+    assert_eq!(spare(&ReportedLimits { fresh: false, ..reported() }, 1, "lone"), None);
+}

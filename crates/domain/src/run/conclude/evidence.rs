@@ -1,0 +1,223 @@
+//! What the evidence of an ended job proves, and whether more of it may follow.
+
+use chrono::TimeDelta;
+use remote::{
+    Markers,
+    script::{EXIT_BEGUN, EXIT_CLAIMED, EXIT_NO_MARKS, EXIT_NODE_FAILED},
+};
+use slurm::{ExitCode, SlurmJobId, SlurmState, timestamp};
+
+use super::{CATCH_UP, Findings};
+use crate::{
+    clock::Timestamp,
+    job::{
+        status::Phase,
+        stored::{DesiredState, Job},
+    },
+    progress::{status_file::StatusWord, status_files::CLOCKS_AGREE},
+    run::evidence::{ENDED_BY_TERM, SIGTERM, exit_record, other_claim, start_marker},
+};
+
+/// From the signal for a job's end to that end there are `KillWait` seconds, 30 by default (slurm.conf(5)), and the two
+/// times are of two clocks.
+const KILL_WAIT: TimeDelta = TimeDelta::seconds(90);
+/// Slurm ends a job as soon as scancel reaches it. A busy controller may delay that, and there are two clocks.
+const CANCELED_AFTER: TimeDelta = TimeDelta::minutes(5);
+
+/// Lets the exit record of a script that exited by itself override Slurm's state.
+///
+/// A killed controller may have forgotten the end of a job: it then cancels the job or fails to start it again. The exit
+/// record proves more. A run removes the record of the run before it, so a record is always of the last run that began.
+pub(super) fn trust_exit_record(job: &mut Job, markers: &Markers, now: Timestamp) {
+    let is_wanted = job.desired == DesiredState::Run;
+    let Some(attempt) = &mut job.attempt else { return };
+    let (Some(exit), Some(started)) = (&markers.exit, &markers.started) else { return };
+    let of_last_run = (exit.slurm_id, exit.restart) == (started.slurm_id, started.restart);
+    let own = exit.code != ENDED_BY_TERM && attempt.slurm_id == Some(exit.slurm_id);
+    if !own || !of_last_run || job.kill_reason.is_some() {
+        return;
+    }
+    let ended_before = || {
+        let times = attempt.ended_at.zip(timestamp(Some(exit.at)));
+        times.is_some_and(|(ended, left)| ended - left > KILL_WAIT)
+    };
+    let is_overridden = match attempt.slurm_state {
+        Some(SlurmState::Cancelled | SlurmState::LaunchFailed) => true,
+        // It had finished when its nodes were lost, and the nodes could not report that.
+        Some(SlurmState::NodeFail | SlurmState::BootFail | SlurmState::Preempted) => exit.code == 0,
+        // Slurm forgot the end and let the time run out. An exit with 0 close to the limit is a reaction to the signal.
+        Some(SlurmState::Timeout | SlurmState::Deadline) => exit.code == 0 && ended_before(),
+        _ => false,
+    };
+    if is_wanted && is_overridden {
+        attempt.exit = Some(ExitCode { code: exit.code, signal: 0 });
+        attempt.slurm_state = Some(if exit.code == 0 { SlurmState::Completed } else { SlurmState::Failed });
+    }
+    if exit.restart < attempt.requeues {
+        attempt.started_at = timestamp(Some(started.at));
+        attempt.ended_at = timestamp(Some(exit.at)).map(|ended| ended.min(now)).or(attempt.ended_at);
+        job.resume_run(exit.restart);
+    }
+}
+
+/// Whether a program of the job called scancel just before Slurm ended the job. A call hours before was for another job,
+/// or was refused.
+pub(super) fn canceled_itself(job: &Job, markers: &Markers) -> bool {
+    let (Some(attempt), Some(marker)) = (&job.attempt, markers.self_canceled) else { return false };
+    let times = timestamp(Some(marker.at)).zip(attempt.ended_at);
+    attempt.slurm_id == Some(marker.slurm_id)
+        && times.is_none_or(|(called, ended)| ended - called <= CANCELED_AFTER)
+}
+
+/// Another Slurm job that holds the attempt. Then ours has done nothing: it found the attempt claimed, or was ended before
+/// it checked.
+pub(super) fn first_copy(job: &Job, markers: &Markers) -> Option<SlurmJobId> {
+    let ours = job.attempt.as_ref()?.slurm_id?;
+    other_claim(markers, Some(ours))
+}
+
+pub(super) fn adopt(job: &mut Job, first: SlurmJobId, now: Timestamp) {
+    if let Some(attempt) = &mut job.attempt {
+        attempt.slurm_id = Some(first);
+        attempt.slurm_state = None;
+        attempt.exit = None;
+        attempt.ended_at = None;
+    }
+    job.phase = Phase::InQueue;
+    job.finishing_since = None;
+    job.observed_at = Some(now);
+    job.message = format!("Slurm had two copies of the submission; the running one is job {first}.");
+}
+
+/// The exit code: accounting's, else that of the exit record. squeue does not report exit codes.
+///
+/// For a repetition it is that of the run that was repeated. For a failed launch accounting reports 0, whatever ran
+/// before.
+pub(super) fn exit_code(job: &Job, markers: &Markers) -> Option<ExitCode> {
+    let attempt = job.attempt.as_ref()?;
+    let recorded = exit_record(markers, attempt.slurm_id).map(|exit| ExitCode { code: exit.code, signal: 0 });
+    match attempt.slurm_state {
+        Some(SlurmState::LaunchFailed) => recorded,
+        _ if is_a_repetition(job) => recorded.or(attempt.exit),
+        _ => attempt.exit.or(recorded),
+    }
+}
+
+/// Whether the script that ended found that its run had already begun: a killed controller had forgotten the job and
+/// started it again. The first run may still go on, on another node, until Slurm notices it or it exits.
+pub(super) fn is_a_repetition(job: &Job) -> bool {
+    ended_with(job, EXIT_BEGUN)
+}
+
+/// Whether a run of the job may still go on although Slurm reports the job finished.
+pub(super) fn may_still_run(job: &Job, markers: &Markers) -> bool {
+    other_may_run(job, markers) || first_run_may_go_on(job, markers)
+}
+
+/// Whether the script that ended stopped because another run had begun, and that one's claim or end is not visible yet.
+fn other_may_run(job: &Job, markers: &Markers) -> bool {
+    let found_it_claimed = ended_with(job, EXIT_CLAIMED) && markers.run_claim.is_none();
+    (is_a_repetition(job) || found_it_claimed) && !has_exit_record(job, markers)
+}
+
+/// Whether a run has begun and its end is not known: a killed controller forgot the job, and could not start it again.
+fn first_run_may_go_on(job: &Job, markers: &Markers) -> bool {
+    slurm_state(job) == Some(&SlurmState::LaunchFailed)
+        && has_start_marker(job, markers)
+        && !has_exit_record(job, markers)
+}
+
+fn slurm_state(job: &Job) -> Option<&SlurmState> {
+    job.attempt.as_ref()?.slurm_state.as_ref()
+}
+
+pub(super) fn has_exit_record(job: &Job, markers: &Markers) -> bool {
+    exit_record(markers, job.attempt.as_ref().and_then(|attempt| attempt.slurm_id)).is_some()
+}
+
+fn has_start_marker(job: &Job, markers: &Markers) -> bool {
+    start_marker(markers, job.attempt.as_ref().and_then(|attempt| attempt.slurm_id)).is_some()
+}
+
+fn ended_with(job: &Job, code: u8) -> bool {
+    let exit = job.attempt.as_ref().and_then(|attempt| attempt.exit);
+    exit == Some(ExitCode { code, signal: 0 })
+}
+
+/// Whether nothing of the run that Slurm ended was read. A requeued job may be ended before it begins or writes anything.
+/// If no poll observed its wait, the lines of the run before look like its own.
+pub(super) fn was_never_read(job: &Job, markers: &Markers) -> bool {
+    let Some(attempt) = &job.attempt else { return false };
+    let marker = start_marker(markers, attempt.slurm_id);
+    if marker.is_some_and(|marker| attempt.status.were_read_before(marker.restart)) {
+        return true;
+    }
+    let began_at = marker.and_then(|marker| timestamp(Some(marker.at)));
+    // The final status was read before the run started. The node's clock alone may be minutes slow.
+    let was_written_before = |started_at: Timestamp| {
+        began_at.is_some_and(|began_at| began_at < started_at - CLOCKS_AGREE)
+            && job.progress.final_status_at.is_none_or(|read_at| read_at < started_at + CLOCKS_AGREE)
+    };
+    // Only a run that was ended from outside may not have begun.
+    matches!(attempt.slurm_state, Some(SlurmState::Cancelled | SlurmState::Timeout))
+        && attempt.started_at.is_none_or(was_written_before)
+}
+
+/// Several processes of a job may each write a status file. One that failed has made the job fail.
+pub(super) fn failure_overrides_success(job: &mut Job) {
+    let failure = job.attempt.as_ref().and_then(|attempt| attempt.status.failure());
+    if job.progress.final_status() == Some(StatusWord::Success)
+        && let Some(message) = failure.map(str::to_owned)
+    {
+        job.progress.word = Some(StatusWord::Failure.to_string());
+        job.progress.message = Some(message).filter(|message| !message.is_empty());
+    }
+}
+
+/// Whether expected evidence is not visible yet: a shared file system shows a file late.
+pub(super) fn is_incomplete(job: &Job, exit: Option<ExitCode>, found: &Findings<'_>) -> bool {
+    let has_exit_record = has_exit_record(job, found.markers);
+    // A killed script leaves no exit record.
+    let awaits_record = match slurm_state(job) {
+        // The script writes the record last: while that is late, a FAILURE may be late too.
+        Some(SlurmState::Completed) => !has_exit_record,
+        Some(SlurmState::Failed) => {
+            exit.is_none_or(depends_on_record) && !has_exit_record || other_may_run(job, found.markers)
+        }
+        // Only the record tells what the job had done before Slurm could not start it again.
+        Some(SlurmState::LaunchFailed) => first_run_may_go_on(job, found.markers),
+        _ => false,
+    };
+    let unread = found.status.iter().any(|chunk| !chunk.complete);
+    !found.readable || unread || awaits_record || awaits_final_status(job, found)
+}
+
+/// Whether the meaning of this exit depends on the exit record: our script returns these codes without a record, and a
+/// program may return them too.
+const fn depends_on_record(exit: ExitCode) -> bool {
+    matches!(
+        exit,
+        ExitCode { code: EXIT_NO_MARKS | EXIT_NODE_FAILED, signal: 0 }
+            | ExitCode { code: 0, signal: SIGTERM }
+    )
+}
+
+/// Whether the job's final status would decide and may still become visible: the job was ended from outside, and left no
+/// exit record.
+fn awaits_final_status(job: &Job, found: &Findings<'_>) -> bool {
+    let Some(attempt) = &job.attempt else { return false };
+    let ended = matches!(attempt.slurm_state, Some(SlurmState::Timeout | SlurmState::Cancelled));
+    // A controller that forgot a run may end the job as a pending one. The start marker proves that it began.
+    let began = attempt.started_at.is_some() || has_start_marker(job, found.markers);
+    job.desired == DesiredState::Run
+        && ended
+        && began
+        && !has_exit_record(job, found.markers)
+        && !job.progress.is_final()
+}
+
+/// Whether a status file has more bytes than one reply holds: the final status is at its end.
+pub(super) fn is_catching_up(job: &Job, found: &Findings<'_>, now: Timestamp) -> bool {
+    let more = found.status.iter().any(|chunk| !chunk.complete && !chunk.bytes.is_empty());
+    more && job.finishing_since.is_some_and(|since| now - since < CATCH_UP)
+}

@@ -1,0 +1,87 @@
+//! The next step of a job that is due.
+
+use crate::{
+    clock::Timestamp,
+    job::{
+        attempt::Attempt,
+        status::Phase,
+        stored::{DesiredState, Job},
+    },
+    run::{exclusion::relax_exclusions, graces::Graces},
+};
+
+/// The next step of a due job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing is on the cluster: end the job in the database.
+    EndLocally,
+    /// Nothing is on the cluster: pause the job in the database.
+    PauseLocally,
+    Submit,
+    /// Look for a submission whose reply was lost.
+    Locate,
+    Cancel,
+    /// Slurm has requeued it: find out why, and exclude nodes that failed.
+    ExplainRequeue,
+    /// It is pending and excludes nodes that it may use again.
+    RelaxExclusions,
+    /// Slurm reports it finished: collect its exit code and logs, and decide how it ended.
+    Conclude,
+    /// It is deleted: remove its files on the cluster, then the job.
+    Purge,
+    /// Nothing to do: the wake-up was for an earlier state.
+    Rest,
+}
+
+/// The next step of a due job, from its phase and its desired state.
+pub fn plan(job: &Job, graces: &Graces, now: Timestamp) -> Step {
+    let attempt = job.attempt.as_ref();
+    match (job.phase, job.desired) {
+        (Phase::Finishing, _) => Step::Conclude,
+        (Phase::SubmitUncertain, _) => Step::Locate,
+        (Phase::Submitting, DesiredState::Cancel | DesiredState::Pause | DesiredState::Delete)
+            if attempt.is_some_and(Attempt::is_uncertain) =>
+        {
+            Step::Locate
+        }
+        (Phase::Ended, DesiredState::Delete) => Step::Purge,
+        (Phase::Running, DesiredState::Run)
+            if outlives_its_final_status(job, graces, now) || job.kill_reason.is_some() =>
+        {
+            Step::Cancel
+        }
+        (Phase::InQueue, DesiredState::Run) if attempt.is_some_and(|attempt| attempt.requeue_unexplained) => {
+            Step::ExplainRequeue
+        }
+        (Phase::InQueue, DesiredState::Run) if relax_exclusions(job, &graces.retry, now).is_some() => {
+            Step::RelaxExclusions
+        }
+        (Phase::Ended, _)
+        | (Phase::InQueue | Phase::Running | Phase::Suspended, DesiredState::Run)
+        | (Phase::Paused, DesiredState::Pause) => Step::Rest,
+        (
+            Phase::InQueue | Phase::Running | Phase::Suspended,
+            DesiredState::Cancel | DesiredState::Pause | DesiredState::Delete,
+        ) => Step::Cancel,
+        (
+            Phase::Queued | Phase::ConvertingImage | Phase::Submitting | Phase::RetryWait | Phase::Paused,
+            desired,
+        ) => match desired {
+            DesiredState::Run => Step::Submit,
+            DesiredState::Pause => Step::PauseLocally,
+            DesiredState::Cancel | DesiredState::Delete => Step::EndLocally,
+        },
+    }
+}
+
+/// Whether the job has reported SUCCESS or FAILURE long ago and still holds its nodes.
+pub(crate) fn outlives_its_final_status(job: &Job, graces: &Graces, now: Timestamp) -> bool {
+    job.progress.final_status_at.is_some_and(|at| now - at >= graces.release)
+}
+
+/// A job after a step, and when it is due again.
+#[derive(Debug, Clone)]
+pub struct Transition {
+    pub job: Job,
+    pub due_at: Option<Timestamp>,
+}
