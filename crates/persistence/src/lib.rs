@@ -31,7 +31,7 @@ pub use error::StoreError;
 pub use events::{
     feed::{FeedEvent, FeedFilter, FeedPage},
     of_job::JobEvent,
-    timeline::{CommandRun, Subject, TimelineEntry, TimelinePlace, Whose},
+    timeline::{CommandRun, TimelineEntry, TimelinePlace},
 };
 pub use jobs::{
     desired_state::Requested,

@@ -1,6 +1,8 @@
 //! What goes into a program: lines of tab-separated fields, and blobs whose length stands in the line before.
 
-use crate::commands::status::StatusCursor;
+use std::time::Duration;
+
+use crate::{Call, commands::StatusCursor};
 use slurm::{RemotePath, SlurmJobId};
 
 /// Stands for a field that is not there. No path, number or name of ours is a lone dash, and bash's `read` would
@@ -74,6 +76,11 @@ impl StdinWriter {
     pub(crate) fn blob(&mut self, bytes: &[u8]) -> &mut Self {
         self.bytes.extend_from_slice(bytes);
         self
+    }
+
+    /// The call of `program` with this stdin.
+    pub(crate) fn call(self, program: &'static str, deadline: Duration, stdout_limit: usize) -> Call {
+        Call { program, stdin: self.bytes, deadline, stdout_limit }
     }
 
     pub(crate) fn into_bytes(self) -> Vec<u8> {

@@ -17,7 +17,7 @@ mod tests;
 mod worker;
 
 pub use link::{
-    cluster_link::{ClusterLink, LinkError},
+    cluster_link::{CallError, ClusterLink, LinkError},
     ssh_link::SshLink,
     timeline::{Timeline, TimelineWriter},
 };

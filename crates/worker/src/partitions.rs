@@ -48,7 +48,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             return Ok(false);
         }
         let every = self.settings.partitions_every;
-        let answer = site.target.link.partitions(&Partitions).await;
+        let answer = site.target.link.call(&Partitions).await;
         let now = self.clock.now();
         match answer {
             Ok(answer) => {

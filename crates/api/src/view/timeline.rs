@@ -1,8 +1,9 @@
 //! What was run on the cluster for a job.
 
 use chrono::{DateTime, Utc};
-use domain::{CommandClass, CommandResult, JobId};
+use domain::JobId;
 use persistence::TimelineEntry;
+use remote::CommandResult;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -20,8 +21,10 @@ pub struct TimelineView {
 /// A remote command.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TimelineEntryView {
-    /// Which.
-    pub class: CommandClass,
+    /// Which command: `submit`, `locate`, `poll`, `conclude`, `cancel` and others; `conversion_submit` and the like for
+    /// the conversion of the job's image.
+    #[schema(example = "submit")]
+    pub class: String,
     /// The attempt that it was for, if it was for one.
     #[schema(minimum = 1)]
     pub attempt: Option<u32>,

@@ -2,6 +2,7 @@
 
 use std::{fmt, num::NonZeroU32};
 
+use remote::{AttemptKey, Subject};
 use slurm::{ExitCode, InvalidName, JobName, NodeName, RemotePath, SlurmJobId, SlurmState};
 use strum::{Display, EnumString, IntoStaticStr};
 
@@ -147,6 +148,11 @@ impl Attempt {
         self.verdict.is_none()
     }
 
+    /// The attempt of `job` as remote commands name it.
+    pub fn key(&self, job: JobId) -> AttemptKey {
+        key(job, self.no, &self.token)
+    }
+
     /// Whether a submission was sent of which nobody knows yet what became of it.
     pub fn is_unanswered(&self) -> bool {
         self.fence.is_unanswered() && self.slurm_id.is_none()
@@ -169,6 +175,17 @@ impl From<&Attempt> for AttemptPlace {
         let Attempt { no, token, job_dir, slurm_id, .. } = attempt;
         Self { no: *no, token: token.clone(), job_dir: job_dir.clone(), slurm_id: *slurm_id }
     }
+}
+
+impl AttemptPlace {
+    /// The attempt of `job` as remote commands name it.
+    pub fn key(&self, job: JobId) -> AttemptKey {
+        key(job, self.no, &self.token)
+    }
+}
+
+fn key(job: JobId, no: AttemptNo, token: &JobName) -> AttemptKey {
+    AttemptKey { subject: Subject::Attempt { job: job.get(), no: no.get() }, name: token.clone() }
 }
 
 /// The first attempt has the name that TAO gives its jobs, so that people find them by it.

@@ -4,6 +4,7 @@
 //! row; one that it does not know may belong to another service's database, and is shown.
 
 use chrono::TimeDelta;
+use remote::{AttemptKey, Subject};
 use serde::{Deserialize, Serialize};
 use slurm::{JobName, QueueRow, SlurmJobId, SlurmState};
 use strum::{Display, EnumString, IntoStaticStr};
@@ -52,6 +53,14 @@ impl Origin {
         };
         // Ids have several spellings, and we have one: another is somebody else's.
         (origin.name() == name).then_some(origin)
+    }
+
+    /// What a remote command for it is for.
+    pub fn subject(self) -> Subject {
+        match self {
+            Self::Attempt { job, no } => Subject::Attempt { job: job.get(), no: no.get() },
+            Self::Conversion { id, .. } => Subject::Conversion(id),
+        }
     }
 
     fn name(self) -> String {
@@ -169,6 +178,12 @@ impl Orphan {
             Origin::Attempt { job, .. } => Some(job),
             Origin::Conversion { .. } => None,
         }
+    }
+
+    /// The orphan as remote commands name it.
+    pub fn key(&self) -> Option<AttemptKey> {
+        let origin = Origin::of(self.name.as_str())?;
+        Some(AttemptKey { subject: origin.subject(), name: self.name.clone() })
     }
 
     /// What it is and what is done about it, for a person.

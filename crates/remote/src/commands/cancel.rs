@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use crate::{Call, ParseError, RawOutput, RemoteCommand, answer::Answer, stdin_writer::StdinWriter};
-use slurm::{Failure, FailureClass, JobName, SlurmJobId, failure};
+use crate::{
+    AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer,
+    stdin_writer::StdinWriter, subject::subjects,
+};
+use slurm::{Failure, FailureClass, SlurmJobId, failure};
 
 const PROGRAM: &str = concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/cancel.sh"));
 
@@ -15,9 +18,9 @@ const DEADLINE: Duration = Duration::from_secs(110);
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
     /// Which jobs, with their names. One that is not in the queue under its name counts as canceled.
-    pub jobs: Vec<(SlurmJobId, JobName)>,
+    pub jobs: Vec<(SlurmJobId, AttemptKey)>,
     /// Names of attempts whose id is not known: all our user's jobs of such a name are canceled.
-    pub names: Vec<JobName>,
+    pub names: Vec<AttemptKey>,
 }
 
 /// What scancel said. That it took the request does not mean that the jobs have ended: watch them.
@@ -31,27 +34,25 @@ pub struct Canceled {
 impl RemoteCommand for Cancel {
     type Output = Canceled;
 
+    const NAME: &'static str = "cancel";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
-        feed.field(self.jobs.len()).field(self.names.len()).end_line();
-        for (id, name) in &self.jobs {
-            feed.field(id).field(name).end_line();
+        let mut stdin = StdinWriter::new();
+        stdin.field(self.jobs.len()).field(self.names.len()).end_line();
+        for (id, key) in &self.jobs {
+            stdin.field(id).field(&key.name).end_line();
         }
-        for name in &self.names {
-            feed.field(name).end_line();
+        for key in &self.names {
+            stdin.field(&key.name).end_line();
         }
         let calls = self.jobs.len() / 500 + 1 + self.names.len();
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + calls * super::encoded(60_000),
-        }
+        stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + calls * super::encoded(60_000))
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
         let mut refused = None;
-        for mut line in Answer::read("cancel", raw)?.lines() {
+        for mut line in Answer::read(Self::NAME, raw)?.lines() {
             let failure = match line.tag {
                 b"UNSEEN" => Some(unseen(line.failure()?.1)),
                 b"REFUSED" => serious(line.value()?, &line.blob_text()?),
@@ -60,6 +61,16 @@ impl RemoteCommand for Cancel {
             refused = refused.or(failure);
         }
         Ok(Canceled { refused })
+    }
+
+    fn subjects(&self, answer: Option<&Canceled>) -> Vec<(Subject, Option<String>)> {
+        let keys = self.jobs.iter().map(|(_, key)| key).chain(&self.names);
+        subjects(keys, |_| {
+            Some(match &answer?.refused {
+                None => "canceled".to_owned(),
+                Some(failure) => format!("refused: {} ({})", failure.class, failure.rule_id),
+            })
+        })
     }
 }
 

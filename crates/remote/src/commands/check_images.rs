@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::{Call, ParseError, RawOutput, RemoteCommand, answer::Answer, stdin_writer::StdinWriter};
+use crate::{
+    Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer, stdin_writer::StdinWriter,
+};
 use slurm::RemotePath;
 
 const PROGRAM: &str = concat!(
@@ -37,22 +39,20 @@ pub enum ImageFile {
 impl RemoteCommand for CheckImages {
     type Output = Vec<ImageFile>;
 
+    const NAME: &'static str = "check_images";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
-        feed.field(self.paths.len()).end_line();
+        let mut stdin = StdinWriter::new();
+        stdin.field(self.paths.len()).end_line();
         for path in &self.paths {
-            feed.field(path).end_line();
+            stdin.field(path).end_line();
         }
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + self.paths.len() * 64,
-        }
+        stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.paths.len() * 64)
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("check images", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let mut found = vec![None; self.paths.len()];
         for mut line in answer.lines() {
             if line.tag != b"IMAGE" {
@@ -68,5 +68,19 @@ impl RemoteCommand for CheckImages {
             });
         }
         found.into_iter().collect::<Option<_>>().ok_or_else(|| answer.lacks("a file has no answer"))
+    }
+
+    fn subjects(&self, answer: Option<&Vec<ImageFile>>) -> Vec<(Subject, Option<String>)> {
+        let outcome = |place: usize| {
+            let word = match answer?.get(place)? {
+                ImageFile::Whole => "whole",
+                ImageFile::Broken => "broken",
+                ImageFile::Absent => "absent",
+                ImageFile::Unread => "not known",
+            };
+            Some(word.to_owned())
+        };
+        let images = self.paths.iter().enumerate();
+        images.map(|(place, path)| (Subject::Image(path.clone()), outcome(place))).collect()
     }
 }

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use crate::{
-    Call, ParseError, RawOutput, RemoteCommand,
-    answer::Answer,
+    AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject,
+    answer::{Answer, Parts},
     commands::{
         markers::{MarkerReader, Markers},
-        parts::Parts,
         status::{StatusChunk, StatusCursor, StatusReader},
     },
     stdin_writer::StdinWriter,
+    subject::subjects,
 };
 use slurm::{RemotePath, SlurmJobId};
 
@@ -51,8 +51,8 @@ pub struct Conclude {
 /// A job that has ended.
 #[derive(Debug, Clone)]
 pub struct Concluding {
-    /// The attempt's token.
-    pub key: String,
+    /// The attempt or conversion.
+    pub key: AttemptKey,
     /// Its id, if it has one. Nothing is removed while the attempt belongs to another job: that one runs. From now on Slurm
     /// may start it again, as a controller does that has forgotten its last seconds: its script stops at once.
     pub id: Option<SlurmJobId>,
@@ -123,16 +123,21 @@ impl Concluding {
 impl RemoteCommand for Conclude {
     type Output = Vec<Concluded>;
 
+    const NAME: &'static str = "conclude";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
-        feed.field(self.jobs.len())
+        let mut stdin = StdinWriter::new();
+        stdin
+            .field(self.jobs.len())
             .field(self.tail_bytes)
             .field(STATUS_BYTES)
             .field(self.status_bytes_total)
             .end_line();
         for (index, job) in self.jobs.iter().enumerate() {
             let (outs, errs) = (job.candidates("out"), job.candidates("err"));
-            feed.field(index)
+            stdin
+                .field(index)
                 .id_or_absent(job.id)
                 .field(&job.state_dir)
                 .path_or_absent(job.results_dir.as_ref())
@@ -142,27 +147,26 @@ impl RemoteCommand for Conclude {
                 .field(errs.len())
                 .field(job.remove.len())
                 .end_line();
-            feed.cursors(index, &job.status);
+            stdin.cursors(index, &job.status);
             for path in outs.iter().chain(&errs).chain(&job.remove) {
-                feed.field(path).end_line();
+                stdin.field(path).end_line();
             }
         }
         let per_job = super::encoded(self.tail_bytes).saturating_mul(2).saturating_add(16 * 1024);
         let with_roles = self.jobs.iter().filter(|job| job.role_logs.is_some()).count();
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: per_job
+        stdin.call(
+            PROGRAM,
+            DEADLINE,
+            per_job
                 .saturating_mul(self.jobs.len())
                 .saturating_add(super::encoded(ROLE_BYTES).saturating_mul(with_roles))
                 .saturating_add(super::encoded(self.status_bytes_total))
                 .saturating_add(super::STDOUT_BASE),
-        }
+        )
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("conclude", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let count = self.jobs.len();
         // The index stands for the key here, because two jobs may have been given the same one.
         let indices: Vec<String> = (0..count).map(|index| index.to_string()).collect();
@@ -198,10 +202,10 @@ impl RemoteCommand for Conclude {
             let (out_tail, err_tail, role_tails) = (end(tail[0])?, end(tail[1])?, end(tail[2])?);
             let mut own: Vec<_> = chunks.extract_if(.., |chunk| chunk.key == indices[index]).collect();
             for chunk in &mut own {
-                chunk.key.clone_from(&job.key);
+                job.key.as_str().clone_into(&mut chunk.key);
             }
             concluded.push(Concluded {
-                key: job.key.clone(),
+                key: job.key.as_str().to_owned(),
                 markers: markers.take(index).unwrap_or_default(),
                 status: own,
                 out_tail,
@@ -214,5 +218,17 @@ impl RemoteCommand for Conclude {
         }
         ends.finish().map_err(|reason| answer.lacks(reason))?;
         Ok(concluded)
+    }
+
+    fn subjects(&self, answer: Option<&Vec<Concluded>>) -> Vec<(Subject, Option<String>)> {
+        subjects(self.jobs.iter().map(|job| &job.key), |place| {
+            let concluded = answer?.get(place)?;
+            let words = match (concluded.readable, concluded.removed) {
+                (true, true) => "read, files with secrets are gone",
+                (true, false) => "read, files with secrets remain",
+                (false, _) => "not all could be read",
+            };
+            Some(words.to_owned())
+        })
     }
 }

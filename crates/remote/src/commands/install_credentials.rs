@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    Call, InvalidNetrcWord, NetrcWord, ParseError, RawOutput, RemoteCommand, answer::Answer,
+    Call, InvalidNetrcWord, NetrcWord, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer,
     stdin_writer::StdinWriter,
 };
 
@@ -38,20 +38,26 @@ impl InstallCredentials {
 impl RemoteCommand for InstallCredentials {
     type Output = ();
 
+    const NAME: &'static str = "install_credentials";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
-        feed.field(self.machine.expose()).field(self.login.expose()).field(self.password.expose()).end_line();
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE,
-        }
+        let mut stdin = StdinWriter::new();
+        stdin
+            .field(self.machine.expose())
+            .field(self.login.expose())
+            .field(self.password.expose())
+            .end_line();
+        stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE)
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("install_credentials", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let line = answer.lines().next().ok_or_else(|| answer.lacks("whether they are installed"))?;
         if line.tag == b"INSTALLED" { Ok(()) } else { Err(line.malformed("an unknown kind of line")) }
+    }
+
+    fn subjects(&self, _: Option<&()>) -> Vec<(Subject, Option<String>)> {
+        Vec::new()
     }
 }

@@ -6,12 +6,13 @@ use std::{
 };
 
 use crate::{
-    Call, ParseError, RawOutput, RemoteCommand,
+    AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject,
     answer::{Answer, Line},
     commands::markers::MarkerReader,
     stdin_writer::StdinWriter,
+    subject::subjects,
 };
-use slurm::{JobName, RemotePath, SlurmJobId, SlurmState};
+use slurm::{RemotePath, SlurmJobId, SlurmState};
 
 const PROGRAM: &str = concat!(
     include_str!("../programs/preamble.sh"),
@@ -39,10 +40,8 @@ pub struct Locate {
 /// An attempt whose submission had no answer.
 #[derive(Debug, Clone)]
 pub struct Sought {
-    /// Our token.
-    pub key: String,
-    /// Its name in Slurm.
-    pub name: JobName,
+    /// The attempt or conversion.
+    pub key: AttemptKey,
     /// Where its id and its claim are.
     pub state_dir: RemotePath,
     /// The directory above all that is ours: it shows whether the file system is there.
@@ -87,26 +86,33 @@ pub struct Located {
     pub sacct: Option<Vec<SlurmJobId>>,
 }
 
+impl Located {
+    /// Any Slurm id that was found.
+    fn any_id(&self) -> Option<SlurmJobId> {
+        let queued = || self.squeue.first().map(|(id, _)| *id);
+        let accounted = || self.sacct.as_ref()?.first().copied();
+        self.id_file.or(self.run_claim).or_else(queued).or_else(accounted)
+    }
+}
+
 impl RemoteCommand for Locate {
     type Output = LocateAnswer;
 
+    const NAME: &'static str = "locate";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
-        feed.field(self.jobs.len()).field(self.since_unix.max(0)).end_line();
+        let mut stdin = StdinWriter::new();
+        stdin.field(self.jobs.len()).field(self.since_unix.max(0)).end_line();
         for (index, job) in self.jobs.iter().enumerate() {
-            feed.field(index).field(&job.name).field(&job.state_dir).field(&job.base_dir);
-            feed.field(job.send).field(job.cleared).end_line();
+            stdin.field(index).field(&job.key.name).field(&job.state_dir).field(&job.base_dir);
+            stdin.field(job.send).field(job.cleared).end_line();
         }
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + self.jobs.len() * 8 * 1024,
-        }
+        stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.jobs.len() * 8 * 1024)
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("locate", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let mut found = Found::default();
         let mut markers = MarkerReader::new();
         for mut line in answer.lines() {
@@ -138,18 +144,25 @@ impl RemoteCommand for Locate {
         let lacks = || answer.lacks("a part of the answer");
         let accounting_answered = found.accounting_answered.ok_or_else(lacks)?;
         let located = self.jobs.iter().enumerate().map(|(index, job)| Located {
-            key: job.key.clone(),
-            squeue: found.queue.remove(job.name.as_str()).unwrap_or_default(),
+            key: job.key.as_str().to_owned(),
+            squeue: found.queue.remove(job.key.as_str()).unwrap_or_default(),
             id_file: found.ids.remove(&index),
             run_claim: markers.take(index).and_then(|marks| marks.run_claim),
             readable: !found.unread.contains(&index),
             unbegun: found.unbegun.contains(&index) && !found.unread.contains(&index),
-            sacct: accounting_answered.then(|| found.records.remove(job.name.as_str()).unwrap_or_default()),
+            sacct: accounting_answered.then(|| found.records.remove(job.key.as_str()).unwrap_or_default()),
         });
         Ok(LocateAnswer {
             located: located.collect(),
             remote_time: found.remote_time.ok_or_else(lacks)?,
             controller_answered: found.controller_answered.ok_or_else(lacks)?,
+        })
+    }
+
+    fn subjects(&self, answer: Option<&LocateAnswer>) -> Vec<(Subject, Option<String>)> {
+        subjects(self.jobs.iter().map(|job| &job.key), |place| {
+            let id = answer?.located.get(place)?.any_id();
+            Some(id.map_or_else(|| "not found".to_owned(), |id| format!("found as {id}")))
         })
     }
 }

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{Call, ParseError, RawOutput, RemoteCommand, answer::Answer, stdin_writer::StdinWriter};
+use crate::{
+    Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer, stdin_writer::StdinWriter,
+};
 use slurm::NodeName;
 
 const PROGRAM: &str = concat!(
@@ -48,22 +50,20 @@ pub struct NodeHealthAnswer {
 impl RemoteCommand for NodeHealth {
     type Output = NodeHealthAnswer;
 
+    const NAME: &'static str = "node_health";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
-        feed.field(self.nodes.len()).end_line();
+        let mut stdin = StdinWriter::new();
+        stdin.field(self.nodes.len()).end_line();
         for node in &self.nodes {
-            feed.field(node).end_line();
+            stdin.field(node).end_line();
         }
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + self.nodes.len() * 1000,
-        }
+        stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.nodes.len() * 1000)
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("node_health", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let (mut answered, mut sick) = (false, BTreeMap::new());
         for mut line in answer.lines() {
             match line.tag {
@@ -83,6 +83,10 @@ impl RemoteCommand for NodeHealth {
             }
         }
         Ok(NodeHealthAnswer { sick: answered.then_some(sick) })
+    }
+
+    fn subjects(&self, _: Option<&NodeHealthAnswer>) -> Vec<(Subject, Option<String>)> {
+        Vec::new()
     }
 }
 

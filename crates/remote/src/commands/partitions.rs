@@ -2,7 +2,9 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use crate::{Call, ParseError, RawOutput, RemoteCommand, answer::Answer};
+use crate::{
+    Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer, stdin_writer::StdinWriter,
+};
 use slurm::PartitionSettings;
 use slurm::{NodeGroup, PartitionInfo};
 
@@ -34,18 +36,15 @@ pub struct PartitionsAnswer {
 impl RemoteCommand for Partitions {
     type Output = PartitionsAnswer;
 
+    const NAME: &'static str = "partitions";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: Vec::new(),
-            deadline: DEADLINE,
-            // 5000 rows of each kind, most of them far shorter than what they may be.
-            stdout_limit: super::STDOUT_BASE + 8 * 1024 * 1024,
-        }
+        StdinWriter::new().call(PROGRAM, DEADLINE, super::STDOUT_BASE + 8 * 1024 * 1024)
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("partitions", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let mut found = PartitionsAnswer { partitions: Vec::new(), all_must_allow: false, dropped: 0 };
         let mut described = HashMap::new();
         for mut line in answer.lines() {
@@ -70,6 +69,10 @@ impl RemoteCommand for Partitions {
             }
         }
         Ok(found)
+    }
+
+    fn subjects(&self, _: Option<&PartitionsAnswer>) -> Vec<(Subject, Option<String>)> {
+        Vec::new()
     }
 }
 

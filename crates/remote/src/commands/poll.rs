@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use crate::{
-    Call, ParseError, RawOutput, RemoteCommand,
+    AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject,
     answer::{Answer, Line},
     commands::{
         markers::{MarkerReader, Markers},
@@ -57,8 +57,8 @@ pub struct Poll {
 pub struct Watched {
     /// Its id.
     pub id: SlurmJobId,
-    /// The attempt's token, which is its name in Slurm. What has this id but another name is another job.
-    pub key: String,
+    /// The attempt or conversion. A Slurm job with this id and another name is another job.
+    pub key: AttemptKey,
     /// Where its status files are, at most three levels down.
     pub results_dir: Option<RemotePath>,
     /// Where its marks are.
@@ -126,10 +126,14 @@ pub enum SacctOutcome {
 impl RemoteCommand for Poll {
     type Output = PollAnswer;
 
+    const NAME: &'static str = "poll";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
+        let mut stdin = StdinWriter::new();
         let known_files = self.jobs.iter().map(|job| job.status.len()).sum::<usize>();
-        feed.field(self.jobs.len())
+        stdin
+            .field(self.jobs.len())
             .field(known_files)
             .field(self.status_bytes_per_file)
             .field(self.status_bytes_total)
@@ -137,34 +141,32 @@ impl RemoteCommand for Poll {
             .field(MOST_OTHERS)
             .end_line();
         for (index, job) in self.jobs.iter().enumerate() {
-            // A key that is no job name matches no row, and must not break the framing either.
-            let name = if job.key.parse::<JobName>().is_ok() { job.key.as_str() } else { "?" };
-            feed.field(index)
+            stdin
+                .field(index)
                 .field(job.id)
-                .field(name)
+                .field(&job.key.name)
                 .path_or_absent(job.results_dir.as_ref())
                 .field(&job.state_dir)
                 .path_or_absent(job.signs_of_life.as_ref().filter(|_| job.results_dir.is_some()))
                 .end_line();
         }
         for (index, job) in self.jobs.iter().enumerate() {
-            feed.cursors(index, &job.status);
+            stdin.cursors(index, &job.status);
         }
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::encoded(self.status_bytes_total).saturating_add(
+        stdin.call(
+            PROGRAM,
+            DEADLINE,
+            super::encoded(self.status_bytes_total).saturating_add(
                 super::STDOUT_BASE * 16
                     + MOST_OTHERS * BYTES_PER_OTHER
                     + self.jobs.len() * BYTES_PER_JOB
                     + known_files * BYTES_PER_FILE,
             ),
-        }
+        )
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("poll", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let keys: Vec<&str> = self.jobs.iter().map(|job| job.key.as_str()).collect();
         let mut reader = Reader::new(self);
         for line in answer.lines() {
@@ -188,6 +190,14 @@ impl RemoteCommand for Poll {
             dropped_rows: reader.dropped + left_out.len(),
         })
     }
+
+    fn subjects(&self, _: Option<&PollAnswer>) -> Vec<(Subject, Option<String>)> {
+        vec![(Subject::Cluster, None)]
+    }
+
+    fn jobs(&self) -> usize {
+        self.jobs.len()
+    }
 }
 
 struct Reader<'a> {
@@ -206,7 +216,7 @@ impl<'a> Reader<'a> {
     fn new(poll: &'a Poll) -> Self {
         let mut names: HashMap<SlurmJobId, Vec<&str>> = HashMap::new();
         for job in &poll.jobs {
-            names.entry(job.id).or_default().push(&job.key);
+            names.entry(job.id).or_default().push(job.key.as_str());
         }
         Self {
             names,

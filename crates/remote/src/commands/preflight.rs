@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    Call, ParseError, RawOutput, RemoteCommand,
+    Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject,
     answer::{Answer, Line},
     stdin_writer::StdinWriter,
 };
@@ -129,27 +129,26 @@ impl Preflight {
 impl RemoteCommand for Preflight {
     type Output = PreflightAnswer;
 
+    const NAME: &'static str = "preflight";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
         let partitions = self.tried();
-        let mut feed = StdinWriter::new();
-        feed.field(u8::from(self.deep)).field(&self.base_dir);
-        feed.field(self.account.as_ref().map_or("-", Account::as_str))
+        let mut stdin = StdinWriter::new();
+        stdin.field(u8::from(self.deep)).field(&self.base_dir);
+        stdin
+            .field(self.account.as_ref().map_or("-", Account::as_str))
             .field(self.gpus)
             .field(partitions.len());
-        feed.end_line();
+        stdin.end_line();
         for partition in &partitions {
-            feed.field(partition).end_line();
+            stdin.field(partition).end_line();
         }
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + 512 * 1024,
-        }
+        stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + 512 * 1024)
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("preflight", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let mut missing_commands = Vec::new();
         let mut enroot = false;
         let mut base = None;
@@ -190,6 +189,10 @@ impl RemoteCommand for Preflight {
         }
         let base = base.ok_or_else(|| answer.lacks("nothing about the base directory"))?;
         Ok(PreflightAnswer { missing_commands, enroot, base, deep: self.deep.then_some(deep) })
+    }
+
+    fn subjects(&self, _: Option<&PreflightAnswer>) -> Vec<(Subject, Option<String>)> {
+        Vec::new()
     }
 }
 

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::{Call, ParseError, RawOutput, RemoteCommand, answer::Answer, stdin_writer::StdinWriter};
+use crate::{
+    Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer, stdin_writer::StdinWriter,
+};
 use slurm::{Failure, FailureClass, RemotePath};
 
 const PROGRAM: &str = concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/purge.sh"));
@@ -33,22 +35,20 @@ pub struct Purged {
 impl RemoteCommand for Purge {
     type Output = Purged;
 
+    const NAME: &'static str = "purge";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
-        feed.field(self.jobs.len()).end_line();
+        let mut stdin = StdinWriter::new();
+        stdin.field(self.jobs.len()).end_line();
         for (index, (base, id)) in self.jobs.iter().enumerate() {
-            feed.field(index).field(base).field(id).end_line();
+            stdin.field(index).field(base).field(id).end_line();
         }
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + self.jobs.len() * super::encoded(1000),
-        }
+        stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.jobs.len() * super::encoded(1000))
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("purge", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let (mut left, mut others, mut gone) = (vec![], vec![], vec![false; self.jobs.len()]);
         for mut line in answer.lines() {
             match line.tag {
@@ -67,5 +67,15 @@ impl RemoteCommand for Purge {
             return Err(answer.lacks("what became of a job's files"));
         }
         Ok(Purged { left, others })
+    }
+
+    fn subjects(&self, answer: Option<&Purged>) -> Vec<(Subject, Option<String>)> {
+        let outcome = |place: usize| {
+            let left = answer?.left.iter().any(|(left, _)| *left == place);
+            let words = if left { "something is left" } else { "removed" };
+            Some(words.to_owned())
+        };
+        let jobs = self.jobs.iter().enumerate();
+        jobs.map(|(place, (_, job))| (Subject::Job(*job), outcome(place))).collect()
     }
 }

@@ -1,9 +1,9 @@
 //! Reading parts of logs, any number of them in one command.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
-    Call, ParseError, RawOutput, RemoteCommand,
+    Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject,
     answer::{Answer, Line},
     stdin_writer::StdinWriter,
 };
@@ -30,6 +30,8 @@ pub struct ReadLogs {
 pub enum LogQuestion {
     /// A part of one log.
     Part {
+        /// The attempt.
+        subject: Subject,
         /// Where the log may be: the first that exists is read.
         paths: Vec<RemotePath>,
         /// Which part.
@@ -39,6 +41,8 @@ pub enum LogQuestion {
     },
     /// Which logs of tasks a directory has: files named `<number>.out` and `<number>.err`.
     Files {
+        /// The attempt.
+        subject: Subject,
         /// The directory.
         directory: RemotePath,
         /// At most so many names.
@@ -89,21 +93,26 @@ fn signed(value: u64) -> u64 {
 }
 
 impl LogQuestion {
-    fn feed(&self, feed: &mut StdinWriter) {
+    fn subject(&self) -> &Subject {
+        let (Self::Part { subject, .. } | Self::Files { subject, .. }) = self;
+        subject
+    }
+
+    fn stdin(&self, stdin: &mut StdinWriter) {
         match self {
-            Self::Part { paths, from, max_bytes } => {
+            Self::Part { paths, from, max_bytes, .. } => {
                 match from {
-                    LogFrom::TailLines(lines) => feed.field("lines").field(lines),
-                    LogFrom::Offset(offset) => feed.field("offset").field(signed(*offset)),
+                    LogFrom::TailLines(lines) => stdin.field("lines").field(lines),
+                    LogFrom::Offset(offset) => stdin.field("offset").field(signed(*offset)),
                 };
-                feed.field(signed(*max_bytes)).field(paths.len()).end_line();
+                stdin.field(signed(*max_bytes)).field(paths.len()).end_line();
                 for path in paths {
-                    feed.field(path).end_line();
+                    stdin.field(path).end_line();
                 }
             }
-            Self::Files { directory, most } => {
-                feed.field("files").field(0).field(most).field(1).end_line();
-                feed.field(directory).end_line();
+            Self::Files { directory, most, .. } => {
+                stdin.field("files").field(0).field(most).field(1).end_line();
+                stdin.field(directory).end_line();
             }
         }
     }
@@ -164,21 +173,19 @@ impl ReadLogs {
 impl RemoteCommand for ReadLogs {
     type Output = Vec<LogAnswer>;
 
+    const NAME: &'static str = "read_logs";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
-        feed.field(self.questions.len()).end_line();
-        self.questions.iter().for_each(|question| question.feed(&mut feed));
+        let mut stdin = StdinWriter::new();
+        stdin.field(self.questions.len()).end_line();
+        self.questions.iter().for_each(|question| question.stdin(&mut stdin));
         let rooms = self.questions.iter().map(LogQuestion::room);
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: rooms.fold(super::STDOUT_BASE, usize::saturating_add),
-        }
+        stdin.call(PROGRAM, DEADLINE, rooms.fold(super::STDOUT_BASE, usize::saturating_add))
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("logs", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let mut answers: Vec<_> = self.questions.iter().map(LogQuestion::silence).collect();
         let mut lines = answer.lines();
         while let Some(line) = lines.next() {
@@ -186,5 +193,10 @@ impl RemoteCommand for ReadLogs {
         }
         let all: Option<Vec<_>> = answers.into_iter().collect();
         all.ok_or_else(|| answer.lacks("nothing about one of the logs"))
+    }
+
+    fn subjects(&self, _: Option<&Vec<LogAnswer>>) -> Vec<(Subject, Option<String>)> {
+        let subjects: BTreeSet<_> = self.questions.iter().map(LogQuestion::subject).collect();
+        subjects.into_iter().map(|subject| (subject.clone(), None)).collect()
     }
 }

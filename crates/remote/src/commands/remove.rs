@@ -1,9 +1,12 @@
 //! Removing files that nobody needs any more.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
-use crate::{Call, ParseError, RawOutput, RemoteCommand, answer::Answer, stdin_writer::StdinWriter};
+use crate::{
+    Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer, stdin_writer::StdinWriter,
+};
 use slurm::{RemotePath, SlurmJobId};
+use uuid::Uuid;
 
 const PROGRAM: &str = concat!(
     include_str!("../programs/preamble.sh"),
@@ -29,6 +32,8 @@ pub struct Remove {
 /// A file that holds a secret.
 #[derive(Debug, Clone)]
 pub struct StagedSecret {
+    /// The job whose file it is.
+    pub job: Uuid,
     /// The state directory of the attempt that it was staged for. Once there is one of a later attempt, the file is that
     /// one's, and is kept.
     pub state_dir: RemotePath,
@@ -49,25 +54,23 @@ pub struct Removed {
 impl RemoteCommand for Remove {
     type Output = Removed;
 
+    const NAME: &'static str = "remove";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
-        feed.field(self.close.len()).field(self.files.len()).end_line();
+        let mut stdin = StdinWriter::new();
+        stdin.field(self.close.len()).field(self.files.len()).end_line();
         for dir in &self.close {
-            feed.field(dir).end_line();
+            stdin.field(dir).end_line();
         }
         for file in &self.files {
-            feed.field(&file.state_dir).field(&file.path).end_line();
+            stdin.field(&file.state_dir).field(&file.path).end_line();
         }
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + self.close.len() * 32 + self.files.len() * 16,
-        }
+        stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.close.len() * 32 + self.files.len() * 16)
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("remove", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let (mut kept, mut held) = (Vec::new(), Vec::new());
         for mut line in answer.lines() {
             match line.tag {
@@ -80,5 +83,10 @@ impl RemoteCommand for Remove {
             }
         }
         Ok(Removed { kept, held })
+    }
+
+    fn subjects(&self, _: Option<&Removed>) -> Vec<(Subject, Option<String>)> {
+        let jobs: BTreeSet<_> = self.files.iter().map(|file| file.job).collect();
+        jobs.into_iter().map(|job| (Subject::Job(job), None)).collect()
     }
 }

@@ -1,6 +1,9 @@
 //! Status files: how far we have read each, and what is new in it.
 
-use crate::{ParseError, answer::Line, commands::parts::Parts};
+use crate::{
+    ParseError,
+    answer::{Line, Parts},
+};
 use slurm::RemotePath;
 
 /// How far a status file has been read.

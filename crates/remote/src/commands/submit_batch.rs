@@ -7,11 +7,12 @@ use std::{
 };
 
 use crate::{
-    Call, ParseError, RawOutput, RemoteCommand,
+    AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject,
     answer::{Answer, Line},
     stdin_writer::{ABSENT, StdinWriter},
+    subject::subjects,
 };
-use slurm::{Failure, FailureClass, JobName, RemotePath, SlurmJobId};
+use slurm::{Failure, FailureClass, RemotePath, SlurmJobId};
 
 const PROGRAM: &str = concat!(
     include_str!("../programs/site_env.sh"),
@@ -44,10 +45,8 @@ pub struct SubmitBatch {
 /// One attempt to be submitted.
 #[derive(Debug, Clone)]
 pub struct Submission {
-    /// The attempt's token. Not sent; it is for the caller's own book-keeping.
-    pub key: String,
-    /// The name in Slurm by which the job is found again.
-    pub job_name: JobName,
+    /// The attempt or conversion.
+    pub key: AttemptKey,
     /// Where the claim, the Slurm id and the marks of this attempt are.
     pub state_dir: RemotePath,
     /// What must be in place before sbatch runs, the script among it.
@@ -148,6 +147,22 @@ pub enum How {
     Adopted,
 }
 
+impl SubmitAnswer {
+    /// In a few words, for the timeline.
+    fn outcome(&self) -> String {
+        match self {
+            Self::Submitted { id, .. } => format!("submitted as {id}"),
+            Self::Refused { failure, rc } => {
+                format!("refused: {} ({}), sbatch returned {rc}", failure.class, failure.rule_id)
+            }
+            Self::MissingInputs { paths } => format!("{} inputs are missing", paths.len()),
+            Self::StageFailed(failure) => format!("not staged: {} ({})", failure.class, failure.rule_id),
+            Self::Uncertain => "uncertain".to_owned(),
+            Self::Skipped => "skipped".to_owned(),
+        }
+    }
+}
+
 impl SubmitBatch {
     /// After this long no sbatch of a call can still be under way, whether or not its answer arrived: 25 s after which
     /// none is begun, and 155 s for one. It may sleep and retry by itself for up to 120 s (`sbatch.c`).
@@ -162,29 +177,31 @@ impl SubmitBatch {
 impl RemoteCommand for SubmitBatch {
     type Output = Vec<SubmitAnswer>;
 
+    const NAME: &'static str = "submit";
+    const REPEAT: Repeat = Repeat::Never;
+
     fn render(&self) -> Call {
         let dirs = Dirs::of(&self.entries);
         let waves: Vec<_> = waves(&self.entries).map(|wave| (wave.len(), archive(wave))).collect();
         let header = self.columns(&dirs, &waves);
-        let mut feed = StdinWriter::new();
-        feed.field(header.len()).field(self.begin_within.as_secs()).field(u8::from(self.sweep)).end_line();
-        feed.blob(&header);
+        let mut stdin = StdinWriter::new();
+        stdin.field(header.len()).field(self.begin_within.as_secs()).field(u8::from(self.sweep)).end_line();
+        stdin.blob(&header);
         for (_, archive) in &waves {
-            feed.blob(archive).field("whole").end_line();
+            stdin.blob(archive).field("whole").end_line();
         }
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: Self::DEADLINE,
-            stdout_limit: super::STDOUT_BASE
+        stdin.call(
+            PROGRAM,
+            Self::DEADLINE,
+            super::STDOUT_BASE
                 + self.entries.len() * super::encoded(4096)
                 // A missing input is answered with its place, a number.
                 + self.entries.iter().map(|entry| entry.inputs.len() * 6).sum::<usize>(),
-        }
+        )
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("submit", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let mut answers: Vec<Option<SubmitAnswer>> = vec![None; self.entries.len()];
         for line in answer.lines() {
             let (index, one) = entry_answer(line, &self.entries)?;
@@ -193,6 +210,10 @@ impl RemoteCommand for SubmitBatch {
             }
         }
         answers.into_iter().collect::<Option<_>>().ok_or_else(|| answer.lacks("an entry has no answer"))
+    }
+
+    fn subjects(&self, answer: Option<&Vec<SubmitAnswer>>) -> Vec<(Subject, Option<String>)> {
+        subjects(self.entries.iter().map(|entry| &entry.key), |place| Some(answer?.get(place)?.outcome()))
     }
 }
 
@@ -208,32 +229,32 @@ impl SubmitBatch {
                 entry.inputs.iter().enumerate().map(move |(place, path)| (no, place, path))
             })
         };
-        let mut feed = StdinWriter::new();
-        feed.line("shared_dirs", &dirs.shared).line("dirs", &dirs.own);
-        feed.line("wave_entries", waves.iter().map(|(entries, _)| entries));
-        feed.line("wave_bytes", waves.iter().map(|(_, archive)| archive.len()));
-        feed.line("name", entries.iter().map(|entry| &entry.job_name));
-        feed.line("state", entries.iter().map(|entry| &entry.state_dir));
-        feed.line("script", entries.iter().map(|entry| &entry.script_path));
-        feed.line("send", entries.iter().map(|entry| entry.send));
-        feed.line("cleared", entries.iter().map(|entry| entry.cleared));
-        feed.line("dirs_of", &dirs.places);
-        feed.line("base", entries.iter().map(|entry| &entry.base_dir));
-        feed.line(
+        let mut stdin = StdinWriter::new();
+        stdin.line("shared_dirs", &dirs.shared).line("dirs", &dirs.own);
+        stdin.line("wave_entries", waves.iter().map(|(entries, _)| entries));
+        stdin.line("wave_bytes", waves.iter().map(|(_, archive)| archive.len()));
+        stdin.line("name", entries.iter().map(|entry| &entry.key.name));
+        stdin.line("state", entries.iter().map(|entry| &entry.state_dir));
+        stdin.line("script", entries.iter().map(|entry| &entry.script_path));
+        stdin.line("send", entries.iter().map(|entry| entry.send));
+        stdin.line("cleared", entries.iter().map(|entry| entry.cleared));
+        stdin.line("dirs_of", &dirs.places);
+        stdin.line("base", entries.iter().map(|entry| &entry.base_dir));
+        stdin.line(
             "results",
             entries.iter().map(|entry| entry.results_dir.as_ref().map_or(ABSENT, RemotePath::as_str)),
         );
-        feed.line("file_entry", files().map(|(no, ..)| no));
-        feed.line(
+        stdin.line("file_entry", files().map(|(no, ..)| no));
+        stdin.line(
             "file_look",
             files().map(|(_, _, file)| format!("{}-{:o}", file.bytes.len(), file.mode & 0o777)),
         );
-        feed.line("file_in_place", files().map(|(_, entry, file)| u8::from(entry.owns(file))));
-        feed.line("file_path", files().map(|(_, _, file)| &file.path));
-        feed.line("need_entry", inputs().map(|(no, ..)| no));
-        feed.line("need_place", inputs().map(|(_, place, _)| place));
-        feed.line("need", inputs().map(|(_, _, path)| path));
-        feed.into_bytes()
+        stdin.line("file_in_place", files().map(|(_, entry, file)| u8::from(entry.owns(file))));
+        stdin.line("file_path", files().map(|(_, _, file)| &file.path));
+        stdin.line("need_entry", inputs().map(|(no, ..)| no));
+        stdin.line("need_place", inputs().map(|(_, place, _)| place));
+        stdin.line("need", inputs().map(|(_, _, path)| path));
+        stdin.into_bytes()
     }
 }
 

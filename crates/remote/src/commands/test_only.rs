@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::{Call, ParseError, RawOutput, RemoteCommand, answer::Answer, stdin_writer::StdinWriter};
+use crate::{
+    Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer, stdin_writer::StdinWriter,
+};
 use slurm::{Failure, RemotePath, failure};
 
 const PROGRAM: &str = concat!(
@@ -46,24 +48,22 @@ pub enum TestVerdict {
 impl RemoteCommand for TestOnly {
     type Output = TestOnlyAnswer;
 
+    const NAME: &'static str = "test_only";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
         let script = self.script.as_deref().unwrap_or_default().as_bytes();
-        let mut feed = StdinWriter::new();
-        feed.field(self.paths.len()).field(script.len()).end_line();
+        let mut stdin = StdinWriter::new();
+        stdin.field(self.paths.len()).field(script.len()).end_line();
         for path in &self.paths {
-            feed.field(path).end_line();
+            stdin.field(path).end_line();
         }
-        feed.blob(script);
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + self.paths.len().saturating_mul(32),
-        }
+        stdin.blob(script);
+        stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.paths.len().saturating_mul(32))
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("test_only", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let mut script = None;
         let mut there = vec![None; self.paths.len()];
         for mut line in answer.lines() {
@@ -82,6 +82,10 @@ impl RemoteCommand for TestOnly {
             pairs.map(|(path, _)| path.clone()).collect()
         };
         Ok(TestOnlyAnswer { script, missing: those(Some(false)), unknown: those(None) })
+    }
+
+    fn subjects(&self, _: Option<&TestOnlyAnswer>) -> Vec<(Subject, Option<String>)> {
+        Vec::new()
     }
 }
 

@@ -6,7 +6,7 @@ use crate::site::{Site, id};
 pub(crate) fn job(site: &Site, key: &str) -> Concluding {
     Concluding {
         role_logs: None,
-        key: key.to_owned(),
+        key: super::site::key(key),
         id: Some(id(7)),
         state_dir: site.path(&format!("state/{key}")),
         logs: vec![site.path(&format!("logs/{key}"))],

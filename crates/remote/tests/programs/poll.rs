@@ -10,7 +10,7 @@ use crate::site::{Site, id};
 pub(crate) fn watched(site: &Site, number: u32) -> Watched {
     Watched {
         id: id(number),
-        key: format!("job-{number}"),
+        key: crate::site::key(&format!("job-{number}")),
         results_dir: Some(site.path(&format!("results/{number}"))),
         state_dir: site.path(&format!("state/{number}")),
         status: Vec::new(),

@@ -2,13 +2,12 @@
 
 use remote::{How, StagedFile, Submission, SubmitAnswer, SubmitBatch};
 
-use crate::site::{Site, id, mode, name};
+use crate::site::{self, Site, id, mode};
 
 pub(crate) fn entry(site: &Site, key: &str) -> Submission {
     let script = format!("#!/bin/bash\n#SBATCH --job-name={key}\nexit 0\n");
     Submission {
-        key: key.to_owned(),
-        job_name: name(key),
+        key: site::key(key),
         state_dir: site.path(&format!("state/{key}")),
         files: vec![
             StagedFile { path: site.path(&format!("env/{key}")), mode: 0o600, bytes: b"A='\0\n".to_vec() },

@@ -12,7 +12,7 @@ use api::{LogReading, LogSource, LogUnavailable};
 use domain::ClusterName;
 use remote::{LogQuestion, ReadLogs};
 use ssh::{PoolHealth, SshConfig, SshPool};
-use worker::{SshLink, Timeline};
+use worker::{ClusterLink as _, SshLink, Timeline};
 
 use crate::config::ClusterConfig;
 
@@ -82,7 +82,7 @@ impl LogSource for LogLinks {
         };
         Box::pin(async move {
             let command = ReadLogs { questions };
-            link.read_logs(&command).await.map_err(|error| LogUnavailable { detail: error.to_string() })
+            link.call(&command).await.map_err(|error| LogUnavailable { detail: error.to_string() })
         })
     }
 }

@@ -9,9 +9,10 @@ use std::{
 
 use api::{ClusterAnswer, ClusterOps, ClusterUnavailable};
 use domain::{ClusterName, preflight::Check};
-use remote::{InstallCredentials, ParseError, RawOutput, RemoteCommand, TestOnly, TestOnlyAnswer};
-use ssh::{Command, PoolHealth, SshConfig, SshError, SshPool};
+use remote::{InstallCredentials, RemoteCommand, TestOnly, TestOnlyAnswer};
+use ssh::{PoolHealth, SshConfig, SshPool};
 use tokio::sync::Mutex;
+use worker::SshLink;
 
 use crate::config::ClusterConfig;
 
@@ -22,7 +23,7 @@ pub(crate) struct Operations(RwLock<HashMap<ClusterName, Arc<Site>>>);
 #[derive(Debug)]
 struct Site {
     config: ClusterConfig,
-    pool: OnceLock<SshPool>,
+    link: OnceLock<SshLink>,
     /// Preflights log in to every host anew: one at a time is enough for a login host.
     preflight: Mutex<()>,
     /// Entries of one file are written one after the other.
@@ -41,7 +42,7 @@ impl Operations {
         let site = |config: &ClusterConfig| {
             let site = Site {
                 config: config.clone(),
-                pool: OnceLock::new(),
+                link: OnceLock::new(),
                 preflight: Mutex::new(()),
                 credentials: Mutex::new(()),
             };
@@ -54,7 +55,7 @@ impl Operations {
 
     /// What is known of a cluster's connection; none before something was asked.
     pub(crate) fn health(&self, cluster: &ClusterName) -> Option<PoolHealth> {
-        Some(self.site(cluster).ok()?.pool.get()?.health())
+        Some(self.site(cluster).ok()?.link.get()?.pool().health())
     }
 
     fn site(&self, cluster: &ClusterName) -> Result<Arc<Site>, ClusterUnavailable> {
@@ -66,10 +67,10 @@ impl Operations {
 
 impl Site {
     async fn ask<C: RemoteCommand>(&self, command: &C) -> Result<C::Output, ClusterUnavailable> {
-        let open = || SshPool::start(SshConfig { sessions: 1, ..self.config.ssh.clone() });
-        ask(self.pool.get_or_init(open), command)
-            .await
-            .map_err(|error| ClusterUnavailable::Unanswered { detail: error.to_string() })
+        let (config, name) = (&self.config.ssh, &self.config.cluster.name);
+        let open = || SshLink::new(name.clone(), SshPool::start(SshConfig { sessions: 1, ..config.clone() }));
+        let answer = self.link.get_or_init(open).try_call(command).await;
+        answer.map_err(|error| ClusterUnavailable::Unanswered { detail: error.to_string() })
     }
 }
 
@@ -101,28 +102,4 @@ impl ClusterOps for Operations {
     ) -> ClusterAnswer<'a, TestOnlyAnswer> {
         Box::pin(async move { self.site(cluster)?.ask(&command).await })
     }
-}
-
-/// A command that brought no answer.
-#[derive(Debug, thiserror::Error)]
-enum AskError {
-    #[error("{0}. {advice}", advice = .0.advice())]
-    Ssh(#[from] SshError),
-    #[error(transparent)]
-    Answer(#[from] ParseError),
-}
-
-/// All of these may be asked again, on another host too: they look, or write the same once more.
-async fn ask<C: RemoteCommand>(pool: &SshPool, command: &C) -> Result<C::Output, AskError> {
-    let call = command.render();
-    let sent = Command {
-        program: call.program,
-        stdin: call.stdin,
-        deadline: call.deadline,
-        stdout_limit: call.stdout_limit,
-        repeatable: true,
-    };
-    let output = pool.run(sent).await?;
-    let raw = RawOutput { stdout: output.stdout, stderr: output.stderr, exit_code: output.exit_code };
-    Ok(command.parse(&raw)?)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Abandoned, Conversion, ConversionFindings, ConversionRun, conversion_concluded};
+use domain::{Abandoned, Conversion, ConversionFindings, conversion_concluded};
 use persistence::{ConversionLease, StoreError, WorkStore};
 use remote::{Cancel, CheckImages, Conclude, Concluding, ImageFile, Markers};
 
@@ -30,7 +30,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             return Ok(());
         }
         let command = CheckImages { paths: wanted.iter().map(|(one, _)| one.place().clone()).collect() };
-        let found = match site.target.link.check_images(&command).await {
+        let found = match site.target.link.call(&command).await {
             Ok(found) => found,
             Err(error) => {
                 warn_of(
@@ -61,10 +61,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
         // By id, and never by name alone: others may have a job of that name.
         let known = |(one, _): &(Conversion, Abandoned)| {
-            one.run.as_ref().and_then(|run| Some((run.slurm_id?, run.token.clone())))
+            one.run.as_ref().and_then(|run| Some((run.slurm_id?, run.key(one.id))))
         };
         let command = Cancel { jobs: conversions.iter().filter_map(known).collect(), names: Vec::new() };
-        let again_in = match site.target.link.cancel(&command).await {
+        let again_in = match site.target.link.call(&command).await {
             Ok(answer) if answer.refused.is_none() => CANCEL_AGAIN,
             Ok(_) => TRY_AGAIN,
             Err(error) => {
@@ -91,14 +91,14 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
         let runs = || wanted.iter().filter_map(|(one, _)| one.run.as_ref());
         let command = Conclude {
-            jobs: runs().map(concluding).collect(),
+            jobs: wanted.iter().filter_map(|(one, _)| concluding(one)).collect(),
             tail_bytes: TAIL_BYTES,
             status_bytes_total: 0,
         };
         let check = CheckImages { paths: runs().map(|run| run.target.clone()).collect() };
         let link = &site.target.link;
-        let answers = match link.conclude(&command).await {
-            Ok(concluded) => link.check_images(&check).await.map(|files| (concluded, files)),
+        let answers = match link.call(&command).await {
+            Ok(concluded) => link.call(&check).await.map(|files| (concluded, files)),
             Err(error) => Err(error),
         };
         let (concluded, files) = match answers {
@@ -131,10 +131,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 }
 
-fn concluding(run: &ConversionRun) -> Concluding {
-    Concluding {
+fn concluding(conversion: &Conversion) -> Option<Concluding> {
+    let run = conversion.run.as_ref()?;
+    Some(Concluding {
         role_logs: None,
-        key: run.token.to_string(),
+        key: run.key(conversion.id),
         id: run.slurm_id,
         state_dir: run.state_dir.clone(),
         // Its logs are in the state directory, which is looked at anyway.
@@ -142,5 +143,5 @@ fn concluding(run: &ConversionRun) -> Concluding {
         results_dir: None,
         status: Vec::new(),
         remove: Vec::new(),
-    }
+    })
 }

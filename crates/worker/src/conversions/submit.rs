@@ -8,8 +8,8 @@ use domain::{
     conversion_unplannable, plan_conversion,
 };
 use persistence::{ConversionLease, StoreError, WorkStore};
-use remote::{Locate, Sought, SubmitAnswer, SubmitBatch};
-use slurm::{JobName, SlurmJobId};
+use remote::{AttemptKey, Locate, Sought, SubmitAnswer, SubmitBatch};
+use slurm::SlurmJobId;
 
 use super::warn_of;
 use crate::{
@@ -60,7 +60,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if sent.is_empty() {
             return Ok(());
         }
-        let answers = site.target.link.submit(&SubmitBatch::new(entries)).await;
+        let answers = site.target.link.call(&SubmitBatch::new(entries)).await;
         let now = self.clock.now();
         let step = |(index, (intent, unanswered)): (usize, &(Conversion, bool))| {
             conversion_sent(intent, *unanswered, outcome(&answers, index), now)
@@ -80,12 +80,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         lease: &ConversionLease,
         conversions: Vec<Conversion>,
     ) -> Result<(), StoreError> {
-        let runs = || conversions.iter().filter_map(|one| one.run.as_ref());
-        let Some(since) = runs().map(|run| run.intended_at).min() else { return Ok(()) };
+        let runs = conversions.iter().filter_map(|one| one.run.as_ref());
+        let Some(since) = runs.map(|run| run.intended_at).min() else { return Ok(()) };
         // An hour earlier than the first intent: the clocks of the cluster and of this host may differ.
         let since = since - TimeDelta::hours(1);
-        let command = Locate { jobs: runs().map(lost).collect(), since_unix: since.timestamp() };
-        let answer = site.target.link.locate(&command).await;
+        let command =
+            Locate { jobs: conversions.iter().filter_map(lost).collect(), since_unix: since.timestamp() };
+        let answer = site.target.link.call(&command).await;
         if let Err(error) = &answer {
             warn_of(&conversions, error, "the lost submission of a conversion could not be looked for");
         }
@@ -97,9 +98,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         };
         let moved: Vec<_> = conversions.iter().map(step).collect();
         let mut copies = Vec::new();
-        for run in moved.iter().filter_map(|moved| moved.conversion.run.as_ref()) {
-            if let (Ok(answer), Some(adopted)) = (&answer, run.slurm_id) {
-                copies.extend(copies_of(answer, &run.token, adopted));
+        for ConversionTransition { conversion, .. } in &moved {
+            if let (Ok(answer), Some(run)) = (&answer, &conversion.run)
+                && let Some(adopted) = run.slurm_id
+            {
+                copies.extend(copies_of(answer, &run.key(conversion.id), adopted));
             }
         }
         self.store_moved(site, lease, moved).await?;
@@ -109,23 +112,24 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 }
 
 /// Other Slurm jobs of the same run.
-fn doubles(answer: &SubmitAnswer, conversion: &Conversion) -> Vec<(SlurmJobId, JobName)> {
+fn doubles(answer: &SubmitAnswer, conversion: &Conversion) -> Vec<(SlurmJobId, AttemptKey)> {
     match (answer, &conversion.run) {
         (SubmitAnswer::Submitted { extra, .. }, Some(run)) => {
-            extra.iter().map(|id| (*id, run.token.clone())).collect()
+            extra.iter().map(|id| (*id, run.key(conversion.id))).collect()
         }
         _ => Vec::new(),
     }
 }
 
 /// What is looked for of a run whose submission had no answer.
-fn lost(run: &ConversionRun) -> Sought {
+fn lost(conversion: &Conversion) -> Option<Sought> {
+    let run = conversion.run.as_ref()?;
     // Four levels above its state directory: the base directory may be configured otherwise by now.
     let mut base_dir = run.state_dir.clone();
     for _ in 0..4 {
         base_dir = base_dir.parent().unwrap_or(base_dir);
     }
-    let (key, name) = (run.token.to_string(), run.token.clone());
     let (send, cleared) = (run.fence.newest, run.fence.cleared);
-    Sought { key, name, state_dir: run.state_dir.clone(), base_dir, send, cleared }
+    let key = run.key(conversion.id);
+    Some(Sought { key, state_dir: run.state_dir.clone(), base_dir, send, cleared })
 }

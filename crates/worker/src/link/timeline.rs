@@ -1,8 +1,6 @@
 //! What was run on a cluster for which jobs, on its way into the database: gathered here, written in batches, and never
 //! waited for. What finds no room, or no database, is lost and counted.
 
-mod subjects;
-
 use std::{
     sync::{
         Arc,
@@ -15,8 +13,6 @@ use domain::{Clock, Timestamp};
 use persistence::{CommandRun, Store};
 use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
-
-pub(crate) use subjects::Concerns;
 
 /// Commands that wait to be written: some seconds of the busiest cluster.
 const WAITING: usize = 4096;
@@ -136,8 +132,8 @@ fn lost(commands: usize, why: &'static str) {
 
 #[cfg(test)]
 mod tests {
-    use domain::{CommandClass, CommandResult};
-    use persistence::{Sealer, Subject, Whose};
+    use persistence::Sealer;
+    use remote::{CommandResult, Subject};
     use sqlx::PgPool;
 
     use super::*;
@@ -145,7 +141,7 @@ mod tests {
     fn poll() -> CommandRun {
         CommandRun {
             cluster: "dgx".parse().unwrap(),
-            class: CommandClass::Poll,
+            class: "poll",
             host: None,
             started_at: chrono::DateTime::UNIX_EPOCH,
             duration: Duration::ZERO,
@@ -153,7 +149,7 @@ mod tests {
             exit_code: None,
             bytes: None,
             jobs: 1,
-            subjects: vec![Subject { whose: Whose::Everybody, outcome: None }],
+            subjects: vec![(Subject::Cluster, None)],
         }
     }
 

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use chrono::TimeDelta;
 use domain::{ClusterName, OrphanKind, Record, Review, Stray, Timestamp, orphan_kind, review_orphans};
 use persistence::{PollLease, StoreError, WorkStore};
-use remote::{Cancel, Poll, PollAnswer, SqueueOutcome};
-use slurm::{JobName, QueueRow, SlurmJobId, SlurmState};
+use remote::{AttemptKey, Cancel, Poll, PollAnswer, SqueueOutcome};
+use slurm::{QueueRow, SlurmJobId, SlurmState};
 
 use crate::{
     link::cluster_link::ClusterLink,
@@ -35,10 +35,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         asked: &Poll,
         answer: &PollAnswer,
         now: Timestamp,
-    ) -> Result<Vec<(SlurmJobId, JobName)>, StoreError> {
+    ) -> Result<Vec<(SlurmJobId, AttemptKey)>, StoreError> {
         let SqueueOutcome::Answered(rows) = &answer.squeue else { return Ok(Vec::new()) };
         let watched: HashSet<(SlurmJobId, &str)> =
-            asked.jobs.iter().map(|job| (job.id, job.key.as_str())).collect();
+            asked.jobs.iter().map(|job| (job.id, job.key.name.as_str())).collect();
         let others = rows.values().filter(|row| !watched.contains(&(row.id, row.name.as_str())));
         let strays: Vec<Stray> = others.filter_map(Stray::of).collect();
         if strays.is_empty() && lease.orphans.is_empty() {
@@ -58,16 +58,16 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             self.store.record_orphans(lease, &review.orphans, &review.condemned, now).await?;
         }
         say_orphans(&cluster.name, &review);
-        let named = review.orphans.into_iter().filter(|orphan| review.cancel.contains(&orphan.slurm_id));
-        Ok(named.map(|orphan| (orphan.slurm_id, orphan.name)).collect())
+        let named = review.orphans.iter().filter(|orphan| review.cancel.contains(&orphan.slurm_id));
+        Ok(named.filter_map(|orphan| Some((orphan.slurm_id, orphan.key()?))).collect())
     }
 
     /// Asked for again by a later poll for as long as they are there.
-    pub(crate) async fn cancel_orphans(&self, site: &Site<L>, jobs: Vec<(SlurmJobId, JobName)>) {
+    pub(crate) async fn cancel_orphans(&self, site: &Site<L>, jobs: Vec<(SlurmJobId, AttemptKey)>) {
         if jobs.is_empty() {
             return;
         }
-        let why = match site.target.link.cancel(&Cancel { jobs, names: Vec::new() }).await {
+        let why = match site.target.link.call(&Cancel { jobs, names: Vec::new() }).await {
             Ok(answer) => answer.refused.map(|failure| failure.excerpt),
             Err(error) => Some(error.to_string()),
         };

@@ -62,7 +62,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let question = question(&jobs, &conversions, lease.polled_at, self.clock.now());
         let duration = self.settings.lease;
         let extend = || self.store.extend_poll(&lease, duration);
-        let poll = site.target.link.poll(&question);
+        let poll = site.target.link.call(&question);
         let Some(answer) = keep_alive(&*self.clock, since, duration, extend, poll).await else {
             return Ok(None);
         };

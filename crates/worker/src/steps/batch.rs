@@ -4,6 +4,7 @@ use std::{collections::HashSet, fmt};
 
 use domain::{Job, JobId, Phase, Step, Timestamp, plan};
 use persistence::{Lane, Lease, LeaseTerms, StepRecord, StoreError, WorkStore};
+use remote::AttemptKey;
 use slurm::{SlurmJobId, TraceParent};
 use traces::Steps;
 
@@ -166,6 +167,12 @@ fn traced(job: &Job) -> (JobId, u32, Option<TraceParent>) {
 
 pub(crate) fn done(job: Job, due_at: Option<Timestamp>) -> StepRecord {
     StepRecord { job, due_at }
+}
+
+/// The Slurm job of the newest attempt, if its id is known.
+pub(crate) fn in_slurm(job: &Job) -> Option<(SlurmJobId, AttemptKey)> {
+    let attempt = job.attempt.as_ref()?;
+    Some((attempt.slurm_id?, attempt.key(job.id)))
 }
 
 /// Says of each job what went wrong with a command that was for all of them.

@@ -8,7 +8,7 @@ use remote::Cancel;
 
 use crate::{
     link::cluster_link::ClusterLink,
-    steps::batch::warn_of_each,
+    steps::batch::{in_slurm, warn_of_each},
     worker::{Site, Worker},
 };
 
@@ -27,10 +27,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if jobs.is_empty() {
             return Ok(());
         }
-        let attempts = jobs.iter().filter_map(|job| job.attempt.as_ref());
-        let known = attempts.filter_map(|attempt| Some((attempt.slurm_id?, attempt.token.clone())));
+        let known = jobs.iter().filter_map(in_slurm);
         let command = Cancel { jobs: known.collect(), names: Vec::new() };
-        let again_in = match site.target.link.cancel(&command).await {
+        let again_in = match site.target.link.call(&command).await {
             Ok(answer) => match answer.refused {
                 None => SEND_AGAIN,
                 Some(failure) => {

@@ -25,8 +25,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if asked.is_empty() {
             return HashMap::new();
         }
-        let command = Checkpoints { results: asked.iter().map(|(_, dir)| dir.clone()).collect() };
-        match site.target.link.checkpoints(&command).await {
+        let command = Checkpoints { jobs: asked.iter().map(|(id, dir)| (id.get(), dir.clone())).collect() };
+        match site.target.link.call(&command).await {
             Ok(newest) => asked.iter().zip(newest).filter_map(|((id, _), path)| Some((*id, path?))).collect(),
             Err(error) => {
                 let jobs = jobs.iter().copied().filter(|job| job.may_go_on());

@@ -36,7 +36,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             tail_bytes: TAIL_BYTES,
             status_bytes_total: STATUS_BYTES,
         };
-        let answer = site.target.link.conclude(&command).await;
+        let answer = site.target.link.call(&command).await;
         if let Err(error) = &answer {
             warn_of_each(&jobs, error, "the job's last words could not be read");
         }
@@ -126,7 +126,7 @@ fn concluding(job: &Job) -> Option<Concluding> {
     let paths = JobPaths::new(&attempt.job_dir, job.id).ok()?;
     Some(Concluding {
         role_logs: if has_roles(job) { paths.log_dir(attempt).ok()? } else { None },
-        key: attempt.token.to_string(),
+        key: attempt.key(job.id),
         id: attempt.slurm_id,
         state_dir: paths.state(attempt).ok()?,
         logs: [paths.log(attempt, "main.out").ok()?, paths.log(attempt, "main.err").ok()?].concat(),

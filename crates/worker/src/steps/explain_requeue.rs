@@ -7,12 +7,12 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use domain::{ExplainedRequeue, Job, SickNode, explain_requeue};
 use persistence::{Lease, StepRecord, StoreError, WorkStore};
-use remote::{Exclude, NodeHealth, Requeued};
-use slurm::{JobName, NodeName, SlurmJobId, node_list};
+use remote::{AttemptKey, Exclude, NodeHealth, Requeued};
+use slurm::{NodeName, SlurmJobId, node_list};
 
 use crate::{
     link::cluster_link::ClusterLink,
-    steps::batch::{done, warn_of_each},
+    steps::batch::{done, in_slurm, warn_of_each},
     worker::{Site, Worker},
 };
 
@@ -27,7 +27,7 @@ struct Exclusion {
     /// The step that keeps what became of it.
     step: usize,
     id: SlurmJobId,
-    token: JobName,
+    key: AttemptKey,
     nodes: Vec<NodeName>,
 }
 
@@ -41,9 +41,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if jobs.is_empty() {
             return Ok(());
         }
-        let attempts = jobs.iter().filter_map(|job| job.attempt.as_ref());
-        let asked = attempts.filter_map(|attempt| Some((attempt.slurm_id?, attempt.token.clone())));
-        let runs = match site.target.link.requeued(&Requeued { jobs: asked.collect() }).await {
+        let asked = jobs.iter().filter_map(in_slurm);
+        let runs = match site.target.link.call(&Requeued { jobs: asked.collect() }).await {
             Ok(runs) => runs,
             Err(error) => {
                 warn_of_each(&jobs, &error, "why Slurm requeued the job is not known yet");
@@ -76,7 +75,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 exclusions.push(Exclusion {
                     step: steps.len(),
                     id,
-                    token: attempt.token.clone(),
+                    key: attempt.key(job.id),
                     nodes: exclude,
                 });
             }
@@ -95,9 +94,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if exclusions.is_empty() {
             return;
         }
-        let told = |exclusion: &Exclusion| (exclusion.id, exclusion.token.clone(), exclusion.nodes.clone());
+        let told = |exclusion: &Exclusion| (exclusion.id, exclusion.key.clone(), exclusion.nodes.clone());
         let command = Exclude { jobs: exclusions.iter().map(told).collect() };
-        match site.target.link.exclude(&command).await {
+        match site.target.link.call(&command).await {
             Ok(answer) => {
                 for (Exclusion { step, nodes, .. }, failure) in exclusions.into_iter().zip(answer.failed) {
                     let job = &mut steps[step].job;
@@ -126,7 +125,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if nodes.is_empty() {
             return Vec::new();
         }
-        match site.target.link.node_health(&NodeHealth { nodes }).await {
+        match site.target.link.call(&NodeHealth { nodes }).await {
             Ok(answer) => {
                 let sick = answer.sick.unwrap_or_default().into_iter();
                 sick.map(|(name, state)| SickNode { name, state }).collect()

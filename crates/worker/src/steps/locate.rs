@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use domain::{Job, Located, Phase, Transition, located};
 use persistence::{Lease, StoreError, WorkStore};
-use remote::{Locate, LocateAnswer, Sought};
+use remote::{AttemptKey, Locate, LocateAnswer, Sought};
 use slurm::{JobName, SlurmJobId, SlurmState};
 
 use crate::{
@@ -30,7 +30,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         // An hour earlier than the first intent: the clocks of the cluster and of this host may differ.
         let since = since.unwrap_or_else(|| self.clock.now()) - TimeDelta::hours(1);
         let command = Locate { jobs: jobs.iter().filter_map(lost).collect(), since_unix: since.timestamp() };
-        let answer = site.target.link.locate(&command).await;
+        let answer = site.target.link.call(&command).await;
         if let Err(error) = &answer {
             warn_of_each(&jobs, error, "the lost submission could not be looked for");
         }
@@ -61,8 +61,7 @@ fn lost(job: &Job) -> Option<Sought> {
     let attempt = job.attempt.as_ref()?;
     let paths = domain::JobPaths::new(&attempt.job_dir, job.id).ok()?;
     Some(Sought {
-        key: attempt.token.to_string(),
-        name: attempt.token.clone(),
+        key: attempt.key(job.id),
         state_dir: paths.state(attempt).ok()?,
         base_dir: attempt.job_dir.clone(),
         send: attempt.fence.newest,
@@ -71,20 +70,20 @@ fn lost(job: &Job) -> Option<Sought> {
 }
 
 /// The Slurm jobs of an attempt in the queue that are not the one we adopted.
-fn copies(job: &Job, answer: &LocateAnswer) -> Vec<(SlurmJobId, JobName)> {
+fn copies(job: &Job, answer: &LocateAnswer) -> Vec<(SlurmJobId, AttemptKey)> {
     let Some(attempt) = &job.attempt else { return Vec::new() };
     let Some(adopted) = attempt.slurm_id else { return Vec::new() };
-    copies_of(answer, &attempt.token, adopted)
+    copies_of(answer, &attempt.key(job.id), adopted)
 }
 
 /// The Slurm jobs of that name in the queue that are not the adopted one. While no claim can be seen, any that runs may be the
 /// one that has it, and is left alone: those that have not will find it.
 pub(crate) fn copies_of(
     answer: &LocateAnswer,
-    token: &JobName,
+    key: &AttemptKey,
     adopted: SlurmJobId,
-) -> Vec<(SlurmJobId, JobName)> {
-    let found = answer.located.iter().filter(|found| found.key == token.as_str());
+) -> Vec<(SlurmJobId, AttemptKey)> {
+    let found = answer.located.iter().filter(|found| found.key == key.name.as_str());
     let useless = found.flat_map(|found| {
         let claimed = found.run_claim.is_some();
         found
@@ -92,7 +91,7 @@ pub(crate) fn copies_of(
             .iter()
             .filter(move |(_, state)| *state == SlurmState::Pending || claimed && state.is_active())
     });
-    useless.filter(|(id, _)| *id != adopted).map(|(id, _)| (*id, token.clone())).collect()
+    useless.filter(|(id, _)| *id != adopted).map(|(id, _)| (*id, key.clone())).collect()
 }
 
 /// What the four witnesses say together: the queue, the id file, the script's claim, accounting.
@@ -125,9 +124,10 @@ mod tests {
 
     #[test]
     fn a_copy_that_runs_is_cancelled_only_if_it_surely_has_not_the_claim() {
-        let token: JobName = "tao-job-x".parse().unwrap();
+        let subject = remote::Subject::Job(uuid::Uuid::nil());
+        let token = AttemptKey { subject, name: "tao-job-x".parse().unwrap() };
         let found = |run_claim| remote::Located {
-            key: token.to_string(),
+            key: token.name.to_string(),
             readable: true,
             unbegun: false,
             squeue: vec![

@@ -109,7 +109,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             close: close.iter().map(|(_, dir)| dir.clone()).collect(),
             files: files.iter().map(|(_, file)| file.clone()).collect(),
         };
-        match site.target.link.remove(&command).await {
+        match site.target.link.call(&command).await {
             Ok(answer) => {
                 let kept = answer.kept.iter().filter_map(|place| files.get(*place));
                 let held = answer.held.iter().filter_map(|(place, id)| Some((close.get(*place)?.0, *id)));
@@ -147,7 +147,7 @@ fn staged_secrets(job: &Job) -> Vec<StagedSecret> {
     };
     let Ok(paths) = JobPaths::new(&attempt.job_dir, job.id) else { return Vec::new() };
     let Ok(state_dir) = paths.state(attempt) else { return Vec::new() };
-    let file = |path| StagedSecret { state_dir: state_dir.clone(), path };
+    let file = |path| StagedSecret { job: job.id.get(), state_dir: state_dir.clone(), path };
     paths.secret_files().into_iter().map(file).collect()
 }
 

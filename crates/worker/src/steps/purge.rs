@@ -55,7 +55,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             return failed;
         }
         let command = Purge { jobs: places.iter().map(|(id, base)| (base.clone(), id.get())).collect() };
-        match site.target.link.purge(&command).await {
+        match site.target.link.call(&command).await {
             Ok(answer) => {
                 for (place, others) in &answer.others {
                     let job = places.get(*place).map(|(id, _)| id.to_string());

@@ -8,7 +8,7 @@ use remote::Exclude;
 
 use crate::{
     link::cluster_link::ClusterLink,
-    steps::batch::{done, warn_of_each},
+    steps::batch::{done, in_slurm, warn_of_each},
     worker::{Site, Worker},
 };
 
@@ -26,11 +26,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let (mut waiting, mut reliefs, mut command) = (Vec::new(), Vec::new(), Exclude::default());
         let mut left = Vec::new();
         for job in jobs {
-            let told =
-                job.attempt.as_ref().and_then(|attempt| Some((attempt.slurm_id?, attempt.token.clone())));
-            match (told, relax_exclusions(&job, &terms, now)) {
-                (Some((id, token)), Some(relief)) => {
-                    command.jobs.push((id, token, relief.keep.clone()));
+            match (in_slurm(&job), relax_exclusions(&job, &terms, now)) {
+                (Some((id, key)), Some(relief)) => {
+                    command.jobs.push((id, key, relief.keep.clone()));
                     reliefs.push(relief);
                     waiting.push(job);
                 }
@@ -41,7 +39,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if waiting.is_empty() {
             return Ok(());
         }
-        let failed = match site.target.link.exclude(&command).await {
+        let failed = match site.target.link.call(&command).await {
             Ok(answer) => answer.failed,
             Err(error) => {
                 warn_of_each(&waiting, &error, "the job could not be allowed on its nodes again");

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use domain::{Attempt, Job, Phase, Secrets, Sent, Status, Transition, excluded, plan_submission, sent};
 use persistence::{Lease, StoreError, WorkStore};
-use remote::{Cancel, SubmitAnswer, SubmitBatch};
-use slurm::{JobName, SlurmJobId};
+use remote::{AttemptKey, Cancel, SubmitAnswer, SubmitBatch};
+use slurm::SlurmJobId;
 
 use crate::{
     link::{
@@ -45,7 +45,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
         let now = self.clock.uptime();
         batch.sweep = turn.as_deref().is_some_and(|swept| is_to_sweep(*swept, now));
-        let answers = site.target.link.submit(&batch).await;
+        let answers = site.target.link.call(&batch).await;
         if let Some(swept) = turn.as_deref_mut().filter(|_| batch.sweep && answers.is_ok()) {
             *swept = Some(now);
         }
@@ -185,10 +185,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         answers: &Result<Vec<SubmitAnswer>, LinkError>,
     ) {
         let Ok(answers) = answers else { return };
-        let doubles = |(intent, answer): (&Intent, &SubmitAnswer)| -> Vec<(SlurmJobId, JobName)> {
+        let doubles = |(intent, answer): (&Intent, &SubmitAnswer)| -> Vec<(SlurmJobId, AttemptKey)> {
             match (answer, &intent.job.attempt) {
                 (SubmitAnswer::Submitted { extra, .. }, Some(attempt)) => {
-                    extra.iter().map(|id| (*id, attempt.token.clone())).collect()
+                    extra.iter().map(|id| (*id, attempt.key(intent.job.id))).collect()
                 }
                 _ => Vec::new(),
             }
@@ -197,7 +197,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 
     /// Cancels Slurm jobs that are second copies of an attempt.
-    pub(crate) async fn cancel_copies(&self, site: &Site<L>, copies: Vec<(SlurmJobId, JobName)>) {
+    pub(crate) async fn cancel_copies(&self, site: &Site<L>, copies: Vec<(SlurmJobId, AttemptKey)>) {
         if copies.is_empty() {
             return;
         }
@@ -205,7 +205,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         metrics::counter!("submit_duplicates_detected_total", "cluster" => cluster)
             .increment(copies.len() as u64);
         tracing::warn!(?copies, "one attempt has several Slurm jobs; cancelling all but one");
-        if let Err(error) = site.target.link.cancel(&Cancel { jobs: copies, names: Vec::new() }).await {
+        if let Err(error) = site.target.link.call(&Cancel { jobs: copies, names: Vec::new() }).await {
             tracing::warn!(error = %error, "the copies could not be canceled; their claim keeps them from running");
         }
     }

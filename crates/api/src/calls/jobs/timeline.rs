@@ -8,9 +8,7 @@ use axum::{
     http::{Uri, header},
     response::{IntoResponse, Response},
 };
-use domain::CommandClass;
 use place::Place;
-use strum::IntoEnumIterator;
 use utoipa::IntoParams;
 
 use crate::{
@@ -32,8 +30,8 @@ const MOST: u32 = 200;
 #[into_params(parameter_in = Query)]
 pub(crate) struct DesiredState {
     /// Only commands of this class. May be repeated.
-    #[param(value_type = Option<Vec<CommandClass>>, style = Form, explode, example = json!(["submit"]))]
-    class: Vec<CommandClass>,
+    #[param(value_type = Option<Vec<String>>, style = Form, explode, pattern = "^[a-z_]{1,40}$", example = json!(["submit"]))]
+    class: Vec<String>,
     /// At most so many.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
     limit: u32,
@@ -46,10 +44,14 @@ impl FromQuery for DesiredState {
     const KNOWN: &'static [&'static str] = &["class", "limit", "page_token"];
 
     fn from_query(parameters: &Parameters) -> Result<Self, Problem> {
-        let known = || CommandClass::iter().map(<&str>::from).collect::<Vec<_>>().join(", ");
         let class = |text: &str| {
-            let wrong = |_| Problem::parameter("class", "invalid", format!("must be one of {}", known()));
-            text.parse::<CommandClass>().map_err(wrong)
+            let good =
+                (1..=40).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+            let wrong = || {
+                let detail = "must be the class of a remote command, such as submit or poll";
+                Problem::parameter("class", "invalid", detail.to_owned())
+            };
+            if good { Ok(text.to_owned()) } else { Err(wrong()) }
         };
         let limit = parameters.number("limit", 1, u64::from(MOST))?;
         Ok(Self {

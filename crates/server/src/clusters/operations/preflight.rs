@@ -4,50 +4,50 @@ use domain::preflight::{Check, HostFinding, KeyFinding, Obstacle, ObstacleKind, 
 use remote::{Preflight, PreflightAnswer};
 use ssh::{HostPort, SshConfig, SshError, SshPool};
 use tokio::task::JoinSet;
+use worker::{CallError, SshLink};
 
-use super::{AskError, ask};
 use crate::config::ClusterConfig;
 
 /// Tries everything anew: no connection that is open already is taken, and no pause after failures is kept.
 pub(super) async fn run(config: &ClusterConfig) -> Vec<Check> {
     let key = key(&config.ssh);
-    let pools: Vec<(HostPort, SshPool)> = config
+    let links: Vec<(HostPort, SshLink)> = config
         .ssh
         .hosts
         .iter()
         .map(|host| {
             let alone = SshConfig { hosts: vec![host.clone()], sessions: 1, ..config.ssh.clone() };
-            (host.clone(), SshPool::start(alone))
+            (host.clone(), SshLink::new(config.cluster.name.clone(), SshPool::start(alone)))
         })
         .collect();
     let mut tries = JoinSet::new();
-    for (index, (_, pool)) in pools.iter().enumerate() {
+    for (index, (_, link)) in links.iter().enumerate() {
         // The preferred host speaks for the cluster; another one only if it cannot.
-        let (pool, command) = (pool.clone(), question(config, index == 0));
-        tries.spawn(async move { (index, ask(&pool, &command).await) });
+        let (link, command) = (link.clone(), question(config, index == 0));
+        tries.spawn(async move { (index, link.try_call(&command).await) });
     }
-    let mut found: Vec<Option<Result<PreflightAnswer, AskError>>> = pools.iter().map(|_| None).collect();
+    let mut found: Vec<Option<Result<PreflightAnswer, CallError>>> = links.iter().map(|_| None).collect();
     while let Some(tried) = tries.join_next().await {
         if let Ok((index, answer)) = tried {
             found[index] = Some(answer);
         }
     }
-    let is_deep = |one: &Option<Result<PreflightAnswer, AskError>>| matches!(one, Some(Ok(answer)) if answer.deep.is_some());
+    let is_deep = |one: &Option<Result<PreflightAnswer, CallError>>| matches!(one, Some(Ok(answer)) if answer.deep.is_some());
     if !found.iter().any(is_deep)
         && let Some(index) = found.iter().position(|one| matches!(one, Some(Ok(_))))
     {
-        found[index] = Some(ask(&pools[index].1, &question(config, true)).await);
+        found[index] = Some(links[index].1.try_call(&question(config, true)).await);
     }
-    let findings: Vec<HostFinding> = pools
+    let findings: Vec<HostFinding> = links
         .iter()
         .zip(found)
         .map(|((host, _), found)| HostFinding {
             host: host.to_string(),
-            found: found.unwrap_or(Err(AskError::Ssh(SshError::Closed))).map_err(|error| obstacle(&error)),
+            found: found.unwrap_or(Err(CallError::Ssh(SshError::Closed))).map_err(|error| obstacle(&error)),
         })
         .collect();
-    for (_, pool) in pools {
-        pool.close().await;
+    for (_, link) in links {
+        link.pool().clone().close().await;
     }
     judge(&config.cluster, &key, &findings)
 }
@@ -75,10 +75,10 @@ fn key(ssh: &SshConfig) -> KeyFinding {
     }
 }
 
-fn obstacle(error: &AskError) -> Obstacle {
+fn obstacle(error: &CallError) -> Obstacle {
     let error = match error {
-        AskError::Ssh(error) => error,
-        AskError::Answer(error) => {
+        CallError::Ssh(error) => error,
+        CallError::Answer(error) => {
             return Obstacle {
                 kind: ObstacleKind::Command,
                 seen: error.to_string(),

@@ -20,7 +20,7 @@ pub(super) fn question(
         let logs = || JobPaths::new(base, id).ok()?.documented_logs(attempt).ok()?;
         Some(Watched {
             id: attempt.slurm_id?,
-            key: attempt.token.to_string(),
+            key: attempt.key(id),
             results_dir: Some(JobPaths::results_of(base, id).ok()?),
             state_dir: JobPaths::state_below(base, id, attempt.no).ok()?,
             status: job.cursors.clone(),
@@ -40,7 +40,7 @@ fn watched_run(conversion: &Conversion) -> Option<Watched> {
     let run = conversion.run.as_ref()?;
     Some(Watched {
         id: run.slurm_id?,
-        key: run.token.to_string(),
+        key: run.key(conversion.id),
         results_dir: None,
         state_dir: run.state_dir.clone(),
         status: Vec::new(),
