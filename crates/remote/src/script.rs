@@ -5,9 +5,7 @@
 //! would print secrets), and a second copy of an attempt touches nothing.
 
 mod conversion;
-mod cosmos;
 mod directives;
-mod env_file;
 mod environment;
 mod launch;
 mod task;
@@ -17,10 +15,9 @@ use std::fmt::Write;
 use slurm::{EnvKey, RemotePath, RunTime};
 
 pub use conversion::ConversionScript;
-pub use cosmos::CosmosNodes;
 pub use directives::Directives;
-pub use env_file::env_file;
-pub use launch::{Container, Launch};
+pub use environment::env_file;
+pub use launch::{Container, CosmosNodes, Launch};
 pub use task::{OnWarning, TaskSetup};
 
 /// The exit code of a run whose node has failed: it leaves no mark of its end.
@@ -40,14 +37,12 @@ pub const EXIT_LIMIT: u8 = 124;
 
 const CLAIM: &str = include_str!("script/claim.sh");
 const MARKS: &str = include_str!("script/marks.sh");
-const BASELINE: &str = include_str!("script/baseline.sh");
 /// A job that cancels itself leaves the mark `self_canceled`: programs on the node find this `scancel` before the real one.
 const OWN_SCANCEL: &str = include_str!("script/own_scancel.sh");
-const START: &str = include_str!("script/start.sh");
 const RENDEZVOUS: &str = include_str!("script/rendezvous.sh");
-const CLOCK: &str = include_str!("script/clock.sh");
-const WAIT: &str = include_str!("script/wait.sh");
+const LIMIT: &str = include_str!("script/limit.sh");
 const REQUEUE: &str = include_str!("script/requeue.sh");
+const WAIT: &str = include_str!("script/wait.sh");
 
 /// Everything a batch script is made from.
 #[derive(Debug, Clone)]
@@ -116,8 +111,6 @@ impl BatchScript {
         assign(&mut out, "_tao_results", &quoted("the results directory", self.results_dir.as_str())?);
         out.push_str(CLAIM);
         out.push_str(MARKS);
-        out.push_str(BASELINE);
-        out.push_str(START);
         // After the marks, without which it does not run: it can do without this, and the room may be for one of them.
         if matches!(self.launch, Launch::Host { .. }) {
             out.push_str(OWN_SCANCEL);
@@ -136,7 +129,7 @@ impl BatchScript {
         if let Some(limit) = self.soft_timeout {
             out.push('\n');
             assign(&mut out, "_tao_limit", &limit.seconds().to_string());
-            out.push_str(CLOCK);
+            out.push_str(LIMIT);
         }
         self.launch.render(self.directives.nodes, &self.state_dir, &self.task, &mut out)?;
         self.ending(&mut out);

@@ -5,6 +5,7 @@
 //! it takes a lease, asks `domain`, speaks to the cluster through a [`ClusterLink`], and records the result
 //! under the lease's token. There is no retry in here: a job that is still due is simply taken again.
 
+mod cluster_runtime;
 mod conversions;
 mod keep_alive;
 mod link;
@@ -16,10 +17,14 @@ mod steps;
 mod tests;
 mod worker;
 
+pub use cluster_runtime::ClusterTarget;
 pub use link::{
     cluster_link::{CallError, ClusterLink, LinkError},
     ssh_link::SshLink,
     timeline::{Timeline, TimelineWriter},
 };
 pub use pace::Pace;
-pub use worker::{ClusterTarget, Worker, WorkerError, WorkerSettings};
+pub use worker::{Worker, WorkerError, WorkerSettings};
+
+/// What the store returns, unless another error is named.
+pub(crate) type Result<T = (), E = persistence::StoreError> = std::result::Result<T, E>;

@@ -3,13 +3,15 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use domain::{Job, JobId};
-use persistence::{StoreError, WorkStore};
+use persistence::WorkStore;
 use remote::Partitions;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    Result,
+    cluster_runtime::{ClusterRuntime, MIN_NAP, OVERTAKEN, SWEEP, database_failed, partitions_name, pause},
     link::cluster_link::ClusterLink,
-    worker::{MIN_NAP, OVERTAKEN, SWEEP, Site, Worker, database_failed, pause},
+    worker::Worker,
 };
 
 /// Longer than a question can take: whoever took the turn and died is made good for after it.
@@ -21,34 +23,34 @@ const LONGEST_NAP: Duration = Duration::from_mins(1);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Asks for the partitions of one cluster whenever it is time, one worker at a time.
-    pub(crate) async fn learn(self: Arc<Self>, site: Arc<Site<L>>, stop: CancellationToken) {
-        let name = partitions_name(&site);
+    pub(crate) async fn learn(self: Arc<Self>, runtime: Arc<ClusterRuntime<L>>, stop: CancellationToken) {
+        let name = partitions_name(&runtime);
         while !stop.is_cancelled() {
-            self.beat(&site, &name);
-            if let Err(error) = self.learn_if_due(&site).await {
+            self.beat(&runtime, &name);
+            if let Err(error) = self.learn_if_due(&runtime).await {
                 database_failed("asking for partitions", &error);
                 pause(SWEEP, &stop).await;
                 continue;
             }
-            let due = self.store.next_partitions_in(&site.target.cluster.name).await.ok().flatten();
+            let due = self.store.next_partitions_in(&runtime.target.cluster.name).await.ok().flatten();
             pause(due.unwrap_or(SWEEP).clamp(MIN_NAP, LONGEST_NAP), &stop).await;
         }
     }
 
     /// Whether the cluster was asked.
-    pub(crate) async fn learn_if_due(&self, site: &Site<L>) -> Result<bool, StoreError> {
-        let cluster = &site.target.cluster.name;
+    pub(crate) async fn learn_if_due(&self, runtime: &ClusterRuntime<L>) -> Result<bool> {
+        let cluster = &runtime.target.cluster.name;
         if !self.store.take_partitions_turn(cluster, PATIENCE).await? {
             return Ok(false);
         }
-        if !self.is_still_meant(site).await? {
+        if !self.is_still_meant(runtime).await? {
             self.store
                 .record_partitions_unanswered(cluster, "not asked yet", OVERTAKEN, self.clock.now())
                 .await?;
             return Ok(false);
         }
         let every = self.settings.partitions_every;
-        let answer = site.target.link.call(&Partitions).await;
+        let answer = runtime.target.link.call(&Partitions).await;
         let now = self.clock.now();
         match answer {
             Ok(answer) => {
@@ -67,7 +69,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 
     /// How many nodes each of the jobs can do without, if the cluster has said so lately.
-    pub(crate) async fn spare_nodes(&self, site: &Site<L>, jobs: &[&Job]) -> HashMap<JobId, usize> {
+    pub(crate) async fn spare_nodes(
+        &self,
+        runtime: &ClusterRuntime<L>,
+        jobs: &[&Job],
+    ) -> HashMap<JobId, usize> {
         if jobs.is_empty() {
             return HashMap::new();
         }
@@ -75,12 +81,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             database_failed("reading the partitions", &error);
             HashMap::new()
         });
-        let said = known.get(&site.target.cluster.name).and_then(|known| known.limits(self.clock.now()));
+        let said = known.get(&runtime.target.cluster.name).and_then(|known| known.limits(self.clock.now()));
         let spare = |job: &&Job| Some((job.id, said.as_ref()?.spare_nodes(&job.spec)?));
         jobs.iter().filter_map(spare).collect()
     }
-}
-
-pub(crate) fn partitions_name<L>(site: &Site<L>) -> String {
-    format!("partitions of cluster {}", site.target.cluster.name)
 }

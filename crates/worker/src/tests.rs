@@ -24,8 +24,8 @@ mod submitting;
 mod wishes;
 
 use crate::{
-    ClusterLink, ClusterTarget, LinkError, Pace, WorkerSettings,
-    worker::{Site, Worker},
+    ClusterLink, ClusterTarget, LinkError, Pace, WorkerSettings, cluster_runtime::ClusterRuntime,
+    worker::Worker,
 };
 
 #[derive(Debug, Clone)]
@@ -43,7 +43,7 @@ impl ClusterLink for FakeLink {
 /// A worker whose every step is taken by the test.
 struct Bench {
     worker: Worker<FakeLink>,
-    site: Arc<Site<FakeLink>>,
+    runtime: Arc<ClusterRuntime<FakeLink>>,
     fake: Arc<FakeCluster>,
     clock: Arc<HandClock>,
     pool: PgPool,
@@ -67,8 +67,8 @@ impl Bench {
         };
         let clock_of = Arc::clone(&clock);
         let worker = Worker::new(store, vec![target], settings, clock_of, Arc::new(CountingIds::default()));
-        let site = worker.sites().next().unwrap();
-        Self { worker, site, fake, clock, pool }
+        let runtime = worker.runtimes().next().unwrap();
+        Self { worker, runtime, fake, clock, pool }
     }
 
     async fn accept(&self, job: Job) -> JobId {
@@ -82,7 +82,7 @@ impl Bench {
     }
 
     async fn step(&self, lane: Lane) -> usize {
-        self.worker.take_steps(&self.site, lane, None).await.unwrap()
+        self.worker.take_steps(&self.runtime, lane, None).await.unwrap()
     }
 
     /// The database's clock runs by itself; what was put off by a pause is due now.
@@ -94,7 +94,7 @@ impl Bench {
     }
 
     async fn poll(&self) {
-        self.worker.poll_if_due(&self.site, Duration::ZERO).await.unwrap();
+        self.worker.poll_if_due(&self.runtime, Duration::ZERO).await.unwrap();
     }
 
     async fn job(&self, id: JobId) -> Job {

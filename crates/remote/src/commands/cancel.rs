@@ -1,4 +1,4 @@
-//! Cancelling jobs.
+//! Cancels jobs.
 
 use std::time::Duration;
 
@@ -10,24 +10,23 @@ use slurm::{Failure, FailureClass, SlurmJobId, failure};
 
 const PROGRAM: &str = concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/cancel.sh"));
 
-/// 60 s after which nothing new is begun, and 35 s for one scancel. The one squeue before them is within the 60 s.
+/// No scancel starts after 60 s, and each may take 35 s. The squeue before them is within the 60 s.
 const DEADLINE: Duration = Duration::from_secs(110);
 
-/// Cancels jobs, 500 at a time. The queue is asked first, because ids start again when a controller is reset: only what
-/// it shows under our name is canceled. If it does not answer, nothing is canceled.
+/// Cancels jobs, 500 at a time. Only jobs that squeue shows under our name are canceled, because a controller that was
+/// reset gives ids again. If squeue does not answer, nothing is canceled.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
-    /// Which jobs, with their names. One that is not in the queue under its name counts as canceled.
+    /// The jobs, with their names. A job that is not in the queue under its name counts as canceled.
     pub jobs: Vec<(SlurmJobId, AttemptKey)>,
-    /// Names of attempts whose id is not known: all our user's jobs of such a name are canceled.
+    /// Attempts without a known id: all jobs of our user with this name are canceled.
     pub names: Vec<AttemptKey>,
 }
 
-/// What scancel said. That it took the request does not mean that the jobs have ended: watch them.
+/// The answer of scancel. The jobs may run on for a while: poll them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Canceled {
-    /// Why some of the jobs may not have been canceled, so that the request must be made again; the first reason if
-    /// there are several.
+    /// Why some of the jobs may not have been canceled: repeat the command. The first reason, if there are several.
     pub refused: Option<Failure>,
 }
 
@@ -74,7 +73,7 @@ impl RemoteCommand for Cancel {
     }
 }
 
-/// The queue did not answer, so nothing was canceled, whatever squeue said. That the site is broken is kept.
+/// squeue did not answer, so nothing was canceled. A failure of the cluster itself keeps its class.
 fn unseen(failure: Failure) -> Failure {
     if failure.class == FailureClass::Infra {
         return failure;
@@ -84,7 +83,7 @@ fn unseen(failure: Failure) -> Failure {
     Failure { class: FailureClass::NotDone, excerpt, ..failure }
 }
 
-/// A non-zero code with nothing but jobs that are over is a success that looks like none.
+/// scancel also returns a non-zero code if the only problem is that some jobs have already ended. That is a success.
 fn serious(code: i32, stderr: &str) -> Option<Failure> {
     let rest: Vec<&str> =
         stderr.lines().filter(|line| !failure::classify(line).says_the_job_is_over()).collect();

@@ -1,4 +1,4 @@
-//! Which cached images are there, and whole.
+//! Checks which cached images exist and are complete.
 
 use std::time::Duration;
 
@@ -13,26 +13,26 @@ const PROGRAM: &str = concat!(
     include_str!("../programs/check_images.sh"),
 );
 
-/// 40 s after which nothing new is begun, and 22 s for one file.
+/// No file is begun after 40 s, and each may take 22 s.
 const DEADLINE: Duration = Duration::from_secs(70);
 
-/// Looks at any number of SquashFS files.
+/// Checks any number of SquashFS files.
 #[derive(Debug, Clone, Default)]
 pub struct CheckImages {
-    /// Which files.
+    /// The files.
     pub paths: Vec<RemotePath>,
 }
 
-/// What is at the place of an image.
+/// What is at the path of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageFile {
-    /// A SquashFS file, as long as it says it is.
+    /// A SquashFS file as long as its superblock says.
     Whole,
-    /// Something else: a part of an image, or no image at all.
+    /// Something else: a part of an image, or no image.
     Broken,
     /// Nothing.
     Absent,
-    /// Nobody knows: the file system took too long.
+    /// Not known: the file system took too long.
     Unread,
 }
 

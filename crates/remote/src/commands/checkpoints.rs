@@ -1,4 +1,4 @@
-//! The newest checkpoint of jobs that go on where they were.
+//! Finds the newest checkpoint of jobs that resume.
 
 use std::time::Duration;
 
@@ -8,18 +8,15 @@ use crate::{
 use slurm::RemotePath;
 use uuid::Uuid;
 
-const PROGRAM: &str = concat!(
-    include_str!("../programs/preamble.sh"),
-    include_str!("../programs/say_file.sh"),
-    include_str!("../programs/checkpoints.sh")
-);
+const PROGRAM: &str =
+    concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/checkpoints.sh"));
 
 /// 40 s for the search.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Looks for checkpoints by the names that TAO's container goes by: any `*.pth`, `*.ckpt`, `*.tlt` in the directory
-/// itself, and `checkpoint*.pth`, `model*.pth`, `latest*.pth`, `best*.pth`, `epoch*.pth` below it. Empty files and those
-/// in directories named `ptm` or `inputs`, which hold what a job was given, are no checkpoints.
+/// Finds checkpoints by the names that TAO's container uses: any `*.pth`, `*.ckpt`, `*.tlt` in the directory
+/// itself, and `checkpoint*.pth`, `model*.pth`, `latest*.pth`, `best*.pth`, `epoch*.pth` below it. Empty files do
+/// not count, nor do files in directories named `ptm` or `inputs`, which hold the job's inputs.
 #[derive(Debug, Clone, Default)]
 pub struct Checkpoints {
     /// The jobs, each with its results directory.
@@ -27,7 +24,7 @@ pub struct Checkpoints {
 }
 
 impl RemoteCommand for Checkpoints {
-    /// The newest of each directory, in the order of the question; none where there is none, or it was not found in time.
+    /// The newest checkpoint of each job, in the order of `jobs`; none if there is none, or it was not found in time.
     type Output = Vec<Option<RemotePath>>;
 
     const NAME: &'static str = "checkpoints";
@@ -49,7 +46,7 @@ impl RemoteCommand for Checkpoints {
                 return Err(line.malformed("an unknown kind of line"));
             }
             let index = line.index(newest.len())?;
-            // A name that is no path of ours could not be handed to the job anyway.
+            // A name that is not a valid path could not be passed to the job.
             newest[index] = line.blob_text()?.parse().ok();
         }
         Ok(newest)

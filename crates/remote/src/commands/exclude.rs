@@ -1,4 +1,4 @@
-//! Keeping jobs that wait away from nodes.
+//! Sets the excluded nodes of jobs that wait.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ const PROGRAM: &str =
 
 const DEADLINE: Duration = Duration::from_secs(100);
 
-/// Sets which nodes jobs in the queue are kept away from (`ExcNodeList` of scontrol(1)). A user may do that to jobs of
-/// his own that have not started.
+/// Sets the excluded nodes of jobs in the queue (`ExcNodeList` of scontrol(1)). Users may change their own jobs until
+/// these start.
 #[derive(Debug, Clone, Default)]
 pub struct Exclude {
-    /// Which jobs, and all the nodes that each is kept away from: the list replaces the one it had.
+    /// The jobs, each with all its excluded nodes. The list replaces the earlier one.
     pub jobs: Vec<(SlurmJobId, AttemptKey, Vec<NodeName>)>,
 }
 
-/// What scontrol said.
+/// The answer of scontrol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excluded {
-    /// For each job, in the order of the question: why its list was not changed.
+    /// For each job, in the order of `jobs`: why its list was not changed.
     pub failed: Vec<Option<Failure>>,
 }
 
@@ -56,7 +56,7 @@ impl RemoteCommand for Exclude {
             failed[index] = Some((code != 0).then(|| failure::of_exit(code, &text)));
         }
         let all: Option<Vec<_>> = failed.into_iter().collect();
-        Ok(Excluded { failed: all.ok_or_else(|| answer.lacks("what became of a job"))? })
+        Ok(Excluded { failed: all.ok_or_else(|| answer.lacks("the result of a job"))? })
     }
 
     fn subjects(&self, answer: Option<&Excluded>) -> Vec<(Subject, Option<String>)> {

@@ -1,4 +1,4 @@
-//! Credentials of a private registry, where enroot looks for them.
+//! Installs credentials of a private registry for enroot.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ const PROGRAM: &str = concat!(
     include_str!("../programs/install_credentials.sh"),
 );
 
-/// Ten seconds of waiting for another one who writes, and a few small files.
+/// Ten seconds to wait for another writer, and a few small files.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Puts an entry into `~/.config/enroot/.credentials` (0600, in a directory 0700), in the place of the one of the same
-/// machine and login; all others stay as they are. Doing it again does no harm.
+/// Writes an entry to `~/.config/enroot/.credentials` (0600, in a directory 0700). It replaces the entry of the same
+/// machine and login; all others stay as they are.
 ///
 /// enroot finds an entry by its line, which must begin with `machine NAME login USER` (`docker.sh`), so it is
 /// written on a line of its own.
@@ -29,7 +29,7 @@ pub struct InstallCredentials {
 }
 
 impl InstallCredentials {
-    /// The password is checked as [`NetrcWord::password`] says, the other words are already.
+    /// Checks the password as [`NetrcWord::password`] does; the other words are already checked.
     pub fn new(machine: NetrcWord, login: NetrcWord, password: &str) -> Result<Self, InvalidNetrcWord> {
         Ok(Self { machine, login, password: NetrcWord::password(password)? })
     }

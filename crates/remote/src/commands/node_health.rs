@@ -7,11 +7,8 @@ use crate::{
 };
 use slurm::NodeName;
 
-const PROGRAM: &str = concat!(
-    include_str!("../programs/preamble.sh"),
-    include_str!("../programs/say_file.sh"),
-    include_str!("../programs/node_health.sh")
-);
+const PROGRAM: &str =
+    concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/node_health.sh"));
 
 const DEADLINE: Duration = Duration::from_mins(1);
 
@@ -90,7 +87,7 @@ impl RemoteCommand for NodeHealth {
     }
 }
 
-/// What is wrong with a node, if anything is. `*` behind a state says that the node does not respond (sinfo(1), NODE
+/// What is wrong with a node, if anything. `*` behind a state says that the node does not respond (sinfo(1), NODE
 /// STATE CODES).
 fn fault(state: &str, reason: &str) -> Option<String> {
     let plain = state.trim_end_matches(|c: char| !c.is_ascii_alphabetic());

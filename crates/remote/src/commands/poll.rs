@@ -15,13 +15,8 @@ use slurm::{AccountingRow, Failure, JobName, QueueRow, RemotePath, SlurmJobId};
 
 const PROGRAM: &str = concat!(
     include_str!("../programs/preamble.sh"),
-    include_str!("../programs/say_file.sh"),
-    include_str!("../programs/search.sh"),
-    include_str!("../programs/read_each.sh"),
-    include_str!("../programs/markers.sh"),
-    include_str!("../programs/read_parts.sh"),
+    include_str!("../programs/state_dirs.sh"),
     include_str!("../programs/status_files.sh"),
-    include_str!("../programs/signs_of_life.sh"),
     include_str!("../programs/poll.sh"),
 );
 

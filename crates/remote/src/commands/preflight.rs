@@ -11,7 +11,6 @@ use slurm::{Account, PartitionList, RemotePath, failure};
 
 const PROGRAM: &str = concat!(
     include_str!("../programs/preamble.sh"),
-    include_str!("../programs/say_file.sh"),
     include_str!("../programs/enroot_config.sh"),
     include_str!("../programs/preflight.sh"),
 );

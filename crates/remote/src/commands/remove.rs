@@ -11,7 +11,6 @@ use uuid::Uuid;
 const PROGRAM: &str = concat!(
     include_str!("../programs/preamble.sh"),
     include_str!("../programs/remove_file.sh"),
-    include_str!("../programs/superseded.sh"),
     include_str!("../programs/remove.sh"),
 );
 

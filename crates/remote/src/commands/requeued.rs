@@ -8,11 +8,8 @@ use crate::{
 };
 use slurm::{SlurmJobId, SlurmState};
 
-const PROGRAM: &str = concat!(
-    include_str!("../programs/preamble.sh"),
-    include_str!("../programs/say_file.sh"),
-    include_str!("../programs/requeued.sh")
-);
+const PROGRAM: &str =
+    concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/requeued.sh"));
 
 const DEADLINE: Duration = Duration::from_mins(1);
 

@@ -18,9 +18,7 @@ const PROGRAM: &str = concat!(
     include_str!("../programs/site_env.sh"),
     include_str!("../programs/preamble.sh"),
     include_str!("../programs/stage_files.sh"),
-    include_str!("../programs/find_inputs.sh"),
     include_str!("../programs/earlier_sends.sh"),
-    include_str!("../programs/make_dirs.sh"),
     include_str!("../programs/submit_batch.sh"),
 );
 

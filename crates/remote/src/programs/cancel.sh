@@ -4,8 +4,7 @@
 # stdin: a line "number of jobs, number of names"; for each job a line "id, name", then each name on a line of its own.
 
 IFS=$'\t' read -r jobs names || give_up 'the list of jobs did not arrive whole'
-cat >"$tmp/asked" || lost
-if [ "$(wc -l <"$tmp/asked")" != "$((jobs + names))" ]; then give_up 'the list of jobs did not arrive whole'; fi
+take_lines "$tmp/asked" "$((jobs + names))" jobs
 if ((jobs + names == 0)); then finish; fi
 
 # Ids start again when a controller is reset, so an id alone may be another job of the same user: only what the queue

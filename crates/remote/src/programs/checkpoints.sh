@@ -4,8 +4,7 @@
 # stdin: a line "number of directories"; for each a line "index, directory".
 
 read -r count || give_up 'the list of directories did not arrive whole'
-cat >"$tmp/dirs" || lost
-if [ "$(wc -l <"$tmp/dirs")" != "$count" ]; then give_up 'the list of directories did not arrive whole'; fi
+take_lines "$tmp/dirs" "$count" directories
 while IFS=$'\t' read -r index dir; do
   if ((SECONDS >= 30)); then break; fi
   # Names with control characters could forge a line; nobody needs such a checkpoint.

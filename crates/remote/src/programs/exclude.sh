@@ -4,8 +4,7 @@
 # stdin: a line "number of jobs"; for each a line "index, id, name, nodes".
 
 read -r count || give_up 'the list of jobs did not arrive whole'
-cat >"$tmp/jobs"
-if [ "$(wc -l <"$tmp/jobs")" != "$count" ]; then give_up 'the list of jobs did not arrive whole'; fi
+take_lines "$tmp/jobs" "$count" jobs
 while IFS=$'\t' read -r index id name nodes; do
   code=124
   : >"$tmp/err"

@@ -47,8 +47,7 @@ fence='
   done'
 
 IFS=$'\t' read -r count since || give_up 'the list of jobs did not arrive whole'
-cat >"$tmp/wanted" || lost
-if [ "$(wc -l <"$tmp/wanted")" != "$count" ]; then give_up 'the list of jobs did not arrive whole'; fi
+take_lines "$tmp/wanted" "$count" jobs
 cut -f2 -- "$tmp/wanted" >"$tmp/names" || lost
 cut -f1,3 -- "$tmp/wanted" >"$tmp/states" || lost
 cut -f1,4 -- "$tmp/wanted" >"$tmp/bases" || lost

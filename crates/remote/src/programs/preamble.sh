@@ -38,6 +38,20 @@ lost() {
   give_up "${tmp%/*}: No space left on device"
 }
 
+# Prints a file of lines as a part of the answer.
+say_file() {
+  local count
+  count=$(wc -l <"$1") || lost
+  cat -- "$1"
+  lines=$((lines + count))
+}
+
+# Reads stdin, which must be a number of lines, into a file. $1: file, $2: how many lines, $3: what they are.
+take_lines() {
+  cat >"$1" || lost
+  if [ "$(wc -l <"$1")" != "$2" ]; then give_up "the list of $3 did not arrive whole"; fi
+}
+
 # Runs a command and returns what it returns, or 74 if what it printed could not be kept: Slurm's commands do not look
 # whether it was, and nobody looks whether a complaint was. $@: the command.
 keep() {

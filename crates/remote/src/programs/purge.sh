@@ -4,8 +4,7 @@
 # stdin: a line "number of jobs"; for each job a line "index, base directory, UUID".
 
 read -r count || give_up 'the list of jobs did not arrive whole'
-cat >"$tmp/jobs"
-if [ "$(wc -l <"$tmp/jobs")" != "$count" ]; then give_up 'the list of jobs did not arrive whole'; fi
+take_lines "$tmp/jobs" "$count" jobs
 
 uuid='^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$'
 

@@ -5,8 +5,7 @@
 # line "state directory of the attempt, path".
 
 IFS=$'\t' read -r attempts count || give_up 'the list of files did not arrive whole'
-cat >"$tmp/asked"
-if [ "$(wc -l <"$tmp/asked")" != "$((attempts + count))" ]; then give_up 'the list of files did not arrive whole'; fi
+take_lines "$tmp/asked" "$((attempts + count))" files
 head -n "$attempts" -- "$tmp/asked" >"$tmp/attempts"
 tail -n "$count" -- "$tmp/asked" >"$tmp/files"
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::script::{CLAIM, MARKS, START, ScriptError, assign, directives::path_word, quoted};
+use crate::script::{CLAIM, MARKS, ScriptError, assign, directives::path_word, quoted};
 use slurm::{Account, JobName, Partition, RemotePath};
 
 const WHOLE_IMAGE: &str = include_str!("../programs/whole_image.sh");
@@ -71,7 +71,7 @@ impl ConversionScript {
         assign(&mut out, "_tao_target", &quoted("the cached image", self.target.as_str())?);
         assign(&mut out, "_tao_uri", &quoted("the image", &self.uri)?);
         assign(&mut out, "_tao_temp_root", &quoted("the temporary directory", self.temp_root.as_str())?);
-        for part in [CLAIM, MARKS, START] {
+        for part in [CLAIM, MARKS] {
             out.push_str(part);
         }
         out.push('\n');

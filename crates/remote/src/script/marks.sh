@@ -82,3 +82,24 @@ _tao_hears_warnings() {
 }
 
 rm -f -- "$_tao_state"/{exit,warned,limited,self_canceled,failed,failed_*}
+# How far each status file goes now: what an earlier run has left there must never speak for this one.
+_tao_note_files() {
+  echo "run $_tao_restart"
+  LC_ALL=C timeout 60 find -H "$_tao_results" -maxdepth 3 ! -path '*[[:cntrl:]]*' -name status.json -type f \
+    -printf '%i %s %p\n' 2>/dev/null </dev/null
+  echo
+}
+if [ -n "${_tao_results-}" ] && { ! _tao_note_files | _tao_keep "$_tao_state/.status_from.$_tao_id" \
+  || ! mv -f -- "$_tao_state/.status_from.$_tao_id" "$_tao_state/status_from"; }; then
+  _tao_no_room
+fi
+# The room for the last word: without it nobody would know that the work was done.
+if ! printf '%128s\n' '' | _tao_keep "$_tao_state/.exit.$_tao_id" \
+  || ! _tao_mark started "$(_tao_now)" "${SLURMD_NODENAME:-$(hostname)}"; then
+  _tao_no_room
+fi
+trap _tao_finish EXIT
+trap '_tao_on_end 129' HUP
+trap '_tao_on_end 130' INT
+trap '_tao_on_end 143' TERM
+trap _tao_on_warning USR1

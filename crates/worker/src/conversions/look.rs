@@ -3,14 +3,11 @@
 use std::time::Duration;
 
 use domain::{Abandoned, Conversion, ConversionFindings, conversion_concluded};
-use persistence::{ConversionLease, StoreError, WorkStore};
+use persistence::{ConversionLease, WorkStore};
 use remote::{Cancel, CheckImages, Conclude, Concluding, ImageFile, Markers};
 
 use super::{DesiredState, warn_of};
-use crate::{
-    link::cluster_link::ClusterLink,
-    worker::{Site, Worker},
-};
+use crate::{Result, cluster_runtime::ClusterRuntime, link::cluster_link::ClusterLink, worker::Worker};
 
 /// Slurm gives a job its `KillWait` (30 s by default) to end; only then does asking again mean anything.
 const CANCEL_AGAIN: Duration = Duration::from_secs(45);
@@ -22,15 +19,15 @@ const TAIL_BYTES: usize = 8 * 1024;
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(super) async fn check_images(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         lease: &ConversionLease,
         wanted: Vec<DesiredState>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         if wanted.is_empty() {
             return Ok(());
         }
         let command = CheckImages { paths: wanted.iter().map(|(one, _)| one.place().clone()).collect() };
-        let found = match site.target.link.call(&command).await {
+        let found = match runtime.target.link.call(&command).await {
             Ok(found) => found,
             Err(error) => {
                 warn_of(
@@ -39,23 +36,23 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     "the image's place could not be looked at",
                 );
                 let moved = wanted.into_iter().map(|(one, _)| self.not_answered(one, &error));
-                return self.store_moved(site, lease, moved.collect()).await;
+                return self.store_moved(runtime, lease, moved.collect()).await;
             }
         };
-        let (now, base_dir) = (self.clock.now(), &site.target.cluster.base_dir);
+        let (now, base_dir) = (self.clock.now(), &runtime.target.cluster.base_dir);
         let step = |((conversion, demand), found): (&DesiredState, ImageFile)| {
             conversion.checked(found, demand, base_dir, now)
         };
         let moved = wanted.iter().zip(found).map(step).collect();
-        self.store_moved(site, lease, moved).await
+        self.store_moved(runtime, lease, moved).await
     }
 
     pub(super) async fn cancel_conversions(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         lease: &ConversionLease,
         conversions: Vec<(Conversion, Abandoned)>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         if conversions.is_empty() {
             return Ok(());
         }
@@ -64,7 +61,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             one.run.as_ref().and_then(|run| Some((run.slurm_id?, run.key(one.id))))
         };
         let command = Cancel { jobs: conversions.iter().filter_map(known).collect(), names: Vec::new() };
-        let again_in = match site.target.link.call(&command).await {
+        let again_in = match runtime.target.link.call(&command).await {
             Ok(answer) if answer.refused.is_none() => CANCEL_AGAIN,
             Ok(_) => TRY_AGAIN,
             Err(error) => {
@@ -77,15 +74,15 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
         let abandoned: Vec<_> = conversions.iter().map(|(one, why)| (one.id, Some(*why))).collect();
         self.store.put_off_conversions(lease, &abandoned, Some(again_in)).await?;
-        self.poll_soon(site).await
+        self.poll_soon(runtime).await
     }
 
     pub(super) async fn conclude_conversions(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         lease: &ConversionLease,
         wanted: Vec<DesiredState>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         if wanted.is_empty() {
             return Ok(());
         }
@@ -96,7 +93,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             status_bytes_total: 0,
         };
         let check = CheckImages { paths: runs().map(|run| run.target.clone()).collect() };
-        let link = &site.target.link;
+        let link = &runtime.target.link;
         let answers = match link.call(&command).await {
             Ok(concluded) => link.call(&check).await.map(|files| (concluded, files)),
             Err(error) => Err(error),
@@ -110,7 +107,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     "what a conversion made could not be looked at",
                 );
                 let moved = wanted.into_iter().map(|(one, _)| self.not_answered(one, &error));
-                return self.store_moved(site, lease, moved.collect()).await;
+                return self.store_moved(runtime, lease, moved.collect()).await;
             }
         };
         let now = self.clock.now();
@@ -124,10 +121,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 err_tail: said.map_or(&[], |said| &said.err_tail),
                 file: place.and_then(|place| files.get(place)).copied().unwrap_or(ImageFile::Unread),
             };
-            conversion_concluded(one, &found, demand, &site.target.cluster, &self.settings.graces, now)
+            conversion_concluded(one, &found, demand, &runtime.target.cluster, &self.settings.graces, now)
         };
         let moved = wanted.iter().map(step).collect();
-        self.store_moved(site, lease, moved).await
+        self.store_moved(runtime, lease, moved).await
     }
 }
 

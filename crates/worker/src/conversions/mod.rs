@@ -7,15 +7,17 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
 use domain::{Conversion, ConversionStep, ConversionTransition, Demand, conversion_step};
-use persistence::{ConversionLease, ConversionRecord, LeaseTerms, StoreError, WorkStore};
+use persistence::{ConversionLease, ConversionRecord, LeaseTerms, WorkStore};
 use slurm::SlurmJobId;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
+    Result,
+    cluster_runtime::{ClusterRuntime, OVERTAKEN, SWEEP, conversions_name, database_failed, pause},
     keep_alive::keep_alive,
     link::cluster_link::{ClusterLink, LinkError},
-    worker::{OVERTAKEN, SWEEP, Site, Worker, conversions_name, database_failed, pause},
+    worker::Worker,
 };
 
 /// While Slurm has a conversion, this often somebody looks whether anybody still waits for it.
@@ -27,11 +29,11 @@ type DesiredState = (Conversion, Demand);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// The lane of conversions: takes what is due until nothing is, then sleeps until something will be.
-    pub(crate) async fn convert(self: Arc<Self>, site: Arc<Site<L>>, stop: CancellationToken) {
-        let name = conversions_name(&site);
+    pub(crate) async fn convert(self: Arc<Self>, runtime: Arc<ClusterRuntime<L>>, stop: CancellationToken) {
+        let name = conversions_name(&runtime);
         while !stop.is_cancelled() {
-            self.beat(&site, &name);
-            let taken = match self.take_conversions(&site).await {
+            self.beat(&runtime, &name);
+            let taken = match self.take_conversions(&runtime).await {
                 Ok(taken) => taken,
                 Err(error) => {
                     database_failed("converting images", &error);
@@ -42,15 +44,15 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             if taken > 0 {
                 continue;
             }
-            let due = self.store.next_conversion_in(&site.target.cluster.name).await.ok().flatten();
-            site.sleep_until_conversion(due, &stop).await;
+            let due = self.store.next_conversion_in(&runtime.target.cluster.name).await.ok().flatten();
+            runtime.sleep_until_conversion(due, &stop).await;
         }
     }
 
     /// Takes one step of every conversion that is due. Returns how many were taken.
-    pub(crate) async fn take_conversions(&self, site: &Site<L>) -> Result<usize, StoreError> {
+    pub(crate) async fn take_conversions(&self, runtime: &ClusterRuntime<L>) -> Result<usize> {
         let terms = LeaseTerms { duration: self.settings.lease, limit: self.settings.batch };
-        let cluster = &site.target.cluster.name;
+        let cluster = &runtime.target.cluster.name;
         let since = self.clock.uptime();
         let mut lease = self.store.acquire_conversions(cluster, self.ids.lease(), terms).await?;
         self.hear(lease.granted_on, since);
@@ -58,13 +60,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if conversions.is_empty() {
             return Ok(0);
         }
-        if !self.is_still_meant(site).await? {
+        if !self.is_still_meant(runtime).await? {
             let all: Vec<_> = conversions.iter().map(|(conversion, _)| (conversion.id, None)).collect();
             self.store.put_off_conversions(&lease, &all, Some(OVERTAKEN)).await?;
             return Ok(0);
         }
         let taken = conversions.len();
-        let work = self.convert_step(site, &lease, conversions);
+        let work = self.convert_step(runtime, &lease, conversions);
         let duration = self.settings.lease;
         let extend = || self.store.extend_conversions(&lease, duration);
         keep_alive(&*self.clock, since, duration, extend, work).await.transpose()?;
@@ -73,10 +75,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 
     async fn convert_step(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         lease: &ConversionLease,
         conversions: Vec<DesiredState>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let (mut check, mut submit, mut locate, mut cancel, mut conclude) =
             (vec![], vec![], vec![], vec![], vec![]);
         let (mut shelved, mut watched, mut rested) = (vec![], vec![], vec![]);
@@ -92,15 +94,15 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 ConversionStep::Rest => rested.push((conversion.id, None)),
             }
         }
-        self.store_moved(site, lease, shelved).await?;
+        self.store_moved(runtime, lease, shelved).await?;
         self.store.put_off_conversions(lease, &watched, Some(LOOK_ROUND)).await?;
         self.store.put_off_conversions(lease, &rested, None).await?;
         let (checked, submitted, located, canceled, concluded) = tokio::join!(
-            self.check_images(site, lease, check),
-            self.submit_conversions(site, lease, submit),
-            self.locate_conversions(site, lease, locate),
-            self.cancel_conversions(site, lease, cancel),
-            self.conclude_conversions(site, lease, conclude),
+            self.check_images(runtime, lease, check),
+            self.submit_conversions(runtime, lease, submit),
+            self.locate_conversions(runtime, lease, locate),
+            self.cancel_conversions(runtime, lease, cancel),
+            self.conclude_conversions(runtime, lease, conclude),
         );
         checked.and(submitted).and(located).and(canceled).and(concluded)
     }
@@ -108,28 +110,28 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Stores conversions after a step and gives the lease on them back.
     async fn store_moved(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         lease: &ConversionLease,
         moved: Vec<ConversionTransition>,
-    ) -> Result<(), StoreError> {
-        self.store_conversions(site, lease, moved, true).await?;
+    ) -> Result<()> {
+        self.store_conversions(runtime, lease, moved, true).await?;
         Ok(())
     }
 
     /// Stores conversions and wakes who waits for them. Returns those that were stored: of the others the lease was lost.
     async fn store_conversions(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         lease: &ConversionLease,
         moved: Vec<ConversionTransition>,
         release: bool,
-    ) -> Result<HashSet<Uuid>, StoreError> {
+    ) -> Result<HashSet<Uuid>> {
         if moved.is_empty() {
             return Ok(HashSet::new());
         }
         let record = |ConversionTransition { conversion, due_at }| ConversionRecord { conversion, due_at };
         let records: Vec<_> = moved.into_iter().map(record).collect();
-        let cluster = &site.target.cluster.name;
+        let cluster = &runtime.target.cluster.name;
         let stored =
             self.store.record_conversions(lease, cluster, &records, release, self.clock.now()).await?;
         for ConversionRecord { conversion, .. } in &records {
@@ -139,7 +141,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 tracing::warn!(image = %conversion.image, "the lease was lost; the result of a conversion's step is dropped");
             }
         }
-        site.wake_lanes();
+        runtime.wake_lanes();
         Ok(stored)
     }
 
@@ -149,9 +151,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         ConversionTransition { conversion, due_at: Some(self.clock.now() + TRY_AGAIN) }
     }
 
-    async fn poll_soon(&self, site: &Site<L>) -> Result<(), StoreError> {
-        self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
-        site.wake_poll();
+    async fn poll_soon(&self, runtime: &ClusterRuntime<L>) -> Result<()> {
+        self.store.poll_soon(&runtime.target.cluster.name, runtime.target.pace.min).await?;
+        runtime.wake_poll();
         Ok(())
     }
 }

@@ -7,27 +7,29 @@ use domain::{
     Conversion, ConversionRun, ConversionTransition, Located, conversion_located, conversion_sent,
     conversion_unplannable, plan_conversion,
 };
-use persistence::{ConversionLease, StoreError, WorkStore};
+use persistence::{ConversionLease, WorkStore};
 use remote::{AttemptKey, Locate, Sought, SubmitAnswer, SubmitBatch};
 use slurm::SlurmJobId;
 
 use super::warn_of;
 use crate::{
+    Result,
+    cluster_runtime::ClusterRuntime,
     link::cluster_link::ClusterLink,
     steps::{
         locate::{copies_of, sought},
         submit::outcome,
     },
-    worker::{Site, Worker},
+    worker::Worker,
 };
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(super) async fn submit_conversions(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         lease: &ConversionLease,
         conversions: Vec<Conversion>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         if conversions.is_empty() {
             return Ok(());
         }
@@ -36,14 +38,14 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let intents = conversions
             .iter()
             .map(|one| ConversionTransition { conversion: one.sending(), due_at: Some(now) });
-        let stored = self.store_conversions(site, lease, intents.collect(), false).await?;
+        let stored = self.store_conversions(runtime, lease, intents.collect(), false).await?;
         let (mut sent, mut entries, mut unplannable) = (vec![], vec![], vec![]);
         for before in conversions.iter().filter(|one| stored.contains(&one.id)) {
             // The intent has raised the version.
             let intent = Conversion { version: before.version + 1, ..before.sending() };
             let Some(run) = &intent.run else { continue };
             let unanswered = before.run.as_ref().is_some_and(ConversionRun::is_unanswered);
-            match plan_conversion(&intent, run, &site.target.cluster) {
+            match plan_conversion(&intent, run, &runtime.target.cluster) {
                 Ok(entry) => {
                     entries.push(entry);
                     sent.push((intent, unanswered));
@@ -56,11 +58,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 }
             }
         }
-        self.store_moved(site, lease, unplannable).await?;
+        self.store_moved(runtime, lease, unplannable).await?;
         if sent.is_empty() {
             return Ok(());
         }
-        let answers = site.target.link.call(&SubmitBatch::new(entries)).await;
+        let answers = runtime.target.link.call(&SubmitBatch::new(entries)).await;
         let now = self.clock.now();
         let step = |(index, (intent, unanswered)): (usize, &(Conversion, bool))| {
             conversion_sent(intent, *unanswered, outcome(&answers, index), now)
@@ -69,24 +71,24 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let doubles =
             answers.iter().flatten().zip(&sent).flat_map(|(answer, (intent, _))| doubles(answer, intent));
         let doubles = doubles.collect();
-        self.store_moved(site, lease, moved).await?;
-        self.cancel_copies(site, doubles).await;
-        self.poll_soon(site).await
+        self.store_moved(runtime, lease, moved).await?;
+        self.cancel_copies(runtime, doubles).await;
+        self.poll_soon(runtime).await
     }
 
     pub(super) async fn locate_conversions(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         lease: &ConversionLease,
         conversions: Vec<Conversion>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let runs = conversions.iter().filter_map(|one| one.run.as_ref());
         let Some(since) = runs.map(|run| run.intended_at).min() else { return Ok(()) };
         // An hour earlier than the first intent: the clocks of the cluster and of this host may differ.
         let since = since - TimeDelta::hours(1);
         let command =
             Locate { jobs: conversions.iter().filter_map(lost).collect(), since_unix: since.timestamp() };
-        let answer = site.target.link.call(&command).await;
+        let answer = runtime.target.link.call(&command).await;
         if let Err(error) = &answer {
             warn_of(&conversions, error, "the lost submission of a conversion could not be looked for");
         }
@@ -105,9 +107,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 copies.extend(copies_of(answer, &run.key(conversion.id), adopted));
             }
         }
-        self.store_moved(site, lease, moved).await?;
-        self.cancel_copies(site, copies).await;
-        self.poll_soon(site).await
+        self.store_moved(runtime, lease, moved).await?;
+        self.cancel_copies(runtime, copies).await;
+        self.poll_soon(runtime).await
     }
 }
 

@@ -4,14 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::TimeDelta;
 use domain::{ClusterName, OrphanKind, Record, Review, Stray, Timestamp, orphan_kind, review_orphans};
-use persistence::{PollLease, StoreError, WorkStore};
+use persistence::{PollLease, WorkStore};
 use remote::{AttemptKey, Cancel, Poll, PollAnswer, SqueueOutcome};
 use slurm::{QueueRow, SlurmJobId, SlurmState};
 
-use crate::{
-    link::cluster_link::ClusterLink,
-    worker::{Site, Worker},
-};
+use crate::{Result, cluster_runtime::ClusterRuntime, link::cluster_link::ClusterLink, worker::Worker};
 
 /// A cluster without jobs of ours is looked at so often all the same.
 const IDLE_LOOK: TimeDelta = TimeDelta::minutes(10);
@@ -30,12 +27,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// the poll is recorded.
     pub(crate) async fn look_for_orphans(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         lease: &PollLease,
         asked: &Poll,
         answer: &PollAnswer,
         now: Timestamp,
-    ) -> Result<Vec<(SlurmJobId, AttemptKey)>, StoreError> {
+    ) -> Result<Vec<(SlurmJobId, AttemptKey)>> {
         let SqueueOutcome::Answered(rows) = &answer.squeue else { return Ok(Vec::new()) };
         let watched: HashSet<(SlurmJobId, &str)> =
             asked.jobs.iter().map(|job| (job.id, job.key.name.as_str())).collect();
@@ -44,7 +41,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if strays.is_empty() && lease.orphans.is_empty() {
             return Ok(Vec::new());
         }
-        let cluster = &site.target.cluster;
+        let cluster = &runtime.target.cluster;
         let origins: Vec<_> = strays.iter().map(|stray| stray.origin).collect();
         let records = self.store.records_of(&cluster.name, &origins).await?;
         let kind = |stray: Stray| {
@@ -63,16 +60,20 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 
     /// Asked for again by a later poll for as long as they are there.
-    pub(crate) async fn cancel_orphans(&self, site: &Site<L>, jobs: Vec<(SlurmJobId, AttemptKey)>) {
+    pub(crate) async fn cancel_orphans(
+        &self,
+        runtime: &ClusterRuntime<L>,
+        jobs: Vec<(SlurmJobId, AttemptKey)>,
+    ) {
         if jobs.is_empty() {
             return;
         }
-        let why = match site.target.link.call(&Cancel { jobs, names: Vec::new() }).await {
+        let why = match runtime.target.link.call(&Cancel { jobs, names: Vec::new() }).await {
             Ok(answer) => answer.refused.map(|failure| failure.excerpt),
             Err(error) => Some(error.to_string()),
         };
         if let Some(error) = why {
-            tracing::warn!(cluster.name = %site.target.cluster.name, error, "orphans could not be canceled; trying again");
+            tracing::warn!(cluster.name = %runtime.target.cluster.name, error, "orphans could not be canceled; trying again");
         }
     }
 }

@@ -8,10 +8,12 @@ use std::{collections::HashSet, time::Duration};
 
 use chrono::TimeDelta;
 use domain::{ActiveJob, Conversion, JobId, Timestamp, conversion_seen};
-use persistence::{PollLease, PollResult, StoreError, WorkStore};
+use persistence::{PollLease, PollResult, WorkStore};
 use remote::{PollAnswer, SqueueOutcome};
 
 use crate::{
+    Result,
+    cluster_runtime::{ClusterRuntime, OVERTAKEN},
     conversions::say,
     keep_alive::keep_alive,
     link::cluster_link::{ClusterLink, LinkError},
@@ -20,7 +22,7 @@ use crate::{
         orphans::wants_a_look,
         tick::{question::question, sight::Sight},
     },
-    worker::{OVERTAKEN, Site, Worker},
+    worker::Worker,
 };
 
 pub(crate) use quiet::Quiet;
@@ -36,11 +38,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Polls the cluster if a poll is due and nobody else has the right to it. Returns the interval from now on.
     pub(crate) async fn poll_if_due(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         interval: Duration,
-    ) -> Result<Option<Duration>, StoreError> {
-        let cluster = &site.target.cluster.name;
-        let pace = site.target.pace;
+    ) -> Result<Option<Duration>> {
+        let cluster = &runtime.target.cluster.name;
+        let pace = runtime.target.pace;
         let since = self.clock.uptime();
         let Some(lease) = self.store.acquire_poll(cluster, self.ids.lease(), self.settings.lease).await?
         else {
@@ -49,7 +51,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         self.hear(Some(lease.granted_on), since);
         let jobs = self.store.active_jobs(cluster).await?;
         let conversions = self.store.active_conversions(cluster).await?;
-        if !self.is_still_meant(site).await? {
+        if !self.is_still_meant(runtime).await? {
             self.store.record_poll(&lease, PollResult::Idle, OVERTAKEN, self.clock.now()).await?;
             return Ok(None);
         }
@@ -62,7 +64,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let question = question(&jobs, &conversions, lease.polled_at, self.clock.now());
         let duration = self.settings.lease;
         let extend = || self.store.extend_poll(&lease, duration);
-        let poll = site.target.link.call(&question);
+        let poll = runtime.target.link.call(&question);
         let Some(answer) = keep_alive(&*self.clock, since, duration, extend, poll).await else {
             return Ok(None);
         };
@@ -81,11 +83,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 return Ok(Some(next));
             }
         };
-        let orphans = self.look_for_orphans(site, &lease, &question, &answer, now).await?;
+        let orphans = self.look_for_orphans(runtime, &lease, &question, &answer, now).await?;
         let sight = Sight::new(answer, lease.unreachable_for(now));
         let moved = self.compare_conversions(&conversions, &sight, now);
         self.store.record_seen_conversions(cluster, &moved).await?;
-        let told = self.compare_jobs(site, &lease, &jobs, &sight, now).await?;
+        let told = self.compare_jobs(runtime, &lease, &jobs, &sight, now).await?;
         let young = |at: Option<Timestamp>| at.is_some_and(|at| now - at < YOUNG);
         let mut submitted =
             jobs.iter().map(|job| job.submitted_at).chain(conversions.iter().map(submitted_at));
@@ -99,9 +101,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         );
         metrics::counter!("slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => "answered")
             .increment(1);
-        self.cancel_orphans(site, orphans).await;
+        self.cancel_orphans(runtime, orphans).await;
         if !moved.is_empty() {
-            site.wake_lanes();
+            runtime.wake_lanes();
         }
         Ok(Some(next))
     }
@@ -110,14 +112,14 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// it has no news are not read.
     async fn compare_jobs(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         lease: &PollLease,
         asked: &[ActiveJob],
         sight: &Sight,
         now: Timestamp,
-    ) -> Result<Told, StoreError> {
-        let graces = self.graces(site);
-        let asked = site.quiet().may_have_news(asked, sight, now);
+    ) -> Result<Told> {
+        let graces = self.graces(runtime);
+        let asked = runtime.quiet().may_have_news(asked, sight, now);
         let mut told = Told { read: asked.len(), ..Told::default() };
         let mut held_since = self.clock.uptime();
         for page in asked.chunks(PAGE) {
@@ -128,14 +130,14 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             let jobs = self.store.jobs_as_asked(page).await?;
             let changed = sight.changes(&jobs, &graces, now);
             let ids: HashSet<JobId> = changed.iter().map(|next| next.job.id).collect();
-            site.quiet().note(&jobs, &ids, sight, now);
+            runtime.quiet().note(&jobs, &ids, sight, now);
             if changed.is_empty() {
                 continue;
             }
             told.changed += changed.len();
             told.written += self.store.record_observations(lease, &changed, now).await?;
             if changed.iter().any(|next| next.step_due) {
-                site.wake_lanes();
+                runtime.wake_lanes();
             }
         }
         Ok(told)

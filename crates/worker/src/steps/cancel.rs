@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use domain::Job;
-use persistence::{Lease, StoreError, WorkStore};
+use persistence::{Lease, WorkStore};
 use remote::Cancel;
 
 use crate::{
+    Result,
+    cluster_runtime::ClusterRuntime,
     link::cluster_link::ClusterLink,
-    steps::batch::{in_slurm, warn_of_each},
-    worker::{Site, Worker},
+    steps::record::{in_slurm, warn_of_each},
+    worker::Worker,
 };
 
 /// Slurm gives a job its `KillWait` (30 s by default) to end; only then does asking again mean anything.
@@ -20,16 +22,16 @@ const TRY_AGAIN: Duration = Duration::from_secs(5);
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn cancel(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         lease: &Lease,
         jobs: Vec<Job>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         if jobs.is_empty() {
             return Ok(());
         }
         let known = jobs.iter().filter_map(in_slurm);
         let command = Cancel { jobs: known.collect(), names: Vec::new() };
-        let again_in = match site.target.link.call(&command).await {
+        let again_in = match runtime.target.link.call(&command).await {
             Ok(answer) => match answer.refused {
                 None => SEND_AGAIN,
                 Some(failure) => {
@@ -47,8 +49,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             tracing::info!(job.id = %job.id, attempt, "cancellation sent");
         }
         self.store.put_off(lease, &jobs, Some(again_in)).await?;
-        self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
-        site.wake_poll();
+        self.store.poll_soon(&runtime.target.cluster.name, runtime.target.pace.min).await?;
+        runtime.wake_poll();
         Ok(())
     }
 }

@@ -8,15 +8,18 @@ use remote::Checkpoints;
 use slurm::RemotePath;
 
 use crate::{
-    link::cluster_link::ClusterLink,
-    steps::batch::warn_of_each,
-    worker::{Site, Worker},
+    cluster_runtime::ClusterRuntime, link::cluster_link::ClusterLink, steps::record::warn_of_each,
+    worker::Worker,
 };
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// The checkpoints that jobs about to be submitted go on from. A cluster that does not answer costs only that: the
     /// container looks for one, too.
-    pub(crate) async fn checkpoints(&self, site: &Site<L>, jobs: &[&Job]) -> HashMap<JobId, RemotePath> {
+    pub(crate) async fn checkpoints(
+        &self,
+        runtime: &ClusterRuntime<L>,
+        jobs: &[&Job],
+    ) -> HashMap<JobId, RemotePath> {
         let results = |job: &&Job| {
             let attempt = job.attempt.as_ref().filter(|_| job.may_go_on())?;
             Some((job.id, JobPaths::new(&attempt.job_dir, job.id).ok()?.results))
@@ -26,7 +29,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             return HashMap::new();
         }
         let command = Checkpoints { jobs: asked.iter().map(|(id, dir)| (id.get(), dir.clone())).collect() };
-        match site.target.link.call(&command).await {
+        match runtime.target.link.call(&command).await {
             Ok(newest) => asked.iter().zip(newest).filter_map(|((id, _), path)| Some((*id, path?))).collect(),
             Err(error) => {
                 let jobs = jobs.iter().copied().filter(|job| job.may_go_on());

@@ -4,14 +4,16 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use domain::{DesiredState, Ending, Findings, Job, JobPaths, SickNode, Work, conclude, removal_may_come};
-use persistence::{Lease, StepRecord, StoreError, WorkStore};
+use persistence::{Lease, StepRecord, WorkStore};
 use remote::{Conclude, Concluded, Concluding};
 use slurm::{NodeName, SlurmState, node_list};
 
 use crate::{
+    Result,
+    cluster_runtime::ClusterRuntime,
     link::cluster_link::ClusterLink,
-    steps::batch::{done, warn_of_each},
-    worker::{Site, Worker},
+    steps::record::{done, warn_of_each},
+    worker::Worker,
 };
 
 /// Enough for the last 500 lines of most logs, which the rules about failures search.
@@ -24,10 +26,10 @@ const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn conclude(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         lease: &Lease,
         jobs: Vec<Job>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         if jobs.is_empty() {
             return Ok(());
         }
@@ -36,16 +38,16 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             tail_bytes: TAIL_BYTES,
             status_bytes_total: STATUS_BYTES,
         };
-        let answer = site.target.link.call(&command).await;
+        let answer = runtime.target.link.call(&command).await;
         if let Err(error) = &answer {
             warn_of_each(&jobs, error, "the job's last words could not be read");
         }
         let found: HashMap<&str, &Concluded> =
             answer.iter().flatten().map(|concluded| (concluded.key.as_str(), concluded)).collect();
-        let sick = self.sick_nodes(site, nodes_of_failed(&jobs)).await;
+        let sick = self.sick_nodes(runtime, nodes_of_failed(&jobs)).await;
         let spare =
-            self.spare_nodes(site, &jobs.iter().filter(|job| has_failed(job)).collect::<Vec<_>>()).await;
-        let graces = self.graces(site);
+            self.spare_nodes(runtime, &jobs.iter().filter(|job| has_failed(job)).collect::<Vec<_>>()).await;
+        let graces = self.graces(runtime);
         let now = self.clock.now();
         let step = |job: Job| -> StepRecord {
             let token = job.attempt.as_ref().map(|attempt| attempt.token.as_str());
@@ -86,7 +88,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let steps: Vec<_> = jobs.into_iter().map(step).collect();
         self.record(lease, &steps).await?;
         // One that goes again is due in the other lane.
-        site.wake_lanes();
+        runtime.wake_lanes();
         Ok(())
     }
 }

@@ -6,18 +6,20 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::{ExplainedRequeue, Job, SickNode, explain_requeue};
-use persistence::{Lease, StepRecord, StoreError, WorkStore};
+use persistence::{Lease, StepRecord, WorkStore};
 use remote::{AttemptKey, Exclude, NodeHealth, Requeued};
 use slurm::{NodeName, SlurmJobId, node_list};
 
 use crate::{
+    Result,
+    cluster_runtime::ClusterRuntime,
     link::cluster_link::ClusterLink,
-    steps::batch::{done, in_slurm, warn_of_each},
-    worker::{Site, Worker},
+    steps::record::{done, in_slurm, warn_of_each},
+    worker::Worker,
 };
 
 /// Accounting lags by seconds, and Slurm holds a job that lost its node back for longer than that. Asked less and less
-/// often, and not for ever: a site may keep no accounting.
+/// often, and not for ever: a runtime may keep no accounting.
 const TRY_AGAIN_FIRST: TimeDelta = TimeDelta::seconds(2);
 const TRY_AGAIN_LAST: TimeDelta = TimeDelta::minutes(1);
 const GIVE_UP: TimeDelta = TimeDelta::minutes(10);
@@ -34,15 +36,15 @@ struct Exclusion {
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn reroute(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         lease: &Lease,
         jobs: Vec<Job>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         if jobs.is_empty() {
             return Ok(());
         }
         let asked = jobs.iter().filter_map(in_slurm);
-        let runs = match site.target.link.call(&Requeued { jobs: asked.collect() }).await {
+        let runs = match runtime.target.link.call(&Requeued { jobs: asked.collect() }).await {
             Ok(runs) => runs,
             Err(error) => {
                 warn_of_each(&jobs, &error, "why Slurm requeued the job is not known yet");
@@ -50,8 +52,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }
         };
         let nodes = runs.values().flat_map(|run| node_list::expand(&run.nodes));
-        let sick = self.sick_nodes(site, nodes.filter_map(|name| name.parse().ok()).collect()).await;
-        let spare = self.spare_nodes(site, &jobs.iter().collect::<Vec<_>>()).await;
+        let sick = self.sick_nodes(runtime, nodes.filter_map(|name| name.parse().ok()).collect()).await;
+        let spare = self.spare_nodes(runtime, &jobs.iter().collect::<Vec<_>>()).await;
         let now = self.clock.now();
         let mut steps = Vec::with_capacity(jobs.len());
         let mut exclusions = Vec::new();
@@ -69,7 +71,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 }
                 continue;
             };
-            let (terms, spare) = (self.graces(site).retry, spare.get(&job.id).copied());
+            let (terms, spare) = (self.graces(runtime).retry, spare.get(&job.id).copied());
             let ExplainedRequeue { job, exclude } = explain_requeue(&job, run, &sick, &terms, spare, now);
             if let (Some(exclude), Some(attempt)) = (exclude, &job.attempt) {
                 exclusions.push(Exclusion {
@@ -81,7 +83,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }
             steps.push(done(job, None));
         }
-        self.exclude(site, &mut steps, exclusions).await;
+        self.exclude(runtime, &mut steps, exclusions).await;
         let stored = self.record(lease, &steps).await?;
         // What a poll has changed meanwhile is looked at again as it is now.
         let overtaken = steps.into_iter().map(|step| step.job).filter(|job| !stored.contains(&job.id));
@@ -90,13 +92,18 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 
     /// Tells Slurm, and notes in the attempts what it took. A refusal costs nothing but the exclusion.
-    async fn exclude(&self, site: &Site<L>, steps: &mut [StepRecord], exclusions: Vec<Exclusion>) {
+    async fn exclude(
+        &self,
+        runtime: &ClusterRuntime<L>,
+        steps: &mut [StepRecord],
+        exclusions: Vec<Exclusion>,
+    ) {
         if exclusions.is_empty() {
             return;
         }
         let told = |exclusion: &Exclusion| (exclusion.id, exclusion.key.clone(), exclusion.nodes.clone());
         let command = Exclude { jobs: exclusions.iter().map(told).collect() };
-        match site.target.link.call(&command).await {
+        match runtime.target.link.call(&command).await {
             Ok(answer) => {
                 for (Exclusion { step, nodes, .. }, failure) in exclusions.into_iter().zip(answer.failed) {
                     let job = &mut steps[step].job;
@@ -120,18 +127,22 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 
     /// Those of the nodes that Slurm does not trust now; none when it does not say.
-    pub(crate) async fn sick_nodes(&self, site: &Site<L>, nodes: Vec<NodeName>) -> Vec<SickNode> {
+    pub(crate) async fn sick_nodes(
+        &self,
+        runtime: &ClusterRuntime<L>,
+        nodes: Vec<NodeName>,
+    ) -> Vec<SickNode> {
         let nodes: Vec<NodeName> = nodes.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
         if nodes.is_empty() {
             return Vec::new();
         }
-        match site.target.link.call(&NodeHealth { nodes }).await {
+        match runtime.target.link.call(&NodeHealth { nodes }).await {
             Ok(answer) => {
                 let sick = answer.sick.unwrap_or_default().into_iter();
                 sick.map(|(name, state)| SickNode { name, state }).collect()
             }
             Err(error) => {
-                tracing::warn!(cluster.name = %site.target.cluster.name, error = %error, "the health of nodes is not known");
+                tracing::warn!(cluster.name = %runtime.target.cluster.name, error = %error, "the health of nodes is not known");
                 Vec::new()
             }
         }

@@ -10,12 +10,11 @@ use domain::{
     Attempt, Conversion, ImageChoice, ImageRef, Job, JobId, LaunchImage, Phase, cached_image, choose_image,
     run_unconverted, wants_fresh,
 };
-use persistence::{ImageRequest, Lease, StepRecord, StoreError, WorkStore};
+use persistence::{ImageRequest, Lease, StepRecord, WorkStore};
 
 use crate::{
-    link::cluster_link::ClusterLink,
-    steps::batch::done,
-    worker::{Site, Worker},
+    Result, cluster_runtime::ClusterRuntime, link::cluster_link::ClusterLink, steps::record::done,
+    worker::Worker,
 };
 
 /// A wake-up that was lost is made good by a look so often.
@@ -40,17 +39,17 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Sorts out the jobs whose image has to be converted first: they wait, and are due again when it is.
     pub(crate) async fn settle_images(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         lease: &Lease,
         jobs: Vec<Job>,
-    ) -> Result<Settled, StoreError> {
+    ) -> Result<Settled> {
         let wishes: HashMap<JobId, Wish> =
-            jobs.iter().filter_map(|job| Some((job.id, wish(site, job)?))).collect();
+            jobs.iter().filter_map(|job| Some((job.id, wish(runtime, job)?))).collect();
         let mut settled = Settled { jobs, images: HashMap::new() };
         if wishes.is_empty() {
             return Ok(settled);
         }
-        let cluster = &site.target.cluster.name;
+        let cluster = &runtime.target.cluster.name;
         let plain: Vec<ImageRequest> =
             wishes.values().filter_map(|wish| wish.as_ref().ok()).cloned().collect();
         let found = self.store.want_images(cluster, &plain).await?;
@@ -94,7 +93,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         reopened.dedup_by_key(|conversion| conversion.id);
         self.store.reopen_conversions(cluster, &reopened).await?;
         if !reopened.is_empty() {
-            site.wake_lanes();
+            runtime.wake_lanes();
         }
         Ok(settled)
     }
@@ -104,7 +103,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         lease: &Lease,
         unsettled: Unsettled,
         sleepers: &[(JobId, &Conversion)],
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         // No attempt of theirs is open, so nothing of them is on the cluster.
         self.record(lease, &unsettled.refused).await?;
         if sleepers.is_empty() {
@@ -134,12 +133,12 @@ const UNREADABLE: &str = "what the service has stored about its conversion canno
 type Wish = Result<ImageRequest, (ImageRef, String)>;
 
 /// What the job wants of the cache, unless an attempt is under way: its image was settled when it was made.
-fn wish<L>(site: &Site<L>, job: &Job) -> Option<Wish> {
+fn wish<L>(runtime: &ClusterRuntime<L>, job: &Job) -> Option<Wish> {
     if job.attempt.as_ref().is_some_and(Attempt::is_open) {
         return None;
     }
     let image = cached_image(&job.spec)?.clone();
-    let wish = match site.target.cluster.images.cache_dir.join(&image.cache_file_name()) {
+    let wish = match runtime.target.cluster.images.cache_dir.join(&image.cache_file_name()) {
         Ok(cache_path) => Ok(ImageRequest { job: job.id, cache_path, image, fresh: wants_fresh(&job.spec) }),
         Err(error) => Err((image, error.to_string())),
     };

@@ -2,26 +2,28 @@
 
 use chrono::TimeDelta;
 use domain::{Job, Located, Phase, Transition, located};
-use persistence::{Lease, StoreError, WorkStore};
+use persistence::{Lease, WorkStore};
 use remote::{AttemptKey, Locate, LocateAnswer, Sought};
 use slurm::{JobName, SlurmJobId, SlurmState};
 
 use crate::{
+    Result,
+    cluster_runtime::ClusterRuntime,
     link::{cluster_link::ClusterLink, counted},
     steps::{
-        batch::{done, warn_of_each},
         pending_cleanup::Unsubmitted,
+        record::{done, warn_of_each},
     },
-    worker::{Site, Worker},
+    worker::Worker,
 };
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn locate(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         lease: &Lease,
         jobs: Vec<Job>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         if jobs.is_empty() {
             return Ok(());
         }
@@ -30,7 +32,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         // An hour earlier than the first intent: the clocks of the cluster and of this host may differ.
         let since = since.unwrap_or_else(|| self.clock.now()) - TimeDelta::hours(1);
         let command = Locate { jobs: jobs.iter().filter_map(lost).collect(), since_unix: since.timestamp() };
-        let answer = site.target.link.call(&command).await;
+        let answer = runtime.target.link.call(&command).await;
         if let Err(error) = &answer {
             warn_of_each(&jobs, error, "the lost submission could not be looked for");
         }
@@ -47,11 +49,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             .flat_map(|answer| steps.iter().flat_map(|step| copies(step.job(), answer)))
             .collect();
         let adopted = steps.iter().map(Unsubmitted::job).filter(|job| job.phase == Phase::InQueue);
-        counted::submissions(&site.target.cluster.name, adopted, now);
-        self.record_unsubmitted(site, lease, steps).await?;
-        self.cancel_copies(site, copies).await;
-        self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
-        site.wake_poll();
+        counted::submissions(&runtime.target.cluster.name, adopted, now);
+        self.record_unsubmitted(runtime, lease, steps).await?;
+        self.cancel_copies(runtime, copies).await;
+        self.store.poll_soon(&runtime.target.cluster.name, runtime.target.pace.min).await?;
+        runtime.wake_poll();
         Ok(())
     }
 }

@@ -6,14 +6,16 @@ use chrono::TimeDelta;
 use domain::{
     DesiredState, Job, JobId, JobPaths, Located, PendingCleanup, Phase, Timestamp, Transition, located,
 };
-use persistence::{Lane, Lease, StepRecord, StoreError, WorkStore};
+use persistence::{Lane, Lease, StepRecord, WorkStore};
 use remote::{Remove, StagedSecret};
 use slurm::{RemotePath, SlurmJobId};
 
 use crate::{
+    Result,
+    cluster_runtime::ClusterRuntime,
     link::cluster_link::ClusterLink,
-    steps::batch::{done, warn_of_each},
-    worker::{Site, Worker},
+    steps::record::{done, warn_of_each},
+    worker::Worker,
 };
 
 /// After a cluster that could not be asked to remove files.
@@ -71,14 +73,14 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// run from then on, however late Slurm hears of it.
     pub(crate) async fn record_unsubmitted(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         lease: &Lease,
         steps: Vec<Unsubmitted>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         if steps.is_empty() {
             return Ok(());
         }
-        let hindered = self.clear_away(site, &steps).await;
+        let hindered = self.clear_away(runtime, &steps).await;
         let now = self.clock.now();
         let steps: Vec<_> = steps
             .into_iter()
@@ -90,13 +92,17 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         self.record(lease, &steps).await?;
         // Where they wait now somebody else may have to take the next step, and at once: a wish that came in meanwhile was
         // heard when nothing could be done for it.
-        site.lane(Lane::Submit).notify_one();
-        site.lane(Lane::Tend).notify_one();
+        runtime.lane(Lane::Submit).notify_one();
+        runtime.lane(Lane::Tend).notify_one();
         Ok(())
     }
 
     /// Closes the attempts of jobs that are over and removes their files with secrets; says which jobs are not over yet.
-    async fn clear_away(&self, site: &Site<L>, steps: &[Unsubmitted]) -> HashMap<JobId, CleanupBlocker> {
+    async fn clear_away(
+        &self,
+        runtime: &ClusterRuntime<L>,
+        steps: &[Unsubmitted],
+    ) -> HashMap<JobId, CleanupBlocker> {
         let jobs = || steps.iter().map(|one| &one.step.job);
         let files: Vec<(JobId, StagedSecret)> =
             jobs().flat_map(|job| staged_secrets(job).into_iter().map(|file| (job.id, file))).collect();
@@ -109,7 +115,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             close: close.iter().map(|(_, dir)| dir.clone()).collect(),
             files: files.iter().map(|(_, file)| file.clone()).collect(),
         };
-        match site.target.link.call(&command).await {
+        match runtime.target.link.call(&command).await {
             Ok(answer) => {
                 let kept = answer.kept.iter().filter_map(|place| files.get(*place));
                 let held = answer.held.iter().filter_map(|(place, id)| Some((close.get(*place)?.0, *id)));

@@ -3,28 +3,25 @@
 use std::collections::HashMap;
 
 use domain::{Job, JobId, purge_again};
-use persistence::{Lease, Remains, StoreError, WorkStore};
+use persistence::{Lease, Remains, WorkStore};
 use remote::Purge;
 use slurm::RemotePath;
 
-use crate::{
-    link::cluster_link::ClusterLink,
-    worker::{Site, Worker},
-};
+use crate::{Result, cluster_runtime::ClusterRuntime, link::cluster_link::ClusterLink, worker::Worker};
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn purge(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         lease: &Lease,
         jobs: Vec<Job>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         if jobs.is_empty() {
             return Ok(());
         }
         let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
         let remains = self.store.remains(&ids).await?;
-        let failed = self.remove_remains(site, &remains).await;
+        let failed = self.remove_remains(runtime, &remains).await;
         let (mut gone, mut left) = (Vec::new(), Vec::new());
         for of in &remains {
             let Some(why) = failed.get(&of.job) else {
@@ -35,7 +32,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 tracing::warn!(job.id = %of.job, error = why, "a deleted job's files are still there; trying again");
                 left.push((of.job, wait));
             } else {
-                give_up(site, of, why);
+                give_up(runtime, of, why);
                 gone.push(of.job);
             }
         }
@@ -44,7 +41,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 
     /// Removes what jobs have left. Returns those of which something is still there, or may be, and why.
-    async fn remove_remains(&self, site: &Site<L>, remains: &[Remains]) -> HashMap<JobId, String> {
+    async fn remove_remains(
+        &self,
+        runtime: &ClusterRuntime<L>,
+        remains: &[Remains],
+    ) -> HashMap<JobId, String> {
         let unreadable = remains.iter().filter(|of| of.unreadable);
         let mut failed: HashMap<JobId, String> =
             unreadable.map(|of| (of.job, UNREADABLE.to_owned())).collect();
@@ -55,7 +56,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             return failed;
         }
         let command = Purge { jobs: places.iter().map(|(id, base)| (base.clone(), id.get())).collect() };
-        match site.target.link.call(&command).await {
+        match runtime.target.link.call(&command).await {
             Ok(answer) => {
                 for (place, others) in &answer.others {
                     let job = places.get(*place).map(|(id, _)| id.to_string());
@@ -78,8 +79,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 const UNREADABLE: &str = "the base directory of an attempt cannot be read in the database";
 
 /// Nobody looks after the job's files any more: it is said where they are.
-fn give_up<L>(site: &Site<L>, of: &Remains, why: &str) {
-    let cluster = site.target.cluster.name.to_string();
+fn give_up<L>(runtime: &ClusterRuntime<L>, of: &Remains, why: &str) {
+    let cluster = runtime.target.cluster.name.to_string();
     let bases: Vec<&str> = of.base_dirs.iter().map(RemotePath::as_str).collect();
     tracing::warn!(
         job.id = %of.job, cluster.name = cluster, base_dirs = bases.join(", "), error = why,

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use domain::{Job, relax_exclusions};
-use persistence::{Lease, StoreError, WorkStore};
+use persistence::{Lease, WorkStore};
 use remote::Exclude;
 
 use crate::{
+    Result,
+    cluster_runtime::ClusterRuntime,
     link::cluster_link::ClusterLink,
-    steps::batch::{done, in_slurm, warn_of_each},
-    worker::{Site, Worker},
+    steps::record::{done, in_slurm, warn_of_each},
+    worker::Worker,
 };
 
 /// After a refusal, or an answer that did not come.
@@ -18,11 +20,11 @@ const TRY_AGAIN: Duration = Duration::from_mins(1);
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn relieve(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         lease: &Lease,
         jobs: Vec<Job>,
-    ) -> Result<(), StoreError> {
-        let (terms, now) = (self.graces(site).retry, self.clock.now());
+    ) -> Result<()> {
+        let (terms, now) = (self.graces(runtime).retry, self.clock.now());
         let (mut waiting, mut reliefs, mut command) = (Vec::new(), Vec::new(), Exclude::default());
         let mut left = Vec::new();
         for job in jobs {
@@ -39,7 +41,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if waiting.is_empty() {
             return Ok(());
         }
-        let failed = match site.target.link.call(&command).await {
+        let failed = match runtime.target.link.call(&command).await {
             Ok(answer) => answer.failed,
             Err(error) => {
                 warn_of_each(&waiting, &error, "the job could not be allowed on its nodes again");

@@ -3,17 +3,19 @@
 use std::time::Duration;
 
 use domain::{Attempt, Job, Phase, Secrets, Sent, Status, Transition, excluded, plan_submission, sent};
-use persistence::{Lease, StoreError, WorkStore};
+use persistence::{Lease, WorkStore};
 use remote::{AttemptKey, Cancel, SubmitAnswer, SubmitBatch};
 use slurm::SlurmJobId;
 
 use crate::{
+    Result,
+    cluster_runtime::{ClusterRuntime, Turn},
     link::{
         cluster_link::{ClusterLink, LinkError},
         counted,
     },
-    steps::{batch::done, images::Settled, pending_cleanup::Unsubmitted},
-    worker::{Site, Turn, Worker},
+    steps::{images::Settled, pending_cleanup::Unsubmitted, record::done},
+    worker::Worker,
 };
 
 /// A job whose submission is about to be sent.
@@ -26,59 +28,63 @@ struct Intent {
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn submit(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         lease: &Lease,
         jobs: Vec<Job>,
         mut turn: Option<Turn<'_>>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         if jobs.is_empty() {
             return Ok(());
         }
-        let settled = self.settle_images(site, lease, jobs).await?;
+        let settled = self.settle_images(runtime, lease, jobs).await?;
         if settled.jobs.is_empty() {
             return Ok(());
         }
-        let intents = self.store_intents(site, lease, settled).await?;
-        let (intents, mut batch) = self.stage(site, lease, intents).await?;
+        let intents = self.store_intents(runtime, lease, settled).await?;
+        let (intents, mut batch) = self.stage(runtime, lease, intents).await?;
         if intents.is_empty() {
             return Ok(());
         }
         let now = self.clock.uptime();
         batch.sweep = turn.as_deref().is_some_and(|swept| is_to_sweep(*swept, now));
-        let answers = site.target.link.call(&batch).await;
+        let answers = runtime.target.link.call(&batch).await;
         if let Some(swept) = turn.as_deref_mut().filter(|_| batch.sweep && answers.is_ok()) {
             *swept = Some(now);
         }
         drop(turn);
         let steps = self.judge(&intents, &answers);
-        counted::submissions(&site.target.cluster.name, steps.iter().map(Unsubmitted::job), self.clock.now());
-        self.record_unsubmitted(site, lease, steps).await?;
-        self.cancel_doubles(site, &intents, &answers).await;
+        counted::submissions(
+            &runtime.target.cluster.name,
+            steps.iter().map(Unsubmitted::job),
+            self.clock.now(),
+        );
+        self.record_unsubmitted(runtime, lease, steps).await?;
+        self.cancel_doubles(runtime, &intents, &answers).await;
         // The poll finds out soon what became of them, instead of at the pace of a quiet cluster.
-        self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
-        site.wake_poll();
+        self.store.poll_soon(&runtime.target.cluster.name, runtime.target.pace.min).await?;
+        runtime.wake_poll();
         Ok(())
     }
 
     /// Commits the attempts before anything remote happens. Jobs whose lease was lost drop out here.
     async fn store_intents(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         lease: &Lease,
         settled: Settled,
-    ) -> Result<Vec<Intent>, StoreError> {
+    ) -> Result<Vec<Intent>> {
         let now = self.clock.now();
         let Settled { jobs, mut images } = settled;
         let failed: Vec<&Job> = jobs.iter().filter(|job| !job.failures.is_empty()).collect();
-        let spare = self.spare_nodes(site, &failed).await;
+        let spare = self.spare_nodes(runtime, &failed).await;
         let mut intents = Vec::with_capacity(jobs.len());
         for mut job in jobs {
             let before = job.attempt.clone().filter(Attempt::is_open);
             let attempt = match before.clone() {
                 Some(attempt) => Ok(attempt),
-                None => job.new_attempt(site.target.cluster.base_dir.clone(), now).map(|mut attempt| {
+                None => job.new_attempt(runtime.target.cluster.base_dir.clone(), now).map(|mut attempt| {
                     let spare = spare.get(&job.id).copied();
-                    attempt.excluded = excluded(&job, &self.graces(site).retry, spare, now);
+                    attempt.excluded = excluded(&job, &self.graces(runtime).retry, spare, now);
                     attempt.image = images.remove(&job.id);
                     if job.attempt.is_some() {
                         job.begin_run();
@@ -106,14 +112,14 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Makes the files and scripts. A job that cannot be put into files ends here, with the reason.
     async fn stage(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         lease: &Lease,
         intents: Vec<Intent>,
-    ) -> Result<(Vec<Intent>, SubmitBatch), StoreError> {
+    ) -> Result<(Vec<Intent>, SubmitBatch)> {
         let ids: Vec<_> = intents.iter().map(|intent| intent.job.id).collect();
         let mut secrets = self.store.open_secrets(&ids).await?;
         let jobs: Vec<&Job> = intents.iter().map(|intent| &intent.job).collect();
-        let checkpoints = self.checkpoints(site, &jobs).await;
+        let checkpoints = self.checkpoints(runtime, &jobs).await;
         let (mut staged, mut entries, mut scripts, mut refused) = (vec![], vec![], vec![], vec![]);
         for intent in intents {
             let job = &intent.job;
@@ -127,7 +133,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 }
             };
             let from = checkpoints.get(&job.id).map(|checkpoint| job.going_on_from(checkpoint));
-            match plan_submission(from.as_ref().unwrap_or(job), attempt, &site.target.cluster, &of_job) {
+            match plan_submission(from.as_ref().unwrap_or(job), attempt, &runtime.target.cluster, &of_job) {
                 Ok(entry) => {
                     let script = entry.files.iter().find(|file| file.path == entry.script_path);
                     let text = script.map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
@@ -143,7 +149,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 }
             }
         }
-        self.record_unsubmitted(site, lease, refused).await?;
+        self.record_unsubmitted(runtime, lease, refused).await?;
         self.store.record_scripts(&scripts).await?;
         Ok((staged, SubmitBatch::new(entries)))
     }
@@ -180,7 +186,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// them from running the work twice.
     async fn cancel_doubles(
         &self,
-        site: &Site<L>,
+        runtime: &ClusterRuntime<L>,
         intents: &[Intent],
         answers: &Result<Vec<SubmitAnswer>, LinkError>,
     ) {
@@ -193,19 +199,23 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 _ => Vec::new(),
             }
         };
-        self.cancel_copies(site, intents.iter().zip(answers).flat_map(doubles).collect()).await;
+        self.cancel_copies(runtime, intents.iter().zip(answers).flat_map(doubles).collect()).await;
     }
 
     /// Cancels Slurm jobs that are second copies of an attempt.
-    pub(crate) async fn cancel_copies(&self, site: &Site<L>, copies: Vec<(SlurmJobId, AttemptKey)>) {
+    pub(crate) async fn cancel_copies(
+        &self,
+        runtime: &ClusterRuntime<L>,
+        copies: Vec<(SlurmJobId, AttemptKey)>,
+    ) {
         if copies.is_empty() {
             return;
         }
-        let cluster = site.target.cluster.name.to_string();
+        let cluster = runtime.target.cluster.name.to_string();
         metrics::counter!("submit_duplicates_detected_total", "cluster" => cluster)
             .increment(copies.len() as u64);
         tracing::warn!(?copies, "one attempt has several Slurm jobs; cancelling all but one");
-        if let Err(error) = site.target.link.call(&Cancel { jobs: copies, names: Vec::new() }).await {
+        if let Err(error) = runtime.target.link.call(&Cancel { jobs: copies, names: Vec::new() }).await {
             tracing::warn!(error = %error, "the copies could not be canceled; their claim keeps them from running");
         }
     }
