@@ -17,21 +17,21 @@ use crate::{link::counted, pace::Pace, poll::tick::Quiet};
 #[derive(Debug, Clone)]
 pub struct ClusterTarget<L> {
     pub cluster: Cluster,
-    /// Which cluster this is, if its name may come to mean another one; none for one of the configuration file.
+    /// The incarnation of the cluster, if its name can later mean another cluster; none for a cluster of the configuration file.
     pub incarnation: Option<i64>,
     pub link: L,
     pub pace: Pace,
 }
 
-/// A cluster, what wakes its loops, and what they show of themselves.
+/// The runtime of one cluster.
 #[derive(Debug)]
-pub(crate) struct ClusterRuntime<L> {
+pub(crate) struct Runtime<L> {
     pub(crate) target: ClusterTarget<L>,
-    /// When each loop last came round, in seconds since 1970.
+    /// When each loop last began a turn, in seconds since 1970.
     pub(crate) beats: Mutex<BTreeMap<String, i64>>,
-    /// Whose turn it is to submit, and when a submission last took away what was abandoned, by the clock's uptime.
+    /// The turn to submit, with the time of the last sweep of abandoned files, by the clock's uptime.
     submitting: tokio::sync::Mutex<Option<Duration>>,
-    /// What polls need not read again.
+    /// The jobs that polls need not read again.
     quiet: Mutex<Quiet>,
     submit_due: Notify,
     tend_due: Notify,
@@ -39,24 +39,24 @@ pub(crate) struct ClusterRuntime<L> {
     pub(crate) poll_due: Notify,
 }
 
-/// The turn to submit: a cluster is asked for one submission at a time, which leaves the other session to polls.
+/// The turn to submit. A cluster gets one submission at a time, which leaves the other session to polls.
 pub(crate) type Turn<'a> = tokio::sync::MutexGuard<'a, Option<Duration>>;
 
-/// What a worker may not do because the cluster's name means another one by now waits so long for one that may.
+/// The wait for another worker when this worker's cluster has been replaced by one of the same name.
 pub(crate) const OVERTAKEN: Duration = Duration::from_secs(1);
 
-/// A lost wake-up is made good by a look at least this often.
+/// The longest sleep of a lane, in case a wake-up was lost.
 pub(crate) const SWEEP: Duration = Duration::from_secs(5);
 
-pub(crate) fn conversions_name<L>(runtime: &ClusterRuntime<L>) -> String {
+pub(crate) fn conversions_name<L>(runtime: &Runtime<L>) -> String {
     format!("conversions of images of cluster {}", runtime.target.cluster.name)
 }
 
-pub(crate) fn partitions_name<L>(runtime: &ClusterRuntime<L>) -> String {
+pub(crate) fn partitions_name<L>(runtime: &Runtime<L>) -> String {
     format!("partitions of cluster {}", runtime.target.cluster.name)
 }
 
-pub(crate) fn poll_name<L>(runtime: &ClusterRuntime<L>) -> String {
+pub(crate) fn poll_name<L>(runtime: &Runtime<L>) -> String {
     format!("poll of cluster {}", runtime.target.cluster.name)
 }
 
@@ -66,16 +66,16 @@ pub(crate) fn database_failed(doing: &'static str, error: &StoreError) {
     tracing::warn!(doing, error = %error, source, "the database failed; trying again");
 }
 
-/// The shortest sleep of a loop, so that a clock that disagrees never makes it spin.
+/// The shortest sleep of a loop, so that clocks that disagree never make it spin.
 pub(crate) const MIN_NAP: Duration = Duration::from_millis(50);
 
-/// How long a lane sleeps whose next step falls due then. Rounded up a little: a step taken a moment too early is a
-/// look for nothing.
+/// How long a lane sleeps until its next step is due. Rounded up a little, because a step that is taken too early finds
+/// nothing.
 pub(crate) fn nap(due: Option<Duration>) -> Duration {
     due.map_or(SWEEP, |due| due + Duration::from_millis(20)).clamp(MIN_NAP, SWEEP)
 }
 
-impl<L> ClusterRuntime<L> {
+impl<L> Runtime<L> {
     pub(crate) fn new(target: ClusterTarget<L>) -> Self {
         counted::show(&target.cluster.name);
         Self {
@@ -90,18 +90,18 @@ impl<L> ClusterRuntime<L> {
         }
     }
 
-    /// What polls know to be no news. Not held while anything is awaited.
+    /// The memory of polls. Not held across an await.
     pub(crate) fn quiet(&self) -> MutexGuard<'_, Quiet> {
         self.quiet.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The loops that last came round before that second.
+    /// The loops whose last turn began before that second.
     pub(crate) fn silent_since(&self, second: i64) -> Vec<String> {
         let beats = self.beats.lock().unwrap_or_else(PoisonError::into_inner);
         beats.iter().filter(|(_, beat)| **beat < second).map(|(name, _)| name.clone()).collect()
     }
 
-    /// The turn that a lane has to wait for, if it has to.
+    /// The turn that a lane must wait for, if any.
     pub(crate) async fn turn(&self, lane: Lane) -> Option<Turn<'_>> {
         match lane {
             Lane::Submit => Some(self.submitting.lock().await),
@@ -116,14 +116,14 @@ impl<L> ClusterRuntime<L> {
         }
     }
 
-    /// Something may be due: every lane looks.
+    /// Wakes every lane, because something may be due.
     pub(crate) fn wake_lanes(&self) {
         self.submit_due.notify_one();
         self.tend_due.notify_one();
         self.conversion_due.notify_one();
     }
 
-    /// Sleeps until a conversion is said to be due, or falls due, or a sweep is.
+    /// Sleeps until a conversion is due, or for the longest sleep.
     pub(crate) async fn sleep_until_conversion(&self, due: Option<Duration>, stop: &CancellationToken) {
         tokio::select! {
             biased;

@@ -1,9 +1,9 @@
 //! The loop: lease, observe, decide, act, record.
 //!
-//! For each cluster two lanes of steps (submissions, and everything after them) and one poll, each of them one
-//! remote command for any number of jobs. What to do is decided in `domain`; this crate only carries it out:
-//! it takes a lease, asks `domain`, speaks to the cluster through a [`ClusterLink`], and records the result
-//! under the lease's token. There is no retry in here: a job that is still due is simply taken again.
+//! Each cluster has two lanes of steps (submissions, and everything after them), a lane of image conversions, and one poll.
+//! Each step is one remote command for any number of jobs. `domain` decides what to do. This crate takes a lease, runs the
+//! command through a [`ClusterLink`], and records the result under the lease's token. It has no retry logic: a job that is
+//! still due is taken again.
 
 mod cluster_runtime;
 mod conversions;

@@ -1,4 +1,4 @@
-//! What the partitions of a cluster are: asked now and then, remembered in the database, read by everybody else.
+//! The partitions of a cluster: read now and then, and kept in the database.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -9,26 +9,26 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Result,
-    cluster_runtime::{ClusterRuntime, MIN_NAP, OVERTAKEN, SWEEP, database_failed, partitions_name, pause},
+    cluster_runtime::{MIN_NAP, OVERTAKEN, Runtime, SWEEP, database_failed, partitions_name, pause},
     link::cluster_link::ClusterLink,
     worker::Worker,
 };
 
-/// Longer than a question can take: whoever took the turn and died is made good for after it.
+/// Longer than the command can take: after this, another worker takes the turn of one that died.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// After a question that was not answered, unless the questions are closer together anyway.
+/// The retry interval after a failure, unless the regular interval is shorter.
 const TRY_AGAIN: Duration = Duration::from_mins(1);
-/// The longest sleep, so that the loop is seen to be alive.
+/// The longest sleep, so that the loop shows that it is alive.
 const LONGEST_NAP: Duration = Duration::from_mins(1);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    /// Asks for the partitions of one cluster whenever it is time, one worker at a time.
-    pub(crate) async fn learn(self: Arc<Self>, runtime: Arc<ClusterRuntime<L>>, stop: CancellationToken) {
+    /// Reads the partitions of one cluster when they are due, one worker at a time.
+    pub(crate) async fn learn(self: Arc<Self>, runtime: Arc<Runtime<L>>, stop: CancellationToken) {
         let name = partitions_name(&runtime);
         while !stop.is_cancelled() {
             self.beat(&runtime, &name);
             if let Err(error) = self.learn_if_due(&runtime).await {
-                database_failed("asking for partitions", &error);
+                database_failed("reading partitions", &error);
                 pause(SWEEP, &stop).await;
                 continue;
             }
@@ -37,8 +37,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
     }
 
-    /// Whether the cluster was asked.
-    pub(crate) async fn learn_if_due(&self, runtime: &ClusterRuntime<L>) -> Result<bool> {
+    /// Returns whether the command was sent.
+    pub(crate) async fn learn_if_due(&self, runtime: &Runtime<L>) -> Result<bool> {
         let cluster = &runtime.target.cluster.name;
         if !self.store.take_partitions_turn(cluster, PATIENCE).await? {
             return Ok(false);
@@ -60,7 +60,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 self.store.record_partitions(cluster, &answer, every, now).await?;
             }
             Err(error) => {
-                tracing::warn!(cluster.name = %cluster, %error, "the cluster did not say what its partitions are");
+                tracing::warn!(cluster.name = %cluster, %error, "the partitions could not be read");
                 let again_in = TRY_AGAIN.min(every);
                 self.store.record_partitions_unanswered(cluster, &error.to_string(), again_in, now).await?;
             }
@@ -68,12 +68,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         Ok(true)
     }
 
-    /// How many nodes each of the jobs can do without, if the cluster has said so lately.
-    pub(crate) async fn spare_nodes(
-        &self,
-        runtime: &ClusterRuntime<L>,
-        jobs: &[&Job],
-    ) -> HashMap<JobId, usize> {
+    /// How many nodes each job can spare, if the partitions were read recently.
+    pub(crate) async fn spare_nodes(&self, runtime: &Runtime<L>, jobs: &[&Job]) -> HashMap<JobId, usize> {
         if jobs.is_empty() {
             return HashMap::new();
         }

@@ -24,8 +24,7 @@ mod submitting;
 mod wishes;
 
 use crate::{
-    ClusterLink, ClusterTarget, LinkError, Pace, WorkerSettings, cluster_runtime::ClusterRuntime,
-    worker::Worker,
+    ClusterLink, ClusterTarget, LinkError, Pace, WorkerSettings, cluster_runtime::Runtime, worker::Worker,
 };
 
 #[derive(Debug, Clone)]
@@ -43,7 +42,7 @@ impl ClusterLink for FakeLink {
 /// A worker whose every step is taken by the test.
 struct Bench {
     worker: Worker<FakeLink>,
-    runtime: Arc<ClusterRuntime<FakeLink>>,
+    runtime: Arc<Runtime<FakeLink>>,
     fake: Arc<FakeCluster>,
     clock: Arc<HandClock>,
     pool: PgPool,

@@ -1,7 +1,6 @@
-//! The worker: which loops there are, and when they wake.
+//! The worker: its loops, and when they wake.
 //!
-//! Where two things can happen at once, the order in which they are looked at is given (`biased`): the same history is
-//! then the same run, which the simulation needs.
+//! `select!` is `biased`, so that a simulated history is the same run each time.
 
 use std::{
     collections::HashSet,
@@ -18,49 +17,49 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Result,
     cluster_runtime::{
-        ClusterRuntime, ClusterTarget, MIN_NAP, SWEEP, conversions_name, database_failed, nap,
-        partitions_name, pause, poll_name,
+        ClusterTarget, MIN_NAP, Runtime, SWEEP, conversions_name, database_failed, nap, partitions_name,
+        pause, poll_name,
     },
     link::cluster_link::ClusterLink,
 };
 
 #[derive(Debug, Clone, Copy)]
 pub struct WorkerSettings {
-    /// How long a lease lasts without being extended: the longest wait after a worker dies.
+    /// The duration of a lease without extension: the longest wait after a worker dies.
     pub lease: Duration,
     /// The most jobs that one remote command submits or concludes.
     pub batch: u32,
     pub graces: Graces,
-    /// How often a cluster is asked for its partitions.
+    /// How often a cluster's partitions are read.
     pub partitions_every: Duration,
 }
 
-/// A loop ended that never ends by itself.
+/// A loop ended by itself.
 #[derive(Debug, thiserror::Error)]
 #[error("a loop of the worker has died")]
 pub struct WorkerError(#[from] tokio::task::JoinError);
 
-/// Leases, observes, decides, acts and records, until it is told to stop.
+/// Leases, observes, decides, acts and records, until it is stopped.
 #[derive(Debug)]
 pub struct Worker<L, S = Store> {
     pub(crate) store: S,
     pub(crate) settings: WorkerSettings,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
-    /// They come and go while it runs.
-    runtimes: watch::Sender<Vec<Arc<ClusterRuntime<L>>>>,
+    /// The clusters can change while the worker runs.
+    runtimes: watch::Sender<Vec<Arc<Runtime<L>>>>,
 }
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    /// Whoever has been given a lease knows what time it is: also on a machine that has just been stopped for an hour.
+    /// Sets the clock by the time of a new lease, which is right even if this machine was suspended for an hour.
     pub(crate) fn hear(&self, granted_on: Option<Timestamp>, asked: Duration) {
         if let Some(time) = granted_on {
             self.clock.hear(time, asked);
         }
     }
 
-    /// The waits that hold for a cluster: how long its nodes are kept away from is its own setting.
-    pub(crate) fn graces(&self, runtime: &ClusterRuntime<L>) -> Graces {
+    /// The grace periods of a cluster. How long its failed nodes stay excluded is its own setting.
+    pub(crate) fn graces(&self, runtime: &Runtime<L>) -> Graces {
         let mut graces = self.settings.graces;
         graces.retry.exclude_for =
             TimeDelta::hours(runtime.target.cluster.retries.node_exclusion_hours.into());
@@ -74,7 +73,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         clock: Arc<dyn Clock>,
         ids: Arc<dyn Ids>,
     ) -> Self {
-        let runtime = |target| Arc::new(ClusterRuntime::new(target));
+        let runtime = |target| Arc::new(Runtime::new(target));
         Self {
             store,
             settings,
@@ -84,18 +83,18 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
     }
 
-    /// Lets clusters go and takes others in, while it runs or before. One that is changed goes and comes at once: what is
-    /// under way on the old one is finished beside the new one's loops, as it is beside another worker's.
+    /// Removes clusters and adds others, before or while the worker runs. A changed cluster is both: its old loops finish
+    /// their work while the new ones run, as beside another worker.
     pub fn change(&self, gone: &HashSet<ClusterName>, come: Vec<ClusterTarget<L>>) {
         self.runtimes.send_modify(|runtimes| {
             runtimes.retain(|runtime| !gone.contains(&runtime.target.cluster.name));
-            runtimes.extend(come.into_iter().map(|target| Arc::new(ClusterRuntime::new(target))));
+            runtimes.extend(come.into_iter().map(|target| Arc::new(Runtime::new(target))));
         });
     }
 
-    /// Whether the cluster's name still means this cluster. Asked once the right to a step is taken: from then on it
-    /// cannot come to mean another one before the step is over, because something is under way on it.
-    pub(crate) async fn is_still_meant(&self, runtime: &ClusterRuntime<L>) -> Result<bool> {
+    /// Whether the cluster's name still means this cluster. Called under a lease: while something is under way on the
+    /// cluster, its name cannot change its meaning.
+    pub(crate) async fn is_still_meant(&self, runtime: &Runtime<L>) -> Result<bool> {
         let ClusterTarget { cluster, incarnation, .. } = &runtime.target;
         match incarnation {
             Some(incarnation) => self.store.is_incarnation(&cluster.name, *incarnation).await,
@@ -104,26 +103,26 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 
     #[cfg(test)]
-    pub(crate) fn runtimes(&self) -> impl Iterator<Item = Arc<ClusterRuntime<L>>> + use<L, S> {
+    pub(crate) fn runtimes(&self) -> impl Iterator<Item = Arc<Runtime<L>>> + use<L, S> {
         self.runtimes.borrow().clone().into_iter()
     }
 
-    /// The loops that have not come round for longer than `limit`, by name.
+    /// The names of the loops whose last turn is longer ago than `limit`.
     pub fn silent_loops(&self, limit: Duration) -> Vec<String> {
         let latest = self.clock.now().timestamp() - i64::try_from(limit.as_secs()).unwrap_or(i64::MAX);
         self.runtimes.borrow().iter().flat_map(|runtime| runtime.silent_since(latest)).collect()
     }
 
-    /// Runs all loops until `stop`; steps under way are finished first.
+    /// Runs all loops until `stop`, and finishes the steps under way.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) -> Result<(), WorkerError> {
         let mut loops = JoinSet::new();
         loops.spawn(Arc::clone(&self).listen(stop.clone()));
         let mut changes = self.runtimes.subscribe();
-        let mut running: Vec<(Arc<ClusterRuntime<L>>, CancellationToken)> = Vec::new();
+        let mut running: Vec<(Arc<Runtime<L>>, CancellationToken)> = Vec::new();
         loop {
             let runtimes = changes.borrow_and_update().clone();
             let is_among =
-                |runtime: &Arc<ClusterRuntime<L>>| runtimes.iter().any(|other| Arc::ptr_eq(runtime, other));
+                |runtime: &Arc<Runtime<L>>| runtimes.iter().any(|other| Arc::ptr_eq(runtime, other));
             for (_, gone) in running.extract_if(.., |(runtime, _)| !is_among(runtime)) {
                 gone.cancel();
             }
@@ -152,15 +151,15 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     fn start(
         self: &Arc<Self>,
         loops: &mut JoinSet<()>,
-        runtime: &Arc<ClusterRuntime<L>>,
+        runtime: &Arc<Runtime<L>>,
         until: &CancellationToken,
     ) {
-        // Two take submissions: while one stores what became of its batch, the other one's is under way.
+        // Two loops submit: while one stores its results, the other's batch is under way.
         for (lane, named) in
             [(Lane::Submit, "submissions"), (Lane::Submit, "more submissions"), (Lane::Tend, "other steps")]
         {
             let name = format!("{named} of cluster {}", runtime.target.cluster.name);
-            // Noted before it runs, so that one which never comes round is missed too.
+            // Noted before it runs, so that a loop that never takes a turn is reported too.
             self.beat(runtime, &name);
             loops.spawn(Arc::clone(self).step(Arc::clone(runtime), lane, name, until.clone()));
         }
@@ -172,7 +171,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         loops.spawn(Arc::clone(self).learn(Arc::clone(runtime), until.clone()));
     }
 
-    /// Wakes the lanes of a cluster when the database says that something is due there.
+    /// Wakes the lanes of a cluster when the database reports that something is due there.
     async fn listen(self: Arc<Self>, stop: CancellationToken) {
         while !stop.is_cancelled() {
             let mut listener = match self.store.listen_due().await {
@@ -190,7 +189,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     notice = listener.next() => notice,
                 };
                 match notice {
-                    // None: the connection was lost and made again, and anything may have been missed.
+                    // None: the connection was lost and restored, and notices may have been missed.
                     Ok(notice) => {
                         for runtime in self.runtimes.borrow().iter() {
                             match &notice {
@@ -210,17 +209,17 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
     }
 
-    /// One lane of steps: takes what is due until nothing is, then sleeps until something will be.
+    /// One lane of steps: takes what is due, then sleeps until something is due.
     async fn step(
         self: Arc<Self>,
-        runtime: Arc<ClusterRuntime<L>>,
+        runtime: Arc<Runtime<L>>,
         lane: Lane,
         name: String,
         stop: CancellationToken,
     ) {
         while !stop.is_cancelled() {
             self.beat(&runtime, &name);
-            // Before anything is leased: what waits for its turn can still be canceled, or taken by another worker.
+            // Before anything is leased: jobs that wait for the turn can still be canceled, or taken by another worker.
             let turn = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
@@ -248,7 +247,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 
     /// The polls of one cluster, one at a time across all workers.
-    async fn watch(self: Arc<Self>, runtime: Arc<ClusterRuntime<L>>, stop: CancellationToken) {
+    async fn watch(self: Arc<Self>, runtime: Arc<Runtime<L>>, stop: CancellationToken) {
         let mut interval = runtime.target.pace.min;
         let name = poll_name(&runtime);
         while !stop.is_cancelled() {
@@ -273,7 +272,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
     }
 
-    pub(crate) fn beat(&self, runtime: &ClusterRuntime<L>, name: &str) {
+    pub(crate) fn beat(&self, runtime: &Runtime<L>, name: &str) {
         let mut beats = runtime.beats.lock().unwrap_or_else(PoisonError::into_inner);
         beats.insert(name.to_owned(), self.clock.now().timestamp());
     }

@@ -1,4 +1,4 @@
-//! Why Slurm has put jobs back into its queue.
+//! Finds out why Slurm requeued jobs.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -13,14 +13,14 @@ const PROGRAM: &str =
 
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Asks the accounting how the last run of each job ended: `squeue` shows only that it waits again.
+/// Reads from accounting how the last run of each job ended: squeue shows only that the job waits again.
 #[derive(Debug, Clone, Default)]
 pub struct Requeued {
-    /// Which jobs, with their names.
+    /// The jobs, with their names.
     pub jobs: Vec<(SlurmJobId, AttemptKey)>,
 }
 
-/// How a run ended that was not the job's last.
+/// The end of a run before the present one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EarlierRun {
     /// Slurm's state at its end.
@@ -30,7 +30,7 @@ pub struct EarlierRun {
 }
 
 impl RemoteCommand for Requeued {
-    /// The last run that ended, of those jobs of which accounting knows one.
+    /// The last run that ended, for each job with one in accounting.
     type Output = HashMap<SlurmJobId, EarlierRun>;
 
     const NAME: &'static str = "requeued";
@@ -64,7 +64,7 @@ impl RemoteCommand for Requeued {
                     let Ok(id) = id.parse::<SlurmJobId>() else { continue };
                     let Ok(state) = state.parse::<SlurmState>();
                     let ours = self.jobs.iter().any(|(job, key)| *job == id && key.as_str() == name);
-                    // Rows come in the order of the runs; the one that waits or runs now is none that ended.
+                    // Rows come in the order of the runs; the present run has not ended.
                     if ours && (state.is_final() || state == SlurmState::Requeued) {
                         runs.insert(id, EarlierRun { state, nodes: nodes.to_owned() });
                     }

@@ -6,8 +6,8 @@ use domain::{Abandoned, Conversion, ConversionFindings, conversion_concluded};
 use persistence::{ConversionLease, WorkStore};
 use remote::{Cancel, CheckImages, Conclude, Concluding, ImageFile, Markers};
 
-use super::{DesiredState, warn_of};
-use crate::{Result, cluster_runtime::ClusterRuntime, link::cluster_link::ClusterLink, worker::Worker};
+use super::{Due, warn_of};
+use crate::{Result, cluster_runtime::Runtime, link::cluster_link::ClusterLink, worker::Worker};
 
 /// Slurm gives a job its `KillWait` (30 s by default) to end; only then does asking again mean anything.
 const CANCEL_AGAIN: Duration = Duration::from_secs(45);
@@ -19,10 +19,10 @@ const TAIL_BYTES: usize = 8 * 1024;
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(super) async fn check_images(
         &self,
-        runtime: &ClusterRuntime<L>,
+        runtime: &Runtime<L>,
         lease: &ConversionLease,
-        wanted: Vec<DesiredState>,
-    ) -> Result<()> {
+        wanted: Vec<Due>,
+    ) -> Result {
         if wanted.is_empty() {
             return Ok(());
         }
@@ -40,7 +40,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }
         };
         let (now, base_dir) = (self.clock.now(), &runtime.target.cluster.base_dir);
-        let step = |((conversion, demand), found): (&DesiredState, ImageFile)| {
+        let step = |((conversion, demand), found): (&Due, ImageFile)| {
             conversion.checked(found, demand, base_dir, now)
         };
         let moved = wanted.iter().zip(found).map(step).collect();
@@ -49,10 +49,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 
     pub(super) async fn cancel_conversions(
         &self,
-        runtime: &ClusterRuntime<L>,
+        runtime: &Runtime<L>,
         lease: &ConversionLease,
         conversions: Vec<(Conversion, Abandoned)>,
-    ) -> Result<()> {
+    ) -> Result {
         if conversions.is_empty() {
             return Ok(());
         }
@@ -79,10 +79,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 
     pub(super) async fn conclude_conversions(
         &self,
-        runtime: &ClusterRuntime<L>,
+        runtime: &Runtime<L>,
         lease: &ConversionLease,
-        wanted: Vec<DesiredState>,
-    ) -> Result<()> {
+        wanted: Vec<Due>,
+    ) -> Result {
         if wanted.is_empty() {
             return Ok(());
         }
@@ -111,7 +111,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }
         };
         let now = self.clock.now();
-        let step = |(one, demand): &DesiredState| {
+        let step = |(one, demand): &Due| {
             let run = one.run.as_ref();
             let place = run.and_then(|run| check.paths.iter().position(|path| *path == run.target));
             let said = run.and_then(|run| concluded.iter().find(|said| said.key == run.token.as_str()));

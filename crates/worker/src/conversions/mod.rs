@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::{
     Result,
-    cluster_runtime::{ClusterRuntime, OVERTAKEN, SWEEP, conversions_name, database_failed, pause},
+    cluster_runtime::{OVERTAKEN, Runtime, SWEEP, conversions_name, database_failed, pause},
     keep_alive::keep_alive,
     link::cluster_link::{ClusterLink, LinkError},
     worker::Worker,
@@ -25,11 +25,11 @@ const LOOK_ROUND: Duration = Duration::from_secs(30);
 /// After a cluster that did not answer.
 const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
 /// A conversion and who waits for it.
-type DesiredState = (Conversion, Demand);
+type Due = (Conversion, Demand);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// The lane of conversions: takes what is due until nothing is, then sleeps until something will be.
-    pub(crate) async fn convert(self: Arc<Self>, runtime: Arc<ClusterRuntime<L>>, stop: CancellationToken) {
+    pub(crate) async fn convert(self: Arc<Self>, runtime: Arc<Runtime<L>>, stop: CancellationToken) {
         let name = conversions_name(&runtime);
         while !stop.is_cancelled() {
             self.beat(&runtime, &name);
@@ -50,7 +50,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 
     /// Takes one step of every conversion that is due. Returns how many were taken.
-    pub(crate) async fn take_conversions(&self, runtime: &ClusterRuntime<L>) -> Result<usize> {
+    pub(crate) async fn take_conversions(&self, runtime: &Runtime<L>) -> Result<usize> {
         let terms = LeaseTerms { duration: self.settings.lease, limit: self.settings.batch };
         let cluster = &runtime.target.cluster.name;
         let since = self.clock.uptime();
@@ -75,10 +75,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 
     async fn convert_step(
         &self,
-        runtime: &ClusterRuntime<L>,
+        runtime: &Runtime<L>,
         lease: &ConversionLease,
-        conversions: Vec<DesiredState>,
-    ) -> Result<()> {
+        conversions: Vec<Due>,
+    ) -> Result {
         let (mut check, mut submit, mut locate, mut cancel, mut conclude) =
             (vec![], vec![], vec![], vec![], vec![]);
         let (mut shelved, mut watched, mut rested) = (vec![], vec![], vec![]);
@@ -110,10 +110,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Stores conversions after a step and gives the lease on them back.
     async fn store_moved(
         &self,
-        runtime: &ClusterRuntime<L>,
+        runtime: &Runtime<L>,
         lease: &ConversionLease,
         moved: Vec<ConversionTransition>,
-    ) -> Result<()> {
+    ) -> Result {
         self.store_conversions(runtime, lease, moved, true).await?;
         Ok(())
     }
@@ -121,7 +121,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Stores conversions and wakes who waits for them. Returns those that were stored: of the others the lease was lost.
     async fn store_conversions(
         &self,
-        runtime: &ClusterRuntime<L>,
+        runtime: &Runtime<L>,
         lease: &ConversionLease,
         moved: Vec<ConversionTransition>,
         release: bool,
@@ -151,7 +151,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         ConversionTransition { conversion, due_at: Some(self.clock.now() + TRY_AGAIN) }
     }
 
-    async fn poll_soon(&self, runtime: &ClusterRuntime<L>) -> Result<()> {
+    async fn poll_soon(&self, runtime: &Runtime<L>) -> Result {
         self.store.poll_soon(&runtime.target.cluster.name, runtime.target.pace.min).await?;
         runtime.wake_poll();
         Ok(())

@@ -14,7 +14,7 @@ use slurm::SlurmJobId;
 use super::warn_of;
 use crate::{
     Result,
-    cluster_runtime::ClusterRuntime,
+    cluster_runtime::Runtime,
     link::cluster_link::ClusterLink,
     steps::{
         locate::{copies_of, sought},
@@ -26,10 +26,10 @@ use crate::{
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(super) async fn submit_conversions(
         &self,
-        runtime: &ClusterRuntime<L>,
+        runtime: &Runtime<L>,
         lease: &ConversionLease,
         conversions: Vec<Conversion>,
-    ) -> Result<()> {
+    ) -> Result {
         if conversions.is_empty() {
             return Ok(());
         }
@@ -78,10 +78,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 
     pub(super) async fn locate_conversions(
         &self,
-        runtime: &ClusterRuntime<L>,
+        runtime: &Runtime<L>,
         lease: &ConversionLease,
         conversions: Vec<Conversion>,
-    ) -> Result<()> {
+    ) -> Result {
         let runs = conversions.iter().filter_map(|one| one.run.as_ref());
         let Some(since) = runs.map(|run| run.intended_at).min() else { return Ok(()) };
         // An hour earlier than the first intent: the clocks of the cluster and of this host may differ.

@@ -1,4 +1,4 @@
-//! Jobs of our names that no poll asked about: the poll's own answer shows them, so looking costs the cluster nothing.
+//! Slurm jobs with our names that the database does not expect. The answer of the regular poll shows them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,13 +8,13 @@ use persistence::{PollLease, WorkStore};
 use remote::{AttemptKey, Cancel, Poll, PollAnswer, SqueueOutcome};
 use slurm::{QueueRow, SlurmJobId, SlurmState};
 
-use crate::{Result, cluster_runtime::ClusterRuntime, link::cluster_link::ClusterLink, worker::Worker};
+use crate::{Result, cluster_runtime::Runtime, link::cluster_link::ClusterLink, worker::Worker};
 
-/// A cluster without jobs of ours is looked at so often all the same.
+/// How often a cluster without our jobs is polled for orphans.
 const IDLE_LOOK: TimeDelta = TimeDelta::minutes(10);
 
-/// Whether a cluster of which there is nothing to ask is polled nevertheless, for orphans.
-pub(crate) fn wants_a_look(lease: &PollLease, now: Timestamp) -> bool {
+/// Whether a cluster without our jobs is polled for orphans.
+pub(crate) fn is_orphan_poll_due(lease: &PollLease, now: Timestamp) -> bool {
     let pending = lease.orphans.iter().any(|orphan| match orphan.kind {
         OrphanKind::Superseded | OrphanKind::Copy | OrphanKind::Deleted => true,
         OrphanKind::Newer | OrphanKind::Unknown => false,
@@ -23,11 +23,11 @@ pub(crate) fn wants_a_look(lease: &PollLease, now: Timestamp) -> bool {
 }
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    /// Compares the queue with the database and remembers what belongs to nobody. Returns what is to be canceled, once
-    /// the poll is recorded.
+    /// Compares the queue with the database and stores the orphans. Returns the Slurm jobs to cancel after the poll is
+    /// recorded.
     pub(crate) async fn look_for_orphans(
         &self,
-        runtime: &ClusterRuntime<L>,
+        runtime: &Runtime<L>,
         lease: &PollLease,
         asked: &Poll,
         answer: &PollAnswer,
@@ -59,12 +59,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         Ok(named.filter_map(|orphan| Some((orphan.slurm_id, orphan.key()?))).collect())
     }
 
-    /// Asked for again by a later poll for as long as they are there.
-    pub(crate) async fn cancel_orphans(
-        &self,
-        runtime: &ClusterRuntime<L>,
-        jobs: Vec<(SlurmJobId, AttemptKey)>,
-    ) {
+    /// A later poll repeats this for orphans that are still there.
+    pub(crate) async fn cancel_orphans(&self, runtime: &Runtime<L>, jobs: Vec<(SlurmJobId, AttemptKey)>) {
         if jobs.is_empty() {
             return;
         }
@@ -73,7 +69,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             Err(error) => Some(error.to_string()),
         };
         if let Some(error) = why {
-            tracing::warn!(cluster.name = %runtime.target.cluster.name, error, "orphans could not be canceled; trying again");
+            tracing::warn!(cluster.name = %runtime.target.cluster.name, error, "orphans could not be canceled; retrying");
         }
     }
 }
@@ -88,7 +84,7 @@ fn say_orphans(cluster: &ClusterName, review: &Review) {
             count("slurm_orphans_found_total", orphan.kind);
         }
         if review.condemned.contains(&orphan.slurm_id) {
-            tracing::warn!(cluster.name = %cluster, kind = %orphan.kind, "cancelling an orphan: {}", orphan.sentence());
+            tracing::warn!(cluster.name = %cluster, kind = %orphan.kind, "canceling an orphan: {}", orphan.sentence());
             count("slurm_orphans_canceled_total", orphan.kind);
         }
     }

@@ -7,7 +7,7 @@ use traces::Steps;
 
 use crate::{
     Result,
-    cluster_runtime::{ClusterRuntime, OVERTAKEN, Turn},
+    cluster_runtime::{OVERTAKEN, Runtime, Turn},
     keep_alive::keep_alive,
     link::cluster_link::ClusterLink,
     steps::{pending_cleanup::Unsubmitted, record::done},
@@ -34,7 +34,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// as soon as the cluster has answered the submission.
     pub(crate) async fn take_steps(
         &self,
-        runtime: &ClusterRuntime<L>,
+        runtime: &Runtime<L>,
         lane: Lane,
         turn: Option<Turn<'_>>,
     ) -> Result<usize> {
@@ -66,11 +66,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 
     async fn carry_out(
         &self,
-        runtime: &ClusterRuntime<L>,
+        runtime: &Runtime<L>,
         lease: &Lease,
         sorted: Sorted,
         turn: Option<Turn<'_>>,
-    ) -> Result<()> {
+    ) -> Result {
         let now = self.clock.now();
         let gone: Vec<_> = sorted
             .end
@@ -120,7 +120,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             .and(purged)
     }
 
-    fn sort(&self, runtime: &ClusterRuntime<L>, jobs: Vec<Job>) -> Sorted {
+    fn sort(&self, runtime: &Runtime<L>, jobs: Vec<Job>) -> Sorted {
         let (mut sorted, graces, now) = (Sorted::default(), self.graces(runtime), self.clock.now());
         for job in jobs {
             match plan(&job, &graces, now) {

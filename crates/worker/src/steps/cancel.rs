@@ -8,7 +8,7 @@ use remote::Cancel;
 
 use crate::{
     Result,
-    cluster_runtime::ClusterRuntime,
+    cluster_runtime::Runtime,
     link::cluster_link::ClusterLink,
     steps::record::{in_slurm, warn_of_each},
     worker::Worker,
@@ -20,12 +20,7 @@ const SEND_AGAIN: Duration = Duration::from_secs(45);
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    pub(crate) async fn cancel(
-        &self,
-        runtime: &ClusterRuntime<L>,
-        lease: &Lease,
-        jobs: Vec<Job>,
-    ) -> Result<()> {
+    pub(crate) async fn cancel(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {
         if jobs.is_empty() {
             return Ok(());
         }

@@ -8,8 +8,7 @@ use remote::Checkpoints;
 use slurm::RemotePath;
 
 use crate::{
-    cluster_runtime::ClusterRuntime, link::cluster_link::ClusterLink, steps::record::warn_of_each,
-    worker::Worker,
+    cluster_runtime::Runtime, link::cluster_link::ClusterLink, steps::record::warn_of_each, worker::Worker,
 };
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
@@ -17,7 +16,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// container looks for one, too.
     pub(crate) async fn checkpoints(
         &self,
-        runtime: &ClusterRuntime<L>,
+        runtime: &Runtime<L>,
         jobs: &[&Job],
     ) -> HashMap<JobId, RemotePath> {
         let results = |job: &&Job| {

@@ -10,7 +10,7 @@ use slurm::{NodeName, SlurmState, node_list};
 
 use crate::{
     Result,
-    cluster_runtime::ClusterRuntime,
+    cluster_runtime::Runtime,
     link::cluster_link::ClusterLink,
     steps::record::{done, warn_of_each},
     worker::Worker,
@@ -24,12 +24,7 @@ const STATUS_BYTES: usize = 8 * 1024 * 1024;
 const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    pub(crate) async fn conclude(
-        &self,
-        runtime: &ClusterRuntime<L>,
-        lease: &Lease,
-        jobs: Vec<Job>,
-    ) -> Result<()> {
+    pub(crate) async fn conclude(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {
         if jobs.is_empty() {
             return Ok(());
         }

@@ -12,7 +12,7 @@ use slurm::{NodeName, SlurmJobId, node_list};
 
 use crate::{
     Result,
-    cluster_runtime::ClusterRuntime,
+    cluster_runtime::Runtime,
     link::cluster_link::ClusterLink,
     steps::record::{done, in_slurm, warn_of_each},
     worker::Worker,
@@ -34,12 +34,7 @@ struct Exclusion {
 }
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    pub(crate) async fn reroute(
-        &self,
-        runtime: &ClusterRuntime<L>,
-        lease: &Lease,
-        jobs: Vec<Job>,
-    ) -> Result<()> {
+    pub(crate) async fn reroute(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {
         if jobs.is_empty() {
             return Ok(());
         }
@@ -92,12 +87,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 
     /// Tells Slurm, and notes in the attempts what it took. A refusal costs nothing but the exclusion.
-    async fn exclude(
-        &self,
-        runtime: &ClusterRuntime<L>,
-        steps: &mut [StepRecord],
-        exclusions: Vec<Exclusion>,
-    ) {
+    async fn exclude(&self, runtime: &Runtime<L>, steps: &mut [StepRecord], exclusions: Vec<Exclusion>) {
         if exclusions.is_empty() {
             return;
         }
@@ -127,11 +117,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 
     /// Those of the nodes that Slurm does not trust now; none when it does not say.
-    pub(crate) async fn sick_nodes(
-        &self,
-        runtime: &ClusterRuntime<L>,
-        nodes: Vec<NodeName>,
-    ) -> Vec<SickNode> {
+    pub(crate) async fn sick_nodes(&self, runtime: &Runtime<L>, nodes: Vec<NodeName>) -> Vec<SickNode> {
         let nodes: Vec<NodeName> = nodes.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
         if nodes.is_empty() {
             return Vec::new();

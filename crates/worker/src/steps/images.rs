@@ -13,8 +13,7 @@ use domain::{
 use persistence::{ImageRequest, Lease, StepRecord, WorkStore};
 
 use crate::{
-    Result, cluster_runtime::ClusterRuntime, link::cluster_link::ClusterLink, steps::record::done,
-    worker::Worker,
+    Result, cluster_runtime::Runtime, link::cluster_link::ClusterLink, steps::record::done, worker::Worker,
 };
 
 /// A wake-up that was lost is made good by a look so often.
@@ -39,7 +38,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Sorts out the jobs whose image has to be converted first: they wait, and are due again when it is.
     pub(crate) async fn settle_images(
         &self,
-        runtime: &ClusterRuntime<L>,
+        runtime: &Runtime<L>,
         lease: &Lease,
         jobs: Vec<Job>,
     ) -> Result<Settled> {
@@ -103,7 +102,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         lease: &Lease,
         unsettled: Unsettled,
         sleepers: &[(JobId, &Conversion)],
-    ) -> Result<()> {
+    ) -> Result {
         // No attempt of theirs is open, so nothing of them is on the cluster.
         self.record(lease, &unsettled.refused).await?;
         if sleepers.is_empty() {
@@ -133,7 +132,7 @@ const UNREADABLE: &str = "what the service has stored about its conversion canno
 type Wish = Result<ImageRequest, (ImageRef, String)>;
 
 /// What the job wants of the cache, unless an attempt is under way: its image was settled when it was made.
-fn wish<L>(runtime: &ClusterRuntime<L>, job: &Job) -> Option<Wish> {
+fn wish<L>(runtime: &Runtime<L>, job: &Job) -> Option<Wish> {
     if job.attempt.as_ref().is_some_and(Attempt::is_open) {
         return None;
     }

@@ -8,7 +8,7 @@ use slurm::{JobName, SlurmJobId, SlurmState};
 
 use crate::{
     Result,
-    cluster_runtime::ClusterRuntime,
+    cluster_runtime::Runtime,
     link::{cluster_link::ClusterLink, counted},
     steps::{
         pending_cleanup::Unsubmitted,
@@ -18,12 +18,7 @@ use crate::{
 };
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    pub(crate) async fn locate(
-        &self,
-        runtime: &ClusterRuntime<L>,
-        lease: &Lease,
-        jobs: Vec<Job>,
-    ) -> Result<()> {
+    pub(crate) async fn locate(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {
         if jobs.is_empty() {
             return Ok(());
         }

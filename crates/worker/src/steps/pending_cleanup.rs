@@ -12,7 +12,7 @@ use slurm::{RemotePath, SlurmJobId};
 
 use crate::{
     Result,
-    cluster_runtime::ClusterRuntime,
+    cluster_runtime::Runtime,
     link::cluster_link::ClusterLink,
     steps::record::{done, warn_of_each},
     worker::Worker,
@@ -73,10 +73,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// run from then on, however late Slurm hears of it.
     pub(crate) async fn record_unsubmitted(
         &self,
-        runtime: &ClusterRuntime<L>,
+        runtime: &Runtime<L>,
         lease: &Lease,
         steps: Vec<Unsubmitted>,
-    ) -> Result<()> {
+    ) -> Result {
         if steps.is_empty() {
             return Ok(());
         }
@@ -100,7 +100,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Closes the attempts of jobs that are over and removes their files with secrets; says which jobs are not over yet.
     async fn clear_away(
         &self,
-        runtime: &ClusterRuntime<L>,
+        runtime: &Runtime<L>,
         steps: &[Unsubmitted],
     ) -> HashMap<JobId, CleanupBlocker> {
         let jobs = || steps.iter().map(|one| &one.step.job);

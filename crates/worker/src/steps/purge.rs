@@ -7,15 +7,10 @@ use persistence::{Lease, Remains, WorkStore};
 use remote::Purge;
 use slurm::RemotePath;
 
-use crate::{Result, cluster_runtime::ClusterRuntime, link::cluster_link::ClusterLink, worker::Worker};
+use crate::{Result, cluster_runtime::Runtime, link::cluster_link::ClusterLink, worker::Worker};
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    pub(crate) async fn purge(
-        &self,
-        runtime: &ClusterRuntime<L>,
-        lease: &Lease,
-        jobs: Vec<Job>,
-    ) -> Result<()> {
+    pub(crate) async fn purge(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {
         if jobs.is_empty() {
             return Ok(());
         }
@@ -41,11 +36,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 
     /// Removes what jobs have left. Returns those of which something is still there, or may be, and why.
-    async fn remove_remains(
-        &self,
-        runtime: &ClusterRuntime<L>,
-        remains: &[Remains],
-    ) -> HashMap<JobId, String> {
+    async fn remove_remains(&self, runtime: &Runtime<L>, remains: &[Remains]) -> HashMap<JobId, String> {
         let unreadable = remains.iter().filter(|of| of.unreadable);
         let mut failed: HashMap<JobId, String> =
             unreadable.map(|of| (of.job, UNREADABLE.to_owned())).collect();
@@ -79,7 +70,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 const UNREADABLE: &str = "the base directory of an attempt cannot be read in the database";
 
 /// Nobody looks after the job's files any more: it is said where they are.
-fn give_up<L>(runtime: &ClusterRuntime<L>, of: &Remains, why: &str) {
+fn give_up<L>(runtime: &Runtime<L>, of: &Remains, why: &str) {
     let cluster = runtime.target.cluster.name.to_string();
     let bases: Vec<&str> = of.base_dirs.iter().map(RemotePath::as_str).collect();
     tracing::warn!(

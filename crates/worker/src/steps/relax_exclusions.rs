@@ -8,7 +8,7 @@ use remote::Exclude;
 
 use crate::{
     Result,
-    cluster_runtime::ClusterRuntime,
+    cluster_runtime::Runtime,
     link::cluster_link::ClusterLink,
     steps::record::{done, in_slurm, warn_of_each},
     worker::Worker,
@@ -18,12 +18,7 @@ use crate::{
 const TRY_AGAIN: Duration = Duration::from_mins(1);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    pub(crate) async fn relieve(
-        &self,
-        runtime: &ClusterRuntime<L>,
-        lease: &Lease,
-        jobs: Vec<Job>,
-    ) -> Result<()> {
+    pub(crate) async fn relieve(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {
         let (terms, now) = (self.graces(runtime).retry, self.clock.now());
         let (mut waiting, mut reliefs, mut command) = (Vec::new(), Vec::new(), Exclude::default());
         let mut left = Vec::new();

@@ -9,7 +9,7 @@ use slurm::SlurmJobId;
 
 use crate::{
     Result,
-    cluster_runtime::{ClusterRuntime, Turn},
+    cluster_runtime::{Runtime, Turn},
     link::{
         cluster_link::{ClusterLink, LinkError},
         counted,
@@ -28,11 +28,11 @@ struct Intent {
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn submit(
         &self,
-        runtime: &ClusterRuntime<L>,
+        runtime: &Runtime<L>,
         lease: &Lease,
         jobs: Vec<Job>,
         mut turn: Option<Turn<'_>>,
-    ) -> Result<()> {
+    ) -> Result {
         if jobs.is_empty() {
             return Ok(());
         }
@@ -69,7 +69,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Commits the attempts before anything remote happens. Jobs whose lease was lost drop out here.
     async fn store_intents(
         &self,
-        runtime: &ClusterRuntime<L>,
+        runtime: &Runtime<L>,
         lease: &Lease,
         settled: Settled,
     ) -> Result<Vec<Intent>> {
@@ -112,7 +112,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Makes the files and scripts. A job that cannot be put into files ends here, with the reason.
     async fn stage(
         &self,
-        runtime: &ClusterRuntime<L>,
+        runtime: &Runtime<L>,
         lease: &Lease,
         intents: Vec<Intent>,
     ) -> Result<(Vec<Intent>, SubmitBatch)> {
@@ -186,7 +186,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// them from running the work twice.
     async fn cancel_doubles(
         &self,
-        runtime: &ClusterRuntime<L>,
+        runtime: &Runtime<L>,
         intents: &[Intent],
         answers: &Result<Vec<SubmitAnswer>, LinkError>,
     ) {
@@ -203,11 +203,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 
     /// Cancels Slurm jobs that are second copies of an attempt.
-    pub(crate) async fn cancel_copies(
-        &self,
-        runtime: &ClusterRuntime<L>,
-        copies: Vec<(SlurmJobId, AttemptKey)>,
-    ) {
+    pub(crate) async fn cancel_copies(&self, runtime: &Runtime<L>, copies: Vec<(SlurmJobId, AttemptKey)>) {
         if copies.is_empty() {
             return;
         }

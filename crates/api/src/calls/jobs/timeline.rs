@@ -28,7 +28,7 @@ const MOST: u32 = 200;
 /// Which commands.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct DesiredState {
+pub(crate) struct Filter {
     /// Only commands of this class. May be repeated.
     #[param(value_type = Option<Vec<String>>, style = Form, explode, pattern = "^[a-z_]{1,40}$", example = json!(["submit"]))]
     class: Vec<String>,
@@ -40,7 +40,7 @@ pub(crate) struct DesiredState {
     page_token: Option<Place>,
 }
 
-impl FromQuery for DesiredState {
+impl FromQuery for Filter {
     const KNOWN: &'static [&'static str] = &["class", "limit", "page_token"];
 
     fn from_query(parameters: &Parameters) -> Result<Self, Problem> {
@@ -74,7 +74,7 @@ impl FromQuery for DesiredState {
     path = "/jobs/{id}/timeline",
     tag = "jobs",
     operation_id = "get_job_timeline",
-    params(("id" = domain::JobId, Path, description = "The job's id."), DesiredState),
+    params(("id" = domain::JobId, Path, description = "The job's id."), Filter),
     security(("bearer" = ["read"])),
     responses(
         (status = 200, description = "A page of the timeline.", body = TimelineView,
@@ -86,16 +86,16 @@ pub(crate) async fn get_job_timeline(
     State(app): State<App>,
     caller: Caller,
     JobInPath(id): JobInPath,
-    Query(wanted): Query<DesiredState>,
+    Query(filter): Query<Filter>,
     uri: Uri,
 ) -> Result<Response, Problem> {
     let job = super::find(&app, &caller, id).await?;
-    let after = wanted.page_token.map(|Place(place)| place);
+    let after = filter.page_token.map(|Place(place)| place);
     // One more than is shown tells whether there is another page.
     let mut entries =
-        app.store.timeline(job.id, &wanted.class, after, wanted.limit.saturating_add(1)).await?;
-    let more = entries.len() > wanted.limit as usize;
-    entries.truncate(wanted.limit as usize);
+        app.store.timeline(job.id, &filter.class, after, filter.limit.saturating_add(1)).await?;
+    let more = entries.len() > filter.limit as usize;
+    entries.truncate(filter.limit as usize);
     let last = entries.last().filter(|_| more).map(|last| Place((last.started_at, last.id)).to_string());
     let link = last.as_deref().and_then(|token| link::next(&uri, "page_token", token));
     let view = TimelineView {
