@@ -47,7 +47,7 @@ fn cosmos_on_three_nodes() {
     #SBATCH --signal=B:USR1@120
     #SBATCH --requeue
     #SBATCH --exclusive
-    # Written by tao-slurm for one attempt of one job. It is not read again after it was submitted.
+    # Written by tao-slurm for one attempt of one job. Changes after the submission have no effect.
 
     readonly _tao_name=tao-job-1
     readonly _tao_state=/lustre/u/state/1/1

@@ -98,7 +98,7 @@ fn a_container_on_one_node() {
     #SBATCH --export=ALL
     #SBATCH --signal=B:USR1@120
     #SBATCH --requeue
-    # Written by tao-slurm for one attempt of one job. It is not read again after it was submitted.
+    # Written by tao-slurm for one attempt of one job. Changes after the submission have no effect.
 
     readonly _tao_name=tao-job-1
     readonly _tao_state=/lustre/u/state/1/1
@@ -156,7 +156,7 @@ fn a_command_on_two_hosts() {
     #SBATCH --exclude=node07,node09
     #SBATCH --no-requeue
     #SBATCH --exclusive
-    # Written by tao-slurm for one attempt of one job. It is not read again after it was submitted.
+    # Written by tao-slurm for one attempt of one job. Changes after the submission have no effect.
 
     readonly _tao_name=tao-job-1
     readonly _tao_state=/lustre/u/state/1/1

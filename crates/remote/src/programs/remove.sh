@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Removes private files of jobs, unless a later attempt has put its own there.
+# Removes files with secrets of jobs, unless a later attempt has replaced them.
 #
 # stdin: a line "number of attempts to close, number of files"; for each attempt a line "state directory"; for each file a
 # line "state directory of the attempt, path".
@@ -9,8 +9,8 @@ take_lines "$tmp/asked" "$((attempts + count))" files
 head -n "$attempts" -- "$tmp/asked" >"$tmp/attempts"
 tail -n "$count" -- "$tmp/asked" >"$tmp/files"
 
-# Claims an attempt for nobody, as a batch script claims it for its job: of the two one succeeds. Prints who has it, if it is
-# taken. One without a directory was never staged. $1: state directory.
+# Takes the claim of an attempt, so that no batch script can take it. Prints the holder if it is taken. An attempt without a
+# directory was never staged. $1: state directory.
 # shellcheck disable=SC2016
 closer='ln -sT nobody "$1/run" 2>/dev/null || readlink -- "$1/run"'
 

@@ -6,7 +6,7 @@
 read -r count || give_up 'the list of jobs did not arrive whole'
 take_lines "$tmp/ids" "$count" jobs
 list=$(paste -s -d, -- "$tmp/ids")
-# -D: every run has a row of its own.
+# -D: a row for every run.
 keep_for 30 sacct -D -X -P -n --delimiter=$'\037' -o JobIDRaw,State,NodeList,JobName -j "$list" \
   >"$tmp/rows" 2>"$tmp/err" </dev/null
 code=$?

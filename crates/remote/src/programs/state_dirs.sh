@@ -1,12 +1,10 @@
 # shellcheck shell=bash
 # Searches and reads the state directories of many jobs.
 
-# One find for the directories of many jobs. It also says whose directories it could not search to the end, because
-# silence about those means nothing.
+# One find for the directories of many jobs. It also reports the jobs whose directories it could not search completely.
 
-# Comes before each command: takes out of "$@" the directories that are links, and names them on descriptor 3. A site may
-# have links above a job's directory; the directory itself was made as one, and a job that has put a link into its place
-# could lead us anywhere.
+# Prefix of each command: removes links from the directories in "$@" and reports them on descriptor 3. Parent directories
+# may be links, but a job that replaced its own directory by a link could redirect the search.
 # shellcheck disable=SC2016
 no_links='
   real=()
@@ -17,13 +15,13 @@ no_links='
   set -- "${real[@]}"
 '
 
-# Keeps what a command prints; what prints more than 32 MiB is ended.
+# Stores the output of a command, which is killed after 32 MiB.
 # shellcheck disable=SC2016
 keeper="ulimit -S -f 32768 2>/dev/null
 $(declare -f keep)"'
 keep "$@"'
 
-# Of one job at most 2000 lines are wanted: what has more is not searched to its end.
+# At most 2000 lines of each job.
 # shellcheck disable=SC2016
 searcher='
   while IFS=$(printf "\t") read -r index dir; do
@@ -37,8 +35,8 @@ searcher='
     tell THROUGH
   done'
 
-# Puts what find prints into $tmp/found, and into $tmp/unsearched the indices of the jobs it did not get through.
-# $1: file of lines "index TAB directory ...", $2: seconds, $3: a command of bash that gives "$@" to find.
+# Writes the output of find to $tmp/found, and the indices of jobs with an incomplete search to $tmp/unsearched.
+# $1: file of lines "index TAB directory ...", $2: seconds, $3: a bash command that passes "$@" to find.
 search() {
   : >"$tmp/unsearched" || lost
   cut -f2 -- "$1" | tr '\n' '\0' \
@@ -47,10 +45,10 @@ search() {
   case $? in
     0) ;;
     74) lost ;;
-    # xargs says so when a find has complained.
+    # xargs returns this if a find has failed.
     123) blame "$1" ;;
-    # It may be one directory that hangs or has no end: then each is searched for itself, in an order that leaves
-    # nobody behind each time.
+    # One directory may hang or be endless: then each is searched separately, in random order, so that no job is always
+    # last.
     *)
       : >"$tmp/found.err" || lost
       : >"$tmp/links" || lost
@@ -66,9 +64,9 @@ search() {
   fi
 }
 
-# Adds to $tmp/unsearched whose directories find has complained about. What is not there has nothing in it, and what a job
-# has locked away inside its own directory stays locked: neither would be different the next time. A complaint that is
-# about no directory of ours may be about all of them. $1: as above.
+# Adds the jobs whose directories caused an error of find to $tmp/unsearched. A missing directory is empty, and a directory
+# that a job made unreadable inside its own stays so: a retry would not help for either. An error without one of our
+# directories may concern all of them. $1: as above.
 blame() {
   awk -F'\t' '
     pass == 1 { jobs[$2] = jobs[$2] " " $1; all = all " " $1; next }
@@ -84,23 +82,23 @@ blame() {
     }' pass=1 "$1" pass=2 "$tmp/found.err" >>"$tmp/unsearched" || lost
 }
 
-# Small work on the files of many jobs. What hangs can be ended only together with its process, so one process works for
-# all jobs, and another goes on behind the job that held it up.
+# Small work on the files of many jobs. A hanging file system blocks the process, so one process works for all jobs, and if it
+# must be killed another one continues after the job that blocked it.
 
 # shellcheck disable=SC2016
 reader='
   newline=$(printf "\nx") newline=${newline%x}
   while IFS=$(printf "\t") read -r index dir; do
     for name; do
-      # Anything but a plain file, a pipe for instance, could block the read.
+      # Anything but a regular file, a pipe for instance, could block the read.
       if [ -f "$dir/$name" ]; then
         text=
-        # A NUL ends it. Else bash would pass over them, without counting, for as long as a sparse file has any.
+        # Ends at a NUL: bash would skip NULs without counting them, endlessly in a sparse file.
         IFS= read -r -d "" -n 400 text <"$dir/$name"
         line=${text%%"$newline"*}
         if [ -z "$text" ] && [ -s "$dir/$name" ]; then
           tell "UNREAD $index"
-        # An id that is kept counts only with its newline: without it, it may be a part of one.
+        # A saved id counts only with its newline: without one it may be incomplete.
         elif [ "$name" != slurm_id ] || [ "$line" != "$text" ]; then
           tell "LINE $index $name $line"
         fi
@@ -109,21 +107,20 @@ reader='
     tell THROUGH
   done'
 
-# Puts a line "index name text" into $tmp/lines for the first line of each file that is there, and adds to $tmp/unread the
-# indices of jobs that have one which could not be read. $1: file of lines "index TAB directory", the rest: names of files.
+# Writes a line "index name text" to $tmp/lines for the first line of each existing file, and adds the indices of jobs with
+# an unreadable file to $tmp/unread. $1: file of lines "index TAB directory", the rest: names of files.
 read_each() { walk "$reader" "$@"; }
 
-# Comes before each program.
+# Prefix of each program.
 # shellcheck disable=SC2016
 teller='tell() { printf "%s\n" "$1" || exit 74; }
 '
 
-# Gives a program the lines of a file, one for each job. It tells "LINE text" for what is to be put into $tmp/lines,
-# "UNREAD index" for what is to be added to $tmp/unread, and "THROUGH" after each job. $1: the program, $2: the file, the
-# rest: its arguments.
+# Feeds the lines of a file, one for each job, to a program. It prints "LINE text" for $tmp/lines, "UNREAD index" for
+# $tmp/unread, and "THROUGH" after each job. $1: the program, $2: the file, the rest: its arguments.
 walk() { walk_for 30 "$tmp/unread" "$@"; }
 
-# The same. $1: for about so many seconds, $2: what to put indices into instead of $tmp/unread, the rest: as above.
+# The same. $1: about how many seconds, $2: the file for indices instead of $tmp/unread, the rest: as above.
 walk_for() {
   local whole through begun=$SECONDS patience=$1 unread=$2 program=$3
   cat -- "$4" >"$tmp/ahead" || lost
@@ -137,7 +134,7 @@ walk_for() {
     timeout -k 1 5 bash -c "$teller$program" walk "$@" <"$tmp/ahead" >"$tmp/told" 2>/dev/null
     whole=$?
     if ((whole == 74)); then lost; fi
-    # What was read of a job that was not read to its end is left to the next reader.
+    # Incomplete results of a job are dropped; the next reader repeats it.
     through=$(awk -v tmp="$tmp" -v unread_to="$unread" '
       /^LINE / { lines = lines substr($0, 6) "\n"; next }
       /^UNREAD / { unread = unread $2 "\n"; next }
@@ -149,7 +146,7 @@ walk_for() {
       }
       END { print through + 0 }' "$tmp/told") || lost
     if ((whole == 0)); then return; fi
-    # One that was given all the time there is, and was not read, will not be.
+    # A job that used the whole time and was not read is skipped.
     if ((through == 0)); then
       head -n 1 -- "$tmp/ahead" | cut -f1 >>"$unread" || lost
       through=1
@@ -159,9 +156,9 @@ walk_for() {
   done
 }
 
-# The marks that a batch script leaves in its state directory. One find and one reader for all jobs.
+# The markers that a batch script writes to its state directory. One find and one reader for all jobs.
 
-# Prints what the marks say, and adds to $tmp/unread the indices of jobs whose marks could not be read.
+# Prints the markers, and adds the indices of jobs with unreadable markers to $tmp/unread.
 # $1: file of lines "index TAB state directory".
 say_markers() {
   say_claims "$1"
@@ -170,7 +167,7 @@ say_markers() {
   say_file "$tmp/marks"
 }
 
-# Prints which jobs hold the attempts. $1: as above.
+# Prints the Slurm jobs that hold the attempts. $1: as above.
 say_claims() {
   # A claim is a symbolic link whose target is the job's id: readlink would be a fork per job.
   search "$1" 30 'exec find "$@" -maxdepth 1 -name run -type l ! -lname "*[!0-9]*" -printf "%h\t%l\n"'

@@ -28,7 +28,7 @@ pub(super) fn render(script: &BatchScript, out: &mut String) -> Result<(), Scrip
     Ok(())
 }
 
-/// `KEY=value` lines in shell quoting, as [`BatchScript::env_file`](crate::BatchScript::env_file) is read.
+/// The text of [`BatchScript::env_file`](crate::BatchScript::env_file): `KEY=value` lines in shell quoting.
 pub fn env_file<'a>(vars: impl IntoIterator<Item = (&'a EnvKey, &'a str)>) -> Result<String, ScriptError> {
     let mut out = String::new();
     for (key, value) in vars {

@@ -1,33 +1,33 @@
-//! What a batch script runs.
+//! The programs of a batch script.
 
 use std::fmt::Write;
 
 use super::{ScriptError, TaskSetup, quoted};
 use slurm::{EnvKey, RemotePath};
 
-/// What every node must see as the batch script set it, even if the image sets it too.
+/// Variables of the batch script that override those of the image.
 const RENDEZVOUS_ENV: &str = "WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT";
-/// The program in the background, so that the script hears signals; its id and the wait for it follow.
+/// Starts the program in the background, so that the script handles signals.
 const STARTED: &str = " </dev/null &\n_tao_programs=(\"$!\")\n";
-/// A signal may have come before the script knew its program.
+/// A warning may have arrived before the program was started.
 const LATE_WARNING: &str = "if ((_tao_warned)); then _tao_pass_warning_on; fi\n";
 
 /// The hosts of the roles, and the wait for the roles.
 pub(super) const ROLES: &str = include_str!("roles.sh");
-/// What a role must see as the batch script or Slurm set it, even if the image sets it too.
+/// Variables of the batch script and Slurm that override those of a role's image.
 const ROLE_ENV: &str = "COSMOS_NODE_ROLE,COSMOS_CONTROLLER_HOST,CONTROLLER_NODE,POLICY_NODES,ROLLOUT_NODES,\
                         SLURM_NODEID,SLURMD_NODENAME";
 
-/// What to run, one task on each node.
+/// The program, one task on each node.
 #[derive(Debug, Clone)]
 pub enum Launch {
     /// In a container.
     Container(Container),
-    /// Cosmos-RL, in a container that does not see the home directory. One step on one node, or several roles.
+    /// Cosmos-RL, in a container without the home directory: one step on one node, or several roles.
     Cosmos {
-        /// What every role runs; it knows its role by `COSMOS_NODE_ROLE`.
+        /// The container of every role, which reads its role from `COSMOS_NODE_ROLE`.
         container: Container,
-        /// How the nodes are dealt to the roles, if there is more than one node.
+        /// The nodes of the roles, if there is more than one node.
         roles: Option<CosmosNodes>,
     },
     /// On the node itself.
@@ -37,8 +37,7 @@ pub enum Launch {
     },
 }
 
-/// How the nodes are dealt to the roles: the first to the policy, the rest to the rollout. The controller shares the
-/// very first node.
+/// The nodes of the roles: the first belong to the policy, the rest to the rollout. The controller shares the first node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CosmosNodes {
     /// Nodes of the policy, at least 1.
@@ -56,7 +55,7 @@ pub struct Container {
     pub image: String,
     /// As Pyxis spells them: `/from:/to:ro`, none with a comma.
     pub mounts: Vec<String>,
-    /// Variables that shall win over those the image sets.
+    /// Variables that override those of the image.
     pub forward_env: Vec<EnvKey>,
     /// The command and its arguments.
     pub argv: Vec<String>,
@@ -110,7 +109,7 @@ impl Launch {
 }
 
 impl Container {
-    /// The options of Pyxis. `also_env`: lists of further variables that shall win over those of the image.
+    /// The options of Pyxis. `also_env`: lists of more variables that override those of the image.
     fn options(&self, also_env: &[&str], out: &mut String) -> Result<(), ScriptError> {
         let Self { image, mounts, forward_env, .. } = self;
         if image.is_empty() || image.contains(char::is_control) {
@@ -147,7 +146,7 @@ fn program(
     if argv.is_empty() {
         return Err(ScriptError::EmptyCommand);
     }
-    // Without --kill-on-bad-exit the other nodes would wait for the dead one until the time limit.
+    // Without --kill-on-bad-exit the other nodes would wait for a failed one until the time limit.
     out.push_str(" --export=ALL --kill-on-bad-exit=1 --");
     task.render(nodes, failed, out)?;
     for word in argv {
@@ -191,7 +190,7 @@ fn start_roles(
         );
         container.options(&[RENDEZVOUS_ENV, ROLE_ENV], out)?;
         out.push_str(" --no-container-mount-home");
-        // More than one node in the job: each task has to learn its number.
+        // The job has several nodes, so each task needs its number.
         let failed = join(state_dir, &format!("failed_{name}"))?;
         program(&container.argv, 2, task, Some(&failed), out)?;
         let _ = write!(out, " </dev/null &\n_tao_programs+=(\"$!\") _tao_roles+=({name})\n{LATE_WARNING}");

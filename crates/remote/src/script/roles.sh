@@ -3,7 +3,7 @@ if ((${#_tao_hosts[@]} != _tao_policy_nodes + _tao_rollout_nodes)); then
   echo "tao-slurm: the roles need $((_tao_policy_nodes + _tao_rollout_nodes)) nodes, but the job has ${#_tao_hosts[@]}: '$SLURM_JOB_NODELIST'" >&2
   exit 122
 fi
-# $2 of the hosts, from number $1 on, joined by $3.
+# So many hosts ($2), from number $1 on, joined by $3.
 _tao_slice() {
   local IFS=$3
   printf '%s' "${_tao_hosts[*]:$1:$2}"
@@ -14,7 +14,7 @@ ROLLOUT_NODES=$(_tao_slice "$_tao_policy_nodes" "$_tao_rollout_nodes" ' ')
 export POLICY_NODES ROLLOUT_NODES
 PATH=$_tao_path mkdir -p -- "$_tao_logs"/{controller,policy,rollout}
 
-# Waits until all roles have ended well, or one has not: that one ends the others, and its code is in $_tao_code.
+# Waits until all roles have ended with code 0, or one has failed: then the others are terminated, and its code is in $_tao_code.
 _tao_wait_roles() {
   local role running
   while :; do
@@ -28,7 +28,7 @@ _tao_wait_roles() {
       _tao_first_code "$_tao_state/failed_${_tao_roles[role]}"
       unset "_tao_programs[role]"
       if ((_tao_code != 0)); then
-        echo "tao-slurm: the role ${_tao_roles[role]} has ended with code $_tao_code; the others are ended" >&2
+        echo "tao-slurm: the role ${_tao_roles[role]} has ended with code $_tao_code; the others are terminated" >&2
         _tao_end_roles
         return
       fi

@@ -257,7 +257,7 @@ fn an_end_is_marked_before_anything_that_tells_of_it_is_read() {
         site.program(
             reader,
             &format!(
-                "case $* in *' last_words '*) ;; *) {is_marked} || : >\"$SITE/early\" ;; esac\n\
+                "case $* in *' collect_logs '*) ;; *) {is_marked} || : >\"$SITE/early\" ;; esac\n\
                  exec /usr/bin/{reader} \"$@\""
             ),
         );

@@ -1,4 +1,4 @@
-//! How this process's connections fare, for the API: what each pool says of itself, in the API's words.
+//! The health of this process's connections, for the API.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -74,7 +74,7 @@ impl ClusterLinks for Links {
     }
 }
 
-/// A pool that was not opened yet has nothing to say but its hosts.
+/// A pool that was not opened yet reports only its hosts.
 fn report(used_for: LinkUse, health: Option<PoolHealth>, hosts: &[HostPort]) -> LinkReport {
     let Some(health) = health else {
         return LinkReport {

@@ -1,7 +1,7 @@
-//! The API's own way to the clusters, for logs.
+//! The API's own links to the clusters, for logs.
 //!
-//! Reading a log takes as long as the cluster's file system does, and readers come in crowds. On the worker's
-//! sessions they would stand before polls and submissions; on one session of their own they delay only each other.
+//! Reads of logs can be slow, and there can be many. On the worker's sessions they would delay polls and submissions; on a
+//! session of their own they delay only each other.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,7 +16,7 @@ use worker::{ClusterLink as _, SshLink, Timeline};
 
 use crate::config::ClusterConfig;
 
-/// One session a cluster, opened by the first read: a cluster whose logs nobody reads carries no connection more.
+/// One session for each cluster, opened by the first read.
 #[derive(Debug)]
 pub(crate) struct LogLinks(RwLock<HashMap<ClusterName, Arc<LogLink>>>);
 
@@ -24,7 +24,7 @@ pub(crate) struct LogLinks(RwLock<HashMap<ClusterName, Arc<LogLink>>>);
 struct LogLink {
     cluster: ClusterName,
     ssh: SshConfig,
-    /// Where its commands are noted.
+    /// The timeline of its commands.
     timeline: Option<Timeline>,
     opened: OnceLock<SshLink>,
 }
@@ -36,7 +36,7 @@ impl LogLinks {
         links
     }
 
-    /// What is being read of one that goes is read to its end.
+    /// Replaces clusters. Reads under way on a removed cluster finish.
     pub(crate) fn change(&self, gone: &HashSet<ClusterName>, come: &[ClusterConfig], timeline: &Timeline) {
         let mut links = self.0.write().unwrap_or_else(PoisonError::into_inner);
         links.retain(|name, _| !gone.contains(name));
@@ -51,7 +51,7 @@ impl LogLinks {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(cluster).cloned()
     }
 
-    /// What is known of a cluster's connection; none before the first read.
+    /// The health of a cluster's connection; none before the first read.
     pub(crate) fn health(&self, cluster: &ClusterName) -> Option<PoolHealth> {
         Some(self.link(cluster)?.opened.get()?.pool().health())
     }

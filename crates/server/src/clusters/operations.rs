@@ -1,4 +1,4 @@
-//! What callers ask of a cluster itself: tried over connections of its own, so that no poll waits behind a caller.
+//! Operations on a cluster that callers request. They have connections of their own, so that no poll waits for a caller.
 
 mod preflight;
 
@@ -16,15 +16,15 @@ use worker::SshLink;
 
 use crate::config::ClusterConfig;
 
-/// One connection a cluster, opened when something is first asked.
+/// One connection for each cluster, opened by the first operation.
 #[derive(Debug)]
-pub(crate) struct Operations(RwLock<HashMap<ClusterName, Arc<Site>>>);
+pub(crate) struct Operations(RwLock<HashMap<ClusterName, Arc<ClusterRuntime>>>);
 
 #[derive(Debug)]
-struct Site {
+struct ClusterRuntime {
     config: ClusterConfig,
     link: OnceLock<SshLink>,
-    /// Preflights log in to every host anew: one at a time is enough for a login host.
+    /// A preflight logs in to every host anew, so only one runs at a time.
     preflight: Mutex<()>,
     /// Entries of one file are written one after the other.
     credentials: Mutex<()>,
@@ -37,36 +37,36 @@ impl Operations {
         operations
     }
 
-    /// What is being asked of one that goes is asked to its end.
+    /// Replaces clusters. Operations under way on a removed cluster finish.
     pub(crate) fn change(&self, gone: &HashSet<ClusterName>, come: &[ClusterConfig]) {
-        let site = |config: &ClusterConfig| {
-            let site = Site {
+        let runtime = |config: &ClusterConfig| {
+            let runtime = ClusterRuntime {
                 config: config.clone(),
                 link: OnceLock::new(),
                 preflight: Mutex::new(()),
                 credentials: Mutex::new(()),
             };
-            (config.cluster.name.clone(), Arc::new(site))
+            (config.cluster.name.clone(), Arc::new(runtime))
         };
-        let mut sites = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        sites.retain(|name, _| !gone.contains(name));
-        sites.extend(come.iter().map(site));
+        let mut runtimes = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        runtimes.retain(|name, _| !gone.contains(name));
+        runtimes.extend(come.iter().map(runtime));
     }
 
-    /// What is known of a cluster's connection; none before something was asked.
+    /// The health of a cluster's connection; none before the first operation.
     pub(crate) fn health(&self, cluster: &ClusterName) -> Option<PoolHealth> {
-        Some(self.site(cluster).ok()?.link.get()?.pool().health())
+        Some(self.runtime(cluster).ok()?.link.get()?.pool().health())
     }
 
-    fn site(&self, cluster: &ClusterName) -> Result<Arc<Site>, ClusterUnavailable> {
+    fn runtime(&self, cluster: &ClusterName) -> Result<Arc<ClusterRuntime>, ClusterUnavailable> {
         let detail = || format!("the cluster {cluster} is not configured");
-        let sites = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        sites.get(cluster).cloned().ok_or_else(|| ClusterUnavailable::Unanswered { detail: detail() })
+        let runtimes = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        runtimes.get(cluster).cloned().ok_or_else(|| ClusterUnavailable::Unanswered { detail: detail() })
     }
 }
 
-impl Site {
-    async fn ask<C: RemoteCommand>(&self, command: &C) -> Result<C::Output, ClusterUnavailable> {
+impl ClusterRuntime {
+    async fn call<C: RemoteCommand>(&self, command: &C) -> Result<C::Output, ClusterUnavailable> {
         let (config, name) = (&self.config.ssh, &self.config.cluster.name);
         let open = || SshLink::new(name.clone(), SshPool::start(SshConfig { sessions: 1, ..config.clone() }));
         let answer = self.link.get_or_init(open).try_call(command).await;
@@ -77,9 +77,9 @@ impl Site {
 impl ClusterOps for Operations {
     fn preflight<'a>(&'a self, cluster: &'a ClusterName) -> ClusterAnswer<'a, Vec<Check>> {
         Box::pin(async move {
-            let site = self.site(cluster)?;
-            let _turn = site.preflight.try_lock().map_err(|_| ClusterUnavailable::Busy)?;
-            Ok(preflight::run(&site.config).await)
+            let runtime = self.runtime(cluster)?;
+            let _turn = runtime.preflight.try_lock().map_err(|_| ClusterUnavailable::Busy)?;
+            Ok(preflight::run(&runtime.config).await)
         })
     }
 
@@ -89,9 +89,9 @@ impl ClusterOps for Operations {
         command: InstallCredentials,
     ) -> ClusterAnswer<'a, ()> {
         Box::pin(async move {
-            let site = self.site(cluster)?;
-            let _turn = site.credentials.lock().await;
-            site.ask(&command).await
+            let runtime = self.runtime(cluster)?;
+            let _turn = runtime.credentials.lock().await;
+            runtime.call(&command).await
         })
     }
 
@@ -100,6 +100,6 @@ impl ClusterOps for Operations {
         cluster: &'a ClusterName,
         command: TestOnly,
     ) -> ClusterAnswer<'a, TestOnlyAnswer> {
-        Box::pin(async move { self.site(cluster)?.ask(&command).await })
+        Box::pin(async move { self.runtime(cluster)?.call(&command).await })
     }
 }

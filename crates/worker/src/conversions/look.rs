@@ -1,4 +1,4 @@
-//! Looking at what is there: files before and after a conversion, and conversions that nobody needs any more.
+//! Checks files before and after a conversion, and cancels abandoned conversions.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use remote::{Cancel, CheckImages, Conclude, Concluding, ImageFile, Markers};
 use super::{Due, warn_of};
 use crate::{Result, cluster_runtime::Runtime, link::cluster_link::ClusterLink, worker::Worker};
 
-/// Slurm gives a job its `KillWait` (30 s by default) to end; only then does asking again mean anything.
+/// Slurm gives a job its `KillWait` (30 s by default) to end. An earlier repetition would be useless.
 const CANCEL_AGAIN: Duration = Duration::from_secs(45);
-/// After a cancellation that did not reach the cluster.
+/// After a cancellation that failed.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 /// Enough for the last lines of enroot.
 const TAIL_BYTES: usize = 8 * 1024;
@@ -21,21 +21,17 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         &self,
         runtime: &Runtime<L>,
         lease: &ConversionLease,
-        wanted: Vec<Due>,
+        due: Vec<Due>,
     ) -> Result {
-        if wanted.is_empty() {
+        if due.is_empty() {
             return Ok(());
         }
-        let command = CheckImages { paths: wanted.iter().map(|(one, _)| one.place().clone()).collect() };
+        let command = CheckImages { paths: due.iter().map(|(one, _)| one.place().clone()).collect() };
         let found = match runtime.target.link.call(&command).await {
             Ok(found) => found,
             Err(error) => {
-                warn_of(
-                    wanted.iter().map(|(one, _)| one),
-                    &error,
-                    "the image's place could not be looked at",
-                );
-                let moved = wanted.into_iter().map(|(one, _)| self.not_answered(one, &error));
+                warn_of(due.iter().map(|(one, _)| one), &error, "the path of the image could not be checked");
+                let moved = due.into_iter().map(|(one, _)| self.not_answered(one, &error));
                 return self.store_moved(runtime, lease, moved.collect()).await;
             }
         };
@@ -43,7 +39,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let step = |((conversion, demand), found): (&Due, ImageFile)| {
             conversion.checked(found, demand, base_dir, now)
         };
-        let moved = wanted.iter().zip(found).map(step).collect();
+        let moved = due.iter().zip(found).map(step).collect();
         self.store_moved(runtime, lease, moved).await
     }
 
@@ -56,7 +52,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if conversions.is_empty() {
             return Ok(());
         }
-        // By id, and never by name alone: others may have a job of that name.
+        // By id, never by name alone: another service may have a job of that name.
         let known = |(one, _): &(Conversion, Abandoned)| {
             one.run.as_ref().and_then(|run| Some((run.slurm_id?, run.key(one.id))))
         };
@@ -65,7 +61,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             Ok(answer) if answer.refused.is_none() => CANCEL_AGAIN,
             Ok(_) => TRY_AGAIN,
             Err(error) => {
-                warn_of(conversions.iter().map(|(one, _)| one), &error, "a cancellation did not get through");
+                warn_of(conversions.iter().map(|(one, _)| one), &error, "the cancellation failed");
                 TRY_AGAIN
             }
         };
@@ -81,14 +77,14 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         &self,
         runtime: &Runtime<L>,
         lease: &ConversionLease,
-        wanted: Vec<Due>,
+        due: Vec<Due>,
     ) -> Result {
-        if wanted.is_empty() {
+        if due.is_empty() {
             return Ok(());
         }
-        let runs = || wanted.iter().filter_map(|(one, _)| one.run.as_ref());
+        let runs = || due.iter().filter_map(|(one, _)| one.run.as_ref());
         let command = Conclude {
-            jobs: wanted.iter().filter_map(|(one, _)| concluding(one)).collect(),
+            jobs: due.iter().filter_map(|(one, _)| concluding(one)).collect(),
             tail_bytes: TAIL_BYTES,
             status_bytes_total: 0,
         };
@@ -102,11 +98,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             Ok(answers) => answers,
             Err(error) => {
                 warn_of(
-                    wanted.iter().map(|(one, _)| one),
+                    due.iter().map(|(one, _)| one),
                     &error,
-                    "what a conversion made could not be looked at",
+                    "the result of a conversion could not be checked",
                 );
-                let moved = wanted.into_iter().map(|(one, _)| self.not_answered(one, &error));
+                let moved = due.into_iter().map(|(one, _)| self.not_answered(one, &error));
                 return self.store_moved(runtime, lease, moved.collect()).await;
             }
         };
@@ -123,7 +119,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             };
             conversion_concluded(one, &found, demand, &runtime.target.cluster, &self.settings.graces, now)
         };
-        let moved = wanted.iter().map(step).collect();
+        let moved = due.iter().map(step).collect();
         self.store_moved(runtime, lease, moved).await
     }
 }
@@ -135,7 +131,7 @@ fn concluding(conversion: &Conversion) -> Option<Concluding> {
         key: run.key(conversion.id),
         id: run.slurm_id,
         state_dir: run.state_dir.clone(),
-        // Its logs are in the state directory, which is looked at anyway.
+        // Its logs are in the state directory, which is always searched.
         logs: Vec::new(),
         results_dir: None,
         status: Vec::new(),

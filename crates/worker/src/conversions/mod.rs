@@ -1,4 +1,4 @@
-//! The lane of conversions: leases what is due, and takes one step of each, one remote command for each kind.
+//! The lane of conversions: leases due conversions and takes one step of each, one remote command for each kind.
 
 mod look;
 mod submit;
@@ -20,15 +20,15 @@ use crate::{
     worker::Worker,
 };
 
-/// While Slurm has a conversion, this often somebody looks whether anybody still waits for it.
+/// How often a conversion in Slurm is checked for jobs that still wait for it.
 const LOOK_ROUND: Duration = Duration::from_secs(30);
-/// After a cluster that did not answer.
+/// After a command without an answer.
 const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
-/// A conversion and who waits for it.
+/// A due conversion, with the jobs that wait for it.
 type Due = (Conversion, Demand);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    /// The lane of conversions: takes what is due until nothing is, then sleeps until something will be.
+    /// The lane of conversions: takes what is due, then sleeps until something is due.
     pub(crate) async fn convert(self: Arc<Self>, runtime: Arc<Runtime<L>>, stop: CancellationToken) {
         let name = conversions_name(&runtime);
         while !stop.is_cancelled() {
@@ -49,7 +49,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
     }
 
-    /// Takes one step of every conversion that is due. Returns how many were taken.
+    /// Takes one step of every due conversion. Returns their number.
     pub(crate) async fn take_conversions(&self, runtime: &Runtime<L>) -> Result<usize> {
         let terms = LeaseTerms { duration: self.settings.lease, limit: self.settings.batch };
         let cluster = &runtime.target.cluster.name;
@@ -107,7 +107,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         checked.and(submitted).and(located).and(canceled).and(concluded)
     }
 
-    /// Stores conversions after a step and gives the lease on them back.
+    /// Stores conversions after a step and releases their lease.
     async fn store_moved(
         &self,
         runtime: &Runtime<L>,
@@ -118,7 +118,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         Ok(())
     }
 
-    /// Stores conversions and wakes who waits for them. Returns those that were stored: of the others the lease was lost.
+    /// Stores conversions and wakes the jobs that wait for them. Returns the stored ones; the lease of the others was lost.
     async fn store_conversions(
         &self,
         runtime: &Runtime<L>,
@@ -145,7 +145,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         Ok(stored)
     }
 
-    /// The conversion as it was, to be taken up again soon: the cluster did not answer.
+    /// The unchanged conversion, to retry soon because the cluster did not answer.
     fn not_answered(&self, mut conversion: Conversion, error: &LinkError) -> ConversionTransition {
         conversion.message = format!("The image cannot be looked for at the moment: {error}");
         ConversionTransition { conversion, due_at: Some(self.clock.now() + TRY_AGAIN) }
@@ -158,7 +158,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 }
 
-/// What became of a conversion, for the log.
+/// Logs a conversion.
 pub(crate) fn say(conversion: &Conversion) {
     let run = conversion.run.as_ref();
     tracing::info!(
@@ -167,7 +167,7 @@ pub(crate) fn say(conversion: &Conversion) {
     );
 }
 
-/// Says of each conversion what went wrong with a command that was for all of them.
+/// Logs a failed command for each of its conversions.
 fn warn_of<'a>(conversions: impl IntoIterator<Item = &'a Conversion>, error: &LinkError, what: &str) {
     for conversion in conversions {
         tracing::warn!(image = %conversion.image, error = %error, "{what}");

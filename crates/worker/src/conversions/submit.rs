@@ -1,4 +1,4 @@
-//! Submitting conversions, and looking for submissions whose answer was lost.
+//! Submits conversions, and looks up uncertain submissions.
 
 use std::error::Error as _;
 
@@ -34,7 +34,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             return Ok(());
         }
         let now = self.clock.now();
-        // Committed before anything remote happens; what was known of it before says how to read the answer.
+        // Committed before anything remote happens. The state before decides how to read the answer.
         let intents = conversions
             .iter()
             .map(|one| ConversionTransition { conversion: one.sending(), due_at: Some(now) });
@@ -90,7 +90,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             Locate { jobs: conversions.iter().filter_map(lost).collect(), since_unix: since.timestamp() };
         let answer = runtime.target.link.call(&command).await;
         if let Err(error) = &answer {
-            warn_of(&conversions, error, "the lost submission of a conversion could not be looked for");
+            warn_of(&conversions, error, "the uncertain submission of a conversion could not be looked up");
         }
         let now = self.clock.now();
         let step = |one: &Conversion| {
@@ -123,10 +123,10 @@ fn doubles(answer: &SubmitAnswer, conversion: &Conversion) -> Vec<(SlurmJobId, A
     }
 }
 
-/// What is looked for of a run whose submission had no answer.
+/// The search for a run with an uncertain submission.
 fn lost(conversion: &Conversion) -> Option<Sought> {
     let run = conversion.run.as_ref()?;
-    // Four levels above its state directory: the base directory may be configured otherwise by now.
+    // Four levels above its state directory, because the configured base directory may have changed.
     let mut base_dir = run.state_dir.clone();
     for _ in 0..4 {
         base_dir = base_dir.parent().unwrap_or(base_dir);

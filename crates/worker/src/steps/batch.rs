@@ -1,4 +1,4 @@
-//! Taking steps: leases what is due, sorts it by what `domain` says it needs, and carries that out.
+//! Takes steps: leases due jobs, sorts them by the step that `domain` plans, and carries the steps out.
 
 use domain::{Job, JobId, Phase, Step, plan};
 use persistence::{Lane, Lease, LeaseTerms, WorkStore};
@@ -14,13 +14,13 @@ use crate::{
     worker::Worker,
 };
 
-/// Leased jobs, by what each of them needs.
+/// Leased jobs, by their next step.
 #[derive(Default)]
 struct Sorted {
     end: Vec<Job>,
     pause: Vec<Job>,
-    reroute: Vec<Job>,
-    relieve: Vec<Job>,
+    explain_requeue: Vec<Job>,
+    relax_exclusions: Vec<Job>,
     purge: Vec<Job>,
     submit: Vec<Job>,
     locate: Vec<Job>,
@@ -30,8 +30,8 @@ struct Sorted {
 }
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    /// Takes one step of every job that is due in this lane, up to a batch. Returns how many were taken. `turn` is given up
-    /// as soon as the cluster has answered the submission.
+    /// Takes one step of every due job of a lane, up to a batch. Returns the number of jobs. `turn` is released as soon as the
+    /// cluster has answered the submission.
     pub(crate) async fn take_steps(
         &self,
         runtime: &Runtime<L>,
@@ -53,7 +53,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
         let taken = jobs.len();
         if lane == Lane::Submit && u32::try_from(taken).is_ok_and(|taken| taken >= terms.limit) {
-            // There may be more than one batch: the other loop waits for its turn.
+            // There may be another batch: the other loop waits for its turn.
             runtime.lane(lane).notify_one();
         }
         let sorted = self.sort(runtime, jobs);
@@ -83,7 +83,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let paused = sorted.pause.iter().map(|job| (job, job.paused_locally(now)));
         let (staged, bare): (Vec<_>, Vec<_>) =
             ended.chain(paused).partition(|(before, _)| before.may_be_staged());
-        // Nothing of these is on the cluster, so they do not wait for it.
+        // These have nothing on the cluster, so they do not wait for it.
         let bare: Vec<_> = bare.into_iter().map(|(_, job)| done(job, None)).collect();
         self.record(lease, &bare).await?;
         let staged = staged.into_iter().map(|(before, job)| Unsubmitted::new(before, done(job, None)));
@@ -107,8 +107,16 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 lease,
                 sorted.conclude
             ))),
-            steps("reroute", &sorted.reroute).around(Box::pin(self.reroute(runtime, lease, sorted.reroute))),
-            steps("relieve", &sorted.relieve).around(Box::pin(self.relieve(runtime, lease, sorted.relieve))),
+            steps("explain_requeue", &sorted.explain_requeue).around(Box::pin(self.explain_requeues(
+                runtime,
+                lease,
+                sorted.explain_requeue
+            ))),
+            steps("relax_exclusions", &sorted.relax_exclusions).around(Box::pin(self.relax_exclusions(
+                runtime,
+                lease,
+                sorted.relax_exclusions
+            ))),
             steps("purge", &sorted.purge).around(Box::pin(self.purge(runtime, lease, sorted.purge))),
         );
         submitted
@@ -126,8 +134,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             match plan(&job, &graces, now) {
                 Step::EndLocally => sorted.end.push(job),
                 Step::PauseLocally => sorted.pause.push(job),
-                Step::ExplainRequeue => sorted.reroute.push(job),
-                Step::RelaxExclusions => sorted.relieve.push(job),
+                Step::ExplainRequeue => sorted.explain_requeue.push(job),
+                Step::RelaxExclusions => sorted.relax_exclusions.push(job),
                 Step::Purge => sorted.purge.push(job),
                 Step::Submit => sorted.submit.push(job),
                 Step::Locate => sorted.locate.push(job),
@@ -140,7 +148,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 }
 
-/// The job as its trace knows it.
+/// The job, for its trace.
 fn traced(job: &Job) -> (JobId, u32, Option<TraceParent>) {
     (job.id, job.attempt.as_ref().map_or(0, |attempt| attempt.no.get()), job.spec.trace.clone())
 }

@@ -1,4 +1,4 @@
-//! Cancellation of jobs that Slurm has: sent now, confirmed by the poll, sent again until it is.
+//! Cancels jobs in Slurm. Polls confirm the cancellation; until then it is repeated.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use crate::{
     worker::Worker,
 };
 
-/// Slurm gives a job its `KillWait` (30 s by default) to end; only then does asking again mean anything.
-const SEND_AGAIN: Duration = Duration::from_secs(45);
-/// After a cancellation that did not reach the cluster.
+/// Slurm gives a job its `KillWait` (30 s by default) to end. An earlier repetition would be useless.
+const REPEAT_AFTER: Duration = Duration::from_secs(45);
+/// After a cancellation that failed.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
@@ -28,14 +28,14 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let command = Cancel { jobs: known.collect(), names: Vec::new() };
         let again_in = match runtime.target.link.call(&command).await {
             Ok(answer) => match answer.refused {
-                None => SEND_AGAIN,
+                None => REPEAT_AFTER,
                 Some(failure) => {
                     warn_of_each(&jobs, &failure.excerpt, "Slurm refused a cancellation");
                     TRY_AGAIN
                 }
             },
             Err(error) => {
-                warn_of_each(&jobs, &error, "a cancellation did not get through");
+                warn_of_each(&jobs, &error, "the cancellation failed");
                 TRY_AGAIN
             }
         };

@@ -1,4 +1,4 @@
-//! Trainings that go on where they were: the newest checkpoint of each, asked for in one command.
+//! Finds the newest checkpoint of trainings that resume, in one command.
 
 use std::collections::HashMap;
 
@@ -12,8 +12,8 @@ use crate::{
 };
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    /// The checkpoints that jobs about to be submitted go on from. A cluster that does not answer costs only that: the
-    /// container looks for one, too.
+    /// The checkpoints from which the jobs resume. If the cluster does not answer, the jobs are submitted anyway: the
+    /// container looks for a checkpoint too.
     pub(crate) async fn checkpoints(
         &self,
         runtime: &Runtime<L>,
@@ -32,7 +32,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             Ok(newest) => asked.iter().zip(newest).filter_map(|((id, _), path)| Some((*id, path?))).collect(),
             Err(error) => {
                 let jobs = jobs.iter().copied().filter(|job| job.may_go_on());
-                warn_of_each(jobs, &error, "the newest checkpoint could not be looked for");
+                warn_of_each(jobs, &error, "the newest checkpoint could not be found");
                 HashMap::new()
             }
         }

@@ -1,4 +1,4 @@
-//! The last words of jobs that Slurm is through with, read in one remote command, and the verdict on each.
+//! Collects exit records and logs of jobs that have ended, in one remote command, and decides the verdict on each.
 
 use std::collections::HashMap;
 
@@ -16,11 +16,11 @@ use crate::{
     worker::Worker,
 };
 
-/// Enough for the last 500 lines of most logs, which the rules about failures search.
+/// Enough for the last 500 lines of most logs, which the failure rules search.
 const TAIL_BYTES: usize = 64 * 1024;
-/// How much of all status files one command reads; what is left is read by the next.
+/// The most bytes of all status files in one command; the next command reads the rest.
 const STATUS_BYTES: usize = 8 * 1024 * 1024;
-/// After an answer that did not come.
+/// After a command without an answer.
 const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
@@ -35,7 +35,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         };
         let answer = runtime.target.link.call(&command).await;
         if let Err(error) = &answer {
-            warn_of_each(&jobs, error, "the job's last words could not be read");
+            warn_of_each(&jobs, error, "the exit code and logs of the job could not be read");
         }
         let found: HashMap<&str, &Concluded> =
             answer.iter().flatten().map(|concluded| (concluded.key.as_str(), concluded)).collect();
@@ -60,20 +60,20 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                         spare: spare.get(&job.id).copied(),
                     };
                     match conclude(&job, &findings, &graces, now) {
-                        // Somebody else's right to look at the secrets ends with the job, so they go first.
+                        // A job must not end before its files with secrets are removed.
                         Ending::Ended(_) | Ending::Paused(_) | Ending::Again { .. }
                             if !concluded.removed && removal_may_come(job.finishing_since, now) =>
                         {
                             done(job, Some(now + TRY_AGAIN))
                         }
                         Ending::Ended(job) | Ending::Paused(job) => done(job, None),
-                        // The wish was for the copy that did nothing; the one that runs has to hear it, too.
+                        // A cancellation must reach the job that runs, too.
                         Ending::Adopt(job) => {
                             let due_at = (job.desired != DesiredState::Run).then_some(now);
                             done(job, due_at)
                         }
                         Ending::Again { job, due_at } => done(job, Some(due_at)),
-                        // Looked at again before the grace is over: the word may come any moment.
+                        // Retried before the grace period is over, because the exit record may come at any moment.
                         Ending::Wait { job, until } => done(job, Some(until.min(now + TRY_AGAIN))),
                     }
                 }
@@ -82,19 +82,19 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         };
         let steps: Vec<_> = jobs.into_iter().map(step).collect();
         self.record(lease, &steps).await?;
-        // One that goes again is due in the other lane.
+        // A job with another attempt is due in the other lane.
         runtime.wake_lanes();
         Ok(())
     }
 }
 
-/// Whether Slurm did not bring the job to a good end.
+/// Whether the job did not complete.
 fn has_failed(job: &Job) -> bool {
     let state = job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref());
     job.desired == DesiredState::Run && state != Some(&SlurmState::Completed)
 }
 
-/// The nodes of jobs whose end may be their fault: a job that did what it should needs nobody's health.
+/// The nodes of failed jobs: their health may explain the failure.
 fn nodes_of_failed(jobs: &[Job]) -> Vec<NodeName> {
     let failed = |job: &&Job| {
         let state = job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref());
@@ -113,7 +113,7 @@ fn of_job(job: &Job, sick: &[SickNode]) -> Vec<SickNode> {
     sick.iter().filter(|node| own.contains(&node.name)).cloned().collect()
 }
 
-/// Whether the job is one of several programs with logs of their own.
+/// Whether the job runs several roles, each with its own logs.
 fn has_roles(job: &Job) -> bool {
     matches!(&job.spec.work, Work::Tao { network_arch, .. } if network_arch.as_str() == "cosmos-rl")
 }

@@ -1,4 +1,4 @@
-//! Jobs that Slurm has put back into its queue: why it did, and away from the node that failed.
+//! Explains requeues of jobs, and excludes the node that failed.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -24,9 +24,9 @@ const TRY_AGAIN_FIRST: TimeDelta = TimeDelta::seconds(2);
 const TRY_AGAIN_LAST: TimeDelta = TimeDelta::minutes(1);
 const GIVE_UP: TimeDelta = TimeDelta::minutes(10);
 
-/// A job that is to be kept away from nodes.
+/// A job with nodes to exclude.
 struct Exclusion {
-    /// The step that keeps what became of it.
+    /// The step that stores the result.
     step: usize,
     id: SlurmJobId,
     key: AttemptKey,
@@ -34,7 +34,12 @@ struct Exclusion {
 }
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    pub(crate) async fn reroute(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {
+    pub(crate) async fn explain_requeues(
+        &self,
+        runtime: &Runtime<L>,
+        lease: &Lease,
+        jobs: Vec<Job>,
+    ) -> Result {
         if jobs.is_empty() {
             return Ok(());
         }
@@ -42,7 +47,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let runs = match runtime.target.link.call(&Requeued { jobs: asked.collect() }).await {
             Ok(runs) => runs,
             Err(error) => {
-                warn_of_each(&jobs, &error, "why Slurm requeued the job is not known yet");
+                warn_of_each(&jobs, &error, "the reason of a requeue is not known yet");
                 HashMap::new()
             }
         };
@@ -56,7 +61,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         for job in jobs {
             let id = job.attempt.as_ref().and_then(|attempt| attempt.slurm_id);
             let Some((id, run)) = id.and_then(|id| Some((id, runs.get(&id)?))) else {
-                // Nothing of a job is written while its requeue is unexplained, so this is how long it has been so.
+                // A job is not written while its requeue is unexplained, so this is the time since the requeue.
                 let since = now - job.last_modified;
                 if since >= GIVE_UP {
                     steps.push(done(job.without_explanation(), None));
@@ -80,19 +85,19 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
         self.exclude(runtime, &mut steps, exclusions).await;
         let stored = self.record(lease, &steps).await?;
-        // What a poll has changed meanwhile is looked at again as it is now.
+        // A poll has changed these jobs meanwhile; the step is retried with the new state.
         let overtaken = steps.into_iter().map(|step| step.job).filter(|job| !stored.contains(&job.id));
         self.store.put_off(lease, &overtaken.collect::<Vec<_>>(), Some(Duration::ZERO)).await?;
         self.store.put_off(lease, &unknown, wait.to_std().ok()).await
     }
 
-    /// Tells Slurm, and notes in the attempts what it took. A refusal costs nothing but the exclusion.
+    /// Excludes nodes in Slurm, and stores accepted exclusions in the attempts. A refusal has no other effect.
     async fn exclude(&self, runtime: &Runtime<L>, steps: &mut [StepRecord], exclusions: Vec<Exclusion>) {
         if exclusions.is_empty() {
             return;
         }
-        let told = |exclusion: &Exclusion| (exclusion.id, exclusion.key.clone(), exclusion.nodes.clone());
-        let command = Exclude { jobs: exclusions.iter().map(told).collect() };
+        let job = |exclusion: &Exclusion| (exclusion.id, exclusion.key.clone(), exclusion.nodes.clone());
+        let command = Exclude { jobs: exclusions.iter().map(job).collect() };
         match runtime.target.link.call(&command).await {
             Ok(answer) => {
                 for (Exclusion { step, nodes, .. }, failure) in exclusions.into_iter().zip(answer.failed) {
@@ -104,7 +109,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                             }
                         }
                         Some(failure) => {
-                            tracing::warn!(job.id = %job.id, error = %failure, "Slurm does not exclude the failed node");
+                            tracing::warn!(job.id = %job.id, error = %failure, "Slurm refused to exclude the failed node");
                         }
                     }
                 }
@@ -116,7 +121,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
     }
 
-    /// Those of the nodes that Slurm does not trust now; none when it does not say.
+    /// The nodes that are down or drained for a fault; none if that is not known.
     pub(crate) async fn sick_nodes(&self, runtime: &Runtime<L>, nodes: Vec<NodeName>) -> Vec<SickNode> {
         let nodes: Vec<NodeName> = nodes.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
         if nodes.is_empty() {
@@ -128,7 +133,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 sick.map(|(name, state)| SickNode { name, state }).collect()
             }
             Err(error) => {
-                tracing::warn!(cluster.name = %runtime.target.cluster.name, error = %error, "the health of nodes is not known");
+                tracing::warn!(cluster.name = %runtime.target.cluster.name, error = %error, "the health of nodes could not be read");
                 Vec::new()
             }
         }

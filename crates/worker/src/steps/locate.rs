@@ -1,4 +1,4 @@
-//! Looking for submissions whose answer was lost.
+//! Finds the Slurm jobs of uncertain submissions.
 
 use chrono::TimeDelta;
 use domain::{Job, Located, Phase, Transition, located};
@@ -29,7 +29,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let command = Locate { jobs: jobs.iter().filter_map(lost).collect(), since_unix: since.timestamp() };
         let answer = runtime.target.link.call(&command).await;
         if let Err(error) = &answer {
-            warn_of_each(&jobs, error, "the lost submission could not be looked for");
+            warn_of_each(&jobs, error, "the uncertain submission could not be looked up");
         }
         let now = self.clock.now();
         let step = |before: &Job| -> Unsubmitted {
@@ -53,7 +53,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 }
 
-/// What is looked for of a job whose submission had no answer.
+/// The search for a job with an uncertain submission.
 fn lost(job: &Job) -> Option<Sought> {
     let attempt = job.attempt.as_ref()?;
     let paths = domain::JobPaths::new(&attempt.job_dir, job.id).ok()?;
@@ -66,15 +66,15 @@ fn lost(job: &Job) -> Option<Sought> {
     })
 }
 
-/// The Slurm jobs of an attempt in the queue that are not the one we adopted.
+/// The Slurm jobs of an attempt in the queue, without the adopted one.
 fn copies(job: &Job, answer: &LocateAnswer) -> Vec<(SlurmJobId, AttemptKey)> {
     let Some(attempt) = &job.attempt else { return Vec::new() };
     let Some(adopted) = attempt.slurm_id else { return Vec::new() };
     copies_of(answer, &attempt.key(job.id), adopted)
 }
 
-/// The Slurm jobs of that name in the queue that are not the adopted one. While no claim can be seen, any that runs may be the
-/// one that has it, and is left alone: those that have not will find it.
+/// The Slurm jobs of that name in the queue, without the adopted one. While no claim is visible, running jobs are left alone,
+/// because one of them may hold the claim; the others stop when they find it.
 pub(crate) fn copies_of(
     answer: &LocateAnswer,
     key: &AttemptKey,
@@ -91,10 +91,10 @@ pub(crate) fn copies_of(
     useless.filter(|(id, _)| *id != adopted).map(|(id, _)| (*id, key.clone())).collect()
 }
 
-/// What the four witnesses say together: the queue, the id file, the script's claim, accounting.
+/// The conclusion from the four sources: the queue, the saved id, the script's claim, and accounting.
 ///
-/// The job that holds the claim is the one that runs; without a claim the oldest is, and the others will find
-/// its claim when they start.
+/// The job with the claim is the one that runs. Without a claim it is the oldest, and the others find its claim when they
+/// start.
 pub(crate) fn sought(token: Option<&JobName>, answer: &LocateAnswer) -> Located {
     let token = token.map(JobName::as_str);
     let Some(found) = answer.located.iter().find(|found| Some(found.key.as_str()) == token) else {

@@ -1,4 +1,4 @@
-//! Jobs that their owners have deleted with everything they left on the cluster.
+//! Removes everything that deleted jobs have left on the cluster.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 continue;
             };
             if let Some(wait) = purge_again(of.failed).and_then(|wait| wait.to_std().ok()) {
-                tracing::warn!(job.id = %of.job, error = why, "a deleted job's files are still there; trying again");
+                tracing::warn!(job.id = %of.job, error = why, "files of a deleted job are still there; retrying");
                 left.push((of.job, wait));
             } else {
                 give_up(runtime, of, why);
@@ -35,7 +35,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         self.store.put_off_purges(lease, &left).await
     }
 
-    /// Removes what jobs have left. Returns those of which something is still there, or may be, and why.
+    /// Removes the files of jobs. Returns the jobs with files that may still exist, and why.
     async fn remove_remains(&self, runtime: &Runtime<L>, remains: &[Remains]) -> HashMap<JobId, String> {
         let unreadable = remains.iter().filter(|of| of.unreadable);
         let mut failed: HashMap<JobId, String> =
@@ -53,7 +53,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     let job = places.get(*place).map(|(id, _)| id.to_string());
                     tracing::warn!(
                         job.id = job,
-                        "these bear a deleted job's id and were not made by this service, so they stay: {others}"
+                        "files with the id of a deleted job stay, because this service did not create them: {others}"
                     );
                 }
                 let left = answer.left.iter();
@@ -69,7 +69,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 
 const UNREADABLE: &str = "the base directory of an attempt cannot be read in the database";
 
-/// Nobody looks after the job's files any more: it is said where they are.
+/// Logs where the files are that remain for good.
 fn give_up<L>(runtime: &Runtime<L>, of: &Remains, why: &str) {
     let cluster = runtime.target.cluster.name.to_string();
     let bases: Vec<&str> = of.base_dirs.iter().map(RemotePath::as_str).collect();

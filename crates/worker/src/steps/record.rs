@@ -10,7 +10,7 @@ use slurm::SlurmJobId;
 use crate::{Result, link::cluster_link::ClusterLink, worker::Worker};
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    /// Stores results and says in the log what became of each job.
+    /// Stores results and logs each job.
     pub(crate) async fn record(&self, lease: &Lease, steps: &[StepRecord]) -> Result<HashSet<JobId>> {
         let stored = self.store.record_steps(lease, steps, self.clock.now()).await?;
         for StepRecord { job, .. } in steps {
@@ -22,7 +22,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     job.phase = %job.phase, "{}", first_line(&job.message)
                 );
             } else {
-                tracing::warn!(job.id = %job.id, attempt, "the lease was lost; the step's result is dropped");
+                tracing::warn!(job.id = %job.id, attempt, "the lease was lost; the result of the step is dropped");
             }
             if job.status.is_final() && stored.contains(&job.id) {
                 metrics::counter!(
@@ -45,7 +45,7 @@ pub(crate) fn in_slurm(job: &Job) -> Option<(SlurmJobId, AttemptKey)> {
     Some((attempt.slurm_id?, attempt.key(job.id)))
 }
 
-/// Says of each job what went wrong with a command that was for all of them.
+/// Logs a failed command for each of its jobs.
 pub(crate) fn warn_of_each<'a>(jobs: impl IntoIterator<Item = &'a Job>, why: &dyn fmt::Display, what: &str) {
     for job in jobs {
         let attempt = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
@@ -53,7 +53,7 @@ pub(crate) fn warn_of_each<'a>(jobs: impl IntoIterator<Item = &'a Job>, why: &dy
     }
 }
 
-/// Messages carry log lines of the job below their first line; ours stay on one.
+/// Only the first line of a message: log lines of the job may follow it.
 fn first_line(message: &str) -> &str {
     message.lines().next().unwrap_or_default()
 }

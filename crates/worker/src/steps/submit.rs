@@ -1,4 +1,4 @@
-//! Submission: intent first, then one remote command for the whole batch.
+//! Submits jobs: the intents first, then one remote command for the whole batch.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use crate::{
     worker::Worker,
 };
 
-/// A job whose submission is about to be sent.
+/// A job about to be submitted.
 struct Intent {
     job: Job,
-    /// The attempt as it was before: an earlier submission of it may still be without an answer.
+    /// The attempt before: an earlier submission may be uncertain.
     before: Option<Attempt>,
 }
 
@@ -60,13 +60,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         );
         self.record_unsubmitted(runtime, lease, steps).await?;
         self.cancel_doubles(runtime, &intents, &answers).await;
-        // The poll finds out soon what became of them, instead of at the pace of a quiet cluster.
+        // A poll follows soon, instead of at the pace of a quiet cluster.
         self.store.poll_soon(&runtime.target.cluster.name, runtime.target.pace.min).await?;
         runtime.wake_poll();
         Ok(())
     }
 
-    /// Commits the attempts before anything remote happens. Jobs whose lease was lost drop out here.
+    /// Commits the attempts before anything remote happens. Jobs with a lost lease are dropped here.
     async fn store_intents(
         &self,
         runtime: &Runtime<L>,
@@ -100,7 +100,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     "Being submitted to Slurm.".clone_into(&mut job.message);
                     intents.push(Intent { job, before });
                 }
-                Err(error) => tracing::error!(job.id = %job.id, error = %error, "no token can be made"),
+                Err(error) => {
+                    tracing::error!(job.id = %job.id, error = %error, "the Slurm job name is not valid")
+                }
             }
         }
         let records: Vec<_> = intents.iter().map(|intent| done(intent.job.clone(), Some(now))).collect();
@@ -109,7 +111,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         Ok(intents)
     }
 
-    /// Makes the files and scripts. A job that cannot be put into files ends here, with the reason.
+    /// Renders files and scripts. A job that cannot be rendered ends here, with the reason.
     async fn stage(
         &self,
         runtime: &Runtime<L>,
@@ -143,7 +145,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 }
                 Err(error) => {
                     let why = format!(
-                        "The job cannot be put into files: {error}. This is a defect of the service."
+                        "The job's files cannot be rendered: {error}. This is a defect of the service."
                     );
                     refused.push(self.not_stageable(&intent, &why));
                 }
@@ -154,7 +156,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         Ok((staged, SubmitBatch::new(entries)))
     }
 
-    /// Ends the job, unless an earlier submission of it may have reached Slurm: that one is looked for first.
+    /// Ends the job, unless an earlier submission is uncertain: that one is looked up first.
     fn not_stageable(&self, intent: &Intent, why: &str) -> Unsubmitted {
         if intent.before.as_ref().is_some_and(Attempt::is_unanswered) {
             let Transition { job, due_at } =
@@ -182,8 +184,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         intents.iter().enumerate().map(record).collect()
     }
 
-    /// More than one Slurm job with one token: all but the adopted one are canceled. Their own claim has kept
-    /// them from running the work twice.
+    /// Cancels all Slurm jobs with one name but the adopted one. The claim keeps them from running the work twice.
     async fn cancel_doubles(
         &self,
         runtime: &Runtime<L>,
@@ -202,7 +203,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         self.cancel_copies(runtime, intents.iter().zip(answers).flat_map(doubles).collect()).await;
     }
 
-    /// Cancels Slurm jobs that are second copies of an attempt.
+    /// Cancels extra Slurm jobs of an attempt.
     pub(crate) async fn cancel_copies(&self, runtime: &Runtime<L>, copies: Vec<(SlurmJobId, AttemptKey)>) {
         if copies.is_empty() {
             return;
@@ -210,19 +211,19 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let cluster = runtime.target.cluster.name.to_string();
         metrics::counter!("submit_duplicates_detected_total", "cluster" => cluster)
             .increment(copies.len() as u64);
-        tracing::warn!(?copies, "one attempt has several Slurm jobs; cancelling all but one");
+        tracing::warn!(?copies, "one attempt has several Slurm jobs; canceling all but one");
         if let Err(error) = runtime.target.link.call(&Cancel { jobs: copies, names: Vec::new() }).await {
-            tracing::warn!(error = %error, "the copies could not be canceled; their claim keeps them from running");
+            tracing::warn!(error = %error, "the extra Slurm jobs could not be canceled; the claim keeps them from running");
         }
     }
 }
 
-/// What was abandoned a day ago need not be looked for more often than once an hour. Both are uptimes.
+/// Abandoned files are a day old, so a sweep once an hour is enough. Both times are uptimes.
 fn is_to_sweep(swept: Option<Duration>, now: Duration) -> bool {
     swept.is_none_or(|swept| now.saturating_sub(swept) >= Duration::from_hours(1))
 }
 
-/// A job that runs without the cached file that it asked for says why, once it is in the queue.
+/// Adds to the message of a queued job why it runs without the cached file.
 fn say_image(job: &mut Job) {
     let note = job.attempt.as_ref().and_then(|attempt| attempt.image.as_ref()?.note.as_deref());
     if let (Phase::InQueue, Some(note)) = (job.phase, note) {
@@ -230,7 +231,7 @@ fn say_image(job: &mut Job) {
     }
 }
 
-/// How the submission of one entry came back.
+/// The result of the submission of one entry.
 pub(crate) fn outcome(answers: &Result<Vec<SubmitAnswer>, LinkError>, index: usize) -> Sent<'_> {
     match answers {
         Ok(answers) => match answers.get(index) {

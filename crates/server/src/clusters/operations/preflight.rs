@@ -1,4 +1,4 @@
-//! A preflight: one command on each login host, all at the same time, and the cluster itself asked through one of them.
+//! A preflight: one command on each login host at the same time; one of them also checks the cluster.
 
 use domain::preflight::{Check, HostFinding, KeyFinding, Obstacle, ObstacleKind, judge};
 use remote::{Preflight, PreflightAnswer};
@@ -8,7 +8,7 @@ use worker::{CallError, SshLink};
 
 use crate::config::ClusterConfig;
 
-/// Tries everything anew: no connection that is open already is taken, and no pause after failures is kept.
+/// Opens new connections: open ones are not used, and pauses after failures are ignored.
 pub(super) async fn run(config: &ClusterConfig) -> Vec<Check> {
     let key = key(&config.ssh);
     let links: Vec<(HostPort, SshLink)> = config
@@ -22,7 +22,7 @@ pub(super) async fn run(config: &ClusterConfig) -> Vec<Check> {
         .collect();
     let mut tries = JoinSet::new();
     for (index, (_, link)) in links.iter().enumerate() {
-        // The preferred host speaks for the cluster; another one only if it cannot.
+        // The preferred host checks the cluster; another one only if it fails.
         let (link, command) = (link.clone(), question(config, index == 0));
         tries.spawn(async move { (index, link.try_call(&command).await) });
     }
