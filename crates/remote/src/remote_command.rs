@@ -42,9 +42,11 @@ pub trait RemoteCommand: Any + Clone + Send + Sync {
     /// What the answer means. An answer that ended early is [`ParseError::Incomplete`], never a short output.
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError>;
 
-    /// Whose timelines it belongs to, each with its outcome if there is an answer. The outcome is a few words of ours:
-    /// never text of a caller or of a cluster.
-    fn subjects(&self, answer: Option<&Self::Output>) -> Vec<(Subject, Option<String>)>;
+    /// Whose timelines it belongs to, each with its outcome if there is an answer; none by default. The outcome is a few
+    /// words of ours: never text of a caller or of a cluster.
+    fn subjects(&self, _answer: Option<&Self::Output>) -> Vec<(Subject, Option<String>)> {
+        Vec::new()
+    }
 
     /// How many jobs it is for.
     fn jobs(&self) -> usize {

@@ -272,6 +272,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
     }
 
+    /// Polls the cluster soon, because its jobs have just changed.
+    pub(crate) async fn poll_soon(&self, runtime: &Runtime<L>) -> Result {
+        self.store.poll_soon(&runtime.target.cluster.name, runtime.target.pace.min).await?;
+        runtime.wake_poll();
+        Ok(())
+    }
+
     pub(crate) fn beat(&self, runtime: &Runtime<L>, name: &str) {
         let mut beats = runtime.beats.lock().unwrap_or_else(PoisonError::into_inner);
         beats.insert(name.to_owned(), self.clock.now().timestamp());

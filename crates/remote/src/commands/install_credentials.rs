@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    Call, InvalidNetrcWord, NetrcWord, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer,
+    Call, InvalidNetrcWord, NetrcWord, ParseError, RawOutput, RemoteCommand, Repeat, answer::Answer,
     stdin_writer::StdinWriter,
 };
 
@@ -55,9 +55,5 @@ impl RemoteCommand for InstallCredentials {
         let answer = Answer::read(Self::NAME, raw)?;
         let line = answer.lines().next().ok_or_else(|| answer.lacks("whether they are installed"))?;
         if line.tag == b"INSTALLED" { Ok(()) } else { Err(line.malformed("an unknown kind of line")) }
-    }
-
-    fn subjects(&self, _: Option<&()>) -> Vec<(Subject, Option<String>)> {
-        Vec::new()
     }
 }

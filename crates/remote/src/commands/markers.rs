@@ -110,49 +110,38 @@ impl MarkerReader {
     }
 }
 
+/// The words of a marker, if it has so many.
+fn words<const N: usize>(text: &str) -> Option<[&str; N]> {
+    text.split(' ').collect::<Vec<_>>().try_into().ok()
+}
+
 fn self_cancel_marker(text: &str) -> Option<SelfCancelMarker> {
-    let mut words = text.split(' ');
-    let slurm_id = words.next()?.parse().ok()?;
-    words.next()?.parse::<u32>().ok()?;
-    let marker = SelfCancelMarker { slurm_id, at: words.next()?.parse().ok()? };
-    if words.next().is_none() { Some(marker) } else { None }
+    let [slurm_id, restart, at] = words(text)?;
+    restart.parse::<u32>().ok()?;
+    Some(SelfCancelMarker { slurm_id: slurm_id.parse().ok()?, at: at.parse().ok()? })
 }
 
 fn exit_marker(text: &str) -> Option<ExitRecord> {
-    let mut words = text.split(' ');
-    let marker = ExitRecord {
-        slurm_id: words.next()?.parse().ok()?,
-        restart: words.next()?.parse().ok()?,
-        code: words.next()?.parse().ok()?,
-        at: words.next()?.parse().ok()?,
-    };
-    if words.next().is_none() { Some(marker) } else { None }
+    let [slurm_id, restart, code, at] = words(text)?;
+    let (slurm_id, restart) = (slurm_id.parse().ok()?, restart.parse().ok()?);
+    Some(ExitRecord { slurm_id, restart, code: code.parse().ok()?, at: at.parse().ok()? })
 }
 
 fn requeued_marker(text: &str) -> Option<RequeuedMarker> {
-    let mut words = text.split(' ');
-    let marker = RequeuedMarker {
-        slurm_id: words.next()?.parse().ok()?,
-        restart: words.next()?.parse().ok()?,
-        times: words.next()?.parse().ok()?,
-        at: words.next()?.parse().ok()?,
-    };
-    if words.next().is_none() { Some(marker) } else { None }
+    let [slurm_id, restart, times, at] = words(text)?;
+    let (slurm_id, restart) = (slurm_id.parse().ok()?, restart.parse().ok()?);
+    Some(RequeuedMarker { slurm_id, restart, times: times.parse().ok()?, at: at.parse().ok()? })
 }
 
 fn started_marker(text: &str) -> Option<StartedMarker> {
     let mut words = text.split(' ');
     let (slurm_id, restart, at) =
         (words.next()?.parse().ok()?, words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    let hostname = words.next().unwrap_or_default();
-    let plain = hostname.len() <= 255
-        && hostname.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'));
-    Some(StartedMarker {
-        slurm_id,
-        restart,
-        at,
-        hostname: if plain { hostname.to_owned() } else { String::new() },
-    })
+    let plain = |name: &&str| {
+        name.len() <= 255 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_".contains(&b))
+    };
+    let hostname = words.next().filter(plain).unwrap_or_default().to_owned();
+    Some(StartedMarker { slurm_id, restart, at, hostname })
 }
 
 #[cfg(test)]

@@ -2,9 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{
-    Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer, stdin_writer::StdinWriter,
-};
+use crate::{Call, ParseError, RawOutput, RemoteCommand, Repeat, answer::Answer, stdin_writer::StdinWriter};
 use slurm::NodeName;
 
 const PROGRAM: &str =
@@ -80,10 +78,6 @@ impl RemoteCommand for NodeHealth {
             }
         }
         Ok(NodeHealthAnswer { sick: answered.then_some(sick) })
-    }
-
-    fn subjects(&self, _: Option<&NodeHealthAnswer>) -> Vec<(Subject, Option<String>)> {
-        Vec::new()
     }
 }
 

@@ -2,9 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use crate::{
-    Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer, stdin_writer::StdinWriter,
-};
+use crate::{Call, ParseError, RawOutput, RemoteCommand, Repeat, answer::Answer, stdin_writer::StdinWriter};
 use slurm::PartitionSettings;
 use slurm::{NodeGroup, PartitionInfo};
 
@@ -66,10 +64,6 @@ impl RemoteCommand for Partitions {
             }
         }
         Ok(found)
-    }
-
-    fn subjects(&self, _: Option<&PartitionsAnswer>) -> Vec<(Subject, Option<String>)> {
-        Vec::new()
     }
 }
 

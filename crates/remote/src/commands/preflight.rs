@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject,
+    Call, ParseError, RawOutput, RemoteCommand, Repeat,
     answer::{Answer, Line},
     stdin_writer::StdinWriter,
 };
@@ -188,10 +188,6 @@ impl RemoteCommand for Preflight {
         }
         let base = base.ok_or_else(|| answer.lacks("the base directory"))?;
         Ok(PreflightAnswer { missing_commands, enroot, base, deep: self.deep.then_some(deep) })
-    }
-
-    fn subjects(&self, _: Option<&PreflightAnswer>) -> Vec<(Subject, Option<String>)> {
-        Vec::new()
     }
 }
 

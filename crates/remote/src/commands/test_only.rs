@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{
-    Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer, stdin_writer::StdinWriter,
-};
+use crate::{Call, ParseError, RawOutput, RemoteCommand, Repeat, answer::Answer, stdin_writer::StdinWriter};
 use slurm::{Failure, RemotePath, failure};
 
 const PROGRAM: &str =
@@ -79,10 +77,6 @@ impl RemoteCommand for TestOnly {
             pairs.map(|(path, _)| path.clone()).collect()
         };
         Ok(TestOnlyAnswer { script, missing: paths(Some(false)), unknown: paths(None) })
-    }
-
-    fn subjects(&self, _: Option<&TestOnlyAnswer>) -> Vec<(Subject, Option<String>)> {
-        Vec::new()
     }
 }
 

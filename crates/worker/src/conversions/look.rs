@@ -30,9 +30,15 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let found = match runtime.target.link.call(&command).await {
             Ok(found) => found,
             Err(error) => {
-                warn_of(due.iter().map(|(one, _)| one), &error, "the path of the image could not be checked");
-                let moved = due.into_iter().map(|(one, _)| self.not_answered(one, &error));
-                return self.store_moved(runtime, lease, moved.collect()).await;
+                return self
+                    .store_unanswered(
+                        runtime,
+                        lease,
+                        due,
+                        &error,
+                        "the path of the image could not be checked",
+                    )
+                    .await;
             }
         };
         let (now, base_dir) = (self.clock.now(), &runtime.target.cluster.base_dir);
@@ -97,13 +103,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let (concluded, files) = match answers {
             Ok(answers) => answers,
             Err(error) => {
-                warn_of(
-                    due.iter().map(|(one, _)| one),
-                    &error,
-                    "the result of a conversion could not be checked",
-                );
-                let moved = due.into_iter().map(|(one, _)| self.not_answered(one, &error));
-                return self.store_moved(runtime, lease, moved.collect()).await;
+                let what = "the result of a conversion could not be checked";
+                return self.store_unanswered(runtime, lease, due, &error, what).await;
             }
         };
         let now = self.clock.now();

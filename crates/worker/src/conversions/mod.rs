@@ -145,16 +145,22 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         Ok(stored)
     }
 
-    /// The unchanged conversion, to retry soon because the cluster did not answer.
-    fn not_answered(&self, mut conversion: Conversion, error: &LinkError) -> ConversionTransition {
-        conversion.message = format!("The image cannot be looked for at the moment: {error}");
-        ConversionTransition { conversion, due_at: Some(self.clock.now() + TRY_AGAIN) }
-    }
-
-    async fn poll_soon(&self, runtime: &Runtime<L>) -> Result {
-        self.store.poll_soon(&runtime.target.cluster.name, runtime.target.pace.min).await?;
-        runtime.wake_poll();
-        Ok(())
+    /// Stores unchanged conversions, to retry soon because the cluster did not answer.
+    async fn store_unanswered(
+        &self,
+        runtime: &Runtime<L>,
+        lease: &ConversionLease,
+        due: Vec<Due>,
+        error: &LinkError,
+        what: &str,
+    ) -> Result {
+        warn_of(due.iter().map(|(one, _)| one), error, what);
+        let due_at = Some(self.clock.now() + TRY_AGAIN);
+        let moved = due.into_iter().map(|(mut conversion, _)| {
+            conversion.message = format!("The image cannot be looked for at the moment: {error}");
+            ConversionTransition { conversion, due_at }
+        });
+        self.store_moved(runtime, lease, moved.collect()).await
     }
 }
 

@@ -8,8 +8,7 @@ use domain::{
     conversion_unplannable, plan_conversion,
 };
 use persistence::{ConversionLease, WorkStore};
-use remote::{AttemptKey, Locate, Sought, SubmitAnswer, SubmitBatch};
-use slurm::SlurmJobId;
+use remote::{Locate, Sought, SubmitBatch};
 
 use super::warn_of;
 use crate::{
@@ -18,7 +17,7 @@ use crate::{
     link::cluster_link::ClusterLink,
     steps::{
         locate::{copies_of, sought},
-        submit::outcome,
+        submit::{extra, outcome},
     },
     worker::Worker,
 };
@@ -68,11 +67,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             conversion_sent(intent, *unanswered, outcome(&answers, index), now)
         };
         let moved: Vec<_> = sent.iter().enumerate().map(step).collect();
-        let doubles =
-            answers.iter().flatten().zip(&sent).flat_map(|(answer, (intent, _))| doubles(answer, intent));
-        let doubles = doubles.collect();
+        let key = |intent: &Conversion| Some(intent.run.as_ref()?.key(intent.id));
+        let copies =
+            answers.iter().flatten().zip(&sent).flat_map(|(answer, (intent, _))| extra(answer, key(intent)));
+        let copies = copies.collect();
         self.store_moved(runtime, lease, moved).await?;
-        self.cancel_copies(runtime, doubles).await;
+        self.cancel_copies(runtime, copies).await;
         self.poll_soon(runtime).await
     }
 
@@ -110,16 +110,6 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         self.store_moved(runtime, lease, moved).await?;
         self.cancel_copies(runtime, copies).await;
         self.poll_soon(runtime).await
-    }
-}
-
-/// Other Slurm jobs of the same run.
-fn doubles(answer: &SubmitAnswer, conversion: &Conversion) -> Vec<(SlurmJobId, AttemptKey)> {
-    match (answer, &conversion.run) {
-        (SubmitAnswer::Submitted { extra, .. }, Some(run)) => {
-            extra.iter().map(|id| (*id, run.key(conversion.id))).collect()
-        }
-        _ => Vec::new(),
     }
 }
 

@@ -44,8 +44,6 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             tracing::info!(job.id = %job.id, attempt, "cancellation sent");
         }
         self.store.put_off(lease, &jobs, Some(again_in)).await?;
-        self.store.poll_soon(&runtime.target.cluster.name, runtime.target.pace.min).await?;
-        runtime.wake_poll();
-        Ok(())
+        self.poll_soon(runtime).await
     }
 }

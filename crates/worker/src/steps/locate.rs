@@ -47,9 +47,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         counted::submissions(&runtime.target.cluster.name, adopted, now);
         self.record_unsubmitted(runtime, lease, steps).await?;
         self.cancel_copies(runtime, copies).await;
-        self.store.poll_soon(&runtime.target.cluster.name, runtime.target.pace.min).await?;
-        runtime.wake_poll();
-        Ok(())
+        self.poll_soon(runtime).await
     }
 }
 

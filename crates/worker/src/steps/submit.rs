@@ -61,9 +61,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         self.record_unsubmitted(runtime, lease, steps).await?;
         self.cancel_doubles(runtime, &intents, &answers).await;
         // A poll follows soon, instead of at the pace of a quiet cluster.
-        self.store.poll_soon(&runtime.target.cluster.name, runtime.target.pace.min).await?;
-        runtime.wake_poll();
-        Ok(())
+        self.poll_soon(runtime).await
     }
 
     /// Commits the attempts before anything remote happens. Jobs with a lost lease are dropped here.
@@ -192,15 +190,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         answers: &Result<Vec<SubmitAnswer>, LinkError>,
     ) {
         let Ok(answers) = answers else { return };
-        let doubles = |(intent, answer): (&Intent, &SubmitAnswer)| -> Vec<(SlurmJobId, AttemptKey)> {
-            match (answer, &intent.job.attempt) {
-                (SubmitAnswer::Submitted { extra, .. }, Some(attempt)) => {
-                    extra.iter().map(|id| (*id, attempt.key(intent.job.id))).collect()
-                }
-                _ => Vec::new(),
-            }
-        };
-        self.cancel_copies(runtime, intents.iter().zip(answers).flat_map(doubles).collect()).await;
+        let key = |intent: &Intent| Some(intent.job.attempt.as_ref()?.key(intent.job.id));
+        let copies = intents.iter().zip(answers).flat_map(|(intent, answer)| extra(answer, key(intent)));
+        self.cancel_copies(runtime, copies.collect()).await;
     }
 
     /// Cancels extra Slurm jobs of an attempt.
@@ -228,6 +220,16 @@ fn say_image(job: &mut Job) {
     let note = job.attempt.as_ref().and_then(|attempt| attempt.image.as_ref()?.note.as_deref());
     if let (Phase::InQueue, Some(note)) = (job.phase, note) {
         job.message = format!("{} {note}", job.message);
+    }
+}
+
+/// The other Slurm jobs of the same name that a submission has found.
+pub(crate) fn extra(answer: &SubmitAnswer, key: Option<AttemptKey>) -> Vec<(SlurmJobId, AttemptKey)> {
+    match (answer, key) {
+        (SubmitAnswer::Submitted { extra, .. }, Some(key)) => {
+            extra.iter().map(|id| (*id, key.clone())).collect()
+        }
+        _ => Vec::new(),
     }
 }
 
