@@ -2,15 +2,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use remote::{Cancel, CheckImages, Checkpoints, Conclude, Concluding, Locate, LogFrom, LogQuestion, Preflight, Purge, RawOutput, ReadLogs, RemoteCommand, Remove, Requeued, Sought, StagedSecret, Submission, SubmitBatch};
-use slurm::{JobName, RemotePath, SlurmJobId};
+use remote::{AttemptKey, Cancel, CheckImages, Checkpoints, Conclude, Concluding, Locate, LogFrom, LogQuestion, Preflight, Purge, RawOutput, ReadLogs, RemoteCommand, Remove, Requeued, Sought, StagedSecret, Subject, Submission, SubmitBatch};
+use slurm::{RemotePath, SlurmJobId};
 
 fn path() -> RemotePath {
     "/lustre/users/tao/state/1".parse().expect("a path")
 }
 
-fn name() -> JobName {
-    "tao-job-1".parse().expect("a name")
+fn key() -> AttemptKey {
+    AttemptKey { subject: Subject::Cluster, name: "tao-job-1".parse().expect("a name") }
 }
 
 fn id() -> SlurmJobId {
@@ -19,8 +19,7 @@ fn id() -> SlurmJobId {
 
 fn submission() -> Submission {
     Submission {
-        key: name().to_string(),
-        job_name: name(),
+        key: key(),
         state_dir: path(),
         files: Vec::new(),
         script_path: path(),
@@ -35,7 +34,7 @@ fn submission() -> Submission {
 
 fn concluding() -> Concluding {
     Concluding {
-        key: name().to_string(),
+        key: key(),
         id: Some(id()),
         state_dir: path(),
         logs: Vec::new(),
@@ -56,7 +55,7 @@ fuzz_target!(|input: &[u8]| {
             assert!(answer.is_ok_and(|answers| answers.len() == 2) || SubmitBatch::new(vec![submission(), submission()]).parse(&raw).is_err());
         }
         1 => {
-            let jobs = vec![Sought { key: name().to_string(), name: name(), state_dir: path(), base_dir: path(), send: 1, cleared: 0 }];
+            let jobs = vec![Sought { key: key(), state_dir: path(), base_dir: path(), send: 1, cleared: 0 }];
             if let Ok(answer) = (Locate { jobs, since_unix: 0 }).parse(&raw) {
                 assert_eq!(answer.located.len(), 1);
             }
@@ -67,18 +66,18 @@ fuzz_target!(|input: &[u8]| {
                 assert!(answer.len() <= 1);
             }
         }
-        3 => drop(Cancel { jobs: vec![(id(), name())], names: Vec::new() }.parse(&raw)),
+        3 => drop(Cancel { jobs: vec![(id(), key())], names: Vec::new() }.parse(&raw)),
         4 => drop(CheckImages { paths: vec![path()] }.parse(&raw)),
-        5 => drop(Checkpoints { results: Vec::new() }.parse(&raw)),
+        5 => drop(Checkpoints { jobs: Vec::new() }.parse(&raw)),
         6 => {
-            let files = vec![StagedSecret { state_dir: path(), path: path() }];
+            let files = vec![StagedSecret { job: Default::default(), state_dir: path(), path: path() }];
             drop(Remove { files, close: vec![path()] }.parse(&raw));
         }
-        7 => drop(Requeued { jobs: vec![(id(), name())] }.parse(&raw)),
+        7 => drop(Requeued { jobs: vec![(id(), key())] }.parse(&raw)),
         8 => {
             let questions = vec![
-                LogQuestion::Part { paths: vec![path()], from: LogFrom::Offset(0), max_bytes: 1000 },
-                LogQuestion::Files { directory: path(), most: 10 },
+                LogQuestion::Part { subject: Subject::Cluster, paths: vec![path()], from: LogFrom::Offset(0), max_bytes: 1000 },
+                LogQuestion::Files { subject: Subject::Cluster, directory: path(), most: 10 },
             ];
             if let Ok(answers) = (ReadLogs { questions }).parse(&raw) {
                 assert_eq!(answers.len(), 2);

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use remote::{Poll, RawOutput, RemoteCommand, Watched};
+use remote::{AttemptKey, Poll, RawOutput, RemoteCommand, Subject, Watched};
 use slurm::{SlurmJobId, SlurmState};
 
 /// The ids and the name in the recorded answers, which are the seeds.
@@ -14,7 +14,7 @@ fn question(stdout: &[u8]) -> Poll {
     let watched = |key: &str| {
         Some(Watched {
             id: first?,
-            key: key.to_owned(),
+            key: AttemptKey { subject: Subject::Cluster, name: key.parse().ok()? },
             results_dir: "/lustre/results".parse().ok(),
             state_dir: "/lustre/state".parse().ok()?,
             status: Vec::new(),

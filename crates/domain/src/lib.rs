@@ -17,7 +17,6 @@ mod image;
 mod job;
 mod launch;
 mod progress;
-mod remote_commands;
 mod request;
 mod run;
 mod violation;
@@ -55,7 +54,6 @@ pub use progress::{
     status_files::{StatusEvent, StatusEventKind, StatusFiles},
     summary::Progress,
 };
-pub use remote_commands::{CommandClass, CommandResult};
 pub use request::{
     body::{BackendDetails, BackendType, ContainerRequest, JobRequest, ResourcesRequest, RetryBudget},
     container_job::{ContainerImages, ContainerJob, ResultsDir, container_job_pointer},

@@ -37,7 +37,7 @@ pub use error::StoreError;
 pub use events::{
     feed::{FeedEvent, FeedFilter, FeedPage},
     job_events::JobEvent,
-    timeline::{CommandRun, Subject, TimelineEntry, TimelinePlace, Whose},
+    timeline::{CommandRun, TimelineEntry, TimelinePlace},
 };
 pub use jobs::{
     deletions::{PurgeTarget, Purges},

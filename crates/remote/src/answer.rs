@@ -1,6 +1,6 @@
-//! What comes out of a program: lines, the last of which is `END <number of lines before it>`.
+//! The answer of a program: lines, then `END <number of lines before it>`.
 //!
-//! A program that could not go on prints `FAIL <base64 of the reason>` before that.
+//! A program that cannot continue prints `FAIL <base64 of the reason>` before that.
 
 use std::{borrow::Cow, str::FromStr};
 
@@ -9,13 +9,13 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use crate::{ParseError, RawOutput};
 use slurm::{Failure, failure};
 
-/// A whole answer, without its last line.
+/// A complete answer, without its last line.
 pub(crate) struct Answer<'a> {
     command: &'static str,
     lines: Vec<&'a [u8]>,
 }
 
-/// One line of an answer: a word that says what it is, and the rest.
+/// One line of an answer: a tag, and the rest.
 #[derive(Clone, Copy)]
 pub(crate) struct Line<'a> {
     command: &'static str,
@@ -27,7 +27,7 @@ pub(crate) struct Line<'a> {
 impl<'a> Answer<'a> {
     pub(crate) fn read(command: &'static str, raw: &'a RawOutput) -> Result<Self, ParseError> {
         let mut lines: Vec<&[u8]> = raw.stdout.split(|byte| *byte == b'\n').collect();
-        // What follows the last newline is empty, or a line that was cut.
+        // After the last newline there is nothing, or a line that was cut off.
         let after_last_newline = lines.pop().unwrap_or_default();
         let end = lines.pop().unwrap_or_default();
         let whole = after_last_newline.is_empty()
@@ -54,7 +54,7 @@ impl<'a> Answer<'a> {
         })
     }
 
-    /// The error for an answer that lacks a line it must have.
+    /// The error for an answer without a required line.
     pub(crate) fn lacks(&self, reason: &'static str) -> ParseError {
         ParseError::Malformed { command: self.command, line: self.lines.len(), reason }
     }
@@ -65,17 +65,17 @@ impl<'a> Line<'a> {
         ParseError::Malformed { command: self.command, line: self.number, reason }
     }
 
-    /// Everything after the tag, as text. Bytes that are not UTF-8 become replacement characters.
+    /// The rest of the line as text. Bytes that are not UTF-8 become replacement characters.
     pub(crate) fn rest(&self) -> Cow<'a, str> {
         String::from_utf8_lossy(self.rest)
     }
 
-    /// Everything after the tag, if it is UTF-8.
+    /// The rest of the line, if it is UTF-8.
     pub(crate) fn utf8(&self) -> Option<&'a str> {
         str::from_utf8(self.rest).ok()
     }
 
-    /// Takes the next word off the rest.
+    /// Takes the next word.
     pub(crate) fn word(&mut self) -> Result<&'a [u8], ParseError> {
         if self.rest.is_empty() {
             return Err(self.malformed("a word is missing"));
@@ -85,20 +85,20 @@ impl<'a> Line<'a> {
         Ok(word)
     }
 
-    /// Takes the next word off the rest, as a number or whatever `T` reads.
+    /// Takes the next word, parsed as a `T`.
     pub(crate) fn value<T: FromStr>(&mut self) -> Result<T, ParseError> {
         let word = self.word()?;
         let text = str::from_utf8(word).map_err(|_| self.malformed("a number is not ASCII"))?;
         text.parse().map_err(|_| self.malformed("a number is expected"))
     }
 
-    /// Takes the next word off the rest: which of the things asked about this line is about.
+    /// Takes the next word: the index of an item of the question.
     pub(crate) fn index(&mut self, count: usize) -> Result<usize, ParseError> {
         let index: usize = self.value()?;
         if index < count { Ok(index) } else { Err(self.malformed("an index out of range")) }
     }
 
-    /// Takes the next word off the rest: base64, or `-` for nothing.
+    /// Takes the next word: base64, or `-` for nothing.
     pub(crate) fn blob(&mut self) -> Result<Vec<u8>, ParseError> {
         let word = self.word()?;
         if word == b"-" {
@@ -107,12 +107,12 @@ impl<'a> Line<'a> {
         STANDARD.decode(word).map_err(|_| self.malformed("base64 is expected"))
     }
 
-    /// Takes the next word off the rest: text in base64, or `-` for nothing.
+    /// Takes the next word: text in base64, or `-` for nothing.
     pub(crate) fn blob_text(&mut self) -> Result<String, ParseError> {
         self.blob().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Takes the next two words off the rest: the exit code and stderr of a command that failed.
+    /// Takes the next two words: the exit code and stderr of a command that failed.
     pub(crate) fn failure(&mut self) -> Result<(i32, Failure), ParseError> {
         let code = self.value()?;
         let stderr = self.blob_text()?;
@@ -127,6 +127,32 @@ impl<'a> Line<'a> {
 fn split_once(bytes: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
     let position = bytes.iter().position(|byte| *byte == at)?;
     Some((&bytes[..position], &bytes[position + 1..]))
+}
+
+/// Bytes of several owners in one block. Each owner knows its length.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    bytes: Vec<u8>,
+    taken: usize,
+}
+
+impl Parts {
+    pub(crate) fn new(bytes: Vec<u8>) -> Self {
+        Self { bytes, taken: 0 }
+    }
+
+    /// The next `length` bytes, or the name of what is missing.
+    pub(crate) fn take(&mut self, length: usize) -> Result<&[u8], &'static str> {
+        let rest = self.bytes.get(self.taken..).unwrap_or_default();
+        let part = rest.get(..length).ok_or("all of the bytes that were announced")?;
+        self.taken += length;
+        Ok(part)
+    }
+
+    /// An error if bytes are left over: then the lengths are wrong.
+    pub(crate) fn finish(self) -> Result<(), &'static str> {
+        if self.taken == self.bytes.len() { Ok(()) } else { Err("an owner for all of its bytes") }
+    }
 }
 
 #[cfg(test)]
@@ -158,6 +184,17 @@ mod tests {
         let error = Answer::read("x", &raw).err().unwrap();
         assert_eq!(error.class(), FailureClass::Infra);
         assert_eq!(error.to_string(), "mktemp: No space left on device");
+    }
+
+    #[test]
+    fn parts_are_taken_in_turn_and_have_to_come_out_even() {
+        let mut parts = Parts::new(b"abc".to_vec());
+        assert_eq!(parts.take(1), Ok(&b"a"[..]));
+        assert_eq!(parts.take(0), Ok(&b""[..]));
+        assert!(parts.take(3).is_err() && parts.take(usize::MAX).is_err());
+        assert_eq!(parts.take(2), Ok(&b"bc"[..]));
+        assert_eq!(parts.finish(), Ok(()));
+        assert!(Parts::new(b"abc".to_vec()).finish().is_err());
     }
 
     proptest! {

@@ -1,8 +1,8 @@
 //! What runs on a cluster: the remote commands with their programs and parsers, and the batch script.
 //!
 //! Pure text: nothing here does I/O, waits, or reads a clock. A remote command is a value with
-//! [`RemoteCommand::render`] and [`RemoteCommand::parse`] side by side; the caller carries the bytes. All answers are
-//! hostile: sizes are capped, a malformed row is skipped, nothing panics.
+//! [`RemoteCommand::render`] and [`RemoteCommand::parse`] side by side; the caller transports the bytes. Answers are not
+//! trusted: sizes are capped, malformed rows are skipped, nothing panics.
 //!
 //! Start at [`RemoteCommand`], then [`Poll`]; the batch script is in [`script`].
 
@@ -15,21 +15,13 @@ mod netrc_word;
 mod remote_command;
 pub mod script;
 mod stdin_writer;
+mod subject;
 
-pub use commands::{
-    Association, BaseDir, BaseState, Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded,
-    Concluding, DeepFacts, EarlierRun, Exclude, Excluded, ExitRecord, How, ImageFile, InstallCredentials,
-    Locate, LocateAnswer, Located, LogAnswer, LogChunk, LogFrom, LogQuestion, Markers, NodeHealth,
-    NodeHealthAnswer, Partitions, PartitionsAnswer, Poll, PollAnswer, Preflight, PreflightAnswer, Purge,
-    Purged, ReadLogs, Remove, Removed, Requeued, RequeuedMarker, RunNote, STATUS_FILES, STATUS_OVERLAP,
-    SacctOutcome, Said, SelfCancelMarker, SignsOfLife, Sought, SqueueOutcome, StagedFile, StagedSecret,
-    StartedMarker, StatusChunk, StatusCursor, Submission, SubmitAnswer, SubmitBatch, TestOnly,
-    TestOnlyAnswer, TestVerdict, Watched,
-};
+pub use commands::*;
 pub use netrc_word::{InvalidNetrcWord, NetrcWord};
-pub use remote_command::{Call, ParseError, RawOutput, RemoteCommand};
+pub use remote_command::{Call, CommandResult, ParseError, RawOutput, RemoteCommand, Repeat};
 pub use script::{
     BatchScript, Container, ConversionScript, CosmosNodes, Directives, Launch, OnWarning, ScriptError,
     TaskSetup,
 };
-// What is asked about a cluster, apart from its jobs.
+pub use subject::{AttemptKey, Subject};

@@ -4,21 +4,21 @@ use std::{fmt, str::FromStr};
 
 use secrecy::{ExposeSecret, SecretString};
 
-/// The longest word accepted, in bytes. Tokens of registries reach some 2000.
+/// The most bytes of a word. Tokens of registries reach some 2000.
 const MOST_BYTES: usize = 4096;
 
-/// A text that cannot stand in a netrc file. Says nothing of the text: it may be a password.
+/// A text that cannot be in a netrc file. The error does not show the text, which may be a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be 1 to {MOST_BYTES} printable ASCII characters without spaces, quotes and backslashes{0}")]
 pub struct InvalidNetrcWord(&'static str);
 
-/// A word of printable ASCII without spaces, quotes and backslashes: netrc(5) knows no way to write the others that
-/// all readers understand. Secret, because one of them is a password.
+/// A word of printable ASCII without spaces, quotes and backslashes: readers of netrc(5) do not agree on a way to write
+/// others. Secret, because it may be a password.
 #[derive(Clone)]
 pub struct NetrcWord(SecretString);
 
 impl NetrcWord {
-    /// A password. It must not begin with `$`: enroot lets a shell evaluate such a one (`common::evalnetrc`).
+    /// A password. It must not begin with `$`, because enroot lets a shell evaluate such a word (`common::evalnetrc`).
     pub fn password(text: &str) -> Result<Self, InvalidNetrcWord> {
         if text.starts_with('$') {
             return Err(InvalidNetrcWord(
@@ -28,7 +28,7 @@ impl NetrcWord {
         text.parse()
     }
 
-    /// The word, in the open.
+    /// The word in clear text.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
@@ -39,7 +39,7 @@ impl FromStr for NetrcWord {
 
     fn from_str(text: &str) -> Result<Self, InvalidNetrcWord> {
         let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\' | b'`');
-        // A comment begins with #, and swallows the rest of its line.
+        // `#` begins a comment up to the end of the line.
         let well_formed =
             (1..=MOST_BYTES).contains(&text.len()) && text.bytes().all(plain) && !text.starts_with('#');
         if well_formed { Ok(Self(text.into())) } else { Err(InvalidNetrcWord("")) }

@@ -1,13 +1,11 @@
 //! The batch script of an attempt, from typed parts to text.
 //!
-//! What no newtype guards goes into the script only as a word quoted by `shlex`; the fixed parts are files of their
-//! own beside this one. What must hold of a script: it exits with the code of what it ran, it never traces (`-x`
-//! would print secrets), and a second copy of an attempt touches nothing.
+//! Free text goes into the script only as a word quoted by `shlex`; the fixed parts are `.sh` files beside this one. A script
+//! exits with the code of its program, never traces (`-x` would print secrets), and stops at once if another Slurm job holds
+//! the attempt.
 
 mod conversion;
-mod cosmos;
 mod directives;
-mod env_file;
 mod environment;
 mod launch;
 mod task;
@@ -17,86 +15,83 @@ use std::fmt::Write;
 use slurm::{EnvKey, RemotePath, RunTime};
 
 pub use conversion::ConversionScript;
-pub use cosmos::CosmosNodes;
 pub use directives::Directives;
-pub use env_file::env_file;
-pub use launch::{Container, Launch};
+pub use environment::env_file;
+pub use launch::{Container, CosmosNodes, Launch};
 pub use task::{OnWarning, TaskSetup};
 
-/// The exit code of a run whose node has failed: it leaves no mark of its end.
+/// The exit code of a run whose node has failed: it writes no exit record.
 pub const EXIT_NODE_FAILED: u8 = 118;
-/// The exit code of a run that could not leave its marks, and so did not begin.
+/// The exit code of a run that could not write its markers, and so did not start its program.
 pub const EXIT_NO_MARKS: u8 = 119;
-/// The exit code of a copy that found the attempt claimed by another job, and of one whose end was told already.
+/// The exit code of a job whose attempt is claimed by another job, or whose end is already recorded.
 pub const EXIT_CLAIMED: u8 = 120;
-/// The exit code when the environment file is not there.
+/// The exit code if the environment file is missing.
 pub const EXIT_NO_ENV_FILE: u8 = 121;
-/// The exit code when the first host of several cannot be found out.
+/// The exit code if the first host of several cannot be determined.
 pub const EXIT_NO_RENDEZVOUS: u8 = 122;
-/// The exit code of a run that had begun before, and of which nobody knows how it ended, or that was ended from outside.
+/// The exit code of a run that Slurm started twice, if its result is unknown or it was ended from outside.
 pub const EXIT_BEGUN: u8 = 123;
 /// The exit code of a job that reached its own time limit, as of `timeout(1)`.
 pub const EXIT_LIMIT: u8 = 124;
 
 const CLAIM: &str = include_str!("script/claim.sh");
 const MARKS: &str = include_str!("script/marks.sh");
-const BASELINE: &str = include_str!("script/baseline.sh");
-/// A job that cancels itself leaves the mark `self_canceled`: programs on the node find this `scancel` before the real one.
+/// Programs on the node find this `scancel` before the real one: it writes the marker `self_canceled`.
 const OWN_SCANCEL: &str = include_str!("script/own_scancel.sh");
-const START: &str = include_str!("script/start.sh");
 const RENDEZVOUS: &str = include_str!("script/rendezvous.sh");
-const CLOCK: &str = include_str!("script/clock.sh");
-const WAIT: &str = include_str!("script/wait.sh");
+const LIMIT: &str = include_str!("script/limit.sh");
 const REQUEUE: &str = include_str!("script/requeue.sh");
+const WAIT: &str = include_str!("script/wait.sh");
 
-/// Everything a batch script is made from.
+/// The parts of a batch script.
 #[derive(Debug, Clone)]
 pub struct BatchScript {
-    /// What is asked of Slurm.
+    /// The `#SBATCH` lines.
     pub directives: Directives,
-    /// Where claim, marks and logs of this attempt are. Must exist when the job starts: Slurm before 23 does not make
-    /// missing directories of `--output`, and then the job fails with its logs nowhere.
+    /// Where claim, markers and logs of this attempt are. Must exist when the job starts: Slurm before 23 does not create
+    /// missing directories of `--output`, and then the job fails without logs.
     pub state_dir: RemotePath,
-    /// Below it the logs get the place where people look for them: `<job name>-<Slurm job id>/main.out` and `main.err`.
+    /// The directory with the logs for users: `<job name>-<Slurm job id>/main.out` and `main.err`.
     pub log_root: RemotePath,
-    /// Where the job's status files are. What is in them when a run starts is kept in `status_from` in the state
-    /// directory, a line `<inode> <size> <path>` for each.
+    /// Where the job's status files are. Their sizes at the start of a run are kept in `status_from` in the state directory, a
+    /// line `<inode> <size> <path>` for each.
     pub results_dir: RemotePath,
     /// A file of `KEY=value` lines in shell quoting, read before the job starts. For secrets: mode 0600.
     pub env_file: Option<RemotePath>,
-    /// Environment that is no secret: it stands in the script.
+    /// Environment without secrets: it is part of the script.
     pub exports: Vec<(EnvKey, String)>,
-    /// When to end the job from inside, before Slurm does it; the script then exits with [`EXIT_LIMIT`], or requeues
-    /// itself if its directives allow it.
+    /// The job's own time limit, before Slurm's. The script then exits with [`EXIT_LIMIT`], or requeues the job if its directives
+    /// allow it.
     pub soft_timeout: Option<RunTime>,
-    /// How often it may requeue itself at its soft time-out.
+    /// How often the job may requeue itself at its own time limit.
     pub max_requeues: u32,
-    /// Where the nodes of a job meet, on the first of them.
+    /// The rendezvous port, on the first node.
     pub master_port: u16,
-    /// What each task does before it becomes its program.
+    /// The setup of each task before its program.
     pub task: TaskSetup,
-    /// What to run.
+    /// The program.
     pub launch: Launch,
 }
 
-/// Parts that do not make a script.
+/// Parts that do not form a script.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
-    /// There is nothing to run.
+    /// There is no program.
     #[error("the command is empty")]
     EmptyCommand,
     /// A count that must be at least one is zero.
     #[error("{what} must be at least 1")]
     Zero {
-        /// Which count.
+        /// The count.
         what: &'static str,
     },
-    /// A text holds characters that cannot be passed on.
+    /// A text holds forbidden characters.
     #[error("{what} must not hold {forbidden}")]
     Forbidden {
-        /// Which text.
+        /// The text.
         what: &'static str,
-        /// Which characters, in words.
+        /// The characters, in words.
         forbidden: &'static str,
     },
 }
@@ -106,9 +101,9 @@ impl BatchScript {
     pub fn render(&self) -> Result<String, ScriptError> {
         let mut out = String::from("#!/bin/bash\n");
         self.directives.render(&self.state_dir, &mut out)?;
-        out.push_str("# Written by tao-slurm for one attempt of one job. It is not read again after it was submitted.\n\n");
+        out.push_str("# Written by tao-slurm for one attempt of one job. Changes after the submission have no effect.\n\n");
         let job_name = &self.directives.job_name;
-        // Its type holds nothing that a shell would read otherwise.
+        // Its type allows no character with a meaning for a shell.
         assign(&mut out, "_tao_name", job_name.as_str());
         assign(&mut out, "_tao_state", &quoted("the state directory", self.state_dir.as_str())?);
         let log_root = quoted("the log directory", self.log_root.as_str())?;
@@ -116,9 +111,7 @@ impl BatchScript {
         assign(&mut out, "_tao_results", &quoted("the results directory", self.results_dir.as_str())?);
         out.push_str(CLAIM);
         out.push_str(MARKS);
-        out.push_str(BASELINE);
-        out.push_str(START);
-        // After the marks, without which it does not run: it can do without this, and the room may be for one of them.
+        // After the markers, which are required: this one is optional, and the room may suffice only for them.
         if matches!(self.launch, Launch::Host { .. }) {
             out.push_str(OWN_SCANCEL);
         }
@@ -136,14 +129,14 @@ impl BatchScript {
         if let Some(limit) = self.soft_timeout {
             out.push('\n');
             assign(&mut out, "_tao_limit", &limit.seconds().to_string());
-            out.push_str(CLOCK);
+            out.push_str(LIMIT);
         }
         self.launch.render(self.directives.nodes, &self.state_dir, &self.task, &mut out)?;
         self.ending(&mut out);
         Ok(out)
     }
 
-    /// What follows once the programs run.
+    /// The part after the start of the programs.
     fn ending(&self, out: &mut String) {
         if let Some(limit) = self.soft_timeout {
             let warning = warning_before(u64::from(limit.seconds()), self.directives.warning_seconds);
@@ -163,9 +156,9 @@ impl BatchScript {
     }
 }
 
-/// How long before a limit to warn, in seconds: never in the first half of the time that there is.
+/// How long before a limit to warn, in seconds: at most half of the limit.
 fn warning_before(limit: u64, asked: u32) -> u64 {
-    // Slurm keeps the time of `--signal` in 16 bits.
+    // Slurm stores the time of `--signal` in 16 bits.
     u64::from(asked.min(65_535)).min(limit / 2)
 }
 
@@ -173,7 +166,7 @@ fn assign(out: &mut String, name: &str, value: &str) {
     let _ = writeln!(out, "readonly {name}={value}");
 }
 
-/// One word of shell, whatever is in the text.
+/// The text as one word of shell.
 fn quoted(what: &'static str, text: &str) -> Result<String, ScriptError> {
     match shlex::try_quote(text) {
         Ok(word) => Ok(word.into_owned()),

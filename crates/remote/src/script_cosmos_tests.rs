@@ -47,7 +47,7 @@ fn cosmos_on_three_nodes() {
     #SBATCH --signal=B:USR1@120
     #SBATCH --requeue
     #SBATCH --exclusive
-    # Written by tao-slurm for one attempt of one job. It is not read again after it was submitted.
+    # Written by tao-slurm for one attempt of one job. Changes after the submission have no effect.
 
     readonly _tao_name=tao-job-1
     readonly _tao_state=/lustre/u/state/1/1
@@ -55,8 +55,6 @@ fn cosmos_on_three_nodes() {
     readonly _tao_results=/lustre/u/results/1
     [claim]
     [marks]
-    [baseline]
-    [start]
 
     export WANDB_PROJECT="it's "'$HOME'
 
@@ -73,11 +71,10 @@ fn cosmos_on_three_nodes() {
     [wait]
 
     readonly _tao_limit=13680
-    [clock]
+    [limit]
 
     readonly _tao_policy_nodes=2 _tao_rollout_nodes=1 _tao_controller_port=8082
-    [hosts]
-    [wait for roles]
+    [roles]
 
     _tao_roles=()
     COSMOS_NODE_ROLE=controller "$_tao_srun" --overlap --nodes=1 --ntasks=1 --nodelist="$CONTROLLER_NODE" --output="$_tao_logs"/controller/%t.out --error="$_tao_logs"/controller/%t.err --open-mode=append --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --container-env=WANDB_PROJECT,WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT,COSMOS_NODE_ROLE,COSMOS_CONTROLLER_HOST,CONTROLLER_NODE,POLICY_NODES,ROLLOUT_NODES,SLURM_NODEID,SLURMD_NODENAME --no-container-mount-home --export=ALL --kill-on-bad-exit=1 -- bash -c "trap '' USR1; export NODE_RANK=\""'${SLURM_NODEID:?}"; export CUDA_HOME=/usr/local/cuda-12.8 CUDA_PATH=/usr/local/cuda-12.8 LD_LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LIBRARY_PATH:+:$LIBRARY_PATH}" CPATH="/usr/local/cuda-12.8/include${CPATH:+:$CPATH}"; trap : TERM INT HUP; "$@"; code=$?; set -C; if ((code)); then echo "$code" 2>/dev/null >/lustre/u/state/1/1/failed_controller; fi; exit "$code"' task python -c "print('a b')" </dev/null &

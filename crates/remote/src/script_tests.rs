@@ -66,15 +66,12 @@ fn rendered(script: &BatchScript) -> String {
     let fixed = [
         (CLAIM, "[claim]\n"),
         (MARKS, "[marks]\n"),
-        (BASELINE, "[baseline]\n"),
         (OWN_SCANCEL, "[its own scancel]\n"),
-        (START, "[start]\n"),
         (RENDEZVOUS, "[rendezvous]\n"),
         (WAIT, "[wait]\n"),
-        (CLOCK, "[clock]\n"),
+        (LIMIT, "[limit]\n"),
         (REQUEUE, "[requeue]\n"),
-        (cosmos::HOSTS, "[hosts]\n"),
-        (cosmos::WAIT_ROLES, "[wait for roles]\n"),
+        (launch::ROLES, "[roles]\n"),
     ];
     fixed.iter().fold(script.render().unwrap(), |text, (part, name)| text.replace(part, name))
 }
@@ -101,7 +98,7 @@ fn a_container_on_one_node() {
     #SBATCH --export=ALL
     #SBATCH --signal=B:USR1@120
     #SBATCH --requeue
-    # Written by tao-slurm for one attempt of one job. It is not read again after it was submitted.
+    # Written by tao-slurm for one attempt of one job. Changes after the submission have no effect.
 
     readonly _tao_name=tao-job-1
     readonly _tao_state=/lustre/u/state/1/1
@@ -109,8 +106,6 @@ fn a_container_on_one_node() {
     readonly _tao_results=/lustre/u/results/1
     [claim]
     [marks]
-    [baseline]
-    [start]
 
     export WANDB_PROJECT="it's "'$HOME'
 
@@ -124,7 +119,7 @@ fn a_container_on_one_node() {
     [wait]
 
     readonly _tao_limit=13680
-    [clock]
+    [limit]
 
     "$_tao_srun" --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --container-env=WANDB_PROJECT --export=ALL --kill-on-bad-exit=1 -- bash -c "trap '' USR1; export SLURM_JOB_NAME=bash; unset SLURM_NTASKS SLURM_NNODES SLURM_PROCID SLURM_LOCALID SLURM_NTASKS_PER_NODE RANK LOCAL_RANK GROUP_RANK WORLD_SIZE NODE_RANK NUM_GPU_PER_NODE MASTER_ADDR MASTER_PORT NNODES NPROC_PER_NODE; exec \""'$@"' task python -c "print('a b')" </dev/null &
     _tao_programs=("$!")
@@ -161,7 +156,7 @@ fn a_command_on_two_hosts() {
     #SBATCH --exclude=node07,node09
     #SBATCH --no-requeue
     #SBATCH --exclusive
-    # Written by tao-slurm for one attempt of one job. It is not read again after it was submitted.
+    # Written by tao-slurm for one attempt of one job. Changes after the submission have no effect.
 
     readonly _tao_name=tao-job-1
     readonly _tao_state=/lustre/u/state/1/1
@@ -169,8 +164,6 @@ fn a_command_on_two_hosts() {
     readonly _tao_results=/lustre/u/results/1
     [claim]
     [marks]
-    [baseline]
-    [start]
     [its own scancel]
     export PATH="$_tao_state/bin:$PATH"
 

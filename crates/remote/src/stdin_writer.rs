@@ -1,10 +1,12 @@
-//! What goes into a program: lines of tab-separated fields, and blobs whose length stands in the line before.
+//! The stdin of a program: lines of tab-separated fields, and blobs whose length is in an earlier line.
 
-use crate::commands::status::StatusCursor;
+use std::time::Duration;
+
+use crate::{Call, commands::StatusCursor};
 use slurm::{RemotePath, SlurmJobId};
 
-/// Stands for a field that is not there. No path, number or name of ours is a lone dash, and bash's `read` would
-/// swallow an empty field between two tabs.
+/// An absent field. No path, number or name of ours is a single dash, and bash's `read` would drop an empty field between two
+/// tabs.
 pub(crate) const ABSENT: &str = "-";
 
 /// Builds the stdin of a program.
@@ -19,7 +21,7 @@ impl StdinWriter {
         Self::default()
     }
 
-    /// Adds a field to the current line. The caller vouches that it holds no tab and no newline: a newtype or a number.
+    /// Adds a field to the current line. The value must not hold a tab or a newline: pass a newtype or a number.
     pub(crate) fn field(&mut self, value: impl std::fmt::Display) -> &mut Self {
         use std::io::Write;
         if self.in_line {
@@ -31,7 +33,7 @@ impl StdinWriter {
         self
     }
 
-    /// Adds a line: a word that names it, so that none is empty, and a field for each value.
+    /// Adds a line: its name, so that no line is empty, and a field for each value.
     pub(crate) fn line(
         &mut self,
         name: &'static str,
@@ -55,7 +57,7 @@ impl StdinWriter {
         }
     }
 
-    /// Adds a line for each: the index of its job, inode, offset, time of writing, path.
+    /// Adds a line for each cursor: the index of its job, inode, offset, time of writing, path.
     pub(crate) fn cursors(&mut self, index: usize, cursors: &[StatusCursor]) -> &mut Self {
         for cursor in cursors {
             self.field(index).field(cursor.inode).field(cursor.offset).field(cursor.written_at);
@@ -70,10 +72,15 @@ impl StdinWriter {
         self
     }
 
-    /// Adds raw bytes. Their number must stand in a line before them.
+    /// Adds raw bytes. Their number must be in an earlier line.
     pub(crate) fn blob(&mut self, bytes: &[u8]) -> &mut Self {
         self.bytes.extend_from_slice(bytes);
         self
+    }
+
+    /// The call of `program` with this stdin.
+    pub(crate) fn call(self, program: &'static str, deadline: Duration, stdout_limit: usize) -> Call {
+        Call { program, stdin: self.bytes, deadline, stdout_limit }
     }
 
     pub(crate) fn into_bytes(self) -> Vec<u8> {

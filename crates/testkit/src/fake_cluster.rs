@@ -6,6 +6,8 @@
 
 mod answers;
 
+pub use answers::partitions;
+
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -249,7 +251,7 @@ impl State {
 
     /// Claims a send for nobody, and says whether none has begun.
     fn shut(&mut self, job: &Sought) -> bool {
-        let sends = self.claims.entry(job.key.clone()).or_default();
+        let sends = self.claims.entry(job.key.name.to_string()).or_default();
         sends.entry(job.send).or_insert(false);
         !sends.iter().any(|(send, begun)| *begun && *send > job.cleared)
     }
@@ -257,12 +259,13 @@ impl State {
     /// The rules of the real program: an id is replayed, a claim without one is looked into, never overridden
     /// unless the entry says so.
     fn submit(&mut self, entry: &Submission) -> SubmitAnswer {
-        if let Some(id) = self.ids.get(&entry.key) {
+        let name = entry.key.name.as_str();
+        if let Some(id) = self.ids.get(name) {
             return SubmitAnswer::Submitted { id: *id, how: How::Replay, extra: Vec::new() };
         }
-        let claims = self.claims.get(&entry.key);
+        let claims = self.claims.get(name);
         let claimed = claims.is_some_and(|sends| sends.keys().any(|send| *send > entry.cleared));
-        if let Some(job) = self.jobs.iter().find(|job| job.queued && job.name == entry.key) {
+        if let Some(job) = self.jobs.iter().find(|job| job.queued && job.name == name) {
             return SubmitAnswer::Submitted { id: job.id, how: How::Adopted, extra: Vec::new() };
         }
         if claimed {
@@ -273,18 +276,14 @@ impl State {
         if !paths.is_empty() {
             return SubmitAnswer::MissingInputs { paths };
         }
-        self.claims.entry(entry.key.clone()).or_default().insert(entry.send, true);
+        self.claims.entry(name.to_owned()).or_default().insert(entry.send, true);
         if let Some(failure) = &self.refusal {
             return SubmitAnswer::Refused { failure: failure.clone(), rc: 1 };
         }
-        let Some(made) = self.entry(entry.job_name.as_str()) else { return SubmitAnswer::Skipped };
+        let Some(made) = self.entry(name) else { return SubmitAnswer::Skipped };
         let id = made.id;
         self.jobs.push(made);
-        self.ids.insert(entry.key.clone(), id);
+        self.ids.insert(name.to_owned(), id);
         SubmitAnswer::Submitted { id, how: How::New, extra: Vec::new() }
     }
-}
-
-fn lost_or<T>(fault: Option<Fault>, answer: T) -> Result<T, Unanswered> {
-    if fault == Some(Fault::ReplyLost) { Err(Unanswered::Lost) } else { Ok(answer) }
 }

@@ -1,4 +1,4 @@
-//! Keeping a lease while the cluster takes its time.
+//! Extends a lease while its work waits for the cluster.
 
 use std::{
     future::{Future, poll_fn},
@@ -10,12 +10,11 @@ use std::{
 use domain::Clock;
 use persistence::StoreError;
 
-/// Runs `work` under a lease that was asked for at `since`, an uptime of `clock`, and extends it every third of its time meanwhile.
+/// Runs `work` under a lease that was requested at `since`, an uptime of `clock`, and extends it every third of its duration.
 ///
-/// Work that has outlived its lease does not go on: none, then. A process that was stopped and wakes up begins nothing more
-/// on the cluster, by its own clock and before it asks anybody. What it had begun goes on without it; its record would be
-/// refused, and the next holder finds the truth by looking. That clock stands still while a whole machine is stopped, so it
-/// spares the cluster something and guards nothing: what guards is the token of the lease.
+/// Returns none if the lease has run out: a process that was suspended starts nothing more on the cluster when it resumes. A
+/// command that was sent goes on; its result would be refused, and the next holder of the lease looks for it. This only
+/// saves work, because the clock stops with the machine. The protection is the token of the lease.
 pub(crate) async fn keep_alive<T, E>(
     clock: &dyn Clock,
     since: Duration,
@@ -37,7 +36,7 @@ where
         });
         match tokio::time::timeout(duration / 3, held).await {
             Ok(None) => {
-                tracing::warn!("a lease has run out under its work, which ends here");
+                tracing::warn!("a lease ran out before its work was done; the work stops");
                 return None;
             }
             Ok(done) => return done,

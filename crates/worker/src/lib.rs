@@ -1,10 +1,11 @@
 //! The loop: lease, observe, decide, act, record.
 //!
-//! For each cluster two lanes of steps (submissions, and everything after them) and one poll, each of them one
-//! remote command for any number of jobs. What to do is decided in `domain`; this crate only carries it out:
-//! it takes a lease, asks `domain`, speaks to the cluster through a [`ClusterLink`], and records the result
-//! under the lease's token. There is no retry in here: a job that is still due is simply taken again.
+//! Each cluster has two lanes of steps (submissions, and everything after them), a lane of image conversions, and one poll.
+//! Each step is one remote command for any number of jobs. `domain` decides what to do. This crate takes a lease, runs the
+//! command through a [`ClusterLink`], and records the result under the lease's token. It has no retry logic: a job that is
+//! still due is taken again.
 
+mod cluster_runtime;
 mod conversions;
 mod keep_alive;
 mod link;
@@ -16,10 +17,14 @@ mod steps;
 mod tests;
 mod worker;
 
+pub use cluster_runtime::ClusterTarget;
 pub use link::{
-    cluster_link::{ClusterLink, LinkError},
+    cluster_link::{CallError, ClusterLink, LinkError},
     ssh_link::SshLink,
     timeline::{Timeline, TimelineWriter},
 };
 pub use pace::Pace;
-pub use worker::{ClusterTarget, Worker, WorkerError, WorkerSettings};
+pub use worker::{Worker, WorkerError, WorkerSettings};
+
+/// What the store returns, unless another error is named.
+pub(crate) type Result<T = (), E = persistence::StoreError> = std::result::Result<T, E>;

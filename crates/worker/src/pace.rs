@@ -1,5 +1,5 @@
-//! How often a cluster is asked: often while something moves, rarely while nothing does, and never so often
-//! that it is the asking which slows it down.
+//! How often a cluster is polled: often while jobs change, rarely otherwise, and never so often that the polls slow the
+//! cluster down.
 
 use std::time::Duration;
 
@@ -10,33 +10,33 @@ pub struct Pace {
     pub max: Duration,
 }
 
-/// What the last poll was like.
+/// The last poll.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LastPoll {
-    /// The time that was waited before it.
+    /// The interval before it.
     pub(crate) interval: Duration,
-    /// How long the cluster took to answer.
+    /// How long it took.
     pub(crate) took: Duration,
-    /// Whether a job changed, or is so young that it soon will.
+    /// Whether a job changed, or is young enough to change soon.
     pub(crate) lively: bool,
 }
 
 impl Pace {
     /// The time until the next poll, before jitter.
     pub(crate) fn after(&self, last: LastPoll) -> Duration {
-        // A cluster that needs a second for an answer is asked every twenty seconds at most.
+        // A cluster that needs a second for a poll is polled every twenty seconds at most.
         let polite = last.took * 20;
         let wanted = if last.lively { self.min } else { last.interval.mul_f64(1.5) };
         wanted.max(polite).clamp(self.min, self.max)
     }
 
-    /// The time until the next poll after one that was not answered.
+    /// The time until the next poll after one that failed.
     pub(crate) fn after_failure(&self, interval: Duration) -> Duration {
         (interval * 2).clamp(self.min, self.max.min(Duration::from_secs(15)).max(self.min))
     }
 }
 
-/// ±20 %, so that several clusters and workers do not march in step. `random` is from 0 to 1.
+/// ±20 %, so that clusters and workers do not poll in step. `random` is from 0 to 1.
 pub(crate) fn jittered(interval: Duration, random: f64) -> Duration {
     interval.mul_f64(random.clamp(0.0, 1.0).mul_add(0.4, 0.8))
 }

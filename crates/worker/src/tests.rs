@@ -1,16 +1,12 @@
 //! The loop against the fake cluster and a real Postgres: one step or poll at a time, by hand.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
 use domain::{Clock, Cluster, Graces, Job, JobId, Phase, Secrets, Status};
 use persistence::{Inserted, Lane, NewJob, Sealer, Store, Viewer};
-use remote::{
-    Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
-    ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge, Purged, Remove,
-    Removed, Requeued, SubmitAnswer, SubmitBatch,
-};
-use slurm::{FailureClass, RemotePath, SlurmJobId, SlurmState};
+use remote::RemoteCommand;
+use slurm::{FailureClass, SlurmJobId, SlurmState};
 use sqlx::PgPool;
 use testkit::{CountingIds, FakeCluster, Fault, HandClock, Unanswered, cluster, command_job};
 
@@ -28,78 +24,25 @@ mod submitting;
 mod wishes;
 
 use crate::{
-    ClusterLink, ClusterTarget, LinkError, Pace, WorkerSettings,
-    worker::{Site, Worker},
+    ClusterLink, ClusterTarget, LinkError, Pace, WorkerSettings, cluster_runtime::Runtime, worker::Worker,
 };
 
 #[derive(Debug, Clone)]
 struct FakeLink(Arc<FakeCluster>);
 
-fn told<T>(answer: Result<T, Unanswered>) -> Result<T, LinkError> {
-    answer.map_err(|unanswered| match unanswered {
-        Unanswered::NotSent => LinkError::NotSent { why: "no route to host".to_owned() },
-        Unanswered::Lost => LinkError::Lost { why: "no trailer".to_owned() },
-    })
-}
-
 impl ClusterLink for FakeLink {
-    async fn submit(&self, command: &SubmitBatch) -> Result<Vec<SubmitAnswer>, LinkError> {
-        told(self.0.submit(command))
-    }
-
-    async fn locate(&self, command: &Locate) -> Result<LocateAnswer, LinkError> {
-        told(self.0.locate(command))
-    }
-
-    async fn poll(&self, command: &Poll) -> Result<PollAnswer, LinkError> {
-        told(self.0.poll(command))
-    }
-
-    async fn conclude(&self, command: &Conclude) -> Result<Vec<Concluded>, LinkError> {
-        told(self.0.conclude(command))
-    }
-
-    async fn cancel(&self, command: &Cancel) -> Result<Canceled, LinkError> {
-        told(self.0.cancel(command))
-    }
-
-    async fn check_images(&self, command: &CheckImages) -> Result<Vec<ImageFile>, LinkError> {
-        told(self.0.check_images(command))
-    }
-
-    async fn remove(&self, command: &Remove) -> Result<Removed, LinkError> {
-        told(self.0.remove(command))
-    }
-
-    async fn purge(&self, command: &Purge) -> Result<Purged, LinkError> {
-        told(self.0.purge(command))
-    }
-
-    async fn node_health(&self, command: &NodeHealth) -> Result<NodeHealthAnswer, LinkError> {
-        told(self.0.node_health(command))
-    }
-
-    async fn requeued(&self, command: &Requeued) -> Result<HashMap<SlurmJobId, EarlierRun>, LinkError> {
-        told(self.0.requeued(command))
-    }
-
-    async fn partitions(&self, command: &remote::Partitions) -> Result<remote::PartitionsAnswer, LinkError> {
-        told(self.0.partitions(command))
-    }
-
-    async fn checkpoints(&self, command: &Checkpoints) -> Result<Vec<Option<RemotePath>>, LinkError> {
-        told(self.0.checkpoints(command))
-    }
-
-    async fn exclude(&self, command: &Exclude) -> Result<Excluded, LinkError> {
-        told(self.0.exclude(command))
+    async fn call<C: RemoteCommand>(&self, command: &C) -> Result<C::Output, LinkError> {
+        self.0.call(command).map_err(|unanswered| match unanswered {
+            Unanswered::NotSent => LinkError::NotSent { why: "no route to host".to_owned() },
+            Unanswered::Lost => LinkError::Lost { why: "no trailer".to_owned() },
+        })
     }
 }
 
 /// A worker whose every step is taken by the test.
 struct Bench {
     worker: Worker<FakeLink>,
-    site: Arc<Site<FakeLink>>,
+    runtime: Arc<Runtime<FakeLink>>,
     fake: Arc<FakeCluster>,
     clock: Arc<HandClock>,
     pool: PgPool,
@@ -123,8 +66,8 @@ impl Bench {
         };
         let clock_of = Arc::clone(&clock);
         let worker = Worker::new(store, vec![target], settings, clock_of, Arc::new(CountingIds::default()));
-        let site = worker.sites().next().unwrap();
-        Self { worker, site, fake, clock, pool }
+        let runtime = worker.runtimes().next().unwrap();
+        Self { worker, runtime, fake, clock, pool }
     }
 
     async fn accept(&self, job: Job) -> JobId {
@@ -138,7 +81,7 @@ impl Bench {
     }
 
     async fn step(&self, lane: Lane) -> usize {
-        self.worker.take_steps(&self.site, lane, None).await.unwrap()
+        self.worker.take_steps(&self.runtime, lane, None).await.unwrap()
     }
 
     /// The database's clock runs by itself; what was put off by a pause is due now.
@@ -150,7 +93,7 @@ impl Bench {
     }
 
     async fn poll(&self) {
-        self.worker.poll_if_due(&self.site, Duration::ZERO).await.unwrap();
+        self.worker.poll_if_due(&self.runtime, Duration::ZERO).await.unwrap();
     }
 
     async fn job(&self, id: JobId) -> Job {

@@ -1,4 +1,4 @@
-use remote::{LogChunk, LogFrom};
+use remote::{LogChunk, LogFrom, Subject};
 use tokio::sync::Semaphore as Gate;
 
 use super::*;
@@ -35,7 +35,9 @@ fn echoed(question: &LogQuestion) -> LogAnswer {
 }
 
 fn question(offset: u64) -> LogQuestion {
-    LogQuestion::Part { paths: vec!["/a".parse().unwrap()], from: LogFrom::Offset(offset), max_bytes: 1000 }
+    let subject = Subject::Job(uuid::Uuid::nil());
+    let paths = vec!["/a".parse().unwrap()];
+    LogQuestion::Part { subject, paths, from: LogFrom::Offset(offset), max_bytes: 1000 }
 }
 
 fn reads(open: usize) -> (Arc<Echo>, LogReads) {
@@ -113,6 +115,7 @@ async fn a_read_that_is_dropped_leaves_the_others_their_answer_and_the_last_one_
 async fn too_much_for_one_command_is_two() {
     let (echo, reads) = reads(3);
     let big = |offset| LogQuestion::Part {
+        subject: Subject::Job(uuid::Uuid::nil()),
         paths: vec!["/a".parse().unwrap()],
         from: LogFrom::Offset(offset),
         max_bytes: MOST_BYTES / 2,

@@ -1,8 +1,9 @@
 //! The timeline of a job's remote commands.
 
 use chrono::{DateTime, Utc};
-use domain::{CommandClass, CommandResult, JobId};
+use domain::JobId;
 use persistence::TimelineEntry;
+use remote::CommandResult;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -20,8 +21,10 @@ pub(crate) struct TimelineView {
 /// A remote command.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TimelineEntryView {
-    /// The kind of command.
-    pub class: CommandClass,
+    /// The kind of command: `submit`, `locate`, `poll`, `conclude`, `cancel` and others; `conversion_submit` and the like for the
+    /// conversion of the job's image.
+    #[schema(example = "submit")]
+    pub class: String,
     /// The attempt that the command was for, if any.
     #[schema(minimum = 1)]
     pub attempt: Option<u32>,

@@ -1,16 +1,16 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta};
-use domain::{AttemptNo, CommandClass, CommandResult};
-use persistence::{CommandRun, Subject, Whose};
+use persistence::CommandRun;
+use remote::{CommandResult, Subject};
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
 use crate::support::TestApi;
 
 /// A command for the job, this many seconds into the century.
-fn run(id: &str, class: CommandClass, seconds: i64) -> CommandRun {
-    let whose = Whose::Job { id: id.parse().unwrap(), attempt: Some(AttemptNo::FIRST) };
+fn run(id: &str, class: &'static str, seconds: i64) -> CommandRun {
+    let subject = Subject::Attempt { job: id.parse().unwrap(), no: 1 };
     CommandRun {
         cluster: "dgx".parse().unwrap(),
         class,
@@ -21,7 +21,7 @@ fn run(id: &str, class: CommandClass, seconds: i64) -> CommandRun {
         exit_code: Some(0),
         bytes: Some(345),
         jobs: 2,
-        subjects: vec![Subject { whose, outcome: Some("submitted as 7".to_owned()) }],
+        subjects: vec![(subject, Some("submitted as 7".to_owned()))],
     }
 }
 
@@ -33,9 +33,9 @@ async fn a_timeline_comes_by_pages_in_the_order_in_which_its_commands_began(pool
     let empty = api.get(&path).await.json();
     assert_eq!(empty, json!({"job_id": id, "entries": [], "next_page_token": null}));
 
-    let runs: Vec<_> = (0..5).map(|number| run(&id, CommandClass::ReadLogs, 10 - number)).collect();
+    let runs: Vec<_> = (0..5).map(|number| run(&id, "read_logs", 10 - number)).collect();
     api.store.record_commands(&runs).await.unwrap();
-    api.store.record_commands(&[run(&id, CommandClass::Submit, 1)]).await.unwrap();
+    api.store.record_commands(&[run(&id, "submit", 1)]).await.unwrap();
     let first = api.get(&format!("{path}?limit=4")).await;
     let page = first.json();
     let submit = json!({
@@ -55,7 +55,7 @@ async fn a_timeline_comes_by_pages_in_the_order_in_which_its_commands_began(pool
     assert_eq!(rest.json()["next_page_token"], Value::Null);
     assert_eq!(began(&api.get(&format!("{path}?class=submit&class=cancel")).await.json()), ["01"]);
 
-    for wrong in ["class=teapot", "limit=0", "limit=201", "page_token=x", "attempt=1"] {
+    for wrong in ["class=Teapot", "limit=0", "limit=201", "page_token=x", "attempt=1"] {
         assert_eq!(api.get(&format!("{path}?{wrong}")).await.status, 400, "{wrong}");
     }
 }

@@ -14,7 +14,7 @@ mod submission;
 mod tests;
 
 use chrono::TimeDelta;
-use remote::ImageFile;
+use remote::{AttemptKey, ImageFile, Subject};
 use slurm::{ExitCode, InvalidName, JobName, RemotePath, SlurmJobId, SlurmState};
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 use uuid::Uuid;
@@ -183,6 +183,13 @@ pub fn conversion_step(conversion: &Conversion, demand: &Demand) -> ConversionSt
             None => ConversionStep::Rest,
         },
         ConversionState::Ready | ConversionState::Failed => ConversionStep::Rest,
+    }
+}
+
+impl ConversionRun {
+    /// The run of `conversion` as remote commands name it.
+    pub fn key(&self, conversion: Uuid) -> AttemptKey {
+        AttemptKey { subject: Subject::Conversion(conversion), name: self.token.clone() }
     }
 }
 

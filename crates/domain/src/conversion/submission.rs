@@ -41,8 +41,7 @@ pub fn plan_conversion(
     let make_dirs: BTreeSet<RemotePath> =
         run.target.parent().into_iter().chain([run.state_dir.clone()]).collect();
     Ok(Submission {
-        key: run.token.to_string(),
-        job_name: run.token.clone(),
+        key: run.key(conversion.id),
         state_dir: run.state_dir.clone(),
         files: vec![StagedFile { path: path.clone(), mode: 0o644, bytes }],
         script_path: path,

@@ -1,5 +1,6 @@
 //! One attempt to run a job in Slurm.
 
+use remote::{AttemptKey, Subject};
 use serde::{Deserialize, Serialize};
 use slurm::{ExitCode, InvalidName, JobName, NodeName, RemotePath, SlurmJobId, SlurmState};
 use strum::{Display, EnumString, IntoStaticStr};
@@ -141,6 +142,11 @@ impl Attempt {
         self.verdict.is_none()
     }
 
+    /// The attempt of `job` as remote commands name it.
+    pub fn key(&self, job: JobId) -> AttemptKey {
+        key(job, self.no, &self.token)
+    }
+
     /// Whether the outcome of a submission is not known.
     pub fn is_uncertain(&self) -> bool {
         self.fence.is_uncertain() && self.slurm_id.is_none()
@@ -163,4 +169,15 @@ impl From<&Attempt> for AttemptPlace {
         let Attempt { no, token, job_dir, slurm_id, .. } = attempt;
         Self { no: *no, token: token.clone(), job_dir: job_dir.clone(), slurm_id: *slurm_id }
     }
+}
+
+impl AttemptPlace {
+    /// The attempt of `job` as remote commands name it.
+    pub fn key(&self, job: JobId) -> AttemptKey {
+        key(job, self.no, &self.token)
+    }
+}
+
+fn key(job: JobId, no: AttemptNo, token: &JobName) -> AttemptKey {
+    AttemptKey { subject: Subject::Attempt { job: job.get(), no: no.get() }, name: token.clone() }
 }

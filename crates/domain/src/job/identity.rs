@@ -2,6 +2,7 @@
 
 use std::{fmt, num::NonZeroU32, str::FromStr};
 
+use remote::Subject;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -89,6 +90,14 @@ impl Origin {
         };
         // A UUID has several spellings and ours is one of them: a job with another spelling is not ours.
         (origin.name() == name).then_some(origin)
+    }
+
+    /// The subject of remote commands for it.
+    pub fn subject(self) -> Subject {
+        match self {
+            Self::Attempt { job, no } => Subject::Attempt { job: job.get(), no: no.get() },
+            Self::Conversion { id, .. } => Subject::Conversion(id),
+        }
     }
 
     /// The Slurm job name. The first attempt has the name that TAO gives its jobs, so that people find it.

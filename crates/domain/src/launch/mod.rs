@@ -91,8 +91,7 @@ pub fn plan_submission(
     let make_dirs: BTreeSet<RemotePath> =
         parents.chain(private).chain([paths.log_root, paths.results_root, state_dir.clone()]).collect();
     Ok(Submission {
-        key: attempt.token.to_string(),
-        job_name: attempt.token.clone(),
+        key: attempt.key(job.id),
         state_dir,
         files,
         script_path: paths.script,

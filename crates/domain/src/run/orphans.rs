@@ -4,6 +4,7 @@
 //! not in the database may belong to another service, and is only reported.
 
 use chrono::TimeDelta;
+use remote::AttemptKey;
 use serde::{Deserialize, Serialize};
 use slurm::{JobName, QueueRow, SlurmJobId, SlurmState};
 use strum::{Display, EnumString, IntoStaticStr};
@@ -141,6 +142,12 @@ impl Orphan {
             Origin::Attempt { job, .. } => Some(job),
             Origin::Conversion { .. } => None,
         }
+    }
+
+    /// The orphan as remote commands name it.
+    pub fn key(&self) -> Option<AttemptKey> {
+        let origin = Origin::of(self.name.as_str())?;
+        Some(AttemptKey { subject: origin.subject(), name: self.name.clone() })
     }
 
     /// A description for a person.

@@ -5,10 +5,12 @@ use std::{fs, path::PathBuf};
 
 use chrono::{DateTime, TimeDelta};
 use remote::{
-    ExitRecord, Markers, Poll, RawOutput, RemoteCommand, SacctOutcome, SqueueOutcome, StartedMarker, Watched,
+    AttemptKey, ExitRecord, Markers, Poll, RawOutput, RemoteCommand, SacctOutcome, SqueueOutcome,
+    StartedMarker, Subject, Watched,
 };
 use slurm::{AccountingRow, QueueRow, SlurmState};
 use test_case::test_case;
+use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
@@ -59,6 +61,10 @@ const VERDICTS: &[(&str, &str)] = &[
     ("timeout", "Error"),
 ];
 
+fn key(name: &str) -> AttemptKey {
+    AttemptKey { subject: Subject::Conversion(Uuid::nil()), name: name.parse().unwrap() }
+}
+
 fn recorded(release: &str, state: &str) -> (QueueRow, Option<AccountingRow>) {
     let directory = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../remote/tests/recorded"));
     let stdout = fs::read(directory.join(release).join(state)).unwrap();
@@ -67,13 +73,13 @@ fn recorded(release: &str, state: &str) -> (QueueRow, Option<AccountingRow>) {
         text.lines().find_map(|line| line.strip_prefix("ROW ")?.split('|').next()?.parse().ok()).unwrap();
     let watched = Watched {
         id,
-        key: state.to_owned(),
+        key: key(state),
         results_dir: None,
         state_dir: "/nonexistent".parse().unwrap(),
         status: Vec::new(),
         signs_of_life: None,
     };
-    let other = Watched { key: "somebody-else".to_owned(), ..watched.clone() };
+    let other = Watched { key: key("somebody-else"), ..watched.clone() };
     let poll = Poll {
         jobs: vec![watched, other],
         status_bytes_per_file: 1000,

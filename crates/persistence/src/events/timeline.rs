@@ -1,10 +1,10 @@
 //! The remote commands that were run for a job. They are written in batches, apart from the work: no decision depends on them.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{borrow::Cow, collections::BTreeSet, time::Duration};
 
-use domain::{AttemptNo, ClusterName, CommandClass, CommandResult, JobId, Timestamp};
+use domain::{ClusterName, JobId, Timestamp};
+use remote::{CommandResult, Subject};
 use serde::Serialize;
-use slurm::RemotePath;
 use uuid::Uuid;
 
 use crate::{
@@ -18,51 +18,31 @@ const KEPT_OF_CLASS: i64 = 100;
 /// How many polls of a cluster are stored.
 const KEPT_POLLS: i64 = 2000;
 
-/// A remote command that is over, answered or not.
+/// A remote command that has ended, with or without an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandRun {
     pub cluster: ClusterName,
-    pub class: CommandClass,
-    /// The login host that ran it; none if that is not known, or none did.
+    /// [`RemoteCommand::NAME`](remote::RemoteCommand::NAME).
+    pub class: &'static str,
+    /// The login host that ran it; none if it is not known, or no host did.
     pub host: Option<String>,
     pub started_at: Timestamp,
     pub duration: Duration,
     pub result: CommandResult,
     pub exit_code: Option<i32>,
-    /// Of the answer.
+    /// The size of the answer.
     pub bytes: Option<u64>,
     /// How many jobs it was for.
     pub jobs: usize,
-    pub subjects: Vec<Subject>,
-}
-
-/// Whose timeline a command belongs into.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
-    pub whose: Whose,
-    /// What came of it there, in a word or two of ours.
-    pub outcome: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Whose {
-    Job {
-        id: JobId,
-        attempt: Option<AttemptNo>,
-    },
-    /// Of all jobs that wait for this conversion.
-    Conversion(Uuid),
-    /// Of all jobs that wait for the image that belongs there.
-    Image(RemotePath),
-    /// Of all jobs that Slurm has of us on the cluster.
-    Everybody,
+    /// Whose timelines it belongs to, each with its outcome in a few words of ours.
+    pub subjects: Vec<(Subject, Option<String>)>,
 }
 
 /// An entry of a job's timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimelineEntry {
     pub id: i64,
-    pub class: CommandClass,
+    pub class: String,
     pub attempt: Option<u32>,
     pub host: Option<String>,
     pub started_at: Timestamp,
@@ -74,7 +54,7 @@ pub struct TimelineEntry {
     pub outcome: Option<String>,
 }
 
-/// A place in a timeline: behind the entry that began then and has this id.
+/// A place in a timeline: after the entry with this start and id.
 pub type TimelinePlace = (Timestamp, i64);
 
 #[derive(Debug, Serialize)]
@@ -84,7 +64,7 @@ struct Row<'a> {
     image: Option<&'a str>,
     cluster: &'a str,
     attempt: Option<u32>,
-    class: &'static str,
+    class: Cow<'static, str>,
     host: Option<&'a str>,
     started_at: Timestamp,
     duration_ms: u64,
@@ -97,16 +77,18 @@ struct Row<'a> {
 
 impl<'a> Row<'a> {
     fn all_of(run: &'a CommandRun) -> impl Iterator<Item = Self> {
-        run.subjects.iter().map(|Subject { whose, outcome }| {
+        run.subjects.iter().map(|(subject, outcome)| {
             let (mut job_id, mut attempt, mut conversion_id, mut image) = (None, None, None, None);
-            let mut class = run.class;
-            match whose {
-                Whose::Job { id, attempt: no } => {
-                    (job_id, attempt) = (Some(id.get()), no.map(AttemptNo::get));
+            let mut class = Cow::Borrowed(run.class);
+            match subject {
+                Subject::Attempt { job, no } => (job_id, attempt) = (Some(*job), Some(*no)),
+                Subject::Job(job) => job_id = Some(*job),
+                Subject::Conversion(id) => {
+                    conversion_id = Some(*id);
+                    class = Cow::Owned(format!("conversion_{class}"));
                 }
-                Whose::Conversion(id) => (conversion_id, class) = (Some(*id), class.for_conversion()),
-                Whose::Image(path) => image = Some(path.as_str()),
-                Whose::Everybody => {}
+                Subject::Image(path) => image = Some(path.as_str()),
+                Subject::Cluster => {}
             }
             Self {
                 job_id,
@@ -114,7 +96,7 @@ impl<'a> Row<'a> {
                 image,
                 cluster: run.cluster.as_str(),
                 attempt,
-                class: class.into(),
+                class,
                 host: run.host.as_deref(),
                 started_at: run.started_at,
                 duration_ms: u64::try_from(run.duration.as_millis()).unwrap_or(u64::MAX),
@@ -188,7 +170,7 @@ impl Store {
         .execute(&mut *tx)
         .await?;
         let polled: BTreeSet<&str> =
-            rows.iter().filter(|row| row.is_for_everybody()).map(|row| row.cluster).collect();
+            rows.iter().filter(|row| row.is_for_cluster()).map(|row| row.cluster).collect();
         for cluster in polled {
             sqlx::query!(
                 "-- events::timeline::record_commands polls
@@ -211,11 +193,10 @@ impl Store {
     pub async fn timeline(
         &self,
         job: JobId,
-        classes: &[CommandClass],
+        classes: &[String],
         after: Option<TimelinePlace>,
         limit: u32,
     ) -> Result<Vec<TimelineEntry>> {
-        let classes: Vec<String> = classes.iter().map(ToString::to_string).collect();
         let (began, id) = after.unzip();
         let rows = sqlx::query!(
             r#"-- events::timeline::timeline
@@ -242,7 +223,7 @@ impl Store {
                from (select * from own union all select * from polls) as both_
                order by started_at, id limit $5"#,
             job.get(),
-            &classes,
+            classes,
             began,
             id,
             i64::from(limit),
@@ -254,7 +235,7 @@ impl Store {
             .map(|row| {
                 Ok(TimelineEntry {
                     id: row.id,
-                    class: stored.parse("class", &row.class)?,
+                    class: row.class,
                     attempt: row.attempt.map(|no| stored.number("attempt", no)).transpose()?,
                     host: row.host,
                     started_at: row.started_at,
@@ -271,7 +252,7 @@ impl Store {
 }
 
 impl Row<'_> {
-    fn is_for_everybody(&self) -> bool {
+    fn is_for_cluster(&self) -> bool {
         self.job_id.is_none() && self.conversion_id.is_none() && self.image.is_none()
     }
 }

@@ -1,57 +1,57 @@
-//! Cancelling jobs.
+//! Cancels jobs.
 
 use std::time::Duration;
 
-use crate::{Call, ParseError, RawOutput, RemoteCommand, answer::Answer, stdin_writer::StdinWriter};
-use slurm::{Failure, FailureClass, JobName, SlurmJobId, failure};
+use crate::{
+    AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer,
+    stdin_writer::StdinWriter, subject::subjects,
+};
+use slurm::{Failure, FailureClass, SlurmJobId, failure};
 
 const PROGRAM: &str = concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/cancel.sh"));
 
-/// 60 s after which nothing new is begun, and 35 s for one scancel. The one squeue before them is within the 60 s.
+/// No scancel starts after 60 s, and each may take 35 s. The squeue before them is within the 60 s.
 const DEADLINE: Duration = Duration::from_secs(110);
 
-/// Cancels jobs, 500 at a time. The queue is asked first, because ids start again when a controller is reset: only what
-/// it shows under our name is canceled. If it does not answer, nothing is canceled.
+/// Cancels jobs, 500 at a time. Only jobs that squeue shows under our name are canceled, because a controller that was
+/// reset gives ids again. If squeue does not answer, nothing is canceled.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
-    /// Which jobs, with their names. One that is not in the queue under its name counts as canceled.
-    pub jobs: Vec<(SlurmJobId, JobName)>,
-    /// Names of attempts whose id is not known: all our user's jobs of such a name are canceled.
-    pub names: Vec<JobName>,
+    /// The jobs, with their names. A job that is not in the queue under its name counts as canceled.
+    pub jobs: Vec<(SlurmJobId, AttemptKey)>,
+    /// Attempts without a known id: all jobs of our user with this name are canceled.
+    pub names: Vec<AttemptKey>,
 }
 
-/// What scancel said. That it took the request does not mean that the jobs have ended: watch them.
+/// The answer of scancel. The jobs may run on for a while: poll them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Canceled {
-    /// Why some of the jobs may not have been canceled, so that the request must be made again; the first reason if
-    /// there are several.
+    /// Why some of the jobs may not have been canceled: repeat the command. The first reason, if there are several.
     pub refused: Option<Failure>,
 }
 
 impl RemoteCommand for Cancel {
     type Output = Canceled;
 
+    const NAME: &'static str = "cancel";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
-        feed.field(self.jobs.len()).field(self.names.len()).end_line();
-        for (id, name) in &self.jobs {
-            feed.field(id).field(name).end_line();
+        let mut stdin = StdinWriter::new();
+        stdin.field(self.jobs.len()).field(self.names.len()).end_line();
+        for (id, key) in &self.jobs {
+            stdin.field(id).field(&key.name).end_line();
         }
-        for name in &self.names {
-            feed.field(name).end_line();
+        for key in &self.names {
+            stdin.field(&key.name).end_line();
         }
         let calls = self.jobs.len() / 500 + 1 + self.names.len();
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + calls * super::encoded(60_000),
-        }
+        stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + calls * super::encoded(60_000))
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
         let mut refused = None;
-        for mut line in Answer::read("cancel", raw)?.lines() {
+        for mut line in Answer::read(Self::NAME, raw)?.lines() {
             let failure = match line.tag {
                 b"UNSEEN" => Some(unseen(line.failure()?.1)),
                 b"REFUSED" => serious(line.value()?, &line.blob_text()?),
@@ -61,9 +61,19 @@ impl RemoteCommand for Cancel {
         }
         Ok(Canceled { refused })
     }
+
+    fn subjects(&self, answer: Option<&Canceled>) -> Vec<(Subject, Option<String>)> {
+        let keys = self.jobs.iter().map(|(_, key)| key).chain(&self.names);
+        subjects(keys, |_| {
+            Some(match &answer?.refused {
+                None => "canceled".to_owned(),
+                Some(failure) => format!("refused: {} ({})", failure.class, failure.rule_id),
+            })
+        })
+    }
 }
 
-/// The queue did not answer, so nothing was canceled, whatever squeue said. That the site is broken is kept.
+/// squeue did not answer, so nothing was canceled. A failure of the cluster itself keeps its class.
 fn unseen(failure: Failure) -> Failure {
     if failure.class == FailureClass::Infra {
         return failure;
@@ -73,7 +83,7 @@ fn unseen(failure: Failure) -> Failure {
     Failure { class: FailureClass::NotDone, excerpt, ..failure }
 }
 
-/// A non-zero code with nothing but jobs that are over is a success that looks like none.
+/// scancel also returns a non-zero code if the only problem is that some jobs have already ended. That is a success.
 fn serious(code: i32, stderr: &str) -> Option<Failure> {
     let rest: Vec<&str> = stderr.lines().filter(|line| !failure::classify(line).is_job_over()).collect();
     let harmless = rest.is_empty() && !stderr.is_empty();

@@ -1,8 +1,10 @@
-//! Which cached images are there, and whole.
+//! Checks which cached images exist and are complete.
 
 use std::time::Duration;
 
-use crate::{Call, ParseError, RawOutput, RemoteCommand, answer::Answer, stdin_writer::StdinWriter};
+use crate::{
+    Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer, stdin_writer::StdinWriter,
+};
 use slurm::RemotePath;
 
 const PROGRAM: &str = concat!(
@@ -11,48 +13,46 @@ const PROGRAM: &str = concat!(
     include_str!("../programs/check_images.sh"),
 );
 
-/// 40 s after which nothing new is begun, and 22 s for one file.
+/// No file is begun after 40 s, and each may take 22 s.
 const DEADLINE: Duration = Duration::from_secs(70);
 
-/// Looks at any number of SquashFS files.
+/// Checks any number of SquashFS files.
 #[derive(Debug, Clone, Default)]
 pub struct CheckImages {
-    /// Which files.
+    /// The files.
     pub paths: Vec<RemotePath>,
 }
 
-/// What is at the place of an image.
+/// What is at the path of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageFile {
-    /// A SquashFS file, as long as it says it is.
+    /// A SquashFS file as long as its superblock says.
     Whole,
-    /// Something else: a part of an image, or no image at all.
+    /// Something else: a part of an image, or no image.
     Broken,
     /// Nothing.
     Absent,
-    /// Nobody knows: the file system took too long.
+    /// Not known: the file system took too long.
     Unread,
 }
 
 impl RemoteCommand for CheckImages {
     type Output = Vec<ImageFile>;
 
+    const NAME: &'static str = "check_images";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
-        feed.field(self.paths.len()).end_line();
+        let mut stdin = StdinWriter::new();
+        stdin.field(self.paths.len()).end_line();
         for path in &self.paths {
-            feed.field(path).end_line();
+            stdin.field(path).end_line();
         }
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + self.paths.len() * 64,
-        }
+        stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.paths.len() * 64)
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("check images", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let mut found = vec![None; self.paths.len()];
         for mut line in answer.lines() {
             if line.tag != b"IMAGE" {
@@ -68,5 +68,19 @@ impl RemoteCommand for CheckImages {
             });
         }
         found.into_iter().collect::<Option<_>>().ok_or_else(|| answer.lacks("a file has no answer"))
+    }
+
+    fn subjects(&self, answer: Option<&Vec<ImageFile>>) -> Vec<(Subject, Option<String>)> {
+        let outcome = |place: usize| {
+            let word = match answer?.get(place)? {
+                ImageFile::Whole => "whole",
+                ImageFile::Broken => "broken",
+                ImageFile::Absent => "absent",
+                ImageFile::Unread => "not known",
+            };
+            Some(word.to_owned())
+        };
+        let images = self.paths.iter().enumerate();
+        images.map(|(place, path)| (Subject::Image(path.clone()), outcome(place))).collect()
     }
 }

@@ -1,56 +1,63 @@
-//! The newest checkpoint of jobs that go on where they were.
+//! Finds the newest checkpoint of jobs that resume.
 
 use std::time::Duration;
 
-use crate::{Call, ParseError, RawOutput, RemoteCommand, answer::Answer, stdin_writer::StdinWriter};
+use crate::{
+    Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer, stdin_writer::StdinWriter,
+};
 use slurm::RemotePath;
+use uuid::Uuid;
 
-const PROGRAM: &str = concat!(
-    include_str!("../programs/preamble.sh"),
-    include_str!("../programs/say_file.sh"),
-    include_str!("../programs/checkpoints.sh")
-);
+const PROGRAM: &str =
+    concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/checkpoints.sh"));
 
 /// 40 s for the search.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Looks for checkpoints by the names that TAO's container goes by: any `*.pth`, `*.ckpt`, `*.tlt` in the directory
-/// itself, and `checkpoint*.pth`, `model*.pth`, `latest*.pth`, `best*.pth`, `epoch*.pth` below it. Empty files and those
-/// in directories named `ptm` or `inputs`, which hold what a job was given, are no checkpoints.
+/// Finds checkpoints by the names that TAO's container uses: any `*.pth`, `*.ckpt`, `*.tlt` in the directory
+/// itself, and `checkpoint*.pth`, `model*.pth`, `latest*.pth`, `best*.pth`, `epoch*.pth` below it. Empty files do
+/// not count, nor do files in directories named `ptm` or `inputs`, which hold the job's inputs.
 #[derive(Debug, Clone, Default)]
 pub struct Checkpoints {
-    /// The results directories.
-    pub results: Vec<RemotePath>,
+    /// The jobs, each with its results directory.
+    pub jobs: Vec<(Uuid, RemotePath)>,
 }
 
 impl RemoteCommand for Checkpoints {
-    /// The newest of each directory, in the order of the question; none where there is none, or it was not found in time.
+    /// The newest checkpoint of each job, in the order of `jobs`; none if there is none, or it was not found in time.
     type Output = Vec<Option<RemotePath>>;
 
+    const NAME: &'static str = "checkpoints";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
-        feed.field(self.results.len()).end_line();
-        for (index, dir) in self.results.iter().enumerate() {
-            feed.field(index).field(dir).end_line();
+        let mut stdin = StdinWriter::new();
+        stdin.field(self.jobs.len()).end_line();
+        for (index, (_, dir)) in self.jobs.iter().enumerate() {
+            stdin.field(index).field(dir).end_line();
         }
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + self.results.len() * super::encoded(5000),
-        }
+        stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.jobs.len() * super::encoded(5000))
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let mut newest = vec![None; self.results.len()];
-        for mut line in Answer::read("checkpoints", raw)?.lines() {
+        let mut newest = vec![None; self.jobs.len()];
+        for mut line in Answer::read(Self::NAME, raw)?.lines() {
             if line.tag != b"NEWEST" {
                 return Err(line.malformed("an unknown kind of line"));
             }
             let index = line.index(newest.len())?;
-            // A name that is no path of ours could not be handed to the job anyway.
+            // A name that is not a valid path could not be passed to the job.
             newest[index] = line.blob_text()?.parse().ok();
         }
         Ok(newest)
+    }
+
+    fn subjects(&self, answer: Option<&Vec<Option<RemotePath>>>) -> Vec<(Subject, Option<String>)> {
+        let outcome = |place: usize| {
+            let word = if answer?.get(place)?.is_some() { "found" } else { "none" };
+            Some(word.to_owned())
+        };
+        let jobs = self.jobs.iter().enumerate();
+        jobs.map(|(place, (job, _))| (Subject::Job(*job), outcome(place))).collect()
     }
 }

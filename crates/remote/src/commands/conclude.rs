@@ -1,85 +1,80 @@
-//! The last words of jobs that have ended.
+//! Collects exit records, logs and status files of jobs that have ended.
 
 use std::time::Duration;
 
 use crate::{
-    Call, ParseError, RawOutput, RemoteCommand,
-    answer::Answer,
+    AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject,
+    answer::{Answer, Parts},
     commands::{
         markers::{MarkerReader, Markers},
-        parts::Parts,
         status::{StatusChunk, StatusCursor, StatusReader},
     },
     stdin_writer::StdinWriter,
+    subject::subjects,
 };
 use slurm::{RemotePath, SlurmJobId};
 
 const PROGRAM: &str = concat!(
     include_str!("../programs/preamble.sh"),
-    include_str!("../programs/say_file.sh"),
-    include_str!("../programs/search.sh"),
-    include_str!("../programs/read_each.sh"),
-    include_str!("../programs/markers.sh"),
-    include_str!("../programs/read_parts.sh"),
+    include_str!("../programs/state_dirs.sh"),
     include_str!("../programs/status_files.sh"),
     include_str!("../programs/remove_file.sh"),
-    include_str!("../programs/superseded.sh"),
     include_str!("../programs/conclude.sh"),
 );
 
-/// 46 s for the logs, 35 s, 30 s and 25 s for the three searches, and 26 s more for each that has to look at one job after
-/// the other, 36 s for the marks, 23 s for notes, 6 s for a last look at the directories, and some for reading.
+/// 46 s for the logs; 35 s, 30 s and 25 s for the three searches, and 26 s more for each that must search job by job; 36 s
+/// for the markers; 23 s for notes; 6 s for a last check of the directories; and some for reading.
 const DEADLINE: Duration = Duration::from_secs(310);
 
-/// At most so many bytes of a status file.
+/// The most bytes of one status file.
 const STATUS_BYTES: usize = 4 * 1024 * 1024;
 
-/// At most so many bytes of the logs of a job's roles together.
+/// The most bytes of the logs of a job's roles together.
 const ROLE_BYTES: usize = 128 * 1024;
 
-/// Collects what ended jobs have left behind, then removes their private files.
+/// Collects what ended jobs have left, then removes their files with secrets.
 #[derive(Debug, Clone)]
 pub struct Conclude {
-    /// Which jobs.
+    /// The jobs.
     pub jobs: Vec<Concluding>,
-    /// At most so many bytes from the end of each log.
+    /// The most bytes from the end of each log.
     pub tail_bytes: usize,
-    /// At most so many bytes of all status files together. A chunk that is not complete goes on in the next call.
+    /// The most bytes of all status files together. A chunk that is not complete continues in the next call.
     pub status_bytes_total: usize,
 }
 
 /// A job that has ended.
 #[derive(Debug, Clone)]
 pub struct Concluding {
-    /// The attempt's token.
-    pub key: String,
-    /// Its id, if it has one. Nothing is removed while the attempt belongs to another job: that one runs. From now on Slurm
-    /// may start it again, as a controller does that has forgotten its last seconds: its script stops at once.
+    /// The attempt or conversion.
+    pub key: AttemptKey,
+    /// Its id, if it has one. Nothing is removed while another Slurm job holds the attempt, because that job runs. If Slurm
+    /// starts this job again after this call, its script stops at once.
     pub id: Option<SlurmJobId>,
-    /// Where its marks are.
+    /// Where its markers are.
     pub state_dir: RemotePath,
-    /// Where its logs may be; of each stream the first that exists counts. A path that ends in `.out` or `.err` is a
-    /// log, any other a directory with `main.out` and `main.err`. The state directory is always tried last.
+    /// Where its logs may be; the first that exists counts for each stream. A path that ends in `.out` or `.err` is a
+    /// log; any other is a directory with `main.out` and `main.err`. The state directory is always tried last.
     pub logs: Vec<RemotePath>,
     /// Where its status files are.
     pub results_dir: Option<RemotePath>,
-    /// How far each of its status files has been read.
+    /// How far each status file has been read.
     pub status: Vec<StatusCursor>,
-    /// A directory that may have one for each of its roles (`controller`, `policy`, `rollout`), with their logs.
+    /// The directory with a subdirectory of logs for each role (`controller`, `policy`, `rollout`).
     pub role_logs: Option<RemotePath>,
-    /// Files to remove once everything else is read.
+    /// The files to remove after everything else is read.
     pub remove: Vec<RemotePath>,
 }
 
-/// What a job has left behind. Nothing follows from what is missing here unless `readable` is true.
+/// What a job has left. A missing part means nothing unless `readable` is true.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Concluded {
-    /// The attempt's token.
+    /// The attempt's name in Slurm.
     pub key: String,
-    /// Its marks.
+    /// Its markers.
     pub markers: Markers,
-    /// What was not yet read of its status files: at most one chunk of each. If one is not complete, there is more to
-    /// come.
+    /// The unread part of its status files, at most one chunk of each. A chunk that is not complete continues in the next
+    /// call.
     pub status: Vec<StatusChunk>,
     /// The end of its standard output.
     pub out_tail: Vec<u8>,
@@ -87,15 +82,13 @@ pub struct Concluded {
     pub err_tail: Vec<u8>,
     /// The ends of the logs of its roles, one after the other.
     pub role_tails: Vec<u8>,
-    /// Whether the files to remove are surely gone. False while another job holds the attempt, and while the directory of one is not there: it may come back
-    /// with the file in it.
+    /// Whether the files to remove are certainly gone. False while another job holds the attempt, or while the directory of
+    /// a file is missing: it may come back with the file.
     pub removed: bool,
-    /// Whether all places could be looked at: the state directory, which we made, was there, and no search and no read
-    /// of this job's files failed or ran out of time. If not, ask again. A job can make its own files unreadable for
-    /// ever, so do not ask for ever.
+    /// Whether everything could be read: the state directory was there, and no search and no read of this job's files
+    /// failed or timed out. If not, retry. A job can make its own files unreadable, so do not retry without end.
     pub readable: bool,
-    /// Whether it has a status file that cannot be told of: a part of its path is not UTF-8 or no part of a
-    /// [`RemotePath`], or its size or its time is none that a file has.
+    /// Whether a status file was left out: its path is not a valid [`RemotePath`], or its size or time is not a number.
     pub left_out: bool,
 }
 
@@ -123,16 +116,21 @@ impl Concluding {
 impl RemoteCommand for Conclude {
     type Output = Vec<Concluded>;
 
+    const NAME: &'static str = "conclude";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
-        feed.field(self.jobs.len())
+        let mut stdin = StdinWriter::new();
+        stdin
+            .field(self.jobs.len())
             .field(self.tail_bytes)
             .field(STATUS_BYTES)
             .field(self.status_bytes_total)
             .end_line();
         for (index, job) in self.jobs.iter().enumerate() {
             let (outs, errs) = (job.candidates("out"), job.candidates("err"));
-            feed.field(index)
+            stdin
+                .field(index)
                 .id_or_absent(job.id)
                 .field(&job.state_dir)
                 .path_or_absent(job.results_dir.as_ref())
@@ -142,29 +140,28 @@ impl RemoteCommand for Conclude {
                 .field(errs.len())
                 .field(job.remove.len())
                 .end_line();
-            feed.cursors(index, &job.status);
+            stdin.cursors(index, &job.status);
             for path in outs.iter().chain(&errs).chain(&job.remove) {
-                feed.field(path).end_line();
+                stdin.field(path).end_line();
             }
         }
         let per_job = super::encoded(self.tail_bytes).saturating_mul(2).saturating_add(16 * 1024);
         let with_roles = self.jobs.iter().filter(|job| job.role_logs.is_some()).count();
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: per_job
+        stdin.call(
+            PROGRAM,
+            DEADLINE,
+            per_job
                 .saturating_mul(self.jobs.len())
                 .saturating_add(super::encoded(ROLE_BYTES).saturating_mul(with_roles))
                 .saturating_add(super::encoded(self.status_bytes_total))
                 .saturating_add(super::STDOUT_BASE),
-        }
+        )
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("conclude", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let count = self.jobs.len();
-        // The index stands for the key here, because two jobs may have been given the same one.
+        // By index, because two jobs may have the same key.
         let indices: Vec<String> = (0..count).map(|index| index.to_string()).collect();
         let indices: Vec<&str> = indices.iter().map(String::as_str).collect();
         let (mut markers, mut status) = (MarkerReader::new(), StatusReader::default());
@@ -198,10 +195,10 @@ impl RemoteCommand for Conclude {
             let (out_tail, err_tail, role_tails) = (end(tail[0])?, end(tail[1])?, end(tail[2])?);
             let mut own: Vec<_> = chunks.extract_if(.., |chunk| chunk.key == indices[index]).collect();
             for chunk in &mut own {
-                chunk.key.clone_from(&job.key);
+                job.key.as_str().clone_into(&mut chunk.key);
             }
             concluded.push(Concluded {
-                key: job.key.clone(),
+                key: job.key.as_str().to_owned(),
                 markers: markers.take(index).unwrap_or_default(),
                 status: own,
                 out_tail,
@@ -214,5 +211,17 @@ impl RemoteCommand for Conclude {
         }
         ends.finish().map_err(|reason| answer.lacks(reason))?;
         Ok(concluded)
+    }
+
+    fn subjects(&self, answer: Option<&Vec<Concluded>>) -> Vec<(Subject, Option<String>)> {
+        subjects(self.jobs.iter().map(|job| &job.key), |place| {
+            let concluded = answer?.get(place)?;
+            let words = match (concluded.readable, concluded.removed) {
+                (true, true) => "read, files with secrets are gone",
+                (true, false) => "read, files with secrets remain",
+                (false, _) => "not all could be read",
+            };
+            Some(words.to_owned())
+        })
     }
 }

@@ -1,50 +1,51 @@
-//! Keeping jobs that wait away from nodes.
+//! Sets the excluded nodes of jobs that wait.
 
 use std::time::Duration;
 
-use crate::{Call, ParseError, RawOutput, RemoteCommand, answer::Answer, stdin_writer::StdinWriter};
-use slurm::{Failure, JobName, NodeName, SlurmJobId, failure};
+use crate::{
+    AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer,
+    stdin_writer::StdinWriter, subject::subjects,
+};
+use slurm::{Failure, NodeName, SlurmJobId, failure};
 
 const PROGRAM: &str =
     concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/exclude.sh"));
 
 const DEADLINE: Duration = Duration::from_secs(100);
 
-/// Sets which nodes jobs in the queue are kept away from (`ExcNodeList` of scontrol(1)). A user may do that to jobs of
-/// his own that have not started.
+/// Sets the excluded nodes of jobs in the queue (`ExcNodeList` of scontrol(1)). Users may change their own jobs until
+/// these start.
 #[derive(Debug, Clone, Default)]
 pub struct Exclude {
-    /// Which jobs, and all the nodes that each is kept away from: the list replaces the one it had.
-    pub jobs: Vec<(SlurmJobId, JobName, Vec<NodeName>)>,
+    /// The jobs, each with all its excluded nodes. The list replaces the earlier one.
+    pub jobs: Vec<(SlurmJobId, AttemptKey, Vec<NodeName>)>,
 }
 
-/// What scontrol said.
+/// The answer of scontrol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excluded {
-    /// For each job, in the order of the question: why its list was not changed.
+    /// For each job, in the order of `jobs`: why its list was not changed.
     pub failed: Vec<Option<Failure>>,
 }
 
 impl RemoteCommand for Exclude {
     type Output = Excluded;
 
+    const NAME: &'static str = "exclude";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
-        feed.field(self.jobs.len()).end_line();
-        for (index, (id, name, nodes)) in self.jobs.iter().enumerate() {
+        let mut stdin = StdinWriter::new();
+        stdin.field(self.jobs.len()).end_line();
+        for (index, (id, key, nodes)) in self.jobs.iter().enumerate() {
             let list: Vec<&str> = nodes.iter().map(NodeName::as_str).collect();
-            feed.field(index).field(id).field(name).field(list.join(",")).end_line();
+            stdin.field(index).field(id).field(&key.name).field(list.join(",")).end_line();
         }
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + self.jobs.len() * super::encoded(2000),
-        }
+        stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.jobs.len() * super::encoded(2000))
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("exclude", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let mut failed: Vec<Option<Option<Failure>>> = vec![None; self.jobs.len()];
         for mut line in answer.lines() {
             let (b"DONE", index) = (line.tag, line.index(self.jobs.len())?) else {
@@ -55,6 +56,15 @@ impl RemoteCommand for Exclude {
             failed[index] = Some((code != 0).then(|| failure::of_exit(code, &text)));
         }
         let all: Option<Vec<_>> = failed.into_iter().collect();
-        Ok(Excluded { failed: all.ok_or_else(|| answer.lacks("what became of a job"))? })
+        Ok(Excluded { failed: all.ok_or_else(|| answer.lacks("the result of a job"))? })
+    }
+
+    fn subjects(&self, answer: Option<&Excluded>) -> Vec<(Subject, Option<String>)> {
+        subjects(self.jobs.iter().map(|(_, key, _)| key), |place| {
+            Some(match answer?.failed.get(place)? {
+                None => "changed".to_owned(),
+                Some(failure) => format!("refused: {} ({})", failure.class, failure.rule_id),
+            })
+        })
     }
 }

@@ -1,9 +1,9 @@
-//! Credentials of a private registry, where enroot looks for them.
+//! Installs credentials of a private registry for enroot.
 
 use std::time::Duration;
 
 use crate::{
-    Call, InvalidNetrcWord, NetrcWord, ParseError, RawOutput, RemoteCommand, answer::Answer,
+    Call, InvalidNetrcWord, NetrcWord, ParseError, RawOutput, RemoteCommand, Repeat, answer::Answer,
     stdin_writer::StdinWriter,
 };
 
@@ -13,11 +13,11 @@ const PROGRAM: &str = concat!(
     include_str!("../programs/install_credentials.sh"),
 );
 
-/// Ten seconds of waiting for another one who writes, and a few small files.
+/// Ten seconds to wait for another writer, and a few small files.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Puts an entry into `~/.config/enroot/.credentials` (0600, in a directory 0700), in the place of the one of the same
-/// machine and login; all others stay as they are. Doing it again does no harm.
+/// Writes an entry to `~/.config/enroot/.credentials` (0600, in a directory 0700). It replaces the entry of the same
+/// machine and login; all others stay as they are.
 ///
 /// enroot finds an entry by its line, which must begin with `machine NAME login USER` (`docker.sh`), so it is
 /// written on a line of its own.
@@ -29,7 +29,7 @@ pub struct InstallCredentials {
 }
 
 impl InstallCredentials {
-    /// The password is checked as [`NetrcWord::password`] says, the other words are already.
+    /// Checks the password as [`NetrcWord::password`] does; the other words are already checked.
     pub fn new(machine: NetrcWord, login: NetrcWord, password: &str) -> Result<Self, InvalidNetrcWord> {
         Ok(Self { machine, login, password: NetrcWord::password(password)? })
     }
@@ -38,19 +38,21 @@ impl InstallCredentials {
 impl RemoteCommand for InstallCredentials {
     type Output = ();
 
+    const NAME: &'static str = "install_credentials";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
-        feed.field(self.machine.expose()).field(self.login.expose()).field(self.password.expose()).end_line();
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE,
-        }
+        let mut stdin = StdinWriter::new();
+        stdin
+            .field(self.machine.expose())
+            .field(self.login.expose())
+            .field(self.password.expose())
+            .end_line();
+        stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE)
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("install_credentials", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let line = answer.lines().next().ok_or_else(|| answer.lacks("whether they are installed"))?;
         if line.tag == b"INSTALLED" { Ok(()) } else { Err(line.malformed("an unknown kind of line")) }
     }

@@ -1,4 +1,4 @@
-//! Finding jobs whose submission had no answer.
+//! Finds the Slurm jobs of uncertain submissions.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -6,46 +6,42 @@ use std::{
 };
 
 use crate::{
-    Call, ParseError, RawOutput, RemoteCommand,
+    AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject,
     answer::{Answer, Line},
     commands::markers::MarkerReader,
     stdin_writer::StdinWriter,
+    subject::subjects,
 };
-use slurm::{JobName, RemotePath, SlurmJobId, SlurmState};
+use slurm::{RemotePath, SlurmJobId, SlurmState};
 
 const PROGRAM: &str = concat!(
     include_str!("../programs/preamble.sh"),
-    include_str!("../programs/say_file.sh"),
-    include_str!("../programs/search.sh"),
-    include_str!("../programs/read_each.sh"),
-    include_str!("../programs/markers.sh"),
+    include_str!("../programs/state_dirs.sh"),
     include_str!("../programs/locate.sh"),
 );
 
-/// 36 s for the claims of sends, twice 68 s for the scheduler and the accounting, 36 s for the ids, 61 s for the claims of
-/// scripts, and some for looking whether the file system is there.
+/// 36 s for the fences, twice 68 s for squeue and sacct, 36 s for the ids, 61 s for the claims of scripts, and some to
+/// check that the file system is there.
 const DEADLINE: Duration = Duration::from_secs(287);
 
-/// Looks for attempts in every place where one can be: the queue, the id we kept, the claim of the batch script, the
-/// accounting. Before that it claims the newest send of each attempt, so that one that is still on its way comes too late.
+/// Looks for attempts in the queue, the saved id, the claim of the batch script, and accounting. First it claims the newest
+/// fence of each attempt, so that a submission still on its way has no effect.
 #[derive(Debug, Clone)]
 pub struct Locate {
-    /// Which attempts.
+    /// The attempts.
     pub jobs: Vec<Sought>,
-    /// How far back the accounting is searched, in seconds since 1970. Take some time before the intent: clocks differ.
+    /// How far back accounting is searched, in seconds since 1970. Choose some time before the intent, because clocks differ.
     pub since_unix: i64,
 }
 
-/// An attempt whose submission had no answer.
+/// An attempt with an uncertain submission.
 #[derive(Debug, Clone)]
 pub struct Sought {
-    /// Our token.
-    pub key: String,
-    /// Its name in Slurm.
-    pub name: JobName,
+    /// The attempt or conversion.
+    pub key: AttemptKey,
     /// Where its id and its claim are.
     pub state_dir: RemotePath,
-    /// The directory above all that is ours: it shows whether the file system is there.
+    /// The base directory of all our files: it shows whether the file system is there.
     pub base_dir: RemotePath,
     /// As in its newest [`Submission`](crate::Submission).
     pub send: u32,
@@ -53,60 +49,67 @@ pub struct Sought {
     pub cleared: u32,
 }
 
-/// What was found, for all attempts.
+/// What was found about all attempts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocateAnswer {
-    /// One for each attempt, in the order of the question.
+    /// One for each attempt, in the order of `jobs`.
     pub located: Vec<Located>,
-    /// The cluster's clock, in seconds since 1970, before anything was looked at.
+    /// The cluster's clock, in seconds since 1970, before the search.
     pub remote_time: i64,
-    /// Whether squeue answered about all the names. If not, an empty `squeue` below says nothing.
+    /// Whether squeue answered about all the names. If not, an empty `squeue` below means nothing.
     pub controller_answered: bool,
 }
 
-/// What was found of one attempt. If none of its sends has begun, that is the proof that there is nothing. Else all absent
-/// proves absence only if the controller answered and the files could be looked at, and only once every sbatch that may have
-/// been under way when they first could has run into its time limit.
+/// What was found about one attempt. If none of its submissions has begun, no Slurm job exists. Otherwise absence in all
+/// places is proof only if the controller answered and the files were readable, and only after every sbatch that may have
+/// been running at that moment has reached its time limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located {
-    /// Our token.
+    /// The attempt's name in Slurm.
     pub key: String,
-    /// The jobs of that name in the queue, those that ended lately among them.
+    /// The jobs of that name in the queue, including those that ended recently.
     pub squeue: Vec<(SlurmJobId, SlurmState)>,
-    /// The id that a submission has kept.
+    /// The id that a submission has saved.
     pub id_file: Option<SlurmJobId>,
-    /// The job whose batch script has claimed the attempt.
+    /// The job whose batch script holds the claim.
     pub run_claim: Option<SlurmJobId>,
-    /// Whether the two above could be looked for, and no send of it begins any more: the file system was there, and no
-    /// search, no read and no claim failed or ran out of time.
+    /// Whether the two above are reliable and no submission begins any more: the file system was there, and no search, read
+    /// or claim failed or timed out.
     pub readable: bool,
-    /// Of the sends that are not cleared none has begun, and none will.
+    /// No submission that is not cleared has begun or will begin.
     pub unbegun: bool,
-    /// The jobs of that name in the accounting; `None` when it did not answer. It is seconds behind the queue. A site
-    /// without accounting has none, and that is an answer.
+    /// The jobs of that name in accounting, which is seconds behind the queue; `None` if it did not answer. A cluster without
+    /// accounting answers with an empty list.
     pub sacct: Option<Vec<SlurmJobId>>,
+}
+
+impl Located {
+    /// Any Slurm id that was found.
+    fn any_id(&self) -> Option<SlurmJobId> {
+        let queued = || self.squeue.first().map(|(id, _)| *id);
+        let accounted = || self.sacct.as_ref()?.first().copied();
+        self.id_file.or(self.run_claim).or_else(queued).or_else(accounted)
+    }
 }
 
 impl RemoteCommand for Locate {
     type Output = LocateAnswer;
 
+    const NAME: &'static str = "locate";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
-        feed.field(self.jobs.len()).field(self.since_unix.max(0)).end_line();
+        let mut stdin = StdinWriter::new();
+        stdin.field(self.jobs.len()).field(self.since_unix.max(0)).end_line();
         for (index, job) in self.jobs.iter().enumerate() {
-            feed.field(index).field(&job.name).field(&job.state_dir).field(&job.base_dir);
-            feed.field(job.send).field(job.cleared).end_line();
+            stdin.field(index).field(&job.key.name).field(&job.state_dir).field(&job.base_dir);
+            stdin.field(job.send).field(job.cleared).end_line();
         }
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + self.jobs.len() * 8 * 1024,
-        }
+        stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.jobs.len() * 8 * 1024)
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("locate", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let mut found = Found::default();
         let mut markers = MarkerReader::new();
         for mut line in answer.lines() {
@@ -138,18 +141,25 @@ impl RemoteCommand for Locate {
         let lacks = || answer.lacks("a part of the answer");
         let accounting_answered = found.accounting_answered.ok_or_else(lacks)?;
         let located = self.jobs.iter().enumerate().map(|(index, job)| Located {
-            key: job.key.clone(),
-            squeue: found.queue.remove(job.name.as_str()).unwrap_or_default(),
+            key: job.key.as_str().to_owned(),
+            squeue: found.queue.remove(job.key.as_str()).unwrap_or_default(),
             id_file: found.ids.remove(&index),
             run_claim: markers.take(index).and_then(|marks| marks.run_claim),
             readable: !found.unread.contains(&index),
             unbegun: found.unbegun.contains(&index) && !found.unread.contains(&index),
-            sacct: accounting_answered.then(|| found.records.remove(job.name.as_str()).unwrap_or_default()),
+            sacct: accounting_answered.then(|| found.records.remove(job.key.as_str()).unwrap_or_default()),
         });
         Ok(LocateAnswer {
             located: located.collect(),
             remote_time: found.remote_time.ok_or_else(lacks)?,
             controller_answered: found.controller_answered.ok_or_else(lacks)?,
+        })
+    }
+
+    fn subjects(&self, answer: Option<&LocateAnswer>) -> Vec<(Subject, Option<String>)> {
+        subjects(self.jobs.iter().map(|job| &job.key), |place| {
+            let id = answer?.located.get(place)?.any_id();
+            Some(id.map_or_else(|| "not found".to_owned(), |id| format!("found as {id}")))
         })
     }
 }
@@ -167,7 +177,7 @@ struct Found {
 }
 
 impl Found {
-    /// `id|state|name`. A row that is not understood costs only itself.
+    /// `id|state|name`. A malformed row is skipped.
     fn queue_row(&mut self, line: &Line<'_>) {
         let row = line.rest();
         let mut fields = row.splitn(3, '|');
@@ -178,7 +188,7 @@ impl Found {
         }
     }
 
-    /// `id|name`. While a job's record is being made it is called `allocation` (22.05), and is not ours yet.
+    /// `id|name`. Slurm 22.05 names a record `allocation` until it is complete.
     fn record(&mut self, line: &Line<'_>) {
         let row = line.rest();
         if let Some((id, name)) = row.split_once('|')

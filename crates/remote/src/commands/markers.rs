@@ -1,80 +1,79 @@
-//! The marks a batch script leaves in its state directory: what is known of a job that Slurm has forgotten.
+//! The marker files that a batch script writes to its state directory: they outlive the job's row in Slurm.
 
 use std::collections::HashMap;
 
 use crate::{ParseError, answer::Line};
 use slurm::SlurmJobId;
 
-/// What the marks of one attempt say. A mark that is missing or not understood is `None`.
+/// The markers of one attempt. A marker that is missing or malformed is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Markers {
     /// How the batch script ended.
     pub exit: Option<ExitRecord>,
-    /// That the batch script began.
+    /// The batch script began.
     pub started: Option<StartedMarker>,
-    /// Which Slurm job holds the attempt: the target of the symbolic link `run`.
+    /// The Slurm job that holds the attempt: the target of the symbolic link `run`.
     pub run_claim: Option<SlurmJobId>,
-    /// That the batch script has put the job back into the queue at its own time limit. It is no word about the end:
-    /// only a run that does not go back leaves an exit mark.
+    /// The batch script requeued the job at its own time limit. Such a run writes no exit record.
     pub requeued: Option<RequeuedMarker>,
-    /// Whether the newest run was warned that a time limit was near.
+    /// Whether the newest run got the warning before a time limit.
     pub warned: bool,
     /// Whether the newest run reached the job's own time limit.
     pub limited: bool,
-    /// That a program of the newest run has called scancel in a way that may have canceled the job itself.
+    /// A program of the newest run called scancel in a way that may have canceled the job itself.
     pub self_canceled: Option<SelfCancelMarker>,
 }
 
-/// `exit`: written in one step when the batch script ends by itself. Absent after SIGKILL or a node's death.
+/// `exit`: written atomically when the batch script ends by itself. Absent after SIGKILL or a node failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExitRecord {
-    /// Who wrote it.
+    /// The job that wrote it.
     pub slurm_id: SlurmJobId,
-    /// How often Slurm had requeued the job by then (`SLURM_RESTART_COUNT`).
+    /// How often Slurm had requeued the job (`SLURM_RESTART_COUNT`).
     pub restart: u32,
-    /// What the batch script returned.
+    /// The exit code of the batch script.
     pub code: u8,
     /// When, in seconds since 1970 by the clock of the compute node.
     pub at: i64,
 }
 
-/// `started`: written in one step once the batch script holds its claim.
+/// `started`: written atomically after the batch script has its claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartedMarker {
-    /// Who wrote it.
+    /// The job that wrote it.
     pub slurm_id: SlurmJobId,
-    /// How often Slurm had requeued the job by then (`SLURM_RESTART_COUNT`).
+    /// How often Slurm had requeued the job (`SLURM_RESTART_COUNT`).
     pub restart: u32,
     /// When, in seconds since 1970 by the clock of the compute node.
     pub at: i64,
-    /// The node the batch script runs on, as it calls itself; empty if that was not a plain name.
+    /// The node of the batch script by its own name; empty if that is not a plain name.
     pub hostname: String,
 }
 
-/// `requeued`: written in one step before the batch script asks for it.
+/// `requeued`: written atomically before the batch script requeues the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequeuedMarker {
-    /// Who wrote it.
+    /// The job that wrote it.
     pub slurm_id: SlurmJobId,
-    /// How often Slurm had requeued the job before (`SLURM_RESTART_COUNT`), for whatever reason.
+    /// How often Slurm had requeued the job before (`SLURM_RESTART_COUNT`), for any reason.
     pub restart: u32,
-    /// How often the job has requeued itself by then.
+    /// How often the job has requeued itself.
     pub times: u32,
     /// When, in seconds since 1970 by the clock of the compute node.
     pub at: i64,
 }
 
-/// `self_canceled`: written in one step before scancel is called. What it was called for may be other jobs after all, so the mark
-/// says something only of an end that came soon after it.
+/// `self_canceled`: written atomically before scancel is called. The call may be for other jobs, so the marker explains only an
+/// end soon after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SelfCancelMarker {
-    /// Who wrote it.
+    /// The job that wrote it.
     pub slurm_id: SlurmJobId,
     /// When, in seconds since 1970 by the clock of the node.
     pub at: i64,
 }
 
-/// Collects marks by the index of their job from the lines `CLAIM` and `MARK`.
+/// Collects markers by the index of their job from the lines `CLAIM` and `MARK`.
 pub(super) struct MarkerReader {
     marks: HashMap<usize, Markers>,
 }
@@ -90,18 +89,18 @@ impl MarkerReader {
         Ok(())
     }
 
-    /// The text of a mark is not ours alone to write, so whatever it is, it is no error.
+    /// The job can write these files too, so malformed text is not an error.
     pub(super) fn mark(&mut self, mut line: Line<'_>, count: usize) -> Result<(), ParseError> {
         let marks = self.marks.entry(line.index(count)?).or_default();
         match line.word()? {
             b"exit" => marks.exit = exit_marker(&line.rest()),
             b"started" => marks.started = started_marker(&line.rest()),
             b"requeued" => marks.requeued = requeued_marker(&line.rest()),
-            // Written before the run began that the other marks speak of, they would have been removed.
+            // A new run removes these, so they belong to the run of the other markers.
             b"warned" => marks.warned = true,
             b"limited" => marks.limited = true,
             b"self_canceled" => marks.self_canceled = self_cancel_marker(&line.rest()),
-            _ => return Err(line.malformed("an unknown mark")),
+            _ => return Err(line.malformed("an unknown marker")),
         }
         Ok(())
     }
@@ -111,49 +110,38 @@ impl MarkerReader {
     }
 }
 
+/// The words of a marker, if it has so many.
+fn words<const N: usize>(text: &str) -> Option<[&str; N]> {
+    text.split(' ').collect::<Vec<_>>().try_into().ok()
+}
+
 fn self_cancel_marker(text: &str) -> Option<SelfCancelMarker> {
-    let mut words = text.split(' ');
-    let slurm_id = words.next()?.parse().ok()?;
-    words.next()?.parse::<u32>().ok()?;
-    let marker = SelfCancelMarker { slurm_id, at: words.next()?.parse().ok()? };
-    if words.next().is_none() { Some(marker) } else { None }
+    let [slurm_id, restart, at] = words(text)?;
+    restart.parse::<u32>().ok()?;
+    Some(SelfCancelMarker { slurm_id: slurm_id.parse().ok()?, at: at.parse().ok()? })
 }
 
 fn exit_marker(text: &str) -> Option<ExitRecord> {
-    let mut words = text.split(' ');
-    let marker = ExitRecord {
-        slurm_id: words.next()?.parse().ok()?,
-        restart: words.next()?.parse().ok()?,
-        code: words.next()?.parse().ok()?,
-        at: words.next()?.parse().ok()?,
-    };
-    if words.next().is_none() { Some(marker) } else { None }
+    let [slurm_id, restart, code, at] = words(text)?;
+    let (slurm_id, restart) = (slurm_id.parse().ok()?, restart.parse().ok()?);
+    Some(ExitRecord { slurm_id, restart, code: code.parse().ok()?, at: at.parse().ok()? })
 }
 
 fn requeued_marker(text: &str) -> Option<RequeuedMarker> {
-    let mut words = text.split(' ');
-    let marker = RequeuedMarker {
-        slurm_id: words.next()?.parse().ok()?,
-        restart: words.next()?.parse().ok()?,
-        times: words.next()?.parse().ok()?,
-        at: words.next()?.parse().ok()?,
-    };
-    if words.next().is_none() { Some(marker) } else { None }
+    let [slurm_id, restart, times, at] = words(text)?;
+    let (slurm_id, restart) = (slurm_id.parse().ok()?, restart.parse().ok()?);
+    Some(RequeuedMarker { slurm_id, restart, times: times.parse().ok()?, at: at.parse().ok()? })
 }
 
 fn started_marker(text: &str) -> Option<StartedMarker> {
     let mut words = text.split(' ');
     let (slurm_id, restart, at) =
         (words.next()?.parse().ok()?, words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    let hostname = words.next().unwrap_or_default();
-    let plain = hostname.len() <= 255
-        && hostname.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'));
-    Some(StartedMarker {
-        slurm_id,
-        restart,
-        at,
-        hostname: if plain { hostname.to_owned() } else { String::new() },
-    })
+    let plain = |name: &&str| {
+        name.len() <= 255 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_".contains(&b))
+    };
+    let hostname = words.next().filter(plain).unwrap_or_default().to_owned();
+    Some(StartedMarker { slurm_id, restart, at, hostname })
 }
 
 #[cfg(test)]

@@ -2,14 +2,11 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{Call, ParseError, RawOutput, RemoteCommand, answer::Answer, stdin_writer::StdinWriter};
+use crate::{Call, ParseError, RawOutput, RemoteCommand, Repeat, answer::Answer, stdin_writer::StdinWriter};
 use slurm::NodeName;
 
-const PROGRAM: &str = concat!(
-    include_str!("../programs/preamble.sh"),
-    include_str!("../programs/say_file.sh"),
-    include_str!("../programs/node_health.sh")
-);
+const PROGRAM: &str =
+    concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/node_health.sh"));
 
 const DEADLINE: Duration = Duration::from_mins(1);
 
@@ -48,22 +45,20 @@ pub struct NodeHealthAnswer {
 impl RemoteCommand for NodeHealth {
     type Output = NodeHealthAnswer;
 
+    const NAME: &'static str = "node_health";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
-        feed.field(self.nodes.len()).end_line();
+        let mut stdin = StdinWriter::new();
+        stdin.field(self.nodes.len()).end_line();
         for node in &self.nodes {
-            feed.field(node).end_line();
+            stdin.field(node).end_line();
         }
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + self.nodes.len() * 1000,
-        }
+        stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.nodes.len() * 1000)
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("node_health", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let (mut answered, mut sick) = (false, BTreeMap::new());
         for mut line in answer.lines() {
             match line.tag {
@@ -86,7 +81,7 @@ impl RemoteCommand for NodeHealth {
     }
 }
 
-/// What is wrong with a node, if anything is. `*` behind a state says that the node does not respond (sinfo(1), NODE
+/// What is wrong with a node, if anything. `*` behind a state says that the node does not respond (sinfo(1), NODE
 /// STATE CODES).
 fn fault(state: &str, reason: &str) -> Option<String> {
     let plain = state.trim_end_matches(|c: char| !c.is_ascii_alphabetic());

@@ -1,51 +1,45 @@
-//! What the partitions of a cluster are.
+//! Reads the partitions of a cluster.
 
 use std::{collections::HashMap, time::Duration};
 
-use crate::{Call, ParseError, RawOutput, RemoteCommand, answer::Answer};
+use crate::{Call, ParseError, RawOutput, RemoteCommand, Repeat, answer::Answer, stdin_writer::StdinWriter};
 use slurm::PartitionSettings;
 use slurm::{NodeGroup, PartitionInfo};
 
-const PROGRAM: &str = concat!(
-    include_str!("../programs/preamble.sh"),
-    include_str!("../programs/say_file.sh"),
-    include_str!("../programs/partitions.sh"),
-);
+const PROGRAM: &str =
+    concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/partitions.sh"),);
 
-/// sinfo gets 30 s and runs beside the others; what follows only reads files.
+/// sinfo may take 30 s and runs beside the other commands; the rest only reads files.
 const DEADLINE: Duration = Duration::from_secs(40);
 
-/// Asks for all partitions, hidden ones too: a job may name them.
+/// Reads all partitions, including hidden ones: a job may name them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Partitions;
 
-/// What the partitions are.
+/// The partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionsAnswer {
-    /// In sinfo's order, which is that of `slurm.conf`.
+    /// In the order of `slurm.conf`.
     pub partitions: Vec<PartitionInfo>,
-    /// Whether a job is refused that is beyond the limits of only one of its partitions (`EnforcePartLimits=ALL` in
-    /// slurm.conf(5)). False when the site did not say.
+    /// Whether Slurm refuses a job that exceeds the limits of one of its partitions (`EnforcePartLimits=ALL` in
+    /// slurm.conf(5)). False if it is not known.
     pub all_must_allow: bool,
-    /// Rows that could not be read.
+    /// The number of malformed rows.
     pub dropped: usize,
 }
 
 impl RemoteCommand for Partitions {
     type Output = PartitionsAnswer;
 
+    const NAME: &'static str = "partitions";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: Vec::new(),
-            deadline: DEADLINE,
-            // 5000 rows of each kind, most of them far shorter than what they may be.
-            stdout_limit: super::STDOUT_BASE + 8 * 1024 * 1024,
-        }
+        StdinWriter::new().call(PROGRAM, DEADLINE, super::STDOUT_BASE + 8 * 1024 * 1024)
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("partitions", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let mut found = PartitionsAnswer { partitions: Vec::new(), all_must_allow: false, dropped: 0 };
         let mut described = HashMap::new();
         for mut line in answer.lines() {
@@ -60,7 +54,7 @@ impl RemoteCommand for Partitions {
                 _ => return Err(line.malformed("an unknown kind of line")),
             }
         }
-        // There is no cluster without one. Believed, it would have every job refused that names a partition.
+        // Every cluster has a partition. An empty list would refuse each job that names one.
         if found.partitions.is_empty() {
             return Err(answer.lacks("any partition"));
         }

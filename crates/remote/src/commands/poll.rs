@@ -1,9 +1,9 @@
-//! What became of many jobs, in one command however many they are.
+//! Polls many jobs in one command.
 
 use std::{collections::HashMap, time::Duration};
 
 use crate::{
-    Call, ParseError, RawOutput, RemoteCommand,
+    AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject,
     answer::{Answer, Line},
     commands::{
         markers::{MarkerReader, Markers},
@@ -15,13 +15,8 @@ use slurm::{AccountingRow, Failure, JobName, QueueRow, RemotePath, SlurmJobId};
 
 const PROGRAM: &str = concat!(
     include_str!("../programs/preamble.sh"),
-    include_str!("../programs/say_file.sh"),
-    include_str!("../programs/search.sh"),
-    include_str!("../programs/read_each.sh"),
-    include_str!("../programs/markers.sh"),
-    include_str!("../programs/read_parts.sh"),
+    include_str!("../programs/state_dirs.sh"),
     include_str!("../programs/status_files.sh"),
-    include_str!("../programs/signs_of_life.sh"),
     include_str!("../programs/poll.sh"),
 );
 
@@ -29,107 +24,111 @@ const PROGRAM: &str = concat!(
 /// one job after the other, 36 s for the marks, 23 s for notes, and some for reading.
 const DEADLINE: Duration = Duration::from_mins(7);
 
-/// Bytes of answer to allow for each job: a row of squeue or sacct and the marks.
+/// The bytes of answer for each job: a row of squeue or sacct and the markers.
 const BYTES_PER_JOB: usize = 6 * 1024;
 
-/// Rows of jobs that nobody asked about, and bytes of answer to allow for each.
+/// The most rows of jobs outside the question, and the bytes of answer for each.
 const MOST_OTHERS: usize = 5000;
 const BYTES_PER_OTHER: usize = 500;
 
-/// Bytes of answer to allow for each known status file beside what is new in it: the overlap and a long path.
+/// The bytes of answer for each known status file, beside its new bytes: the overlap and a long path.
 const BYTES_PER_FILE: usize = 4 * 1024;
 
-/// Asks for the state of all the jobs, and for what is new in their status files.
+/// Reads the state of all the jobs and the new part of their status files.
 #[derive(Debug, Clone)]
 pub struct Poll {
-    /// Which jobs.
+    /// The jobs.
     pub jobs: Vec<Watched>,
-    /// At most so many new bytes of one status file; the rest comes with the next poll.
+    /// The most new bytes of one status file; the next poll reads the rest.
     pub status_bytes_per_file: usize,
-    /// At most so many new bytes of all status files together.
+    /// The most new bytes of all status files together.
     pub status_bytes_total: usize,
-    /// Jobs of our user whose names begin so are reported as well, the first 5000 of them.
+    /// Other jobs of our user are reported too if their names begin so; the first 5000.
     pub others: Option<JobName>,
 }
 
-/// A job to look at.
+/// A job to poll.
 #[derive(Debug, Clone)]
 pub struct Watched {
     /// Its id.
     pub id: SlurmJobId,
-    /// The attempt's token, which is its name in Slurm. What has this id but another name is another job.
-    pub key: String,
-    /// Where its status files are, at most three levels down.
+    /// The attempt or conversion. A Slurm job with this id and another name is another job.
+    pub key: AttemptKey,
+    /// The directory of its status files, at most three levels down.
     pub results_dir: Option<RemotePath>,
-    /// Where its marks are.
+    /// Where its markers are.
     pub state_dir: RemotePath,
-    /// How far each of its status files has been read.
+    /// How far each status file has been read.
     pub status: Vec<StatusCursor>,
-    /// Where its logs are, if it is to be said how much it has written. Needs a results directory.
+    /// Where its logs are, to report its signs of life; needs a results directory. None: not reported.
     pub signs_of_life: Option<RemotePath>,
 }
 
-/// How much a running job has written: its results, its logs and its marks.
+/// How much a running job has written: results, logs and markers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignsOfLife {
     /// How many files.
     pub files: u64,
-    /// How many bytes in all of them.
+    /// The bytes of all of them.
     pub bytes: u64,
-    /// When the newest was written, in microseconds since 1970 by the clock of the file system; 0 without files.
+    /// When the newest was written, in microseconds since 1970 by the clock of the file system; 0 if there are no files.
     pub newest: i64,
 }
 
-/// What was seen.
+/// The answer to a poll.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PollAnswer {
-    /// The cluster's clock, in seconds since 1970, before anything was looked at.
+    /// The cluster's clock, in seconds since 1970, before the poll.
     pub remote_time: i64,
-    /// What the scheduler says.
+    /// The answer of squeue.
     pub squeue: SqueueOutcome,
-    /// What the accounting says of jobs that the scheduler does not know, or of which it says too little.
+    /// The answer of sacct about jobs that squeue does not show, or does not show enough about.
     pub sacct: SacctOutcome,
-    /// What is new in the status files of jobs that are not waiting. Without the scheduler, of those already being read.
+    /// The new parts of the status files of jobs that do not wait. If squeue failed, only of files that were read before.
     pub status: Vec<StatusChunk>,
-    /// The marks of jobs that have ended or that the scheduler does not know, by key.
+    /// The markers of jobs that have ended or that squeue does not show, by name in Slurm.
     pub markers: HashMap<String, Markers>,
-    /// How much those running jobs have written that it was asked of and whose files could be looked at, by key.
+    /// The signs of life of running jobs, where asked for and readable, by name in Slurm.
     pub signs_of_life: HashMap<String, SignsOfLife>,
-    /// Rows and files that were not understood and left out; none of them is a watched job in the queue.
+    /// The number of malformed rows and files that were left out; none is a polled job in the queue.
     pub dropped_rows: usize,
 }
 
-/// What the scheduler says.
+/// The answer of squeue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SqueueOutcome {
-    /// It answered: a watched job that is not here is not in the queue. One whose row was not understood is here all the
-    /// same, with [`SlurmState::Unknown`](slurm::SlurmState::Unknown) if that is what was not understood: nothing is
-    /// new about it. Beside them, other jobs of our user with names like ours.
+    /// It answered: a polled job that is not here is not in the queue. A job with a malformed row is here, with
+    /// [`SlurmState::Unknown`](slurm::SlurmState::Unknown) if its state is malformed. Other jobs of our user with names like
+    /// ours are here too.
     Answered(HashMap<SlurmJobId, QueueRow>),
-    /// It did not: nothing is known, and nothing about any job may be concluded.
+    /// It failed: nothing is known about any job.
     Failed(Failure),
 }
 
-/// What the accounting says.
+/// The answer of sacct.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SacctOutcome {
-    /// The scheduler said enough of all the jobs, or did not answer.
+    /// squeue answered enough about all the jobs, or failed.
     NotAsked,
-    /// It answered. A record may be missing for seconds after a job was submitted or the controller started.
+    /// It answered. A record may be missing for some seconds after a submission or a start of the controller.
     Answered(HashMap<SlurmJobId, AccountingRow>),
-    /// The site keeps no accounting: what the scheduler has forgotten is known only by the job's files.
+    /// The cluster has no accounting: only a job's files tell about a job that squeue does not show.
     Disabled,
-    /// It did not answer, or not about all the jobs.
+    /// It failed, or did not answer about all the jobs.
     Failed(Failure),
 }
 
 impl RemoteCommand for Poll {
     type Output = PollAnswer;
 
+    const NAME: &'static str = "poll";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
+        let mut stdin = StdinWriter::new();
         let known_files = self.jobs.iter().map(|job| job.status.len()).sum::<usize>();
-        feed.field(self.jobs.len())
+        stdin
+            .field(self.jobs.len())
             .field(known_files)
             .field(self.status_bytes_per_file)
             .field(self.status_bytes_total)
@@ -137,34 +136,32 @@ impl RemoteCommand for Poll {
             .field(MOST_OTHERS)
             .end_line();
         for (index, job) in self.jobs.iter().enumerate() {
-            // A key that is no job name matches no row, and must not break the framing either.
-            let name = if job.key.parse::<JobName>().is_ok() { job.key.as_str() } else { "?" };
-            feed.field(index)
+            stdin
+                .field(index)
                 .field(job.id)
-                .field(name)
+                .field(&job.key.name)
                 .path_or_absent(job.results_dir.as_ref())
                 .field(&job.state_dir)
                 .path_or_absent(job.signs_of_life.as_ref().filter(|_| job.results_dir.is_some()))
                 .end_line();
         }
         for (index, job) in self.jobs.iter().enumerate() {
-            feed.cursors(index, &job.status);
+            stdin.cursors(index, &job.status);
         }
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::encoded(self.status_bytes_total).saturating_add(
+        stdin.call(
+            PROGRAM,
+            DEADLINE,
+            super::encoded(self.status_bytes_total).saturating_add(
                 super::STDOUT_BASE * 16
                     + MOST_OTHERS * BYTES_PER_OTHER
                     + self.jobs.len() * BYTES_PER_JOB
                     + known_files * BYTES_PER_FILE,
             ),
-        }
+        )
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("poll", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let keys: Vec<&str> = self.jobs.iter().map(|job| job.key.as_str()).collect();
         let mut reader = Reader::new(self);
         for line in answer.lines() {
@@ -188,10 +185,18 @@ impl RemoteCommand for Poll {
             dropped_rows: reader.dropped + left_out.len(),
         })
     }
+
+    fn subjects(&self, _: Option<&PollAnswer>) -> Vec<(Subject, Option<String>)> {
+        vec![(Subject::Cluster, None)]
+    }
+
+    fn jobs(&self) -> usize {
+        self.jobs.len()
+    }
 }
 
 struct Reader<'a> {
-    /// More than one for an id that has come round again.
+    /// Several names if an id was given again.
     names: HashMap<SlurmJobId, Vec<&'a str>>,
     remote_time: Option<i64>,
     squeue: Option<SqueueOutcome>,
@@ -206,7 +211,7 @@ impl<'a> Reader<'a> {
     fn new(poll: &'a Poll) -> Self {
         let mut names: HashMap<SlurmJobId, Vec<&str>> = HashMap::new();
         for job in &poll.jobs {
-            names.entry(job.id).or_default().push(&job.key);
+            names.entry(job.id).or_default().push(job.key.as_str());
         }
         Self {
             names,
@@ -281,17 +286,17 @@ impl<'a> Reader<'a> {
             self.dropped += 1;
             return;
         };
-        // Also skips the placeholder `allocation`, which a record is called while it is being made (22.05).
+        // Also skips `allocation`, the name of an incomplete record (22.05).
         let ours = self.names.get(&row.id).is_some_and(|names| names.contains(&row.name.as_str()));
         if ours && let Some(SacctOutcome::Answered(rows)) = &mut self.sacct {
-            // Its runs come in their order.
+            // The rows of its runs come in order.
             row.before = rows.get(&row.id).map(AccountingRow::as_past_run);
             rows.insert(row.id, row);
         }
     }
 }
 
-/// A job can give its files whatever time and size it likes: sums that are no numbers say nothing of it.
+/// A job can set any time and size for its files, so sums that are not numbers are skipped.
 fn signs_of_life(mut line: Line<'_>) -> Option<SignsOfLife> {
     Some(SignsOfLife { files: line.value().ok()?, bytes: line.value().ok()?, newest: line.value().ok()? })
 }

@@ -3,10 +3,14 @@ use proptest::prelude::*;
 use super::*;
 use slurm::FailureClass;
 
+fn key(name: &str) -> AttemptKey {
+    AttemptKey { subject: Subject::Cluster, name: name.parse().unwrap() }
+}
+
 fn poll(ids: &[u32]) -> Poll {
     let jobs = ids.iter().map(|id| Watched {
         id: SlurmJobId::new(*id).unwrap(),
-        key: format!("job-{id}"),
+        key: key(&format!("job-{id}")),
         results_dir: None,
         state_dir: "/s".parse().unwrap(),
         status: Vec::new(),
@@ -63,7 +67,7 @@ fn an_id_that_now_belongs_to_another_job_is_not_ours() {
 fn an_id_that_has_come_round_again_is_seen_under_either_of_our_names() {
     for key in ["job-7", "again"] {
         let mut poll = poll(&[7, 7]);
-        poll.jobs[1].key = "again".to_owned();
+        poll.jobs[1].key = self::key("again");
         let row = format!("ROW 7|RUNNING|{key}|1|2|3|polar|n1|None");
         let SqueueOutcome::Answered(rows) =
             parse(&poll, &["TIME 1", "SQUEUE 1 0 -", &row, "SACCT 0 0 -"]).unwrap().squeue

@@ -1,9 +1,9 @@
-//! What a login host has, and what the cluster says to our user there.
+//! Checks a login host, and the cluster through it.
 
 use std::time::Duration;
 
 use crate::{
-    Call, ParseError, RawOutput, RemoteCommand,
+    Call, ParseError, RawOutput, RemoteCommand, Repeat,
     answer::{Answer, Line},
     stdin_writer::StdinWriter,
 };
@@ -11,50 +11,49 @@ use slurm::{Account, PartitionList, RemotePath, failure};
 
 const PROGRAM: &str = concat!(
     include_str!("../programs/preamble.sh"),
-    include_str!("../programs/say_file.sh"),
     include_str!("../programs/enroot_config.sh"),
     include_str!("../programs/preflight.sh"),
 );
 
-/// Everything that may take long is asked at the same time, and gets 12 s.
+/// All slow steps run side by side, and each may take 12 s.
 const DEADLINE: Duration = Duration::from_secs(20);
-/// The most partitions that are tried, each by an sbatch of its own.
+/// The most partitions to try, each with its own sbatch.
 const MOST_TRIALS: usize = 16;
 
-/// Asks for the facts of a preflight. Changes nothing: a file of 64 KiB in the base directory is written and removed.
+/// Collects the facts for a preflight. It writes and removes one file of 64 KiB in the base directory.
 #[derive(Debug, Clone)]
 pub struct Preflight {
-    /// Whether to ask the cluster itself, too, which is the same from every login host.
+    /// Whether to check the cluster too, which is the same from every login host.
     pub deep: bool,
     /// Where jobs keep their files.
     pub base_dir: RemotePath,
-    /// What jobs are charged to.
+    /// The account of jobs.
     pub account: Option<Account>,
-    /// Where jobs run.
+    /// The partitions of jobs.
     pub partitions: Option<PartitionList>,
-    /// GPUs that a trial asks for on its node; sites refuse jobs without.
+    /// GPUs for the trial job, because some clusters refuse jobs without any.
     pub gpus: u32,
 }
 
-/// What was found.
+/// The facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreflightAnswer {
-    /// The commands of Slurm that are not on PATH.
+    /// Slurm commands that are not on PATH.
     pub missing_commands: Vec<String>,
     /// Whether enroot is on PATH.
     pub enroot: bool,
     /// The base directory.
     pub base: BaseDir,
-    /// What only the cluster can say; none when it was not asked.
+    /// The facts about the cluster; none if they were not asked for.
     pub deep: Option<DeepFacts>,
 }
 
-/// The base directory of jobs as the login host sees it.
+/// The base directory of jobs on the login host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseDir {
     /// Whether jobs could write there.
     pub state: BaseState,
-    /// What was said, one printable line.
+    /// The command's output, one printable line.
     pub said: String,
     /// Free and all bytes of its file system, for our user.
     pub space: Option<(u64, u64)>,
@@ -65,28 +64,28 @@ pub struct BaseDir {
 /// Whether jobs could write into the base directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BaseState {
-    /// It is there, and a file of 64 KiB could be written.
+    /// It exists, and a file of 64 KiB could be written.
     Writable,
-    /// It is there, and the file could not be written.
+    /// It exists, and the file could not be written.
     Unwritable,
-    /// It is not there, and could be made.
+    /// It does not exist, and can be created.
     Creatable,
-    /// It is not there, and could not be made.
+    /// It does not exist, and cannot be created.
     Uncreatable,
     /// The file system did not answer within 10 s.
     Silent,
 }
 
-/// What a command returned and said.
+/// The exit code and output of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
-    /// Its exit code; 124 when it did not end in time, 125 when it was never started.
+    /// Its exit code; 124 after a timeout, 125 if it was not started.
     pub code: i32,
     /// One printable line of at most 400 characters.
     pub text: String,
 }
 
-/// What the cluster says.
+/// The facts about the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeepFacts {
     /// `scontrol ping`.
@@ -129,27 +128,26 @@ impl Preflight {
 impl RemoteCommand for Preflight {
     type Output = PreflightAnswer;
 
+    const NAME: &'static str = "preflight";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
         let partitions = self.tried();
-        let mut feed = StdinWriter::new();
-        feed.field(u8::from(self.deep)).field(&self.base_dir);
-        feed.field(self.account.as_ref().map_or("-", Account::as_str))
+        let mut stdin = StdinWriter::new();
+        stdin.field(u8::from(self.deep)).field(&self.base_dir);
+        stdin
+            .field(self.account.as_ref().map_or("-", Account::as_str))
             .field(self.gpus)
             .field(partitions.len());
-        feed.end_line();
+        stdin.end_line();
         for partition in &partitions {
-            feed.field(partition).end_line();
+            stdin.field(partition).end_line();
         }
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + 512 * 1024,
-        }
+        stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + 512 * 1024)
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("preflight", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let mut missing_commands = Vec::new();
         let mut enroot = false;
         let mut base = None;
@@ -188,7 +186,7 @@ impl RemoteCommand for Preflight {
                 _ => return Err(line.malformed("an unknown kind of line")),
             }
         }
-        let base = base.ok_or_else(|| answer.lacks("nothing about the base directory"))?;
+        let base = base.ok_or_else(|| answer.lacks("the base directory"))?;
         Ok(PreflightAnswer { missing_commands, enroot, base, deep: self.deep.then_some(deep) })
     }
 }

@@ -1,54 +1,54 @@
-//! Removing everything that jobs have left behind.
+//! Removes the files of deleted jobs.
 
 use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::{Call, ParseError, RawOutput, RemoteCommand, answer::Answer, stdin_writer::StdinWriter};
+use crate::{
+    Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer, stdin_writer::StdinWriter,
+};
 use slurm::{Failure, FailureClass, RemotePath};
 
 const PROGRAM: &str = concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/purge.sh"));
 
-/// 90 s after which nothing new is begun, and 60 s for one job.
+/// No job is begun after 90 s, and each may take 60 s.
 const DEADLINE: Duration = Duration::from_secs(170);
 
-/// Removes the results, logs, marks, specification and script of jobs: only what bears the job's UUID in its name and
-/// lies where this service puts it. Of results and logs only what it has made itself, since others may have used the UUID
-/// before. What takes too long goes on in the next call.
+/// Removes the results, logs, markers, specification and script of jobs: only files in this service's places with the job's
+/// UUID in their names. Results and logs are removed only if this service created them, because a caller may choose a UUID
+/// that others have used. A removal that takes too long continues in the next call.
 #[derive(Debug, Clone, Default)]
 pub struct Purge {
-    /// Which jobs, each below its base directory. One that had several base directories is here several times.
+    /// The jobs, each with a base directory. A job with several base directories is listed several times.
     pub jobs: Vec<(RemotePath, Uuid)>,
 }
 
-/// What became of them.
+/// The result of a purge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Purged {
-    /// The jobs of which something is left, or may be, and why; by their place in the question.
+    /// The jobs with files that are left, or may be, and why; by their place in `jobs`.
     pub left: Vec<(usize, Failure)>,
-    /// What bears the UUID of a job that has gone and was not made by this service, so it stays; in lines.
+    /// Files with the UUID of a purged job that this service did not create; they stay. In lines.
     pub others: Vec<(usize, String)>,
 }
 
 impl RemoteCommand for Purge {
     type Output = Purged;
 
+    const NAME: &'static str = "purge";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
-        feed.field(self.jobs.len()).end_line();
+        let mut stdin = StdinWriter::new();
+        stdin.field(self.jobs.len()).end_line();
         for (index, (base, id)) in self.jobs.iter().enumerate() {
-            feed.field(index).field(base).field(id).end_line();
+            stdin.field(index).field(base).field(id).end_line();
         }
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + self.jobs.len() * super::encoded(1000),
-        }
+        stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.jobs.len() * super::encoded(1000))
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("purge", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let (mut left, mut others, mut gone) = (vec![], vec![], vec![false; self.jobs.len()]);
         for mut line in answer.lines() {
             match line.tag {
@@ -64,8 +64,18 @@ impl RemoteCommand for Purge {
             }
         }
         if gone.contains(&false) {
-            return Err(answer.lacks("what became of a job's files"));
+            return Err(answer.lacks("the result of a job"));
         }
         Ok(Purged { left, others })
+    }
+
+    fn subjects(&self, answer: Option<&Purged>) -> Vec<(Subject, Option<String>)> {
+        let outcome = |place: usize| {
+            let left = answer?.left.iter().any(|(left, _)| *left == place);
+            let words = if left { "something is left" } else { "removed" };
+            Some(words.to_owned())
+        };
+        let jobs = self.jobs.iter().enumerate();
+        jobs.map(|(place, (_, job))| (Subject::Job(*job), outcome(place))).collect()
     }
 }

@@ -1,9 +1,9 @@
-//! Reading parts of logs, any number of them in one command.
+//! Reads parts of logs, any number of them in one command.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
-    Call, ParseError, RawOutput, RemoteCommand,
+    Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject,
     answer::{Answer, Line},
     stdin_writer::StdinWriter,
 };
@@ -12,16 +12,16 @@ use slurm::RemotePath;
 const PROGRAM: &str =
     concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/read_logs.sh"));
 
-/// A file system that needs longer for a few megabytes is not answering.
+/// A file system that needs longer for a few megabytes does not answer.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// A line of the answer without its blob.
 const LINE: usize = 128;
 
-/// Asks about logs. Costs the bytes that it returns, not the length of the logs; of the lines at the end of a log at
-/// most `max_bytes` are looked at.
+/// Reads parts of logs. The cost is the bytes returned, not the length of the logs: for the last lines of a log, it reads
+/// at most `max_bytes`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadLogs {
-    /// What is asked; the answers come in the same order.
+    /// The questions; the answers come in the same order.
     pub questions: Vec<LogQuestion>,
 }
 
@@ -30,18 +30,22 @@ pub struct ReadLogs {
 pub enum LogQuestion {
     /// A part of one log.
     Part {
-        /// Where the log may be: the first that exists is read.
+        /// The attempt.
+        subject: Subject,
+        /// Where the log may be: the first path that exists is read.
         paths: Vec<RemotePath>,
         /// Which part.
         from: LogFrom,
-        /// At most so many bytes; of lines, the last ones.
+        /// The most bytes; for lines, the last ones.
         max_bytes: u64,
     },
-    /// Which logs of tasks a directory has: files named `<number>.out` and `<number>.err`.
+    /// The logs of tasks in a directory: files named `<number>.out` and `<number>.err`.
     Files {
+        /// The attempt.
+        subject: Subject,
         /// The directory.
         directory: RemotePath,
-        /// At most so many names.
+        /// The most names.
         most: u32,
     },
 }
@@ -49,9 +53,9 @@ pub enum LogQuestion {
 /// Where a part of a log begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LogFrom {
-    /// The last so many lines.
+    /// The last lines, so many.
     TailLines(u32),
-    /// From a byte on; past the end of the log that is nothing.
+    /// From this byte on; empty past the end of the log.
     Offset(u64),
 }
 
@@ -62,9 +66,9 @@ pub enum LogAnswer {
     Chunk(LogChunk),
     /// The names of the logs in the directory, in the shell's order; none when there is no such directory.
     Files(Vec<String>),
-    /// None of the paths is a file (yet).
+    /// No path is a file yet.
     Missing,
-    /// The file is there, and the login user may not read it.
+    /// The file exists, and the login user may not read it.
     Unreadable,
 }
 
@@ -73,42 +77,47 @@ pub enum LogAnswer {
 pub struct LogChunk {
     /// Which of the paths it is.
     pub path: RemotePath,
-    /// How long the whole log was, in bytes.
+    /// The length of the whole log, in bytes.
     pub size: u64,
-    /// Which file it was: another number at the same path is another file.
+    /// The inode: another number at the same path is another file.
     pub inode: u64,
-    /// Where `bytes` begins; the next part begins at `start` plus their number.
+    /// Where `bytes` begins; the next part begins at `start` plus their length.
     pub start: u64,
-    /// What stands there.
+    /// The part of the log.
     pub bytes: Vec<u8>,
 }
 
-/// The far side counts in signed 64 bits.
+/// bash counts in signed 64 bits.
 fn signed(value: u64) -> u64 {
     value.min(i64::MAX.unsigned_abs())
 }
 
 impl LogQuestion {
-    fn feed(&self, feed: &mut StdinWriter) {
+    fn subject(&self) -> &Subject {
+        let (Self::Part { subject, .. } | Self::Files { subject, .. }) = self;
+        subject
+    }
+
+    fn stdin(&self, stdin: &mut StdinWriter) {
         match self {
-            Self::Part { paths, from, max_bytes } => {
+            Self::Part { paths, from, max_bytes, .. } => {
                 match from {
-                    LogFrom::TailLines(lines) => feed.field("lines").field(lines),
-                    LogFrom::Offset(offset) => feed.field("offset").field(signed(*offset)),
+                    LogFrom::TailLines(lines) => stdin.field("lines").field(lines),
+                    LogFrom::Offset(offset) => stdin.field("offset").field(signed(*offset)),
                 };
-                feed.field(signed(*max_bytes)).field(paths.len()).end_line();
+                stdin.field(signed(*max_bytes)).field(paths.len()).end_line();
                 for path in paths {
-                    feed.field(path).end_line();
+                    stdin.field(path).end_line();
                 }
             }
-            Self::Files { directory, most } => {
-                feed.field("files").field(0).field(most).field(1).end_line();
-                feed.field(directory).end_line();
+            Self::Files { directory, most, .. } => {
+                stdin.field("files").field(0).field(most).field(1).end_line();
+                stdin.field(directory).end_line();
             }
         }
     }
 
-    /// How many bytes its answer may take.
+    /// The most bytes of its answer.
     fn room(&self) -> usize {
         match self {
             Self::Part { max_bytes, .. } => {
@@ -118,8 +127,8 @@ impl LogQuestion {
         }
     }
 
-    /// What it says of a question when no line is about it.
-    fn silence(&self) -> Option<LogAnswer> {
+    /// The answer if no line is about this question.
+    fn unanswered(&self) -> Option<LogAnswer> {
         match self {
             Self::Part { .. } => None,
             Self::Files { .. } => Some(LogAnswer::Files(Vec::new())),
@@ -164,27 +173,30 @@ impl ReadLogs {
 impl RemoteCommand for ReadLogs {
     type Output = Vec<LogAnswer>;
 
+    const NAME: &'static str = "read_logs";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
-        feed.field(self.questions.len()).end_line();
-        self.questions.iter().for_each(|question| question.feed(&mut feed));
+        let mut stdin = StdinWriter::new();
+        stdin.field(self.questions.len()).end_line();
+        self.questions.iter().for_each(|question| question.stdin(&mut stdin));
         let rooms = self.questions.iter().map(LogQuestion::room);
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: rooms.fold(super::STDOUT_BASE, usize::saturating_add),
-        }
+        stdin.call(PROGRAM, DEADLINE, rooms.fold(super::STDOUT_BASE, usize::saturating_add))
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("logs", raw)?;
-        let mut answers: Vec<_> = self.questions.iter().map(LogQuestion::silence).collect();
+        let answer = Answer::read(Self::NAME, raw)?;
+        let mut answers: Vec<_> = self.questions.iter().map(LogQuestion::unanswered).collect();
         let mut lines = answer.lines();
         while let Some(line) = lines.next() {
             self.take(line, &mut lines, &mut answers)?;
         }
         let all: Option<Vec<_>> = answers.into_iter().collect();
-        all.ok_or_else(|| answer.lacks("nothing about one of the logs"))
+        all.ok_or_else(|| answer.lacks("the answer to a question"))
+    }
+
+    fn subjects(&self, _: Option<&Vec<LogAnswer>>) -> Vec<(Subject, Option<String>)> {
+        let subjects: BTreeSet<_> = self.questions.iter().map(LogQuestion::subject).collect();
+        subjects.into_iter().map(|subject| (subject.clone(), None)).collect()
     }
 }

@@ -1,73 +1,74 @@
-//! Removing files that nobody needs any more.
+//! Removes files with secrets.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
-use crate::{Call, ParseError, RawOutput, RemoteCommand, answer::Answer, stdin_writer::StdinWriter};
+use crate::{
+    Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer, stdin_writer::StdinWriter,
+};
 use slurm::{RemotePath, SlurmJobId};
+use uuid::Uuid;
 
 const PROGRAM: &str = concat!(
     include_str!("../programs/preamble.sh"),
     include_str!("../programs/remove_file.sh"),
-    include_str!("../programs/superseded.sh"),
     include_str!("../programs/remove.sh"),
 );
 
-/// 30 s after which nothing new is begun, and 15 s for one file.
+/// No file is begun after 30 s, and each may take 15 s.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Removes private files of attempts: the secrets of a submission that was refused, for instance.
+/// Removes files with secrets of attempts, for instance after a refused submission.
 #[derive(Debug, Clone, Default)]
 pub struct Remove {
-    /// State directories of attempts that never reached Slurm and never shall: they are claimed for nobody, so that a copy
-    /// of which Slurm hears later than anybody expects finds its attempt taken. The files of one that a Slurm job holds
-    /// by then are kept.
+    /// State directories of attempts that never reached Slurm and never will. Their claim is taken, so that a late Slurm job
+    /// of the attempt does not run. If a Slurm job holds an attempt already, its files are kept.
     pub close: Vec<RemotePath>,
-    /// Which files.
+    /// The files.
     pub files: Vec<StagedSecret>,
 }
 
 /// A file that holds a secret.
 #[derive(Debug, Clone)]
 pub struct StagedSecret {
-    /// The state directory of the attempt that it was staged for. Once there is one of a later attempt, the file is that
-    /// one's, and is kept.
+    /// The job whose file it is.
+    pub job: Uuid,
+    /// The state directory of the attempt that it was staged for. If a later attempt has one, the file belongs to that
+    /// attempt and is kept.
     pub state_dir: RemotePath,
-    /// Where it is. A directory is not removed.
+    /// Its path. A directory is not removed.
     pub path: RemotePath,
 }
 
-/// What became of the files.
+/// The result of a removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removed {
-    /// The places in the question of those that are not surely gone; while its directory is missing, a file may come
-    /// back with it.
+    /// The places in `files` of those that may still exist. While its directory is missing, a file may come back with
+    /// it.
     pub kept: Vec<usize>,
-    /// The attempts, by their places in the question, that were not closed because a Slurm job holds them.
+    /// The attempts that a Slurm job holds, by their places in `close`.
     pub held: Vec<(usize, SlurmJobId)>,
 }
 
 impl RemoteCommand for Remove {
     type Output = Removed;
 
+    const NAME: &'static str = "remove";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
-        feed.field(self.close.len()).field(self.files.len()).end_line();
+        let mut stdin = StdinWriter::new();
+        stdin.field(self.close.len()).field(self.files.len()).end_line();
         for dir in &self.close {
-            feed.field(dir).end_line();
+            stdin.field(dir).end_line();
         }
         for file in &self.files {
-            feed.field(&file.state_dir).field(&file.path).end_line();
+            stdin.field(&file.state_dir).field(&file.path).end_line();
         }
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + self.close.len() * 32 + self.files.len() * 16,
-        }
+        stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.close.len() * 32 + self.files.len() * 16)
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("remove", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let (mut kept, mut held) = (Vec::new(), Vec::new());
         for mut line in answer.lines() {
             match line.tag {
@@ -80,5 +81,10 @@ impl RemoteCommand for Remove {
             }
         }
         Ok(Removed { kept, held })
+    }
+
+    fn subjects(&self, _: Option<&Removed>) -> Vec<(Subject, Option<String>)> {
+        let jobs: BTreeSet<_> = self.files.iter().map(|file| file.job).collect();
+        jobs.into_iter().map(|job| (Subject::Job(job), None)).collect()
     }
 }

@@ -1,26 +1,26 @@
-//! Why Slurm has put jobs back into its queue.
+//! Finds out why Slurm requeued jobs.
 
 use std::{collections::HashMap, time::Duration};
 
-use crate::{Call, ParseError, RawOutput, RemoteCommand, answer::Answer, stdin_writer::StdinWriter};
-use slurm::{JobName, SlurmJobId, SlurmState};
+use crate::{
+    AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer,
+    stdin_writer::StdinWriter, subject::subjects,
+};
+use slurm::{SlurmJobId, SlurmState};
 
-const PROGRAM: &str = concat!(
-    include_str!("../programs/preamble.sh"),
-    include_str!("../programs/say_file.sh"),
-    include_str!("../programs/requeued.sh")
-);
+const PROGRAM: &str =
+    concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/requeued.sh"));
 
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Asks the accounting how the last run of each job ended: `squeue` shows only that it waits again.
+/// Reads from accounting how the last run of each job ended: squeue shows only that the job waits again.
 #[derive(Debug, Clone, Default)]
 pub struct Requeued {
-    /// Which jobs, with their names.
-    pub jobs: Vec<(SlurmJobId, JobName)>,
+    /// The jobs, with their names.
+    pub jobs: Vec<(SlurmJobId, AttemptKey)>,
 }
 
-/// How a run ended that was not the job's last.
+/// The end of a run before the present one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EarlierRun {
     /// Slurm's state at its end.
@@ -30,26 +30,24 @@ pub struct EarlierRun {
 }
 
 impl RemoteCommand for Requeued {
-    /// The last run that ended, of those jobs of which accounting knows one.
+    /// The last run that ended, for each job with one in accounting.
     type Output = HashMap<SlurmJobId, EarlierRun>;
 
+    const NAME: &'static str = "requeued";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
-        let mut feed = StdinWriter::new();
-        feed.field(self.jobs.len()).end_line();
+        let mut stdin = StdinWriter::new();
+        stdin.field(self.jobs.len()).end_line();
         for (id, _) in &self.jobs {
-            feed.field(id).end_line();
+            stdin.field(id).end_line();
         }
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + self.jobs.len() * 200_000,
-        }
+        stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.jobs.len() * 200_000)
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
         let mut runs = HashMap::new();
-        for mut line in Answer::read("requeued", raw)?.lines() {
+        for mut line in Answer::read(Self::NAME, raw)?.lines() {
             match line.tag {
                 b"SACCT" => {
                     let code: i32 = line.value()?;
@@ -65,8 +63,8 @@ impl RemoteCommand for Requeued {
                     let (id, state, nodes, name) = (next(), next(), next(), next());
                     let Ok(id) = id.parse::<SlurmJobId>() else { continue };
                     let Ok(state) = state.parse::<SlurmState>();
-                    let ours = self.jobs.iter().any(|(job, token)| *job == id && token.as_str() == name);
-                    // Rows come in the order of the runs; the one that waits or runs now is none that ended.
+                    let ours = self.jobs.iter().any(|(job, key)| *job == id && key.as_str() == name);
+                    // Rows come in the order of the runs; the present run has not ended.
                     if ours && (state.is_final() || state == SlurmState::Requeued) {
                         runs.insert(id, EarlierRun { state, nodes: nodes.to_owned() });
                     }
@@ -75,5 +73,13 @@ impl RemoteCommand for Requeued {
             }
         }
         Ok(runs)
+    }
+
+    fn subjects(&self, answer: Option<&Self::Output>) -> Vec<(Subject, Option<String>)> {
+        subjects(self.jobs.iter().map(|(_, key)| key), |place| {
+            let (id, _) = self.jobs.get(place)?;
+            let words = if answer?.contains_key(id) { "known" } else { "not known" };
+            Some(words.to_owned())
+        })
     }
 }

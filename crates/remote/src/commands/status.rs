@@ -1,28 +1,31 @@
-//! Status files: how far we have read each, and what is new in it.
+//! Status files: how far each was read, and its new part.
 
-use crate::{ParseError, answer::Line, commands::parts::Parts};
+use crate::{
+    ParseError,
+    answer::{Line, Parts},
+};
 use slurm::RemotePath;
 
 /// How far a status file has been read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct StatusCursor {
-    /// Which file.
+    /// The file.
     pub path: RemotePath,
-    /// Its inode: another one means another file, even under the same name.
+    /// Its inode: another number is another file, even at the same path.
     pub inode: u64,
-    /// Everything before this byte has been read. Set it past the last complete line.
+    /// Everything before this byte was read. Set it past the last complete line.
     pub offset: u64,
-    /// The [`written_at`](StatusChunk::written_at) of what was read last: a file that was written anew to the same length
-    /// has another.
+    /// The [`written_at`](StatusChunk::written_at) of the last chunk: it differs if the file was rewritten to the same
+    /// length.
     pub written_at: i64,
 }
 
-/// A part of a status file that had not been read.
+/// An unread part of a status file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusChunk {
-    /// Whose file, as the question called it.
+    /// The attempt's name in Slurm.
     pub key: String,
-    /// Which file.
+    /// The file.
     pub path: RemotePath,
     /// Its inode.
     pub inode: u64,
@@ -30,60 +33,60 @@ pub struct StatusChunk {
     pub size: u64,
     /// When it was last written, in microseconds since 1970 by the clock of the file system.
     pub written_at: i64,
-    /// What the newest run of the job found when it began.
+    /// What the newest run of the job found at its start.
     pub note: Option<RunNote>,
     /// Where in the file `bytes` begins.
     pub start_offset: u64,
-    /// What stands right before that, at most [`STATUS_OVERLAP`] bytes. They were read before: if they are not the same
-    /// any more, neither is the file. Fewer than there must be could not be read, or there was no room.
+    /// The bytes right before that, at most [`STATUS_OVERLAP`]. They were read before: if they differ, the file was
+    /// rewritten. Fewer bytes mean that the rest could not be read, or did not fit.
     pub before: Vec<u8>,
-    /// What stands there. The last line may not be complete yet.
+    /// The new bytes. The last line may not be complete yet.
     pub bytes: Vec<u8>,
-    /// True when that is everything up to `size`. Otherwise the rest did not fit into this answer, or could not be
-    /// read; `bytes` may even be empty.
+    /// Whether `bytes` reaches `size`. Otherwise the rest did not fit into this answer or could not be read, and `bytes` may
+    /// be empty.
     pub complete: bool,
-    /// True when the file is not the one the cursor was for, or has shrunk: reading began again at 0.
+    /// Whether the file was replaced or has shrunk since the cursor: reading began again at 0.
     pub restarted: bool,
 }
 
-/// What the batch script wrote down at the beginning of its newest run.
+/// The batch script's note from the start of its newest run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunNote {
-    /// When, in microseconds since 1970 by the clock of the file system. Another run has another time.
+    /// When, in microseconds since 1970 by the clock of the file system; different for each run.
     pub at: i64,
-    /// How often Slurm had requeued the job by then (`SLURM_RESTART_COUNT`).
+    /// How often Slurm had requeued the job (`SLURM_RESTART_COUNT`).
     pub restart: u32,
-    /// Everything before this byte of the file is of an earlier run.
+    /// The bytes before this one are from earlier runs.
     pub fresh_from: u64,
 }
 
-/// How many bytes before a cursor are read again.
+/// The bytes before a cursor that are read again.
 pub const STATUS_OVERLAP: usize = 512;
-/// How many status files a job has at most; more are not looked at.
+/// The most status files of a job; more are not read.
 pub const STATUS_FILES: usize = 16;
 
-/// How many bytes of overlap there are before an offset.
+/// The bytes of overlap before an offset.
 pub(crate) fn overlap(offset: u64) -> usize {
     usize::try_from(offset).map_or(STATUS_OVERLAP, |offset| offset.min(STATUS_OVERLAP))
 }
 
-/// Collects chunks from the lines of an answer: `FILE` says which, the `DATA` after it how many bytes were read of it, and
-/// `BYTES` has those of all files, one after the other.
+/// Collects chunks from the lines of an answer: `FILE` names a file, the `DATA` after it gives the number of bytes read, and
+/// `BYTES` holds the bytes of all files, one after the other.
 #[derive(Default)]
 pub(super) struct StatusReader {
     chunks: Vec<StatusChunk>,
-    /// How many bytes belong to each of the files that were named, and to which chunk; to none if it was left out.
+    /// For each named file its number of bytes and its chunk; no chunk if the file was left out.
     parts: Vec<(usize, Option<usize>)>,
     bytes: Parts,
-    /// The last `FILE` was left out, so its bytes go too.
+    /// The last `FILE` was left out, so its bytes are skipped.
     skipping: bool,
-    /// Whose those were.
+    /// The keys of the files that were left out.
     left_out: Vec<String>,
 }
 
 impl StatusReader {
-    /// `keys` names the job behind an index. The rest of the line a job may have had a hand in: what cannot be read of it
-    /// drops that file and nothing else.
+    /// `keys` names the job of an index. The job can influence the rest of the line, so malformed text drops only that
+    /// file.
     pub(super) fn file(&mut self, mut line: Line<'_>, keys: &[&str]) -> Result<(), ParseError> {
         let key = keys[line.index(keys.len())?];
         let chunk = chunk(line, key);
@@ -109,8 +112,7 @@ impl StatusReader {
         Ok(())
     }
 
-    /// The chunks, and the keys of the jobs that had one left out, as often as they had. What is wrong, if there are more
-    /// bytes or fewer than were announced: then nobody knows whose they are.
+    /// The chunks, and the key of each file that was left out. An error if the number of bytes is not the announced one.
     pub(super) fn finish(mut self) -> Result<(Vec<StatusChunk>, Vec<String>), &'static str> {
         for (length, owner) in self.parts {
             let part = self.bytes.take(length)?;
@@ -126,7 +128,7 @@ impl StatusReader {
     }
 }
 
-/// What a line says of a file, without its bytes.
+/// A file from its line, without its bytes.
 fn chunk(mut line: Line<'_>, key: &str) -> Option<StatusChunk> {
     let (inode, size, start_offset) = (line.value().ok()?, line.value().ok()?, line.value().ok()?);
     let restarted = line.value::<u8>().ok()? == 1;
@@ -136,7 +138,7 @@ fn chunk(mut line: Line<'_>, key: &str) -> Option<StatusChunk> {
     let note = str::from_utf8(noted_at).ok().and_then(|at| at.parse().ok());
     Some(StatusChunk {
         key: key.to_owned(),
-        // With replacement characters in it, it would be the path of no file, and of another one each time.
+        // With replacement characters, the path would name no file.
         path: line.utf8()?.parse().ok()?,
         inode,
         size,

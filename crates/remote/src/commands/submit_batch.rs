@@ -1,4 +1,4 @@
-//! Submitting jobs, such that doing it again does no harm.
+//! Submits jobs so that a repeated submission does no harm.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -7,90 +7,86 @@ use std::{
 };
 
 use crate::{
-    Call, ParseError, RawOutput, RemoteCommand,
+    AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject,
     answer::{Answer, Line},
     stdin_writer::{ABSENT, StdinWriter},
+    subject::subjects,
 };
-use slurm::{Failure, FailureClass, JobName, RemotePath, SlurmJobId};
+use slurm::{Failure, FailureClass, RemotePath, SlurmJobId};
 
 const PROGRAM: &str = concat!(
     include_str!("../programs/site_env.sh"),
     include_str!("../programs/preamble.sh"),
     include_str!("../programs/stage_files.sh"),
-    include_str!("../programs/find_inputs.sh"),
     include_str!("../programs/earlier_sends.sh"),
-    include_str!("../programs/make_dirs.sh"),
     include_str!("../programs/submit_batch.sh"),
 );
 
-/// So few entries are not worth two waves.
+/// Fewer entries go in one wave.
 const FEW: usize = 8;
 
-/// Stages, claims and submits each entry; the answers are aligned with the entries.
+/// Claims, stages and submits each entry; the answers have the order of the entries.
 ///
-/// An entry that already has a Slurm id answers with it and nothing is done. An entry that somebody has claimed
-/// before is looked for by its name, and never submitted blindly. Entries are begun in order, and up to six wait
-/// for the controller at the same time: in two lanes those that are staged first, in four the others.
+/// An entry with a saved Slurm id is answered with it. An entry with an earlier claim is looked for by its name, and not
+/// submitted while its outcome is uncertain. Entries begin in order, and up to six sbatch run at the same time: two for the
+/// first wave, four for the second.
 #[derive(Debug, Clone)]
 pub struct SubmitBatch {
-    /// What to submit. Each must have a state directory of its own.
+    /// The entries, each with its own state directory.
     pub entries: Vec<Submission>,
-    /// Entries that have not begun after this time are answered with [`SubmitAnswer::Skipped`]; whole seconds.
+    /// Entries that have not begun after this time are answered with [`SubmitAnswer::Skipped`]. Whole seconds.
     pub begin_within: Duration,
-    /// Whether to remove what calls that were killed have left a day ago or earlier, beside the files of these entries.
+    /// Whether to remove temporary files that killed calls have left beside the files of these entries a day ago or earlier.
     pub sweep: bool,
 }
 
-/// One attempt to be submitted.
+/// One attempt to submit.
 #[derive(Debug, Clone)]
 pub struct Submission {
-    /// The attempt's token. Not sent; it is for the caller's own book-keeping.
-    pub key: String,
-    /// The name in Slurm by which the job is found again.
-    pub job_name: JobName,
-    /// Where the claim, the Slurm id and the marks of this attempt are.
+    /// The attempt or conversion.
+    pub key: AttemptKey,
+    /// Where the claim, the Slurm id and the markers of this attempt are.
     pub state_dir: RemotePath,
-    /// What must be in place before sbatch runs, the script among it.
+    /// The files that sbatch needs, including the script.
     pub files: Vec<StagedFile>,
     /// The batch script.
     pub script_path: RemotePath,
-    /// Directories to make, with their parents. The state directory is always made.
+    /// Directories to create, with their parents. The state directory is always created.
     pub make_dirs: Vec<RemotePath>,
-    /// Where the job puts what it makes, if it is to have such a place; its parent must be among `make_dirs`. If it is not
-    /// there it is made, with a mark inside by which [`Purge`](crate::Purge) knows that it may go.
+    /// The results directory, if any; its parent must be among `make_dirs`. If it is missing it is created, with a marker
+    /// file inside that allows [`Purge`](crate::Purge) to remove it.
     pub results_dir: Option<RemotePath>,
-    /// Files and directories that must be there before anything is staged; an entry that has a job already is not
-    /// asked for them.
+    /// Files and directories that must exist before anything is staged. They are not checked for an entry that has a job
+    /// already.
     pub inputs: Vec<RemotePath>,
-    /// Below it everything of ours lies. While it cannot be read, no input is said to be missing.
+    /// The base directory of all our files. While it is unreadable, no input counts as missing.
     pub base_dir: RemotePath,
-    /// Which send of the attempt this is, from 1. Each has a number of its own, in the order in which they were meant.
+    /// The submit fence of this submission: the number of the submission within the attempt, from 1.
     pub send: u32,
-    /// The sends up to this number are over: what they have claimed does not count. The queue is still asked first, and
-    /// it must answer. A send of which nobody has heard is over only after [`Locate`](crate::Locate) has found nothing.
+    /// Fences up to this number are cleared: their claims do not count. squeue is still asked first and must answer. An
+    /// uncertain submission is cleared only after [`Locate`](crate::Locate) has found nothing.
     pub cleared: u32,
 }
 
 impl Submission {
-    /// Whether a file is in the directory that is the attempt's alone.
+    /// Whether a file is in the attempt's own directory.
     fn owns(&self, file: &StagedFile) -> bool {
         let below = file.path.as_str().strip_prefix(self.state_dir.as_str());
         below.is_some_and(|rest| rest.starts_with('/'))
     }
 }
 
-/// A file to write on the cluster: to a temporary place beside its own, then moved there. A call that is ended early,
-/// with all its processes, takes the temporary place away; one that is killed cannot, so a [sweep](SubmitBatch::sweep) takes
-/// away what is a day old.
+/// A file to write on the cluster: to a temporary directory beside its path, then moved. A call that is terminated removes
+/// its temporary directories; after a call that is killed, a [sweep](SubmitBatch::sweep) removes them a day later.
 ///
 /// After a refusal the file stays: [`Remove`](crate::Remove) it if the entry is given up.
 #[derive(Clone)]
 pub struct StagedFile {
-    /// Where to.
+    /// Its path.
     pub path: RemotePath,
-    /// Its mode; only the permission bits count.
+    /// Its mode: the permission bits.
     pub mode: u32,
-    /// What is in it. Not shown by `Debug`, because it may be secret.
+    /// Its content. May be secret, so `Debug` does not show it.
     pub bytes: Vec<u8>,
 }
 
@@ -104,35 +100,35 @@ impl fmt::Debug for StagedFile {
     }
 }
 
-/// What became of one entry.
+/// The result of one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SubmitAnswer {
     /// Slurm has the job.
     Submitted {
         /// Its id.
         id: SlurmJobId,
-        /// How it came to it.
+        /// How the id was found.
         how: How,
-        /// Other jobs of the same name. They should be canceled; their scripts will find the claim taken.
+        /// Other jobs of the same name, to cancel. Their scripts stop because the claim is taken.
         extra: Vec<SlurmJobId>,
     },
-    /// sbatch failed. The claim stays, so the next try must have cleared it.
+    /// sbatch failed. The claim stays, so the next submission must clear it.
     Refused {
-        /// What it said. [`FailureClass::Ambiguous`] if it may have submitted nevertheless.
+        /// The failure. [`FailureClass::Ambiguous`] if sbatch may have submitted the job.
         failure: Failure,
-        /// What it returned; 124 and 137 are the time limit we gave it.
+        /// Its exit code; 124 and 137 mean our time limit.
         rc: i32,
     },
-    /// Inputs are not there, or may not be read. Nothing was staged or submitted.
+    /// Inputs are missing or unreadable. Nothing was staged or submitted.
     MissingInputs {
-        /// All of them.
+        /// All missing inputs.
         paths: Vec<RemotePath>,
     },
-    /// A file or directory could not be written, or an input could not be looked for. Nothing was submitted.
+    /// A file or directory could not be written, or an input could not be checked. Nothing was submitted.
     StageFailed(Failure),
-    /// Another call has claimed the entry, and no job of it is to be found, or the queue did not answer.
+    /// Another call has claimed the entry, and no job of it was found, or squeue did not answer.
     Uncertain,
-    /// There was no time left to begin with it. Nothing was submitted.
+    /// There was no time left for it. Nothing was submitted.
     Skipped,
 }
 
@@ -142,18 +138,34 @@ pub enum SubmitAnswer {
 pub enum How {
     /// This call submitted it.
     New,
-    /// An earlier call submitted it and kept its id.
+    /// An earlier call submitted it and saved its id.
     Replay,
-    /// An earlier call submitted it and its answer was lost: it was found by its name or by its claim.
+    /// An earlier call submitted it and its reply was lost: it was found by its name or its claim.
     Adopted,
 }
 
+impl SubmitAnswer {
+    /// In a few words, for the timeline.
+    fn outcome(&self) -> String {
+        match self {
+            Self::Submitted { id, .. } => format!("submitted as {id}"),
+            Self::Refused { failure, rc } => {
+                format!("refused: {} ({}), sbatch returned {rc}", failure.class, failure.rule_id)
+            }
+            Self::MissingInputs { paths } => format!("{} inputs are missing", paths.len()),
+            Self::StageFailed(failure) => format!("not staged: {} ({})", failure.class, failure.rule_id),
+            Self::Uncertain => "uncertain".to_owned(),
+            Self::Skipped => "skipped".to_owned(),
+        }
+    }
+}
+
 impl SubmitBatch {
-    /// After this long no sbatch of a call can still be under way, whether or not its answer arrived: 25 s after which
-    /// none is begun, and 155 s for one. It may sleep and retry by itself for up to 120 s (`sbatch.c`).
+    /// After this long no sbatch of a call is still running: none begins after 25 s, and each may take 155 s. sbatch may sleep
+    /// and retry by itself for up to 120 s (`sbatch.c`).
     pub const DEADLINE: Duration = Duration::from_secs(185);
 
-    /// These entries, each to begin within 20 seconds.
+    /// A batch whose entries begin within 20 seconds.
     pub fn new(entries: Vec<Submission>) -> Self {
         Self { entries, begin_within: Duration::from_secs(20), sweep: true }
     }
@@ -162,29 +174,31 @@ impl SubmitBatch {
 impl RemoteCommand for SubmitBatch {
     type Output = Vec<SubmitAnswer>;
 
+    const NAME: &'static str = "submit";
+    const REPEAT: Repeat = Repeat::Never;
+
     fn render(&self) -> Call {
         let dirs = Dirs::of(&self.entries);
         let waves: Vec<_> = waves(&self.entries).map(|wave| (wave.len(), archive(wave))).collect();
         let header = self.columns(&dirs, &waves);
-        let mut feed = StdinWriter::new();
-        feed.field(header.len()).field(self.begin_within.as_secs()).field(u8::from(self.sweep)).end_line();
-        feed.blob(&header);
+        let mut stdin = StdinWriter::new();
+        stdin.field(header.len()).field(self.begin_within.as_secs()).field(u8::from(self.sweep)).end_line();
+        stdin.blob(&header);
         for (_, archive) in &waves {
-            feed.blob(archive).field("whole").end_line();
+            stdin.blob(archive).field("whole").end_line();
         }
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: Self::DEADLINE,
-            stdout_limit: super::STDOUT_BASE
+        stdin.call(
+            PROGRAM,
+            Self::DEADLINE,
+            super::STDOUT_BASE
                 + self.entries.len() * super::encoded(4096)
                 // A missing input is answered with its place, a number.
                 + self.entries.iter().map(|entry| entry.inputs.len() * 6).sum::<usize>(),
-        }
+        )
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("submit", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let mut answers: Vec<Option<SubmitAnswer>> = vec![None; self.entries.len()];
         for line in answer.lines() {
             let (index, one) = entry_answer(line, &self.entries)?;
@@ -192,12 +206,16 @@ impl RemoteCommand for SubmitBatch {
                 return Err(line.malformed("a second answer to one entry"));
             }
         }
-        answers.into_iter().collect::<Option<_>>().ok_or_else(|| answer.lacks("an entry has no answer"))
+        answers.into_iter().collect::<Option<_>>().ok_or_else(|| answer.lacks("the answer to an entry"))
+    }
+
+    fn subjects(&self, answer: Option<&Vec<SubmitAnswer>>) -> Vec<(Subject, Option<String>)> {
+        subjects(self.entries.iter().map(|entry| &entry.key), |place| Some(answer?.get(place)?.outcome()))
     }
 }
 
 impl SubmitBatch {
-    /// All but the bytes of the files: a line for each thing to know, so that the far side reads it of all entries at once.
+    /// Everything but the bytes of the files, column by column, so that bash reads a column of all entries at once.
     fn columns(&self, dirs: &Dirs<'_>, waves: &[(usize, Vec<u8>)]) -> Vec<u8> {
         let entries = &self.entries;
         let files = || {
@@ -208,32 +226,32 @@ impl SubmitBatch {
                 entry.inputs.iter().enumerate().map(move |(place, path)| (no, place, path))
             })
         };
-        let mut feed = StdinWriter::new();
-        feed.line("shared_dirs", &dirs.shared).line("dirs", &dirs.own);
-        feed.line("wave_entries", waves.iter().map(|(entries, _)| entries));
-        feed.line("wave_bytes", waves.iter().map(|(_, archive)| archive.len()));
-        feed.line("name", entries.iter().map(|entry| &entry.job_name));
-        feed.line("state", entries.iter().map(|entry| &entry.state_dir));
-        feed.line("script", entries.iter().map(|entry| &entry.script_path));
-        feed.line("send", entries.iter().map(|entry| entry.send));
-        feed.line("cleared", entries.iter().map(|entry| entry.cleared));
-        feed.line("dirs_of", &dirs.places);
-        feed.line("base", entries.iter().map(|entry| &entry.base_dir));
-        feed.line(
+        let mut stdin = StdinWriter::new();
+        stdin.line("shared_dirs", &dirs.shared).line("dirs", &dirs.own);
+        stdin.line("wave_entries", waves.iter().map(|(entries, _)| entries));
+        stdin.line("wave_bytes", waves.iter().map(|(_, archive)| archive.len()));
+        stdin.line("name", entries.iter().map(|entry| &entry.key.name));
+        stdin.line("state", entries.iter().map(|entry| &entry.state_dir));
+        stdin.line("script", entries.iter().map(|entry| &entry.script_path));
+        stdin.line("send", entries.iter().map(|entry| entry.send));
+        stdin.line("cleared", entries.iter().map(|entry| entry.cleared));
+        stdin.line("dirs_of", &dirs.places);
+        stdin.line("base", entries.iter().map(|entry| &entry.base_dir));
+        stdin.line(
             "results",
             entries.iter().map(|entry| entry.results_dir.as_ref().map_or(ABSENT, RemotePath::as_str)),
         );
-        feed.line("file_entry", files().map(|(no, ..)| no));
-        feed.line(
+        stdin.line("file_entry", files().map(|(no, ..)| no));
+        stdin.line(
             "file_look",
             files().map(|(_, _, file)| format!("{}-{:o}", file.bytes.len(), file.mode & 0o777)),
         );
-        feed.line("file_in_place", files().map(|(_, entry, file)| u8::from(entry.owns(file))));
-        feed.line("file_path", files().map(|(_, _, file)| &file.path));
-        feed.line("need_entry", inputs().map(|(no, ..)| no));
-        feed.line("need_place", inputs().map(|(_, place, _)| place));
-        feed.line("need", inputs().map(|(_, _, path)| path));
-        feed.into_bytes()
+        stdin.line("file_in_place", files().map(|(_, entry, file)| u8::from(entry.owns(file))));
+        stdin.line("file_path", files().map(|(_, _, file)| &file.path));
+        stdin.line("need_entry", inputs().map(|(no, ..)| no));
+        stdin.line("need_place", inputs().map(|(_, place, _)| place));
+        stdin.line("need", inputs().map(|(_, _, path)| path));
+        stdin.into_bytes()
     }
 }
 
@@ -243,11 +261,11 @@ fn numbered(entries: &[Submission]) -> impl Iterator<Item = (usize, &Submission)
 
 /// The directories of a batch, each once.
 struct Dirs<'a> {
-    /// Those of every entry, which are most.
+    /// The directories of every entry.
     shared: Vec<&'a RemotePath>,
     /// The others.
     own: Vec<&'a RemotePath>,
-    /// Of each entry: where its own are in that list.
+    /// For each entry, the places of its own directories in that list.
     places: Vec<String>,
 }
 
@@ -279,16 +297,16 @@ impl<'a> Dirs<'a> {
     }
 }
 
-/// Entries that are staged together. The first of many are fewer, so that it is not long until some are submitted; until they
-/// are, the others are staged.
+/// Entries that are staged together. The first wave is smaller, so that its submission begins early; the second is staged
+/// meanwhile.
 fn waves(entries: &[Submission]) -> impl Iterator<Item = &[Submission]> {
     let first = if entries.len() < FEW { entries.len() } else { entries.len().div_ceil(4) };
     let (first, rest) = entries.split_at(first);
     [first, rest].into_iter().filter(|wave| !wave.is_empty())
 }
 
-/// The files of entries as tar(1) takes them out, below `/`: with their modes, and of no time and nobody. What is not
-/// written in its place has a part in its name that no [`RemotePath`] can have, instead of which the far side puts another.
+/// The files of entries as a tar archive to extract at `/`, with their modes. A file for a temporary directory has `%` in its
+/// path, which no [`RemotePath`] contains; the program replaces it.
 fn archive(entries: &[Submission]) -> Vec<u8> {
     let mut archive = tar::Builder::new(Vec::new());
     for (entry, file) in entries.iter().flat_map(|entry| entry.files.iter().map(move |file| (entry, file))) {
@@ -298,8 +316,8 @@ fn archive(entries: &[Submission]) -> Vec<u8> {
         let mut header = tar::Header::new_gnu();
         header.set_size(file.bytes.len() as u64);
         header.set_mode(file.mode & 0o777);
-        // It is written to memory, which does not fail, and no path of ours leads upwards, which would be refused. A file that
-        // were missing all the same would be missed on the far side.
+        // Writing to memory does not fail, and a RemotePath has no `..`, which tar would refuse. The program notices a missing
+        // file.
         let _ = archive.append_data(&mut header, name, file.bytes.as_slice());
     }
     archive.into_inner().unwrap_or_default()
@@ -340,7 +358,7 @@ fn submitted(mut line: Line<'_>) -> Result<SubmitAnswer, ParseError> {
     Ok(SubmitAnswer::Submitted { id, how, extra: extra.map_err(|_| line.malformed("a job id is expected"))? })
 }
 
-/// The far side names inputs by their places: what it prints becomes no path.
+/// The program names inputs by their places, so its output never becomes a path.
 fn missing(line: Line<'_>, inputs: &[RemotePath]) -> Result<SubmitAnswer, ParseError> {
     let place = |text: &str| text.parse::<usize>().ok().and_then(|place| inputs.get(place).cloned());
     let paths = line.rest().split(',').map(place).collect::<Option<Vec<_>>>();
@@ -348,7 +366,7 @@ fn missing(line: Line<'_>, inputs: &[RemotePath]) -> Result<SubmitAnswer, ParseE
     Ok(SubmitAnswer::MissingInputs { paths })
 }
 
-/// Nothing was submitted, whatever the text says. That the site is broken is kept, because it concerns more than this entry.
+/// Nothing was submitted. A failure of the cluster itself keeps its class, because it affects more than this entry.
 fn stage_failure(text: &str) -> Failure {
     let failure = slurm::failure::classify(text);
     if failure.class == FailureClass::Infra {

@@ -1,69 +1,64 @@
-//! What Slurm would say to a script, before anything is submitted.
+//! Tests a script with Slurm without a submission.
 
 use std::time::Duration;
 
-use crate::{Call, ParseError, RawOutput, RemoteCommand, answer::Answer, stdin_writer::StdinWriter};
+use crate::{Call, ParseError, RawOutput, RemoteCommand, Repeat, answer::Answer, stdin_writer::StdinWriter};
 use slurm::{Failure, RemotePath, failure};
 
-const PROGRAM: &str = concat!(
-    include_str!("../programs/preamble.sh"),
-    include_str!("../programs/say_file.sh"),
-    include_str!("../programs/test_only.sh"),
-);
+const PROGRAM: &str =
+    concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/test_only.sh"),);
 
-/// sbatch gets 17 s, and the file system 11 s beside it.
+/// sbatch may take 17 s, and the file system 11 s at the same time.
 const DEADLINE: Duration = Duration::from_secs(22);
 
-/// Asks whether Slurm would take a script (`sbatch --test-only`), and whether paths exist (`test -e`).
+/// Tests whether Slurm accepts a script (`sbatch --test-only`), and whether paths exist (`test -e`).
 #[derive(Debug, Clone)]
 pub struct TestOnly {
-    /// The batch script; without one only the paths are looked at.
+    /// The batch script; if none, only the paths are checked.
     pub script: Option<String>,
-    /// What must be there.
+    /// The paths that must exist.
     pub paths: Vec<RemotePath>,
 }
 
-/// What the cluster says.
+/// The answer of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestOnlyAnswer {
-    /// What sbatch says to the script; none without one.
+    /// The verdict of sbatch; none without a script.
     pub script: Option<TestVerdict>,
-    /// The paths that are not there.
+    /// The paths that do not exist.
     pub missing: Vec<RemotePath>,
-    /// The paths that the file system did not tell about in time.
+    /// The paths that could not be checked in time.
     pub unknown: Vec<RemotePath>,
 }
 
-/// What sbatch says to a script.
+/// The verdict of sbatch on a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TestVerdict {
-    /// It would take it; its own words, such as when and where the job would start.
+    /// Accepted, with sbatch's text, such as when and where the job would start.
     Accepted(String),
-    /// It would not, or could not say.
+    /// Refused, or sbatch failed.
     Refused(Failure),
 }
 
 impl RemoteCommand for TestOnly {
     type Output = TestOnlyAnswer;
 
+    const NAME: &'static str = "test_only";
+    const REPEAT: Repeat = Repeat::Safe;
+
     fn render(&self) -> Call {
         let script = self.script.as_deref().unwrap_or_default().as_bytes();
-        let mut feed = StdinWriter::new();
-        feed.field(self.paths.len()).field(script.len()).end_line();
+        let mut stdin = StdinWriter::new();
+        stdin.field(self.paths.len()).field(script.len()).end_line();
         for path in &self.paths {
-            feed.field(path).end_line();
+            stdin.field(path).end_line();
         }
-        feed.blob(script);
-        Call {
-            program: PROGRAM.to_owned(),
-            stdin: feed.into_bytes(),
-            deadline: DEADLINE,
-            stdout_limit: super::STDOUT_BASE + self.paths.len().saturating_mul(32),
-        }
+        stdin.blob(script);
+        stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.paths.len().saturating_mul(32))
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let answer = Answer::read("test_only", raw)?;
+        let answer = Answer::read(Self::NAME, raw)?;
         let mut script = None;
         let mut there = vec![None; self.paths.len()];
         for mut line in answer.lines() {
@@ -75,17 +70,17 @@ impl RemoteCommand for TestOnly {
             }
         }
         if script.is_none() && self.script.as_ref().is_some_and(|script| !script.is_empty()) {
-            return Err(answer.lacks("nothing about the script"));
+            return Err(answer.lacks("the verdict on the script"));
         }
-        let those = |wanted: Option<bool>| {
-            let pairs = self.paths.iter().zip(&there).filter(move |(_, found)| **found == wanted);
+        let paths = |state: Option<bool>| {
+            let pairs = self.paths.iter().zip(&there).filter(move |(_, found)| **found == state);
             pairs.map(|(path, _)| path.clone()).collect()
         };
-        Ok(TestOnlyAnswer { script, missing: those(Some(false)), unknown: those(None) })
+        Ok(TestOnlyAnswer { script, missing: paths(Some(false)), unknown: paths(None) })
     }
 }
 
-/// sbatch says where the job would start on stderr, too (seen on 22.05 and 24.11).
+/// sbatch prints the expected start on stderr (seen on 22.05 and 24.11).
 fn verdict(code: i32, stderr: &str) -> TestVerdict {
     let failure = failure::of_exit(code, stderr);
     if code == 0 { TestVerdict::Accepted(failure.excerpt) } else { TestVerdict::Refused(failure) }

@@ -1,17 +1,16 @@
 # shellcheck shell=bash
-# Cancels jobs, by id and name or by name alone. What is not in the queue is canceled already.
+# Cancels jobs, by id and name or by name alone. A job that is not in the queue counts as canceled.
 #
 # stdin: a line "number of jobs, number of names"; for each job a line "id, name", then each name on a line of its own.
 
 IFS=$'\t' read -r jobs names || give_up 'the list of jobs did not arrive whole'
-cat >"$tmp/asked" || lost
-if [ "$(wc -l <"$tmp/asked")" != "$((jobs + names))" ]; then give_up 'the list of jobs did not arrive whole'; fi
+take_lines "$tmp/asked" "$((jobs + names))" jobs
 if ((jobs + names == 0)); then finish; fi
 
-# Ids start again when a controller is reset, so an id alone may be another job of the same user: only what the queue
-# shows under our name is canceled. A name may hold any character, so it ends at a word nobody could know.
+# A controller that was reset gives ids again, so only jobs in the queue under our name are canceled. A name may hold any
+# character, so it ends at a random word.
 nonce="$RANDOM$RANDOM$RANDOM$RANDOM"
-# With -a, for a partition that is hidden hides our own jobs too.
+# With -a, because a hidden partition hides our own jobs too.
 keep_for 30 squeue --me -a -h -t all -o "$nonce|%T|%A|%j|$nonce" >"$tmp/queue" 2>"$tmp/err" </dev/null
 code=$?
 if ((code == 74)); then lost; fi
@@ -26,7 +25,7 @@ awk -F'\t' -v nonce="$nonce" -v jobs="$jobs" '
     row = $0
     if (index(row, nonce "|") != 1 || !sub("[|]" nonce "$", "", row)) next
     row = substr(row, length(nonce) + 2)
-    # -a shows this too: what of a federation runs elsewhere.
+    # -a also shows jobs that run elsewhere in a federation.
     if (sub("^REVOKED[|]", "", row)) next
     sub("^[^|]*[|]", "", row)
     at = index(row, "|")

@@ -1,14 +1,13 @@
 # shellcheck shell=bash
-# Which cached images are there.
+# Checks cached images.
 #
 # stdin: a line "number of files", then each path on a line of its own.
 
 read -r count || give_up 'the list of files did not arrive whole'
-cat >"$tmp/paths"
-if [ "$(wc -l <"$tmp/paths")" != "$count" ]; then give_up 'the list of files did not arrive whole'; fi
+take_lines "$tmp/paths" "$count" files
 index=0
 while IFS= read -r path; do
-  # A file system that hangs would take as long for each of them.
+  # A file system that hangs would take this long for each file.
   if ((SECONDS >= 40)); then
     say "IMAGE $index unread"
   elif whole_image "$path"; then

@@ -4,11 +4,10 @@
 # stdin: a line "number of directories"; for each a line "index, directory".
 
 read -r count || give_up 'the list of directories did not arrive whole'
-cat >"$tmp/dirs" || lost
-if [ "$(wc -l <"$tmp/dirs")" != "$count" ]; then give_up 'the list of directories did not arrive whole'; fi
+take_lines "$tmp/dirs" "$count" directories
 while IFS=$'\t' read -r index dir; do
   if ((SECONDS >= 30)); then break; fi
-  # Names with control characters could forge a line; nobody needs such a checkpoint.
+  # Names with control characters could forge a line, so they are skipped.
   timeout -k 5 40 find -H "$dir" \( -name ptm -o -name inputs \) -prune -o -type f -size +0 ! -path '*[[:cntrl:]]*' \
     \( -path "$dir/*/*" \( -name 'checkpoint*.pth' -o -name 'model*.pth' -o -name 'latest*.pth' -o -name 'best*.pth' \
     -o -name 'epoch*.pth' \) -o ! -path "$dir/*/*" \( -name '*.pth' -o -name '*.ckpt' -o -name '*.tlt' \) \) \

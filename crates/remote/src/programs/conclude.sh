@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# The last words of jobs that have ended; then their private files are removed.
+# Collects exit records, logs and status files of jobs that have ended, then removes their files with secrets.
 #
 # stdin: a line "number of jobs, bytes of a tail, bytes of a status file, bytes of all status files"; for each job a
 # line "index, id, state directory, results directory, directory of role logs, known status files, candidates for out, for err, files to remove", a
 # line "index, inode, offset, path" for each known status file and a line for each of the other paths.
 
-# Of a pipe that writes a list, any part may have had no room.
+# Any part of a pipe that writes a list may run out of room.
 set -o pipefail
 
 IFS=$'\t' read -r count tail_bytes per_file altogether || give_up 'the list of jobs did not arrive whole'
@@ -21,7 +21,7 @@ mkdir -- "$tmp/tails" || lost
 # $3: id, $4: state directory, $5: directory of role logs, $6: how many of the rest may be the log of its standard output;
 # the others may be that of its standard error. Returns 0 only if everything that is there was read.
 # shellcheck disable=SC2016
-last_words='
+collect_logs='
   kept=$1 bytes=$2 id=$3 state=$4 roles=$5 outs=$6 code=0
   shift 6
   # Keeps the end of the first file that exists. $1: its stream, the rest: files.
@@ -35,13 +35,13 @@ last_words='
       fi
     done
   }
-  # It was made before the job was submitted: where there is none, the file system is not there.
+  # It was created before the submission: if it is missing, the file system is not there.
   if [ ! -d "$state" ]; then code=1; fi
-  # Before anything is read: what starts from here on has not run. A link takes no room on a disk that is full.
+  # Before anything is read: a run that starts after this stops. A link needs no room on a full disk.
   if [ "$id" != - ]; then ln -sfT -- "$id" "$state/over" || code=1; fi
   first_tail out "${@:1:outs}"
   first_tail err "${@:outs+1}"
-  # The ends of the logs of its roles, where it has any: of at most 32 tasks.
+  # The ends of the logs of its roles, of at most 32 tasks.
   if [ "$roles" != - ]; then
     tasks=0
     for log in "$roles"/{controller,policy,rollout}/*.{out,err}; do
@@ -53,10 +53,10 @@ last_words='
   fi
   exit "$code"'
 
-# Keeps in mind that nothing follows from what is missing of a job. $1: its index.
+# Marks a job as unread. $1: its index.
 unread() { printf '%s\n' "$1" >>"$tmp/unread" || lost; }
 
-# The state directories may have gone, and come again, while the rest was read.
+# The state directories may have disappeared while the rest was read.
 check_states() {
   # shellcheck disable=SC2016
   timeout -k 1 5 bash -c '
@@ -68,7 +68,7 @@ check_states() {
     >>"$tmp/unread" || lost
 }
 
-# A few at a time, so that jobs whose files hang hold up the others less. The oldest is waited for first.
+# A few at a time, so that files that hang delay other jobs less. Waits for the oldest first.
 window=16
 started=0 ended=0
 readers=() read_for=() removals=()
@@ -98,12 +98,12 @@ for ((job = 0; job < count; job++)); do
     printf '%s\t%s\t%s\t%s\n' "$index" "$id" "$state" "$path" >>"$tmp/remove" || lost
   done
   if ((started - ended == window)); then await_oldest; fi
-  # The rest is for the next call: the marks and the status files have to be read, too.
+  # The rest is for the next call, because the markers and status files must be read too.
   if ((SECONDS - begun >= 30)); then
     unread "$index"
     continue
   fi
-  timeout -k 1 15 bash -c "$last_words" last_words "$tmp/tails/$index" "$tail_bytes" "$id" "$state" "$roles" "$outs" \
+  timeout -k 1 15 bash -c "$collect_logs" collect_logs "$tmp/tails/$index" "$tail_bytes" "$id" "$state" "$roles" "$outs" \
     ${logs[@]+"${logs[@]}"} >/dev/null 2>&1 </dev/null &
   read_for[started % window]=$index
   readers[started++ % window]=$!
@@ -126,11 +126,10 @@ say_bytes TAILS "$tmp/tails" ${names[@]+"${names[@]}"}
 sort -n -u -- "$tmp/unread" | sed 's/^/UNREAD /' >"$tmp/said" || lost
 say_file "$tmp/said"
 
-# Removes the private files, unless they belong to somebody else than our job of Slurm, or nobody can say: to another job of
-# the same attempt, then what ran as ours was a second copy; or to a later attempt, for this call may have been under way
-# for minutes. One process does it for all jobs, for the reason for which one reads all their marks.
+# Removes the files with secrets, unless they belong to another Slurm job of the attempt or to a later attempt, or that is not
+# known. One process works for all jobs, as for the markers.
 # shellcheck disable=SC2016
-undertaker="is_superseded() ( $later_attempt )
+private_remover="is_superseded() ( $later_attempt )
 remove() ( $remover )"'
   # Sets taken. $1: id of ours, "-" if it has none, $2: state directory.
   look() {
@@ -159,11 +158,11 @@ remove() ( $remover )"'
     tell THROUGH
   done'
 if [ -f "$tmp/remove" ]; then
-  # The rest is for the next call, before nobody waits for this one any more.
-  walk_for "$((250 - SECONDS))" "$tmp/kept" "$undertaker" "$tmp/remove"
+  # The rest is for the next call, before the caller gives up.
+  walk_for "$((250 - SECONDS))" "$tmp/kept" "$private_remover" "$tmp/remove"
   while read -r index; do removals[index]=$((removals[index] - 1)); done <"$tmp/lines"
 fi
-# Of what is not said to be gone, it is said that it may be there.
+# Reports the jobs with files that may still exist.
 for index in "${!removals[@]}"; do
   if ((removals[index] > 0)); then say "KEPT $index"; fi
 done

@@ -1,12 +1,10 @@
 # shellcheck shell=bash
-# What other sends of an attempt have done, or may still do: they are seen by the files that they claim it with, by the id that one
-# of them kept, by the claim of the job itself, and in the queue by its name. What is found is said with settle, which the caller
-# defines.
+# Finds earlier submissions of an attempt: by their fence files, the saved id, the claim of the job, and the name in the queue.
+# Answers with settle, which the caller defines.
 #
-# Filled in by the caller: of each entry its job name, its state directory, which send this is, and up to which all are known to be
-# over.
+# Set by the caller, for each entry: its job name, its state directory, its fence, and the last cleared fence.
 name=() state=() send=() cleared=()
-# What the queue says of an entry, once it was asked.
+# The answer of squeue about an entry, if it was asked.
 queued=()
 
 # Whether a text is a job id, of 32 bits.
@@ -15,12 +13,12 @@ is_id() {
   ((${#1} <= 10 && $1 <= 4294967295))
 }
 
-# Keeps an id where the next call will find it. It counts only with its newline, so a part of it is none.
+# Saves an id for the next call. It counts only with its newline, so an incomplete id is ignored.
 # $1: state directory, $2: id.
 keep_id() { printf '%s\n' "$2" >|"$1/slurm_id"; }
 
-# Sets id to the id that was kept. The job can write there, too: a NUL ends it, else bash would pass over those of a sparse
-# file for as long as there are any. $1: state directory.
+# Sets id to the saved id. The job can write there too. Ends at a NUL, because bash would skip NULs endlessly in a sparse
+# file. $1: state directory.
 kept_id() {
   local text=
   id=
@@ -30,14 +28,14 @@ kept_id() {
   [ "$id" != "$text" ] && is_id "$id"
 }
 
-# Asks the queue for entries, once for all of them: on a busy cluster each question takes as long as sbatch. Sets queued[index] to
+# Asks squeue once for all entries, because on a busy cluster each squeue takes as long as sbatch. Sets queued[index] to
 # lines "STATE|ID", or to "?" where there is no answer. $@: indices.
 ask_queue() {
   local i names='' status job of code
   local -A rows=()
   if (($# == 0)); then return; fi
   for i; do queued[i]='?' names+=",${name[i]}"; done
-  # With -a, for a partition that is hidden hides our own jobs too. What of a federation runs elsewhere is none of them.
+  # With -a, because a hidden partition hides our own jobs too. Jobs that run elsewhere in a federation do not count.
   keep_for 8 squeue --me -a -h -t all -n "${names#,}" -o '%T|%A|%j' >"$tmp/lookup" 2>"$tmp/lookup.err" </dev/null
   code=$?
   if ((code == 74)); then echo "${tmp%/*}: No space left on device" >"$tmp/lookup.err"; fi
@@ -52,8 +50,8 @@ ask_queue() {
   for i; do queued[i]=${rows[${name[i]}]-}; done
 }
 
-# Looks for what an earlier call may have done, and answers if it finds it. $1: index. Returns 0 if it has answered, 1
-# if there is surely nothing, 2 if that is not known.
+# Looks for the job of an earlier call, and answers if it finds one. $1: index. Returns 0 if it has answered, 1 if there is
+# certainly none, 2 if that is not known.
 adopt() {
   local found id claim='' rest waiting dir=${state[$1]}
   if [ -z "${queued[$1]+x}" ]; then ask_queue "$1"; fi
@@ -70,15 +68,15 @@ adopt() {
   fi
   id=${found%%$'\n'*}
   if [ -n "$claim" ] && printf '%s\n' "$found" | grep -q -x -F -e "$claim"; then id=$claim; fi
-  # While the claim cannot be seen, any that runs may be the one that has it.
+  # Without a visible claim, any running job may hold it.
   if [ -z "$claim" ]; then found=$waiting; fi
   rest=$(printf '%s\n' "$found" | grep -v -x -F -e "$id" -e '' | head -n 100 | paste -s -d , -)
-  # If its id cannot be kept, the next call will find it in the same way.
+  # If its id cannot be saved, the next call finds it in the same way.
   { mkdir -p -- "$dir" && keep_id "$dir" "$id"; } 2>/dev/null
   settle "$1" "OK $1 $id adopted ${rest:--}"
 }
 
-# Whether other sends have claimed the entry: later ones, or earlier ones that may still have an effect. $1: index.
+# Whether another fence of the entry is taken: a later one, or an earlier one that is not cleared. $1: index.
 is_contested() {
   local claim number
   for claim in "${state[$1]}"/submit.*; do
@@ -88,9 +86,9 @@ is_contested() {
   return 1
 }
 
-# Whether somebody has claimed this very send. Who looks for a lost one claims it for nobody, with a link to nothing.
+# Whether this fence is taken. Locate takes the fence of an uncertain submission with a dangling link.
 # $1: index.
 is_taken() { [ -e "${state[$1]}/submit.${send[$1]}" ] || [ -L "${state[$1]}/submit.${send[$1]}" ]; }
 
-# Answers an entry that is left to another send. $1: index.
+# Answers an entry that belongs to another submission. $1: index.
 yield() { adopt "$1" || settle "$1" "UNCERTAIN $1"; }

@@ -2,7 +2,7 @@
 # Where enroot looks for credentials (enroot(1), ENROOT_CONFIG_PATH).
 credentials=${ENROOT_CONFIG_PATH:-${XDG_CONFIG_HOME:-${HOME:-}/.config}/enroot}/.credentials
 
-# The names of the machines in a netrc file, and nothing else of it, one a line. $1: file.
+# The names of the machines in a netrc file, one on each line. $1: file.
 machines() {
   tr -s '[:space:]' '\n' <"$1" | awk '
     want == "machine" { print; want = ""; next }

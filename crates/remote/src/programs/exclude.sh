@@ -1,15 +1,14 @@
 # shellcheck shell=bash
-# Keeps jobs in the queue away from nodes.
+# Sets the excluded nodes of jobs in the queue.
 #
 # stdin: a line "number of jobs"; for each a line "index, id, name, nodes".
 
 read -r count || give_up 'the list of jobs did not arrive whole'
-cat >"$tmp/jobs"
-if [ "$(wc -l <"$tmp/jobs")" != "$count" ]; then give_up 'the list of jobs did not arrive whole'; fi
+take_lines "$tmp/jobs" "$count" jobs
 while IFS=$'\t' read -r index id name nodes; do
   code=124
   : >"$tmp/err"
-  # Ids start again when a controller is reset: only a job of our name is changed.
+  # A controller that was reset gives ids again, so only a job of our name is changed.
   if ((SECONDS < 60)) && [ "$(timeout -k 5 20 squeue --me -h -j "$id" -o %j 2>"$tmp/err" </dev/null)" = "$name" ]; then
     timeout -k 5 20 scontrol update "JobId=$id" "ExcNodeList=$nodes" >/dev/null 2>"$tmp/err" </dev/null
     code=$?

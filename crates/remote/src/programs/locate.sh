@@ -1,16 +1,15 @@
 # shellcheck shell=bash
-# Looks everywhere for jobs whose submission had no answer.
+# Looks up uncertain submissions.
 #
 # stdin: a line "number of jobs, since"; for each job a line "index, job name, state directory, base directory, send,
 # cleared".
 
-# Of a pipe that writes a list, any part may have had no room.
+# Any part of a pipe that writes a list may run out of room.
 set -o pipefail
 
-# Claims, for nobody, the sends that nobody has claimed: whoever still means to send one comes too late.
+# Claims the fences that are free, so that a late submission has no effect.
 #
-# It goes to the base directory first, and makes nothing in one that is empty: the place of a file system that is not
-# mounted is, and what was made there would hide that.
+# It enters the base directory first, and creates nothing in an empty one: that may be an unmounted mount point.
 # shellcheck disable=SC2016
 fence='
   at=
@@ -23,7 +22,7 @@ fence='
       at=
       if [ -d "$base" ]; then
         if enter "$base"; then at=$base; fi
-      # Before the first submission nobody has made it.
+      # It does not exist before the first submission.
       elif enter "${base%/*}" && mkdir -p -- "${base##*/}" && cd -- "${base##*/}"; then
         at=$base
       fi
@@ -47,8 +46,7 @@ fence='
   done'
 
 IFS=$'\t' read -r count since || give_up 'the list of jobs did not arrive whole'
-cat >"$tmp/wanted" || lost
-if [ "$(wc -l <"$tmp/wanted")" != "$count" ]; then give_up 'the list of jobs did not arrive whole'; fi
+take_lines "$tmp/wanted" "$count" jobs
 cut -f2 -- "$tmp/wanted" >"$tmp/names" || lost
 cut -f1,3 -- "$tmp/wanted" >"$tmp/states" || lost
 cut -f1,4 -- "$tmp/wanted" >"$tmp/bases" || lost
@@ -82,21 +80,21 @@ say_found() {
   say_file "$tmp/framed"
 }
 
-# Whether the file system of a base directory is there: the place of one that is not mounted is empty, or missing with
-# what is above it. Looked into, a directory of NFS is asked of its server. $1: base directory.
+# Whether the file system of a base directory is mounted: an unmounted mount point is empty or missing. Listing a directory
+# makes an NFS client ask the server. $1: base directory.
 is_there() {
   local dir
   for dir in "$1" "${1%/*}"; do
     if [ -z "$dir" ]; then return 1; fi
     timeout -k 1 5 find "$dir/" -mindepth 1 -maxdepth 1 -print -quit >"$tmp/inside" 2>"$tmp/outside" </dev/null
     if [ -s "$tmp/inside" ]; then return 0; fi
-    # Before the first submission nobody has made it.
+    # It does not exist before the first submission.
     if ! grep -q ': No such file or directory$' -- "$tmp/outside"; then return 1; fi
   done
   return 1
 }
 
-# Keeps in mind that nothing follows from what is missing of jobs whose file system is not there.
+# Marks the jobs whose file system is not there as unread.
 check_bases() {
   local base
   cut -f2 -- "$tmp/bases" | sort -u >"$tmp/distinct" || lost
@@ -108,17 +106,16 @@ check_bases() {
 }
 
 say "TIME $(date +%s)"
-# Before anything is looked for: what has not begun by now never will.
+# First of all: a submission that has not begun now never will.
 walk "$fence" "$tmp/sends"
 sed 's/^/UNBEGUN /' "$tmp/lines" >"$tmp/framed" || lost
 say_file "$tmp/framed"
-# With -a, for a partition that is hidden hides our own jobs too. -a shows one thing more: what of a federation runs
-# elsewhere.
+# With -a, because a hidden partition hides our own jobs too. -a also shows jobs that run elsewhere in a federation.
 ask_all squeue --me -a -h -t all -o '%A|%T|%j' -n
 sed '/^[^|]*|REVOKED|/d' "$tmp/rows" >"$tmp/ours" || lost
 mv -f -- "$tmp/ours" "$tmp/rows" || lost
 say_found SQUEUE ROW
-# Without -S sacct looks at the present day only. In UTC, as the preamble says.
+# Without -S sacct searches the present day only. In UTC, as the preamble sets.
 from=$(date -d "@$since" +%Y-%m-%dT%H:%M:%S)
 ask_all sacct -X -P -n --delimiter='|' -S "$from" -o JobIDRaw,JobName --name
 say_found SACCT RECORD
@@ -128,7 +125,7 @@ read_each "$tmp/states" slurm_id
 sed -n 's/^\([0-9]*\) slurm_id /ID \1 /p' "$tmp/lines" >"$tmp/framed" || lost
 say_file "$tmp/framed"
 say_claims "$tmp/states"
-# Once more: it may have come and gone while the rest was read.
+# Again: the file system may have come and gone during the search.
 check_bases
 sort -n -u -- "$tmp/unread" | sed 's/^/UNREAD /' >"$tmp/framed" || lost
 say_file "$tmp/framed"

@@ -4,8 +4,7 @@
 # stdin: a line "number of nodes", then each name on a line of its own.
 
 read -r count || give_up 'the list of nodes did not arrive whole'
-cat >"$tmp/nodes" || lost
-if [ "$(wc -l <"$tmp/nodes")" != "$count" ]; then give_up 'the list of nodes did not arrive whole'; fi
+take_lines "$tmp/nodes" "$count" nodes
 if ((count == 0)); then
   say 'SINFO 0'
   finish

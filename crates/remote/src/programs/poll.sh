@@ -9,7 +9,31 @@
 # log directory if its signs of life are asked for"; for each known status file a line "index of its job, inode,
 # offset, path". Absent fields are "-".
 
-# Of a pipe that writes a list, any part may have had no room.
+# The signs of life of jobs: one find for all of them, reduced to sums.
+
+# Prints for each job the number of its files, their bytes, and when the newest was written; nothing for a job whose
+# directories could not be searched to the end. $1: file of lines "index TAB directory", several for a job.
+say_signs_of_life() {
+  # shellcheck disable=SC2016
+  search "$1" 20 'set -o pipefail
+    find "$@" -type f -printf "%H\t%s\t%T@\n" | awk -F"\t" "
+      { files[\$1]++; bytes[\$1] += \$2; if (\$3 + 0 > newest[\$1]) newest[\$1] = \$3 + 0 }
+      END { for (d in files) printf \"%d\t%.0f\t%.0f\t%s\n\", files[d], bytes[d], newest[d] * 1000000, d }"'
+  awk -F'\t' '
+    pass == 1 { unsearched[$1]; next }
+    pass == 2 { files[$4] = $1; bytes[$4] = $2; newest[$4] = $3; next }
+    {
+      jobs[$1]
+      f[$1] += files[$2]
+      b[$1] += bytes[$2]
+      if (newest[$2] + 0 > n[$1]) n[$1] = newest[$2] + 0
+    }
+    END { for (j in jobs) if (!(j in unsearched)) printf "ALIVE %s %d %.0f %.0f\n", j, f[j], b[j], n[j] }' \
+    pass=1 "$tmp/unsearched" pass=2 "$tmp/found" pass=3 "$1" >"$tmp/signs" || lost
+  say_file "$tmp/signs"
+}
+
+# Any part of a pipe that writes a list may run out of room.
 set -o pipefail
 
 IFS=$'\t' read -r count known per_file altogether prefix most || give_up 'the list of jobs did not arrive whole'
@@ -22,15 +46,15 @@ fi
 
 say "TIME $(date +%s)"
 
-# A job's name may hold any character, a newline too: only lines that begin with a word nobody could know are rows.
-# So does a name end only at that word. What is people's text comes last, where a cut does no harm.
+# A job's name may hold any character, even a newline. So rows begin with a random word, and the name ends at it. Free text
+# comes last, where a cut does no harm.
 nonce="$RANDOM$RANDOM$RANDOM$RANDOM"
-# With -a, for a partition that is hidden hides our own jobs too.
+# With -a, because a hidden partition hides our own jobs too.
 keep_for 45 squeue --me -a -h -t all -o "$nonce|%A|%T|%j|$nonce|%V|%S|%e|%P|%N|%r" \
   >"$tmp/squeue" 2>"$tmp/squeue.err" </dev/null
 code=$?
 if ((code == 74)); then lost; fi
-# squeue may say that it failed and still return 0, and then silence about a job means nothing.
+# squeue may fail and still return 0. Then a missing job means nothing.
 answered=1
 if [ "$code" != 0 ] || complains "$tmp/squeue.err"; then answered=0; fi
 say "SQUEUE $answered $code $(encoded_tail "$tmp/squeue.err" 2000)"
@@ -41,9 +65,9 @@ say "SQUEUE $answered $code $(encoded_tail "$tmp/squeue.err" 2000)"
 : >"$tmp/want" || lost
 : >"$tmp/alive" || lost
 if ((answered)); then
-  # A job of another name has only inherited the id of ours: ids come round again when a controller is reset. One that
-  # has our name is there, whatever else its row says. Of the other jobs of our user, of whom there may be any number,
-  # only those that look like ours are told of.
+  # A job with our id and another name is another job, because a controller that was reset gives ids again. A job with our
+  # name is in the queue, even if the rest of its row is malformed. Other jobs of our user are reported only if their names
+  # look like ours.
   awk -F'\t' -v nonce="$nonce" -v tmp="$tmp" -v prefix="$prefix" -v most="$most" '
     pass == 1 { watched[$2]; next }
     pass == 2 {
@@ -51,12 +75,12 @@ if ((answered)); then
       if (index($0, nonce "|") != 1 || !at) { if (odd++ < 1000) print "ROW ?" > (tmp "/rows"); next }
       name = substr($0, length(nonce) + 2, at - length(nonce) - 2)
       split(name, f, "|")
-      # -a shows this too: what of a federation runs elsewhere. What becomes of that, accounting says.
+      # -a also shows jobs that run elsewhere in a federation. Accounting knows how they end.
       if (f[2] == "REVOKED") next
       for (k = 1; k <= 2; k++) name = substr(name, index(name, "|") + 1)
       state[f[1] "|" name] = f[2]
-      # How a job failed is told by its code, or its signal; who canceled it, by nobody else. Whether it is held because it
-      # could not be launched is told by its run before.
+      # Only accounting has the exit code and signal of a failure, who canceled a job, and whether a held job failed to
+      # launch.
       if (f[2] == "FAILED" || f[2] == "CANCELLED" || $0 ~ /[|]JobHeld(Admin|User)$/)
         unsaid[f[1] "|" name]
       if (f[1] in watched) room = 2500
@@ -78,7 +102,7 @@ if ((answered)); then
         print $1 "\t" $4 "\n" $1 "\t" $5 "\n" $1 "\t" $6 > (tmp "/alive")
     }' pass=1 "$tmp/watched" pass=2 "$tmp/squeue" pass=3 "$tmp/watched" || lost
 else
-  # Without the scheduler, only files that were being written the last time are looked at.
+  # If squeue failed, only files that were read before are read.
   awk -F'\t' 'pass == 1 { read[$1]; next } $4 != "-" && $1 in read { print $1 "\t" $4 "\t" $5 }' \
     pass=1 "$tmp/known" pass=2 "$tmp/watched" >"$tmp/want" || lost
 fi
@@ -96,14 +120,14 @@ while mapfile -t -n 500 ids && ((${#ids[@]} > 0)); do
     break
   fi
   list=$(IFS=, && printf '%s' "${ids[*]}")
-  # -D: every run has a row of its own.
+  # -D: a row for every run.
   keep_for 30 sacct -D -X -P -n --delimiter=$'\037' -o JobIDRaw,State,ExitCode,JobName,Start,End,NodeList,Reason \
     -j "$list" >"$tmp/sacct" 2>"$tmp/sacct.err" </dev/null
   code=$?
   if ((code == 74)); then lost; fi
   if [ "$code" = 0 ] && complains "$tmp/sacct.err"; then code=1; fi
   if [ "$code" != 0 ]; then break; fi
-  # Of a job that was put back any number of times, the last two.
+  # The last two rows of a job, however often it was requeued.
   awk -F'\037' '
     { key = $1 "\037" $4; before[key] = last[key]; last[key] = "RECORD " substr($0, 1, 3000) }
     END { for (key in last) { if (before[key] != "") print before[key]; print last[key] } }' "$tmp/sacct" \

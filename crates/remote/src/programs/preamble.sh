@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# What every program starts with. Written for bash 4.3 and GNU coreutils.
+# The start of every program. Written for bash 4.3 and GNU coreutils.
 set -u
 export LC_ALL=C TZ=UTC SLURM_TIME_FORMAT=%s
-# Slurm's commands take options from these variables too, and there they beat what a batch script says (sbatch(1)).
+# Slurm's commands read options from these variables, which override a batch script (sbatch(1)).
 unset "${!SBATCH_@}" "${!SQUEUE_@}" "${!SACCT_@}" "${!SCANCEL_@}"
 
 lines=0
@@ -12,13 +12,13 @@ say() {
   lines=$((lines + 1))
 }
 
-# The end of a file in base64, "-" for an empty one. $1: file, $2: at most so many bytes.
+# The end of a file in base64, "-" for an empty one. $1: file, $2: the most bytes.
 encoded_tail() {
   if [ -s "$1" ]; then tail -c "$2" -- "$1" | base64 -w0; else printf -- -; fi
 }
 
-# Whether what a command of Slurm printed on stderr says that it failed: some do and return 0. Any other word is a
-# site's greeting or a warning. $1: file.
+# Whether the stderr of a Slurm command reports a failure: some commands fail and return 0. Other text is a greeting or a
+# warning. $1: file.
 complains() { grep -q -i -e error -e 'unable to' -- "$1"; }
 
 finish() {
@@ -31,19 +31,33 @@ give_up() {
   finish
 }
 
-# What a list in $tmp lacks would be taken for what is not there. So whatever is written into one is followed by this, at
-# once: by the end there may be room again. Waits for those who still write there, else $tmp could not be removed.
+# Gives up because $tmp is full. Each write of a list is followed by this at once, because an incomplete list would be read
+# as absence, and there may be room again later. Waits for background writers, so that $tmp can be removed.
 lost() {
   wait
   give_up "${tmp%/*}: No space left on device"
 }
 
-# Runs a command and returns what it returns, or 74 if what it printed could not be kept: Slurm's commands do not look
-# whether it was, and nobody looks whether a complaint was. $@: the command.
+# Prints a file of lines as part of the answer.
+say_file() {
+  local count
+  count=$(wc -l <"$1") || lost
+  cat -- "$1"
+  lines=$((lines + count))
+}
+
+# Reads stdin, which must be a number of lines, into a file. $1: file, $2: how many lines, $3: what they are.
+take_lines() {
+  cat >"$1" || lost
+  if [ "$(wc -l <"$1")" != "$2" ]; then give_up "the list of $3 did not arrive whole"; fi
+}
+
+# Runs a command and returns its exit code, or 74 if its output could not be stored: Slurm's commands do not check that.
+# $@: the command.
 keep() {
   {
     "$@" 2>&1 >&9 9>&- | cat >&2 9>&-
-    # It may have come to the limit of a file's size: that is a signal.
+    # At the limit of a file's size the writer gets a signal.
     set -- "${PIPESTATUS[@]}"
     if (($2)); then exit "$(($2 > 128 ? $2 : 74))"; fi
     exit "$1"
@@ -53,10 +67,9 @@ keep() {
   return "$1"
 }
 
-# The same, for at most so many seconds. $1: seconds, the rest: the command. Returns 124 where they are over, or 137.
+# The same with a time limit. $1: seconds, the rest: the command. Returns 124 or 137 after the limit.
 keep_for() {
-  # A process that does not die, or that a site's wrapper has left behind, may hold on to what the command was given to print to: it
-  # is not waited for either.
+  # A process that does not die, or that a wrapper left behind, may hold the output open. It is not waited for either.
   timeout -k 2 "$(($1 + 6))" bash -c "$(declare -f keep)"'
 keep timeout -k 5 "$@"' keep "$@"
 }

@@ -19,7 +19,7 @@ for name in sbatch squeue sacct scancel scontrol sinfo srun tar; do
 done
 if command -v enroot >/dev/null; then say 'ENROOT 1'; else say 'ENROOT 0'; fi
 
-# Runs a command beside the others, with its output in $tmp/NAME.out, .err and .code. $1: name, the rest: the command.
+# Runs a command in the background, with its output in $tmp/NAME.out, .err and .code. $1: name, the rest: the command.
 ask() {
   local name=$1
   shift
@@ -28,14 +28,14 @@ ask() {
     echo "$?" >"$tmp/$name.code"
   } 2>/dev/null &
 }
-# What the command returned and said. $1: name, $2: "out" or "err".
+# The exit code and output of a command. $1: name, $2: "out" or "err".
 told() {
   local code=125
   if [ -s "$tmp/$1.code" ]; then read -r code <"$tmp/$1.code"; fi
   printf '%s %s' "$code" "$(encoded_tail "$tmp/$1.$2" 4000)"
 }
 
-# As jobs are: with a file that is written and taken away. A file system that hangs holds up nothing else.
+# Writes and removes a file, as jobs do. In the background, so that a file system that hangs blocks nothing else.
 # shellcheck disable=SC2016 # for the inner shell
 ask base bash -c '
   dir=$1

@@ -1,19 +1,18 @@
 # shellcheck shell=bash
-# Removes everything that jobs have left behind.
+# Removes the files of deleted jobs.
 #
 # stdin: a line "number of jobs"; for each job a line "index, base directory, UUID".
 
 read -r count || give_up 'the list of jobs did not arrive whole'
-cat >"$tmp/jobs"
-if [ "$(wc -l <"$tmp/jobs")" != "$count" ]; then give_up 'the list of jobs did not arrive whole'; fi
+take_lines "$tmp/jobs" "$count" jobs
 
 uuid='^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$'
 
-# Whether the results directory of job $1 was made for it by the service: it has been put into place with a mark inside.
-# A caller may choose a job's UUID, so that the name alone says nothing.
+# Whether the service created the results directory of job $1: then it has a marker file inside. The name alone proves nothing,
+# because a caller may choose a job's UUID.
 made_here() {
   local mark=results/$1/.tao-slurm
-  # The job can write to it: who knows how long it is by now.
+  # The job can write to it, so its length is bounded.
   [ -d "results/$1" ] && [ ! -L "results/$1" ] && [ -f "$mark" ] \
     && [ "$(timeout -k 1 5 head -c 400 -- "$mark" 2>/dev/null </dev/null | tr -d '\0' | head -n 1)" = "$1" ]
 }
@@ -28,12 +27,12 @@ logged_here() {
   return 1
 }
 
-# What is to go first gets a name that nobody else uses: half removed, it would be known by nothing.
+# A directory is renamed before it is removed: half removed, it could not be recognized.
 doomed=.tao-slurm-purge.
 doom() { timeout -k 5 20 mv -n -T -- "$1" "${1%/*}/$doomed${1##*/}" </dev/null; }
 
-# Prints the newest send of an attempt if one up to it has not begun: that one may still be on its way, held up for however
-# long, and must find a later one. $1: state directory.
+# Prints the newest fence of an attempt if a submission up to it has not begun: it may still be on its way and must find a
+# later fence. $1: state directory.
 awaited() {
   local claim number newest=0 begun=0
   for claim in "$1"/submit.*; do
@@ -45,8 +44,8 @@ awaited() {
   if ((begun < newest)); then echo "$newest"; fi
 }
 
-# Removes the state directories of job $1, but for the claims that shut out sends which have not begun: the newest of their
-# attempts, as a link to nothing.
+# Removes the state directories of job $1 but for the fences that stop late submissions: the newest of each attempt, as a
+# dangling link.
 purge_state() {
   local dir newest fenced=
   for dir in "state/$1"/*; do
@@ -66,12 +65,12 @@ purge_state() {
   fi
 }
 
-# Removes what is of job $2 below $1, and prints what bears its id and is not ours on descriptor 3. rm does not follow
-# links, and stays on the file system it begins on.
+# Removes the files of job $2 below $1, and prints files with its id that are not ours on descriptor 3. rm does not follow
+# links and stays on its file system.
 purge() {
   local base=$1 id=$2 logs
   [[ $id =~ $uuid ]] || { echo 'not a job id'; return 1; }
-  # A directory that is not there may be a file system that is not there.
+  # A missing directory may be an unmounted file system.
   cd -- "$base" || return 1
   [ "$PWD" != / ] || { echo 'the base directory is the root'; return 1; }
   if made_here "$id"; then
@@ -87,7 +86,7 @@ purge() {
   timeout -k 5 60 bash -c "$(declare -f awaited purge_state)"'; purge_state "$1"' purge_state "$id" </dev/null || return 1
   timeout -k 5 60 rm -rf --one-file-system -- "results/$doomed$id" "slurm-logs/${doomed}tao-job-$id-"* \
     "specs/$id.json" "env/$id.json" "env/$id.sh" "meta/$id.json" "sbatch/job_$id.sbatch" </dev/null || return 1
-  # Something was in the way of its new name.
+  # The rename was blocked.
   if made_here "$id"; then echo 'removed in part'; return 1; fi
 }
 

@@ -1,17 +1,17 @@
 # shellcheck shell=bash
-# Parts of logs: the last lines, or bytes from an offset, and the names of logs in a directory. Only the bytes asked
-# for are read, however long a log is.
+# Reads parts of logs: the last lines, or bytes from an offset, and the names of logs in a directory. It reads only the
+# requested bytes, however long a log is.
 #
 # stdin: a line "number of questions"; then each question, a line
 #   lines|offset, how many lines or which offset, at most so many bytes, number of paths   and each path on its own line
 #   files, 0, at most so many names, 1                                                     and the directory
 # The first of the paths that exists is read.
 
-# The log may grow while it is read: what is past its size of a moment ago belongs to the next call.
+# The log may grow while it is read: bytes past the size at the start belong to the next call.
 slice() { tail -c "+$(($1 + 1))" -- "$path" 2>/dev/null </dev/null | head -c "$2"; }
 length_of() { stat -c %s -- "$1" </dev/null; }
 
-# From the end in growing blocks, until one holds more than the lines asked for.
+# Reads growing blocks from the end until one holds more than the requested lines.
 last_lines() {
   local block=65536 taken
   for (( ; ; block *= 8)); do
@@ -35,7 +35,7 @@ say_part() {
     say "MISSING $index"
     return
   fi
-  # It may vanish at any moment.
+  # The file may disappear at any moment.
   if ! read -r size inode < <(stat -L -c '%s %i' -- "$path" 2>"$tmp/err" </dev/null); then
     say "MISSING $index"
     return

@@ -1,17 +1,16 @@
 # shellcheck shell=bash
-# Removes private files of jobs, unless a later attempt has put its own there.
+# Removes files with secrets of jobs, unless a later attempt has replaced them.
 #
 # stdin: a line "number of attempts to close, number of files"; for each attempt a line "state directory"; for each file a
 # line "state directory of the attempt, path".
 
 IFS=$'\t' read -r attempts count || give_up 'the list of files did not arrive whole'
-cat >"$tmp/asked"
-if [ "$(wc -l <"$tmp/asked")" != "$((attempts + count))" ]; then give_up 'the list of files did not arrive whole'; fi
+take_lines "$tmp/asked" "$((attempts + count))" files
 head -n "$attempts" -- "$tmp/asked" >"$tmp/attempts"
 tail -n "$count" -- "$tmp/asked" >"$tmp/files"
 
-# Claims an attempt for nobody, as a batch script claims it for its job: of the two one succeeds. Prints who has it, if it is
-# taken. One without a directory was never staged. $1: state directory.
+# Takes the claim of an attempt, so that no batch script can take it. Prints the holder if it is taken. An attempt without a
+# directory was never staged. $1: state directory.
 # shellcheck disable=SC2016
 closer='ln -sT nobody "$1/run" 2>/dev/null || readlink -- "$1/run"'
 

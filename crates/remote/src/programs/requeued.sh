@@ -4,10 +4,9 @@
 # stdin: a line "number of jobs", then each id on a line of its own.
 
 read -r count || give_up 'the list of jobs did not arrive whole'
-cat >"$tmp/ids" || lost
-if [ "$(wc -l <"$tmp/ids")" != "$count" ]; then give_up 'the list of jobs did not arrive whole'; fi
+take_lines "$tmp/ids" "$count" jobs
 list=$(paste -s -d, -- "$tmp/ids")
-# -D: every run has a row of its own.
+# -D: a row for every run.
 keep_for 30 sacct -D -X -P -n --delimiter=$'\037' -o JobIDRaw,State,NodeList,JobName -j "$list" \
   >"$tmp/rows" 2>"$tmp/err" </dev/null
 code=$?

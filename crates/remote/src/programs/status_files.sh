@@ -1,30 +1,30 @@
 # shellcheck shell=bash
 # The status files of many jobs: one find for all of them, and a read only for those that changed.
 
-# No job has more status files than this: what a job names anew at each step would otherwise grow its row without end.
+# The most status files of a job: a job that uses a new name at each step must not grow its row without end.
 status_files_per_job=16
-# Bytes before the known offset that are read again: they show whether the file is still the one that was read.
+# Bytes before the known offset that are read again: they show whether the file was rewritten.
 status_overlap=512
 
-# Prints what is new, and adds to $tmp/unread the indices of jobs whose files could not be looked for or read.
+# Prints the new parts, and adds the indices of jobs with incomplete results to $tmp/unread.
 # $1: file of lines "index TAB results directory TAB state directory", $2: file of lines "index TAB inode TAB offset TAB
-# microseconds since 1970 TAB path" of the files that were read before, $3: at most so many bytes of a file, $4: at most so many bytes altogether.
+# microseconds since 1970 TAB path" of the files that were read before, $3: the most bytes of a file, $4: the most bytes in all.
 say_status_files() {
   local index inode size start restarted written from path want begin left=$4 place=0
   local -a told=() owner=() wanted=() got=()
-  # A job names its own directories: a name with a control character could forge a line of this list.
+  # A job chooses its directory names: a control character could forge a line of this list.
   search "$1" 25 \
     'exec find "$@" -maxdepth 3 ! -path "*[[:cntrl:]]*" -name status.json -type f -printf "%i\t%s\t%T@\t%p\n"'
   cat -- "$tmp/unsearched" >>"$tmp/unread" || lost
-  # The files known from last time, and new ones, those written last first, while there is room; after a search that did
-  # not end nobody knows which those are. Inodes and offsets are compared as text where they can be: on Lustre an inode
+  # The known files first, then new ones, the newest first, up to the limit. New files count only if the search was
+  # complete. Inodes and offsets are compared as text where they can be: on Lustre an inode
   # needs all of 64 bits, and awk counts in floating point.
   awk -F'\t' -v most="$status_files_per_job" -v most_bytes="$3" -v seed="$RANDOM" '
     function micros(time) { return sprintf("%.0f", time * 1000000) }
     function changed(j, inode, size, start, restarted, time, path,    want) {
       want = size - start
       if (want > most_bytes) want = most_bytes
-      # What is long waits behind what is short, so that one huge file holds up nobody; among the long ones chance is fair.
+      # Short parts come first, so that one huge file delays no other; equal lengths have a random order.
       printf "%.0f\t%.6f\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", want, rand(), j, inode, size, \
         start, restarted, micros(time), path
     }
@@ -72,7 +72,7 @@ say_status_files() {
     if ((want > $3)); then want=$3; fi
     if ((want > left)); then want=$left; fi
     left=$((left - want))
-    # A file that there is no room for is named all the same: who reads for the last time must know that there is more.
+    # A file is also named if there is no room for it: the last reader must know that there is more.
     told+=("FILE $index $inode $size $start $restarted $written $from $path")
     owner+=("$index")
     if ((want > 0 || (start > 0 && start == size))); then
@@ -96,9 +96,9 @@ say_status_files() {
   say_bytes BYTES "$tmp/parts" ${got[@]+"${!got[@]}"}
 }
 
-# Adds to each line of $tmp/changed what the newest run of its job found in that file when it began: "microseconds since
-# 1970 of that note, number of the run, bytes of earlier runs", or "- 0 0" when there is no note. Files of jobs whose note could not be
-# looked for are left out. $1: as above.
+# Adds the note of the job's newest run to each line of $tmp/changed: "microseconds since 1970 of that note, number of the run,
+# bytes of earlier runs", or "- 0 0" without a note. Files of jobs whose note could not be searched are left out. $1: as
+# above.
 earlier_runs() {
   awk -F'\t' 'pass == 1 { some[$1]; next } $1 in some { print $1 "\t" $3 }' pass=1 "$tmp/changed" pass=2 "$1" >"$tmp/states" || lost
   search "$tmp/states" 20 \
@@ -112,8 +112,8 @@ earlier_runs() {
   mv -f -- "$tmp/noted" "$tmp/changed" || lost
 }
 
-# Puts the lines of $tmp/changed, with what $tmp/notes say ("time TAB state directory TAB where to read it"), into
-# $tmp/noted. One that hangs holds up all of them.
+# Writes the lines of $tmp/changed, with the notes of $tmp/notes ("time TAB state directory TAB path"), to $tmp/noted. One that
+# hangs blocks all of them.
 add_notes() {
   # shellcheck disable=SC2016
   timeout -k 1 5 awk -F'\t' '
@@ -124,7 +124,7 @@ add_notes() {
       note = $3
       for (lines = 0; lines < 1000 && (getline text < note) > 0; lines++)
         if (text ~ /^[0-9]+ [0-9]+ /) {
-          # The job can write here too. No file has 19 digits of bytes.
+          # The job can write here too. No file has a size of 19 digits.
           split(text, f, " ")
           if (length(f[2]) < 19) for (k = 1; k <= n; k++) from[ids[k], f[1]] = f[2]
         } else if (text ~ /^run [0-9]+$/)
@@ -140,7 +140,7 @@ add_notes() {
     }' pass=1 "$tmp/states" pass=2 "$tmp/unsearched" pass=3 "$tmp/notes" pass=4 "$tmp/changed" >"$tmp/noted"
 }
 
-# Copies the notes that can be read in time, and leaves out the files of the jobs whose notes cannot.
+# Copies the notes that can be read in time, and leaves out the files of the other jobs.
 copy_notes() {
   local time dir begun=$SECONDS place=0
   : >"$tmp/copied" || lost
@@ -154,4 +154,35 @@ copy_notes() {
     fi
   done <"$tmp/notes"
   mv -f -- "$tmp/copied" "$tmp/notes" || lost
+}
+
+# Reads parts of many files with one process and encodes them with another: processes for each file would take as long as all
+# other work.
+
+# shellcheck disable=SC2016
+part_reader='
+  while IFS=$(printf "\t") read -r index place begin want path; do
+    dd if="$path" of="$1/$place" bs=64K iflag=skip_bytes,count_bytes,fullblock skip="$begin" count="$want" status=none
+    tell THROUGH
+  done'
+
+# Reads parts of files into $tmp/parts, each into a file named by its place. If a part cannot be read, its file is missing or
+# too short. $1: file of lines "index TAB place TAB first byte TAB bytes wanted TAB path".
+read_parts() {
+  mkdir -p -- "$tmp/parts"
+  walk "$part_reader" "$1" "$tmp/parts"
+}
+
+# Prints the lines "name bytes" of the files of a directory. $1: directory.
+sizes() { find "$1" -type f -printf '%f %s\n'; }
+
+# Prints files, concatenated, as one line of base64. $1: the tag of the line, $2: their directory, the
+# rest: their names.
+say_bytes() {
+  local directory=$2
+  if (($# == 2)); then return; fi
+  printf '%s ' "$1"
+  shift 2
+  printf '%s\0' "$@" | (cd "$directory" && xargs -0 cat --) | base64 -w0
+  say ''
 }

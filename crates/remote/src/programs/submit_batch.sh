@@ -1,20 +1,19 @@
 # shellcheck shell=bash
-# Submits jobs so that doing it again does no harm. Prints exactly one line for each entry.
+# Submits jobs so that a repeated submission does no harm. Prints exactly one line for each entry.
 #
-# stdin: a line "length of the lines behind it, seconds in which entries are begun, whether to look for what was abandoned"; lines that
-# each begin with a word: directories of all entries, and of some; waves by their numbers of entries, and by the lengths of their
-# archives; of the entries job names, state directories, scripts, sends, cleared sends, directories by their places in the list ("-"
-# for none, else "0 2"), base directories, results directories or "-"; of the files, in the order of their entries, whose they are,
-# "size-mode", whether they are written in their places, paths; of the inputs whose they are, their places among them, paths. Then
-# for each wave the archive of its files, and a line "whole".
+# stdin: a line "length of the header, seconds in which entries begin, whether to sweep"; the header: a line for each column, which
+# begins with its name: directories of all entries, and of some; the number of entries and the archive length of each wave; for
+# each entry job name, state directory, script, fence, cleared fence, places of its directories ("-" for none, else "0 2"), base
+# directory, results directory or "-"; for each file its entry, "size-mode", whether it is written in place, path; for each input
+# its entry, its place, path. Then for each wave the archive of its files, and a line "whole".
 #
-# While the entries of a wave are submitted, those of the next one are staged: the one waits for the controller, the other for the
-# file system.
+# While the entries of one wave are submitted, those of the next are staged: submitting waits for the controller, staging for
+# the file system.
 #
-# An attempt may be sent several times; its sends are numbered. Each begins by making a file submit.NUMBER, which nobody
-# else can make then. A send that finds a later one, or one before it of which its sender does not know that it is over,
-# submits nothing: so one that was held up on its way, for however long, comes too late. It claims before it stages, so
-# that nothing of it is there, no file with secrets either, if it has not begun.
+# An attempt may be submitted several times, each time with a new submit fence, a number. A submission begins with the exclusive
+# creation of the file submit.FENCE. If it finds a later fence, or an earlier one that is not cleared, it submits nothing: so a
+# delayed submission has no effect. The fence comes before staging, so that a submission that never began leaves no file with
+# secrets.
 
 script=() answer=() wave_entries=() wave_bytes=()
 
@@ -24,10 +23,10 @@ settle() {
   say "$2"
 }
 
-# Answers an entry of which surely nothing has been submitted. $1: index, $2: a file that says why.
+# Answers an entry that was certainly not submitted. $1: index, $2: a file with the reason.
 not_begun() { settle "$1" "STAGE_FAILED $1 $(encoded_tail "$2" 2000)"; }
 
-# Answers the entries that need no sbatch, or must not have one.
+# Answers the entries that need no sbatch, or must not get one.
 settle_known() {
   local i id='' found
   local -a sent=()
@@ -35,7 +34,7 @@ settle_known() {
     if ((SECONDS >= patience)); then
       settle "$i" "SKIPPED $i"
     elif ((!cleared[i])) && [ ! -e "${state[i]}" ]; then
-      # Nothing of it is to be seen.
+      # It has no files yet.
       continue
     elif kept_id "${state[i]}"; then
       settle "$i" "OK $i $id replay -"
@@ -50,7 +49,7 @@ settle_known() {
     else
       adopt "$i"
       found=$?
-      # It has claimed nothing, and those before it are over.
+      # Its fence is free, and the earlier ones are cleared.
       if ((found == 2)); then not_begun "$i" "$tmp/lookup.err"; fi
     fi
   done
@@ -67,7 +66,7 @@ take_line() {
   [ "${2-${#into[@]}}" = "${#into[@]}" ]
 }
 
-# Reads what is asked, but for the bytes of the files. As one block: bash reads a line from a pipe byte by byte.
+# Reads the header. As one block, because bash reads a line from a pipe byte by byte.
 read_entries() {
   local length text column taken=0 i IFS
   local -a text_lines
@@ -89,10 +88,10 @@ read_entries() {
   for ((i = 0; i < count; i++)); do answer[i]='' broken[i]=''; done
 }
 
-# Answers an entry when all lanes have ended. $1: index, $2: what the lanes returned.
+# Answers an entry after all lanes have ended. $1: index, $2: the exit code of the lanes.
 settle_submitted() {
   local id='' code=''
-  # Made by one of two: by a lane that begins with the entry, or here, and then no lane will.
+  # Created either by the lane that begins the entry, or here; then no lane begins it.
   set -C
   if [ ! -e "$tmp/out.$1" ] && : >"$tmp/out.$1"; then
     set +C
@@ -101,7 +100,7 @@ settle_submitted() {
     return
   fi
   set +C
-  # One whose end its lane did not see, or could not note, may have submitted, whatever sbatch has said until then.
+  # Without an exit code of sbatch, the job may have been submitted.
   if [ ! -f "$tmp/code.$1" ] || ! read -r code <"$tmp/code.$1"; then code=$(($2 == 124 ? 124 : 137)); fi
   read -r id <"$tmp/out.$1" || id=
   id=${id%%;*}
@@ -112,12 +111,12 @@ settle_submitted() {
   fi
 }
 
-# Whether it is too late to begin with an entry: sbatch may take 150 s, and whoever waits for us must still be there then.
+# Whether it is too late to begin an entry: sbatch may take 150 s, and the caller must still be waiting then.
 is_late() { ((SECONDS >= patience + 5)); }
 
-# Claims an entry, or answers it. $1: index.
+# Takes the fence of an entry, or answers the entry. $1: index.
 claim() {
-  # Opened with O_EXCL: of several who try, one succeeds.
+  # Opened with O_EXCL: only one call succeeds.
   set -C
   if ! : >"${state[$1]}/submit.${send[$1]}"; then
     set +C
@@ -125,13 +124,13 @@ claim() {
     return
   fi
   set +C
-  # Each claims before it looks for others: of two, one at least sees the other.
+  # Each call takes its fence before it looks for others: of two, at least one sees the other.
   if is_contested "$1"; then
     yield "$1"
   fi
 }
 
-# Claims the entries of the wave that are still wanted.
+# Takes the fences of the wave's entries without an answer.
 claim_entries() {
   local i
   for ((i = begin; i < end; i++)); do
@@ -140,16 +139,16 @@ claim_entries() {
   done
 }
 
-# Whoever asked may be gone. What was claimed is done all the same: its id is kept, and found at once, while a claim without
-# an end has to be waited for.
+# The caller may be gone. Entries with a fence are submitted anyway: the next call finds the saved id at once, while a fence
+# without a result has to be waited for.
 trap : PIPE
 count=0 sweep=0
 read_entries || give_up 'the entries did not arrive whole'
 settle_known
-# Opened once, because opening it for every file would take as long as writing the file.
+# Opened once, because opening it for each file would take as long as writing the file.
 exec 2>>"$tmp/stage.err"
-# bash comes here for a signal too. What was staged and not moved may be secret. A lane that is left behind must find nothing under
-# the name that it knows, from one moment to the next.
+# Also runs after a signal. Staged files that were not moved may be secret. A lane that is still running must lose its directory
+# in one step, so it is renamed first.
 left_behind=
 take_away() {
   if [ -n "$left_behind" ]; then
@@ -162,12 +161,12 @@ take_away() {
 trap take_away EXIT
 find_inputs answer
 
-# sbatch waits for the controller more than it works, so a few may run at the same time: in lanes, which take turns with
-# the entries. All lanes together are bounded, for a process that bounds each sbatch would be one more to start for each. None
-# begins so late that it could still be under way when nobody waits for us any more.
+# sbatch mostly waits for the controller, so a few run at the same time, in lanes that share the entries. One time limit covers all
+# lanes, because a limit for each sbatch would need another process for each. No sbatch begins so late that it could outlast
+# the caller.
 #
-# $1: how many lanes, $2: seconds in which entries are begun, $3: directory for what is said, the rest: index, state directory and
-# script of each entry. Returns what a lane returned that did not come to its end.
+# $1: number of lanes, $2: seconds in which entries begin, $3: directory for output, the rest: index, state directory and script of
+# each entry. Returns the code of a lane that failed.
 # shellcheck disable=SC2016 # expanded by the bash that it is given to
 lanes_program="$(declare -f is_id keep_id)"'
 lanes=$1 left=$2 tmp=$3
@@ -175,26 +174,26 @@ shift 3
 entries=("$@") processes=()
 run_lane() {
   local at code id
-  # Does not go before its sbatch: one that is deaf to this gets a SIGKILL after it, together with its lane.
+  # The lane does not end before its sbatch: an sbatch that ignores this gets SIGKILL later, together with its lane.
   trap "exit 124" TERM
-  # Of the lanes and whoever waits for them, one makes the file with which an entry is begun.
+  # Exactly one of the lanes and the waiting parent creates the file that begins an entry.
   set -C
   for ((at = 3 * $1; at < ${#entries[@]} && SECONDS < left; at += 3 * lanes)); do
     set -- "${entries[@]:at:3}"
     sbatch --parsable "$3" >"$tmp/out.$1" 2>"$tmp/err.$1" </dev/null
     code=$? id=
-    # With a cluster name: "6605;lab". Without its newline it may be a part of one.
+    # With a cluster name: "6605;lab". Without its newline it may be incomplete.
     read -r id <"$tmp/out.$1" || id=
     id=${id%%;*}
-    # The job is there even if its id cannot be kept: the answer counts, and the next call would find it by name.
+    # The job exists even if its id cannot be saved: the next call would find it by name.
     if [ "$code" = 0 ] && is_id "$id"; then keep_id "$2" "$id"; fi
     printf "%s\n" "$code" >"$tmp/code.$1"
   done
 }
-# A site may have a function of that name. It is looked for once: the way to it may lead through file systems that are slow.
+# A login script may define a function of that name. The path is resolved once, because PATH may contain slow file systems.
 unset -f sbatch
 hash sbatch 2>/dev/null
-# Not before: who is told to end meanwhile has begun nothing.
+# Only now: a signal before this point ends the process before anything has begun.
 trap : TERM
 for ((lane = 0; lane < lanes; lane++)); do
   run_lane "$lane" &
@@ -213,10 +212,10 @@ give_environment() {
   for pair in ${site_env[@]+"${site_env[@]}"}; do export "${pair?}"; done
 }
 
-# Of each wave: the process of its lanes, and the entries that are in them.
+# For each wave: the process of its lanes, and its entries.
 lanes_of=() ready_of=()
 
-# Submits what is staged of the wave. $1: in so many lanes.
+# Submits the staged entries of the wave. $1: number of lanes.
 start_lanes() {
   local i left
   local -a ready=() words=()
@@ -241,7 +240,7 @@ start_lanes() {
   lanes_of[-1]=$! left_behind=1
 }
 
-# Waits until nothing is under way, and answers what was.
+# Waits for all lanes and answers their entries.
 end_lanes() {
   local i wave code skipped=
   for wave in "${!lanes_of[@]}"; do
@@ -249,7 +248,7 @@ end_lanes() {
     if [ "${lanes_of[wave]}" != - ]; then wait "${lanes_of[wave]}" || code=$?; fi
     for i in ${ready_of[wave]}; do settle_submitted "$i" "$code"; done
   done
-  # Lanes that have taken up all their entries have none left to begin with.
+  # Lanes that have begun all their entries cannot begin another.
   left_behind=$skipped
 }
 
@@ -259,15 +258,15 @@ for wave in "${!wave_entries[@]}"; do
   make_dirs
   claim_entries
   if ! stage_files answer "${wave_bytes[wave]}"; then
-    # Of those before it some may be in Slurm by now.
+    # Some earlier entries may be in Slurm already.
     if ((begin == 0)); then give_up 'the files did not arrive whole'; fi
     echo 'the files did not arrive whole' >&2
     for ((index = begin; index < end; index++)); do broken[index]=1; done
   fi
-  # A wave does not wait for the one before, where an sbatch may hang.
+  # A wave does not wait for the one before it, where an sbatch may hang.
   start_lanes "$((end < count ? 2 : 4))"
 done
-# Nobody waits for this while sbatch does.
+# While sbatch runs, this delays no one.
 if ((sweep)); then remove_abandoned visited; fi
 end_lanes
 finish

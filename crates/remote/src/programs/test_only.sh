@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# What sbatch would say to a script, and which of some paths are there. Nothing is submitted.
+# Tests a script with sbatch --test-only, and whether paths exist. Submits nothing.
 #
 # stdin: a line "number of paths, bytes of the script"; each path on a line of its own; then the script.
 
-# What sbatch says of times is for people.
+# sbatch prints times for people.
 unset SLURM_TIME_FORMAT
 
 IFS=$'\t' read -r count length || give_up 'the question did not arrive whole'
@@ -15,7 +15,7 @@ done
 head -c "$length" >"$tmp/script"
 if [ "$(stat -c %s -- "$tmp/script")" != "$length" ]; then give_up 'the question did not arrive whole'; fi
 
-# A file system that hangs must not hold up the answer: a path it does not tell about is in neither list.
+# A file system that hangs must not block the answer: a path that is not checked in time is in neither list.
 # shellcheck disable=SC2016 # for the inner shell
 timeout -k 1 10 bash -c '
   index=0

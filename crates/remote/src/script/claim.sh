@@ -1,11 +1,11 @@
 readonly _tao_id=${SLURM_JOB_ID:?} _tao_restart=${SLURM_RESTART_COUNT:-0}
-# A job may set PATH for its own program; what this script calls is found as before.
+# A job may set PATH for its own program; this script's commands use the original one.
 readonly _tao_path=$PATH
 _tao_srun=$(command -v srun || echo srun)
 readonly _tao_srun
 
-# Who submitted this has left its claim here. Slurm from 23 on makes a directory for the logs where there is none any more,
-# because the job was deleted with its files.
+# The submission left its fence here. Without one the job was deleted with its files, and Slurm 23 or later created the
+# directory for the logs.
 _tao_is_staged() {
   local claim
   for claim in "$_tao_state"/submit.*; do
@@ -18,9 +18,8 @@ if ! _tao_is_staged; then
   exit 120
 fi
 
-# An attempt belongs to one job. Making a symbolic link either succeeds or does not, and the link says who made it, so
-# there is no moment at which the claim has no owner. After a requeue the owner is this same job. Nobody owns an attempt that
-# was given up before Slurm had it.
+# An attempt belongs to one Slurm job. The symbolic link is created atomically and names its owner. After a requeue the owner is
+# this same job. An attempt that was given up before it reached Slurm has the owner "nobody".
 if ! ln -sT -- "$_tao_id" "$_tao_state/run" 2>/dev/null; then
   _tao_owner=$(readlink -- "$_tao_state/run")
   if [ "$_tao_owner" != "$_tao_id" ]; then
@@ -28,17 +27,17 @@ if ! ln -sT -- "$_tao_id" "$_tao_state/run" 2>/dev/null; then
     exit 120
   fi
 fi
-# A controller that has lost its memory of the last seconds starts jobs again that have ended. Whoever has read the last
-# words of this one has acted upon them.
+# A controller that has lost its last seconds starts ended jobs again. If the service has read the exit record of this one, it
+# has acted on it.
 if [ "$(readlink -- "$_tao_state/over")" = "$_tao_id" ]; then
-  echo "tao-slurm: job $_tao_id stops here: its end was told already" >&2
+  echo "tao-slurm: job $_tao_id stops here: its end is already recorded" >&2
   exit 120
 fi
 
-# It also starts a run again that has begun, under the same count: each run is carried out once. One that has come to its end
-# by itself ends as it did.
+# Such a controller also starts a run again under the same count: each run is executed once. A run with an exit record returns
+# its code again.
 _tao_is_this_run() { _tao_reads "$1" && [ "$_tao_run" = "$_tao_restart" ]; }
-# A mark of this job. $1: its name. Sets the run that left it, and the first word of the rest.
+# Reads a marker of this job. $1: its name. Sets the run that wrote it, and the first word of the rest.
 _tao_reads() {
   local id=''
   [ -f "$_tao_state/$1" ] && read -r id _tao_run _tao_word _ <"$_tao_state/$1" && [ "$id" = "$_tao_id" ]
@@ -46,20 +45,19 @@ _tao_reads() {
 if _tao_is_this_run started; then
   echo "tao-slurm: job $_tao_id stops here: Slurm has started this run of it before" >&2
   if _tao_is_this_run exit; then
-    # 143: what was ended from outside was ended by a controller that had forgotten it, or as somebody wished. It is not Slurm's
-    # word about this start.
+    # 143: the run was ended from outside, by a controller that had lost it or by a cancellation. That is not the result of this
+    # start.
     case $_tao_word in '' | *[!0-9]* | 143) ;; *) exit "$_tao_word" ;; esac
   fi
   exit 123
 fi
-# Or it puts one back into its queue that has ended well, and whose end it has forgotten: what is done is not done again. A
-# run that begins removes this mark.
+# Such a controller also requeues a job that has ended with code 0: its work is not repeated. A new run removes this marker.
 if _tao_reads exit && [ "$_tao_word" = 0 ]; then
   echo "tao-slurm: job $_tao_id stops here: run $_tao_run of it has ended with code 0" >&2
   exit 0
 fi
 
-# Slurm before 23 makes no directories for logs, so it writes them where they were sure to exist.
+# Slurm before 23 creates no directories for logs, so it writes them to the state directory, which exists.
 mkdir -p -- "$_tao_logs"
 for _tao_stream in out err; do
   if [ ! -e "$_tao_logs/main.$_tao_stream" ]; then

@@ -2,35 +2,35 @@
 
 use std::fmt::Write;
 
-use crate::script::{CLAIM, MARKS, START, ScriptError, assign, directives::path_word, quoted};
+use crate::script::{CLAIM, MARKS, ScriptError, assign, directives::path_word, quoted};
 use slurm::{Account, JobName, Partition, RemotePath};
 
 const WHOLE_IMAGE: &str = include_str!("../programs/whole_image.sh");
 const CONVERT: &str = include_str!("convert.sh");
 
-/// Everything that the script of a conversion is made from.
+/// The parts of the script of a conversion.
 ///
-/// It claims its state directory and leaves its marks there like a [`BatchScript`](crate::BatchScript), so the same
-/// commands find it again, watch it and read its last words.
+/// It claims its state directory and writes its markers there like a [`BatchScript`](crate::BatchScript), so the same commands
+/// locate, poll and conclude it.
 #[derive(Debug, Clone)]
 pub struct ConversionScript {
-    /// The conversion's token.
+    /// The run's name in Slurm.
     pub job_name: JobName,
-    /// Where it runs.
+    /// The partition.
     pub partition: Partition,
-    /// Who pays; the user's default if absent.
+    /// The account; the user's default if absent.
     pub account: Option<Account>,
     /// The time limit.
     pub minutes: u32,
     /// Memory of its node, in GiB.
     pub memory_gb: u32,
-    /// Where claim, marks and logs are. Must exist when the job starts.
+    /// Where claim, markers and logs are. Must exist when the job starts.
     pub state_dir: RemotePath,
     /// The image as `enroot import` reads it: `docker://registry#image:tag`.
     pub uri: String,
-    /// The file to make. What is there already and is no whole image is replaced.
+    /// The file to create. An existing file that is not a complete image is replaced.
     pub target: RemotePath,
-    /// Where temporary files go, in a directory of this job's own.
+    /// The parent of the job's own temporary directory.
     pub temp_root: RemotePath,
 }
 
@@ -66,12 +66,12 @@ impl ConversionScript {
         out.push_str("# Written by tao-slurm: converts one image for all the jobs that wait for it.\n\n");
         let state_dir = quoted("the state directory", self.state_dir.as_str())?;
         assign(&mut out, "_tao_state", &state_dir);
-        // Its logs stay where Slurm opens them: nobody looks for them among those of jobs.
+        // Its logs stay in the state directory: users do not look for them.
         assign(&mut out, "_tao_logs", &state_dir);
         assign(&mut out, "_tao_target", &quoted("the cached image", self.target.as_str())?);
         assign(&mut out, "_tao_uri", &quoted("the image", &self.uri)?);
         assign(&mut out, "_tao_temp_root", &quoted("the temporary directory", self.temp_root.as_str())?);
-        for part in [CLAIM, MARKS, START] {
+        for part in [CLAIM, MARKS] {
             out.push_str(part);
         }
         out.push('\n');

@@ -1,5 +1,5 @@
 
-# Only a whole image ever has the name that jobs read. The partial one is beside it, so that moving it is one step.
+# Only a complete image ever has the name that jobs read. The partial file is in the same directory, so that the rename is atomic.
 readonly _tao_partial=$_tao_target.partial.$_tao_id
 _tao_temp=
 _tao_clean() {
@@ -16,22 +16,22 @@ _tao_fail() {
 }
 
 if whole_image "$_tao_target"; then
-  echo "tao-slurm: somebody else has made $_tao_target" >&2
+  echo "tao-slurm: another conversion has created $_tao_target" >&2
   exit 0
 fi
-mkdir -p -- "${_tao_target%/*}" || _tao_fail "the cache directory ${_tao_target%/*} cannot be made"
-# What conversions that were killed a day ago or earlier have left; others may be under way.
+mkdir -p -- "${_tao_target%/*}" || _tao_fail "the cache directory ${_tao_target%/*} cannot be created"
+# Removes files of conversions that were killed a day ago or earlier; younger ones may be in use.
 find "${_tao_target%/*}" -maxdepth 1 -type f -name "${_tao_target##*/}.partial.*" -mmin +1440 -delete 2>/dev/null
-# After a requeue: enroot writes over nothing.
+# After a requeue: enroot does not overwrite files.
 rm -f -- "$_tao_partial"
 
 mkdir -p -- "$_tao_temp_root" 2>/dev/null
 _tao_temp=$(mktemp -d "$_tao_temp_root/tao-sqsh.$_tao_id.XXXXXX") \
-  || _tao_fail "no temporary directory can be made in $_tao_temp_root on $(hostname)"
+  || _tao_fail "no temporary directory can be created in $_tao_temp_root on $(hostname)"
 export ENROOT_TEMP_PATH=$_tao_temp
 
 enroot import -o "$_tao_partial" -- "$_tao_uri" </dev/null || exit
-whole_image "$_tao_partial" || _tao_fail "enroot import ended well, but what it wrote is no whole SquashFS image"
-# A name must not reach the disk before what it names.
+whole_image "$_tao_partial" || _tao_fail "enroot import succeeded, but its file is not a complete SquashFS image"
+# The content must reach the disk before the name.
 sync -- "$_tao_partial" 2>/dev/null
 mv -fT -- "$_tao_partial" "$_tao_target" || _tao_fail "the image cannot be moved to $_tao_target"

@@ -5,15 +5,15 @@ use std::fmt::Write;
 use crate::script::{ScriptError, warning_before};
 use slurm::{Account, JobName, MailAddress, NodeName, PartitionList, RemotePath, TraceParent, WallTime};
 
-/// What is asked of Slurm. Every field is a type that cannot hold a space or a newline, so no line needs escaping.
+/// The options of sbatch. Every field is a type without spaces and newlines, so no line needs escaping.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a line of its own, there or not")]
 pub struct Directives {
-    /// The attempt's token.
+    /// The attempt's name in Slurm.
     pub job_name: JobName,
-    /// Where it may run; the cluster's default if absent.
+    /// The partitions; the cluster's default if absent.
     pub partitions: Option<PartitionList>,
-    /// Who pays; the user's default if absent.
+    /// The account; the user's default if absent.
     pub account: Option<Account>,
     /// How many nodes, with one task each.
     pub nodes: u32,
@@ -25,13 +25,13 @@ pub struct Directives {
     pub time: WallTime,
     /// Whether Slurm may start the job again by itself after a node failure or preemption.
     pub requeue: bool,
-    /// Whether its nodes are shared with nobody.
+    /// Whether its nodes are exclusive.
     pub exclusive: bool,
-    /// Whether the job gets all memory of its nodes, whatever a partition gives by default.
+    /// Whether the job gets all memory of its nodes instead of the partition's default.
     pub all_memory: bool,
-    /// Nodes to keep away from.
+    /// Excluded nodes.
     pub exclude: Vec<NodeName>,
-    /// Who gets Slurm's mails about the job.
+    /// The recipient of Slurm's mails about the job.
     pub mail: Option<MailAddress>,
     /// The trace that the job belongs to, for Slurm's comment.
     pub trace: Option<TraceParent>,
@@ -79,7 +79,7 @@ impl Directives {
         line("export", &if self.login_environment { "ALL" } else { "NIL" });
         let warning = warning_before(self.time.seconds(), self.warning_seconds);
         if warning > 0 {
-            // B: to the batch script alone, which marks it and passes it on.
+            // B: to the batch script alone, which records it and passes it on.
             line("signal", &format_args!("B:USR1@{warning}"));
         }
         if let Some(mail) = &self.mail {

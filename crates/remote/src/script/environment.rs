@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use slurm::EnvKey;
+
 use super::{BatchScript, EXIT_NO_ENV_FILE, Launch, ScriptError, quoted};
 
 pub(super) fn render(script: &BatchScript, out: &mut String) -> Result<(), ScriptError> {
@@ -24,4 +26,24 @@ pub(super) fn render(script: &BatchScript, out: &mut String) -> Result<(), Scrip
         out.push_str("export PATH=\"$_tao_state/bin:$PATH\"\n");
     }
     Ok(())
+}
+
+/// The text of [`BatchScript::env_file`](crate::BatchScript::env_file): `KEY=value` lines in shell quoting.
+pub fn env_file<'a>(vars: impl IntoIterator<Item = (&'a EnvKey, &'a str)>) -> Result<String, ScriptError> {
+    let mut out = String::new();
+    for (key, value) in vars {
+        let _ = writeln!(out, "{key}={}", quoted("the value of a secret", value)?);
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_value_is_one_word() {
+        let key: EnvKey = "A".parse().unwrap();
+        assert_eq!(env_file([(&key, "it's $(x)\n")]).unwrap(), "A=\"it's \"'$(x)\n'\n");
+    }
 }

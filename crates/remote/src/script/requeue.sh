@@ -1,5 +1,5 @@
 
-# Goes back into the queue after the job's own time limit. Returns only if that cannot be. $1: how often it may.
+# Requeues the job after its own time limit. Returns only if that fails. $1: the most requeues.
 _tao_requeue() {
   local PATH=$_tao_path before=0
   if [ -f "$_tao_state/requeued" ]; then read -r _ _ before _ <"$_tao_state/requeued"; fi
@@ -12,7 +12,7 @@ _tao_requeue() {
     echo 'tao-slurm: Slurm has not shown the job by its id and its name; it ends with code 124' >&2
     return
   fi
-  # Counted before it happens: Slurm ends this script at any moment from then on.
+  # Counted first, because Slurm may end this script at any moment after the requeue.
   _tao_requeued=1
   _tao_mark requeued "$((before + 1))" "$(_tao_now)"
   echo "tao-slurm: the job goes back into the queue, for time $((before + 1)) of at most $1" >&2

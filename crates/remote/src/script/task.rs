@@ -1,37 +1,36 @@
-//! What each task of a job does before it becomes its program. It runs on the task's node, inside the container if
-//! there is one.
+//! The setup of each task before its program. It runs on the task's node, inside the container if there is one.
 
 use std::{collections::BTreeSet, fmt::Write};
 
 use super::{ScriptError, quoted};
 use slurm::{CudaVersion, EnvKey, RemotePath};
 
-/// What each task does first.
+/// The setup of a task.
 #[derive(Debug, Clone, Default)]
 pub struct TaskSetup {
-    /// Hides from `PyTorch Lightning` that it runs under Slurm. It would take the number of Slurm's tasks for that of its
-    /// processes; without Slurm it starts one for each GPU itself.
+    /// Hides Slurm from `PyTorch Lightning`, which would read the number of Slurm's tasks as that of its processes; without Slurm
+    /// it starts one process for each GPU.
     pub lightning_safe: bool,
     /// Variables that the job has set itself: they are not hidden.
     pub own_env: BTreeSet<EnvKey>,
-    /// A CUDA of the image to use instead of its usual one.
+    /// A CUDA version of the image to use instead of its default.
     pub cuda: Option<CudaVersion>,
-    /// What becomes of the warning before a time limit.
+    /// The effect of the warning before a time limit.
     pub on_warning: OnWarning,
 }
 
-/// What `SIGUSR1` does to a program that has not asked for it.
+/// The effect of `SIGUSR1` on a program without a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnWarning {
-    /// It ends the program: the system's default. For a program that sees to this itself, as a shell must: one that
-    /// starts with a signal ignored can never trap it.
+    /// It kills the program, which is the system's default. For programs that handle it themselves: a shell cannot trap a signal
+    /// that was ignored at its start.
     #[default]
     Default,
-    /// Nothing; a program that installs a handler is warned.
+    /// None; a program with a handler gets the warning.
     Ignore,
 }
 
-/// What tells a library that it is one of several tasks.
+/// Variables that show a library that it is one of several tasks.
 const RANKS: [&str; 8] = [
     "SLURM_NTASKS",
     "SLURM_NNODES",
@@ -42,7 +41,7 @@ const RANKS: [&str; 8] = [
     "LOCAL_RANK",
     "GROUP_RANK",
 ];
-/// What tells it of other nodes, and means nothing where there is only one.
+/// Variables about other nodes, useless on a single node.
 const NODES: [&str; 7] =
     ["WORLD_SIZE", "NODE_RANK", "NUM_GPU_PER_NODE", "MASTER_ADDR", "MASTER_PORT", "NNODES", "NPROC_PER_NODE"];
 

@@ -1,19 +1,19 @@
 
-# Waits until a program has ended; its exit code is then in $_tao_code. $1: its process id.
+# Waits until a program has ended, and sets $_tao_code to its exit code. $1: its process id.
 _tao_wait() {
   local before=
   while :; do
     _tao_seen=0
     wait "$1"
     _tao_code=$?
-    # Its end was told already, when a signal came between.
+    # A signal interrupted the wait after the exit code was collected.
     if ((_tao_code == 127)) && [ -n "$before" ]; then _tao_code=$before; fi
     if ((!_tao_seen)); then return; fi
     before=$_tao_code
   done
 }
-# srun returns the highest code of its tasks, and that is the one of those it has killed because of the first. That one
-# has left its code behind. $1: where.
+# srun returns the highest code of its tasks, which may be that of tasks it killed after the first failure. The first task that
+# failed has written its code to a file. $1: the file.
 _tao_first_code() {
   local code=
   if ((_tao_code == 0)) || [ ! -f "$1" ]; then return; fi
@@ -22,34 +22,34 @@ _tao_first_code() {
   [1-9] | [1-9][0-9] | [12][0-9][0-9]) _tao_code=$code ;;
   esac
 }
-# Looks at an end with code 0: one that is none leaves no mark of an end. It is marked before Slurm is asked, because a controller
-# that does not answer may have forgotten the job, and ends it as soon as it is back.
+# Checks an end with code 0, and writes the exit record only if it is genuine. The record is written before scontrol is asked,
+# because a controller that does not answer may have lost the job, and would kill this script on its return.
 _tao_check_success() {
   local PATH=$_tao_path
-  # Nothing runs any more that a signal could end, but for those who write the mark.
+  # No program runs any more, only the writers of the marker, which must survive signals.
   trap '' HUP INT TERM
   if _tao_node_has_failed; then
     _tao_broken_off=1
     exit 118
   fi
   if _tao_mark exit 0 "$(_tao_now)"; then _tao_marked=1; fi
-  # It may end the question, which then is asked again.
+  # A signal may interrupt scontrol, which is then repeated.
   trap _tao_ended=1 HUP INT TERM
   if _tao_is_put_back || { ((_tao_ended)) && _tao_is_put_back; }; then
     _tao_broken_off=1
     rm -f -- "$_tao_state/exit"
   fi
 }
-# srun returns 0 when the node of a step fails, as if its tasks there had ended well (_node_fail_handler of its source), and only
-# its log tells. Whether it does, in the last MiB; counted from the start of the log, since Slurm may write more meanwhile.
+# srun returns 0 when the node of a step fails (_node_fail_handler of its source); only its log shows the failure. Searches the
+# last MiB, by an offset from the start, because Slurm may append meanwhile.
 _tao_node_has_failed() {
   local PATH=$_tao_path from
   from=$(stat -c %s -- "$_tao_state/main.err" 2>/dev/null)
   ((from -= 1048576, from = from > _tao_log_before ? from : _tao_log_before))
   tail -c "+$((from + 1))" -- "$_tao_state/main.err" 2>/dev/null | grep -aqF 'srun: error: Node failure on '
 }
-# Prints what Slurm tells of this job. A controller that has lost its state gives ids anew: by this one it may know another job,
-# of another name. $1: how many seconds it may take.
+# Prints scontrol's line about this job. A controller that has lost its state gives ids again, so the name must match too. $1: the
+# most seconds.
 _tao_show() {
   local PATH=$_tao_path told
   told=$(timeout "$1" scontrol -o show job "$_tao_id" 2>/dev/null </dev/null)
@@ -58,10 +58,10 @@ _tao_show() {
   *) return 1 ;;
   esac
 }
-# Whether Slurm will run this job again whatever it returns: its program has asked for that, or has made room for another job
-# (PreemptMode=REQUEUE with a GraceTime) and will go on. While the script runs, a job that completes is one that was put back, or is
-# ended; PENDING is what a controller says that was killed and has forgotten the start. One that was suspended for another job keeps
-# the time of that; the time of its suspension is that of its resumption by now (_job_suspend_op of slurmctld's source).
+# Whether Slurm will run this job again whatever it returns: the job was requeued, or preempted (PreemptMode=REQUEUE with a
+# GraceTime). While the script runs, COMPLETING means that the job was requeued or canceled; PENDING means that the controller
+# was killed and has lost the start. A job that was suspended by preemption keeps its PreemptTime; after the resumption its
+# SuspendTime is the time of the resumption (_job_suspend_op of slurmctld's source).
 _tao_is_put_back() {
   local told preempted suspended
   told=$(_tao_show 10)

@@ -123,7 +123,7 @@ fn what_is_no_image_gets_no_name() {
     let node = Node::new(b"<html>Please log in</html>");
     let done = node.run(7, 0);
     assert_eq!(done.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&done.stderr).contains("no whole SquashFS image"));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("not a complete SquashFS image"));
     assert_eq!(node.names_in("cache dir"), Vec::<String>::new());
 }
 

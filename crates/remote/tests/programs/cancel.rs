@@ -1,11 +1,11 @@
-use remote::{Cancel, Canceled};
-use slurm::{Failure, FailureClass, JobName, SlurmJobId};
+use remote::{AttemptKey, Cancel, Canceled};
+use slurm::{Failure, FailureClass, SlurmJobId};
 use test_case::test_case;
 
-use crate::site::{Site, id, name};
+use crate::site::{Site, id, key};
 
-fn job(number: u32) -> (SlurmJobId, JobName) {
-    (id(number), name(&format!("job-{number}")))
+fn job(number: u32) -> (SlurmJobId, AttemptKey) {
+    (id(number), key(&format!("job-{number}")))
 }
 
 fn queue(site: &Site, jobs: impl IntoIterator<Item = (u32, &'static str)>) {
@@ -49,7 +49,7 @@ fn an_id_that_now_belongs_to_another_job_is_left_alone() {
 fn a_name_stands_for_all_jobs_that_have_it() {
     let site = Site::new();
     queue(&site, [(7, "a"), (8, "b"), (9, "a"), (10, "a|b"), (11, "c")]);
-    let cancel = Cancel { jobs: vec![(id(7), name("a")), (id(11), name("c"))], names: vec![name("a")] };
+    let cancel = Cancel { jobs: vec![(id(7), key("a")), (id(11), key("c"))], names: vec![key("a")] };
     assert_eq!(site.run(&cancel), Canceled { refused: None });
     assert_eq!(site.read("scancel.calls"), "7 9 11\n", "each once, and all in one call");
 }
@@ -57,7 +57,7 @@ fn a_name_stands_for_all_jobs_that_have_it() {
 #[test]
 fn what_is_not_in_the_queue_is_cancelled_already() {
     let site = Site::new();
-    let cancel = Cancel { jobs: vec![job(7)], names: vec![name("a")] };
+    let cancel = Cancel { jobs: vec![job(7)], names: vec![key("a")] };
     assert_eq!(site.run(&cancel), Canceled { refused: None });
     assert_eq!(site.calls("scancel"), 0);
 }
@@ -79,7 +79,7 @@ fn while_the_queue_does_not_answer_nothing_is_cancelled(code: &str, stderr: &str
     queue(&site, [(7, "job-7"), (8, "a")]);
     site.write("squeue.rc", code);
     site.write("squeue.err", stderr);
-    let failure = refused(&site, &Cancel { jobs: vec![job(7)], names: vec![name("a")] });
+    let failure = refused(&site, &Cancel { jobs: vec![job(7)], names: vec![key("a")] });
     assert_eq!(failure.class, class);
     assert!(!failure.excerpt.is_empty());
     assert_eq!(site.calls("scancel"), 0);
@@ -112,7 +112,7 @@ fn a_refusal_has_a_class() {
         "scancel.err",
         "scancel: error: Kill job error on job id 1: Unable to contact slurm controller (connect failure)\n",
     );
-    let failure = refused(&site, &Cancel { jobs: vec![], names: vec![name("a")] });
+    let failure = refused(&site, &Cancel { jobs: vec![], names: vec![key("a")] });
     assert_eq!(failure.class, FailureClass::NotDone);
 }
 
@@ -121,7 +121,7 @@ fn a_question_that_was_cut_cancels_nothing() {
     use remote::RemoteCommand;
     let site = Site::new();
     queue(&site, [(7, "job-7"), (8, "a")]);
-    let cancel = Cancel { jobs: vec![job(7)], names: vec![name("a")] };
+    let cancel = Cancel { jobs: vec![job(7)], names: vec![key("a")] };
     for length in 0..cancel.render().stdin.len() {
         let raw = site.raw_cut(&cancel, length);
         assert_eq!(cancel.parse(&raw).unwrap_err().class(), FailureClass::NotDone, "{length}");

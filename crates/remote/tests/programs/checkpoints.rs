@@ -15,7 +15,7 @@ fn write_in_order(site: &Site, names: &[&str]) {
 }
 
 fn newest(site: &Site, dir: &str) -> Option<String> {
-    let found = site.run(&Checkpoints { results: vec![site.path(dir)] });
+    let found = site.run(&Checkpoints { jobs: vec![(uuid::Uuid::nil(), site.path(dir))] });
     let root = format!("{}/", site.path(dir));
     found[0].as_ref().map(|path| path.as_str().strip_prefix(&root).unwrap().to_owned())
 }

@@ -5,7 +5,7 @@ use slurm::SlurmState;
 
 use crate::{
     poll::{poll, row, rows, watched},
-    site::{Site, id, name},
+    site::{Site, id, key},
     submit_batch::{entry, one, submitted},
 };
 
@@ -33,8 +33,7 @@ fn a_poll_sees_it() {
 fn a_lost_submission_is_found_in_it() {
     let site = site();
     let sought = |number| Sought {
-        key: format!("job-{number}"),
-        name: name(&format!("job-{number}")),
+        key: key(&format!("job-{number}")),
         state_dir: site.path("state"),
         base_dir: site.path("base"),
         send: 1,
@@ -48,7 +47,7 @@ fn a_lost_submission_is_found_in_it() {
 #[test]
 fn a_job_in_it_is_cancelled() {
     let site = site();
-    let cancel = Cancel { jobs: vec![(id(7), name("job-7")), (id(8), name("job-8"))], names: vec![] };
+    let cancel = Cancel { jobs: vec![(id(7), key("job-7")), (id(8), key("job-8"))], names: vec![] };
     site.run(&cancel);
     assert_eq!(site.read("scancel.calls"), "7\n");
 }
@@ -58,7 +57,7 @@ fn a_job_in_it_is_not_submitted_again() {
     let site = site();
     let again = |number: u32| {
         let key = format!("job-{number}");
-        Submission { job_name: name(&key), send: 2, cleared: 1, ..entry(&site, &key) }
+        Submission { send: 2, cleared: 1, ..entry(&site, &key) }
     };
     assert_eq!(one(&site, again(7)), submitted(7, How::Adopted));
     one(&site, again(8));

@@ -7,7 +7,7 @@ use remote::{
 };
 use slurm::RemotePath;
 
-use crate::site::{id, name};
+use crate::site::{id, key};
 
 const TAGS: &[&str] = &[
     "OK",
@@ -52,7 +52,7 @@ fn framed(lines: &[&str]) -> RawOutput {
 fn concluding() -> Concluding {
     Concluding {
         role_logs: None,
-        key: "a".to_owned(),
+        key: key("a"),
         id: Some(id(1)),
         state_dir: path("/s"),
         logs: vec![],
@@ -63,20 +63,13 @@ fn concluding() -> Concluding {
 }
 
 fn sought() -> Sought {
-    Sought {
-        key: "a".to_owned(),
-        name: name("a"),
-        state_dir: path("/s"),
-        base_dir: path("/b"),
-        send: 1,
-        cleared: 0,
-    }
+    Sought { key: key("a"), state_dir: path("/s"), base_dir: path("/b"), send: 1, cleared: 0 }
 }
 
 fn watching(number: u32) -> Watched {
     Watched {
         id: id(number),
-        key: format!("job-{number}"),
+        key: key(&format!("job-{number}")),
         results_dir: Some(path("/r")),
         state_dir: path("/s"),
         status: Vec::new(),
@@ -96,8 +89,7 @@ fn poll() -> Poll {
 fn parse_all(stdout: &[u8]) {
     let raw = RawOutput { stdout: stdout.to_vec(), ..RawOutput::default() };
     let entry = Submission {
-        key: "a".to_owned(),
-        job_name: name("a"),
+        key: key("a"),
         state_dir: path("/s"),
         files: vec![],
         script_path: path("/x"),
@@ -113,14 +105,19 @@ fn parse_all(stdout: &[u8]) {
     let _ = SubmitBatch::new(vec![entry.clone(), entry]).parse(&raw);
     let _ = Locate { jobs: vec![sought], since_unix: 0 }.parse(&raw);
     let _ = Conclude { jobs: vec![job.clone(), job], tail_bytes: 10, status_bytes_total: 10 }.parse(&raw);
-    let _ = Cancel { jobs: vec![(id(1), name("a"))], names: vec![] }.parse(&raw);
+    let _ = Cancel { jobs: vec![(id(1), key("a"))], names: vec![] }.parse(&raw);
     let _ = Remove {
         close: vec![path("/s")],
-        files: vec![remote::StagedSecret { state_dir: path("/s"), path: path("/s") }],
+        files: vec![remote::StagedSecret { job: uuid::Uuid::nil(), state_dir: path("/s"), path: path("/s") }],
     }
     .parse(&raw);
-    let part = || LogQuestion::Part { paths: vec![path("/s")], from: LogFrom::TailLines(1), max_bytes: 1 };
-    let files = LogQuestion::Files { directory: path("/s"), most: 2 };
+    let part = || LogQuestion::Part {
+        subject: remote::Subject::Cluster,
+        paths: vec![path("/s")],
+        from: LogFrom::TailLines(1),
+        max_bytes: 1,
+    };
+    let files = LogQuestion::Files { subject: remote::Subject::Cluster, directory: path("/s"), most: 2 };
     let _ = ReadLogs { questions: vec![part()] }.parse(&raw);
     let _ = ReadLogs { questions: vec![part(), files, part()] }.parse(&raw);
 }

@@ -4,14 +4,13 @@ use remote::{Locate, LocateAnswer, Sought, SubmitAnswer};
 use slurm::SlurmState;
 
 use crate::{
-    site::{Site, id, name},
+    site::{Site, id, key},
     submit_batch::{entry, one},
 };
 
 pub(crate) fn sought(site: &Site, key: &str) -> Sought {
     Sought {
-        key: key.to_owned(),
-        name: name(key),
+        key: super::site::key(key),
         state_dir: site.path(&format!("base/state/{key}")),
         base_dir: site.path("base"),
         send: 1,
@@ -79,8 +78,7 @@ fn files_that_cannot_be_looked_for_prove_no_absence() {
 fn a_file_system_that_is_away_with_what_is_above_it_proves_no_absence() {
     let site = Site::new();
     let away = Sought {
-        key: "a".to_owned(),
-        name: name("a"),
+        key: key("a"),
         state_dir: site.path("lustre/users/tao/state/a/1"),
         base_dir: site.path("lustre/users/tao"),
         send: 1,

@@ -290,16 +290,6 @@ fn a_file_of_an_impossible_time_costs_no_other_job_its_answer() {
 }
 
 #[test]
-fn a_key_that_is_no_job_name_does_not_break_the_question() {
-    let site = Site::new();
-    let job = Watched { key: "a\nb\t".to_owned(), ..running(&site) };
-    let answer =
-        site.run(&Poll { jobs: vec![job], status_bytes_per_file: 1, status_bytes_total: 1, others: None });
-    assert_eq!(answer.status, []);
-    assert_eq!(site.calls("sacct"), 1, "no row can be its own");
-}
-
-#[test]
 fn a_thousand_files_that_grow_are_all_read_at_once() {
     let site = Site::new();
     let jobs: Vec<Watched> = (1..=1000).map(|id| watched(&site, id)).collect();

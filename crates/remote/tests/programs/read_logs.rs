@@ -6,7 +6,12 @@ use remote::{LogAnswer, LogChunk, LogFrom, LogQuestion, ReadLogs, RemoteCommand}
 use crate::site::Site;
 
 fn part(site: &Site, names: &[&str], from: LogFrom, max_bytes: u64) -> LogQuestion {
-    LogQuestion::Part { paths: names.iter().map(|name| site.path(name)).collect(), from, max_bytes }
+    LogQuestion::Part {
+        subject: remote::Subject::Cluster,
+        paths: names.iter().map(|name| site.path(name)).collect(),
+        from,
+        max_bytes,
+    }
 }
 
 fn ask(site: &Site, question: LogQuestion) -> LogAnswer {
@@ -76,7 +81,11 @@ fn many_questions_are_one_command_and_each_gets_its_own_answer() {
     site.write("policy/2.err", "y");
     site.write("policy/2.err.old", "z");
     site.write("policy/$(x).out", "z");
-    let files = |name, most| LogQuestion::Files { directory: site.path(name), most };
+    let files = |name, most| LogQuestion::Files {
+        subject: remote::Subject::Cluster,
+        directory: site.path(name),
+        most,
+    };
     let questions = vec![
         part(&site, &["a"], LogFrom::Offset(2), 100),
         files("policy", 10),

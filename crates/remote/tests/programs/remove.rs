@@ -13,7 +13,11 @@ fn kept(site: &Site, names: &[&str]) -> Vec<usize> {
 }
 
 fn kept_of(attempt: &str, site: &Site, names: &[&str]) -> Vec<usize> {
-    let file = |name: &&str| StagedSecret { state_dir: site.path(attempt), path: site.path(name) };
+    let file = |name: &&str| StagedSecret {
+        job: uuid::Uuid::nil(),
+        state_dir: site.path(attempt),
+        path: site.path(name),
+    };
     let Removed { kept, .. } = site.run(&Remove { close: vec![], files: names.iter().map(file).collect() });
     kept
 }
@@ -69,7 +73,11 @@ fn a_question_that_was_cut_removes_nothing() {
     let site = Site::new();
     site.write("env/a", "");
     site.write("env/ab", "");
-    let file = StagedSecret { state_dir: site.path("state/job/1"), path: site.path("env/ab") };
+    let file = StagedSecret {
+        job: uuid::Uuid::nil(),
+        state_dir: site.path("state/job/1"),
+        path: site.path("env/ab"),
+    };
     let command = Remove { close: vec![site.path("state/job/1")], files: vec![file] };
     for length in 0..command.render().stdin.len() {
         let raw = site.raw_cut(&command, length);
@@ -92,6 +100,7 @@ fn an_attempt_is_claimed_for_nobody_unless_a_job_holds_it() {
     let asked = [("free", "1"), ("held", "3"), ("never", "1"), ("closed", "2")];
     let dir = |(of, attempt): (&str, &str)| site.path(&format!("state/{of}/{attempt}"));
     let file = |asked: (&str, &str)| StagedSecret {
+        job: uuid::Uuid::nil(),
         state_dir: dir(asked),
         path: site.path(&format!("env/{}", asked.0)),
     };

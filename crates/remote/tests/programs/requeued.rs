@@ -1,7 +1,7 @@
 use remote::{EarlierRun, Exclude, NodeHealth, RemoteCommand, Requeued};
 use slurm::{FailureClass, SlurmState};
 
-use crate::site::{Site, id, name};
+use crate::site::{Site, id, key};
 
 #[test]
 fn the_last_run_that_ended_counts_and_the_one_that_waits_does_not() {
@@ -11,7 +11,7 @@ fn the_last_run_that_ended_counts_and_the_one_that_waits_does_not() {
         "sacct",
         r"printf '7\x1fPREEMPTED\x1fnode02\x1ftao-job-a\n7\x1fNODE_FAIL\x1fnode01\x1ftao-job-a\n7\x1fPENDING\x1fNone assigned\x1ftao-job-a\n8\x1fFAILED\x1fnode03\x1fsomebody-elses\n'",
     );
-    let asked = Requeued { jobs: vec![(id(7), name("tao-job-a")), (id(8), name("tao-job-b"))] };
+    let asked = Requeued { jobs: vec![(id(7), key("tao-job-a")), (id(8), key("tao-job-b"))] };
     let runs = site.run(&asked);
     assert_eq!(runs.len(), 1);
     assert_eq!(runs[&id(7)], EarlierRun { state: SlurmState::NodeFail, nodes: "node01".to_owned() });
@@ -24,7 +24,7 @@ fn accounting_that_does_not_answer_is_no_answer() {
         "sacct",
         "echo 'sacct: error: Problem talking to the database: Connection refused' >&2; exit 1",
     );
-    let asked = Requeued { jobs: vec![(id(7), name("tao-job-a"))] };
+    let asked = Requeued { jobs: vec![(id(7), key("tao-job-a"))] };
     assert_eq!(site.try_run(&asked).unwrap_err().class(), FailureClass::Infra);
 }
 
@@ -35,7 +35,7 @@ fn a_job_is_kept_away_from_nodes_only_under_its_own_name() {
     site.program("scontrol", r#"echo "$*" >>"$SITE/scontrol.calls""#);
     let nodes = vec!["node01".parse().unwrap(), "node02".parse().unwrap()];
     let command =
-        Exclude { jobs: vec![(id(7), name("tao-job-a"), nodes.clone()), (id(8), name("tao-job-b"), nodes)] };
+        Exclude { jobs: vec![(id(7), key("tao-job-a"), nodes.clone()), (id(8), key("tao-job-b"), nodes)] };
     let failed = site.run(&command).failed;
     assert!(failed[0].is_none() && failed[1].is_some());
     assert_eq!(site.read("scontrol.calls"), "update JobId=7 ExcNodeList=node01,node02\n");
@@ -67,7 +67,7 @@ fn a_sinfo_that_fails_says_nothing_about_nodes() {
 fn questions_that_were_cut_change_nothing() {
     let site = Site::new();
     site.program("scontrol", r#"echo "$*" >>"$SITE/scontrol.calls""#);
-    let command = Exclude { jobs: vec![(id(7), name("tao-job-a"), vec!["node01".parse().unwrap()])] };
+    let command = Exclude { jobs: vec![(id(7), key("tao-job-a"), vec!["node01".parse().unwrap()])] };
     for length in 0..command.render().stdin.len() {
         let error = command.parse(&site.raw_cut(&command, length)).unwrap_err();
         assert_eq!(error.class(), FailureClass::NotDone, "{length}");

@@ -7,7 +7,7 @@ use slurm::FailureClass;
 
 use crate::{
     conclude, locate, poll,
-    site::{Site, id, name},
+    site::{Site, id, key},
 };
 
 /// Enough for everything, in KiB.
@@ -230,7 +230,7 @@ fn nothing_is_absent_for_want_of_room() {
 #[test]
 fn no_job_is_left_uncanceled_for_want_of_room() {
     let site = Site::new();
-    let jobs: Vec<_> = (100..700).map(|number| (id(number), name(&format!("job-{number}")))).collect();
+    let jobs: Vec<_> = (100..700).map(|number| (id(number), key(&format!("job-{number}")))).collect();
     site.write("queue", (100..700).map(|number| poll::row(number, "RUNNING")).collect::<String>());
     let command = Cancel { jobs, names: vec![] };
     let all = (100..700).map(|number| number.to_string()).collect::<Vec<_>>();
@@ -253,7 +253,7 @@ fn no_run_is_lost_for_want_of_room() {
     }
     site.write("runs", rows);
     site.program("sacct", "cat \"$SITE/runs\"");
-    let jobs = (100..400).map(|number| (id(number), name(&format!("job-{number}")))).collect();
+    let jobs = (100..400).map(|number| (id(number), key(&format!("job-{number}")))).collect();
     let command = Requeued { jobs };
     let roomy = site.run(&command);
     assert_eq!(roomy.len(), 300);

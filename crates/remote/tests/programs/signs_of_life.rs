@@ -12,7 +12,7 @@ fn asked(site: &Site, number: u32) -> Watched {
 }
 
 fn signs(site: &Site, job: Watched) -> Option<SignsOfLife> {
-    let key = job.key.clone();
+    let key = job.key.name.to_string();
     poll(site, vec![job]).signs_of_life.remove(&key)
 }
 

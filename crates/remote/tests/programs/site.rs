@@ -9,8 +9,9 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use remote::{Call, ParseError, RawOutput, RemoteCommand};
-use slurm::{JobName, RemotePath};
+use remote::{AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Subject};
+use slurm::RemotePath;
+use uuid::Uuid;
 
 const FAKES: &[(&str, &str)] = &[
     ("squeue", include_str!("fakes/squeue")),
@@ -156,8 +157,11 @@ impl Site {
         let call = command.render();
         let mount = "mount -t tmpfs -o size=\"$ROOM\"k tmpfs \"$TMPDIR\" && exec bash --norc -c \"$PROGRAM\"";
         let program = format!("exec unshare --map-root-user --mount bash -c '{mount}'");
-        let env = [("ROOM", room.to_string()), ("PROGRAM", call.program.clone())];
-        self.call(Call { program, ..call }, &env.each_ref().map(|(name, text)| (*name, text.as_str())))
+        let env = [("ROOM", room.to_string()), ("PROGRAM", call.program.to_owned())];
+        self.call(
+            Call { program: program.leak(), ..call },
+            &env.each_ref().map(|(name, text)| (*name, text.as_str())),
+        )
     }
 
     /// Only the first bytes of stdin arrive.
@@ -170,7 +174,7 @@ impl Site {
     /// Runs a program whose caller is gone before it says anything.
     pub(crate) fn unheard<C: RemoteCommand>(&self, command: &C) {
         let call = command.render();
-        let mut child = self.start(&call.program, &[]);
+        let mut child = self.start(call.program, &[]);
         drop((child.stdout.take(), child.stderr.take()));
         child.stdin.take().unwrap().write_all(&call.stdin).unwrap();
         child.wait().unwrap();
@@ -192,7 +196,7 @@ impl Site {
     }
 
     fn call(&self, call: Call, env: &[(&str, &str)]) -> RawOutput {
-        let mut child = self.start(&call.program, env);
+        let mut child = self.start(call.program, env);
         let mut stdin = child.stdin.take().unwrap();
         let writer = std::thread::spawn(move || {
             // A program that gives up early does not read everything.
@@ -222,8 +226,9 @@ impl Site {
     }
 }
 
-pub(crate) fn name(text: &str) -> JobName {
-    text.parse().unwrap()
+/// The attempt whose Slurm job has this name.
+pub(crate) fn key(name: &str) -> AttemptKey {
+    AttemptKey { subject: Subject::Job(Uuid::nil()), name: name.parse().unwrap() }
 }
 
 pub(crate) fn id(number: u32) -> slurm::SlurmJobId {

@@ -1,14 +1,14 @@
-//! Submitting: once, and only once.
+//! Submitting: once, and only once, in two waves.
 
-use remote::{How, StagedFile, Submission, SubmitAnswer, SubmitBatch};
+use remote::{How, RemoteCommand as _, StagedFile, Submission, SubmitAnswer, SubmitBatch};
+use slurm::FailureClass;
 
-use crate::site::{Site, id, mode, name};
+use crate::site::{self, Site, id, mode};
 
 pub(crate) fn entry(site: &Site, key: &str) -> Submission {
     let script = format!("#!/bin/bash\n#SBATCH --job-name={key}\nexit 0\n");
     Submission {
-        key: key.to_owned(),
-        job_name: name(key),
+        key: site::key(key),
         state_dir: site.path(&format!("state/{key}")),
         files: vec![
             StagedFile { path: site.path(&format!("env/{key}")), mode: 0o600, bytes: b"A='\0\n".to_vec() },
@@ -267,4 +267,92 @@ fn an_id_that_no_submission_can_have_kept_is_none() {
     let answers = submit(&site, ["a", "b", "c"].map(|key| entry(&site, key)).to_vec());
     let new = |answer: &SubmitAnswer| matches!(answer, SubmitAnswer::Submitted { how: How::New, .. });
     assert!(answers.iter().all(new), "{answers:?}");
+}
+
+fn again(site: &Site, key: &str) -> Submission {
+    Submission { send: 2, cleared: 1, ..entry(site, key) }
+}
+
+/// On a cluster with a long queue each question takes so long that a batch of them would never come to its first sbatch.
+#[test]
+fn all_of_a_batch_are_looked_for_with_one_question() {
+    let site = Site::new();
+    site.write(
+        "queue",
+        "77|RUNNING|None|n1|1|2|3|polar|b\n78|PENDING|None||1|2|3|polar|b\n79|RUNNING|None|n1|1|2|3|polar|other\n",
+    );
+    site.link("80", "state/c/run");
+    let answers = submit(&site, ["a", "b", "c", "d"].map(|key| again(&site, key)).to_vec());
+    let new = |answer: &SubmitAnswer| matches!(answer, SubmitAnswer::Submitted { how: How::New, .. });
+    assert!(new(&answers[0]) && new(&answers[3]), "{answers:?}");
+    let SubmitAnswer::Submitted { id, how: How::Adopted, extra } = &answers[1] else { panic!("{answers:?}") };
+    assert_eq!((id.get(), extra.iter().map(|id| id.get()).collect()), (77, vec![78]));
+    assert_eq!(answers[2], submitted(80, How::Adopted));
+    assert_eq!((site.calls("squeue"), site.calls("sbatch")), (1, 2));
+}
+
+#[test]
+fn while_the_queue_does_not_answer_it_is_asked_once_and_nothing_is_begun() {
+    let site = Site::new();
+    site.write("squeue.rc", "1");
+    let answers = submit(&site, ["a", "b", "c"].map(|key| again(&site, key)).to_vec());
+    assert!(answers.iter().all(|answer| matches!(answer, SubmitAnswer::StageFailed(_))), "{answers:?}");
+    assert_eq!((site.calls("squeue"), site.calls("sbatch")), (1, 0));
+}
+
+const KEYS: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+/// As many of ten as are submitted first.
+const FIRST: usize = 3;
+
+fn entries(site: &Site) -> Vec<Submission> {
+    KEYS.map(|key| entry(site, key)).to_vec()
+}
+
+fn is_submitted(answer: &SubmitAnswer) -> bool {
+    matches!(answer, SubmitAnswer::Submitted { .. })
+}
+
+#[test]
+fn the_others_are_staged_while_the_first_are_submitted() {
+    let site = Site::new();
+    let plain = site.read("bin/sbatch");
+    let (shebang, rest) = plain.split_once('\n').unwrap();
+    // It waits for what comes after it, and fails if that waits for it.
+    let waits = "for i in {1..100}; do if [ -e \"$SITE/sbatch/j.sh\" ]; then break; fi; sleep 0.1; done\n\
+                 [ -e \"$SITE/sbatch/j.sh\" ] || exit 1";
+    site.write("bin/sbatch", format!("{shebang}\n{waits}\n{rest}"));
+    let answers = submit(&site, entries(&site));
+    assert!(answers.iter().all(is_submitted), "{answers:?}");
+    assert_eq!(site.calls("sbatch"), KEYS.len());
+    for key in KEYS {
+        assert!(site.read(&format!("sbatch/{key}.sh")).contains(&format!("--job-name={key}")));
+    }
+}
+
+#[test]
+fn what_did_not_arrive_keeps_back_nothing_that_did() {
+    let site = Site::new();
+    let batch = SubmitBatch::new(entries(&site));
+    let whole = batch.render().stdin.len();
+    let answers = batch.parse(&site.raw_cut(&batch, whole - 20)).unwrap();
+    assert!(answers[..FIRST].iter().all(is_submitted), "{answers:?}");
+    for answer in &answers[FIRST..] {
+        let SubmitAnswer::StageFailed(failure) = answer else { panic!("{answers:?}") };
+        assert_eq!(failure.class, FailureClass::NotDone);
+        assert!(failure.excerpt.contains("did not arrive whole"), "{failure}");
+    }
+    assert_eq!(site.calls("sbatch"), FIRST);
+}
+
+#[test]
+fn an_entry_that_cannot_be_staged_keeps_back_no_wave() {
+    let site = Site::new();
+    // Of the first wave one, and of the second the first and the last.
+    for key in ["b", "d", "j"] {
+        site.write(&format!("sbatch/{key}.sh/in/the/way"), "");
+    }
+    let answers = submit(&site, entries(&site));
+    for (key, answer) in KEYS.iter().zip(&answers) {
+        assert_eq!(is_submitted(answer), !["b", "d", "j"].contains(key), "{key}: {answer:?}");
+    }
 }

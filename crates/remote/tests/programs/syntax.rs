@@ -10,7 +10,7 @@ use remote::{
     ReadLogs, RemoteCommand, Remove, Requeued, SubmitBatch, TestOnly,
 };
 
-fn programs() -> Vec<String> {
+fn programs() -> Vec<&'static str> {
     vec![
         SubmitBatch::new(vec![]).render().program,
         Locate { jobs: vec![], since_unix: 0 }.render().program,

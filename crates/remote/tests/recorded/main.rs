@@ -7,7 +7,9 @@ mod expected;
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
-use remote::{Poll, PollAnswer, RawOutput, RemoteCommand, SacctOutcome, SqueueOutcome, Watched};
+use remote::{
+    AttemptKey, Poll, PollAnswer, RawOutput, RemoteCommand, SacctOutcome, SqueueOutcome, Subject, Watched,
+};
 use slurm::{AccountingRow, QueueRow, SlurmJobId, SlurmState};
 use test_case::test_case;
 
@@ -25,7 +27,7 @@ fn recorded(release: &str, state: &str) -> (SlurmJobId, PollAnswer) {
     let id: SlurmJobId = row.split('|').next().unwrap().parse().unwrap();
     let jobs = [state, "somebody-else"].map(|key| Watched {
         id,
-        key: key.to_owned(),
+        key: AttemptKey { subject: Subject::Cluster, name: key.parse().unwrap() },
         results_dir: None,
         state_dir: "/nonexistent".parse().unwrap(),
         status: Vec::new(),

@@ -95,7 +95,7 @@ fn a_run_whose_marks_have_no_room_does_not_begin(before: &str) {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(said.lines().next(), Some("119"), "{said}{}", stderr(&output));
     assert!(!node.has("touched") && !said.contains("started\n"), "{said}");
-    assert!(stderr(&output).contains("its marks cannot be written into"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("its markers cannot be written to"), "{}", stderr(&output));
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn a_job_whose_end_was_told_does_not_run_again() {
     for restart in [1, 2] {
         let output = node.run(&touch, 42, restart);
         assert_eq!(output.status.code(), Some(120), "{}", stderr(&output));
-        assert_eq!(stderr(&output), "tao-slurm: job 42 stops here: its end was told already\n");
+        assert_eq!(stderr(&output), "tao-slurm: job 42 stops here: its end is already recorded\n");
     }
     assert!(!node.file("touched").exists());
     assert_eq!(node.words("state/exit")[..3], ["42", "1", "4"], "what was told stays");

@@ -4,54 +4,78 @@ use std::collections::{HashMap, HashSet};
 
 use remote::{
     Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
-    ImageFile, Locate, LocateAnswer, Located, Markers, NodeHealth, NodeHealthAnswer, Poll, PollAnswer, Purge,
-    Purged, Remove, Removed, Requeued, SacctOutcome, SqueueOutcome, SubmitAnswer, SubmitBatch,
+    ImageFile, Locate, LocateAnswer, Located, Markers, NodeHealth, NodeHealthAnswer, Partitions,
+    PartitionsAnswer, Poll, PollAnswer, Purge, Purged, RemoteCommand, Remove, Removed, Requeued,
+    SacctOutcome, SqueueOutcome, SubmitAnswer, SubmitBatch,
 };
-use slurm::{AccountingRow, Failure, FailureClass, NodeName, QueueRow, RemotePath, SlurmJobId, SlurmState};
+use slurm::{
+    AccountingRow, Failure, FailureClass, NodeName, PartitionInfo, QueueRow, RemotePath, SlurmJobId,
+    SlurmState,
+};
 
-use super::{Entry, FakeCluster, Fault, Unanswered, lost_or};
+use super::{Entry, FakeCluster, Fault, State, Unanswered};
+use crate::answer_to;
 
 impl FakeCluster {
-    pub fn submit(&self, command: &SubmitBatch) -> Result<Vec<SubmitAnswer>, Unanswered> {
+    /// Answers a command.
+    pub fn call<C: RemoteCommand>(&self, command: &C) -> Result<C::Output, Unanswered> {
         let mut state = self.state();
         let fault = state.next_fault()?;
+        let known = answer_to(command, |one: &SubmitBatch| state.submit_all(one, fault))
+            .or_else(|| answer_to(command, |one: &Locate| Ok(state.locate(one, fault))))
+            .or_else(|| answer_to(command, |one: &Poll| Ok(state.poll(one, fault))))
+            .or_else(|| answer_to(command, |one: &Conclude| Ok(state.conclude(one))))
+            .or_else(|| answer_to(command, |one: &Cancel| Ok(state.cancel(one))))
+            .or_else(|| answer_to(command, |one: &CheckImages| Ok(state.check_images(one))))
+            .or_else(|| answer_to(command, |one: &Remove| Ok(state.remove(one))))
+            .or_else(|| answer_to(command, |one: &Purge| Ok(state.purge(one))))
+            .or_else(|| answer_to(command, |one: &NodeHealth| Ok(state.node_health(one))))
+            .or_else(|| answer_to(command, |one: &Requeued| Ok(state.requeued(one))))
+            .or_else(|| answer_to(command, |_: &Partitions| Ok(partitions(state.broken_nodes))))
+            .or_else(|| answer_to(command, |one: &Checkpoints| Ok(vec![None; one.jobs.len()])))
+            .or_else(|| answer_to(command, |one: &Exclude| Ok(state.exclude(one))));
+        let answer = known.unwrap_or(Err(Unanswered::NotSent))?;
+        if fault == Some(Fault::ReplyLost) { Err(Unanswered::Lost) } else { Ok(answer) }
+    }
+}
+
+impl State {
+    fn submit_all(
+        &mut self,
+        command: &SubmitBatch,
+        fault: Option<Fault>,
+    ) -> Result<Vec<SubmitAnswer>, Unanswered> {
         if fault == Some(Fault::DiesAfterClaim) {
             for entry in &command.entries {
-                state.claims.entry(entry.key.clone()).or_default().insert(entry.send, true);
+                self.claims.entry(entry.key.name.to_string()).or_default().insert(entry.send, true);
             }
             return Err(Unanswered::Lost);
         }
-        let answers = command.entries.iter().map(|entry| state.submit(entry)).collect();
-        lost_or(fault, answers)
+        Ok(command.entries.iter().map(|entry| self.submit(entry)).collect())
     }
 
-    pub fn locate(&self, command: &Locate) -> Result<LocateAnswer, Unanswered> {
-        let mut state = self.state();
-        let fault = state.next_fault()?;
+    fn locate(&mut self, command: &Locate, fault: Option<Fault>) -> LocateAnswer {
         let readable = fault != Some(Fault::FilesAway);
-        let unbegun: Vec<_> = command.jobs.iter().map(|job| readable && state.shut(job)).collect();
-        let of = |name: &str| state.jobs.iter().filter(|job| job.name == name).cloned().collect::<Vec<_>>();
+        let unbegun: Vec<_> = command.jobs.iter().map(|job| readable && self.shut(job)).collect();
+        let of = |name: &str| self.jobs.iter().filter(|job| job.name == name).cloned().collect::<Vec<_>>();
         let locate = |(key, unbegun): (&str, bool)| Located {
             key: key.to_owned(),
             unbegun,
             squeue: of(key).into_iter().filter(|job| job.queued).map(|job| (job.id, job.state)).collect(),
-            id_file: state.ids.get(key).copied().filter(|_| readable),
+            id_file: self.ids.get(key).copied().filter(|_| readable),
             run_claim: None,
             readable,
             sacct: Some(of(key).into_iter().map(|job| job.id).collect()),
         };
-        let answer = LocateAnswer {
-            located: command.jobs.iter().map(|job| job.key.as_str()).zip(unbegun).map(locate).collect(),
+        LocateAnswer {
+            located: command.jobs.iter().map(|job| job.key.name.as_str()).zip(unbegun).map(locate).collect(),
             remote_time: 1_800_000_000,
             controller_answered: fault != Some(Fault::SchedulerSilent),
-        };
-        lost_or(fault, answer)
+        }
     }
 
-    pub fn poll(&self, command: &Poll) -> Result<PollAnswer, Unanswered> {
-        let mut state = self.state();
-        let fault = state.next_fault()?;
-        let queue = state.jobs.iter().filter(|job| job.queued).map(|job| (job.id, queue_row(job))).collect();
+    fn poll(&self, command: &Poll, fault: Option<Fault>) -> PollAnswer {
+        let queue = self.jobs.iter().filter(|job| job.queued).map(|job| (job.id, queue_row(job))).collect();
         let watched: HashSet<_> = command.jobs.iter().map(|job| job.id).collect();
         let gone = |job: &&Entry| !job.queued && watched.contains(&job.id);
         let squeue = if fault == Some(Fault::SchedulerSilent) {
@@ -60,31 +84,28 @@ impl FakeCluster {
         } else {
             SqueueOutcome::Answered(queue)
         };
-        let answer = PollAnswer {
+        PollAnswer {
             remote_time: 1_800_000_000,
             squeue,
             sacct: SacctOutcome::Answered(
-                state.jobs.iter().filter(gone).map(|job| (job.id, accounting_row(job))).collect(),
+                self.jobs.iter().filter(gone).map(|job| (job.id, accounting_row(job))).collect(),
             ),
             status: Vec::new(),
             markers: HashMap::new(),
             signs_of_life: HashMap::new(),
             dropped_rows: 0,
-        };
-        lost_or(fault, answer)
+        }
     }
 
-    pub fn conclude(&self, command: &Conclude) -> Result<Vec<Concluded>, Unanswered> {
-        let mut state = self.state();
-        let fault = state.next_fault()?;
+    fn conclude(&mut self, command: &Conclude) -> Vec<Concluded> {
         let mut concluded = Vec::new();
         for job in &command.jobs {
-            let entry = state.jobs.iter().find(|entry| entry.name == job.key);
+            let entry = self.jobs.iter().find(|entry| entry.name == job.key.name.as_str());
             let exit = entry.and_then(|entry| entry.marker);
             let log = entry.map_or_else(Vec::new, |entry| entry.log.clone());
-            state.removed.extend(job.remove.iter().map(ToString::to_string));
+            self.removed.extend(job.remove.iter().map(ToString::to_string));
             concluded.push(Concluded {
-                key: job.key.clone(),
+                key: job.key.name.to_string(),
                 markers: Markers { exit, ..Markers::default() },
                 status: Vec::new(),
                 readable: true,
@@ -95,97 +116,76 @@ impl FakeCluster {
                 removed: true,
             });
         }
-        lost_or(fault, concluded)
+        concluded
     }
 
-    pub fn cancel(&self, command: &Cancel) -> Result<Canceled, Unanswered> {
-        let mut state = self.state();
-        let fault = state.next_fault()?;
+    fn cancel(&mut self, command: &Cancel) -> Canceled {
         let known =
-            |job: &Entry| command.jobs.iter().any(|(id, name)| *id == job.id && name.as_str() == job.name);
-        let named = |job: &Entry| command.names.iter().any(|name| name.as_str() == job.name);
-        for job in &mut state.jobs {
+            |job: &Entry| command.jobs.iter().any(|(id, key)| *id == job.id && key.name.as_str() == job.name);
+        let named = |job: &Entry| command.names.iter().any(|key| key.name.as_str() == job.name);
+        for job in &mut self.jobs {
             if (known(job) || named(job)) && !job.state.is_final() {
                 job.state = SlurmState::Cancelled;
             }
         }
-        lost_or(fault, Canceled { refused: None })
+        Canceled { refused: None }
     }
 
-    pub fn check_images(&self, command: &CheckImages) -> Result<Vec<ImageFile>, Unanswered> {
-        let mut state = self.state();
-        let fault = state.next_fault()?;
-        let at = |path: &RemotePath| state.images.get(path.as_str()).copied().unwrap_or(ImageFile::Absent);
-        let found = command.paths.iter().map(at).collect();
-        lost_or(fault, found)
+    fn check_images(&self, command: &CheckImages) -> Vec<ImageFile> {
+        let at = |path: &RemotePath| self.images.get(path.as_str()).copied().unwrap_or(ImageFile::Absent);
+        command.paths.iter().map(at).collect()
     }
 
-    pub fn remove(&self, command: &Remove) -> Result<Removed, Unanswered> {
-        let mut state = self.state();
-        let fault = state.next_fault()?;
+    fn remove(&mut self, command: &Remove) -> Removed {
         let (kept, gone): (Vec<_>, Vec<_>) =
-            command.files.iter().enumerate().partition(|(_, file)| state.stuck.contains(file.path.as_str()));
+            command.files.iter().enumerate().partition(|(_, file)| self.stuck.contains(file.path.as_str()));
         let kept = kept.into_iter().map(|(place, _)| place).collect();
         let gone: Vec<_> = gone.into_iter().map(|(_, file)| file.path.to_string()).collect();
-        state.removed.extend(gone);
-        lost_or(fault, Removed { kept, held: Vec::new() })
+        self.removed.extend(gone);
+        Removed { kept, held: Vec::new() }
     }
 
-    pub fn purge(&self, command: &Purge) -> Result<Purged, Unanswered> {
-        let mut state = self.state();
-        let fault = state.next_fault()?;
-        state.purged.extend(command.jobs.iter().map(|(_, id)| *id));
-        lost_or(fault, Purged { left: Vec::new(), others: Vec::new() })
+    fn purge(&mut self, command: &Purge) -> Purged {
+        self.purged.extend(command.jobs.iter().map(|(_, id)| *id));
+        Purged { left: Vec::new(), others: Vec::new() }
     }
 
-    pub fn node_health(&self, command: &NodeHealth) -> Result<NodeHealthAnswer, Unanswered> {
-        let mut state = self.state();
-        let fault = state.next_fault()?;
+    fn node_health(&self, command: &NodeHealth) -> NodeHealthAnswer {
         let asked = |node: &NodeName| command.nodes.contains(node);
-        let sick = state.sick.iter().filter(|(node, _)| asked(node));
+        let sick = self.sick.iter().filter(|(node, _)| asked(node));
         let sick = sick.map(|(node, why)| (node.clone(), why.clone())).collect();
-        lost_or(fault, NodeHealthAnswer { sick: Some(sick) })
+        NodeHealthAnswer { sick: Some(sick) }
     }
 
-    pub fn requeued(&self, command: &Requeued) -> Result<HashMap<SlurmJobId, EarlierRun>, Unanswered> {
-        let mut state = self.state();
-        let fault = state.next_fault()?;
+    fn requeued(&self, command: &Requeued) -> HashMap<SlurmJobId, EarlierRun> {
         let asked = |job: &&Entry| command.jobs.iter().any(|(id, _)| *id == job.id);
         let run =
             |job: &Entry| Some((job.id, EarlierRun { state: job.earlier.clone()?, nodes: job.node.clone() }));
-        let runs = state.jobs.iter().filter(asked).filter_map(run).collect();
-        lost_or(fault, runs)
+        self.jobs.iter().filter(asked).filter_map(run).collect()
     }
 
-    /// One partition of four nodes, whatever jobs there are.
-    pub fn partitions(&self, command: &remote::Partitions) -> Result<remote::PartitionsAnswer, Unanswered> {
-        let mut state = self.state();
-        let fault = state.next_fault()?;
-        let row =
-            |count: u32, state: &str| format!("ROW polar*|up|4:00:00|n/a|{count}|{state}|64|512000|gpu:8\n");
-        let down = state.broken_nodes;
-        let rows = row(4 - down, "idle") + &if down > 0 { row(down, "down") } else { String::new() };
-        let text = format!("ENFORCE ALL\n{rows}END {}\n", 1 + rows.lines().count());
-        let raw = remote::RawOutput { stdout: text.into_bytes(), ..remote::RawOutput::default() };
-        lost_or(fault, remote::RemoteCommand::parse(command, &raw).map_err(|_| Unanswered::Lost)?)
-    }
-
-    pub fn checkpoints(&self, command: &Checkpoints) -> Result<Vec<Option<RemotePath>>, Unanswered> {
-        let mut state = self.state();
-        let fault = state.next_fault()?;
-        lost_or(fault, vec![None; command.results.len()])
-    }
-
-    pub fn exclude(&self, command: &Exclude) -> Result<Excluded, Unanswered> {
-        let mut state = self.state();
-        let fault = state.next_fault()?;
+    fn exclude(&mut self, command: &Exclude) -> Excluded {
         for (id, _, nodes) in &command.jobs {
-            for job in state.jobs.iter_mut().filter(|job| job.id == *id) {
+            for job in self.jobs.iter_mut().filter(|job| job.id == *id) {
                 job.excluded.clone_from(nodes);
             }
         }
-        lost_or(fault, Excluded { failed: vec![None; command.jobs.len()] })
+        Excluded { failed: vec![None; command.jobs.len()] }
     }
+}
+
+/// One partition of four nodes, so many of them down.
+pub fn partitions(down: u32) -> PartitionsAnswer {
+    let row = |count: u32, state: &str| format!("polar*|up|4:00:00|n/a|{count}|{state}|64|512000|gpu:8");
+    let rows = [(4 - down, "idle"), (down, "down")].into_iter().filter(|(count, _)| *count > 0);
+    let read = rows.filter_map(|(count, state)| PartitionInfo::from_sinfo(&row(count, state)));
+    let (mut found, mut nodes) = (None, Vec::new());
+    for (partition, group) in read {
+        found = Some(partition);
+        nodes.push(group);
+    }
+    let partitions = found.map(|partition| PartitionInfo { nodes, ..partition }).into_iter().collect();
+    PartitionsAnswer { partitions, all_must_allow: true, dropped: 0 }
 }
 
 fn queue_row(job: &Entry) -> QueueRow {

@@ -100,10 +100,10 @@ impl LivingCluster {
         for job in &poll.jobs {
             let state = rows.get(&job.id).map(|row| &row.state);
             if state.is_none_or(SlurmState::is_final) && site.state(&job.state_dir).is_some() {
-                markers.insert(job.key.clone(), site.markers(&job.state_dir));
+                markers.insert(job.key.name.to_string(), site.markers(&job.state_dir));
             }
             if let Some(results) = job.results_dir.as_ref().filter(|_| state != Some(&SlurmState::Pending)) {
-                status.extend(site.chunk(&job.key, results, &job.state_dir, &job.status));
+                status.extend(site.chunk(job.key.name.as_str(), results, &job.state_dir, &job.status));
             }
         }
         (markers, status)
@@ -115,12 +115,13 @@ impl LivingCluster {
         let mut concluded = Vec::with_capacity(command.jobs.len());
         for job in &command.jobs {
             let chunk = job.results_dir.as_ref();
-            let chunk = chunk.and_then(|results| site.chunk(&job.key, results, &job.state_dir, &job.status));
+            let chunk = chunk
+                .and_then(|results| site.chunk(job.key.name.as_str(), results, &job.state_dir, &job.status));
             let id = site.state(&job.state_dir).and_then(|state| state.run);
             let is_ours = id.is_none() || job.id.is_none() || id == job.id;
             let log = site.jobs.values().filter(|one| Some(one.id) == id).map(|one| one.log).next();
             concluded.push(Concluded {
-                key: job.key.clone(),
+                key: job.key.name.to_string(),
                 markers: site.markers(&job.state_dir),
                 status: chunk.into_iter().collect(),
                 out_tail: Vec::new(),
@@ -147,8 +148,8 @@ impl LivingCluster {
             return Canceled { refused: Some(failure) };
         }
         let meant = |job: &SlurmJob| {
-            command.jobs.iter().any(|(id, name)| *id == job.id && *name == job.name)
-                || command.names.contains(&job.name)
+            command.jobs.iter().any(|(id, key)| *id == job.id && key.name == job.name)
+                || command.names.iter().any(|key| key.name == job.name)
         };
         let ids: Vec<u32> =
             site.jobs.values().filter(|job| job.queued && meant(job)).map(|job| job.id.get()).collect();

@@ -126,7 +126,7 @@ impl Site {
         let found: Vec<SlurmJobId> = self
             .jobs
             .values()
-            .filter(|job| job.queued && job.name == entry.job_name)
+            .filter(|job| job.queued && job.name == entry.key.name)
             .map(|job| job.id)
             .collect();
         let state = self.login_disk.states.entry(entry.state_dir.to_string()).or_default();
@@ -169,9 +169,9 @@ fn born(entry: &Submission) -> Born {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
         Some(line.trim_matches('\'').to_owned())
     };
-    let owner = || entry.job_name.as_str().strip_prefix("tao-job-")?.get(..36)?.parse::<Uuid>().ok();
+    let owner = || entry.key.name.as_str().strip_prefix("tao-job-")?.get(..36)?.parse::<Uuid>().ok();
     Born {
-        name: entry.job_name.clone(),
+        name: entry.key.name.clone(),
         owner: owner(),
         script,
         state_dir: entry.state_dir.to_string(),

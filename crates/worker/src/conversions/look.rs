@@ -1,20 +1,17 @@
-//! Looking at what is there: files before and after a conversion, and conversions that nobody needs any more.
+//! Checks files before and after a conversion, and cancels abandoned conversions.
 
 use std::time::Duration;
 
-use domain::{Abandoned, Conversion, ConversionFindings, ConversionRun, conclude_conversion};
-use persistence::{ConversionLease, StoreError, WorkStore};
+use domain::{Abandoned, Conversion, ConversionFindings, conclude_conversion};
+use persistence::{ConversionLease, WorkStore};
 use remote::{Cancel, CheckImages, Conclude, Concluding, ImageFile, Markers};
 
-use super::{DesiredState, warn_of};
-use crate::{
-    link::cluster_link::ClusterLink,
-    worker::{Site, Worker},
-};
+use super::{Due, warn_of};
+use crate::{Result, cluster_runtime::Runtime, link::cluster_link::ClusterLink, worker::Worker};
 
-/// Slurm gives a job its `KillWait` (30 s by default) to end; only then does asking again mean anything.
+/// Slurm gives a job its `KillWait` (30 s by default) to end. An earlier repetition would be useless.
 const CANCEL_AGAIN: Duration = Duration::from_secs(45);
-/// After a cancellation that did not reach the cluster.
+/// After a cancellation that failed.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 /// Enough for the last lines of enroot.
 const TAIL_BYTES: usize = 8 * 1024;
@@ -22,53 +19,55 @@ const TAIL_BYTES: usize = 8 * 1024;
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(super) async fn check_images(
         &self,
-        site: &Site<L>,
+        runtime: &Runtime<L>,
         lease: &ConversionLease,
-        wanted: Vec<DesiredState>,
-    ) -> Result<(), StoreError> {
-        if wanted.is_empty() {
+        due: Vec<Due>,
+    ) -> Result {
+        if due.is_empty() {
             return Ok(());
         }
-        let command = CheckImages { paths: wanted.iter().map(|(one, _)| one.place().clone()).collect() };
-        let found = match site.target.link.check_images(&command).await {
+        let command = CheckImages { paths: due.iter().map(|(one, _)| one.place().clone()).collect() };
+        let found = match runtime.target.link.call(&command).await {
             Ok(found) => found,
             Err(error) => {
-                warn_of(
-                    wanted.iter().map(|(one, _)| one),
-                    &error,
-                    "the image's place could not be looked at",
-                );
-                let moved = wanted.into_iter().map(|(one, _)| self.not_answered(one, &error));
-                return self.store_moved(site, lease, moved.collect()).await;
+                return self
+                    .store_unanswered(
+                        runtime,
+                        lease,
+                        due,
+                        &error,
+                        "the path of the image could not be checked",
+                    )
+                    .await;
             }
         };
-        let (now, base_dir) = (self.clock.now(), &site.target.cluster.base_dir);
-        let step = |((conversion, demand), found): (&DesiredState, ImageFile)| {
+        let (now, base_dir) = (self.clock.now(), &runtime.target.cluster.base_dir);
+        let step = |((conversion, demand), found): (&Due, ImageFile)| {
             conversion.checked(found, demand, base_dir, now)
         };
-        let moved = wanted.iter().zip(found).map(step).collect();
-        self.store_moved(site, lease, moved).await
+        let moved = due.iter().zip(found).map(step).collect();
+        self.store_moved(runtime, lease, moved).await
     }
 
     pub(super) async fn cancel_conversions(
         &self,
-        site: &Site<L>,
+        runtime: &Runtime<L>,
         lease: &ConversionLease,
         conversions: Vec<(Conversion, Abandoned)>,
-    ) -> Result<(), StoreError> {
+    ) -> Result {
         if conversions.is_empty() {
             return Ok(());
         }
-        // By id, and never by name alone: others may have a job of that name.
+        // By id, never by name alone: another service may have a job of that name.
         let known = |(one, _): &(Conversion, Abandoned)| {
-            one.run.as_ref().and_then(|run| Some((run.slurm_id?, run.token.clone())))
+            one.run.as_ref().and_then(|run| Some((run.slurm_id?, run.key(one.id))))
         };
         let command = Cancel { jobs: conversions.iter().filter_map(known).collect(), names: Vec::new() };
-        let again_in = match site.target.link.cancel(&command).await {
+        let again_in = match runtime.target.link.call(&command).await {
             Ok(answer) if answer.refused.is_none() => CANCEL_AGAIN,
             Ok(_) => TRY_AGAIN,
             Err(error) => {
-                warn_of(conversions.iter().map(|(one, _)| one), &error, "a cancellation did not get through");
+                warn_of(conversions.iter().map(|(one, _)| one), &error, "the cancellation failed");
                 TRY_AGAIN
             }
         };
@@ -77,44 +76,39 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
         let abandoned: Vec<_> = conversions.iter().map(|(one, why)| (one.id, Some(*why))).collect();
         self.store.put_off_conversions(lease, &abandoned, Some(again_in)).await?;
-        self.poll_soon(site).await
+        self.poll_soon(runtime).await
     }
 
     pub(super) async fn conclude_conversions(
         &self,
-        site: &Site<L>,
+        runtime: &Runtime<L>,
         lease: &ConversionLease,
-        wanted: Vec<DesiredState>,
-    ) -> Result<(), StoreError> {
-        if wanted.is_empty() {
+        due: Vec<Due>,
+    ) -> Result {
+        if due.is_empty() {
             return Ok(());
         }
-        let runs = || wanted.iter().filter_map(|(one, _)| one.run.as_ref());
+        let runs = || due.iter().filter_map(|(one, _)| one.run.as_ref());
         let command = Conclude {
-            jobs: runs().map(concluding).collect(),
+            jobs: due.iter().filter_map(|(one, _)| concluding(one)).collect(),
             tail_bytes: TAIL_BYTES,
             status_bytes_total: 0,
         };
         let check = CheckImages { paths: runs().map(|run| run.target.clone()).collect() };
-        let link = &site.target.link;
-        let answers = match link.conclude(&command).await {
-            Ok(concluded) => link.check_images(&check).await.map(|files| (concluded, files)),
+        let link = &runtime.target.link;
+        let answers = match link.call(&command).await {
+            Ok(concluded) => link.call(&check).await.map(|files| (concluded, files)),
             Err(error) => Err(error),
         };
         let (concluded, files) = match answers {
             Ok(answers) => answers,
             Err(error) => {
-                warn_of(
-                    wanted.iter().map(|(one, _)| one),
-                    &error,
-                    "what a conversion made could not be looked at",
-                );
-                let moved = wanted.into_iter().map(|(one, _)| self.not_answered(one, &error));
-                return self.store_moved(site, lease, moved.collect()).await;
+                let what = "the result of a conversion could not be checked";
+                return self.store_unanswered(runtime, lease, due, &error, what).await;
             }
         };
         let now = self.clock.now();
-        let step = |(one, demand): &DesiredState| {
+        let step = |(one, demand): &Due| {
             let run = one.run.as_ref();
             let place = run.and_then(|run| check.paths.iter().position(|path| *path == run.target));
             let said = run.and_then(|run| concluded.iter().find(|said| said.key == run.token.as_str()));
@@ -124,23 +118,24 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 err_tail: said.map_or(&[], |said| &said.err_tail),
                 file: place.and_then(|place| files.get(place)).copied().unwrap_or(ImageFile::Unread),
             };
-            conclude_conversion(one, &found, demand, &site.target.cluster, &self.settings.graces, now)
+            conclude_conversion(one, &found, demand, &runtime.target.cluster, &self.settings.graces, now)
         };
-        let moved = wanted.iter().map(step).collect();
-        self.store_moved(site, lease, moved).await
+        let moved = due.iter().map(step).collect();
+        self.store_moved(runtime, lease, moved).await
     }
 }
 
-fn concluding(run: &ConversionRun) -> Concluding {
-    Concluding {
+fn concluding(conversion: &Conversion) -> Option<Concluding> {
+    let run = conversion.run.as_ref()?;
+    Some(Concluding {
         role_logs: None,
-        key: run.token.to_string(),
+        key: run.key(conversion.id),
         id: run.slurm_id,
         state_dir: run.state_dir.clone(),
-        // Its logs are in the state directory, which is looked at anyway.
+        // Its logs are in the state directory, which is always searched.
         logs: Vec::new(),
         results_dir: None,
         status: Vec::new(),
         remove: Vec::new(),
-    }
+    })
 }

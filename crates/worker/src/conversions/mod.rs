@@ -1,4 +1,4 @@
-//! The lane of conversions: leases what is due, and takes one step of each, one remote command for each kind.
+//! The lane of conversions: leases due conversions and takes one step of each, one remote command for each kind.
 
 mod look;
 mod submit;
@@ -7,31 +7,33 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
 use domain::{Conversion, ConversionStep, ConversionTransition, Demand, conversion_step};
-use persistence::{ConversionLease, ConversionRecord, LeaseTerms, StoreError, WorkStore};
+use persistence::{ConversionLease, ConversionRecord, LeaseTerms, WorkStore};
 use slurm::SlurmJobId;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
+    Result,
+    cluster_runtime::{OVERTAKEN, Runtime, SWEEP, conversions_name, database_failed, pause},
     keep_alive::keep_alive,
     link::cluster_link::{ClusterLink, LinkError},
-    worker::{OVERTAKEN, SWEEP, Site, Worker, conversions_name, database_failed, pause},
+    worker::Worker,
 };
 
-/// While Slurm has a conversion, this often somebody looks whether anybody still waits for it.
+/// How often a conversion in Slurm is checked for jobs that still wait for it.
 const LOOK_ROUND: Duration = Duration::from_secs(30);
-/// After a cluster that did not answer.
+/// After a command without an answer.
 const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
-/// A conversion and who waits for it.
-type DesiredState = (Conversion, Demand);
+/// A due conversion, with the jobs that wait for it.
+type Due = (Conversion, Demand);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    /// The lane of conversions: takes what is due until nothing is, then sleeps until something will be.
-    pub(crate) async fn convert(self: Arc<Self>, site: Arc<Site<L>>, stop: CancellationToken) {
-        let name = conversions_name(&site);
+    /// The lane of conversions: takes what is due, then sleeps until something is due.
+    pub(crate) async fn convert(self: Arc<Self>, runtime: Arc<Runtime<L>>, stop: CancellationToken) {
+        let name = conversions_name(&runtime);
         while !stop.is_cancelled() {
-            self.beat(&site, &name);
-            let taken = match self.take_conversions(&site).await {
+            self.beat(&runtime, &name);
+            let taken = match self.take_conversions(&runtime).await {
                 Ok(taken) => taken,
                 Err(error) => {
                     database_failed("converting images", &error);
@@ -42,15 +44,15 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             if taken > 0 {
                 continue;
             }
-            let due = self.store.next_conversion_in(&site.target.cluster.name).await.ok().flatten();
-            site.sleep_until_conversion(due, &stop).await;
+            let due = self.store.next_conversion_in(&runtime.target.cluster.name).await.ok().flatten();
+            runtime.sleep_until_conversion(due, &stop).await;
         }
     }
 
-    /// Takes one step of every conversion that is due. Returns how many were taken.
-    pub(crate) async fn take_conversions(&self, site: &Site<L>) -> Result<usize, StoreError> {
+    /// Takes one step of every due conversion. Returns their number.
+    pub(crate) async fn take_conversions(&self, runtime: &Runtime<L>) -> Result<usize> {
         let terms = LeaseTerms { duration: self.settings.lease, limit: self.settings.batch };
-        let cluster = &site.target.cluster.name;
+        let cluster = &runtime.target.cluster.name;
         let since = self.clock.uptime();
         let mut lease = self.store.acquire_conversions(cluster, self.ids.lease(), terms).await?;
         self.hear(lease.granted_on, since);
@@ -58,13 +60,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if conversions.is_empty() {
             return Ok(0);
         }
-        if !self.is_still_meant(site).await? {
+        if !self.is_still_meant(runtime).await? {
             let all: Vec<_> = conversions.iter().map(|(conversion, _)| (conversion.id, None)).collect();
             self.store.put_off_conversions(&lease, &all, Some(OVERTAKEN)).await?;
             return Ok(0);
         }
         let taken = conversions.len();
-        let work = self.convert_step(site, &lease, conversions);
+        let work = self.convert_step(runtime, &lease, conversions);
         let duration = self.settings.lease;
         let extend = || self.store.extend_conversions(&lease, duration);
         keep_alive(&*self.clock, since, duration, extend, work).await.transpose()?;
@@ -73,10 +75,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 
     async fn convert_step(
         &self,
-        site: &Site<L>,
+        runtime: &Runtime<L>,
         lease: &ConversionLease,
-        conversions: Vec<DesiredState>,
-    ) -> Result<(), StoreError> {
+        conversions: Vec<Due>,
+    ) -> Result {
         let (mut check, mut submit, mut locate, mut cancel, mut conclude) =
             (vec![], vec![], vec![], vec![], vec![]);
         let (mut shelved, mut watched, mut rested) = (vec![], vec![], vec![]);
@@ -92,44 +94,44 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 ConversionStep::Rest => rested.push((conversion.id, None)),
             }
         }
-        self.store_moved(site, lease, shelved).await?;
+        self.store_moved(runtime, lease, shelved).await?;
         self.store.put_off_conversions(lease, &watched, Some(LOOK_ROUND)).await?;
         self.store.put_off_conversions(lease, &rested, None).await?;
         let (checked, submitted, located, canceled, concluded) = tokio::join!(
-            self.check_images(site, lease, check),
-            self.submit_conversions(site, lease, submit),
-            self.locate_conversions(site, lease, locate),
-            self.cancel_conversions(site, lease, cancel),
-            self.conclude_conversions(site, lease, conclude),
+            self.check_images(runtime, lease, check),
+            self.submit_conversions(runtime, lease, submit),
+            self.locate_conversions(runtime, lease, locate),
+            self.cancel_conversions(runtime, lease, cancel),
+            self.conclude_conversions(runtime, lease, conclude),
         );
         checked.and(submitted).and(located).and(canceled).and(concluded)
     }
 
-    /// Stores conversions after a step and gives the lease on them back.
+    /// Stores conversions after a step and releases their lease.
     async fn store_moved(
         &self,
-        site: &Site<L>,
+        runtime: &Runtime<L>,
         lease: &ConversionLease,
         moved: Vec<ConversionTransition>,
-    ) -> Result<(), StoreError> {
-        self.store_conversions(site, lease, moved, true).await?;
+    ) -> Result {
+        self.store_conversions(runtime, lease, moved, true).await?;
         Ok(())
     }
 
-    /// Stores conversions and wakes who waits for them. Returns those that were stored: of the others the lease was lost.
+    /// Stores conversions and wakes the jobs that wait for them. Returns the stored ones; the lease of the others was lost.
     async fn store_conversions(
         &self,
-        site: &Site<L>,
+        runtime: &Runtime<L>,
         lease: &ConversionLease,
         moved: Vec<ConversionTransition>,
         release: bool,
-    ) -> Result<HashSet<Uuid>, StoreError> {
+    ) -> Result<HashSet<Uuid>> {
         if moved.is_empty() {
             return Ok(HashSet::new());
         }
         let record = |ConversionTransition { conversion, due_at }| ConversionRecord { conversion, due_at };
         let records: Vec<_> = moved.into_iter().map(record).collect();
-        let cluster = &site.target.cluster.name;
+        let cluster = &runtime.target.cluster.name;
         let stored =
             self.store.record_conversions(lease, cluster, &records, release, self.clock.now()).await?;
         for ConversionRecord { conversion, .. } in &records {
@@ -139,24 +141,30 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 tracing::warn!(image = %conversion.image, "the lease was lost; the result of a conversion's step is dropped");
             }
         }
-        site.wake_lanes();
+        runtime.wake_lanes();
         Ok(stored)
     }
 
-    /// The conversion as it was, to be taken up again soon: the cluster did not answer.
-    fn not_answered(&self, mut conversion: Conversion, error: &LinkError) -> ConversionTransition {
-        conversion.message = format!("The image cannot be looked for at the moment: {error}");
-        ConversionTransition { conversion, due_at: Some(self.clock.now() + TRY_AGAIN) }
-    }
-
-    async fn poll_soon(&self, site: &Site<L>) -> Result<(), StoreError> {
-        self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
-        site.wake_poll();
-        Ok(())
+    /// Stores unchanged conversions, to retry soon because the cluster did not answer.
+    async fn store_unanswered(
+        &self,
+        runtime: &Runtime<L>,
+        lease: &ConversionLease,
+        due: Vec<Due>,
+        error: &LinkError,
+        what: &str,
+    ) -> Result {
+        warn_of(due.iter().map(|(one, _)| one), error, what);
+        let due_at = Some(self.clock.now() + TRY_AGAIN);
+        let moved = due.into_iter().map(|(mut conversion, _)| {
+            conversion.message = format!("The image cannot be looked for at the moment: {error}");
+            ConversionTransition { conversion, due_at }
+        });
+        self.store_moved(runtime, lease, moved.collect()).await
     }
 }
 
-/// What became of a conversion, for the log.
+/// Logs a conversion.
 pub(crate) fn say(conversion: &Conversion) {
     let run = conversion.run.as_ref();
     tracing::info!(
@@ -165,7 +173,7 @@ pub(crate) fn say(conversion: &Conversion) {
     );
 }
 
-/// Says of each conversion what went wrong with a command that was for all of them.
+/// Logs a failed command for each of its conversions.
 fn warn_of<'a>(conversions: impl IntoIterator<Item = &'a Conversion>, error: &LinkError, what: &str) {
     for conversion in conversions {
         tracing::warn!(image = %conversion.image, error = %error, "{what}");

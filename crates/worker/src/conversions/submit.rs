@@ -1,4 +1,4 @@
-//! Submitting conversions, and looking for submissions whose answer was lost.
+//! Submits conversions, and looks up uncertain submissions.
 
 use std::error::Error as _;
 
@@ -7,43 +7,44 @@ use domain::{
     Conversion, ConversionRun, ConversionTransition, Lookup, conversion_after_lookup,
     conversion_after_submit, conversion_unplannable, plan_conversion,
 };
-use persistence::{ConversionLease, StoreError, WorkStore};
-use remote::{Locate, Sought, SubmitAnswer, SubmitBatch};
-use slurm::{JobName, SlurmJobId};
+use persistence::{ConversionLease, WorkStore};
+use remote::{Locate, Sought, SubmitBatch};
 
 use super::warn_of;
 use crate::{
+    Result,
+    cluster_runtime::Runtime,
     link::cluster_link::ClusterLink,
     steps::{
         locate::{copies_of, sought},
-        submit::outcome,
+        submit::{extra, outcome},
     },
-    worker::{Site, Worker},
+    worker::Worker,
 };
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(super) async fn submit_conversions(
         &self,
-        site: &Site<L>,
+        runtime: &Runtime<L>,
         lease: &ConversionLease,
         conversions: Vec<Conversion>,
-    ) -> Result<(), StoreError> {
+    ) -> Result {
         if conversions.is_empty() {
             return Ok(());
         }
         let now = self.clock.now();
-        // Committed before anything remote happens; what was known of it before says how to read the answer.
+        // Committed before anything remote happens. The state before decides how to read the answer.
         let intents = conversions
             .iter()
             .map(|one| ConversionTransition { conversion: one.submitting(), due_at: Some(now) });
-        let stored = self.store_conversions(site, lease, intents.collect(), false).await?;
+        let stored = self.store_conversions(runtime, lease, intents.collect(), false).await?;
         let (mut sent, mut entries, mut unplannable) = (vec![], vec![], vec![]);
         for before in conversions.iter().filter(|one| stored.contains(&one.id)) {
             // The intent has raised the version.
             let intent = Conversion { version: before.version + 1, ..before.submitting() };
             let Some(run) = &intent.run else { continue };
             let unanswered = before.run.as_ref().is_some_and(ConversionRun::is_uncertain);
-            match plan_conversion(&intent, run, &site.target.cluster) {
+            match plan_conversion(&intent, run, &runtime.target.cluster) {
                 Ok(entry) => {
                     entries.push(entry);
                     sent.push((intent, unanswered));
@@ -56,38 +57,40 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 }
             }
         }
-        self.store_moved(site, lease, unplannable).await?;
+        self.store_moved(runtime, lease, unplannable).await?;
         if sent.is_empty() {
             return Ok(());
         }
-        let answers = site.target.link.submit(&SubmitBatch::new(entries)).await;
+        let answers = runtime.target.link.call(&SubmitBatch::new(entries)).await;
         let now = self.clock.now();
         let step = |(index, (intent, unanswered)): (usize, &(Conversion, bool))| {
             conversion_after_submit(intent, *unanswered, outcome(&answers, index), now)
         };
         let moved: Vec<_> = sent.iter().enumerate().map(step).collect();
-        let doubles =
-            answers.iter().flatten().zip(&sent).flat_map(|(answer, (intent, _))| doubles(answer, intent));
-        let doubles = doubles.collect();
-        self.store_moved(site, lease, moved).await?;
-        self.cancel_copies(site, doubles).await;
-        self.poll_soon(site).await
+        let key = |intent: &Conversion| Some(intent.run.as_ref()?.key(intent.id));
+        let copies =
+            answers.iter().flatten().zip(&sent).flat_map(|(answer, (intent, _))| extra(answer, key(intent)));
+        let copies = copies.collect();
+        self.store_moved(runtime, lease, moved).await?;
+        self.cancel_copies(runtime, copies).await;
+        self.poll_soon(runtime).await
     }
 
     pub(super) async fn locate_conversions(
         &self,
-        site: &Site<L>,
+        runtime: &Runtime<L>,
         lease: &ConversionLease,
         conversions: Vec<Conversion>,
-    ) -> Result<(), StoreError> {
-        let runs = || conversions.iter().filter_map(|one| one.run.as_ref());
-        let Some(since) = runs().map(|run| run.intended_at).min() else { return Ok(()) };
+    ) -> Result {
+        let runs = conversions.iter().filter_map(|one| one.run.as_ref());
+        let Some(since) = runs.map(|run| run.intended_at).min() else { return Ok(()) };
         // An hour earlier than the first intent: the clocks of the cluster and of this host may differ.
         let since = since - TimeDelta::hours(1);
-        let command = Locate { jobs: runs().map(lost).collect(), since_unix: since.timestamp() };
-        let answer = site.target.link.locate(&command).await;
+        let command =
+            Locate { jobs: conversions.iter().filter_map(lost).collect(), since_unix: since.timestamp() };
+        let answer = runtime.target.link.call(&command).await;
         if let Err(error) = &answer {
-            warn_of(&conversions, error, "the lost submission of a conversion could not be looked for");
+            warn_of(&conversions, error, "the uncertain submission of a conversion could not be looked up");
         }
         let now = self.clock.now();
         let step = |one: &Conversion| {
@@ -97,35 +100,28 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         };
         let moved: Vec<_> = conversions.iter().map(step).collect();
         let mut copies = Vec::new();
-        for run in moved.iter().filter_map(|moved| moved.conversion.run.as_ref()) {
-            if let (Ok(answer), Some(adopted)) = (&answer, run.slurm_id) {
-                copies.extend(copies_of(answer, &run.token, adopted));
+        for ConversionTransition { conversion, .. } in &moved {
+            if let (Ok(answer), Some(run)) = (&answer, &conversion.run)
+                && let Some(adopted) = run.slurm_id
+            {
+                copies.extend(copies_of(answer, &run.key(conversion.id), adopted));
             }
         }
-        self.store_moved(site, lease, moved).await?;
-        self.cancel_copies(site, copies).await;
-        self.poll_soon(site).await
+        self.store_moved(runtime, lease, moved).await?;
+        self.cancel_copies(runtime, copies).await;
+        self.poll_soon(runtime).await
     }
 }
 
-/// Other Slurm jobs of the same run.
-fn doubles(answer: &SubmitAnswer, conversion: &Conversion) -> Vec<(SlurmJobId, JobName)> {
-    match (answer, &conversion.run) {
-        (SubmitAnswer::Submitted { extra, .. }, Some(run)) => {
-            extra.iter().map(|id| (*id, run.token.clone())).collect()
-        }
-        _ => Vec::new(),
-    }
-}
-
-/// What is looked for of a run whose submission had no answer.
-fn lost(run: &ConversionRun) -> Sought {
-    // Four levels above its state directory: the base directory may be configured otherwise by now.
+/// The search for a run with an uncertain submission.
+fn lost(conversion: &Conversion) -> Option<Sought> {
+    let run = conversion.run.as_ref()?;
+    // Four levels above its state directory, because the configured base directory may have changed.
     let mut base_dir = run.state_dir.clone();
     for _ in 0..4 {
         base_dir = base_dir.parent().unwrap_or(base_dir);
     }
-    let (key, name) = (run.token.to_string(), run.token.clone());
     let (send, cleared) = (run.fence.newest, run.fence.cleared);
-    Sought { key, name, state_dir: run.state_dir.clone(), base_dir, send, cleared }
+    let key = run.key(conversion.id);
+    Some(Sought { key, state_dir: run.state_dir.clone(), base_dir, send, cleared })
 }

@@ -1,69 +1,69 @@
-//! The way to a cluster, as the loop sees it: a remote command, and three kinds of outcome.
+//! The way to a cluster as the loops see it: a remote command goes out, and an answer or an error comes back.
 
-use std::{collections::HashMap, future::Future};
+use std::future::Future;
 
-use remote::{
-    Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
-    ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, ParseError, Poll, PollAnswer, Purge,
-    Purged, Remove, Removed, Requeued, SubmitAnswer, SubmitBatch,
-};
-use slurm::{FailureClass, RemotePath, SlurmJobId};
+use remote::{CommandResult, ParseError, RemoteCommand};
+use ssh::{Effect, SshError};
 
-/// A command that brought no answer.
+/// A command without an answer, by what is known about its effect.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LinkError {
-    /// It surely had no effect.
+    /// It had no effect.
     #[error("{why}")]
     NotSent { why: String },
-    /// The same, because the cluster accepts no key that we have: only a person can mend it.
+    /// It had no effect: the cluster accepts no key of the service. A person has to act.
     #[error("{why}")]
     AuthRequired { why: String },
-    /// It may have had its effect; nobody knows.
+    /// It may have had its effect.
     #[error("{why}")]
     Lost { why: String },
 }
 
-impl LinkError {
-    pub(crate) fn from_answer(error: &ParseError) -> Self {
-        let why = error.to_string();
-        match error.class() {
-            FailureClass::NotDone | FailureClass::Capacity | FailureClass::Infra => Self::NotSent { why },
-            FailureClass::Ambiguous | FailureClass::Permanent => Self::Lost { why },
+/// A command without an answer, by its cause.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    #[error("{0}. {advice}", advice = .0.advice())]
+    Ssh(#[from] SshError),
+    #[error(transparent)]
+    Answer(#[from] ParseError),
+}
+
+impl CallError {
+    pub(crate) fn result(&self) -> CommandResult {
+        match self {
+            Self::Ssh(error) => match error.effect() {
+                Effect::None if error.is_login_failure() => CommandResult::AuthRequired,
+                Effect::None => CommandResult::NotSent,
+                Effect::Unknown => CommandResult::Lost,
+            },
+            Self::Answer(error) => error.class().into(),
         }
     }
 }
 
-/// What the loop asks of a cluster. Real ones are reached by SSH; tests put a fake here.
+impl From<CallError> for LinkError {
+    fn from(error: CallError) -> Self {
+        let why = error.to_string();
+        match error.result() {
+            CommandResult::NotSent
+            | CommandResult::NotDone
+            | CommandResult::Capacity
+            | CommandResult::Infra => Self::NotSent { why },
+            CommandResult::AuthRequired => Self::AuthRequired {
+                why: format!("it wants a login that this service does not have (auth_required). {why}"),
+            },
+            CommandResult::Lost | CommandResult::Ambiguous | CommandResult::Permanent | CommandResult::Ok => {
+                Self::Lost { why }
+            }
+        }
+    }
+}
+
+/// The way to one cluster: SSH in the service, a fake in tests.
 pub trait ClusterLink: Clone + Send + Sync + 'static {
-    fn submit(
+    /// Runs a command on the cluster and reads its answer.
+    fn call<C: RemoteCommand>(
         &self,
-        command: &SubmitBatch,
-    ) -> impl Future<Output = Result<Vec<SubmitAnswer>, LinkError>> + Send;
-    fn locate(&self, command: &Locate) -> impl Future<Output = Result<LocateAnswer, LinkError>> + Send;
-    fn poll(&self, command: &Poll) -> impl Future<Output = Result<PollAnswer, LinkError>> + Send;
-    fn conclude(&self, command: &Conclude) -> impl Future<Output = Result<Vec<Concluded>, LinkError>> + Send;
-    fn cancel(&self, command: &Cancel) -> impl Future<Output = Result<Canceled, LinkError>> + Send;
-    fn check_images(
-        &self,
-        command: &CheckImages,
-    ) -> impl Future<Output = Result<Vec<ImageFile>, LinkError>> + Send;
-    fn remove(&self, command: &Remove) -> impl Future<Output = Result<Removed, LinkError>> + Send;
-    fn purge(&self, command: &Purge) -> impl Future<Output = Result<Purged, LinkError>> + Send;
-    fn node_health(
-        &self,
-        command: &NodeHealth,
-    ) -> impl Future<Output = Result<NodeHealthAnswer, LinkError>> + Send;
-    fn requeued(
-        &self,
-        command: &Requeued,
-    ) -> impl Future<Output = Result<HashMap<SlurmJobId, EarlierRun>, LinkError>> + Send;
-    fn partitions(
-        &self,
-        command: &remote::Partitions,
-    ) -> impl Future<Output = Result<remote::PartitionsAnswer, LinkError>> + Send;
-    fn checkpoints(
-        &self,
-        command: &Checkpoints,
-    ) -> impl Future<Output = Result<Vec<Option<RemotePath>>, LinkError>> + Send;
-    fn exclude(&self, command: &Exclude) -> impl Future<Output = Result<Excluded, LinkError>> + Send;
+        command: &C,
+    ) -> impl Future<Output = Result<C::Output, LinkError>> + Send;
 }

@@ -1,13 +1,13 @@
-//! What is counted of a cluster, shown at 0 from the start: what does not exist yet cannot be seen to rise.
+//! The metrics of a cluster, shown as 0 from the start, so that the first increase is visible.
 
 use domain::{ClusterName, Job, OrphanKind, Phase, Status, Timestamp};
 use metrics::{counter, histogram};
 
-/// The commands that watchers of the service ask about by name. Rarer ones appear when they are first sent.
+/// The commands that dashboards query by name. Others appear when they are first sent.
 const COMMANDS: [&str; 6] = ["submit", "locate", "poll", "conclude", "cancel", "partitions"];
 const OUTCOMES: [&str; 4] = ["ok", "not_sent", "auth_required", "lost"];
 
-/// Makes the numbers of a cluster appear.
+/// Makes the metrics of a cluster appear.
 pub(crate) fn show(cluster: &ClusterName) {
     for outcome in ["answered", "unanswered"] {
         counter!("slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => outcome).increment(0);
@@ -48,14 +48,13 @@ pub(crate) fn show(cluster: &ClusterName) {
     let _ = histogram!("job_submission_wait_seconds", "cluster" => cluster.to_string());
 }
 
-/// What became of jobs that were sent: each is in Slurm's queue, or its answer was lost and it is looked for, or it goes
-/// again.
+/// Counts the results of submissions: jobs in Slurm's queue, and uncertain submissions.
 pub(crate) fn submissions<'a>(cluster: &ClusterName, jobs: impl Iterator<Item = &'a Job>, now: Timestamp) {
     for job in jobs {
         match job.phase {
             Phase::InQueue => {
                 counter!("jobs_submitted_total", "cluster" => cluster.to_string()).increment(1);
-                // A later attempt was accepted long ago.
+                // Only the first attempt measures the wait since the request.
                 if job.attempt.as_ref().is_some_and(|attempt| attempt.no.get() == 1) {
                     let waited = (now - job.created_at).as_seconds_f64().max(0.0);
                     histogram!("job_submission_wait_seconds", "cluster" => cluster.to_string())

@@ -1,4 +1,4 @@
-//! The way to a cluster: one method, over SSH, with each command noted in the timeline.
+//! The way to a cluster: one method, over SSH. Each command goes into the timeline.
 
 pub(crate) mod cluster_link;
 pub(crate) mod counted;

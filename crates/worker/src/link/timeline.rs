@@ -1,7 +1,5 @@
-//! What was run on a cluster for which jobs, on its way into the database: gathered here, written in batches, and never
-//! waited for. What finds no room, or no database, is lost and counted.
-
-mod subjects;
+//! Commands on their way into the timeline: collected here and written in batches, without making the command wait.
+//! Commands that find no room, or no database, are lost and counted.
 
 use std::{
     sync::{
@@ -16,18 +14,16 @@ use persistence::{CommandRun, Store};
 use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use subjects::Concerns;
-
-/// Commands that wait to be written: some seconds of the busiest cluster.
+/// The most commands that wait to be written: some seconds of the busiest cluster.
 const WAITING: usize = 4096;
 /// The most that one statement writes.
 const MOST: usize = 500;
 /// How long a batch waits for more.
 const GATHER: Duration = Duration::from_millis(300);
-/// How often it is looked whether the last command has ended, when the service stops.
+/// How often the writer checks for the last command when the service stops.
 const LAST: Duration = Duration::from_millis(50);
 
-/// Where commands that have ended are handed in. Clones are the same.
+/// Takes commands that have ended. Clones share the queue.
 #[derive(Clone)]
 pub struct Timeline {
     sender: mpsc::Sender<CommandRun>,
@@ -35,7 +31,7 @@ pub struct Timeline {
     under_way: Arc<AtomicUsize>,
 }
 
-/// The other end: writes what was handed in.
+/// Writes the commands of a [`Timeline`].
 #[derive(Debug)]
 pub struct TimelineWriter {
     receiver: mpsc::Receiver<CommandRun>,
@@ -43,7 +39,7 @@ pub struct TimelineWriter {
     store: Store,
 }
 
-/// A command that is under way: the writer does not end before it.
+/// A command under way: the writer waits for it before it ends.
 pub(crate) struct UnderWay {
     pub(crate) since: Timestamp,
     counted: Arc<AtomicUsize>,
@@ -63,7 +59,7 @@ impl std::fmt::Debug for Timeline {
 
 impl Timeline {
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> (Self, TimelineWriter) {
-        // What has not happened yet is shown as 0.
+        // Shown as 0 from the start.
         for why in ["no_room", "database"] {
             lost(0, why);
         }
@@ -73,13 +69,13 @@ impl Timeline {
         (Self { sender, clock, under_way }, writer)
     }
 
-    /// A command begins now.
+    /// Begins a command.
     pub(crate) fn begin(&self) -> UnderWay {
         self.under_way.fetch_add(1, Ordering::Relaxed);
         UnderWay { since: self.clock.now(), counted: Arc::clone(&self.under_way) }
     }
 
-    /// Hands in a command that has ended.
+    /// Adds a command that has ended.
     pub(crate) fn note(&self, run: CommandRun) {
         if !run.subjects.is_empty() && self.sender.try_send(run).is_err() {
             lost(1, "no_room");
@@ -88,7 +84,7 @@ impl Timeline {
 }
 
 impl TimelineWriter {
-    /// Writes until `stop`, and then what is still under way.
+    /// Writes until `stop`, then the commands still under way.
     pub async fn run(mut self, stop: CancellationToken) {
         let mut batch = Vec::with_capacity(MOST);
         loop {
@@ -100,7 +96,7 @@ impl TimelineWriter {
             if taken == 0 {
                 return;
             }
-            // What comes within a moment goes into the same statement.
+            // Commands that end within this time go into the same statement.
             let more = async {
                 while batch.len() < MOST {
                     let room = MOST - batch.len();
@@ -123,7 +119,7 @@ impl TimelineWriter {
 
     async fn write(&self, batch: &mut Vec<CommandRun>) {
         if let Err(error) = self.store.record_commands(batch).await {
-            tracing::warn!(error = %error, commands = batch.len(), "the timeline of jobs has a gap");
+            tracing::warn!(error = %error, commands = batch.len(), "commands could not be written; the timelines of jobs have a gap");
             lost(batch.len(), "database");
         }
         batch.clear();
@@ -136,8 +132,8 @@ fn lost(commands: usize, why: &'static str) {
 
 #[cfg(test)]
 mod tests {
-    use domain::{CommandClass, CommandResult};
-    use persistence::{Sealer, Subject, Whose};
+    use persistence::Sealer;
+    use remote::{CommandResult, Subject};
     use sqlx::PgPool;
 
     use super::*;
@@ -145,7 +141,7 @@ mod tests {
     fn poll() -> CommandRun {
         CommandRun {
             cluster: "dgx".parse().unwrap(),
-            class: CommandClass::Poll,
+            class: "poll",
             host: None,
             started_at: chrono::DateTime::UNIX_EPOCH,
             duration: Duration::ZERO,
@@ -153,7 +149,7 @@ mod tests {
             exit_code: None,
             bytes: None,
             jobs: 1,
-            subjects: vec![Subject { whose: Whose::Everybody, outcome: None }],
+            subjects: vec![(Subject::Cluster, None)],
         }
     }
 

@@ -1,4 +1,4 @@
-//! One poll per cluster and tick: ask, observe, record.
+//! One poll per cluster and tick: poll, observe, record.
 
 pub(crate) mod orphans;
 pub(crate) mod tick;

@@ -1,23 +1,20 @@
-//! Jobs of our names that no poll asked about: the poll's own answer shows them, so looking costs the cluster nothing.
+//! Slurm jobs with our names that the database does not expect. The answer of the regular poll shows them.
 
 use std::collections::{HashMap, HashSet};
 
 use chrono::TimeDelta;
 use domain::{ClusterName, OrphanKind, Record, Review, Stray, Timestamp, orphan_kind, review_orphans};
-use persistence::{PollLease, StoreError, WorkStore};
-use remote::{Cancel, Poll, PollAnswer, SqueueOutcome};
-use slurm::{JobName, QueueRow, SlurmJobId, SlurmState};
+use persistence::{PollLease, WorkStore};
+use remote::{AttemptKey, Cancel, Poll, PollAnswer, SqueueOutcome};
+use slurm::{QueueRow, SlurmJobId, SlurmState};
 
-use crate::{
-    link::cluster_link::ClusterLink,
-    worker::{Site, Worker},
-};
+use crate::{Result, cluster_runtime::Runtime, link::cluster_link::ClusterLink, worker::Worker};
 
-/// A cluster without jobs of ours is looked at so often all the same.
+/// How often a cluster without our jobs is polled for orphans.
 const IDLE_LOOK: TimeDelta = TimeDelta::minutes(10);
 
-/// Whether a cluster of which there is nothing to ask is polled nevertheless, for orphans.
-pub(crate) fn wants_a_look(lease: &PollLease, now: Timestamp) -> bool {
+/// Whether a cluster without our jobs is polled for orphans.
+pub(crate) fn is_orphan_poll_due(lease: &PollLease, now: Timestamp) -> bool {
     let pending = lease.orphans.iter().any(|orphan| match orphan.kind {
         OrphanKind::Superseded | OrphanKind::Copy | OrphanKind::Deleted => true,
         OrphanKind::Newer | OrphanKind::Unknown => false,
@@ -26,25 +23,25 @@ pub(crate) fn wants_a_look(lease: &PollLease, now: Timestamp) -> bool {
 }
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    /// Compares the queue with the database and remembers what belongs to nobody. Returns what is to be canceled, once
-    /// the poll is recorded.
+    /// Compares the queue with the database and stores the orphans. Returns the Slurm jobs to cancel after the poll is
+    /// recorded.
     pub(crate) async fn look_for_orphans(
         &self,
-        site: &Site<L>,
+        runtime: &Runtime<L>,
         lease: &PollLease,
         asked: &Poll,
         answer: &PollAnswer,
         now: Timestamp,
-    ) -> Result<Vec<(SlurmJobId, JobName)>, StoreError> {
+    ) -> Result<Vec<(SlurmJobId, AttemptKey)>> {
         let SqueueOutcome::Answered(rows) = &answer.squeue else { return Ok(Vec::new()) };
         let watched: HashSet<(SlurmJobId, &str)> =
-            asked.jobs.iter().map(|job| (job.id, job.key.as_str())).collect();
+            asked.jobs.iter().map(|job| (job.id, job.key.name.as_str())).collect();
         let others = rows.values().filter(|row| !watched.contains(&(row.id, row.name.as_str())));
         let strays: Vec<Stray> = others.filter_map(Stray::of).collect();
         if strays.is_empty() && lease.orphans.is_empty() {
             return Ok(Vec::new());
         }
-        let cluster = &site.target.cluster;
+        let cluster = &runtime.target.cluster;
         let origins: Vec<_> = strays.iter().map(|stray| stray.origin).collect();
         let records = self.store.records_of(&cluster.name, &origins).await?;
         let kind = |stray: Stray| {
@@ -58,21 +55,21 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             self.store.record_orphans(lease, &review.orphans, &review.condemned, now).await?;
         }
         say_orphans(&cluster.name, &review);
-        let named = review.orphans.into_iter().filter(|orphan| review.cancel.contains(&orphan.slurm_id));
-        Ok(named.map(|orphan| (orphan.slurm_id, orphan.name)).collect())
+        let named = review.orphans.iter().filter(|orphan| review.cancel.contains(&orphan.slurm_id));
+        Ok(named.filter_map(|orphan| Some((orphan.slurm_id, orphan.key()?))).collect())
     }
 
-    /// Asked for again by a later poll for as long as they are there.
-    pub(crate) async fn cancel_orphans(&self, site: &Site<L>, jobs: Vec<(SlurmJobId, JobName)>) {
+    /// A later poll repeats this for orphans that are still there.
+    pub(crate) async fn cancel_orphans(&self, runtime: &Runtime<L>, jobs: Vec<(SlurmJobId, AttemptKey)>) {
         if jobs.is_empty() {
             return;
         }
-        let why = match site.target.link.cancel(&Cancel { jobs, names: Vec::new() }).await {
+        let why = match runtime.target.link.call(&Cancel { jobs, names: Vec::new() }).await {
             Ok(answer) => answer.refused.map(|failure| failure.excerpt),
             Err(error) => Some(error.to_string()),
         };
         if let Some(error) = why {
-            tracing::warn!(cluster.name = %site.target.cluster.name, error, "orphans could not be canceled; trying again");
+            tracing::warn!(cluster.name = %runtime.target.cluster.name, error, "orphans could not be canceled; retrying");
         }
     }
 }
@@ -87,7 +84,7 @@ fn say_orphans(cluster: &ClusterName, review: &Review) {
             count("slurm_orphans_found_total", orphan.kind);
         }
         if review.condemned.contains(&orphan.slurm_id) {
-            tracing::warn!(cluster.name = %cluster, kind = %orphan.kind, "cancelling an orphan: {}", orphan.sentence());
+            tracing::warn!(cluster.name = %cluster, kind = %orphan.kind, "canceling an orphan: {}", orphan.sentence());
             count("slurm_orphans_canceled_total", orphan.kind);
         }
     }

@@ -1,46 +1,48 @@
-//! The poll: one remote command that asks about every active job of a cluster.
+//! The poll: one remote command for every active job of a cluster.
 
+mod poll_results;
 mod question;
 mod quiet;
-mod sight;
 
 use std::{collections::HashSet, time::Duration};
 
 use chrono::TimeDelta;
 use domain::{ActiveJob, Conversion, JobId, Timestamp, observe_conversion};
-use persistence::{PollLease, PollResult, StoreError, WorkStore};
+use persistence::{PollLease, PollResult, WorkStore};
 use remote::{PollAnswer, SqueueOutcome};
 
 use crate::{
+    Result,
+    cluster_runtime::{OVERTAKEN, Runtime},
     conversions::say,
     keep_alive::keep_alive,
     link::cluster_link::{ClusterLink, LinkError},
     pace::{LastPoll, jittered},
     poll::{
-        orphans::wants_a_look,
-        tick::{question::question, sight::Sight},
+        orphans::is_orphan_poll_due,
+        tick::{poll_results::PollResults, question::question},
     },
-    worker::{OVERTAKEN, Site, Worker},
+    worker::Worker,
 };
 
 pub(crate) use quiet::Quiet;
 
-/// So many jobs are looked at, and stored, at a time: ten thousand whole ones are too many for the memory. Tests turn pages with few jobs.
+/// The most jobs in memory at a time, because ten thousand would be too many. Small in tests, so that few jobs need several pages.
 const PAGE: usize = if cfg!(test) { 2 } else { 128 };
-/// After a look at a cluster without jobs that was not answered: nothing hangs on it.
+/// The retry interval of a cluster without jobs: nothing depends on it.
 const IDLE_RETRY: Duration = Duration::from_mins(1);
-/// A job this young will soon change.
+/// The age up to which a job is expected to change soon.
 const YOUNG: TimeDelta = TimeDelta::minutes(2);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    /// Polls the cluster if a poll is due and nobody else has the right to it. Returns the interval from now on.
+    /// Polls the cluster if a poll is due and no other worker has the lease. Returns the new interval.
     pub(crate) async fn poll_if_due(
         &self,
-        site: &Site<L>,
+        runtime: &Runtime<L>,
         interval: Duration,
-    ) -> Result<Option<Duration>, StoreError> {
-        let cluster = &site.target.cluster.name;
-        let pace = site.target.pace;
+    ) -> Result<Option<Duration>> {
+        let cluster = &runtime.target.cluster.name;
+        let pace = runtime.target.pace;
         let since = self.clock.uptime();
         let Some(lease) = self.store.acquire_poll(cluster, self.ids.lease(), self.settings.lease).await?
         else {
@@ -49,12 +51,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         self.hear(Some(lease.granted_on), since);
         let jobs = self.store.active_jobs(cluster).await?;
         let conversions = self.store.active_conversions(cluster).await?;
-        if !self.is_still_meant(site).await? {
+        if !self.is_still_meant(runtime).await? {
             self.store.record_poll(&lease, PollResult::Idle, OVERTAKEN, self.clock.now()).await?;
             return Ok(None);
         }
         let idle = jobs.is_empty() && conversions.is_empty();
-        if idle && !wants_a_look(&lease, self.clock.now()) {
+        if idle && !is_orphan_poll_due(&lease, self.clock.now()) {
             self.store.record_poll(&lease, PollResult::Idle, pace.min, self.clock.now()).await?;
             return Ok(Some(pace.min));
         }
@@ -62,13 +64,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let question = question(&jobs, &conversions, lease.polled_at, self.clock.now());
         let duration = self.settings.lease;
         let extend = || self.store.extend_poll(&lease, duration);
-        let poll = site.target.link.poll(&question);
+        let poll = runtime.target.link.call(&question);
         let Some(answer) = keep_alive(&*self.clock, since, duration, extend, poll).await else {
             return Ok(None);
         };
         let took = began.elapsed();
         let now = self.clock.now();
-        let answer = match properly(answer) {
+        let answer = match with_queue(answer) {
             Ok(answer) => answer,
             Err((error, auth_required)) => {
                 let next = if idle { IDLE_RETRY } else { pace.after_failure(interval) };
@@ -81,44 +83,43 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 return Ok(Some(next));
             }
         };
-        let orphans = self.look_for_orphans(site, &lease, &question, &answer, now).await?;
-        let sight = Sight::new(answer, lease.unreachable_for(now));
-        let moved = self.compare_conversions(&conversions, &sight, now);
+        let orphans = self.look_for_orphans(runtime, &lease, &question, &answer, now).await?;
+        let results = PollResults::new(answer, lease.unreachable_for(now));
+        let moved = self.compare_conversions(&conversions, &results, now);
         self.store.record_observed_conversions(cluster, &moved).await?;
-        let told = self.compare_jobs(site, &lease, &jobs, &sight, now).await?;
+        let counts = self.compare_jobs(runtime, &lease, &jobs, &results, now).await?;
         let young = |at: Option<Timestamp>| at.is_some_and(|at| now - at < YOUNG);
         let mut submitted =
             jobs.iter().map(|job| job.submitted_at).chain(conversions.iter().map(submitted_at));
-        let lively = told.changed > 0 || !moved.is_empty() || submitted.any(young);
+        let lively = counts.changed > 0 || !moved.is_empty() || submitted.any(young);
         let next = pace.after(LastPoll { interval, took, lively });
         let waited = jittered(next, fraction(self.ids.lease().as_u128()));
         self.store.record_poll(&lease, PollResult::Answered, waited, now).await?;
         tracing::debug!(
-            cluster.name = %cluster, jobs = jobs.len(), read = told.read, changed = told.changed, written = told.written,
-            dropped_rows = sight.answer.dropped_rows, took_ms = took.as_millis(), "polled"
+            cluster.name = %cluster, jobs = jobs.len(), read = counts.read, changed = counts.changed, written = counts.written,
+            dropped_rows = results.answer.dropped_rows, took_ms = took.as_millis(), "polled"
         );
         metrics::counter!("slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => "answered")
             .increment(1);
-        self.cancel_orphans(site, orphans).await;
+        self.cancel_orphans(runtime, orphans).await;
         if !moved.is_empty() {
-            site.wake_lanes();
+            runtime.wake_lanes();
         }
         Ok(Some(next))
     }
 
-    /// Compares the jobs with what was seen of them, page by page, and stores what changed. Those of which it is known that
-    /// it has no news are not read.
+    /// Compares the jobs with the poll result, page by page, and stores the changes. Unchanged pending jobs are skipped.
     async fn compare_jobs(
         &self,
-        site: &Site<L>,
+        runtime: &Runtime<L>,
         lease: &PollLease,
         asked: &[ActiveJob],
-        sight: &Sight,
+        results: &PollResults,
         now: Timestamp,
-    ) -> Result<Told, StoreError> {
-        let graces = self.graces(site);
-        let asked = site.quiet().may_have_news(asked, sight, now);
-        let mut told = Told { read: asked.len(), ..Told::default() };
+    ) -> Result<Counts> {
+        let graces = self.graces(runtime);
+        let asked = runtime.quiet().may_have_news(asked, results, now);
+        let mut counts = Counts { read: asked.len(), ..Counts::default() };
         let mut held_since = self.clock.uptime();
         for page in asked.chunks(PAGE) {
             if self.clock.uptime() >= held_since + self.settings.lease / 3 {
@@ -126,33 +127,33 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 self.store.extend_poll(lease, self.settings.lease).await?;
             }
             let jobs = self.store.unchanged_jobs(page).await?;
-            let changed = sight.changes(&jobs, &graces, now);
+            let changed = results.changes(&jobs, &graces, now);
             let ids: HashSet<JobId> = changed.iter().map(|next| next.job.id).collect();
-            site.quiet().note(&jobs, &ids, sight, now);
+            runtime.quiet().note(&jobs, &ids, results, now);
             if changed.is_empty() {
                 continue;
             }
-            told.changed += changed.len();
-            told.written += self.store.record_observations(lease, &changed, now).await?;
+            counts.changed += changed.len();
+            counts.written += self.store.record_observations(lease, &changed, now).await?;
             if changed.iter().any(|next| next.step_due) {
-                site.wake_lanes();
+                runtime.wake_lanes();
             }
         }
-        Ok(told)
+        Ok(counts)
     }
 
     fn compare_conversions(
         &self,
         conversions: &[Conversion],
-        sight: &Sight,
+        results: &PollResults,
         now: Timestamp,
     ) -> Vec<Conversion> {
-        // A clock that is off by more than a day is broken, or somebody's joke.
-        let ahead = sight.answer.remote_time.saturating_sub(now.timestamp()).clamp(-86_400, 86_400);
+        // A clock that is off by more than a day is broken.
+        let ahead = results.answer.remote_time.saturating_sub(now.timestamp()).clamp(-86_400, 86_400);
         let ahead = TimeDelta::seconds(ahead);
         let moved = conversions.iter().filter_map(|conversion| {
             let run = conversion.run.as_ref()?;
-            let observation = sight.of(run.slurm_id?, run.token.as_str());
+            let observation = results.of(run.slurm_id?, run.token.as_str());
             let next = observe_conversion(conversion, &observation, ahead, &self.settings.graces, now)?;
             say(&next);
             Some(next)
@@ -161,17 +162,17 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 }
 
-/// What a poll told of the jobs.
+/// The numbers of jobs in a poll.
 #[derive(Debug, Default)]
-struct Told {
+struct Counts {
     read: usize,
     changed: usize,
     written: u64,
 }
 
-/// An answer in which squeue itself failed is no answer: an empty queue would be read as "all gone".
-/// What went wrong comes with whether it is the login.
-fn properly(answer: Result<PollAnswer, LinkError>) -> Result<PollAnswer, (String, bool)> {
+/// Treats an answer without squeue's as an error: an empty queue would mean that all jobs are gone. The flag says whether
+/// the login failed.
+fn with_queue(answer: Result<PollAnswer, LinkError>) -> Result<PollAnswer, (String, bool)> {
     let answer =
         answer.map_err(|error| (error.to_string(), matches!(error, LinkError::AuthRequired { .. })))?;
     match &answer.squeue {

@@ -1,26 +1,26 @@
-//! Taking steps: leases what is due, sorts it by what `domain` says it needs, and carries that out.
+//! Takes steps: leases due jobs, sorts them by the step that `domain` plans, and carries the steps out.
 
-use std::{collections::HashSet, fmt};
-
-use domain::{Job, JobId, Phase, Step, Timestamp, plan};
-use persistence::{Lane, Lease, LeaseTerms, StepRecord, StoreError, WorkStore};
-use slurm::{SlurmJobId, TraceParent};
+use domain::{Job, JobId, Phase, Step, plan};
+use persistence::{Lane, Lease, LeaseTerms, WorkStore};
+use slurm::TraceParent;
 use traces::Steps;
 
 use crate::{
+    Result,
+    cluster_runtime::{OVERTAKEN, Runtime, Turn},
     keep_alive::keep_alive,
     link::cluster_link::ClusterLink,
-    steps::pending_cleanup::Unsubmitted,
-    worker::{OVERTAKEN, Site, Turn, Worker},
+    steps::{pending_cleanup::Unsubmitted, record::done},
+    worker::Worker,
 };
 
-/// Leased jobs, by what each of them needs.
+/// Leased jobs, by their next step.
 #[derive(Default)]
 struct Sorted {
     end: Vec<Job>,
     pause: Vec<Job>,
-    reroute: Vec<Job>,
-    relieve: Vec<Job>,
+    explain_requeue: Vec<Job>,
+    relax_exclusions: Vec<Job>,
     purge: Vec<Job>,
     submit: Vec<Job>,
     locate: Vec<Job>,
@@ -30,16 +30,16 @@ struct Sorted {
 }
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    /// Takes one step of every job that is due in this lane, up to a batch. Returns how many were taken. `turn` is given up
-    /// as soon as the cluster has answered the submission.
+    /// Takes one step of every due job of a lane, up to a batch. Returns the number of jobs. `turn` is released as soon as the
+    /// cluster has answered the submission.
     pub(crate) async fn take_steps(
         &self,
-        site: &Site<L>,
+        runtime: &Runtime<L>,
         lane: Lane,
         turn: Option<Turn<'_>>,
-    ) -> Result<usize, StoreError> {
+    ) -> Result<usize> {
         let terms = LeaseTerms { duration: self.settings.lease, limit: self.settings.batch };
-        let cluster = &site.target.cluster.name;
+        let cluster = &runtime.target.cluster.name;
         let since = self.clock.uptime();
         let mut lease = self.store.acquire_due(cluster, lane, self.ids.lease(), terms).await?;
         self.hear(lease.granted_on, since);
@@ -47,17 +47,17 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if jobs.is_empty() {
             return Ok(0);
         }
-        if !self.is_still_meant(site).await? {
+        if !self.is_still_meant(runtime).await? {
             self.store.put_off(&lease, &jobs, Some(OVERTAKEN)).await?;
             return Ok(0);
         }
         let taken = jobs.len();
         if lane == Lane::Submit && u32::try_from(taken).is_ok_and(|taken| taken >= terms.limit) {
-            // There may be more than one batch: the other loop waits for its turn.
-            site.lane(lane).notify_one();
+            // There may be another batch: the other loop waits for its turn.
+            runtime.lane(lane).notify_one();
         }
-        let sorted = self.sort(site, jobs);
-        let work = self.carry_out(site, &lease, sorted, turn);
+        let sorted = self.sort(runtime, jobs);
+        let work = self.carry_out(runtime, &lease, sorted, turn);
         let duration = self.settings.lease;
         let extend = || self.store.extend(&lease, duration);
         keep_alive(&*self.clock, since, duration, extend, work).await.transpose()?;
@@ -66,11 +66,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 
     async fn carry_out(
         &self,
-        site: &Site<L>,
+        runtime: &Runtime<L>,
         lease: &Lease,
         sorted: Sorted,
         turn: Option<Turn<'_>>,
-    ) -> Result<(), StoreError> {
+    ) -> Result {
         let now = self.clock.now();
         let gone: Vec<_> = sorted
             .end
@@ -83,42 +83,53 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let paused = sorted.pause.iter().map(|job| (job, job.paused_locally(now)));
         let (staged, bare): (Vec<_>, Vec<_>) =
             ended.chain(paused).partition(|(before, _)| before.may_be_staged());
-        // Nothing of these is on the cluster, so they do not wait for it.
+        // These have nothing on the cluster, so they do not wait for it.
         let bare: Vec<_> = bare.into_iter().map(|(_, job)| done(job, None)).collect();
         self.record(lease, &bare).await?;
         let staged = staged.into_iter().map(|(before, job)| Unsubmitted::new(before, done(job, None)));
-        self.record_unsubmitted(site, lease, staged.collect()).await?;
-        self.store.recheck_conversions(&site.target.cluster.name, &gone).await?;
+        self.record_unsubmitted(runtime, lease, staged.collect()).await?;
+        self.store.recheck_conversions(&runtime.target.cluster.name, &gone).await?;
         self.store.put_off(lease, &sorted.rest, None).await?;
         // One remote command for each kind, side by side.
-        let cluster = &site.target.cluster.name;
+        let cluster = &runtime.target.cluster.name;
         let steps = |kind, jobs: &[Job]| Steps::begin(kind, cluster, jobs.iter().map(traced));
-        let (submitted, located, canceled, concluded, explain_requeue, with_relaxed_exclusions, purged) = tokio::join!(
-            steps("submit", &sorted.submit).around(Box::pin(self.submit(site, lease, sorted.submit, turn))),
-            steps("locate", &sorted.locate).around(Box::pin(self.locate(site, lease, sorted.locate))),
-            steps("cancel", &sorted.cancel).around(Box::pin(self.cancel(site, lease, sorted.cancel))),
-            steps("conclude", &sorted.conclude).around(Box::pin(self.conclude(site, lease, sorted.conclude))),
-            steps("reroute", &sorted.reroute).around(Box::pin(self.reroute(site, lease, sorted.reroute))),
-            steps("relieve", &sorted.relieve).around(Box::pin(self.relieve(site, lease, sorted.relieve))),
-            steps("purge", &sorted.purge).around(Box::pin(self.purge(site, lease, sorted.purge))),
+        let (submitted, located, canceled, concluded, explained, relaxed, purged) = tokio::join!(
+            steps("submit", &sorted.submit).around(Box::pin(self.submit(
+                runtime,
+                lease,
+                sorted.submit,
+                turn
+            ))),
+            steps("locate", &sorted.locate).around(Box::pin(self.locate(runtime, lease, sorted.locate))),
+            steps("cancel", &sorted.cancel).around(Box::pin(self.cancel(runtime, lease, sorted.cancel))),
+            steps("conclude", &sorted.conclude).around(Box::pin(self.conclude(
+                runtime,
+                lease,
+                sorted.conclude
+            ))),
+            steps("explain_requeue", &sorted.explain_requeue).around(Box::pin(self.explain_requeues(
+                runtime,
+                lease,
+                sorted.explain_requeue
+            ))),
+            steps("relax_exclusions", &sorted.relax_exclusions).around(Box::pin(self.relax_exclusions(
+                runtime,
+                lease,
+                sorted.relax_exclusions
+            ))),
+            steps("purge", &sorted.purge).around(Box::pin(self.purge(runtime, lease, sorted.purge))),
         );
-        submitted
-            .and(located)
-            .and(canceled)
-            .and(concluded)
-            .and(explain_requeue)
-            .and(with_relaxed_exclusions)
-            .and(purged)
+        submitted.and(located).and(canceled).and(concluded).and(explained).and(relaxed).and(purged)
     }
 
-    fn sort(&self, site: &Site<L>, jobs: Vec<Job>) -> Sorted {
-        let (mut sorted, graces, now) = (Sorted::default(), self.graces(site), self.clock.now());
+    fn sort(&self, runtime: &Runtime<L>, jobs: Vec<Job>) -> Sorted {
+        let (mut sorted, graces, now) = (Sorted::default(), self.graces(runtime), self.clock.now());
         for job in jobs {
             match plan(&job, &graces, now) {
                 Step::EndLocally => sorted.end.push(job),
                 Step::PauseLocally => sorted.pause.push(job),
-                Step::ExplainRequeue => sorted.reroute.push(job),
-                Step::RelaxExclusions => sorted.relieve.push(job),
+                Step::ExplainRequeue => sorted.explain_requeue.push(job),
+                Step::RelaxExclusions => sorted.relax_exclusions.push(job),
                 Step::Purge => sorted.purge.push(job),
                 Step::Submit => sorted.submit.push(job),
                 Step::Locate => sorted.locate.push(job),
@@ -129,54 +140,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
         sorted
     }
-
-    /// Stores results and says in the log what became of each job.
-    pub(crate) async fn record(
-        &self,
-        lease: &Lease,
-        steps: &[StepRecord],
-    ) -> Result<HashSet<JobId>, StoreError> {
-        let stored = self.store.record_steps(lease, steps, self.clock.now()).await?;
-        for StepRecord { job, .. } in steps {
-            let attempt = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
-            let slurm_id = job.attempt.as_ref().and_then(|attempt| attempt.slurm_id).map(SlurmJobId::get);
-            if stored.contains(&job.id) {
-                tracing::info!(
-                    job.id = %job.id, attempt, slurm.job_id = slurm_id, job.status = %job.status,
-                    job.phase = %job.phase, "{}", first_line(&job.message)
-                );
-            } else {
-                tracing::warn!(job.id = %job.id, attempt, "the lease was lost; the step's result is dropped");
-            }
-            if job.status.is_final() && stored.contains(&job.id) {
-                metrics::counter!(
-                    "jobs_finished_total", "cluster" => job.cluster.to_string(), "outcome" => job.status.to_string()
-                )
-                .increment(1);
-            }
-        }
-        Ok(stored)
-    }
 }
 
-/// The job as its trace knows it.
+/// The job, for its trace.
 fn traced(job: &Job) -> (JobId, u32, Option<TraceParent>) {
     (job.id, job.attempt.as_ref().map_or(0, |attempt| attempt.no.get()), job.spec.trace.clone())
-}
-
-pub(crate) fn done(job: Job, due_at: Option<Timestamp>) -> StepRecord {
-    StepRecord { job, due_at }
-}
-
-/// Says of each job what went wrong with a command that was for all of them.
-pub(crate) fn warn_of_each<'a>(jobs: impl IntoIterator<Item = &'a Job>, why: &dyn fmt::Display, what: &str) {
-    for job in jobs {
-        let attempt = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
-        tracing::warn!(job.id = %job.id, attempt, error = %why, "{what}");
-    }
-}
-
-/// Messages carry log lines of the job below their first line; ours stay on one.
-fn first_line(message: &str) -> &str {
-    message.lines().next().unwrap_or_default()
 }

@@ -1,45 +1,41 @@
-//! Cancellation of jobs that Slurm has: sent now, confirmed by the poll, sent again until it is.
+//! Cancels jobs in Slurm. Polls confirm the cancellation; until then it is repeated.
 
 use std::time::Duration;
 
 use domain::Job;
-use persistence::{Lease, StoreError, WorkStore};
+use persistence::{Lease, WorkStore};
 use remote::Cancel;
 
 use crate::{
+    Result,
+    cluster_runtime::Runtime,
     link::cluster_link::ClusterLink,
-    steps::batch::warn_of_each,
-    worker::{Site, Worker},
+    steps::record::{in_slurm, warn_of_each},
+    worker::Worker,
 };
 
-/// Slurm gives a job its `KillWait` (30 s by default) to end; only then does asking again mean anything.
-const SEND_AGAIN: Duration = Duration::from_secs(45);
-/// After a cancellation that did not reach the cluster.
+/// Slurm gives a job its `KillWait` (30 s by default) to end. An earlier repetition would be useless.
+const REPEAT_AFTER: Duration = Duration::from_secs(45);
+/// After a cancellation that failed.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    pub(crate) async fn cancel(
-        &self,
-        site: &Site<L>,
-        lease: &Lease,
-        jobs: Vec<Job>,
-    ) -> Result<(), StoreError> {
+    pub(crate) async fn cancel(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {
         if jobs.is_empty() {
             return Ok(());
         }
-        let attempts = jobs.iter().filter_map(|job| job.attempt.as_ref());
-        let known = attempts.filter_map(|attempt| Some((attempt.slurm_id?, attempt.token.clone())));
+        let known = jobs.iter().filter_map(in_slurm);
         let command = Cancel { jobs: known.collect(), names: Vec::new() };
-        let again_in = match site.target.link.cancel(&command).await {
+        let again_in = match runtime.target.link.call(&command).await {
             Ok(answer) => match answer.refused {
-                None => SEND_AGAIN,
+                None => REPEAT_AFTER,
                 Some(failure) => {
                     warn_of_each(&jobs, &failure.excerpt, "Slurm refused a cancellation");
                     TRY_AGAIN
                 }
             },
             Err(error) => {
-                warn_of_each(&jobs, &error, "a cancellation did not get through");
+                warn_of_each(&jobs, &error, "the cancellation failed");
                 TRY_AGAIN
             }
         };
@@ -48,8 +44,6 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             tracing::info!(job.id = %job.id, attempt, "cancellation sent");
         }
         self.store.put_off(lease, &jobs, Some(again_in)).await?;
-        self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
-        site.wake_poll();
-        Ok(())
+        self.poll_soon(runtime).await
     }
 }

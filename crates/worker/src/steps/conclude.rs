@@ -1,4 +1,4 @@
-//! The last words of jobs that Slurm is through with, read in one remote command, and the verdict on each.
+//! Collects exit records and logs of jobs that have ended, in one remote command, and decides the verdict on each.
 
 use std::collections::HashMap;
 
@@ -6,30 +6,27 @@ use chrono::TimeDelta;
 use domain::{
     DesiredState, Ending, Findings, Job, JobPaths, UnhealthyNode, Work, cleanup_is_retried, conclude,
 };
-use persistence::{Lease, StepRecord, StoreError, WorkStore};
+use persistence::{Lease, StepRecord, WorkStore};
 use remote::{Conclude, Concluded, Concluding};
 use slurm::{NodeName, SlurmState, node_list};
 
 use crate::{
+    Result,
+    cluster_runtime::Runtime,
     link::cluster_link::ClusterLink,
-    steps::batch::{done, warn_of_each},
-    worker::{Site, Worker},
+    steps::record::{done, warn_of_each},
+    worker::Worker,
 };
 
-/// Enough for the last 500 lines of most logs, which the rules about failures search.
+/// Enough for the last 500 lines of most logs, which the failure rules search.
 const TAIL_BYTES: usize = 64 * 1024;
-/// How much of all status files one command reads; what is left is read by the next.
+/// The most bytes of all status files in one command; the next command reads the rest.
 const STATUS_BYTES: usize = 8 * 1024 * 1024;
-/// After an answer that did not come.
+/// After a command without an answer.
 const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    pub(crate) async fn conclude(
-        &self,
-        site: &Site<L>,
-        lease: &Lease,
-        jobs: Vec<Job>,
-    ) -> Result<(), StoreError> {
+    pub(crate) async fn conclude(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {
         if jobs.is_empty() {
             return Ok(());
         }
@@ -38,16 +35,16 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             tail_bytes: TAIL_BYTES,
             status_bytes_total: STATUS_BYTES,
         };
-        let answer = site.target.link.conclude(&command).await;
+        let answer = runtime.target.link.call(&command).await;
         if let Err(error) = &answer {
-            warn_of_each(&jobs, error, "the job's last words could not be read");
+            warn_of_each(&jobs, error, "the exit code and logs of the job could not be read");
         }
         let found: HashMap<&str, &Concluded> =
             answer.iter().flatten().map(|concluded| (concluded.key.as_str(), concluded)).collect();
-        let sick = self.sick_nodes(site, nodes_of_failed(&jobs)).await;
+        let sick = self.sick_nodes(runtime, nodes_of_failed(&jobs)).await;
         let spare =
-            self.spare_nodes(site, &jobs.iter().filter(|job| has_failed(job)).collect::<Vec<_>>()).await;
-        let graces = self.graces(site);
+            self.spare_nodes(runtime, &jobs.iter().filter(|job| has_failed(job)).collect::<Vec<_>>()).await;
+        let graces = self.graces(runtime);
         let now = self.clock.now();
         let step = |job: Job| -> StepRecord {
             let token = job.attempt.as_ref().map(|attempt| attempt.token.as_str());
@@ -65,20 +62,20 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                         spare: spare.get(&job.id).copied(),
                     };
                     match conclude(&job, &findings, &graces, now) {
-                        // Somebody else's right to look at the secrets ends with the job, so they go first.
+                        // A job must not end before its files with secrets are removed.
                         Ending::Ended(_) | Ending::Paused(_) | Ending::Retry { .. }
                             if !concluded.removed && cleanup_is_retried(job.finishing_since, now) =>
                         {
                             done(job, Some(now + TRY_AGAIN))
                         }
                         Ending::Ended(job) | Ending::Paused(job) => done(job, None),
-                        // The wish was for the copy that did nothing; the one that runs has to hear it, too.
+                        // A cancellation must reach the job that runs, too.
                         Ending::Adopt(job) => {
                             let due_at = (job.desired != DesiredState::Run).then_some(now);
                             done(job, due_at)
                         }
                         Ending::Retry { job, due_at } => done(job, Some(due_at)),
-                        // Looked at again before the grace is over: the word may come any moment.
+                        // Retried before the grace period is over, because the exit record may come at any moment.
                         Ending::Wait { job, until } => done(job, Some(until.min(now + TRY_AGAIN))),
                     }
                 }
@@ -87,19 +84,19 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         };
         let steps: Vec<_> = jobs.into_iter().map(step).collect();
         self.record(lease, &steps).await?;
-        // One that goes again is due in the other lane.
-        site.wake_lanes();
+        // A job with another attempt is due in the other lane.
+        runtime.wake_lanes();
         Ok(())
     }
 }
 
-/// Whether Slurm did not bring the job to a good end.
+/// Whether the job did not complete.
 fn has_failed(job: &Job) -> bool {
     let state = job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref());
     job.desired == DesiredState::Run && state != Some(&SlurmState::Completed)
 }
 
-/// The nodes of jobs whose end may be their fault: a job that did what it should needs nobody's health.
+/// The nodes of failed jobs: their health may explain the failure.
 fn nodes_of_failed(jobs: &[Job]) -> Vec<NodeName> {
     let failed = |job: &&Job| {
         let state = job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref());
@@ -118,7 +115,7 @@ fn of_job(job: &Job, sick: &[UnhealthyNode]) -> Vec<UnhealthyNode> {
     sick.iter().filter(|node| own.contains(&node.name)).cloned().collect()
 }
 
-/// Whether the job is one of several programs with logs of their own.
+/// Whether the job runs several roles, each with its own logs.
 fn has_roles(job: &Job) -> bool {
     matches!(&job.spec.work, Work::Tao { network_arch, .. } if network_arch.as_str() == "cosmos-rl")
 }
@@ -128,7 +125,7 @@ fn concluding(job: &Job) -> Option<Concluding> {
     let paths = JobPaths::new(&attempt.job_dir, job.id).ok()?;
     Some(Concluding {
         role_logs: if has_roles(job) { paths.log_dir(attempt).ok()? } else { None },
-        key: attempt.token.to_string(),
+        key: attempt.key(job.id),
         id: attempt.slurm_id,
         state_dir: paths.state(attempt).ok()?,
         logs: [paths.log(attempt, "main.out").ok()?, paths.log(attempt, "main.err").ok()?].concat(),

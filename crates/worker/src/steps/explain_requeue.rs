@@ -1,4 +1,4 @@
-//! Jobs that Slurm has put back into its queue: why it did, and away from the node that failed.
+//! Explains requeues of jobs, and excludes the node that failed.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -6,53 +6,54 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::{ExplainedRequeue, Job, UnhealthyNode, explain_requeue};
-use persistence::{Lease, StepRecord, StoreError, WorkStore};
-use remote::{Exclude, NodeHealth, Requeued};
-use slurm::{JobName, NodeName, SlurmJobId, node_list};
+use persistence::{Lease, StepRecord, WorkStore};
+use remote::{AttemptKey, Exclude, NodeHealth, Requeued};
+use slurm::{NodeName, SlurmJobId, node_list};
 
 use crate::{
+    Result,
+    cluster_runtime::Runtime,
     link::cluster_link::ClusterLink,
-    steps::batch::{done, warn_of_each},
-    worker::{Site, Worker},
+    steps::record::{done, in_slurm, warn_of_each},
+    worker::Worker,
 };
 
 /// Accounting lags by seconds, and Slurm holds a job that lost its node back for longer than that. Asked less and less
-/// often, and not for ever: a site may keep no accounting.
+/// often, and not for ever: a runtime may keep no accounting.
 const TRY_AGAIN_FIRST: TimeDelta = TimeDelta::seconds(2);
 const TRY_AGAIN_LAST: TimeDelta = TimeDelta::minutes(1);
 const GIVE_UP: TimeDelta = TimeDelta::minutes(10);
 
-/// A job that is to be kept away from nodes.
+/// A job with nodes to exclude.
 struct Exclusion {
-    /// The step that keeps what became of it.
+    /// The step that stores the result.
     step: usize,
     id: SlurmJobId,
-    token: JobName,
+    key: AttemptKey,
     nodes: Vec<NodeName>,
 }
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    pub(crate) async fn reroute(
+    pub(crate) async fn explain_requeues(
         &self,
-        site: &Site<L>,
+        runtime: &Runtime<L>,
         lease: &Lease,
         jobs: Vec<Job>,
-    ) -> Result<(), StoreError> {
+    ) -> Result {
         if jobs.is_empty() {
             return Ok(());
         }
-        let attempts = jobs.iter().filter_map(|job| job.attempt.as_ref());
-        let asked = attempts.filter_map(|attempt| Some((attempt.slurm_id?, attempt.token.clone())));
-        let runs = match site.target.link.requeued(&Requeued { jobs: asked.collect() }).await {
+        let asked = jobs.iter().filter_map(in_slurm);
+        let runs = match runtime.target.link.call(&Requeued { jobs: asked.collect() }).await {
             Ok(runs) => runs,
             Err(error) => {
-                warn_of_each(&jobs, &error, "why Slurm requeued the job is not known yet");
+                warn_of_each(&jobs, &error, "the reason of a requeue is not known yet");
                 HashMap::new()
             }
         };
         let nodes = runs.values().flat_map(|run| node_list::expand(&run.nodes));
-        let sick = self.sick_nodes(site, nodes.filter_map(|name| name.parse().ok()).collect()).await;
-        let spare = self.spare_nodes(site, &jobs.iter().collect::<Vec<_>>()).await;
+        let sick = self.sick_nodes(runtime, nodes.filter_map(|name| name.parse().ok()).collect()).await;
+        let spare = self.spare_nodes(runtime, &jobs.iter().collect::<Vec<_>>()).await;
         let now = self.clock.now();
         let mut steps = Vec::with_capacity(jobs.len());
         let mut exclusions = Vec::new();
@@ -60,7 +61,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         for job in jobs {
             let id = job.attempt.as_ref().and_then(|attempt| attempt.slurm_id);
             let Some((id, run)) = id.and_then(|id| Some((id, runs.get(&id)?))) else {
-                // Nothing of a job is written while its requeue is unexplained, so this is how long it has been so.
+                // A job is not written while its requeue is unexplained, so this is the time since the requeue.
                 let since = now - job.last_modified;
                 if since >= GIVE_UP {
                     steps.push(done(job.without_explanation(), None));
@@ -70,34 +71,34 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 }
                 continue;
             };
-            let (terms, spare) = (self.graces(site).retry, spare.get(&job.id).copied());
+            let (terms, spare) = (self.graces(runtime).retry, spare.get(&job.id).copied());
             let ExplainedRequeue { job, exclude } = explain_requeue(&job, run, &sick, &terms, spare, now);
             if let (Some(exclude), Some(attempt)) = (exclude, &job.attempt) {
                 exclusions.push(Exclusion {
                     step: steps.len(),
                     id,
-                    token: attempt.token.clone(),
+                    key: attempt.key(job.id),
                     nodes: exclude,
                 });
             }
             steps.push(done(job, None));
         }
-        self.exclude(site, &mut steps, exclusions).await;
+        self.exclude(runtime, &mut steps, exclusions).await;
         let stored = self.record(lease, &steps).await?;
-        // What a poll has changed meanwhile is looked at again as it is now.
+        // A poll has changed these jobs meanwhile; the step is retried with the new state.
         let overtaken = steps.into_iter().map(|step| step.job).filter(|job| !stored.contains(&job.id));
         self.store.put_off(lease, &overtaken.collect::<Vec<_>>(), Some(Duration::ZERO)).await?;
         self.store.put_off(lease, &unknown, wait.to_std().ok()).await
     }
 
-    /// Tells Slurm, and notes in the attempts what it took. A refusal costs nothing but the exclusion.
-    async fn exclude(&self, site: &Site<L>, steps: &mut [StepRecord], exclusions: Vec<Exclusion>) {
+    /// Excludes nodes in Slurm, and stores accepted exclusions in the attempts. A refusal has no other effect.
+    async fn exclude(&self, runtime: &Runtime<L>, steps: &mut [StepRecord], exclusions: Vec<Exclusion>) {
         if exclusions.is_empty() {
             return;
         }
-        let told = |exclusion: &Exclusion| (exclusion.id, exclusion.token.clone(), exclusion.nodes.clone());
-        let command = Exclude { jobs: exclusions.iter().map(told).collect() };
-        match site.target.link.exclude(&command).await {
+        let job = |exclusion: &Exclusion| (exclusion.id, exclusion.key.clone(), exclusion.nodes.clone());
+        let command = Exclude { jobs: exclusions.iter().map(job).collect() };
+        match runtime.target.link.call(&command).await {
             Ok(answer) => {
                 for (Exclusion { step, nodes, .. }, failure) in exclusions.into_iter().zip(answer.failed) {
                     let job = &mut steps[step].job;
@@ -108,7 +109,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                             }
                         }
                         Some(failure) => {
-                            tracing::warn!(job.id = %job.id, error = %failure, "Slurm does not exclude the failed node");
+                            tracing::warn!(job.id = %job.id, error = %failure, "Slurm refused to exclude the failed node");
                         }
                     }
                 }
@@ -120,19 +121,19 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
     }
 
-    /// Those of the nodes that Slurm does not trust now; none when it does not say.
-    pub(crate) async fn sick_nodes(&self, site: &Site<L>, nodes: Vec<NodeName>) -> Vec<UnhealthyNode> {
+    /// The nodes that are down or drained for a fault; none if that is not known.
+    pub(crate) async fn sick_nodes(&self, runtime: &Runtime<L>, nodes: Vec<NodeName>) -> Vec<UnhealthyNode> {
         let nodes: Vec<NodeName> = nodes.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
         if nodes.is_empty() {
             return Vec::new();
         }
-        match site.target.link.node_health(&NodeHealth { nodes }).await {
+        match runtime.target.link.call(&NodeHealth { nodes }).await {
             Ok(answer) => {
                 let sick = answer.sick.unwrap_or_default().into_iter();
                 sick.map(|(name, state)| UnhealthyNode { name, state }).collect()
             }
             Err(error) => {
-                tracing::warn!(cluster.name = %site.target.cluster.name, error = %error, "the health of nodes is not known");
+                tracing::warn!(cluster.name = %runtime.target.cluster.name, error = %error, "the health of nodes could not be read");
                 Vec::new()
             }
         }

@@ -1,7 +1,7 @@
-//! Before a job is submitted: what it is launched with, the cached file of its image or the image itself.
+//! Decides before a submission whether a job runs from the cached file of its image or from the image itself.
 //!
-//! Nothing here asks a cluster. What is not known yet is found out by the image's conversion (`conversions`), which
-//! wakes the jobs that wait for it.
+//! This file sends no command. A missing cached file is the task of the image's conversion (`conversions`), which wakes the
+//! jobs that wait for it.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -10,64 +10,62 @@ use domain::{
     Attempt, Conversion, ImageChoice, ImageRef, Job, JobId, LaunchImage, Phase, cached_image, choose_image,
     run_unconverted, wants_fresh,
 };
-use persistence::{ImageRequest, Lease, StepRecord, StoreError, WorkStore};
+use persistence::{ImageRequest, Lease, StepRecord, WorkStore};
 
 use crate::{
-    link::cluster_link::ClusterLink,
-    steps::batch::done,
-    worker::{Site, Worker},
+    Result, cluster_runtime::Runtime, link::cluster_link::ClusterLink, steps::record::done, worker::Worker,
 };
 
-/// A wake-up that was lost is made good by a look so often.
+/// The retry interval in case a wake-up was lost.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
-/// Jobs whose image is settled, and what those of them are launched with that wanted it from the cache.
+/// Jobs whose image is decided, and the images of jobs that use the cache.
 pub(crate) struct Settled {
     pub(crate) jobs: Vec<Job>,
     pub(crate) images: HashMap<JobId, LaunchImage>,
 }
 
-/// What becomes of jobs that cannot be submitted yet.
+/// Jobs that cannot be submitted yet.
 #[derive(Default)]
 struct Unsettled {
     waiting: Vec<StepRecord>,
-    /// They wait already and say so.
+    /// Jobs that wait already, with the same message.
     unchanged: Vec<Job>,
     refused: Vec<StepRecord>,
 }
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    /// Sorts out the jobs whose image has to be converted first: they wait, and are due again when it is.
+    /// Separates the jobs whose image must be converted first: they wait until the conversion wakes them.
     pub(crate) async fn settle_images(
         &self,
-        site: &Site<L>,
+        runtime: &Runtime<L>,
         lease: &Lease,
         jobs: Vec<Job>,
-    ) -> Result<Settled, StoreError> {
-        let wishes: HashMap<JobId, Wish> =
-            jobs.iter().filter_map(|job| Some((job.id, wish(site, job)?))).collect();
+    ) -> Result<Settled> {
+        let requests: HashMap<JobId, CacheRequest> =
+            jobs.iter().filter_map(|job| Some((job.id, cache_request(runtime, job)?))).collect();
         let mut settled = Settled { jobs, images: HashMap::new() };
-        if wishes.is_empty() {
+        if requests.is_empty() {
             return Ok(settled);
         }
-        let cluster = &site.target.cluster.name;
+        let cluster = &runtime.target.cluster.name;
         let plain: Vec<ImageRequest> =
-            wishes.values().filter_map(|wish| wish.as_ref().ok()).cloned().collect();
+            requests.values().filter_map(|request| request.as_ref().ok()).cloned().collect();
         let found = self.store.request_images(cluster, &plain).await?;
         let now = self.clock.now();
-        let (mut unsettled, mut reopened, mut sleepers) = (Unsettled::default(), Vec::new(), Vec::new());
+        let (mut unsettled, mut reopened, mut waiters) = (Unsettled::default(), Vec::new(), Vec::new());
         for job in std::mem::take(&mut settled.jobs) {
-            let Some(wish) = wishes.get(&job.id) else {
+            let Some(request) = requests.get(&job.id) else {
                 settled.jobs.push(job);
                 continue;
             };
-            let conversion = match wish {
-                Ok(wish) => found.iter().find(|conversion| conversion.cache_path == wish.cache_path),
+            let conversion = match request {
+                Ok(request) => found.iter().find(|conversion| conversion.cache_path == request.cache_path),
                 Err(_) => None,
             };
-            let choice = match (wish, conversion) {
+            let choice = match (request, conversion) {
                 (Ok(_), Some(conversion)) => choose_image(&job, conversion, now),
-                (Ok(wish), None) => run_unconverted(&job, &wish.image, UNREADABLE),
+                (Ok(request), None) => run_unconverted(&job, &request.image, UNREADABLE),
                 (Err((image, why)), _) => run_unconverted(&job, image, why),
             };
             match choice {
@@ -83,36 +81,36 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                         if reopen {
                             reopened.push(conversion);
                         }
-                        sleepers.push((job.id, conversion));
+                        waiters.push((job.id, conversion));
                     }
                     unsettled.wait(job, message, now + TimeDelta::seconds(30));
                 }
             }
         }
-        self.put_to_sleep(lease, unsettled, &sleepers).await?;
+        self.store_waiting(lease, unsettled, &waiters).await?;
         reopened.sort_unstable_by_key(|conversion| conversion.id);
         reopened.dedup_by_key(|conversion| conversion.id);
         self.store.reopen_conversions(cluster, &reopened).await?;
         if !reopened.is_empty() {
-            site.wake_lanes();
+            runtime.wake_lanes();
         }
         Ok(settled)
     }
 
-    async fn put_to_sleep(
+    async fn store_waiting(
         &self,
         lease: &Lease,
         unsettled: Unsettled,
-        sleepers: &[(JobId, &Conversion)],
-    ) -> Result<(), StoreError> {
-        // No attempt of theirs is open, so nothing of them is on the cluster.
+        waiters: &[(JobId, &Conversion)],
+    ) -> Result {
+        // These jobs have no open attempt, so they have nothing on the cluster.
         self.record(lease, &unsettled.refused).await?;
-        if sleepers.is_empty() {
+        if waiters.is_empty() {
             return Ok(());
         }
         self.record(lease, &unsettled.waiting).await?;
         self.store.put_off(lease, &unsettled.unchanged, Some(LOOK_AGAIN)).await?;
-        self.store.wake_changed(sleepers).await
+        self.store.wake_changed(waiters).await
     }
 }
 
@@ -127,21 +125,21 @@ impl Unsettled {
     }
 }
 
-/// Somebody has to mend the row of the image's conversion.
+/// The row of the image's conversion is malformed: a person has to correct it.
 const UNREADABLE: &str = "what the service has stored about its conversion cannot be read";
 
-/// What a job wants of the cache; or the image, and why the cache has no place for it.
-type Wish = Result<ImageRequest, (ImageRef, String)>;
+/// A job's request to the cache; or its image, and why the cache cannot hold it.
+type CacheRequest = Result<ImageRequest, (ImageRef, String)>;
 
-/// What the job wants of the cache, unless an attempt is under way: its image was settled when it was made.
-fn wish<L>(site: &Site<L>, job: &Job) -> Option<Wish> {
+/// The job's request to the cache; none if an attempt is open, because its image was decided when it began.
+fn cache_request<L>(runtime: &Runtime<L>, job: &Job) -> Option<CacheRequest> {
     if job.attempt.as_ref().is_some_and(Attempt::is_open) {
         return None;
     }
     let image = cached_image(&job.spec)?.clone();
-    let wish = match site.target.cluster.images.cache_dir.join(&image.cache_file_name()) {
+    let request = match runtime.target.cluster.images.cache_dir.join(&image.cache_file_name()) {
         Ok(cache_path) => Ok(ImageRequest { job: job.id, cache_path, image, fresh: wants_fresh(&job.spec) }),
         Err(error) => Err((image, error.to_string())),
     };
-    Some(wish)
+    Some(request)
 }

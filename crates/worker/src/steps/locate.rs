@@ -1,27 +1,24 @@
-//! Looking for submissions whose answer was lost.
+//! Finds the Slurm jobs of uncertain submissions.
 
 use chrono::TimeDelta;
 use domain::{Job, Lookup, Phase, Transition, after_lookup};
-use persistence::{Lease, StoreError, WorkStore};
-use remote::{Locate, LocateAnswer, Sought};
+use persistence::{Lease, WorkStore};
+use remote::{AttemptKey, Locate, LocateAnswer, Sought};
 use slurm::{JobName, SlurmJobId, SlurmState};
 
 use crate::{
+    Result,
+    cluster_runtime::Runtime,
     link::{cluster_link::ClusterLink, counted},
     steps::{
-        batch::{done, warn_of_each},
         pending_cleanup::Unsubmitted,
+        record::{done, warn_of_each},
     },
-    worker::{Site, Worker},
+    worker::Worker,
 };
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    pub(crate) async fn locate(
-        &self,
-        site: &Site<L>,
-        lease: &Lease,
-        jobs: Vec<Job>,
-    ) -> Result<(), StoreError> {
+    pub(crate) async fn locate(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {
         if jobs.is_empty() {
             return Ok(());
         }
@@ -30,9 +27,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         // An hour earlier than the first intent: the clocks of the cluster and of this host may differ.
         let since = since.unwrap_or_else(|| self.clock.now()) - TimeDelta::hours(1);
         let command = Locate { jobs: jobs.iter().filter_map(lost).collect(), since_unix: since.timestamp() };
-        let answer = site.target.link.locate(&command).await;
+        let answer = runtime.target.link.call(&command).await;
         if let Err(error) = &answer {
-            warn_of_each(&jobs, error, "the lost submission could not be looked for");
+            warn_of_each(&jobs, error, "the uncertain submission could not be looked up");
         }
         let now = self.clock.now();
         let step = |before: &Job| -> Unsubmitted {
@@ -47,22 +44,19 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             .flat_map(|answer| steps.iter().flat_map(|step| copies(step.job(), answer)))
             .collect();
         let adopted = steps.iter().map(Unsubmitted::job).filter(|job| job.phase == Phase::InQueue);
-        counted::submissions(&site.target.cluster.name, adopted, now);
-        self.record_unsubmitted(site, lease, steps).await?;
-        self.cancel_copies(site, copies).await;
-        self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
-        site.wake_poll();
-        Ok(())
+        counted::submissions(&runtime.target.cluster.name, adopted, now);
+        self.record_unsubmitted(runtime, lease, steps).await?;
+        self.cancel_copies(runtime, copies).await;
+        self.poll_soon(runtime).await
     }
 }
 
-/// What is looked for of a job whose submission had no answer.
+/// The search for a job with an uncertain submission.
 fn lost(job: &Job) -> Option<Sought> {
     let attempt = job.attempt.as_ref()?;
     let paths = domain::JobPaths::new(&attempt.job_dir, job.id).ok()?;
     Some(Sought {
-        key: attempt.token.to_string(),
-        name: attempt.token.clone(),
+        key: attempt.key(job.id),
         state_dir: paths.state(attempt).ok()?,
         base_dir: attempt.job_dir.clone(),
         send: attempt.fence.newest,
@@ -70,21 +64,21 @@ fn lost(job: &Job) -> Option<Sought> {
     })
 }
 
-/// The Slurm jobs of an attempt in the queue that are not the one we adopted.
-fn copies(job: &Job, answer: &LocateAnswer) -> Vec<(SlurmJobId, JobName)> {
+/// The Slurm jobs of an attempt in the queue, without the adopted one.
+fn copies(job: &Job, answer: &LocateAnswer) -> Vec<(SlurmJobId, AttemptKey)> {
     let Some(attempt) = &job.attempt else { return Vec::new() };
     let Some(adopted) = attempt.slurm_id else { return Vec::new() };
-    copies_of(answer, &attempt.token, adopted)
+    copies_of(answer, &attempt.key(job.id), adopted)
 }
 
-/// The Slurm jobs of that name in the queue that are not the adopted one. While no claim can be seen, any that runs may be the
-/// one that has it, and is left alone: those that have not will find it.
+/// The Slurm jobs of that name in the queue, without the adopted one. While no claim is visible, running jobs are left alone,
+/// because one of them may hold the claim; the others stop when they find it.
 pub(crate) fn copies_of(
     answer: &LocateAnswer,
-    token: &JobName,
+    key: &AttemptKey,
     adopted: SlurmJobId,
-) -> Vec<(SlurmJobId, JobName)> {
-    let found = answer.located.iter().filter(|found| found.key == token.as_str());
+) -> Vec<(SlurmJobId, AttemptKey)> {
+    let found = answer.located.iter().filter(|found| found.key == key.name.as_str());
     let useless = found.flat_map(|found| {
         let claimed = found.run_claim.is_some();
         found
@@ -92,13 +86,13 @@ pub(crate) fn copies_of(
             .iter()
             .filter(move |(_, state)| *state == SlurmState::Pending || claimed && state.is_active())
     });
-    useless.filter(|(id, _)| *id != adopted).map(|(id, _)| (*id, token.clone())).collect()
+    useless.filter(|(id, _)| *id != adopted).map(|(id, _)| (*id, key.clone())).collect()
 }
 
-/// What the four witnesses say together: the queue, the id file, the script's claim, accounting.
+/// The conclusion from the four sources: the queue, the saved id, the script's claim, and accounting.
 ///
-/// The job that holds the claim is the one that runs; without a claim the oldest is, and the others will find
-/// its claim when they start.
+/// The job with the claim is the one that runs. Without a claim it is the oldest, and the others find its claim when they
+/// start.
 pub(crate) fn sought(token: Option<&JobName>, answer: &LocateAnswer) -> Lookup {
     let token = token.map(JobName::as_str);
     let Some(found) = answer.located.iter().find(|found| Some(found.key.as_str()) == token) else {
@@ -125,9 +119,10 @@ mod tests {
 
     #[test]
     fn a_copy_that_runs_is_cancelled_only_if_it_surely_has_not_the_claim() {
-        let token: JobName = "tao-job-x".parse().unwrap();
+        let subject = remote::Subject::Job(uuid::Uuid::nil());
+        let token = AttemptKey { subject, name: "tao-job-x".parse().unwrap() };
         let found = |run_claim| remote::Located {
-            key: token.to_string(),
+            key: token.name.to_string(),
             readable: true,
             unbegun: false,
             squeue: vec![

@@ -9,5 +9,6 @@ pub(crate) mod images;
 pub(crate) mod locate;
 pub(crate) mod pending_cleanup;
 pub(crate) mod purge;
+pub(crate) mod record;
 pub(crate) mod relax_exclusions;
 pub(crate) mod submit;

@@ -1,4 +1,4 @@
-//! Jobs that end without ever having run: what was staged for them goes first.
+//! Ends jobs that never started. Their staged files with secrets are removed first.
 
 use std::collections::HashMap;
 
@@ -6,20 +6,22 @@ use chrono::TimeDelta;
 use domain::{
     DesiredState, Job, JobId, JobPaths, Lookup, PendingCleanup, Phase, Timestamp, Transition, after_lookup,
 };
-use persistence::{Lane, Lease, StepRecord, StoreError, WorkStore};
+use persistence::{Lane, Lease, StepRecord, WorkStore};
 use remote::{Remove, StagedSecret};
 use slurm::{RemotePath, SlurmJobId};
 
 use crate::{
+    Result,
+    cluster_runtime::Runtime,
     link::cluster_link::ClusterLink,
-    steps::batch::{done, warn_of_each},
-    worker::{Site, Worker},
+    steps::record::{done, warn_of_each},
+    worker::Worker,
 };
 
-/// After a cluster that could not be asked to remove files.
+/// After a removal that failed.
 const TRY_AGAIN: TimeDelta = TimeDelta::seconds(10);
 
-/// A job after a step that may have ended it, and as it was before.
+/// A job before and after a step that may have ended it.
 #[derive(Debug)]
 pub(crate) struct Unsubmitted {
     before: Job,
@@ -36,10 +38,9 @@ impl Unsubmitted {
         &self.step.job
     }
 
-    /// The step, unless something stands in its way. A Slurm job that holds the attempt after all is the job's own. As long
-    /// as files are there that must not be, the job stays as it was; it ends when the cluster has removed them, or after a
-    /// day.
-    fn unless_hindered(self, blocker: Option<CleanupBlocker>, now: Timestamp) -> StepRecord {
+    /// The step, unless something blocks it. If a Slurm job holds the attempt, that job is adopted. While files with secrets
+    /// remain, the job does not end; it ends when they are removed, or after a day.
+    fn unless_blocked(self, blocker: Option<CleanupBlocker>, now: Timestamp) -> StepRecord {
         let kept = match blocker {
             None => return self.step,
             Some(CleanupBlocker::Held(id)) => {
@@ -52,7 +53,7 @@ impl Unsubmitted {
             return done(job, Some(now + TRY_AGAIN));
         }
         let id = self.before.id;
-        tracing::warn!(job.id = %id, "files with secrets could not be removed for a day; the job ends without");
+        tracing::warn!(job.id = %id, "files with secrets could not be removed for a day; the job ends anyway");
         self.step
     }
 }
@@ -61,42 +62,44 @@ impl Unsubmitted {
 #[derive(Debug, Clone, Copy)]
 enum CleanupBlocker {
     PendingCleanup(PendingCleanup),
-    /// It is in Slurm.
+    /// A Slurm job holds the attempt.
     Held(SlurmJobId),
 }
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    /// Records steps, of which some end or pause jobs of which files may have been staged. Those with secrets are removed
-    /// before: an ended job has none left, and nobody looks at it again. Where the attempt was sent, nothing of it begins to
-    /// run from then on, however late Slurm hears of it.
+    /// Records steps that may end or pause jobs with staged files. Files with secrets are removed first, because an ended job
+    /// is not looked at again. If the attempt was submitted, its claim is taken, so that a late Slurm job does not run.
     pub(crate) async fn record_unsubmitted(
         &self,
-        site: &Site<L>,
+        runtime: &Runtime<L>,
         lease: &Lease,
         steps: Vec<Unsubmitted>,
-    ) -> Result<(), StoreError> {
+    ) -> Result {
         if steps.is_empty() {
             return Ok(());
         }
-        let hindered = self.clear_away(site, &steps).await;
+        let blocked = self.clear_away(runtime, &steps).await;
         let now = self.clock.now();
         let steps: Vec<_> = steps
             .into_iter()
             .map(|one| {
-                let blocker = hindered.get(&one.before.id).copied();
-                one.unless_hindered(blocker, now)
+                let blocker = blocked.get(&one.before.id).copied();
+                one.unless_blocked(blocker, now)
             })
             .collect();
         self.record(lease, &steps).await?;
-        // Where they wait now somebody else may have to take the next step, and at once: a wish that came in meanwhile was
-        // heard when nothing could be done for it.
-        site.lane(Lane::Submit).notify_one();
-        site.lane(Lane::Follow).notify_one();
+        // The next step may be due at once in either lane: a change of the desired state may have come in meanwhile.
+        runtime.lane(Lane::Submit).notify_one();
+        runtime.lane(Lane::Follow).notify_one();
         Ok(())
     }
 
-    /// Closes the attempts of jobs that are over and removes their files with secrets; says which jobs are not over yet.
-    async fn clear_away(&self, site: &Site<L>, steps: &[Unsubmitted]) -> HashMap<JobId, CleanupBlocker> {
+    /// Closes the attempts of jobs that end and removes their files with secrets. Returns the jobs that cannot end yet.
+    async fn clear_away(
+        &self,
+        runtime: &Runtime<L>,
+        steps: &[Unsubmitted],
+    ) -> HashMap<JobId, CleanupBlocker> {
         let jobs = || steps.iter().map(|one| &one.step.job);
         let files: Vec<(JobId, StagedSecret)> =
             jobs().flat_map(|job| staged_secrets(job).into_iter().map(|file| (job.id, file))).collect();
@@ -109,17 +112,17 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             close: close.iter().map(|(_, dir)| dir.clone()).collect(),
             files: files.iter().map(|(_, file)| file.clone()).collect(),
         };
-        match site.target.link.remove(&command).await {
+        match runtime.target.link.call(&command).await {
             Ok(answer) => {
                 let kept = answer.kept.iter().filter_map(|place| files.get(*place));
                 let held = answer.held.iter().filter_map(|(place, id)| Some((close.get(*place)?.0, *id)));
                 let kept =
                     kept.map(|(job, _)| (*job, CleanupBlocker::PendingCleanup(PendingCleanup::NotRemoved)));
-                // Who is held keeps its files as well.
+                // A held attempt keeps its files as well.
                 kept.chain(held.map(|(job, id)| (job, CleanupBlocker::Held(id)))).collect()
             }
             Err(error) => {
-                warn_of_each(jobs(), &error, "files with secrets could not be removed; trying again");
+                warn_of_each(jobs(), &error, "files with secrets could not be removed; retrying");
                 files
                     .iter()
                     .map(|(job, _)| (*job, CleanupBlocker::PendingCleanup(PendingCleanup::Unanswered)))
@@ -129,8 +132,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 }
 
-/// Where the claim of an attempt is that was sent and is given up with its job. One that failed may be sent again as long as its
-/// files cannot be removed, and stays open.
+/// The state directory of a submitted attempt that is given up with its job. A failed attempt stays open, because it may be
+/// submitted again.
 fn given_up(job: &Job) -> Option<RemotePath> {
     let attempt = job.attempt.as_ref().filter(|attempt| attempt.fence.newest > 0)?;
     let is_over = job.desired != DesiredState::Run && (job.status.is_final() || job.phase == Phase::Paused);
@@ -139,7 +142,7 @@ fn given_up(job: &Job) -> Option<RemotePath> {
     paths?.state(attempt).ok()
 }
 
-/// The files with secrets of a job that is over, if anything was ever staged for it.
+/// The files with secrets of a job that ends, if any were staged.
 fn staged_secrets(job: &Job) -> Vec<StagedSecret> {
     let Some(attempt) = job.attempt.as_ref().filter(|_| job.status.is_final() || job.phase == Phase::Paused)
     else {
@@ -147,7 +150,7 @@ fn staged_secrets(job: &Job) -> Vec<StagedSecret> {
     };
     let Ok(paths) = JobPaths::new(&attempt.job_dir, job.id) else { return Vec::new() };
     let Ok(state_dir) = paths.state(attempt) else { return Vec::new() };
-    let file = |path| StagedSecret { state_dir: state_dir.clone(), path };
+    let file = |path| StagedSecret { job: job.id.get(), state_dir: state_dir.clone(), path };
     paths.secret_files().into_iter().map(file).collect()
 }
 
@@ -189,7 +192,7 @@ mod tests {
             let before = sent(wanted);
             let ended = Unsubmitted::new(&before, done(before.canceled_locally(T0), None));
             let held = SlurmJobId::new(77).unwrap();
-            let StepRecord { job, due_at } = ended.unless_hindered(Some(CleanupBlocker::Held(held)), T0);
+            let StepRecord { job, due_at } = ended.unless_blocked(Some(CleanupBlocker::Held(held)), T0);
             assert_eq!((job.phase, job.status, due_at), (Phase::InQueue, Status::Pending, Some(T0)));
             let attempt = job.attempt.unwrap();
             assert!(attempt.is_open() && attempt.slurm_id == Some(held));

@@ -1,30 +1,22 @@
-//! Jobs that their owners have deleted with everything they left on the cluster.
+//! Removes everything that deleted jobs have left on the cluster.
 
 use std::collections::HashMap;
 
 use domain::{Job, JobId, next_purge_wait};
-use persistence::{Lease, PurgeTarget, StoreError, WorkStore};
+use persistence::{Lease, PurgeTarget, WorkStore};
 use remote::Purge;
 use slurm::RemotePath;
 
-use crate::{
-    link::cluster_link::ClusterLink,
-    worker::{Site, Worker},
-};
+use crate::{Result, cluster_runtime::Runtime, link::cluster_link::ClusterLink, worker::Worker};
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    pub(crate) async fn purge(
-        &self,
-        site: &Site<L>,
-        lease: &Lease,
-        jobs: Vec<Job>,
-    ) -> Result<(), StoreError> {
+    pub(crate) async fn purge(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {
         if jobs.is_empty() {
             return Ok(());
         }
         let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
         let remains = self.store.purge_targets(&ids).await?;
-        let failed = self.remove_remains(site, &remains).await;
+        let failed = self.remove_remains(runtime, &remains).await;
         let (mut gone, mut left) = (Vec::new(), Vec::new());
         for of in &remains {
             let Some(why) = failed.get(&of.job) else {
@@ -32,10 +24,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 continue;
             };
             if let Some(wait) = next_purge_wait(of.failed).and_then(|wait| wait.to_std().ok()) {
-                tracing::warn!(job.id = %of.job, error = why, "a deleted job's files are still there; trying again");
+                tracing::warn!(job.id = %of.job, error = why, "files of a deleted job are still there; retrying");
                 left.push((of.job, wait));
             } else {
-                give_up(site, of, why);
+                give_up(runtime, of, why);
                 gone.push(of.job);
             }
         }
@@ -43,8 +35,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         self.store.put_off_purges(lease, &left).await
     }
 
-    /// Removes what jobs have left. Returns those of which something is still there, or may be, and why.
-    async fn remove_remains(&self, site: &Site<L>, remains: &[PurgeTarget]) -> HashMap<JobId, String> {
+    /// Removes the files of jobs. Returns the jobs with files that may still exist, and why.
+    async fn remove_remains(&self, runtime: &Runtime<L>, remains: &[PurgeTarget]) -> HashMap<JobId, String> {
         let unreadable = remains.iter().filter(|of| of.unreadable);
         let mut failed: HashMap<JobId, String> =
             unreadable.map(|of| (of.job, UNREADABLE.to_owned())).collect();
@@ -55,13 +47,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             return failed;
         }
         let command = Purge { jobs: places.iter().map(|(id, base)| (base.clone(), id.get())).collect() };
-        match site.target.link.purge(&command).await {
+        match runtime.target.link.call(&command).await {
             Ok(answer) => {
                 for (place, others) in &answer.others {
                     let job = places.get(*place).map(|(id, _)| id.to_string());
                     tracing::warn!(
                         job.id = job,
-                        "these bear a deleted job's id and were not made by this service, so they stay: {others}"
+                        "files with the id of a deleted job stay, because this service did not create them: {others}"
                     );
                 }
                 let left = answer.left.iter();
@@ -77,9 +69,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 
 const UNREADABLE: &str = "the base directory of an attempt cannot be read in the database";
 
-/// Nobody looks after the job's files any more: it is said where they are.
-fn give_up<L>(site: &Site<L>, of: &PurgeTarget, why: &str) {
-    let cluster = site.target.cluster.name.to_string();
+/// Logs where the files are that remain for good.
+fn give_up<L>(runtime: &Runtime<L>, of: &PurgeTarget, why: &str) {
+    let cluster = runtime.target.cluster.name.to_string();
     let bases: Vec<&str> = of.base_dirs.iter().map(RemotePath::as_str).collect();
     tracing::warn!(
         job.id = %of.job, cluster.name = cluster, base_dirs = bases.join(", "), error = why,

@@ -1,37 +1,37 @@
-//! Jobs in Slurm's queue that are kept away from nodes which they may use again.
+//! Relaxes the excluded nodes of jobs in Slurm's queue.
 
 use std::time::Duration;
 
-use domain::{Job, relax_exclusions};
-use persistence::{Lease, StoreError, WorkStore};
+use domain::Job;
+use persistence::{Lease, WorkStore};
 use remote::Exclude;
 
 use crate::{
+    Result,
+    cluster_runtime::Runtime,
     link::cluster_link::ClusterLink,
-    steps::batch::{done, warn_of_each},
-    worker::{Site, Worker},
+    steps::record::{done, in_slurm, warn_of_each},
+    worker::Worker,
 };
 
-/// After a refusal, or an answer that did not come.
+/// After a refusal, or a command without an answer.
 const TRY_AGAIN: Duration = Duration::from_mins(1);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    pub(crate) async fn relieve(
+    pub(crate) async fn relax_exclusions(
         &self,
-        site: &Site<L>,
+        runtime: &Runtime<L>,
         lease: &Lease,
         jobs: Vec<Job>,
-    ) -> Result<(), StoreError> {
-        let (terms, now) = (self.graces(site).retry, self.clock.now());
-        let (mut waiting, mut reliefs, mut command) = (Vec::new(), Vec::new(), Exclude::default());
+    ) -> Result {
+        let (terms, now) = (self.graces(runtime).retry, self.clock.now());
+        let (mut waiting, mut relaxed, mut command) = (Vec::new(), Vec::new(), Exclude::default());
         let mut left = Vec::new();
         for job in jobs {
-            let told =
-                job.attempt.as_ref().and_then(|attempt| Some((attempt.slurm_id?, attempt.token.clone())));
-            match (told, relax_exclusions(&job, &terms, now)) {
-                (Some((id, token)), Some(relief)) => {
-                    command.jobs.push((id, token, relief.keep.clone()));
-                    reliefs.push(relief);
+            match (in_slurm(&job), domain::relax_exclusions(&job, &terms, now)) {
+                (Some((id, key)), Some(exclusions)) => {
+                    command.jobs.push((id, key, exclusions.keep.clone()));
+                    relaxed.push(exclusions);
                     waiting.push(job);
                 }
                 _ => left.push(job),
@@ -41,25 +41,25 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if waiting.is_empty() {
             return Ok(());
         }
-        let failed = match site.target.link.exclude(&command).await {
+        let failed = match runtime.target.link.call(&command).await {
             Ok(answer) => answer.failed,
             Err(error) => {
-                warn_of_each(&waiting, &error, "the job could not be allowed on its nodes again");
+                warn_of_each(&waiting, &error, "the excluded nodes of the job could not be changed");
                 return self.store.put_off(lease, &waiting, Some(TRY_AGAIN)).await;
             }
         };
         let (mut steps, mut refused) = (Vec::new(), Vec::new());
-        for ((job, relief), failure) in waiting.into_iter().zip(reliefs).zip(failed) {
+        for ((job, exclusions), failure) in waiting.into_iter().zip(relaxed).zip(failed) {
             match failure {
-                None => steps.push(done(job.with_relaxed_exclusions(&relief), None)),
+                None => steps.push(done(job.with_relaxed_exclusions(&exclusions), None)),
                 Some(failure) => {
-                    tracing::warn!(job.id = %job.id, error = %failure, "Slurm does not allow the job on its nodes again");
+                    tracing::warn!(job.id = %job.id, error = %failure, "Slurm refused to change the excluded nodes of the job");
                     refused.push(job);
                 }
             }
         }
         let stored = self.record(lease, &steps).await?;
-        // What a poll has changed meanwhile is looked at again as it is now.
+        // A poll has changed these jobs meanwhile; the step is retried with the new state.
         let overtaken = steps.into_iter().map(|step| step.job).filter(|job| !stored.contains(&job.id));
         self.store.put_off(lease, &overtaken.collect::<Vec<_>>(), Some(Duration::ZERO)).await?;
         self.store.put_off(lease, &refused, Some(TRY_AGAIN)).await

@@ -1,86 +1,90 @@
-//! Submission: intent first, then one remote command for the whole batch.
+//! Submits jobs: the intents first, then one remote command for the whole batch.
 
 use std::time::Duration;
 
 use domain::{
     Attempt, Job, Phase, Secrets, Status, SubmitOutcome, Transition, after_submit, excluded, plan_submission,
 };
-use persistence::{Lease, StoreError, WorkStore};
-use remote::{Cancel, SubmitAnswer, SubmitBatch};
-use slurm::{JobName, SlurmJobId};
+use persistence::{Lease, WorkStore};
+use remote::{AttemptKey, Cancel, SubmitAnswer, SubmitBatch};
+use slurm::SlurmJobId;
 
 use crate::{
+    Result,
+    cluster_runtime::{Runtime, Turn},
     link::{
         cluster_link::{ClusterLink, LinkError},
         counted,
     },
-    steps::{batch::done, images::Settled, pending_cleanup::Unsubmitted},
-    worker::{Site, Turn, Worker},
+    steps::{images::Settled, pending_cleanup::Unsubmitted, record::done},
+    worker::Worker,
 };
 
-/// A job whose submission is about to be sent.
+/// A job about to be submitted.
 struct Intent {
     job: Job,
-    /// The attempt as it was before: an earlier submission of it may still be without an answer.
+    /// The attempt before: an earlier submission may be uncertain.
     before: Option<Attempt>,
 }
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn submit(
         &self,
-        site: &Site<L>,
+        runtime: &Runtime<L>,
         lease: &Lease,
         jobs: Vec<Job>,
         mut turn: Option<Turn<'_>>,
-    ) -> Result<(), StoreError> {
+    ) -> Result {
         if jobs.is_empty() {
             return Ok(());
         }
-        let settled = self.settle_images(site, lease, jobs).await?;
+        let settled = self.settle_images(runtime, lease, jobs).await?;
         if settled.jobs.is_empty() {
             return Ok(());
         }
-        let intents = self.store_intents(site, lease, settled).await?;
-        let (intents, mut batch) = self.stage(site, lease, intents).await?;
+        let intents = self.store_intents(runtime, lease, settled).await?;
+        let (intents, mut batch) = self.stage(runtime, lease, intents).await?;
         if intents.is_empty() {
             return Ok(());
         }
         let now = self.clock.uptime();
         batch.sweep = turn.as_deref().is_some_and(|swept| is_to_sweep(*swept, now));
-        let answers = site.target.link.submit(&batch).await;
+        let answers = runtime.target.link.call(&batch).await;
         if let Some(swept) = turn.as_deref_mut().filter(|_| batch.sweep && answers.is_ok()) {
             *swept = Some(now);
         }
         drop(turn);
         let steps = self.judge(&intents, &answers);
-        counted::submissions(&site.target.cluster.name, steps.iter().map(Unsubmitted::job), self.clock.now());
-        self.record_unsubmitted(site, lease, steps).await?;
-        self.cancel_doubles(site, &intents, &answers).await;
-        // The poll finds out soon what became of them, instead of at the pace of a quiet cluster.
-        self.store.poll_soon(&site.target.cluster.name, site.target.pace.min).await?;
-        site.wake_poll();
-        Ok(())
+        counted::submissions(
+            &runtime.target.cluster.name,
+            steps.iter().map(Unsubmitted::job),
+            self.clock.now(),
+        );
+        self.record_unsubmitted(runtime, lease, steps).await?;
+        self.cancel_doubles(runtime, &intents, &answers).await;
+        // A poll follows soon, instead of at the pace of a quiet cluster.
+        self.poll_soon(runtime).await
     }
 
-    /// Commits the attempts before anything remote happens. Jobs whose lease was lost drop out here.
+    /// Commits the attempts before anything remote happens. Jobs with a lost lease are dropped here.
     async fn store_intents(
         &self,
-        site: &Site<L>,
+        runtime: &Runtime<L>,
         lease: &Lease,
         settled: Settled,
-    ) -> Result<Vec<Intent>, StoreError> {
+    ) -> Result<Vec<Intent>> {
         let now = self.clock.now();
         let Settled { jobs, mut images } = settled;
         let failed: Vec<&Job> = jobs.iter().filter(|job| !job.failures.is_empty()).collect();
-        let spare = self.spare_nodes(site, &failed).await;
+        let spare = self.spare_nodes(runtime, &failed).await;
         let mut intents = Vec::with_capacity(jobs.len());
         for mut job in jobs {
             let before = job.attempt.clone().filter(Attempt::is_open);
             let attempt = match before.clone() {
                 Some(attempt) => Ok(attempt),
-                None => job.new_attempt(site.target.cluster.base_dir.clone(), now).map(|mut attempt| {
+                None => job.new_attempt(runtime.target.cluster.base_dir.clone(), now).map(|mut attempt| {
                     let spare = spare.get(&job.id).copied();
-                    attempt.excluded = excluded(&job, &self.graces(site).retry, spare, now);
+                    attempt.excluded = excluded(&job, &self.graces(runtime).retry, spare, now);
                     attempt.image = images.remove(&job.id);
                     if job.attempt.is_some() {
                         job.begin_run();
@@ -96,7 +100,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     "Being submitted to Slurm.".clone_into(&mut job.message);
                     intents.push(Intent { job, before });
                 }
-                Err(error) => tracing::error!(job.id = %job.id, error = %error, "no token can be made"),
+                Err(error) => {
+                    tracing::error!(job.id = %job.id, error = %error, "the Slurm job name is not valid")
+                }
             }
         }
         let records: Vec<_> = intents.iter().map(|intent| done(intent.job.clone(), Some(now))).collect();
@@ -105,17 +111,17 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         Ok(intents)
     }
 
-    /// Makes the files and scripts. A job that cannot be put into files ends here, with the reason.
+    /// Renders files and scripts. A job that cannot be rendered ends here, with the reason.
     async fn stage(
         &self,
-        site: &Site<L>,
+        runtime: &Runtime<L>,
         lease: &Lease,
         intents: Vec<Intent>,
-    ) -> Result<(Vec<Intent>, SubmitBatch), StoreError> {
+    ) -> Result<(Vec<Intent>, SubmitBatch)> {
         let ids: Vec<_> = intents.iter().map(|intent| intent.job.id).collect();
         let mut secrets = self.store.open_secrets(&ids).await?;
         let jobs: Vec<&Job> = intents.iter().map(|intent| &intent.job).collect();
-        let checkpoints = self.checkpoints(site, &jobs).await;
+        let checkpoints = self.checkpoints(runtime, &jobs).await;
         let (mut staged, mut entries, mut scripts, mut refused) = (vec![], vec![], vec![], vec![]);
         for intent in intents {
             let job = &intent.job;
@@ -129,7 +135,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 }
             };
             let from = checkpoints.get(&job.id).map(|checkpoint| job.resumed_from(checkpoint));
-            match plan_submission(from.as_ref().unwrap_or(job), attempt, &site.target.cluster, &of_job) {
+            match plan_submission(from.as_ref().unwrap_or(job), attempt, &runtime.target.cluster, &of_job) {
                 Ok(entry) => {
                     let script = entry.files.iter().find(|file| file.path == entry.script_path);
                     let text = script.map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
@@ -139,18 +145,18 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 }
                 Err(error) => {
                     let why = format!(
-                        "The job cannot be put into files: {error}. This is a defect of the service."
+                        "The job's files cannot be rendered: {error}. This is a defect of the service."
                     );
                     refused.push(self.not_stageable(&intent, &why));
                 }
             }
         }
-        self.record_unsubmitted(site, lease, refused).await?;
+        self.record_unsubmitted(runtime, lease, refused).await?;
         self.store.record_scripts(&scripts).await?;
         Ok((staged, SubmitBatch::new(entries)))
     }
 
-    /// Ends the job, unless an earlier submission of it may have reached Slurm: that one is looked for first.
+    /// Ends the job, unless an earlier submission is uncertain: that one is looked up first.
     fn not_stageable(&self, intent: &Intent, why: &str) -> Unsubmitted {
         if intent.before.as_ref().is_some_and(Attempt::is_uncertain) {
             let Transition { job, due_at } = after_submit(
@@ -182,47 +188,40 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         intents.iter().enumerate().map(record).collect()
     }
 
-    /// More than one Slurm job with one token: all but the adopted one are canceled. Their own claim has kept
-    /// them from running the work twice.
+    /// Cancels all Slurm jobs with one name but the adopted one. The claim keeps them from running the work twice.
     async fn cancel_doubles(
         &self,
-        site: &Site<L>,
+        runtime: &Runtime<L>,
         intents: &[Intent],
         answers: &Result<Vec<SubmitAnswer>, LinkError>,
     ) {
         let Ok(answers) = answers else { return };
-        let doubles = |(intent, answer): (&Intent, &SubmitAnswer)| -> Vec<(SlurmJobId, JobName)> {
-            match (answer, &intent.job.attempt) {
-                (SubmitAnswer::Submitted { extra, .. }, Some(attempt)) => {
-                    extra.iter().map(|id| (*id, attempt.token.clone())).collect()
-                }
-                _ => Vec::new(),
-            }
-        };
-        self.cancel_copies(site, intents.iter().zip(answers).flat_map(doubles).collect()).await;
+        let key = |intent: &Intent| Some(intent.job.attempt.as_ref()?.key(intent.job.id));
+        let copies = intents.iter().zip(answers).flat_map(|(intent, answer)| extra(answer, key(intent)));
+        self.cancel_copies(runtime, copies.collect()).await;
     }
 
-    /// Cancels Slurm jobs that are second copies of an attempt.
-    pub(crate) async fn cancel_copies(&self, site: &Site<L>, copies: Vec<(SlurmJobId, JobName)>) {
+    /// Cancels extra Slurm jobs of an attempt.
+    pub(crate) async fn cancel_copies(&self, runtime: &Runtime<L>, copies: Vec<(SlurmJobId, AttemptKey)>) {
         if copies.is_empty() {
             return;
         }
-        let cluster = site.target.cluster.name.to_string();
+        let cluster = runtime.target.cluster.name.to_string();
         metrics::counter!("submit_duplicates_detected_total", "cluster" => cluster)
             .increment(copies.len() as u64);
-        tracing::warn!(?copies, "one attempt has several Slurm jobs; cancelling all but one");
-        if let Err(error) = site.target.link.cancel(&Cancel { jobs: copies, names: Vec::new() }).await {
-            tracing::warn!(error = %error, "the copies could not be canceled; their claim keeps them from running");
+        tracing::warn!(?copies, "one attempt has several Slurm jobs; canceling all but one");
+        if let Err(error) = runtime.target.link.call(&Cancel { jobs: copies, names: Vec::new() }).await {
+            tracing::warn!(error = %error, "the extra Slurm jobs could not be canceled; the claim keeps them from running");
         }
     }
 }
 
-/// What was abandoned a day ago need not be looked for more often than once an hour. Both are uptimes.
+/// Abandoned files are a day old, so a sweep once an hour is enough. Both times are uptimes.
 fn is_to_sweep(swept: Option<Duration>, now: Duration) -> bool {
     swept.is_none_or(|swept| now.saturating_sub(swept) >= Duration::from_hours(1))
 }
 
-/// A job that runs without the cached file that it asked for says why, once it is in the queue.
+/// Adds to the message of a queued job why it runs without the cached file.
 fn say_image(job: &mut Job) {
     let note = job.attempt.as_ref().and_then(|attempt| attempt.image.as_ref()?.note.as_deref());
     if let (Phase::InQueue, Some(note)) = (job.phase, note) {
@@ -230,7 +229,17 @@ fn say_image(job: &mut Job) {
     }
 }
 
-/// How the submission of one entry came back.
+/// The other Slurm jobs of the same name that a submission has found.
+pub(crate) fn extra(answer: &SubmitAnswer, key: Option<AttemptKey>) -> Vec<(SlurmJobId, AttemptKey)> {
+    match (answer, key) {
+        (SubmitAnswer::Submitted { extra, .. }, Some(key)) => {
+            extra.iter().map(|id| (*id, key.clone())).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The result of the submission of one entry.
 pub(crate) fn outcome(answers: &Result<Vec<SubmitAnswer>, LinkError>, index: usize) -> SubmitOutcome<'_> {
     match answers {
         Ok(answers) => match answers.get(index) {

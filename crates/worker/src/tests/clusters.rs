@@ -84,13 +84,13 @@ async fn nothing_is_done_to_a_cluster_whose_name_means_another_one_by_now() {
     let (known, fake) = target("kept", Some(KEPT));
     let name = known.cluster.name.clone();
     let (worker, store) = worker(vec![known]);
-    let site = worker.sites().next().unwrap();
+    let runtime = worker.runtimes().next().unwrap();
     store.insert_job(&job_on("kept", 1));
     for meant in [None, Some(KEPT + 1)] {
         store.set_incarnation(&name, meant);
-        assert_eq!(worker.take_steps(&site, Lane::Submit, None).await.unwrap(), 0);
-        assert_eq!(worker.poll_if_due(&site, Duration::ZERO).await.unwrap(), None);
-        assert!(!worker.learn_if_due(&site).await.unwrap());
+        assert_eq!(worker.take_steps(&runtime, Lane::Submit, None).await.unwrap(), 0);
+        assert_eq!(worker.poll_if_due(&runtime, Duration::ZERO).await.unwrap(), None);
+        assert!(!worker.learn_if_due(&runtime).await.unwrap());
         assert_eq!(fake.commands(), 0, "{meant:?}");
     }
     store.set_incarnation(&name, Some(KEPT));

@@ -246,12 +246,12 @@ impl Run {
 
 /// All lanes once, as often as there is something to do.
 async fn round(worker: &Worker<Link, GatedStore<Store, Boundaries>>) {
-    let site = worker.sites().next().unwrap();
+    let runtime = worker.runtimes().next().unwrap();
     for lane in [Lane::Submit, Lane::Follow] {
-        Box::pin(worker.take_steps(&site, lane, None)).await.unwrap();
+        Box::pin(worker.take_steps(&runtime, lane, None)).await.unwrap();
     }
-    Box::pin(worker.take_conversions(&site)).await.unwrap();
-    worker.poll_if_due(&site, Duration::ZERO).await.unwrap();
+    Box::pin(worker.take_conversions(&runtime)).await.unwrap();
+    worker.poll_if_due(&runtime, Duration::ZERO).await.unwrap();
 }
 
 async fn at_every_boundary(pool: PgPool, life: Life) {

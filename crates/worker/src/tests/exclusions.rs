@@ -27,7 +27,7 @@ impl Bench {
 
     async fn learn(&self, broken: u32) {
         self.fake.break_nodes(broken);
-        assert!(self.worker.learn_if_due(&self.site).await.unwrap());
+        assert!(self.worker.learn_if_due(&self.runtime).await.unwrap());
     }
 }
 
@@ -75,7 +75,7 @@ async fn an_exclusion_expires_while_the_job_waits_by_the_clusters_own_setting(po
     let bench = Bench::new(pool);
     let (id, name) = bench.requeued().await;
     bench.wait_for(&name, "Resources").await;
-    let hours = bench.site.target.cluster.retries.node_exclusion_hours;
+    let hours = bench.runtime.target.cluster.retries.node_exclusion_hours;
     bench.clock.advance(TimeDelta::hours(i64::from(hours)) - TimeDelta::minutes(1));
     bench.poll().await;
     assert_eq!(bench.step(Lane::Follow).await, 0);

@@ -30,7 +30,7 @@ fn cached() -> String {
 
 impl Bench {
     async fn convert(&self) -> usize {
-        Box::pin(self.worker.take_conversions(&self.site)).await.unwrap()
+        Box::pin(self.worker.take_conversions(&self.runtime)).await.unwrap()
     }
 
     /// The conversion has been submitted, and nothing more. Returns its name in Slurm.

@@ -10,8 +10,8 @@ async fn known(bench: &Bench) -> persistence::KnownPartitions {
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn a_cluster_is_asked_at_the_start_and_then_not_before_it_is_time(pool: PgPool) {
     let bench = Bench::new(pool);
-    assert!(bench.worker.learn_if_due(&bench.site).await.unwrap());
-    assert!(!bench.worker.learn_if_due(&bench.site).await.unwrap());
+    assert!(bench.worker.learn_if_due(&bench.runtime).await.unwrap());
+    assert!(!bench.worker.learn_if_due(&bench.runtime).await.unwrap());
     assert_eq!(bench.fake.commands(), 1);
     let known = known(&bench).await;
     assert_eq!(known.partitions[0].name.as_str(), "polar");
@@ -21,12 +21,12 @@ async fn a_cluster_is_asked_at_the_start_and_then_not_before_it_is_time(pool: Pg
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn a_cluster_that_does_not_answer_is_asked_again_soon_and_what_it_said_stays(pool: PgPool) {
     let bench = Bench::new(pool);
-    assert!(bench.worker.learn_if_due(&bench.site).await.unwrap());
+    assert!(bench.worker.learn_if_due(&bench.runtime).await.unwrap());
     let now = bench.clock.now();
     let store = &bench.worker.store;
     store.record_partitions_unanswered(&cluster().name, "earlier", Duration::ZERO, now).await.unwrap();
     bench.fake.plan_fault(Fault::Unreachable);
-    assert!(bench.worker.learn_if_due(&bench.site).await.unwrap());
+    assert!(bench.worker.learn_if_due(&bench.runtime).await.unwrap());
     let known = known(&bench).await;
     assert_eq!(known.partitions.len(), 1);
     assert_eq!(known.error.unwrap().0, "no route to host");

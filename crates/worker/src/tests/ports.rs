@@ -17,12 +17,7 @@ use persistence::{
     ImageRequests, KnownPartitions, Lane, Lease, LeaseTerms, PartitionTurns, PurgeTarget, Purges, StepRecord,
     StepRecords, StoreError, WorkStore,
 };
-use remote::{
-    Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
-    ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, PartitionsAnswer, Poll, PollAnswer, Purge,
-    Purged, Remove, Removed, Requeued, SubmitAnswer, SubmitBatch,
-};
-use slurm::{RemotePath, SlurmJobId};
+use remote::{PartitionsAnswer, RemoteCommand};
 use uuid::Uuid;
 
 use crate::{ClusterLink, LinkError};
@@ -298,55 +293,7 @@ impl<S: WorkStore, G: Gate> PartitionTurns for GatedStore<S, G> {
 }
 
 impl<L: ClusterLink + Debug, G: Gate> ClusterLink for GatedLink<L, G> {
-    async fn submit(&self, command: &SubmitBatch) -> Result<Vec<SubmitAnswer>, LinkError> {
-        self.gate.pass("submit", self.link.submit(command)).await
-    }
-
-    async fn locate(&self, command: &Locate) -> Result<LocateAnswer, LinkError> {
-        self.gate.pass("locate", self.link.locate(command)).await
-    }
-
-    async fn poll(&self, command: &Poll) -> Result<PollAnswer, LinkError> {
-        self.gate.pass("poll", self.link.poll(command)).await
-    }
-
-    async fn conclude(&self, command: &Conclude) -> Result<Vec<Concluded>, LinkError> {
-        self.gate.pass("conclude", self.link.conclude(command)).await
-    }
-
-    async fn cancel(&self, command: &Cancel) -> Result<Canceled, LinkError> {
-        self.gate.pass("cancel", self.link.cancel(command)).await
-    }
-
-    async fn check_images(&self, command: &CheckImages) -> Result<Vec<ImageFile>, LinkError> {
-        self.gate.pass("check_images", self.link.check_images(command)).await
-    }
-
-    async fn remove(&self, command: &Remove) -> Result<Removed, LinkError> {
-        self.gate.pass("remove", self.link.remove(command)).await
-    }
-
-    async fn purge(&self, command: &Purge) -> Result<Purged, LinkError> {
-        self.gate.pass("purge", self.link.purge(command)).await
-    }
-
-    async fn node_health(&self, command: &NodeHealth) -> Result<NodeHealthAnswer, LinkError> {
-        self.gate.pass("node_health", self.link.node_health(command)).await
-    }
-
-    async fn requeued(&self, command: &Requeued) -> Result<HashMap<SlurmJobId, EarlierRun>, LinkError> {
-        self.gate.pass("requeued", self.link.requeued(command)).await
-    }
-
-    async fn partitions(&self, command: &remote::Partitions) -> Result<PartitionsAnswer, LinkError> {
-        self.gate.pass("partitions", self.link.partitions(command)).await
-    }
-
-    async fn checkpoints(&self, command: &Checkpoints) -> Result<Vec<Option<RemotePath>>, LinkError> {
-        self.gate.pass("checkpoints", self.link.checkpoints(command)).await
-    }
-
-    async fn exclude(&self, command: &Exclude) -> Result<Excluded, LinkError> {
-        self.gate.pass("exclude", self.link.exclude(command)).await
+    async fn call<C: RemoteCommand>(&self, command: &C) -> Result<C::Output, LinkError> {
+        self.gate.pass(C::NAME, self.link.call(command)).await
     }
 }

@@ -298,8 +298,7 @@ async fn a_cancellation_says_what_it_waits_for_and_waits_a_day_at_most(pool: PgP
         bench.make_due().await;
         bench.step(Lane::Submit).await;
         let job = bench.job(id).await;
-        let says =
-            "Canceling. Removing its files with secrets failed (the cluster does not answer); retrying.";
+        let says = "Canceling: its files with secrets are still on the cluster, which does not answer.";
         assert_eq!((job.status, job.message.as_str()), (Status::Canceling, says));
     }
     bench.clock.advance(TimeDelta::hours(1));
@@ -323,7 +322,7 @@ async fn a_file_that_cannot_be_removed_holds_up_its_own_job_alone(pool: PgPool) 
     assert_eq!(bench.status(ids[1]).await.0, Status::Canceled);
     let job = bench.job(ids[0]).await;
     assert_eq!(job.status, Status::Canceling);
-    assert!(job.message.ends_with("(the cluster could not remove them); retrying."), "{}", job.message);
+    assert!(job.message.ends_with("on the cluster, which could not remove them."), "{}", job.message);
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
@@ -333,7 +332,8 @@ async fn a_wish_that_comes_while_a_job_is_put_off_is_not_lost(pool: PgPool) {
     sqlx::raw_sql("update jobs set due_at = now()").execute(&bench.pool).await.unwrap();
     let store = &bench.worker.store;
     let terms = LeaseTerms { duration: Duration::from_secs(30), limit: 1 };
-    let lease = store.acquire_due(&bench.site.target.cluster.name, Lane::Follow, Uuid::from_u128(9), terms);
+    let lease =
+        store.acquire_due(&bench.runtime.target.cluster.name, Lane::Follow, Uuid::from_u128(9), terms);
     let lease = lease.await.unwrap();
     taken(store.request_cancel(id, &Viewer::All, bench.clock.now()).await.unwrap());
     store.put_off(&lease, &lease.jobs, None).await.unwrap();

@@ -6,8 +6,6 @@ use axum::{
     http::Uri,
     response::{IntoResponse, Response},
 };
-use domain::CommandClass;
-use strum::IntoEnumIterator;
 use utoipa::IntoParams;
 
 use super::page_token::PageToken;
@@ -32,8 +30,8 @@ const MOST: u32 = 200;
 #[into_params(parameter_in = Query)]
 pub(crate) struct TimelineQuery {
     /// Only commands of this class. Repeatable.
-    #[param(value_type = Option<Vec<CommandClass>>, style = Form, explode, example = json!(["submit"]))]
-    class: Vec<CommandClass>,
+    #[param(value_type = Option<Vec<String>>, style = Form, explode, pattern = "^[a-z_]{1,40}$", example = json!(["submit"]))]
+    class: Vec<String>,
     /// The maximum number of commands.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
     limit: u32,
@@ -46,9 +44,17 @@ impl FromQuery for TimelineQuery {
     const KNOWN: &'static [&'static str] = &["class", "limit", "page_token"];
 
     fn from_query(parameters: &Parameters) -> Result<Self, Problem> {
-        let classes = CommandClass::iter().map(<&str>::from).collect::<Vec<_>>().join(", ");
+        let class = |text: &str| {
+            let good =
+                (1..=40).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+            let wrong = || {
+                let detail = "must be the class of a remote command, such as submit or poll";
+                Problem::parameter("class", "invalid", detail.to_owned())
+            };
+            if good { Ok(text.to_owned()) } else { Err(wrong()) }
+        };
         Ok(Self {
-            class: parameters.parse_all("class", format_args!("one of {classes}"))?,
+            class: parameters.all("class").map(class).collect::<Result<_, _>>()?,
             limit: parameters.number("limit", 1..=MOST)?.unwrap_or(DEFAULT_LIMIT),
             page_token: parameters
                 .parse("page_token", "the next_page_token of an earlier answer, unchanged")?,

@@ -45,7 +45,7 @@ impl FakeLogs {
                     files.keys().filter_map(|name| Some(name.strip_prefix(&role)?.to_owned())).collect(),
                 )
             }
-            LogQuestion::Part { paths, from, max_bytes } => {
+            LogQuestion::Part { paths, from, max_bytes, .. } => {
                 let found =
                     |path: &RemotePath| files.iter().find(|(name, _)| path.as_str().ends_with(name.as_str()));
                 let Some((path, (inode, bytes))) = paths.iter().find_map(|path| Some((path, found(path)?.1)))

@@ -11,12 +11,10 @@ use std::{
 
 use api::{ClusterAnswer, ClusterOps, ClusterUnavailable, LogReading, LogSource, LogUnavailable};
 use domain::{ClusterName, preflight::Check};
-use remote::{
-    InstallCredentials, LogQuestion, ParseError, RawOutput, ReadLogs, RemoteCommand, TestOnly, TestOnlyAnswer,
-};
-use ssh::{Command, SshConfig, SshError, SshPool};
+use remote::{InstallCredentials, LogQuestion, ReadLogs, RemoteCommand, TestOnly, TestOnlyAnswer};
+use ssh::{SshConfig, SshPool};
 use tokio::sync::Mutex;
-use worker::{SshLink, Timeline};
+use worker::{ClusterLink as _, SshLink, Timeline};
 
 use crate::config::ClusterConfig;
 
@@ -103,7 +101,8 @@ impl ClusterConnections {
         command: &C,
     ) -> Result<C::Output, ClusterUnavailable> {
         let connections = self.get(cluster)?;
-        call(connections.operations.pool(), command)
+        SshLink::new(cluster.clone(), connections.operations.pool().clone())
+            .try_call(command)
             .await
             .map_err(|error| ClusterUnavailable::Unanswered { detail: error.to_string() })
     }
@@ -115,7 +114,7 @@ impl LogSource for ClusterConnections {
         Box::pin(async move {
             let link = link.map_err(|error| LogUnavailable { detail: error.to_string() })?;
             let command = ReadLogs { questions };
-            link.read_logs(&command).await.map_err(|error| LogUnavailable { detail: error.to_string() })
+            link.call(&command).await.map_err(|error| LogUnavailable { detail: error.to_string() })
         })
     }
 }
@@ -148,30 +147,6 @@ impl ClusterOps for ClusterConnections {
     ) -> ClusterAnswer<'a, TestOnlyAnswer> {
         Box::pin(async move { self.operate(cluster, &command).await })
     }
-}
-
-/// A command without an answer.
-#[derive(Debug, thiserror::Error)]
-enum CallError {
-    #[error("{0}. {advice}", advice = .0.advice())]
-    Ssh(#[from] SshError),
-    #[error(transparent)]
-    Answer(#[from] ParseError),
-}
-
-/// Runs a command. All commands here are repeatable on another host: they only read, or write the same again.
-async fn call<C: RemoteCommand>(pool: &SshPool, command: &C) -> Result<C::Output, CallError> {
-    let call = command.render();
-    let sent = Command {
-        program: call.program,
-        stdin: call.stdin,
-        deadline: call.deadline,
-        stdout_limit: call.stdout_limit,
-        repeatable: true,
-    };
-    let output = pool.run(sent).await?;
-    let raw = RawOutput { stdout: output.stdout, stderr: output.stderr, exit_code: output.exit_code };
-    Ok(command.parse(&raw)?)
 }
 
 #[cfg(test)]

@@ -5,25 +5,27 @@ use futures_util::future::join_all;
 use remote::Preflight;
 use ssh::{HostPort, SshConfig, SshError, SshPool};
 
-use super::{CallError, call};
+use worker::{CallError, SshLink};
+
 use crate::config::ClusterConfig;
 
 /// Checks everything anew, over connections of its own and without the pauses after earlier failures.
 pub(super) async fn run(config: &ClusterConfig) -> Vec<Check> {
     let key = key(&config.ssh);
     let start = |host: &HostPort| {
-        SshPool::start(SshConfig { hosts: vec![host.clone()], sessions: 1, ..config.ssh.clone() })
+        let alone = SshConfig { hosts: vec![host.clone()], sessions: 1, ..config.ssh.clone() };
+        SshLink::new(config.cluster.name.clone(), SshPool::start(alone))
     };
-    let pools: Vec<SshPool> = config.ssh.hosts.iter().map(start).collect();
+    let links: Vec<SshLink> = config.ssh.hosts.iter().map(start).collect();
     // The preferred host checks the cluster, and another one only if it cannot.
-    let commands: Vec<_> = (0..pools.len()).map(|index| command(config, index == 0)).collect();
-    let mut found = join_all(pools.iter().zip(&commands).map(|(pool, command)| call(pool, command))).await;
+    let commands: Vec<_> = (0..links.len()).map(|index| command(config, index == 0)).collect();
+    let mut found = join_all(links.iter().zip(&commands).map(|(link, command)| link.try_call(command))).await;
     if !found.iter().flatten().any(|answer| answer.deep.is_some())
         && let Some(index) = found.iter().position(Result::is_ok)
     {
-        found[index] = call(&pools[index], &command(config, true)).await;
+        found[index] = links[index].try_call(&command(config, true)).await;
     }
-    join_all(pools.into_iter().map(SshPool::close)).await;
+    join_all(links.into_iter().map(|link| link.pool().clone().close())).await;
     let finding = |(host, found): (&HostPort, Result<_, CallError>)| HostFinding {
         host: host.to_string(),
         found: found.map_err(|error| obstacle(&error)),

@@ -1,13 +1,13 @@
-//! What a poll asks: about each active job, and each conversion as one more row.
+//! The question of a poll: each active job, and each conversion.
 
 use domain::{ActiveJob, Conversion, JobPaths, OUR_NAMES, Timestamp, wants_signs_of_life};
 use remote::{Poll, Watched};
 
-/// How much of one status file, and of all, one poll reads.
+/// The most bytes of one status file, and of all, that one poll reads.
 const STATUS_BYTES_PER_FILE: usize = 1024 * 1024;
 const STATUS_BYTES_TOTAL: usize = 8 * 1024 * 1024;
 
-/// `last` is when the last poll was answered.
+/// `last` is the time of the last answered poll.
 pub(super) fn question(
     jobs: &[ActiveJob],
     conversions: &[Conversion],
@@ -20,7 +20,7 @@ pub(super) fn question(
         let logs = || JobPaths::new(base, id).ok()?.documented_logs(attempt).ok()?;
         Some(Watched {
             id: attempt.slurm_id?,
-            key: attempt.token.to_string(),
+            key: attempt.key(id),
             results_dir: Some(JobPaths::results_of(base, id).ok()?),
             state_dir: JobPaths::state_below(base, id, attempt.no).ok()?,
             status: job.cursors.clone(),
@@ -35,12 +35,12 @@ pub(super) fn question(
     }
 }
 
-/// A conversion is one more row of the same question.
+/// A conversion is polled like a job.
 fn watched_run(conversion: &Conversion) -> Option<Watched> {
     let run = conversion.run.as_ref()?;
     Some(Watched {
         id: run.slurm_id?,
-        key: run.token.to_string(),
+        key: run.key(conversion.id),
         results_dir: None,
         state_dir: run.state_dir.clone(),
         status: Vec::new(),

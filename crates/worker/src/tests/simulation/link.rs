@@ -1,14 +1,8 @@
 //! The way to the cluster: commands may not arrive, arrive twice, or bring no answer while they go on.
 
-use std::{collections::HashMap, future::Future, time::Duration};
+use std::{future::Future, time::Duration};
 
-use remote::{
-    Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
-    ImageFile, Locate, LocateAnswer, NodeHealth, NodeHealthAnswer, Partitions, PartitionsAnswer, Poll,
-    PollAnswer, Purge, Purged, RawOutput, RemoteCommand, Remove, Removed, Requeued, SubmitAnswer,
-    SubmitBatch,
-};
-use slurm::{RemotePath, SlurmJobId};
+use remote::{RemoteCommand, SubmitBatch};
 use tokio::{
     sync::oneshot,
     time::{sleep, timeout},
@@ -58,93 +52,11 @@ impl LossyLink {
         }
         Ok(answer)
     }
-
-    /// A command that has its effect at one moment; sometimes twice, as one that was sent again.
-    async fn once<T: Send + 'static>(
-        &self,
-        act: impl Fn(&FarSide) -> T + Send + 'static,
-    ) -> Result<T, LinkError> {
-        let far = self.0.clone();
-        self.send(DEADLINE, async move {
-            let again = far.world.strikes(20);
-            let answer = act(&far);
-            if again {
-                sleep(far.world.millis(0, 5000)).await;
-                return Some(act(&far));
-            }
-            Some(answer)
-        })
-        .await
-    }
 }
 
 impl ClusterLink for LossyLink {
-    async fn submit(&self, command: &SubmitBatch) -> Result<Vec<SubmitAnswer>, LinkError> {
-        self.send(SubmitBatch::DEADLINE, self.0.clone().submit(command.clone())).await
-    }
-
-    async fn locate(&self, command: &Locate) -> Result<LocateAnswer, LinkError> {
-        let (far, command) = (self.0.clone(), command.clone());
-        self.send(DEADLINE, async move { Some(far.locate(command).await) }).await
-    }
-
-    async fn poll(&self, command: &Poll) -> Result<PollAnswer, LinkError> {
-        let (far, command) = (self.0.clone(), command.clone());
-        self.send(DEADLINE, async move { Some(far.poll(command).await) }).await
-    }
-
-    async fn conclude(&self, command: &Conclude) -> Result<Vec<Concluded>, LinkError> {
-        let command = command.clone();
-        self.once(move |far| far.cluster.conclude(&command)).await
-    }
-
-    async fn cancel(&self, command: &Cancel) -> Result<Canceled, LinkError> {
-        let command = command.clone();
-        self.once(move |far| far.cluster.cancel(&command)).await
-    }
-
-    async fn check_images(&self, command: &CheckImages) -> Result<Vec<ImageFile>, LinkError> {
-        let command = command.clone();
-        self.once(move |far| far.cluster.images(&command.paths)).await
-    }
-
-    async fn remove(&self, command: &Remove) -> Result<Removed, LinkError> {
-        let command = command.clone();
-        self.once(move |far| far.cluster.remove(&command)).await
-    }
-
-    async fn purge(&self, command: &Purge) -> Result<Purged, LinkError> {
-        let command = command.clone();
-        self.once(move |far| far.cluster.purge(&command)).await
-    }
-
-    async fn node_health(&self, _: &NodeHealth) -> Result<NodeHealthAnswer, LinkError> {
-        self.once(|_| NodeHealthAnswer { sick: Some(std::collections::BTreeMap::new()) }).await
-    }
-
-    async fn requeued(&self, command: &Requeued) -> Result<HashMap<SlurmJobId, EarlierRun>, LinkError> {
-        let command = command.clone();
-        let runs = self.once(move |far| far.cluster.requeued(&command)).await?;
-        runs.ok_or_else(|| LinkError::NotSent { why: "sacct does not answer".to_owned() })
-    }
-
-    async fn partitions(&self, command: &Partitions) -> Result<PartitionsAnswer, LinkError> {
-        let command = *command;
-        self.once(move |_| {
-            let stdout = b"ENFORCE ALL\nROW polar*|up|4:00:00|n/a|4|idle|64|512000|gpu:8\nEND 2\n".to_vec();
-            command.parse(&RawOutput { stdout, ..RawOutput::default() })
-        })
-        .await?
-        .map_err(|error| LinkError::from_answer(&error))
-    }
-
-    async fn checkpoints(&self, command: &Checkpoints) -> Result<Vec<Option<RemotePath>>, LinkError> {
-        let count = command.results.len();
-        self.once(move |_| vec![None; count]).await
-    }
-
-    async fn exclude(&self, command: &Exclude) -> Result<Excluded, LinkError> {
-        let count = command.jobs.len();
-        self.once(move |_| Excluded { failed: vec![None; count] }).await
+    async fn call<C: RemoteCommand>(&self, command: &C) -> Result<C::Output, LinkError> {
+        let deadline = if C::NAME == SubmitBatch::NAME { SubmitBatch::DEADLINE } else { DEADLINE };
+        self.send(deadline, self.0.clone().answer(command.clone())).await?
     }
 }

@@ -1,16 +1,22 @@
 //! What remote commands do on the cluster, step by step. Each goes on by itself when nobody waits for it any more.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    any::Any,
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
 use remote::{
-    How, Locate, LocateAnswer, Located, Poll, PollAnswer, SqueueOutcome, Submission, SubmitAnswer,
-    SubmitBatch,
+    Cancel, CheckImages, Checkpoints, Conclude, Exclude, Excluded, How, Locate, LocateAnswer, Located,
+    NodeHealth, NodeHealthAnswer, Partitions, Poll, PollAnswer, Purge, RemoteCommand, Remove, Requeued,
+    SqueueOutcome, Submission, SubmitAnswer, SubmitBatch,
 };
 use slurm::{Failure, FailureClass, QueueRow, SlurmJobId, SlurmState};
-use testkit::{Accepting, LivingCluster};
+use testkit::{Accepting, LivingCluster, answer_to, partitions};
 use tokio::time::{Instant, sleep};
 
 use super::world::World;
+use crate::LinkError;
 
 /// After this long a program begins no sbatch any more, as the real one.
 const PATIENCE: Duration = Duration::from_secs(25);
@@ -37,7 +43,50 @@ impl FarSide {
     }
 
     /// None when the program itself is killed.
-    pub(super) async fn submit(self, command: SubmitBatch) -> Option<Vec<SubmitAnswer>> {
+    pub(super) async fn answer<C: RemoteCommand>(self, command: C) -> Option<Result<C::Output, LinkError>> {
+        if let Some(submit) = known(&command).cloned() {
+            return self.submit(submit).await.map(|answers| Ok(same(answers)));
+        }
+        if let Some(locate) = known(&command).cloned() {
+            return Some(Ok(same(self.locate(locate).await)));
+        }
+        if let Some(poll) = known(&command).cloned() {
+            return Some(Ok(same(self.poll(poll).await)));
+        }
+        let repeated = self.world.strikes(20);
+        let answer = self.at_once(&command);
+        if repeated {
+            sleep(self.world.millis(0, 5000)).await;
+            return self.at_once(&command);
+        }
+        answer
+    }
+
+    /// The commands that have their effect at one moment.
+    fn at_once<C: RemoteCommand>(&self, command: &C) -> Option<Result<C::Output, LinkError>> {
+        let cluster = &self.cluster;
+        answer_to(command, |one: &Conclude| Ok(cluster.conclude(one)))
+            .or_else(|| answer_to(command, |one: &Cancel| Ok(cluster.cancel(one))))
+            .or_else(|| answer_to(command, |one: &CheckImages| Ok(cluster.images(&one.paths))))
+            .or_else(|| answer_to(command, |one: &Remove| Ok(cluster.remove(one))))
+            .or_else(|| answer_to(command, |one: &Purge| Ok(cluster.purge(one))))
+            .or_else(|| {
+                answer_to(command, |_: &NodeHealth| Ok(NodeHealthAnswer { sick: Some(BTreeMap::new()) }))
+            })
+            .or_else(|| answer_to(command, |_: &Partitions| Ok(partitions(0))))
+            .or_else(|| answer_to(command, |one: &Checkpoints| Ok(vec![None; one.jobs.len()])))
+            .or_else(|| {
+                answer_to(command, |one: &Exclude| Ok(Excluded { failed: vec![None; one.jobs.len()] }))
+            })
+            .or_else(|| {
+                answer_to(command, |one: &Requeued| {
+                    let why = "sacct does not answer".to_owned();
+                    cluster.requeued(one).ok_or(LinkError::NotSent { why })
+                })
+            })
+    }
+
+    async fn submit(self, command: SubmitBatch) -> Option<Vec<SubmitAnswer>> {
         let (began, entries) = (Instant::now(), &command.entries);
         let mut answers: Vec<Option<SubmitAnswer>> =
             entries.iter().map(|entry| self.cluster.known(entry)).collect();
@@ -83,12 +132,12 @@ impl FarSide {
         }
         match world.dice(|dice| dice.below(5)) {
             0 => {
-                world.note(|| format!("sbatch of {} is slow", entry.job_name));
+                world.note(|| format!("sbatch of {} is slow", entry.key.name));
                 sleep(world.millis(1000, 100_000)).await;
                 Some(self.accepted(entry))
             }
             1 => {
-                world.note(|| format!("sbatch of {} is killed after it submitted", entry.job_name));
+                world.note(|| format!("sbatch of {} is killed after it submitted", entry.key.name));
                 sleep(world.millis(2, 3000)).await;
                 match self.cluster.accept(entry) {
                     Accepting::Taken(_) => Some(killed(137)),
@@ -96,7 +145,7 @@ impl FarSide {
                 }
             }
             2 => {
-                world.note(|| format!("sbatch of {} runs into its limit; it is heard later", entry.job_name));
+                world.note(|| format!("sbatch of {} runs into its limit; it is heard later", entry.key.name));
                 let (far, entry) = (self.clone(), entry.clone());
                 let late = world.millis(0, LAST_MESSAGE);
                 far_off(async move {
@@ -107,13 +156,13 @@ impl FarSide {
                 Some(killed(124))
             }
             3 => {
-                world.note(|| format!("the program is killed while sbatch of {} submits", entry.job_name));
+                world.note(|| format!("the program is killed while sbatch of {} submits", entry.key.name));
                 sleep(world.millis(2, 20_000)).await;
                 let _ = self.cluster.accept(entry);
                 None
             }
             _ => {
-                world.note(|| format!("sbatch of {} is killed before it submitted", entry.job_name));
+                world.note(|| format!("sbatch of {} is killed before it submitted", entry.key.name));
                 sleep(world.millis(2, 3000)).await;
                 Some(killed(137))
             }
@@ -123,8 +172,8 @@ impl FarSide {
     /// The controller takes it later than anybody may expect: only its claim keeps it from running twice.
     fn overdue(&self, entry: &Submission) -> SubmitAnswer {
         self.world.count("beyond every bound");
-        self.world.note(|| format!("the controller takes {} beyond every bound", entry.job_name));
-        self.cluster.excuse(&entry.job_name);
+        self.world.note(|| format!("the controller takes {} beyond every bound", entry.key.name));
+        self.cluster.excuse(&entry.key.name);
         let (far, entry, late) = (self.clone(), entry.clone(), self.world.millis(200_000, 600_000));
         far_off(async move {
             sleep(late).await;
@@ -136,7 +185,7 @@ impl FarSide {
     fn accepted(&self, entry: &Submission) -> SubmitAnswer {
         match self.cluster.accept(entry) {
             Accepting::Taken(id) => {
-                self.world.note(|| format!("Slurm takes {} as {id}", entry.job_name));
+                self.world.note(|| format!("Slurm takes {} as {id}", entry.key.name));
                 self.cluster.keep_id(entry, id);
                 SubmitAnswer::Submitted { id, how: How::New, extra: Vec::new() }
             }
@@ -144,9 +193,9 @@ impl FarSide {
         }
     }
 
-    pub(super) async fn locate(self, command: Locate) -> LocateAnswer {
+    async fn locate(self, command: Locate) -> LocateAnswer {
         let remote_time = self.cluster.time();
-        let names = || command.jobs.iter().map(|job| job.name.as_str());
+        let names = || command.jobs.iter().map(|job| job.key.name.as_str());
         let unbegun: Vec<_> = command.jobs.iter().map(|job| self.cluster.shut(job)).collect();
         self.work().await;
         let queue: Option<Vec<_>> = names().map(|name| self.cluster.queue_by_name(name)).collect();
@@ -157,7 +206,7 @@ impl FarSide {
             let kept = self.cluster.kept(&job.state_dir);
             let (run_claim, id_file) = kept.unwrap_or_default();
             Located {
-                key: job.key.clone(),
+                key: job.key.name.to_string(),
                 readable: kept.is_some() && unbegun[index].is_some(),
                 unbegun: unbegun[index] == Some(true),
                 squeue: queue.as_ref().map(|rows| rows[index].clone()).unwrap_or_default(),
@@ -169,7 +218,7 @@ impl FarSide {
         LocateAnswer { located: located.collect(), remote_time, controller_answered: queue.is_some() }
     }
 
-    pub(super) async fn poll(self, command: Poll) -> PollAnswer {
+    async fn poll(self, command: Poll) -> PollAnswer {
         let remote_time = self.cluster.time();
         let squeue = self.cluster.queue();
         self.work().await;
@@ -202,4 +251,14 @@ pub(super) fn far_off(work: impl Future<Output = ()> + Send + 'static) {
 fn killed(rc: i32) -> SubmitAnswer {
     let failure = Failure::known(FailureClass::Ambiguous, "simulated", "sbatch was killed");
     SubmitAnswer::Refused { failure, rc }
+}
+
+/// The command, if it is a `K`.
+fn known<K: RemoteCommand>(command: &impl RemoteCommand) -> Option<&K> {
+    (command as &dyn Any).downcast_ref()
+}
+
+/// The answer, as the type that it has.
+fn same<T: Any, U: Any>(answer: T) -> U {
+    *(Box::new(answer) as Box<dyn Any>).downcast().unwrap()
 }

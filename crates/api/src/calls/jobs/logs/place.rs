@@ -46,7 +46,7 @@ pub(super) fn part_of(
     max_bytes: u64,
 ) -> Result<LogQuestion, InvalidName> {
     let paths = JobPaths::new(&place.job_dir, job)?.log_file(place, file)?;
-    Ok(LogQuestion::Part { paths, from, max_bytes })
+    Ok(LogQuestion::Part { subject: place.key(job).subject, paths, from, max_bytes })
 }
 
 /// The question for a role's logs; none until Slurm has accepted the attempt.
@@ -56,7 +56,8 @@ pub(super) fn files_of(
     role: &LogRole,
 ) -> Result<Option<LogQuestion>, InvalidName> {
     let directory = JobPaths::new(&place.job_dir, job)?.role_logs(place, role)?;
-    Ok(directory.map(|directory| LogQuestion::Files { directory, most: 2 * MOST_TASKS }))
+    let subject = place.key(job).subject;
+    Ok(directory.map(|directory| LogQuestion::Files { subject, directory, most: 2 * MOST_TASKS }))
 }
 
 /// An invalid path of our own: a defect, or a row that another program has written.

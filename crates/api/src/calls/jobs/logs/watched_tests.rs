@@ -28,7 +28,7 @@ fn which(query: &str) -> Which {
 /// A cluster with one file.
 fn look(watched: &mut Watched, inode: u64, bytes: &[u8], last: bool) -> News {
     let questions = watched.questions(job(), 1 << 20, false).unwrap();
-    let LogQuestion::Part { paths, from, max_bytes } = &questions[0] else { panic!() };
+    let LogQuestion::Part { paths, from, max_bytes, .. } = &questions[0] else { panic!() };
     let start = match from {
         LogFrom::Offset(offset) => bytes.len().min(usize::try_from(*offset).unwrap()),
         LogFrom::TailLines(_) => bytes.len() / 2,

@@ -1,4 +1,4 @@
-//! What one poll saw, job by job.
+//! The result of one poll, job by job.
 
 use std::{collections::HashMap, mem};
 
@@ -7,18 +7,18 @@ use domain::{AttemptPlace, Graces, Job, Observation, ObservedChange, Records, Ti
 use remote::{PollAnswer, SacctOutcome, SqueueOutcome, StatusChunk};
 use slurm::{QueueRow, SlurmJobId};
 
-/// The answer to a poll, in which each job finds its own.
+/// The answer to a poll, sorted by job.
 #[derive(Debug)]
-pub(super) struct Sight {
-    /// All of it but the status files.
+pub(super) struct PollResults {
+    /// The answer without the status files.
     pub(super) answer: PollAnswer,
-    /// What is new in the status files, by the attempt's token.
+    /// The new parts of the status files, by the attempt's name in Slurm.
     status: HashMap<String, Vec<StatusChunk>>,
-    /// How long in all the cluster could not be heard so far.
+    /// How long the cluster has been unreachable in all.
     unreachable_for: TimeDelta,
 }
 
-impl Sight {
+impl PollResults {
     pub(super) fn new(mut answer: PollAnswer, unreachable_for: TimeDelta) -> Self {
         let mut status: HashMap<String, Vec<StatusChunk>> = HashMap::new();
         for chunk in mem::take(&mut answer.status) {
@@ -27,7 +27,7 @@ impl Sight {
         Self { answer, status, unreachable_for }
     }
 
-    /// What changed of the jobs.
+    /// The jobs that changed.
     pub(super) fn changes(&self, jobs: &[Job], graces: &Graces, now: Timestamp) -> Vec<ObservedChange> {
         let changed = jobs.iter().filter_map(|job| {
             let attempt = job.attempt.as_ref()?;
@@ -42,12 +42,12 @@ impl Sight {
         changed.collect()
     }
 
-    /// The queue's row of an attempt of which nothing else was seen.
+    /// The squeue row of an attempt, if it is the only source about it.
     pub(super) fn queue_alone(&self, attempt: &AttemptPlace) -> Option<&QueueRow> {
         self.of(attempt.slurm_id?, attempt.token.as_str()).queue_alone()
     }
 
-    /// What was seen of one Slurm job; `key` is its attempt's token.
+    /// The observation of one Slurm job; `key` is its name.
     pub(super) fn of(&self, id: SlurmJobId, key: &str) -> Observation<'_> {
         let queue = match &self.answer.squeue {
             SqueueOutcome::Answered(rows) => Some(rows),

@@ -1,20 +1,20 @@
 
 _tao_on_limit() {
   _tao_seen=1
-  # Anybody can send a signal; only the clock's own comes when the time is over.
+  # Other processes may send this signal too; only after the limit is it the clock's.
   if (($(_tao_now) - _tao_began < _tao_limit)); then return; fi
   _tao_limited=1
-  echo "tao-slurm: the job has reached its own time limit of $_tao_limit s; its program is ended" >&2
+  echo "tao-slurm: the job has reached its own time limit of $_tao_limit s; its program is terminated" >&2
   _tao_mark limited "$(_tao_now)"
 }
 trap _tao_on_limit USR2
 
-# Runs beside the programs: warns this script, says when their time is over, and then ends them, gently first.
+# Runs beside the programs: warns this script, signals the limit, and then terminates the programs, with SIGTERM first.
 # $1: seconds to the limit, $2: how long before it to warn (0: not at all).
 _tao_run_clock() {
   local PATH=$_tao_path
-  # Its sleep must not outlive it. A trap runs between any two commands, so only $! is sure to name it; until there is
-  # one, it names nothing that matters.
+  # Its sleep must not outlive it. A trap may run between any two commands, so only $! names the sleep reliably; before the first
+  # sleep it names this no-op.
   : &
   trap 'kill $! 2>/dev/null; exit' TERM
   _tao_sleep() {
@@ -27,9 +27,8 @@ _tao_run_clock() {
     _tao_sleep "$2"
   fi
   kill -USR2 $$
-  # srun takes SIGTERM for a wish to kill its step; only this way can the program put its work in order.
-  # Not another job, if a controller that has lost its state has given the id anew. scancel itself would ask for all jobs to
-  # compare a name.
+  # srun would kill its step on SIGTERM; with scancel the program can save its work. The check avoids another job, if a
+  # controller that has lost its state has given the id again; scancel would have to list all jobs to compare a name.
   if _tao_show 30 >/dev/null; then timeout 30 scancel --signal=TERM "$_tao_id" >&2 </dev/null; fi
   _tao_sleep 60
   kill -TERM "${_tao_programs[@]}" 2>/dev/null

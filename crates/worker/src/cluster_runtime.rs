@@ -1,0 +1,147 @@
+//! The cluster runtime: the link, the wake-ups and the memory that a worker holds for one cluster.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use domain::Cluster;
+use persistence::{Lane, StoreError};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::{link::counted, pace::Pace, poll::tick::Quiet};
+
+/// A cluster that this worker serves.
+#[derive(Debug, Clone)]
+pub struct ClusterTarget<L> {
+    pub cluster: Cluster,
+    /// The incarnation of the cluster, if its name can later mean another cluster; none for a cluster of the configuration file.
+    pub incarnation: Option<i64>,
+    pub link: L,
+    pub pace: Pace,
+}
+
+/// The runtime of one cluster.
+#[derive(Debug)]
+pub(crate) struct Runtime<L> {
+    pub(crate) target: ClusterTarget<L>,
+    /// When each loop last began a turn, in seconds since 1970.
+    pub(crate) beats: Mutex<BTreeMap<String, i64>>,
+    /// The turn to submit, with the time of the last sweep of abandoned files, by the clock's uptime.
+    submitting: tokio::sync::Mutex<Option<Duration>>,
+    /// The jobs that polls need not read again.
+    quiet: Mutex<Quiet>,
+    submit_due: Notify,
+    tend_due: Notify,
+    conversion_due: Notify,
+    pub(crate) poll_due: Notify,
+}
+
+/// The turn to submit. A cluster gets one submission at a time, which leaves the other session to polls.
+pub(crate) type Turn<'a> = tokio::sync::MutexGuard<'a, Option<Duration>>;
+
+/// The wait for another worker when this worker's cluster has been replaced by one of the same name.
+pub(crate) const OVERTAKEN: Duration = Duration::from_secs(1);
+
+/// The longest sleep of a lane, in case a wake-up was lost.
+pub(crate) const SWEEP: Duration = Duration::from_secs(5);
+
+pub(crate) fn conversions_name<L>(runtime: &Runtime<L>) -> String {
+    format!("conversions of images of cluster {}", runtime.target.cluster.name)
+}
+
+pub(crate) fn partitions_name<L>(runtime: &Runtime<L>) -> String {
+    format!("partitions of cluster {}", runtime.target.cluster.name)
+}
+
+pub(crate) fn poll_name<L>(runtime: &Runtime<L>) -> String {
+    format!("poll of cluster {}", runtime.target.cluster.name)
+}
+
+pub(crate) fn database_failed(doing: &'static str, error: &StoreError) {
+    use std::error::Error as _;
+    let source = error.source().map(ToString::to_string);
+    tracing::warn!(doing, error = %error, source, "the database failed; trying again");
+}
+
+/// The shortest sleep of a loop, so that clocks that disagree never make it spin.
+pub(crate) const MIN_NAP: Duration = Duration::from_millis(50);
+
+/// How long a lane sleeps until its next step is due. Rounded up a little, because a step that is taken too early finds
+/// nothing.
+pub(crate) fn nap(due: Option<Duration>) -> Duration {
+    due.map_or(SWEEP, |due| due + Duration::from_millis(20)).clamp(MIN_NAP, SWEEP)
+}
+
+impl<L> Runtime<L> {
+    pub(crate) fn new(target: ClusterTarget<L>) -> Self {
+        counted::show(&target.cluster.name);
+        Self {
+            target,
+            beats: Mutex::default(),
+            submitting: tokio::sync::Mutex::default(),
+            quiet: Mutex::default(),
+            submit_due: Notify::new(),
+            tend_due: Notify::new(),
+            conversion_due: Notify::new(),
+            poll_due: Notify::new(),
+        }
+    }
+
+    /// The memory of polls. Not held across an await.
+    pub(crate) fn quiet(&self) -> MutexGuard<'_, Quiet> {
+        self.quiet.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The loops whose last turn began before that second.
+    pub(crate) fn silent_since(&self, second: i64) -> Vec<String> {
+        let beats = self.beats.lock().unwrap_or_else(PoisonError::into_inner);
+        beats.iter().filter(|(_, beat)| **beat < second).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The turn that a lane must wait for, if any.
+    pub(crate) async fn turn(&self, lane: Lane) -> Option<Turn<'_>> {
+        match lane {
+            Lane::Submit => Some(self.submitting.lock().await),
+            Lane::Follow => None,
+        }
+    }
+
+    pub(crate) fn lane(&self, lane: Lane) -> &Notify {
+        match lane {
+            Lane::Submit => &self.submit_due,
+            Lane::Follow => &self.tend_due,
+        }
+    }
+
+    /// Wakes every lane, because something may be due.
+    pub(crate) fn wake_lanes(&self) {
+        self.submit_due.notify_one();
+        self.tend_due.notify_one();
+        self.conversion_due.notify_one();
+    }
+
+    /// Sleeps until a conversion is due, or for the longest sleep.
+    pub(crate) async fn sleep_until_conversion(&self, due: Option<Duration>, stop: &CancellationToken) {
+        tokio::select! {
+            biased;
+            () = self.conversion_due.notified() => {}
+            () = tokio::time::sleep(nap(due)) => {}
+            () = stop.cancelled() => {}
+        }
+    }
+
+    pub(crate) fn wake_poll(&self) {
+        self.poll_due.notify_one();
+    }
+}
+
+pub(crate) async fn pause(time: Duration, stop: &CancellationToken) {
+    tokio::select! {
+        biased;
+        () = tokio::time::sleep(time) => {}
+        () = stop.cancelled() => {}
+    }
+}
