@@ -78,13 +78,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if steps.is_empty() {
             return Ok(());
         }
-        let blocked = self.clear_away(runtime, &steps).await;
+        let blockers = self.clear_away(runtime, &steps).await;
         let now = self.clock.now();
         let steps: Vec<_> = steps
             .into_iter()
             .map(|one| {
-                let blocker = blocked.get(&one.before.id).copied();
-                one.unless_blocked(blocker, now)
+                let found = blockers.get(&one.before.id).copied();
+                one.unless_blocked(found, now)
             })
             .collect();
         self.record(lease, &steps).await?;

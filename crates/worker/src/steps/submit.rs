@@ -101,7 +101,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     intents.push(Intent { job, before });
                 }
                 Err(error) => {
-                    tracing::error!(job.id = %job.id, error = %error, "the Slurm job name is not valid")
+                    tracing::error!(job.id = %job.id, error = %error, "the Slurm job name is not valid");
                 }
             }
         }
