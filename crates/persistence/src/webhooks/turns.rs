@@ -110,7 +110,7 @@ impl Store {
             .await?;
         }
         tx.commit().await?;
-        let mut leases = Vec::with_capacity(oldest.len());
+        let mut granted = Vec::with_capacity(oldest.len());
         for row in oldest {
             let Some(place) = leased.iter().find(|leased| leased.job_id == row.job_id) else { continue };
             let seal = WebhookSeal::job(&self.sealer, row.job_id);
@@ -120,7 +120,7 @@ impl Store {
                 continue;
             };
             let stored = StoredRow::of("webhook_deliveries", &row.job_id);
-            leases.push(WebhookLease {
+            granted.push(WebhookLease {
                 job: JobId::new(row.job_id),
                 seq: stored.number("seq", row.seq)?,
                 webhook,
@@ -129,7 +129,7 @@ impl Store {
                 token,
             });
         }
-        Ok(leases)
+        Ok(granted)
     }
 
     /// Records the result of a delivery and returns the lease. False when the lease was lost.
