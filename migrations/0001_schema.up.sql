@@ -344,7 +344,7 @@ create table image_conversions (
     cluster         text        not null,
     cache_path      text        not null,                       -- where the first file is made
     image           text        not null,                       -- the registry's reference
-    state           text        not null check (state in ('wanted', 'submitting', 'submit_uncertain', 'in_queue', 'running', 'finishing', 'ready', 'failed')),
+    state           text        not null check (state in ('requested', 'submitting', 'submit_uncertain', 'in_queue', 'running', 'finishing', 'ready', 'failed')),
     message         text        not null,                       -- what happens now; waiting jobs show it too
     file            text,                                       -- the newest complete file
     file_seen_at    timestamptz,                                -- when it was last found

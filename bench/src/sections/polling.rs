@@ -1,4 +1,4 @@
-//! The cost of one poll with few and with many pending jobs, of which none, few or all have changed. The jobs are real and wait
+//! The cost of one poll with few and with many pending jobs; none, a few or all of them have changed. The jobs are real and wait
 //! in a partition that is down. A change is simulated: we change the stored row, so that the next poll differs from it.
 
 use crate::{

@@ -62,7 +62,7 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     watchers(bench, &service, rows)
 }
 
-/// Measures a number of clients; each sends its next request when the last one is answered.
+/// Measures a number of clients; each client sends its next request after the last answer.
 fn crowd(
     bench: &Bench,
     service: &Service<'_>,

@@ -33,7 +33,7 @@ impl Sealer {
         Self { cipher, codes: hmac(&derived.into()) }
     }
 
-    /// The keyed hash of a request, from its digest. Without the key, nobody can test a guessed secret against it.
+    /// The keyed hash of a request, from its digest. It cannot be used to test a guessed secret without the key.
     pub(crate) fn code(&self, digest: &[u8; 32]) -> [u8; 32] {
         self.codes.clone().chain_update(digest).finalize().into_bytes().into()
     }

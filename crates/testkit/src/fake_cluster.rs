@@ -249,7 +249,7 @@ impl State {
         })
     }
 
-    /// Claims a send for nobody, and says whether none has begun.
+    /// Closes the fence of a submission, and returns whether none has begun.
     fn shut(&mut self, job: &Sought) -> bool {
         let sends = self.claims.entry(job.key.name.to_string()).or_default();
         sends.entry(job.send).or_insert(false);

@@ -52,7 +52,7 @@ pub fn choose_image(job: &Job, conversion: &Conversion, now: Timestamp) -> Image
     let seen = conversion.file_seen_at.is_some_and(|at| now - at < FRESH);
     match file {
         // While a new file is created, the old one is still valid.
-        Some(file) if seen || !(resting || conversion.state == ConversionState::Wanted) => {
+        Some(file) if seen || !(resting || conversion.state == ConversionState::Requested) => {
             ImageChoice::Launch(LaunchImage { image: ImageRef::File(file.clone()), note: None })
         }
         None if conversion.state == ConversionState::Failed
@@ -67,7 +67,7 @@ pub fn choose_image(job: &Job, conversion: &Conversion, now: Timestamp) -> Image
             } else {
                 conversion.message.clone()
             };
-            ImageChoice::Wait { message, reopen: resting || conversion.state == ConversionState::Wanted }
+            ImageChoice::Wait { message, reopen: resting || conversion.state == ConversionState::Requested }
         }
     }
 }

@@ -40,7 +40,7 @@ pub use submission::{
 #[strum(serialize_all = "snake_case")]
 pub enum ConversionState {
     /// A job needs the file; the cache has to be checked.
-    Wanted,
+    Requested,
     Submitting,
     SubmitUncertain,
     InQueue,
@@ -170,8 +170,8 @@ pub fn conversion_step(conversion: &Conversion, demand: &Demand) -> ConversionSt
         ConversionState::Submitting if unneeded && run.is_some_and(ConversionRun::is_uncertain) => {
             ConversionStep::Locate
         }
-        ConversionState::Wanted | ConversionState::Submitting if unneeded => ConversionStep::Shelve,
-        ConversionState::Wanted => ConversionStep::Check,
+        ConversionState::Requested | ConversionState::Submitting if unneeded => ConversionStep::Shelve,
+        ConversionState::Requested => ConversionStep::Check,
         ConversionState::Submitting => ConversionStep::Submit,
         ConversionState::InQueue | ConversionState::Running => match conversion.abandoned {
             None if unneeded => ConversionStep::Cancel(Abandoned::Unneeded),
@@ -208,7 +208,7 @@ impl Conversion {
     #[must_use]
     pub fn reopened(&self) -> Self {
         let mut next = self.clone();
-        next.state = ConversionState::Wanted;
+        next.state = ConversionState::Requested;
         "Checking the cache for the image.".clone_into(&mut next.message);
         next
     }

@@ -174,7 +174,7 @@ impl Conversion {
         now: Timestamp,
     ) -> Option<Timestamp> {
         let Some(run) = self.run.clone() else {
-            self.state = ConversionState::Wanted;
+            self.state = ConversionState::Requested;
             return Some(now);
         };
         if found.file == ImageFile::Whole {

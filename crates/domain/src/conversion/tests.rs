@@ -30,7 +30,7 @@ fn wanted() -> Conversion {
         cluster: "dgx".parse().unwrap(),
         cache_path: "/lustre/sqsh/r.io~a+b=1.sqsh".parse().unwrap(),
         image: "r.io/a/b:1".parse().unwrap(),
-        state: ConversionState::Wanted,
+        state: ConversionState::Requested,
         message: String::new(),
         file: None,
         file_seen_at: None,
@@ -95,8 +95,8 @@ fn a_token_and_a_state_directory_belong_to_one_row_and_one_run() {
     assert_eq!(second.run.unwrap().no.get(), 2);
 }
 
-#[test_case(ConversionState::Wanted, 1 => ConversionStep::Check; "a wanted one is looked for")]
-#[test_case(ConversionState::Wanted, 0 => ConversionStep::Shelve; "nobody wants it")]
+#[test_case(ConversionState::Requested, 1 => ConversionStep::Check; "a wanted one is looked for")]
+#[test_case(ConversionState::Requested, 0 => ConversionStep::Shelve; "nobody wants it")]
 #[test_case(ConversionState::Submitting, 1 => ConversionStep::Submit; "it is submitted")]
 #[test_case(ConversionState::Submitting, 0 => ConversionStep::Locate; "nobody wants what may have been submitted")]
 #[test_case(ConversionState::SubmitUncertain, 0 => ConversionStep::Locate; "a lost answer is looked for whoever waits")]
@@ -208,8 +208,8 @@ fn an_earlier_submission_is_looked_for_before_a_conversion_is_said_to_be_unplann
 #[test_case(SlurmState::Timeout, Some(143), ImageFile::Absent, ConversionState::Failed, "conversion_minutes"; "time")]
 #[test_case(SlurmState::OutOfMemory, None, ImageFile::Absent, ConversionState::Failed, "conversion_memory_gb"; "memory")]
 #[test_case(SlurmState::Cancelled, Some(143), ImageFile::Absent, ConversionState::Failed, "canceled on the cluster"; "by hand")]
-#[test_case(SlurmState::NodeFail, None, ImageFile::Absent, ConversionState::Wanted, ""; "a dead node")]
-#[test_case(SlurmState::Preempted, None, ImageFile::Absent, ConversionState::Wanted, ""; "preempted")]
+#[test_case(SlurmState::NodeFail, None, ImageFile::Absent, ConversionState::Requested, ""; "a dead node")]
+#[test_case(SlurmState::Preempted, None, ImageFile::Absent, ConversionState::Requested, ""; "preempted")]
 fn an_end_has_one_meaning(
     state: SlurmState,
     code: Option<u8>,

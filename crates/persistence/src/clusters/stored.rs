@@ -333,7 +333,7 @@ async fn work_on(connection: &mut PgConnection, name: &ClusterName) -> Result<Cl
            select (select count(*) from jobs where cluster = $1 and phase <> 'ended') as "jobs!",
                   (select count(*) from jobs where cluster = $1 and phase = 'ended' and desired_state = 'delete') as "removals!",
                   (select count(*) from image_conversions
-                   where cluster = $1 and state not in ('wanted', 'ready', 'failed')) as "conversions!""#,
+                   where cluster = $1 and state not in ('requested', 'ready', 'failed')) as "conversions!""#,
         name.as_str()
     )
     .fetch_one(connection)

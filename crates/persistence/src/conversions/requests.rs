@@ -59,7 +59,7 @@ impl ImageRequests for Store {
             "-- conversions::requests::request_images
              insert into image_conversions (cluster, cache_path, image, state, message, due_at)
              select distinct on (u.cache_path)
-                    $1, u.cache_path, u.image, 'wanted', 'Checking the cache for the image.', now()
+                    $1, u.cache_path, u.image, 'requested', 'Checking the cache for the image.', now()
              from unnest($2::text[], $3::text[]) as u(cache_path, image)
              order by u.cache_path
              on conflict (cluster, cache_path) do nothing",
@@ -80,10 +80,10 @@ impl ImageRequests for Store {
         sqlx::query!(
             "-- conversions::requests::reopen_conversions
              update image_conversions
-             set state = 'wanted', message = 'Checking the cache for the image.', due_at = now(),
+             set state = 'requested', message = 'Checking the cache for the image.', due_at = now(),
                  version = version + 1, updated_by = 'reopen_conversions'
              where id = any($1) and (state in ('ready', 'failed')
-                                     or (state = 'wanted' and (due_at is null or lease_token is not null)))",
+                                     or (state = 'requested' and (due_at is null or lease_token is not null)))",
             &ids,
         )
         .execute(&mut *tx)

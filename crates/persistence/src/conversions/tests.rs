@@ -74,7 +74,7 @@ async fn a_refused_step_does_not_hold_up_others(pool: PgPool) {
     let now = DateTime::UNIX_EPOCH;
     let stored = store.record_conversions(&lease, &dgx(), &records, true, now).await.unwrap();
     assert_eq!(stored, [good.id].into());
-    assert_eq!(states(&store).await, ["wanted", "in_queue"]);
+    assert_eq!(states(&store).await, ["requested", "in_queue"]);
     let alone = store.record_conversions(&lease, &dgx(), &records[..1], true, now).await;
     assert!(alone.unwrap_err().is_about_the_data(), "alone it says what is wrong");
 }

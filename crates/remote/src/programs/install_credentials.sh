@@ -38,7 +38,7 @@ fi
 size=$(stat -c %s -- "$new")
 if ((size > 100000)); then give_up "$credentials is too large; mend it by hand"; fi
 
-# The file with a mark behind it: a last line without a newline is told from one with.
+# The file with a marker behind it, which shows whether the last line ends in a newline.
 {
   printf '%s\n%s\n' "$machine" "$login"
   printf 'machine %s login %s password %s\n' "$machine" "$login" "$password"

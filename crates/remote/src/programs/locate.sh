@@ -29,7 +29,7 @@ fence='
     fi
     if [ -n "$at" ]; then
       mkdir -p -- "$place"
-      ln -s nobody "$place/submit.$send"
+      ln -s no-owner "$place/submit.$send"
       for claim in "$place"/submit.*; do
         number=${claim##*.}
         case $number in "" | *[!0-9]*) continue ;; esac
@@ -46,11 +46,11 @@ fence='
   done'
 
 IFS=$'\t' read -r count since || give_up 'the list of jobs did not arrive whole'
-take_lines "$tmp/wanted" "$count" jobs
-cut -f2 -- "$tmp/wanted" >"$tmp/names" || lost
-cut -f1,3 -- "$tmp/wanted" >"$tmp/states" || lost
-cut -f1,4 -- "$tmp/wanted" >"$tmp/bases" || lost
-cut -f1,3-6 -- "$tmp/wanted" >"$tmp/sends" || lost
+take_lines "$tmp/jobs" "$count" jobs
+cut -f2 -- "$tmp/jobs" >"$tmp/names" || lost
+cut -f1,3 -- "$tmp/jobs" >"$tmp/states" || lost
+cut -f1,4 -- "$tmp/jobs" >"$tmp/bases" || lost
+cut -f1,3-6 -- "$tmp/jobs" >"$tmp/sends" || lost
 : >"$tmp/unread" || lost
 
 # Runs a query about all names, 200 at a time. $@: the query, without the names at its end. Sets code.

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the partitions are, and how many nodes of which kind are in which state in each.
+# Lists the partitions, with the number of nodes for each kind and state.
 #
 # stdin: nothing.
 

@@ -1,10 +1,9 @@
 # shellcheck shell=bash
-# What became of many jobs: one squeue, sacct only for those of which it does not say enough, and what is new in their
-# files.
+# The state of many jobs: one squeue, sacct only for jobs that squeue does not explain, and the new bytes of their files.
 # No process is started per job, only per file that changed.
 #
 # stdin: a line "number of jobs, number of known status files, bytes per file, bytes altogether, how the names of jobs
-# begin that are reported though nobody asked about them, how many of them at most"; for each job a line
+# begin that are reported without being asked for, how many of them at most"; for each job a line
 # "index, id, name, results directory, state directory,
 # log directory if its signs of life are asked for"; for each known status file a line "index of its job, inode,
 # offset, path". Absent fields are "-".

@@ -54,13 +54,13 @@ purge_state() {
     if [ -z "$newest" ]; then continue; fi
     fenced=1
     if [ ! -L "$dir/submit.$newest" ]; then
-      ln -sfT nobody "$dir/.nobody" && mv -fT -- "$dir/.nobody" "$dir/submit.$newest" || return 1
+      ln -sfT no-owner "$dir/.no-owner" && mv -fT -- "$dir/.no-owner" "$dir/submit.$newest" || return 1
     fi
   done
   if [ -z "$fenced" ]; then
     rm -rf --one-file-system -- "state/$1"
   else
-    find "state/$1" -xdev ! -type d ! '(' -type l -name 'submit.*' -lname nobody ')' -delete \
+    find "state/$1" -xdev ! -type d ! '(' -type l -name 'submit.*' -lname no-owner ')' -delete \
       && find "state/$1" -depth -xdev -type d -empty -delete
   fi
 }

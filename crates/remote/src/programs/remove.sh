@@ -12,7 +12,7 @@ tail -n "$count" -- "$tmp/asked" >"$tmp/files"
 # Takes the claim of an attempt, so that no batch script can take it. Prints the holder if it is taken. An attempt without a
 # directory was never staged. $1: state directory.
 # shellcheck disable=SC2016
-closer='ln -sT nobody "$1/run" 2>/dev/null || readlink -- "$1/run"'
+closer='ln -sT no-owner "$1/run" 2>/dev/null || readlink -- "$1/run"'
 
 declare -A held=()
 place=0

@@ -45,7 +45,7 @@ remove_abandoned() {
 # incomplete.
 stage_files() {
   local -n settled=$1
-  local -a wanted=() members=() temporary=() written=() earlier=()
+  local -a needed=() members=() temporary=() written=() earlier=()
   local -A look_of=() to_parent=()
   local i path parent place mask look is_done=''
   # Two login nodes may run a process of the same number, but the end of mktemp's name is random.
@@ -53,7 +53,7 @@ stage_files() {
   for ((; next_file < ${#file_path[@]} && file_entry[next_file] < end; next_file++)); do
     i=$next_file path=${file_path[next_file]}
     if [ -n "${settled[file_entry[i]]}${broken[file_entry[i]]}" ]; then continue; fi
-    wanted+=("$i")
+    needed+=("$i")
     if ((file_in_place[i])); then
       if [ -e "$path" ] || [ -L "$path" ]; then earlier+=("$path"); fi
       temporary[i]=$path members+=("${path#/}")
@@ -67,7 +67,7 @@ stage_files() {
   # A file of an earlier submission could have the expected size and be mistaken for the new one. Readers of it keep it.
   for_all earlier rm -f --
   if ((${#earlier[@]})); then
-    for i in "${wanted[@]}"; do
+    for i in "${needed[@]}"; do
       if ((file_in_place[i])) && { [ -e "${file_path[i]}" ] || [ -L "${file_path[i]}" ]; }; then
         broken[file_entry[i]]=1
       fi
@@ -76,7 +76,7 @@ stage_files() {
   mask=$(umask)
   umask 077
   unset TAR_OPTIONS
-  if ((${#wanted[@]} == 0)); then
+  if ((${#needed[@]} == 0)); then
     head -c "$2" >/dev/null
   else
     # -p: the modes of the archive. The names are not in a file, which could be cut off. The rest that tar does not read is
@@ -94,14 +94,14 @@ stage_files() {
   if [ "$path" != whole ]; then return 1; fi
 
   # tar does not report which files it could not write.
-  for i in ${wanted[@]+"${wanted[@]}"}; do
+  for i in ${needed[@]+"${needed[@]}"}; do
     if [ -f "${temporary[i]}" ]; then written+=("${temporary[i]}"); fi
   done
   # Whatever tar returns, a missing file was not written.
-  if [ -z "$is_done" ] || ((${#written[@]} < ${#wanted[@]})); then
+  if [ -z "$is_done" ] || ((${#written[@]} < ${#needed[@]})); then
     for_all written stat -c '%s-%a %n' -- >"$tmp/looks"
     while read -r look path; do look_of[$path]=$look; done <"$tmp/looks"
-    for i in ${wanted[@]+"${wanted[@]}"}; do
+    for i in ${needed[@]+"${needed[@]}"}; do
       look=${look_of[${temporary[i]}]-}
       if [ -n "$is_done" ] && [ -n "$look" ] || [ "$look" = "${file_look[i]}" ]; then continue; fi
       echo "${file_path[i]}: not all bytes were written" >&2
@@ -137,19 +137,19 @@ broken=()
 
 # Creates the directories of the entries of the wave, from $begin to before $end, that have no answer yet.
 make_dirs() {
-  local -a wanted=() made=() fresh=()
+  local -a needed=() made=() fresh=()
   local i place places=''
   for ((i = begin; i < end; i++)); do
     if [ -n "${answer[i]}" ]; then continue; fi
-    wanted+=("$i") places+=" ${dirs_of[i]}"
+    needed+=("$i") places+=" ${dirs_of[i]}"
     if [ "${results[i]}" != - ] && [ ! -e "${results[i]}" ]; then fresh[i]="${state[i]}/${results[i]##*/}"; fi
   done
-  if ((${#wanted[@]} == 0)); then return; fi
+  if ((${#needed[@]} == 0)); then return; fi
   made=(${shared_dirs[@]+"${shared_dirs[@]}"})
   for place in ${places//-/}; do made+=("${dirs[place]}"); done
   made+=(${fresh[@]+"${fresh[@]}"})
   if ! for_all made mkdir -p --; then
-    for i in "${wanted[@]}"; do look_for_dirs "$i"; done
+    for i in "${needed[@]}"; do look_for_dirs "$i"; done
   fi
   place_results
   for i in "${!fresh[@]}"; do
@@ -195,7 +195,7 @@ place_results() {
 need=() need_entry=() need_place=() base=()
 
 # Why a path was not found: empty if it is missing, else what prevents the check.
-declare -A hindrance=()
+declare -A blocked=()
 
 # Finds out why a path was not found. $1: path. Returns 0 if it exists after all.
 examine_path() {
@@ -205,15 +205,15 @@ examine_path() {
   if ((code == 0)); then return 0; fi
   # Its parents are not checked either: that could hang too, without a time limit.
   if ((code == 124 || code == 137)); then
-    hindrance[$1]="$1: no answer within 5 s"
+    blocked[$1]="$1: no answer within 5 s"
     return 1
   fi
-  hindrance[$1]=
+  blocked[$1]=
   case $said in
     # The owner of the job has to fix these. Other errors may be temporary.
     *': No such file or directory' | *': Not a directory' | *': Permission denied' | *': File name too long' \
       | *': Too many levels of symbolic links') ;;
-    *) hindrance[$1]=${said:-"$1: stat returned $code"} ;;
+    *) blocked[$1]=${said:-"$1: stat returned $code"} ;;
   esac
   while parent=${parent%/*} && [ -n "$parent" ] && [ ! -e "$parent" ]; do :; done
   # An empty top directory may be an unmounted mount point.
@@ -221,7 +221,7 @@ examine_path() {
     '' | /*/*) ;;
     *)
       if [ -d "$parent" ] && [ -r "$parent" ] && [ -z "$(find "$parent" -mindepth 1 -maxdepth 1 -print -quit </dev/null)" ]; then
-        hindrance[$1]="$parent is empty: is its file system mounted on this host?"
+        blocked[$1]="$parent is empty: is its file system mounted on this host?"
       fi
       ;;
   esac
@@ -237,26 +237,26 @@ has_base() { { mkdir -p -- "${base[$1]}/state" && [ -r "${base[$1]}" ] && [ -x "
 find_inputs() {
   local -n answered=$1
   # shellcheck disable=SC2034 # for_all is given the names
-  local -a wanted=() parents=()
+  local -a needed=() parents=()
   local -A there=() looked=() absent=() obstacle=() unasked=()
   local i path entry begun
   for i in "${!need[@]}"; do
-    if [ -z "${answered[need_entry[i]]}" ]; then wanted+=("${need[i]}") parents+=("${need[i]%/*}/"); fi
+    if [ -z "${answered[need_entry[i]]}" ]; then needed+=("${need[i]}") parents+=("${need[i]%/*}/"); fi
   done
-  if ((${#wanted[@]} == 0)); then return; fi
+  if ((${#needed[@]} == 0)); then return; fi
   # Opening a directory makes an NFS client ask the server, so that new files from elsewhere are visible.
   # shellcheck disable=SC2016 # expanded by the bash that it is given to
   for_all parents timeout -k 1 10 bash -c 'for dir; do : <"$dir"; done' open 2>/dev/null
   while IFS= read -r -d '' path; do there[$path]=1; done \
-    < <(for_all wanted timeout -k 1 20 stat -L --printf='%n\0' -- 2>/dev/null)
+    < <(for_all needed timeout -k 1 20 stat -L --printf='%n\0' -- 2>/dev/null)
   begun=$SECONDS
   for i in "${!need[@]}"; do
     entry=${need_entry[i]} path=${need[i]}
     if [ -n "${answered[entry]}" ] || [ -n "${there[$path]-}" ]; then continue; fi
-    if [ -z "${hindrance[$path]+x}" ]; then
+    if [ -z "${blocked[$path]+x}" ]; then
       # Each check is a process: of very many missing paths only the first are checked.
       if ((${#looked[@]} >= 64)); then
-        hindrance[$path]=
+        blocked[$path]=
       # Each check that hangs takes 5 s, and the others wait.
       elif ((SECONDS - begun >= 15)); then
         unasked[$entry]=1
@@ -269,8 +269,8 @@ find_inputs() {
         fi
       fi
     fi
-    if [ -n "${hindrance[$path]}" ]; then
-      obstacle[$entry]=${hindrance[$path]}
+    if [ -n "${blocked[$path]}" ]; then
+      obstacle[$entry]=${blocked[$path]}
     else
       absent[$entry]+="${absent[$entry]+,}${need_place[i]}"
     fi

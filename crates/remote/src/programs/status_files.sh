@@ -11,7 +11,7 @@ status_overlap=512
 # microseconds since 1970 TAB path" of the files that were read before, $3: the most bytes of a file, $4: the most bytes in all.
 say_status_files() {
   local index inode size start restarted written from path want begin left=$4 place=0
-  local -a told=() owner=() wanted=() got=()
+  local -a told=() owner=() lengths=() got=()
   # A job chooses its directory names: a control character could forge a line of this list.
   search "$1" 25 \
     'exec find "$@" -maxdepth 3 ! -path "*[[:cntrl:]]*" -name status.json -type f -printf "%i\t%s\t%T@\t%p\n"'
@@ -80,7 +80,7 @@ say_status_files() {
       want=$((want + start - begin))
       printf '%s\t%s\t%s\t%s\t%s\n' "$index" "$place" "$begin" "$want" "$path" >>"$tmp/reads" || lost
     fi
-    wanted+=("$want")
+    lengths+=("$want")
     place=$((place + 1))
   done <"$tmp/changed"
   if ((place == 0)); then return; fi
@@ -89,7 +89,7 @@ say_status_files() {
     if ((size > 0)); then got[place]=$size; fi
   done < <(sizes "$tmp/parts")
   for place in "${!told[@]}"; do
-    if ((${got[place]-0} < wanted[place])); then printf '%s\n' "${owner[place]}" >>"$tmp/unread" || lost; fi
+    if ((${got[place]-0} < lengths[place])); then printf '%s\n' "${owner[place]}" >>"$tmp/unread" || lost; fi
     say "${told[place]}"
     say "DATA ${got[place]-0}"
   done
@@ -167,7 +167,7 @@ part_reader='
   done'
 
 # Reads parts of files into $tmp/parts, each into a file named by its place. If a part cannot be read, its file is missing or
-# too short. $1: file of lines "index TAB place TAB first byte TAB bytes wanted TAB path".
+# too short. $1: file of lines "index TAB place TAB first byte TAB bytes to read TAB path".
 read_parts() {
   mkdir -p -- "$tmp/parts"
   walk "$part_reader" "$1" "$tmp/parts"

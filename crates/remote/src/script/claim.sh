@@ -19,7 +19,7 @@ if ! _tao_is_staged; then
 fi
 
 # An attempt belongs to one Slurm job. The symbolic link is created atomically and names its owner. After a requeue the owner is
-# this same job. An attempt that was given up before it reached Slurm has the owner "nobody".
+# this same job. An attempt that was given up before it reached Slurm has the owner "no-owner".
 if ! ln -sT -- "$_tao_id" "$_tao_state/run" 2>/dev/null; then
   _tao_owner=$(readlink -- "$_tao_state/run")
   if [ "$_tao_owner" != "$_tao_id" ]; then

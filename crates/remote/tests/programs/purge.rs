@@ -172,7 +172,7 @@ fn a_submission_that_was_held_up_until_its_job_is_gone_still_comes_too_late() {
             site.write(&format!("base/state/{OURS}/1/submit.{send}"), "");
         }
         if let Some(send) = shut {
-            site.link("nobody", &format!("base/state/{OURS}/1/submit.{send}"));
+            site.link("no-owner", &format!("base/state/{OURS}/1/submit.{send}"));
         }
         for _ in 0..2 {
             assert!(purge(&site, "base", OURS));

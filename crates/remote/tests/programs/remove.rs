@@ -96,7 +96,7 @@ fn an_attempt_is_claimed_for_nobody_unless_a_job_holds_it() {
         site.write(&format!("env/{of}"), "SECRET=1");
     }
     site.link("77", "state/held/3/run");
-    site.link("nobody", "state/closed/2/run");
+    site.link("no-owner", "state/closed/2/run");
     let asked = [("free", "1"), ("held", "3"), ("never", "1"), ("closed", "2")];
     let dir = |(of, attempt): (&str, &str)| site.path(&format!("state/{of}/{attempt}"));
     let file = |asked: (&str, &str)| StagedSecret {
@@ -110,7 +110,7 @@ fn an_attempt_is_claimed_for_nobody_unless_a_job_holds_it() {
         assert_eq!(held, [(1, id(77))]);
         assert_eq!(kept, [1], "the job that holds it reads them");
         let holder = |name: &str| std::fs::read_link(site.file(name)).unwrap();
-        assert_eq!(holder("state/free/1/run").to_str(), Some("nobody"));
+        assert_eq!(holder("state/free/1/run").to_str(), Some("no-owner"));
         assert_eq!(holder("state/held/3/run").to_str(), Some("77"));
         assert!(!site.exists("state/never") && site.exists("env/held") && !site.exists("env/free"));
     }

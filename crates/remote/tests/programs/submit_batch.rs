@@ -154,7 +154,7 @@ fn a_send_that_comes_after_a_later_one_submits_nothing() {
 
 #[test]
 fn a_send_that_is_overtaken_before_it_stages_leaves_nothing_behind() {
-    for claim in [": >\"$SITE/state/a/submit.2\"", "ln -s nobody \"$SITE/state/a/submit.1\""] {
+    for claim in [": >\"$SITE/state/a/submit.2\"", "ln -s no-owner \"$SITE/state/a/submit.1\""] {
         let site = Site::new();
         site.program("mkdir", &format!("/bin/mkdir \"$@\"; [ -e \"$SITE/state/a\" ] && {claim}"));
         assert_eq!(one(&site, entry(&site, "a")), SubmitAnswer::Uncertain, "{claim}");

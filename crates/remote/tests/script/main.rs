@@ -263,10 +263,10 @@ fn a_job_whose_end_was_told_does_not_run_again() {
 #[test]
 fn an_attempt_that_was_given_up_runs_nothing() {
     let node = Node::new();
-    std::os::unix::fs::symlink("nobody", node.file("state/run")).unwrap();
+    std::os::unix::fs::symlink("no-owner", node.file("state/run")).unwrap();
     let output = node.run(&node.script(&["touch", node.path("touched").as_str()]), 42, 0);
     assert_eq!(output.status.code(), Some(120));
-    assert_eq!(stderr(&output), "tao-slurm: job 42 stops here: the attempt belongs to job nobody\n");
+    assert_eq!(stderr(&output), "tao-slurm: job 42 stops here: the attempt belongs to job no-owner\n");
     assert!(!node.has("touched") && !node.has("state/started"));
 }
 
@@ -276,7 +276,7 @@ fn a_job_whose_files_were_removed_leaves_no_new_ones() {
     let script = node.script(&["touch", node.path("touched").as_str()]);
     fs::remove_file(node.file("state/submit.1")).unwrap();
     // What a purge leaves, so that a submission which was held up comes too late.
-    std::os::unix::fs::symlink("nobody", node.file("state/submit.2")).unwrap();
+    std::os::unix::fs::symlink("no-owner", node.file("state/submit.2")).unwrap();
     let stops = |node: &Node| {
         let output = node.run(&script, 42, 0);
         (output.status.code(), stderr(&output).contains("job 42 stops here: its files are gone"))

@@ -77,7 +77,7 @@ impl LivingCluster {
         (!site.weather.files_gone).then_some(kept)
     }
 
-    /// Claims a send for nobody, and says whether none has begun; none if the file system is not there.
+    /// Closes the fence of a submission, and returns whether none has begun; `None` if the file system is not mounted.
     pub fn shut(&self, job: &Sought) -> Option<bool> {
         let mut site = self.site();
         if site.weather.files_gone {
@@ -252,7 +252,7 @@ impl Site {
         }
     }
 
-    /// Claims an attempt for nobody; says who holds it, if somebody does.
+    /// Closes an attempt, so that no batch script can claim it; returns its owner, if it has one.
     fn close(&mut self, dir: &RemotePath) -> Option<SlurmJobId> {
         if self.weather.files_gone || !closes() {
             return None;
@@ -320,10 +320,10 @@ impl Site {
     }
 }
 
-/// Whether the real program claims attempts for nobody.
+/// Whether the real program closes attempts.
 fn closes() -> bool {
     static CLOSES: OnceLock<bool> = OnceLock::new();
-    *CLOSES.get_or_init(|| Remove::default().render().program.contains(r#"ln -sT nobody "$1/run""#))
+    *CLOSES.get_or_init(|| Remove::default().render().program.contains(r#"ln -sT no-owner "$1/run""#))
 }
 
 fn queue_row(job: &SlurmJob) -> QueueRow {

@@ -8,12 +8,12 @@ use slurm::SlurmJobId;
 /// The state directory of an attempt.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StateDir {
-    /// Which sends were claimed, and whether by themselves: a look claims them for nobody.
+    /// The claimed submit fences, and whether a submission claimed them: a lookup closes them.
     pub(super) fence: BTreeMap<u32, bool>,
     pub(super) slurm_id: Option<SlurmJobId>,
     /// The batch script's claim.
     pub(super) run: Option<SlurmJobId>,
-    /// It is claimed for nobody: no batch script will ever have it.
+    /// It is closed: no batch script can claim it.
     pub(super) closed: bool,
     pub(super) started: Option<StartedMarker>,
     pub(super) exit: Option<ExitRecord>,
@@ -24,7 +24,7 @@ pub(super) struct StateDir {
 }
 
 impl StateDir {
-    /// Whether nothing is in it but what a look has claimed for nobody.
+    /// Whether it contains only fences that a lookup has closed.
     pub(super) fn is_only_shut(&self) -> bool {
         let marked = self.started.is_some() || self.exit.is_some() || self.note.is_some();
         !self.is_staged() && !marked && self.slurm_id.is_none() && self.run.is_none()
@@ -35,7 +35,7 @@ impl StateDir {
         self.fence.values().any(|begun| *begun)
     }
 
-    /// What a purge leaves of it: the newest claim, if a send up to it has not begun.
+    /// What a purge leaves: the newest claim, if a submission up to it has not begun.
     pub(super) fn purged(&self) -> Option<Self> {
         let (newest, begun) = self.fence.last_key_value()?;
         let awaited =

@@ -1,4 +1,4 @@
-//! The life of a Slurm job, from the queue to the moment at which nobody knows it any more.
+//! The life of a Slurm job, from the queue until Slurm deletes its record.
 
 use std::collections::BTreeMap;
 
@@ -275,7 +275,7 @@ impl Site {
                 let signal = if state == SlurmState::OutOfMemory { 125 } else { 0 };
                 self.end(id, &state, Some(ExitCode { code: 0, signal }));
             }
-            // A conversion says no last word after which it could be missed: it ends at its limit.
+            // A conversion reports no final status, so it ends at its time limit.
             Ending::Hangs if image.is_some() => self.plan(TimeDelta::minutes(30), Turn::Limit { id, era }),
             Ending::Hangs => {}
             Ending::Lost { marked } => {

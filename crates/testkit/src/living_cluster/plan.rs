@@ -34,7 +34,7 @@ pub(super) enum Ending {
     Ended { state: SlurmState, requeue: bool },
     /// Not at all: it holds its nodes until somebody cancels it.
     Hangs,
-    /// Slurm forgets it, in the queue and in accounting. With `marked`, its own exit mark says how it ended.
+    /// Slurm forgets it, in the queue and in accounting. With `marked`, its exit record says how it ended.
     Lost { marked: bool },
 }
 

@@ -18,7 +18,7 @@ pub struct TrueJob {
     /// None while it is in Slurm.
     pub state: Option<SlurmState>,
     pub exit: Option<ExitCode>,
-    /// The last word of its last run.
+    /// The final status of its last run.
     pub word: Option<Word>,
     /// Slurm forgot it, and nothing else tells how it ended.
     pub lost: bool,

@@ -65,7 +65,7 @@ impl ImageRequests for MemoryStore {
             let Some(row) = tables.conversions.get_mut(&conversion.id) else { continue };
             if match row.conversion.state {
                 ConversionState::Ready | ConversionState::Failed => true,
-                ConversionState::Wanted => row.due_at.is_none() || row.held.is_some(),
+                ConversionState::Requested => row.due_at.is_none() || row.held.is_some(),
                 _ => false,
             } {
                 row.conversion = row.conversion.reopened();
@@ -288,7 +288,7 @@ impl Tables {
             cluster: cluster.clone(),
             cache_path: request.cache_path.clone(),
             image: request.image.clone(),
-            state: ConversionState::Wanted,
+            state: ConversionState::Requested,
             message: "Checking the cache for the image.".to_owned(),
             file: None,
             file_seen_at: None,

@@ -49,7 +49,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     entries.push(entry);
                     sent.push((intent, unanswered));
                 }
-                // The jobs that wait for it go on without, or end: nobody else would tell them.
+                // The jobs that wait for it continue with the image itself, or end.
                 Err(error) => {
                     let why =
                         error.source().map_or_else(|| error.to_string(), |why| format!("{error}: {why}"));

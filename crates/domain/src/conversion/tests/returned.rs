@@ -39,7 +39,7 @@ fn what_the_script_returns_without_a_mark_is_no_fault_of_the_image(code: u8, pat
     assert_eq!(late.conversion.state, ConversionState::Finishing, "its mark may be seen late");
     assert!(late.due_at.unwrap() <= now() + TimeDelta::seconds(patience));
     let again = after(patience, Some(code), &claimed_by(9)).conversion;
-    assert_eq!((again.state, again.mishaps, again.failures), (ConversionState::Wanted, 1, 0));
+    assert_eq!((again.state, again.mishaps, again.failures), (ConversionState::Requested, 1, 0));
     assert_eq!(again.retry_at, None);
     let own = after(0, Some(code), &marked(code)).conversion;
     assert_eq!((own.state, own.mishaps), (ConversionState::Failed, 0), "the program has returned it");
@@ -49,7 +49,7 @@ fn what_the_script_returns_without_a_mark_is_no_fault_of_the_image(code: u8, pat
 #[test]
 fn an_import_that_was_ended_from_outside_is_no_fault_of_the_image() {
     let again = after(60, None, &marked(143)).conversion;
-    assert_eq!((again.state, again.mishaps, again.failures), (ConversionState::Wanted, 1, 0));
+    assert_eq!((again.state, again.mishaps, again.failures), (ConversionState::Requested, 1, 0));
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_copy_that_found_the_run_taken_waits_until_it_shows_by_whom() {
     let again = after(300, claimed, &Markers::default()).conversion;
     assert_eq!(
         (again.state, again.mishaps, again.failures),
-        (ConversionState::Wanted, 1, 0),
+        (ConversionState::Requested, 1, 0),
         "nobody has it"
     );
 }
