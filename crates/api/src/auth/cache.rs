@@ -21,8 +21,8 @@ pub(crate) struct TokenCache {
     /// A revocation takes effect within this time.
     memory: Duration,
     known: Mutex<HashMap<[u8; 32], (Instant, Token)>>,
-    /// Held by the one look-up that serves all streams of one token.
-    asking: tokio::sync::Mutex<()>,
+    /// Held by the one look-up that serves all streams. Its holder must be driven to its end, because the others wait for it.
+    pub(super) asking: tokio::sync::Mutex<()>,
 }
 
 impl TokenCache {
@@ -41,19 +41,6 @@ impl TokenCache {
             Some(token) => Ok(Some(token)),
             None => self.ask(store, hash, now).await,
         }
-    }
-
-    /// The same with one query for concurrent calls: the others wait for it, so a caller must drive this future to its
-    /// end.
-    pub(super) async fn find_together(
-        &self,
-        store: &Store,
-        hash: &[u8; 32],
-        now: Timestamp,
-        at_most: Duration,
-    ) -> Result<Option<Token>, StoreError> {
-        let _asking = self.asking.lock().await;
-        self.find(store, hash, now, at_most).await
     }
 
     async fn ask(&self, store: &Store, hash: &[u8; 32], now: Timestamp) -> Result<Option<Token>, StoreError> {

@@ -66,7 +66,10 @@ impl Standing {
         }
         // In its own task: the stream of a client that does not read is not polled, and would hold the lock and a connection.
         let asking = app.clone();
-        let look_up = async move { asking.tokens.find_together(&asking.store, &hash, now, at_most).await };
+        let look_up = async move {
+            let _asking = asking.tokens.asking.lock().await;
+            asking.tokens.find(&asking.store, &hash, now, at_most).await
+        };
         match app.errands.spawn(look_up).await {
             Ok(found) => Ok(found?.is_some_and(|token| token.is_good(now))),
             Err(error) => {

@@ -2,7 +2,6 @@
 
 use axum::{
     Json,
-    extract::State,
     http::{HeaderMap, HeaderValue, Uri, header},
     response::{IntoResponse, Response},
 };
@@ -16,7 +15,7 @@ use crate::{
     auth::Caller,
     calls::event_id::EventId,
     http::{
-        extract::{FromQuery, Parameters, Query},
+        extract::{Call, FromQuery, NoPlace, Parameters, STREAMED},
         link::{self, Link},
         sse::{self, Permit, wants_stream},
     },
@@ -29,8 +28,6 @@ use crate::{
     },
 };
 
-const DEFAULT_LIMIT: u32 = 100;
-const MOST: u32 = 1000;
 /// A client with more jobs should read the events of all jobs.
 const MOST_JOBS: usize = 200;
 
@@ -104,7 +101,7 @@ impl FromQuery for EventQuery {
         }
         Ok(Self {
             after,
-            limit: parameters.number("limit", 1..=MOST)?.unwrap_or(DEFAULT_LIMIT),
+            limit: parameters.limit(STREAMED)?,
             job,
             cluster: parameters.parse_all("cluster", "the name of a cluster")?,
             kind: EventKind::all_in(parameters)?,
@@ -144,8 +141,6 @@ pub(crate) enum StreamedEvent {
 #[utoipa::path(
     get,
     path = "/events",
-    tag = "jobs",
-    operation_id = "list_events",
     params(
         EventQuery,
         ("Last-Event-ID" = Option<String>, Header, description = "For a stream: the id of the last received event. It overrides `after`.")
@@ -164,9 +159,7 @@ pub(crate) enum StreamedEvent {
     )
 )]
 pub(crate) async fn list_events(
-    State(app): State<App>,
-    caller: Caller,
-    Query(query): Query<EventQuery>,
+    Call(app, caller, NoPlace, query): Call<NoPlace, EventQuery>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {

@@ -35,8 +35,6 @@ problems!(ReadyProblems = PUBLIC, NotReady);
 #[utoipa::path(
     get,
     path = "/livez",
-    tag = "service",
-    operation_id = "livez",
     security(()),
     responses((status = 200, description = "The process is alive.", body = Health), LiveProblems)
 )]
@@ -51,8 +49,6 @@ pub(crate) async fn livez(Query(NoParameters): Query<NoParameters>) -> Json<Heal
 #[utoipa::path(
     get,
     path = "/readyz",
-    tag = "service",
-    operation_id = "readyz",
     security(()),
     responses((status = 200, description = "The process is ready.", body = Health), ReadyProblems)
 )]

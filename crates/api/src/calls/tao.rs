@@ -15,12 +15,11 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
-    auth::Caller,
     calls::{
         health::{Health, LiveProblems, ReadyProblems, livez, readyz},
         jobs,
     },
-    http::extract::{Body, FromQuery, NoParameters, Parameters, Query, Sent, Trace, name_job},
+    http::extract::{Body, Call, FromQuery, NoParameters, NoPlace, Parameters, Query, Sent, Trace, name_job},
     problem::{Kind, Problem, problems},
     state::App,
 };
@@ -42,8 +41,6 @@ pub(crate) struct ContainerJobPostedView {
 #[utoipa::path(
     post,
     path = "/api/v1/internal/container_job",
-    tag = "tao",
-    operation_id = "post_container_job",
     params(Trace),
     request_body = ContainerJob,
     security(("bearer" = ["write"]), ("basic" = ["write"])),
@@ -54,9 +51,7 @@ pub(crate) struct ContainerJobPostedView {
     )
 )]
 pub(crate) async fn post_container_job(
-    State(app): State<App>,
-    caller: Caller,
-    Query(NoParameters): Query<NoParameters>,
+    Call(app, caller, NoPlace, _): Call<NoPlace>,
     Trace { traceparent }: Trace,
     Body(Sent { document, value }): Body<ContainerJob>,
 ) -> Result<Json<ContainerJobPostedView>, Problem> {
@@ -117,16 +112,12 @@ impl FromQuery for StatusQuery {
 #[utoipa::path(
     get,
     path = "/api/v1/internal/container_job:status",
-    tag = "tao",
-    operation_id = "get_container_job_status",
     params(("results_dir" = String, Query, min_length = 1, description = "The `results_dir` in the job's specification.")),
     security(("bearer" = ["read"]), ("basic" = ["read"])),
     responses((status = 200, description = "The status.", body = ContainerJobStatusView), StatusProblems)
 )]
 pub(crate) async fn get_container_job_status(
-    State(app): State<App>,
-    caller: Caller,
-    Query(StatusQuery { results_dir }): Query<StatusQuery>,
+    Call(app, caller, NoPlace, StatusQuery { results_dir }): Call<NoPlace, StatusQuery>,
 ) -> Result<Json<ContainerJobStatusView>, Problem> {
     let dir = ResultsDir::new(&results_dir);
     let viewer = caller.viewer();
@@ -148,7 +139,6 @@ pub(crate) async fn get_container_job_status(
 #[utoipa::path(
     get,
     path = "/api/v1/health/liveness",
-    tag = "tao",
     operation_id = "get_container_liveness",
     security(()),
     responses((status = 200, description = "The process is alive.", body = Health), LiveProblems)
@@ -163,7 +153,6 @@ pub(crate) async fn liveness(query: Query<NoParameters>) -> Json<Health> {
 #[utoipa::path(
     get,
     path = "/api/v1/health/readiness",
-    tag = "tao",
     operation_id = "get_container_readiness",
     security(()),
     responses((status = 200, description = "The process is ready.", body = Health), ReadyProblems)

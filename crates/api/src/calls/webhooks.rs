@@ -2,7 +2,6 @@
 
 use axum::{
     Json,
-    extract::State,
     http::{StatusCode, Uri},
     response::{IntoResponse, Response},
 };
@@ -10,14 +9,12 @@ use domain::JobId;
 use utoipa::IntoParams;
 
 use crate::{
-    auth::Caller,
     calls::jobs,
     http::{
-        extract::{FromQuery, JobInPath, NoParameters, Parameters, Query},
+        extract::{Call, FromQuery, JobInPath, LISTED, NoPlace, Parameters},
         link,
     },
     problem::{Kind, Problem, problems},
-    state::App,
     view::{DeadLetterListView, DeadLetterView, WebhookView},
 };
 
@@ -30,17 +27,12 @@ problems!(Problems = SECURED, JobNotFound, NoWebhook);
 #[utoipa::path(
     get,
     path = "/jobs/{id}/webhook",
-    tag = "jobs",
-    operation_id = "get_job_webhook",
     params(("id" = JobId, Path, description = "The job's id.")),
     security(("bearer" = ["read"])),
     responses((status = 200, description = "The messages.", body = WebhookView), Problems)
 )]
 pub(crate) async fn get_job_webhook(
-    State(app): State<App>,
-    caller: Caller,
-    JobInPath(id): JobInPath,
-    Query(NoParameters): Query<NoParameters>,
+    Call(app, caller, JobInPath(id), _): Call<JobInPath>,
 ) -> Result<Json<WebhookView>, Problem> {
     let job = jobs::find(&app, &caller, id).await?;
     let history = app.store.webhook_history(job.id).await?.ok_or_else(|| no_webhook(job.id))?;
@@ -68,8 +60,6 @@ impl FromQuery for RedeliverQuery {
 #[utoipa::path(
     post,
     path = "/jobs/{id}/webhook/redeliver",
-    tag = "jobs",
-    operation_id = "redeliver_job_webhook",
     params(
         ("id" = JobId, Path, description = "The job's id."),
         ("seq" = Option<u64>, Query, minimum = 1, description = "The number of the event. Default: all messages that were given up.")
@@ -78,10 +68,7 @@ impl FromQuery for RedeliverQuery {
     responses((status = 202, description = "The messages will be sent.", body = WebhookView), Problems)
 )]
 pub(crate) async fn redeliver_job_webhook(
-    State(app): State<App>,
-    caller: Caller,
-    JobInPath(id): JobInPath,
-    Query(RedeliverQuery { seq }): Query<RedeliverQuery>,
+    Call(app, caller, JobInPath(id), RedeliverQuery { seq }): Call<JobInPath, RedeliverQuery>,
 ) -> Result<(StatusCode, Json<WebhookView>), Problem> {
     let job = jobs::find(&app, &caller, id).await?;
     app.store.redeliver(job.id, seq).await?.ok_or_else(|| no_webhook(job.id))?;
@@ -90,16 +77,11 @@ pub(crate) async fn redeliver_job_webhook(
 }
 
 fn no_webhook(id: JobId) -> Problem {
-    Problem::new(
-        Kind::NoWebhook,
-        format!("The job `{id}` has no webhook. Name one in the request that submits a job."),
-    )
+    let detail = format!("The job `{id}` has no webhook. Name one in the request that submits a job.");
+    Problem::new(Kind::NoWebhook, detail)
 }
 
 problems!(DeadLetterProblems = SECURED);
-
-const DEFAULT_LIMIT: u32 = 50;
-const MOST: u32 = 200;
 
 /// Selects a page.
 #[derive(Debug, IntoParams)]
@@ -119,7 +101,7 @@ impl FromQuery for Range {
     fn from_query(parameters: &Parameters) -> Result<Self, Problem> {
         Ok(Self {
             before: parameters.number("before", 1..=i64::MAX.unsigned_abs())?,
-            limit: parameters.number("limit", 1..=MOST)?.unwrap_or(DEFAULT_LIMIT),
+            limit: parameters.limit(LISTED)?,
         })
     }
 }
@@ -131,8 +113,6 @@ impl FromQuery for Range {
 #[utoipa::path(
     get,
     path = "/webhooks/dead-letters",
-    tag = "jobs",
-    operation_id = "list_dead_letters",
     params(Range),
     security(("bearer" = ["read"])),
     responses(
@@ -142,9 +122,7 @@ impl FromQuery for Range {
     )
 )]
 pub(crate) async fn list_dead_letters(
-    State(app): State<App>,
-    caller: Caller,
-    Query(range): Query<Range>,
+    Call(app, caller, NoPlace, range): Call<NoPlace, Range>,
     uri: Uri,
 ) -> Result<Response, Problem> {
     let letters = app.store.dead_letters(&caller.viewer(), range.before, range.limit).await?;

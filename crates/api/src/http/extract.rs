@@ -8,6 +8,7 @@ use domain::{Cluster, ClusterName, JobId};
 use tracing::{Span, field};
 
 use crate::{
+    auth::Caller,
     caches::known_clusters::UnusableCluster,
     problem::{Kind, Problem},
     state::App,
@@ -23,9 +24,44 @@ mod wait;
 pub(crate) use body::{Body, BodyIfAny, Sent};
 pub(crate) use idempotency_key::IdempotencyKey;
 pub(crate) use if_match::{IfMatch, etag, tagged};
-pub(crate) use query::{FromQuery, NoParameters, Parameters, Query};
+pub(crate) use query::{FromQuery, LISTED, NoParameters, Parameters, Query, STREAMED};
 pub(crate) use trace::{Trace, TraceHere, trace_of};
 pub(crate) use wait::{Patience, requested_wait};
+
+/// What most calls extract, in this order: the caller, the thing in the path, the query.
+pub(crate) struct Call<P, Q = NoParameters, C = Caller>(
+    pub(crate) App,
+    pub(crate) C,
+    pub(crate) P,
+    pub(crate) Q,
+);
+
+impl<P, Q, C> FromRequestParts<App> for Call<P, Q, C>
+where
+    P: FromRequestParts<App, Rejection = Problem> + Send,
+    Q: FromQuery,
+    C: FromRequestParts<App, Rejection = Problem> + Send,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let caller = C::from_request_parts(parts, app).await?;
+        let place = P::from_request_parts(parts, app).await?;
+        let Query(query) = Query::from_request_parts(parts, app).await?;
+        Ok(Self(app.clone(), caller, place, query))
+    }
+}
+
+/// The path names no single thing.
+pub(crate) struct NoPlace;
+
+impl FromRequestParts<App> for NoPlace {
+    type Rejection = Problem;
+
+    async fn from_request_parts(_: &mut Parts, _: &App) -> Result<Self, Problem> {
+        Ok(Self)
+    }
+}
 
 /// Adds the job's id to the request's span, so that every later log line has it, also that of a database failure.
 pub(crate) fn name_job(id: JobId) {

@@ -34,7 +34,6 @@ problems!(Problems = PUBLIC, MetricsDisabled);
 #[utoipa::path(
     get,
     path = "/metrics",
-    tag = "service",
     operation_id = "get_metrics",
     security(()),
     responses(

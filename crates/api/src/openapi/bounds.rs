@@ -37,68 +37,56 @@ use Bound::{Different, Hours, Map, Text, Texts, Whole};
 
 const LONGEST_PATH: usize = 3000;
 
-const BOUNDS: &[(&str, &str, Bound)] = &[
-    ("JobRequest", "name", Text(PLAIN, 500)),
-    ("JobRequest", "labels", Map(PLAIN, 500, 500, 64)),
-    ("JobRequest", "image", Text(NOT_BLANK, 4096)),
-    ("JobRequest", "network_arch", Text(WORD, 100)),
-    ("JobRequest", "action", Text(WORD, 100)),
-    ("JobRequest", "docker_env_vars", Map(ENV_KEY, 128, 32_768, 1000)),
-    ("JobRequest", "secret_env_vars", Map(ENV_KEY, 128, 32_768, 1000)),
-    ("JobRequest", "inputs", Texts(INPUT, LONGEST_PATH)),
-    ("JobRequest", "command", Text(NOT_BLANK, 262_144)),
-    ("JobRequest", "num_gpu", Whole(0, 8192)),
-    ("ResourcesRequest", "num_nodes", Whole(1, 1024)),
-    ("ResourcesRequest", "num_gpus", Whole(0, 8192)),
-    ("ResourcesRequest", "gpus_per_node", Whole(0, 64)),
-    ("ResourcesRequest", "max_num_gpus_per_node", Whole(1, 64)),
-    ("ResourcesRequest", "cpus_per_task", Whole(1, 4096)),
-    ("ResourcesRequest", "time_hours", Hours),
-    ("ResourcesRequest", "timeout_hours", Hours),
-    ("ContainerRequest", "mounts", Texts(MOUNT, LONGEST_PATH)),
-    ("BackendDetails", "partition", Text(PARTITIONS, 1024)),
-    ("BackendDetails", "cluster_name", Text(CLUSTER, 64)),
-    ("WebhookRequest", "url", Text(HTTP, 2000)),
-    ("WebhookRequest", "secret", Text(WEBHOOK_SECRET, 94)),
-    ("RetryRequest", "secret_env_vars", Map(ENV_KEY, 128, 32_768, 1000)),
-    ("ContainerJob", "neural_network_name", Text(WORD, 100)),
-    ("ContainerJob", "action_name", Text(WORD, 100)),
-    ("ContainerJob", "docker_env_vars", Map(ENV_KEY, 128, 32_768, 1000)),
-    ("ContainerJob", "statefulset_replicas", Whole(0, 1024)),
-    ("EnrootCredentials", "machine", Text(MACHINE, 253)),
-    ("EnrootCredentials", "login", Text(LOGIN, 4096)),
-    ("EnrootCredentials", "password", Text(PASSWORD, 4096)),
-    ("ClusterSettings", "name", Text(CLUSTER, 64)),
-    ("ClusterSettings", "user", Text(USER, 32)),
-    ("ClusterSettings", "hosts", Texts(NOT_BLANK, 300)),
-    ("ClusterSettings", "ssh_key", Text(KEY_NAME, 100)),
-    ("ClusterSettings", "host_keys", Texts(NOT_BLANK, 16_384)),
-    ("ClusterSettings", "account", Text(PARTITION, 64)),
-    ("ClusterSettings", "partitions", Different(PARTITION, 64)),
-    ("ClusterSettings", "base_results_dir", Text(PATH, LONGEST_PATH)),
-    ("ClusterSettings", "container_mounts", Texts(MOUNT, LONGEST_PATH)),
-    ("ClusterSettings", "num_nodes", Whole(1, 1024)),
-    ("ClusterSettings", "num_gpus", Whole(0, 8192)),
-    ("ClusterSettings", "max_num_gpus_per_node", Whole(1, 64)),
-    ("ClusterSettings", "cpus_per_task", Whole(1, 4096)),
-    ("ClusterSettings", "time_hours", Hours),
-    ("ClusterSettings", "timeout_hours", Hours),
-    ("ClusterSettings", "max_time_hours", Hours),
-    ("ClusterSettings", "sqsh_cache_dir", Text(PATH, LONGEST_PATH)),
-    ("ClusterSettings", "conversion_partition", Text(PARTITION, 64)),
-    ("ClusterSettings", "conversion_minutes", Whole(1, 1440)),
-    ("ClusterSettings", "conversion_memory_gb", Whole(1, 4096)),
-    ("ClusterSettings", "enroot_temp_dir", Text(PATH, LONGEST_PATH)),
-    ("ClusterSettings", "max_retries", Whole(0, 100)),
-    ("ClusterSettings", "max_requeues", Whole(0, 1000)),
-    ("ClusterSettings", "node_exclusion_hours", Whole(0, 8760)),
-    ("ClusterSettings", "mail_user", Text(EMAIL, 254)),
-    ("ClusterSettings", "warning_seconds", Whole(0, 65_535)),
-    ("ClusterSettings", "sbatch_export", Text(SBATCH_EXPORT, 3)),
-    ("ClusterSettings", "sessions", Whole(1, 4)),
-    ("ClusterSettings", "connect_timeout", Text(DURATION, 100)),
-    ("ClusterSettings", "poll_min", Text(DURATION, 100)),
-    ("ClusterSettings", "poll_max", Text(DURATION, 100)),
+const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
+    (&["JobRequest"], &["name"], Text(PLAIN, 500)),
+    (&["JobRequest"], &["labels"], Map(PLAIN, 500, 500, 64)),
+    (&["JobRequest"], &["image"], Text(NOT_BLANK, 4096)),
+    (&["JobRequest"], &["network_arch", "action"], Text(WORD, 100)),
+    (&["JobRequest", "ContainerJob"], &["docker_env_vars"], Map(ENV_KEY, 128, 32_768, 1000)),
+    (&["JobRequest", "RetryRequest"], &["secret_env_vars"], Map(ENV_KEY, 128, 32_768, 1000)),
+    (&["JobRequest"], &["inputs"], Texts(INPUT, LONGEST_PATH)),
+    (&["JobRequest"], &["command"], Text(NOT_BLANK, 262_144)),
+    (&["JobRequest"], &["num_gpu"], Whole(0, 8192)),
+    (&["ResourcesRequest", "ClusterSettings"], &["num_nodes"], Whole(1, 1024)),
+    (&["ResourcesRequest", "ClusterSettings"], &["num_gpus"], Whole(0, 8192)),
+    (&["ResourcesRequest"], &["gpus_per_node"], Whole(0, 64)),
+    (&["ResourcesRequest", "ClusterSettings"], &["max_num_gpus_per_node"], Whole(1, 64)),
+    (&["ResourcesRequest", "ClusterSettings"], &["cpus_per_task"], Whole(1, 4096)),
+    (&["ResourcesRequest", "ClusterSettings"], &["time_hours", "timeout_hours"], Hours),
+    (&["ContainerRequest"], &["mounts"], Texts(MOUNT, LONGEST_PATH)),
+    (&["BackendDetails"], &["partition"], Text(PARTITIONS, 1024)),
+    (&["BackendDetails"], &["cluster_name"], Text(CLUSTER, 64)),
+    (&["WebhookRequest"], &["url"], Text(HTTP, 2000)),
+    (&["WebhookRequest"], &["secret"], Text(WEBHOOK_SECRET, 94)),
+    (&["ContainerJob"], &["neural_network_name", "action_name"], Text(WORD, 100)),
+    (&["ContainerJob"], &["statefulset_replicas"], Whole(0, 1024)),
+    (&["EnrootCredentials"], &["machine"], Text(MACHINE, 253)),
+    (&["EnrootCredentials"], &["login"], Text(LOGIN, 4096)),
+    (&["EnrootCredentials"], &["password"], Text(PASSWORD, 4096)),
+    (&["ClusterSettings"], &["name"], Text(CLUSTER, 64)),
+    (&["ClusterSettings"], &["user"], Text(USER, 32)),
+    (&["ClusterSettings"], &["hosts"], Texts(NOT_BLANK, 300)),
+    (&["ClusterSettings"], &["ssh_key"], Text(KEY_NAME, 100)),
+    (&["ClusterSettings"], &["host_keys"], Texts(NOT_BLANK, 16_384)),
+    (&["ClusterSettings"], &["account", "conversion_partition"], Text(PARTITION, 64)),
+    (&["ClusterSettings"], &["partitions"], Different(PARTITION, 64)),
+    (
+        &["ClusterSettings"],
+        &["base_results_dir", "sqsh_cache_dir", "enroot_temp_dir"],
+        Text(PATH, LONGEST_PATH),
+    ),
+    (&["ClusterSettings"], &["container_mounts"], Texts(MOUNT, LONGEST_PATH)),
+    (&["ClusterSettings"], &["max_time_hours"], Hours),
+    (&["ClusterSettings"], &["conversion_minutes"], Whole(1, 1440)),
+    (&["ClusterSettings"], &["conversion_memory_gb"], Whole(1, 4096)),
+    (&["ClusterSettings"], &["max_retries"], Whole(0, 100)),
+    (&["ClusterSettings"], &["max_requeues"], Whole(0, 1000)),
+    (&["ClusterSettings"], &["node_exclusion_hours"], Whole(0, 8760)),
+    (&["ClusterSettings"], &["mail_user"], Text(EMAIL, 254)),
+    (&["ClusterSettings"], &["warning_seconds"], Whole(0, 65_535)),
+    (&["ClusterSettings"], &["sbatch_export"], Text(SBATCH_EXPORT, 3)),
+    (&["ClusterSettings"], &["sessions"], Whole(1, 4)),
+    (&["ClusterSettings"], &["connect_timeout", "poll_min", "poll_max"], Text(DURATION, 100)),
 ];
 
 /// The limits of repeatable parameters, by name.
@@ -108,9 +96,16 @@ const PARAMETERS: &[(&str, Bound)] =
 /// A key, a colon and a value.
 const LONGEST_LABEL: usize = 1001;
 
+/// Each schema and field of [`BOUNDS`] with its limit.
+fn bounds() -> impl Iterator<Item = (&'static str, &'static str, Bound)> {
+    BOUNDS.iter().flat_map(|(schemas, fields, bound)| {
+        schemas.iter().flat_map(|schema| fields.iter().map(|field| (*schema, *field, *bound)))
+    })
+}
+
 /// Adds the limits. A test finds rows without a field.
 pub(super) fn put(document: &mut Value) {
-    for (schema, field, bound) in BOUNDS {
+    for (schema, field, bound) in bounds() {
         if let Some(field) = document.pointer_mut(&format!("/components/schemas/{schema}/properties/{field}"))
         {
             if let Map(..) = bound {

@@ -34,6 +34,11 @@ pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
     // As JSON, because utoipa's types give no access to nested schemas. A test compares the result with the committed document.
     let Ok(mut json) = serde_json::to_value(&*document) else { return };
     merge(&mut json["components"]["securitySchemes"], security_schemes());
+    for (path, item) in json["paths"].as_object_mut().into_iter().flatten() {
+        for operation in item.as_object_mut().into_iter().flat_map(|item| item.values_mut()) {
+            operation["tags"] = json!([tag(path)]);
+        }
+    }
     bounds::put(&mut json);
     for (schema, field) in SEALED {
         json["components"]["schemas"][schema]["properties"][field]["writeOnly"] = true.into();
@@ -49,6 +54,16 @@ pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
     }
     if let Ok(completed) = serde_json::from_value(json) {
         *document = completed;
+    }
+}
+
+/// The tag of the operations of a path.
+fn tag(path: &str) -> &'static str {
+    match path.split('/').nth(1) {
+        Some("jobs" | "events" | "webhooks") => "jobs",
+        Some("clusters") => "clusters",
+        Some("api") => "tao",
+        _ => "service",
     }
 }
 

@@ -4,7 +4,7 @@
 use chrono::{DateTime, Utc};
 use domain::{Job, Phase, explain_wait};
 use serde::Serialize;
-use slurm::pending_reason::{Holder, Outlook};
+use slurm::pending_reason::Outlook;
 use utoipa::ToSchema;
 
 /// Why a job waits in Slurm's queue.
@@ -19,7 +19,8 @@ pub(crate) struct PendingView {
     )]
     pub meaning: Option<String>,
     /// What keeps it from starting.
-    pub held_by: Option<HolderView>,
+    #[schema(value_type = Option<HolderView>)]
+    pub held_by: Option<&'static str>,
     /// The exceeded limit, in the words of `sacctmgr` or `scontrol show partition`; null if the cause is not a limit.
     #[schema(example = "MaxTRESPerUser=gres")]
     pub limit: Option<String>,
@@ -34,8 +35,9 @@ pub(crate) struct PendingView {
 }
 
 /// What keeps a job from starting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "it documents the names of `slurm::pending_reason::Holder`")]
 pub(crate) enum HolderView {
     /// Jobs with a higher priority.
     Priority,
@@ -86,22 +88,15 @@ impl PendingView {
     }
 }
 
-impl From<Holder> for HolderView {
-    fn from(holder: Holder) -> Self {
-        match holder {
-            Holder::Priority => Self::Priority,
-            Holder::Resources => Self::Resources,
-            Holder::Nodes => Self::Nodes,
-            Holder::Partition => Self::Partition,
-            Holder::Qos => Self::Qos,
-            Holder::Association => Self::Association,
-            Holder::Dependency => Self::Dependency,
-            Holder::Time => Self::Time,
-            Holder::Reservation => Self::Reservation,
-            Holder::Licenses => Self::Licenses,
-            Holder::Hold => Self::Hold,
-            Holder::Request => Self::Request,
-            Holder::Slurm => Self::Slurm,
-        }
+#[cfg(test)]
+mod tests {
+    use slurm::pending_reason::Holder;
+    use strum::IntoEnumIterator;
+
+    #[test]
+    fn the_document_lists_every_holder() {
+        let document = serde_json::to_value(crate::openapi()).unwrap();
+        let names: Vec<&str> = Holder::iter().map(<&str>::from).collect();
+        assert_eq!(document["components"]["schemas"]["HolderView"]["enum"], serde_json::json!(names));
     }
 }

@@ -1,6 +1,6 @@
 //! `PUT /clusters/{name}/enroot-credentials`: forwards credentials to the cluster and stores them nowhere else.
 
-use axum::{extract::State, http::StatusCode};
+use axum::http::StatusCode;
 use domain::Violation;
 use remote::{InstallCredentials, InvalidNetrcWord, NetrcWord};
 use secrecy::{ExposeSecret, SecretString};
@@ -9,9 +9,8 @@ use utoipa::ToSchema;
 
 use crate::{
     auth::Admin,
-    http::extract::{Body, ClusterInPath, NoParameters, Query, Sent},
+    http::extract::{Body, Call, ClusterInPath, NoParameters, Sent},
     problem::{Problem, problems},
-    state::App,
 };
 
 problems!(Problems = SECURED | BODY, ClusterNotFound, ClusterUnusable, ClusterBusy, ClusterUnavailable);
@@ -39,18 +38,13 @@ pub(crate) struct EnrootCredentials {
 #[utoipa::path(
     put,
     path = "/clusters/{name}/enroot-credentials",
-    tag = "clusters",
-    operation_id = "put_enroot_credentials",
     params(("name" = String, Path, description = "The cluster's name.")),
     request_body = EnrootCredentials,
     security(("bearer" = ["admin"])),
     responses((status = 204, description = "The credentials are installed."), Problems)
 )]
 pub(crate) async fn put_enroot_credentials(
-    State(app): State<App>,
-    Admin(caller): Admin,
-    ClusterInPath(cluster): ClusterInPath,
-    Query(NoParameters): Query<NoParameters>,
+    Call(app, Admin(caller), ClusterInPath(cluster), _): Call<ClusterInPath, NoParameters, Admin>,
     Body(Sent { document, value }): Body<EnrootCredentials>,
 ) -> Result<StatusCode, Problem> {
     super::is_object(&document).map_err(Problem::fields)?;

@@ -2,16 +2,14 @@
 
 use axum::{
     Json,
-    extract::State,
     response::{IntoResponse, Response},
 };
 use domain::{Cluster, preflight::verdict};
 
 use super::unavailable;
 use crate::{
-    auth::Caller,
     caches::known_clusters::KeptFacts,
-    http::extract::{ClusterInPath, NoParameters, Query, tagged},
+    http::extract::{Call, ClusterInPath, NoPlace, tagged},
     problem::{Problem, problems},
     state::App,
     view::{ClusterFacts, ClusterList, ClusterView, PartitionList, PreflightView, UnusableClusterView},
@@ -26,15 +24,11 @@ problems!(ListProblems = SECURED);
 #[utoipa::path(
     get,
     path = "/clusters",
-    tag = "clusters",
-    operation_id = "list_clusters",
     security(("bearer" = ["read"])),
     responses((status = 200, description = "The clusters.", body = ClusterList), ListProblems)
 )]
 pub(crate) async fn list_clusters(
-    State(app): State<App>,
-    _: Caller,
-    Query(NoParameters): Query<NoParameters>,
+    Call(app, _, NoPlace, _): Call<NoPlace>,
 ) -> Result<Json<ClusterList>, Problem> {
     let known = app.clusters.now();
     let all = known.all().iter().map(|cluster| (cluster, known.kept(&cluster.name)));
@@ -42,7 +36,7 @@ pub(crate) async fn list_clusters(
     Ok(Json(ClusterList { clusters: views(&app, all).await?, unusable: unusable.collect() }))
 }
 
-problems!(GetProblems = SECURED, ClusterNotFound, ClusterUnusable);
+problems!(ReadProblems = SECURED, ClusterNotFound, ClusterUnusable);
 
 /// Read a cluster
 ///
@@ -51,22 +45,17 @@ problems!(GetProblems = SECURED, ClusterNotFound, ClusterUnusable);
 #[utoipa::path(
     get,
     path = "/clusters/{name}",
-    tag = "clusters",
-    operation_id = "get_cluster",
     params(("name" = String, Path, description = "The cluster's name.")),
     security(("bearer" = ["read"])),
     responses(
         (status = 200, description = "The cluster.", body = ClusterView,
             headers(("ETag" = String, description = "The revision of the settings, for `If-Match`. Absent for a cluster of the \
                 configuration file."))),
-        GetProblems
+        ReadProblems
     )
 )]
 pub(crate) async fn get_cluster(
-    State(app): State<App>,
-    _: Caller,
-    ClusterInPath(cluster): ClusterInPath,
-    Query(NoParameters): Query<NoParameters>,
+    Call(app, _, ClusterInPath(cluster), _): Call<ClusterInPath>,
 ) -> Result<Response, Problem> {
     let known = app.clusters.now();
     let kept = known.kept(&cluster.name);
@@ -108,8 +97,6 @@ pub(super) async fn view(
     view.ok_or_else(Problem::internal)
 }
 
-problems!(PartitionProblems = SECURED, ClusterNotFound, ClusterUnusable);
-
 /// List a cluster's partitions
 ///
 /// Returns limits, nodes and GPUs as the cluster last reported them at `fetched_on`. The service asks the cluster every few
@@ -117,17 +104,12 @@ problems!(PartitionProblems = SECURED, ClusterNotFound, ClusterUnusable);
 #[utoipa::path(
     get,
     path = "/clusters/{name}/partitions",
-    tag = "clusters",
-    operation_id = "list_partitions",
     params(("name" = String, Path, description = "The cluster's name.")),
     security(("bearer" = ["read"])),
-    responses((status = 200, description = "The partitions.", body = PartitionList), PartitionProblems)
+    responses((status = 200, description = "The partitions.", body = PartitionList), ReadProblems)
 )]
 pub(crate) async fn list_partitions(
-    State(app): State<App>,
-    _: Caller,
-    ClusterInPath(cluster): ClusterInPath,
-    Query(NoParameters): Query<NoParameters>,
+    Call(app, _, ClusterInPath(cluster), _): Call<ClusterInPath>,
 ) -> Result<Json<PartitionList>, Problem> {
     let known = app.partitions().await?;
     Ok(Json(PartitionList::new(known.get(&cluster.name), app.clock.now())))
@@ -143,17 +125,12 @@ problems!(PreflightProblems = SECURED, ClusterNotFound, ClusterUnusable, Cluster
 #[utoipa::path(
     post,
     path = "/clusters/{name}/preflight",
-    tag = "clusters",
-    operation_id = "preflight_cluster",
     params(("name" = String, Path, description = "The cluster's name.")),
     security(("bearer" = ["write"])),
     responses((status = 200, description = "The checks.", body = PreflightView), PreflightProblems)
 )]
 pub(crate) async fn preflight_cluster(
-    State(app): State<App>,
-    _: Caller,
-    ClusterInPath(cluster): ClusterInPath,
-    Query(NoParameters): Query<NoParameters>,
+    Call(app, _, ClusterInPath(cluster), _): Call<ClusterInPath>,
 ) -> Result<Json<PreflightView>, Problem> {
     let checked_on = app.clock.now();
     let checks = app.ops.preflight(&cluster.name).await.map_err(|error| unavailable(&cluster, error))?;

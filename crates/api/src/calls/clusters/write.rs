@@ -15,7 +15,7 @@ use crate::{
     auth::Admin,
     caches::known_clusters::KeptFacts,
     http::extract::{
-        Body, ClusterNameInPath, IfMatch, NoParameters, Query, Sent, etag, no_such_cluster, tagged,
+        Body, Call, ClusterNameInPath, IfMatch, NoParameters, Query, Sent, etag, no_such_cluster, tagged,
     },
     problem::{Kind, Problem, problems},
     state::App,
@@ -32,8 +32,6 @@ problems!(CreateProblems = SECURED | BODY, ClusterInFile, ClusterExists, TooMany
 #[utoipa::path(
     post,
     path = "/clusters",
-    tag = "clusters",
-    operation_id = "create_cluster",
     request_body = ClusterSettings,
     security(("bearer" = ["admin"])),
     responses(
@@ -101,8 +99,6 @@ problems!(
 #[utoipa::path(
     put,
     path = "/clusters/{name}",
-    tag = "clusters",
-    operation_id = "replace_cluster",
     params(
         ("name" = String, Path, description = "The cluster's name."),
         ("If-Match" = String, Header, pattern = r#"^(?:\*|(?:W/)?"[0-9]{1,18}")$"#, example = "*", description = "The `ETag` of the cluster as you \
@@ -117,10 +113,7 @@ problems!(
     )
 )]
 pub(crate) async fn replace_cluster(
-    State(app): State<App>,
-    Admin(caller): Admin,
-    ClusterNameInPath(name): ClusterNameInPath,
-    Query(NoParameters): Query<NoParameters>,
+    Call(app, Admin(caller), ClusterNameInPath(name), _): Call<ClusterNameInPath, NoParameters, Admin>,
     IfMatch(meant): IfMatch,
     Body(sent): Body<ClusterSettings>,
 ) -> Result<Response, Problem> {
@@ -162,8 +155,6 @@ problems!(
 #[utoipa::path(
     delete,
     path = "/clusters/{name}",
-    tag = "clusters",
-    operation_id = "delete_cluster",
     params(
         ("name" = String, Path, description = "The cluster's name."),
         ("If-Match" = Option<String>, Header, pattern = r#"^(?:\*|(?:W/)?"[0-9]{1,18}")$"#, example = "*", description = "The `ETag` of the cluster \
@@ -173,10 +164,7 @@ problems!(
     responses((status = 204, description = "The cluster is deleted."), DeleteProblems)
 )]
 pub(crate) async fn delete_cluster(
-    State(app): State<App>,
-    Admin(caller): Admin,
-    ClusterNameInPath(name): ClusterNameInPath,
-    Query(NoParameters): Query<NoParameters>,
+    Call(app, Admin(caller), ClusterNameInPath(name), _): Call<ClusterNameInPath, NoParameters, Admin>,
     IfMatch(meant): IfMatch,
 ) -> Result<StatusCode, Problem> {
     not_in_file(&app, &name)?;

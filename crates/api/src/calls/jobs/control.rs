@@ -1,19 +1,15 @@
 //! The calls that change a job. Each sets the desired state in the database; a worker carries it out.
 
-use axum::{extract::State, http::StatusCode, response::Response};
+use axum::{http::StatusCode, response::Response};
 use domain::{DesiredState, Phase, RetryRequest, Status};
 use persistence::Requested;
 use serde_json::Value;
 
 use super::once;
 use crate::{
-    auth::Caller,
     calls::clusters::{gone, is_there},
-    http::extract::{
-        BodyIfAny, FromQuery, IdempotencyKey, JobInPath, NoParameters, Parameters, Query, no_such_job,
-    },
+    http::extract::{BodyIfAny, Call, FromQuery, IdempotencyKey, JobInPath, Parameters, no_such_job},
     problem::{Kind, Problem, problems},
-    state::App,
     view::StatusView,
 };
 
@@ -25,8 +21,6 @@ problems!(CancelProblems = SECURED, JobNotFound);
 #[utoipa::path(
     post,
     path = "/jobs/{id}/cancel",
-    tag = "jobs",
-    operation_id = "cancel_job",
     params(("id" = domain::JobId, Path, description = "The job's id.")),
     security(("bearer" = ["write"])),
     responses(
@@ -36,10 +30,7 @@ problems!(CancelProblems = SECURED, JobNotFound);
     )
 )]
 pub(crate) async fn cancel_job(
-    State(app): State<App>,
-    caller: Caller,
-    JobInPath(id): JobInPath,
-    Query(NoParameters): Query<NoParameters>,
+    Call(app, caller, JobInPath(id), _): Call<JobInPath>,
 ) -> Result<Response, Problem> {
     let job = match app.store.request_cancel(id, &caller.viewer(), app.clock.now()).await? {
         // A job that is already being canceled does not change either.
@@ -59,8 +50,6 @@ problems!(PauseProblems = SECURED, JobNotFound, WrongState);
 #[utoipa::path(
     post,
     path = "/jobs/{id}/pause",
-    tag = "jobs",
-    operation_id = "pause_job",
     params(("id" = domain::JobId, Path, description = "The job's id.")),
     security(("bearer" = ["write"])),
     responses(
@@ -70,10 +59,7 @@ problems!(PauseProblems = SECURED, JobNotFound, WrongState);
     )
 )]
 pub(crate) async fn pause_job(
-    State(app): State<App>,
-    caller: Caller,
-    JobInPath(id): JobInPath,
-    Query(NoParameters): Query<NoParameters>,
+    Call(app, caller, JobInPath(id), _): Call<JobInPath>,
 ) -> Result<Response, Problem> {
     let (status, job) = match app.store.request_pause(id, &caller.viewer(), app.clock.now()).await? {
         Requested::Taken(job) => (StatusCode::ACCEPTED, job),
@@ -82,10 +68,7 @@ pub(crate) async fn pause_job(
             (StatusCode::ACCEPTED, job)
         }
         Requested::Stays(job) => {
-            return Err(Problem::new(
-                Kind::WrongState,
-                format!("The job is {}. Only a job that waits or runs can be paused.", job.status),
-            ));
+            return Err(wrong_state(job.status, "Only a job that waits or runs can be paused."));
         }
         Requested::NoJob => return Err(no_such_job(id)),
     };
@@ -101,8 +84,6 @@ problems!(ResumeProblems = SECURED, JobNotFound, WrongState, InvalidHeader, Idem
 #[utoipa::path(
     post,
     path = "/jobs/{id}/resume",
-    tag = "jobs",
-    operation_id = "resume_job",
     params(("id" = domain::JobId, Path, description = "The job's id."), IdempotencyKey),
     security(("bearer" = ["write"])),
     responses(
@@ -113,10 +94,7 @@ problems!(ResumeProblems = SECURED, JobNotFound, WrongState, InvalidHeader, Idem
     )
 )]
 pub(crate) async fn resume_job(
-    State(app): State<App>,
-    caller: Caller,
-    JobInPath(id): JobInPath,
-    Query(NoParameters): Query<NoParameters>,
+    Call(app, caller, JobInPath(id), _): Call<JobInPath>,
     key: IdempotencyKey,
 ) -> Result<Response, Problem> {
     let once = key.once(&app, &caller, format!("resume_job {id}"), once::request_hash(&Value::Null));
@@ -135,10 +113,10 @@ pub(crate) async fn resume_job(
         Requested::Stays(job) if job.status == Status::Resuming => job,
         Requested::Stays(job) => {
             let detail = match job.status {
-                Status::Pausing => "The job is still Pausing. Resume it when it is Paused.".to_owned(),
+                Status::Pausing => "The job is still Pausing. Resume it when it is Paused.",
                 // Suspended by Slurm: the attempt is still there, and a new one would be a second copy.
-                Status::Paused => "Slurm has suspended the job, and only Slurm can resume it.".to_owned(),
-                status => format!("The job is {status}. Only a Paused job can be resumed."),
+                Status::Paused => "Slurm has suspended the job, and only Slurm can resume it.",
+                status => return Err(wrong_state(status, "Only a Paused job can be resumed.")),
             };
             return Err(Problem::new(Kind::WrongState, detail));
         }
@@ -164,8 +142,6 @@ problems!(
 #[utoipa::path(
     post,
     path = "/jobs/{id}/retry",
-    tag = "jobs",
-    operation_id = "retry_job",
     params(("id" = domain::JobId, Path, description = "The job's id."), IdempotencyKey),
     request_body = Option<RetryRequest>,
     security(("bearer" = ["write"])),
@@ -177,10 +153,7 @@ problems!(
     )
 )]
 pub(crate) async fn retry_job(
-    State(app): State<App>,
-    caller: Caller,
-    JobInPath(id): JobInPath,
-    Query(NoParameters): Query<NoParameters>,
+    Call(app, caller, JobInPath(id), _): Call<JobInPath>,
     key: IdempotencyKey,
     BodyIfAny(sent): BodyIfAny<RetryRequest>,
 ) -> Result<Response, Problem> {
@@ -193,7 +166,7 @@ pub(crate) async fn retry_job(
     // An identical concurrent request may have been first.
     let refused = async |status| {
         let answer = once::status_replayed(&app, &caller, once.as_ref()).await?;
-        answer.ok_or_else(|| wrong_state(status))
+        answer.ok_or_else(|| wrong_state(status, "Only a job in Error or Canceled can be retried."))
     };
     if !job.can_be_retried() {
         return refused(job.status).await;
@@ -213,11 +186,8 @@ pub(crate) async fn retry_job(
     super::answered(&app, StatusCode::ACCEPTED, &job).await
 }
 
-fn wrong_state(status: Status) -> Problem {
-    Problem::new(
-        Kind::WrongState,
-        format!("The job is {status}. Only a job in Error or Canceled can be retried."),
-    )
+fn wrong_state(status: Status, rule: &str) -> Problem {
+    Problem::new(Kind::WrongState, format!("The job is {status}. {rule}"))
 }
 
 problems!(DeleteProblems = SECURED, JobNotFound, WrongState, ClusterGone, ClusterUnusable);
@@ -242,8 +212,6 @@ impl FromQuery for Extent {
 #[utoipa::path(
     delete,
     path = "/jobs/{id}",
-    tag = "jobs",
-    operation_id = "delete_job",
     params(
         ("id" = domain::JobId, Path, description = "The job's id."),
         ("artifacts" = Option<bool>, Query, description = "Also remove the job's results, logs, specification and \
@@ -254,10 +222,7 @@ impl FromQuery for Extent {
     responses((status = 204, description = "The job is deleted."), DeleteProblems)
 )]
 pub(crate) async fn delete_job(
-    State(app): State<App>,
-    caller: Caller,
-    JobInPath(id): JobInPath,
-    Query(Extent { artifacts }): Query<Extent>,
+    Call(app, caller, JobInPath(id), Extent { artifacts }): Call<JobInPath, Extent>,
 ) -> Result<StatusCode, Problem> {
     let incarnation = if artifacts {
         // The removal would wait for a cluster that no longer exists.
@@ -273,10 +238,9 @@ pub(crate) async fn delete_job(
         }
         // A finished job is refused only because of its cluster.
         Requested::Stays(job) if job.phase == Phase::Ended => Err(gone(&job.cluster)),
-        Requested::Stays(job) => Err(Problem::new(
-            Kind::WrongState,
-            format!("The job is {}. Cancel it first, and delete it when it has finished.", job.status),
-        )),
+        Requested::Stays(job) => {
+            Err(wrong_state(job.status, "Cancel it first, and delete it when it has finished."))
+        }
         Requested::NoJob => Err(no_such_job(id)),
     }
 }

@@ -2,7 +2,6 @@
 
 use axum::{
     Json,
-    extract::State,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -17,7 +16,7 @@ use super::{
 use crate::{
     auth::Caller,
     calls::clusters::gone,
-    http::extract::{Body, IdempotencyKey, NoParameters, Query, Sent, Trace},
+    http::extract::{Body, Call, IdempotencyKey, NoPlace, Sent, Trace},
     problem::{Kind, Problem, problems},
     state::App,
     view::JobView,
@@ -40,8 +39,6 @@ problems!(
 #[utoipa::path(
     post,
     path = "/jobs",
-    tag = "jobs",
-    operation_id = "create_job",
     params(IdempotencyKey, Trace),
     request_body = JobRequest,
     security(("bearer" = ["write"])),
@@ -62,9 +59,7 @@ problems!(
     )
 )]
 pub(crate) async fn create_job(
-    State(app): State<App>,
-    caller: Caller,
-    Query(NoParameters): Query<NoParameters>,
+    Call(app, caller, NoPlace, _): Call<NoPlace>,
     key: IdempotencyKey,
     Trace { traceparent }: Trace,
     Body(sent): Body<JobRequest>,

@@ -2,7 +2,6 @@
 
 use axum::{
     Json,
-    extract::State,
     http::{HeaderMap, StatusCode, Uri},
     response::{IntoResponse, Response},
 };
@@ -17,7 +16,7 @@ use crate::{
         events::{EventKind, StreamedEvent, listed},
     },
     http::{
-        extract::{FromQuery, JobInPath, Parameters, Query},
+        extract::{Call, FromQuery, JobInPath, Parameters, STREAMED},
         link,
         sse::{self, Permit, wants_stream},
     },
@@ -31,9 +30,6 @@ use crate::{
 };
 
 problems!(Problems = SECURED, JobNotFound, WatchersBusy);
-
-const DEFAULT_LIMIT: u32 = 100;
-const MOST: u32 = 1000;
 
 /// Selects events.
 #[derive(Debug, IntoParams)]
@@ -56,7 +52,7 @@ impl FromQuery for Range {
     fn from_query(parameters: &Parameters) -> Result<Self, Problem> {
         Ok(Self {
             after: parameters.number("after", 0..=i64::MAX.unsigned_abs())?.unwrap_or(0),
-            limit: parameters.number("limit", 1..=MOST)?.unwrap_or(DEFAULT_LIMIT),
+            limit: parameters.limit(STREAMED)?,
             kind: EventKind::all_in(parameters)?,
         })
     }
@@ -75,8 +71,6 @@ impl FromQuery for Range {
 #[utoipa::path(
     get,
     path = "/jobs/{id}/events",
-    tag = "jobs",
-    operation_id = "get_job_events",
     params(
         ("id" = domain::JobId, Path, description = "The job's id."),
         Range,
@@ -97,10 +91,7 @@ impl FromQuery for Range {
     )
 )]
 pub(crate) async fn get_job_events(
-    State(app): State<App>,
-    caller: Caller,
-    JobInPath(id): JobInPath,
-    Query(range): Query<Range>,
+    Call(app, caller, JobInPath(id), range): Call<JobInPath, Range>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {

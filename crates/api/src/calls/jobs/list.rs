@@ -2,7 +2,6 @@
 
 use axum::{
     Json,
-    extract::State,
     http::Uri,
     response::{IntoResponse, Response},
 };
@@ -14,24 +13,20 @@ use uuid::Uuid;
 
 use super::page_token::PageToken;
 use crate::{
-    auth::Caller,
     http::{
-        extract::{FromQuery, Parameters, Query},
+        extract::{Call, FromQuery, LISTED, NoPlace, Parameters},
         link,
     },
     problem::{Problem, problems},
-    state::App,
     view::JobList,
 };
 
 problems!(Problems = SECURED);
 
-const DEFAULT_LIMIT: u32 = 50;
-const MOST: u32 = 200;
-
 /// Selects jobs. All given filters must match.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "the fields document the query that `JobFilter` reads")]
 pub(crate) struct Filters {
     /// Jobs with this status.
     status: Option<Status>,
@@ -59,7 +54,7 @@ pub(crate) struct Filters {
     page_token: Option<PageToken<16>>,
 }
 
-impl FromQuery for Filters {
+impl FromQuery for JobFilter {
     const KNOWN: &'static [&'static str] = &[
         "status",
         "cluster",
@@ -79,12 +74,13 @@ impl FromQuery for Filters {
             cluster: parameters.parse("cluster", "the name of a cluster")?,
             network_arch: parameters.one("network_arch")?.map(str::to_owned),
             action: parameters.one("action")?.map(str::to_owned),
-            label: labels(parameters)?,
+            labels: labels(parameters)?,
             created_after: parameters.moment("created_after")?,
             created_before: parameters.moment("created_before")?,
-            limit: parameters.number("limit", 1..=MOST)?.unwrap_or(DEFAULT_LIMIT),
-            page_token: parameters
-                .parse("page_token", "the next_page_token of an earlier answer, unchanged")?,
+            limit: parameters.limit(LISTED)?,
+            before: parameters
+                .parse("page_token", "the next_page_token of an earlier answer, unchanged")?
+                .map(|PageToken { at, id }| (at, JobId::new(Uuid::from_bytes(id)))),
         })
     }
 }
@@ -110,8 +106,6 @@ fn labels(parameters: &Parameters) -> Result<Vec<(String, String)>, Problem> {
 #[utoipa::path(
     get,
     path = "/jobs",
-    tag = "jobs",
-    operation_id = "list_jobs",
     params(Filters),
     security(("bearer" = ["read"])),
     responses(
@@ -121,22 +115,9 @@ fn labels(parameters: &Parameters) -> Result<Vec<(String, String)>, Problem> {
     )
 )]
 pub(crate) async fn list_jobs(
-    State(app): State<App>,
-    caller: Caller,
-    Query(filters): Query<Filters>,
+    Call(app, caller, NoPlace, filter): Call<NoPlace, JobFilter>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let filter = JobFilter {
-        status: filters.status,
-        cluster: filters.cluster,
-        network_arch: filters.network_arch,
-        action: filters.action,
-        labels: filters.label,
-        created_after: filters.created_after,
-        created_before: filters.created_before,
-        before: filters.page_token.map(|token| (token.at, JobId::new(Uuid::from_bytes(token.id)))),
-        limit: filters.limit,
-    };
     let page = app.store.list_jobs(&caller.viewer(), &filter).await?;
     let next = page.next.map(|(at, id)| PageToken { at, id: *id.get().as_bytes() }.to_string());
 

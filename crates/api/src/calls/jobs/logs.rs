@@ -1,20 +1,17 @@
 //! `GET /jobs/{id}/logs`: a part of a job's logs, or all of them as a stream of events.
 
 use axum::{
-    extract::State,
     http::HeaderMap,
     response::{IntoResponse, Response},
 };
 
 use crate::{
-    auth::Caller,
     calls::clusters::is_there,
     http::{
-        extract::{JobInPath, Query},
+        extract::{Call, JobInPath},
         sse,
     },
     problem::{Problem, problems},
-    state::App,
 };
 
 mod cursor;
@@ -61,8 +58,6 @@ problems!(
 #[utoipa::path(
     get,
     path = "/jobs/{id}/logs",
-    tag = "jobs",
-    operation_id = "get_job_logs",
     params(
         ("id" = domain::JobId, Path, description = "The job's id."),
         LogParameters,
@@ -87,10 +82,7 @@ problems!(
     )
 )]
 pub(crate) async fn get_job_logs(
-    State(app): State<App>,
-    caller: Caller,
-    JobInPath(id): JobInPath,
-    Query(selection): Query<Selection>,
+    Call(app, caller, JobInPath(id), selection): Call<JobInPath, Selection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let job = super::find(&app, &caller, id).await?;

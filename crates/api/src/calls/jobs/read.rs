@@ -2,7 +2,6 @@
 
 use axum::{
     Json,
-    extract::State,
     http::{HeaderMap, header},
     response::{IntoResponse, Response},
 };
@@ -10,10 +9,8 @@ use utoipa::{IntoParams, IntoResponses};
 
 use super::wait;
 use crate::{
-    auth::Caller,
-    http::extract::{FromQuery, JobInPath, NoParameters, Parameters, Patience, Query},
+    http::extract::{Call, FromQuery, JobInPath, Parameters, Patience},
     problem::{Kind, Problem, problems},
-    state::App,
     view::{AttemptListView, AttemptView, JobView, StatusView},
 };
 
@@ -28,7 +25,7 @@ use crate::{
 )]
 struct NotModified;
 
-problems!(GetProblems = SECURED, JobNotFound, WatchersBusy);
+problems!(ReadProblems = SECURED, JobNotFound, WatchersBusy);
 
 /// Read a job
 ///
@@ -36,8 +33,6 @@ problems!(GetProblems = SECURED, JobNotFound, WatchersBusy);
 #[utoipa::path(
     get,
     path = "/jobs/{id}",
-    tag = "jobs",
-    operation_id = "get_job",
     params(
         ("id" = domain::JobId, Path, description = "The job's id."),
         Patience,
@@ -51,14 +46,11 @@ problems!(GetProblems = SECURED, JobNotFound, WatchersBusy);
                 ("Cache-Control" = String, description = "`private, no-cache`.")
             )),
         NotModified,
-        GetProblems
+        ReadProblems
     )
 )]
 pub(crate) async fn get_job(
-    State(app): State<App>,
-    caller: Caller,
-    JobInPath(id): JobInPath,
-    Query(patience): Query<Patience>,
+    Call(app, caller, JobInPath(id), patience): Call<JobInPath, Patience>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let job = wait::find(&app, &caller, id, &patience, &headers).await?;
@@ -66,8 +58,6 @@ pub(crate) async fn get_job(
     let etag = whole.summary.status.etag();
     Ok(wait::tagged(&headers, &etag, Json(whole)))
 }
-
-problems!(StatusProblems = SECURED, JobNotFound, WatchersBusy);
 
 /// Read a job's status
 ///
@@ -77,8 +67,6 @@ problems!(StatusProblems = SECURED, JobNotFound, WatchersBusy);
 #[utoipa::path(
     get,
     path = "/jobs/{id}/status",
-    tag = "jobs",
-    operation_id = "get_job_status",
     params(
         ("id" = domain::JobId, Path, description = "The job's id."),
         Patience,
@@ -92,14 +80,11 @@ problems!(StatusProblems = SECURED, JobNotFound, WatchersBusy);
                 ("Cache-Control" = String, description = "`private, no-cache`.")
             )),
         NotModified,
-        StatusProblems
+        ReadProblems
     )
 )]
 pub(crate) async fn get_job_status(
-    State(app): State<App>,
-    caller: Caller,
-    JobInPath(id): JobInPath,
-    Query(patience): Query<Patience>,
+    Call(app, caller, JobInPath(id), patience): Call<JobInPath, Patience>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let job = wait::find(&app, &caller, id, &patience, &headers).await?;
@@ -116,17 +101,12 @@ problems!(AttemptProblems = SECURED, JobNotFound);
 #[utoipa::path(
     get,
     path = "/jobs/{id}/attempts",
-    tag = "jobs",
-    operation_id = "get_job_attempts",
     params(("id" = domain::JobId, Path, description = "The job's id.")),
     security(("bearer" = ["read"])),
     responses((status = 200, description = "The attempts.", body = AttemptListView), AttemptProblems)
 )]
 pub(crate) async fn get_job_attempts(
-    State(app): State<App>,
-    caller: Caller,
-    JobInPath(id): JobInPath,
-    Query(NoParameters): Query<NoParameters>,
+    Call(app, caller, JobInPath(id), _): Call<JobInPath>,
 ) -> Result<Json<AttemptListView>, Problem> {
     let job = super::find(&app, &caller, id).await?;
     let attempts = app.store.attempts(job.id).await?;
@@ -158,8 +138,6 @@ impl FromQuery for Which {
 #[utoipa::path(
     get,
     path = "/jobs/{id}/script",
-    tag = "jobs",
-    operation_id = "get_job_script",
     params(("id" = domain::JobId, Path, description = "The job's id."), Which),
     security(("bearer" = ["read"])),
     responses(
@@ -172,18 +150,13 @@ impl FromQuery for Which {
     )
 )]
 pub(crate) async fn get_job_script(
-    State(app): State<App>,
-    caller: Caller,
-    JobInPath(id): JobInPath,
-    Query(which): Query<Which>,
+    Call(app, caller, JobInPath(id), which): Call<JobInPath, Which>,
 ) -> Result<Response, Problem> {
     let job = super::find(&app, &caller, id).await?;
     let newest = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
     if let Some(number) = which.attempt.filter(|number| *number > newest) {
-        return Err(Problem::new(
-            Kind::AttemptNotFound,
-            format!("Attempt {number} does not exist; the newest is {newest}."),
-        ));
+        let detail = format!("Attempt {number} does not exist; the newest is {newest}.");
+        return Err(Problem::new(Kind::AttemptNotFound, detail));
     }
     let Some(script) = app.store.script(job.id, which.attempt).await? else {
         let detail = "The job has not been submitted to Slurm yet, so it has no script.";

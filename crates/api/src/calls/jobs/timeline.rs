@@ -2,7 +2,6 @@
 
 use axum::{
     Json,
-    extract::State,
     http::Uri,
     response::{IntoResponse, Response},
 };
@@ -10,20 +9,15 @@ use utoipa::IntoParams;
 
 use super::page_token::PageToken;
 use crate::{
-    auth::Caller,
     http::{
-        extract::{FromQuery, JobInPath, Parameters, Query},
+        extract::{Call, FromQuery, JobInPath, LISTED, Parameters},
         link,
     },
     problem::{Problem, problems},
-    state::App,
     view::{TimelineEntryView, TimelineView},
 };
 
 problems!(Problems = SECURED, JobNotFound);
-
-const DEFAULT_LIMIT: u32 = 50;
-const MOST: u32 = 200;
 
 /// Selects commands.
 #[derive(Debug, IntoParams)]
@@ -55,7 +49,7 @@ impl FromQuery for TimelineQuery {
         };
         Ok(Self {
             class: parameters.all("class").map(class).collect::<Result<_, _>>()?,
-            limit: parameters.number("limit", 1..=MOST)?.unwrap_or(DEFAULT_LIMIT),
+            limit: parameters.limit(LISTED)?,
             page_token: parameters
                 .parse("page_token", "the next_page_token of an earlier answer, unchanged")?,
         })
@@ -71,8 +65,6 @@ impl FromQuery for TimelineQuery {
 #[utoipa::path(
     get,
     path = "/jobs/{id}/timeline",
-    tag = "jobs",
-    operation_id = "get_job_timeline",
     params(("id" = domain::JobId, Path, description = "The job's id."), TimelineQuery),
     security(("bearer" = ["read"])),
     responses(
@@ -82,10 +74,7 @@ impl FromQuery for TimelineQuery {
     )
 )]
 pub(crate) async fn get_job_timeline(
-    State(app): State<App>,
-    caller: Caller,
-    JobInPath(id): JobInPath,
-    Query(query): Query<TimelineQuery>,
+    Call(app, caller, JobInPath(id), query): Call<JobInPath, TimelineQuery>,
     uri: Uri,
 ) -> Result<Response, Problem> {
     let job = super::find(&app, &caller, id).await?;

@@ -1,6 +1,6 @@
 //! `POST /jobs/validate`: the checks of `POST /jobs` without storing anything.
 
-use axum::{Json, extract::State};
+use axum::Json;
 use domain::{JobRequest, Warning, plan_submission};
 use remote::{TestOnly, TestOnlyAnswer, TestVerdict};
 use serde::Serialize;
@@ -9,11 +9,9 @@ use utoipa::ToSchema;
 
 use super::accept::{Accepted, accept};
 use crate::{
-    auth::Caller,
     calls::clusters::unavailable,
-    http::extract::{Body, FromQuery, Parameters, Query},
+    http::extract::{Body, Call, FromQuery, NoPlace, Parameters},
     problem::{Problem, problems},
-    state::App,
     view::{Freshness, JobView, Surroundings},
 };
 
@@ -96,17 +94,13 @@ impl From<Warning> for WarningView {
 #[utoipa::path(
     post,
     path = "/jobs/validate",
-    tag = "jobs",
-    operation_id = "validate_job",
     params(("live" = Option<bool>, Query, description = "Also check against the cluster. Default: false.")),
     request_body = JobRequest,
     security(("bearer" = ["write"])),
     responses((status = 200, description = "The request is valid.", body = ValidationView), Problems)
 )]
 pub(crate) async fn validate_job(
-    State(app): State<App>,
-    caller: Caller,
-    Query(ValidateQuery { live }): Query<ValidateQuery>,
+    Call(app, caller, NoPlace, ValidateQuery { live }): Call<NoPlace, ValidateQuery>,
     Body(sent): Body<JobRequest>,
 ) -> Result<Json<ValidationView>, Problem> {
     let viewer = caller.viewer();

@@ -15,6 +15,18 @@ use crate::{
     state::App,
 };
 
+/// The values of `limit`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PageSize {
+    default: u32,
+    most: u32,
+}
+
+/// For lists.
+pub(crate) const LISTED: PageSize = PageSize { default: 50, most: 200 };
+/// For events.
+pub(crate) const STREAMED: PageSize = PageSize { default: 100, most: 1000 };
+
 /// The query parameters of a call.
 pub(crate) trait FromQuery: Sized {
     /// The names of all parameters.
@@ -125,6 +137,11 @@ impl Parameters {
         let number = T::try_from(number).ok().filter(|number| range.contains(number));
         let wrong = || Problem::parameter(name, "out_of_range", format!("must be {must}"));
         number.map(Some).ok_or_else(wrong)
+    }
+
+    /// The most entries of a page.
+    pub(crate) fn limit(&self, PageSize { default, most }: PageSize) -> Result<u32, Problem> {
+        Ok(self.number("limit", 1..=most)?.unwrap_or(default))
     }
 
     /// A repeatable parameter.
