@@ -100,7 +100,7 @@ fn a_cluster_added_by_an_admin_is_used_by_running_processes_until_it_is_removed(
         "{}",
         refused.text
     );
-    assert!(refused.text.contains("1 live job"), "{}", refused.text);
+    assert!(refused.text.contains("1 active job"), "{}", refused.text);
     let change = |key: &str, value: Value| {
         let mut changed = cluster.clone();
         changed[key] = value;

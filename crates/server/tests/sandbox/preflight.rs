@@ -57,7 +57,7 @@ fn a_working_cluster_passes_with_one_command_per_login_host() {
     assert!(partitions[0]["observed"].as_str().unwrap().contains("in partition polar"), "{}", partitions[0]);
     let text = found.to_string();
     for word in
-        ["Slurmctld(primary) at ctl is UP", "tao_account", "srun knows --container-image", "GiB are free"]
+        ["Slurmctld(primary) at ctl is UP", "tao_account", "srun supports --container-image", "GiB are free"]
     {
         assert!(text.contains(word), "{word}: {found:#}");
     }

@@ -254,7 +254,7 @@ fn a_stopping_service_answers_waiting_requests_and_ends_streams() {
     );
     for stream in &answers[1..] {
         assert!(
-            stream.starts_with("HTTP/1.0 200") && stream.ends_with("come back with Last-Event-ID\n\n"),
+            stream.starts_with("HTTP/1.0 200") && stream.ends_with("reconnect with Last-Event-ID\n\n"),
             "{stream}"
         );
     }

@@ -38,7 +38,7 @@ async fn an_exclusion_that_leaves_no_node_is_lifted_and_not_set_again(pool: PgPo
     assert_eq!(bench.fake.excluded(&name), [node01()]);
     bench.wait_for(&name, "BadConstraints").await;
     let message = bench.job(id).await.message;
-    assert!(message.contains("is to be allowed there again (BadConstraints)"), "{message}");
+    assert!(message.contains("lifting the exclusion (BadConstraints)"), "{message}");
     bench.step(Lane::Follow).await;
     assert_eq!(bench.fake.excluded(&name), []);
     let job = bench.job(id).await;

@@ -269,7 +269,7 @@ async fn a_job_canceled_while_its_image_is_converted_ends_at_once(pool: PgPool) 
     bench.convert().await;
     bench.poll().await;
     bench.convert().await;
-    assert_eq!((bench.state().await.as_str(), bench.fake.submissions(&name)), ("wanted", 1));
+    assert_eq!((bench.state().await.as_str(), bench.fake.submissions(&name)), ("requested", 1));
     assert_eq!(bench.convert().await, 0, "it rests until somebody wants it");
 
     bench.accept(converted(3)).await;

@@ -100,7 +100,7 @@ fn a_key_file_must_hold_a_usable_key() {
         read(&toml, CLUSTER).map(drop).map_err(|problems| problems.lines().join(" "))
     };
     assert!(of(None).unwrap_err().contains("cannot be read (No such file"));
-    assert!(of(Some("<html>")).unwrap_err().contains("is no JSON Web Key Set (RFC 7517)"));
+    assert!(of(Some("<html>")).unwrap_err().contains("is not a JSON Web Key Set (RFC 7517)"));
     let secret = r#"{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}"#;
     assert!(of(Some(secret)).unwrap_err().contains("holds no public key"));
     let key =

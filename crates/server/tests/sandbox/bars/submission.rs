@@ -113,9 +113,9 @@ fn submissions_killed_midway_run_exactly_once() {
     until("all jobs to end", Duration::from_mins(15), || {
         if size(0, 1) == 0 {
             // A submission that was killed that long ago has no effect; the short form does not wait for the proof.
-            let past = "update slurm_metadata m set sends_shut_at = sends_shut_at - interval '200 s' from jobs j
+            let past = "update slurm_metadata m set submit_fence_shut_at = submit_fence_shut_at - interval '200 s' from jobs j
                         where j.id = m.job_id and j.phase = 'submit_uncertain' and m.slurm_job_id is null
-                          and m.sends_shut_at > now() - interval '150 s' and m.sends_shut_at < now() - interval '5 s'";
+                          and m.submit_fence_shut_at > now() - interval '150 s' and m.submit_fence_shut_at < now() - interval '5 s'";
             sql(&service.database_url, past);
         }
         all_ended_done(&service, sent)
