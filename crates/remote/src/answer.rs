@@ -41,8 +41,8 @@ impl<'a> Answer<'a> {
             });
         }
         let answer = Self { command, lines };
-        if let Some(line) = answer.lines().find(|line| line.tag == b"FAIL") {
-            return Err(failure::classify(&line.text(line.rest)?).into());
+        if let Some(mut line) = answer.lines().find(|line| line.tag == b"FAIL") {
+            return Err(failure::classify(&line.blob_text()?).into());
         }
         Ok(answer)
     }
@@ -117,10 +117,6 @@ impl<'a> Line<'a> {
         let code = self.value()?;
         let stderr = self.blob_text()?;
         Ok((code, failure::of_exit(code, &stderr)))
-    }
-
-    fn text(&self, word: &[u8]) -> Result<String, ParseError> {
-        Line { rest: word, ..*self }.blob_text()
     }
 }
 

@@ -1,5 +1,10 @@
 //! The remote commands: one file for each, with its program under `programs/`.
 
+/// A program: its parts in `programs`, in this order.
+macro_rules! program {
+    ($($part:literal),+) => { concat!($(include_str!(concat!("../programs/", $part, ".sh"))),+) };
+}
+
 mod cancel;
 mod check_images;
 mod checkpoints;

@@ -17,7 +17,7 @@ use crate::Subject;
 /// 1. Write the program, `programs/disk_usage.sh`. It starts from `preamble.sh`, reads its data from stdin and prints
 ///    tagged lines.
 /// 2. Write `commands/disk_usage.rs`: a struct with the question, a type for the answer, and
-///    `const PROGRAM: &str = concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/disk_usage.sh"))`.
+///    `const PROGRAM: &str = program!("preamble", "disk_usage")`.
 /// 3. Implement this trait. `NAME` is its class in timelines and metrics; `REPEAT` is `Safe` if running it twice does no
 ///    harm; `subjects` returns the typed ids that the struct holds.
 /// 4. In `render`, write each value with `StdinWriter` and end with `stdin.call(PROGRAM, DEADLINE, limit)`.

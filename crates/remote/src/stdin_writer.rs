@@ -17,10 +17,6 @@ pub(crate) struct StdinWriter {
 }
 
 impl StdinWriter {
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
     /// Adds a field to the current line. The value must not hold a tab or a newline: pass a newtype or a number.
     pub(crate) fn field(&mut self, value: impl std::fmt::Display) -> &mut Self {
         use std::io::Write;
@@ -44,6 +40,13 @@ impl StdinWriter {
             self.field(value);
         }
         self.end_line()
+    }
+
+    /// Adds a line for each value.
+    pub(crate) fn rows(&mut self, values: impl IntoIterator<Item = impl std::fmt::Display>) {
+        for value in values {
+            self.field(value).end_line();
+        }
     }
 
     pub(crate) fn path_or_absent(&mut self, path: Option<&RemotePath>) -> &mut Self {

@@ -38,12 +38,12 @@ impl AttemptKey {
     }
 }
 
-/// The subjects of `keys`, with the outcome of each by its place.
-pub(crate) fn subjects<'a>(
-    keys: impl IntoIterator<Item = &'a AttemptKey>,
+/// Each subject with its outcome, which depends on its place.
+pub(crate) fn subjects(
+    subjects: impl IntoIterator<Item = Subject>,
     outcome: impl Fn(usize) -> Option<String>,
 ) -> Vec<(Subject, Option<String>)> {
-    keys.into_iter().enumerate().map(|(place, key)| (key.subject.clone(), outcome(place))).collect()
+    subjects.into_iter().enumerate().map(|(place, subject)| (subject, outcome(place))).collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use persistence::{Lane, StoreError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::{link::counted, pace::Pace, poll::tick::Quiet};
+use crate::{Result, link::counted, pace::Pace, poll::tick::Quiet};
 
 /// A cluster that this worker serves.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ pub(crate) struct Runtime<L> {
     quiet: Mutex<Quiet>,
     submit_due: Notify,
     tend_due: Notify,
-    conversion_due: Notify,
+    pub(crate) conversion_due: Notify,
     pub(crate) poll_due: Notify,
 }
 
@@ -122,19 +122,31 @@ impl<L> Runtime<L> {
         self.tend_due.notify_one();
         self.conversion_due.notify_one();
     }
+}
 
-    /// Sleeps until a conversion is due, or for the longest sleep.
-    pub(crate) async fn sleep_until_conversion(&self, due: Option<Duration>, stop: &CancellationToken) {
-        tokio::select! {
-            biased;
-            () = self.conversion_due.notified() => {}
-            () = tokio::time::sleep(nap(due)) => {}
-            () = stop.cancelled() => {}
+/// The result; after an error of the database, none and a pause.
+pub(crate) async fn or_pause<T>(
+    doing: &'static str,
+    result: Result<T>,
+    stop: &CancellationToken,
+) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(error) => {
+            database_failed(doing, &error);
+            pause(SWEEP, stop).await;
+            None
         }
     }
+}
 
-    pub(crate) fn wake_poll(&self) {
-        self.poll_due.notify_one();
+/// Sleeps for a time, or until it is woken.
+pub(crate) async fn sleep_or_wake(wake: &Notify, time: Duration, stop: &CancellationToken) {
+    tokio::select! {
+        biased;
+        () = wake.notified() => {}
+        () = tokio::time::sleep(time) => {}
+        () = stop.cancelled() => {}
     }
 }
 

@@ -9,7 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Result,
-    cluster_runtime::{MIN_NAP, OVERTAKEN, Runtime, SWEEP, database_failed, partitions_name, pause},
+    cluster_runtime::{
+        MIN_NAP, OVERTAKEN, Runtime, SWEEP, database_failed, or_pause, partitions_name, pause,
+    },
     link::cluster_link::ClusterLink,
     worker::Worker,
 };
@@ -27,9 +29,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let name = partitions_name(&runtime);
         while !stop.is_cancelled() {
             self.beat(&runtime, &name);
-            if let Err(error) = self.learn_if_due(&runtime).await {
-                database_failed("reading partitions", &error);
-                pause(SWEEP, &stop).await;
+            let learned = self.learn_if_due(&runtime).await;
+            if or_pause("reading partitions", learned, &stop).await.is_none() {
                 continue;
             }
             let due = self.store.next_partitions_in(&runtime.target.cluster.name).await.ok().flatten();

@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Result,
     cluster_runtime::{
-        ClusterTarget, MIN_NAP, Runtime, SWEEP, conversions_name, database_failed, nap, partitions_name,
-        pause, poll_name,
+        ClusterTarget, MIN_NAP, Runtime, SWEEP, conversions_name, nap, or_pause, partitions_name, poll_name,
+        sleep_or_wake,
     },
     link::cluster_link::ClusterLink,
 };
@@ -33,6 +33,8 @@ pub struct WorkerSettings {
     /// How often a cluster's partitions are read.
     pub partitions_every: Duration,
 }
+
+const LISTENING: &str = "listening for due jobs";
 
 /// A loop ended by itself.
 #[derive(Debug, thiserror::Error)]
@@ -174,35 +176,21 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Wakes the lanes of a cluster when the database reports that something is due there.
     async fn listen(self: Arc<Self>, stop: CancellationToken) {
         while !stop.is_cancelled() {
-            let mut listener = match self.store.listen_due().await {
-                Ok(listener) => listener,
-                Err(error) => {
-                    database_failed("listening for due jobs", &error);
-                    pause(SWEEP, &stop).await;
-                    continue;
-                }
-            };
+            let opened = self.store.listen_due().await;
+            let Some(mut listener) = or_pause(LISTENING, opened, &stop).await else { continue };
             loop {
                 let notice = tokio::select! {
                     biased;
                     () = stop.cancelled() => return,
                     notice = listener.next() => notice,
                 };
-                match notice {
-                    // None: the connection was lost and restored, and notices may have been missed.
-                    Ok(notice) => {
-                        for runtime in self.runtimes.borrow().iter() {
-                            match &notice {
-                                Some(notice) if notice.cluster != runtime.target.cluster.name => {}
-                                Some(DueNotice { lane: Some(lane), .. }) => runtime.lane(*lane).notify_one(),
-                                Some(DueNotice { lane: None, .. }) | None => runtime.wake_lanes(),
-                            }
-                        }
-                    }
-                    Err(error) => {
-                        database_failed("listening for due jobs", &error);
-                        pause(SWEEP, &stop).await;
-                        break;
+                let Some(notice) = or_pause(LISTENING, notice, &stop).await else { break };
+                for runtime in self.runtimes.borrow().iter() {
+                    match &notice {
+                        Some(notice) if notice.cluster != runtime.target.cluster.name => {}
+                        Some(DueNotice { lane: Some(lane), .. }) => runtime.lane(*lane).notify_one(),
+                        // None: the connection was lost and restored, and notices may have been missed.
+                        Some(DueNotice { lane: None, .. }) | None => runtime.wake_lanes(),
                     }
                 }
             }
@@ -225,24 +213,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 () = stop.cancelled() => break,
                 turn = runtime.turn(lane) => turn,
             };
-            let taken = match self.take_steps(&runtime, lane, turn).await {
-                Ok(taken) => taken,
-                Err(error) => {
-                    database_failed("taking steps", &error);
-                    pause(SWEEP, &stop).await;
-                    continue;
-                }
-            };
-            if taken > 0 {
+            let taken = self.take_steps(&runtime, lane, turn).await;
+            if or_pause("taking steps", taken, &stop).await != Some(0) {
                 continue;
             }
             let due = self.store.next_due_in(&runtime.target.cluster.name, lane).await.ok().flatten();
-            tokio::select! {
-                biased;
-                () = runtime.lane(lane).notified() => {}
-                () = tokio::time::sleep(nap(due)) => {}
-                () = stop.cancelled() => {}
-            }
+            sleep_or_wake(runtime.lane(lane), nap(due), &stop).await;
         }
     }
 
@@ -252,30 +228,19 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let name = poll_name(&runtime);
         while !stop.is_cancelled() {
             self.beat(&runtime, &name);
-            match self.poll_if_due(&runtime, interval).await {
-                Ok(Some(next)) => interval = next,
-                Ok(None) => {}
-                Err(error) => {
-                    database_failed("polling", &error);
-                    pause(SWEEP, &stop).await;
-                    continue;
-                }
-            }
+            let polled = self.poll_if_due(&runtime, interval).await;
+            let Some(next) = or_pause("polling", polled, &stop).await else { continue };
+            interval = next.unwrap_or(interval);
             let due = self.store.next_poll_in(&runtime.target.cluster.name).await.ok().flatten();
             let nap = due.unwrap_or(runtime.target.pace.min).clamp(MIN_NAP, SWEEP);
-            tokio::select! {
-                biased;
-                () = runtime.poll_due.notified() => {}
-                () = tokio::time::sleep(nap) => {}
-                () = stop.cancelled() => {}
-            }
+            sleep_or_wake(&runtime.poll_due, nap, &stop).await;
         }
     }
 
     /// Polls the cluster soon, because its jobs have just changed.
     pub(crate) async fn poll_soon(&self, runtime: &Runtime<L>) -> Result {
         self.store.poll_soon(&runtime.target.cluster.name, runtime.target.pace.min).await?;
-        runtime.wake_poll();
+        runtime.poll_due.notify_one();
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use crate::{
 };
 use slurm::{Failure, FailureClass, SlurmJobId, failure};
 
-const PROGRAM: &str = concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/cancel.sh"));
+const PROGRAM: &str = program!("preamble", "cancel");
 
 /// No scancel starts after 60 s, and each may take 35 s. The squeue before them is within the 60 s.
 const DEADLINE: Duration = Duration::from_secs(110);
@@ -37,7 +37,7 @@ impl RemoteCommand for Cancel {
     const REPEAT: Repeat = Repeat::Safe;
 
     fn render(&self) -> Call {
-        let mut stdin = StdinWriter::new();
+        let mut stdin = StdinWriter::default();
         stdin.field(self.jobs.len()).field(self.names.len()).end_line();
         for (id, key) in &self.jobs {
             stdin.field(id).field(&key.name).end_line();
@@ -64,7 +64,7 @@ impl RemoteCommand for Cancel {
 
     fn subjects(&self, answer: Option<&Canceled>) -> Vec<(Subject, Option<String>)> {
         let keys = self.jobs.iter().map(|(_, key)| key).chain(&self.names);
-        subjects(keys, |_| {
+        subjects(keys.map(|key| key.subject.clone()), |_| {
             Some(match &answer?.refused {
                 None => "canceled".to_owned(),
                 Some(failure) => format!("refused: {} ({})", failure.class, failure.rule_id),

@@ -4,14 +4,11 @@ use std::time::Duration;
 
 use crate::{
     Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer, stdin_writer::StdinWriter,
+    subject::subjects,
 };
 use slurm::RemotePath;
 
-const PROGRAM: &str = concat!(
-    include_str!("../programs/preamble.sh"),
-    include_str!("../programs/whole_image.sh"),
-    include_str!("../programs/check_images.sh"),
-);
+const PROGRAM: &str = program!("preamble", "whole_image", "check_images");
 
 /// No file is begun after 40 s, and each may take 22 s.
 const DEADLINE: Duration = Duration::from_secs(70);
@@ -43,11 +40,9 @@ impl RemoteCommand for CheckImages {
     const REPEAT: Repeat = Repeat::Safe;
 
     fn render(&self) -> Call {
-        let mut stdin = StdinWriter::new();
+        let mut stdin = StdinWriter::default();
         stdin.field(self.paths.len()).end_line();
-        for path in &self.paths {
-            stdin.field(path).end_line();
-        }
+        stdin.rows(&self.paths);
         stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.paths.len() * 64)
     }
 
@@ -71,7 +66,7 @@ impl RemoteCommand for CheckImages {
     }
 
     fn subjects(&self, answer: Option<&Vec<ImageFile>>) -> Vec<(Subject, Option<String>)> {
-        let outcome = |place: usize| {
+        subjects(self.paths.iter().cloned().map(Subject::Image), |place| {
             let word = match answer?.get(place)? {
                 ImageFile::Whole => "whole",
                 ImageFile::Broken => "broken",
@@ -79,8 +74,6 @@ impl RemoteCommand for CheckImages {
                 ImageFile::Unread => "not known",
             };
             Some(word.to_owned())
-        };
-        let images = self.paths.iter().enumerate();
-        images.map(|(place, path)| (Subject::Image(path.clone()), outcome(place))).collect()
+        })
     }
 }

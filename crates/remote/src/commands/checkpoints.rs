@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use crate::{
     Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer, stdin_writer::StdinWriter,
+    subject::subjects,
 };
 use slurm::RemotePath;
 use uuid::Uuid;
 
-const PROGRAM: &str =
-    concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/checkpoints.sh"));
+const PROGRAM: &str = program!("preamble", "checkpoints");
 
 /// 40 s for the search.
 const DEADLINE: Duration = Duration::from_mins(1);
@@ -31,7 +31,7 @@ impl RemoteCommand for Checkpoints {
     const REPEAT: Repeat = Repeat::Safe;
 
     fn render(&self) -> Call {
-        let mut stdin = StdinWriter::new();
+        let mut stdin = StdinWriter::default();
         stdin.field(self.jobs.len()).end_line();
         for (index, (_, dir)) in self.jobs.iter().enumerate() {
             stdin.field(index).field(dir).end_line();
@@ -53,11 +53,9 @@ impl RemoteCommand for Checkpoints {
     }
 
     fn subjects(&self, answer: Option<&Vec<Option<RemotePath>>>) -> Vec<(Subject, Option<String>)> {
-        let outcome = |place: usize| {
+        subjects(self.jobs.iter().map(|(job, _)| Subject::Job(*job)), |place| {
             let word = if answer?.get(place)?.is_some() { "found" } else { "none" };
             Some(word.to_owned())
-        };
-        let jobs = self.jobs.iter().enumerate();
-        jobs.map(|(place, (job, _))| (Subject::Job(*job), outcome(place))).collect()
+        })
     }
 }

@@ -14,13 +14,7 @@ use crate::{
 };
 use slurm::{RemotePath, SlurmJobId};
 
-const PROGRAM: &str = concat!(
-    include_str!("../programs/preamble.sh"),
-    include_str!("../programs/state_dirs.sh"),
-    include_str!("../programs/status_files.sh"),
-    include_str!("../programs/remove_file.sh"),
-    include_str!("../programs/conclude.sh"),
-);
+const PROGRAM: &str = program!("preamble", "state_dirs", "status_files", "remove_file", "conclude");
 
 /// 46 s for the logs; 35 s, 30 s and 25 s for the three searches, and 26 s more for each that must search job by job; 36 s
 /// for the markers; 23 s for notes; 6 s for a last check of the directories; and some for reading.
@@ -92,11 +86,6 @@ pub struct Concluded {
     pub left_out: bool,
 }
 
-impl Conclude {
-    /// A good value for [`Conclude::status_bytes_total`]: 8 MiB.
-    pub const STATUS_BYTES_TOTAL: usize = 8 * 1024 * 1024;
-}
-
 impl Concluding {
     fn candidates(&self, extension: &str) -> Vec<RemotePath> {
         let main = format!("main.{extension}");
@@ -120,7 +109,7 @@ impl RemoteCommand for Conclude {
     const REPEAT: Repeat = Repeat::Safe;
 
     fn render(&self) -> Call {
-        let mut stdin = StdinWriter::new();
+        let mut stdin = StdinWriter::default();
         stdin
             .field(self.jobs.len())
             .field(self.tail_bytes)
@@ -141,9 +130,7 @@ impl RemoteCommand for Conclude {
                 .field(job.remove.len())
                 .end_line();
             stdin.cursors(index, &job.status);
-            for path in outs.iter().chain(&errs).chain(&job.remove) {
-                stdin.field(path).end_line();
-            }
+            stdin.rows(outs.iter().chain(&errs).chain(&job.remove));
         }
         let per_job = super::encoded(self.tail_bytes).saturating_mul(2).saturating_add(16 * 1024);
         let with_roles = self.jobs.iter().filter(|job| job.role_logs.is_some()).count();
@@ -164,7 +151,7 @@ impl RemoteCommand for Conclude {
         // By index, because two jobs may have the same key.
         let indices: Vec<String> = (0..count).map(|index| index.to_string()).collect();
         let indices: Vec<&str> = indices.iter().map(String::as_str).collect();
-        let (mut markers, mut status) = (MarkerReader::new(), StatusReader::default());
+        let (mut markers, mut status) = (MarkerReader::default(), StatusReader::default());
         let mut tails: Vec<Option<[usize; 3]>> = vec![None; count];
         let mut ends = Parts::default();
         let mut removed = vec![true; count];
@@ -214,7 +201,7 @@ impl RemoteCommand for Conclude {
     }
 
     fn subjects(&self, answer: Option<&Vec<Concluded>>) -> Vec<(Subject, Option<String>)> {
-        subjects(self.jobs.iter().map(|job| &job.key), |place| {
+        subjects(self.jobs.iter().map(|job| job.key.subject.clone()), |place| {
             let concluded = answer?.get(place)?;
             let words = match (concluded.readable, concluded.removed) {
                 (true, true) => "read, files with secrets are gone",

@@ -6,10 +6,9 @@ use crate::{
     AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer,
     stdin_writer::StdinWriter, subject::subjects,
 };
-use slurm::{Failure, NodeName, SlurmJobId, failure};
+use slurm::{Failure, NodeName, SlurmJobId};
 
-const PROGRAM: &str =
-    concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/exclude.sh"));
+const PROGRAM: &str = program!("preamble", "exclude");
 
 const DEADLINE: Duration = Duration::from_secs(100);
 
@@ -35,7 +34,7 @@ impl RemoteCommand for Exclude {
     const REPEAT: Repeat = Repeat::Safe;
 
     fn render(&self) -> Call {
-        let mut stdin = StdinWriter::new();
+        let mut stdin = StdinWriter::default();
         stdin.field(self.jobs.len()).end_line();
         for (index, (id, key, nodes)) in self.jobs.iter().enumerate() {
             let list: Vec<&str> = nodes.iter().map(NodeName::as_str).collect();
@@ -51,16 +50,15 @@ impl RemoteCommand for Exclude {
             let (b"DONE", index) = (line.tag, line.index(self.jobs.len())?) else {
                 return Err(line.malformed("an unknown kind of line"));
             };
-            let code: i32 = line.value()?;
-            let text = line.blob_text()?;
-            failed[index] = Some((code != 0).then(|| failure::of_exit(code, &text)));
+            let (code, failure) = line.failure()?;
+            failed[index] = Some((code != 0).then_some(failure));
         }
         let all: Option<Vec<_>> = failed.into_iter().collect();
         Ok(Excluded { failed: all.ok_or_else(|| answer.lacks("the result of a job"))? })
     }
 
     fn subjects(&self, answer: Option<&Excluded>) -> Vec<(Subject, Option<String>)> {
-        subjects(self.jobs.iter().map(|(_, key, _)| key), |place| {
+        subjects(self.jobs.iter().map(|(_, key, _)| key.subject.clone()), |place| {
             Some(match answer?.failed.get(place)? {
                 None => "changed".to_owned(),
                 Some(failure) => format!("refused: {} ({})", failure.class, failure.rule_id),

@@ -7,11 +7,7 @@ use crate::{
     stdin_writer::StdinWriter,
 };
 
-const PROGRAM: &str = concat!(
-    include_str!("../programs/preamble.sh"),
-    include_str!("../programs/enroot_config.sh"),
-    include_str!("../programs/install_credentials.sh"),
-);
+const PROGRAM: &str = program!("preamble", "enroot_config", "install_credentials");
 
 /// Ten seconds to wait for another writer, and a few small files.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -42,7 +38,7 @@ impl RemoteCommand for InstallCredentials {
     const REPEAT: Repeat = Repeat::Safe;
 
     fn render(&self) -> Call {
-        let mut stdin = StdinWriter::new();
+        let mut stdin = StdinWriter::default();
         stdin
             .field(self.machine.expose())
             .field(self.login.expose())

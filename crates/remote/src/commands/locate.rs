@@ -14,11 +14,7 @@ use crate::{
 };
 use slurm::{RemotePath, SlurmJobId, SlurmState};
 
-const PROGRAM: &str = concat!(
-    include_str!("../programs/preamble.sh"),
-    include_str!("../programs/state_dirs.sh"),
-    include_str!("../programs/locate.sh"),
-);
+const PROGRAM: &str = program!("preamble", "state_dirs", "locate");
 
 /// 36 s for the fences, twice 68 s for squeue and sacct, 36 s for the ids, 61 s for the claims of scripts, and some to
 /// check that the file system is there.
@@ -99,7 +95,7 @@ impl RemoteCommand for Locate {
     const REPEAT: Repeat = Repeat::Safe;
 
     fn render(&self) -> Call {
-        let mut stdin = StdinWriter::new();
+        let mut stdin = StdinWriter::default();
         stdin.field(self.jobs.len()).field(self.since_unix.max(0)).end_line();
         for (index, job) in self.jobs.iter().enumerate() {
             stdin.field(index).field(&job.key.name).field(&job.state_dir).field(&job.base_dir);
@@ -111,7 +107,7 @@ impl RemoteCommand for Locate {
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
         let answer = Answer::read(Self::NAME, raw)?;
         let mut found = Found::default();
-        let mut markers = MarkerReader::new();
+        let mut markers = MarkerReader::default();
         for mut line in answer.lines() {
             match line.tag {
                 b"TIME" => found.remote_time = Some(line.value()?),
@@ -129,12 +125,8 @@ impl RemoteCommand for Locate {
                     }
                 }
                 b"CLAIM" => markers.claim(line, self.jobs.len())?,
-                b"UNREAD" => {
-                    found.unread.insert(line.index(self.jobs.len())?);
-                }
-                b"UNBEGUN" => {
-                    found.unbegun.insert(line.index(self.jobs.len())?);
-                }
+                b"UNREAD" => found.unread.extend([line.index(self.jobs.len())?]),
+                b"UNBEGUN" => found.unbegun.extend([line.index(self.jobs.len())?]),
                 _ => return Err(line.malformed("an unknown kind of line")),
             }
         }
@@ -157,7 +149,7 @@ impl RemoteCommand for Locate {
     }
 
     fn subjects(&self, answer: Option<&LocateAnswer>) -> Vec<(Subject, Option<String>)> {
-        subjects(self.jobs.iter().map(|job| &job.key), |place| {
+        subjects(self.jobs.iter().map(|job| job.key.subject.clone()), |place| {
             let id = answer?.located.get(place)?.any_id();
             Some(id.map_or_else(|| "not found".to_owned(), |id| format!("found as {id}")))
         })

@@ -74,15 +74,12 @@ pub struct SelfCancelMarker {
 }
 
 /// Collects markers by the index of their job from the lines `CLAIM` and `MARK`.
+#[derive(Default)]
 pub(super) struct MarkerReader {
     marks: HashMap<usize, Markers>,
 }
 
 impl MarkerReader {
-    pub(super) fn new() -> Self {
-        Self { marks: HashMap::new() }
-    }
-
     pub(super) fn claim(&mut self, mut line: Line<'_>, count: usize) -> Result<(), ParseError> {
         let index = line.index(count)?;
         self.marks.entry(index).or_default().run_claim = line.rest().parse().ok();

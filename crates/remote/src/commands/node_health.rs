@@ -5,8 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use crate::{Call, ParseError, RawOutput, RemoteCommand, Repeat, answer::Answer, stdin_writer::StdinWriter};
 use slurm::NodeName;
 
-const PROGRAM: &str =
-    concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/node_health.sh"));
+const PROGRAM: &str = program!("preamble", "node_health");
 
 const DEADLINE: Duration = Duration::from_mins(1);
 
@@ -49,11 +48,9 @@ impl RemoteCommand for NodeHealth {
     const REPEAT: Repeat = Repeat::Safe;
 
     fn render(&self) -> Call {
-        let mut stdin = StdinWriter::new();
+        let mut stdin = StdinWriter::default();
         stdin.field(self.nodes.len()).end_line();
-        for node in &self.nodes {
-            stdin.field(node).end_line();
-        }
+        stdin.rows(&self.nodes);
         stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.nodes.len() * 1000)
     }
 

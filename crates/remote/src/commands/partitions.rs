@@ -6,8 +6,7 @@ use crate::{Call, ParseError, RawOutput, RemoteCommand, Repeat, answer::Answer, 
 use slurm::PartitionSettings;
 use slurm::{NodeGroup, PartitionInfo};
 
-const PROGRAM: &str =
-    concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/partitions.sh"),);
+const PROGRAM: &str = program!("preamble", "partitions");
 
 /// sinfo may take 30 s and runs beside the other commands; the rest only reads files.
 const DEADLINE: Duration = Duration::from_secs(40);
@@ -35,7 +34,7 @@ impl RemoteCommand for Partitions {
     const REPEAT: Repeat = Repeat::Safe;
 
     fn render(&self) -> Call {
-        StdinWriter::new().call(PROGRAM, DEADLINE, super::STDOUT_BASE + 8 * 1024 * 1024)
+        StdinWriter::default().call(PROGRAM, DEADLINE, super::STDOUT_BASE + 8 * 1024 * 1024)
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {

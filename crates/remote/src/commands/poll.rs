@@ -13,12 +13,7 @@ use crate::{
 };
 use slurm::{AccountingRow, Failure, JobName, QueueRow, RemotePath, SlurmJobId};
 
-const PROGRAM: &str = concat!(
-    include_str!("../programs/preamble.sh"),
-    include_str!("../programs/state_dirs.sh"),
-    include_str!("../programs/status_files.sh"),
-    include_str!("../programs/poll.sh"),
-);
+const PROGRAM: &str = program!("preamble", "state_dirs", "status_files", "poll");
 
 /// 50 s for squeue, 65 s for sacct, 35 s, 30 s and twice 25 s for the searches, and 26 s more for each that has to look at
 /// one job after the other, 36 s for the marks, 23 s for notes, and some for reading.
@@ -125,7 +120,7 @@ impl RemoteCommand for Poll {
     const REPEAT: Repeat = Repeat::Safe;
 
     fn render(&self) -> Call {
-        let mut stdin = StdinWriter::new();
+        let mut stdin = StdinWriter::default();
         let known_files = self.jobs.iter().map(|job| job.status.len()).sum::<usize>();
         stdin
             .field(self.jobs.len())
@@ -195,6 +190,7 @@ impl RemoteCommand for Poll {
     }
 }
 
+#[derive(Default)]
 struct Reader<'a> {
     /// Several names if an id was given again.
     names: HashMap<SlurmJobId, Vec<&'a str>>,
@@ -213,16 +209,7 @@ impl<'a> Reader<'a> {
         for job in &poll.jobs {
             names.entry(job.id).or_default().push(job.key.as_str());
         }
-        Self {
-            names,
-            remote_time: None,
-            squeue: None,
-            sacct: None,
-            status: StatusReader::default(),
-            markers: MarkerReader::new(),
-            signs: HashMap::new(),
-            dropped: 0,
-        }
+        Self { names, ..Self::default() }
     }
 
     fn line(&mut self, mut line: Line<'_>, keys: &[&str]) -> Result<(), ParseError> {

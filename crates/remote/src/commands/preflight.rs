@@ -9,11 +9,7 @@ use crate::{
 };
 use slurm::{Account, PartitionList, RemotePath, failure};
 
-const PROGRAM: &str = concat!(
-    include_str!("../programs/preamble.sh"),
-    include_str!("../programs/enroot_config.sh"),
-    include_str!("../programs/preflight.sh"),
-);
+const PROGRAM: &str = program!("preamble", "enroot_config", "preflight");
 
 /// All slow steps run side by side, and each may take 12 s.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -133,16 +129,14 @@ impl RemoteCommand for Preflight {
 
     fn render(&self) -> Call {
         let partitions = self.tried();
-        let mut stdin = StdinWriter::new();
+        let mut stdin = StdinWriter::default();
         stdin.field(u8::from(self.deep)).field(&self.base_dir);
         stdin
             .field(self.account.as_ref().map_or("-", Account::as_str))
             .field(self.gpus)
             .field(partitions.len());
         stdin.end_line();
-        for partition in &partitions {
-            stdin.field(partition).end_line();
-        }
+        stdin.rows(&partitions);
         stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + 512 * 1024)
     }
 

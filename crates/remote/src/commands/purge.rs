@@ -6,10 +6,11 @@ use uuid::Uuid;
 
 use crate::{
     Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer, stdin_writer::StdinWriter,
+    subject::subjects,
 };
 use slurm::{Failure, FailureClass, RemotePath};
 
-const PROGRAM: &str = concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/purge.sh"));
+const PROGRAM: &str = program!("preamble", "purge");
 
 /// No job is begun after 90 s, and each may take 60 s.
 const DEADLINE: Duration = Duration::from_secs(170);
@@ -39,7 +40,7 @@ impl RemoteCommand for Purge {
     const REPEAT: Repeat = Repeat::Safe;
 
     fn render(&self) -> Call {
-        let mut stdin = StdinWriter::new();
+        let mut stdin = StdinWriter::default();
         stdin.field(self.jobs.len()).end_line();
         for (index, (base, id)) in self.jobs.iter().enumerate() {
             stdin.field(index).field(base).field(id).end_line();
@@ -70,12 +71,10 @@ impl RemoteCommand for Purge {
     }
 
     fn subjects(&self, answer: Option<&Purged>) -> Vec<(Subject, Option<String>)> {
-        let outcome = |place: usize| {
+        subjects(self.jobs.iter().map(|(_, job)| Subject::Job(*job)), |place| {
             let left = answer?.left.iter().any(|(left, _)| *left == place);
             let words = if left { "something is left" } else { "removed" };
             Some(words.to_owned())
-        };
-        let jobs = self.jobs.iter().enumerate();
-        jobs.map(|(place, (_, job))| (Subject::Job(*job), outcome(place))).collect()
+        })
     }
 }

@@ -9,8 +9,7 @@ use crate::{
 };
 use slurm::RemotePath;
 
-const PROGRAM: &str =
-    concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/read_logs.sh"));
+const PROGRAM: &str = program!("preamble", "read_logs");
 
 /// A file system that needs longer for a few megabytes does not answer.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -106,9 +105,7 @@ impl LogQuestion {
                     LogFrom::Offset(offset) => stdin.field("offset").field(signed(*offset)),
                 };
                 stdin.field(signed(*max_bytes)).field(paths.len()).end_line();
-                for path in paths {
-                    stdin.field(path).end_line();
-                }
+                stdin.rows(paths);
             }
             Self::Files { directory, most, .. } => {
                 stdin.field("files").field(0).field(most).field(1).end_line();
@@ -177,7 +174,7 @@ impl RemoteCommand for ReadLogs {
     const REPEAT: Repeat = Repeat::Safe;
 
     fn render(&self) -> Call {
-        let mut stdin = StdinWriter::new();
+        let mut stdin = StdinWriter::default();
         stdin.field(self.questions.len()).end_line();
         self.questions.iter().for_each(|question| question.stdin(&mut stdin));
         let rooms = self.questions.iter().map(LogQuestion::room);

@@ -8,11 +8,7 @@ use crate::{
 use slurm::{RemotePath, SlurmJobId};
 use uuid::Uuid;
 
-const PROGRAM: &str = concat!(
-    include_str!("../programs/preamble.sh"),
-    include_str!("../programs/remove_file.sh"),
-    include_str!("../programs/remove.sh"),
-);
+const PROGRAM: &str = program!("preamble", "remove_file", "remove");
 
 /// No file is begun after 30 s, and each may take 15 s.
 const DEADLINE: Duration = Duration::from_mins(1);
@@ -56,11 +52,9 @@ impl RemoteCommand for Remove {
     const REPEAT: Repeat = Repeat::Safe;
 
     fn render(&self) -> Call {
-        let mut stdin = StdinWriter::new();
+        let mut stdin = StdinWriter::default();
         stdin.field(self.close.len()).field(self.files.len()).end_line();
-        for dir in &self.close {
-            stdin.field(dir).end_line();
-        }
+        stdin.rows(&self.close);
         for file in &self.files {
             stdin.field(&file.state_dir).field(&file.path).end_line();
         }

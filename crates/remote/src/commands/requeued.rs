@@ -8,8 +8,7 @@ use crate::{
 };
 use slurm::{SlurmJobId, SlurmState};
 
-const PROGRAM: &str =
-    concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/requeued.sh"));
+const PROGRAM: &str = program!("preamble", "requeued");
 
 const DEADLINE: Duration = Duration::from_mins(1);
 
@@ -37,7 +36,7 @@ impl RemoteCommand for Requeued {
     const REPEAT: Repeat = Repeat::Safe;
 
     fn render(&self) -> Call {
-        let mut stdin = StdinWriter::new();
+        let mut stdin = StdinWriter::default();
         stdin.field(self.jobs.len()).end_line();
         for (id, _) in &self.jobs {
             stdin.field(id).end_line();
@@ -52,8 +51,7 @@ impl RemoteCommand for Requeued {
                 b"SACCT" => {
                     let code: i32 = line.value()?;
                     if code != 0 {
-                        let (_, failure) = (code, slurm::failure::of_exit(code, &line.blob_text()?));
-                        return Err(failure.into());
+                        return Err(slurm::failure::of_exit(code, &line.blob_text()?).into());
                     }
                 }
                 b"RUN" => {
@@ -76,7 +74,7 @@ impl RemoteCommand for Requeued {
     }
 
     fn subjects(&self, answer: Option<&Self::Output>) -> Vec<(Subject, Option<String>)> {
-        subjects(self.jobs.iter().map(|(_, key)| key), |place| {
+        subjects(self.jobs.iter().map(|(_, key)| key.subject.clone()), |place| {
             let (id, _) = self.jobs.get(place)?;
             let words = if answer?.contains_key(id) { "known" } else { "not known" };
             Some(words.to_owned())

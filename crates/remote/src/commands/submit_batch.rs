@@ -14,13 +14,7 @@ use crate::{
 };
 use slurm::{Failure, FailureClass, RemotePath, SlurmJobId};
 
-const PROGRAM: &str = concat!(
-    include_str!("../programs/site_env.sh"),
-    include_str!("../programs/preamble.sh"),
-    include_str!("../programs/stage_files.sh"),
-    include_str!("../programs/earlier_sends.sh"),
-    include_str!("../programs/submit_batch.sh"),
-);
+const PROGRAM: &str = program!("site_env", "preamble", "stage_files", "earlier_sends", "submit_batch");
 
 /// Fewer entries go in one wave.
 const FEW: usize = 8;
@@ -181,7 +175,7 @@ impl RemoteCommand for SubmitBatch {
         let dirs = Dirs::of(&self.entries);
         let waves: Vec<_> = waves(&self.entries).map(|wave| (wave.len(), archive(wave))).collect();
         let header = self.columns(&dirs, &waves);
-        let mut stdin = StdinWriter::new();
+        let mut stdin = StdinWriter::default();
         stdin.field(header.len()).field(self.begin_within.as_secs()).field(u8::from(self.sweep)).end_line();
         stdin.blob(&header);
         for (_, archive) in &waves {
@@ -210,7 +204,8 @@ impl RemoteCommand for SubmitBatch {
     }
 
     fn subjects(&self, answer: Option<&Vec<SubmitAnswer>>) -> Vec<(Subject, Option<String>)> {
-        subjects(self.entries.iter().map(|entry| &entry.key), |place| Some(answer?.get(place)?.outcome()))
+        let own = self.entries.iter().map(|entry| entry.key.subject.clone());
+        subjects(own, |place| Some(answer?.get(place)?.outcome()))
     }
 }
 
@@ -226,7 +221,7 @@ impl SubmitBatch {
                 entry.inputs.iter().enumerate().map(move |(place, path)| (no, place, path))
             })
         };
-        let mut stdin = StdinWriter::new();
+        let mut stdin = StdinWriter::default();
         stdin.line("shared_dirs", &dirs.shared).line("dirs", &dirs.own);
         stdin.line("wave_entries", waves.iter().map(|(entries, _)| entries));
         stdin.line("wave_bytes", waves.iter().map(|(_, archive)| archive.len()));

@@ -5,8 +5,7 @@ use std::time::Duration;
 use crate::{Call, ParseError, RawOutput, RemoteCommand, Repeat, answer::Answer, stdin_writer::StdinWriter};
 use slurm::{Failure, RemotePath, failure};
 
-const PROGRAM: &str =
-    concat!(include_str!("../programs/preamble.sh"), include_str!("../programs/test_only.sh"),);
+const PROGRAM: &str = program!("preamble", "test_only");
 
 /// sbatch may take 17 s, and the file system 11 s at the same time.
 const DEADLINE: Duration = Duration::from_secs(22);
@@ -48,11 +47,9 @@ impl RemoteCommand for TestOnly {
 
     fn render(&self) -> Call {
         let script = self.script.as_deref().unwrap_or_default().as_bytes();
-        let mut stdin = StdinWriter::new();
+        let mut stdin = StdinWriter::default();
         stdin.field(self.paths.len()).field(script.len()).end_line();
-        for path in &self.paths {
-            stdin.field(path).end_line();
-        }
+        stdin.rows(&self.paths);
         stdin.blob(script);
         stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.paths.len().saturating_mul(32))
     }

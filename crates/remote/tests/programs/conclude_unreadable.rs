@@ -216,6 +216,6 @@ fn an_answer_about_many_jobs_has_a_limit_that_can_be_kept_in_memory() {
     use remote::RemoteCommand;
     let site = Site::new();
     let jobs: Vec<_> = std::iter::repeat_n(job(&site, "a"), 64).collect();
-    let command = Conclude { jobs, tail_bytes: 8192, status_bytes_total: Conclude::STATUS_BYTES_TOTAL };
+    let command = Conclude { jobs, tail_bytes: 8192, status_bytes_total: 8 * 1024 * 1024 };
     assert!(command.render().stdout_limit < 16 * 1024 * 1024);
 }

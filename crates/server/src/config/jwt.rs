@@ -92,10 +92,8 @@ fn algorithms(names: &[String], problems: &mut Problems) -> Vec<JwtAlgorithm> {
             "is empty, so every token would be refused; write for example [\"RS256\"]",
         );
     }
-    let mut read = |name: &String| {
-        name.parse().map_err(|error| problems.add(format_args!("auth.jwt.algorithms: {name:?}"), error)).ok()
-    };
-    names.iter().filter_map(&mut read).collect()
+    let read = |name: &String| problems.parse(format_args!("auth.jwt.algorithms: {name:?}"), name);
+    names.iter().filter_map(read).collect()
 }
 
 fn place(

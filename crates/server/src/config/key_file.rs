@@ -51,9 +51,7 @@ fn make(path: &Path) -> anyhow::Result<[u8; 32]> {
     let dir = path.parent().unwrap_or(Path::new("."));
     // A crash must not leave half a key, so the file gets its name when it is complete. The link fails if another process was faster;
     // then its key counts.
-    let mut partial = tempname(dir);
-    partial.push(format!("{:016x}", rand::rng().next_u64()));
-    let partial = Path::new(&partial);
+    let partial = &dir.join(format!(".secrets.key.{:016x}", rand::rng().next_u64()));
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -70,10 +68,6 @@ fn make(path: &Path) -> anyhow::Result<[u8; 32]> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read(path),
         Err(error) => Err(error).with_context(|| advice(path)),
     }
-}
-
-fn tempname(dir: &Path) -> std::ffi::OsString {
-    dir.join(".secrets.key.").into_os_string()
 }
 
 fn advice(path: &Path) -> String {

@@ -1,6 +1,6 @@
 //! Everything that is wrong with a configuration.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 /// Each key with what is wrong and what to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -9,6 +9,15 @@ pub(crate) struct Problems(Vec<(String, String)>);
 impl Problems {
     pub(crate) fn add(&mut self, key: impl fmt::Display, advice: impl fmt::Display) {
         self.0.push((key.to_string(), advice.to_string()));
+    }
+
+    /// The value, unless the text is wrong.
+    pub(crate) fn parse<T: FromStr<Err: fmt::Display>>(
+        &mut self,
+        key: impl fmt::Display,
+        text: &str,
+    ) -> Option<T> {
+        text.parse().map_err(|error| self.add(key, error)).ok()
     }
 
     pub(crate) fn one(key: impl fmt::Display, advice: impl fmt::Display) -> Self {

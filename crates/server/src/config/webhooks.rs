@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Network, Networks};
+use domain::Networks;
 
 use super::{problems::Problems, settings::Webhooks};
 
@@ -15,10 +15,6 @@ pub(super) fn networks(settings: &Webhooks, problems: &mut Problems) -> Networks
     if settings.max_attempts == 0 {
         problems.add("webhooks.max_attempts", "is 0; write for example 15");
     }
-    let mut read = |text: &String| {
-        text.parse::<Network>()
-            .map_err(|error| problems.add(format_args!("webhooks.allowed_networks: {text}"), error))
-            .ok()
-    };
+    let mut read = |text: &String| problems.parse(format_args!("webhooks.allowed_networks: {text}"), text);
     Networks::new(settings.allowed_networks.iter().filter_map(&mut read).collect())
 }

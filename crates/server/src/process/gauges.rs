@@ -67,7 +67,7 @@ impl Gauges {
         let workload = self.store.workload().await?;
         shown.extend(workload.iter().map(|of| of.cluster.clone()));
         for cluster in shown.iter() {
-            let JobCounts { phases, overdue } = count_jobs(&workload, cluster);
+            let (phases, overdue) = count_jobs(&workload, cluster);
             for (phase, jobs) in phases {
                 let phase = <&str>::from(phase);
                 gauge!("jobs_in_phase", "cluster" => cluster.to_string(), "phase" => phase).set(float(jobs));
@@ -78,21 +78,14 @@ impl Gauges {
     }
 }
 
-/// The jobs of a cluster by phase, and the longest time that one has waited for a worker.
-struct JobCounts {
-    phases: Vec<(Phase, u64)>,
-    overdue: TimeDelta,
-}
-
-/// Includes the phases without jobs, as 0.
-fn count_jobs(workload: &[Workload], cluster: &ClusterName) -> JobCounts {
+/// The jobs of a cluster by phase, and the longest time that one has waited for a worker. Includes the phases without
+/// jobs, as 0.
+fn count_jobs(workload: &[Workload], cluster: &ClusterName) -> (Vec<(Phase, u64)>, TimeDelta) {
     let found = || workload.iter().filter(|of| of.cluster == *cluster);
     let phases = Phase::iter().filter(|phase| !matches!(phase, Phase::Paused | Phase::Ended));
     let jobs = |phase| found().filter(|of| of.phase == phase).map(|of| of.jobs).sum();
-    JobCounts {
-        phases: phases.map(|phase| (phase, jobs(phase))).collect(),
-        overdue: found().filter_map(|of| of.overdue).max().unwrap_or_default(),
-    }
+    let overdue = found().filter_map(|of| of.overdue).max().unwrap_or_default();
+    (phases.map(|phase| (phase, jobs(phase))).collect(), overdue)
 }
 
 /// All connections of this process to a cluster.
@@ -142,10 +135,10 @@ mod tests {
         };
         let workload =
             [of(Phase::Queued, 3, Some(7)), of(Phase::Finishing, 1, Some(70)), of(Phase::Running, 5, None)];
-        let JobCounts { phases, overdue } = count_jobs(&workload, &name("dgx"));
+        let (phases, overdue) = count_jobs(&workload, &name("dgx"));
         assert!(phases.contains(&(Phase::Queued, 3)) && phases.contains(&(Phase::Running, 5)), "{phases:?}");
         assert_eq!(overdue, TimeDelta::seconds(70));
-        let JobCounts { phases, overdue } = count_jobs(&workload, &name("empty"));
+        let (phases, overdue) = count_jobs(&workload, &name("empty"));
         assert!(!phases.is_empty() && phases.iter().all(|(_, jobs)| *jobs == 0), "{phases:?}");
         assert_eq!(overdue, TimeDelta::zero());
     }

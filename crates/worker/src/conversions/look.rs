@@ -23,9 +23,6 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         lease: &ConversionLease,
         due: Vec<Due>,
     ) -> Result {
-        if due.is_empty() {
-            return Ok(());
-        }
         let command = CheckImages { paths: due.iter().map(|(one, _)| one.place().clone()).collect() };
         let found = match runtime.target.link.call(&command).await {
             Ok(found) => found,
@@ -55,9 +52,6 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         lease: &ConversionLease,
         conversions: Vec<(Conversion, Abandoned)>,
     ) -> Result {
-        if conversions.is_empty() {
-            return Ok(());
-        }
         // By id, never by name alone: another service may have a job of that name.
         let known = |(one, _): &(Conversion, Abandoned)| {
             one.run.as_ref().and_then(|run| Some((run.slurm_id?, run.key(one.id))))
@@ -85,9 +79,6 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         lease: &ConversionLease,
         due: Vec<Due>,
     ) -> Result {
-        if due.is_empty() {
-            return Ok(());
-        }
         let runs = || due.iter().filter_map(|(one, _)| one.run.as_ref());
         let command = Conclude {
             jobs: due.iter().filter_map(|(one, _)| concluding(one)).collect(),

@@ -14,9 +14,10 @@ use uuid::Uuid;
 
 use crate::{
     Result,
-    cluster_runtime::{OVERTAKEN, Runtime, SWEEP, conversions_name, database_failed, pause},
+    cluster_runtime::{OVERTAKEN, Runtime, conversions_name, nap, or_pause, sleep_or_wake},
     keep_alive::keep_alive,
     link::cluster_link::{ClusterLink, LinkError},
+    steps::record::unless_empty,
     worker::Worker,
 };
 
@@ -33,19 +34,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let name = conversions_name(&runtime);
         while !stop.is_cancelled() {
             self.beat(&runtime, &name);
-            let taken = match self.take_conversions(&runtime).await {
-                Ok(taken) => taken,
-                Err(error) => {
-                    database_failed("converting images", &error);
-                    pause(SWEEP, &stop).await;
-                    continue;
-                }
-            };
-            if taken > 0 {
+            let taken = self.take_conversions(&runtime).await;
+            if or_pause("converting images", taken, &stop).await != Some(0) {
                 continue;
             }
             let due = self.store.next_conversion_in(&runtime.target.cluster.name).await.ok().flatten();
-            runtime.sleep_until_conversion(due, &stop).await;
+            sleep_or_wake(&runtime.conversion_due, nap(due), &stop).await;
         }
     }
 
@@ -98,11 +92,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         self.store.put_off_conversions(lease, &watched, Some(LOOK_ROUND)).await?;
         self.store.put_off_conversions(lease, &rested, None).await?;
         let (checked, submitted, located, canceled, concluded) = tokio::join!(
-            self.check_images(runtime, lease, check),
-            self.submit_conversions(runtime, lease, submit),
+            unless_empty(check, |due| self.check_images(runtime, lease, due)),
+            unless_empty(submit, |due| self.submit_conversions(runtime, lease, due)),
             self.locate_conversions(runtime, lease, locate),
-            self.cancel_conversions(runtime, lease, cancel),
-            self.conclude_conversions(runtime, lease, conclude),
+            unless_empty(cancel, |due| self.cancel_conversions(runtime, lease, due)),
+            unless_empty(conclude, |due| self.conclude_conversions(runtime, lease, due)),
         );
         checked.and(submitted).and(located).and(canceled).and(concluded)
     }

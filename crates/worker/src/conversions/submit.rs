@@ -29,9 +29,6 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         lease: &ConversionLease,
         conversions: Vec<Conversion>,
     ) -> Result {
-        if conversions.is_empty() {
-            return Ok(());
-        }
         let now = self.clock.now();
         // Committed before anything remote happens. The state before decides how to read the answer.
         let intents = conversions

@@ -1,6 +1,6 @@
 //! Takes steps: leases due jobs, sorts them by the step that `domain` plans, and carries the steps out.
 
-use domain::{Job, JobId, Phase, Step, plan};
+use domain::{ClusterName, Job, JobId, Phase, Step, plan};
 use persistence::{Lane, Lease, LeaseTerms, WorkStore};
 use slurm::TraceParent;
 use traces::Steps;
@@ -10,7 +10,10 @@ use crate::{
     cluster_runtime::{OVERTAKEN, Runtime, Turn},
     keep_alive::keep_alive,
     link::cluster_link::ClusterLink,
-    steps::{pending_cleanup::Unsubmitted, record::done},
+    steps::{
+        pending_cleanup::Unsubmitted,
+        record::{done, unless_empty},
+    },
     worker::Worker,
 };
 
@@ -92,32 +95,18 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         self.store.put_off(lease, &sorted.rest, None).await?;
         // One remote command for each kind, side by side.
         let cluster = &runtime.target.cluster.name;
-        let steps = |kind, jobs: &[Job]| Steps::begin(kind, cluster, jobs.iter().map(traced));
         let (submitted, located, canceled, concluded, explained, relaxed, purged) = tokio::join!(
-            steps("submit", &sorted.submit).around(Box::pin(self.submit(
-                runtime,
-                lease,
-                sorted.submit,
-                turn
-            ))),
-            steps("locate", &sorted.locate).around(Box::pin(self.locate(runtime, lease, sorted.locate))),
-            steps("cancel", &sorted.cancel).around(Box::pin(self.cancel(runtime, lease, sorted.cancel))),
-            steps("conclude", &sorted.conclude).around(Box::pin(self.conclude(
-                runtime,
-                lease,
-                sorted.conclude
-            ))),
-            steps("explain_requeue", &sorted.explain_requeue).around(Box::pin(self.explain_requeues(
-                runtime,
-                lease,
-                sorted.explain_requeue
-            ))),
-            steps("relax_exclusions", &sorted.relax_exclusions).around(Box::pin(self.relax_exclusions(
-                runtime,
-                lease,
-                sorted.relax_exclusions
-            ))),
-            steps("purge", &sorted.purge).around(Box::pin(self.purge(runtime, lease, sorted.purge))),
+            carry(cluster, "submit", sorted.submit, |jobs| self.submit(runtime, lease, jobs, turn)),
+            carry(cluster, "locate", sorted.locate, |jobs| self.locate(runtime, lease, jobs)),
+            carry(cluster, "cancel", sorted.cancel, |jobs| self.cancel(runtime, lease, jobs)),
+            carry(cluster, "conclude", sorted.conclude, |jobs| self.conclude(runtime, lease, jobs)),
+            carry(cluster, "explain_requeue", sorted.explain_requeue, |jobs| {
+                self.explain_requeues(runtime, lease, jobs)
+            }),
+            carry(cluster, "relax_exclusions", sorted.relax_exclusions, |jobs| {
+                self.relax_exclusions(runtime, lease, jobs)
+            }),
+            carry(cluster, "purge", sorted.purge, |jobs| self.purge(runtime, lease, jobs)),
         );
         submitted.and(located).and(canceled).and(concluded).and(explained).and(relaxed).and(purged)
     }
@@ -140,6 +129,20 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
         sorted
     }
+}
+
+/// Carries out one kind of step for its jobs, if there are any, and traces it.
+async fn carry<F: Future<Output = Result>>(
+    cluster: &ClusterName,
+    kind: &'static str,
+    jobs: Vec<Job>,
+    step: impl FnOnce(Vec<Job>) -> F,
+) -> Result {
+    unless_empty(jobs, |jobs| {
+        let steps = Steps::begin(kind, cluster, jobs.iter().map(traced));
+        steps.around(Box::pin(step(jobs)))
+    })
+    .await
 }
 
 /// The job, for its trace.

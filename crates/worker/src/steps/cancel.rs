@@ -21,9 +21,6 @@ const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn cancel(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {
-        if jobs.is_empty() {
-            return Ok(());
-        }
         let known = jobs.iter().filter_map(in_slurm);
         let command = Cancel { jobs: known.collect(), names: Vec::new() };
         let again_in = match runtime.target.link.call(&command).await {

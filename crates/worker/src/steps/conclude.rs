@@ -27,9 +27,6 @@ const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn conclude(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {
-        if jobs.is_empty() {
-            return Ok(());
-        }
         let command = Conclude {
             jobs: jobs.iter().filter_map(concluding).collect(),
             tail_bytes: TAIL_BYTES,

@@ -40,9 +40,6 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         lease: &Lease,
         jobs: Vec<Job>,
     ) -> Result {
-        if jobs.is_empty() {
-            return Ok(());
-        }
         let asked = jobs.iter().filter_map(in_slurm);
         let runs = match runtime.target.link.call(&Requeued { jobs: asked.collect() }).await {
             Ok(runs) => runs,
@@ -102,15 +99,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             Ok(answer) => {
                 for (Exclusion { step, nodes, .. }, failure) in exclusions.into_iter().zip(answer.failed) {
                     let job = &mut steps[step].job;
-                    match failure {
-                        None => {
-                            if let Some(attempt) = &mut job.attempt {
-                                attempt.excluded = nodes;
-                            }
-                        }
-                        Some(failure) => {
-                            tracing::warn!(job.id = %job.id, error = %failure, "Slurm refused to exclude the failed node");
-                        }
+                    if let Some(failure) = failure {
+                        tracing::warn!(job.id = %job.id, error = %failure, "Slurm refused to exclude the failed node");
+                    } else if let Some(attempt) = &mut job.attempt {
+                        attempt.excluded = nodes;
                     }
                 }
             }

@@ -19,9 +19,6 @@ use crate::{
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn locate(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {
-        if jobs.is_empty() {
-            return Ok(());
-        }
         let since =
             jobs.iter().filter_map(|job| job.attempt.as_ref()).map(|attempt| attempt.intended_at).min();
         // An hour earlier than the first intent: the clocks of the cluster and of this host may differ.

@@ -11,9 +11,6 @@ use crate::{Result, cluster_runtime::Runtime, link::cluster_link::ClusterLink, w
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn purge(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {
-        if jobs.is_empty() {
-            return Ok(());
-        }
         let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
         let remains = self.store.purge_targets(&ids).await?;
         let failed = self.remove_remains(runtime, &remains).await;

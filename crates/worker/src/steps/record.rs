@@ -35,6 +35,14 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 }
 
+/// Carries out a step, unless nothing needs it.
+pub(crate) async fn unless_empty<T, F: Future<Output = Result>>(
+    due: Vec<T>,
+    step: impl FnOnce(Vec<T>) -> F,
+) -> Result {
+    if due.is_empty() { Ok(()) } else { step(due).await }
+}
+
 pub(crate) fn done(job: Job, due_at: Option<Timestamp>) -> StepRecord {
     StepRecord { job, due_at }
 }

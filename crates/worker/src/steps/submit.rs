@@ -35,9 +35,6 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         jobs: Vec<Job>,
         mut turn: Option<Turn<'_>>,
     ) -> Result {
-        if jobs.is_empty() {
-            return Ok(());
-        }
         let settled = self.settle_images(runtime, lease, jobs).await?;
         if settled.jobs.is_empty() {
             return Ok(());

@@ -11,10 +11,8 @@ use super::ClusterConnections;
 impl ClusterLinks for ClusterConnections {
     fn links(&self, cluster: &ClusterName) -> Vec<LinkReport> {
         let Ok(connections) = self.get(cluster) else { return Vec::new() };
-        let uses = [
-            (LinkUse::Logs, connections.logs.opened()),
-            (LinkUse::Operations, connections.operations.opened()),
-        ];
+        let uses =
+            [(LinkUse::Logs, connections.logs.get()), (LinkUse::Operations, connections.operations.get())];
         let worker = connections.worker.as_ref().map(|pool| (LinkUse::Worker, Some(pool)));
         let hosts = &connections.config.ssh.hosts;
         let report = |(used_for, pool): (LinkUse, Option<&SshPool>)| {
@@ -27,32 +25,25 @@ impl ClusterLinks for ClusterConnections {
 /// A pool that is not open yet has only the names of its hosts.
 fn report(used_for: LinkUse, health: Option<PoolHealth>, hosts: &[HostPort]) -> LinkReport {
     let now = Instant::now();
-    let empty = LinkReport {
-        used_for,
-        hosts: hosts.iter().map(untried).collect(),
+    let health = health.unwrap_or_else(|| PoolHealth {
+        hosts: hosts.iter().cloned().map(untried).collect(),
         sessions_open: 0,
         connects_total: 0,
         commands_total: 0,
         failures_total: 0,
-    };
-    health.map_or(empty, |health| LinkReport {
+    });
+    LinkReport {
         used_for,
         hosts: health.hosts.iter().map(|host| found(host, now)).collect(),
         sessions_open: health.sessions_open,
         connects_total: health.connects_total,
         commands_total: health.commands_total,
         failures_total: health.failures_total,
-    })
+    }
 }
 
-fn untried(host: &HostPort) -> HostReport {
-    HostReport {
-        host: host.to_string(),
-        state: api::HostState::Untried,
-        for_the_last: None,
-        last_error: None,
-        retry_in: None,
-    }
+fn untried(host: HostPort) -> HostHealth {
+    HostHealth { host, state: HostState::Untried, last_error: None, next_try: None }
 }
 
 fn found(host: &HostHealth, now: Instant) -> HostReport {

@@ -30,32 +30,29 @@ struct Connections {
     config: ClusterConfig,
     /// None in a process without a worker.
     worker: Option<SshPool>,
-    logs: OnDemand,
-    operations: OnDemand,
+    logs: OnceLock<SshPool>,
+    operations: OnceLock<SshPool>,
     /// A preflight logs in to every host, so one runs at a time.
     preflight: Mutex<()>,
     /// Credentials share one file, so they are written one at a time.
     credentials: Mutex<()>,
 }
 
-/// A pool of one session that its first use opens: a cluster costs no connection that is not needed.
-struct OnDemand {
-    ssh: SshConfig,
-    pool: OnceLock<SshPool>,
+impl Connections {
+    fn new(config: ClusterConfig, worker: Option<SshPool>) -> Self {
+        let (logs, operations) = (OnceLock::new(), OnceLock::new());
+        let (preflight, credentials) = (Mutex::default(), Mutex::default());
+        Self { config, worker, logs, operations, preflight, credentials }
+    }
+
+    /// A pool of one session that its first use opens: a cluster costs no connection that is not needed.
+    fn on_demand<'a>(&self, pool: &'a OnceLock<SshPool>) -> &'a SshPool {
+        pool.get_or_init(|| SshPool::start(one_session(&self.config.ssh)))
+    }
 }
 
-impl OnDemand {
-    fn new(ssh: &SshConfig) -> Self {
-        Self { ssh: SshConfig { sessions: 1, ..ssh.clone() }, pool: OnceLock::new() }
-    }
-
-    fn pool(&self) -> &SshPool {
-        self.pool.get_or_init(|| SshPool::start(self.ssh.clone()))
-    }
-
-    fn opened(&self) -> Option<&SshPool> {
-        self.pool.get()
-    }
+fn one_session(ssh: &SshConfig) -> SshConfig {
+    SshConfig { sessions: 1, ..ssh.clone() }
 }
 
 impl ClusterConnections {
@@ -77,15 +74,7 @@ impl ClusterConnections {
         let mut clusters = self.clusters.write().unwrap_or_else(PoisonError::into_inner);
         clusters.retain(|name, _| !removed.contains(name));
         clusters.extend(added.map(|(config, worker)| {
-            let connections = Connections {
-                logs: OnDemand::new(&config.ssh),
-                operations: OnDemand::new(&config.ssh),
-                worker,
-                preflight: Mutex::default(),
-                credentials: Mutex::default(),
-                config,
-            };
-            (connections.config.cluster.name.clone(), Arc::new(connections))
+            (config.cluster.name.clone(), Arc::new(Connections::new(config, worker)))
         }));
     }
 
@@ -101,7 +90,7 @@ impl ClusterConnections {
         command: &C,
     ) -> Result<C::Output, ClusterUnavailable> {
         let connections = self.get(cluster)?;
-        SshLink::new(cluster.clone(), connections.operations.pool().clone())
+        SshLink::new(cluster.clone(), connections.on_demand(&connections.operations).clone())
             .try_call(command)
             .await
             .map_err(|error| ClusterUnavailable::Unanswered { detail: error.to_string() })
@@ -110,7 +99,8 @@ impl ClusterConnections {
 
 impl LogSource for ClusterConnections {
     fn ask(&self, cluster: &ClusterName, questions: Vec<LogQuestion>) -> LogReading {
-        let link = self.get(cluster).map(|connections| self.link(cluster, connections.logs.pool()));
+        let link =
+            self.get(cluster).map(|connections| self.link(cluster, connections.on_demand(&connections.logs)));
         Box::pin(async move {
             let link = link.map_err(|error| LogUnavailable { detail: error.to_string() })?;
             let command = ReadLogs { questions };
@@ -152,13 +142,19 @@ impl ClusterOps for ClusterConnections {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{self, Environment, Overrides};
 
     #[test]
     fn logs_have_one_session_that_the_first_read_opens() {
-        let worker = SshConfig { sessions: 4, ..SshConfig::new("jdoe", vec!["login1".parse().unwrap()]) };
-        let logs = OnDemand::new(&worker);
-        assert!(logs.opened().is_none());
-        assert_eq!(logs.ssh, SshConfig { sessions: 1, ..worker });
-        assert_eq!(logs.pool().health().sessions_open, 0, "a pool connects for its first command");
+        let named = [("HOME", "/home/t"), ("SLURM_USER", "jdoe"), ("SLURM_HOSTNAME", "login1")];
+        let config =
+            config::load(&Overrides::default(), &Environment::of(&named)).unwrap().clusters.remove(0);
+        let worker = SshConfig { sessions: 4, ..config.ssh.clone() };
+        assert_eq!(one_session(&worker), SshConfig { sessions: 1, ..worker });
+        let connections = Connections::new(config, None);
+        assert!(connections.logs.get().is_none());
+        let logs = connections.on_demand(&connections.logs);
+        assert_eq!(logs.health().sessions_open, 0, "a pool connects for its first command");
+        assert!(connections.logs.get().is_some() && connections.operations.get().is_none());
     }
 }
