@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Network, Networks};
+use domain::Networks;
 
 use super::{problems::Problems, settings::Webhooks};
 
@@ -16,9 +16,8 @@ pub(super) fn networks(settings: &Webhooks, problems: &mut Problems) -> Networks
         problems.add("webhooks.max_attempts", "is 0; write for example 15");
     }
     let mut read = |text: &String| {
-        text.parse::<Network>()
-            .map_err(|error| problems.add(format_args!("webhooks.allowed_networks: {text}"), error))
-            .ok()
+        let form = "a network is an address and a prefix length, such as 10.1.0.0/16 or fd00::/8";
+        text.parse().map_err(|_| problems.add(format_args!("webhooks.allowed_networks: {text}"), form)).ok()
     };
     Networks::new(settings.allowed_networks.iter().filter_map(&mut read).collect())
 }
