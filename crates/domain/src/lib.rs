@@ -62,7 +62,7 @@ pub use request::{
     spec::{DEFAULT_MASTER_PORT, JobSpec, Work},
     text::{Label, Word},
     warnings::Warning,
-    webhook::{InvalidNetwork, Network, Networks, Webhook, WebhookRequest, retry_after, webhook_wait},
+    webhook::{Networks, Webhook, WebhookRequest, retry_after, webhook_wait},
 };
 pub use run::{
     activity::wants_signs_of_life,

@@ -129,6 +129,11 @@ impl Store {
         Ok(statement.execute(&self.pool).await?.rows_affected())
     }
 
+    /// Runs a statement that may change any number of rows.
+    pub(crate) async fn run(&self, statement: Query<'_, Postgres, PgArguments>) -> Result<()> {
+        self.execute(statement).await.map(drop)
+    }
+
     /// Waits for running statements, then closes all connections.
     pub async fn close(&self) {
         self.pool.close().await;

@@ -5,6 +5,7 @@
 mod rules;
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr};
 
 pub use rules::RULES;
 
@@ -16,20 +17,7 @@ const EXCERPT: usize = 400;
 pub const UNKNOWN: &str = "unknown";
 
 /// Whether a failed command may have had an effect, and what to do.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    strum::Display,
-    strum::IntoStaticStr,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum FailureClass {

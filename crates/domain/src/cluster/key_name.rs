@@ -21,11 +21,8 @@ impl KeyName {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         // Hidden files are not keys, and programs take a leading dash for an option.
         let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-        if begins && text.len() <= 100 && text.chars().all(is_plain) && !text.contains("..") {
-            Ok(text.to_owned())
-        } else {
-            Err(InvalidKeyName)
-        }
+        let is_name = begins && text.len() <= 100 && text.chars().all(is_plain) && !text.contains("..");
+        is_name.then(|| text.to_owned()).ok_or(InvalidKeyName)
     }
 }
 

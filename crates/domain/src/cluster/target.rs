@@ -27,11 +27,8 @@ impl ClusterName {
     fn check(text: &str) -> Result<String, InvalidClusterName> {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-' | '.');
         let begins = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
-        if begins && text.len() <= 64 && text.chars().all(plain) {
-            Ok(text.to_owned())
-        } else {
-            Err(InvalidClusterName)
-        }
+        let is_name = begins && text.len() <= 64 && text.chars().all(plain);
+        is_name.then(|| text.to_owned()).ok_or(InvalidClusterName)
     }
 }
 

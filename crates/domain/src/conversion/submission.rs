@@ -101,11 +101,7 @@ impl Conversion {
 
     fn set_back(&mut self, why: &str, now: Timestamp) -> Timestamp {
         self.clear();
-        let setbacks = self.run.as_mut().map_or(1, |run| {
-            run.setbacks = run.setbacks.saturating_add(1);
-            run.setbacks
-        });
-        let wait = setback_wait(setbacks);
+        let wait = setback_wait(self.run.as_mut().map(|run| &mut run.setbacks));
         self.message = format!("{why} Retrying in {} s.", wait.num_seconds());
         now + wait
     }

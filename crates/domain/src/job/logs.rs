@@ -38,11 +38,8 @@ impl LogRole {
         let bytes = text.as_bytes();
         let begins = bytes.first().is_some_and(u8::is_ascii_alphanumeric);
         let goes_on = bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
-        if begins && goes_on && bytes.len() <= MOST_ROLE_BYTES {
-            Ok(text.to_owned())
-        } else {
-            Err(InvalidLogName)
-        }
+        let is_name = begins && goes_on && bytes.len() <= MOST_ROLE_BYTES;
+        is_name.then(|| text.to_owned()).ok_or(InvalidLogName)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
         secret::Secrets,
         spec::{JobSpec, MAX_ENV_VALUE},
     },
-    violation::{Violation, pointer},
+    violation::{Faults, Violation, pointer},
 };
 
 /// The secrets of a job that is retried.
@@ -34,39 +34,34 @@ pub struct RetryRequest {
 impl RetryRequest {
     /// The secrets that `spec` needs. Every name must be given, and no other.
     pub fn secrets_for(self, spec: &JobSpec) -> Result<Secrets, Vec<Violation>> {
-        let mut faults = Vec::new();
+        const ERASED: &str = "is required: the secret value was erased when the job ended";
+        let mut faults = Faults::default();
         let mut given = self.secret_env_vars;
         let mut env: BTreeMap<EnvKey, secrecy::SecretString> = BTreeMap::new();
         for key in &spec.secret_env {
             let at = format!("/secret_env_vars/{key}");
             match given.remove(key.as_str()) {
                 Some(value) if value.len() > MAX_ENV_VALUE || value.contains('\0') => {
-                    faults.push(Violation::new(
-                        at,
-                        "invalid",
-                        format_args!("must be at most {MAX_ENV_VALUE} bytes without NUL"),
-                    ));
+                    let detail = format_args!("must be at most {MAX_ENV_VALUE} bytes without NUL");
+                    faults.add(at, "invalid", detail);
                 }
                 Some(value) => {
                     env.insert(key.clone(), value.into());
                 }
-                None => faults.push(Violation::new(
-                    at,
-                    "required",
-                    "is required: the secret value was erased when the job ended",
-                )),
+                None => faults.add(at, "required", ERASED),
             }
         }
         for key in spec.cloud_secret_keys.iter().filter(|key| !self.cloud_metadata.contains_key(*key)) {
-            let at = pointer("/cloud_metadata", key);
-            let detail = "is required: the secret value was erased when the job ended";
-            faults.push(Violation::new(at, "required", detail));
+            faults.add(pointer("/cloud_metadata", key), "required", ERASED);
         }
         for key in given.keys() {
             let at = pointer("/secret_env_vars", key);
-            faults.push(Violation::new(at, "unknown_field", "the job has no secret variable of this name"));
+            faults.add(at, "unknown_field", "the job has no secret variable of this name");
         }
-        if faults.is_empty() { Ok(Secrets { env, cloud_metadata: self.cloud_metadata }) } else { Err(faults) }
+        if !faults.0.is_empty() {
+            return Err(faults.0);
+        }
+        Ok(Secrets { env, cloud_metadata: self.cloud_metadata })
     }
 }
 

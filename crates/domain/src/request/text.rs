@@ -19,13 +19,11 @@ impl Word {
     fn check(text: &str) -> Result<String, InvalidText> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         let first = text.chars().next();
-        if text.len() <= 100 && first.is_some_and(|c| c.is_ascii_alphanumeric()) && text.chars().all(plain) {
-            Ok(text.to_owned())
-        } else {
-            Err(InvalidText(
-                "must be 1 to 100 letters, digits, `_`, `-` or `.`, starting with a letter or a digit",
-            ))
-        }
+        let begins = first.is_some_and(|c| c.is_ascii_alphanumeric());
+        let is_word = begins && text.len() <= 100 && text.chars().all(plain);
+        is_word.then(|| text.to_owned()).ok_or(InvalidText(
+            "must be 1 to 100 letters, digits, `_`, `-` or `.`, starting with a letter or a digit",
+        ))
     }
 }
 
@@ -37,11 +35,9 @@ text_type!(Label, InvalidText);
 
 impl Label {
     fn check(text: &str) -> Result<String, InvalidText> {
-        if (1..=500).contains(&text.chars().count()) && !text.chars().any(char::is_control) {
-            Ok(text.to_owned())
-        } else {
-            Err(InvalidText("must be 1 to 500 characters without control characters"))
-        }
+        let is_label = (1..=500).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+        let refused = InvalidText("must be 1 to 500 characters without control characters");
+        is_label.then(|| text.to_owned()).ok_or(refused)
     }
 }
 

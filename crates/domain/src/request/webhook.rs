@@ -12,7 +12,7 @@ use url::{Host, Url};
 use utoipa::ToSchema;
 
 use crate::{clock::Timestamp, violation::Violation};
-pub use networks::{InvalidNetwork, Network, Networks};
+pub use networks::Networks;
 
 /// The receiver of a job's status changes.
 #[derive(Clone, Deserialize, ToSchema)]

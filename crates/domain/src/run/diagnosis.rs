@@ -89,6 +89,13 @@ pub(crate) struct Diagnosis {
     pub nodes: Vec<NodeName>,
 }
 
+impl Diagnosis {
+    fn of(evidence: &Evidence<'_>, cause: Cause, signature: &str, why: &str, line: Option<String>) -> Self {
+        let nodes = blamed(evidence, line.as_deref());
+        Self { cause, signature: signature.to_owned(), why: why.to_owned(), line, nodes }
+    }
+}
+
 /// Diagnoses a failure; `None` if the evidence does not show the cause.
 pub(crate) fn diagnose(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     by_state(evidence).or_else(|| by_exit(evidence)).or_else(|| by_logs_and_nodes(evidence))
@@ -106,13 +113,7 @@ const CONCLUSIVE_STATES: [(SlurmState, Cause, &str); 6] = [
 
 fn by_state(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     let (state, cause, why) = CONCLUSIVE_STATES.iter().find(|(state, ..)| Some(state) == evidence.state)?;
-    Some(Diagnosis {
-        cause: *cause,
-        signature: state.as_str().to_ascii_lowercase(),
-        why: (*why).to_owned(),
-        line: None,
-        nodes: blamed(evidence, None),
-    })
+    Some(Diagnosis::of(evidence, *cause, &state.as_str().to_ascii_lowercase(), why, None))
 }
 
 /// The exit codes of our script and of slurmstepd: the job's program did not run, or was ended.
@@ -170,13 +171,7 @@ fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     // The log names the node.
     let line = if signature == NODE_FAILED { matches(evidence.logs) } else { Vec::new() };
     let line = line.into_iter().find(|(rule, _)| rule.id == "slurm-step").map(|(_, line)| line);
-    Some(Diagnosis {
-        cause: Cause::Infrastructure,
-        signature: signature.to_owned(),
-        why: why.to_owned(),
-        nodes: blamed(evidence, line.as_deref()),
-        line,
-    })
+    Some(Diagnosis::of(evidence, Cause::Infrastructure, signature, why, line))
 }
 
 const NODE_FAILED: &str = "node-failed";
@@ -184,12 +179,8 @@ const NODE_FAILED: &str = "node-failed";
 fn by_logs_and_nodes(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     let found = matches(evidence.logs);
     let of = |cause: Cause| found.iter().find(|(rule, _)| rule.cause == cause);
-    let from_rule = |(rule, line): &(&Rule, String)| Diagnosis {
-        cause: rule.cause,
-        signature: rule.id.to_owned(),
-        why: rule.why.to_owned(),
-        nodes: blamed(evidence, Some(line)),
-        line: Some(line.clone()),
+    let from_rule = |(rule, line): &(&Rule, String)| {
+        Diagnosis::of(evidence, rule.cause, rule.id, rule.why, Some(line.clone()))
     };
     if let Some(user) = of(Cause::User) {
         return Some(from_rule(user));

@@ -7,7 +7,8 @@ use chrono::TimeDelta;
 use remote::AttemptKey;
 use serde::{Deserialize, Serialize};
 use slurm::{JobName, QueueRow, SlurmJobId, SlurmState};
-use strum::{Display, EnumString, IntoStaticStr};
+use strum::{Display, IntoStaticStr};
+use utoipa::ToSchema;
 
 use crate::{
     clock::Timestamp,
@@ -69,20 +70,7 @@ pub enum Record {
 }
 
 /// Why a Slurm job is an orphan, and what the service does about it.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    IntoStaticStr,
-    utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display, IntoStaticStr, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[schema(as = OrphanKindView)]

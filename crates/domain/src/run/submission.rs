@@ -83,9 +83,12 @@ pub(crate) const INTERRUPTED: &str = "the service was interrupted";
 /// The wait before a rejected submission is retried because the site is full.
 pub(crate) const CAPACITY_WAIT: TimeDelta = TimeDelta::minutes(1);
 
-/// The wait after so many setbacks in a row: 2, 4, 8 … seconds, at most five minutes.
-pub(crate) fn setback_wait(setbacks: u32) -> TimeDelta {
-    TimeDelta::seconds(1_i64 << setbacks.min(10)).min(TimeDelta::minutes(5))
+/// Counts a setback, and returns the wait after so many in a row: 2, 4, 8 … seconds, at most five minutes.
+pub(crate) fn setback_wait(setbacks: Option<&mut u32>) -> TimeDelta {
+    let mut first = 0;
+    let setbacks = setbacks.unwrap_or(&mut first);
+    *setbacks = setbacks.saturating_add(1);
+    TimeDelta::seconds(1_i64 << (*setbacks).min(10)).min(TimeDelta::minutes(5))
 }
 
 /// The job after its submission. `before` is the attempt as it was before that.
@@ -176,11 +179,7 @@ fn refused(job: &mut Job, failure: &Failure, now: Timestamp) -> Option<Timestamp
 
 fn set_back(job: &mut Job, why: &str, now: Timestamp) -> Timestamp {
     clear(job);
-    let setbacks = job.attempt.as_mut().map_or(1, |attempt| {
-        attempt.setbacks = attempt.setbacks.saturating_add(1);
-        attempt.setbacks
-    });
-    let wait = setback_wait(setbacks);
+    let wait = setback_wait(job.attempt.as_mut().map(|attempt| &mut attempt.setbacks));
     job.message = format!("{why} Retrying in {} s.", wait.num_seconds());
     now + wait
 }

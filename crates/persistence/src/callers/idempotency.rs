@@ -95,7 +95,7 @@ impl Store {
 
     /// Deletes some of the expired keys.
     pub(crate) async fn sweep_keys(&self, keep: Duration) -> Result<()> {
-        self.execute(sqlx::query!(
+        self.run(sqlx::query!(
             "-- callers::idempotency::sweep_keys
              delete from idempotency_keys where (owner, key) in (
                  select owner, key from idempotency_keys where created_at <= now() - $1 * interval '1 ms'
@@ -104,8 +104,7 @@ impl Store {
             millis(keep),
             SWEEP,
         ))
-        .await?;
-        Ok(())
+        .await
     }
 }
 

@@ -103,8 +103,7 @@ impl Store {
             .execute(&mut *tx)
             .await?;
         }
-        tx.commit().await?;
-        Ok(())
+        Ok(tx.commit().await?)
     }
 
     /// Finds a token by its hash. The time that this takes reveals something about a hash, and nothing about a token.
@@ -122,14 +121,13 @@ impl Store {
 
     /// Records that a token is in use: once a minute, for any number of calls and processes.
     pub async fn record_use(&self, token: Uuid) -> Result<()> {
-        self.execute(sqlx::query!(
+        self.run(sqlx::query!(
             "-- callers::tokens::record_use
              update tokens set last_used_at = now()
              where id = $1 and (last_used_at is null or last_used_at < now() - interval '1 minute')",
             token,
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     /// All tokens, or those of an owner, newest first.

@@ -98,7 +98,7 @@ impl PartitionTurns for Store {
         now: Timestamp,
     ) -> Result<()> {
         let partitions = to_json("a list of partitions", &answer.partitions)?;
-        self.execute(sqlx::query!(
+        self.run(sqlx::query!(
             "-- clusters::partitions::record_partitions
              update cluster_partitions
              set partitions = $2, all_must_allow = $3, fetched_at = $4, error = null, error_at = null,
@@ -111,8 +111,7 @@ impl PartitionTurns for Store {
             i64::try_from(interval.as_millis()).unwrap_or(i64::MAX),
             millis(interval),
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn record_partitions_unanswered(
@@ -122,7 +121,7 @@ impl PartitionTurns for Store {
         retry_in: Duration,
         now: Timestamp,
     ) -> Result<()> {
-        self.execute(sqlx::query!(
+        self.run(sqlx::query!(
             "-- clusters::partitions::record_partitions_unanswered
              update cluster_partitions
              set error = $2, error_at = $3, due_at = now() + $4 * interval '1 millisecond'
@@ -132,8 +131,7 @@ impl PartitionTurns for Store {
             now,
             millis(retry_in),
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn next_partitions_in(&self, cluster: &ClusterName) -> Result<Option<Duration>> {

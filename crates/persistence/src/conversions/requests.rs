@@ -89,8 +89,7 @@ impl ImageRequests for Store {
         .execute(&mut *tx)
         .await?;
         listen::wake(&mut tx, cluster, None).await?;
-        tx.commit().await?;
-        Ok(())
+        Ok(tx.commit().await?)
     }
 
     async fn active_conversions(&self, cluster: &ClusterName) -> Result<Vec<Conversion>> {
@@ -120,15 +119,14 @@ impl ImageRequests for Store {
         .execute(&mut *tx)
         .await?;
         listen::wake(&mut tx, cluster, None).await?;
-        tx.commit().await?;
-        Ok(())
+        Ok(tx.commit().await?)
     }
 
     async fn wake_changed(&self, jobs: &[(JobId, &Conversion)]) -> Result<()> {
         let ids: Vec<_> = jobs.iter().map(|(id, _)| id.get()).collect();
         let conversions: Vec<_> = jobs.iter().map(|(_, conversion)| conversion.id).collect();
         let versions: Vec<_> = jobs.iter().map(|(_, conversion)| conversion.version).collect();
-        self.execute(sqlx::query!(
+        self.run(sqlx::query!(
             "-- conversions::requests::wake_changed
              update jobs j set due_at = now(), updated_by = 'wake_changed'
              from unnest($1::uuid[], $2::uuid[], $3::bigint[]) as u(job_id, conversion_id, version)
@@ -138,8 +136,7 @@ impl ImageRequests for Store {
             &conversions,
             &versions,
         ))
-        .await?;
-        Ok(())
+        .await
     }
 }
 

@@ -101,22 +101,18 @@ impl ConversionTurns for Store {
         )
         .fetch_all(&self.pool)
         .await?;
-        let demand = |conversion: &Conversion| {
+        let with_demand = |conversion: Conversion| {
             let found = demands.iter().find(|demand| demand.conversion_id == conversion.id);
-            found.map_or_else(Demand::default, |found| Demand {
-                waiters: count(found.waiters),
-                fresh_since: found.fresh_since,
-            })
+            let demand =
+                found.map(|found| Demand { waiters: count(found.waiters), fresh_since: found.fresh_since });
+            (conversion, demand.unwrap_or_default())
         };
         let (conversions, corrupt) = readable(rows);
         if !corrupt.is_empty() {
             self.set_conversions_aside(token, &corrupt).await?;
         }
-        let conversions = conversions.into_iter().map(|conversion| {
-            let demand = demand(&conversion);
-            (conversion, demand)
-        });
-        Ok(ConversionLease { token, conversions: conversions.collect(), granted_on })
+        let conversions = conversions.into_iter().map(with_demand).collect();
+        Ok(ConversionLease { token, conversions, granted_on })
     }
 
     async fn extend_conversions(&self, lease: &ConversionLease, duration: Duration) -> Result<()> {
@@ -143,7 +139,7 @@ impl ConversionTurns for Store {
         let ids: Vec<_> = conversions.iter().map(|(id, _)| *id).collect();
         let abandoned: Vec<_> =
             conversions.iter().map(|(_, why)| why.map(|why| why.to_string()).unwrap_or_default()).collect();
-        self.execute(sqlx::query!(
+        self.run(sqlx::query!(
             "-- conversions::turns::put_off_conversions
              update image_conversions c
              set due_at = case when c.state = 'finishing' then now() else now() + $3 * interval '1 millisecond' end,
@@ -156,8 +152,7 @@ impl ConversionTurns for Store {
             due_in.map(millis),
             &abandoned,
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn next_conversion_in(&self, cluster: &ClusterName) -> Result<Option<Duration>> {
@@ -174,7 +169,7 @@ impl ConversionTurns for Store {
 impl Store {
     /// Puts unreadable conversions off by an hour, so that readable ones come first until somebody repairs them.
     async fn set_conversions_aside(&self, token: Uuid, conversions: &[Uuid]) -> Result<()> {
-        self.execute(sqlx::query!(
+        self.run(sqlx::query!(
             "-- conversions::turns::set_conversions_aside
              update image_conversions
              set due_at = now() + interval '1 hour', lease_token = null, lease_expires_at = null,
@@ -183,7 +178,6 @@ impl Store {
             conversions,
             token,
         ))
-        .await?;
-        Ok(())
+        .await
     }
 }

@@ -184,8 +184,7 @@ impl Store {
             .execute(&mut *tx)
             .await?;
         }
-        tx.commit().await?;
-        Ok(())
+        Ok(tx.commit().await?)
     }
 
     /// The commands that were run for a job, in the order of their starts, with the polls of the time in which Slurm had it. An

@@ -63,15 +63,14 @@ impl Purges for Store {
 
     async fn delete_purged(&self, lease: &Lease, jobs: &[JobId]) -> Result<()> {
         let ids: Vec<_> = jobs.iter().map(|id| id.get()).collect();
-        self.execute(sqlx::query!(
+        self.run(sqlx::query!(
             "-- jobs::deletions::delete_purged
              delete from jobs
              where id = any($1) and desired_state = 'delete' and lease_token = $2 and lease_expires_at > now()",
             &ids,
             lease.token,
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn put_off_purges(&self, lease: &Lease, jobs: &[(JobId, Duration)]) -> Result<()> {
@@ -80,7 +79,7 @@ impl Purges for Store {
         }
         let ids: Vec<_> = jobs.iter().map(|(id, _)| id.get()).collect();
         let waits: Vec<_> = jobs.iter().map(|(_, wait)| millis(*wait)).collect();
-        self.execute(sqlx::query!(
+        self.run(sqlx::query!(
             "-- jobs::deletions::put_off_purges
              update jobs j
              set due_at = now() + u.wait * interval '1 millisecond', purges_failed = j.purges_failed + 1,
@@ -91,8 +90,7 @@ impl Purges for Store {
             lease.token,
             &waits,
         ))
-        .await?;
-        Ok(())
+        .await
     }
 }
 

@@ -154,7 +154,7 @@ impl Store {
             <&str>::from(job.status),
             <&str>::from(job.phase),
             job.message,
-            <&str>::from(job.source),
+            job.source.to_string(),
             exact(job.created_at),
             channel,
             payload,

@@ -137,7 +137,7 @@ impl DueJobs for Store {
         let ids: Vec<_> = jobs.iter().map(|job| job.id.get()).collect();
         let versions: Vec<_> = jobs.iter().map(|job| job.version).collect();
         let desired: Vec<_> = jobs.iter().map(|job| job.desired.to_string()).collect();
-        self.execute(sqlx::query!(
+        self.run(sqlx::query!(
             "-- jobs::leases::put_off
              update jobs j
              set due_at = case when j.phase = 'finishing' then now() when j.phase = 'ended' and j.desired_state <> 'delete' then null
@@ -153,8 +153,7 @@ impl DueJobs for Store {
             &versions,
             &desired,
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn next_due_in(&self, cluster: &ClusterName, lane: Lane) -> Result<Option<Duration>> {
@@ -174,7 +173,7 @@ impl DueJobs for Store {
 impl Store {
     /// Puts unreadable jobs off by an hour, so that readable ones come first until somebody repairs them.
     async fn set_aside(&self, token: Uuid, jobs: &[Uuid]) -> Result<()> {
-        self.execute(sqlx::query!(
+        self.run(sqlx::query!(
             "-- jobs::leases::set_aside
              update jobs
              set due_at = now() + interval '1 hour', lease_token = null, lease_expires_at = null,
@@ -183,8 +182,7 @@ impl Store {
             jobs,
             token,
         ))
-        .await?;
-        Ok(())
+        .await
     }
 }
 

@@ -76,7 +76,7 @@ impl StepRecords for Store {
         let numbers: Vec<_> =
             scripts.iter().map(|(_, no, _)| i32::try_from(*no).unwrap_or(i32::MAX)).collect();
         let texts: Vec<_> = scripts.iter().map(|(.., text)| text.clone()).collect();
-        self.execute(sqlx::query!(
+        self.run(sqlx::query!(
             "-- jobs::steps::record_scripts
              update slurm_metadata a set script = u.script
              from unnest($1::uuid[], $2::int[], $3::text[]) as u(job_id, attempt, script)
@@ -85,8 +85,7 @@ impl StepRecords for Store {
             &numbers,
             &texts,
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn record_steps(

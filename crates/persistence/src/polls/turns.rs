@@ -215,7 +215,7 @@ impl PollTurns for Store {
     }
 
     async fn poll_soon(&self, cluster: &ClusterName, pace: Duration) -> Result<()> {
-        self.execute(sqlx::query!(
+        self.run(sqlx::query!(
             "-- polls::turns::poll_soon
              update cluster_polls
              set due_at = least(due_at, greatest(now(), coalesce(polled_at, now()) + $2 * interval '1 millisecond'))
@@ -223,8 +223,7 @@ impl PollTurns for Store {
             cluster.as_str(),
             millis(pace),
         ))
-        .await?;
-        Ok(())
+        .await
     }
 }
 

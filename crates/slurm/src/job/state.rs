@@ -28,13 +28,6 @@ macro_rules! states {
                     Self::Unknown(word) => word,
                 }
             }
-
-            fn from_word(word: &str) -> Option<Self> {
-                match word {
-                    $($text => Some(Self::$variant),)*
-                    _ => None,
-                }
-            }
         }
     };
 }
@@ -174,7 +167,8 @@ impl FromStr for SlurmState {
     /// Takes the first word: sacct prints `CANCELLED by 2001`, and `CANCELLED+` where a column was too narrow.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let word = text.split([' ', '+']).next().unwrap_or_default();
-        Ok(Self::from_word(word).unwrap_or_else(|| Self::Unknown(printable(word))))
+        let known = Self::KNOWN.iter().find(|known| known.as_str() == word);
+        Ok(known.cloned().unwrap_or_else(|| Self::Unknown(printable(word))))
     }
 }
 

@@ -13,11 +13,9 @@ text_type!(CudaVersion);
 impl CudaVersion {
     fn check(text: &str) -> Result<String, InvalidName> {
         let number = |part: &str| (1..=4).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
-        if text.split('.').count() <= 3 && text.split('.').all(number) {
-            Ok(text.to_owned())
-        } else {
-            Err(InvalidName::new("CUDA version", "up to three numbers joined by dots, such as 12.8", text))
-        }
+        let is_version = text.split('.').count() <= 3 && text.split('.').all(number);
+        let allowed = "up to three numbers joined by dots, such as 12.8";
+        is_version.then(|| text.to_owned()).ok_or_else(|| InvalidName::new("CUDA version", allowed, text))
     }
 }
 

@@ -22,11 +22,8 @@ impl MailAddress {
                 part(name, |byte| matches!(byte, b'.' | b'_' | b'+' | b'-'))
                     && part(host, |byte| matches!(byte, b'.' | b'-'))
             });
-        if well_formed {
-            Ok(text.to_owned())
-        } else {
-            Err(InvalidName::new("mail address", "NAME@HOST of A-Z a-z 0-9 . _ + -", text))
-        }
+        let refused = || InvalidName::new("mail address", "NAME@HOST of A-Z a-z 0-9 . _ + -", text);
+        well_formed.then(|| text.to_owned()).ok_or_else(refused)
     }
 }
 

@@ -164,19 +164,13 @@ fn fitted(
 
 fn image_policy(asked: &ContainerRequest, default: ImagePolicy, faults: &mut Faults) -> ImagePolicy {
     let use_sqsh = asked.use_sqsh.unwrap_or(default.use_sqsh || asked.require_sqsh == Some(true));
-    if asked.use_sqsh == Some(false) && asked.force_reconvert_latest == Some(true) {
-        faults.add(
-            "/container/force_reconvert_latest",
-            "contradiction",
-            "contradicts use_sqsh, which disables conversion; leave one of them out",
-        );
-    }
-    if asked.use_sqsh == Some(false) && asked.require_sqsh == Some(true) {
-        faults.add(
-            "/container/require_sqsh",
-            "contradiction",
-            "contradicts use_sqsh, which disables conversion; leave one of them out",
-        );
+    let others =
+        [("force_reconvert_latest", asked.force_reconvert_latest), ("require_sqsh", asked.require_sqsh)];
+    for (field, other) in others {
+        if asked.use_sqsh == Some(false) && other == Some(true) {
+            let detail = "contradicts use_sqsh, which disables conversion; leave one of them out";
+            faults.add(format!("/container/{field}"), "contradiction", detail);
+        }
     }
     ImagePolicy {
         use_sqsh,
@@ -220,7 +214,7 @@ fn labels(asked: &BTreeMap<String, String>, faults: &mut Faults) -> BTreeMap<Lab
 }
 
 fn work(request: JobRequest, image_named: bool, faults: &mut Faults) -> Option<Work> {
-    match (request.network_arch, request.action, request.command) {
+    let (at, code, detail) = match (request.network_arch, request.action, request.command) {
         (Some(network_arch), Some(action), None) => {
             if !image_named {
                 faults.add("/image", "required", "is required: a TAO job runs in a container image");
@@ -228,7 +222,7 @@ fn work(request: JobRequest, image_named: bool, faults: &mut Faults) -> Option<W
             let specs = Value::Object(request.specs.unwrap_or_default());
             let network_arch = faults.parse("/network_arch", &network_arch);
             let action = faults.parse("/action", &action);
-            Some(Work::Tao { network_arch: network_arch?, action: action?, specs })
+            return Some(Work::Tao { network_arch: network_arch?, action: action?, specs });
         }
         (None, None, Some(text)) => {
             if request.specs.is_some() {
@@ -241,35 +235,21 @@ fn work(request: JobRequest, image_named: bool, faults: &mut Faults) -> Option<W
                     format_args!("must be 1 to {MAX_COMMAND} bytes without NUL"),
                 );
             }
-            Some(Work::Command { text })
+            return Some(Work::Command { text });
         }
-        (Some(_), None, None) => {
-            faults.add(
-                "/action",
-                "required",
-                "is required with network_arch: a TAO job needs an action such as `train`",
-            );
-            None
-        }
+        (Some(_), None, None) => (
+            "/action",
+            "required",
+            "is required with network_arch: a TAO job needs an action such as `train`",
+        ),
         (None, Some(_), None) => {
-            faults.add(
-                "/network_arch",
-                "required",
-                "is required with action: a TAO job needs a network_arch",
-            );
-            None
+            ("/network_arch", "required", "is required with action: a TAO job needs a network_arch")
         }
-        (None, None, None) => {
-            faults.add("", "required", "must name the work: network_arch and action, or command");
-            None
-        }
+        (None, None, None) => ("", "required", "must name the work: network_arch and action, or command"),
         (_, _, Some(_)) => {
-            faults.add(
-                "/command",
-                "contradiction",
-                "contradicts network_arch and action; give either them or command",
-            );
-            None
+            ("/command", "contradiction", "contradicts network_arch and action; give either them or command")
         }
-    }
+    };
+    faults.add(at, code, detail);
+    None
 }
