@@ -298,7 +298,8 @@ async fn a_cancellation_says_what_it_waits_for_and_waits_a_day_at_most(pool: PgP
         bench.make_due().await;
         bench.step(Lane::Submit).await;
         let job = bench.job(id).await;
-        let says = "Canceling. Removing its files with secrets failed (the cluster does not answer); retrying.";
+        let says =
+            "Canceling. Removing its files with secrets failed (the cluster does not answer); retrying.";
         assert_eq!((job.status, job.message.as_str()), (Status::Canceling, says));
     }
     bench.clock.advance(TimeDelta::hours(1));
@@ -322,7 +323,11 @@ async fn a_file_that_cannot_be_removed_holds_up_its_own_job_alone(pool: PgPool) 
     assert_eq!(bench.status(ids[1]).await.0, Status::Canceled);
     let job = bench.job(ids[0]).await;
     assert_eq!(job.status, Status::Canceling);
-    assert!(job.message.ends_with("failed (the cluster could not remove them); retrying."), "{}", job.message);
+    assert!(
+        job.message.ends_with("failed (the cluster could not remove them); retrying."),
+        "{}",
+        job.message
+    );
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]

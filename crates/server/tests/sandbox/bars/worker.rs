@@ -35,7 +35,8 @@ impl Worker {
     /// How many steps it dropped, by its own clock or because the database rejected them.
     fn dropped(&self) -> usize {
         let log = fs::read_to_string(&self.log).unwrap();
-        let said = ["a lease ran out before its work was done", "was lost; the result of the step is dropped"];
+        let said =
+            ["a lease ran out before its work was done", "was lost; the result of the step is dropped"];
         said.iter().map(|text| log.matches(text).count()).sum()
     }
 }
