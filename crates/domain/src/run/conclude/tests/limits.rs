@@ -1,0 +1,41 @@
+//! Jobs that end at their own limit, or from outside.
+
+use super::*;
+
+/// How a job with these markers ends.
+fn ended_with(case: &Case, markers: &Markers) -> Job {
+    let found = Findings { markers, err_tail: b"the last line\n", ..NOTHING };
+    match conclude(&case.job(), &found, &Graces::default(), T0) {
+        Ending::Ended(job) => job,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_job_that_reached_its_own_limit_for_the_last_time_says_so() {
+    let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 2, code: 124, at: 0 };
+    let markers = Markers { exit: Some(exit), limited: true, ..Markers::default() };
+    let case = Case { state: Some(SlurmState::Failed), code: None, ..Case::default() };
+    let job = ended_with(&case, &markers);
+    assert_eq!(job.status, Status::Error);
+    assert!(job.message.starts_with("The job reached its own time limit"), "{}", job.message);
+    let markers = Markers { limited: false, ..markers };
+    assert!(ended_with(&case, &markers).message.contains("exited with code 124"));
+}
+
+#[test]
+fn a_job_that_was_ended_from_outside_may_have_said_how_it_ended() {
+    let timeout = Case { state: Some(SlurmState::Timeout), code: None, ..Case::default() };
+    let conclude_started = |case: &Case, seconds: i64| {
+        let mut job = case.job();
+        job.attempt.as_mut().unwrap().started_at = Some(T0);
+        let found = Findings { markers: &Markers::default(), ..NOTHING };
+        conclude(&job, &found, &Graces::default(), T0 + TimeDelta::seconds(seconds))
+    };
+    assert!(matches!(conclude_started(&timeout, 0), Ending::Wait { .. }), "its word may be on its way");
+    let Ending::Ended(job) = conclude_started(&timeout, 60) else { panic!("it has ended") };
+    assert_eq!(job.status, Status::Error);
+    let said = Case { word: Some("SUCCESS"), ..timeout };
+    let Ending::Ended(job) = conclude_started(&said, 0) else { panic!("nothing is waited for") };
+    assert_eq!(job.status, Status::Done);
+}
