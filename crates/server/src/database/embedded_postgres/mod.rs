@@ -120,6 +120,8 @@ impl Server {
     fn pg_ctl(&self, action: &str, timeout: &str) -> Command {
         let mut command = self.account.command(&self.binaries.pg_ctl);
         command.args([action, "--silent", "--wait", "--timeout", timeout, "-D"]).arg(&self.data);
+        // Ctrl-C on the terminal must not interrupt it: the service needs the database to stop in order.
+        command.process_group(0);
         command
     }
 
@@ -167,8 +169,6 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
-            // Ctrl-C on the terminal must not interrupt it: the service needs the database to stop in order.
-            .process_group(0)
             .status()
             .with_context(|| format!("cannot run {}", self.binaries.pg_ctl.display()))?;
         if started.success() {
