@@ -206,14 +206,15 @@ const fn depends_on_record(exit: ExitCode) -> bool {
 /// exit record.
 fn awaits_final_status(job: &Job, found: &Findings<'_>) -> bool {
     let Some(attempt) = &job.attempt else { return false };
-    let ended = matches!(attempt.slurm_state, Some(SlurmState::Timeout | SlurmState::Cancelled));
+    let decides = match (&attempt.slurm_state, job.desired) {
+        (Some(SlurmState::Timeout), DesiredState::Run | DesiredState::Pause)
+        | (Some(SlurmState::Cancelled), DesiredState::Run) => true,
+        // A paused job is resumed, and a canceled one stays canceled, whatever it had reported.
+        _ => false,
+    };
     // A controller that forgot a run may end the job as a pending one. The start marker proves that it began.
     let began = attempt.started_at.is_some() || has_start_marker(job, found.markers);
-    job.desired == DesiredState::Run
-        && ended
-        && began
-        && !has_exit_record(job, found.markers)
-        && !job.progress.is_final()
+    decides && began && !has_exit_record(job, found.markers) && !job.progress.is_final()
 }
 
 /// Whether a status file has more bytes than one reply holds: the final status is at its end.

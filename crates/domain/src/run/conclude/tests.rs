@@ -365,3 +365,17 @@ fn a_job_that_ended_well_before_it_could_be_paused_is_done() {
     let case = Case { desired: DesiredState::Pause, ..Case::default() };
     assert_eq!(case.ended().status, Status::Done);
 }
+
+#[test]
+fn a_job_whose_time_ran_out_while_it_was_being_paused_may_still_show_its_success() {
+    let case = Case {
+        state: Some(SlurmState::Timeout),
+        code: None,
+        desired: DesiredState::Pause,
+        ..Case::default()
+    };
+    assert!(matches!(case.after(59), Ending::Wait { .. }), "its final status may be late");
+    assert_eq!(case.ended_after(60).status, Status::Error);
+    let success = Case { word: Some("SUCCESS"), ..case };
+    assert_eq!(success.ended().status, Status::Done);
+}
