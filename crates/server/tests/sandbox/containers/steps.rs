@@ -1,6 +1,6 @@
 //! What `srun --container-image` prints, and what the program in the container finds.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use super::{Case, Place, hides, shows};
 
@@ -50,27 +50,34 @@ pub(super) fn prepare(place: &Place) {
     place.sandbox.login(&format!(
         "cd '{t}' && mkdir -m 000 closed && mkdir plain written began 'odd $(id -un)' && head -c 100000 plain.sqsh >torn.sqsh \
          && echo abc >text.sqsh && cp plain.sqsh unreadable.sqsh && chmod 000 unreadable.sqsh \
-         && cp plain.sqsh damaged.sqsh && dd if=/dev/zero of=damaged.sqsh bs=1k seek=4 count=600 conv=notrunc 2>/dev/null"
+         && cp plain.sqsh damaged.sqsh"
     ));
+    damage(&place.on_host(&format!("{t}/damaged.sqsh")));
     fs::write(place.on_host(&format!("{t}/probe")), PROBE).unwrap();
+}
+
+/// Overwrites compressed data: the inode table, whose place is at byte 64 of the superblock.
+fn damage(image: &Path) {
+    let mut bytes = fs::read(image).unwrap();
+    let table = usize::try_from(u64::from_le_bytes(bytes[64..72].try_into().unwrap())).unwrap();
+    bytes[table + 2..table + 200].fill(0xff);
+    fs::write(image, bytes).unwrap();
 }
 
 const FAILED: &str = "recorded output of failed steps";
 const ENVIRONMENT: &str = "pyxis_slurmstepd.c, spank_import_container_env";
 const START: &str = "pyxis_slurmstepd.c, enroot_create_start_config";
 
-/// After a failed task.
-const PLUGIN: &[&str] = &[
-    "error: spank: required plugin spank_pyxis.so: task_init() failed with rc=-1",
-    "error: Failed to invoke spank plugin stack",
-];
+/// Slurm's own lines after a failed task.
+const PLUGIN: &str = "error: spank: required plugin spank_pyxis.so: task_init() failed with rc=-1";
+const STACK: &str = "error: Failed to invoke spank plugin stack";
 
 pub(super) const CASES: &[Case] = &[
     Case {
         name: "environment",
         script: r#"export DOTENV=$'A=1\nSPLIT=yes' LANG=C.UTF-8 LC_ALL=C.UTF-8 COLOUR=job SHAPE=job SIZE=job ONLY=job
             srun -n1 --container-image="$T/rich.sqsh" --container-env=DOTENV,SHAPE,LC_ALL \
-                --container-mounts="$T:$T,tmpfs:/scratch,$T/plain:/plain:ro+bogus,$T/written:/written:bogus,$T/plain:/in\$COLOUR,$T/plain:/in\`echo 2\`,$T/plain:/in\"quo ted\",$T/plain:/in\\\$COLOUR" \
+                --container-mounts="$T:$T,tmpfs:/scratch,$T/plain:/plain:ro+bogus,$T/written:/written:bogus,$T/plain:/in\$COLOUR,$T/plain:/in-\`hostname\`,$T/plain:/in\"quoted\",$T/plain:/in\\\$COLOUR" \
                 bash "$T/probe""#,
         rows: &[
             shows("a newline in a listed variable makes two variables", START, &["split=yes"]),
@@ -92,8 +99,8 @@ pub(super) const CASES: &[Case] = &[
             shows("a mount is read-only if it says so", "enroot-mount.c", &["read=/plain\n"]),
             shows("unknown flags of a mount have no effect", "enroot-mount.c", &["write=/written\n"]),
             shows("a tmpfs can be mounted", "args.c, add_mount", &["write=/tmp\nwrite=/scratch\n", "scratch=tmpfs"]),
-            shows("a shell runs the commands in a mount's path", START, &["found=/in2\n"]),
-            shows("takes quotes away", START, &["found=/inquo ted\n"]),
+            shows("a shell runs the commands in a mount's path", START, &["found=/in-node0"]),
+            shows("takes quotes away", START, &["found=/inquoted\n"]),
             shows("and replaces variables", START, &["found=/injob\n"]),
         ],
     },
@@ -105,8 +112,8 @@ pub(super) const CASES: &[Case] = &[
             "pyxis: printing enroot log file:",
             "exec: sh: not found",
             "pyxis: container was not started successfully by another task",
-            PLUGIN[0],
-            PLUGIN[1],
+            PLUGIN,
+            STACK,
         ])],
     },
     Case {
@@ -130,7 +137,7 @@ pub(super) const CASES: &[Case] = &[
             bash -c 'for place in / /opt /bin /etc; do touch $place/x && echo "write=$place"; done; echo "uid=$(id -u)"; exit 7'"#,
         rows: &[
             shows("--container-writable makes every directory writable", "enroot.in, ENROOT_ROOTFS_WRITABLE", &[
-                "write=/\nwrite=/opt\nwrite=/bin\nwrite=/etc\n",
+                "write=/\n", "write=/opt\n", "write=/bin\n", "write=/etc\n",
             ]),
             shows("--container-remap-root makes the user root", "enroot-nsenter.c", &["uid=0"]),
             shows("the program's code is srun's", "recorded output of steps", &["Exited with exit code 7", "rc=7"]),
@@ -145,8 +152,8 @@ pub(super) const CASES: &[Case] = &[
             "pyxis: failed to create container filesystem for image: /lustre/",
             "pyxis: printing enroot log file:",
             "pyxis:     [ERROR] No such file or directory: /lustre/",
-            PLUGIN[0],
-            PLUGIN[1],
+            PLUGIN,
+            STACK,
             "pyxis: child ",
             " failed with error code: 1",
             "rc=1",
@@ -165,7 +172,7 @@ pub(super) const CASES: &[Case] = &[
         script: r#"srun -n1 --container-image="$T/torn.sqsh" true; echo "torn=$?"; srun -n1 --container-image="$T/damaged.sqsh" true"#,
         rows: &[
             shows("a truncated file", "unsquashfs(1)", &["FATAL ERROR", "torn=1"]),
-            shows("a damaged one", "unsquashfs(1)", &["torn=1", "failed to create container filesystem", "uncompress failed"]),
+            shows("a damaged one", "unsquashfs(1)", &["torn=1", "failed to create container filesystem", "uncompress failed with error code"]),
             hides("are not of an invalid format", "runtime.sh, runtime::create", &[], &["Invalid image format"]),
         ],
     },
@@ -183,8 +190,8 @@ pub(super) const CASES: &[Case] = &[
                 "pyxis:     created ",
                 " directories",
                 "pyxis: container was not started successfully by another task",
-                PLUGIN[0],
-                PLUGIN[1],
+                PLUGIN,
+                STACK,
             ]),
             hides("no child has failed", FAILED, &[], &["pyxis: child"]),
         ],
@@ -201,7 +208,7 @@ pub(super) const CASES: &[Case] = &[
                 "/x: No such file or directory",
                 "closed=1",
             ]),
-            shows("and that of an impossible target", "enroot-mount.c", &["closed=1", "enroot-mount: failed to create directory: "]),
+            shows("and that of an impossible target", "enroot-mount.c", &["closed=1", "enroot-mount: failed to resolve path: /tmp/", "/bin/sh/x: Not a directory"]),
         ],
     },
     Case {
@@ -221,7 +228,7 @@ pub(super) const CASES: &[Case] = &[
                 "#plain:9\n",
                 "pyxis: printing enroot log file:",
                 "404 Not Found",
-                PLUGIN[0],
+                PLUGIN,
                 "pyxis: child ",
             ]),
             hides("has no other line", "pyxis_slurmstepd.c, enroot_container_create", &[], &["couldn't start container", "was not started successfully"]),
@@ -278,7 +285,7 @@ pub(super) const CASES: &[Case] = &[
             srun -n1 --container-image="$T/plain.sqsh" --container-image="$T/rich.sqsh" true; srun -n1 enroot remove -f pyxis_keep"#,
         rows: &[
             shows("a named container stays, whatever image the next step names", "pyxis_slurmstepd.c, slurm_spank_user_init", &[
-                "kept\ncat: ", "/etc/profile",
+                "kept\n", "cat: can't open '/etc/profile'",
             ]),
             shows("unless it must be new", "pyxis_slurmstepd.c, slurm_spank_user_init", &["\"create\" flag was passed to --container-name but the container already exists"]),
             shows("without an image it must exist", "pyxis_slurmstepd.c, slurm_spank_user_init", &["a container with name \"pyxis_nosuch\" does not exist"]),
@@ -300,7 +307,7 @@ pub(super) const CASES: &[Case] = &[
         script: "srun -n1 --container-image=$HOST#late:1 true & srun=$!
             while kill -0 $srun 2>/dev/null; do sleep 0.2; scancel --signal=USR1 $SLURM_JOB_ID; done; wait $srun",
         rows: &[shows("it ends the import", "enroot.c, child_wait", &[
-            "pyxis: child ", " terminated with signal 10", "pyxis: failed to import docker image", PLUGIN[0], "rc=1",
+            "pyxis: child ", " terminated with signal 10", "pyxis: failed to import docker image", PLUGIN, "rc=1",
         ])],
     },
     Case {
@@ -309,7 +316,7 @@ pub(super) const CASES: &[Case] = &[
             until [ -e "$T/began/now" ] || ! kill -0 $srun 2>/dev/null; do sleep 0.1; done
             scancel --signal=USR1 $SLURM_JOB_ID; wait $srun"#,
         rows: &[shows("it ends the container", "pyxis_slurmstepd.c, enroot_container_start", &[
-            "pyxis: container exited too soon", "pyxis: container was not started successfully by another task", PLUGIN[0], "rc=1",
+            "pyxis: container exited too soon", "pyxis: container was not started successfully by another task", PLUGIN, "rc=1",
         ])],
     },
 ];
