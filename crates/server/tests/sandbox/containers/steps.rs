@@ -38,10 +38,9 @@ pub(super) fn prepare(place: &Place) {
     );
     fs::remove_file(debian.join("bin/python")).unwrap();
     let began = format!("{}/began", place.dir);
-    place
-        .push("slow", &[("etc/profile", &format!("if [ -d {0} ]; then : >{0}/now; sleep 600; fi\n", began))]);
+    place.push("slow", &[("etc/profile", &format!("if [ -d {0} ]; then : >{0}/now; sleep 60; fi\n", began))]);
     let late = place.push("late", &[]);
-    fs::write(late.with_extension("delay"), "600").unwrap();
+    fs::write(late.with_extension("delay"), "60").unwrap();
     let t = &place.dir;
     let images = ["plain", "rich", "debian", "slow"].map(|name| {
         format!("enroot import -o '{t}/{name}.sqsh' docker://{}#{name}:1 2>/dev/null", place.host)
