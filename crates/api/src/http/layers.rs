@@ -89,14 +89,13 @@ async fn recorded(mut request: Request, next: Next) -> Response {
     let took = begun.elapsed();
     let status = response.status().as_u16();
     let problem = response.extensions().get::<Problem>().map(Problem::code);
+    let duration_ms = took.as_millis();
     span.in_scope(|| {
-        tracing::info!(
-            http.route = route,
-            http.status = status,
-            duration_ms = took.as_millis(),
-            problem,
-            "answered"
-        );
+        if is_probe(&route) && status < 400 {
+            tracing::debug!(http.route = route, http.status = status, duration_ms, "answered");
+        } else {
+            tracing::info!(http.route = route, http.status = status, duration_ms, problem, "answered");
+        }
     });
     traced.record("http.response.status_code", status);
     if response.status().is_server_error() {
@@ -116,9 +115,12 @@ fn label(method: &Method) -> &'static str {
     known.into_iter().find(|known| method.as_str() == *known).unwrap_or("other")
 }
 
-/// Probes every few seconds would only bury the interesting traces.
+/// Probes every few seconds would only bury the interesting traces and log lines.
 fn is_probe(route: &str) -> bool {
-    matches!(route, "/livez" | "/readyz" | "/metrics")
+    matches!(
+        route,
+        "/livez" | "/readyz" | "/metrics" | "/api/v1/health/liveness" | "/api/v1/health/readiness"
+    )
 }
 
 /// Adds the path and the request id to every problem, and turns every other error into one.

@@ -6,4 +6,5 @@ pub(crate) mod layers;
 pub(crate) mod link;
 pub(crate) mod metrics;
 pub(crate) mod rate;
+pub(crate) mod spelling;
 pub(crate) mod sse;
