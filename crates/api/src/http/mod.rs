@@ -1,5 +1,6 @@
 //! Requests before they reach a call: layers, limits, extractors, streams.
 
+pub(crate) mod buffers;
 pub(crate) mod cors;
 pub(crate) mod extract;
 pub(crate) mod layers;

@@ -38,6 +38,7 @@ mod tao_client;
 mod throughput;
 mod timeline;
 mod traces;
+mod unread;
 mod waiting;
 mod watchers;
 mod webhooks;

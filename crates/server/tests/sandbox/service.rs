@@ -149,9 +149,12 @@ impl Service {
     }
 
     /// The memory of the process, according to the kernel.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     pub(crate) fn resident_kib(&self) -> u64 {
-        let pid = self.child.as_ref().unwrap().id();
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
