@@ -39,7 +39,7 @@ pub use state::{ApiState, Limits, Readiness};
 pub use watchers::feed::Feed;
 
 use calls::{clusters, events, health, jobs, tao, webhooks};
-use http::{buffers, layers, metrics};
+use http::{layers, metrics};
 use state::App;
 
 /// The whole service.
@@ -48,7 +48,7 @@ pub fn router(state: ApiState) -> Router {
     metrics::show(&app.limits);
     let (routes, document) = routes().split_for_parts();
     // The page's files and the document are constant, and take no memory of their own.
-    let routes = routes.layer(from_fn_with_state(app.clone(), buffers::bounded));
+    let routes = routes.layer(from_fn_with_state(app.clone(), layers::buffered));
     let routes = openapi::serve::add(routes, &openapi::document(&document))
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed);

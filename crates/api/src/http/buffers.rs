@@ -1,13 +1,10 @@
-//! The memory of large bodies and answers. An answer that nobody reads stays in memory until its connection ends, so all of them
-//! together have a limit.
+//! The memory of large bodies and answers. An answer that its client does not read stays in memory until the connection ends, so
+//! all of them together have a limit.
 
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    body::{Body, Bytes, HttpBody, to_bytes},
-    extract::{Request, State},
-    http::Method,
-    middleware::Next,
+    body::{Body, Bytes, to_bytes},
     response::{IntoResponse, Response},
 };
 use tokio::{
@@ -15,10 +12,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{
-    problem::{Kind, Problem},
-    state::App,
-};
+use crate::problem::{Kind, Problem};
 
 /// Smaller ones are not counted: all connections together have little of them.
 const SMALL: u64 = 64 * 1024;
@@ -28,7 +22,7 @@ const UNIT: usize = 1024;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A part of the memory; none for something small.
-type Share = Option<OwnedSemaphorePermit>;
+pub(crate) type Share = Option<OwnedSemaphorePermit>;
 
 pub(crate) struct Buffers {
     units: Arc<Semaphore>,
@@ -44,21 +38,26 @@ impl Buffers {
     /// The number of units; none for something small. Something larger than everything takes everything.
     fn units(&self, bytes: u64) -> Option<u32> {
         let units = bytes.div_ceil(UNIT as u64);
-        (bytes > SMALL).then(|| u32::try_from(units).unwrap_or(u32::MAX).min(self.all))
+        is_large(bytes).then(|| u32::try_from(units).unwrap_or(u32::MAX).min(self.all))
     }
 
     /// Waits for other bodies and answers to go.
-    async fn share(&self, bytes: u64) -> Result<Share, Problem> {
+    pub(crate) async fn share(&self, bytes: u64) -> Result<Share, Problem> {
         let Some(units) = self.units(bytes) else { return Ok(None) };
         let share = Arc::clone(&self.units).acquire_many_owned(units);
         timeout(PATIENCE, share).await.ok().and_then(Result::ok).map(Some).ok_or_else(busy)
     }
 
     /// Does not wait, because the bytes are in memory already.
-    fn share_now(&self, bytes: u64) -> Result<Share, Problem> {
+    pub(crate) fn share_now(&self, bytes: u64) -> Result<Share, Problem> {
         let Some(units) = self.units(bytes) else { return Ok(None) };
         Arc::clone(&self.units).try_acquire_many_owned(units).map(Some).map_err(|_| busy())
     }
+}
+
+/// Whether it is counted.
+pub(crate) fn is_large(bytes: u64) -> bool {
+    bytes > SMALL
 }
 
 fn busy() -> Problem {
@@ -66,37 +65,9 @@ fn busy() -> Problem {
     Problem::unavailable(Kind::BuffersBusy, detail)
 }
 
-/// Takes the memory of a request's body and of its answer before either grows beyond the limit. A change is never refused after it
-/// was made: its answer is about as large as its body, and takes over the body's share.
-pub(crate) async fn bounded(State(app): State<App>, request: Request, next: Next) -> Response {
-    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-    let mut share = match app.buffers.share(body_bytes(&request, app.limits.body_bytes)).await {
-        Ok(share) => share,
-        Err(problem) => return problem.into_response(),
-    };
-    let response = next.run(request).await;
-    // A stream has no size, and is bounded by its connection.
-    let bytes = response.body().size_hint().exact().unwrap_or_default();
-    if is_read {
-        share = match app.buffers.share_now(bytes) {
-            Ok(share) => share,
-            Err(problem) => return problem.into_response(),
-        };
-    }
-    match share {
-        Some(share) if bytes > SMALL => keep(response, share).await,
-        _ => response,
-    }
-}
-
-/// The size of the body that will arrive; the most that is read, if the request does not say it.
-fn body_bytes(request: &Request, most: usize) -> u64 {
-    let most = u64::try_from(most).unwrap_or(u64::MAX);
-    request.body().size_hint().exact().unwrap_or(most).min(most)
-}
-
 /// Gives the share back when the last byte of the answer was written, not when the connection has taken over the body.
-async fn keep(response: Response, share: OwnedSemaphorePermit) -> Response {
+pub(crate) async fn keep(response: Response, share: Share) -> Response {
+    let Some(share) = share else { return response };
     let (head, body) = response.into_parts();
     match to_bytes(body, usize::MAX).await {
         Ok(bytes) => Response::from_parts(head, Body::from(Bytes::from_owner(Kept { bytes, _share: share }))),

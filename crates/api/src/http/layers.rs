@@ -4,6 +4,7 @@ use std::{any::Any, time::Instant};
 
 use axum::{
     Router,
+    body::HttpBody,
     extract::{DefaultBodyLimit, MatchedPath, Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, Method, header},
     middleware::{Next, from_fn, from_fn_with_state},
@@ -15,7 +16,7 @@ use tracing::{Instrument, Span, field};
 
 use crate::{
     http::{
-        cors,
+        buffers, cors,
         extract::{TraceHere, requested_wait, trace_of},
         rate,
     },
@@ -179,6 +180,29 @@ async fn bounded(State(app): State<App>, request: Request, next: Next) -> Respon
             ),
         )
         .into_response(),
+    }
+}
+
+/// Limits the memory of large bodies and answers. A change is never refused after it was made: its answer is about as large as its
+/// body, and takes over the body's share.
+pub(crate) async fn buffered(State(app): State<App>, request: Request, next: Next) -> Response {
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    // A body without a size may become as large as any.
+    let body = request.body().size_hint().exact().unwrap_or(u64::MAX);
+    let most = u64::try_from(app.limits.body_bytes).unwrap_or(u64::MAX);
+    let share = match app.buffers.share(body.min(most)).await {
+        Ok(share) => share,
+        Err(problem) => return problem.into_response(),
+    };
+    let response = next.run(request).await;
+    // A stream has no size; its connection bounds it.
+    let Some(answer) = response.body().size_hint().exact() else { return response };
+    if !is_read {
+        return buffers::keep(response, share.filter(|_| buffers::is_large(answer))).await;
+    }
+    match app.buffers.share_now(answer) {
+        Ok(share) => buffers::keep(response, share).await,
+        Err(problem) => problem.into_response(),
     }
 }
 

@@ -148,11 +148,11 @@ impl Service {
         child.wait().unwrap()
     }
 
-    /// The memory of the process, according to the kernel.
     pub(crate) fn pid(&self) -> u32 {
         self.child.as_ref().unwrap().id()
     }
 
+    /// The memory of the process, according to the kernel.
     pub(crate) fn resident_kib(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
