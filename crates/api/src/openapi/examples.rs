@@ -17,7 +17,11 @@ fn of(operation: &str) -> Vec<Example> {
         )],
         "post_container_job" => vec![container_job()],
         "pause_container_job" => {
-            vec![("training", "A job that was posted before", json!({"job_id": "0f8fad5b-d9cb-469f-a165-70867728950e"}))]
+            vec![(
+                "training",
+                "A job that was posted before",
+                json!({"job_id": "0f8fad5b-d9cb-469f-a165-70867728950e"}),
+            )]
         }
         "create_cluster" => vec![cluster(true)],
         "replace_cluster" => vec![cluster(false)],

@@ -69,9 +69,8 @@ fn plain_references(part: &mut Value) {
             for list in ["oneOf", "allOf"] {
                 let parts = fields.get_mut(list).and_then(Value::as_array_mut);
                 let references = parts.into_iter().flatten().filter(|part| part.get("$ref").is_some());
-                let texts: Vec<Value> = references
-                    .filter_map(|part| part.as_object_mut()?.shift_remove("description"))
-                    .collect();
+                let texts: Vec<Value> =
+                    references.filter_map(|part| part.as_object_mut()?.shift_remove("description")).collect();
                 // The descriptions of several variants are those of their own schemas.
                 if let [text] = texts.as_slice()
                     && list == "oneOf"

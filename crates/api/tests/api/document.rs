@@ -96,8 +96,11 @@ fn nothing_is_in_a_form_that_a_generator_does_not_read() {
     fn look(part: &Value, found: &mut Vec<String>) {
         match part {
             Value::Object(fields) => {
-                for list in ["oneOf", "allOf", "anyOf"].iter().filter_map(|list| fields.get(*list)?.as_array()) {
-                    let told = |part: &&Value| part.get("$ref").is_some() && part.get("description").is_some();
+                for list in
+                    ["oneOf", "allOf", "anyOf"].iter().filter_map(|list| fields.get(*list)?.as_array())
+                {
+                    let told =
+                        |part: &&Value| part.get("$ref").is_some() && part.get("description").is_some();
                     found.extend(list.iter().filter(told).map(ToString::to_string));
                 }
                 if fields.get("type").is_some_and(|kinds| *kinds == serde_json::json!(["object", "null"])) {

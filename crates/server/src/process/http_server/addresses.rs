@@ -82,7 +82,8 @@ mod tests {
     fn an_address_has_a_number_of_connections_of_its_own() {
         let addresses = Addresses::new(2);
         let count = |text: &str| addresses.count(text.parse().unwrap());
-        let held = [count("192.0.2.1"), count("::ffff:192.0.2.1"), count("2001:db8::1"), count("2001:db8::2")];
+        let held =
+            [count("192.0.2.1"), count("::ffff:192.0.2.1"), count("2001:db8::1"), count("2001:db8::2")];
         assert!(held.iter().all(Option::is_some));
         for full in ["192.0.2.1", "2001:db8::ffff"] {
             assert!(count(full).is_none(), "{full}");
