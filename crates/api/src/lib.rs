@@ -15,7 +15,10 @@ mod state;
 mod view;
 mod watchers;
 
-use axum::{Router, middleware::from_fn};
+use axum::{
+    Router,
+    middleware::{from_fn, from_fn_with_state},
+};
 use utoipa::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -44,7 +47,9 @@ pub fn router(state: ApiState) -> Router {
     let app = App::new(state);
     metrics::show(&app.limits);
     let (routes, document) = routes().split_for_parts();
-    let routes = openapi::serve::add(routes, &document)
+    // The page's files and the document are constant, and take no memory of their own.
+    let routes = routes.layer(from_fn_with_state(app.clone(), layers::buffered));
+    let routes = openapi::serve::add(routes, &openapi::document(&document))
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed);
     layers::around(routes, &app).with_state(app)
@@ -64,12 +69,12 @@ pub fn health_router(state: ApiState) -> Router {
 }
 
 /// The OpenAPI document of [`router`]. Both are built from the same list of routes.
-pub fn openapi() -> utoipa::openapi::OpenApi {
-    routes().into_openapi()
+pub fn openapi() -> serde_json::Value {
+    openapi::document(&routes().into_openapi())
 }
 
 fn routes() -> OpenApiRouter<App> {
-    let mut routes = OpenApiRouter::with_openapi(openapi::Metadata::openapi())
+    OpenApiRouter::with_openapi(openapi::Metadata::openapi())
         .routes(routes!(jobs::create::create_job, jobs::list::list_jobs))
         .routes(routes!(jobs::validate::validate_job))
         .routes(routes!(jobs::read::get_job, jobs::control::delete_job))
@@ -99,9 +104,7 @@ fn routes() -> OpenApiRouter<App> {
         .merge(tao_routes())
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
-        .routes(routes!(metrics::metrics));
-    openapi::complete(routes.get_openapi_mut());
-    routes
+        .routes(routes!(metrics::metrics))
 }
 
 /// The calls of TAO's services.
@@ -109,6 +112,7 @@ fn tao_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(tao::post_container_job))
         .routes(routes!(tao::get_container_job_status))
+        .routes(routes!(tao::pause_container_job))
         .routes(routes!(tao::liveness))
         .routes(routes!(tao::readiness))
         .layer(from_fn(tao::adapted))

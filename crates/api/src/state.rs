@@ -19,7 +19,10 @@ use crate::{
         log_reads::LogReads,
         remembered::Remembered,
     },
-    http::rate::{RateLimit, Rates},
+    http::{
+        buffers::Buffers,
+        rate::{RateLimit, Rates},
+    },
     ports::{ClusterKeeper, ClusterLinks, ClusterOps, LogSource},
     watchers::feed::Feed,
 };
@@ -97,6 +100,8 @@ pub struct Limits {
     pub rate: Option<RateLimit>,
     /// How long a token is cached. A revocation takes effect within this time, for requests and streams.
     pub token_memory: Duration,
+    /// The most bytes of large bodies, and of large answers that are not sent yet.
+    pub buffer_bytes: usize,
     /// How long an `Idempotency-Key` is stored.
     pub idempotency_keep: Duration,
     /// The most bytes of a log in one answer.
@@ -131,6 +136,7 @@ impl Default for Limits {
             request_timeout: Duration::from_secs(40),
             rate: None,
             token_memory: Duration::from_secs(5),
+            buffer_bytes: 256 * 1024 * 1024,
             idempotency_keep: Duration::from_hours(24),
             log_bytes: 8 * 1024 * 1024,
             log_reads: 4,
@@ -165,6 +171,8 @@ pub(crate) struct Shared {
     pub(crate) watchers: Arc<Semaphore>,
     /// The callers' rates; none without a limit.
     pub(crate) rates: Option<Rates>,
+    /// The memory of large bodies and answers.
+    pub(crate) buffers: Buffers,
 }
 
 /// When each cluster last answered a poll.
@@ -191,6 +199,7 @@ impl App {
             followers: Arc::new(Semaphore::new(log_followers)),
             watchers: Arc::new(Semaphore::new(outside.limits.watchers)),
             rates: outside.limits.rate.map(Rates::new),
+            buffers: Buffers::new(outside.limits.buffer_bytes),
             outside,
         }))
     }

@@ -111,16 +111,13 @@ impl FromQuery for EventQuery {
 
 problems!(Problems = SECURED, WatchersBusy);
 
-/// The data of one streamed event. The event's name selects the variant.
+/// The data of one streamed event. The event's name, which is also its `kind`, selects the variant.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "it is the document; each stream writes its own")]
 pub(crate) enum StreamedEvent {
-    /// The event's name is its `kind`.
     Event(EventView),
-    /// `reset`.
     Reset(EventReset),
-    /// `end`.
     End(EventEnd),
 }
 

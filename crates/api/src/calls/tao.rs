@@ -10,7 +10,7 @@ use axum::{
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 use domain::{ContainerJob, Job, JobId, ResultsDir, Status, container_job_pointer};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -62,6 +62,47 @@ pub(crate) async fn post_container_job(
         .map_err(|problem| problem.with_pointers(container_job_pointer))?;
     let stored = stored.ok_or_else(Problem::internal)?;
     Ok(Json(ContainerJobPostedView { job_id: stored.job.id.get() }))
+}
+
+problems!(PauseProblems = SECURED | BODY, JobNotFound, WrongState);
+
+/// The job to pause.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ContainerJobPause {
+    /// The job's id.
+    job_id: Uuid,
+}
+
+/// A job that pauses or is paused.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ContainerJobPausedView {
+    /// What happens now.
+    message: String,
+}
+
+/// Pause a job in TAO's format
+///
+/// The same as `POST /jobs/{id}/pause`.
+#[utoipa::path(
+    post,
+    path = "/api/v1/internal/container_job:pause",
+    operation_id = "pause_container_job",
+    request_body = ContainerJobPause,
+    security(("bearer" = ["write"]), ("basic" = ["write"])),
+    responses(
+        (status = 200, description = "The job will be paused, or is paused.", body = ContainerJobPausedView),
+        PauseProblems
+    )
+)]
+pub(crate) async fn pause_container_job(
+    Call(app, caller, NoPlace, _): Call<NoPlace>,
+    Body(Sent { value: ContainerJobPause { job_id }, .. }): Body<ContainerJobPause>,
+) -> Result<Json<ContainerJobPausedView>, Problem> {
+    let id = JobId::new(job_id);
+    name_job(id);
+    let (_, job) = jobs::control::pause(&app, &caller, id).await?;
+    Ok(Json(ContainerJobPausedView { message: job.message }))
 }
 
 problems!(StatusProblems = SECURED, JobNotFound);

@@ -4,6 +4,7 @@ use std::{any::Any, time::Instant};
 
 use axum::{
     Router,
+    body::HttpBody,
     extract::{DefaultBodyLimit, MatchedPath, Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, Method, header},
     middleware::{Next, from_fn, from_fn_with_state},
@@ -15,7 +16,7 @@ use tracing::{Instrument, Span, field};
 
 use crate::{
     http::{
-        cors,
+        buffers, cors,
         extract::{TraceHere, requested_wait, trace_of},
         rate,
     },
@@ -89,14 +90,13 @@ async fn recorded(mut request: Request, next: Next) -> Response {
     let took = begun.elapsed();
     let status = response.status().as_u16();
     let problem = response.extensions().get::<Problem>().map(Problem::code);
+    let duration_ms = took.as_millis();
     span.in_scope(|| {
-        tracing::info!(
-            http.route = route,
-            http.status = status,
-            duration_ms = took.as_millis(),
-            problem,
-            "answered"
-        );
+        if is_probe(&route) && status < 400 {
+            tracing::debug!(http.route = route, http.status = status, duration_ms, "answered");
+        } else {
+            tracing::info!(http.route = route, http.status = status, duration_ms, problem, "answered");
+        }
     });
     traced.record("http.response.status_code", status);
     if response.status().is_server_error() {
@@ -116,9 +116,12 @@ fn label(method: &Method) -> &'static str {
     known.into_iter().find(|known| method.as_str() == *known).unwrap_or("other")
 }
 
-/// Probes every few seconds would only bury the interesting traces.
+/// Probes every few seconds would only bury the interesting traces and log lines.
 fn is_probe(route: &str) -> bool {
-    matches!(route, "/livez" | "/readyz" | "/metrics")
+    matches!(
+        route,
+        "/livez" | "/readyz" | "/metrics" | "/api/v1/health/liveness" | "/api/v1/health/readiness"
+    )
 }
 
 /// Adds the path and the request id to every problem, and turns every other error into one.
@@ -177,6 +180,29 @@ async fn bounded(State(app): State<App>, request: Request, next: Next) -> Respon
             ),
         )
         .into_response(),
+    }
+}
+
+/// Limits the memory of large bodies and answers. A change is never refused after it was made: its answer is about as large as its
+/// body, and takes over the body's share.
+pub(crate) async fn buffered(State(app): State<App>, request: Request, next: Next) -> Response {
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    // A body without a size may become as large as any.
+    let body = request.body().size_hint().exact().unwrap_or(u64::MAX);
+    let most = u64::try_from(app.limits.body_bytes).unwrap_or(u64::MAX);
+    let share = match app.buffers.share(body.min(most)).await {
+        Ok(share) => share,
+        Err(problem) => return problem.into_response(),
+    };
+    let response = next.run(request).await;
+    // A stream has no size; its connection bounds it.
+    let Some(answer) = response.body().size_hint().exact() else { return response };
+    if !is_read {
+        return buffers::keep(response, share.filter(|_| buffers::is_large(answer))).await;
+    }
+    match app.buffers.share_now(answer) {
+        Ok(share) => buffers::keep(response, share).await,
+        Err(problem) => problem.into_response(),
     }
 }
 

@@ -16,6 +16,13 @@ fn of(operation: &str) -> Vec<Example> {
             json!({"secret_env_vars": {"HF_TOKEN": "hf_example"}}),
         )],
         "post_container_job" => vec![container_job()],
+        "pause_container_job" => {
+            vec![(
+                "training",
+                "A job that was posted before",
+                json!({"job_id": "0f8fad5b-d9cb-469f-a165-70867728950e"}),
+            )]
+        }
         "create_cluster" => vec![cluster(true)],
         "replace_cluster" => vec![cluster(false)],
         "put_enroot_credentials" => vec![(

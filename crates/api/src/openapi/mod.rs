@@ -9,6 +9,7 @@ mod bounds;
 mod examples;
 mod headers;
 pub(crate) mod serve;
+mod shapes;
 
 /// The document before operations are added.
 #[derive(OpenApi)]
@@ -16,8 +17,10 @@ pub(crate) mod serve;
     info(
         title = "tao-slurm",
         description = "Runs GPU jobs on Slurm clusters. Every error is an RFC 9457 problem with a stable `code`.",
+        contact(name = "The operator of this service"),
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
+    servers((url = "/", description = "The service that serves this document.")),
     tags(
         (name = "jobs", description = "Submit jobs, watch them, read their logs, cancel them."),
         (name = "clusters", description = "Read, change and test clusters."),
@@ -28,11 +31,12 @@ pub(crate) mod serve;
 )]
 pub(crate) struct Metadata;
 
-/// Completes the document: security schemes, limits of requests, examples, common headers, and required fields of views. Each
-/// field of a view is always present, and null without a value; the macros take `Option` to mean that a field can be absent.
-pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
+/// The whole document: what the operations declare, security schemes, limits of requests, examples, common headers, and required
+/// fields of views. Each field of a view is always present, and null without a value; the macros take `Option` to mean that a
+/// field can be absent.
+pub(crate) fn document(declared: &utoipa::openapi::OpenApi) -> Value {
     // As JSON, because utoipa's types give no access to nested schemas. A test compares the result with the committed document.
-    let Ok(mut json) = serde_json::to_value(&*document) else { return };
+    let mut json = serde_json::to_value(declared).unwrap_or_default();
     merge(&mut json["components"]["securitySchemes"], security_schemes());
     for (path, item) in json["paths"].as_object_mut().into_iter().flatten() {
         for operation in item.as_object_mut().into_iter().flat_map(|item| item.values_mut()) {
@@ -52,9 +56,12 @@ pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
             require_all(schema);
         }
     }
-    if let Ok(completed) = serde_json::from_value(json) {
-        *document = completed;
-    }
+    shapes::put(&mut json);
+    // utoipa's types sort everything, and drop what is null.
+    let sorted = serde_json::from_value::<utoipa::openapi::OpenApi>(json).and_then(serde_json::to_value);
+    let mut json = sorted.unwrap_or_default();
+    shapes::in_reading_order(&mut json);
+    json
 }
 
 /// The tag of the operations of a path.
@@ -72,7 +79,7 @@ fn security_schemes() -> Value {
         "bearer": {
             "type": "http",
             "scheme": "bearer",
-            "bearerFormat": "one of the service's tokens, or a JWT",
+            "bearerFormat": "token",
             "description": "A token from `tao-slurm token create`, or a JWT of the issuer that the operator has configured. Each \
                 call names the scope that it needs: `read` to read, `write` to change jobs, `admin` for clusters and other shared \
                 settings. `admin` includes the other scopes and sees all jobs.",

@@ -18,6 +18,7 @@ const ALWAYS: &[Kind] = &[
     Kind::HeadersTooLarge,
     Kind::Internal,
     Kind::Timeout,
+    Kind::BuffersBusy,
 ];
 
 /// No other problems: the operation needs no token.

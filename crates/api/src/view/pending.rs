@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn the_document_lists_every_holder() {
-        let document = serde_json::to_value(crate::openapi()).unwrap();
+        let document = crate::openapi();
         let names: Vec<&str> = Holder::iter().map(<&str>::from).collect();
         assert_eq!(document["components"]["schemas"]["HolderView"]["enum"], serde_json::json!(names));
     }

@@ -43,16 +43,20 @@ pub(crate) struct Start {
     pub(crate) is_reset: bool,
 }
 
-/// The stream cannot continue at the client's position, which is unknown here: the database was restored from an older backup.
+/// `reset`: the stream cannot continue at the client's position, which is unknown here: the database was restored from an older backup.
 /// The stream starts as without `Last-Event-ID`.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct EventReset {
+    /// The event's name.
+    kind: &'static str,
     detail: &'static str,
 }
 
-/// The job has finished; no event follows.
+/// `end`: the job has finished; no event follows.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct EventEnd {
+    /// The event's name.
+    kind: &'static str,
     job_id: JobId,
     /// The job's final status; null if the job was deleted.
     status: Option<Status>,
@@ -203,14 +207,14 @@ impl Watcher {
             Scope::One(_) => "The event in Last-Event-ID is unknown. All events of the job follow.",
             Scope::All(_) => "The event in Last-Event-ID is unknown. Read the jobs again; new events follow.",
         };
-        frame("reset", self.cursor, &EventReset { detail })
+        frame("reset", self.cursor, &EventReset { kind: "reset", detail })
     }
 }
 
 fn end(job: JobId, outlook: Outlook) -> Option<EventEnd> {
     match outlook {
-        Outlook::Ended(status) => Some(EventEnd { job_id: job, status: Some(status) }),
-        Outlook::Deleted => Some(EventEnd { job_id: job, status: None }),
+        Outlook::Ended(status) => Some(EventEnd { kind: "end", job_id: job, status: Some(status) }),
+        Outlook::Deleted => Some(EventEnd { kind: "end", job_id: job, status: None }),
         Outlook::Alive | Outlook::Unchanged => None,
     }
 }

@@ -44,7 +44,7 @@ async fn a_log_is_followed_from_its_beginning_to_the_end_of_the_job(pool: PgPool
     assert_eq!((first.name.as_str(), first.id.as_str()), ("log", "1;main.out=4@7"));
     assert_eq!(
         first.data,
-        json!({"attempt": 1, "file": "main.out", "offset": 0, "next_offset": 4, "text": "one\n"})
+        json!({"kind": "log", "attempt": 1, "file": "main.out", "offset": 0, "next_offset": 4, "text": "one\n"})
     );
     api.logs.append("main.out", "two\n");
     assert_eq!(events.next().await.unwrap().data["text"], "two\n");
@@ -121,7 +121,7 @@ async fn a_retried_job_is_followed_into_its_next_attempt(pool: PgPool) {
     let late = events.named("log").await;
     assert_eq!((&late.data["attempt"], &late.data["text"]), (&json!(1), &json!("late\n")));
     let next = events.named("attempt").await;
-    assert_eq!(next.data, json!({"attempt": 2, "previous": 1, "slurm_job_id": "4712"}));
+    assert_eq!(next.data, json!({"kind": "attempt", "attempt": 2, "previous": 1, "slurm_job_id": "4712"}));
     assert_eq!(next.id, "2");
     let second = events.named("log").await;
     assert_eq!((&second.data["attempt"], &second.data["text"]), (&json!(2), &json!("second\nlast\n")));
@@ -145,7 +145,7 @@ async fn a_truncated_or_replaced_log_starts_again(pool: PgPool) {
     let reset = events.next().await.unwrap();
     assert_eq!(
         (reset.name.as_str(), &reset.data),
-        ("reset", &json!({"attempt": 1, "file": "main.out", "reason": "truncated"}))
+        ("reset", &json!({"kind": "reset", "attempt": 1, "file": "main.out", "reason": "truncated"}))
     );
     assert_eq!(events.next().await.unwrap().data["text"], "short");
     api.logs.replace("main.out", 8, "another file, and longer");

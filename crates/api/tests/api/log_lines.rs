@@ -71,3 +71,15 @@ async fn every_line_of_a_request_about_a_job_has_its_id() {
         }
     }
 }
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_successful_probe_is_no_line_and_a_failed_one_is(pool: PgPool) {
+    let api = TestApi::new(pool);
+    for path in ["/livez", "/readyz", "/metrics", "/api/v1/health/liveness", "/api/v1/health/readiness"] {
+        let (answer, lines) = lines_of(api.get(path)).await;
+        assert_eq!((answer.status.as_u16(), lines), (200, Vec::new()), "{path}");
+    }
+    api.loops.0.lock().unwrap().push("poller of dgx".to_owned());
+    let (_, lines) = lines_of(api.get("/readyz")).await;
+    assert_eq!(lines[0]["problem"], "not_ready", "{lines:?}");
+}

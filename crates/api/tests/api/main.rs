@@ -31,6 +31,7 @@ mod status;
 mod support;
 mod tao;
 mod timeline;
+mod unread;
 mod validate;
 mod wait;
 mod watch;

@@ -52,6 +52,27 @@ pub(crate) fn has_problem(method: &Method, path: &str, status: StatusCode, probl
     );
 }
 
+/// Fails when the data of a streamed event fits none of the schemas of events, or several.
+#[track_caller]
+pub(crate) fn is_one_event(data: &Value) {
+    static DOCUMENT: LazyLock<Value> = LazyLock::new(api::openapi);
+    let schemas = &DOCUMENT["components"]["schemas"];
+    let lists = ["StreamedEvent", "LogEvent"].map(|name| schemas[name]["oneOf"].as_array().unwrap());
+    let variants = lists.into_iter().flatten().map(|variant| variant["$ref"].as_str().unwrap());
+    let fits = |place: &&str| {
+        let schema = DOCUMENT.pointer(place.trim_start_matches('#')).unwrap();
+        let has = |name: &Value| data.get(name.as_str().unwrap()).is_some();
+        let is_allowed = |(name, field): (&String, &Value)| match (data.get(name), field["enum"].as_array()) {
+            (Some(value), Some(values)) => values.contains(value),
+            _ => true,
+        };
+        schema["required"].as_array().unwrap().iter().all(has)
+            && schema["properties"].as_object().unwrap().iter().all(is_allowed)
+    };
+    let fitting: Vec<_> = variants.filter(fits).collect();
+    assert_eq!(fitting.len(), 1, "{data} fits {fitting:?}");
+}
+
 /// The operation of the document that answers; the one without a parameter goes before the one with.
 fn operation(method: &Method, path: &str) -> Option<&'static Value> {
     let method = if method == Method::HEAD { Method::GET } else { method.clone() };

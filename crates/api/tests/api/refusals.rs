@@ -73,7 +73,7 @@ impl Operation {
     fn ownership(&self) -> Ownership {
         match self.id.as_str() {
             _ if self.path.starts_with("/jobs/{id}") => Ownership::OneJob,
-            "get_container_job_status" => Ownership::OneJob,
+            "get_container_job_status" | "pause_container_job" => Ownership::OneJob,
             "create_job" | "validate_job" | "post_container_job" => Ownership::NewJob,
             "list_events" => Ownership::OwnEvents,
             "list_dead_letters" => Ownership::OwnDeadLetters,
@@ -102,7 +102,9 @@ impl Operation {
         if let Some(token) = token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
-        request.header("content-type", "application/json").body(Body::from("{}")).unwrap()
+        // TAO names the job to pause in the body.
+        let body = if self.id == "pause_container_job" { json!({"job_id": job}) } else { json!({}) };
+        request.header("content-type", "application/json").body(Body::from(body.to_string())).unwrap()
     }
 }
 

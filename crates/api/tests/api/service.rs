@@ -42,9 +42,23 @@ async fn the_documentation_page_is_served_without_the_network() {
     let page = api.get("/docs/").await;
     assert_eq!(page.status, 200);
     assert!(page.text().contains("swagger-ui"));
+    assert!(page.text().contains("<title>tao-slurm API</title>"), "{}", page.text());
     let settings = api.get("/docs/swagger-initializer.js").await;
     assert!(settings.text().contains("/openapi.json"), "{}", settings.text());
+    // A token stays after a reload of the page.
+    assert!(settings.text().contains("\"persistAuthorization\": true"), "{}", settings.text());
     assert_eq!(api.get("/docs/swagger-ui.css").await.status, 200);
+}
+
+#[tokio::test]
+async fn the_bare_address_says_where_everything_is() {
+    let api = TestApi::offline(AuthMode::Tokens);
+    let start = api.get("/").await;
+    assert_eq!(start.status, 200);
+    for key in ["documentation", "openapi", "metrics"] {
+        let path = start.json()[key].as_str().unwrap().to_owned();
+        assert_eq!(api.get(&path).await.status, 200, "{path}");
+    }
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]

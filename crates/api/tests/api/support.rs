@@ -188,7 +188,7 @@ impl TestApi {
     }
 
     /// The answer, which is one that the document has.
-    async fn answer(&self, request: Request<Body>) -> Response {
+    pub(crate) async fn answer(&self, request: Request<Body>) -> Response {
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let response = self.router.clone().oneshot(request).await.unwrap();
         if self.is_whole {

@@ -92,6 +92,29 @@ async fn the_newest_of_two_jobs_with_one_directory_is_found(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_job_is_paused_by_the_id_in_the_body(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let pause = async |body: Value| {
+        let request = Request::post(format!("{POST}:pause")).body(Body::from(body.to_string())).unwrap();
+        api.send(request).await
+    };
+    pause(json!({"job_id": ID})).await.problem(404, "job_not_found");
+    post(&api, &training()).await;
+    for _ in 0..2 {
+        let answer = pause(json!({"job_id": ID})).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert!(!answer.json()["message"].as_str().unwrap().is_empty());
+    }
+    let status = status(&api, &format!("/results/{ID}")).await.json()["status"].clone();
+    assert!(status == "Pausing" || status == "Paused", "{status}");
+    let refused = pause(json!({})).await;
+    refused.problem(422, "invalid_request");
+    assert!(refused.json()["error_desc"].as_str().unwrap().contains("job_id"));
+    api.error(ID).await;
+    pause(json!({"job_id": ID})).await.problem(409, "wrong_state");
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn an_unknown_results_directory_has_no_status(pool: PgPool) {
     let api = TestApi::new(pool);
     post(&api, &training()).await;

@@ -96,12 +96,12 @@ async fn a_service_that_stops_answers_waiting_callers(pool: PgPool) {
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn a_wait_is_longer_than_other_requests_may_take_and_bounded(pool: PgPool) {
-    let limits = api::Limits { request_timeout: Duration::from_millis(500), ..api::Limits::default() };
+    let limits = api::Limits { request_timeout: Duration::from_millis(2500), ..api::Limits::default() };
     let api = TestApi::limited(pool, limits);
     let id = api.job(&json!({"command": "true"})).await;
     let began = Instant::now();
-    assert_eq!(ask(&api, &format!("/jobs/{id}/status?wait=1"), None).await.status, 200);
-    assert!(began.elapsed() >= Duration::from_secs(1));
+    assert_eq!(ask(&api, &format!("/jobs/{id}/status?wait=3"), None).await.status, 200);
+    assert!(began.elapsed() >= Duration::from_secs(3));
     for wrong in ["wait=61", "wait=-1", "wait=soon", "wait=1&wait=2"] {
         ask(&api, &format!("/jobs/{id}/status?{wrong}"), None).await.problem(400, "invalid_parameter");
     }

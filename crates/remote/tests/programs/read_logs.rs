@@ -149,13 +149,13 @@ fn a_log_that_may_not_be_read_says_so() {
 }
 
 #[test]
-fn two_gigabytes_cost_no_more_than_the_bytes_asked_for() {
+fn a_terabyte_costs_no_more_than_the_bytes_asked_for() {
     let site = Site::new();
     site.write("log", "");
     let file = OpenOptions::new().write(true).open(site.file("log")).unwrap();
-    file.set_len(2 << 30).unwrap();
+    file.set_len(1 << 40).unwrap();
     site.append("log", b"\nlast\n");
-    let length = (2 << 30) + 6;
+    let length = (1 << 40) + 6;
     let begun = Instant::now();
     assert_eq!(shown(&site, LogFrom::TailLines(1), 8 << 20), (length, length - 5, "last\n".to_owned()));
     // More lines than there are: the search for them ends at the cap, not at the beginning of the file.
@@ -163,7 +163,7 @@ fn two_gigabytes_cost_no_more_than_the_bytes_asked_for() {
     assert_eq!((many.start, many.bytes.len()), (length - (1 << 20), 1 << 20));
     assert_eq!(shown(&site, LogFrom::Offset(length - 5), 100), (length, length - 5, "last\n".to_owned()));
     assert_eq!(chunk(&site, "log", LogFrom::Offset(1 << 30), 1 << 20).bytes, vec![0; 1 << 20]);
-    assert!(begun.elapsed().as_secs() < 5, "{:?}", begun.elapsed());
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub(super) async fn migrate(config: Config, environment: Environment) -> anyhow:
 }
 
 pub(super) fn openapi() -> anyhow::Result<ExitCode> {
-    Output::new().line(&api::openapi().to_pretty_json()?)?;
+    Output::new().line(&serde_json::to_string_pretty(&api::openapi())?)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -54,8 +54,16 @@ section! {
         /// The longest time for a request, including its body. A log from a slow cluster takes up to 30 s.
         /// The `?wait=` of a request (at most 60 s) is added to it.
         request_timeout: Duration = Duration::from_secs(40);
+        /// How long a client may take nothing of its answer or stream. After it the connection closes.
+        write_timeout: Duration = Duration::from_secs(30);
+        /// The most memory in bytes for large request bodies, and for large answers that are not sent yet. A request beyond it gets a
+        /// 503 with `Retry-After`.
+        buffer_bytes: usize = 256 * 1024 * 1024;
         /// The most connections at a time. Further clients wait.
         max_connections: usize = 4096;
+        /// The most connections of one address; an IPv6 network of 64 bits is one address. Further ones are closed. Behind a proxy,
+        /// all clients have the proxy's address.
+        max_connections_per_address: usize = 2048;
         /// The most clusters in the database, which POST /clusters adds to those of this file.
         max_clusters: u32 = 64;
         /// The average requests per second of each token, in each API process; 0 for no limit. A client above the limit gets a 429

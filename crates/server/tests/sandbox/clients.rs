@@ -17,7 +17,7 @@ const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.tools");
 const MADE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/clients");
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../openapi/openapi.json");
 
-/// Generates and runs a client, and returns its output. Arguments: the address and a token.
+/// Generates and runs a client, and returns its output. Arguments: the address, and a token.
 type Client = fn(&str, &str) -> String;
 
 /// A new directory with our files for a language.
@@ -54,6 +54,27 @@ fn run(command: &mut Command) -> String {
     text
 }
 
+/// openapi-generator, which makes clients in many languages.
+fn generator(name: &str, output: &Path) -> Command {
+    let mut generate = Command::new(tool("openapi-generator/bin/openapi-generator-cli"));
+    generate.args(["generate", "--generator-name", name, "--input-spec", DOCUMENT, "--output"]).arg(output);
+    generate
+}
+
+fn openapi_generator(address: &str, token: &str) -> String {
+    let place = place("openapi_generator");
+    run(generator("python", &place).args(["--package-name", "tao_slurm_client"]));
+    let python = tool("openapi-generator/bin/python");
+    run(Command::new(python).arg("drive.py").args([address, token]).current_dir(place))
+}
+
+fn typescript_fetch(address: &str, token: &str) -> String {
+    let place = place("typescript_fetch");
+    run(&mut generator("typescript-fetch", &place.join("made")));
+    run(Command::new("node").arg(tool("typescript/node_modules/typescript/bin/tsc")).current_dir(&place));
+    run(Command::new("node").args(["out/drive.js", address, token]).current_dir(place))
+}
+
 fn python(address: &str, token: &str) -> String {
     let place = place("python");
     let client = place.join("tao_slurm_client");
@@ -81,10 +102,9 @@ fn typescript(address: &str, token: &str) -> String {
 fn rust(address: &str, token: &str) -> String {
     let place = place("rust");
     let made = place.join("made");
-    let mut generate = Command::new(tool("openapi-generator/bin/openapi-generator-cli"));
-    generate.args(["generate", "--generator-name", "rust", "--library", "reqwest", "--input-spec", DOCUMENT]);
-    generate.args(["--global-property", "models,apis,supportingFiles,modelDocs=false,apiDocs=false"]);
-    run(generate.arg("--output").arg(&made));
+    let mut generate = generator("rust", &made);
+    generate.args(["--library", "reqwest"]);
+    run(generate.args(["--global-property", "models,apis,supportingFiles,modelDocs=false,apiDocs=false"]));
     for module in ["apis", "models"] {
         fs::rename(made.join("src").join(module), place.join("src").join(module)).unwrap();
     }
@@ -97,13 +117,19 @@ fn rust(address: &str, token: &str) -> String {
 }
 
 #[test]
-fn clients_generated_for_three_languages_run_a_job_to_its_end() {
+fn clients_of_five_generators_run_a_job_to_its_end() {
     let service = Service::start_with(&[("TAO_SLURM_AUTH", "tokens")]);
     let made = service.run(&["token", "create", "--owner", "clients", "--scope", "read,write"]);
     let token = String::from_utf8(made.stdout).unwrap();
     let (address, token) = (service.url.as_str(), token.trim());
 
-    let clients: [(&str, Client); 3] = [("Python", python), ("TypeScript", typescript), ("Rust", rust)];
+    let clients: [(&str, Client); 5] = [
+        ("Python", python),
+        ("TypeScript", typescript),
+        ("Rust", rust),
+        ("openapi-generator", openapi_generator),
+        ("typescript-fetch", typescript_fetch),
+    ];
     thread::scope(|scope| {
         let at_work =
             clients.map(|(language, client)| (language, scope.spawn(move || client(address, token))));

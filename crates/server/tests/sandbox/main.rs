@@ -39,6 +39,7 @@ mod tao_client;
 mod throughput;
 mod timeline;
 mod traces;
+mod unread;
 mod waiting;
 mod watchers;
 mod webhooks;

@@ -148,10 +148,13 @@ impl Service {
         child.wait().unwrap()
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     /// The memory of the process, according to the kernel.
     pub(crate) fn resident_kib(&self) -> u64 {
-        let pid = self.child.as_ref().unwrap().id();
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
@@ -253,7 +256,7 @@ impl Drop for Service {
 fn agent() -> ureq::Agent {
     ureq::Agent::config_builder()
         .http_status_as_error(false)
-        .timeout_global(Some(Duration::from_secs(30)))
+        .timeout_global(Some(Duration::from_mins(2)))
         .build()
         .into()
 }
@@ -274,10 +277,10 @@ pub(crate) fn fresh_id() -> String {
 }
 
 /// Polls until the condition is true: it depends on another process, which sends no event. `patience` is for an idle machine;
-/// a busy one gets three times as long.
+/// a busy one gets six times as long.
 #[expect(clippy::disallowed_methods, reason = "a status document is polled: that is what callers do with it")]
 pub(crate) fn until(what: &str, patience: Duration, mut done: impl FnMut() -> bool) {
-    let (began, patience) = (Instant::now(), 3 * patience);
+    let (began, patience) = (Instant::now(), 6 * patience);
     while !done() {
         assert!(began.elapsed() < patience, "waited {patience:?} for {what}");
         std::thread::sleep(Duration::from_millis(50));

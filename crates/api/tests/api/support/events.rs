@@ -7,6 +7,8 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use tokio::time::timeout;
 
+use crate::promised;
+
 /// One event.
 #[derive(Debug, Clone)]
 pub(crate) struct Told {
@@ -98,6 +100,7 @@ impl Events {
 fn read(event: &str) -> Option<Told> {
     let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     let data = serde_json::from_str(field("data")?).unwrap();
+    promised::is_one_event(&data);
     Some(Told {
         name: field("event").unwrap_or_default().to_owned(),
         id: field("id").unwrap_or_default().to_owned(),

@@ -173,7 +173,9 @@ async fn start(
     let limits = ConnectionLimits {
         header_timeout: settings.server.header_timeout,
         header_bytes: settings.server.header_limit_bytes,
+        write_timeout: settings.server.write_timeout,
         connections: settings.server.max_connections,
+        connections_of_address: settings.server.max_connections_per_address,
     };
     lifecycle
         .spawn("http", |stop| async move { Ok(http_server::serve(listener, routes, limits, stop).await?) });
@@ -187,6 +189,7 @@ fn limits(server: &Server) -> Limits {
         header_bytes: server.header_limit_bytes,
         body_timeout: server.body_timeout,
         rate: RateLimit::new(server.rate_limit, server.rate_burst),
+        buffer_bytes: server.buffer_bytes,
         idempotency_keep: server.idempotency_keep,
         request_timeout: server.request_timeout,
         clusters: server.max_clusters,

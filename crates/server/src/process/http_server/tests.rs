@@ -1,18 +1,35 @@
-use std::net::SocketAddr;
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
-use axum::routing::get;
+use axum::{
+    body::{Body, Bytes},
+    routing::get,
+};
+use futures_util::stream;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpSocket,
+    runtime::Handle,
     sync::Notify,
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 use super::*;
 
 const LONG: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(20);
 
 fn limits() -> ConnectionLimits {
-    ConnectionLimits { header_timeout: LONG, header_bytes: 1024, connections: 100 }
+    ConnectionLimits {
+        header_timeout: LONG,
+        header_bytes: 1024,
+        write_timeout: LONG,
+        connections: 100,
+        connections_of_address: 100,
+    }
 }
 
 struct Served {
@@ -79,6 +96,101 @@ async fn a_connection_beyond_the_maximum_waits_until_another_ends() {
     assert!(nothing.is_err(), "it is served in parallel with the first");
     drop(first);
     assert!(received(&mut second).await.ends_with("here"));
+}
+
+#[tokio::test]
+async fn an_address_with_its_maximum_of_connections_gets_no_more() {
+    let limits = ConnectionLimits { connections_of_address: 2, ..limits() };
+    let service = served(routes(), limits).await;
+    let from = async |address: &str| {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(address.parse().unwrap()).unwrap();
+        let mut stream = socket.connect(service.address).await.unwrap();
+        let _ = stream.write_all(REQUEST).await;
+        stream
+    };
+    let idle = async || TcpStream::connect(service.address).await.unwrap();
+    let held = [idle().await, idle().await];
+    assert_eq!(received(&mut from("127.0.0.1:0").await).await, "");
+    assert!(received(&mut from("127.0.0.2:0").await).await.ends_with("here"));
+    drop(held);
+    while !received(&mut from("127.0.0.1:0").await).await.ends_with("here") {
+        sleep(PAUSE).await;
+    }
+}
+
+/// More than the buffers of both ends take.
+const LARGE: usize = 32 << 20;
+
+/// An answer that is large at once, and one that does not end.
+fn endless(begun: &Arc<AtomicUsize>) -> Router {
+    let (large_begun, stream_begun) = (Arc::clone(begun), Arc::clone(begun));
+    let bytes = Bytes::from(vec![0; LARGE]);
+    let large = async move || {
+        large_begun.fetch_add(1, Ordering::Relaxed);
+        Body::from(bytes)
+    };
+    let stream = async move || {
+        stream_begun.fetch_add(1, Ordering::Relaxed);
+        Body::from_stream(stream::repeat_with(|| Ok::<_, Infallible>(Bytes::from(vec![b'x'; 1024]))))
+    };
+    Router::new().route("/large", get(large)).route("/stream", get(stream))
+}
+
+fn open_files() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Until the condition is true; the bound is for a machine that does much else.
+async fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let wait = async {
+        while !done() {
+            sleep(PAUSE).await;
+        }
+    };
+    timeout(6 * LONG, wait).await.unwrap_or_else(|_| panic!("waited for {what}"));
+}
+
+#[tokio::test]
+async fn answers_that_nobody_reads_hold_connections_tasks_and_memory_only_for_a_while() {
+    const CLIENTS: usize = 1000;
+    crate::process::open_files::raise_limit();
+    let begun = Arc::new(AtomicUsize::new(0));
+    let limits = ConnectionLimits {
+        write_timeout: Duration::from_secs(1),
+        header_bytes: 32 * 1024,
+        connections: 2 * CLIENTS,
+        connections_of_address: 2 * CLIENTS,
+        ..limits()
+    };
+    let service = served(endless(&begun), limits).await;
+    let tasks = || Handle::current().metrics().num_alive_tasks();
+    let (files_before, tasks_before, memory_before) = (open_files(), tasks(), resident_kib());
+    let mut clients = Vec::new();
+    for number in 0..CLIENTS {
+        let mut client = TcpStream::connect(service.address).await.unwrap();
+        let path = if number % 2 == 0 { "/large" } else { "/stream" };
+        client.write_all(format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes()).await.unwrap();
+        clients.push(client);
+    }
+    until("all answers to begin", || begun.load(Ordering::Relaxed) == CLIENTS).await;
+    let grown = resident_kib().saturating_sub(memory_before);
+    assert!(grown < 200 * 1024, "{grown} KiB for {CLIENTS} connections");
+    until("the tasks to end", || tasks() == tasks_before).await;
+    // The other ends are files of this process, too.
+    until("the files to be closed", || open_files() == files_before + CLIENTS).await;
+    // Those who read are served as before.
+    let mut reader = TcpStream::connect(service.address).await.unwrap();
+    reader.write_all(b"GET /large HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+    let mut read = Vec::new();
+    reader.read_to_end(&mut read).await.unwrap();
+    assert!(read.len() > LARGE, "{}", read.len());
 }
 
 #[tokio::test]

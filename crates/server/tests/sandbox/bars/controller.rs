@@ -71,9 +71,7 @@ fn a_frozen_controller_changes_no_status_and_causes_few_connects() {
         }
         began.elapsed() >= frozen_for
     });
-    // Three polls of at most 1.5 s and their jitter, after the last successful one.
     let stale_after = stale_after.expect("never stale");
-    assert!(stale_after < Duration::from_secs(10), "stale only after {stale_after:?}");
     let cost = connects(&service) - connected;
     let minutes = frozen_for.as_secs().div_ceil(60);
     assert!(cost <= 2 * 2 * minutes, "{cost} connects to two hosts in {frozen_for:?}");

@@ -18,7 +18,7 @@ def say(asked, response):
 
 response = send_microservice_request(base_url, "post_action", **job)
 say("post_action", response)
-last, deadline = None, time.monotonic() + 90
+last, deadline = None, time.monotonic() + 540
 while response.ok and last not in ("Done", "Error", "Canceled") and time.monotonic() < deadline:
     # As TAO's handlers ask: the specification again, of which the function sends the results directory only.
     response = send_microservice_request(

@@ -8,25 +8,22 @@ use utoipa::ToSchema;
 
 use super::{cursor::Cursor, pieces::Piece};
 
-/// The data of one event of a followed log. The event's name selects the variant.
+/// The data of one event of a followed log. The event's name, which is also its `kind`, selects the variant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum LogEvent {
-    /// `log`: the next bytes of a log.
     Log(LogPiece),
-    /// `reset`: the log was truncated or replaced. The following bytes begin at offset 0.
     Reset(LogReset),
-    /// `attempt`: the attempt is over and its log was read to the end; the log of the next attempt follows.
     Attempt(NextAttempt),
-    /// `waiting`; `stale`: the cluster does not answer and is asked again; `live`: it answers again.
     Remark(LogNotice),
-    /// `end`: the job has finished, and its log was read to the end. No event follows.
     End(LogEnd),
 }
 
-/// The next bytes of a log: as `text`, or as base64 in `bytes` if they are not valid UTF-8.
+/// `log`: the next bytes of a log, as `text`, or as base64 in `bytes` if they are not valid UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct LogPiece {
+    /// The event's name.
+    kind: &'static str,
     attempt: u32,
     /// The log, such as `main.out` or `policy/0.err`.
     file: String,
@@ -41,35 +38,41 @@ pub(crate) struct LogPiece {
     bytes: Option<String>,
 }
 
-/// A log that starts again.
+/// `reset`: the log was truncated or replaced. The following bytes begin at offset 0.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct LogReset {
+    /// The event's name.
+    kind: &'static str,
     attempt: u32,
     file: String,
     /// `truncated` or `replaced`.
     reason: &'static str,
 }
 
-/// The job was submitted to Slurm again.
+/// `attempt`: the attempt is over and its log was read to the end; the log of the next attempt follows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct NextAttempt {
+    /// The event's name.
+    kind: &'static str,
     attempt: u32,
     previous: u32,
     /// The Slurm id of the new attempt; null while it has none.
     slurm_job_id: Option<String>,
 }
 
-/// A message for people.
+/// `waiting`: the log does not exist yet. `stale`: the cluster does not answer and is asked again. `live`: it answers again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct LogNotice {
-    #[serde(skip)]
-    name: &'static str,
+    /// The event's name.
+    kind: &'static str,
     detail: String,
 }
 
-/// The end of the stream.
+/// `end`: the job has finished, and its log was read to the end. No event follows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct LogEnd {
+    /// The event's name.
+    kind: &'static str,
     /// The last attempt; null if the job had none.
     attempt: Option<u32>,
     /// The job's final status; null if the job was deleted.
@@ -85,6 +88,7 @@ impl LogEvent {
         };
         let length = u64::try_from(piece.len()).unwrap_or(u64::MAX);
         Self::Log(LogPiece {
+            kind: "log",
             attempt: attempt.get(),
             file: file.to_string(),
             offset,
@@ -101,11 +105,12 @@ impl LogEvent {
             LogContinuity::Truncated => "truncated",
             LogContinuity::Continues | LogContinuity::Doubtful => return None,
         };
-        Some(Self::Reset(LogReset { attempt: attempt.get(), file: file.to_string(), reason }))
+        Some(Self::Reset(LogReset { kind: "reset", attempt: attempt.get(), file: file.to_string(), reason }))
     }
 
     pub(super) fn next_attempt(previous: AttemptNo, next: &domain::AttemptPlace) -> Self {
         Self::Attempt(NextAttempt {
+            kind: "attempt",
             attempt: next.no.get(),
             previous: previous.get(),
             slurm_job_id: next.slurm_id.map(|id| id.to_string()),
@@ -113,16 +118,16 @@ impl LogEvent {
     }
 
     pub(super) fn waiting(detail: String) -> Self {
-        Self::Remark(LogNotice { name: "waiting", detail })
+        Self::Remark(LogNotice { kind: "waiting", detail })
     }
 
     pub(super) fn stale(detail: &str) -> Self {
         let detail = format!("The log cannot be read now; the service tries again: {detail}");
-        Self::Remark(LogNotice { name: "stale", detail })
+        Self::Remark(LogNotice { kind: "stale", detail })
     }
 
     pub(super) fn live() -> Self {
-        Self::Remark(LogNotice { name: "live", detail: "The log is readable again.".to_owned() })
+        Self::Remark(LogNotice { kind: "live", detail: "The log is readable again.".to_owned() })
     }
 
     pub(super) fn end(
@@ -130,16 +135,16 @@ impl LogEvent {
         status: Option<domain::Status>,
         detail: impl Into<String>,
     ) -> Self {
-        Self::End(LogEnd { attempt: attempt.map(AttemptNo::get), status, detail: detail.into() })
+        Self::End(LogEnd { kind: "end", attempt: attempt.map(AttemptNo::get), status, detail: detail.into() })
     }
 
     fn name(&self) -> &'static str {
         match self {
-            Self::Log(_) => "log",
-            Self::Reset(_) => "reset",
-            Self::Attempt(_) => "attempt",
-            Self::Remark(remark) => remark.name,
-            Self::End(_) => "end",
+            Self::Log(piece) => piece.kind,
+            Self::Reset(reset) => reset.kind,
+            Self::Attempt(next) => next.kind,
+            Self::Remark(remark) => remark.kind,
+            Self::End(end) => end.kind,
         }
     }
 
@@ -167,11 +172,11 @@ mod tests {
         let event = |piece| serde_json::to_value(LogEvent::piece(AttemptNo::FIRST, &file, 5, piece)).unwrap();
         assert_eq!(
             event(Piece::Bytes(b"\xff\0")),
-            serde_json::json!({"attempt": 1, "file": "main.out", "offset": 5, "next_offset": 7, "bytes": "/wA="})
+            serde_json::json!({"kind": "log", "attempt": 1, "file": "main.out", "offset": 5, "next_offset": 7, "bytes": "/wA="})
         );
         assert_eq!(
             event(Piece::Text("✓\n")),
-            serde_json::json!({"attempt": 1, "file": "main.out", "offset": 5, "next_offset": 9, "text": "✓\n"})
+            serde_json::json!({"kind": "log", "attempt": 1, "file": "main.out", "offset": 5, "next_offset": 9, "text": "✓\n"})
         );
     }
 }

@@ -6,6 +6,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
+use crate::http::spelling::nearest;
+
 /// The most faults in one answer.
 const MOST: usize = 50;
 
@@ -103,11 +105,16 @@ fn explain(error: &serde_path_to_error::Error<serde_json::Error>, document: &Val
             return Violation::new(at, "unknown_field", "is read-only; remove it from the request");
         }
         let known = expected.map_or("none", |known| known.trim_start_matches("one of "));
-        return Violation::new(
-            at,
-            "unknown_field",
-            format_args!("is not a known field; the known fields are {known}"),
-        );
+        let last = error.path().iter().last();
+        let meant = match last {
+            Some(Segment::Map { key }) => nearest(key, known.split('`').skip(1).step_by(2)),
+            Some(Segment::Seq { .. } | Segment::Enum { .. } | Segment::Unknown) | None => None,
+        };
+        let detail = match meant {
+            Some(meant) => format!("is not a known field (did you mean `{meant}`?)"),
+            None => format!("is not a known field; the known fields are {known}"),
+        };
+        return Violation::new(at, "unknown_field", detail);
     }
     if let Some(field) = text.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
         return Violation::new(below(&at, field), "required", "is required");

@@ -42,6 +42,19 @@ fn an_unknown_field_is_answered_with_the_known_ones() {
 }
 
 #[test]
+fn a_misspelled_field_is_answered_with_the_one_that_was_meant() {
+    for (document, pointer, meant) in [
+        (json!({"comand": "true"}), "/comand", "command"),
+        (json!({"resources": {"num_gpu": 1}}), "/resources/num_gpu", "num_gpus"),
+        (json!({"backend_details": {"partitions": "x"}}), "/backend_details/partitions", "partition"),
+    ] {
+        let found = read::<JobRequest>(&document).unwrap_err();
+        assert_eq!((found[0].pointer.as_str(), found[0].code), (pointer, "unknown_field"));
+        assert_eq!(found[0].detail, format!("is not a known field (did you mean `{meant}`?)"));
+    }
+}
+
+#[test]
 fn a_fault_never_repeats_a_value() {
     let document = json!({
         "secret_env_vars": {"HF_TOKEN": 12_345_678, "OTHER": ["hunter2"]},
