@@ -6,7 +6,7 @@ use std::{
 use test_case::test_case;
 
 use super::*;
-use slurm::{CudaVersion, WallTime};
+use slurm::{CudaVersion, EnvKey, WallTime};
 
 fn base() -> BatchScript {
     BatchScript {
@@ -30,8 +30,7 @@ fn base() -> BatchScript {
         state_dir: "/lustre/u/state/1/1".parse().unwrap(),
         log_root: "/lustre/u/slurm-logs".parse().unwrap(),
         results_dir: "/lustre/u/results/1".parse().unwrap(),
-        env_file: Some("/lustre/u/env/1".parse().unwrap()),
-        exports: vec![("WANDB_PROJECT".parse().unwrap(), "it's $HOME".to_owned())],
+        env_file: "/lustre/u/env/1.sh".parse().unwrap(),
         soft_timeout: Some(RunTime::from_hours(3.8).unwrap()),
         max_requeues: 10,
         master_port: 29500,
@@ -39,7 +38,6 @@ fn base() -> BatchScript {
         launch: Launch::Container(Container {
             image: "nvcr.io#nvidia/tao:6".to_owned(),
             mounts: vec!["/lustre".to_owned(), "/data:/data:ro".to_owned()],
-            forward_env: vec!["WANDB_PROJECT".parse().unwrap()],
             argv: vec!["python".to_owned(), "-c".to_owned(), "print('a b')".to_owned()],
         }),
     }
@@ -58,7 +56,7 @@ fn on_two_hosts() -> BatchScript {
     };
     let launch = Launch::Host { argv: vec!["./train.sh".to_owned()] };
     let task = TaskSetup::default();
-    BatchScript { directives, launch, task, env_file: None, exports: vec![], soft_timeout: None, ..base() }
+    BatchScript { directives, launch, task, soft_timeout: None, ..base() }
 }
 
 /// The fixed parts are in files of their own.
@@ -188,10 +186,7 @@ fn a_container_on_two_nodes_sees_the_rendezvous_whatever_its_image_says() {
     let mut script = base();
     script.directives.nodes = 2;
     let text = rendered(&script);
-    assert!(
-        text.contains("--container-env=WANDB_PROJECT,WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT "),
-        "{text}"
-    );
+    assert!(text.contains("--container-env=WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT "), "{text}");
     assert!(text.contains("export WORLD_SIZE=2 NUM_GPU_PER_NODE=4 MASTER_PORT=29500"), "{text}");
 }
 
@@ -245,24 +240,26 @@ fn bash_and_shellcheck_accept_every_script() {
         on_two_hosts(),
         roles::cosmos(),
         BatchScript { launch: hostile, ..base() },
-        BatchScript { log_root: with_space.clone(), env_file: Some(with_space), ..base() },
+        BatchScript { log_root: with_space.clone(), env_file: with_space, ..base() },
     ] {
         let text = script.render().unwrap();
         let mut bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
         bash.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
         assert!(bash.wait().unwrap().success(), "{text}");
         assert_eq!(shellcheck(&text), "", "{text}");
+        let entry = script.entry().unwrap();
+        assert_eq!(shellcheck(&entry), "", "{entry}");
         assert!(!text.contains("set -x") && !text.contains("-euxo"));
     }
 }
 
 /// What shellcheck has against a script; nothing when it is clean.
 fn shellcheck(text: &str) -> String {
-    // SC1090, SC1091: the environment file exists on the cluster only. SC2016: a caller's text may hold anything.
-    // SC2317: a function that only a trap calls. SC2140: words that shlex quoted, joined.
+    // SC1091: the environment file exists on the cluster only. SC2016: a caller's text may hold anything. SC2317: a function
+    // that only a trap calls. SC2140: words that shlex quoted, joined.
     let mut check = Command::new("shellcheck");
     check
-        .args(["--exclude=SC1090,SC1091,SC2016,SC2317,SC2140", "-"])
+        .args(["--shell=bash", "--exclude=SC1091,SC2016,SC2317,SC2140", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
     let mut check = check.spawn().expect("shellcheck is installed: apt-get install shellcheck");
@@ -277,7 +274,6 @@ fn what_cannot_be_passed_on_is_refused() {
         Launch::Container(Container {
             image: image.to_owned(),
             mounts: vec![mount.to_owned()],
-            forward_env: vec![],
             argv: vec!["x".to_owned()],
         })
     };
@@ -287,9 +283,8 @@ fn what_cannot_be_passed_on_is_refused() {
     assert!(matches!(render(container("a\nb", "/x")), Err(ScriptError::Forbidden { what: "the image", .. })));
     assert!(matches!(render(container("", "/x")), Err(ScriptError::Forbidden { what: "the image", .. })));
     assert!(matches!(render(container("a", "/x,/y")), Err(ScriptError::Forbidden { what: "a mount", .. })));
-    let mut script = base();
-    script.exports[0].1 = "a\0b".to_owned();
-    assert!(matches!(script.render(), Err(ScriptError::Forbidden { .. })));
+    let key: EnvKey = "A".parse().unwrap();
+    assert!(matches!(base().env_text([(&key, "a\0b")]), Err(ScriptError::Forbidden { .. })));
 }
 
 #[test_case(|d| d.nodes = 0; "nodes")]
