@@ -13,6 +13,7 @@ mod clusters;
 mod credentials;
 mod desired_state;
 mod ending;
+mod environments;
 mod exclusions;
 mod failing_setups;
 mod faults;
