@@ -140,7 +140,10 @@ fn cosmos_on_several_nodes_has_roles_and_tells_the_container_so() {
     .unwrap();
     assert_eq!((&env["COSMOS_RL_MULTINODE"], &env["NUM_POLICY_NODES"]), (&json!("1"), &json!("2")));
     let env = env_file(&job);
-    assert!(env.contains("export NODE_LAUNCH_METADATA_POLICY=") && env.contains("NUM_POLICY_NODES=2\n"), "{env}");
+    assert!(
+        env.contains("export NODE_LAUNCH_METADATA_POLICY=") && env.contains("NUM_POLICY_NODES=2\n"),
+        "{env}"
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Puts one entry into enroot's credentials, in the place of those of the same machine, of which enroot would use the first;
-# every other byte of the file stays. The password is in builtins, pipes and the file alone, never in an argument or a variable of the
-# environment.
+# Puts one entry into enroot's credentials, in the place of all entries of the same machine, because enroot uses the first
+# one. Every other byte of the file stays. The password is in builtins, pipes and the file alone, never in an argument or a
+# variable of the environment.
 #
 # stdin: a line "machine, login, password".
 

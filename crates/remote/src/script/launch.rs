@@ -146,10 +146,8 @@ fn program(role: &str, tasks: u32, argv: &[String], out: &mut String) -> Result<
     for word in argv {
         let _ = write!(out, " {}", quoted("the command", word)?);
     }
-    let _ = write!(
-        out,
-        " </dev/null &\n_tao_programs+=(\"$!\") _tao_roles+=({role}) _tao_tasks+=({tasks})\n"
-    );
+    let _ =
+        write!(out, " </dev/null &\n_tao_programs+=(\"$!\") _tao_roles+=({role}) _tao_tasks+=({tasks})\n");
     Ok(())
 }
 

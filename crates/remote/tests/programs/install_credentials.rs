@@ -61,7 +61,8 @@ fn the_entry_of_the_same_machine_is_replaced_in_its_place() {
 /// enroot uses the first entry of a machine, so the new one would have no effect beside it.
 #[test]
 fn another_login_replaces_every_entry_of_its_machine() {
-    let before = "machine m login old password p\nmachine n login l password q\nmachine m login older password r\n";
+    let before =
+        "machine m login old password p\nmachine n login l password q\nmachine m login older password r\n";
     let after = "machine m login new password s\nmachine n login l password q\n";
     assert_eq!(merged(before, "m", "new", "s"), after);
 }

@@ -117,7 +117,8 @@ fn every_name_that_is_not_bashs_own_can_be_given() {
     let script = node.script(&["/usr/bin/env", "-0"]);
     let listed = Command::new("bash").args(["-c", "compgen -v; compgen -e"]).output().unwrap().stdout;
     let listed = String::from_utf8(listed).unwrap();
-    let others = ["BASH_COMPAT", "BASH_XTRACEFD", "CHILD_MAX", "FUNCNEST", "GLOBIGNORE", "POSIXLY_CORRECT", "TMOUT"];
+    let others =
+        ["BASH_COMPAT", "BASH_XTRACEFD", "CHILD_MAX", "FUNCNEST", "GLOBIGNORE", "POSIXLY_CORRECT", "TMOUT"];
     // The script adds to PATH, and these are refused for other reasons.
     let elsewhere = |name: &&str| !["PATH", "BASH_ENV"].contains(name) && !name.starts_with("SLURM_");
     let names = listed.lines().chain(others).filter(elsewhere);

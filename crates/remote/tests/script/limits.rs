@@ -101,7 +101,8 @@ fn before_its_limit_a_program_is_warned_once() {
 #[test]
 fn slurms_own_warning_is_passed_on_and_the_program_goes_on() {
     let node = Node::new();
-    let text = format!("trap 'echo warned' USR1; {}; kill -USR1 $BATCH; sleep 1; echo done; exit 3", node.begin());
+    let text =
+        format!("trap 'echo warned' USR1; {}; kill -USR1 $BATCH; sleep 1; echo done; exit 3", node.begin());
     let output = node.run(&node.script(&["bash", "-c", &text]), 42, 0);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "warned\ndone\n", "{}", stderr(&output));
     assert_eq!(output.status.code(), Some(3));
@@ -117,7 +118,9 @@ fn a_warning_waits_until_the_program_has_begun(on_warning: OnWarning, nodes: u32
     let begin = if on_warning == OnWarning::Default { node.begin() } else { ":".to_owned() };
     // bash cannot handle a signal that was ignored at its start.
     let text = match on_warning {
-        OnWarning::Default => format!("trap 'echo warned; exit 3' USR1; {begin}; while :; do sleep 0.1; done"),
+        OnWarning::Default => {
+            format!("trap 'echo warned; exit 3' USR1; {begin}; while :; do sleep 0.1; done")
+        }
         OnWarning::Ignore => "import signal, sys, time\n\
              signal.signal(signal.SIGUSR1, lambda *_: (print('warned', flush=True), sys.exit(3)))\n\
              time.sleep(60)"

@@ -114,7 +114,9 @@ fn enroot_gets_the_newest_login_of_a_registry_with_a_port() {
     let sandbox = &service.sandbox;
     let _kept = Kept::new(sandbox);
     sandbox.login(&format!("echo 'machine a login b password c' >{FILE}"));
-    for (machine, login) in [("registry.example:5000", "old"), ("registry.example:5000", "new"), ("other", "l")] {
+    for (machine, login) in
+        [("registry.example:5000", "old"), ("registry.example:5000", "new"), ("other", "l")]
+    {
         let body = json!({"machine": machine, "login": login, "password": PASSWORD});
         let answer = service.put("/clusters/sandbox/enroot-credentials", &body.to_string());
         assert_eq!(answer.status, 204, "{}", answer.text);

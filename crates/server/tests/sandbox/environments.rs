@@ -97,7 +97,9 @@ fn watch(service: &Service, id: &str, programs: usize) {
         before.extend(others.into_iter().filter(Process::is_before));
         seen = now;
         // A shell has children with the same command line.
-        let task = |one: &Process| ["SLURM_STEP_ID", "SLURM_NODEID"].map(|key| one.variables().get(key).copied().map(str::to_owned));
+        let task = |one: &Process| {
+            ["SLURM_STEP_ID", "SLURM_NODEID"].map(|key| one.variables().get(key).copied().map(str::to_owned))
+        };
         seen.iter().map(task).collect::<BTreeSet<_>>().len() >= programs
     });
     for part in ["srun ", "slurm_script"] {

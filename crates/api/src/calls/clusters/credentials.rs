@@ -34,7 +34,7 @@ pub(crate) struct EnrootCredentials {
 /// Install registry credentials
 ///
 /// Writes the entry to `~/.config/enroot/.credentials` of the cluster's user (mode 0600). It replaces every entry of the same
-/// machine, of which Enroot would use the first; the other entries stay. The service does not store the password, and no answer contains it. All jobs of
+/// machine, because Enroot uses the first one; the other entries stay. The service does not store the password, and no answer contains it. All jobs of
 /// the cluster pull images with these credentials, so the call needs the scope `admin`.
 #[utoipa::path(
     put,
@@ -91,7 +91,9 @@ fn command(sent: &EnrootCredentials) -> Result<InstallCredentials, Vec<Violation
 /// The name that Enroot looks for: without a port.
 fn host(machine: &str) -> &str {
     match machine.split_once(':') {
-        Some((host, port)) if (1..=5).contains(&port.len()) && port.bytes().all(|b| b.is_ascii_digit()) => host,
+        Some((host, port)) if (1..=5).contains(&port.len()) && port.bytes().all(|b| b.is_ascii_digit()) => {
+            host
+        }
         _ => machine,
     }
 }
