@@ -104,26 +104,27 @@ fn a_container_on_one_node() {
     readonly _tao_results=/lustre/u/results/1
     [claim]
     [marks]
-
-    export WANDB_PROJECT="it's "'$HOME'
-
-    if [ ! -r /lustre/u/env/1 ]; then
-      echo "tao-slurm: the environment file of this job is not there:" /lustre/u/env/1 >&2
-      exit 121
-    fi
-    set -a
-    . /lustre/u/env/1
-    set +a
     [wait]
 
     readonly _tao_limit=13680
     [limit]
 
-    "$_tao_srun" --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --container-env=WANDB_PROJECT --export=ALL --kill-on-bad-exit=1 -- bash -c "trap '' USR1; export SLURM_JOB_NAME=bash; unset SLURM_NTASKS SLURM_NNODES SLURM_PROCID SLURM_LOCALID SLURM_NTASKS_PER_NODE RANK LOCAL_RANK GROUP_RANK WORLD_SIZE NODE_RANK NUM_GPU_PER_NODE MASTER_ADDR MASTER_PORT NNODES NPROC_PER_NODE; exec \""'$@"' task python -c "print('a b')" </dev/null &
-    _tao_programs=("$!")
-    if ((_tao_warned)); then _tao_pass_warning_on; fi
+    readonly _tao_task='trap "" USR1
+    export SLURM_JOB_NAME=bash
+    unset SLURM_NTASKS SLURM_NNODES SLURM_PROCID SLURM_LOCALID SLURM_NTASKS_PER_NODE RANK LOCAL_RANK GROUP_RANK WORLD_SIZE NODE_RANK NUM_GPU_PER_NODE MASTER_ADDR MASTER_PORT NNODES NPROC_PER_NODE
+    if [ ! -r /lustre/u/env/1.sh ]; then
+      echo "tao-slurm: the environment file of this job is not there:" /lustre/u/env/1.sh >&2
+      exit 121
+    fi
+    . /lustre/u/env/1.sh
+    : 2>/dev/null >/lustre/u/state/1/1/begun"${1:+_$1}.${SLURM_NODEID-}"
+    exec "${@:2}"'
+    srun --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --export=ALL --kill-on-bad-exit=1 -- bash -c "$_tao_task" task '' python -c "print('a b')" </dev/null &
+    _tao_programs+=("$!") _tao_roles+=('') _tao_tasks+=(1)
     _tao_run_clock 13680 120 &
     _tao_clock=$!
+    _tao_warnable=1
+    if ((_tao_warned)); then _tao_pass_warning_on; fi
     _tao_wait "${_tao_programs[0]}"
     _tao_programs=()
     if ((_tao_ended)); then exit "$_tao_ended"; fi
@@ -163,14 +164,29 @@ fn a_command_on_two_hosts() {
     [claim]
     [marks]
     [its own scancel]
-    export PATH="$_tao_state/bin:$PATH"
 
     export WORLD_SIZE=2 NUM_GPU_PER_NODE=0 MASTER_PORT=29500
     [rendezvous]
     [wait]
 
-    "$_tao_srun" --export=ALL --kill-on-bad-exit=1 -- bash -c 'export NODE_RANK="${SLURM_NODEID:?}"; trap : TERM INT HUP USR1; "$@"; code=$?; set -C; if ((code)); then echo "$code" 2>/dev/null >/lustre/u/state/1/1/failed; fi; exit "$code"' task ./train.sh </dev/null &
-    _tao_programs=("$!")
+    readonly _tao_task='trap : TERM INT HUP USR1
+    _tao_leave() {
+      set -C
+      if (($2)); then echo "$2" 2>/dev/null >/lustre/u/state/1/1/failed"${1:+_$1}"; fi
+      exit "$2"
+    }
+    if [ ! -r /lustre/u/env/1.sh ]; then
+      echo "tao-slurm: the environment file of this job is not there:" /lustre/u/env/1.sh >&2
+      _tao_leave "$1" 121
+    fi
+    . /lustre/u/env/1.sh
+    export PATH=/lustre/u/state/1/1/bin:"$PATH"
+    export NODE_RANK="${SLURM_NODEID:?}"
+    "${@:2}"
+    _tao_leave "$1" $?'
+    srun --export=ALL --kill-on-bad-exit=1 -- bash -c "$_tao_task" task '' ./train.sh </dev/null &
+    _tao_programs+=("$!") _tao_roles+=('') _tao_tasks+=(2)
+    _tao_warnable=1
     if ((_tao_warned)); then _tao_pass_warning_on; fi
     _tao_wait "${_tao_programs[0]}"
     _tao_first_code "$_tao_state/failed"

@@ -10,7 +10,7 @@ use slurm::EnvKey;
 use super::{BatchScript, ScriptError, quoted};
 
 /// Variables that bash computes itself or does not let anyone set, so no job can pass them on.
-const OF_BASH: [&str; 32] = [
+const OF_BASH: [&str; 33] = [
     "_",
     "BASHOPTS",
     "BASHPID",
@@ -35,6 +35,7 @@ const OF_BASH: [&str; 32] = [
     "GROUPS",
     "HISTCMD",
     "LINENO",
+    "OPTIND",
     "PIPESTATUS",
     "PPID",
     "RANDOM",
