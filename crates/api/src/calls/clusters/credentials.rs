@@ -97,3 +97,31 @@ fn host(machine: &str) -> &str {
         _ => machine,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use test_case::test_case;
+
+    use super::*;
+
+    #[test_case("nvcr.io", Some("nvcr.io") ; "a host")]
+    #[test_case("registry.example:5000", Some("registry.example") ; "a port is dropped")]
+    #[test_case("registry.example:", None ; "no port")]
+    #[test_case("registry.example:http", None ; "a word as the port")]
+    #[test_case("registry.example:500000", None ; "a port that is too long")]
+    #[test_case(":5000", None ; "no host")]
+    #[test_case("a:1:2", None ; "two ports")]
+    #[test_case("https://nvcr.io", None ; "a URL")]
+    fn enroot_looks_for_a_host(machine: &str, written: Option<&str>) {
+        let sent = EnrootCredentials {
+            machine: machine.to_owned(),
+            login: "user".to_owned(),
+            password: "hunter2".to_owned().into(),
+        };
+        let stdin =
+            command(&sent).map(|command| String::from_utf8(remote::RemoteCommand::render(&command).stdin));
+        let found = stdin.ok().map(Result::unwrap);
+        let found = found.as_deref().map(|text| text.split('\t').next().unwrap_or_default());
+        assert_eq!(found, written);
+    }
+}
