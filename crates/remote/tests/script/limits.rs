@@ -4,7 +4,6 @@ use std::{
     fs,
     os::unix::fs::MetadataExt,
     process::{Command, Stdio},
-    thread,
 };
 
 use remote::{BatchScript, OnWarning, TaskSetup};
@@ -134,18 +133,12 @@ fn a_warning_waits_until_the_program_has_begun(on_warning: OnWarning, nodes: u32
     let other = node.file("state/begun.0");
     let mut command = node.command(&script, 42, 0);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    while !node.has("srun.args") {
-        thread::yield_now();
-    }
+    node.wait_for("srun.args");
     let told = Command::new("kill").args(["-USR1", &child.id().to_string()]).status().unwrap();
     assert!(told.success());
-    while !node.has("state/warned") {
-        thread::yield_now();
-    }
+    node.wait_for("state/warned");
     fs::write(node.file("set_up"), "").unwrap();
-    while !node.has("state/begun.1") {
-        thread::yield_now();
-    }
+    node.wait_for("state/begun.1");
     if nodes == 2 {
         fs::write(other, "").unwrap();
     }

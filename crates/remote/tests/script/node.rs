@@ -5,6 +5,8 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::PathBuf,
     process::{Command, Output},
+    thread,
+    time::{Duration, Instant},
 };
 
 use remote::{BatchScript, Directives, Launch, TaskSetup, script::begin_mark};
@@ -113,6 +115,15 @@ impl Node {
 
     pub(crate) fn has(&self, name: &str) -> bool {
         self.file(name).exists()
+    }
+
+    /// Waits until a file is there.
+    pub(crate) fn wait_for(&self, name: &str) {
+        let begun = Instant::now();
+        while !self.has(name) {
+            assert!(begun.elapsed() < Duration::from_mins(2), "{name} is not there");
+            thread::yield_now();
+        }
     }
 
     pub(crate) fn script(&self, argv: &[&str]) -> BatchScript {
