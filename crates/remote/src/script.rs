@@ -12,13 +12,13 @@ mod task;
 
 use std::fmt::Write;
 
-use slurm::{EnvKey, RemotePath, RunTime};
+use slurm::{RemotePath, RunTime};
 
 pub use conversion::ConversionScript;
 pub use directives::Directives;
-pub use environment::env_file;
+pub use environment::is_of_bash;
 pub use launch::{Container, CosmosNodes, Launch};
-pub use task::{OnWarning, TaskSetup};
+pub use task::{OnWarning, TaskSetup, begin_mark};
 
 /// The exit code of a run whose node has failed: it writes no exit record.
 pub const EXIT_NODE_FAILED: u8 = 118;
@@ -57,10 +57,9 @@ pub struct BatchScript {
     /// Where the job's status files are. Their sizes at the start of a run are kept in `status_from` in the state directory, a
     /// line `<inode> <size> <path>` for each.
     pub results_dir: RemotePath,
-    /// A file of `KEY=value` lines in shell quoting, read before the job starts. For secrets: mode 0600.
-    pub env_file: Option<RemotePath>,
-    /// Environment without secrets: it is part of the script.
-    pub exports: Vec<(EnvKey, String)>,
+    /// The file with the job's own variables, which each task reads before its program starts; its text is
+    /// [`env_text`](Self::env_text). It has secrets: mode 0600.
+    pub env_file: RemotePath,
     /// The job's own time limit, before Slurm's. The script then exits with [`EXIT_LIMIT`], or requeues the job if its directives
     /// allow it.
     pub soft_timeout: Option<RunTime>,
@@ -68,7 +67,7 @@ pub struct BatchScript {
     pub max_requeues: u32,
     /// The rendezvous port, on the first node.
     pub master_port: u16,
-    /// The setup of each task before its program.
+    /// The setup of each task.
     pub task: TaskSetup,
     /// The program.
     pub launch: Launch,
@@ -115,7 +114,6 @@ impl BatchScript {
         if matches!(self.launch, Launch::Host { .. }) {
             out.push_str(OWN_SCANCEL);
         }
-        environment::render(self, &mut out)?;
         if self.directives.nodes > 1 {
             let Directives { nodes, gpus_per_node, .. } = &self.directives;
             let _ = writeln!(
@@ -131,7 +129,7 @@ impl BatchScript {
             assign(&mut out, "_tao_limit", &limit.seconds().to_string());
             out.push_str(LIMIT);
         }
-        self.launch.render(self.directives.nodes, &self.state_dir, &self.task, &mut out)?;
+        self.launch.render(self, &mut out)?;
         self.ending(&mut out);
         Ok(out)
     }
@@ -142,6 +140,7 @@ impl BatchScript {
             let warning = warning_before(u64::from(limit.seconds()), self.directives.warning_seconds);
             let _ = write!(out, "_tao_run_clock {} {warning} &\n_tao_clock=$!\n", limit.seconds());
         }
+        out.push_str("_tao_warnable=1\nif ((_tao_warned)); then _tao_pass_warning_on; fi\n");
         out.push_str(self.launch.waiting(self.directives.nodes));
         out.push_str("_tao_programs=()\nif ((_tao_ended)); then exit \"$_tao_ended\"; fi\n");
         if self.soft_timeout.is_some() {

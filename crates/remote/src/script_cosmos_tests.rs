@@ -56,16 +56,6 @@ fn cosmos_on_three_nodes() {
     [claim]
     [marks]
 
-    export WANDB_PROJECT="it's "'$HOME'
-
-    if [ ! -r /lustre/u/env/1 ]; then
-      echo "tao-slurm: the environment file of this job is not there:" /lustre/u/env/1 >&2
-      exit 121
-    fi
-    set -a
-    . /lustre/u/env/1
-    set +a
-
     export WORLD_SIZE=3 NUM_GPU_PER_NODE=8 MASTER_PORT=29500
     [rendezvous]
     [wait]
@@ -73,21 +63,37 @@ fn cosmos_on_three_nodes() {
     readonly _tao_limit=13680
     [limit]
 
+    readonly _tao_task='trap "" USR1
+    trap : TERM INT HUP
+    _tao_leave() {
+      set -C
+      if (($2)); then echo "$2" 2>/dev/null >/lustre/u/state/1/1/failed"${1:+_$1}"; fi
+      exit "$2"
+    }
+    if [ ! -r /lustre/u/env/1.sh ]; then
+      echo "tao-slurm: the environment file of this job is not there:" /lustre/u/env/1.sh >&2
+      _tao_leave "$1" 121
+    fi
+    . /lustre/u/env/1.sh
+    export NODE_RANK="${SLURM_NODEID:?}"
+    export CUDA_HOME=/usr/local/cuda-12.8 CUDA_PATH=/usr/local/cuda-12.8 LD_LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LIBRARY_PATH:+:$LIBRARY_PATH}" CPATH="/usr/local/cuda-12.8/include${CPATH:+:$CPATH}"
+    : 2>/dev/null >/lustre/u/state/1/1/begun"${1:+_$1}.${SLURM_NODEID-}"
+    "${@:2}"
+    _tao_leave "$1" $?'
+
     readonly _tao_policy_nodes=2 _tao_rollout_nodes=1 _tao_controller_port=8082
     [roles]
 
-    _tao_roles=()
-    COSMOS_NODE_ROLE=controller "$_tao_srun" --overlap --nodes=1 --ntasks=1 --nodelist="$CONTROLLER_NODE" --output="$_tao_logs"/controller/%t.out --error="$_tao_logs"/controller/%t.err --open-mode=append --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --container-env=WANDB_PROJECT,WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT,COSMOS_NODE_ROLE,COSMOS_CONTROLLER_HOST,CONTROLLER_NODE,POLICY_NODES,ROLLOUT_NODES,SLURM_NODEID,SLURMD_NODENAME --no-container-mount-home --export=ALL --kill-on-bad-exit=1 -- bash -c "trap '' USR1; export NODE_RANK=\""'${SLURM_NODEID:?}"; export CUDA_HOME=/usr/local/cuda-12.8 CUDA_PATH=/usr/local/cuda-12.8 LD_LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LIBRARY_PATH:+:$LIBRARY_PATH}" CPATH="/usr/local/cuda-12.8/include${CPATH:+:$CPATH}"; trap : TERM INT HUP; "$@"; code=$?; set -C; if ((code)); then echo "$code" 2>/dev/null >/lustre/u/state/1/1/failed_controller; fi; exit "$code"' task python -c "print('a b')" </dev/null &
-    _tao_programs+=("$!") _tao_roles+=(controller)
-    if ((_tao_warned)); then _tao_pass_warning_on; fi
-    COSMOS_NODE_ROLE=policy "$_tao_srun" --overlap --nodes=2 --ntasks=2 --nodelist="$(_tao_slice 0 "$_tao_policy_nodes" ,)" --output="$_tao_logs"/policy/%t.out --error="$_tao_logs"/policy/%t.err --open-mode=append --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --container-env=WANDB_PROJECT,WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT,COSMOS_NODE_ROLE,COSMOS_CONTROLLER_HOST,CONTROLLER_NODE,POLICY_NODES,ROLLOUT_NODES,SLURM_NODEID,SLURMD_NODENAME --no-container-mount-home --export=ALL --kill-on-bad-exit=1 -- bash -c "trap '' USR1; export NODE_RANK=\""'${SLURM_NODEID:?}"; export CUDA_HOME=/usr/local/cuda-12.8 CUDA_PATH=/usr/local/cuda-12.8 LD_LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LIBRARY_PATH:+:$LIBRARY_PATH}" CPATH="/usr/local/cuda-12.8/include${CPATH:+:$CPATH}"; trap : TERM INT HUP; "$@"; code=$?; set -C; if ((code)); then echo "$code" 2>/dev/null >/lustre/u/state/1/1/failed_policy; fi; exit "$code"' task python -c "print('a b')" </dev/null &
-    _tao_programs+=("$!") _tao_roles+=(policy)
-    if ((_tao_warned)); then _tao_pass_warning_on; fi
-    COSMOS_NODE_ROLE=rollout "$_tao_srun" --nodes=1 --ntasks=1 --nodelist="$(_tao_slice "$_tao_policy_nodes" "$_tao_rollout_nodes" ,)" --output="$_tao_logs"/rollout/%t.out --error="$_tao_logs"/rollout/%t.err --open-mode=append --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --container-env=WANDB_PROJECT,WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT,COSMOS_NODE_ROLE,COSMOS_CONTROLLER_HOST,CONTROLLER_NODE,POLICY_NODES,ROLLOUT_NODES,SLURM_NODEID,SLURMD_NODENAME --no-container-mount-home --export=ALL --kill-on-bad-exit=1 -- bash -c "trap '' USR1; export NODE_RANK=\""'${SLURM_NODEID:?}"; export CUDA_HOME=/usr/local/cuda-12.8 CUDA_PATH=/usr/local/cuda-12.8 LD_LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LIBRARY_PATH:+:$LIBRARY_PATH}" CPATH="/usr/local/cuda-12.8/include${CPATH:+:$CPATH}"; trap : TERM INT HUP; "$@"; code=$?; set -C; if ((code)); then echo "$code" 2>/dev/null >/lustre/u/state/1/1/failed_rollout; fi; exit "$code"' task python -c "print('a b')" </dev/null &
-    _tao_programs+=("$!") _tao_roles+=(rollout)
-    if ((_tao_warned)); then _tao_pass_warning_on; fi
+    COSMOS_NODE_ROLE=controller srun --overlap --nodes=1 --ntasks=1 --nodelist="$CONTROLLER_NODE" --output="$_tao_logs"/controller/%t.out --error="$_tao_logs"/controller/%t.err --open-mode=append --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --container-env=WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT,COSMOS_NODE_ROLE,COSMOS_CONTROLLER_HOST,CONTROLLER_NODE,POLICY_NODES,ROLLOUT_NODES,SLURM_NODEID,SLURMD_NODENAME --no-container-mount-home --export=ALL --kill-on-bad-exit=1 -- bash -c "$_tao_task" task controller python -c "print('a b')" </dev/null &
+    _tao_programs+=("$!") _tao_roles+=(controller) _tao_tasks+=(1)
+    COSMOS_NODE_ROLE=policy srun --overlap --nodes=2 --ntasks=2 --nodelist="$(_tao_slice 0 "$_tao_policy_nodes" ,)" --output="$_tao_logs"/policy/%t.out --error="$_tao_logs"/policy/%t.err --open-mode=append --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --container-env=WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT,COSMOS_NODE_ROLE,COSMOS_CONTROLLER_HOST,CONTROLLER_NODE,POLICY_NODES,ROLLOUT_NODES,SLURM_NODEID,SLURMD_NODENAME --no-container-mount-home --export=ALL --kill-on-bad-exit=1 -- bash -c "$_tao_task" task policy python -c "print('a b')" </dev/null &
+    _tao_programs+=("$!") _tao_roles+=(policy) _tao_tasks+=(2)
+    COSMOS_NODE_ROLE=rollout srun --nodes=1 --ntasks=1 --nodelist="$(_tao_slice "$_tao_policy_nodes" "$_tao_rollout_nodes" ,)" --output="$_tao_logs"/rollout/%t.out --error="$_tao_logs"/rollout/%t.err --open-mode=append --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --container-env=WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT,COSMOS_NODE_ROLE,COSMOS_CONTROLLER_HOST,CONTROLLER_NODE,POLICY_NODES,ROLLOUT_NODES,SLURM_NODEID,SLURMD_NODENAME --no-container-mount-home --export=ALL --kill-on-bad-exit=1 -- bash -c "$_tao_task" task rollout python -c "print('a b')" </dev/null &
+    _tao_programs+=("$!") _tao_roles+=(rollout) _tao_tasks+=(1)
     _tao_run_clock 13680 120 &
     _tao_clock=$!
+    _tao_warnable=1
+    if ((_tao_warned)); then _tao_pass_warning_on; fi
     _tao_wait_roles
     _tao_programs=()
     if ((_tao_ended)); then exit "$_tao_ended"; fi

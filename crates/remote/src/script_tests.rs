@@ -6,7 +6,7 @@ use std::{
 use test_case::test_case;
 
 use super::*;
-use slurm::{CudaVersion, WallTime};
+use slurm::{CudaVersion, EnvKey, WallTime};
 
 fn base() -> BatchScript {
     BatchScript {
@@ -30,8 +30,7 @@ fn base() -> BatchScript {
         state_dir: "/lustre/u/state/1/1".parse().unwrap(),
         log_root: "/lustre/u/slurm-logs".parse().unwrap(),
         results_dir: "/lustre/u/results/1".parse().unwrap(),
-        env_file: Some("/lustre/u/env/1".parse().unwrap()),
-        exports: vec![("WANDB_PROJECT".parse().unwrap(), "it's $HOME".to_owned())],
+        env_file: "/lustre/u/env/1.sh".parse().unwrap(),
         soft_timeout: Some(RunTime::from_hours(3.8).unwrap()),
         max_requeues: 10,
         master_port: 29500,
@@ -39,7 +38,6 @@ fn base() -> BatchScript {
         launch: Launch::Container(Container {
             image: "nvcr.io#nvidia/tao:6".to_owned(),
             mounts: vec!["/lustre".to_owned(), "/data:/data:ro".to_owned()],
-            forward_env: vec!["WANDB_PROJECT".parse().unwrap()],
             argv: vec!["python".to_owned(), "-c".to_owned(), "print('a b')".to_owned()],
         }),
     }
@@ -58,7 +56,7 @@ fn on_two_hosts() -> BatchScript {
     };
     let launch = Launch::Host { argv: vec!["./train.sh".to_owned()] };
     let task = TaskSetup::default();
-    BatchScript { directives, launch, task, env_file: None, exports: vec![], soft_timeout: None, ..base() }
+    BatchScript { directives, launch, task, soft_timeout: None, ..base() }
 }
 
 /// The fixed parts are in files of their own.
@@ -106,26 +104,27 @@ fn a_container_on_one_node() {
     readonly _tao_results=/lustre/u/results/1
     [claim]
     [marks]
-
-    export WANDB_PROJECT="it's "'$HOME'
-
-    if [ ! -r /lustre/u/env/1 ]; then
-      echo "tao-slurm: the environment file of this job is not there:" /lustre/u/env/1 >&2
-      exit 121
-    fi
-    set -a
-    . /lustre/u/env/1
-    set +a
     [wait]
 
     readonly _tao_limit=13680
     [limit]
 
-    "$_tao_srun" --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --container-env=WANDB_PROJECT --export=ALL --kill-on-bad-exit=1 -- bash -c "trap '' USR1; export SLURM_JOB_NAME=bash; unset SLURM_NTASKS SLURM_NNODES SLURM_PROCID SLURM_LOCALID SLURM_NTASKS_PER_NODE RANK LOCAL_RANK GROUP_RANK WORLD_SIZE NODE_RANK NUM_GPU_PER_NODE MASTER_ADDR MASTER_PORT NNODES NPROC_PER_NODE; exec \""'$@"' task python -c "print('a b')" </dev/null &
-    _tao_programs=("$!")
-    if ((_tao_warned)); then _tao_pass_warning_on; fi
+    readonly _tao_task='trap "" USR1
+    export SLURM_JOB_NAME=bash
+    unset SLURM_NTASKS SLURM_NNODES SLURM_PROCID SLURM_LOCALID SLURM_NTASKS_PER_NODE RANK LOCAL_RANK GROUP_RANK WORLD_SIZE NODE_RANK NUM_GPU_PER_NODE MASTER_ADDR MASTER_PORT NNODES NPROC_PER_NODE
+    if [ ! -r /lustre/u/env/1.sh ]; then
+      echo "tao-slurm: the environment file of this job is not there:" /lustre/u/env/1.sh >&2
+      exit 121
+    fi
+    . /lustre/u/env/1.sh
+    : 2>/dev/null >/lustre/u/state/1/1/begun"${1:+_$1}.${SLURM_NODEID-}"
+    exec "${@:2}"'
+    srun --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --export=ALL --kill-on-bad-exit=1 -- bash -c "$_tao_task" task '' python -c "print('a b')" </dev/null &
+    _tao_programs+=("$!") _tao_roles+=('') _tao_tasks+=(1)
     _tao_run_clock 13680 120 &
     _tao_clock=$!
+    _tao_warnable=1
+    if ((_tao_warned)); then _tao_pass_warning_on; fi
     _tao_wait "${_tao_programs[0]}"
     _tao_programs=()
     if ((_tao_ended)); then exit "$_tao_ended"; fi
@@ -165,14 +164,29 @@ fn a_command_on_two_hosts() {
     [claim]
     [marks]
     [its own scancel]
-    export PATH="$_tao_state/bin:$PATH"
 
     export WORLD_SIZE=2 NUM_GPU_PER_NODE=0 MASTER_PORT=29500
     [rendezvous]
     [wait]
 
-    "$_tao_srun" --export=ALL --kill-on-bad-exit=1 -- bash -c 'export NODE_RANK="${SLURM_NODEID:?}"; trap : TERM INT HUP USR1; "$@"; code=$?; set -C; if ((code)); then echo "$code" 2>/dev/null >/lustre/u/state/1/1/failed; fi; exit "$code"' task ./train.sh </dev/null &
-    _tao_programs=("$!")
+    readonly _tao_task='trap : TERM INT HUP USR1
+    _tao_leave() {
+      set -C
+      if (($2)); then echo "$2" 2>/dev/null >/lustre/u/state/1/1/failed"${1:+_$1}"; fi
+      exit "$2"
+    }
+    if [ ! -r /lustre/u/env/1.sh ]; then
+      echo "tao-slurm: the environment file of this job is not there:" /lustre/u/env/1.sh >&2
+      _tao_leave "$1" 121
+    fi
+    . /lustre/u/env/1.sh
+    export PATH=/lustre/u/state/1/1/bin:"$PATH"
+    export NODE_RANK="${SLURM_NODEID:?}"
+    "${@:2}"
+    _tao_leave "$1" $?'
+    srun --export=ALL --kill-on-bad-exit=1 -- bash -c "$_tao_task" task '' ./train.sh </dev/null &
+    _tao_programs+=("$!") _tao_roles+=('') _tao_tasks+=(2)
+    _tao_warnable=1
     if ((_tao_warned)); then _tao_pass_warning_on; fi
     _tao_wait "${_tao_programs[0]}"
     _tao_first_code "$_tao_state/failed"
@@ -188,10 +202,7 @@ fn a_container_on_two_nodes_sees_the_rendezvous_whatever_its_image_says() {
     let mut script = base();
     script.directives.nodes = 2;
     let text = rendered(&script);
-    assert!(
-        text.contains("--container-env=WANDB_PROJECT,WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT "),
-        "{text}"
-    );
+    assert!(text.contains("--container-env=WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT "), "{text}");
     assert!(text.contains("export WORLD_SIZE=2 NUM_GPU_PER_NODE=4 MASTER_PORT=29500"), "{text}");
 }
 
@@ -245,24 +256,26 @@ fn bash_and_shellcheck_accept_every_script() {
         on_two_hosts(),
         roles::cosmos(),
         BatchScript { launch: hostile, ..base() },
-        BatchScript { log_root: with_space.clone(), env_file: Some(with_space), ..base() },
+        BatchScript { log_root: with_space.clone(), env_file: with_space, ..base() },
     ] {
         let text = script.render().unwrap();
         let mut bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
         bash.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
         assert!(bash.wait().unwrap().success(), "{text}");
         assert_eq!(shellcheck(&text), "", "{text}");
+        let entry = script.entry().unwrap();
+        assert_eq!(shellcheck(&entry), "", "{entry}");
         assert!(!text.contains("set -x") && !text.contains("-euxo"));
     }
 }
 
 /// What shellcheck has against a script; nothing when it is clean.
 fn shellcheck(text: &str) -> String {
-    // SC1090, SC1091: the environment file exists on the cluster only. SC2016: a caller's text may hold anything.
-    // SC2317: a function that only a trap calls. SC2140: words that shlex quoted, joined.
+    // SC1091: the environment file exists on the cluster only. SC2016: a caller's text may hold anything. SC2317: a function
+    // that only a trap calls. SC2140: words that shlex quoted, joined.
     let mut check = Command::new("shellcheck");
     check
-        .args(["--exclude=SC1090,SC1091,SC2016,SC2317,SC2140", "-"])
+        .args(["--shell=bash", "--exclude=SC1091,SC2016,SC2317,SC2140", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
     let mut check = check.spawn().expect("shellcheck is installed: apt-get install shellcheck");
@@ -277,7 +290,6 @@ fn what_cannot_be_passed_on_is_refused() {
         Launch::Container(Container {
             image: image.to_owned(),
             mounts: vec![mount.to_owned()],
-            forward_env: vec![],
             argv: vec!["x".to_owned()],
         })
     };
@@ -287,9 +299,8 @@ fn what_cannot_be_passed_on_is_refused() {
     assert!(matches!(render(container("a\nb", "/x")), Err(ScriptError::Forbidden { what: "the image", .. })));
     assert!(matches!(render(container("", "/x")), Err(ScriptError::Forbidden { what: "the image", .. })));
     assert!(matches!(render(container("a", "/x,/y")), Err(ScriptError::Forbidden { what: "a mount", .. })));
-    let mut script = base();
-    script.exports[0].1 = "a\0b".to_owned();
-    assert!(matches!(script.render(), Err(ScriptError::Forbidden { .. })));
+    let key: EnvKey = "A".parse().unwrap();
+    assert!(matches!(base().env_text([(&key, "a\0b")]), Err(ScriptError::Forbidden { .. })));
 }
 
 #[test_case(|d| d.nodes = 0; "nodes")]

@@ -15,6 +15,7 @@ mod clusters;
 mod crash_points;
 mod exclusions;
 mod images;
+mod log_lines;
 mod orphans;
 mod partitions;
 mod ports;

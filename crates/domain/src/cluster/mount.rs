@@ -2,11 +2,15 @@
 
 use std::{fmt, str::FromStr};
 
-use serde_with::{DeserializeFromStr, SerializeDisplay};
+use serde::{Deserialize, Deserializer, de};
+use serde_with::SerializeDisplay;
 use slurm::RemotePath;
 
+/// Pyxis writes each mount into a shell script, which expands these.
+const EXPANDED: [char; 5] = ['$', '`', '"', '\'', '\\'];
+
 /// A bind mount of the container: `/source`, `/source:/inside` or `/source:/inside:ro`.
-#[derive(Debug, Clone, PartialEq, Eq, SerializeDisplay, DeserializeFromStr)]
+#[derive(Debug, Clone, PartialEq, Eq, SerializeDisplay)]
 pub struct Mount {
     source: RemotePath,
     inside: Option<RemotePath>,
@@ -43,26 +47,47 @@ impl From<RemotePath> for Mount {
 
 /// A text that is not a valid mount.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("must be `/source`, `/source:/inside` or `/source:/inside:ro`, with absolute paths and no comma")]
-pub struct InvalidMount;
+pub enum InvalidMount {
+    #[error("must be `/source`, `/source:/inside` or `/source:/inside:ro`, with absolute paths and no comma")]
+    Form,
+    #[error("must not contain {0}, which the shell of Pyxis would expand: use a path without it")]
+    Expanded(char),
+}
 
-impl FromStr for Mount {
-    type Err = InvalidMount;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let path = |text: &str| text.parse::<RemotePath>().map_err(|_| InvalidMount);
+impl Mount {
+    /// The mount of a stored job, which may have been accepted before [`EXPANDED`] was refused.
+    fn stored(text: &str) -> Result<Self, InvalidMount> {
+        let path = |text: &str| text.parse::<RemotePath>().map_err(|_| InvalidMount::Form);
         // Pyxis takes a comma-separated list, so a path cannot contain a comma.
         if text.contains(',') {
-            return Err(InvalidMount);
+            return Err(InvalidMount::Form);
         }
         let parts: Vec<&str> = text.split(':').collect();
         let (source, inside, read_only) = match parts[..] {
             [source] => (source, None, false),
             [source, inside] => (source, Some(path(inside)?), false),
             [source, inside, "ro"] => (source, Some(path(inside)?), true),
-            _ => return Err(InvalidMount),
+            _ => return Err(InvalidMount::Form),
         };
         Ok(Self { source: path(source)?, inside, read_only })
+    }
+}
+
+impl FromStr for Mount {
+    type Err = InvalidMount;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.chars().find(|c| EXPANDED.contains(c)) {
+            Some(expanded) => Err(InvalidMount::Expanded(expanded)),
+            None => Self::stored(text),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Mount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::stored(&text).map_err(de::Error::custom)
     }
 }
 
@@ -87,6 +112,24 @@ mod tests {
     #[test_case("/lustre:/data:ro" ; "read-only")]
     fn a_mount_reads_back_as_itself(text: &str) {
         assert_eq!(text.parse::<Mount>().unwrap().to_string(), text);
+    }
+
+    #[test_case("/data$x", '$' ; "a dollar sign")]
+    #[test_case("/data:/in`id`", '`' ; "a backquote")]
+    #[test_case("/my \"data\":/data:ro", '"' ; "double quotes")]
+    #[test_case("/it's", '\'' ; "an apostrophe")]
+    #[test_case("/a\\b", '\\' ; "a backslash")]
+    fn a_character_that_pyxis_would_expand_is_refused_by_name(text: &str, character: char) {
+        let error = text.parse::<Mount>().unwrap_err();
+        assert_eq!(error, InvalidMount::Expanded(character));
+        assert!(error.to_string().contains(character), "{error}");
+    }
+
+    #[test]
+    fn a_mount_that_was_stored_before_still_reads() {
+        let text = "\"/data$x:/data\"";
+        let mount: Mount = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&mount).unwrap(), text);
     }
 
     #[test_case("/lustre", "/lustre/a", Some("/lustre/a") ; "the same path")]

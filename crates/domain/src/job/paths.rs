@@ -14,7 +14,7 @@ pub struct JobPaths {
     pub specs: RemotePath,
     /// The container's environment as JSON, for TAO's entry point; 0600, removed at the end.
     pub env_json: RemotePath,
-    /// The same as a shell file for the batch script; 0600, removed at the end.
+    /// The same as a shell file for the job's program; 0600, removed at the end.
     pub env_shell: RemotePath,
     /// TAO's cloud metadata; 0600, removed at the end.
     pub meta: RemotePath,

@@ -59,30 +59,27 @@ pub fn plan_submission(
             let argv = ["bash", "-euo", "pipefail", file.as_str()].map(str::to_owned).to_vec();
             // The warning signal before a time limit must not end a command that does not handle it. The trap is on the
             // first line, so that the shell's messages have the line numbers of the command's text.
-            let bytes = format!("trap '' USR1; {text}").into_bytes();
+            let begun = remote::script::begin_mark(&state_dir)?;
+            let bytes = format!("trap '' USR1; {begun}; {text}").into_bytes();
             (argv, vec![StagedFile { path: file, mode: SHARED, bytes }])
         }
     };
-    let launch = launch(&job.spec, attempt, &open, secrets, argv, plan.as_ref());
-    let env_file = (!secrets.env.is_empty()).then(|| paths.env_shell.clone());
-    if let Some(path) = &env_file {
-        let secret = secrets.env.iter().map(|(key, value)| (key, value.expose_secret()));
-        let bytes = remote::script::env_file(secret)?.into_bytes();
-        files.push(StagedFile { path: path.clone(), mode: PRIVATE, bytes });
-    }
     let script = BatchScript {
         directives: directives(job, attempt, cluster),
         state_dir: state_dir.clone(),
         log_root: paths.log_root.clone(),
         results_dir: paths.results.clone(),
-        env_file,
+        env_file: paths.env_shell.clone(),
         task: task(&job.spec, &open)?,
-        exports: open.into_iter().collect(),
         soft_timeout: Some(job.spec.resources.soft_timeout),
         max_requeues: cluster.retries.max_requeues,
         master_port: job.spec.master_port,
-        launch,
+        launch: launch(&job.spec, attempt, argv, plan.as_ref()),
     };
+    let plain = open.iter().map(|(key, value)| (key, value.as_str()));
+    let secret = secrets.env.iter().map(|(key, value)| (key, value.expose_secret()));
+    let bytes = script.env_text(plain.chain(secret))?.into_bytes();
+    files.push(StagedFile { path: paths.env_shell.clone(), mode: PRIVATE, bytes });
     files.push(StagedFile { path: paths.script.clone(), mode: SHARED, bytes: script.render()?.into_bytes() });
     let parents = files.iter().filter_map(|file| file.path.parent());
     // Also without secrets: the cleanup has to prove that the files are gone, and a missing directory does not.

@@ -9,7 +9,6 @@ use crate::{
     job::{attempt::Attempt, paths::JobPaths, stored::Job},
     request::{
         cosmos::{self, CosmosPlan},
-        secret::Secrets,
         spec::{CUDA_OVERRIDE, JobSpec, Work},
     },
 };
@@ -41,8 +40,6 @@ pub(super) fn tao_command(job: &Job, paths: &JobPaths, network_arch: &str, actio
 pub(super) fn launch(
     spec: &JobSpec,
     attempt: &Attempt,
-    open: &BTreeMap<EnvKey, String>,
-    secrets: &Secrets,
     argv: Vec<String>,
     plan: Option<&CosmosPlan>,
 ) -> Launch {
@@ -54,8 +51,7 @@ pub(super) fn launch(
     if !mounts.iter().any(|mount| base == mount || base.starts_with(&format!("{mount}/"))) {
         mounts.push(base.to_owned());
     }
-    let forward_env = open.keys().chain(secrets.env.keys()).cloned().collect();
-    let container = Container { image: image.pyxis(), mounts, forward_env, argv };
+    let container = Container { image: image.pyxis(), mounts, argv };
     if !is_cosmos(spec) {
         return Launch::Container(container);
     }
@@ -73,7 +69,6 @@ pub(super) fn task(spec: &JobSpec, open: &BTreeMap<EnvKey, String>) -> Result<Ta
     Ok(TaskSetup {
         // A command on the node itself may use Slurm's variables.
         lightning_safe: spec.image.is_some() && !is_cosmos(spec),
-        own_env: spec.env.keys().chain(&spec.secret_env).cloned().collect(),
         cuda: cuda.map(|(_, version)| version.parse()).transpose()?,
         on_warning: match spec.work {
             Work::Tao { .. } => OnWarning::Ignore,

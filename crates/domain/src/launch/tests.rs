@@ -51,9 +51,15 @@ fn script(job: &Job, cluster: &Cluster) -> String {
     String::from_utf8(file(&submission(job, cluster), ".sbatch").bytes.clone()).unwrap()
 }
 
+/// What the tasks read before their program starts.
+fn env_file(job: &Job) -> String {
+    String::from_utf8(file(&submission(job, &cluster()), ".sh").bytes.clone()).unwrap()
+}
+
 #[test]
 fn a_tao_job_is_told_where_it_runs() {
-    let text = script(&tao_job("classification_pyt", json!({})), &cluster());
+    let job = tao_job("classification_pyt", json!({}));
+    let (text, script) = (env_file(&job), script(&job, &cluster()));
     for line in [
         "export ORCHESTRATION_API_NETWORK=classification_pyt",
         "export ORCHESTRATION_API_ACTION=train",
@@ -65,16 +71,36 @@ fn a_tao_job_is_told_where_it_runs() {
         assert!(text.contains(&format!("{line}\n")), "{line}: {text}");
     }
     assert!(!text.contains("COSMOS") && !text.contains("CUDA"), "{text}");
+    assert!(!script.contains("ORCHESTRATION_API_NETWORK") && !script.contains("HF_HOME"), "{script}");
+}
+
+#[test]
+fn all_variables_of_a_job_are_in_one_private_file() {
+    let mut job = command_job();
+    job.spec.env.insert("DOTENV".parse().unwrap(), "A=1\nPATH=/nowhere".to_owned());
+    let mut secrets = Secrets::default();
+    secrets.env.insert("HF_TOKEN".parse().unwrap(), "it's".to_owned().into());
+    let attempt = job.new_attempt("/lustre/tao".parse().unwrap(), DateTime::UNIX_EPOCH).unwrap();
+    let submission = plan_submission(&job, &attempt, &cluster(), &secrets).unwrap();
+    let env = file(&submission, "/env/00000000-0000-0000-0000-000000000001.sh");
+    assert_eq!(env.mode, 0o600);
+    let text = String::from_utf8(env.bytes.clone()).unwrap();
+    assert!(text.contains("export DOTENV='A=1\nPATH=/nowhere'\n"), "{text}");
+    assert!(text.contains("export HF_TOKEN=\"it's\"\n"), "{text}");
+    for other in submission.files.iter().filter(|other| other.path != env.path) {
+        let text = String::from_utf8_lossy(&other.bytes);
+        assert!(!text.contains("nowhere") && !text.contains("HF_TOKEN"), "{}: {text}", other.path);
+    }
 }
 
 #[test]
 fn a_cache_of_the_callers_own_is_kept() {
     let mut job = tao_job("classification_pyt", json!({}));
     job.spec.env.insert("HUGGINGFACE_HUB_CACHE".parse().unwrap(), "/lustre/hub".to_owned());
-    assert!(!script(&job, &cluster()).contains("HF_HOME"));
+    assert!(!env_file(&job).contains("HF_HOME"));
     job.spec.env.clear();
     job.spec.env.insert("HF_HOME".parse().unwrap(), "/lustre/hf".to_owned());
-    assert!(script(&job, &cluster()).contains("export HF_HOME=/lustre/hf\n"));
+    assert!(env_file(&job).contains("export HF_HOME=/lustre/hf\n"));
 }
 
 #[test]
@@ -89,14 +115,13 @@ fn another_cuda_is_put_before_the_images_own_inside_the_container() {
 
 #[test]
 fn cosmos_on_one_node_has_its_caches_and_all_memory() {
-    let text = script(&tao_job("cosmos-rl", json!({})), &cluster());
-    for part in [
-        "#SBATCH --mem=0\n",
-        "export COSMOS_CACHE=/lustre/tao/.cache/cosmos\n",
-        "export CUDA_OVERRIDE_VERSION=12.8\n",
-        " --no-container-mount-home --export=ALL ",
-    ] {
+    let job = tao_job("cosmos-rl", json!({}));
+    let (text, env) = (script(&job, &cluster()), env_file(&job));
+    for part in ["#SBATCH --mem=0\n", " --no-container-mount-home --export=ALL "] {
         assert!(text.contains(part), "{part}: {text}");
+    }
+    for line in ["COSMOS_CACHE=/lustre/tao/.cache/cosmos\n", "CUDA_OVERRIDE_VERSION=12.8\n"] {
+        assert!(env.contains(&format!("export {line}")), "{line}: {env}");
     }
     assert!(!text.contains("COSMOS_NODE_ROLE") && !text.contains("unset "), "{text}");
 }
@@ -114,7 +139,11 @@ fn cosmos_on_several_nodes_has_roles_and_tells_the_container_so() {
     )
     .unwrap();
     assert_eq!((&env["COSMOS_RL_MULTINODE"], &env["NUM_POLICY_NODES"]), (&json!("1"), &json!("2")));
-    assert!(text.contains("--container-env=") && text.contains("NODE_LAUNCH_METADATA_POLICY"), "{text}");
+    let env = env_file(&job);
+    assert!(
+        env.contains("export NODE_LAUNCH_METADATA_POLICY=") && env.contains("NUM_POLICY_NODES=2\n"),
+        "{env}"
+    );
 }
 
 #[test]
@@ -165,7 +194,9 @@ fn the_trace_of_a_job_is_slurms_comment() {
 #[test]
 fn a_command_on_the_node_keeps_its_lines_and_meets_our_scancel() {
     let submission = submission(&command_job(), &cluster());
-    assert_eq!(file(&submission, "/command.sh").bytes, b"trap '' USR1; true");
+    let text = String::from_utf8(file(&submission, "/command.sh").bytes.clone()).unwrap();
+    let begun = ": 2>/dev/null >/lustre/tao/state/00000000-0000-0000-0000-000000000001/1/begun\".${SLURM_NODEID-}\" || :";
+    assert_eq!(text, format!("trap '' USR1; {begun}; true"));
     assert!(script(&command_job(), &cluster()).contains("/bin/scancel"));
 }
 

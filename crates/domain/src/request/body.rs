@@ -35,7 +35,8 @@ pub struct JobRequest {
     #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Option<Object>, write_only)]
     pub cloud_metadata: Map<String, Value>,
-    /// Environment variables of the job. A value is secret if its name indicates it, such as `*TOKEN*` or `*PASSWORD*`.
+    /// Environment variables of the job's program; values may have any characters but NUL. A value is secret if its name indicates
+    /// it, such as `*TOKEN*` or `*PASSWORD*`.
     #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Option<BTreeMap<String, String>>)]
     pub docker_env_vars: BTreeMap<String, String>,

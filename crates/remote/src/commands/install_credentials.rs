@@ -12,8 +12,8 @@ const PROGRAM: &str = program!("preamble", "enroot_config", "install_credentials
 /// Ten seconds to wait for another writer, and a few small files.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Writes an entry to `~/.config/enroot/.credentials` (0600, in a directory 0700). It replaces the entry of the same
-/// machine and login; all others stay as they are.
+/// Writes an entry to `~/.config/enroot/.credentials` (0600, in a directory 0700). It replaces every entry of the same
+/// machine, because enroot uses the first one; all others stay as they are.
 ///
 /// enroot finds an entry by its line, which must begin with `machine NAME login USER` (`docker.sh`), so it is
 /// written on a line of its own.

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Puts one entry into enroot's credentials, in the place of the one of the same machine and login; every other byte of
-# the file stays. The password is in builtins, pipes and the file alone, never in an argument or a variable of the
-# environment.
+# Puts one entry into enroot's credentials, in the place of all entries of the same machine, because enroot uses the first
+# one. Every other byte of the file stays. The password is in builtins, pipes and the file alone, never in an argument or a
+# variable of the environment.
 #
 # stdin: a line "machine, login, password".
 
@@ -40,15 +40,14 @@ if ((size > 100000)); then give_up "$credentials is too large; mend it by hand";
 
 # The file with a marker behind it, which shows whether the last line ends in a newline.
 {
-  printf '%s\n%s\n' "$machine" "$login"
+  printf '%s\n' "$machine"
   printf 'machine %s login %s password %s\n' "$machine" "$login" "$password"
   cat -- "$new"
   printf '.'
 } | awk '
   NR == 1 { machine = $0; next }
-  NR == 2 { login = $0; next }
-  NR == 3 { entry = $0 "\n"; next }
-  { text = text (NR > 4 ? "\n" : "") $0 }
+  NR == 2 { entry = $0 "\n"; next }
+  { text = text (NR > 3 ? "\n" : "") $0 }
   # Where the entry that begins at a place ends: before the next word that begins one, with its own line.
   function next_word(from,   rest) {
     rest = substr(text, from)
@@ -77,15 +76,13 @@ if ((size > 100000)); then give_up "$credentials is too large; mend it by hand";
       after = next_word(after)
       if (!after) break
       same = (word == machine)
-      named = ""; at = after; stop = after
+      at = after; stop = after
       while ((after = next_word(at)) && (word == "login" || word == "password" || word == "account")) {
-        key = word
         after = next_value(after)
         if (!after) break
-        if (key == "login") named = word
         at = after; stop = after
       }
-      if (same && named == login) {
+      if (same) {
         # Whatever blanks end its line belong to it.
         rest = substr(text, stop)
         if (match(rest, /^[ \t\r]*\n/)) stop += RLENGTH

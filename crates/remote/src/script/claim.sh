@@ -1,8 +1,4 @@
 readonly _tao_id=${SLURM_JOB_ID:?} _tao_restart=${SLURM_RESTART_COUNT:-0}
-# A job may set PATH for its own program; this script's commands use the original one.
-readonly _tao_path=$PATH
-_tao_srun=$(command -v srun || echo srun)
-readonly _tao_srun
 
 # The submission left its fence here. Without one the job was deleted with its files, and Slurm 23 or later created the
 # directory for the logs.

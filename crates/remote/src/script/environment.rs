@@ -1,49 +1,67 @@
-//! The environment of the batch script, and so of its programs.
+//! The environment of a job's program.
+//!
+//! It reaches the program by a file that only the entry shell of each task reads: values arrive exactly, and none of them is in
+//! the environment of the batch script, srun, Pyxis or Enroot, which have meanings of their own for `HOME`, `TMPDIR` and others.
 
 use std::fmt::Write;
 
 use slurm::EnvKey;
 
-use super::{BatchScript, EXIT_NO_ENV_FILE, Launch, ScriptError, quoted};
+use super::{BatchScript, ScriptError, quoted};
 
-pub(super) fn render(script: &BatchScript, out: &mut String) -> Result<(), ScriptError> {
-    if !script.exports.is_empty() {
-        out.push('\n');
-    }
-    for (key, value) in &script.exports {
-        let _ = writeln!(out, "export {key}={}", quoted("the value of an environment variable", value)?);
-    }
-    if let Some(env_file) = &script.env_file {
-        let path = quoted("the environment file", env_file.as_str())?;
-        let _ = write!(
-            out,
-            "\nif [ ! -r {path} ]; then\n  \
-             echo \"tao-slurm: the environment file of this job is not there:\" {path} >&2\n  \
-             exit {EXIT_NO_ENV_FILE}\nfi\nset -a\n. {path}\nset +a\n"
-        );
-    }
-    if matches!(script.launch, Launch::Host { .. }) {
-        out.push_str("export PATH=\"$_tao_state/bin:$PATH\"\n");
-    }
-    Ok(())
+/// Variables that bash computes itself or does not let anyone set, so no job can pass them on.
+const OF_BASH: [&str; 33] = [
+    "_",
+    "BASHOPTS",
+    "BASHPID",
+    "BASH_ALIASES",
+    "BASH_ARGC",
+    "BASH_ARGV",
+    "BASH_ARGV0",
+    "BASH_CMDS",
+    "BASH_COMMAND",
+    "BASH_LINENO",
+    "BASH_MONOSECONDS",
+    "BASH_REMATCH",
+    "BASH_SOURCE",
+    "BASH_SUBSHELL",
+    "BASH_VERSINFO",
+    "COMP_WORDBREAKS",
+    "DIRSTACK",
+    "EPOCHREALTIME",
+    "EPOCHSECONDS",
+    "EUID",
+    "FUNCNAME",
+    "GROUPS",
+    "HISTCMD",
+    "LINENO",
+    "OPTIND",
+    "PIPESTATUS",
+    "PPID",
+    "RANDOM",
+    "SECONDS",
+    "SHELLOPTS",
+    "SHLVL",
+    "SRANDOM",
+    "UID",
+];
+
+/// Whether a variable is one of bash's own, which a job cannot set.
+pub fn is_of_bash(key: &EnvKey) -> bool {
+    OF_BASH.contains(&key.as_str())
 }
 
-/// The text of [`BatchScript::env_file`](crate::BatchScript::env_file): `KEY=value` lines in shell quoting.
-pub fn env_file<'a>(vars: impl IntoIterator<Item = (&'a EnvKey, &'a str)>) -> Result<String, ScriptError> {
-    let mut out = String::new();
-    for (key, value) in vars {
-        let _ = writeln!(out, "{key}={}", quoted("the value of a secret", value)?);
-    }
-    Ok(out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn any_value_is_one_word() {
-        let key: EnvKey = "A".parse().unwrap();
-        assert_eq!(env_file([(&key, "it's $(x)\n")]).unwrap(), "A=\"it's \"'$(x)\n'\n");
+impl BatchScript {
+    /// The text of [`env_file`](Self::env_file). Variables that the script itself sets for the tasks are left out.
+    pub fn env_text<'a>(
+        &self,
+        vars: impl IntoIterator<Item = (&'a EnvKey, &'a str)>,
+    ) -> Result<String, ScriptError> {
+        let own = self.launch.own_env(self.directives.nodes);
+        let mut out = String::new();
+        for (key, value) in vars.into_iter().filter(|(key, _)| !own.contains(&key.as_str())) {
+            let _ = writeln!(out, "export {key}={}", quoted("the value of an environment variable", value)?);
+        }
+        Ok(out)
     }
 }

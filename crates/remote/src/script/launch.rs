@@ -2,21 +2,23 @@
 
 use std::fmt::Write;
 
-use super::{ScriptError, TaskSetup, quoted};
-use slurm::{EnvKey, RemotePath};
+use super::{BatchScript, ScriptError, assign, quoted};
 
-/// Variables of the batch script that override those of the image.
-const RENDEZVOUS_ENV: &str = "WORLD_SIZE,NUM_GPU_PER_NODE,MASTER_ADDR,MASTER_PORT";
-/// Starts the program in the background, so that the script handles signals.
-const STARTED: &str = " </dev/null &\n_tao_programs=(\"$!\")\n";
-/// A warning may have arrived before the program was started.
-const LATE_WARNING: &str = "if ((_tao_warned)); then _tao_pass_warning_on; fi\n";
+/// Variables of the batch script for several nodes.
+const RENDEZVOUS_ENV: [&str; 4] = ["WORLD_SIZE", "NUM_GPU_PER_NODE", "MASTER_ADDR", "MASTER_PORT"];
+/// Variables of the batch script and Slurm for roles.
+const ROLE_ENV: [&str; 7] = [
+    "COSMOS_NODE_ROLE",
+    "COSMOS_CONTROLLER_HOST",
+    "CONTROLLER_NODE",
+    "POLICY_NODES",
+    "ROLLOUT_NODES",
+    "SLURM_NODEID",
+    "SLURMD_NODENAME",
+];
 
 /// The hosts of the roles, and the wait for the roles.
 pub(super) const ROLES: &str = include_str!("roles.sh");
-/// Variables of the batch script and Slurm that override those of a role's image.
-const ROLE_ENV: &str = "COSMOS_NODE_ROLE,COSMOS_CONTROLLER_HOST,CONTROLLER_NODE,POLICY_NODES,ROLLOUT_NODES,\
-                        SLURM_NODEID,SLURMD_NODENAME";
 
 /// The program, one task on each node.
 #[derive(Debug, Clone)]
@@ -55,47 +57,45 @@ pub struct Container {
     pub image: String,
     /// As Pyxis spells them: `/from:/to:ro`, none with a comma.
     pub mounts: Vec<String>,
-    /// Variables that override those of the image.
-    pub forward_env: Vec<EnvKey>,
     /// The command and its arguments.
     pub argv: Vec<String>,
 }
 
 impl Launch {
-    /// Starts the programs.
-    pub(super) fn render(
-        &self,
-        nodes: u32,
-        state_dir: &RemotePath,
-        task: &TaskSetup,
-        out: &mut String,
-    ) -> Result<(), ScriptError> {
-        let failed = if nodes > 1 { Some(join(state_dir, "failed")?) } else { None };
-        let failed = failed.as_ref();
-        let rendezvous: &[&str] = if nodes > 1 { &[RENDEZVOUS_ENV] } else { &[] };
-        match self {
+    /// Starts the programs of a script.
+    pub(super) fn render(&self, script: &BatchScript, out: &mut String) -> Result<(), ScriptError> {
+        out.push('\n');
+        assign(out, "_tao_task", &quoted("the task", &script.entry()?)?);
+        let nodes = script.directives.nodes;
+        let own_env = self.own_env(nodes);
+        let argv = match self {
             Self::Cosmos { container, roles: Some(roles) } => {
-                return start_roles(roles, container, state_dir, task, out);
+                return start_roles(roles, container, &own_env, out);
             }
             Self::Cosmos { container, roles: None } => {
-                out.push_str("\n\"$_tao_srun\"");
-                container.options(rendezvous, out)?;
+                out.push_str("srun");
+                container.options(&own_env, out)?;
                 out.push_str(" --no-container-mount-home");
-                program(&container.argv, nodes, task, failed, out)?;
+                &container.argv
             }
             Self::Container(container) => {
-                out.push_str("\n\"$_tao_srun\"");
-                container.options(rendezvous, out)?;
-                program(&container.argv, nodes, task, failed, out)?;
+                out.push_str("srun");
+                container.options(&own_env, out)?;
+                &container.argv
             }
             Self::Host { argv } => {
-                out.push_str("\n\"$_tao_srun\"");
-                program(argv, nodes, task, failed, out)?;
+                out.push_str("srun");
+                argv
             }
-        }
-        out.push_str(STARTED);
-        out.push_str(LATE_WARNING);
-        Ok(())
+        };
+        program("''", nodes, argv, out)
+    }
+
+    /// Variables that the script sets for the tasks. They override those of the job and its image.
+    pub(super) fn own_env(&self, nodes: u32) -> Vec<&'static str> {
+        let rendezvous = RENDEZVOUS_ENV.iter().filter(|_| nodes > 1);
+        let has_roles = matches!(self, Self::Cosmos { roles: Some(_), .. });
+        rendezvous.chain(ROLE_ENV.iter().filter(|_| has_roles)).copied().collect()
     }
 
     /// Waits for the programs.
@@ -109,9 +109,10 @@ impl Launch {
 }
 
 impl Container {
-    /// The options of Pyxis. `also_env`: lists of more variables that override those of the image.
-    fn options(&self, also_env: &[&str], out: &mut String) -> Result<(), ScriptError> {
-        let Self { image, mounts, forward_env, .. } = self;
+    /// The options of Pyxis. `env`: variables that override those of the image. None has a newline or a meaning for Enroot, which
+    /// it would split or follow.
+    fn options(&self, env: &[&str], out: &mut String) -> Result<(), ScriptError> {
+        let Self { image, mounts, .. } = self;
         if image.is_empty() || image.contains(char::is_control) {
             return Err(ScriptError::Forbidden {
                 what: "the image",
@@ -127,7 +128,6 @@ impl Container {
         if !mounts.is_empty() {
             let _ = write!(out, " --container-mounts={}", quoted("a mount", &mounts.join(","))?);
         }
-        let env: Vec<&str> = forward_env.iter().map(EnvKey::as_str).chain(also_env.iter().copied()).collect();
         if !env.is_empty() {
             let _ = write!(out, " --container-env={}", env.join(","));
         }
@@ -135,38 +135,27 @@ impl Container {
     }
 }
 
-/// The last options of srun, then the program with its arguments.
-fn program(
-    argv: &[String],
-    nodes: u32,
-    task: &TaskSetup,
-    failed: Option<&RemotePath>,
-    out: &mut String,
-) -> Result<(), ScriptError> {
+/// The last options of srun, then the entry shell with the program. It starts in the background, so that the script handles
+/// signals. `role`: a word of shell.
+fn program(role: &str, tasks: u32, argv: &[String], out: &mut String) -> Result<(), ScriptError> {
     if argv.is_empty() {
         return Err(ScriptError::EmptyCommand);
     }
     // Without --kill-on-bad-exit the other nodes would wait for a failed one until the time limit.
-    out.push_str(" --export=ALL --kill-on-bad-exit=1 --");
-    task.render(nodes, failed, out)?;
+    let _ = write!(out, " --export=ALL --kill-on-bad-exit=1 -- bash -c \"$_tao_task\" task {role}");
     for word in argv {
         let _ = write!(out, " {}", quoted("the command", word)?);
     }
+    let _ =
+        write!(out, " </dev/null &\n_tao_programs+=(\"$!\") _tao_roles+=({role}) _tao_tasks+=({tasks})\n");
     Ok(())
-}
-
-/// A file of the state directory.
-fn join(state_dir: &RemotePath, name: &str) -> Result<RemotePath, ScriptError> {
-    let forbidden = "so many characters";
-    state_dir.join(name).map_err(|_| ScriptError::Forbidden { what: "the state directory", forbidden })
 }
 
 /// Starts the roles of Cosmos-RL: each is a step of its own, with its own logs.
 fn start_roles(
     nodes: &CosmosNodes,
     container: &Container,
-    state_dir: &RemotePath,
-    task: &TaskSetup,
+    own_env: &[&str],
     out: &mut String,
 ) -> Result<(), ScriptError> {
     let CosmosNodes { policy, rollout, controller_port } = nodes;
@@ -178,23 +167,19 @@ fn start_roles(
         "\nreadonly _tao_policy_nodes={policy} _tao_rollout_nodes={rollout} _tao_controller_port={controller_port}"
     );
     out.push_str(ROLES);
-    out.push_str("\n_tao_roles=()\n");
+    out.push('\n');
     // The steps of controller and policy share the first node, and all that it has.
     let policy_hosts = "\"$(_tao_slice 0 \"$_tao_policy_nodes\" ,)\"";
     let mut role = |name: &str, count: u32, hosts: &str, shared: bool| {
         let overlap = if shared { " --overlap" } else { "" };
         let _ = write!(
             out,
-            "COSMOS_NODE_ROLE={name} \"$_tao_srun\"{overlap} --nodes={count} --ntasks={count} --nodelist={hosts} \
+            "COSMOS_NODE_ROLE={name} srun{overlap} --nodes={count} --ntasks={count} --nodelist={hosts} \
              --output=\"$_tao_logs\"/{name}/%t.out --error=\"$_tao_logs\"/{name}/%t.err --open-mode=append"
         );
-        container.options(&[RENDEZVOUS_ENV, ROLE_ENV], out)?;
+        container.options(own_env, out)?;
         out.push_str(" --no-container-mount-home");
-        // The job has several nodes, so each task needs its number.
-        let failed = join(state_dir, &format!("failed_{name}"))?;
-        program(&container.argv, 2, task, Some(&failed), out)?;
-        let _ = write!(out, " </dev/null &\n_tao_programs+=(\"$!\") _tao_roles+=({name})\n{LATE_WARNING}");
-        Ok::<(), ScriptError>(())
+        program(name, count, &container.argv, out)
     };
     role("controller", 1, "\"$CONTROLLER_NODE\"", true)?;
     role("policy", *policy, policy_hosts, true)?;

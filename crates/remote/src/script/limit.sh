@@ -12,7 +12,6 @@ trap _tao_on_limit USR2
 # Runs beside the programs: warns this script, signals the limit, and then terminates the programs, with SIGTERM first.
 # $1: seconds to the limit, $2: how long before it to warn (0: not at all).
 _tao_run_clock() {
-  local PATH=$_tao_path
   # Its sleep must not outlive it. A trap may run between any two commands, so only $! names the sleep reliably; before the first
   # sleep it names this no-op.
   : &
@@ -27,9 +26,7 @@ _tao_run_clock() {
     _tao_sleep "$2"
   fi
   kill -USR2 $$
-  # srun would kill its step on SIGTERM; with scancel the program can save its work. The check avoids another job, if a
-  # controller that has lost its state has given the id again; scancel would have to list all jobs to compare a name.
-  if _tao_show 30 >/dev/null; then timeout 30 scancel --signal=TERM "$_tao_id" >&2 </dev/null; fi
+  _tao_ask_to_end
   _tao_sleep 60
   kill -TERM "${_tao_programs[@]}" 2>/dev/null
   _tao_sleep 15

@@ -1,14 +1,14 @@
 
-# The running programs, the clock, and the events so far.
-_tao_programs=() _tao_clock='' _tao_seen=0
-_tao_warned=0 _tao_told='' _tao_limited=0 _tao_ended=0 _tao_requeued=0 _tao_broken_off=0 _tao_marked=0
+# The running programs with their roles and numbers of tasks, the clock, and the events so far.
+_tao_programs=() _tao_roles=() _tao_tasks=() _tao_clock='' _tao_seen=0
+_tao_warned=0 _tao_warnable=0 _tao_told='' _tao_limited=0 _tao_ended=0 _tao_requeued=0 _tao_broken_off=0 _tao_marked=0
 # The size of the log from earlier runs.
-_tao_log_before=$(PATH=$_tao_path stat -c %s -- "$_tao_state/main.err" 2>/dev/null)
+_tao_log_before=$(stat -c %s -- "$_tao_state/main.err" 2>/dev/null)
 readonly _tao_log_before
 
 # Writes a marker atomically; its first line counts. $1: its name, the rest: its text.
 _tao_mark() {
-  local PATH=$_tao_path IFS=' ' name=$1
+  local name=$1
   shift
   # Not truncated: the room reserved for the marker stays, even on a full disk.
   echo "$_tao_id $_tao_restart $*" | _tao_keep "$_tao_state/.$name.$_tao_id" ,notrunc \
@@ -22,7 +22,7 @@ _tao_no_room() {
   echo "tao-slurm: job $_tao_id stops here: its markers cannot be written to $_tao_state" >&2
   exit 119
 }
-_tao_now() { PATH=$_tao_path date +%s; }
+_tao_now() { date +%s; }
 _tao_began=$(_tao_now)
 readonly _tao_began
 
@@ -50,39 +50,37 @@ _tao_on_warning() {
   if ((_tao_warned)); then return; fi
   _tao_warned=1
   echo 'tao-slurm: a time limit is near; the program gets SIGUSR1' >&2
-  _tao_pass_warning_on
   _tao_mark warned "$(_tao_now)"
+  if ((_tao_warnable)); then _tao_pass_warning_on; fi
 }
-# Passes SIGUSR1 on to the programs that have not got it yet. A program that has just started does not handle it yet, and would be
-# killed by it.
+# Passes SIGUSR1 on to the programs that have not got it yet. Waits for those that have not begun: during the setup of a container
+# the signal would end its task. Returns when all have got it, or one has ended.
 _tao_pass_warning_on() {
-  local PATH=$_tao_path program tries
-  for program in "${_tao_programs[@]}"; do
-    case " $_tao_told " in *" $program "*) continue ;; esac
-    _tao_told+=" $program"
-    for ((tries = 0; tries < 50; tries++)); do
-      if _tao_hears_warnings "$program"; then break; fi
-      sleep 0.1
+  local place waiting
+  while :; do
+    waiting=0
+    for place in "${!_tao_programs[@]}"; do
+      case " $_tao_told " in *" $place "*) continue ;; esac
+      if ! kill -0 "${_tao_programs[place]}" 2>/dev/null; then return; fi
+      if _tao_has_begun "${_tao_roles[place]}" "${_tao_tasks[place]}"; then
+        _tao_told+=" $place"
+        # srun passes it on to every process of its step, and to nothing else.
+        kill -USR1 "${_tao_programs[place]}" 2>/dev/null
+      else
+        waiting=1
+      fi
     done
-    # srun passes it on to every process of its step, and to nothing else.
-    kill -USR1 "$program" 2>/dev/null
+    if ((!waiting)); then return; fi
+    sleep 1
   done
 }
-# Whether a child has called exec and blocks or catches SIGUSR1 (proc_pid_status(5)), or has ended. $1: its id.
-_tao_hears_warnings() {
-  local name value own
-  read -r own <"/proc/$$/comm"
-  while read -r name value; do
-    case $name in
-    Name:) if [ "$value" = "$own" ]; then return 1; fi ;;
-    State:) case $value in Z*) return 0 ;; esac ;;
-    SigBlk: | SigCgt:) if ((16#$value & 1 << 9)); then return 0; fi ;;
-    esac
-  done <"/proc/$1/status" || return 0
-  return 1
+# Whether all tasks of a program have left their marker. $1: its role, $2: the number of its tasks.
+_tao_has_begun() {
+  local begun=("$_tao_state/begun${1:+_$1}".*)
+  [ -e "${begun[0]}" ] && ((${#begun[@]} >= $2))
 }
 
-rm -f -- "$_tao_state"/{exit,warned,limited,self_canceled,failed,failed_*}
+rm -f -- "$_tao_state"/{exit,warned,limited,self_canceled,failed,failed_*,begun.*,begun_*}
 # The size of each status file now: bytes from earlier runs must not count for this one.
 _tao_note_files() {
   echo "run $_tao_restart"

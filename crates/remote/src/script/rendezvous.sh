@@ -1,4 +1,4 @@
-MASTER_ADDR=$(PATH=$_tao_path scontrol show hostnames "$SLURM_JOB_NODELIST" | PATH=$_tao_path head -n 1)
+MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 export MASTER_ADDR
 if [ -z "$MASTER_ADDR" ]; then
   echo "tao-slurm: the first of the nodes '$SLURM_JOB_NODELIST' cannot be found out" >&2

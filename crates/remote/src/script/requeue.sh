@@ -1,7 +1,7 @@
 
 # Requeues the job after its own time limit. Returns only if that fails. $1: the most requeues.
 _tao_requeue() {
-  local PATH=$_tao_path before=0
+  local before=0
   if [ -f "$_tao_state/requeued" ]; then read -r _ _ before _ <"$_tao_state/requeued"; fi
   case $before in '' | *[!0-9]*) before=0 ;; esac
   if ((before >= $1)); then

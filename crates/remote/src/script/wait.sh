@@ -25,7 +25,6 @@ _tao_first_code() {
 # Checks an end with code 0, and writes the exit record only if it is genuine. The record is written before scontrol is asked,
 # because a controller that does not answer may have lost the job, and would kill this script on its return.
 _tao_check_success() {
-  local PATH=$_tao_path
   # No program runs any more, only the writers of the marker, which must survive signals.
   trap '' HUP INT TERM
   if _tao_node_has_failed; then
@@ -43,7 +42,7 @@ _tao_check_success() {
 # srun returns 0 when the node of a step fails (_node_fail_handler of its source); only its log shows the failure. Searches the
 # last MiB, by an offset from the start, because Slurm may append meanwhile.
 _tao_node_has_failed() {
-  local PATH=$_tao_path from
+  local from
   from=$(stat -c %s -- "$_tao_state/main.err" 2>/dev/null)
   ((from -= 1048576, from = from > _tao_log_before ? from : _tao_log_before))
   tail -c "+$((from + 1))" -- "$_tao_state/main.err" 2>/dev/null | grep -aqF 'srun: error: Node failure on '
@@ -51,12 +50,18 @@ _tao_node_has_failed() {
 # Prints scontrol's line about this job. A controller that has lost its state gives ids again, so the name must match too. $1: the
 # most seconds.
 _tao_show() {
-  local PATH=$_tao_path told
+  local told
   told=$(timeout "$1" scontrol -o show job "$_tao_id" 2>/dev/null </dev/null)
   case $told in
   "JobId=$_tao_id JobName=$_tao_name "*) printf '%s\n' "$told" ;;
   *) return 1 ;;
   esac
+}
+# Asks the programs to end. srun would kill its step on SIGTERM; with scancel the programs can save their work. The check avoids
+# another job, if a controller that has lost its state has given the id again; scancel would have to list all jobs to compare a
+# name.
+_tao_ask_to_end() {
+  if _tao_show 30 >/dev/null; then timeout 30 scancel --signal=TERM "$_tao_id" >&2 </dev/null; fi
 }
 # Whether Slurm will run this job again whatever it returns: the job was requeued, or preempted (PreemptMode=REQUEUE with a
 # GraceTime). While the script runs, COMPLETING means that the job was requeued or canceled; PENDING means that the controller

@@ -49,7 +49,7 @@ fn a_file_that_was_open_to_others_is_closed() {
 }
 
 #[test]
-fn the_entry_of_the_same_machine_and_login_is_replaced_in_its_place() {
+fn the_entry_of_the_same_machine_is_replaced_in_its_place() {
     let before = "# mine\nmachine a login b password c\nmachine nvcr.io login u password old\n\nmachine z login y password x";
     assert_eq!(
         merged(before, "nvcr.io", "u", "new"),
@@ -58,9 +58,18 @@ fn the_entry_of_the_same_machine_and_login_is_replaced_in_its_place() {
     assert_eq!(merged("machine m login l password p", "m", "l", "q"), "machine m login l password q\n");
 }
 
+/// enroot uses the first entry of a machine, so the new one would have no effect beside it.
+#[test]
+fn another_login_replaces_every_entry_of_its_machine() {
+    let before =
+        "machine m login old password p\nmachine n login l password q\nmachine m login older password r\n";
+    let after = "machine m login new password s\nmachine n login l password q\n";
+    assert_eq!(merged(before, "m", "new", "s"), after);
+}
+
 #[test]
 fn every_other_byte_stays() {
-    let before = "machine nvcr.io login other password \"a b\\\" machine nvcr.io login u\"\r\n\tmachine\tnvcr.io.evil login u password k\n\
+    let before = "machine nvcr.com login other password \"a b\\\" machine nvcr.io login u\"\r\n\tmachine\tnvcr.io.evil login u password k\n\
                   default login d password e\n# machine nvcr.io login u password commented\n\u{e9}";
     assert_eq!(
         merged(before, "nvcr.io", "u", "new"),

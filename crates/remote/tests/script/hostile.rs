@@ -1,7 +1,6 @@
 //! Whatever a caller writes, it is data: the shell that runs the script reads it as one word.
 
 use proptest::prelude::*;
-use remote::BatchScript;
 
 use crate::node::{Node, stderr};
 
@@ -27,9 +26,9 @@ proptest! {
     fn a_text_arrives_as_it_was_written(word in text(), value in text(), nodes in 1_u32..3) {
         let node = Node::new();
         let show = ["bash", "-c", "printf '%s\\0%s' \"$1\" \"$VALUE\"", "x", word.as_str()];
-        let exports = vec![("VALUE".parse().unwrap(), value.clone())];
-        let mut script = BatchScript { exports, ..node.script(&show) };
+        let mut script = node.script(&show);
         script.directives.nodes = nodes;
+        node.give(&script, &[("VALUE", &value)]);
         let directives = script.render().unwrap().lines().take_while(|line| line.starts_with('#')).count();
         let output = node.run(&script, 42, 0);
         prop_assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));

@@ -1,9 +1,14 @@
 //! Warnings, the job's own time limit, and going back into the queue.
 
-use std::{fs, os::unix::fs::MetadataExt};
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    process::{Command, Stdio},
+};
 
-use remote::{BatchScript, Launch, OnWarning, TaskSetup};
+use remote::{BatchScript, OnWarning, TaskSetup};
 use slurm::RunTime;
+use test_case::test_case;
 
 use crate::node::{Node, stderr};
 
@@ -78,8 +83,11 @@ fn at_its_limit_a_program_has_time_to_put_its_work_in_order() {
 #[test]
 fn before_its_limit_a_program_is_warned_once() {
     let node = Node::new();
-    let text = "trap 'echo warned' USR1; for i in {1..60}; do sleep 0.1; done; echo done";
-    let mut script = limited(&node, 300, &["bash", "-c", text]);
+    let text = format!(
+        "trap 'echo warned' USR1; {}; for i in {{1..60}}; do sleep 0.1; done; echo done",
+        node.begin()
+    );
+    let mut script = limited(&node, 300, &["bash", "-c", &text]);
     script.soft_timeout = RunTime::from_seconds(3);
     script.directives.warning_seconds = 1;
     script.directives.requeue = false;
@@ -92,22 +100,49 @@ fn before_its_limit_a_program_is_warned_once() {
 #[test]
 fn slurms_own_warning_is_passed_on_and_the_program_goes_on() {
     let node = Node::new();
-    let text = "trap 'echo warned' USR1; kill -USR1 $BATCH; sleep 1; echo done; exit 3";
-    let output = node.run(&node.script(&["bash", "-c", text]), 42, 0);
+    let text =
+        format!("trap 'echo warned' USR1; {}; kill -USR1 $BATCH; sleep 1; echo done; exit 3", node.begin());
+    let output = node.run(&node.script(&["bash", "-c", &text]), 42, 0);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "warned\ndone\n", "{}", stderr(&output));
     assert_eq!(output.status.code(), Some(3));
 }
 
-#[test]
-fn a_warning_waits_for_a_program_that_does_not_listen_yet() {
+/// The warning comes while the container is set up, which it would end.
+#[test_case(OnWarning::Default, 1; "a command")]
+#[test_case(OnWarning::Default, 2; "a command on two nodes")]
+#[test_case(OnWarning::Ignore, 1; "a training")]
+fn a_warning_waits_until_the_program_has_begun(on_warning: OnWarning, nodes: u32) {
     let node = Node::new();
-    // The warning comes before the program is started, and that listens half a second later.
-    fs::write(node.file("env"), "kill -USR1 $$").unwrap();
-    let slow = node.read("bin/srun").replacen("trap", "sleep 0.5\ntrap", 1);
-    fs::write(node.file("bin/srun"), slow).unwrap();
-    let text = "trap 'echo warned; exit 3' USR1; for i in {1..100}; do sleep 0.1; done";
-    let script = BatchScript { env_file: Some(node.path("env")), ..node.script(&["bash", "-c", text]) };
-    let output = node.run(&script, 42, 0);
+    fs::write(node.file("setup"), "").unwrap();
+    let begin = if on_warning == OnWarning::Default { node.begin() } else { ":".to_owned() };
+    // bash cannot handle a signal that was ignored at its start.
+    let text = match on_warning {
+        OnWarning::Default => {
+            format!("trap 'echo warned; exit 3' USR1; {begin}; while :; do sleep 0.1; done")
+        }
+        OnWarning::Ignore => "import signal, sys, time\n\
+             signal.signal(signal.SIGUSR1, lambda *_: (print('warned', flush=True), sys.exit(3)))\n\
+             time.sleep(60)"
+            .to_owned(),
+    };
+    let program = if on_warning == OnWarning::Default { "bash" } else { "python3" };
+    let mut script = node.script(&[program, "-c", &text]);
+    script.task = TaskSetup { on_warning, ..TaskSetup::default() };
+    script.directives.nodes = nodes;
+    // Of two nodes, one task takes longer.
+    let other = node.file("state/begun.0");
+    let mut command = node.command(&script, 42, 0);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    node.wait_for("srun.args");
+    let told = Command::new("kill").args(["-USR1", &child.id().to_string()]).status().unwrap();
+    assert!(told.success());
+    node.wait_for("state/warned");
+    fs::write(node.file("set_up"), "").unwrap();
+    node.wait_for("state/begun.1");
+    if nodes == 2 {
+        fs::write(other, "").unwrap();
+    }
+    let output = child.wait_with_output().unwrap();
     assert_eq!(
         (output.status.code(), output.stdout.as_slice()),
         (Some(3), &b"warned\n"[..]),
@@ -117,10 +152,28 @@ fn a_warning_waits_for_a_program_that_does_not_listen_yet() {
 }
 
 #[test]
+fn a_program_that_ends_before_it_has_begun_is_not_waited_for() {
+    let node = Node::new();
+    let text = "kill -USR1 $BATCH; sleep 0.5; echo done; exit 4";
+    let output = node.run(&node.script(&["bash", "-c", text]), 42, 0);
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(4), &b"done\n"[..]));
+    assert!(node.has("state/warned"));
+}
+
+#[test]
+fn a_job_is_ended_while_its_warning_waits() {
+    let node = Node::new();
+    let text = "kill -USR1 $BATCH; sleep 0.5; kill -TERM $BATCH; sleep 0.5";
+    let output = node.run(&node.script(&["bash", "-c", text]), 42, 0);
+    assert_eq!(output.status.code(), Some(143), "{}", stderr(&output));
+    assert_eq!(node.words("state/exit")[..3], ["42", "0", "143"]);
+}
+
+#[test]
 fn a_program_that_knows_nothing_of_warnings_goes_on() {
     let node = Node::new();
     let task = TaskSetup { on_warning: OnWarning::Ignore, ..TaskSetup::default() };
-    let text = "kill -USR1 $BATCH; sleep 0.5; echo done";
+    let text = "kill -USR1 $BATCH; sleep 2; echo done";
     let output = node.run(&BatchScript { task, ..node.script(&["bash", "-c", text]) }, 42, 0);
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"done\n"[..]));
 }
@@ -135,7 +188,7 @@ fn a_signal_for_the_limit_before_its_time_changes_nothing() {
 #[test]
 fn the_marks_of_the_run_before_do_not_speak_for_this_one() {
     let node = Node::new();
-    for name in ["exit", "warned", "limited", "self_canceled"] {
+    for name in ["exit", "warned", "limited", "self_canceled", "begun.1", "begun_policy.0"] {
         fs::write(node.file(&format!("state/{name}")), "42 0 1 1\n").unwrap();
     }
     let seen = format!("ls {}", node.path("state"));
@@ -175,16 +228,4 @@ fn no_results_are_no_reason_to_fail() {
     let output = node.run(&node.script(&["true"]), 42, 0);
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
     assert_eq!(node.read("state/status_from"), "run 0\n\n");
-}
-
-#[test]
-fn a_path_of_the_jobs_own_does_not_hide_slurms_programs() {
-    let node = Node::new();
-    let mut script = limited(&node, 1, &["/bin/sleep", "600"]);
-    script.exports = vec![("PATH".parse().unwrap(), "/nowhere".to_owned())];
-    script.directives.requeue = false;
-    script.launch = Launch::Host { argv: vec!["/bin/sleep".to_owned(), "600".to_owned()] };
-    // The fake srun itself needs no program but its own shell.
-    let output = node.run(&script, 42, 0);
-    assert_eq!(output.status.code(), Some(124), "{}", stderr(&output));
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a failing unwrap is a failing test")]
 
+mod environment;
 mod given_anew;
 mod hostile;
 mod limits;
@@ -144,9 +145,7 @@ fn a_run_that_goes_on_later_has_not_ended_well(told: &str, marked: bool) {
         "#!/bin/bash\nif [ \"$*\" = '-o show job 42' ]; then echo 'JobId=42 JobName=job-1{told}'; fi\n"
     );
     fs::write(node.file("bin/scontrol"), says).unwrap();
-    let mut script = node.script(&["/bin/bash", "-c", "echo ran"]);
-    // What the script calls is found whatever the job's own is.
-    script.exports = vec![("PATH".parse().unwrap(), "/nowhere".to_owned())];
+    let script = node.script(&["/bin/bash", "-c", "echo ran"]);
     assert_eq!(node.run(&script, 42, 0).status.code(), Some(0));
     assert_eq!(node.has("state/exit"), marked);
     let again = node.run(&script, 42, 1);
@@ -299,38 +298,6 @@ fn hostile_words_arrive_as_they_are() {
 }
 
 #[test]
-fn the_environment_comes_from_the_script_and_from_its_file() {
-    let node = Node::new();
-    fs::write(node.file("secret env"), "TOKEN='s3cr\"t $x'\n").unwrap();
-    let script = BatchScript {
-        env_file: Some(node.path("secret env")),
-        exports: vec![("PLAIN".parse().unwrap(), "it's\n$HOME".to_owned())],
-        ..node.script(&["bash", "-c", "printf '%s|%s' \"$PLAIN\" \"$TOKEN\""])
-    };
-    assert_eq!(node.run(&script, 42, 0).stdout, b"it's\n$HOME|s3cr\"t $x");
-}
-
-#[test]
-fn an_environment_file_that_is_not_there_is_said_so() {
-    let node = Node::new();
-    let script = BatchScript { env_file: Some(node.path("nothing")), ..node.script(&["true"]) };
-    let output = node.run(&script, 42, 0);
-    assert_eq!(output.status.code(), Some(121));
-    assert!(stderr(&output).contains(node.path("nothing").as_str()));
-    assert_eq!(node.words("state/exit")[2], "121");
-}
-
-#[test]
-fn a_job_cannot_redirect_the_marks_by_its_environment() {
-    let node = Node::new();
-    let export = |key: &str, value: &str| (key.parse().unwrap(), value.to_owned());
-    let exports = vec![export("SLURM_JOB_ID", "1"), export("_tao_state", "/nowhere"), export("_tao_id", "9")];
-    let output = node.run(&BatchScript { exports, ..node.script(&["bash", "-c", "exit 3"]) }, 42, 0);
-    assert_eq!(output.status.code(), Some(3));
-    assert_eq!(node.words("state/exit")[..3], ["42", "0", "3"]);
-}
-
-#[test]
 fn the_command_reads_nothing_from_the_script() {
     let node = Node::new();
     assert_eq!(node.run(&node.script(&["cat"]), 42, 0).stdout, b"");
@@ -361,22 +328,23 @@ fn a_container_is_described_to_srun() {
     let node = Node::new();
     let launch = Launch::Container(Container {
         image: "/lustre/a b.sqsh".to_owned(),
-        mounts: vec!["/lustre".to_owned(), "/d$x:/d:ro".to_owned()],
-        forward_env: vec!["A".parse().unwrap(), "B".parse().unwrap()],
+        mounts: vec!["/lustre".to_owned(), "/d x:/d:ro".to_owned()],
         argv: vec!["true".to_owned()],
     });
-    node.run(&BatchScript { launch, ..node.script(&[]) }, 42, 0);
+    let output = node.run(&BatchScript { launch, ..node.script(&[]) }, 42, 0);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let args = node.read("srun.args");
+    let args: Vec<&str> = args.split('\0').collect();
     assert_eq!(
-        node.read("srun.args").split('\0').collect::<Vec<_>>(),
+        args[..6],
         [
             "--container-image=/lustre/a b.sqsh",
-            "--container-mounts=/lustre,/d$x:/d:ro",
-            "--container-env=A,B",
+            "--container-mounts=/lustre,/d x:/d:ro",
             "--export=ALL",
             "--kill-on-bad-exit=1",
             "--",
-            "true",
-            ""
+            "bash",
         ]
     );
+    assert_eq!(args[8..], ["task", "", "true", ""]);
 }

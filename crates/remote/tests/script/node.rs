@@ -5,40 +5,55 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::PathBuf,
     process::{Command, Output},
+    thread,
+    time::{Duration, Instant},
 };
 
-use remote::{BatchScript, Directives, Launch, TaskSetup};
-use slurm::{RemotePath, RunTime, WallTime};
+use remote::{BatchScript, Directives, Launch, TaskSetup, script::begin_mark};
+use slurm::{EnvKey, RemotePath, RunTime, WallTime};
 
-/// Keeps what it was called with, runs what stands after `--`, and passes signals on as the real one does.
+/// Keeps what it was called with and what it inherited, runs what stands after `--`, and treats signals as the real one does:
+/// it passes SIGUSR1 on to every process of its tasks, and on SIGTERM it kills them. A signal ends a task that is set up.
 const SRUN: &str = r#"#!/bin/bash
 printf '%s\0' "$@" >>"$SITE/srun.args"
-out=/dev/stdout err=/dev/stderr
+env -0 >>"$SITE/srun.env"
+out=/dev/stdout err=/dev/stderr tasks=1
 while [ "$1" != -- ]; do
   case $1 in
   --output=*) out=${1#*=} ;;
   --error=*) err=${1#*=} ;;
+  --ntasks=*) tasks=${1#*=} ;;
   esac
   shift
 done
 shift
+export BATCH=$PPID
+if [ -e "$SITE/setup" ]; then
+  trap 'echo "pyxis: container exited too soon" >&2; exit 1' USR1
+  until [ -e "$SITE/set_up" ]; do sleep 0.1; done
+fi
 # A process group, for a signal reaches every process of a step.
 set -m
-export BATCH=$PPID
-SLURM_NODEID=1 "$@" <&0 >>"${out/\%t/0}" 2>>"${err/\%t/0}" &
-child=$!
-echo "$child" >>"$SITE/tasks"
-trap 'seen=1; kill -USR1 -- "-$child"' USR1
-trap 'seen=1; kill -KILL -- "-$child"' TERM
-while :; do
-  seen=0
-  wait "$child"
-  code=$?
-  if ((!seen)); then
-    if ((code)) && [ -e "$SITE/highest" ]; then code=$(cat "$SITE/highest"); fi
-    exit "$code"
-  fi
+children=()
+for ((task = 0; task < tasks; task++)); do
+  SLURM_NODEID=$((tasks == 1 ? 1 : task)) "$@" <&0 >>"${out/\%t/$task}" 2>>"${err/\%t/$task}" &
+  children+=("$!")
+  echo "$!" >>"$SITE/tasks"
 done
+trap 'seen=1; kill -USR1 -- "${children[@]/#/-}"' USR1
+trap 'seen=1; kill -KILL -- "${children[@]/#/-}"' TERM
+highest=0
+for child in "${children[@]}"; do
+  while :; do
+    seen=0
+    wait "$child"
+    code=$?
+    if ((!seen)); then break; fi
+  done
+  if ((code > highest)); then highest=$code; fi
+done
+if ((highest)) && [ -e "$SITE/highest" ]; then highest=$(cat "$SITE/highest"); fi
+exit "$highest"
 "#;
 
 const SCONTROL: &str = r#"#!/bin/bash
@@ -56,7 +71,7 @@ esac
 
 const SCANCEL: &str = r#"#!/bin/bash
 echo "$@" >>"$SITE/scancel.calls"
-if [ "$1" = --signal=TERM ]; then kill -TERM -- $(sed s/^/-/ "$SITE/tasks"); fi
+if [ "$1" = --signal=TERM ]; then kill -TERM -- $(sed s/^/-/ "$SITE/tasks") 2>/dev/null; fi
 exit 0
 "#;
 
@@ -77,6 +92,7 @@ impl Node {
         }
         // As the program does that submits it.
         fs::write(node.file("state/submit.1"), "").unwrap();
+        fs::write(node.file("env"), "").unwrap();
         // Slurm makes the log files before the script starts.
         fs::write(node.file("state/main.out"), "").unwrap();
         fs::write(node.file("state/main.err"), "").unwrap();
@@ -101,6 +117,15 @@ impl Node {
         self.file(name).exists()
     }
 
+    /// Waits until a file is there.
+    pub(crate) fn wait_for(&self, name: &str) {
+        let begun = Instant::now();
+        while !self.has(name) {
+            assert!(begun.elapsed() < Duration::from_mins(2), "{name} is not there");
+            thread::yield_now();
+        }
+    }
+
     pub(crate) fn script(&self, argv: &[&str]) -> BatchScript {
         BatchScript {
             directives: Directives {
@@ -123,14 +148,26 @@ impl Node {
             state_dir: self.path("state"),
             log_root: self.path("logs"),
             results_dir: self.path("results"),
-            env_file: None,
-            exports: vec![],
+            env_file: self.path("env"),
             soft_timeout: RunTime::from_seconds(300),
             max_requeues: 2,
             master_port: 29500,
             task: TaskSetup::default(),
             launch: Launch::Host { argv: argv.iter().map(|word| (*word).to_owned()).collect() },
         }
+    }
+
+    /// The job's own variables, in the file that its tasks read.
+    pub(crate) fn give(&self, script: &BatchScript, vars: &[(&str, &str)]) {
+        let vars: Vec<(EnvKey, &str)> =
+            vars.iter().map(|(key, value)| (key.parse().unwrap(), *value)).collect();
+        let text = script.env_text(vars.iter().map(|(key, value)| (key, *value))).unwrap();
+        fs::write(self.file("env"), text).unwrap();
+    }
+
+    /// What a program runs once it handles its warning.
+    pub(crate) fn begin(&self) -> String {
+        begin_mark(&self.path("state")).unwrap()
     }
 
     pub(crate) fn command(&self, script: &BatchScript, job: u32, restart: u32) -> Command {

@@ -12,7 +12,6 @@ fn script(node: &Node, text: &str) -> BatchScript {
     let container = Container {
         image: "/lustre/cosmos.sqsh".to_owned(),
         mounts: vec![],
-        forward_env: vec![],
         argv: ["bash", "-c", text].map(str::to_owned).to_vec(),
     };
     let mut script = node.script(&[]);
@@ -52,7 +51,22 @@ fn a_role_that_fails_ends_the_others_and_gives_its_code() {
     assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
     assert!(stderr(&output).contains("the role policy has ended with code 7"), "{}", stderr(&output));
     assert_eq!(node.words("state/exit")[2], "7");
-    assert!(!node.has("scancel.calls"), "the job does not cancel itself");
+    // As a signal for the programs: the job does not cancel itself.
+    assert_eq!(node.read("scancel.calls"), "--signal=TERM 42\n");
+}
+
+#[test]
+fn the_other_roles_have_time_to_put_their_work_in_order() {
+    let node = Node::new();
+    let text = "trap 'sleep 0.3; echo saved; exit 0' TERM; touch $SITE/$COSMOS_NODE_ROLE.$SLURM_NODEID; \
+                if [ $COSMOS_NODE_ROLE = rollout ]; then \
+                until [ -e $SITE/policy.0 -a -e $SITE/policy.1 -a -e $SITE/controller.1 ]; do sleep 0.1; done; exit 7; fi; \
+                while :; do sleep 0.1; done";
+    let output = node.run(&script(&node, text), 42, 0);
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+    for log in ["controller/0.out", "policy/0.out", "policy/1.out"] {
+        assert_eq!(node.read(&format!("logs/job-1-42/{log}")), "saved\n", "{log}");
+    }
 }
 
 #[test]
@@ -76,13 +90,13 @@ fn fewer_nodes_than_the_roles_need_is_said_so() {
 #[test]
 fn every_role_is_warned() {
     let node = Node::new();
-    let text = "trap 'echo warned; exit 0' USR1; \
-                if [ $COSMOS_NODE_ROLE = policy ]; then sleep 1; kill -USR1 $BATCH; fi; \
+    let text = "trap 'echo warned; exit 0' USR1; : >$SITE/state/begun_$COSMOS_NODE_ROLE.$SLURM_NODEID; \
+                if [ $COSMOS_NODE_ROLE = policy -a $SLURM_NODEID = 1 ]; then sleep 1; kill -USR1 $BATCH; fi; \
                 while :; do sleep 0.1; done";
     let output = node.run(&script(&node, text), 42, 0);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    for role in ["controller", "policy", "rollout"] {
-        assert_eq!(node.read(&format!("logs/job-1-42/{role}/0.out")), "warned\n", "{role}");
+    for log in ["controller/0", "policy/0", "policy/1", "rollout/0"] {
+        assert_eq!(node.read(&format!("logs/job-1-42/{log}.out")), "warned\n", "{log}");
     }
 }
 

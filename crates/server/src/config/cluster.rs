@@ -78,6 +78,10 @@ pub(crate) fn check(settings: &ClusterSettings, faults: &mut Faults) -> Option<C
     let retries = cluster_policies::retries(settings, faults);
     let batch = cluster_policies::batch(settings, faults);
     let base_dir: RemotePath = domain::base_of(base_dir?);
+    if base_dir.as_str().parse::<Mount>() != Ok(Mount::from(base_dir.clone())) {
+        let advice = "must have no comma, colon, $, backquote, quotes or backslash: containers mount it";
+        faults.add("base_results_dir", advice);
+    }
     let images = cluster_policies::images(settings, &base_dir, faults);
     let cluster = Cluster {
         name: name?,

@@ -107,6 +107,27 @@ fn a_password_is_in_its_file_and_nowhere_else() {
     assert_eq!(found["outcome"], "fail");
 }
 
+/// Enroot looks for the host, and takes its first entry.
+#[test]
+fn enroot_gets_the_newest_login_of_a_registry_with_a_port() {
+    let service = Service::start();
+    let sandbox = &service.sandbox;
+    let _kept = Kept::new(sandbox);
+    sandbox.login(&format!("echo 'machine a login b password c' >{FILE}"));
+    for (machine, login) in
+        [("registry.example:5000", "old"), ("registry.example:5000", "new"), ("other", "l")]
+    {
+        let body = json!({"machine": machine, "login": login, "password": PASSWORD});
+        let answer = service.put("/clusters/sandbox/enroot-credentials", &body.to_string());
+        assert_eq!(answer.status, 204, "{}", answer.text);
+    }
+    let text = sandbox.login(&format!("cat {FILE}"));
+    let expected = format!(
+        "machine a login b password c\nmachine registry.example login new password {PASSWORD}\nmachine other login l password {PASSWORD}"
+    );
+    assert_eq!(text, expected);
+}
+
 #[test]
 fn an_unreachable_cluster_is_a_503_without_the_password() {
     let service = Service::start_with(&[("SLURM_HOSTNAME", "127.254.254.254:1"), ("TAO_SLURM_LOG", "trace")]);

@@ -16,8 +16,8 @@ use crate::{
 };
 
 /// A service with its own cache, and its own images in the registry.
-struct Site {
-    service: Service,
+pub(crate) struct Site {
+    pub(crate) service: Service,
     /// The cache as the cluster sees it.
     cache: String,
     registry: PathBuf,
@@ -25,7 +25,7 @@ struct Site {
 }
 
 impl Site {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(&[])
     }
 
@@ -41,7 +41,7 @@ impl Site {
     }
 
     /// Pushes the test image under another name. Its import takes `delay` seconds longer.
-    fn push(&mut self, repository: &str, tag: &str, delay: u32) -> String {
+    pub(crate) fn push(&mut self, repository: &str, tag: &str, delay: u32) -> String {
         let place = self.registry.join(repository).join(tag);
         fs::create_dir_all(place.parent().unwrap()).unwrap();
         let image = self.registry.join("nvidia/tao/tao-toolkit/6.26.3-pyt");
@@ -54,7 +54,7 @@ impl Site {
     }
 
     /// An image name that no other test uses.
-    fn name(&self, what: &str) -> String {
+    pub(crate) fn name(&self, what: &str) -> String {
         let (_, dir) = self.cache.rsplit_once('/').unwrap();
         format!("test/{dir}/{what}")
     }

@@ -14,6 +14,7 @@ mod containers;
 mod credentials;
 mod desired_state;
 mod ending;
+mod environments;
 mod exclusions;
 mod failing_setups;
 mod faults;

@@ -7,6 +7,7 @@ use test_case::test_case;
 
 use crate::{
     ending::{command, training},
+    images::Site,
     service::Service,
 };
 
@@ -30,7 +31,7 @@ fn role_log(service: &Service, id: &str, file: &str) -> String {
 }
 
 /// A training with two nodes for the policy and one for the rollout; `knobs` make it fail.
-fn cosmos(knobs: &Value) -> Value {
+pub(crate) fn cosmos(knobs: &Value) -> Value {
     json!({
         "image": IMAGE,
         "network_arch": "cosmos-rl",
@@ -194,6 +195,37 @@ fn slurms_warning_signal_reaches_programs_that_handle_it_and_ends_no_other(job: 
         job["command"].as_str().is_some_and(|text| text.contains("trap")),
         "{out}"
     );
+}
+
+/// The import of the image takes longer than it takes the warning to come.
+#[test_case(1 ; "on one node")]
+#[test_case(2 ; "on two nodes")]
+fn a_warning_during_the_setup_of_a_container_waits_for_the_program(nodes: u32) {
+    let mut site = Site::new();
+    let name = site.name("slow");
+    let image = site.push(&name, "1", 5);
+    let mut job = command("trap 'echo warned; exit 9' USR1; echo begun; while :; do sleep 0.2; done");
+    job["image"] = image.into();
+    job["container"] = json!({"use_sqsh": false});
+    job["retry"] = json!({"max_retries": 0});
+    job["resources"]["num_nodes"] = nodes.into();
+    let service = &site.service;
+    let id = service.submit(&job);
+    let running = service.wait(&id, "running", |s| s["status"] == "Running");
+    let slurm_id = running["slurm_job_id"].as_str().unwrap();
+    let state = format!("{}/state/{id}/1", service.sandbox.var("SLURM_BASE_RESULTS_DIR"));
+    // Step 0 is there, so its container is set up.
+    let warned = service.sandbox.login(&format!(
+        "until squeue -h -s -j {slurm_id} -o %i | grep -q '[.]0$'; do sleep 0.1; done
+         sleep 1; scancel --batch --signal=USR1 {slurm_id}
+         until [ -e {state}/warned ]; do sleep 0.1; done; ls {state}"
+    ));
+    assert!(!warned.contains("begun"), "the import was not slow enough: {warned}");
+    let ended = service.wait_ended(&id);
+    assert!(ended["message"].as_str().unwrap().contains("exited with code 9"), "{ended}");
+    let out = log(service, &id, "out");
+    let count = usize::try_from(nodes).unwrap();
+    assert_eq!((out.matches("begun").count(), out.matches("warned").count()), (count, count), "{out}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ impl FakeCluster {
             .or_else(|| answer_to(command, |one: &Locate| Ok(state.locate(one, fault))))
             .or_else(|| answer_to(command, |one: &Poll| Ok(state.poll(one, fault))))
             .or_else(|| answer_to(command, |one: &Conclude| Ok(state.conclude(one))))
-            .or_else(|| answer_to(command, |one: &Cancel| Ok(state.cancel(one))))
+            .or_else(|| answer_to(command, |one: &Cancel| Ok(state.cancel(one, fault))))
             .or_else(|| answer_to(command, |one: &CheckImages| Ok(state.check_images(one))))
             .or_else(|| answer_to(command, |one: &Remove| Ok(state.remove(one))))
             .or_else(|| answer_to(command, |one: &Purge| Ok(state.purge(one))))
@@ -119,7 +119,13 @@ impl State {
         concluded
     }
 
-    fn cancel(&mut self, command: &Cancel) -> Canceled {
+    fn cancel(&mut self, command: &Cancel, fault: Option<Fault>) -> Canceled {
+        if fault == Some(Fault::SchedulerSilent) {
+            let excerpt = "squeue did not answer".to_owned();
+            return Canceled {
+                refused: Some(Failure { class: FailureClass::NotDone, rule_id: "fake", excerpt }),
+            };
+        }
         let known =
             |job: &Entry| command.jobs.iter().any(|(id, key)| *id == job.id && key.name.as_str() == job.name);
         let named = |job: &Entry| command.names.iter().any(|key| key.name.as_str() == job.name);

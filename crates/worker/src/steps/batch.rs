@@ -7,7 +7,7 @@ use traces::Steps;
 
 use crate::{
     Result,
-    cluster_runtime::{OVERTAKEN, Runtime, Turn},
+    cluster_runtime::{OVERTAKEN, Runtime, Turn, database_failed},
     keep_alive::keep_alive,
     link::cluster_link::ClusterLink,
     steps::{
@@ -108,7 +108,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }),
             carry(cluster, "purge", sorted.purge, |jobs| self.purge(runtime, lease, jobs)),
         );
-        submitted.and(located).and(canceled).and(concluded).and(explained).and(relaxed).and(purged)
+        first_error([submitted, located, canceled, concluded, explained, relaxed, purged])
     }
 
     fn sort(&self, runtime: &Runtime<L>, jobs: Vec<Job>) -> Sorted {
@@ -129,6 +129,16 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
         sorted
     }
+}
+
+/// The first error, which the caller logs. The others are logged here.
+pub(crate) fn first_error(results: impl IntoIterator<Item = Result>) -> Result {
+    let mut errors = results.into_iter().filter_map(Result::err);
+    let first = errors.next();
+    for error in errors {
+        database_failed("taking steps", &error);
+    }
+    first.map_or(Ok(()), Err)
 }
 
 /// Carries out one kind of step for its jobs, if there are any, and traces it.

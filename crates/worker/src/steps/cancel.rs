@@ -23,23 +23,20 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn cancel(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {
         let known = jobs.iter().filter_map(in_slurm);
         let command = Cancel { jobs: known.collect(), names: Vec::new() };
-        let again_in = match runtime.target.link.call(&command).await {
-            Ok(answer) => match answer.refused {
-                None => REPEAT_AFTER,
-                Some(failure) => {
-                    warn_of_each(&jobs, &failure.excerpt, "Slurm refused a cancellation");
-                    TRY_AGAIN
-                }
-            },
-            Err(error) => {
-                warn_of_each(&jobs, &error, "the cancellation failed");
-                TRY_AGAIN
-            }
+        let failed = match runtime.target.link.call(&command).await {
+            Ok(answer) => answer.refused.map(|failure| ("Slurm refused a cancellation", failure.excerpt)),
+            Err(error) => Some(("the cancellation failed", error.to_string())),
         };
-        for job in &jobs {
-            let attempt = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
-            tracing::info!(job.id = %job.id, attempt, "cancellation sent");
-        }
+        let again_in = if let Some((what, why)) = &failed {
+            warn_of_each(&jobs, why, what);
+            TRY_AGAIN
+        } else {
+            for job in &jobs {
+                let attempt = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
+                tracing::info!(job.id = %job.id, attempt, "cancellation sent");
+            }
+            REPEAT_AFTER
+        };
         self.store.put_off(lease, &jobs, Some(again_in)).await?;
         self.poll_soon(runtime).await
     }

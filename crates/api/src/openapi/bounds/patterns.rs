@@ -37,8 +37,9 @@ pub(super) const PARTITIONS: &str =
 pub(super) const ENV_KEY: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 /// `slurm::RemotePath`.
 pub(super) const PATH: &str = concat!("^", path!(""), "$");
-/// `domain::Mount`.
-pub(super) const MOUNT: &str = concat!("^", path!(",:"), "(?::", path!(",:"), "(?::ro)?)?$");
+/// `domain::Mount`: no character that ends a mount in Pyxis's list or that Pyxis's shell expands.
+pub(super) const MOUNT: &str =
+    concat!("^", path!(r##",:$`"'"##), "(?::", path!(r##",:$`"'"##), "(?::ro)?)?$");
 /// A path, or a URI of a path on the shared file system.
 pub(super) const INPUT: &str = concat!("^(?:lustre://|slurm://)?", path!(""), "$");
 /// `domain::KeyName`.
@@ -53,8 +54,8 @@ pub(super) const DURATION: &str =
 pub(super) const HTTP: &str = r"^https?://\S+$";
 /// The base64 of 24 to 64 bytes.
 pub(super) const WEBHOOK_SECRET: &str = "^whsec_(?:[A-Za-z0-9+/]{4}){8,20}(?:(?:[A-Za-z0-9+/]{4})?(?:[A-Za-z0-9+/][AQgw]==)?|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)$";
-/// A registry's name, as in image names.
-pub(super) const MACHINE: &str = "^[A-Za-z0-9._:-]+$";
+/// A registry's name, as in image names: a host, with a port or without.
+pub(super) const MACHINE: &str = "^[A-Za-z0-9._-]+(?::[0-9]{1,5})?$";
 /// `remote::NetrcWord`: printable, without spaces, quotes and backslashes; it does not begin with `#`.
 pub(super) const LOGIN: &str = r"^[!$-&(-\[\]-_a-~][!#-&(-\[\]-_a-~]*$";
 /// The same, without a `$` at the beginning, which Enroot would expand.

@@ -85,6 +85,8 @@ fn a_tao_workspace_chooses_among_the_configured_clusters() {
 #[test_case(json!({"command": "x", "docker_env_vars": {"A": "1"}, "secret_env_vars": {"A": "2"}}), &["/secret_env_vars/A contradiction"] ; "one key twice")]
 #[test_case(json!({"command": "x", "num_gpu": 1, "resources": {"num_gpus": 2}}), &["/num_gpu contradiction"] ; "two numbers of GPUs")]
 #[test_case(json!({"command": "x", "image": "x", "container": {"mounts": ["/a,/b", "rel"]}}), &["/container/mounts/0 invalid", "/container/mounts/1 invalid"] ; "mounts that are none")]
+#[test_case(json!({"command": "x", "image": "x", "container": {"mounts": ["/a", "/b$HOME:/c"]}}), &["/container/mounts/1 invalid"] ; "a mount that a shell would expand")]
+#[test_case(json!({"command": "x", "docker_env_vars": {"UID": "0"}, "secret_env_vars": {"RANDOM": "1"}}), &["/docker_env_vars/UID reserved", "/secret_env_vars/RANDOM reserved"] ; "variables of bash")]
 #[test_case(json!({"command": "x", "labels": {"a/b\n": "c"}}), &["/labels/a~1b\n invalid"] ; "a label with a newline")]
 #[test_case(json!({"command": " ", "name": "a\u{0}b"}), &["/name invalid", "/command invalid"] ; "several faults at once")]
 #[test_case(json!({"command": "x", "timeout_minutes": 0}), &["/timeout_minutes out_of_range"] ; "no time at all")]

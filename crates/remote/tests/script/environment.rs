@@ -1,0 +1,175 @@
+//! A job's own variables: the program gets them as they were given, and nothing before it sees them.
+
+use std::{collections::BTreeMap, process::Command};
+
+use remote::{BatchScript, Container, CosmosNodes, Launch, OnWarning, TaskSetup, script::is_of_bash};
+use slurm::EnvKey;
+
+use crate::node::{Node, stderr};
+
+/// What has a meaning for a shell, a line-based file, Slurm, Pyxis or Enroot.
+const VARS: [(&str, &str); 12] = [
+    ("DOTENV", "A=1\nPATH=/nowhere\n"),
+    ("TLS_KEY", "-----BEGIN PRIVATE KEY-----\nMIIE+/=\n-----END PRIVATE KEY-----\n"),
+    ("QUOTES", "it's \"$HOME\" `id` \\ \t\u{1b}\u{7f} !é%s"),
+    ("EMPTY", ""),
+    ("HOME", "/nowhere/home"),
+    ("TMPDIR", "/nowhere/tmp"),
+    ("XDG_CONFIG_HOME", "/nowhere/config"),
+    ("ENROOT_TEMP_PATH", "/nowhere/enroot"),
+    ("https_proxy", "http://nowhere.example:1"),
+    ("LANG", "C"),
+    ("LC_ALL", "C.UTF-8"),
+    ("IFS", "/"),
+];
+
+/// The launches of every kind of job, each with its number of nodes. All run `argv`.
+fn launches(argv: &[&str]) -> Vec<(u32, Launch)> {
+    let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
+    let container = Container { image: "/a.sqsh".to_owned(), mounts: vec![], argv: argv.clone() };
+    let roles = CosmosNodes { policy: 1, rollout: 1, controller_port: 8082 };
+    vec![
+        (1, Launch::Host { argv: argv.clone() }),
+        (2, Launch::Host { argv }),
+        (1, Launch::Container(container.clone())),
+        (2, Launch::Container(container.clone())),
+        (1, Launch::Cosmos { container: container.clone(), roles: None }),
+        (2, Launch::Cosmos { container, roles: Some(roles) }),
+    ]
+}
+
+/// Lines `NAME=value`, each ended by a NUL.
+fn pairs(text: &str) -> BTreeMap<&str, &str> {
+    text.split('\0').filter_map(|line| line.split_once('=')).collect()
+}
+
+#[test]
+fn every_value_reaches_every_kind_of_program_exactly() {
+    let print = ["/usr/bin/env", "-0"];
+    for (nodes, launch) in launches(&print) {
+        let node = Node::new();
+        let mut script = BatchScript { launch, ..node.script(&print) };
+        script.directives.nodes = nodes;
+        node.give(&script, &VARS);
+        let output = node.run(&script, 42, 0);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let out = match &script.launch {
+            Launch::Cosmos { roles: Some(_), .. } => node.read("logs/job-1-42/policy/0.out"),
+            _ => String::from_utf8(output.stdout).unwrap(),
+        };
+        let seen = pairs(&out);
+        for (key, value) in VARS {
+            assert_eq!(seen.get(key), Some(&value), "{key} in {:?}", script.launch);
+        }
+        assert_eq!(seen["SLURM_JOB_ID"], "42");
+    }
+}
+
+#[test]
+fn neither_the_script_nor_srun_has_a_variable_of_the_job() {
+    for (nodes, launch) in launches(&["true"]) {
+        let node = Node::new();
+        let mut script = BatchScript { launch, ..node.script(&["true"]) };
+        script.directives.nodes = nodes;
+        node.give(&script, &VARS);
+        let output = node.run(&script, 42, 0);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let (env, args, text) = (node.read("srun.env"), node.read("srun.args"), script.render().unwrap());
+        for (key, value) in VARS.into_iter().filter(|(_, value)| value.len() > 7) {
+            for (place, seen) in [("environment", &env), ("words", &args), ("script", &text)] {
+                assert!(!seen.contains(value), "{key} in the {place}: {:?}", script.launch);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_script_says_about_the_nodes_overrides_the_job() {
+    let show = ["bash", "-c", "echo $WORLD_SIZE $MASTER_PORT $NODE_RANK $COSMOS_NODE_ROLE $RANK"];
+    let vars = [
+        ("WORLD_SIZE", "7"),
+        ("MASTER_PORT", "7"),
+        ("NODE_RANK", "7"),
+        ("COSMOS_NODE_ROLE", "boss"),
+        ("RANK", "7"),
+    ];
+    for (nodes, launch) in launches(&show).into_iter().skip(2) {
+        let node = Node::new();
+        let task = TaskSetup { lightning_safe: true, ..TaskSetup::default() };
+        let mut script = BatchScript { launch, task, ..node.script(&show) };
+        script.directives.nodes = nodes;
+        node.give(&script, &vars);
+        let output = node.run(&script, 42, 0);
+        let (out, expected) = match (&script.launch, nodes) {
+            (Launch::Cosmos { roles: Some(_), .. }, _) => {
+                (node.read("logs/job-1-42/rollout/0.out"), "2 29500 1 rollout 7\n")
+            }
+            (_, 1) => (String::from_utf8(output.stdout).unwrap(), "7 7 7 boss 7\n"),
+            _ => (String::from_utf8(output.stdout).unwrap(), "2 29500 1 boss 7\n"),
+        };
+        assert_eq!(out, expected, "{:?}", script.launch);
+    }
+}
+
+#[test]
+fn every_name_that_is_not_bashs_own_can_be_given() {
+    let node = Node::new();
+    let script = node.script(&["/usr/bin/env", "-0"]);
+    let listed = Command::new("bash").args(["-c", "compgen -v; compgen -e"]).output().unwrap().stdout;
+    let listed = String::from_utf8(listed).unwrap();
+    let others =
+        ["BASH_COMPAT", "BASH_XTRACEFD", "CHILD_MAX", "FUNCNEST", "GLOBIGNORE", "POSIXLY_CORRECT", "TMOUT"];
+    // The script adds to PATH, and these are refused for other reasons.
+    let elsewhere = |name: &&str| !["PATH", "BASH_ENV"].contains(name) && !name.starts_with("SLURM_");
+    let names = listed.lines().chain(others).filter(elsewhere);
+    let names: Vec<&str> = names.filter(|name| !is_of_bash(&name.parse::<EnvKey>().unwrap())).collect();
+    assert!(names.len() > 20, "{names:?}");
+    let vars: Vec<(&str, &str)> = names.iter().map(|name| (*name, "a value")).collect();
+    node.give(&script, &vars);
+    let output = node.run(&script, 42, 0);
+    let out = String::from_utf8(output.stdout.clone()).unwrap();
+    let seen = pairs(&out);
+    for name in names {
+        assert_eq!(seen.get(name), Some(&"a value"), "{name}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_path_of_the_job_holds_for_its_program_alone() {
+    let node = Node::new();
+    let script = node.script(&["/bin/bash", "-c", "echo $PATH"]);
+    node.give(&script, &[("PATH", "/nowhere")]);
+    let output = node.run(&script, 42, 0);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let expected = format!("{}/bin:/nowhere\n", node.path("state"));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+}
+
+#[test]
+fn an_environment_file_that_is_not_there_is_reported() {
+    for nodes in [1, 2] {
+        let node = Node::new();
+        let mut script = node.script(&["touch", node.path("touched").as_str()]);
+        script.directives.nodes = nodes;
+        std::fs::remove_file(node.file("env")).unwrap();
+        // srun returns the highest code: of several tasks, that of one that it has killed.
+        std::fs::write(node.file("highest"), if nodes > 1 { "143" } else { "121" }).unwrap();
+        let output = node.run(&script, 42, 0);
+        assert_eq!(output.status.code(), Some(121), "{}", stderr(&output));
+        assert!(stderr(&output).contains(node.path("env").as_str()), "{}", stderr(&output));
+        assert_eq!(node.words("state/exit")[2], "121");
+        assert!(!node.has("touched"));
+    }
+}
+
+#[test]
+fn a_job_cannot_redirect_the_marks_by_its_environment() {
+    let node = Node::new();
+    let task = TaskSetup { on_warning: OnWarning::Ignore, ..TaskSetup::default() };
+    let script = BatchScript { task, ..node.script(&["bash", "-c", "exit 3"]) };
+    node.give(&script, &[("_tao_state", "/nowhere"), ("_tao_id", "9"), ("_tao_task", "exit 0")]);
+    let output = node.run(&script, 42, 0);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert_eq!(node.words("state/exit")[..3], ["42", "0", "3"]);
+    assert!(node.has("state/begun.1"));
+}
