@@ -19,6 +19,7 @@ mod launch;
 mod progress;
 mod request;
 mod run;
+mod sentence;
 mod violation;
 
 pub use clock::{Clock, Ids, ServerClock, Timestamp};
@@ -67,7 +68,7 @@ pub use request::{
 pub use run::{
     activity::wants_signs_of_life,
     conclude::{Ending, Findings, conclude},
-    diagnosis::{RULES as FAILURE_RULES, UnhealthyNode},
+    diagnosis::{FileFault, RULES as FAILURE_RULES, UnhealthyNode, cached_file_fault},
     evidence::{Observation, Records},
     exclusion::{RelaxedExclusions, excluded, relax_exclusions},
     graces::{Graces, RetryTerms},

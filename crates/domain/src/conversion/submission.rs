@@ -12,6 +12,7 @@ use crate::{
     job::submit_fence::LOOKUP_INTERVAL,
     launch::StagingError,
     run::submission::{CAPACITY_WAIT, Effect, INTERRUPTED, Lookup, SubmitOutcome, setback_wait},
+    sentence::sentence,
 };
 
 /// The submission of the conversion's newest run.
@@ -102,7 +103,7 @@ impl Conversion {
     fn set_back(&mut self, why: &str, now: Timestamp) -> Timestamp {
         self.clear();
         let wait = setback_wait(self.run.as_mut().map(|run| &mut run.setbacks));
-        self.message = format!("{why} Retrying in {} s.", wait.num_seconds());
+        self.message = format!("{} Retrying in {} s.", sentence(why), wait.num_seconds());
         now + wait
     }
 

@@ -6,6 +6,7 @@ pub(crate) mod diagnosis;
 pub(crate) mod evidence;
 pub(crate) mod exclusion;
 pub(crate) mod graces;
+pub(crate) mod log_lines;
 pub(crate) mod observe;
 pub(crate) mod orphans;
 pub(crate) mod pending;

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use domain::{
-    DesiredState, Ending, Findings, Job, JobPaths, UnhealthyNode, Work, cleanup_is_retried, conclude,
+    DesiredState, Ending, Findings, Job, JobPaths, UnhealthyNode, Work, cached_file_fault,
+    cleanup_is_retried, conclude,
 };
 use persistence::{Lease, StepRecord, WorkStore};
 use remote::{Conclude, Concluded, Concluding};
@@ -80,6 +81,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }
         };
         let steps: Vec<_> = jobs.into_iter().map(step).collect();
+        // First, so that the retry of the job already finds it.
+        let unusable: Vec<_> = steps.iter().filter_map(|step| cached_file_fault(&step.job)).collect();
+        self.store.distrust_files(&runtime.target.cluster.name, &unusable).await?;
         self.record(lease, &steps).await?;
         // A job with another attempt is due in the other lane.
         runtime.wake_lanes();
