@@ -293,8 +293,11 @@ impl Conversion {
     #[must_use]
     pub fn distrusted(&self, fault: FileFault) -> Option<Self> {
         let seen_at = self.file_seen_at.filter(|_| fault == FileFault::Missing).map(|_| Self::NOT_FOUND);
-        (self.file.is_some() && self.file_seen_at != seen_at)
-            .then(|| Self { file_seen_at: seen_at, version: self.version + 1, ..self.clone() })
+        (self.file.is_some() && self.file_seen_at != seen_at).then(|| Self {
+            file_seen_at: seen_at,
+            version: self.version + 1,
+            ..self.clone()
+        })
     }
 
     /// Whether the file is new enough: its import began after the waiting jobs were accepted.

@@ -107,8 +107,7 @@ pub(crate) struct Diagnosis {
 
 impl Diagnosis {
     fn of(evidence: &Evidence<'_>, cause: Cause, signature: &str, why: &str, line: Option<String>) -> Self {
-        let nodes =
-            if cause == Cause::CachedFile { Vec::new() } else { blamed(evidence, line.as_deref()) };
+        let nodes = if cause == Cause::CachedFile { Vec::new() } else { blamed(evidence, line.as_deref()) };
         Self { cause, signature: signature.to_owned(), why: why.to_owned(), line, nodes }
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     Result,
     cluster_runtime::Runtime,
     link::cluster_link::ClusterLink,
-    steps::record::{done, warn_of_each},
+    steps::record::{done, unless_empty, warn_of_each},
     worker::Worker,
 };
 
@@ -83,7 +83,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let steps: Vec<_> = jobs.into_iter().map(step).collect();
         // First, so that the retry of the job already finds it.
         let unusable: Vec<_> = steps.iter().filter_map(|step| cached_file_fault(&step.job)).collect();
-        self.store.distrust_files(&runtime.target.cluster.name, &unusable).await?;
+        let cluster = &runtime.target.cluster.name;
+        unless_empty(unusable, async |unusable| Ok(self.store.distrust_files(cluster, &unusable).await?))
+            .await?;
         self.record(lease, &steps).await?;
         // A job with another attempt is due in the other lane.
         runtime.wake_lanes();

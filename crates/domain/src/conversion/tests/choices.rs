@@ -3,11 +3,7 @@
 use test_case::test_case;
 
 use super::*;
-use crate::{
-    FileFault, ImagePolicy, Phase,
-    fixtures::submitted_job,
-    job::stored::Job,
-};
+use crate::{FileFault, ImagePolicy, Phase, fixtures::submitted_job, job::stored::Job};
 
 const NO_IMAGE: &str = "enroot import exited with code 1: [ERROR] URL https://r.io/v2/a/b/manifests/1 returned error \
                         code: 404 Not Found";

@@ -13,8 +13,8 @@ use crate::{
 
 mod image_files;
 mod launches;
-mod messages;
 mod limits;
+mod messages;
 mod runs;
 mod self_cancel;
 

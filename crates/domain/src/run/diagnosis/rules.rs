@@ -98,21 +98,22 @@ rules! {
         "the certificate of the registry is not trusted: install its CA on the nodes",
         ["slurmstepd-node01: error: pyxis:     curl: (60) SSL certificate problem: unable to get local issuer certificate"],
         [];
-    User "mount-failed": r"enroot-mount: failed to mount: "
+    User "mount-failed": r"enroot-mount: failed to (?:mount: |create .*: (?:Not a directory|File exists)$)"
         unless r"enroot-mount: failed to mount: (?:/(?:dev|proc|run|sys)\b|tmpfs)|Input/output error|Stale file handle|Transport endpoint",
         "a path could not be mounted into the container",
-        ["slurmstepd-node02: error: pyxis:     enroot-mount: failed to mount: /lustre/a at /var/tmp/enroot/pyxis_9.0/data: Not a directory"],
+        ["slurmstepd-node02: error: pyxis:     enroot-mount: failed to mount: /lustre/a at /var/tmp/enroot/pyxis_9.0/data: Not a directory",
+         "slurmstepd-node02: error: pyxis:     enroot-mount: failed to create directory: /var/tmp/enroot/pyxis_9.0/bin/sh/x: Not a directory"],
         [];
     User "mount-missing": r"container-mounts: source path does not exist",
         "a path to mount into the container does not exist",
         ["slurmstepd-node01: error: pyxis: --container-mounts: source path does not exist: /nope"],
         [];
-    User "command-missing": r"^\S+: line \d+: .*: command not found$|execve\(\): .*: No such file or directory|: exec: (?:line \d+: )?\S+: not found$",
+    User "command-missing": r"^\S+: line \d+: .*: command not found$|execve\(\): .*: No such file or directory|\bexec: (?:line \d+: )?\S+: not found$",
         "the command does not exist",
         ["/lustre/u/state/1/1/command.sh: line 3: trian: command not found",
          "slurmstepd: error: execve(): /opt/none: No such file or directory",
          "/etc/rc: 13: exec: python: not found", "/bin/sh: exec: line 1: python: not found"],
-        [];
+        ["exec: the file was not found in the cache"];
     User "memory-limit": r"Exceeded job memory limit|exceeded memory limit \(|Detected \d+ oom[-_]kill event|tasks? [\d,-]+: Out Of Memory$",
         "the job used more memory than it requested",
         ["slurmstepd: error: Exceeded job memory limit",
@@ -186,11 +187,11 @@ rules! {
         ["OSError: [Errno 116] Stale file handle: '/lustre/a/b.tar'", "cat: /lustre/a: Input/output error",
          "OSError: [Errno 5] Input/output error", "ls: cannot access '/lustre': Cannot send after transport endpoint shutdown"],
         [];
-    Infrastructure "image-pull": r"(?:pyxis|enroot|\[ERROR\]|curl: \().*(?:timed out|Could not resolve host|Connection reset|connection refused|returned error code: (?:429|5\d\d))|curl: \((?:6|7|18|28|35|52|56)\)|\[ERROR\] Checksum mismatch",
+    Infrastructure "image-pull": r"(?:pyxis|enroot|\[ERROR\]|curl: \().*(?:timed out|Could not resolve host|Connection reset|connection refused|returned error code: (?:429|5\d\d))|curl: \((?:6|7|18|28|35|52|56)\)|(?:pyxis:\s+|\[ERROR\] )Checksum mismatch: ",
         "the image could not be pulled on the node",
         ["slurmstepd-node01: error: pyxis:     curl: (28) Connection timed out after 30000 milliseconds",
          "[ERROR] URL https://registry/v2/x/blobs/y returned error code: 503 Service Unavailable",
-         "slurmstepd-node01: error: pyxis:     [ERROR] Checksum mismatch: a3ed95caeb02",
+         "slurmstepd-node01: error: pyxis:     Checksum mismatch: a3ed95caeb02",
          "curl: (6) Could not resolve host: registry"],
         ["[INFO] Downloading 3 missing layers..."];
     Infrastructure "node-disk": r"(?:pyxis:|enroot|squashfs).*No space left on device",

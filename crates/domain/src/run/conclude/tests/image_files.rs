@@ -1,5 +1,7 @@
 //! A job whose cached image cannot be used.
 
+use test_case::test_case;
+
 use super::*;
 use crate::{FileFault, ImageRef, LaunchImage, cached_file_fault};
 

@@ -60,7 +60,10 @@ fn the_cause_of_a_retry_is_quoted() {
     };
     let Ending::Retry { job, .. } = case.after(0) else { panic!("the registry may answer later") };
     let why = job.attempt.unwrap().verdict.unwrap().why;
-    assert_eq!(job.message, format!("Attempt 1 failed. {why} The log says: curl: (6) Could not resolve host: r.io"));
+    assert_eq!(
+        job.message,
+        format!("Attempt 1 failed. {why} The log says: curl: (6) Could not resolve host: r.io")
+    );
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn a_registry_with_basic_authentication_refuses_without_an_error(last: &str) {
 
 #[test_case("[INFO] Authentication succeeded\n[INFO] Fetching image manifest list\ncurl: (56) Recv failure: Connection reset by peer"; "a download that broke")]
 #[test_case("curl: (28) Connection timed out after 30000 milliseconds"; "a token service without an answer")]
-#[test_case("[INFO] Authentication succeeded\n[INFO] Fetching image manifest\n[ERROR] Checksum mismatch: a3ed95caeb02"; "a checksum")]
+#[test_case("[INFO] Authentication succeeded\n[INFO] Fetching image manifest\nChecksum mismatch: a3ed95caeb02"; "a checksum")]
 fn a_login_that_something_else_follows_is_not_refused(then: &str) {
     let log = failed_create(&format!("[INFO] Authenticating with user: <anonymous>\n{then}"));
     assert_eq!(judged(&of_log(&log).unwrap()), (Cause::Infrastructure, "image-pull"));
@@ -93,6 +93,8 @@ fn a_login_that_something_else_follows_is_not_refused(then: &str) {
 
 #[test_case("enroot-mount: failed to mount: /lustre/a at /var/tmp/pyxis_9.0/data: Not a directory", Cause::User, "mount-failed"; "a mount of the job")]
 #[test_case("enroot-mount: failed to mount: /lustre/a at /var/tmp/pyxis_9.0/data: Input/output error", Cause::Infrastructure, "file-system"; "a file server")]
+#[test_case("enroot-mount: failed to create directory: /var/tmp/pyxis_9.0/bin/sh/x: Not a directory", Cause::User, "mount-failed"; "an impossible target")]
+#[test_case("exec: sh: not found", Cause::User, "command-missing"; "its shell")]
 #[test_case("enroot-mount: failed to mount: /dev/nvidia0 at /var/tmp/pyxis_9.0/dev/nvidia0: No such file or directory", Cause::Infrastructure, "container-mount"; "a device of the node")]
 #[test_case("enroot-mount: failed to create directory: /var/tmp/pyxis_9.0/sys/fs/cgroup/systemd: Permission denied", Cause::Infrastructure, "container-mount"; "a directory of the node")]
 #[test_case("/etc/rc: 13: exec: python: not found", Cause::User, "command-missing"; "the program")]
