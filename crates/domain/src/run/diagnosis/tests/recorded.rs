@@ -6,15 +6,14 @@ use super::*;
 
 /// The lines around the log of Enroot when no file system could be created for the container.
 fn failed_create(enroot: &str) -> String {
-    let log: String =
-        enroot.lines().map(|line| format!("slurmstepd-node01: error: pyxis:     {line}\n")).collect();
+    let log = enroot.replace('\n', "\nslurmstepd-node01: error: pyxis:     ");
     format!(
         "\
 slurmstepd-node01: error: pyxis: child 4032 failed with error code: 1
 slurmstepd-node01: error: pyxis: failed to create container filesystem for image: /lustre/images/tao.sqsh
 slurmstepd-node01: error: pyxis: printing enroot log file:
 srun: error: node01: task 0: Exited with exit code 1
-{log}\
+slurmstepd-node01: error: pyxis:     {log}
 slurmstepd-node01: error: spank: required plugin spank_pyxis.so: task_init() failed with rc=-1
 slurmstepd-node01: error: Failed to invoke spank plugin stack
 slurmstepd-node01: error: pyxis: child 4048 failed with error code: 1
