@@ -5,16 +5,27 @@ readonly IMAGE_HOST=registry.sandbox IMAGE=nvidia/tao/tao-toolkit IMAGE_TAG=6.26
 readonly IMAGE_FILE=lustre/images/tao-toolkit.sqsh
 
 containers_build() {
+  enroot_build
   spank_build
   tools_build
   image_build
 }
 
-spank_build() {
-  install -m 755 "$HERE/enroot" "$SANDBOX_DIR/bin/enroot.new"
+enroot_build() {
+  local part
+  install -d "$SANDBOX_DIR/enroot"
+  for part in "$HERE"/enroot/*.sh; do replace "$SANDBOX_DIR/enroot/${part##*/}" <"$part"; done
+  for part in mount switchroot; do
+    is_newer "$SANDBOX_DIR/bin/enroot-$part" "$HERE/enroot/$part.c" ${ROOTFS:+"$ROOTFS/.made"} ||
+      compile "enroot-$part" "$HERE/enroot/$part.c"
+  done
+  install -m 755 "$HERE/enroot/enroot" "$SANDBOX_DIR/bin/enroot.new"
   mv "$SANDBOX_DIR/bin/enroot.new" "$SANDBOX_DIR/bin/enroot"
+}
+
+spank_build() {
   is_newer "$SANDBOX_DIR/bin/spank_pyxis.so" "$HERE"/spank/* ${ROOTFS:+"$ROOTFS/.made"} ||
-    compile spank_pyxis.so -fPIC -shared "$HERE"/spank/*.c
+    compile spank_pyxis.so -fPIC -shared -pthread "$HERE"/spank/*.c
 }
 
 tools_build() {
@@ -61,7 +72,7 @@ image_build() {
 # busybox for most commands, and bash for launch scripts.
 image_tree() {
   local root=$1 applet
-  install -d "$root"/{bin,dev,etc,lib64,opt/sandbox,proc,root,run,sys,usr/local/bin,var/tmp}
+  install -d "$root"/{bin,dev,etc,lib64,opt/sandbox,proc,root,run,sys,usr/local/bin,var/tmp,workspace}
   install -d -m 1777 "$root/tmp"
   ln -s ../bin "$root/usr/bin"
   ln -s bin "$root/sbin"
@@ -78,7 +89,7 @@ image_tree() {
   printf 'root:x:0:0:root:/root:/bin/sh\n' >"$root/etc/passwd"
   printf 'root:x:0:\n' >"$root/etc/group"
   printf 'NAME="TAO sandbox"\nID=tao-sandbox\nVERSION_ID=%s\n' "$IMAGE_TAG" >"$root/etc/os-release"
-  install -m 644 "$HERE/image/environment" "$root/etc/environment"
+  install -m 644 "$HERE/image/environment" "$HERE/image/rc" "$root/etc/"
 }
 
 # Prints nothing for a statically linked program, such as busybox.

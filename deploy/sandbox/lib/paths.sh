@@ -27,7 +27,7 @@ paths_make() {
   # The daemons refuse keys and sockets below a directory that other users may write to.
   install -d -o root -g root -m 755 "$SANDBOX_DIR"
   # `etc` contains host keys and the database's configuration file, each with its own mode.
-  install -d "$SANDBOX_DIR"/{bin,dev,etc/slurm,etc/ssh,home,log,lustre,registry,run/container,spool,ssh}
+  install -d "$SANDBOX_DIR"/{bin,dev,etc/slurm,etc/ssh,home,log,enroot,lustre,registry,run,spool,ssh}
   owned munge "$SANDBOX_DIR"/{log,run}/munge
   owned munge -m 700 "$SANDBOX_DIR/munge"
   owned slurm "$SANDBOX_DIR"/{log,run,state}/slurm

@@ -13,7 +13,7 @@ slurm_conf_write() {
 NodeName=$(joined "${GPU_NODES[@]}") Name=gpu File=$VIEW/dev/gpu[0-7]
 CONF
   replace "$conf/plugstack.conf" <<CONF
-required $VIEW/bin/spank_pyxis.so scratch=$VIEW/run/container
+required $VIEW/bin/spank_pyxis.so runtime_path=/tmp/pyxis
 CONF
   slurmdbd_conf | replace "$conf/slurmdbd.conf"
   chown "$(ids slurm)" "$conf/slurmdbd.conf"

@@ -1,89 +1,46 @@
 /*
  * Replaces the Pyxis plugin: runs the tasks of a step inside a container image.
  *
- * The container is built once for each step and node, by a child of the step daemon that is
- * then thrown away; the step daemon keeps its mount namespace open and every task joins it.
- * When the last of them is gone the kernel takes down mounts and loop devices by itself.
+ * As in Pyxis, the first task of a step on its node sets the container up before it becomes its program, by commands of
+ * enroot that are its children. The other tasks wait for it, and join the same container. The last task to end removes it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/capability.h>
-#include <sched.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
 
+#include "enroot.h"
 #include "options.h"
-#include "rootfs.h"
+#include "start.h"
 
 SPANK_PLUGIN(pyxis, 1)
 
-static int namespace = -1;
-static pid_t builder;
-static enum rootfs_stage stage = ROOTFS_DONE;
-static int report = -1;
+/* The tasks of a step on a node are processes, and share this. */
+struct shared {
+	pthread_mutex_t lock;
+	unsigned begun, joined, ended;
+	pid_t container;
+};
 
-static bool wanted(void)
-{
-	return spank_context() == S_CTX_REMOTE && container_options.image;
-}
+static bool enabled;
+static bool prepared;
+static bool keeps_container; /* a named one */
+static bool has_container;   /* from an earlier step */
+static struct shared *shared;
+static struct enroot enroot = { .log = -1 };
+static uint32_t local_tasks, all_tasks;
+static char container[320], squashfs[4096];
 
-static const char *batch_script(spank_t sp)
-{
-	uint32_t step;
-	char **argv;
-	int argc;
-
-	if (spank_get_item(sp, S_JOB_STEPID, &step) != ESPANK_SUCCESS ||
-	    step != SLURM_BATCH_SCRIPT ||
-	    spank_get_item(sp, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS || argc < 1)
-		return NULL;
-	return argv[0];
-}
-
-/* A builder that succeeded waits, stopped, until its namespace has been opened. */
-static void build(const struct rootfs_request *request)
-{
-	char name[64];
-	int status;
-
-	report = memfd_create("container-report", MFD_CLOEXEC);
-	builder = fork();
-	if (builder == 0) {
-		enum rootfs_stage reached;
-
-		dup2(report, 1);
-		dup2(report, 2);
-		reached = build_rootfs(request);
-		fflush(NULL);
-		if (reached == ROOTFS_DONE)
-			raise(SIGSTOP);
-		_exit(reached);
-	}
-	stage = ROOTFS_START;
-	if (builder < 0 || waitpid(builder, &status, WUNTRACED) != builder)
-		return;
-	if (WIFEXITED(status))
-		stage = WEXITSTATUS(status);
-	if (!WIFSTOPPED(status))
-		return;
-	snprintf(name, sizeof(name), "/proc/%d/ns/mnt", (int)builder);
-	namespace = open(name, O_RDONLY | O_CLOEXEC);
-	kill(builder, SIGKILL);
-	waitpid(builder, &status, 0);
-	if (namespace >= 0)
-		stage = ROOTFS_DONE;
-}
+static bool is_file(const char *image) { return strspn(image, "./") > 0; }
 
 int slurm_spank_init(spank_t sp, int ac, char **av)
 {
@@ -93,174 +50,224 @@ int slurm_spank_init(spank_t sp, int ac, char **av)
 	return register_options(sp) ? 0 : -1;
 }
 
-/* Never fails: the task reports errors where its user can read them. */
+/* Makes the directory of the user's imported images, as root. */
+static bool make_runtime_directory(const char *parent, char *directory, size_t size)
+{
+	snprintf(directory, size, "%s/%u", parent, (unsigned)enroot.uid);
+	return (mkdir(parent, 0755) == 0 || errno == EEXIST) &&
+		((mkdir(directory, 0700) == 0 && chown(directory, enroot.uid, enroot.gid) == 0) ||
+		 errno == EEXIST);
+}
+
 int slurm_spank_init_post_opt(spank_t sp, int ac, char **av)
 {
-	struct rootfs_request request = { .options = &container_options, .directory = "/" };
-	char directory[4096];
+	const char *runtime = "/run/pyxis";
+	char directory[2048];
+	uint32_t job, step;
 
-	if (!wanted())
+	if (spank_context() == S_CTX_SLURMD || spank_context() == S_CTX_JOB_SCRIPT)
 		return 0;
+	if (!complete_options(sp) || spank_context() != S_CTX_REMOTE)
+		return 0;
+	enabled = true;
 	for (int i = 0; i < ac; i++)
-		if (strncmp(av[i], "scratch=", 8) == 0)
-			request.scratch = av[i] + 8;
-	if (!request.scratch ||
-	    spank_get_item(sp, S_JOB_UID, &request.uid) != ESPANK_SUCCESS ||
-	    spank_get_item(sp, S_JOB_GID, &request.gid) != ESPANK_SUCCESS) {
-		stage = ROOTFS_START;
-		return 0;
+		if (strncmp(av[i], "runtime_path=", 13) == 0)
+			runtime = av[i] + 13;
+	if (spank_get_item(sp, S_JOB_UID, &enroot.uid) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_GID, &enroot.gid) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_ID, &job) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_STEPID, &step) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &local_tasks) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_TOTAL_TASK_COUNT, &all_tasks) != ESPANK_SUCCESS ||
+	    !make_runtime_directory(runtime, directory, sizeof(directory))) {
+		slurm_error("pyxis: couldn't prepare the container: %s", strerror(errno));
+		return -1;
 	}
-	request.script = batch_script(sp);
-	if (spank_getenv(sp, "PWD", directory, sizeof(directory)) == ESPANK_SUCCESS)
-		request.directory = directory;
-	build(&request);
+	if (container_options.name)
+		snprintf(container, sizeof(container), "pyxis_%s", container_options.name);
+	else
+		snprintf(container, sizeof(container), "pyxis_%u.%u", job, step);
+	keeps_container = container_options.name;
+	snprintf(squashfs, sizeof(squashfs), "%s/%u.%u.squashfs", directory, job, step);
 	return 0;
 }
 
-/*
- * To join the container takes root's capabilities, but it must come after Slurm has become the
- * user and has gone to the job's directory, which the container need not have.
- */
-int slurm_spank_task_init_privileged(spank_t sp, int ac, char **av)
+static bool share(void)
 {
-	(void)sp, (void)ac, (void)av;
-	if (wanted() && stage == ROOTFS_DONE)
-		prctl(PR_SET_KEEPCAPS, 1);
-	return 0;
+	pthread_mutexattr_t robust;
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return false;
+	shared->container = -1;
+	return pthread_mutexattr_init(&robust) == 0 &&
+		pthread_mutexattr_setpshared(&robust, PTHREAD_PROCESS_SHARED) == 0 &&
+		pthread_mutexattr_setrobust(&robust, PTHREAD_MUTEX_ROBUST) == 0 &&
+		pthread_mutex_init(&shared->lock, &robust) == 0;
 }
 
-static bool set_capabilities(uint64_t effective, uint64_t permitted)
+/* A batch script must be visible inside. */
+static bool mount_script(spank_t sp)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = {
-		{ .effective = (uint32_t)effective, .permitted = (uint32_t)permitted },
-		{ .effective = effective >> 32, .permitted = permitted >> 32 },
-	};
+	uint32_t step;
+	char **argv;
+	int argc;
 
-	return syscall(SYS_capset, &header, data) == 0;
-}
-
-static bool join_container(void)
-{
-	const uint64_t needed = 1ull << CAP_SYS_ADMIN | 1ull << CAP_SYS_CHROOT;
-
-	if (set_capabilities(needed, needed) && setns(namespace, CLONE_NEWNS) == 0 &&
-	    set_capabilities(0, 0) && prctl(PR_SET_DUMPABLE, 1) == 0)
+	if (spank_get_item(sp, S_JOB_STEPID, &step) != ESPANK_SUCCESS || step != SLURM_BATCH_SCRIPT)
 		return true;
-	slurm_error("pyxis: couldn't join the container: %s", strerror(errno));
-	return false;
+	return spank_get_item(sp, S_JOB_ARGV, &argc, &argv) == ESPANK_SUCCESS && argc > 0 &&
+		add_mount(argv[0], argv[0], "x-create=file,bind,ro,nosuid,nodev,private") == 0;
 }
 
-/* Prints the report's lines that start with "pyxis: ", or else all the others. */
-static void print_report(FILE *lines, bool own)
+static bool find_named(void)
 {
-	char line[4096];
+	FILE *names;
+	char line[sizeof(container) + 1];
 
-	rewind(lines);
-	while (fgets(line, sizeof(line), lines)) {
-		bool is_own = strncmp(line, "pyxis: ", 7) == 0;
-
+	if (!enroot_run(&enroot, (const char *const[]){ "enroot", "list", NULL })) {
+		slurm_error("pyxis: couldn't execute enroot command");
+		enroot_print_log(&enroot);
+		slurm_error("pyxis: couldn't get list of containers");
+		return false;
+	}
+	names = fdopen(dup(enroot.log), "r");
+	if (!names)
+		return false;
+	rewind(names);
+	while (fgets(line, sizeof(line), names)) {
 		line[strcspn(line, "\n")] = '\0';
-		if (is_own == own)
-			slurm_error(own ? "%s" : "pyxis:     %s", line);
+		has_container |= strcmp(line, container) == 0;
 	}
+	fclose(names);
+	if (has_container && strcmp(container_options.name_flag, "create") == 0) {
+		slurm_error("pyxis: error: \"create\" flag was passed to --container-name but the container already exists");
+		return false;
+	}
+	if (strcmp(container_options.name_flag, "exec") == 0) {
+		slurm_error("pyxis: error: \"exec\" flag was passed to --container-name but the container is not running");
+		return false;
+	}
+	if (!has_container && !container_options.image) {
+		slurm_error("pyxis: error: a container with name \"%s\" does not exist, and --container-image is not set",
+			    container);
+		return false;
+	}
+	return true;
 }
 
-static int fail(bool first_task)
+/* Slurm moves its own list when it adds a variable. */
+static bool copy_environment(spank_t sp)
 {
-	int copy = report < 0 ? -1 : dup(report);
-	FILE *lines = copy < 0 ? NULL : fdopen(copy, "r");
+	char **environment, **copy;
+	size_t count = 0;
 
-	if (first_task && (stage == ROOTFS_IMPORT || stage == ROOTFS_CREATE))
-		slurm_error("pyxis: child %d failed with error code: 1", (int)builder);
-	if (first_task && lines) {
-		if (stage == ROOTFS_IMPORT)
-			slurm_error("pyxis: failed to import docker image");
-		if (stage == ROOTFS_CREATE)
-			slurm_error("pyxis: failed to create container filesystem for image: %s",
-				    container_options.image);
-		if (stage == ROOTFS_START)
-			slurm_error("pyxis: container start failed with error code: 1");
-		print_report(lines, true);
-		if (stage == ROOTFS_MOUNTS)
-			slurm_error("pyxis: couldn't create enroot start configuration script");
-		slurm_error("pyxis: printing enroot log file:");
-		print_report(lines, false);
+	if (spank_get_item(sp, S_JOB_ENV, &environment) != ESPANK_SUCCESS)
+		return false;
+	while (environment[count])
+		count++;
+	copy = calloc(count + 1, sizeof(*copy));
+	for (size_t i = 0; copy && i < count; i++)
+		copy[i] = strdup(environment[i]);
+	enroot.environment = copy;
+	return copy;
+}
+
+/* Errors come from the tasks, because Slurm does not tell srun of a failure here. */
+int slurm_spank_user_init(spank_t sp, int ac, char **av)
+{
+	(void)ac, (void)av;
+	if (enabled)
+		prepared = share() && copy_environment(sp) && mount_script(sp) &&
+			(!keeps_container || find_named());
+	return 0;
+}
+
+static bool import_image(const char *image)
+{
+	char uri[4096];
+	bool imported;
+
+	snprintf(uri, sizeof(uri), "%s%s", strncmp(image, "docker://", 9) == 0 ||
+		 strncmp(image, "dockerd://", 10) == 0 ? "" : "docker://", image);
+	if (all_tasks <= 1)
+		slurm_spank_log("pyxis: importing docker image: %s", image);
+	imported = enroot_run(&enroot, (const char *const[]){ "enroot", "import", "--output", squashfs, uri, NULL });
+	if (imported) {
+		slurm_spank_log("pyxis: imported docker image: %s", image);
+	} else {
+		slurm_error("pyxis: failed to import docker image: %s", image);
+		enroot_print_log(&enroot);
 	}
-	if (lines)
-		fclose(lines);
-	if (stage == ROOTFS_IMPORT)
-		slurm_error("pyxis: couldn't start container");
-	if (!first_task || stage == ROOTFS_MOUNTS || stage == ROOTFS_START)
+	return imported;
+}
+
+static bool create_container(void)
+{
+	const char *image = container_options.image;
+	const char *file = is_file(image) ? image : squashfs;
+	bool created = is_file(image) || import_image(image);
+
+	if (created) {
+		created = enroot_run(&enroot, (const char *const[]){ "enroot", "create", "--name", container, file,
+								     NULL });
+		if (!created) {
+			slurm_error("pyxis: failed to create container filesystem for image: %s", image);
+			enroot_print_log(&enroot);
+		}
+	}
+	if (!is_file(image))
+		unlink(squashfs);
+	return created;
+}
+
+/* Call with the lock. */
+static bool set_up(void)
+{
+	if (shared->begun++ == 0) {
+		if (!has_container && !create_container())
+			return false;
+		shared->container = start_container(&enroot, container);
+	}
+	if (shared->container < 0)
 		slurm_error("pyxis: container was not started successfully by another task");
-	return -1;
-}
-
-/* The image's own variables, as `docker run` would set them, unless the job's are to win. */
-static void import_environment(spank_t sp)
-{
-	FILE *file = fopen("/etc/environment", "r");
-	char line[4096], old[8];
-
-	while (file && fgets(line, sizeof(line), file)) {
-		char *value = strchr(line, '=');
-
-		if (line[0] == '#' || !value)
-			continue;
-		*value++ = '\0';
-		value[strcspn(value, "\n")] = '\0';
-		if (!is_listed(container_options.env, line) ||
-		    spank_getenv(sp, line, old, sizeof(old)) == ESPANK_ENV_NOEXIST)
-			spank_setenv(sp, line, value, 1);
-	}
-	if (file)
-		fclose(file);
-}
-
-static bool write_file(const char *name, const char *text)
-{
-	int fd = open(name, O_WRONLY | O_CLOEXEC);
-	bool written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return written;
-}
-
-static bool become_root(void)
-{
-	char uid_map[64], gid_map[64];
-
-	snprintf(uid_map, sizeof(uid_map), "0 %d 1", (int)geteuid());
-	snprintf(gid_map, sizeof(gid_map), "0 %d 1", (int)getegid());
-	return unshare(CLONE_NEWUSER) == 0 && write_file("/proc/self/setgroups", "deny") &&
-		write_file("/proc/self/uid_map", uid_map) &&
-		write_file("/proc/self/gid_map", gid_map);
+	return shared->container >= 0;
 }
 
 int slurm_spank_task_init(spank_t sp, int ac, char **av)
 {
-	const char *workdir = container_options.workdir ? container_options.workdir : "/";
-	int task = 0;
+	bool running;
 
 	(void)ac, (void)av;
-	if (!wanted())
+	if (!enabled)
 		return 0;
-	spank_get_item(sp, S_TASK_ID, &task);
-	if (container_options.image[0] != '/' && container_options.image[0] != '.' && task == 0)
-		slurm_spank_log("pyxis: importing docker image: %s", container_options.image);
-	if (stage != ROOTFS_DONE)
-		return fail(task == 0);
-	if (!join_container())
+	if (!prepared || !copy_environment(sp))
 		return -1;
-	import_environment(sp);
-	if (container_options.remap_root && !become_root()) {
-		slurm_error("pyxis: couldn't remap to root: %s", strerror(errno));
-		return -1;
+	if (pthread_mutex_lock(&shared->lock) == EOWNERDEAD) {
+		slurm_error("pyxis: a previous task terminated unexpectedly during container setup");
+		pthread_mutex_consistent(&shared->lock);
+		shared->container = -1;
+		running = false;
+	} else {
+		running = set_up();
 	}
-	if (chdir(workdir) != 0) {
-		slurm_error("pyxis: couldn't chdir to %s: %s", workdir, strerror(errno));
+	pthread_mutex_unlock(&shared->lock);
+	if (!running || !join_container(sp, shared->container))
 		return -1;
-	}
+	/* The namespaces are the tasks' own now. */
+	if (__atomic_add_fetch(&shared->joined, 1, __ATOMIC_SEQ_CST) == local_tasks)
+		kill(shared->container, SIGCONT);
+	return 0;
+}
+
+int slurm_spank_task_exit(spank_t sp, int ac, char **av)
+{
+	(void)sp, (void)ac, (void)av;
+	if (!enabled || !shared ||
+	    __atomic_add_fetch(&shared->ended, 1, __ATOMIC_SEQ_CST) != local_tasks)
+		return 0;
+	/* A task that was killed during the import did not remove it. */
+	unlink(squashfs);
+	if (!keeps_container)
+		enroot_run(&enroot, (const char *const[]){ "enroot", "remove", "-f", container, NULL });
 	return 0;
 }
