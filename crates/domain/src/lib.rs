@@ -19,7 +19,6 @@ mod launch;
 mod progress;
 mod request;
 mod run;
-mod sentence;
 mod violation;
 
 pub use clock::{Clock, Ids, ServerClock, Timestamp};

@@ -8,8 +8,7 @@ use crate::{
     image::{ImageRef, LaunchImage},
     job::{status::Phase, stored::Job},
     request::spec::JobSpec,
-    run::diagnosis::registry_refusal,
-    sentence::sentence,
+    run::{diagnosis::registry_refusal, sentence::sentence},
 };
 
 /// How a job with a cached image continues.

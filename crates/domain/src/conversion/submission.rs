@@ -11,8 +11,10 @@ use crate::{
     cluster::target::Cluster,
     job::submit_fence::LOOKUP_INTERVAL,
     launch::StagingError,
-    run::submission::{CAPACITY_WAIT, Effect, INTERRUPTED, Lookup, SubmitOutcome, setback_wait},
-    sentence::sentence,
+    run::{
+        sentence::sentence,
+        submission::{CAPACITY_WAIT, Effect, INTERRUPTED, Lookup, SubmitOutcome, setback_wait},
+    },
 };
 
 /// The submission of the conversion's newest run.

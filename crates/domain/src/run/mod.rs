@@ -15,5 +15,6 @@ pub(crate) mod plan;
 mod recorded_tests;
 pub(crate) mod requeue;
 pub(crate) mod retry;
+pub(crate) mod sentence;
 pub(crate) mod status_lines;
 pub(crate) mod submission;

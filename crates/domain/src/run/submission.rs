@@ -17,8 +17,7 @@ use crate::{
         stored::{DesiredState, Job},
         submit_fence::LOOKUP_INTERVAL,
     },
-    run::plan::Transition,
-    sentence::sentence,
+    run::{plan::Transition, sentence::sentence},
 };
 
 /// How a submission command ended.

@@ -11,8 +11,7 @@ use crate::{
     },
     progress::status_file::StatusWord,
     request::spec::Work,
-    run::{evidence::ENDED_BY_TERM, log_lines::last_lines},
-    sentence::sentence,
+    run::{evidence::ENDED_BY_TERM, log_lines::last_lines, sentence::sentence},
 };
 
 pub(super) struct Verdict {
