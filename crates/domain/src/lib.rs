@@ -67,7 +67,7 @@ pub use request::{
 pub use run::{
     activity::wants_signs_of_life,
     conclude::{Ending, Findings, conclude},
-    diagnosis::{RULES as FAILURE_RULES, UnhealthyNode},
+    diagnosis::{FileFault, RULES as FAILURE_RULES, UnhealthyNode, cached_file_fault},
     evidence::{Observation, Records},
     exclusion::{RelaxedExclusions, excluded, relax_exclusions},
     graces::{Graces, RetryTerms},

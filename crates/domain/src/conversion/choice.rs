@@ -6,8 +6,9 @@ use super::{Conversion, ConversionState};
 use crate::{
     clock::Timestamp,
     image::{ImageRef, LaunchImage},
-    job::stored::Job,
+    job::{status::Phase, stored::Job},
     request::spec::JobSpec,
+    run::{diagnosis::registry_refusal, sentence::sentence},
 };
 
 /// How a job with a cached image continues.
@@ -19,7 +20,7 @@ pub enum ImageChoice {
         /// Whether the conversion has to be reopened: it rests, and its knowledge is too old.
         reopen: bool,
     },
-    /// The job requires the cached file, and there is none.
+    /// The job requires the cached file, and there is none; or the registry refuses the image.
     Refused {
         message: String,
     },
@@ -48,7 +49,7 @@ pub fn choose_image(job: &Job, conversion: &Conversion, now: Timestamp) -> Image
     let fresh = wants_fresh(&job.spec);
     let resting = matches!(conversion.state, ConversionState::Ready | ConversionState::Failed);
     let new_enough = conversion.file_began_at.is_some_and(|began| began >= job.created_at);
-    let file = conversion.file.as_ref().filter(|_| !fresh || new_enough);
+    let file = conversion.file.as_ref().filter(|_| !conversion.is_damaged() && (!fresh || new_enough));
     let seen = conversion.file_seen_at.is_some_and(|at| now - at < FRESH);
     match file {
         // While a new file is created, the old one is still valid.
@@ -59,18 +60,28 @@ pub fn choose_image(job: &Job, conversion: &Conversion, now: Timestamp) -> Image
             && conversion.retry_at.is_some_and(|at| now < at) =>
         {
             let error = conversion.error.as_deref().unwrap_or("unknown reason");
-            run_unconverted(job, &conversion.image, error)
+            match registry_refusal(error) {
+                None => run_unconverted(job, &conversion.image, error),
+                // The job has waited for this answer, and the nodes would get the same.
+                Some(why) if job.phase == Phase::ConvertingImage => ImageChoice::Refused {
+                    message: format!(
+                        "The image {} cannot be used: {why}. {}",
+                        conversion.image,
+                        sentence(error)
+                    ),
+                },
+                // Somebody may have pushed the image or installed a login since.
+                Some(_) => ImageChoice::Wait { message: CHECKING.to_owned(), reopen: true },
+            }
         }
         Some(_) | None => {
-            let message = if resting {
-                "Checking the cache for the image.".to_owned()
-            } else {
-                conversion.message.clone()
-            };
+            let message = if resting { CHECKING.to_owned() } else { conversion.message.clone() };
             ImageChoice::Wait { message, reopen: resting || conversion.state == ConversionState::Requested }
         }
     }
 }
+
+pub(super) const CHECKING: &str = "Checking the cache for the image.";
 
 /// How a job continues without a converted file: with the registry image, unless it requires the file.
 pub fn run_unconverted(job: &Job, image: &ImageRef, error: &str) -> ImageChoice {

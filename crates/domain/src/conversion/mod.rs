@@ -27,6 +27,7 @@ use crate::{
         identity::{AttemptNo, Origin},
         submit_fence::{LOOKUP_INTERVAL, SubmitFence},
     },
+    run::diagnosis::FileFault,
 };
 
 pub use choice::{ImageChoice, cached_image, choose_image, run_unconverted, wants_fresh};
@@ -76,6 +77,7 @@ pub struct Conversion {
     pub message: String,
     /// The newest complete file.
     pub file: Option<RemotePath>,
+    /// When it was last found complete; absent if a job found it damaged.
     pub file_seen_at: Option<Timestamp>,
     /// When the import of the file began; absent for a file that existed before.
     pub file_began_at: Option<Timestamp>,
@@ -209,7 +211,7 @@ impl Conversion {
     pub fn reopened(&self) -> Self {
         let mut next = self.clone();
         next.state = ConversionState::Requested;
-        "Checking the cache for the image.".clone_into(&mut next.message);
+        choice::CHECKING.clone_into(&mut next.message);
         next
     }
 
@@ -246,13 +248,15 @@ impl Conversion {
     ) -> Result<Option<Timestamp>, InvalidName> {
         Ok(match found {
             ImageFile::Unread => Some(now + LOOKUP_INTERVAL),
-            ImageFile::Whole if self.is_fresh_enough(demand) => {
+            ImageFile::Whole if self.is_fresh_enough(demand) && !self.is_damaged() => {
                 self.ready(self.place().clone(), self.file_began_at, now);
                 None
             }
             ImageFile::Whole => {
-                // Valid for jobs that do not require a new one.
-                (self.file, self.file_seen_at) = (Some(self.place().clone()), Some(now));
+                if !self.is_damaged() {
+                    // Valid for jobs that do not require a new one.
+                    (self.file, self.file_seen_at) = (Some(self.place().clone()), Some(now));
+                }
                 self.begin(self.fresh_target(now)?, base_dir, now)?;
                 Some(now)
             }
@@ -275,6 +279,25 @@ impl Conversion {
     fn not_plannable(mut self, why: &dyn std::fmt::Display, now: Timestamp) -> ConversionTransition {
         self.failed(format!("it cannot be submitted: {why}"), now);
         ConversionTransition { conversion: self, due_at: None }
+    }
+
+    /// Whether a job could not unpack the file, although it is as long as its superblock says.
+    fn is_damaged(&self) -> bool {
+        self.file.is_some() && self.file_seen_at.is_none()
+    }
+
+    /// The time at which a file counts as seen that a job did not find: the next job checks it again.
+    const NOT_FOUND: Timestamp = Timestamp::UNIX_EPOCH;
+
+    /// The conversion after a job could not use its file; `None` if nothing changes.
+    #[must_use]
+    pub fn distrusted(&self, fault: FileFault) -> Option<Self> {
+        let seen_at = self.file_seen_at.filter(|_| fault == FileFault::Missing).map(|_| Self::NOT_FOUND);
+        (self.file.is_some() && self.file_seen_at != seen_at).then(|| Self {
+            file_seen_at: seen_at,
+            version: self.version + 1,
+            ..self.clone()
+        })
     }
 
     /// Whether the file is new enough: its import began after the waiting jobs were accepted.

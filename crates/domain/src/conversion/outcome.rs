@@ -282,7 +282,11 @@ fn enroot_error(err_tail: &[u8], code: u8) -> String {
 fn error_line(err_tail: &[u8]) -> String {
     let text = String::from_utf8_lossy(err_tail);
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let is_error = |line: &&str| ["[ERROR]", "curl: (", "tao-slurm:"].iter().any(|word| line.contains(word));
+    let is_error = |line: &&str| {
+        ["[ERROR]", "curl: (", "Checksum mismatch", "FATAL ERROR", "tao-slurm:"]
+            .iter()
+            .any(|word| line.contains(word))
+    };
     let line = lines().rfind(is_error).or_else(|| lines().next_back());
     line.unwrap_or("no output")
         .chars()

@@ -11,7 +11,10 @@ use crate::{
     cluster::target::Cluster,
     job::submit_fence::LOOKUP_INTERVAL,
     launch::StagingError,
-    run::submission::{CAPACITY_WAIT, Effect, INTERRUPTED, Lookup, SubmitOutcome, setback_wait},
+    run::{
+        sentence::sentence,
+        submission::{CAPACITY_WAIT, Effect, INTERRUPTED, Lookup, SubmitOutcome, setback_wait},
+    },
 };
 
 /// The submission of the conversion's newest run.
@@ -102,7 +105,7 @@ impl Conversion {
     fn set_back(&mut self, why: &str, now: Timestamp) -> Timestamp {
         self.clear();
         let wait = setback_wait(self.run.as_mut().map(|run| &mut run.setbacks));
-        self.message = format!("{why} Retrying in {} s.", wait.num_seconds());
+        self.message = format!("{} Retrying in {} s.", sentence(why), wait.num_seconds());
         now + wait
     }
 

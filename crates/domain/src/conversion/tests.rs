@@ -1,3 +1,4 @@
+mod choices;
 mod returned;
 
 use chrono::DateTime;

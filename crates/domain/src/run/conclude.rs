@@ -18,7 +18,7 @@ use crate::{
         stored::{DesiredState, Job},
     },
     run::{
-        diagnosis::{Cause, Diagnosis, Evidence, UnhealthyNode, diagnose},
+        diagnosis::{Cause, Diagnosis, Evidence, ImageSource, UnhealthyNode, diagnose},
         evidence::{ENDED_BY_TERM, exit_record, has_never_started, start_marker},
         graces::{Graces, SLURMD_TIMEOUT},
         retry::{RetryDecision, decide_retry},
@@ -120,10 +120,10 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
     match (verdict.status, job.desired) {
         (Status::Canceled, DesiredState::Pause) => paused(job, now),
         (Status::Error, DesiredState::Run | DesiredState::Pause) if may_be_retried(&job, found) => {
-            retry_or_end(job, &verdict.message, found, graces, now)
+            retry_or_end(job, &verdict, found, graces, now)
         }
         _ => {
-            job.end(verdict.status, verdict.message, now);
+            job.end(verdict.status, verdict.message(None), now);
             Ending::Ended(job)
         }
     }
@@ -163,14 +163,14 @@ fn may_be_retried(job: &Job, found: &Findings<'_>) -> bool {
 
 fn retry_or_end(
     mut job: Job,
-    message: &str,
+    ended: &verdict::Verdict,
     found: &Findings<'_>,
     graces: &Graces,
     now: Timestamp,
 ) -> Ending {
     let diagnosis = job.attempt.as_ref().and_then(|attempt| diagnosis(&job, attempt, found));
     let attempt_no = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
-    if let Some(found) = diagnosis.as_ref().filter(|found| found.cause == Cause::Infrastructure) {
+    if let Some(found) = diagnosis.as_ref().filter(|found| found.cause != Cause::User) {
         job.failures.push(PastFailure {
             attempt: attempt_no,
             slurm_id: job.attempt.as_ref().and_then(|attempt| attempt.slurm_id),
@@ -182,17 +182,19 @@ fn retry_or_end(
     }
     let decision = decide_retry(&job, diagnosis.as_ref(), &graces.retry, found.spare, now);
     let (rule, line) = diagnosis.map_or((None, None), |found| (Some(found.signature), found.line));
-    let verdict = |outcome, why: &str| Verdict { rule, line, ..Verdict::new(outcome, why, now) };
+    let verdict =
+        |outcome, why: &str| Verdict { rule, line: line.clone(), ..Verdict::new(outcome, why, now) };
     match decision {
         RetryDecision::No { why } => {
             job.close_attempt(verdict(Outcome::Error, &why));
-            job.end(Status::Error, with_reason(message, &why), now);
+            job.end(Status::Error, ended.message(Some((&why, line.as_deref()))), now);
             Ending::Ended(job)
         }
         // The infrastructure failed the job while the service was about to cancel it.
         RetryDecision::Yes { .. } if job.desired == DesiredState::Pause => paused(job, now),
         RetryDecision::Yes { wait, why } => {
-            let message = format!("Attempt {attempt_no} failed. {why}");
+            let quoted = line.as_ref().map_or(String::new(), |line| format!(" The log says: {line}"));
+            let message = format!("Attempt {attempt_no} failed. {why}{quoted}");
             job.await_retry(verdict(Outcome::Retried, &why), message);
             Ending::Retry { job, due_at: now + wait }
         }
@@ -218,6 +220,7 @@ fn diagnosis(job: &Job, attempt: &Attempt, found: &Findings<'_>) -> Option<Diagn
         wrote_nothing: found.readable
             && job.progress.word.is_none()
             && logs.iter().all(|log| log.trim_ascii().is_empty()),
+        image: ImageSource::of(job, attempt),
     })
 }
 
@@ -234,14 +237,6 @@ fn has_begun(markers: &Markers, attempt: &Attempt) -> bool {
     exit_record(markers, attempt.slurm_id).is_some()
         || start_marker(markers, attempt.slurm_id).is_some()
             && !has_never_started(attempt, markers, start, end)
-}
-
-/// The message with the retry decision, which goes before the end of a log.
-fn with_reason(message: &str, why: &str) -> String {
-    match message.split_once(" Last lines of ") {
-        Some((sentence, log)) => format!("{sentence} {why} Last lines of {log}"),
-        None => format!("{message} {why}"),
-    }
 }
 
 #[cfg(test)]

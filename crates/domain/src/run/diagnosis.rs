@@ -4,32 +4,45 @@
 //! of the logs, by the table in [`RULES`]. In the logs a fault of the job overrides one of the infrastructure: the first
 //! usually causes the second, and a broken job must not run ten times. A failure without a diagnosis is not retried.
 
+mod image;
+mod matching;
 mod rules;
 
-use std::sync::LazyLock;
-
-use regex::RegexSet;
 use remote::script;
 use slurm::{ExitCode, NodeName, SlurmState, node_list};
 
 use crate::run::evidence::{ENDED_BY_TERM, SIGTERM};
 
-pub use rules::RULES;
+use matching::matches;
 
-/// How many lines from the end of each log are searched, as in TAO.
-const LINES: usize = 500;
-/// A longer line is not a message.
-const LINE_BYTES: usize = 4096;
-/// How much of a matched line is stored, in characters.
-const SHOWN: usize = 300;
+pub use image::{FileFault, cached_file_fault};
+pub(crate) use image::{ImageSource, registry_refusal};
+pub use rules::RULES;
 
 /// What is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
+pub(crate) enum Cause {
     /// The job itself: it would fail again anywhere.
     User,
+    /// A file of the image cache, which is made again. No node is at fault.
+    CachedFile,
     /// A retry, elsewhere or later, may succeed.
     Infrastructure,
+}
+
+/// What a line of a log says to be at fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    User,
+    /// The registry does not have the image, or refuses the login: a fault of the job that no other node changes.
+    Refused,
+    /// The file of the image does not exist: the job's fault if the job names the file.
+    MissingFile,
+    /// The file of the image cannot be used: the job's fault if the job names the file.
+    DamagedFile,
+    Infrastructure,
+    /// The infrastructure, unless another line says more: Pyxis prints such a line after every failure.
+    Consequence,
 }
 
 /// One line of the table.
@@ -39,7 +52,9 @@ pub struct Rule {
     pub id: &'static str,
     /// A regular expression for one line.
     pub pattern: &'static str,
-    pub cause: Cause,
+    /// The rule does not count if this matches any line: that line explains the log otherwise.
+    pub unless: Option<&'static str>,
+    pub fault: Fault,
     /// The cause in a clause for people.
     pub why: &'static str,
     /// Recorded lines that match.
@@ -75,6 +90,7 @@ pub(crate) struct Evidence<'a> {
     pub has_exit_record: bool,
     /// Its readable logs are empty, and it has written no status line.
     pub wrote_nothing: bool,
+    pub image: ImageSource,
 }
 
 /// The cause of a failure.
@@ -85,13 +101,13 @@ pub(crate) struct Diagnosis {
     pub signature: String,
     pub why: String,
     pub line: Option<String>,
-    /// The nodes at fault; empty if it may be any of several.
+    /// The nodes at fault; empty if it is none, or may be any of several.
     pub nodes: Vec<NodeName>,
 }
 
 impl Diagnosis {
     fn of(evidence: &Evidence<'_>, cause: Cause, signature: &str, why: &str, line: Option<String>) -> Self {
-        let nodes = blamed(evidence, line.as_deref());
+        let nodes = if cause == Cause::CachedFile { Vec::new() } else { blamed(evidence, line.as_deref()) };
         Self { cause, signature: signature.to_owned(), why: why.to_owned(), line, nodes }
     }
 }
@@ -177,13 +193,15 @@ fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
 const NODE_FAILED: &str = "node-failed";
 
 fn by_logs_and_nodes(evidence: &Evidence<'_>) -> Option<Diagnosis> {
-    let found = matches(evidence.logs);
-    let of = |cause: Cause| found.iter().find(|(rule, _)| rule.cause == cause);
-    let from_rule = |(rule, line): &(&Rule, String)| {
-        Diagnosis::of(evidence, rule.cause, rule.id, rule.why, Some(line.clone()))
+    let found: Vec<_> = matches(evidence.logs)
+        .into_iter()
+        .map(|(rule, line)| (rule, rule.fault.cause(evidence.image), line))
+        .collect();
+    let from_rule = |(rule, cause, line): &(&Rule, Cause, String)| {
+        Diagnosis::of(evidence, *cause, rule.id, rule.why, Some(line.clone()))
     };
-    if let Some(user) = of(Cause::User) {
-        return Some(from_rule(user));
+    if let Some(certain) = found.iter().find(|(_, cause, _)| *cause != Cause::Infrastructure) {
+        return Some(from_rule(certain));
     }
     if let [node, ..] = evidence.unhealthy {
         return Some(Diagnosis {
@@ -194,36 +212,8 @@ fn by_logs_and_nodes(evidence: &Evidence<'_>) -> Option<Diagnosis> {
             nodes: evidence.unhealthy.iter().map(|node| node.name.clone()).collect(),
         });
     }
-    of(Cause::Infrastructure).map(from_rule)
-}
-
-/// The matching rules, each with its first line, in the order of the logs.
-fn matches(logs: &[&[u8]]) -> Vec<(&'static Rule, String)> {
-    static ALL: LazyLock<RegexSet> = LazyLock::new(|| {
-        // A test compiles each pattern, so this cannot fail.
-        RegexSet::new(RULES.iter().map(|rule| rule.pattern)).unwrap_or_else(|_| RegexSet::empty())
-    });
-    let mut found: Vec<(&Rule, String)> = Vec::new();
-    for log in logs {
-        let text = String::from_utf8_lossy(log);
-        let lines: Vec<&str> = text.lines().collect();
-        for line in &lines[lines.len().saturating_sub(LINES)..] {
-            if line.len() > LINE_BYTES {
-                continue;
-            }
-            for index in ALL.matches(line) {
-                let rule = &RULES[index];
-                if found.iter().all(|(known, _)| known.id != rule.id) {
-                    found.push((rule, shown(line)));
-                }
-            }
-        }
-    }
-    found
-}
-
-fn shown(line: &str) -> String {
-    line.trim().chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect()
+    let says_more = |(rule, ..): &&(&Rule, Cause, String)| rule.fault != Fault::Consequence;
+    found.iter().find(says_more).or(found.first()).map(from_rule)
 }
 
 /// The nodes at fault: the one that the line names, the only one, or the unhealthy ones.
@@ -251,12 +241,6 @@ fn names(line: &str, node: &str) -> bool {
         // slurmstepd writes its node's name after a dash: `slurmstepd-node01:`.
         before.is_none_or(|c| !c.is_ascii_alphanumeric()) && after.is_none_or(|c| !word(c))
     })
-}
-
-/// Whether a pattern is valid.
-#[cfg(test)]
-fn compiles(pattern: &str) -> bool {
-    regex::Regex::new(pattern).is_ok()
 }
 
 #[cfg(test)]

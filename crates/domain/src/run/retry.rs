@@ -24,6 +24,8 @@ pub(crate) enum RetryDecision {
 
 /// The same fault on this many different nodes is the job's own.
 const SAME_FAULT_NODES: usize = 3;
+/// After this many failures by cached files of the image, no conversion makes one that works.
+const SAME_FAULT_FILES: usize = 3;
 
 /// Decides about a retry after a failure with this diagnosis; `job.failures` already includes it if it counts. `spare` is
 /// how many nodes the job can exclude, if that is known.
@@ -41,12 +43,15 @@ pub(crate) fn decide_retry(
     if found.cause == Cause::User {
         return no(format!("Not retried: {}.", found.why));
     }
-    let nodes: BTreeSet<&NodeName> = job
-        .failures
-        .iter()
-        .filter(|past| past.signature == found.signature)
-        .flat_map(|past| &past.nodes)
-        .collect();
+    let same = || job.failures.iter().filter(|past| past.signature == found.signature);
+    if found.cause == Cause::CachedFile && same().count() >= SAME_FAULT_FILES {
+        return no(format!(
+            "Not retried: the cached file of the image could not be used {} times: {}.",
+            same().count(),
+            found.why
+        ));
+    }
+    let nodes: BTreeSet<&NodeName> = same().flat_map(|past| &past.nodes).collect();
     if nodes.len() >= SAME_FAULT_NODES {
         let names: Vec<&str> = nodes.iter().map(|node| node.as_str()).collect();
         return no(format!(
@@ -66,8 +71,9 @@ pub(crate) fn decide_retry(
         nodes => format!(", excluding {}", names(nodes)),
     };
     let retry = job.retry_count + 1;
+    let remedy = if found.cause == Cause::CachedFile { "; the cache is checked first" } else { "" };
     let why = format!(
-        "Retrying in {} s (retry {retry} of {budget}){exclusions}: {}.",
+        "Retrying in {} s (retry {retry} of {budget}){exclusions}: {}{remedy}.",
         wait.num_seconds(),
         found.why
     );
@@ -156,6 +162,23 @@ mod tests {
         assert!(matches!(decide(&failed_on(&["a", "b", "b"]), Some(&broken())), RetryDecision::Yes { .. }));
         let stopped = decide(&failed_on(&["a", "b", "c"]), Some(&broken()));
         assert!(matches!(stopped, RetryDecision::No { why } if why.contains("3 different nodes (a, b, c)")));
+    }
+
+    #[test]
+    fn a_cached_file_that_never_works_ends_the_retries() {
+        let found = Diagnosis {
+            cause: Cause::CachedFile,
+            why: "the file of the image is damaged".to_owned(),
+            nodes: Vec::new(),
+            ..broken()
+        };
+        let decision = decide(&failed_on(&["a", "a"]), Some(&found));
+        assert!(
+            matches!(&decision, RetryDecision::Yes { why, .. } if why.ends_with("is damaged; the cache is checked first.")),
+            "{decision:?}"
+        );
+        let stopped = decide(&failed_on(&["a", "a", "a"]), Some(&found));
+        assert!(matches!(stopped, RetryDecision::No { why } if why.contains("could not be used 3 times")));
     }
 
     #[test]

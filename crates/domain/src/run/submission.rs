@@ -17,7 +17,7 @@ use crate::{
         stored::{DesiredState, Job},
         submit_fence::LOOKUP_INTERVAL,
     },
-    run::plan::Transition,
+    run::{plan::Transition, sentence::sentence},
 };
 
 /// How a submission command ended.
@@ -180,7 +180,7 @@ fn refused(job: &mut Job, failure: &Failure, now: Timestamp) -> Option<Timestamp
 fn set_back(job: &mut Job, why: &str, now: Timestamp) -> Timestamp {
     clear(job);
     let wait = setback_wait(job.attempt.as_mut().map(|attempt| &mut attempt.setbacks));
-    job.message = format!("{why} Retrying in {} s.", wait.num_seconds());
+    job.message = format!("{} Retrying in {} s.", sentence(why), wait.num_seconds());
     now + wait
 }
 

@@ -1,6 +1,6 @@
 //! Jobs that wait for images.
 
-use domain::{ClusterName, Conversion, ImageRef, JobId};
+use domain::{ClusterName, Conversion, FileFault, ImageRef, JobId};
 use slurm::RemotePath;
 
 use super::rows::{readable, select_conversions};
@@ -27,6 +27,9 @@ pub trait ImageRequests {
 
     /// Makes finished conversions due again: their last result is too old for a job that needs the file now.
     fn reopen_conversions(&self, cluster: &ClusterName, conversions: &[&Conversion]) -> impl Call<()>;
+
+    /// Records that jobs could not use these files. No job gets a damaged file again, nor a missing one before a check.
+    fn distrust_files(&self, cluster: &ClusterName, files: &[(&RemotePath, FileFault)]) -> impl Call<()>;
 
     /// The conversions of one cluster that Slurm has: polls ask about them, too.
     fn active_conversions(&self, cluster: &ClusterName) -> impl Call<Vec<Conversion>>;
@@ -90,6 +93,29 @@ impl ImageRequests for Store {
         .await?;
         listen::wake(&mut tx, cluster, None).await?;
         Ok(tx.commit().await?)
+    }
+
+    async fn distrust_files(&self, cluster: &ClusterName, files: &[(&RemotePath, FileFault)]) -> Result<()> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let paths: Vec<String> = files.iter().map(|(file, _)| file.to_string()).collect();
+        let damaged: Vec<bool> = files.iter().map(|(_, fault)| *fault == FileFault::Damaged).collect();
+        // A missing file counts as seen in 1970.
+        self.run(sqlx::query!(
+            "-- conversions::requests::distrust_files
+             update image_conversions c
+             set file_seen_at = case when u.damaged then null else to_timestamp(0) end,
+                 version = version + 1, updated_by = 'distrust_files'
+             from (select file, bool_or(damaged) as damaged
+                   from unnest($2::text[], $3::bool[]) as u(file, damaged) group by file) u
+             where c.cluster = $1 and c.file = u.file and c.file_seen_at is not null
+               and (u.damaged or c.file_seen_at <> to_timestamp(0))",
+            cluster.as_str(),
+            &paths,
+            &damaged,
+        ))
+        .await
     }
 
     async fn active_conversions(&self, cluster: &ClusterName) -> Result<Vec<Conversion>> {

@@ -132,5 +132,8 @@ pub(crate) fn convert(
         _ => ConversionState::Failed,
     };
     next.message = format!("{}, {}", next.state, dice.below(9));
+    if dice.chance(500) {
+        (next.file, next.file_seen_at) = (Some(next.cache_path.clone()), Some(now));
+    }
     (next, dice.chance(500).then(|| now + TimeDelta::seconds(65)))
 }

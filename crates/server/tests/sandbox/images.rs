@@ -15,6 +15,8 @@ use crate::{
     service::{Service, until},
 };
 
+mod unusable;
+
 /// A service with its own cache, and its own images in the registry.
 pub(crate) struct Site {
     pub(crate) service: Service,
@@ -171,7 +173,7 @@ fn a_service_killed_during_a_submission_converts_once() {
 }
 
 #[test]
-fn a_missing_image_is_an_error_with_enroots_message() {
+fn a_missing_image_is_an_error_with_enroots_message_and_takes_no_node() {
     let mut site = Site::new();
     let (there, missing) = (site.push(&site.name("missing"), "1", 0), site.name("missing"));
     let missing = format!("registry.sandbox/{missing}:2");
@@ -179,17 +181,22 @@ fn a_missing_image_is_an_error_with_enroots_message() {
     let ended = site.service.wait_ended(&strict);
     assert_eq!(ended["status"], "Error");
     let message = ended["message"].as_str().unwrap();
-    assert!(message.contains("404 Not Found") && message.contains("require_sqsh"), "{message}");
+    assert!(message.contains("404 Not Found"), "{message}");
     assert_eq!(ended["slurm_job_id"], Value::Null, "it was never submitted");
 
-    // The next job does not wait for the failed conversion: Pyxis pulls the image, and fails.
-    let usual = site.submit(&missing, &json!({}));
-    assert_eq!(site.service.wait_ended(&usual)["status"], "Error");
-    let launched = site.launched_with(&usual);
-    assert!(launched["image_note"].as_str().unwrap().contains("404 Not Found"), "{launched}");
-    assert!(launched["image"].as_str().unwrap().starts_with("registry.sandbox#"), "{launched}");
-    site.conversions_of(1);
+    // The next job asks the registry again, because the image may have been pushed since.
+    let usual = site.service.wait_ended(&site.submit(&missing, &json!({})));
+    let message = usual["message"].as_str().unwrap();
+    assert!(message.contains("the image does not exist in its registry. enroot"), "{message}");
+    assert_eq!(usual["slurm_job_id"], Value::Null, "it was never submitted either");
+    site.conversions_of(2);
     assert_eq!(site.files(), Vec::<String>::new(), "no part of an image is left");
+
+    // Without the cache a node has to find out.
+    let plain = site.service.wait_ended(&site.submit(&missing, &json!({"use_sqsh": false})));
+    let message = plain["message"].as_str().unwrap();
+    assert!(message.contains("Not retried: the image does not exist in its registry."), "{message}");
+    assert!(message.contains("404 Not Found"), "{message}");
 
     let other = site.submit(&there, &json!({"require_sqsh": true}));
     assert_eq!(site.service.wait_ended(&other)["status"], "Done", "other images are not delayed");

@@ -3,12 +3,14 @@
 use std::{collections::HashSet, time::Duration};
 
 use domain::{
-    Abandoned, ClusterName, Conversion, ConversionState, Demand, DesiredState, JobId, Phase, Timestamp,
+    Abandoned, ClusterName, Conversion, ConversionState, Demand, DesiredState, FileFault, JobId, Phase,
+    Timestamp,
 };
 use persistence::{
     ConversionLease, ConversionRecord, ConversionRecords, ConversionTurns, ImageRequest, ImageRequests, Lane,
     LeaseTerms, StoreError,
 };
+use slurm::RemotePath;
 use uuid::Uuid;
 
 use super::{Held, MemoryStore, Right, Tables, Turn, after, is_free, is_held, until};
@@ -75,6 +77,23 @@ impl ImageRequests for MemoryStore {
         }
         if !conversions.is_empty() {
             tables.wake(cluster, None);
+        }
+        Ok(())
+    }
+
+    async fn distrust_files(
+        &self,
+        cluster: &ClusterName,
+        files: &[(&RemotePath, FileFault)],
+    ) -> Result<(), StoreError> {
+        for row in self.tables().conversions.values_mut().filter(|row| row.conversion.cluster == *cluster) {
+            for (file, fault) in files {
+                if row.conversion.file.as_ref() == Some(*file)
+                    && let Some(distrusted) = row.conversion.distrusted(*fault)
+                {
+                    row.conversion = distrusted;
+                }
+            }
         }
         Ok(())
     }

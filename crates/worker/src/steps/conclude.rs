@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use domain::{
-    DesiredState, Ending, Findings, Job, JobPaths, UnhealthyNode, Work, cleanup_is_retried, conclude,
+    DesiredState, Ending, Findings, Job, JobPaths, UnhealthyNode, Work, cached_file_fault,
+    cleanup_is_retried, conclude,
 };
 use persistence::{Lease, StepRecord, WorkStore};
 use remote::{Conclude, Concluded, Concluding};
@@ -14,7 +15,7 @@ use crate::{
     Result,
     cluster_runtime::Runtime,
     link::cluster_link::ClusterLink,
-    steps::record::{done, warn_of_each},
+    steps::record::{done, unless_empty, warn_of_each},
     worker::Worker,
 };
 
@@ -80,6 +81,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }
         };
         let steps: Vec<_> = jobs.into_iter().map(step).collect();
+        // First, so that the retry of the job already finds it.
+        let unusable: Vec<_> = steps.iter().filter_map(|step| cached_file_fault(&step.job)).collect();
+        let cluster = &runtime.target.cluster.name;
+        unless_empty(unusable, async |unusable| Ok(self.store.distrust_files(cluster, &unusable).await?))
+            .await?;
         self.record(lease, &steps).await?;
         // A job with another attempt is due in the other lane.
         runtime.wake_lanes();

@@ -11,13 +11,14 @@ use std::{
     time::Duration,
 };
 
-use domain::{Abandoned, ClusterName, Conversion, Job, JobId, Secrets, Timestamp};
+use domain::{Abandoned, ClusterName, Conversion, FileFault, Job, JobId, Secrets, Timestamp};
 use persistence::{
     ConversionLease, ConversionRecord, ConversionRecords, ConversionTurns, DueJobs, ImageRequest,
     ImageRequests, KnownPartitions, Lane, Lease, LeaseTerms, PartitionTurns, PurgeTarget, Purges, StepRecord,
     StepRecords, StoreError, WorkStore,
 };
 use remote::{PartitionsAnswer, RemoteCommand};
+use slurm::RemotePath;
 use uuid::Uuid;
 
 use crate::{ClusterLink, LinkError};
@@ -173,6 +174,14 @@ impl<S: WorkStore, G: Gate> ImageRequests for GatedStore<S, G> {
         conversions: &[&Conversion],
     ) -> Result<(), StoreError> {
         self.gate.pass("reopen_conversions", self.store.reopen_conversions(cluster, conversions)).await
+    }
+
+    async fn distrust_files(
+        &self,
+        cluster: &ClusterName,
+        files: &[(&RemotePath, FileFault)],
+    ) -> Result<(), StoreError> {
+        self.gate.pass("distrust_files", self.store.distrust_files(cluster, files)).await
     }
 
     async fn active_conversions(&self, cluster: &ClusterName) -> Result<Vec<Conversion>, StoreError> {

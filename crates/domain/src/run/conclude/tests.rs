@@ -11,8 +11,10 @@ use crate::{
     fixtures::{as_tao, submitted_job},
 };
 
+mod image_files;
 mod launches;
 mod limits;
+mod messages;
 mod runs;
 mod self_cancel;
 
@@ -147,17 +149,6 @@ fn the_evidence_decides(case: &Case) -> Status {
     assert_eq!(job.phase, crate::Phase::Ended);
     assert!(job.finished_at.is_some());
     job.status
-}
-
-#[test]
-fn the_message_has_the_exit_code_and_the_last_lines_of_the_log() {
-    let err = "line 1\nline 2\nline 3\nline 4\nline 5\n\nValueError: bad \x1b[31mdata\n";
-    let job = Case { code: Some(3), state: Some(SlurmState::Failed), err, ..Case::default() }.ended();
-    let expected = "The job exited with code 3 (Slurm: FAILED). Not retried: the job's code or its \
-                    specification is wrong. Last lines of main.err:\n\
-                    line 2\nline 3\nline 4\nline 5\nValueError: bad \u{fffd}[31mdata";
-    assert_eq!(job.message, expected);
-    assert_eq!(job.attempt.unwrap().exit, Some(ExitCode { code: 3, signal: 0 }));
 }
 
 #[test]

@@ -11,23 +11,53 @@ use crate::{
     },
     progress::status_file::StatusWord,
     request::spec::Work,
-    run::evidence::ENDED_BY_TERM,
+    run::{evidence::ENDED_BY_TERM, log_lines::last_lines, sentence::sentence},
 };
 
 pub(super) struct Verdict {
     pub(super) status: Status,
-    pub(super) message: String,
+    /// How the job ended.
+    how: String,
+    /// The end of the log that may show why.
+    log: Option<LogTail>,
     /// The verdict is an error only because the job has not reported its success.
     pub(super) needs_status_line: bool,
 }
 
+/// The name of a log, and its last lines.
+type LogTail = (&'static str, Vec<String>);
+
 impl Verdict {
-    fn new(status: Status, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), needs_status_line: false }
+    fn new(status: Status, how: impl Into<String>) -> Self {
+        Self { status, how: how.into(), log: None, needs_status_line: false }
     }
 
-    fn error(message: &str, found: &Findings<'_>) -> Self {
-        Self::new(Status::Error, with_log(message, found))
+    fn error(how: &str, found: &Findings<'_>) -> Self {
+        Self { log: Some(log_tail(found)), ..Self::new(Status::Error, how) }
+    }
+
+    /// The job's message. `decision`: why it is not retried, and the line of a log that shows the cause.
+    pub(super) fn message(&self, decision: Option<(&str, Option<&str>)>) -> String {
+        let (why, line) = decision.unzip();
+        let tail = self.log.as_ref().map_or(&[][..], |(_, lines)| lines);
+        // The last lines may show it already.
+        let line = line.flatten().filter(|line| tail.iter().all(|shown| shown.trim() != *line));
+        let log = match &self.log {
+            Some((_, lines)) if lines.is_empty() => Some("Its logs are empty.".to_owned()),
+            Some((name, lines)) => Some(format!("Last lines of {name}:\n{}", lines.join("\n"))),
+            None => None,
+        };
+        let text: Vec<String> = [
+            Some(sentence(&self.how)),
+            why.map(str::to_owned),
+            line.map(|line| format!("The log says: {line}")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        // A quoted line ends its own line.
+        let separator = if line.is_some() { "\n" } else { " " };
+        [Some(text.join(" ")), log].into_iter().flatten().collect::<Vec<_>>().join(separator)
     }
 }
 
@@ -175,24 +205,9 @@ fn no_success(job: &Job, found: &Findings<'_>) -> &'static str {
     }
 }
 
-const SHOWN_LINES: usize = 5;
-const SHOWN_CHARS: usize = 200;
-
-/// The sentence, with the last lines of the first log that is not empty: stderr before stdout.
-fn with_log(sentence: &str, found: &Findings<'_>) -> String {
-    let from = [("main.err", found.err_tail), ("main.out", found.out_tail)];
-    let last = |bytes: &[u8]| -> Vec<String> {
-        let text = String::from_utf8_lossy(bytes);
-        let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
-        lines[lines.len().saturating_sub(SHOWN_LINES)..].iter().map(|line| printable(line)).collect()
-    };
-    match from.map(|(name, bytes)| (name, last(bytes))).into_iter().find(|(_, lines)| !lines.is_empty()) {
-        Some((name, lines)) => format!("{sentence} Last lines of {name}:\n{}", lines.join("\n")),
-        None => format!("{sentence} Its logs are empty."),
-    }
-}
-
-/// Log lines are untrusted: without control characters, and cut after 200 characters.
-fn printable(line: &str) -> String {
-    line.chars().take(SHOWN_CHARS).map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
+/// The end of the first log that is not empty: stderr before stdout.
+fn log_tail(found: &Findings<'_>) -> LogTail {
+    let logs = [("main.err", found.err_tail), ("main.out", found.out_tail)];
+    let tails = logs.map(|(name, log)| (name, last_lines(log)));
+    tails.into_iter().find(|(_, lines)| !lines.is_empty()).unwrap_or_default()
 }

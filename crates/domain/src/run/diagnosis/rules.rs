@@ -3,15 +3,18 @@
 //! The rules cover the meaning of TAO's sixteen patterns. Lines that those match by mistake (`NCCL_ASYNC_ERROR_HANDLING`,
 //! a weights file that is "not found" for a GPU model, CUDA out of memory) are counterexamples here.
 
-use super::{Cause, Rule};
+use super::{Fault, Rule};
 
 macro_rules! rules {
-    ($($cause:ident $id:literal: $pattern:literal, $why:literal, [$($matching:literal),+ $(,)?], [$($other:literal),* $(,)?];)*) => {
+    (@unless) => { None };
+    (@unless $unless:literal) => { Some($unless) };
+    ($($fault:ident $id:literal: $pattern:literal $(unless $unless:literal)?, $why:literal, [$($matching:literal),+ $(,)?], [$($other:literal),* $(,)?];)*) => {
         /// Every rule.
         pub const RULES: &[Rule] = &[$(Rule {
             id: $id,
             pattern: $pattern,
-            cause: Cause::$cause,
+            unless: rules!(@unless $($unless)?),
+            fault: Fault::$fault,
             why: $why,
             matching: &[$($matching),+],
             others: &[$($other),*],
@@ -63,25 +66,61 @@ rules! {
         "the user's quota on the shared file system is exceeded",
         ["OSError: [Errno 122] Disk quota exceeded"],
         [];
-    User "registry-credentials": r"Could not process JSON input|returned error code: 40[13]\b",
+    Refused "registry-credentials": r"Could not process JSON input|returned error code: 40[13]\b",
         "the registry requires valid credentials for the image: install them for Enroot on the cluster",
         ["slurmstepd-node01: error: pyxis:     [ERROR] Could not process JSON input",
          "[ERROR] URL https://registry/v2/x/manifests/1 returned error code: 401 Unauthorized"],
         [];
-    User "image-missing": r"manifests/\S+ returned error code: 404|\[ERROR\] No such file or directory: \S+\.sqsh|\[ERROR\] Invalid image format",
-        "the image does not exist",
-        ["[ERROR] URL http://registry/v2/x/manifests/9 returned error code: 404 Not Found",
-         "slurmstepd-node01: error: pyxis:     [ERROR] No such file or directory: /lustre/none.sqsh"],
+    // After the 401 of a registry with Basic authentication, Enroot prints nothing more.
+    Refused "registry-login": r"\[INFO\] (?:Authenticating with user: |Using credentials from file: )"
+        unless r"\[INFO\] (?:Authentication succeeded|Permission granted|Fetching |Found |Downloading |Extracting image )|\[ERROR\]|curl: \(",
+        "the registry refuses the login for the image: install valid credentials for Enroot on the cluster",
+        ["slurmstepd-node01: error: pyxis:     [INFO] Authenticating with user: <anonymous>",
+         "enroot import exited with code 22: [INFO] Using credentials from file: /home/tao/.config/enroot/.credentials"],
+        ["[INFO] Querying registry for permission grant"];
+    Refused "image-missing": r"manifests/\S+ returned error code: 404",
+        "the image does not exist in its registry",
+        ["[ERROR] URL http://registry/v2/x/manifests/9 returned error code: 404 Not Found"],
+        [];
+    MissingFile "image-file-missing": r"pyxis:\s+\[ERROR\] No such file or directory: ",
+        "the file of the image does not exist",
+        ["slurmstepd-node01: error: pyxis:     [ERROR] No such file or directory: /lustre/none.sqsh",
+         "slurmstepd-node01: error: pyxis:     [ERROR] No such file or directory: /lustre/images/tao"],
+        ["[ERROR] No such file or directory: /lustre/data/train.json"];
+    DamagedFile "image-file-damaged": r"pyxis:\s+(?:\[ERROR\] Invalid image format: |FATAL ERROR|.*\buncompress failed)"
+        unless r"No space left on device|Disk quota exceeded|Input/output error|Cannot allocate memory|Stale file handle",
+        "the file of the image is damaged, or its user cannot read it",
+        ["slurmstepd-node01: error: pyxis:     [ERROR] Invalid image format: /lustre/bad.sqsh",
+         "slurmstepd-node01: error: pyxis:     FATAL ERROR: Can't find a valid SQUASHFS superblock on /lustre/bad.sqsh",
+         "slurmstepd-node01: error: pyxis:     zlib uncompress failed with error code -3"],
+        ["FATAL ERROR in the data loader: not ours"];
+    User "certificate": r"curl: \(60\)",
+        "the certificate of the registry is not trusted: install its CA on the nodes",
+        ["slurmstepd-node01: error: pyxis:     curl: (60) SSL certificate problem: unable to get local issuer certificate"],
+        [];
+    User "mount-failed": r"enroot-mount: failed to (?:mount: |create .*: (?:Not a directory|File exists)$)"
+        unless r"enroot-mount: failed to mount: (?:/(?:dev|proc|run|sys)\b|tmpfs)|Input/output error|Stale file handle|Transport endpoint",
+        "a path could not be mounted into the container",
+        ["slurmstepd-node02: error: pyxis:     enroot-mount: failed to mount: /lustre/a at /var/tmp/enroot/pyxis_9.0/data: Not a directory",
+         "slurmstepd-node02: error: pyxis:     enroot-mount: failed to create directory: /var/tmp/enroot/pyxis_9.0/bin/sh/x: Not a directory"],
         [];
     User "mount-missing": r"container-mounts: source path does not exist",
         "a path to mount into the container does not exist",
         ["slurmstepd-node01: error: pyxis: --container-mounts: source path does not exist: /nope"],
         [];
-    User "command-missing": r"^\S+: line \d+: .*: command not found$|execve\(\): .*: No such file or directory",
+    User "command-missing": r"^\S+: line \d+: .*: command not found$|execve\(\): .*: No such file or directory|\bexec: (?:line \d+: )?\S+: not found$",
         "the command does not exist",
         ["/lustre/u/state/1/1/command.sh: line 3: trian: command not found",
-         "slurmstepd: error: execve(): /opt/none: No such file or directory"],
-        [];
+         "slurmstepd: error: execve(): /opt/none: No such file or directory",
+         "/etc/rc: 13: exec: python: not found", "/bin/sh: exec: line 1: python: not found"],
+        ["exec: the file was not found in the cache"];
+    User "memory-limit": r"Exceeded job memory limit|exceeded memory limit \(|Detected \d+ oom[-_]kill event|tasks? [\d,-]+: Out Of Memory$",
+        "the job used more memory than it requested",
+        ["slurmstepd: error: Exceeded job memory limit",
+         "slurmstepd: error: StepId=12.0 exceeded memory limit (1053696 > 1048576), being killed",
+         "slurmstepd: error: Detected 1 oom_kill event in StepId=12.0. Some of the step tasks have been OOM Killed.",
+         "srun: error: node01: task 0: Out Of Memory"],
+        ["RuntimeError: the batch exceeded memory limits of the cache"];
 
     Infrastructure "srun-step": r"^srun: error: (?:Unable to create step for job \d+: (?:Invalid generic resource|Job/step already completing|Invalid job credential|Unable to contact slurm controller|Socket timed out|Slurm backup controller)|Slurm job \d+ has expired)",
         "Slurm could not start the job's program on its nodes",
@@ -142,19 +181,35 @@ rules! {
         "the node ran out of memory and its kernel killed processes",
         ["kernel: Out of memory: Killed process 4211 (python) total-vm:93312kB",
          "python invoked oom-killer: gfp_mask=0x100cca, order=0"],
-        ["slurmstepd: error: Detected 1 oom_kill event in StepId=12.0. Some of the step tasks have been OOM Killed."];
+        [];
     Infrastructure "file-system": r"Stale file handle|\bESTALE\b|: Input/output error|\[Errno 5\]|Transport endpoint is not connected|Cannot send after transport endpoint shutdown",
         "the shared file system failed",
         ["OSError: [Errno 116] Stale file handle: '/lustre/a/b.tar'", "cat: /lustre/a: Input/output error",
          "OSError: [Errno 5] Input/output error", "ls: cannot access '/lustre': Cannot send after transport endpoint shutdown"],
         [];
-    Infrastructure "image-pull": r"(?:pyxis|enroot|\[ERROR\]|curl: \().*(?:timed out|Could not resolve host|Connection reset|connection refused|returned error code: (?:429|5\d\d))|curl: \((?:6|7|18|28|35|52|56)\)|pyxis: .*couldn't (?:create|get) .*|pyxis: container was not started successfully by another task",
-        "the image could not be pulled or unpacked on the node",
+    Infrastructure "image-pull": r"(?:pyxis|enroot|\[ERROR\]|curl: \().*(?:timed out|Could not resolve host|Connection reset|connection refused|returned error code: (?:429|5\d\d))|curl: \((?:6|7|18|28|35|52|56)\)|(?:pyxis:\s+|\[ERROR\] )Checksum mismatch: ",
+        "the image could not be pulled on the node",
         ["slurmstepd-node01: error: pyxis:     curl: (28) Connection timed out after 30000 milliseconds",
          "[ERROR] URL https://registry/v2/x/blobs/y returned error code: 503 Service Unavailable",
-         "slurmstepd-node01: error: pyxis: couldn't create enroot start configuration script",
+         "slurmstepd-node01: error: pyxis:     Checksum mismatch: a3ed95caeb02",
          "curl: (6) Could not resolve host: registry"],
         ["[INFO] Downloading 3 missing layers..."];
+    Infrastructure "node-disk": r"(?:pyxis:|enroot|squashfs).*No space left on device",
+        "a disk of the node is full",
+        ["slurmstepd-node01: error: pyxis:     FATAL ERROR: writer: failed to write data block, because No space left on device"],
+        ["OSError: [Errno 28] No space left on device: '/lustre/a'"];
+    Infrastructure "container-mount": r"enroot-mount: failed to (?:create |mount: (?:/(?:dev|proc|run|sys)\b|tmpfs))",
+        "the node could not set up the container's file systems",
+        ["slurmstepd-node02: error: pyxis:     enroot-mount: failed to create directory: /var/tmp/enroot/pyxis_9.0/sys/fs/cgroup/systemd: Permission denied",
+         "slurmstepd-node02: error: pyxis:     enroot-mount: failed to mount: /dev/nvidia0 at /var/tmp/enroot/pyxis_9.0/dev/nvidia0: No such file or directory"],
+        [];
+    Consequence "container-start": r"pyxis: (?:container (?:start failed|was not started successfully|exited too soon)|couldn't (?:create|get|start) |failed to (?:import docker image|create container filesystem))",
+        "Pyxis could not start the container",
+        ["slurmstepd-node01: error: pyxis: couldn't create enroot start configuration script",
+         "slurmstepd-node01: error: pyxis: container start failed with error code: 1",
+         "slurmstepd-node01: error: pyxis: container was not started successfully by another task",
+         "slurmstepd-node01: error: pyxis: failed to import docker image: registry#team/a:1"],
+        [];
     Infrastructure "slurm-step": r"srun: error: .*(?:Node failure on|Unable to confirm allocation|Task launch for .* failed on node|Timed out waiting for job step)|slurmstepd.*: error: .*(?:Communication connection failure|Node failure)|Job step aborted: .*due to node failure",
         "Slurm lost a node of the job, or could not start its step",
         ["srun: error: Node failure on node02",

@@ -2,13 +2,23 @@ use std::collections::HashSet;
 
 use test_case::test_case;
 
-use super::*;
+use super::{
+    matching::{LINES, compiles},
+    *,
+};
+
+mod recorded;
 
 fn of_log(log: &str) -> Option<Diagnosis> {
+    with_image(log, ImageSource::Elsewhere)
+}
+
+fn with_image(log: &str, image: ImageSource) -> Option<Diagnosis> {
     diagnose(&Evidence {
         state: Some(&SlurmState::Failed),
         nodes: "node01",
         logs: &[log.as_bytes()],
+        image,
         ..Evidence::default()
     })
 }
@@ -16,11 +26,12 @@ fn of_log(log: &str) -> Option<Diagnosis> {
 #[test]
 fn every_example_is_judged_by_its_own_rule() {
     for rule in RULES {
-        assert!(compiles(rule.pattern), "{}", rule.id);
+        assert!(compiles(rule), "{}", rule.id);
         for line in rule.matching {
             let found = matches(&[line.as_bytes()]);
             assert!(found.iter().any(|(other, _)| other.id == rule.id), "{} misses {line}", rule.id);
-            assert_eq!(of_log(line).map(|found| found.cause), Some(rule.cause), "{line}");
+            let cause = rule.fault.cause(ImageSource::Elsewhere);
+            assert_eq!(of_log(line).map(|found| found.cause), Some(cause), "{line}");
         }
         for line in rule.others {
             let found = matches(&[line.as_bytes()]);

@@ -48,6 +48,17 @@ fn a_job_canceled_while_its_submission_is_in_flight_is_looked_for_first() {
 }
 
 #[test]
+fn a_setback_is_two_sentences() {
+    let set_back = answer(&submitting_job(), &refused(FailureClass::NotDone)).job;
+    assert_eq!(
+        set_back.message,
+        "The cluster could not accept the job yet: Slurm's own words. Retrying in 2 s."
+    );
+    let away = after_submit(&submitting_job(), None, SubmitOutcome::NotRun { why: "no route" }, T0).job;
+    assert_eq!(away.message, "The cluster is unreachable: no route. Retrying in 2 s.");
+}
+
+#[test]
 fn an_accepted_submission_waits_for_the_poll() {
     let id = SlurmJobId::new(7).unwrap();
     let after = answer(&submitting_job(), &SubmitAnswer::Submitted { id, how: How::New, extra: vec![] });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::{Conversion, ConversionState};
+use domain::{Conversion, ConversionState, FileFault};
 use persistence::{
     ConversionLease, ConversionRecord, ConversionRecords as _, ConversionTurns as _, ImageRequest,
     ImageRequests as _,
@@ -34,7 +34,12 @@ impl Both {
         let (real, memory) = (real.unwrap(), memory.unwrap());
         let told = |found: &[Conversion]| found.iter().map(face).collect::<BTreeSet<_>>();
         self.same("request_images", (told(&real), told(&memory)));
-        match self.dice.below(3) {
+        match self.dice.below(4) {
+            3 => {
+                let fault = if self.dice.chance(500) { FileFault::Damaged } else { FileFault::Missing };
+                let done = of_both!(self, distrust_files(&dgx(), &[(&wish.cache_path, fault)]));
+                self.same("distrust_files", (outcome(&done.0), outcome(&done.1)));
+            }
             0 => {
                 let real = real.iter().collect::<Vec<_>>();
                 self.real.store().reopen_conversions(&dgx(), &real).await.unwrap();

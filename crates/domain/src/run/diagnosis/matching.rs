@@ -1,0 +1,54 @@
+//! The search of the logs for the lines of the table.
+
+use std::sync::LazyLock;
+
+use regex::RegexSet;
+
+use super::{RULES, Rule};
+use crate::run::log_lines::printable;
+
+/// How many lines from the end of each log are searched, as in TAO.
+pub(super) const LINES: usize = 500;
+/// A longer line is not a message.
+const LINE_BYTES: usize = 4096;
+/// How much of a matched line is stored, in characters.
+const SHOWN: usize = 300;
+/// Matches no line.
+const NEVER: &str = r"[^\s\S]";
+
+/// The matching rules, each with its first line, in the order of the logs.
+pub(super) fn matches(logs: &[&[u8]]) -> Vec<(&'static Rule, String)> {
+    // The pattern of each rule, then the line of each rule that voids it.
+    static ALL: LazyLock<RegexSet> = LazyLock::new(|| {
+        let patterns = RULES.iter().map(|rule| rule.pattern);
+        let voids = RULES.iter().map(|rule| rule.unless.unwrap_or(NEVER));
+        // A test compiles each pattern, so this cannot fail.
+        RegexSet::new(patterns.chain(voids)).unwrap_or_else(|_| RegexSet::empty())
+    });
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let mut void = Vec::new();
+    for log in logs {
+        let text = String::from_utf8_lossy(log);
+        let lines: Vec<&str> = text.lines().collect();
+        for line in &lines[lines.len().saturating_sub(LINES)..] {
+            if line.len() > LINE_BYTES {
+                continue;
+            }
+            for index in ALL.matches(line) {
+                if index >= RULES.len() {
+                    void.push(index - RULES.len());
+                } else if found.iter().all(|(known, _)| *known != index) {
+                    found.push((index, printable(line.trim(), SHOWN)));
+                }
+            }
+        }
+    }
+    found.retain(|(index, _)| !void.contains(index));
+    found.into_iter().map(|(index, line)| (&RULES[index], line)).collect()
+}
+
+/// Whether the patterns of a rule are valid.
+#[cfg(test)]
+pub(super) fn compiles(rule: &Rule) -> bool {
+    [rule.pattern, rule.unless.unwrap_or(NEVER)].iter().all(|pattern| regex::Regex::new(pattern).is_ok())
+}
