@@ -2,7 +2,8 @@
 # Collects exit records, logs and status files of jobs that have ended, then removes their files with secrets.
 #
 # stdin: a line "number of jobs, bytes of a tail, bytes of a status file, bytes of all status files"; for each job a
-# line "index, id, state directory, results directory, directory of role logs, known status files, candidates for out, for err, files to remove", a
+# line "index, id, state directory, results directory, most unread bytes of a status file, directory of role logs, known status files,
+# candidates for out, for err, files to remove", a
 # line "index, inode, offset, path" for each known status file and a line for each of the other paths.
 
 # Any part of a pipe that writes a list may run out of room.
@@ -78,10 +79,10 @@ await_oldest() {
 }
 
 for ((job = 0; job < count; job++)); do
-  IFS=$'\t' read -r index id state results roles knowns outs errs removes || give_up 'the list of jobs did not arrive whole'
+  IFS=$'\t' read -r index id state results backlog roles knowns outs errs removes || give_up 'the list of jobs did not arrive whole'
   printf '%s\t%s\n' "$index" "$state" >>"$tmp/dirs" || lost
   if [ "$results" != - ]; then
-    printf '%s\t%s\t%s\n' "$index" "$results" "$state" >>"$tmp/want" || lost
+    printf '%s\t%s\t%s\t%s\n' "$index" "$results" "$state" "$backlog" >>"$tmp/want" || lost
   fi
   for ((i = 0; i < knowns; i++)); do
     IFS= read -r path
