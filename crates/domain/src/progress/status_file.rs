@@ -307,4 +307,6 @@ fn storable(value: Value) -> Value {
 }
 
 #[cfg(test)]
+mod tao_tests;
+#[cfg(test)]
 mod tests;

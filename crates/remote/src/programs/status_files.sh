@@ -24,7 +24,7 @@ say_status_files() {
     function micros(time) { return sprintf("%.0f", time * 1000000) }
     function changed(j, inode, size, start, restarted, time, path,    want, resumes) {
       resumes = start
-      if (size - start > backlog[j]) start = sprintf("%.0f", size - most_bytes)
+      if (size - start > backlog[j] && size > most_bytes) start = sprintf("%.0f", size - most_bytes)
       want = size - start
       if (want > most_bytes) want = most_bytes
       # Short parts come first, so that one huge file delays no other; equal lengths have a random order.
