@@ -44,12 +44,11 @@ collect_logs='
   first_tail err "${@:outs+1}"
   # The ends of the logs of its roles, of at most 32 tasks.
   if [ "$roles" != - ]; then
-    tasks=0
-    for log in "$roles"/{controller,policy,rollout}/*.{out,err}; do
-      if [ -f "$log" ] && ((tasks++ < 64)); then
-        tail -c 4096 -- "$log"
-        echo
-      fi
+    # A job may leave any number of files there: a pattern of the shell would hold all their names.
+    find "$roles"/{controller,policy,rollout} -maxdepth 1 -type f ! -name "*[[:cntrl:]]*" \
+      \( -name "*.out" -o -name "*.err" \) 2>/dev/null | head -n 64 | sort | while IFS= read -r log; do
+      tail -c 4096 -- "$log"
+      echo
     done | tail -c 131072 >"$kept.roles" || code=1
   fi
   exit "$code"'

@@ -9,7 +9,7 @@ use crate::{clock::Timestamp, job::stored::Job};
 /// How long the service waits for files that are unreadable, or read far behind, before the verdict.
 pub(super) const CATCH_UP: TimeDelta = TimeDelta::minutes(10);
 /// After this long, no more than the ends of status files are read: the final status is there.
-const WHOLE_FILES: TimeDelta = TimeDelta::minutes(2);
+const WHOLE_FILES: TimeDelta = TimeDelta::minutes(5);
 const LEAST_PAUSE: TimeDelta = TimeDelta::seconds(5);
 /// While each round reads the next part of a file.
 const LEAST_PAUSE_OF_A_READER: TimeDelta = TimeDelta::seconds(1);
