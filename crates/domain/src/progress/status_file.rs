@@ -148,7 +148,8 @@ fn object(text: &[u8], is_whole: bool) -> Option<(StatusLine, Map<String, Value>
     }
     // Python writes NaN and Infinity, which are not JSON. The rest of such a line is still useful.
     let text = String::from_utf8_lossy(text);
-    let parse = |text: String| if is_whole { serde_json::from_str(&text).ok() } else { fields_of_start(&text) };
+    let parse =
+        |text: String| if is_whole { serde_json::from_str(&text).ok() } else { fields_of_start(&text) };
     Some((StatusLine::from(&parse(without_nan(&text, NOT_FINITE))?), parse(without_nan(&text, "null"))?))
 }
 
@@ -270,7 +271,8 @@ fn without_nan(line: &str, substitute: &str) -> String {
         }
         quoted ^= c == '"';
         let bare = ["NaN", "-Infinity", "Infinity"].into_iter().find(|w| !quoted && rest.starts_with(w));
-        let (text, taken) = bare.map_or((&rest[..c.len_utf8()], c.len_utf8()), |word| (substitute, word.len()));
+        let (text, taken) =
+            bare.map_or((&rest[..c.len_utf8()], c.len_utf8()), |word| (substitute, word.len()));
         clean.push_str(text);
         rest = &rest[taken..];
     }

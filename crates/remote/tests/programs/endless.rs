@@ -6,7 +6,9 @@ use std::{
     process::Command,
 };
 
-use remote::{Conclude, Concluded, Concluding, LogFrom, LogQuestion, ReadLogs, STATUS_BYTES, StatusCursor, Subject};
+use remote::{
+    Conclude, Concluded, Concluding, LogFrom, LogQuestion, ReadLogs, STATUS_BYTES, StatusCursor, Subject,
+};
 use test_case::test_case;
 
 use crate::{

@@ -106,7 +106,11 @@ mv "$results/other" "$results/late/status.json""#;
     service.sandbox.login(&format!("touch {base}/results/{id}/go"));
     let ended = service.wait_ended(&id);
     service.sandbox.login(&format!("rm -r {base}/results/{id}"));
-    assert_eq!((&ended["status"], &ended["progress"]["message"]), (&json!("Done"), &json!("last")), "{ended}");
+    assert_eq!(
+        (&ended["status"], &ended["progress"]["message"]),
+        (&json!("Done"), &json!("last")),
+        "{ended}"
+    );
     assert_eq!(ended["progress"]["metrics"], json!({"loss": null}));
     let is_skip = |event: &Value| event["data"]["skipped_bytes"].as_u64() > Some(1 << 39);
     assert_eq!(events(&service, &id, "status").iter().filter(|event| is_skip(event)).count(), 2);

@@ -5,7 +5,8 @@ use super::*;
 impl Bench {
     /// Lets time pass until the job is due, and makes it due.
     async fn await_due(&self, id: JobId) {
-        let row = sqlx::query_scalar("select extract(epoch from due_at - now())::float8 from jobs where id = $1");
+        let row =
+            sqlx::query_scalar("select extract(epoch from due_at - now())::float8 from jobs where id = $1");
         let seconds: f64 = row.bind(id.get()).fetch_one(&self.pool).await.unwrap();
         self.clock.advance(TimeDelta::from_std(Duration::from_secs_f64(seconds.max(0.0))).unwrap());
         self.make_due().await;

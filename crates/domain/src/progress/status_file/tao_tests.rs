@@ -76,11 +76,7 @@ fn only_what_is_not_finite_and_metrics_of_a_training_step_are_read_beyond_that()
     }
     let callback = ["StatusCallback: loss null"; 2];
     let values = ["a", "b", "c", "d", "a", "b", "c", "f"].map(|key| format!("values: {key} null"));
-    let expected: Vec<String> = callback
-        .map(str::to_owned)
-        .into_iter()
-        .chain(["MMLab: loss 0.5".to_owned()])
-        .chain(values)
-        .collect();
+    let expected: Vec<String> =
+        callback.map(str::to_owned).into_iter().chain(["MMLab: loss 0.5".to_owned()]).chain(values).collect();
     assert_eq!(beyond, expected);
 }

@@ -117,7 +117,8 @@ fn of_a_line_that_is_too_long_the_fields_before_the_tables_are_read() {
         let line = line.unwrap();
         assert_eq!((at, line.epoch, line.word), (0, Some(7), Some(StatusWord::Running)));
         assert_eq!((line.metrics.get("loss"), line.key_metric), (Some(&json!(0.5)), Some(Value::Null)));
-        let shown = json!({"epoch": 7.0, "key_metric": null, "status": "RUNNING", "longer_than_bytes": MAX_LINE});
+        let shown =
+            json!({"epoch": 7.0, "key_metric": null, "status": "RUNNING", "longer_than_bytes": MAX_LINE});
         assert_eq!(event, shown);
     }
     assert_eq!(cut(format!("{line}\n{{}}\n").as_bytes(), false).lines.len(), 2);
