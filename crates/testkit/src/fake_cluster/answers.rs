@@ -114,7 +114,7 @@ impl State {
                 out_tail: Vec::new(),
                 err_tail: log,
                 role_tails: Vec::new(),
-                removed: true,
+                removed: !job.remove.iter().any(|path| self.stuck.contains(path.as_str())),
             });
         }
         concluded
