@@ -17,8 +17,8 @@ const MAX_CPUS: u32 = 4096;
 impl Resources {
     /// The effective resources of a request.
     ///
-    /// `num_gpus` is a total if it is at least `max_num_gpus_per_node`: it is spread over as many exclusive nodes as it
-    /// needs. Otherwise it is the number per node (TAO's rule). `gpus_per_node` sets that number explicitly.
+    /// `num_gpus` follows TAO's rule: below `max_num_gpus_per_node` it is the number per node. From there on the job gets
+    /// whole nodes, as many as hold that total and at least `num_nodes`. `gpus_per_node` sets the number explicitly.
     pub fn from_request(
         asked: &ResourcesRequest,
         defaults: &Self,
