@@ -35,3 +35,4 @@ mod validate;
 mod wait;
 mod watch;
 mod webhook;
+mod wrong_jobs;

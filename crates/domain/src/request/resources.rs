@@ -88,7 +88,9 @@ fn times(
     }
     let (least, most) = (Resources::LEAST_HOURS, Resources::MOST_HOURS);
     let mut refuse = |field: &str| {
-        let detail = format_args!("must be a number of hours from {least} to {most}");
+        let hours = if field == "time_hours" { asked.time_hours } else { asked.timeout_hours };
+        let seen = hours.map(|hours| format!("is {hours}; ")).unwrap_or_default();
+        let detail = format_args!("{seen}must be a number of hours from {least} to {most}");
         wrong.add(format!("/resources/{field}"), "out_of_range", detail);
     };
     for (field, hours) in [("time_hours", asked.time_hours), ("timeout_hours", asked.timeout_hours)] {
@@ -112,7 +114,11 @@ fn times(
         wrong.add(
             "/resources/timeout_hours",
             "contradiction",
-            "is longer than time_hours: Slurm would kill the job before its own limit",
+            format_args!(
+                "is {} hours, longer than time_hours, so Slurm would kill the job before its own limit; request at most {}",
+                f64::from(soft.seconds()) / 3600.0,
+                f64::from(time.minutes()) / 60.0
+            ),
         );
         return None;
     }

@@ -175,6 +175,29 @@ mod tests {
         assert_eq!(message.chars().count(), "Waiting in Slurm's queue: ….".chars().count() + SHOWN);
     }
 
+    #[test_case("Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions", true)]
+    #[test_case("Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions", true)]
+    #[test_case("ReqNodeNotAvail", true)]
+    #[test_case("ReqNodeNotAvail, UnavailableNodes:", true)]
+    #[test_case("ReqNodeNotAvail, UnavailableNodes:node02", false ; "Slurm names the node")]
+    #[test_case("ReqNodeNotAvail, Reserved for maintenance", false)]
+    #[test_case("NodeDown", false)]
+    #[test_case("Resources", false)]
+    fn a_reason_that_blames_nodes_means_busy_ones_if_enough_work(reason: &str, blames: bool) {
+        let mut job = submitted_job();
+        job.pending_reason = Some(reason.to_owned());
+        job.attempt.as_mut().unwrap().slurm_state = Some(SlurmState::Pending);
+        assert_eq!(blames_nodes(&job), blames);
+        let unknown = explain_wait(&job, false).unwrap();
+        let known = explain_wait(&job, true).unwrap();
+        assert_eq!(known.holder == Holder::Resources && known.meaning.contains("in use or held"), blames);
+        if blames {
+            assert_eq!((unknown.outlook, known.outlook), (Outlook::NeedsAction, Outlook::Waits));
+        } else {
+            assert_eq!(unknown, known);
+        }
+    }
+
     #[test]
     fn the_state_overrides_the_reason() {
         assert_eq!(explained(&SlurmState::RequeueHold, "None").unwrap().holder, Holder::Hold);

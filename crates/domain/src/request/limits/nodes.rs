@@ -40,11 +40,8 @@ impl ReportedLimits {
         let rooms: Vec<u32> = searched.iter().map(|partition| room(partition, spec)).collect::<Option<_>>()?;
         let most = rooms.iter().copied().max().filter(|most| self.fresh && nodes > *most)?;
 
-        let asked = if gpus > 0 {
-            format!("{} with {gpus} GPUs each", counted(nodes))
-        } else {
-            counted(nodes)
-        };
+        let gpus_each = if gpus > 0 { format!(" with {} each", counted(gpus, "GPU")) } else { String::new() };
+        let asked = counted(nodes, "node") + &gpus_each;
         let of_these = if searched.len() < chosen.len() {
             format!("of the partitions that allow {} hours, ", hours(time.minutes()))
         } else {
@@ -63,10 +60,10 @@ impl ReportedLimits {
         let total = spec.requested_gpus.filter(|asked| asked.div_ceil(max_gpus_per_node.max(1)) == nodes);
         let (field, asked, limit) = match total {
             Some(total) => {
-                let limit = format!("{} GPUs", most.saturating_mul(gpus));
+                let limit = counted(most.saturating_mul(gpus), "GPU");
                 ("num_gpus", format!("is {total}, which needs {asked}"), limit)
             }
-            None => ("num_nodes", format!("is {asked}"), counted(most)),
+            None => ("num_nodes", format!("is {asked}"), counted(most, "node")),
         };
         let remedy = if most > 0 { format!("Request at most {limit}") } else { "Request less time".to_owned() };
         let detail = format!(
@@ -97,6 +94,7 @@ fn works(state: &str) -> bool {
     !state.contains('*') && !NOT.iter().any(|word| state.starts_with(word))
 }
 
-fn counted(nodes: u32) -> String {
-    if nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") }
+fn counted(number: u32, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
 }

@@ -34,7 +34,10 @@ pub(super) fn inputs(asked: &[String], faults: &mut Faults) -> Vec<RemotePath> {
                 faults.add(
                     at,
                     "local_path",
-                    "is not on the cluster; put it on the shared file system and name it as lustre:///path",
+                    format_args!(
+                        "is {}, which is not on the cluster; put it on the shared file system and name it as lustre:///path",
+                        slurm::shown(text)
+                    ),
                 );
                 None
             }
