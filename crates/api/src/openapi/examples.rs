@@ -41,8 +41,7 @@ fn training() -> Example {
 }
 
 fn plain() -> Example {
-    let job =
-        json!({"command": "nvidia-smi || echo no GPU here", "resources": {"gpus_per_node": 1, "time_hours": 0.1}});
+    let job = json!({"command": "nvidia-smi || echo no GPU here", "resources": {"gpus_per_node": 1, "time_hours": 0.1}});
     ("command", "A plain command on one GPU", job)
 }
 

@@ -82,7 +82,9 @@ fn named(host: Option<&str>, name: &str) -> Result<(String, String), &'static st
         None => (name, ""),
     };
     if repository.len() > LONGEST_NAME || !repository.split('/').all(is_component) {
-        return Err("has an invalid name: allowed are parts of lower-case letters, digits, `.`, `_`, `-`, separated by `/`");
+        return Err(
+            "has an invalid name: allowed are parts of lower-case letters, digits, `.`, `_`, `-`, separated by `/`",
+        );
     }
     // A digest makes the tag redundant.
     let (tag, digest) = match version.split_once('@') {

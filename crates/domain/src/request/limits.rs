@@ -137,7 +137,11 @@ fn allows_time(partition: &PartitionInfo, spec: &JobSpec) -> bool {
 
 /// The end of an advice; nothing without partitions.
 fn or_only(what: &str, partitions: &str) -> String {
-    if partitions.is_empty() { String::new() } else { format!(", or only partitions that {what}: {partitions}") }
+    if partitions.is_empty() {
+        String::new()
+    } else {
+        format!(", or only partitions that {what}: {partitions}")
+    }
 }
 
 fn knows_time_of(chosen: &[&PartitionInfo]) -> bool {

@@ -175,8 +175,14 @@ mod tests {
         assert_eq!(message.chars().count(), "Waiting in Slurm's queue: ….".chars().count() + SHOWN);
     }
 
-    #[test_case("Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions", true)]
-    #[test_case("Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions", true)]
+    #[test_case(
+        "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions",
+        true
+    )]
+    #[test_case(
+        "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions",
+        true
+    )]
     #[test_case("ReqNodeNotAvail", true)]
     #[test_case("ReqNodeNotAvail, UnavailableNodes:", true)]
     #[test_case("ReqNodeNotAvail, UnavailableNodes:node02", false ; "Slurm names the node")]

@@ -253,7 +253,9 @@ fn missing_inputs(paths: &[RemotePath]) -> String {
         let comma = if index > 0 { ", " } else { "" };
         let _ = write!(text, "{comma}{path}");
     }
-    text.push_str(". The job was not submitted. Put them there and retry the job, or submit it with other paths.");
+    text.push_str(
+        ". The job was not submitted. Put them there and retry the job, or submit it with other paths.",
+    );
     text
 }
 

@@ -3,9 +3,7 @@
 use slurm::{NodeGroup, Partition, PartitionInfo, PartitionList};
 
 use super::{ReportedLimits, allows_time, hours, names, or_only};
-use crate::{
-    cluster::resources::Resources, job::stored::Job, request::spec::JobSpec, violation::Violation,
-};
+use crate::{cluster::resources::Resources, job::stored::Job, request::spec::JobSpec, violation::Violation};
 
 impl ReportedLimits {
     /// How many nodes the job can exclude and still have enough in one of its partitions; `None` if that is unknown.
@@ -37,7 +35,8 @@ impl ReportedLimits {
             chosen.iter().copied().filter(|partition| allows_time(partition, spec)).collect();
         let searched = if long.is_empty() { chosen } else { &long };
         // A partition of unknown size rejects nothing, and neither does an old report: partitions grow.
-        let rooms: Vec<u32> = searched.iter().map(|partition| room(partition, spec)).collect::<Option<_>>()?;
+        let rooms: Vec<u32> =
+            searched.iter().map(|partition| room(partition, spec)).collect::<Option<_>>()?;
         let most = rooms.iter().copied().max().filter(|most| self.fresh && nodes > *most)?;
 
         let gpus_each = if gpus > 0 { format!(" with {} each", counted(gpus, "GPU")) } else { String::new() };
@@ -65,12 +64,10 @@ impl ReportedLimits {
             }
             None => ("num_nodes", format!("is {asked}"), counted(most, "node")),
         };
-        let remedy = if most > 0 { format!("Request at most {limit}") } else { "Request less time".to_owned() };
-        let detail = format!(
-            "{asked}; {of_these}{} (sinfo, {}). {remedy}{or_only}",
-            sizes.join(", "),
-            self.said()
-        );
+        let remedy =
+            if most > 0 { format!("Request at most {limit}") } else { "Request less time".to_owned() };
+        let detail =
+            format!("{asked}; {of_these}{} (sinfo, {}). {remedy}{or_only}", sizes.join(", "), self.said());
         Some(Violation::new(format!("/resources/{field}"), "node_limit", detail))
     }
 }

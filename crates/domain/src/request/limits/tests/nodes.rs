@@ -55,7 +55,10 @@ fn a_limit_of_the_partition_counts_and_one_that_holds_the_job_is_named() {
     reported.partitions[0].max_nodes = Some(2);
     let detail = one(&large(3, "polar"), &limits(Some(reported))).2;
     assert!(detail.contains("partition polar allows 2"), "{detail}");
-    assert!(detail.ends_with("or only partitions that have them: polar3, polar4, grizzly, long, endless"), "{detail}");
+    assert!(
+        detail.ends_with("or only partitions that have them: polar3, polar4, grizzly, long, endless"),
+        "{detail}"
+    );
 }
 
 #[test]
