@@ -12,7 +12,7 @@ import schemathesis
 
 # Rules about several fields, the server's state, and texts in free documents: docs/errors.md.
 BEYOND_SCHEMAS = {
-    "contradiction", "reserved", "unknown_cluster", "unknown_partition", "unknown_key", "time_limit", "gpu_limit",
+    "contradiction", "reserved", "unknown_cluster", "unknown_partition", "unknown_key", "time_limit", "gpu_limit", "node_limit",
     "impossible_shape", "local_path", "remote_data", "id_conflict",
 }
 # The required fields of a job depend on its other fields and, for a retry, on its secrets. Those of a cluster depend on whether

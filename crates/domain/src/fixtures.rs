@@ -36,6 +36,7 @@ pub(crate) fn command_job() -> Job {
         inputs: Vec::new(),
         required_paths: Vec::new(),
         resources: Resources::packaged().unwrap(),
+        requested_gpus: None,
         master_port: DEFAULT_MASTER_PORT,
         max_retries: 10,
         use_requeue: true,

@@ -73,7 +73,7 @@ pub use run::{
     graces::{Graces, RetryTerms},
     observe::{ObservedChange, observe, unchanged_until},
     orphans::{MOST_ORPHANS, Orphan, OrphanKind, Record, Review, Stray, orphan_kind, review_orphans},
-    pending::{explain_wait, queue_wait},
+    pending::{blames_nodes, explain_wait, queue_wait},
     plan::{Step, Transition, plan},
     requeue::{ExplainedRequeue, explain_requeue},
     submission::{Lookup, SubmitOutcome, after_lookup, after_submit},

@@ -35,7 +35,7 @@ impl Faults {
     /// Checks that a number is in its range, and returns it.
     pub(crate) fn within(&mut self, pointer: &str, value: u32, range: RangeInclusive<u32>) -> u32 {
         if !range.contains(&value) {
-            let detail = format_args!("must be from {} to {}", range.start(), range.end());
+            let detail = format_args!("is {value}; must be from {} to {}", range.start(), range.end());
             self.add(pointer, "out_of_range", detail);
         }
         value

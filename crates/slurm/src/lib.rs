@@ -25,7 +25,7 @@ pub use job::{
 };
 pub use names::{
     cuda_version::CudaVersion,
-    invalid_name::InvalidName,
+    invalid_name::{InvalidName, shown},
     mail_address::MailAddress,
     remote_path::RemotePath,
     trace_parent::TraceParent,

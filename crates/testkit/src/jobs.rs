@@ -65,6 +65,7 @@ pub fn spec(work: Work) -> JobSpec {
         inputs: Vec::new(),
         required_paths: Vec::new(),
         resources: resources(),
+        requested_gpus: None,
         master_port: DEFAULT_MASTER_PORT,
         max_retries: 10,
         use_requeue: true,

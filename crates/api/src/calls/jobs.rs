@@ -7,7 +7,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use domain::{Job, JobId};
+use domain::{Job, JobId, blames_nodes};
 
 use crate::{
     auth::Caller,
@@ -49,7 +49,13 @@ pub(crate) async fn find(app: &App, caller: &Caller, id: JobId) -> Result<Arc<Jo
 async fn freshness(app: &App, job: &Job) -> Result<Freshness, Problem> {
     // Only jobs in Slurm need the cluster's last poll; the others save a query.
     let pulses = if is_watched(job.phase) { app.pulses().await? } else { Arc::<Pulses>::default() };
-    Ok(Freshness::of(job, &pulses, app.clock.now()))
+    let freshness = Freshness::of(job, &pulses, app.clock.now());
+    if !blames_nodes(job) {
+        return Ok(freshness);
+    }
+    let known = app.partitions().await?;
+    let reported = known.get(&job.cluster).and_then(|known| known.limits(app.clock.now()));
+    Ok(freshness.with_nodes(reported.is_some_and(|reported| reported.has_nodes_for(job))))
 }
 
 async fn status_of(app: &App, job: &Job) -> Result<StatusView, Problem> {

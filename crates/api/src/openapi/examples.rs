@@ -42,14 +42,13 @@ fn training() -> Example {
         "specs": {"train": {"num_epochs": 3, "dataset": "lustre:///lustre/data/a"}},
         "docker_env_vars": {"WANDB_PROJECT": "clip"}, "secret_env_vars": {"HF_TOKEN": "hf_example"},
         "inputs": ["lustre:///lustre/data/a/annotations.json"],
-        "resources": {"num_gpus": 4, "time_hours": 1},
+        "resources": {"gpus_per_node": 4, "time_hours": 1},
     });
-    ("training", "A TAO training, run by the container's entry point", job)
+    ("training", "A TAO training. Its image file and its data must exist on the cluster", job)
 }
 
 fn plain() -> Example {
-    let job =
-        json!({"command": "nvidia-smi || echo no GPU here", "resources": {"num_gpus": 1, "time_hours": 0.1}});
+    let job = json!({"command": "nvidia-smi || echo no GPU here", "resources": {"gpus_per_node": 1, "time_hours": 0.1}});
     ("command", "A plain command on one GPU", job)
 }
 

@@ -15,6 +15,7 @@ mod partition;
 mod pending;
 mod status;
 mod timeline;
+mod warning;
 mod webhook;
 
 pub(crate) use cluster::{ClusterFacts, ClusterList, ClusterView, PreflightView, UnusableClusterView};
@@ -23,6 +24,7 @@ pub(crate) use partition::PartitionList;
 pub(crate) use pending::PendingView;
 pub(crate) use status::{Freshness, StatusView, is_watched};
 pub(crate) use timeline::{TimelineEntryView, TimelineView};
+pub(crate) use warning::WarningView;
 pub(crate) use webhook::{DeadLetterListView, DeadLetterView, WebhookView};
 
 /// A page of jobs, newest first.
@@ -76,7 +78,8 @@ pub(crate) struct JobView {
     pub secret_cloud_metadata: Vec<String>,
     /// The input files and directories from the request.
     pub inputs: Vec<String>,
-    /// Everything that must exist on the cluster before the job is staged: the inputs, and the data sets in `specs`.
+    /// Everything that must exist on the cluster before the job is staged: the inputs, the data sets in `specs`, and an image
+    /// that is a file.
     pub required_paths: Vec<String>,
     /// The effective resources.
     pub resources: ResourcesView,
@@ -88,6 +91,8 @@ pub(crate) struct JobView {
     pub timeout_minutes: Option<u32>,
     /// The container settings.
     pub container: ContainerView,
+    /// Accepted settings that may be mistakes.
+    pub warnings: Vec<WarningView>,
     /// The `traceparent` of the request that created the job.
     pub traceparent: Option<String>,
     /// The newest attempt; null before the first.
@@ -293,7 +298,7 @@ impl JobView {
             resources: ResourcesView {
                 num_nodes: resources.nodes,
                 gpus_per_node: resources.gpus_per_node,
-                total_gpus: resources.nodes.saturating_mul(resources.gpus_per_node),
+                total_gpus: resources.total_gpus(),
                 max_num_gpus_per_node: resources.max_gpus_per_node,
                 cpus_per_task: resources.cpus_per_task,
                 exclusive: resources.exclusive,
@@ -307,6 +312,13 @@ impl JobView {
             required_paths: job.spec.required_paths.iter().map(ToString::to_string).collect(),
             retry: RetryView { max_retries: job.spec.max_retries },
             use_requeue: job.spec.use_requeue,
+            warnings: around
+                .cluster
+                .map(|cluster| job.spec.warnings(cluster))
+                .into_iter()
+                .flatten()
+                .map(WarningView::from)
+                .collect(),
             traceparent: job.spec.trace.as_ref().map(ToString::to_string),
             timeout_minutes: job.spec.timeout_minutes.map(std::num::NonZeroU32::get),
             container: ContainerView {

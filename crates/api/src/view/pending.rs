@@ -69,9 +69,9 @@ pub(crate) enum HolderView {
 
 impl PendingView {
     /// None for a job that does not wait in Slurm's queue.
-    pub(crate) fn of(job: &Job) -> Option<Self> {
+    pub(crate) fn of(job: &Job, has_nodes: bool) -> Option<Self> {
         let attempt = job.attempt.as_ref().filter(|_| job.phase == Phase::InQueue)?;
-        let known = explain_wait(job);
+        let known = explain_wait(job, has_nodes);
         let known = known.as_ref();
         let needs_action = known.is_some_and(|known| known.outlook != Outlook::Waits);
         Some(Self {

@@ -69,6 +69,8 @@ pub(crate) struct StatusView {
     pub stale: bool,
     /// Increases with every change of the job.
     pub version: i64,
+    #[serde(skip)]
+    mark: u8,
 }
 
 /// The progress of a training.
@@ -118,11 +120,13 @@ impl From<&Progress> for ProgressView {
     }
 }
 
-/// The age of the information about a job.
+/// The age of the information about a job, and what the cluster has reported of its nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Freshness {
     observed_at: Option<Timestamp>,
     stale: bool,
+    /// Slurm's reason blames nodes, but enough of them work.
+    has_nodes: bool,
 }
 
 /// The assumed poll interval of a cluster that was never polled.
@@ -134,15 +138,20 @@ pub(crate) fn is_watched(phase: Phase) -> bool {
 }
 
 impl Freshness {
-    pub(crate) fn is_stale(self) -> bool {
-        self.stale
+    /// Changes a status without changing the job's version.
+    pub(crate) fn mark(self) -> u8 {
+        u8::from(self.stale) | u8::from(self.has_nodes) << 1
+    }
+
+    pub(crate) fn with_nodes(self, has_nodes: bool) -> Self {
+        Self { has_nodes, ..self }
     }
 
     /// A poll without changes still confirms a job, so the cluster's last poll counts as well as the job's own last
     /// observation.
     pub(crate) fn of(job: &Job, pulses: &Pulses, now: Timestamp) -> Self {
         if !is_watched(job.phase) {
-            return Self { observed_at: job.observed_at, stale: false };
+            return Self { observed_at: job.observed_at, ..Self::default() };
         }
         Self::watched(job.observed_at, pulses.get(&job.cluster), now)
     }
@@ -152,7 +161,8 @@ impl Freshness {
         let interval =
             pulse.and_then(|pulse| TimeDelta::from_std(pulse.interval).ok()).unwrap_or(FIRST_INTERVAL);
         let allowed = interval.checked_mul(3).unwrap_or(TimeDelta::MAX);
-        Self { observed_at, stale: observed_at.is_none_or(|at| now - at > allowed) }
+        let stale = observed_at.is_none_or(|at| now - at > allowed);
+        Self { observed_at, stale, has_nodes: false }
     }
 }
 
@@ -167,7 +177,7 @@ impl StatusView {
             phase: job.phase,
             message: job.message.clone(),
             pending_reason: job.pending_reason.clone(),
-            pending: PendingView::of(job),
+            pending: PendingView::of(job, freshness.has_nodes),
             queue_wait_seconds: queue_wait(job, freshness.observed_at).map(|wait| wait.num_seconds()),
             slurm_job_id: attempt.and_then(|a| a.slurm_id).map(|id| id.to_string()),
             slurm_state: attempt.and_then(|a| a.slurm_state.as_ref()).map(ToString::to_string),
@@ -186,13 +196,14 @@ impl StatusView {
             source: job.source,
             stale: freshness.stale,
             version: job.version,
+            mark: freshness.mark(),
         }
     }
 
     /// A strong validator (RFC 9110 §8.8): these three values determine the document.
     pub(crate) fn etag(&self) -> String {
         let seen = self.observed_at.map_or(0, |at| at.timestamp_micros());
-        format!("\"{}-{seen:x}-{}\"", self.version, u8::from(self.stale))
+        format!("\"{}-{seen:x}-{}\"", self.version, self.mark)
     }
 }
 
@@ -210,15 +221,16 @@ mod tests {
     fn a_job_is_stale_when_its_cluster_has_not_answered_for_three_polls() {
         let pulse = Pulse { polled_at: Some(at(100)), interval: Duration::from_secs(10) };
         let seen = |now| Freshness::watched(Some(at(50)), Some(&pulse), at(now));
-        assert_eq!(seen(130), Freshness { observed_at: Some(at(100)), stale: false });
-        assert_eq!(seen(131), Freshness { observed_at: Some(at(100)), stale: true });
+        let fresh = Freshness { observed_at: Some(at(100)), ..Freshness::default() };
+        assert_eq!(seen(130), fresh);
+        assert_eq!(seen(131), Freshness { stale: true, ..fresh });
     }
 
     #[test]
     fn a_job_submitted_after_a_quiet_time_is_not_stale_before_its_first_poll() {
         let pulse = Pulse { polled_at: Some(at(100)), interval: Duration::from_mins(1) };
         let seen = Freshness::watched(Some(at(5000)), Some(&pulse), at(5100));
-        assert_eq!(seen, Freshness { observed_at: Some(at(5000)), stale: false });
+        assert_eq!(seen, Freshness { observed_at: Some(at(5000)), ..Freshness::default() });
     }
 
     #[test]

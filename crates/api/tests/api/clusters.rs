@@ -40,7 +40,7 @@ fn said(rows: &str) -> PartitionsAnswer {
     remote::Partitions.parse(&RawOutput { stdout, ..RawOutput::default() }).unwrap()
 }
 
-async fn learn(api: &TestApi, rows: &str) {
+pub(crate) async fn learn(api: &TestApi, rows: &str) {
     let dgx = "dgx".parse().unwrap();
     api.store.take_partitions_turn(&dgx, EVERY).await.unwrap();
     api.store.record_partitions(&dgx, &said(rows), EVERY, api.clock.now()).await.unwrap();
@@ -177,7 +177,7 @@ async fn a_job_beyond_what_its_partitions_allow_is_refused_with_where_the_limit_
     assert_eq!(pointer, "/resources/time_hours");
     assert!(detail.contains("partition polar allows 4") && detail.contains("sinfo"), "{detail}");
     let (pointer, detail) = refused(json!({"gpus_per_node": 8}), "grizzly").await;
-    assert_eq!(pointer, "/resources/num_gpus");
+    assert_eq!(pointer, "/resources/gpus_per_node");
     assert!(detail.contains("no node of grizzly has more than 4"), "{detail}");
     let (pointer, detail) = refused(json!({}), "nosuch").await;
     assert_eq!(pointer, "/backend_details/partition");

@@ -36,3 +36,4 @@ mod validate;
 mod wait;
 mod watch;
 mod webhook;
+mod wrong_jobs;

@@ -7,7 +7,7 @@ use domain::Clock;
 use serde_json::json;
 use sqlx::PgPool;
 
-use crate::support::TestApi;
+use crate::{clusters::learn, support::TestApi};
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn a_status_has_exactly_its_fields(pool: PgPool) {
@@ -114,6 +114,36 @@ async fn a_status_explains_why_a_job_waits_and_until_when(pool: PgPool) {
     let unknown = status().await["pending"].clone();
     assert_eq!(unknown["reason"], "PlanetsNotAligned");
     assert_eq!((&unknown["meaning"], &unknown["held_by"]), (&json!(null), &json!(null)));
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn busy_nodes_are_no_alarm_and_down_ones_are(pool: PgPool) {
+    let api = TestApi::new(pool.clone());
+    let id = api.job(&json!({"command": "true"})).await;
+    api.submit(&id, 4711, "").await;
+    let reason =
+        "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions";
+    api.see_waiting(&id, reason, None).await;
+    let seen = async || {
+        // Another process, which has nothing in its cache.
+        let api = TestApi::new(pool.clone());
+        let answer = api.get(&format!("/jobs/{id}/status")).await;
+        let pending = answer.json()["pending"].clone();
+        assert_eq!(api.get(&format!("/jobs/{id}")).await.json()["pending"], pending);
+        (pending["held_by"].clone(), pending["needs_action"].clone(), answer.header("etag").to_owned())
+    };
+    let (held_by, needs_action, unknown) = seen().await;
+    assert_eq!((held_by, needs_action), (json!("nodes"), json!(true)), "no partition was reported");
+
+    let rows = |state: &str| format!("polar*|up|4:00:00|n/a|4|{state}|64|1|gpu:8");
+    learn(&api, &rows("allocated")).await;
+    let (held_by, needs_action, busy) = seen().await;
+    assert_eq!((held_by, needs_action), (json!("resources"), json!(false)));
+    assert_ne!(unknown, busy, "another document has another ETag");
+
+    learn(&api, &rows("drained")).await;
+    let (held_by, needs_action, down) = seen().await;
+    assert_eq!((held_by, needs_action, down), (json!("nodes"), json!(true), unknown));
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]

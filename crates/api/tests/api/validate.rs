@@ -75,7 +75,8 @@ async fn a_setting_that_may_be_a_mistake_is_a_warning(pool: PgPool) {
         (json!({"image": "tao"}), "moving_tag"),
         (json!({"specs": {"results_dir": "/lustre/mine"}}), "replaced"),
         (json!({"specs": {}}), "empty"),
-        (json!({"resources": {"num_nodes": 2, "num_gpus": 4}}), "gpus_per_node"),
+        (json!({"resources": {"num_nodes": 2, "num_gpus": 4}}), "gpu_total"),
+        (json!({"resources": {"num_gpus": 12}}), "gpu_total"),
         (json!({"resources": {"time_hours": 2, "timeout_hours": 2}}), "no_margin"),
         (json!({"inputs": ["/data/a"]}), "not_mounted"),
         (json!({"cloud_metadata": {"base_results_dir": "/lustre/elsewhere"}}), "ignored"),
@@ -92,6 +93,9 @@ async fn a_setting_that_may_be_a_mistake_is_a_warning(pool: PgPool) {
         let codes: Vec<&str> =
             warnings.as_array().unwrap().iter().map(|w| w["code"].as_str().unwrap()).collect();
         assert_eq!(codes, [code], "{body}");
+        let stored = api.post("/jobs", &body).await.json();
+        assert_eq!(stored["warnings"], warnings, "{body}");
+        assert_eq!(api.get(&format!("/jobs/{}", stored["id"].as_str().unwrap())).await.json(), stored);
     }
 }
 

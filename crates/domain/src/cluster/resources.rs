@@ -23,6 +23,10 @@ impl Resources {
     /// The largest number of hours: more than a century, which our clocks and Slurm's can represent.
     pub const MOST_HOURS: f64 = 1_000_000.0;
 
+    pub fn total_gpus(&self) -> u32 {
+        self.nodes.saturating_mul(self.gpus_per_node)
+    }
+
     /// TAO's packaged defaults: 1 node, 4 GPUs of at most 8, 16 processors, a limit of 4 hours and a timeout of 3.8 hours.
     pub fn packaged() -> Result<Self, slurm::InvalidName> {
         Ok(Self {

@@ -101,7 +101,11 @@ pub(crate) fn choose_cluster<'c>(
     let known = || clusters.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(", ");
     if let Some(name) = name {
         let named = clusters.iter().find(|cluster| cluster.name.as_str() == name).ok_or_else(|| {
-            let detail = format!("is not a configured cluster; the configured clusters are: {}", known());
+            let detail = format!(
+                "is {}, which is not a configured cluster; the configured clusters are: {}",
+                slurm::shown(name),
+                known()
+            );
             Violation::new("/backend_details/cluster_name", "unknown_cluster", detail)
         })?;
         let other_user = user.is_some_and(|user| user != named.user.as_str());

@@ -69,6 +69,14 @@ impl ImageRef {
         }
     }
 
+    /// Its path, if it is a file on the cluster.
+    pub fn file(&self) -> Option<&slurm::RemotePath> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Registry { .. } | Self::Daemon { .. } => None,
+        }
+    }
+
     /// Whether its tag usually moves: `latest`, or none.
     pub fn is_latest(&self) -> bool {
         match self {

@@ -9,15 +9,22 @@ const LONGEST_NAME: usize = 255;
 
 /// Why a text is not a valid image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct InvalidImage(&'static str);
+#[error("{0}; got {1}")]
+pub struct InvalidImage(&'static str, String);
 
 impl FromStr for ImageRef {
     type Err = InvalidImage;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // Someone may have put a password before the `@`.
+        Self::parse(text).map_err(|rule| InvalidImage(rule, slurm::shown(split_user(text).1)))
+    }
+}
+
+impl ImageRef {
+    fn parse(text: &str) -> Result<Self, &'static str> {
         if text.starts_with('/') {
-            let path = text.parse().map_err(|_| InvalidImage("is not a clean absolute path"))?;
+            let path = text.parse().map_err(|_| "is not a clean absolute path")?;
             return Ok(Self::File(path));
         }
         if let Some(rest) = text.strip_prefix("dockerd://") {
@@ -27,13 +34,13 @@ impl FromStr for ImageRef {
             let name = format!("{name}{repository}");
             // The written name includes the host, and must parse again.
             if name.len() > LONGEST_NAME {
-                return Err(InvalidImage("has a name of more than 255 characters"));
+                return Err("has a name of more than 255 characters");
             }
             return Ok(Self::Daemon { name, version });
         }
         let (user, rest) = split_user(text.strip_prefix("docker://").unwrap_or(text));
         if user.is_some_and(|user| !is_user(user)) {
-            return Err(InvalidImage("has an invalid user: allowed are A-Z a-z 0-9 . _ - and a leading $"));
+            return Err("has an invalid user: allowed are A-Z a-z 0-9 . _ - and a leading $");
         }
         let (host, name) = split_registry(rest);
         let (repository, version) = named(host, name)?;
@@ -66,20 +73,18 @@ fn split_registry(text: &str) -> (Option<&str>, &str) {
 }
 
 /// Validates all parts, and returns the repository and the version.
-fn named(host: Option<&str>, name: &str) -> Result<(String, String), InvalidImage> {
+fn named(host: Option<&str>, name: &str) -> Result<(String, String), &'static str> {
     if host.is_some_and(|host| !is_host(host)) {
-        return Err(InvalidImage(
-            "has an invalid registry: it must be a host name (letters, digits, `.`, `-`, `:port`)",
-        ));
+        return Err("has an invalid registry: it must be a host name (letters, digits, `.`, `-`, `:port`)");
     }
     let (repository, version) = match name.find(['@', ':']) {
         Some(at) => name.split_at(at),
         None => (name, ""),
     };
     if repository.len() > LONGEST_NAME || !repository.split('/').all(is_component) {
-        return Err(InvalidImage(
+        return Err(
             "has an invalid name: allowed are parts of lower-case letters, digits, `.`, `_`, `-`, separated by `/`",
-        ));
+        );
     }
     // A digest makes the tag redundant.
     let (tag, digest) = match version.split_once('@') {
@@ -87,7 +92,7 @@ fn named(host: Option<&str>, name: &str) -> Result<(String, String), InvalidImag
         None => (version, None),
     };
     if !(tag.is_empty() || is_tag(tag)) || digest.is_some_and(|digest| !is_digest(digest)) {
-        return Err(InvalidImage("has an invalid tag or digest"));
+        return Err("has an invalid tag or digest");
     }
     let version = digest.map_or_else(|| tag.to_owned(), |digest| format!("@{digest}"));
     Ok((repository.to_owned(), version))

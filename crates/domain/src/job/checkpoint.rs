@@ -13,7 +13,12 @@ impl Job {
     /// checkpoints for this action only.
     pub fn resumes_from_checkpoint(&self) -> bool {
         let again = self.attempt.as_ref().is_some_and(|attempt| attempt.no > AttemptNo::FIRST);
-        again && matches!(&self.spec.work, Work::Tao { action, .. } if action.as_str() == "train")
+        again && self.is_training()
+    }
+
+    /// Whether a later attempt resumes from a checkpoint; other work starts over.
+    pub(crate) fn is_training(&self) -> bool {
+        matches!(&self.spec.work, Work::Tao { action, .. } if action.as_str() == "train")
     }
 
     /// The job to stage when it resumes from `checkpoint`.

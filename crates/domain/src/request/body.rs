@@ -94,10 +94,11 @@ where
 pub struct ResourcesRequest {
     /// The number of nodes. Default: the cluster's setting, by default 1.
     pub num_nodes: Option<u32>,
-    /// The number of GPUs: per node if below `max_num_gpus_per_node`, otherwise in total. Default: the cluster's setting, by
-    /// default 4.
+    /// The number of GPUs by TAO's rule; prefer `gpus_per_node`. Below `max_num_gpus_per_node` it is the number per node.
+    /// From there on the job gets whole nodes: as many as hold this total, and at least `num_nodes`. A warning says if the
+    /// job gets another total. Default: the cluster's setting, by default 4.
     pub num_gpus: Option<u32>,
-    /// The number of GPUs per node, explicitly.
+    /// The number of GPUs on each of `num_nodes` nodes, exactly. At most `max_num_gpus_per_node`.
     pub gpus_per_node: Option<u32>,
     /// The number of GPUs in a node of the cluster. Default: the cluster's setting, by default 8.
     pub max_num_gpus_per_node: Option<u32>,

@@ -1,6 +1,10 @@
 //! The limits of partitions, checked when a job is accepted and not after hours in the queue.
 
-use slurm::{NodeGroup, Partition, PartitionInfo, PartitionList, TimeLimit};
+mod nodes;
+
+use std::fmt;
+
+use slurm::{Partition, PartitionInfo, PartitionList, TimeLimit};
 
 use crate::{clock::Timestamp, request::spec::JobSpec, violation::Violation};
 
@@ -47,7 +51,8 @@ pub fn check(spec: &JobSpec, limits: &PartitionLimits) -> Vec<Violation> {
     } else {
         reported.time(spec, &chosen).or_else(configured)
     };
-    time.into_iter().chain(reported.gpus(spec, &chosen)).collect()
+    let shape = reported.gpus(spec, &chosen).or_else(|| reported.nodes(spec, &chosen));
+    time.into_iter().chain(shape).collect()
 }
 
 fn is_packaged(listed: &[Partition]) -> bool {
@@ -65,16 +70,6 @@ fn configured_time(spec: &JobSpec, max_time_hours: f64) -> Option<Violation> {
 }
 
 impl ReportedLimits {
-    /// How many nodes the job can exclude and still have enough in one of its partitions; `None` if that is unknown.
-    ///
-    /// Nodes that are down do not count. An excluded node may be among them, so the number may be one too low.
-    pub fn spare_nodes(&self, spec: &JobSpec) -> Option<usize> {
-        let listed: Vec<Partition> = spec.partitions.iter().flat_map(PartitionList::iter).collect();
-        let chosen = self.chosen(&listed);
-        let most = chosen.iter().map(|partition| usable(partition, spec)).max().filter(|_| self.fresh)?;
-        usize::try_from(most.saturating_sub(spec.resources.nodes)).ok()
-    }
-
     fn unknown(&self, listed: &[Partition]) -> Option<Violation> {
         let known = |name: &Partition| self.partitions.iter().any(|partition| partition.name == *name);
         let unknown = listed.iter().find(|name| !known(name)).filter(|_| self.fresh)?;
@@ -94,29 +89,20 @@ impl ReportedLimits {
     /// The violation of the time limit. With `EnforcePartLimits=ALL` every partition must allow the time, otherwise one.
     fn time(&self, spec: &JobSpec, chosen: &[&PartitionInfo]) -> Option<Violation> {
         let asked = spec.resources.time;
-        let allows = |partition: &PartitionInfo| match partition.time_limit {
-            Some(TimeLimit::Limited(limit)) => asked <= limit,
-            // An unknown limit rejects nothing.
-            Some(TimeLimit::Unlimited) | None => true,
-        };
         let short: Vec<&PartitionInfo> =
-            chosen.iter().copied().filter(|partition| !allows(partition)).collect();
+            chosen.iter().copied().filter(|partition| !allows_time(partition, spec)).collect();
         let refused = if self.all_must_allow { !short.is_empty() } else { short.len() == chosen.len() };
         if !refused || short.is_empty() {
             return None;
         }
         let limits: Vec<String> = short.iter().filter_map(|partition| reported_time(partition)).collect();
-        let long = names(self.partitions.iter().filter(|partition| allows(partition)));
-        let remedy = if long.is_empty() {
-            String::new()
-        } else {
-            format!(", or only partitions that allow it: {long}")
-        };
+        let long = names(self.partitions.iter().filter(|partition| allows_time(partition, spec)));
+        let remedy = or_only("allow it", &long);
         Some(time_limit(format_args!(
             "is {} hours; {} (sinfo, {}). Request less{remedy}",
             hours(asked.minutes()),
             limits.join(", "),
-            self.at.format("%Y-%m-%d %H:%M UTC"),
+            self.said(),
         )))
     }
 
@@ -128,29 +114,41 @@ impl ReportedLimits {
             let detail = format!(
                 "is {asked} GPUs on each node; no node of {names} has more than {most} (sinfo, {}). Request fewer per node: \
                  resources.gpus_per_node and num_nodes set the numbers explicitly",
-                self.at.format("%Y-%m-%d %H:%M UTC")
+                self.said()
             );
-            Violation::new("/resources/num_gpus", "gpu_limit", detail)
+            let field = if spec.requested_gpus.is_some() { "num_gpus" } else { "gpus_per_node" };
+            Violation::new(format!("/resources/{field}"), "gpu_limit", detail)
         })
+    }
+
+    /// When sinfo said so.
+    fn said(&self) -> impl fmt::Display {
+        self.at.format("%Y-%m-%d %H:%M UTC")
     }
 }
 
-fn usable(partition: &PartitionInfo, spec: &JobSpec) -> u32 {
-    let fits = |group: &&NodeGroup| group.gpus >= spec.resources.gpus_per_node && works(&group.state);
-    partition.nodes.iter().filter(fits).fold(0, |sum, group| sum.saturating_add(group.count))
+fn allows_time(partition: &PartitionInfo, spec: &JobSpec) -> bool {
+    match partition.time_limit {
+        Some(TimeLimit::Limited(limit)) => spec.resources.time <= limit,
+        // An unknown limit rejects nothing.
+        Some(TimeLimit::Unlimited) | None => true,
+    }
 }
 
-/// Whether a node in this state accepts jobs, now or when others have ended (sinfo(1), NODE STATE CODES).
-fn works(state: &str) -> bool {
-    const NOT: [&str; 9] = ["down", "drain", "fail", "error", "inval", "future", "maint", "reserved", "unk"];
-    !state.contains('*') && !NOT.iter().any(|word| state.starts_with(word))
+/// The end of an advice; nothing without partitions.
+fn or_only(what: &str, partitions: &str) -> String {
+    if partitions.is_empty() {
+        String::new()
+    } else {
+        format!(", or only partitions that {what}: {partitions}")
+    }
 }
 
 fn knows_time_of(chosen: &[&PartitionInfo]) -> bool {
     !chosen.is_empty() && chosen.iter().all(|partition| partition.time_limit.is_some())
 }
 
-fn time_limit(detail: std::fmt::Arguments<'_>) -> Violation {
+fn time_limit(detail: fmt::Arguments<'_>) -> Violation {
     Violation::new("/resources/time_hours", "time_limit", detail)
 }
 

@@ -17,8 +17,8 @@ const MAX_CPUS: u32 = 4096;
 impl Resources {
     /// The effective resources of a request.
     ///
-    /// `num_gpus` is a total if it is at least `max_num_gpus_per_node`: it is spread over as many exclusive nodes as it
-    /// needs. Otherwise it is the number per node (TAO's rule). `gpus_per_node` sets that number explicitly.
+    /// `num_gpus` follows TAO's rule: below `max_num_gpus_per_node` it is the number per node. From there on the job gets
+    /// whole nodes, as many as hold that total and at least `num_nodes`. `gpus_per_node` sets the number explicitly.
     pub fn from_request(
         asked: &ResourcesRequest,
         defaults: &Self,
@@ -88,7 +88,9 @@ fn times(
     }
     let (least, most) = (Resources::LEAST_HOURS, Resources::MOST_HOURS);
     let mut refuse = |field: &str| {
-        let detail = format_args!("must be a number of hours from {least} to {most}");
+        let hours = if field == "time_hours" { asked.time_hours } else { asked.timeout_hours };
+        let seen = hours.map(|hours| format!("is {hours}; ")).unwrap_or_default();
+        let detail = format_args!("{seen}must be a number of hours from {least} to {most}");
         wrong.add(format!("/resources/{field}"), "out_of_range", detail);
     };
     for (field, hours) in [("time_hours", asked.time_hours), ("timeout_hours", asked.timeout_hours)] {
@@ -112,7 +114,11 @@ fn times(
         wrong.add(
             "/resources/timeout_hours",
             "contradiction",
-            "is longer than time_hours: Slurm would kill the job before its own limit",
+            format_args!(
+                "is {} hours, longer than time_hours, so Slurm would kill the job before its own limit; request at most {}",
+                f64::from(soft.seconds()) / 3600.0,
+                f64::from(time.minutes()) / 60.0
+            ),
         );
         return None;
     }

@@ -48,10 +48,14 @@ pub struct JobSpec {
     /// The files and directories in the request's `inputs`.
     #[serde(default)]
     pub inputs: Vec<RemotePath>,
-    /// All paths that must exist before the job is staged: the inputs, and the data sets of its specification.
+    /// All paths that must exist before the job is staged: the inputs, the data sets of its specification, and an image
+    /// that is a file.
     #[serde(default)]
     pub required_paths: Vec<RemotePath>,
     pub resources: Resources,
+    /// `num_gpus` of the request, unless it sets `gpus_per_node` too. By TAO's rule the job may get another number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested_gpus: Option<u32>,
     /// The rendezvous port on the job's first node.
     #[serde(default = "default_master_port")]
     pub master_port: u16,

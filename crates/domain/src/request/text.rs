@@ -6,7 +6,13 @@ use slurm::text_type;
 /// Why a text was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct InvalidText(&'static str);
+pub struct InvalidText(String);
+
+impl InvalidText {
+    fn new(rule: &str, text: &str) -> Self {
+        Self(format!("{rule}; got {}", slurm::shown(text)))
+    }
+}
 
 /// One plain word, such as a network architecture or an action. It becomes an argument of the container's command line
 /// and a filter of the job list.
@@ -21,9 +27,8 @@ impl Word {
         let first = text.chars().next();
         let begins = first.is_some_and(|c| c.is_ascii_alphanumeric());
         let is_word = begins && text.len() <= 100 && text.chars().all(plain);
-        is_word.then(|| text.to_owned()).ok_or(InvalidText(
-            "must be 1 to 100 letters, digits, `_`, `-` or `.`, starting with a letter or a digit",
-        ))
+        let rule = "must be 1 to 100 letters, digits, `_`, `-` or `.`, starting with a letter or a digit";
+        is_word.then(|| text.to_owned()).ok_or_else(|| InvalidText::new(rule, text))
     }
 }
 
@@ -36,8 +41,8 @@ text_type!(Label, InvalidText);
 impl Label {
     fn check(text: &str) -> Result<String, InvalidText> {
         let is_label = (1..=500).contains(&text.chars().count()) && !text.chars().any(char::is_control);
-        let refused = InvalidText("must be 1 to 500 characters without control characters");
-        is_label.then(|| text.to_owned()).ok_or(refused)
+        let rule = "must be 1 to 500 characters without control characters";
+        is_label.then(|| text.to_owned()).ok_or_else(|| InvalidText::new(rule, text))
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::{
     cluster::{
         mount::Mount,
+        resources::Resources,
         target::{Cluster, base_of},
     },
     image::ImageRef,
@@ -22,19 +23,8 @@ impl JobSpec {
         self.warn_of_work(&mut found);
         self.warn_of_image(&mut found);
         self.warn_of_places(cluster, &mut found);
+        found.extend(self.other_total());
         let resources = &self.resources;
-        if resources.nodes > 1 && !resources.exclusive && resources.gpus_per_node > 0 {
-            found.push(Warning::new(
-                "/resources/num_gpus",
-                "gpus_per_node",
-                format_args!(
-                    "is below max_num_gpus_per_node, so it is the number per node: {} nodes × {} = {} GPUs",
-                    resources.nodes,
-                    resources.gpus_per_node,
-                    resources.nodes.saturating_mul(resources.gpus_per_node)
-                ),
-            ));
-        }
         if u64::from(resources.soft_timeout.seconds()) == resources.time.seconds() {
             found.push(Warning::new(
                 "/resources/timeout_hours",
@@ -43,6 +33,23 @@ impl JobSpec {
             ));
         }
         found
+    }
+
+    fn other_total(&self) -> Option<Warning> {
+        let Resources { nodes, gpus_per_node, max_gpus_per_node, .. } = self.resources;
+        let (asked, total) = (self.requested_gpus?, self.resources.total_gpus());
+        let rule = if asked < max_gpus_per_node && asked == gpus_per_node {
+            format!("Below max_num_gpus_per_node ({max_gpus_per_node}), num_gpus is the number per node")
+        } else {
+            format!("From max_num_gpus_per_node ({max_gpus_per_node}) on, num_gpus takes whole nodes")
+        };
+        (asked != total).then(|| {
+            let detail = format_args!(
+                "is {asked}, but the job gets {total} GPUs: {nodes} nodes × {gpus_per_node}. {rule}; set gpus_per_node and \
+                 num_nodes instead"
+            );
+            Warning::new("/resources/num_gpus", "gpu_total", detail)
+        })
     }
 
     fn warn_of_work(&self, found: &mut Vec<Warning>) {
@@ -91,7 +98,8 @@ impl JobSpec {
             return;
         }
         let base = Mount::from(cluster.base_dir.clone());
-        for path in &self.required_paths {
+        let image = self.image.as_ref().and_then(ImageRef::file);
+        for path in self.required_paths.iter().filter(|path| Some(*path) != image) {
             if !self.mounts.iter().chain([&base]).any(|mount| mount.shows(path)) {
                 found.push(Warning::new(
                     "/container/mounts",

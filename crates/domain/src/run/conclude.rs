@@ -143,8 +143,12 @@ fn patience(job: &Job, found: &Findings<'_>, graces: &Graces) -> TimeDelta {
 }
 
 fn paused(mut job: Job, now: Timestamp) -> Ending {
-    let message = "Paused; it resumes from its newest checkpoint.".to_owned();
-    job.pause("Paused by its owner.", message, now);
+    let message = if job.is_training() {
+        "Paused; the training resumes from its newest checkpoint."
+    } else {
+        "Paused; when it is resumed, it starts over."
+    };
+    job.pause("Paused by its owner.", message.to_owned(), now);
     Ending::Paused(job)
 }
 

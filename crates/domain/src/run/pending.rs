@@ -17,10 +17,38 @@ use crate::{
 const SHOWN: usize = 200;
 
 /// Why the job is pending; `None` if it is not pending, or if the reason is unknown.
-pub fn explain_wait(job: &Job) -> Option<Explanation> {
+///
+/// `has_nodes`: enough nodes for the job surely work, so a reason that blames nodes means that they are busy.
+pub fn explain_wait(job: &Job, has_nodes: bool) -> Option<Explanation> {
+    if has_nodes && blames_nodes(job) {
+        return Some(BUSY);
+    }
     let attempt = job.attempt.as_ref().filter(|_| job.phase == Phase::InQueue)?;
     explained(attempt.slurm_state.as_ref()?, job.pending_reason.as_deref()?)
 }
+
+/// Whether Slurm's reason says that nodes may be down, and names none. Slurm gives it too when all nodes are in use by, or
+/// held for, jobs that come first.
+pub fn blames_nodes(job: &Job) -> bool {
+    const WORDS: [&str; 2] = ["Nodes required for job are DOWN", "ReqNodeNotAvail"];
+    let is_pending = job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref());
+    if job.phase != Phase::InQueue || is_pending != Some(&SlurmState::Pending) {
+        return false;
+    }
+    let reason = job.pending_reason.as_deref().unwrap_or_default().replace('_', " ");
+    let [all, some] = WORDS.map(|word| reason.strip_prefix(word));
+    all.is_some() || some.is_some_and(|rest| matches!(rest.trim(), "" | ", UnavailableNodes:"))
+}
+
+const BUSY: Explanation = Explanation {
+    holder: Holder::Resources,
+    limit: None,
+    meaning: Cow::Borrowed(
+        "its partition has enough nodes that work, but they are in use or held for jobs of higher priority",
+    ),
+    advice: "Wait, or request less.",
+    outlook: Outlook::Waits,
+};
 
 /// How long the job has been pending until `now`, or was pending before it last started.
 pub fn queue_wait(job: &Job, now: Option<Timestamp>) -> Option<TimeDelta> {
@@ -145,6 +173,35 @@ mod tests {
     fn an_unknown_reason_is_shown_and_cut() {
         let message = pending_message(&SlurmState::Pending, &"ä".repeat(1000));
         assert_eq!(message.chars().count(), "Waiting in Slurm's queue: ….".chars().count() + SHOWN);
+    }
+
+    #[test_case(
+        "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions",
+        true
+    )]
+    #[test_case(
+        "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions",
+        true
+    )]
+    #[test_case("ReqNodeNotAvail", true)]
+    #[test_case("ReqNodeNotAvail, UnavailableNodes:", true)]
+    #[test_case("ReqNodeNotAvail, UnavailableNodes:node02", false ; "Slurm names the node")]
+    #[test_case("ReqNodeNotAvail, Reserved for maintenance", false)]
+    #[test_case("NodeDown", false)]
+    #[test_case("Resources", false)]
+    fn a_reason_that_blames_nodes_means_busy_ones_if_enough_work(reason: &str, blames: bool) {
+        let mut job = submitted_job();
+        job.pending_reason = Some(reason.to_owned());
+        job.attempt.as_mut().unwrap().slurm_state = Some(SlurmState::Pending);
+        assert_eq!(blames_nodes(&job), blames);
+        let unknown = explain_wait(&job, false).unwrap();
+        let known = explain_wait(&job, true).unwrap();
+        assert_eq!(known.holder == Holder::Resources && known.meaning.contains("in use or held"), blames);
+        if blames {
+            assert_eq!((unknown.outlook, known.outlook), (Outlook::NeedsAction, Outlook::Waits));
+        } else {
+            assert_eq!(unknown, known);
+        }
     }
 
     #[test]

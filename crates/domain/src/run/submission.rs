@@ -237,11 +237,13 @@ fn absent(job: &mut Job, now: Timestamp) -> Option<Timestamp> {
 /// The message names all paths up to this length.
 const MOST_BYTES: usize = 8000;
 
-/// The message of a job whose inputs are missing.
+/// The message of a job whose inputs, data sets or image are missing.
 fn missing_inputs(paths: &[RemotePath]) -> String {
     let mut text = match paths.len() {
-        1 => "An input does not exist on the cluster, or is not readable: ".to_owned(),
-        count => format!("{count} inputs do not exist on the cluster, or are not readable: "),
+        1 => "A path that the job needs does not exist on the cluster, or is not readable: ".to_owned(),
+        count => {
+            format!("{count} paths that the job needs do not exist on the cluster, or are not readable: ")
+        }
     };
     for (index, path) in paths.iter().enumerate() {
         if index > 0 && text.len() + path.as_str().len() > MOST_BYTES {
@@ -251,7 +253,9 @@ fn missing_inputs(paths: &[RemotePath]) -> String {
         let comma = if index > 0 { ", " } else { "" };
         let _ = write!(text, "{comma}{path}");
     }
-    text.push_str(". The job was not submitted. Put the data there or correct the paths, and retry the job.");
+    text.push_str(
+        ". The job was not submitted. Put them there and retry the job, or submit it with other paths.",
+    );
     text
 }
 

@@ -90,7 +90,7 @@ pub(crate) enum Command {
     Cancel(JobArgs),
     /// Stop a job on the cluster and keep its checkpoints, so that it can be resumed
     Pause(JobArgs),
-    /// Resume a paused job from its newest checkpoint
+    /// Resume a paused job: a training from its newest checkpoint, other work from its start
     Resume(JobArgs),
     /// Run a failed or canceled job again, under the same ID
     Retry(RetryArgs),

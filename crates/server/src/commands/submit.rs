@@ -23,13 +23,23 @@ pub(super) fn submit(args: &SubmitArgs) -> anyhow::Result<ExitCode> {
     let job = read(&args.file)?;
     let client = Client::new(&args.server);
     let answer = client.post("/jobs", &job)?;
-    let id = answer.document::<StatusDocument>()?.id;
+    let Accepted { id, warnings } = answer.document()?;
+    if !args.server.json {
+        warnings.iter().for_each(Warning::note);
+    }
     let mut output = Output::new();
     output.show(&args.server, &answer, |job: StatusDocument| job.id + "\n")?;
     if args.watch {
         return follow::status(&client, &id, args.server.json, output);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Deserialize)]
+struct Accepted {
+    id: String,
+    #[serde(default)]
+    warnings: Vec<Warning>,
 }
 
 /// The parts of the answer that a person sees.
@@ -54,6 +64,12 @@ struct Warning {
     detail: String,
 }
 
+impl Warning {
+    fn note(&self) {
+        note(&on_one_line(&format!("warning: {}: {}", self.pointer, self.detail)));
+    }
+}
+
 pub(super) fn validate(args: &ValidateArgs) -> anyhow::Result<ExitCode> {
     let job = read(&args.file)?;
     let path = with_query("/jobs/validate", [("live", args.live.then(|| "true".to_owned()))]);
@@ -65,14 +81,13 @@ pub(super) fn validate(args: &ValidateArgs) -> anyhow::Result<ExitCode> {
     }
     let validation: Validation = answer.document()?;
     output.bytes(printable(validation.batch_script.as_bytes()).as_bytes())?;
-    for warning in validation.warnings {
-        note(&on_one_line(&format!("warning: {}: {}", warning.pointer, warning.detail)));
-    }
+    validation.warnings.iter().for_each(Warning::note);
     let Some(live) = validation.live else { return Ok(ExitCode::SUCCESS) };
     let verdict = if live.accepted { "would accept" } else { "would reject" };
     note(&on_one_line(&format!("Slurm {verdict} the job: {}", live.sbatch_output)));
     for path in &live.missing_paths {
-        note(&on_one_line(&format!("missing on the cluster: {path}")));
+        let advice = "put it there, or correct the path; the job would end in Error";
+        note(&on_one_line(&format!("missing on the cluster: {path} ({advice})")));
     }
     for path in &live.unknown_paths {
         note(&on_one_line(&format!("could not be checked now: {path}")));

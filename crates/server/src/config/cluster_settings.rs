@@ -41,7 +41,7 @@ section! {
         container_mounts: Vec<String> = vec!["/lustre".to_owned()], env "SLURM_CONTAINER_MOUNTS";
         /// The nodes of a job. A job can override this and the keys up to timeout_hours.
         num_nodes: u32 = 1;
-        /// The GPUs of a job: on each node if it is less than max_num_gpus_per_node, otherwise in all.
+        /// The GPUs of a job: per node if below max_num_gpus_per_node; from there on whole nodes that hold this total.
         num_gpus: u32 = 4, env "SLURM_NUM_GPUS";
         /// The GPUs that a node has.
         max_num_gpus_per_node: u32 = 8, env "SLURM_MAX_GPUS_PER_NODE";

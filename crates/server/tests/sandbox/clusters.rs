@@ -56,6 +56,8 @@ fn jobs_are_checked_against_the_partition_limits_of_the_cluster() {
     assert!(detail.contains("max_time_hours"), "{detail}");
     let detail = refused(json!({"gpus_per_node": 16, "max_num_gpus_per_node": 16}), "polar");
     assert!(detail.contains("has more than 8"), "{detail}");
+    let detail = refused(json!({"num_gpus": 1000}), "polar");
+    assert!(detail.contains("partition polar has 4") && detail.contains("at most 32 GPUs"), "{detail}");
     let long =
         json!({"command": "true", "resources": {"time_hours": 12}, "backend_details": {"partition": "long"}});
     let ended = service.wait_ended(&service.submit(&long));

@@ -26,6 +26,7 @@ fn a_paused_training_resumes_from_its_checkpoint() {
     assert_eq!((answer.status, &answer.json()["status"]), (202, &json!("Pausing")));
     let paused = service.wait(&id, "paused", |s| s["status"] == "Paused");
     assert_eq!(paused["phase"], "paused", "{paused}");
+    assert!(paused["message"].as_str().unwrap().contains("from its newest checkpoint"), "{paused}");
     let queue = service.sandbox.login(&format!("squeue --me -h -n tao-job-{id} -o %A"));
     assert_eq!(queue, "", "nothing of it is in Slurm");
     assert_eq!(service.post(&format!("/jobs/{id}/pause"), "").status, 200, "once more changes nothing");
@@ -54,7 +55,8 @@ fn a_pending_job_is_paused_and_resumed() {
     let id = service.submit(&job);
     service.wait(&id, "in the queue", |s| s["phase"] == "in_queue");
     service.post(&format!("/jobs/{id}/pause"), "");
-    service.wait(&id, "paused", |s| s["status"] == "Paused");
+    let paused = service.wait(&id, "paused", |s| s["status"] == "Paused");
+    assert!(paused["message"].as_str().unwrap().contains("it starts over"), "{paused}");
     service.post(&format!("/jobs/{holder}/cancel"), "");
     service.post(&format!("/jobs/{id}/resume"), "");
     assert_eq!(service.wait_ended(&id)["status"], "Done");

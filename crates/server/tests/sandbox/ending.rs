@@ -1,5 +1,7 @@
 //! TAO jobs and commands, and how they end.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use crate::service::{Service, until};
@@ -40,6 +42,26 @@ fn a_training_shows_its_epochs_and_ends_done() {
     }
     let log = service.get(&format!("/jobs/{id}/logs?stream=out&tail=5"));
     assert!(log.text.to_lowercase().contains("epoch"), "{}", log.text);
+}
+
+/// With the commands and files that the quickstart of the README prints.
+#[test]
+fn the_trainings_of_the_readme_end_done() {
+    const README: &str = include_str!("../../../../README.md");
+    const DEMO: &str = include_str!("../../../../deploy/demo/train.json");
+    let service = Service::start();
+    let line = README.lines().find(|line| line.starts_with("mkdir -p \"$SANDBOX_LUSTRE")).unwrap();
+    let made = Command::new("sh")
+        .args(["-ec", line])
+        .env("SANDBOX_LUSTRE", service.sandbox.var("SANDBOX_LUSTRE"))
+        .status();
+    assert!(made.unwrap().success(), "{line}");
+    let (_, example) = README.split_once("```json\n").unwrap();
+    for text in [example.split("```").next().unwrap(), DEMO] {
+        let id = service.submit(&serde_json::from_str(text).unwrap());
+        let ended = service.wait_ended(&id);
+        assert_eq!(ended["status"], "Done", "{ended}");
+    }
 }
 
 #[test]

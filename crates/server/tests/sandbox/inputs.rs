@@ -33,6 +33,18 @@ fn every_missing_path_is_named_and_the_job_is_not_submitted() {
 }
 
 #[test]
+fn an_image_file_that_does_not_exist_takes_no_node() {
+    let service = Service::start();
+    let mut job = training(1, &json!({}));
+    job["image"] = "/lustre/images/none.sqsh".into();
+    let live = service.post("/jobs/validate?live=true", &job.to_string()).json()["live"].clone();
+    assert_eq!(live["missing_paths"], json!(["/lustre/images/none.sqsh"]), "{live}");
+    let ended = service.wait_ended(&service.submit(&job));
+    assert_eq!((&ended["status"], &ended["slurm_job_id"]), (&json!("Error"), &json!(null)), "{ended}");
+    assert!(ended["message"].as_str().unwrap().contains("/lustre/images/none.sqsh"), "{ended}");
+}
+
+#[test]
 fn a_job_with_existing_inputs_runs() {
     let service = Service::start();
     let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR");

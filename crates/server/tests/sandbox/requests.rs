@@ -133,6 +133,22 @@ fn hostile_commands_are_run_as_they_are_written() {
 }
 
 #[test]
+fn a_submission_prints_its_warnings() {
+    let service = Service::start();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("job.json");
+    let mut job = command("true");
+    job["resources"]["num_nodes"] = 2.into();
+    job["resources"]["num_gpus"] = 1.into();
+    std::fs::write(&file, job.to_string()).unwrap();
+    let output = service.run(&["submit", file.to_str().unwrap()]);
+    let notes = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(notes.contains("warning: /resources/num_gpus: is 1, but the job gets 2 GPUs"), "{notes}");
+    let id = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(service.wait_ended(id.trim())["status"], "Done");
+}
+
+#[test]
 fn validating_shows_the_script_and_stores_nothing() {
     let service = Service::start();
     let dir = tempfile::tempdir().unwrap();

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::{
+    clusters::learnt,
     ending::command,
     service::{Service, until},
     states::{running, slurm_id},
@@ -55,6 +56,7 @@ fn held_by(pending: &Value) -> (&str, Option<&str>, bool) {
 #[test]
 fn a_queued_job_shows_its_reason_and_its_estimated_start() {
     let service = Service::start();
+    learnt(&service);
     let login = |text: &str| service.sandbox.login(text);
     let (holder, _) = running(&service, &all_nodes(0.5));
 
@@ -79,6 +81,13 @@ fn a_queued_job_shows_its_reason_and_its_estimated_start() {
     let pending = explained(&service, &id, "Priority");
     assert_eq!(held_by(&pending), ("priority", None, false));
     let job = slurm_id(&service.status(&id));
+
+    // Slurm blames the nodes of a partition if they are all held for the next job of another one.
+    small["backend_details"]["partition"] = "polar4".into();
+    let blamed = service.submit(&small);
+    let pending = explained(&service, &blamed, "Nodes required for job are DOWN");
+    assert_eq!(held_by(&pending), ("resources", None, false), "all nodes work: {pending}");
+    service.post(&format!("/jobs/{blamed}/cancel"), "");
 
     // Held, waiting for another job, and waiting for a time.
     login(&format!("scontrol hold {job}"));

@@ -20,7 +20,7 @@ impl InvalidName {
 }
 
 /// The beginning of `text` in quotes, with all characters escaped that are not printable ASCII.
-pub(crate) fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     let mut out = String::from("\"");
     let mut room = SHOWN;
     for character in text.chars() {

@@ -121,7 +121,7 @@ words! {
         "nodes that it needs are not available: in use, reserved, down or drained",
         "`sinfo -R` lists the nodes that are down or drained, with the reasons. Ask the site's administrator.";
     NeedsAction Nodes "Nodes required for job are DOWN":
-        "nodes that it needs are down, drained or reserved for partitions of higher priority",
+        "nodes that it needs are in use, reserved for jobs that come first, down or drained",
         "`sinfo -R` lists the nodes that are down or drained, with the reasons. Ask the site's administrator.";
     NeedsAction Nodes "NodeDown":
         "a node that it needs is down",

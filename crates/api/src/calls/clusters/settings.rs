@@ -39,7 +39,7 @@ pub(crate) struct ClusterSettings {
     pub(crate) container_mounts: Option<Vec<String>>,
     /// The default number of nodes.
     pub(crate) num_nodes: Option<u32>,
-    /// The default number of GPUs: per node if below `max_num_gpus_per_node`, otherwise in total.
+    /// The default of a job's `num_gpus`.
     pub(crate) num_gpus: Option<u32>,
     /// The number of GPUs in a node.
     pub(crate) max_num_gpus_per_node: Option<u32>,

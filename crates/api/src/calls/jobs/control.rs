@@ -84,8 +84,8 @@ problems!(ResumeProblems = SECURED, JobNotFound, WrongState, InvalidHeader, Idem
 
 /// Resume a paused job
 ///
-/// Submits the job again as a new attempt under the same id. A training resumes from its newest checkpoint. The call can be
-/// repeated until Slurm has accepted the new attempt.
+/// Submits the job again as a new attempt under the same id. A training resumes from its newest checkpoint; other work starts
+/// over. The call can be repeated until Slurm has accepted the new attempt.
 #[utoipa::path(
     post,
     path = "/jobs/{id}/resume",

@@ -12,7 +12,7 @@ use crate::{
     calls::clusters::unavailable,
     http::extract::{Body, Call, FromQuery, NoPlace, Parameters},
     problem::{Problem, problems},
-    view::{Freshness, JobView, Surroundings},
+    view::{Freshness, JobView, Surroundings, WarningView},
 };
 
 problems!(Problems = SECURED | BODY, ClusterBusy, ClusterUnavailable);
@@ -37,7 +37,7 @@ pub(crate) struct LiveView {
     pub accepted: bool,
     /// The output of sbatch: when and where the job would start, or why it would not.
     pub sbatch_output: String,
-    /// Required paths that do not exist.
+    /// Required paths that do not exist. The job would end in `Error`.
     pub missing_paths: Vec<String>,
     /// Paths that the file system did not report in time.
     pub unknown_paths: Vec<String>,
@@ -67,23 +67,6 @@ impl FromQuery for ValidateQuery {
 
     fn from_query(parameters: &Parameters) -> Result<Self, Problem> {
         Ok(Self { live: parameters.parse("live", "`true` or `false`")?.unwrap_or(false) })
-    }
-}
-
-/// An accepted setting that may be a mistake.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct WarningView {
-    /// JSON pointer to the field in the request.
-    pub pointer: String,
-    /// A stable name of the rule.
-    pub code: String,
-    /// What happens, and what the alternative is.
-    pub detail: String,
-}
-
-impl From<Warning> for WarningView {
-    fn from(warning: Warning) -> Self {
-        Self { pointer: warning.pointer, code: warning.code.to_owned(), detail: warning.detail }
     }
 }
 

@@ -43,11 +43,11 @@ pub(super) async fn find(
         if job.phase == Phase::Ended {
             return Ok(job);
         }
-        known.push((job.version, super::freshness(app, &job).await?.is_stale()));
+        known.push((job.version, super::freshness(app, &job).await?.mark()));
     }
     // A caller that loses its authorization gets no answer.
     let mut lost = pin!(caller.standing.lost(app.clone()));
-    while known.contains(&(job.version, super::freshness(app, &job).await?.is_stale())) {
+    while known.contains(&(job.version, super::freshness(app, &job).await?.mark())) {
         let woken = app.stop.run_until_cancelled(async {
             select! {
                 woken = timeout_at(until, changes.changed()) => Ok(matches!(woken, Ok(Ok(())))),
@@ -88,16 +88,16 @@ fn tags(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     values.flat_map(|value| value.split(',')).map(|tag| tag.trim().trim_start_matches("W/"))
 }
 
-/// The versions of the job that the client knows, each with its staleness; empty if it names none.
-fn known_versions(headers: &HeaderMap) -> Vec<(i64, bool)> {
+/// The versions of the job that the client knows, each with its mark; empty if it names none.
+fn known_versions(headers: &HeaderMap) -> Vec<(i64, u8)> {
     tags(headers).filter_map(version_in).collect()
 }
 
-/// The version and the staleness in one of our tags.
-fn version_in(tag: &str) -> Option<(i64, bool)> {
+/// The version and the mark in one of our tags.
+fn version_in(tag: &str) -> Option<(i64, u8)> {
     let (version, rest) = tag.strip_prefix('"')?.strip_suffix('"')?.split_once('-')?;
-    let (_, stale) = rest.split_once('-')?;
-    Some((version.parse().ok()?, stale == "1"))
+    let (_, mark) = rest.split_once('-')?;
+    Some((version.parse().ok()?, mark.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn what_a_client_knows_is_the_version_and_whether_it_was_stale() {
-        assert_eq!(known_versions(&sent(r#""x", W/"7-5f3-1""#)), vec![(7, true)]);
-        assert_eq!(known_versions(&sent(r#""7-0-0""#)), vec![(7, false)]);
+        assert_eq!(known_versions(&sent(r#""x", W/"7-5f3-1""#)), vec![(7, 1)]);
+        assert_eq!(known_versions(&sent(r#""7-0-0""#)), vec![(7, 0)]);
         for nothing in ["*", "", r#""7""#, r#""seven-0-0""#] {
             assert_eq!(known_versions(&sent(nothing)), [], "{nothing}");
         }

@@ -6,7 +6,8 @@ use super::{Check, HostFinding, Outcome, unreached};
 use crate::cluster::target::Cluster;
 
 const GIB: u64 = 1 << 30;
-/// Less than a checkpoint of a large model.
+/// Less than a checkpoint of a large model. It is a warning only if more than half is in use: in a small file system that
+/// is nearly empty there is nothing to remove.
 const LITTLE: u64 = 20 * GIB;
 /// Too little even for logs and specs.
 const TOO_LITTLE: u64 = GIB / 4;
@@ -58,7 +59,7 @@ pub(super) fn space(cluster: &Cluster, hosts: &[HostFinding]) -> Vec<Check> {
     } else if few {
         let seen = format!("{seen}, but only {} inodes", inodes.unwrap_or(0));
         Check::new(id, Outcome::Warn, seen).fixed_by(mend)
-    } else if free < LITTLE {
+    } else if free < LITTLE && free < all / 2 {
         Check::new(id, Outcome::Warn, seen).fixed_by(mend)
     } else {
         Check::new(id, Outcome::Pass, seen)

@@ -138,6 +138,15 @@ fn what_does_not_apply_is_skipped_and_what_only_some_need_is_a_warning() {
         one("free_space", |answer| answer.base.space = Some((1 << 32, 1 << 41))).outcome,
         Outcome::Warn
     );
+    assert_eq!(
+        one("free_space", |answer| answer.base.space = Some((15 << 30, 15 << 30))).outcome,
+        Outcome::Pass,
+        "nothing is in use, so there is nothing to remove"
+    );
+    assert_eq!(
+        one("free_space", |answer| answer.base.space = Some((7 << 30, 15 << 30))).outcome,
+        Outcome::Warn
+    );
     assert_eq!(one("free_space", |answer| answer.base.free_inodes = Some(0)).outcome, Outcome::Pass);
     assert_eq!(one("free_space", |answer| answer.base.free_inodes = Some(7)).outcome, Outcome::Warn);
 }

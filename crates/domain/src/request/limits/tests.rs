@@ -1,3 +1,4 @@
+mod nodes;
 mod spare;
 
 use std::collections::BTreeSet;
@@ -128,8 +129,11 @@ fn an_unknown_partition_is_rejected_while_the_list_is_fresh() {
 
 #[test]
 fn more_gpus_than_any_node_has_are_rejected() {
-    let (pointer, code, detail) = one(&asks(1.0, 16, "polar,cpu"), &limits(Some(reported())));
-    assert_eq!((pointer.as_str(), code), ("/resources/num_gpus", "gpu_limit"));
+    let mut asked = asks(1.0, 16, "polar,cpu");
+    let (pointer, code, detail) = one(&asked, &limits(Some(reported())));
+    assert_eq!((pointer.as_str(), code), ("/resources/gpus_per_node", "gpu_limit"));
+    asked.requested_gpus = Some(16);
+    assert_eq!(one(&asked, &limits(Some(reported()))).0, "/resources/num_gpus");
     assert!(detail.contains("16 GPUs on each node; no node of polar, cpu has more than 8"), "{detail}");
     assert_eq!(one(&asks(1.0, 1, "cpu"), &limits(Some(reported()))).1, "gpu_limit");
     assert_eq!(check(&asks(1.0, 8, "polar,cpu"), &limits(Some(reported()))), []);

@@ -50,7 +50,11 @@ pub(super) fn environment(request: &JobRequest, faults: &mut Faults) -> Environm
         }
         // Slurm and the batch script rely on these.
         if key.as_str().starts_with("SLURM_") || key.as_str() == "BASH_ENV" {
-            faults.add(at, "reserved", "is reserved: a job cannot set SLURM_* and BASH_ENV");
+            faults.add(
+                at,
+                "reserved",
+                "is reserved: a job cannot set SLURM_* and BASH_ENV; remove it, or use another name",
+            );
         } else if remote::script::is_of_bash(&key) {
             faults.add(at, "reserved", "is reserved: bash sets it itself; use another name");
         } else if secret.contains_key(&key) || env.contains_key(&key) {

@@ -16,6 +16,7 @@ use crate::{
         resources::Resources,
         target::{Cluster, choose_cluster},
     },
+    image::ImageRef,
     request::{
         body::{ContainerRequest, JobRequest},
         cosmos::{self, Requested},
@@ -47,7 +48,7 @@ impl JobSpec {
 
         let name = request.name.as_deref().and_then(|text| faults.parse("/name", text));
         let labels = labels(&request.labels, &mut faults);
-        let image = request.image.as_deref().and_then(|text| faults.parse("/image", text));
+        let image: Option<ImageRef> = request.image.as_deref().and_then(|text| faults.parse("/image", text));
         let partitions = match request.backend_details.partition.as_deref() {
             Some(text) => faults.parse("/backend_details/partition", text),
             None => cluster.partitions.clone(),
@@ -77,7 +78,8 @@ impl JobSpec {
             gpus_per_node: request.resources.gpus_per_node,
         };
         let mut work = work(request, image_named, &mut faults);
-        let required_paths = required_paths(&inputs, &mut work, &mounts, cluster, &mut faults);
+        let needed = inputs.iter().chain(image.as_ref().and_then(ImageRef::file));
+        let required_paths = required_paths(needed, &mut work, &mounts, cluster, &mut faults);
         let resources = fitted(resources, work.as_ref(), requested, &mut faults);
 
         match (work, resources) {
@@ -95,6 +97,7 @@ impl JobSpec {
                     inputs,
                     required_paths,
                     resources,
+                    requested_gpus: requested.gpus.filter(|_| requested.gpus_per_node.is_none()),
                     master_port,
                     max_retries,
                     use_requeue,

@@ -34,7 +34,10 @@ pub(super) fn inputs(asked: &[String], faults: &mut Faults) -> Vec<RemotePath> {
                 faults.add(
                     at,
                     "local_path",
-                    "is not on the cluster; put it on the shared file system and name it as lustre:///path",
+                    format_args!(
+                        "is {}, which is not on the cluster; put it on the shared file system and name it as lustre:///path",
+                        slurm::shown(text)
+                    ),
                 );
                 None
             }
@@ -54,15 +57,15 @@ pub(super) fn inputs(asked: &[String], faults: &mut Faults) -> Vec<RemotePath> {
     asked.iter().enumerate().filter_map(&mut parse).collect()
 }
 
-/// The inputs and the data sets of the specification. It also replaces the specification's URIs by paths.
-pub(super) fn required_paths(
-    inputs: &[RemotePath],
+/// The needed paths and the data sets of the specification. It also replaces the specification's URIs by paths.
+pub(super) fn required_paths<'a>(
+    needed: impl Iterator<Item = &'a RemotePath>,
     work: &mut Option<Work>,
     mounts: &[Mount],
     cluster: &Cluster,
     faults: &mut Faults,
 ) -> Vec<RemotePath> {
-    let mut required: BTreeSet<RemotePath> = inputs.iter().cloned().collect();
+    let mut required: BTreeSet<RemotePath> = needed.cloned().collect();
     if let Some(Work::Tao { specs, .. }) = work {
         // Staging mounts the base directory too.
         let mounts = [mounts, &[Mount::from(cluster.base_dir.clone())]].concat();

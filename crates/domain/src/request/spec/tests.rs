@@ -148,6 +148,39 @@ fn what_a_job_says_wins_over_the_cluster() {
 }
 
 #[test]
+fn an_image_that_is_a_file_must_exist_like_an_input() {
+    let (spec, ..) =
+        accepted(json!({"command": "x", "image": "/lustre/images/a.sqsh", "inputs": ["/lustre/b"]}));
+    assert_eq!(
+        spec.required_paths.iter().map(slurm::RemotePath::as_str).collect::<Vec<_>>(),
+        ["/lustre/b", "/lustre/images/a.sqsh"]
+    );
+    let outside = accepted(json!({"command": "x", "image": "/images/a.sqsh"})).0;
+    assert_eq!(outside.warnings(&clusters()[0]), [], "the program need not see its own image");
+    assert!(accepted(json!({"command": "x", "image": "registry.example/a:1"})).0.required_paths.is_empty());
+}
+
+#[test_case(json!({"num_gpus": 12}), Some((12, 16)) ; "two whole nodes for one and a half")]
+#[test_case(json!({"num_nodes": 2, "num_gpus": 8}), Some((8, 16)) ; "whole nodes, as many as asked for")]
+#[test_case(json!({"num_nodes": 2, "num_gpus": 2}), Some((2, 4)) ; "per node")]
+#[test_case(json!({"num_nodes": 2, "num_gpus": 16}), None ; "the total that was asked for")]
+#[test_case(json!({"num_gpus": 4}), None ; "one node")]
+#[test_case(json!({"num_nodes": 2, "gpus_per_node": 6}), None ; "per node, explicitly")]
+#[test_case(json!({"num_nodes": 2, "gpus_per_node": 2, "num_gpus": 2}), None ; "both say the same")]
+#[test_case(json!({"num_nodes": 2}), None ; "no number was asked for")]
+fn another_number_of_gpus_than_was_asked_for_is_a_warning(resources: Value, expected: Option<(u32, u32)>) {
+    let (spec, ..) = accepted(json!({"command": "x", "resources": resources}));
+    // As it is read from the database later.
+    let spec: JobSpec = serde_json::from_value(serde_json::to_value(spec).unwrap()).unwrap();
+    let warnings = spec.warnings(&clusters()[0]);
+    let Some((asked, total)) = expected else { return assert_eq!(warnings, []) };
+    let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
+    assert_eq!((warning.pointer.as_str(), warning.code), ("/resources/num_gpus", "gpu_total"));
+    let both = format!("is {asked}, but the job gets {total} GPUs");
+    assert!(warning.detail.contains(&both) && warning.detail.contains("gpus_per_node"), "{warning:?}");
+}
+
+#[test]
 fn a_job_of_an_earlier_release_reads_back() {
     let (spec, ..) = accepted(json!({"command": "true"}));
     let mut stored = serde_json::to_value(spec).unwrap();

@@ -339,6 +339,11 @@ fn a_paused_job_is_at_rest_and_not_canceled() {
     let Ending::Paused(job) = case.after(0) else { panic!("it must be at rest") };
     assert_eq!((job.status, job.phase), (Status::Paused, Phase::Paused));
     assert!(job.finished_at.is_none());
+    assert_eq!(job.message, "Paused; when it is resumed, it starts over.");
+    let Ending::Paused(training) = (Case { tao: true, ..case }).after(0) else {
+        panic!("it must be at rest")
+    };
+    assert_eq!(training.message, "Paused; the training resumes from its newest checkpoint.");
 }
 
 #[test]

@@ -250,7 +250,7 @@ fn a_job_that_was_paused_before_slurm_had_it_goes_on_in_another_attempt() {
 fn every_missing_path_is_named() {
     let paths = ["/lustre/a b", "/lustre/c"].map(|path| path.parse().unwrap());
     assert!(missing_inputs(&paths).starts_with(
-        "2 inputs do not exist on the cluster, or are not readable: /lustre/a b, /lustre/c. The job"
+        "2 paths that the job needs do not exist on the cluster, or are not readable: /lustre/a b, /lustre/c. The job"
     ));
 }
 

@@ -55,6 +55,22 @@ fn the_spare_nodes_are_those_of_the_best_partition(nodes: u32, list: &str) -> Op
     spare(&reported(), nodes, list)
 }
 
+#[test_case(1, 0, "polar" => true)]
+#[test_case(3, 0, "polar" => true ; "all that work")]
+#[test_case(4, 0, "polar" => false ; "more than work")]
+#[test_case(3, 1, "polar" => false ; "one of those that work is excluded")]
+#[test_case(4, 0, "polar,large" => true ; "one partition is enough")]
+#[test_case(1, 0, "nosuch" => false ; "unknown")]
+fn busy_nodes_work_and_others_do_not(nodes: u32, excluded: usize, list: &str) -> bool {
+    let mut job = crate::fixtures::submitted_job();
+    job.spec.resources.nodes = nodes;
+    job.spec.partitions = Some(list.parse().unwrap());
+    job.attempt.as_mut().unwrap().excluded = vec!["node01".parse().unwrap(); excluded];
+    let known = reported();
+    assert!(!ReportedLimits { fresh: false, ..known.clone() }.has_nodes_for(&job));
+    known.has_nodes_for(&job)
+}
+
 #[test]
 fn an_old_report_does_not_count() {
     assert_eq!(spare(&ReportedLimits { fresh: false, ..reported() }, 1, "lone"), None);
