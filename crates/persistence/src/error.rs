@@ -1,5 +1,7 @@
 //! What can go wrong between the service and its database.
 
+use crate::schema::SchemaError;
+
 /// The result of a call of the store.
 pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
@@ -22,11 +24,9 @@ pub enum StoreError {
     Late,
     #[error("the database schema cannot be brought up to date")]
     Migrate(#[from] sqlx::migrate::MigrateError),
-    /// The schema is older or newer than this program.
-    #[error(
-        "the database schema is at version {found:?}, this program needs {expected}: run `tao-slurm migrate`"
-    )]
-    Schema { found: Option<i64>, expected: i64 },
+    /// The schema and this program do not fit together.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
 }
 
 impl StoreError {
@@ -51,7 +51,7 @@ impl StoreError {
                 | sqlx::Error::PoolClosed
                 | sqlx::Error::WorkerCrashed,
             )
-            | Self::Schema { .. }
+            | Self::Schema(_)
             | Self::Late => true,
             // Class 08: connection; 53: resources; 57: operator intervention; 40: rollback; 25006: the server is a read-only
             // standby; 25P03: this process was stopped in a transaction; 55P03: a lock was held for too long.
