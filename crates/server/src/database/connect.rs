@@ -52,7 +52,7 @@ impl Database {
     pub(crate) async fn open_current(config: &Config, environment: &Environment) -> anyhow::Result<Self> {
         let database = Self::open(config, environment).await?;
         match database.store.migrate().await.context("cannot upgrade the database schema") {
-            Ok(()) => Ok(database),
+            Ok(_) => Ok(database),
             Err(error) => {
                 database.close().await?;
                 Err(error)
