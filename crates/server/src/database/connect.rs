@@ -95,7 +95,8 @@ async fn connect(options: &StoreOptions, sealer: Sealer, timeout: Duration) -> a
                  private Postgres",
             );
         }
-        tracing::warn!(%error, "the database does not respond yet; retrying");
+        let error = format!("{:#}", anyhow::Error::new(error));
+        tracing::warn!(error, "cannot connect to the database yet; retrying");
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
