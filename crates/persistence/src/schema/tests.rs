@@ -115,7 +115,10 @@ async fn a_migration_is_taken_back_once_no_process_needs_it(pool: PgPool) {
     let (store, newer) = (store(&pool), newer("notes min 1"));
     let version = store.migrate_by(&newer).await.unwrap();
     let target = version - 1;
-    assert_eq!(refusal(store.migrate_back(target).await), SchemaError::Unknown { found: version, target, program: target });
+    assert_eq!(
+        refusal(store.migrate_back(target).await),
+        SchemaError::Unknown { found: version, target, program: target }
+    );
     let connect = |migrator: &Migrator| {
         let options = pool.connect_options().as_ref().clone().application_name(&application_name(migrator));
         PgPoolOptions::new().max_connections(1).connect_with(options)
