@@ -34,7 +34,7 @@ pub use clusters::{
 pub use conversions::{
     ConversionLease, ConversionRecord, ConversionRecords, ConversionTurns, ImageRequest, ImageRequests,
 };
-pub use error::StoreError;
+pub use error::{SchemaError, StoreError};
 pub use events::{
     feed::{FeedEvent, FeedFilter, FeedPage},
     job_events::JobEvent,
@@ -55,7 +55,7 @@ pub use polls::{
     orphans::OrphanRecords,
     turns::{PollLease, PollResult, PollState, PollTurns, Pulse},
 };
-pub use schema::{MIGRATOR, SchemaError};
+pub use schema::version::MIGRATOR;
 pub use seal::Sealer;
 pub use store::{Call, Store, StoreOptions};
 pub use webhooks::{

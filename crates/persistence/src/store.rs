@@ -12,7 +12,7 @@ use sqlx::{
 
 use crate::{
     error::Result,
-    schema::{MIGRATOR, application_name},
+    schema::version::{MIGRATOR, application_name},
     seal::Sealer,
 };
 

@@ -7,7 +7,7 @@ use sqlx::{
 };
 
 use super::*;
-use crate::{error::StoreError, seal::Sealer};
+use crate::{error::StoreError, schema::version::application_name, seal::Sealer};
 
 fn store(pool: &PgPool) -> Store {
     Store::from_pool(pool.clone(), Sealer::from_key([7; 32]))
@@ -38,57 +38,6 @@ fn refusal(result: Result<impl std::fmt::Debug>) -> SchemaError {
     match result.unwrap_err() {
         StoreError::Schema(error) => error,
         other => panic!("{other:?}"),
-    }
-}
-
-#[test]
-fn a_program_runs_from_the_minimum_of_the_schema_to_its_version() {
-    let schema = Schema { version: 5, minimum: 3 };
-    for program in 3..=5 {
-        assert_eq!(schema.admit(program), Ok(()), "{program}");
-    }
-    assert_eq!(schema.admit(6), Err(SchemaError::Older { found: 5, program: 6 }));
-    assert_eq!(schema.admit(2), Err(SchemaError::Newer { found: 5, minimum: 3, program: 2 }));
-}
-
-#[test]
-fn a_program_goes_back_to_a_version_that_it_knows_from_one_that_it_knows() {
-    let back = |version, target| Schema { version, minimum: 1 }.admit_return(target, 3);
-    assert_eq!(back(3, 1), Ok(()));
-    assert_eq!(back(3, 3), Ok(()));
-    assert_eq!(back(3, 0), Err(SchemaError::NoSuchVersion { target: 0, program: 3 }));
-    assert_eq!(back(3, 4), Err(SchemaError::NoSuchVersion { target: 4, program: 3 }));
-    assert_eq!(back(2, 3), Err(SchemaError::NotReached { found: 2, target: 3 }));
-    assert_eq!(back(4, 1), Err(SchemaError::Unknown { found: 4, target: 1, program: 3 }));
-}
-
-#[test]
-fn an_older_program_says_how_to_go_on_and_how_to_go_back() {
-    let error = Schema { version: 5, minimum: 4 }.admit(3).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "the database schema is at version 5 and needs programs of schema version 4 or later, and this program has version 3: \
-         run a newer program; or go back: stop all newer processes, then run `tao-slurm migrate --to 3` of the newest program"
-    );
-}
-
-#[sqlx::test(migrator = "MIGRATOR")]
-async fn the_minimum_is_the_highest_that_a_migration_names(pool: PgPool) {
-    let mut connection = pool.acquire().await.unwrap();
-    for (version, name, minimum) in [
-        (9001, "more min 1", 1),
-        (9002, "another table", 9002),
-        (9003, "more min 1", 9002),
-        (9004, "drop what 9003 replaced min 9003", 9003),
-        (9005, "admin 7", 9005),
-    ] {
-        sqlx::query("insert into _sqlx_migrations values ($1, $2, now(), true, '', 0)")
-            .bind(version)
-            .bind(name)
-            .execute(&mut *connection)
-            .await
-            .unwrap();
-        assert_eq!(Schema::find(&mut connection).await.unwrap(), Schema { version, minimum }, "{name}");
     }
 }
 
