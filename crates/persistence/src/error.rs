@@ -22,11 +22,39 @@ pub enum StoreError {
     Late,
     #[error("the database schema cannot be brought up to date")]
     Migrate(#[from] sqlx::migrate::MigrateError),
-    /// The schema is older or newer than this program.
+    /// The schema and this program do not fit together.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+}
+
+/// Why the schema and this program do not fit together, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaError {
     #[error(
-        "the database schema is at version {found:?}, this program needs {expected}: run `tao-slurm migrate`"
+        "the database schema is at version {found}, and this program needs version {program}: run `tao-slurm migrate` of \
+         this program"
     )]
-    Schema { found: Option<i64>, expected: i64 },
+    Older { found: i64, program: i64 },
+    #[error(
+        "the database schema is at version {found} and needs programs of schema version {minimum} or later, and this program \
+         has version {program}: run a newer program; or go back: stop all newer processes, then run `tao-slurm migrate --to \
+         {program}` of the newest program"
+    )]
+    Newer { found: i64, minimum: i64, program: i64 },
+    #[error("`--to {target}` is not possible: this program knows the schema versions 1 to {program}")]
+    NoSuchVersion { target: i64, program: i64 },
+    #[error("the database schema is at version {found}, before {target}: `tao-slurm migrate` upgrades it")]
+    NotReached { found: i64, target: i64 },
+    #[error(
+        "the database schema is at version {found}, and this program knows the way back from version {program} only: run \
+         `tao-slurm migrate --to {target}` of the newest program"
+    )]
+    Unknown { found: i64, target: i64, program: i64 },
+    #[error(
+        "processes that need a newer schema than version {target} use the database: {}; stop them or install an older \
+         program there, then run this command again", users.join(", ")
+    )]
+    InUse { target: i64, users: Vec<String> },
 }
 
 impl StoreError {
@@ -51,7 +79,7 @@ impl StoreError {
                 | sqlx::Error::PoolClosed
                 | sqlx::Error::WorkerCrashed,
             )
-            | Self::Schema { .. }
+            | Self::Schema(_)
             | Self::Late => true,
             // Class 08: connection; 53: resources; 57: operator intervention; 40: rollback; 25006: the server is a read-only
             // standby; 25P03: this process was stopped in a transaction; 55P03: a lock was held for too long.

@@ -11,6 +11,7 @@ mod events;
 mod jobs;
 mod listen;
 mod polls;
+mod schema;
 mod seal;
 mod statements;
 mod store;
@@ -33,7 +34,7 @@ pub use clusters::{
 pub use conversions::{
     ConversionLease, ConversionRecord, ConversionRecords, ConversionTurns, ImageRequest, ImageRequests,
 };
-pub use error::StoreError;
+pub use error::{SchemaError, StoreError};
 pub use events::{
     feed::{FeedEvent, FeedFilter, FeedPage},
     job_events::JobEvent,
@@ -54,8 +55,9 @@ pub use polls::{
     orphans::OrphanRecords,
     turns::{PollLease, PollResult, PollState, PollTurns, Pulse},
 };
+pub use schema::version::MIGRATOR;
 pub use seal::Sealer;
-pub use store::{Call, MIGRATOR, Store, StoreOptions};
+pub use store::{Call, Store, StoreOptions};
 pub use webhooks::{
     DeadLetter, DeliveryResult, DeliveryTerms, WebhookDelivery, WebhookHistory, WebhookLease,
 };

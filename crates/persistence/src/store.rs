@@ -1,23 +1,20 @@
 //! The handle on the database.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, str::FromStr, time::Duration};
 
 use domain::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::{
     PgConnection, PgPool, Postgres,
-    migrate::Migrator,
-    postgres::{PgArguments, PgPoolOptions},
+    postgres::{PgArguments, PgConnectOptions, PgPoolOptions},
     query::Query,
 };
 
 use crate::{
-    error::{Result, StoreError},
+    error::Result,
+    schema::version::{MIGRATOR, application_name},
     seal::Sealer,
 };
-
-/// The schema, compiled in.
-pub static MIGRATOR: Migrator = sqlx::migrate!("../../migrations");
 
 /// How to reach the database.
 #[derive(Debug, Clone)]
@@ -73,6 +70,9 @@ pub struct Store {
 impl Store {
     /// Connects. Does not check the schema.
     pub async fn connect(options: &StoreOptions, sealer: Sealer) -> Result<Self> {
+        // Others see in `pg_stat_activity` which schema this process needs.
+        let server = PgConnectOptions::from_str(options.url.expose_secret())?
+            .application_name(&application_name(&MIGRATOR));
         let pool = PgPoolOptions::new()
             .max_connections(options.max_connections)
             .acquire_timeout(options.acquire_timeout)
@@ -89,30 +89,13 @@ impl Store {
             .before_acquire(|connection, meta| {
                 Box::pin(async move { Ok(meta.idle_for < IDLE || !is_standby(connection).await?) })
             })
-            .connect(options.url.expose_secret())
+            .connect_with(server)
             .await?;
         Ok(Self::from_pool(pool, sealer))
     }
 
     pub fn from_pool(pool: PgPool, sealer: Sealer) -> Self {
         Self { pool, sealer }
-    }
-
-    /// Brings the schema up to date. Several processes may call this at once: sqlx takes an advisory lock.
-    pub async fn migrate(&self) -> Result<()> {
-        Ok(MIGRATOR.run(&self.pool).await?)
-    }
-
-    /// Checks that the database answers and has the schema of this program.
-    pub async fn ready(&self) -> Result<()> {
-        let expected = MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default();
-        let found = sqlx::query_scalar!(
-            "-- store::ready
-             select max(version) from _sqlx_migrations where success"
-        )
-        .fetch_one(&self.pool)
-        .await?;
-        if found == Some(expected) { Ok(()) } else { Err(StoreError::Schema { found, expected }) }
     }
 
     /// The server clock, which decides when leases end.
@@ -146,6 +129,7 @@ mod tests {
     use sqlx::ConnectOptions as _;
 
     use super::*;
+    use crate::error::StoreError;
 
     #[sqlx::test(migrator = "MIGRATOR")]
     async fn the_time_comes_from_the_database(pool: PgPool) {

@@ -38,19 +38,25 @@ units_run() {
     done
 }
 
-both_ready() {
-    in_network curl -fsS --max-time 10 -o /dev/null http://127.0.0.1:8080/readyz 2>/dev/null &&
-        in_network curl -fsS --max-time 10 -o /dev/null http://127.0.0.1:8081/readyz 2>/dev/null
-}
-
-# both_run before|after: compares the programs that the kernel has open.
-both_run() {
-    local unit
-    for unit in "${UNITS[@]}"; do
-        # shellcheck disable=SC2016 # for the shell in there
-        in_machine bash -c 'cat "/proc/$(systemctl show --property=MainPID --value "$1")/exe"' bash "$unit" | cmp --silent - "$work/program.$1" || return 1
+# ready PORT...: whether the processes with these ports are ready.
+ready() {
+    local port
+    for port in "$@"; do
+        in_network curl -fsS --max-time 10 -o /dev/null "http://127.0.0.1:$port/readyz" 2>/dev/null || return 1
     done
 }
+both_ready() { ready 8080 8081; }
+
+# run_program before|after|newer UNIT...: compares the programs that the kernel has open.
+run_program() {
+    local name=$1 unit
+    shift
+    for unit in "$@"; do
+        # shellcheck disable=SC2016 # for the shell in there
+        in_machine bash -c 'cat "/proc/$(systemctl show --property=MainPID --value "$1")/exe"' bash "$unit" | cmp --silent - "$work/program.$name" || return 1
+    done
+}
+both_run() { run_program "$1" "${UNITS[@]}"; }
 
 start_of() { in_machine systemctl show --property=InvocationID --value "$1"; }
 

@@ -12,15 +12,21 @@ cluster_prepare() {
     touch "$scene/hold"
 }
 
-# job_submit NAME RESOURCES PARTITION [held]: a held job runs until cluster_release.
-job_submit() {
+# job_text NAME RESOURCES PARTITION [held]: prints the request. A held job runs until cluster_release.
+job_text() {
     local name=$1 resources=$2 partition=$3 file=/lustre/$SCENE/$1 wait=:
     [[ ${4:-} != held ]] || wait="while [ -e /lustre/$SCENE/hold ]; do sleep 0.2; done"
     jq -n --arg name "systemd trial: $name" --arg partition "$partition" --arg word "$WORD" --arg command \
         "echo begin \$SLURM_JOB_ID >> $file; $wait; echo end \$SLURM_JOB_ID \$TRIAL_WORD >> $file" \
         "{name: \$name, command: \$command, resources: {time_hours: 0.5, $resources},
           secret_env_vars: {TRIAL_WORD: \$word},
-          backend_details: {backend_type: \"slurm\", partition: \$partition}}" >"$machine/root/$name.json"
+          backend_details: {backend_type: \"slurm\", partition: \$partition}}"
+}
+
+# Takes the arguments of job_text.
+job_submit() {
+    local name=$1
+    job_text "$@" >"$machine/root/$name.json"
     jobs[$name]=$(in_machine tao-slurm submit "/root/$name.json")
     note "$name is ${jobs[$name]}"
 }

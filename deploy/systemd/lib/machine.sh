@@ -2,8 +2,8 @@
 # A Debian in a container of systemd-nspawn. It reaches only the login hosts of this machine's network, each at its own address,
 # through a socket in a shared directory.
 
-readonly HOST_PACKAGES=(systemd-container debootstrap jq)
-readonly GUEST_PACKAGES=(systemd systemd-sysv dbus postgresql openssh-client)
+readonly HOST_PACKAGES=(systemd-container debootstrap jq openssl python3)
+readonly GUEST_PACKAGES=(systemd systemd-sysv dbus postgresql openssh-client haproxy)
 readonly PROXY=/lib/systemd/systemd-socket-proxyd
 machine=$work/machine
 background=()

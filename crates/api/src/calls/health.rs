@@ -44,7 +44,7 @@ pub(crate) async fn livez(Query(NoParameters): Query<NoParameters>) -> Json<Heal
 
 /// Check readiness
 ///
-/// Ready means that the database is reachable, its migrations are current, and the loops of this process are alive. A
+/// Ready means that the database is reachable, this program runs on its schema, and the loops of this process are alive. A
 /// cluster that does not answer does not affect readiness: the service still accepts and shows jobs.
 #[utoipa::path(
     get,
@@ -62,9 +62,9 @@ pub(crate) async fn readyz(
         Ok(Err(error)) => {
             tracing::warn!(%error, "the database is not ready");
             not_ready.push(match error {
-                StoreError::Schema { .. } => "database (its migrations are not current)".to_owned(),
+                StoreError::Schema(error) => error.to_string(),
                 error if error.is_unavailable() => "database (unreachable)".to_owned(),
-                _ => "database (tables are missing; run the migrations)".to_owned(),
+                _ => "database (tables are missing: run `tao-slurm migrate`)".to_owned(),
             });
         }
         Err(_) => not_ready.push("database (no answer)".to_owned()),

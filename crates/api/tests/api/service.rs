@@ -17,7 +17,26 @@ async fn a_service_with_a_current_database_and_living_loops_is_ready(pool: PgPoo
 #[sqlx::test(migrations = false)]
 async fn a_database_without_its_migrations_is_named(pool: PgPool) {
     let problem = TestApi::new(pool).get("/readyz").await.problem(503, "not_ready");
-    assert!(problem["detail"].as_str().unwrap().contains("migrations"), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("tao-slurm migrate"), "{problem}");
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_newer_schema_is_no_reason_to_stop_unless_it_needs_newer_programs(pool: PgPool) {
+    let api = TestApi::guarded(pool.clone());
+    for (version, name) in [(9001, "more min 1"), (9002, "another table")] {
+        assert_eq!(api.get("/readyz").await.status, 200);
+        sqlx::query("insert into _sqlx_migrations values ($1, $2, now(), true, '', 0)")
+            .bind(version)
+            .bind(name)
+            .execute(&pool)
+            .await
+            .unwrap();
+    }
+    let problem = api.get("/readyz").await.problem(503, "not_ready");
+    let detail = problem["detail"].as_str().unwrap();
+    for words in ["at version 9002", "run a newer program", "`tao-slurm migrate --to "] {
+        assert!(detail.contains(words), "{detail}");
+    }
 }
 
 #[tokio::test]

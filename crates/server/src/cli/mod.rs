@@ -47,8 +47,8 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Create or upgrade the database schema, then exit
     ///
-    /// `serve` does this at its start. Run it separately to upgrade before the new version starts.
-    Migrate,
+    /// `serve` does this at its start. Run it separately to upgrade before the new version starts, or to go back.
+    Migrate(MigrateArgs),
     /// Print the OpenAPI document of the API
     Openapi,
     /// Show the effective configuration, without secrets, and likely problems
@@ -114,6 +114,16 @@ pub(crate) struct ServeArgs {
     /// Address to listen on; overrides the configured one. A worker serves only health and metrics there
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) bind: Option<SocketAddr>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MigrateArgs {
+    /// Go back to this version of the schema; deletes what the later versions store
+    ///
+    /// An older program that does not run on the present schema names the version that it needs. Stop all newer processes
+    /// first, and run this command of the newest program.
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) to: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, strum::IntoStaticStr)]

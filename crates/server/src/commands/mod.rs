@@ -36,7 +36,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             }
             serving(&overrides, args.role)
         }
-        Command::Migrate => with_service(&overrides, service::migrate),
+        Command::Migrate(args) => {
+            with_service(&overrides, |config, environment| service::migrate(config, environment, args))
+        }
         Command::Token(TokenCommand::Create(args)) => {
             with_service(&overrides, |config, environment| token::create(config, environment, args))
         }

@@ -2,9 +2,11 @@
 
 use std::process::ExitCode;
 
+use anyhow::Context;
+
 use super::output::{Output, note};
 use crate::{
-    cli::ServerArgs,
+    cli::{MigrateArgs, ServerArgs},
     client::Client,
     config::{self, Config, Environment, Overrides},
     database::connect::Database,
@@ -30,9 +32,19 @@ pub(super) fn check_config(overrides: &Overrides, environment: &Environment) -> 
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) async fn migrate(config: Config, environment: Environment) -> anyhow::Result<ExitCode> {
-    Database::open_current(&config, &environment).await?.close().await?;
-    note("the database schema is up to date");
+pub(super) async fn migrate(
+    config: Config,
+    environment: Environment,
+    args: MigrateArgs,
+) -> anyhow::Result<ExitCode> {
+    let database = Database::open(&config, &environment).await?;
+    let changed = match args.to {
+        Some(version) => database.store.migrate_back(version).await.map(|()| version),
+        None => database.store.migrate().await,
+    };
+    database.close().await?;
+    let version = changed.context("cannot change the database schema")?;
+    note(&format!("the database schema is at version {version}"));
     Ok(ExitCode::SUCCESS)
 }
 

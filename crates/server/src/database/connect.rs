@@ -52,7 +52,7 @@ impl Database {
     pub(crate) async fn open_current(config: &Config, environment: &Environment) -> anyhow::Result<Self> {
         let database = Self::open(config, environment).await?;
         match database.store.migrate().await.context("cannot upgrade the database schema") {
-            Ok(()) => Ok(database),
+            Ok(_) => Ok(database),
             Err(error) => {
                 database.close().await?;
                 Err(error)
@@ -95,7 +95,8 @@ async fn connect(options: &StoreOptions, sealer: Sealer, timeout: Duration) -> a
                  private Postgres",
             );
         }
-        tracing::warn!(%error, "the database does not respond yet; retrying");
+        let error = format!("{:#}", anyhow::Error::new(error));
+        tracing::warn!(error, "cannot connect to the database yet; retrying");
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }

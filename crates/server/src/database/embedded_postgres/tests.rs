@@ -7,6 +7,8 @@ use rustix::process::Pid;
 
 use super::*;
 
+mod tls;
+
 struct DataDir(tempfile::TempDir);
 
 impl DataDir {

@@ -1,0 +1,95 @@
+use std::time::Duration;
+
+use sqlx::{
+    PgPool, SqlSafeStr as _,
+    migrate::{Migration, MigrationType},
+    postgres::PgPoolOptions,
+};
+
+use super::*;
+use crate::{error::StoreError, schema::version::application_name, seal::Sealer};
+
+fn store(pool: &PgPool) -> Store {
+    Store::from_pool(pool.clone(), Sealer::from_key([7; 32]))
+}
+
+/// The migrations of a newer program: one more, with this name.
+fn newer(name: &'static str) -> Migrator {
+    let version = version_of(&MIGRATOR) + 1;
+    let up = Migration::new(
+        version,
+        name.into(),
+        MigrationType::ReversibleUp,
+        "create table notes (id int); alter table jobs add column note text".into_sql_str(),
+        false,
+    );
+    let down = Migration::new(
+        version,
+        name.into(),
+        MigrationType::ReversibleDown,
+        "alter table jobs drop column note; drop table notes".into_sql_str(),
+        false,
+    );
+    Migrator::with_migrations(MIGRATOR.iter().cloned().chain([up, down]).collect())
+}
+
+/// The error of a program that does not fit the schema.
+fn refusal(result: Result<impl std::fmt::Debug>) -> SchemaError {
+    match result.unwrap_err() {
+        StoreError::Schema(error) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[sqlx::test(migrator = "MIGRATOR")]
+async fn an_older_program_runs_and_starts_on_a_newer_schema_that_keeps_it(pool: PgPool) {
+    let store = store(&pool);
+    let version = store.migrate_by(&newer("notes min 1")).await.unwrap();
+    store.ready().await.unwrap();
+    assert_eq!(store.migrate().await.unwrap(), version);
+    store.ready().await.unwrap();
+}
+
+#[sqlx::test(migrator = "MIGRATOR")]
+async fn an_older_program_refuses_a_newer_schema_that_does_not_keep_it(pool: PgPool) {
+    let store = store(&pool);
+    let found = store.migrate_by(&newer("notes")).await.unwrap();
+    let expected = SchemaError::Newer { found, minimum: found, program: found - 1 };
+    assert_eq!(refusal(store.ready().await), expected);
+    assert_eq!(refusal(store.migrate().await), expected);
+}
+
+#[sqlx::test(migrator = "MIGRATOR")]
+async fn a_migration_is_taken_back_once_no_process_needs_it(pool: PgPool) {
+    let (store, newer) = (store(&pool), newer("notes min 1"));
+    let version = store.migrate_by(&newer).await.unwrap();
+    let target = version - 1;
+    assert_eq!(
+        refusal(store.migrate_back(target).await),
+        SchemaError::Unknown { found: version, target, program: target }
+    );
+    let connect = |migrator: &Migrator| {
+        let options = pool.connect_options().as_ref().clone().application_name(&application_name(migrator));
+        PgPoolOptions::new().max_connections(1).connect_with(options)
+    };
+    // A process of the older program needs nothing of what is taken back.
+    let (old, new) = (connect(&MIGRATOR).await.unwrap(), connect(&newer).await.unwrap());
+    let error = refusal(store.migrate_back_by(&newer, target).await).to_string();
+    assert!(error.contains(&format!("{} from ", application_name(&newer))), "{error}");
+    assert!(!error.contains(&application_name(&MIGRATOR)), "{error}");
+    new.close().await;
+    let go_back = async {
+        // The server removes a closed connection from its list a moment later.
+        while let Err(error) = store.migrate_back_by(&newer, target).await {
+            assert!(matches!(error, StoreError::Schema(SchemaError::InUse { .. })), "{error:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), go_back).await.unwrap();
+    store.ready().await.unwrap();
+    let left: Option<String> =
+        sqlx::query_scalar("select to_regclass('notes')::text").fetch_one(&pool).await.unwrap();
+    assert_eq!(left, None);
+    old.close().await;
+    assert_eq!(store.migrate_by(&newer).await.unwrap(), version);
+}
