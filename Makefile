@@ -1,6 +1,6 @@
 # `make demo` shows the service; `make test` runs every check. The other targets are parts of them, or longer runs.
 
-.PHONY: demo test simulate reliability bench chaos systemd-trial fuzz fuzz-api setup sandbox-up sandbox-down openapi config-example sql fmt
+.PHONY: demo test simulate reliability bench chaos systemd-trial release release-trial fuzz fuzz-api setup sandbox-up sandbox-down openapi config-example sql fmt
 
 demo: ## Run two jobs on a real Slurm cluster on this machine; ONCE=1 stops by itself
 	@ONCE=$(ONCE) deploy/demo/demo
@@ -30,6 +30,14 @@ chaos: ## Inject random faults while jobs run, then audit them; DURATION= second
 
 systemd-trial: ## Test the systemd deployment and an upgrade in a container; FROM= the earlier commit, PROFILE=dev builds faster
 	@FROM=$(FROM) PROFILE=$(PROFILE) deploy/systemd/trial
+
+release: ## Build programs for any Linux, Debian packages, an image's context, a chart, an SBOM and checksums; ARCH="amd64 arm64"
+	@ci/setup --release
+	@deploy/release/build $(ARCH)
+
+release-trial: ## Start the programs of `make release` in a bare Debian 11, 12 and 13
+	@ci/setup --release
+	@deploy/release/trial
 
 fuzz: ## Fuzz the parsers; DURATION= seconds for each target, TARGET= one; needs a nightly compiler
 	@DURATION=$(DURATION) TARGET=$(TARGET) fuzz/fuzz

@@ -1,7 +1,13 @@
-"""Checks what schemas cannot: that the manifests fit together, and that their pods have few privileges."""
+"""Checks what schemas cannot: that the manifests of a directory fit together, that their pods have few privileges and a fixed version,
+and that the network policies let them reach what the configuration can name.
+
+usage: manifests.py DIRECTORY VERSION
+"""
 
 import pathlib
 import sys
+import tomllib
+import urllib.parse
 
 import yaml
 
@@ -13,12 +19,13 @@ def check(holds, what):
         problems.append(what)
 
 
-folder = pathlib.Path(sys.argv[1])
+folder, version = pathlib.Path(sys.argv[1]), sys.argv[2]
 resources = [
     document
     for path in sorted(folder.glob("*.yaml"))
     if path.name != "kustomization.yaml"
     for document in yaml.safe_load_all(path.read_text())
+    if document
 ]
 names = {(each["kind"], each["metadata"]["name"]) for each in resources}
 pods = {}
@@ -40,6 +47,7 @@ for name, template in pods.items():
         check(not wanted or wanted in names, f"{name}: no {wanted}")
     for container in spec["initContainers"] + spec["containers"]:
         of = f"{name}/{container['name']}"
+        check(container["image"].endswith(f":{version}"), f"{of}: {container['image']} is not version {version}")
         inside = container["securityContext"]
         check(inside.get("allowPrivilegeEscalation") is False, f"{of}: allows privilege escalation")
         check(inside.get("readOnlyRootFilesystem") is True, f"{of}: has a writable root file system")
@@ -72,9 +80,57 @@ for each in resources:
     elif each["kind"] == "NetworkPolicy":
         check(selected(spec["podSelector"]["matchLabels"]), f"{name}: selects no pod")
 
-listed = set(yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"])
-there = {path.name for path in folder.glob("*.yaml")} - {"kustomization.yaml", "secrets.example.yaml"}
-check(listed == there, f"kustomization.yaml does not match the files: {sorted(listed ^ there)}")
+services = {each["metadata"]["name"]: each["spec"] for each in resources if each["kind"] == "Service"}
+for each in resources:
+    for rule in each["spec"]["rules"] if each["kind"] == "Ingress" else []:
+        for path in rule["http"]["paths"]:
+            backend = path["backend"]["service"]
+            ports = [port["name"] for port in services.get(backend["name"], {}).get("ports", [])]
+            check(backend["port"]["name"] in ports, f"Ingress: no service {backend}")
+
+
+def egress(pod):
+    """The TCP ports that the network policies let a pod reach outside of kube-system, or None for all."""
+    ports, is_restricted = set(), False
+    for each in resources:
+        if each["kind"] != "NetworkPolicy" or "Egress" not in each["spec"]["policyTypes"]:
+            continue
+        if pod not in selected(each["spec"]["podSelector"]["matchLabels"]):
+            continue
+        is_restricted = True
+        for rule in each["spec"]["egress"]:
+            if "to" not in rule:
+                ports |= {port["port"] for port in rule["ports"] if port["protocol"] == "TCP"}
+    return ports if is_restricted else None
+
+
+def needed():
+    """What each part may have to reach: the documented ports of every key that names a remote address, and those of this configuration."""
+    database, cluster, web, traces = (5432, "database.url"), (22, "clusters.hosts"), 443, (4318, "telemetry.otlp_endpoint")
+    both = {database, cluster, traces}
+    needs = {"migrate": {database}, "api": both | {(web, "auth.jwt.jwks_url")}, "worker": both | {(web, "webhooks")}}
+    for each in resources:
+        for text in each["data"].values() if each["kind"] == "ConfigMap" else []:
+            config = tomllib.loads(text)
+            for host in (host for one in config.get("clusters", []) for host in one["hosts"]):
+                port = (int(host.rpartition(":")[2]) if ":" in host else 22, "clusters.hosts")
+                needs["api"].add(port), needs["worker"].add(port)
+            for part, table, key in (
+                ("api", config.get("auth", {}).get("jwt", {}), "jwks_url"),
+                ("api", config.get("telemetry", {}), "otlp_endpoint"),
+                ("worker", config.get("telemetry", {}), "otlp_endpoint"),
+            ):
+                if key in table:
+                    url = urllib.parse.urlsplit(table[key])
+                    needs[part].add((url.port or {"http": 80, "https": 443}[url.scheme], key))
+    return needs
+
+
+for part, needs in needed().items():
+    for name in [name for name in pods if name.endswith(f"-{part}") or f"-{part}-" in name]:
+        allowed = egress(name)
+        for port, key in sorted(needs):
+            check(allowed is None or port in allowed, f"{name}: no network policy allows port {port} ({key})")
 
 for problem in problems:
     print(f"ci/manifests: {problem}", file=sys.stderr)

@@ -1,6 +1,6 @@
 //! Collects the final state of the cluster and of the service.
 
-use std::{collections::HashMap, fs};
+use std::{collections::HashMap, fs, thread, time::Duration};
 
 use anyhow::Context;
 use chrono::DateTime;
@@ -11,6 +11,7 @@ use crate::{
     jobs::Kind,
     ledger::{JobRecord, Ledger},
     now,
+    repeat::repeat,
     sandbox::{Sandbox, run_dir},
     service::Service,
     truth::{Case, ExitRecord, Reported, Row, Run},
@@ -31,7 +32,7 @@ pub(crate) fn gather(
     run: &str,
 ) -> anyhow::Result<Evidence> {
     let rows = accounting(sandbox, ledger)?;
-    let queue = sandbox.admin(&["squeue", "-h", "-o", "%A %j"]).context("squeue at the end")?;
+    let queue = sandbox.ask(&["squeue", "-h", "-o", "%A %j"]).context("squeue at the end")?;
     let queue: Vec<(u64, &str)> = queue
         .lines()
         .filter_map(|row| row.split_once(' '))
@@ -49,7 +50,7 @@ pub(crate) fn gather(
     let controller_killed = faults.iter().any(|one| one.fault == "slurmctld killed");
     let mut cases = Vec::new();
     for (id, record) in jobs.iter().filter(|(_, record)| record.accepted.is_some()) {
-        let reported = reported(service, *id);
+        let reported = repeat(|| reported(service, *id), || thread::sleep(Duration::from_secs(1)))?;
         let exit_records =
             reported.as_ref().map(|reported| exit_records(sandbox, *id, reported)).unwrap_or_default();
         let rows = rows.get(id).cloned().unwrap_or_default();
@@ -98,7 +99,7 @@ fn accounting(sandbox: &Sandbox, ledger: &Ledger) -> anyhow::Result<HashMap<Uuid
     let minutes = ((now() - ledger.began()) / 60.0).ceil() + 1.0;
     let since = format!("now-{minutes:.0}minutes");
     let columns = "JobIDRaw,JobName,State,End,ExitCode";
-    let text = sandbox.admin(&[
+    let text = sandbox.ask(&[
         "env",
         "SLURM_TIME_FORMAT=%s",
         "sacct",
@@ -172,16 +173,13 @@ fn read_runs(notes: &str, attempts: &[(u64, u32)]) -> Vec<Run> {
     runs
 }
 
-fn reported(service: &Service, id: Uuid) -> Option<Reported> {
-    let answer = (0..5).find_map(|_| service.get(&format!("/jobs/{id}/status")))?;
-    if answer.status != 200 {
-        return None;
-    }
-    let status = answer.json();
-    let attempts = service.get(&format!("/jobs/{id}/attempts"))?.json();
+/// The service's report of a job, or `None` if it does not know the job. No answer is neither.
+fn reported(service: &Service, id: Uuid) -> anyhow::Result<Option<Reported>> {
+    let Some(status) = service.read(&format!("/jobs/{id}/status"))? else { return Ok(None) };
+    let Some(attempts) = service.read(&format!("/jobs/{id}/attempts"))? else { return Ok(None) };
     let text = |key: &str| status[key].as_str().unwrap_or_default().to_owned();
     let attempts = attempts["attempts"].as_array().into_iter().flatten();
-    Some(Reported {
+    Ok(Some(Reported {
         status: text("status"),
         message: text("message"),
         finished: DateTime::parse_from_rfc3339(&text("finished_on")).ok().map(|time| {
@@ -195,7 +193,7 @@ fn reported(service: &Service, id: Uuid) -> Option<Reported> {
                 Some((number, attempt["slurm_job_id"].as_str().and_then(|id| id.parse().ok())))
             })
             .collect(),
-    })
+    }))
 }
 
 /// The exit records, `ID RESTART CODE TIME`, one per attempt.

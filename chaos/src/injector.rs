@@ -18,6 +18,7 @@ use crate::{
     faults::{Act, Fault},
     jobs::Kind,
     ledger::Ledger,
+    repeat::one_line,
     sandbox::{Sandbox, run_dir},
     service::Service,
 };
@@ -116,7 +117,7 @@ impl Injector {
         let set = || self.sandbox.fault(name, to);
         let outcome = if to == "off" { self.sandbox.with_retries(set) } else { set() };
         if let Err(error) = outcome {
-            eprintln!("chaos: {error:#}");
+            eprintln!("chaos: {}", one_line(&error));
         }
     }
 
@@ -186,7 +187,7 @@ impl NodeKiller {
             let cut = self.sandbox.fault(&fault, "on").is_ok();
             sleep(3.0, &self.over);
             if cut && let Err(error) = self.sandbox.with_retries(|| self.sandbox.fault(&fault, "off")) {
-                eprintln!("chaos: {error:#}");
+                eprintln!("chaos: {}", one_line(&error));
             }
             self.ledger.fault_ended(period);
             release("slurm");

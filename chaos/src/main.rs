@@ -14,6 +14,7 @@ mod faults;
 mod injector;
 mod jobs;
 mod ledger;
+mod repeat;
 mod report;
 mod sandbox;
 mod service;
@@ -68,8 +69,20 @@ struct Options {
     markdown: bool,
 }
 
-fn main() -> anyhow::Result<ExitCode> {
-    let options = Options::parse();
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("chaos: {}", repeat::one_line(&error));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether the run was clean.
+fn run(options: &Options) -> anyhow::Result<bool> {
+    let catalogue = faults::chosen(&options.faults)?;
     let (began, commit) = (now(), report::commit());
     let out = options
         .out
@@ -84,7 +97,6 @@ fn main() -> anyhow::Result<ExitCode> {
     sandbox.make_run_dir(&run)?;
     let service = Arc::new(Service::start(&sandbox, &options.program, &out)?);
     let ledger = Arc::new(Ledger::new(began));
-    let catalogue = faults::chosen(&options.faults)?;
     say(began, "the sandbox and the service are up; submitting jobs");
 
     let over = Arc::new(AtomicBool::new(false));
@@ -154,10 +166,10 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     if report.is_clean() {
         sandbox.remove_run_dir(&run);
-        return Ok(ExitCode::SUCCESS);
+        return Ok(true);
     }
     eprintln!("chaos: the run is not clean; logs, evidence and this report are in {}", out.display());
-    Ok(ExitCode::FAILURE)
+    Ok(false)
 }
 
 /// Seconds since 1970.

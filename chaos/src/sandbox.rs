@@ -11,12 +11,17 @@ use std::{
 
 use anyhow::{Context, ensure};
 
+use crate::repeat::repeat;
+
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/sandbox/sandbox");
 
 #[derive(Debug)]
 pub(crate) struct Sandbox {
     pub(crate) env: HashMap<String, String>,
     pub(crate) dir: PathBuf,
+    program: PathBuf,
+    /// The time between two tries.
+    pause: Duration,
 }
 
 impl Sandbox {
@@ -30,7 +35,12 @@ impl Sandbox {
             let (key, value) = line.split_once('=')?;
             Some((key.to_owned(), value.trim_matches('"').to_owned()))
         };
-        let sandbox = Self { env: text.lines().filter_map(pair).collect(), dir: fs::canonicalize(dir)? };
+        let sandbox = Self {
+            env: text.lines().filter_map(pair).collect(),
+            dir: fs::canonicalize(dir)?,
+            program: PROGRAM.into(),
+            pause: Duration::from_secs(5),
+        };
         sandbox.login("scancel --me")?;
         Ok(sandbox)
     }
@@ -56,23 +66,22 @@ impl Sandbox {
         })
     }
 
-    /// Repeats an action that fails, because a slow cluster on a loaded machine is not a finding. Resumes nodes that the controller
-    /// has marked as down meanwhile.
+    /// Repeats an action that fails. Resumes nodes that the controller has marked as down meanwhile.
     pub(crate) fn with_retries(&self, act: impl Fn() -> anyhow::Result<()>) -> anyhow::Result<()> {
-        let mut outcome = act();
-        for _ in 0..4 {
-            let Err(error) = &outcome else { break };
-            eprintln!("chaos: {error:#}; retrying");
-            thread::sleep(Duration::from_secs(5));
+        repeat(act, || {
+            thread::sleep(self.pause);
             // Only nodes that are down or drained can be resumed; the others refuse.
             let _ = self.admin(&["scontrol", "update", "nodename=ALL", "state=resume"]);
-            outcome = act();
-        }
-        outcome
+        })
+    }
+
+    /// As `admin`, for a command that only reads: a lost connection does not end the audit.
+    pub(crate) fn ask(&self, command: &[&str]) -> anyhow::Result<String> {
+        repeat(|| self.admin(command), || thread::sleep(self.pause))
     }
 
     fn run(&self, args: &[&str]) -> anyhow::Result<String> {
-        let mut program = Command::new(PROGRAM);
+        let mut program = Command::new(&self.program);
         program.env("SANDBOX_DIR", &self.dir).args(args);
         stdout_of(&program.output()?).with_context(|| format!("sandbox {}", args.join(" ")))
     }
@@ -122,4 +131,25 @@ pub(crate) fn run_dir(run: &str) -> String {
 fn stdout_of(output: &Output) -> anyhow::Result<String> {
     ensure!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_question_of_the_audit_survives_a_lost_connection() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("sandbox");
+        // The third try gets an answer.
+        let script = "#!/bin/sh\necho >>\"$0.tries\"\n[ $(wc -l <\"$0.tries\") -ge 3 ] && echo \"$5 12\" && exit\n\
+                      echo 'Connection reset by peer' >&2; exit 255\n";
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let dir = dir.path().to_owned();
+        let sandbox = Sandbox { env: HashMap::new(), dir, program, pause: Duration::ZERO };
+        assert_eq!(sandbox.ask(&["squeue", "-h"]).unwrap(), "squeue 12");
+    }
 }

@@ -166,9 +166,23 @@ impl Service {
         read(agent().get(format!("{}{path}", self.url)).call())
     }
 
+    /// A document of the API, or `None` if it does not exist. Fails if the service does not answer, or with another status.
+    pub(crate) fn read(&self, path: &str) -> anyhow::Result<Option<Value>> {
+        let answer = self.get(path).with_context(|| format!("GET {path}: no answer"))?;
+        ensure!(matches!(answer.status, 200 | 404), "GET {path}: {} {}", answer.status, answer.text);
+        Ok((answer.status == 200).then(|| answer.json()))
+    }
+
     pub(crate) fn post(&self, path: &str, body: &str) -> Option<Answer> {
         let request = agent().post(format!("{}{path}", self.url)).header("content-type", "application/json");
         read(request.send(body))
+    }
+}
+
+impl Drop for Service {
+    /// After an error no process stays behind.
+    fn drop(&mut self) {
+        (0..PROCESSES.len()).for_each(|which| self.kill(which));
     }
 }
 

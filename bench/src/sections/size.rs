@@ -59,7 +59,7 @@ fn deletion(
     service.launch()?;
     let (began, used) = (Instant::now(), service.usage()?.cpu);
     let mut times = Vec::new();
-    while service.metric("jobs_deleted_total", "")? < number(old) {
+    while service.metric("tao_slurm_jobs_deleted_total", "")? < number(old) {
         for ahead in 0..50 {
             let one = Instant::now();
             service.http.get(&format!("/jobs/{}/status", stock::id(stored - 1 - ahead)))?.ok()?;

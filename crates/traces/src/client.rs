@@ -22,7 +22,7 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn new() -> Self {
         for outcome in ["sent", "failed"] {
-            metrics::counter!("trace_exports_total", "outcome" => outcome).increment(0);
+            metrics::counter!("tao_slurm_trace_exports_total", "outcome" => outcome).increment(0);
         }
         let config = Agent::config_builder()
             .http_status_as_error(false)
@@ -49,7 +49,7 @@ impl Client {
             Err(error) => Some(error.to_string()),
         };
         let outcome = if error.is_none() { "sent" } else { "failed" };
-        metrics::counter!("trace_exports_total", "outcome" => outcome).increment(1);
+        metrics::counter!("tao_slurm_trace_exports_total", "outcome" => outcome).increment(1);
         let failed_before = self.failing.swap(error.is_some(), Ordering::Relaxed);
         match error {
             Some(error) if !failed_before => {

@@ -57,9 +57,9 @@ impl Deliverer {
     pub fn new(store: Store, settings: DeliverySettings, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         // The metrics exist from the start, so that their first increase is visible.
         for outcome in ["delivered", "failed", "dead"] {
-            metrics::counter!("webhook_deliveries_total", "outcome" => outcome).increment(0);
+            metrics::counter!("tao_slurm_webhook_deliveries_total", "outcome" => outcome).increment(0);
         }
-        let _ = metrics::histogram!("webhook_delivery_duration_seconds");
+        let _ = metrics::histogram!("tao_slurm_webhook_delivery_duration_seconds");
         let agent = agent(settings.networks.clone(), &settings.authorities, settings.timeout);
         Self { store, settings, agent, clock, ids }
     }
@@ -114,8 +114,9 @@ impl Deliverer {
             DeliveryResult::Failed { retry_in: Some(_), .. } => "failed",
             DeliveryResult::Failed { retry_in: None, .. } => "dead",
         };
-        metrics::counter!("webhook_deliveries_total", "outcome" => outcome).increment(1);
-        metrics::histogram!("webhook_delivery_duration_seconds").record(began.elapsed().as_secs_f64());
+        metrics::counter!("tao_slurm_webhook_deliveries_total", "outcome" => outcome).increment(1);
+        metrics::histogram!("tao_slurm_webhook_delivery_duration_seconds")
+            .record(began.elapsed().as_secs_f64());
         if let DeliveryResult::Failed { error, retry_in, .. } = &result {
             tracing::warn!(
                 job.id = %turn.job, event.seq = turn.seq, attempt = turn.attempts + 1, error,

@@ -103,7 +103,7 @@ async fn recorded(mut request: Request, next: Next) -> Response {
         traced.record("otel.status_code", "ERROR");
     }
     ::metrics::histogram!(
-        "http_server_request_duration_seconds",
+        "tao_slurm_http_server_request_duration_seconds",
         "route" => route, "method" => label(&method), "status" => status.to_string()
     )
     .record(took.as_secs_f64());

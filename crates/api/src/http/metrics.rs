@@ -15,14 +15,14 @@ use crate::{
 /// Registers the API's metrics with their first values: Prometheus shows an increase only of series that exist.
 pub(crate) fn show(limits: &Limits) {
     for kind in ["job", "all", "wait"] {
-        ::metrics::gauge!("watchers", "kind" => kind).increment(0.0);
+        ::metrics::gauge!("tao_slurm_watchers", "kind" => kind).increment(0.0);
     }
-    ::metrics::gauge!("log_followers").increment(0.0);
-    ::metrics::gauge!("outbox_lag_seconds").increment(0.0);
-    ::metrics::counter!("outbox_reads_total").increment(0);
+    ::metrics::gauge!("tao_slurm_log_followers").increment(0.0);
+    ::metrics::gauge!("tao_slurm_outbox_lag_seconds").increment(0.0);
+    ::metrics::counter!("tao_slurm_outbox_reads_total").increment(0);
     #[expect(clippy::cast_precision_loss, reason = "a number of connections")]
     for (kind, most) in [("watchers", limits.watchers), ("log_followers", limits.log_followers)] {
-        ::metrics::gauge!("streams_limit", "kind" => kind).set(most as f64);
+        ::metrics::gauge!("tao_slurm_streams_limit", "kind" => kind).set(most as f64);
     }
 }
 

@@ -94,7 +94,7 @@ impl Permit {
 
     /// A permit to watch events or to wait for a job.
     pub(crate) fn to_watch(app: &App, kind: &'static str) -> Result<Self, Problem> {
-        Self::take(&app.watchers, ::metrics::gauge!("watchers", "kind" => kind)).ok_or_else(|| {
+        Self::take(&app.watchers, ::metrics::gauge!("tao_slurm_watchers", "kind" => kind)).ok_or_else(|| {
             let most = app.limits.watchers;
             let detail = format!("{most} streams and waits are open, the limit of this process. Try again.");
             Problem::unavailable(Kind::WatchersBusy, detail)

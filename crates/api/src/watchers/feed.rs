@@ -191,19 +191,19 @@ impl Feed {
     /// Reads new events and changed jobs. `read` is the last published position.
     async fn look(&self, read: &mut Option<u64>) -> Result<(), StoreError> {
         let changed = std::mem::take(&mut *locked(&self.changed));
-        ::metrics::counter!("outbox_reads_total").increment(1);
+        ::metrics::counter!("tao_slurm_outbox_reads_total").increment(1);
         let head = self.store.place_events().await?;
         let mut at = *read.get_or_insert(head);
         self.has_begun.send_replace(true);
         if at == head {
             // Without new events there is no lag.
-            ::metrics::gauge!("outbox_lag_seconds").set(0.0);
+            ::metrics::gauge!("tao_slurm_outbox_lag_seconds").set(0.0);
         }
         while at < head {
             let page = self.store.feed(&Viewer::All, &FeedFilter::default(), at, head, PAGE).await?;
             if let Some(last) = page.events.last() {
                 let lag = self.clock.now() - last.event.at;
-                ::metrics::gauge!("outbox_lag_seconds").set(lag.as_seconds_f64().max(0.0));
+                ::metrics::gauge!("tao_slurm_outbox_lag_seconds").set(lag.as_seconds_f64().max(0.0));
             }
             for event in page.events {
                 self.publish(Arc::new(Published::new(event)));

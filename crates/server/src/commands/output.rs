@@ -38,9 +38,10 @@ impl Output {
         if self.is_terminal { self.bytes(printable(bytes).as_bytes()) } else { self.bytes(bytes) }
     }
 
-    /// The JSON document of the service, on a line of its own.
+    /// The JSON document of the service: indented on a terminal, else on a line of its own.
     pub(super) fn json(&mut self, answer: &Answer) -> io::Result<()> {
-        self.bytes(&answer.body)?;
+        let indented = if self.is_terminal { indented(&answer.body) } else { None };
+        self.bytes(indented.as_deref().unwrap_or(&answer.body))?;
         self.bytes(b"\n")
     }
 
@@ -66,8 +67,29 @@ impl Output {
     }
 }
 
+/// The document with indentation and its fields in their order, unless it is not JSON.
+fn indented(body: &[u8]) -> Option<Vec<u8>> {
+    let document: serde_json::Value = serde_json::from_slice(body).ok()?;
+    serde_json::to_vec_pretty(&document).ok()
+}
+
 /// A note for a person, on standard error.
 pub(super) fn note(text: &str) {
     // The command goes on if standard error is closed.
     let _ = writeln!(io::stderr(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_is_indented_and_keeps_the_order_of_its_fields() {
+        let text = |body: &str| indented(body.as_bytes()).map(|bytes| String::from_utf8(bytes).unwrap());
+        assert_eq!(
+            text(r#"{"status":"Done","id":"a","esc":"\u001b[1m"}"#).unwrap(),
+            "{\n  \"status\": \"Done\",\n  \"id\": \"a\",\n  \"esc\": \"\\u001b[1m\"\n}"
+        );
+        assert_eq!(text("not JSON"), None);
+    }
 }

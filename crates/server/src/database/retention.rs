@@ -45,7 +45,7 @@ impl Retention {
         loop {
             let began = Instant::now();
             let jobs = self.store.delete_finished(self.keep, BATCH).await?;
-            counter!("jobs_deleted_total").increment(jobs);
+            counter!("tao_slurm_jobs_deleted_total").increment(jobs);
             all += jobs;
             if jobs == 0 {
                 return Ok(all);

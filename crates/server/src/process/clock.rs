@@ -85,7 +85,7 @@ impl SharedClock {
     /// Reports the offset of the machine's clock. Only the timestamps of the logs depend on that clock.
     fn compare(&self) {
         let offset = SystemClock.now() - self.now();
-        metrics::gauge!("clock_offset_seconds").set(offset.as_seconds_f64());
+        metrics::gauge!("tao_slurm_clock_offset_seconds").set(offset.as_seconds_f64());
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         let is_large = offset.abs() > MAX_OFFSET;
         if is_large && !*warned {

@@ -54,10 +54,10 @@ impl Gauges {
 
     fn sample_process(&self, shown: &BTreeSet<ClusterName>) {
         let connections = self.store.connections();
-        gauge!("db_pool_connections", "state" => "used").set(connections.used);
-        gauge!("db_pool_connections", "state" => "idle").set(connections.idle);
-        gauge!("db_pool_connections_limit").set(connections.limit);
-        gauge!("worker_loops_stuck").set(float(self.pulse.not_ready().len()));
+        gauge!("tao_slurm_db_pool_connections", "state" => "used").set(connections.used);
+        gauge!("tao_slurm_db_pool_connections", "state" => "idle").set(connections.idle);
+        gauge!("tao_slurm_db_pool_connections_limit").set(connections.limit);
+        gauge!("tao_slurm_worker_loops_stuck").set(float(self.pulse.not_ready().len()));
         for cluster in shown {
             show_links(cluster, &self.connections.links(cluster));
         }
@@ -70,9 +70,11 @@ impl Gauges {
             let (phases, overdue) = count_jobs(&workload, cluster);
             for (phase, jobs) in phases {
                 let phase = <&str>::from(phase);
-                gauge!("jobs_in_phase", "cluster" => cluster.to_string(), "phase" => phase).set(float(jobs));
+                gauge!("tao_slurm_jobs_in_phase", "cluster" => cluster.to_string(), "phase" => phase)
+                    .set(float(jobs));
             }
-            gauge!("jobs_overdue_seconds", "cluster" => cluster.to_string()).set(overdue.as_seconds_f64());
+            gauge!("tao_slurm_jobs_overdue_seconds", "cluster" => cluster.to_string())
+                .set(overdue.as_seconds_f64());
         }
         Ok(())
     }
@@ -91,13 +93,13 @@ fn count_jobs(workload: &[Workload], cluster: &ClusterName) -> (Vec<(Phase, u64)
 /// All connections of this process to a cluster.
 fn show_links(cluster: &ClusterName, links: &[LinkReport]) {
     let connects = links.iter().map(|link| link.connects_total).sum();
-    counter!("ssh_connects_total", "cluster" => cluster.to_string()).absolute(connects);
+    counter!("tao_slurm_ssh_connects_total", "cluster" => cluster.to_string()).absolute(connects);
     let open: usize = links.iter().map(|link| link.sessions_open).sum();
-    gauge!("ssh_sessions", "cluster" => cluster.to_string()).set(float(open));
+    gauge!("tao_slurm_ssh_sessions", "cluster" => cluster.to_string()).set(float(open));
     let states = host_states(links);
     for (state, name) in HOST_STATES {
         let hosts = states.values().filter(|found| **found == state).count();
-        gauge!("ssh_hosts", "cluster" => cluster.to_string(), "state" => name).set(float(hosts));
+        gauge!("tao_slurm_ssh_hosts", "cluster" => cluster.to_string(), "state" => name).set(float(hosts));
     }
 }
 

@@ -5,5 +5,6 @@ pub(crate) mod gauges;
 pub(crate) mod http_server;
 pub(crate) mod jwks;
 pub(crate) mod lifecycle;
+mod metric_help;
 pub(crate) mod open_files;
 pub(crate) mod telemetry;

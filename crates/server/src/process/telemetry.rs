@@ -13,7 +13,10 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-use crate::config::{Config, Log, LogFormat};
+use crate::{
+    config::{Config, Log, LogFormat},
+    process::metric_help,
+};
 
 /// From a database query to a slow submission.
 const BUCKETS_SECONDS: [f64; 14] =
@@ -55,10 +58,12 @@ pub(crate) fn start_traces(config: &Config, role: &'static str) -> anyhow::Resul
 
 /// Installs the recorder of this process's metrics.
 pub(crate) fn start_metrics() -> anyhow::Result<PrometheusHandle> {
-    PrometheusBuilder::new()
+    let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &BUCKETS_SECONDS)
         .and_then(PrometheusBuilder::install_recorder)
-        .context("cannot install the metrics recorder")
+        .context("cannot install the metrics recorder")?;
+    metric_help::describe();
+    Ok(handle)
 }
 
 #[cfg(test)]

@@ -133,7 +133,9 @@ fn old_finished_jobs_are_deleted_if_configured() {
     let answer = || service.get(&format!("/jobs/{old}"));
     until("the old job to be gone", Duration::from_secs(30), || answer().status == 404);
     assert_eq!(service.status(&young)["status"], "Done");
-    until("its number", Duration::from_secs(30), || service.metric("jobs_deleted_total", "") >= 1.0);
+    until("its number", Duration::from_secs(30), || {
+        service.metric("tao_slurm_jobs_deleted_total", "") >= 1.0
+    });
     // Its files on the cluster belong to the owner of the job.
     let left = service.sandbox.login(&format!("ls -d {}/results/{old}", base(&service)));
     assert!(left.ends_with(&old), "{left}");

@@ -357,7 +357,7 @@ fn a_stopping_service_closes_followed_logs_and_the_command_line_reconnects() {
     let mut client = service.command(&["logs", &id, "-f", "--stream", "out"]);
     let client =
         client.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn().unwrap();
-    until("a follower", Duration::from_secs(20), || service.metric("log_followers", "") >= 1.0);
+    until("a follower", Duration::from_secs(20), || service.metric("tao_slurm_log_followers", "") >= 1.0);
     let begun = Instant::now();
     assert!(service.stop().success());
     assert!(

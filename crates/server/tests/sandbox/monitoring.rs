@@ -1,6 +1,7 @@
 //! The alerts and the dashboard of deploy/, with a real Prometheus that scrapes the real service.
 
 mod expression;
+mod names;
 mod prometheus;
 
 use std::{

@@ -52,8 +52,8 @@ fn a_copy_of_a_running_job_is_cancelled_and_a_stranger_with_our_name_is_shown() 
     assert_eq!((events.len(), &events[0]["data"]["slurm_job_id"]), (1, &Value::from(copy)));
     let counted =
         |name: &str, kind: &str| service.metric(name, &format!("kind=\"{kind}\"")).round().to_string();
-    assert_eq!(counted("slurm_orphans_canceled_total", "copy"), "1");
-    assert_eq!(counted("slurm_orphans_found_total", "unknown"), "1");
+    assert_eq!(counted("tao_slurm_orphans_canceled_total", "copy"), "1");
+    assert_eq!(counted("tao_slurm_orphans_found_total", "unknown"), "1");
     assert_eq!(service.status(&id)["status"], "Running");
     service.post(&format!("/jobs/{id}/cancel"), "");
     service.wait_ended(&id);

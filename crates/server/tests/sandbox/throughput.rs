@@ -31,10 +31,10 @@ fn two_hundred_jobs_end_done_with_one_login_per_session() {
     let logins = service.sandbox.logins() - before;
     assert!(logins <= SESSIONS, "{logins} logins for {JOBS} jobs");
     // A poll is one remote command, whatever the number of jobs.
-    let commands = service.metric("slurm_commands_total", "command=\"poll\"");
-    let polls = service.metric("slurm_polls_total", "");
+    let commands = service.metric("tao_slurm_commands_total", "command=\"poll\"");
+    let polls = service.metric("tao_slurm_polls_total", "");
     assert!(polls > 0.0);
     assert!(commands <= polls + 1.0, "{commands} commands for {polls} polls");
-    let submissions = service.metric("slurm_commands_total", "command=\"submit\"");
+    let submissions = service.metric("tao_slurm_commands_total", "command=\"submit\"");
     assert!(submissions < 100.0, "{submissions} remote commands to submit {JOBS} jobs");
 }

@@ -72,7 +72,7 @@ fn the_timeline_of_a_job_has_its_remote_commands_and_no_secret() {
     assert!(!text.contains(SECRET) && !text.contains("md5sum") && !text.contains("named-by"), "{text}");
     let stored = sql(&service.database_url, "select t::text from timeline t");
     assert!(!stored.contains(SECRET) && stored.contains("submitted as"), "{stored}");
-    assert!(service.metric("timeline_commands_lost_total", "") < 1.0);
+    assert!(service.metric("tao_slurm_timeline_commands_lost_total", "") < 1.0);
     assert_eq!(service.get("/jobs/0f8fad5b-d9cb-469f-a165-70867728950e/timeline").status, 404);
     assert_eq!(service.delete(&format!("/jobs/{id}")).status, 204);
     let left = sql(&service.database_url, &format!("select count(*) from timeline where job_id = '{id}'"));

@@ -76,7 +76,7 @@ fn an_unreachable_collector_delays_nothing_and_is_logged_once() {
     assert_eq!(service.wait_ended(&job)["status"], "Done");
     until("messages that are not accepted", Duration::from_secs(20), || {
         service.status(&job);
-        service.metric("trace_exports_total", "failed") >= 2.0
+        service.metric("tao_slurm_trace_exports_total", "failed") >= 2.0
     });
     service.stop();
     assert_eq!(service.log_text().matches("the trace collector does not accept spans").count(), 1);

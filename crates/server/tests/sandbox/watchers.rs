@@ -114,19 +114,19 @@ fn a_thousand_watchers_get_each_event_once_and_in_order_through_restarts_without
     // The service counts accepted watchers; a watcher may not have received the response yet.
     let everybody = |service: &Service| {
         until("all watchers", Duration::from_mins(1), || {
-            service.metric("watchers{", "") >= EVERYBODY
+            service.metric("tao_slurm_watchers{", "") >= EVERYBODY
                 && listening.load(Ordering::Relaxed) == JOBS * WATCHERS + WATCHERS_OF_ALL
         });
     };
     everybody(&service);
 
-    let reads = service.metric("outbox_reads_total", "");
+    let reads = service.metric("tao_slurm_outbox_reads_total", "");
     let began = Instant::now();
     written(write(&service, rounds[0]));
     let commits = f64::from(u32::try_from(rounds[0] * WRITERS).unwrap());
     // One read for each commit, another if a notification arrived during it, and those of the timer.
     let allowed = commits * 4.0 + began.elapsed().as_secs_f64() + 10.0;
-    let reads = service.metric("outbox_reads_total", "") - reads;
+    let reads = service.metric("tao_slurm_outbox_reads_total", "") - reads;
     assert!(reads <= allowed, "{reads} looks for {commits} commits: the watchers are not to look themselves");
 
     // The service is stopped and killed in the middle, and restarted each time, while jobs change.
@@ -186,14 +186,16 @@ fn the_command_line_follows_events_through_a_restart_of_the_service() {
     let mut service = Service::start();
     let mut follow_all = service.command(&["events", "--follow", "--json"]);
     let mut follow_all = follow_all.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    until("a watcher", Duration::from_secs(20), || service.metric("watchers{", "all") >= 1.0);
+    until("a watcher", Duration::from_secs(20), || service.metric("tao_slurm_watchers{", "all") >= 1.0);
     let id = service.submit(&command("sleep 4"));
     let follow =
         service.command(&["events", &id, "--follow"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let watch =
         service.command(&["status", &id, "--watch"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     service.wait(&id, "running", |s| s["status"] == "Running");
-    until("a waiting request", Duration::from_secs(20), || service.metric("watchers{", "wait") >= 1.0);
+    until("a waiting request", Duration::from_secs(20), || {
+        service.metric("tao_slurm_watchers{", "wait") >= 1.0
+    });
     let began = Instant::now();
     assert!(service.stop().success());
     assert!(began.elapsed() < Duration::from_secs(45), "it took {:?} to stop", began.elapsed());
@@ -239,7 +241,7 @@ fn a_stopping_service_answers_waiting_requests_and_ends_streams() {
         ask(format!("/jobs/{id}/events")),
         ask("/events".to_owned()),
     ];
-    until("all of them", Duration::from_secs(20), || service.metric("watchers{", "") >= 3.0);
+    until("all of them", Duration::from_secs(20), || service.metric("tao_slurm_watchers{", "") >= 3.0);
     let began = Instant::now();
     assert!(service.stop().success());
     assert!(began.elapsed() < Duration::from_secs(45), "it took {:?} to stop", began.elapsed());

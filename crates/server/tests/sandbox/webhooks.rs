@@ -97,6 +97,6 @@ fn webhook_deliveries_continue_after_the_service_was_killed() {
     crate::service::until("the last message to be recorded", Duration::from_secs(5), || {
         service.get(&format!("/jobs/{id}/webhook")).json()["pending"] == 0
     });
-    assert!(service.metric("webhook_deliveries_total", "delivered") >= 2.0);
+    assert!(service.metric("tao_slurm_webhook_deliveries_total", "delivered") >= 2.0);
     assert!(!service.log_text().contains("C2FVsBQIhrsc"));
 }

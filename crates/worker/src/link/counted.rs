@@ -10,20 +10,21 @@ const OUTCOMES: [&str; 4] = ["ok", "not_sent", "auth_required", "lost"];
 /// Makes the metrics of a cluster appear.
 pub(crate) fn show(cluster: &ClusterName) {
     for outcome in ["answered", "unanswered"] {
-        counter!("slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => outcome).increment(0);
+        counter!("tao_slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => outcome)
+            .increment(0);
     }
     for command in COMMANDS {
-        let _ = histogram!("slurm_command_duration_seconds", "cluster" => cluster.to_string(), "command" => command);
+        let _ = histogram!("tao_slurm_command_duration_seconds", "cluster" => cluster.to_string(), "command" => command);
         for outcome in OUTCOMES {
             counter!(
-                "slurm_commands_total",
+                "tao_slurm_commands_total",
                 "cluster" => cluster.to_string(), "command" => command, "outcome" => outcome
             )
             .increment(0);
         }
     }
     for status in [Status::Done, Status::Error, Status::Canceled] {
-        counter!("jobs_finished_total", "cluster" => cluster.to_string(), "outcome" => status.to_string())
+        counter!("tao_slurm_jobs_finished_total", "cluster" => cluster.to_string(), "outcome" => status.to_string())
             .increment(0);
     }
     for kind in [
@@ -33,19 +34,19 @@ pub(crate) fn show(cluster: &ClusterName) {
         OrphanKind::Newer,
         OrphanKind::Unknown,
     ] {
-        for name in ["slurm_orphans_found_total", "slurm_orphans_canceled_total"] {
+        for name in ["tao_slurm_orphans_found_total", "tao_slurm_orphans_canceled_total"] {
             counter!(name, "cluster" => cluster.to_string(), "kind" => <&str>::from(kind)).increment(0);
         }
     }
     for name in [
-        "jobs_submitted_total",
-        "submit_uncertain_total",
-        "submit_duplicates_detected_total",
-        "purges_given_up_total",
+        "tao_slurm_jobs_submitted_total",
+        "tao_slurm_submit_uncertain_total",
+        "tao_slurm_submit_duplicates_detected_total",
+        "tao_slurm_purges_given_up_total",
     ] {
         counter!(name, "cluster" => cluster.to_string()).increment(0);
     }
-    let _ = histogram!("job_submission_wait_seconds", "cluster" => cluster.to_string());
+    let _ = histogram!("tao_slurm_job_submission_wait_seconds", "cluster" => cluster.to_string());
 }
 
 /// Counts the results of submissions: jobs in Slurm's queue, and uncertain submissions.
@@ -53,16 +54,16 @@ pub(crate) fn submissions<'a>(cluster: &ClusterName, jobs: impl Iterator<Item = 
     for job in jobs {
         match job.phase {
             Phase::InQueue => {
-                counter!("jobs_submitted_total", "cluster" => cluster.to_string()).increment(1);
+                counter!("tao_slurm_jobs_submitted_total", "cluster" => cluster.to_string()).increment(1);
                 // Only the first attempt measures the wait since the request.
                 if job.attempt.as_ref().is_some_and(|attempt| attempt.no.get() == 1) {
                     let waited = (now - job.created_at).as_seconds_f64().max(0.0);
-                    histogram!("job_submission_wait_seconds", "cluster" => cluster.to_string())
+                    histogram!("tao_slurm_job_submission_wait_seconds", "cluster" => cluster.to_string())
                         .record(waited);
                 }
             }
             Phase::SubmitUncertain => {
-                counter!("submit_uncertain_total", "cluster" => cluster.to_string()).increment(1);
+                counter!("tao_slurm_submit_uncertain_total", "cluster" => cluster.to_string()).increment(1);
             }
             _ => {}
         }

@@ -71,7 +71,7 @@ impl SshLink {
             span.record("otel.status_code", "ERROR");
         }
         metrics::counter!(
-            "slurm_commands_total",
+            "tao_slurm_commands_total",
             "cluster" => self.cluster.to_string(), "command" => C::NAME, "outcome" => outcome
         )
         .increment(1);
@@ -90,7 +90,7 @@ impl SshLink {
         match self.pool.run(sent).await {
             Ok(output) => {
                 metrics::histogram!(
-                    "slurm_command_duration_seconds", "cluster" => self.cluster.to_string(), "command" => C::NAME
+                    "tao_slurm_command_duration_seconds", "cluster" => self.cluster.to_string(), "command" => C::NAME
                 )
                 .record(output.elapsed.as_secs_f64());
                 let trail = Trail {

@@ -127,7 +127,7 @@ impl TimelineWriter {
 }
 
 fn lost(commands: usize, why: &'static str) {
-    metrics::counter!("timeline_commands_lost_total", "why" => why).increment(commands as u64);
+    metrics::counter!("tao_slurm_timeline_commands_lost_total", "why" => why).increment(commands as u64);
 }
 
 #[cfg(test)]

@@ -81,11 +81,11 @@ fn say_orphans(cluster: &ClusterName, review: &Review) {
     for orphan in &review.orphans {
         if review.found.contains(&orphan.slurm_id) {
             tracing::warn!(cluster.name = %cluster, kind = %orphan.kind, "found an orphan: {}", orphan.sentence());
-            count("slurm_orphans_found_total", orphan.kind);
+            count("tao_slurm_orphans_found_total", orphan.kind);
         }
         if review.condemned.contains(&orphan.slurm_id) {
             tracing::warn!(cluster.name = %cluster, kind = %orphan.kind, "canceling an orphan: {}", orphan.sentence());
-            count("slurm_orphans_canceled_total", orphan.kind);
+            count("tao_slurm_orphans_canceled_total", orphan.kind);
         }
     }
 }

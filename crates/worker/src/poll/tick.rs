@@ -75,7 +75,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             Err((error, auth_required)) => {
                 let next = if idle { IDLE_RETRY } else { pace.after_failure(interval) };
                 tracing::warn!(cluster.name = %cluster, error, "the cluster did not answer a poll");
-                metrics::counter!("slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => "unanswered")
+                metrics::counter!("tao_slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => "unanswered")
                     .increment(1);
                 self.store
                     .record_poll(&lease, PollResult::Unanswered { error: &error, auth_required }, next, now)
@@ -99,7 +99,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             cluster.name = %cluster, jobs = jobs.len(), read = counts.read, changed = counts.changed, written = counts.written,
             dropped_rows = results.answer.dropped_rows, took_ms = took.as_millis(), "polled"
         );
-        metrics::counter!("slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => "answered")
+        metrics::counter!("tao_slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => "answered")
             .increment(1);
         self.cancel_orphans(runtime, orphans).await;
         if !moved.is_empty() {

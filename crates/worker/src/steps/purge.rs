@@ -74,5 +74,5 @@ fn give_up<L>(runtime: &Runtime<L>, of: &PurgeTarget, why: &str) {
         job.id = %of.job, cluster.name = cluster, base_dirs = bases.join(", "), error = why,
         "a deleted job's files could not be removed for a day; they stay on the cluster"
     );
-    metrics::counter!("purges_given_up_total", "cluster" => cluster).increment(1);
+    metrics::counter!("tao_slurm_purges_given_up_total", "cluster" => cluster).increment(1);
 }

@@ -26,7 +26,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }
             if job.status.is_final() && stored.contains(&job.id) {
                 metrics::counter!(
-                    "jobs_finished_total", "cluster" => job.cluster.to_string(), "outcome" => job.status.to_string()
+                    "tao_slurm_jobs_finished_total", "cluster" => job.cluster.to_string(), "outcome" => job.status.to_string()
                 )
                 .increment(1);
             }

@@ -204,7 +204,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             return;
         }
         let cluster = runtime.target.cluster.name.to_string();
-        metrics::counter!("submit_duplicates_detected_total", "cluster" => cluster)
+        metrics::counter!("tao_slurm_submit_duplicates_detected_total", "cluster" => cluster)
             .increment(copies.len() as u64);
         tracing::warn!(?copies, "one attempt has several Slurm jobs; canceling all but one");
         if let Err(error) = runtime.target.link.call(&Cancel { jobs: copies, names: Vec::new() }).await {

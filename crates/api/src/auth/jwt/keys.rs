@@ -55,7 +55,7 @@ impl Keys {
     pub(super) fn new(source: Arc<dyn KeySource>, pace: KeyPace) -> Self {
         // Prometheus shows an increase only of series that exist.
         for outcome in ["read", "failed"] {
-            ::metrics::counter!("jwks_reads_total", "outcome" => outcome).increment(0);
+            ::metrics::counter!("tao_slurm_jwks_reads_total", "outcome" => outcome).increment(0);
         }
         Self { source, pace, known: RwLock::default(), last: Mutex::default() }
     }
@@ -106,7 +106,7 @@ impl Keys {
             .and_then(|document| KeySet::parse(&document).map_err(|error| format!("the document {error}")));
         let has_succeeded = set.is_ok();
         let outcome = if has_succeeded { "read" } else { "failed" };
-        ::metrics::counter!("jwks_reads_total", "outcome" => outcome).increment(1);
+        ::metrics::counter!("tao_slurm_jwks_reads_total", "outcome" => outcome).increment(1);
         match set {
             Ok(set) => self.keep(set),
             Err(error) => tracing::warn!(

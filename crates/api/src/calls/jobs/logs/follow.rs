@@ -38,7 +38,7 @@ pub(super) async fn respond(
     }
     let attempt = cursor.as_ref().map(|cursor| cursor.attempt).or(selection.attempt);
     let place = place::attempt(app, job, attempt).await?;
-    let Some(permit) = Permit::take(&app.followers, ::metrics::gauge!("log_followers")) else {
+    let Some(permit) = Permit::take(&app.followers, ::metrics::gauge!("tao_slurm_log_followers")) else {
         let most = app.limits.log_followers;
         let detail = format!("{most} logs are being followed, the limit of this process. Try again.");
         return Err(Problem::unavailable(Kind::LogsBusy, detail));
