@@ -65,10 +65,10 @@ fn a_cached_file_that_is_damaged_is_converted_again_beside_the_old_one() {
     let mut site = Site::with(&[SOON]);
     let image = site.push(&site.name("damaged"), "1", 0);
     let file = site.cached(&image);
-    // Its superblock and its length stay as they are.
-    site.service
-        .sandbox
-        .login(&format!("dd if=/dev/zero of='{file}' bs=1k seek=4 count=600 conv=notrunc 2>/dev/null"));
+    // The table of inodes, whose place is in bytes 64 to 71: superblock and length stay as they are.
+    site.service.sandbox.login(&format!(
+        "at=$(od -A n -t u8 -j 64 -N 8 '{file}') && dd if=/dev/zero of='{file}' bs=1 seek=$((at + 2)) count=300 conv=notrunc 2>/dev/null"
+    ));
     let another = site.runs_at_the_second_attempt(&image);
     assert_ne!(another, file);
     let id = site.submit(&image, &json!({}));
