@@ -76,9 +76,9 @@ pub fn plan_submission(
         master_port: job.spec.master_port,
         launch: launch(&job.spec, attempt, argv, plan.as_ref()),
     };
-    let plain = open.iter().map(|(key, value)| (key, value.as_str()));
     let secret = secrets.env.iter().map(|(key, value)| (key, value.expose_secret()));
-    let bytes = script.env_text(plain.chain(secret))?.into_bytes();
+    let vars = open.iter().map(|(key, value)| (key, value.as_str())).chain(secret);
+    let bytes = script.env_text(vars)?.into_bytes();
     files.push(StagedFile { path: paths.env_shell.clone(), mode: PRIVATE, bytes });
     files.push(StagedFile { path: paths.script.clone(), mode: SHARED, bytes: script.render()?.into_bytes() });
     let parents = files.iter().filter_map(|file| file.path.parent());

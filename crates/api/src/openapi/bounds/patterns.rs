@@ -38,8 +38,13 @@ pub(super) const ENV_KEY: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 /// `slurm::RemotePath`.
 pub(super) const PATH: &str = concat!("^", path!(""), "$");
 /// `domain::Mount`: no character that ends a mount in Pyxis's list or that Pyxis's shell expands.
-pub(super) const MOUNT: &str =
-    concat!("^", path!(r##",:$`"'"##), "(?::", path!(r##",:$`"'"##), "(?::ro)?)?$");
+pub(super) const MOUNT: &str = concat!(
+    "^",
+    path!(r",:\u0022\u0024\u0027\u0060"),
+    "(?::",
+    path!(r",:\u0022\u0024\u0027\u0060"),
+    "(?::ro)?)?$"
+);
 /// A path, or a URI of a path on the shared file system.
 pub(super) const INPUT: &str = concat!("^(?:lustre://|slurm://)?", path!(""), "$");
 /// `domain::KeyName`.
