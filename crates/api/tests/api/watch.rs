@@ -40,7 +40,7 @@ async fn a_job_is_watched_from_its_first_event_to_its_end(pool: PgPool) {
     api.end(&id).await;
     let rest = events.rest().await;
     assert_eq!(names(&rest), ["transition", "end"]);
-    assert_eq!(rest[1].data, json!({"job_id": id, "status": "Done"}));
+    assert_eq!(rest[1].data, json!({"kind": "end", "job_id": id, "status": "Done"}));
     assert_eq!(rest[0].id, rest[1].id);
     assert!(events.raw.starts_with("retry: 2000\n: following\n\n"), "{}", events.raw);
 

@@ -32,7 +32,7 @@ fn connections_that_never_read_hold_nothing_for_long() {
     };
     let clients: Vec<TcpStream> = (0..CLIENTS).map(ask).collect();
     let mut most = 0;
-    until("the connections to be closed", Duration::from_secs(60), || {
+    until("the connections to be closed", Duration::from_mins(1), || {
         most = most.max(service.resident_kib());
         // The database's connections may have become more.
         files() < files_before + 30

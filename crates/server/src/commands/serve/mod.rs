@@ -170,17 +170,21 @@ async fn start(
         Role::All | Role::Api => api::router(state),
         Role::Worker => api::health_router(state),
     };
-    let limits = ConnectionLimits {
-        header_timeout: settings.server.header_timeout,
-        header_bytes: settings.server.header_limit_bytes,
-        write_timeout: settings.server.write_timeout,
-        connections: settings.server.max_connections,
-        connections_of_address: settings.server.max_connections_per_address,
-    };
+    let limits = connection_limits(&settings.server);
     lifecycle
         .spawn("http", |stop| async move { Ok(http_server::serve(listener, routes, limits, stop).await?) });
     announce(settings.auth.mode, clusters, role, address);
     Ok(())
+}
+
+fn connection_limits(server: &Server) -> ConnectionLimits {
+    ConnectionLimits {
+        header_timeout: server.header_timeout,
+        header_bytes: server.header_limit_bytes,
+        write_timeout: server.write_timeout,
+        connections: server.max_connections,
+        connections_of_address: server.max_connections_per_address,
+    }
 }
 
 fn limits(server: &Server) -> Limits {

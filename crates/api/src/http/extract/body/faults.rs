@@ -105,7 +105,7 @@ fn explain(error: &serde_path_to_error::Error<serde_json::Error>, document: &Val
             return Violation::new(at, "unknown_field", "is read-only; remove it from the request");
         }
         let known = expected.map_or("none", |known| known.trim_start_matches("one of "));
-        let last = error.path().iter().last();
+        let last = error.path().iter().next_back();
         let meant = match last {
             Some(Segment::Map { key }) => nearest(key, known.split('`').skip(1).step_by(2)),
             Some(Segment::Seq { .. } | Segment::Enum { .. } | Segment::Unknown) | None => None,
