@@ -32,7 +32,7 @@ back_is_refused() {
     grep --quiet "tao-slurm [0-9.]* schema $((schema + 1)) from 127.0.0.1" "$work/said.aside" && schema_is "$((schema + 1))"
 }
 
-schema_is() { [[ $(in_machine su postgres -c "psql -d tao_slurm -At -c 'select max(version) from _sqlx_migrations'") == "$1" ]]; }
+schema_is() { [[ $(in_machine env --chdir=/ su postgres -c "psql -d tao_slurm -At -c 'select max(version) from _sqlx_migrations'") == "$1" ]]; }
 
 # Makes an authority, and a certificate for the proxy.
 certificates_make() {
@@ -49,7 +49,7 @@ certificates_make() {
 
 proxy_knows_both() {
     echo '    server api2 127.0.0.1:8082' >>"$machine/etc/haproxy/haproxy.cfg"
-    in_machine systemctl reload haproxy
+    in_machine systemctl restart haproxy
 }
 
 proxy_answers() { in_network curl -fsS --max-time 10 --cacert "$work/tls/authority.pem" -o /dev/null https://127.0.0.1/livez; }
