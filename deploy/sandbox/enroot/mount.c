@@ -77,10 +77,12 @@ static bool create(const char *path, mode_t kind)
 	int fd = open_below(path);
 	bool made;
 
+	if (fd >= 0)
+		return close(fd) == 0;
 	snprintf(parent, sizeof(parent), "%s", path);
 	name = strrchr(parent, '/');
-	if (fd >= 0 || errno != ENOENT || !name || name == parent + strlen(parent) - 1)
-		return fd < 0 || close(fd) == 0;
+	if (errno != ENOENT || !name || name[1] == '\0')
+		return false;
 	*name++ = '\0';
 	if (*parent && !create(parent, S_IFDIR))
 		return false;
@@ -162,10 +164,12 @@ static void mount_entry(const struct mntent *entry)
 	mode_t kind = wanted_kind(entry, flags);
 
 	if (kind && !create(entry->mnt_dir, kind)) {
-		if (!hasmntopt(entry, "nofail"))
-			err(EXIT_FAILURE, "failed to create %s: %s%s%s", kind == S_IFDIR ? "directory" : "file",
-			    root, slash, entry->mnt_dir);
-		return;
+		if (hasmntopt(entry, "nofail"))
+			return;
+		if (errno == ENOTDIR || errno == ELOOP)
+			err(EXIT_FAILURE, "failed to resolve path: %s%s%s", root, slash, entry->mnt_dir);
+		err(EXIT_FAILURE, "failed to create %s: %s%s%s", kind == S_IFDIR ? "directory" : "file", root, slash,
+		    entry->mnt_dir);
 	}
 	if (!perform(entry, flags, data) && !hasmntopt(entry, "nofail"))
 		err(EXIT_FAILURE, "failed to %smount: %s at %s%s%s", hasmntopt(entry, "x-detach") ? "un" : "",
