@@ -85,10 +85,13 @@ impl Place {
 
     /// Another registry, `$HOST` with this before it, which has the same images and asks for a login.
     fn guard(&self, name: &str, login: &str) {
-        let host = self.registries.join(format!("{name}-{}", self.host));
+        let host = format!("{name}-{}", self.host);
+        let ported = self.registries.join(format!("{host}:5000"));
+        // Relative, because the cluster sees the registry in another place.
+        symlink(&host, ported).unwrap();
+        let host = self.registries.join(host);
         fs::create_dir_all(&host).unwrap();
-        symlink(self.registries.join(&self.host).join("plain"), host.join("plain")).unwrap();
-        symlink(&host, host.with_extension("sandbox:5000")).unwrap();
+        symlink(format!("../{}/plain", self.host), host.join("plain")).unwrap();
         fs::write(host.join(".auth"), format!("{login}\n")).unwrap();
     }
 

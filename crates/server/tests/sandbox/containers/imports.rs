@@ -118,7 +118,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "home",
         script: "HOME=/nowhere enroot import -o x.sqsh docker://$HOST#plain:1",
-        rows: &[shows("HOME decides where the cache is", "enroot.in, config", &["mkdir: cannot create directory", "/nowhere", "Permission denied\n", "rc=1"])],
+        rows: &[shows("HOME decides where the cache is", "enroot.in, config", &["mkdir: cannot create directory", "/nowhere", "rc=1"])],
     },
     Case {
         name: "tmpdir",
@@ -144,8 +144,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "right password",
         script: "mkdir -p home/.config/enroot && echo \"machine basic-$HOST login ann password secret\" >home/.config/enroot/.credentials
-            HOME=$T/home enroot import -o found.sqsh docker://basic-$HOST#plain:1 2>&1 | head -n 5
-            HOME=$T/home enroot import -o ported.sqsh docker://basic-$HOST:5000#plain:1 2>&1 | head -n 5
+            HOME=$T/home enroot import -o found.sqsh docker://basic-$HOST#plain:1
+            HOME=$T/home enroot import -o ported.sqsh docker://basic-$HOST:5000#plain:1; ls found.sqsh ported.sqsh
             XDG_CONFIG_HOME=$T enroot import -o x.sqsh docker://basic-$HOST#plain:1",
         rows: &[
             shows("HOME decides where the credentials are", "enroot.in, config", &[
@@ -153,8 +153,7 @@ pub(super) const CASES: &[Case] = &[
                 "/home/.config/enroot/.credentials\n[INFO] Authentication succeeded\n[INFO] Fetching image manifest list\n",
             ]),
             shows("the machine is looked up without the registry's port", "docker.sh, docker::_parse_uri", &[
-                "Authentication succeeded", "Authenticating with user: ann", "Authentication succeeded",
-            ]),
+                "Authentication succeeded", "Authenticating with user: ann", "Authentication succeeded", "found.sqsh\nported.sqsh\n"]),
             shows("so does XDG_CONFIG_HOME", "enroot.in, config", &["user: <anonymous>\n\nrc=1"]),
         ],
     },

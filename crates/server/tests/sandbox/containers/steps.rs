@@ -38,7 +38,8 @@ pub(super) fn prepare(place: &Place) {
     );
     fs::remove_file(debian.join("bin/python")).unwrap();
     let began = format!("{}/began", place.dir);
-    place.push("slow", &[("etc/profile", &format!("if [ -d {0} ]; then : >{0}/now; sleep 60; fi\n", began))]);
+    place
+        .push("slow", &[("etc/profile", &format!("if [ -d {began} ]; then : >{began}/now; sleep 60; fi\n"))]);
     let late = place.push("late", &[]);
     fs::write(late.with_extension("delay"), "60").unwrap();
     let t = &place.dir;
