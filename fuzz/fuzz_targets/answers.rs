@@ -40,6 +40,7 @@ fn concluding() -> Concluding {
         logs: Vec::new(),
         results_dir: Some(path()),
         status: Vec::new(),
+        status_backlog: remote::STATUS_BACKLOG,
         role_logs: Some(path()),
         remove: vec![path()],
     }

@@ -33,6 +33,7 @@ fn chunk(job: &Job, start: usize, bytes: &[u8], end: usize) -> StatusChunk {
         written_at: 1,
         note: None,
         start_offset: start as u64,
+        skipped: 0,
         before: Vec::new(),
         bytes: bytes.to_vec(),
         complete: true,

@@ -66,7 +66,7 @@ pub use request::{
 };
 pub use run::{
     activity::wants_signs_of_life,
-    conclude::{Ending, Findings, conclude},
+    conclude::{Ending, Findings, conclude, next_conclusion, status_backlog},
     diagnosis::{RULES as FAILURE_RULES, UnhealthyNode},
     evidence::{Observation, Records},
     exclusion::{RelaxedExclusions, excluded, relax_exclusions},

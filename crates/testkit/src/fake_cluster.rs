@@ -58,6 +58,8 @@ struct Entry {
     earlier: Option<SlurmState>,
     excluded: Vec<NodeName>,
     log: Vec<u8>,
+    /// Its status file has more lines each time.
+    is_endless: bool,
 }
 
 #[derive(Debug, Default)]
@@ -188,6 +190,13 @@ impl FakeCluster {
         }
     }
 
+    /// However much of the job's status file is read, there is more.
+    pub fn write_without_end(&self, name: &str) {
+        for job in self.state().jobs.iter_mut().filter(|job| job.name == name) {
+            job.is_endless = true;
+        }
+    }
+
     /// Slurm does not trust the node any more.
     pub fn sicken(&self, node: NodeName, why: &str) {
         self.state().sick.insert(node, why.to_owned());
@@ -246,6 +255,7 @@ impl State {
             earlier: None,
             excluded: Vec::new(),
             log: b"its last line\n".to_vec(),
+            is_endless: false,
         })
     }
 

@@ -13,6 +13,7 @@ use testkit::{CountingIds, FakeCluster, Fault, HandClock, Unanswered, cluster, c
 mod again;
 mod clusters;
 mod crash_points;
+mod endless;
 mod exclusions;
 mod images;
 mod orphans;

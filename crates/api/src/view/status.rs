@@ -78,7 +78,7 @@ pub(crate) struct ProgressView {
     pub epoch: Option<u64>,
     /// The total number of epochs.
     pub max_epoch: Option<u64>,
-    /// The progress in percent, from the epochs.
+    /// The progress in percent, from the iterations if their number is known, otherwise from the epochs.
     #[schema(maximum = 100)]
     pub percent: Option<u8>,
     /// The remaining time: the job's own estimate as it wrote it, otherwise `D days, H:MM:SS` from the pace of its epochs.
@@ -91,11 +91,11 @@ pub(crate) struct ProgressView {
     pub time_per_iter: Option<String>,
     /// The current iteration.
     pub cur_iter: Option<u64>,
-    /// The newest value of the metric that the job is judged by.
+    /// The newest value of the metric that the job is judged by; null if it is NaN or infinite.
     pub key_metric: Option<f64>,
     /// The job's newest message.
     pub message: Option<String>,
-    /// The newest value of each metric.
+    /// The newest value of each metric; null if it is NaN or infinite.
     #[schema(value_type = Object)]
     pub metrics: Map<String, Value>,
 }

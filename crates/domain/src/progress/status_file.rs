@@ -1,6 +1,12 @@
 //! One line of TAO's `status.json`: JSON Lines that the container appends while it runs.
 
+use std::fmt;
+
 use chrono::NaiveDate;
+use serde::{
+    Deserializer,
+    de::{MapAccess, Visitor},
+};
 use serde_json::{Map, Value, json};
 use strum::EnumString;
 
@@ -22,10 +28,12 @@ pub struct StatusLine {
     pub epoch: Option<u64>,
     pub max_epoch: Option<u64>,
     pub cur_iter: Option<u64>,
+    pub max_iter: Option<u64>,
     pub eta: Option<String>,
     pub time_per_epoch: Option<String>,
     pub time_per_iter: Option<String>,
-    pub key_metric: Option<f64>,
+    /// Null for a value that is not finite, as in `metrics`.
+    pub key_metric: Option<Value>,
     pub metrics: Map<String, Value>,
     /// The job's own `date` and `time`, in seconds since 1970 as if in UTC: only differences between lines are meaningful.
     pub clock: Option<i64>,
@@ -33,61 +41,93 @@ pub struct StatusLine {
 
 /// The most metrics of a job.
 pub(crate) const MAX_METRICS: usize = 64;
-/// A longer line, in bytes, is not read.
+/// A longer line, in bytes, is read up to here: TAO writes large tables last.
 const MAX_LINE: usize = 128 * 1024;
 /// The event of a longer line, in bytes, contains only its plain fields.
 const MAX_EVENT: usize = 16 * 1024;
 const MAX_TEXT: usize = 2000;
-/// JavaScript clients do not represent larger integers exactly.
-const MAX_WHOLE: u64 = (1 << 53) - 1;
 
-/// The complete lines of some bytes.
+/// A line as it stands in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Text<'a> {
+    /// Without its newline.
+    Whole(&'a [u8]),
+    /// The beginning of a line that is too long.
+    Start(&'a [u8]),
+}
+
+/// The lines of some bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Cut<'a> {
-    /// The start of each, and its text without the newline; no text if it is too long.
-    pub(crate) lines: Vec<(usize, Option<&'a [u8]>)>,
-    /// The size of the complete lines. The rest is an incomplete line, to be read again.
+    /// Where each begins, and its text.
+    pub(crate) lines: Vec<(usize, Text<'a>)>,
+    /// The size of what was read. The rest is an incomplete line, to be read again.
     pub(crate) taken: usize,
-    /// The bytes end within a line that is too long.
+    /// The bytes end within a line that is too long. It is among the lines already.
     pub(crate) skipping: bool,
 }
 
 /// Splits bytes into lines. `skipping`: they begin within a line that is too long.
+///
+/// NULs before a line are no part of it: a file that was extended, or truncated while it was open, has a hole there. NULs
+/// at the end may be bytes that a file system does not show yet, unless there are very many.
 pub(crate) fn cut(bytes: &[u8], mut skipping: bool) -> Cut<'_> {
     let (mut lines, mut begin) = (Vec::new(), 0);
-    while let Some(length) = bytes[begin..].iter().position(|byte| *byte == b'\n') {
-        let text = &bytes[begin..begin + length];
-        lines.push((begin, (!skipping && length <= MAX_LINE).then_some(text)));
+    loop {
+        let hole = if skipping { 0 } else { nuls(&bytes[begin..]) };
+        if begin + hole == bytes.len() {
+            let taken = if hole > MAX_LINE || skipping { bytes.len() } else { begin };
+            return Cut { lines, taken, skipping };
+        }
+        begin += hole;
+        let rest = &bytes[begin..];
+        let length = rest.iter().position(|byte| *byte == b'\n');
+        let is_long = length.unwrap_or(rest.len()) > MAX_LINE;
+        match (skipping, is_long, length) {
+            (true, ..) => {}
+            (false, true, _) => lines.push((begin, Text::Start(&rest[..MAX_LINE]))),
+            (false, false, Some(length)) => lines.push((begin, Text::Whole(&rest[..length]))),
+            (false, false, None) => return Cut { lines, taken: begin, skipping },
+        }
+        let Some(length) = length else { return Cut { lines, taken: bytes.len(), skipping: true } };
         skipping = false;
         begin += length + 1;
     }
-    let skipping = skipping || bytes.len() - begin > MAX_LINE;
-    let taken = if skipping { bytes.len() } else { begin };
-    Cut { lines, taken, skipping }
+}
+
+/// The number of NULs at the beginning.
+pub(crate) fn nuls(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|byte| **byte == 0).count()
 }
 
 /// Parses the complete lines in `bytes`, and returns their size. Lines that are not JSON objects are skipped.
 pub fn read_lines(bytes: &[u8]) -> (Vec<StatusLine>, usize) {
     let cut = cut(bytes, false);
-    let texts = cut.lines.iter().filter_map(|(_, text)| *text);
-    (texts.filter_map(|text| read_line(text)?.0).collect(), cut.taken)
+    (cut.lines.iter().filter_map(|(_, text)| read_line(*text)?.0).collect(), cut.taken)
 }
 
 /// Parses a line: its content if it is a JSON object, and the data of its event. `None` for an empty line.
-pub(crate) fn read_line(text: &[u8]) -> Option<(Option<StatusLine>, Value)> {
-    if text.iter().all(u8::is_ascii_whitespace) {
+pub(crate) fn read_line(text: Text<'_>) -> Option<(Option<StatusLine>, Value)> {
+    let (bytes, is_whole) = match text {
+        Text::Whole(bytes) => (bytes, true),
+        Text::Start(bytes) => (bytes, false),
+    };
+    if is_whole && bytes.iter().all(u8::is_ascii_whitespace) {
         return None;
     }
-    let Some(mut fields) = object(text) else { return Some((None, unreadable(text))) };
-    let line = StatusLine::from(&fields);
-    if text.len() > MAX_EVENT {
+    let Some((line, mut fields)) = object(bytes, is_whole) else {
+        let shown = if is_whole { bytes } else { b"a line that is too long" };
+        return Some((None, unreadable(shown)));
+    };
+    if bytes.len() > MAX_EVENT {
         fields.retain(|_, value| !value.is_object() && !value.is_array());
         fields.values_mut().for_each(shorten);
         // A long line may also have many small fields.
         if fields.len() > MAX_METRICS {
             fields = fields.into_iter().take(MAX_METRICS).collect();
         }
-        fields.insert("truncated_from_bytes".to_owned(), text.len().into());
+        let key = if is_whole { "truncated_from_bytes" } else { "longer_than_bytes" };
+        fields.insert(key.to_owned(), bytes.len().into());
     }
     Some((Some(line), storable(Value::Object(fields))))
 }
@@ -98,11 +138,42 @@ pub(crate) fn unreadable(text: &[u8]) -> Value {
     json!({ "unreadable": plain(&start) })
 }
 
-fn object(text: &[u8]) -> Option<Map<String, Value>> {
+/// In place of NaN: a [`metric`] that is null, and no number or text.
+const NOT_FINITE: &str = r#"{"value":"NaN"}"#;
+
+/// The content of a JSON object, and its fields.
+fn object(text: &[u8], is_whole: bool) -> Option<(StatusLine, Map<String, Value>)> {
+    if let Some(fields) = serde_json::from_slice(text).ok().filter(|_| is_whole) {
+        return Some((StatusLine::from(&fields), fields));
+    }
     // Python writes NaN and Infinity, which are not JSON. The rest of such a line is still useful.
-    serde_json::from_slice(text)
-        .or_else(|_| serde_json::from_str(&without_nan(&String::from_utf8_lossy(text))))
-        .ok()
+    let text = String::from_utf8_lossy(text);
+    let parse =
+        |text: String| if is_whole { serde_json::from_str(&text).ok() } else { fields_of_start(&text) };
+    Some((StatusLine::from(&parse(without_nan(&text, NOT_FINITE))?), parse(without_nan(&text, "null"))?))
+}
+
+/// The complete fields at the beginning of a JSON object; `None` if there are none.
+fn fields_of_start(text: &str) -> Option<Map<String, Value>> {
+    struct Collect<'a>(&'a mut Map<String, Value>);
+    impl<'de> Visitor<'de> for Collect<'_> {
+        type Value = ();
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+            while let Some((key, value)) = fields.next_entry()? {
+                self.0.insert(key, value);
+            }
+            Ok(())
+        }
+    }
+    let mut fields = Map::new();
+    // The error is the end of the text.
+    let _ = serde_json::Deserializer::from_str(text).deserialize_map(Collect(&mut fields));
+    (!fields.is_empty()).then_some(fields)
 }
 
 impl From<&Map<String, Value>> for StatusLine {
@@ -112,28 +183,66 @@ impl From<&Map<String, Value>> for StatusLine {
             Value::Number(number) => Some(number.to_string()),
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
         };
-        let count = |key| fields.get(key).and_then(Value::as_u64).filter(|n| *n <= MAX_WHOLE);
-        let metrics = match fields.get("kpi") {
-            Some(Value::Object(fields)) => {
-                let metrics = fields.iter().filter(|(key, value)| is_metric(key, value)).take(MAX_METRICS);
-                metrics.map(|(key, value)| (key.clone(), value.clone())).collect()
+        let count = |key| fields.get(key).and_then(count);
+        let mut metrics = Map::new();
+        for group in [fields.get("kpi"), fields.get("graphical")].into_iter().flatten() {
+            for (key, value) in group.as_object().into_iter().flatten() {
+                if metrics.len() < MAX_METRICS
+                    && is_name(key)
+                    && !metrics.contains_key(key)
+                    && let Some(value) = metric(value)
+                {
+                    metrics.insert(key.clone(), value);
+                }
             }
-            _ => Map::new(),
-        };
+        }
         Self {
             word: fields.get("status").and_then(Value::as_str).and_then(|word| word.parse().ok()),
             message: text("message"),
             epoch: count("epoch"),
             max_epoch: count("max_epoch"),
-            cur_iter: count("cur_iter"),
+            // Trainers of Hugging Face count steps.
+            cur_iter: count("cur_iter").or(count("step")),
+            max_iter: count("max_step"),
             eta: text("eta"),
             time_per_epoch: text("time_per_epoch"),
             time_per_iter: text("time_per_iter"),
-            key_metric: fields.get("key_metric").and_then(Value::as_f64),
+            key_metric: fields.get("key_metric").and_then(metric),
             metrics,
             clock: text("date").zip(text("time")).and_then(|(date, time)| clock(&date, &time)),
         }
     }
+}
+
+/// A number, written as one or as text: Python's loggers do both. Not finite for NaN and infinity.
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        Value::Bool(one) => Some(f64::from(u8::from(*one))),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Whole epochs or iterations: `2.67` epochs are two.
+fn count(value: &Value) -> Option<u64> {
+    // JavaScript clients do not represent larger integers exactly.
+    const MAX: f64 = 9_007_199_254_740_991.0;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked")]
+    number(value).filter(|number| (0.0..=MAX).contains(number)).map(|number| number as u64)
+}
+
+/// The value of a metric: a number, alone or as `{"value": …}`. Null if it is not finite. `None` for anything else.
+fn metric(value: &Value) -> Option<Value> {
+    match value {
+        Value::Object(fields) => metric(fields.get("value")?),
+        Value::Number(_) => Some(value.clone()),
+        _ => number(value).map(Value::from),
+    }
+}
+
+fn is_name(key: &str) -> bool {
+    key.chars().count() <= 100 && !key.chars().any(char::is_control)
 }
 
 /// Parses TAO's `date` (`M/D/YYYY`) and `time` (`H:M:S`), both without padding.
@@ -149,12 +258,8 @@ fn clock(date: &str, time: &str) -> Option<i64> {
     Some(at.and_utc().timestamp())
 }
 
-fn is_metric(key: &str, value: &Value) -> bool {
-    value.is_number() && key.chars().count() <= 100 && !key.chars().any(char::is_control)
-}
-
-/// Replaces NaN and ±Infinity outside of strings by null.
-fn without_nan(line: &str) -> String {
+/// Replaces NaN and ±Infinity outside of strings.
+fn without_nan(line: &str, substitute: &str) -> String {
     let mut clean = String::with_capacity(line.len());
     let (mut rest, mut quoted) = (line, false);
     while let Some(c) = rest.chars().next() {
@@ -166,7 +271,8 @@ fn without_nan(line: &str) -> String {
         }
         quoted ^= c == '"';
         let bare = ["NaN", "-Infinity", "Infinity"].into_iter().find(|w| !quoted && rest.starts_with(w));
-        let (text, taken) = bare.map_or((&rest[..c.len_utf8()], c.len_utf8()), |word| ("null", word.len()));
+        let (text, taken) =
+            bare.map_or((&rest[..c.len_utf8()], c.len_utf8()), |word| (substitute, word.len()));
         clean.push_str(text);
         rest = &rest[taken..];
     }
@@ -202,5 +308,7 @@ fn storable(value: Value) -> Value {
     }
 }
 
+#[cfg(test)]
+mod tao_tests;
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ use slurm::RemotePath;
 use crate::{
     clock::Timestamp,
     progress::{
-        status_file::{StatusWord, cut, read_line, unreadable},
+        status_file::{StatusWord, Text, cut, nuls, read_line},
         summary::Progress,
     },
 };
@@ -63,7 +63,7 @@ struct StatusFile {
     skipping: bool,
     /// The current run has rewritten the file from its start, so no line is of an earlier run.
     rewritten: bool,
-    /// The message of its last status, if that was FAILURE.
+    /// The message of the first FAILURE since its last other status.
     failure: Option<String>,
 }
 
@@ -239,6 +239,12 @@ impl StatusFiles {
         // Shorter than the run found it: the run has truncated it.
         file.rewritten |= from != u64::MAX && chunk.size < from;
         let fresh_from = if file.rewritten { 0 } else { from };
+        if chunk.skipped > 0 {
+            // Behind a hole begins a line.
+            file.skipping = chunk.bytes.first().is_some_and(|byte| *byte != 0);
+            let data = json!({ "skipped_bytes": chunk.skipped });
+            record(file, data, 0, chunk.start_offset >= fresh_from, progress, &mut self.events, reading);
+        }
         let cut = cut(&chunk.bytes, file.skipping);
         for (at, text) in &cut.lines {
             let fresh = chunk.start_offset + *at as u64 >= fresh_from;
@@ -254,23 +260,26 @@ impl StatusFiles {
     pub(crate) fn take_rest(&mut self, chunk: &StatusChunk, progress: &mut Progress, reading: Reading<'_>) {
         let Some(file) = self.files.iter_mut().find(|file| file.path == chunk.path) else { return };
         let read = file.offset.checked_sub(chunk.start_offset).and_then(|read| usize::try_from(read).ok());
-        let Some(rest) = read.and_then(|read| chunk.bytes.get(read..)).filter(|rest| !rest.is_empty()) else {
-            return;
-        };
-        if !chunk.complete || file.inode != chunk.inode || file.skipping {
+        let Some(rest) = read.and_then(|read| chunk.bytes.get(read..)) else { return };
+        let text = &rest[nuls(rest)..];
+        if text.is_empty() || !chunk.complete || file.inode != chunk.inode || file.skipping {
             return;
         }
         let fresh_from = chunk.note.filter(|_| !file.rewritten).map_or(0, |note| note.fresh_from);
         let fresh = file.offset >= fresh_from;
-        read_into(file, Some(rest), fresh, progress, &mut self.events, reading);
+        read_into(file, Text::Whole(text), fresh, progress, &mut self.events, reading);
         file.offset += rest.len() as u64;
         file.overlap_hash = overlap_hash(&chunk.before, &chunk.bytes);
     }
 
     /// The index of the file that a chunk continues, prepared for it; `None` if it continues none.
     fn follow(&mut self, chunk: &StatusChunk) -> Option<usize> {
+        // There was no room for its bytes.
+        if chunk.skipped > 0 && chunk.bytes.is_empty() {
+            return None;
+        }
         let Some(index) = self.files.iter().position(|file| file.path == chunk.path) else {
-            if self.files.len() >= STATUS_FILES || chunk.start_offset != 0 {
+            if self.files.len() >= STATUS_FILES || chunk.start_offset != chunk.skipped {
                 return None;
             }
             self.files.push(StatusFile::new(chunk));
@@ -280,7 +289,10 @@ impl StatusFiles {
         if chunk.restarted || file.inode != chunk.inode {
             let rewritten = file.rewritten && file.inode == chunk.inode;
             *file = StatusFile { rewritten, ..StatusFile::new(chunk) };
-            return (chunk.start_offset == 0).then_some(index);
+            return (chunk.start_offset == chunk.skipped).then_some(index);
+        }
+        if chunk.skipped > 0 {
+            return (chunk.start_offset - chunk.skipped == file.offset).then_some(index);
         }
         let overlap =
             usize::try_from(file.offset).map_or(STATUS_OVERLAP, |offset| offset.min(STATUS_OVERLAP));
@@ -311,33 +323,46 @@ impl StatusFile {
     }
 }
 
-/// Takes in one line; without a text it was too long.
+/// Takes in one line.
 fn read_into(
     file: &mut StatusFile,
-    text: Option<&[u8]>,
+    text: Text<'_>,
     fresh: bool,
     progress: &mut Progress,
     events: &mut Vec<StatusEvent>,
     reading: Reading<'_>,
 ) {
-    let Some((line, data)) = text.map_or(Some((None, unreadable(b"a line that is too long"))), read_line)
-    else {
-        return;
-    };
+    let Some((line, data)) = read_line(text) else { return };
     if let Some(line) = line.as_ref().filter(|_| fresh) {
         match line.word {
-            Some(StatusWord::Failure) => file.failure = Some(line.message.clone().unwrap_or_default()),
+            Some(StatusWord::Failure) => {
+                file.failure.get_or_insert_with(|| line.message.clone().unwrap_or_default());
+            }
             Some(StatusWord::Started | StatusWord::Running | StatusWord::Success) => file.failure = None,
             None => {}
         }
         progress.absorb(std::slice::from_ref(line), reading.now);
     }
+    let (Text::Whole(bytes) | Text::Start(bytes)) = text;
+    record(file, data, bytes.len() as u64, fresh, progress, events, reading);
+}
+
+/// Makes an event, up to the limits.
+fn record(
+    file: &StatusFile,
+    data: Value,
+    bytes: u64,
+    fresh: bool,
+    progress: &mut Progress,
+    events: &mut Vec<StatusEvent>,
+    reading: Reading<'_>,
+) {
     let path = file.path.as_str();
     let name = path.strip_prefix(reading.results).map_or(path, |name| name.trim_start_matches('/'));
     let event = |kind, data| StatusEvent { kind, file: name.to_owned(), earlier_run: !fresh, data };
     if progress.events < MAX_EVENTS && progress.event_bytes < MAX_EVENT_BYTES {
         progress.events += 1;
-        progress.event_bytes += text.map_or(0, <[u8]>::len) as u64;
+        progress.event_bytes += bytes;
         events.push(event(StatusEventKind::Status, data));
     } else if !progress.events_truncated {
         progress.events_truncated = true;

@@ -18,19 +18,23 @@ pub struct Progress {
     pub epoch: Option<u64>,
     pub max_epoch: Option<u64>,
     pub cur_iter: Option<u64>,
-    /// Whole percent, from the epochs.
+    pub(crate) max_iter: Option<u64>,
+    /// Whole percent, from the iterations if their number is known, else from the epochs.
     pub percent: Option<u8>,
     /// The job's own estimate, as it writes it.
     pub eta: Option<String>,
     /// The job's own measurement, as it writes it.
     pub time_per_epoch: Option<String>,
     pub time_per_iter: Option<String>,
-    /// The newest value of the job's key metric.
+    /// The newest value of the job's key metric, if that was finite.
     pub key_metric: Option<f64>,
-    /// The newest value of each metric.
+    /// The newest value of each metric; null if that was not finite.
     pub metrics: Map<String, Value>,
     /// The job's newest message.
     pub message: Option<String>,
+    /// The message of the first FAILURE since the newest STARTED or SUCCESS. TAO's handler appends a FAILURE of its own
+    /// that hides the reason.
+    pub(crate) failure: Option<String>,
     /// The newest of `STARTED`, `RUNNING`, `SUCCESS`, `FAILURE`.
     pub word: Option<String>,
     /// When SUCCESS or FAILURE was read, if it is the newest.
@@ -52,11 +56,17 @@ impl Progress {
             self.epoch = line.epoch.or(self.epoch);
             self.max_epoch = line.max_epoch.or(self.max_epoch);
             self.cur_iter = line.cur_iter.or(self.cur_iter);
+            self.max_iter = line.max_iter.or(self.max_iter);
             self.eta = line.eta.clone().or(self.eta.take());
             self.time_per_epoch = line.time_per_epoch.clone().or(self.time_per_epoch.take());
             self.time_per_iter = line.time_per_iter.clone().or(self.time_per_iter.take());
-            self.key_metric = line.key_metric.or(self.key_metric);
+            self.key_metric = line.key_metric.as_ref().map_or(self.key_metric, Value::as_f64);
             self.message = line.message.clone().or(self.message.take());
+            match line.word {
+                Some(StatusWord::Failure) => self.failure = self.failure.take().or(line.message.clone()),
+                Some(StatusWord::Started | StatusWord::Success) => self.failure = None,
+                Some(StatusWord::Running) | None => {}
+            }
             self.word = line.word.map(|word| word.to_string()).or(self.word.take());
             if let Some(epoch) = line.epoch {
                 self.pace.record(epoch, line.clock.unwrap_or_else(|| now.timestamp()));
@@ -69,10 +79,7 @@ impl Progress {
             }
         }
         self.final_status_at = self.final_status_at.or(Some(now)).filter(|_| self.is_final());
-        self.percent = match (self.epoch, self.max_epoch) {
-            (Some(epoch), Some(of)) if of > 0 => u8::try_from((epoch.saturating_mul(100) / of).min(100)).ok(),
-            _ => None,
-        };
+        self.percent = percent(self.cur_iter, self.max_iter).or(percent(self.epoch, self.max_epoch));
     }
 
     /// Starts another run: the reports of the last one do not apply to it.
@@ -128,6 +135,11 @@ impl Progress {
     }
 }
 
+fn percent(done: Option<u64>, of: Option<u64>) -> Option<u8> {
+    let (done, of) = done.zip(of.filter(|of| *of > 0))?;
+    u8::try_from((done.saturating_mul(100) / of).min(100)).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use chrono::DateTime;
@@ -156,6 +168,37 @@ mod tests {
         assert_eq!(progress.time_per_iter.as_deref(), Some("0.25"));
         assert_eq!(progress.message.as_deref(), Some("starting"));
         assert_eq!(progress.final_status(), Some(StatusWord::Running));
+    }
+
+    #[test]
+    fn a_metric_that_is_no_longer_finite_is_null() {
+        let healthy = "{\"kpi\":{\"loss\":0.5,\"acc\":0.9},\"key_metric\":0.9}\n";
+        let diverged = "{\"kpi\":{\"loss\":NaN},\"key_metric\":NaN}\n";
+        let progress = after(&format!("{healthy}{diverged}"));
+        assert_eq!((&progress.metrics["loss"], &progress.metrics["acc"]), (&Value::Null, &0.9.into()));
+        assert_eq!(progress.key_metric, None);
+        let progress = after(&format!("{diverged}{healthy}"));
+        assert_eq!((&progress.metrics["loss"], progress.key_metric), (&0.5.into(), Some(0.9)));
+    }
+
+    #[test]
+    fn iterations_tell_the_percent_where_their_number_is_known() {
+        let progress =
+            after("{\"epoch\":0.67,\"max_epoch\":3,\"step\":100,\"max_step\":450}\n{\"epoch\":0.9}\n");
+        assert_eq!((progress.epoch, progress.cur_iter, progress.percent), (Some(0), Some(100), Some(22)));
+        assert_eq!(after("{\"epoch\":1.0,\"max_epoch\":3.0,\"max_step\":-1}\n").percent, Some(33));
+    }
+
+    #[test]
+    fn the_first_failure_has_the_reason_until_the_job_starts_anew() {
+        let failure = |why: &str| format!("{{\"status\":\"FAILURE\",\"message\":\"{why}\"}}\n");
+        let running = "{\"status\":\"RUNNING\",\"message\":\"uploading\"}\n";
+        let text = failure("the loss went away") + running + &failure("train action failed for dino");
+        assert_eq!(after(&text).failure.as_deref(), Some("the loss went away"));
+        assert_eq!(after(&text).message.as_deref(), Some("train action failed for dino"));
+        let again = text + "{\"status\":\"STARTED\"}\n" + &failure("another one");
+        assert_eq!(after(&again).failure.as_deref(), Some("another one"));
+        assert_eq!(after("{\"status\":\"FAILURE\"}\n").failure, None);
     }
 
     #[test]

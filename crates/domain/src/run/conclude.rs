@@ -4,6 +4,7 @@
 //! ([`retry`](super::retry)), and returns the transition.
 
 mod evidence;
+mod pace;
 mod verdict;
 
 use chrono::TimeDelta;
@@ -27,10 +28,13 @@ use crate::{
 };
 
 use evidence::{
-    canceled_itself, exit_code, failure_overrides_success, first_copy, is_a_repetition, is_catching_up,
-    is_incomplete, may_still_run, trust_exit_record, was_never_read,
+    canceled_itself, exit_code, failure_overrides_success, first_copy, is_a_repetition, is_incomplete,
+    may_still_run, trust_exit_record, was_never_read,
 };
+use pace::{CATCH_UP, next_part};
 use verdict::verdict;
+
+pub use pace::{next_conclusion, status_backlog};
 
 /// What was found of a job that Slurm reports finished.
 #[derive(Debug, Clone, Copy)]
@@ -71,9 +75,6 @@ pub enum Ending {
     },
 }
 
-/// How long the service waits for files that are unreadable, or read far behind, before the verdict.
-const CATCH_UP: TimeDelta = TimeDelta::minutes(10);
-
 /// Concludes a job that Slurm reports finished.
 pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp) -> Ending {
     let mut job = job.clone();
@@ -85,8 +86,8 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
         evidence::adopt(&mut job, first, now);
         return Ending::Adopt(job);
     }
-    if is_catching_up(&job, found, now) {
-        return Ending::Wait { job, until: now };
+    if let Some(until) = next_part(&job, found, now) {
+        return Ending::Wait { job, until };
     }
     let exit = exit_code(&job, found.markers);
     if now < until && (held_back || is_incomplete(&job, exit, found)) {

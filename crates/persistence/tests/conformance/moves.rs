@@ -111,6 +111,7 @@ fn line(job: &Job, dice: &mut Dice) -> Option<StatusChunk> {
         written_at: 1,
         note: None,
         start_offset: 0,
+        skipped: 0,
         before: Vec::new(),
         bytes: text.into_bytes(),
         complete: true,

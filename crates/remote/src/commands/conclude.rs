@@ -20,8 +20,8 @@ const PROGRAM: &str = program!("preamble", "state_dirs", "status_files", "remove
 /// for the markers; 23 s for notes; 6 s for a last check of the directories; and some for reading.
 const DEADLINE: Duration = Duration::from_secs(310);
 
-/// The most bytes of one status file.
-const STATUS_BYTES: usize = 4 * 1024 * 1024;
+/// The most bytes of one status file in an answer.
+pub const STATUS_BYTES: usize = 4 * 1024 * 1024;
 
 /// The most bytes of the logs of a job's roles together.
 const ROLE_BYTES: usize = 128 * 1024;
@@ -54,6 +54,8 @@ pub struct Concluding {
     pub results_dir: Option<RemotePath>,
     /// How far each status file has been read.
     pub status: Vec<StatusCursor>,
+    /// If more bytes of a status file are unread, only its end is read.
+    pub status_backlog: u64,
     /// The directory with a subdirectory of logs for each role (`controller`, `policy`, `rollout`).
     pub role_logs: Option<RemotePath>,
     /// The files to remove after everything else is read.
@@ -123,6 +125,7 @@ impl RemoteCommand for Conclude {
                 .id_or_absent(job.id)
                 .field(&job.state_dir)
                 .path_or_absent(job.results_dir.as_ref())
+                .field(job.status_backlog)
                 .path_or_absent(job.role_logs.as_ref())
                 .field(job.status.len())
                 .field(outs.len())

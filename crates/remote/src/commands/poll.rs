@@ -7,7 +7,7 @@ use crate::{
     answer::{Answer, Line},
     commands::{
         markers::{MarkerReader, Markers},
-        status::{StatusChunk, StatusCursor, StatusReader},
+        status::{STATUS_BACKLOG, StatusChunk, StatusCursor, StatusReader},
     },
     stdin_writer::StdinWriter,
 };
@@ -127,6 +127,7 @@ impl RemoteCommand for Poll {
             .field(known_files)
             .field(self.status_bytes_per_file)
             .field(self.status_bytes_total)
+            .field(STATUS_BACKLOG)
             .field(self.others.as_ref().map_or("-", JobName::as_str))
             .field(MOST_OTHERS)
             .end_line();

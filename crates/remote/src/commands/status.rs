@@ -37,6 +37,8 @@ pub struct StatusChunk {
     pub note: Option<RunNote>,
     /// Where in the file `bytes` begins.
     pub start_offset: u64,
+    /// The unread bytes right before that, which are skipped: there were more than the question allows. Otherwise 0.
+    pub skipped: u64,
     /// The bytes right before that, at most [`STATUS_OVERLAP`]. They were read before: if they differ, the file was
     /// rewritten. Fewer bytes mean that the rest could not be read, or did not fit.
     pub before: Vec<u8>,
@@ -64,6 +66,9 @@ pub struct RunNote {
 pub const STATUS_OVERLAP: usize = 512;
 /// The most status files of a job; more are not read.
 pub const STATUS_FILES: usize = 16;
+/// If more bytes of a status file are unread, only its end is read. No job writes so much between two polls, but a hole
+/// may have any size.
+pub const STATUS_BACKLOG: u64 = 128 * 1024 * 1024;
 
 /// The bytes of overlap before an offset.
 pub(crate) fn overlap(offset: u64) -> usize {
@@ -131,6 +136,7 @@ impl StatusReader {
 /// A file from its line, without its bytes.
 fn chunk(mut line: Line<'_>, key: &str) -> Option<StatusChunk> {
     let (inode, size, start_offset) = (line.value().ok()?, line.value().ok()?, line.value().ok()?);
+    let resumes_at: u64 = line.value().ok()?;
     let restarted = line.value::<u8>().ok()? == 1;
     let written_at = line.value().ok()?;
     let noted_at = line.word().ok()?;
@@ -145,6 +151,7 @@ fn chunk(mut line: Line<'_>, key: &str) -> Option<StatusChunk> {
         written_at,
         note: note.map(|at| RunNote { at, restart, fresh_from }),
         start_offset,
+        skipped: start_offset.checked_sub(resumes_at)?,
         before: Vec::new(),
         bytes: Vec::new(),
         complete: start_offset >= size,

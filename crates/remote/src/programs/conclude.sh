@@ -2,7 +2,8 @@
 # Collects exit records, logs and status files of jobs that have ended, then removes their files with secrets.
 #
 # stdin: a line "number of jobs, bytes of a tail, bytes of a status file, bytes of all status files"; for each job a
-# line "index, id, state directory, results directory, directory of role logs, known status files, candidates for out, for err, files to remove", a
+# line "index, id, state directory, results directory, most unread bytes of a status file, directory of role logs, known status files,
+# candidates for out, for err, files to remove", a
 # line "index, inode, offset, path" for each known status file and a line for each of the other paths.
 
 # Any part of a pipe that writes a list may run out of room.
@@ -43,12 +44,11 @@ collect_logs='
   first_tail err "${@:outs+1}"
   # The ends of the logs of its roles, of at most 32 tasks.
   if [ "$roles" != - ]; then
-    tasks=0
-    for log in "$roles"/{controller,policy,rollout}/*.{out,err}; do
-      if [ -f "$log" ] && ((tasks++ < 64)); then
-        tail -c 4096 -- "$log"
-        echo
-      fi
+    # A job may leave any number of files there: a pattern of the shell would hold all their names.
+    find "$roles"/{controller,policy,rollout} -maxdepth 1 -type f ! -name "*[[:cntrl:]]*" \
+      \( -name "*.out" -o -name "*.err" \) 2>/dev/null | head -n 64 | sort | while IFS= read -r log; do
+      tail -c 4096 -- "$log"
+      echo
     done | tail -c 131072 >"$kept.roles" || code=1
   fi
   exit "$code"'
@@ -78,10 +78,10 @@ await_oldest() {
 }
 
 for ((job = 0; job < count; job++)); do
-  IFS=$'\t' read -r index id state results roles knowns outs errs removes || give_up 'the list of jobs did not arrive whole'
+  IFS=$'\t' read -r index id state results backlog roles knowns outs errs removes || give_up 'the list of jobs did not arrive whole'
   printf '%s\t%s\n' "$index" "$state" >>"$tmp/dirs" || lost
   if [ "$results" != - ]; then
-    printf '%s\t%s\t%s\n' "$index" "$results" "$state" >>"$tmp/want" || lost
+    printf '%s\t%s\t%s\t%s\n' "$index" "$results" "$state" "$backlog" >>"$tmp/want" || lost
   fi
   for ((i = 0; i < knowns; i++)); do
     IFS= read -r path

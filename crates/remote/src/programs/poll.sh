@@ -2,7 +2,7 @@
 # The state of many jobs: one squeue, sacct only for jobs that squeue does not explain, and the new bytes of their files.
 # No process is started per job, only per file that changed.
 #
-# stdin: a line "number of jobs, number of known status files, bytes per file, bytes altogether, how the names of jobs
+# stdin: a line "number of jobs, number of known status files, bytes per file, bytes altogether, most unread bytes of a file, how the names of jobs
 # begin that are reported without being asked for, how many of them at most"; for each job a line
 # "index, id, name, results directory, state directory,
 # log directory if its signs of life are asked for"; for each known status file a line "index of its job, inode,
@@ -35,7 +35,7 @@ say_signs_of_life() {
 # Any part of a pipe that writes a list may run out of room.
 set -o pipefail
 
-IFS=$'\t' read -r count known per_file altogether prefix most || give_up 'the list of jobs did not arrive whole'
+IFS=$'\t' read -r count known per_file altogether backlog prefix most || give_up 'the list of jobs did not arrive whole'
 : >"$tmp/watched" || lost
 : >"$tmp/known" || lost
 awk -v tmp="$tmp" -v count="$count" '{ print > (tmp (NR <= count ? "/watched" : "/known")) }' || lost
@@ -67,7 +67,7 @@ if ((answered)); then
   # A job with our id and another name is another job, because a controller that was reset gives ids again. A job with our
   # name is in the queue, even if the rest of its row is malformed. Other jobs of our user are reported only if their names
   # look like ours.
-  awk -F'\t' -v nonce="$nonce" -v tmp="$tmp" -v prefix="$prefix" -v most="$most" '
+  awk -F'\t' -v nonce="$nonce" -v tmp="$tmp" -v prefix="$prefix" -v most="$most" -v backlog="$backlog" '
     pass == 1 { watched[$2]; next }
     pass == 2 {
       at = index($0, "|" nonce "|")
@@ -96,13 +96,15 @@ if ((answered)); then
       if (!there || found ~ /^(COMPLETED|FAILED|TIMEOUT|CANCELLED|NODE_FAIL|BOOT_FAIL|DEADLINE|OUT_OF_MEMORY|PREEMPTED|REVOKED|LAUNCH_FAILED|RECONFIG_FAIL)$/)
         print $1 "\t" $5 > (tmp "/ended")
       if ($4 != "-" && found !~ /^(PENDING|CONFIGURING|REQUEUED|REQUEUE_HOLD|REQUEUE_FED|RESV_DEL_HOLD|SPECIAL_EXIT|POWER_UP_NODE)$/)
-        print $1 "\t" $4 "\t" $5 > (tmp "/want")
+        print $1 "\t" $4 "\t" $5 "\t" backlog > (tmp "/want")
       if ($6 != "-" && found == "RUNNING")
         print $1 "\t" $4 "\n" $1 "\t" $5 "\n" $1 "\t" $6 > (tmp "/alive")
     }' pass=1 "$tmp/watched" pass=2 "$tmp/squeue" pass=3 "$tmp/watched" || lost
 else
   # If squeue failed, only files that were read before are read.
-  awk -F'\t' 'pass == 1 { read[$1]; next } $4 != "-" && $1 in read { print $1 "\t" $4 "\t" $5 }' \
+  awk -F'\t' -v backlog="$backlog" '
+    pass == 1 { read[$1]; next }
+    $4 != "-" && $1 in read { print $1 "\t" $4 "\t" $5 "\t" backlog }' \
     pass=1 "$tmp/known" pass=2 "$tmp/watched" >"$tmp/want" || lost
 fi
 say_file "$tmp/rows"

@@ -58,13 +58,11 @@ say_part() {
 say_files() {
   local index=$1 directory name
   IFS= read -r directory || give_up 'the list of paths did not arrive whole'
-  for name in "$directory"/*.out "$directory"/*.err; do
-    name=${name##*/}
-    if ((limit > 0)) && [[ $name =~ ^[0-9]{1,6}\.(out|err)$ ]]; then
-      say "FILE $index $name"
-      limit=$((limit - 1))
-    fi
-  done
+  # A job may leave any number of files there: a pattern of the shell would hold all their names.
+  while IFS= read -r name; do
+    say "FILE $index $name"
+  done < <(find "$directory/" -maxdepth 1 -regextype posix-extended -regex '.*/[0-9]{1,6}\.(out|err)' -printf '%f\n' \
+    2>/dev/null </dev/null | sort -t. -k2,2r -k1,1 | head -n "$limit")
 }
 
 IFS= read -r count || give_up 'the number of questions did not arrive'

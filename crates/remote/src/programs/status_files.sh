@@ -7,10 +7,11 @@ status_files_per_job=16
 status_overlap=512
 
 # Prints the new parts, and adds the indices of jobs with incomplete results to $tmp/unread.
-# $1: file of lines "index TAB results directory TAB state directory", $2: file of lines "index TAB inode TAB offset TAB
+# $1: file of lines "index TAB results directory TAB state directory TAB most unread bytes of a file: of one that has more only
+# the end is read", $2: file of lines "index TAB inode TAB offset TAB
 # microseconds since 1970 TAB path" of the files that were read before, $3: the most bytes of a file, $4: the most bytes in all.
 say_status_files() {
-  local index inode size start restarted written from path want begin left=$4 place=0
+  local index inode size start resumes restarted written from path want begin left=$4 place=0
   local -a told=() owner=() lengths=() got=()
   # A job chooses its directory names: a control character could forge a line of this list.
   search "$1" 25 \
@@ -21,15 +22,17 @@ say_status_files() {
   # needs all of 64 bits, and awk counts in floating point.
   awk -F'\t' -v most="$status_files_per_job" -v most_bytes="$3" -v seed="$RANDOM" '
     function micros(time) { return sprintf("%.0f", time * 1000000) }
-    function changed(j, inode, size, start, restarted, time, path,    want) {
+    function changed(j, inode, size, start, restarted, time, path,    want, resumes) {
+      resumes = start
+      if (size - start > backlog[j] && size > most_bytes) start = sprintf("%.0f", size - most_bytes)
       want = size - start
       if (want > most_bytes) want = most_bytes
       # Short parts come first, so that one huge file delays no other; equal lengths have a random order.
-      printf "%.0f\t%.6f\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", want, rand(), j, inode, size, \
-        start, restarted, micros(time), path
+      printf "%.0f\t%.6f\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", want, rand(), j, inode, size, \
+        start, resumes, restarted, micros(time), path
     }
     BEGIN { srand(seed) }
-    pass == 1 { jobs[$2] = jobs[$2] " " $1; next }
+    pass == 1 { jobs[$2] = jobs[$2] " " $1; backlog[$1] = $4; next }
     pass == 2 { inode[$1, $5] = $2; offset[$1, $5] = $3; written[$1, $5] = $4; files[$1]++; next }
     pass == 3 { unsearched[$1]; next }
     {
@@ -67,13 +70,13 @@ say_status_files() {
     | sort -t $'\t' -k1,1n -k2,2n | cut -f3- >"$tmp/changed" || lost
   earlier_runs "$1"
   : >"$tmp/reads" || lost
-  while IFS=$'\t' read -r index inode size start restarted written from path; do
+  while IFS=$'\t' read -r index inode size start resumes restarted written from path; do
     want=$((size - start))
     if ((want > $3)); then want=$3; fi
     if ((want > left)); then want=$left; fi
     left=$((left - want))
     # A file is also named if there is no room for it: the last reader must know that there is more.
-    told+=("FILE $index $inode $size $start $restarted $written $from $path")
+    told+=("FILE $index $inode $size $start $resumes $restarted $written $from $path")
     owner+=("$index")
     if ((want > 0 || (start > 0 && start == size))); then
       begin=$((start > status_overlap ? start - status_overlap : 0))
@@ -134,9 +137,9 @@ add_notes() {
       next
     }
     !($1 in unsearched) {
-      path = $7
-      for (k = 8; k <= NF; k++) path = path "\t" $k
-      print $1 "\t" $2 "\t" $3 "\t" $4 "\t" $5 "\t" $6 "\t" ($1 in at ? at[$1] : "-") " " run[$1] + 0 " " (($1, $2) in from ? from[$1, $2] : 0) "\t" path
+      path = $8
+      for (k = 9; k <= NF; k++) path = path "\t" $k
+      print $1 "\t" $2 "\t" $3 "\t" $4 "\t" $5 "\t" $6 "\t" $7 "\t" ($1 in at ? at[$1] : "-") " " run[$1] + 0 " " (($1, $2) in from ? from[$1, $2] : 0) "\t" path
     }' pass=1 "$tmp/states" pass=2 "$tmp/unsearched" pass=3 "$tmp/notes" pass=4 "$tmp/changed" >"$tmp/noted"
 }
 
@@ -159,10 +162,11 @@ copy_notes() {
 # Reads parts of many files with one process and encodes them with another: processes for each file would take as long as all
 # other work.
 
+# By now the file may be a pipe, on which an ordinary open would wait, or a link.
 # shellcheck disable=SC2016
 part_reader='
   while IFS=$(printf "\t") read -r index place begin want path; do
-    dd if="$path" of="$1/$place" bs=64K iflag=skip_bytes,count_bytes,fullblock skip="$begin" count="$want" status=none
+    dd if="$path" of="$1/$place" bs=64K iflag=skip_bytes,count_bytes,fullblock,nonblock,nofollow skip="$begin" count="$want" status=none
     tell THROUGH
   done'
 

@@ -17,6 +17,7 @@ pub(crate) fn job(site: &Site, key: &str) -> Concluding {
         logs: vec![site.path(&format!("logs/{key}"))],
         results_dir: Some(site.path(&format!("results/{key}"))),
         status: Vec::new(),
+        status_backlog: remote::STATUS_BACKLOG,
         remove: vec![site.path(&format!("env/{key}")), site.path(&format!("env/{key}.other"))],
     }
 }

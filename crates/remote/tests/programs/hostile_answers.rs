@@ -58,6 +58,7 @@ fn concluding() -> Concluding {
         logs: vec![],
         results_dir: None,
         status: Vec::new(),
+        status_backlog: remote::STATUS_BACKLOG,
         remove: vec![],
     }
 }
@@ -149,7 +150,7 @@ proptest! {
             "DATA 3".to_owned(),
         ];
         let own: Vec<&str> = own.iter().map(String::as_str).collect();
-        let files = ["MARK 1 exit 2 0 3 1", "CLAIM 1 2", "FILE 1 9 1 0 0 5 - 0 0 /r/status.json", "DATA 1", "BYTES AAAAQQ=="];
+        let files = ["MARK 1 exit 2 0 3 1", "CLAIM 1 2", "FILE 1 9 1 0 0 0 5 - 0 0 /r/status.json", "DATA 1", "BYTES AAAAQQ=="];
         let alive = format!("ALIVE 0 {alive}");
         let answer = poll().parse(&framed(
             &[

@@ -10,6 +10,7 @@ mod check_images;
 mod checkpoints;
 mod conclude;
 mod conclude_unreadable;
+mod endless;
 mod hidden_partition;
 mod hostile_answers;
 mod install_credentials;

@@ -8,6 +8,7 @@ use crate::{
     ending::command,
     service::{Service, fresh_id, until},
     states::slurm_id,
+    timeline::timeline,
 };
 
 /// A job whose script can use `$results`, its results directory.
@@ -87,6 +88,34 @@ echo '{"status":"SUCCESS","message":"read to the end"}' >>"$results/status.json"
     assert_eq!(ended["progress"]["message"], "read to the end");
     let kept = events(&service, &id, "status").len();
     assert_eq!((kept, events(&service, &id, "events_truncated").len()), (100_000, 1));
+}
+
+#[test]
+fn a_status_file_that_is_a_hole_of_a_terabyte_costs_a_few_commands() {
+    let service = Service::start();
+    let id = fresh_id();
+    let text = r#"echo '{"status":"STARTED","message":"first","epoch":1.0,"max_epoch":3.0}' >>"$results/status.json"
+until [ -e "$results/go" ]; do sleep 0.1; done
+truncate -s 1T "$results/status.json" "$results/other"
+mkdir "$results/late"
+echo '{"status":"RUNNING","message":"last","kpi":{"loss":NaN}}' >>"$results/status.json"
+mv "$results/other" "$results/late/status.json""#;
+    service.submit(&writer(&service, &id, text));
+    let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR");
+    service.wait(&id, "its first line", |status| status["progress"]["message"] == "first");
+    service.sandbox.login(&format!("touch {base}/results/{id}/go"));
+    let ended = service.wait_ended(&id);
+    service.sandbox.login(&format!("rm -r {base}/results/{id}"));
+    assert_eq!(
+        (&ended["status"], &ended["progress"]["message"]),
+        (&json!("Done"), &json!("last")),
+        "{ended}"
+    );
+    assert_eq!(ended["progress"]["metrics"], json!({"loss": null}));
+    let is_skip = |event: &Value| event["data"]["skipped_bytes"].as_u64() > Some(1 << 39);
+    assert_eq!(events(&service, &id, "status").iter().filter(|event| is_skip(event)).count(), 2);
+    let conclusions = timeline(&service, &id).iter().filter(|entry| entry["class"] == "conclude").count();
+    assert!(conclusions < 10, "{conclusions} conclusions");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::{
 const SECRET: &str = "hunter2-of-the-timeline";
 
 /// All entries of the job's timeline, from all pages.
-fn timeline(service: &Service, id: &str) -> Vec<Value> {
+pub(crate) fn timeline(service: &Service, id: &str) -> Vec<Value> {
     let (mut entries, mut token) = (Vec::new(), String::new());
     loop {
         let page = service.get(&format!("/jobs/{id}/timeline?limit=3{token}")).json();

@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use remote::{
-    Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded, EarlierRun, Exclude, Excluded,
-    ImageFile, Locate, LocateAnswer, Located, Markers, NodeHealth, NodeHealthAnswer, Partitions,
+    Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded, Concluding, EarlierRun, Exclude,
+    Excluded, ImageFile, Locate, LocateAnswer, Located, Markers, NodeHealth, NodeHealthAnswer, Partitions,
     PartitionsAnswer, Poll, PollAnswer, Purge, Purged, RemoteCommand, Remove, Removed, Requeued,
-    SacctOutcome, SqueueOutcome, SubmitAnswer, SubmitBatch,
+    STATUS_OVERLAP, SacctOutcome, SqueueOutcome, StatusChunk, SubmitAnswer, SubmitBatch,
 };
 use slurm::{
     AccountingRow, Failure, FailureClass, NodeName, PartitionInfo, QueueRow, RemotePath, SlurmJobId,
@@ -103,17 +103,18 @@ impl State {
             let entry = self.jobs.iter().find(|entry| entry.name == job.key.name.as_str());
             let exit = entry.and_then(|entry| entry.marker);
             let log = entry.map_or_else(Vec::new, |entry| entry.log.clone());
+            let status = entry.filter(|entry| entry.is_endless).and_then(|_| next_part(job));
             self.removed.extend(job.remove.iter().map(ToString::to_string));
             concluded.push(Concluded {
                 key: job.key.name.to_string(),
                 markers: Markers { exit, ..Markers::default() },
-                status: Vec::new(),
+                status: status.into_iter().collect(),
                 readable: true,
                 left_out: false,
                 out_tail: Vec::new(),
                 err_tail: log,
                 role_tails: Vec::new(),
-                removed: true,
+                removed: !job.remove.iter().any(|path| self.stuck.contains(path.as_str())),
             });
         }
         concluded
@@ -186,6 +187,27 @@ pub fn partitions(down: u32) -> PartitionsAnswer {
     }
     let partitions = found.map(|partition| PartitionInfo { nodes, ..partition }).into_iter().collect();
     PartitionsAnswer { partitions, all_must_allow: true, dropped: 0 }
+}
+
+/// The next part of a status file of empty lines.
+fn next_part(job: &Concluding) -> Option<StatusChunk> {
+    const PART: usize = 4096;
+    let start_offset = job.status.first().map_or(0, |cursor| cursor.offset);
+    let overlap = usize::try_from(start_offset).map_or(STATUS_OVERLAP, |read| read.min(STATUS_OVERLAP));
+    Some(StatusChunk {
+        key: job.key.name.to_string(),
+        path: job.results_dir.as_ref()?.join("status.json").ok()?,
+        inode: 1,
+        size: start_offset + 2 * PART as u64,
+        written_at: 0,
+        note: None,
+        start_offset,
+        skipped: 0,
+        before: vec![b'\n'; overlap],
+        bytes: vec![b'\n'; PART],
+        complete: false,
+        restarted: false,
+    })
 }
 
 fn queue_row(job: &Entry) -> QueueRow {

@@ -312,6 +312,7 @@ impl Site {
             written_at: file.written_at,
             note: self.state(dir).and_then(|state| state.note_of(file.inode)),
             start_offset,
+            skipped: 0,
             before: file.bytes[start.saturating_sub(remote::STATUS_OVERLAP)..start].to_vec(),
             bytes: file.bytes[start..].to_vec(),
             complete: true,

@@ -127,6 +127,7 @@ fn concluding(conversion: &Conversion) -> Option<Concluding> {
         logs: Vec::new(),
         results_dir: None,
         status: Vec::new(),
+        status_backlog: 0,
         remove: Vec::new(),
     })
 }

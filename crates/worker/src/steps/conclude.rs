@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use domain::{
-    DesiredState, Ending, Findings, Job, JobPaths, UnhealthyNode, Work, cleanup_is_retried, conclude,
+    DesiredState, Ending, Findings, Job, JobPaths, Timestamp, UnhealthyNode, Work, cleanup_is_retried,
+    conclude, next_conclusion, status_backlog,
 };
 use persistence::{Lease, StepRecord, WorkStore};
 use remote::{Conclude, Concluded, Concluding};
@@ -27,8 +28,9 @@ const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn conclude(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {
+        let asked_at = self.clock.now();
         let command = Conclude {
-            jobs: jobs.iter().filter_map(concluding).collect(),
+            jobs: jobs.iter().filter_map(|job| concluding(job, asked_at)).collect(),
             tail_bytes: TAIL_BYTES,
             status_bytes_total: STATUS_BYTES,
         };
@@ -63,7 +65,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                         Ending::Ended(_) | Ending::Paused(_) | Ending::Retry { .. }
                             if !concluded.removed && cleanup_is_retried(job.finishing_since, now) =>
                         {
-                            done(job, Some(now + TRY_AGAIN))
+                            let due_at = next_conclusion(&job, Timestamp::MAX_UTC, now);
+                            done(job, Some(due_at))
                         }
                         Ending::Ended(job) | Ending::Paused(job) => done(job, None),
                         // A cancellation must reach the job that runs, too.
@@ -72,8 +75,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                             done(job, due_at)
                         }
                         Ending::Retry { job, due_at } => done(job, Some(due_at)),
-                        // Retried before the grace period is over, because the exit record may come at any moment.
-                        Ending::Wait { job, until } => done(job, Some(until.min(now + TRY_AGAIN))),
+                        Ending::Wait { job, until } => {
+                            let due_at = next_conclusion(&job, until, now);
+                            done(job, Some(due_at))
+                        }
                     }
                 }
                 None => done(job, Some(now + TRY_AGAIN)),
@@ -117,7 +122,7 @@ fn has_roles(job: &Job) -> bool {
     matches!(&job.spec.work, Work::Tao { network_arch, .. } if network_arch.as_str() == "cosmos-rl")
 }
 
-fn concluding(job: &Job) -> Option<Concluding> {
+fn concluding(job: &Job, now: Timestamp) -> Option<Concluding> {
     let attempt = job.attempt.as_ref()?;
     let paths = JobPaths::new(&attempt.job_dir, job.id).ok()?;
     Some(Concluding {
@@ -128,6 +133,7 @@ fn concluding(job: &Job) -> Option<Concluding> {
         logs: [paths.log(attempt, "main.out").ok()?, paths.log(attempt, "main.err").ok()?].concat(),
         results_dir: Some(paths.results.clone()),
         status: attempt.status.cursors(),
+        status_backlog: status_backlog(job, now),
         remove: paths.secret_files(),
     })
 }

@@ -4,6 +4,8 @@ use remote::RunNote;
 
 use super::*;
 
+mod skipped;
+
 const T0: Timestamp = DateTime::UNIX_EPOCH;
 
 /// A status file on the cluster, looked at as the poll's program does it.
@@ -52,6 +54,7 @@ impl Disk {
             written_at: self.written_at,
             note: self.note,
             start_offset: start as u64,
+            skipped: 0,
             before: self.bytes[start.saturating_sub(STATUS_OVERLAP)..start].to_vec(),
             bytes: self.bytes[start..end].to_vec(),
             complete: end == self.bytes.len(),
@@ -260,7 +263,9 @@ fn of_several_files_each_is_read_and_a_failure_is_remembered_until_its_file_says
     other.say(&word("SUCCESS"));
     reader.poll_all(&[&one, &other], 10_000, false);
     assert_eq!(reader.progress.final_status(), Some(StatusWord::Success), "the newest word");
-    assert_eq!(reader.files.failure(), Some("it says FAILURE"));
+    one.say(&json!({"status": "FAILURE", "message": "train action failed"}).to_string());
+    reader.poll_all(&[&one, &other], 10_000, false);
+    assert_eq!(reader.files.failure(), Some("it says FAILURE"), "the first one has the reason");
     one.say(&word("RUNNING"));
     reader.poll_all(&[&one, &other], 10_000, false);
     assert_eq!(reader.files.failure(), None);

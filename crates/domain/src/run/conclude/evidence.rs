@@ -7,7 +7,7 @@ use remote::{
 };
 use slurm::{ExitCode, SlurmJobId, SlurmState, timestamp};
 
-use super::{CATCH_UP, Findings};
+use super::Findings;
 use crate::{
     clock::Timestamp,
     job::{
@@ -171,6 +171,7 @@ pub(super) fn failure_overrides_success(job: &mut Job) {
     {
         job.progress.word = Some(StatusWord::Failure.to_string());
         job.progress.message = Some(message).filter(|message| !message.is_empty());
+        job.progress.failure.clone_from(&job.progress.message);
     }
 }
 
@@ -215,10 +216,4 @@ fn awaits_final_status(job: &Job, found: &Findings<'_>) -> bool {
     // A controller that forgot a run may end the job as a pending one. The start marker proves that it began.
     let began = attempt.started_at.is_some() || has_start_marker(job, found.markers);
     decides && began && !has_exit_record(job, found.markers) && !job.progress.is_final()
-}
-
-/// Whether a status file has more bytes than one reply holds: the final status is at its end.
-pub(super) fn is_catching_up(job: &Job, found: &Findings<'_>, now: Timestamp) -> bool {
-    let more = found.status.iter().any(|chunk| !chunk.complete && !chunk.bytes.is_empty());
-    more && job.finishing_since.is_some_and(|since| now - since < CATCH_UP)
 }

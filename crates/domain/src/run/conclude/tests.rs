@@ -267,6 +267,7 @@ fn a_last_line_without_its_newline_counts_once_nobody_writes_any_more() {
         written_at: 0,
         note: None,
         start_offset: 0,
+        skipped: 0,
         before: Vec::new(),
         bytes: b"{\"status\":\"SUCCESS\"}".to_vec(),
         restarted: false,

@@ -155,7 +155,7 @@ fn failed_message(state: &SlurmState, exit: Option<ExitCode>, reason: &str) -> S
 }
 
 fn reported_failure(job: &Job) -> String {
-    match &job.progress.message {
+    match job.progress.failure.as_ref().or(job.progress.message.as_ref()) {
         Some(message) => format!("The job reported a failure: {message}"),
         None => "The job reported a failure.".to_owned(),
     }

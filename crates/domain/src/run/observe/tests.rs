@@ -229,6 +229,7 @@ fn status_lines_move_the_progress_and_the_cursor_past_complete_lines_only() {
         written_at: 0,
         note: None,
         start_offset: 0,
+        skipped: 0,
         before: Vec::new(),
         bytes: b"{\"status\":\"RUNNING\",\"epoch\":2,\"max_epoch\":4}\n{\"sta".to_vec(),
         restarted: false,

@@ -101,6 +101,7 @@ fn saw(job: &Job, file: &str, state: SlurmState) -> ObservedChange {
         written_at: 1,
         note: None,
         start_offset: start as u64,
+        skipped: 0,
         before: file.as_bytes()[start.saturating_sub(remote::STATUS_OVERLAP)..start].to_vec(),
         bytes: file.as_bytes()[start..].to_vec(),
         complete: true,

@@ -15,6 +15,7 @@ fn of_run(restart: u32, text: &str) -> StatusChunk {
         written_at: 0,
         note: Some(RunNote { at: i64::from(restart), restart, fresh_from: 0 }),
         start_offset: 0,
+        skipped: 0,
         before: Vec::new(),
         bytes: text.as_bytes().to_vec(),
         restarted: false,
@@ -232,6 +233,7 @@ fn started_in_vain(state: Option<&SlurmState>, heard: &str, unheard: &str, marke
         size: (heard.len() + unheard.len()) as u64,
         written_at: 1,
         start_offset: heard.len() as u64,
+        skipped: 0,
         before: heard.as_bytes().to_vec(),
         bytes: unheard.as_bytes().to_vec(),
         ..of_run(0, "")

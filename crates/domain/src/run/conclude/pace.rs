@@ -1,0 +1,45 @@
+//! How fast the files of an ended job are read: a job decides how much there is, and may still write.
+
+use chrono::TimeDelta;
+use remote::{STATUS_BACKLOG, STATUS_BYTES};
+
+use super::Findings;
+use crate::{clock::Timestamp, job::stored::Job};
+
+/// How long the service waits for files that are unreadable, or read far behind, before the verdict.
+pub(super) const CATCH_UP: TimeDelta = TimeDelta::minutes(10);
+/// After this long, no more than the ends of status files are read: the final status is there.
+const WHOLE_FILES: TimeDelta = TimeDelta::minutes(5);
+const LEAST_PAUSE: TimeDelta = TimeDelta::seconds(5);
+/// While each round reads the next part of a file.
+const LEAST_PAUSE_OF_A_READER: TimeDelta = TimeDelta::seconds(1);
+const LONGEST_PAUSE: TimeDelta = TimeDelta::minutes(10);
+
+/// How many unread bytes of a status file are read before only its end is.
+pub fn status_backlog(job: &Job, now: Timestamp) -> u64 {
+    if finishing_for(job, now) < WHOLE_FILES { STATUS_BACKLOG } else { STATUS_BYTES as u64 }
+}
+
+/// When a job that waits until `until` is concluded again: evidence may come at any moment.
+///
+/// The pause grows with the time since the job's end, so there are few rounds, however long the job gives reasons for
+/// another one.
+pub fn next_conclusion(job: &Job, until: Timestamp, now: Timestamp) -> Timestamp {
+    until.min(now + pause(job, LEAST_PAUSE, now))
+}
+
+/// When the next part of a status file is read; `None` if nothing more is read before the verdict. A file has a next part
+/// if it has more bytes than one reply holds.
+pub(super) fn next_part(job: &Job, found: &Findings<'_>, now: Timestamp) -> Option<Timestamp> {
+    let more = found.status.iter().any(|chunk| !chunk.complete && !chunk.bytes.is_empty());
+    let is_patient = job.finishing_since.is_some_and(|since| now - since < CATCH_UP);
+    (more && is_patient).then(|| now + pause(job, LEAST_PAUSE_OF_A_READER, now))
+}
+
+fn pause(job: &Job, least: TimeDelta, now: Timestamp) -> TimeDelta {
+    (finishing_for(job, now) / 8).clamp(least, LONGEST_PAUSE)
+}
+
+fn finishing_for(job: &Job, now: Timestamp) -> TimeDelta {
+    job.finishing_since.map_or(TimeDelta::zero(), |since| now - since)
+}

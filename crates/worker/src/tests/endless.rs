@@ -1,0 +1,49 @@
+//! What a job can write without end costs the cluster a bounded number of commands.
+
+use super::*;
+
+impl Bench {
+    /// Concludes the only job until it has ended, and returns the number of commands.
+    async fn concluded(&self) -> usize {
+        let before = self.fake.commands();
+        loop {
+            let began = self.database_time("select now()").await.unwrap();
+            assert_eq!(self.step(Lane::Follow).await, 1);
+            assert_eq!(self.step(Lane::Follow).await, 0, "no step is repeated without a pause");
+            let commands = self.fake.commands() - before;
+            let Some(due_at) = self.database_time("select due_at from jobs").await else { return commands };
+            assert!(commands < 250, "no end after {commands} commands");
+            self.clock.advance(due_at - began);
+            self.make_due().await;
+        }
+    }
+
+    async fn database_time(&self, query: &'static str) -> Option<domain::Timestamp> {
+        sqlx::query_scalar(query).fetch_one(&self.pool).await.unwrap()
+    }
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_status_file_without_end_is_read_with_pauses_and_not_for_ever(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let (id, name) = bench.submitted().await;
+    bench.fake.write_without_end(&name);
+    bench.fake.set_state(&name, &SlurmState::Completed, Some(0));
+    bench.poll().await;
+    let commands = bench.concluded().await;
+    assert!(commands <= 50, "{commands} commands");
+    assert_eq!(bench.status(id).await, (Status::Done, Phase::Ended));
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_file_with_a_secret_that_stays_is_removed_again_with_growing_pauses(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let (id, name) = bench.submitted().await;
+    bench.fake.hold_on_to(&format!("/lustre/users/tao/env/{id}.sh"));
+    bench.fake.set_state(&name, &SlurmState::Completed, Some(0));
+    bench.poll().await;
+    let began = bench.clock.now();
+    bench.concluded().await;
+    assert_eq!(bench.status(id).await.1, Phase::Ended);
+    assert!(bench.clock.now() - began >= TimeDelta::hours(24), "it is tried for a day");
+}
