@@ -3,8 +3,8 @@
 use super::*;
 
 impl Bench {
-    /// Concludes the job until it has ended, and returns the number of commands.
-    async fn conclude(&self, id: JobId) -> usize {
+    /// Concludes the only job until it has ended, and returns the number of commands.
+    async fn concluded(&self) -> usize {
         let before = self.fake.commands();
         loop {
             let began = self.database_time("select now()").await.unwrap();
@@ -30,7 +30,7 @@ async fn a_status_file_without_end_is_read_with_pauses_and_not_for_ever(pool: Pg
     bench.fake.write_without_end(&name);
     bench.fake.set_state(&name, &SlurmState::Completed, Some(0));
     bench.poll().await;
-    let commands = bench.conclude(id).await;
+    let commands = bench.concluded().await;
     assert!(commands <= 50, "{commands} commands");
     assert_eq!(bench.status(id).await, (Status::Done, Phase::Ended));
 }
@@ -43,7 +43,7 @@ async fn a_file_with_a_secret_that_stays_is_removed_again_with_growing_pauses(po
     bench.fake.set_state(&name, &SlurmState::Completed, Some(0));
     bench.poll().await;
     let began = bench.clock.now();
-    bench.conclude(id).await;
+    bench.concluded().await;
     assert_eq!(bench.status(id).await.1, Phase::Ended);
     assert!(bench.clock.now() - began >= TimeDelta::hours(24), "it is tried for a day");
 }

@@ -4,6 +4,8 @@ use remote::RunNote;
 
 use super::*;
 
+mod skipped;
+
 const T0: Timestamp = DateTime::UNIX_EPOCH;
 
 /// A status file on the cluster, looked at as the poll's program does it.
