@@ -90,7 +90,7 @@ fn watch(service: &Service, id: &str, programs: usize) {
     let status = service.wait(id, "its Slurm id", |status| status["slurm_job_id"].is_string());
     let slurm_id = slurm_id(&status);
     let (mut before, mut seen) = (Vec::new(), Vec::new());
-    until("the programs to run", Duration::from_secs(60), || {
+    until("the programs to run", Duration::from_mins(1), || {
         let found = processes(&slurm_id);
         assert_ne!(service.status(id)["phase"], "ended", "{}", service.status(id));
         let (now, others): (Vec<_>, Vec<_>) = found.into_iter().partition(Process::is_program);
