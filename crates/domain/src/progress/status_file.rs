@@ -237,7 +237,7 @@ fn metric(value: &Value) -> Option<Value> {
     match value {
         Value::Object(fields) => metric(fields.get("value")?),
         Value::Number(_) => Some(value.clone()),
-        _ => number(value).map(Value::from),
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) => number(value).map(Value::from),
     }
 }
 
