@@ -72,11 +72,11 @@ fn a_job_that_ended_long_ago_shows_only_the_ends_of_its_files() {
         site.write(&format!("state/{key}/submit.1"), "");
         site.write(&format!("results/{key}/status.json"), "x".repeat(size));
     }
-    let late = Concluding { status_backlog: STATUS_BYTES as u64, ..job(&site, "b") };
-    let concluded = conclude(&site, vec![job(&site, "a"), late]);
-    let shown: Vec<_> =
-        concluded.iter().map(|one| (one.status[0].start_offset, one.status[0].complete)).collect();
-    assert_eq!(shown, [(0, false), (STATUS_BYTES as u64, true)]);
+    let older = Concluding { status_backlog: STATUS_BYTES as u64, ..job(&site, "b") };
+    let answers = conclude(&site, vec![job(&site, "a"), older]);
+    let parts: Vec<_> =
+        answers.iter().map(|one| (one.status[0].start_offset, one.status[0].complete)).collect();
+    assert_eq!(parts, [(0, false), (STATUS_BYTES as u64, true)]);
 }
 
 #[test_case("mkfifo"; "a pipe")]
