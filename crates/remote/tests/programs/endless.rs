@@ -66,14 +66,14 @@ fn of_a_hole_of_a_terabyte_a_conclusion_reads_the_end() {
 
 #[test]
 fn a_job_that_ended_long_ago_shows_only_the_ends_of_its_files() {
-    let site = Site::new();
+    let cluster = Site::new();
     let size = 2 * STATUS_BYTES;
     for key in ["a", "b"] {
-        site.write(&format!("state/{key}/submit.1"), "");
-        site.write(&format!("results/{key}/status.json"), "x".repeat(size));
+        cluster.write(&format!("state/{key}/submit.1"), "");
+        cluster.write(&format!("results/{key}/status.json"), "x".repeat(size));
     }
-    let older = Concluding { status_backlog: STATUS_BYTES as u64, ..job(&site, "b") };
-    let answers = conclude(&site, vec![job(&site, "a"), older]);
+    let older = Concluding { status_backlog: STATUS_BYTES as u64, ..job(&cluster, "b") };
+    let answers = conclude(&cluster, vec![job(&cluster, "a"), older]);
     let parts: Vec<_> =
         answers.iter().map(|one| (one.status[0].start_offset, one.status[0].complete)).collect();
     assert_eq!(parts, [(0, false), (STATUS_BYTES as u64, true)]);
