@@ -77,9 +77,9 @@ fn cosmos_on_three_nodes() {
     . /lustre/u/env/1.sh
     export NODE_RANK="${SLURM_NODEID:?}"
     export CUDA_HOME=/usr/local/cuda-12.8 CUDA_PATH=/usr/local/cuda-12.8 LD_LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" LIBRARY_PATH="/usr/local/cuda-12.8/lib64:/usr/local/cuda-12.8/lib${LIBRARY_PATH:+:$LIBRARY_PATH}" CPATH="/usr/local/cuda-12.8/include${CPATH:+:$CPATH}"
-    : 2>/dev/null >/lustre/u/state/1/1/begun"${1:+_$1}.${SLURM_NODEID-}"
+    true 2>/dev/null >/lustre/u/state/1/1/begun"${1:+_$1}.${SLURM_NODEID-}"
     "${@:2}"
-    _tao_leave "$1" $?'
+    _tao_leave "$1" "$?"'
 
     readonly _tao_policy_nodes=2 _tao_rollout_nodes=1 _tao_controller_port=8082
     [roles]

@@ -117,7 +117,7 @@ fn a_container_on_one_node() {
       exit 121
     fi
     . /lustre/u/env/1.sh
-    : 2>/dev/null >/lustre/u/state/1/1/begun"${1:+_$1}.${SLURM_NODEID-}"
+    true 2>/dev/null >/lustre/u/state/1/1/begun"${1:+_$1}.${SLURM_NODEID-}"
     exec "${@:2}"'
     srun --container-image='nvcr.io#nvidia/tao:6' --container-mounts='/lustre,/data:/data:ro' --export=ALL --kill-on-bad-exit=1 -- bash -c "$_tao_task" task '' python -c "print('a b')" </dev/null &
     _tao_programs+=("$!") _tao_roles+=('') _tao_tasks+=(1)
@@ -183,7 +183,7 @@ fn a_command_on_two_hosts() {
     export PATH=/lustre/u/state/1/1/bin:"$PATH"
     export NODE_RANK="${SLURM_NODEID:?}"
     "${@:2}"
-    _tao_leave "$1" $?'
+    _tao_leave "$1" "$?"'
     srun --export=ALL --kill-on-bad-exit=1 -- bash -c "$_tao_task" task '' ./train.sh </dev/null &
     _tao_programs+=("$!") _tao_roles+=('') _tao_tasks+=(2)
     _tao_warnable=1

@@ -187,8 +187,8 @@ async fn bounded(State(app): State<App>, request: Request, next: Next) -> Respon
 /// body, and takes over the body's share.
 pub(crate) async fn buffered(State(app): State<App>, request: Request, next: Next) -> Response {
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-    // A body without a size may become as large as any.
-    let body = request.body().size_hint().exact().unwrap_or(u64::MAX);
+    // No call that reads takes a body. One without a size may become as large as any.
+    let body = if is_read { 0 } else { request.body().size_hint().exact().unwrap_or(u64::MAX) };
     let most = u64::try_from(app.limits.body_bytes).unwrap_or(u64::MAX);
     let share = match app.buffers.share(body.min(most)).await {
         Ok(share) => share,

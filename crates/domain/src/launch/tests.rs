@@ -195,7 +195,7 @@ fn the_trace_of_a_job_is_slurms_comment() {
 fn a_command_on_the_node_keeps_its_lines_and_meets_our_scancel() {
     let submission = submission(&command_job(), &cluster());
     let text = String::from_utf8(file(&submission, "/command.sh").bytes.clone()).unwrap();
-    let begun = ": 2>/dev/null >/lustre/tao/state/00000000-0000-0000-0000-000000000001/1/begun\".${SLURM_NODEID-}\" || :";
+    let begun = "true 2>/dev/null >/lustre/tao/state/00000000-0000-0000-0000-000000000001/1/begun\".${SLURM_NODEID-}\" || :";
     assert_eq!(text, format!("trap '' USR1; {begun}; true"));
     assert!(script(&command_job(), &cluster()).contains("/bin/scancel"));
 }

@@ -45,8 +45,8 @@ collect_logs='
   # The ends of the logs of its roles, of at most 32 tasks.
   if [ "$roles" != - ]; then
     # A job may leave any number of files there: a pattern of the shell would hold all their names.
-    find "$roles"/{controller,policy,rollout} -maxdepth 1 -type f ! -name "*[[:cntrl:]]*" \
-      \( -name "*.out" -o -name "*.err" \) 2>/dev/null | head -n 64 | sort | while IFS= read -r log; do
+    find "$roles"/{controller,policy,rollout} -maxdepth 1 -type f -regextype posix-extended \
+      -regex ".*/[0-9]{1,6}\.(out|err)" 2>/dev/null | sort | head -n 64 | while IFS= read -r log; do
       tail -c 4096 -- "$log"
       echo
     done | tail -c 131072 >"$kept.roles" || code=1

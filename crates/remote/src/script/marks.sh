@@ -60,8 +60,9 @@ _tao_pass_warning_on() {
   while :; do
     waiting=0
     for place in "${!_tao_programs[@]}"; do
-      case " $_tao_told " in *" $place "*) continue ;; esac
+      # The end of a program is noticed first, also of one that was warned.
       if ! kill -0 "${_tao_programs[place]}" 2>/dev/null; then return; fi
+      case " $_tao_told " in *" $place "*) continue ;; esac
       if _tao_has_begun "${_tao_roles[place]}" "${_tao_tasks[place]}"; then
         _tao_told+=" $place"
         # srun passes it on to every process of its step, and to nothing else.

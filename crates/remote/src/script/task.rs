@@ -38,7 +38,8 @@ pub fn begin_mark(state_dir: &RemotePath) -> Result<String, ScriptError> {
 /// warning, and the program runs all the same.
 fn marks_begin(role: &str, state_dir: &RemotePath) -> Result<String, ScriptError> {
     let state = quoted("the state directory", state_dir.as_str())?;
-    Ok(format!(": 2>/dev/null >{state}/begun\"{role}.${{SLURM_NODEID-}}\""))
+    // Not `:`, a special builtin: with POSIXLY_CORRECT its failed redirection would end the shell.
+    Ok(format!("true 2>/dev/null >{state}/begun\"{role}.${{SLURM_NODEID-}}\""))
 }
 
 /// Variables that show a library that it is one of several tasks.
@@ -100,7 +101,7 @@ impl BatchScript {
         if ignored {
             let _ = writeln!(text, "{}", marks_begin(ROLE, &self.state_dir)?);
         }
-        text.push_str(if several { "\"${@:2}\"\n_tao_leave \"$1\" $?" } else { "exec \"${@:2}\"" });
+        text.push_str(if several { "\"${@:2}\"\n_tao_leave \"$1\" \"$?\"" } else { "exec \"${@:2}\"" });
         Ok(text)
     }
 }
