@@ -101,6 +101,20 @@ fn every_role_is_warned() {
 }
 
 #[test]
+fn a_role_that_fails_at_its_warning_ends_one_that_has_not_begun() {
+    let node = Node::new();
+    // The rollout never says that it has begun, so it is never warned.
+    let text = "trap 'echo ended; exit 0' TERM; \
+                if [ $COSMOS_NODE_ROLE = policy ]; then trap 'exit 7' USR1; else trap '' USR1; fi; \
+                if [ $COSMOS_NODE_ROLE != rollout ]; then : >$SITE/state/begun_$COSMOS_NODE_ROLE.$SLURM_NODEID; fi; \
+                if [ $COSMOS_NODE_ROLE = policy -a $SLURM_NODEID = 1 ]; then sleep 1; kill -USR1 $BATCH; fi; \
+                while :; do sleep 0.1; done";
+    let output = node.run(&script(&node, text), 42, 0);
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+    assert_eq!(node.read("logs/job-1-42/rollout/0.out"), "ended\n");
+}
+
+#[test]
 fn the_code_is_that_of_the_first_task_to_fail_and_not_of_those_killed_because_of_it() {
     let node = Node::new();
     // srun returns the highest code: 143 of a task that it has killed.
