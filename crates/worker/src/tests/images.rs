@@ -5,6 +5,8 @@ use remote::ImageFile;
 
 use super::*;
 
+mod cached_files;
+
 const FILE: &str = "/lustre/users/tao/";
 
 /// A job that wants the image from the cache.
@@ -102,28 +104,6 @@ async fn many_jobs_of_one_image_are_one_conversion(pool: PgPool) {
     }
     assert_eq!((bench.state().await.as_str(), bench.fake.submissions(&name)), ("ready", 1));
     assert_eq!(bench.convert().await, 0, "and nothing of it is due any more");
-}
-
-#[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_file_that_is_there_is_used_at_once_and_looked_for_once(pool: PgPool) {
-    let bench = Bench::new(pool);
-    bench.fake.put_image(&cached(), ImageFile::Whole);
-    let id = bench.accept(converted(1)).await;
-    bench.step(Lane::Submit).await;
-    bench.convert().await;
-    bench.step(Lane::Submit).await;
-    assert_eq!((bench.status(id).await.1, bench.fake.commands()), (Phase::InQueue, 2));
-    let second = bench.accept(converted(2)).await;
-    bench.step(Lane::Submit).await;
-    assert_eq!((bench.status(second).await.1, bench.fake.commands()), (Phase::InQueue, 3));
-
-    bench.clock.advance(TimeDelta::minutes(11));
-    let third = bench.accept(converted(3)).await;
-    bench.step(Lane::Submit).await;
-    assert_eq!(bench.status(third).await.1, Phase::ConvertingImage, "somebody may have removed it since");
-    bench.convert().await;
-    bench.step(Lane::Submit).await;
-    assert_eq!(bench.status(third).await.1, Phase::InQueue);
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
@@ -245,72 +225,6 @@ async fn an_image_that_its_registry_does_not_have_takes_no_gpu(pool: PgPool) {
     assert_ne!(again, name);
     bench.end_conversion(&again, 0, ImageFile::Whole).await;
     assert_eq!(bench.status(later).await.1, Phase::InQueue);
-}
-
-impl Bench {
-    /// The job runs with the cached file, and fails with this log. Returns the name of its next attempt.
-    async fn fail_with_file(&self, id: JobId, log: &str) -> String {
-        let name = self.job(id).await.attempt.unwrap().token.to_string();
-        self.fake.run_on(&name, "node01");
-        self.poll().await;
-        self.fake.write_log(&name, log);
-        self.fake.set_state(&name, &SlurmState::Failed, Some(1));
-        self.poll().await;
-        self.step(Lane::Follow).await;
-        format!("{name}-r2")
-    }
-}
-
-const PURGED: &str =
-    "slurmstepd-node01: error: pyxis:     [ERROR] No such file or directory: /lustre/x.sqsh\n";
-const DAMAGED: &str = "slurmstepd-node01: error: pyxis:     lzo uncompress failed with error code -6\n";
-
-#[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_cached_file_that_was_purged_a_moment_after_it_was_seen_is_converted_again(pool: PgPool) {
-    let bench = Bench::new(pool);
-    bench.fake.put_image(&cached(), ImageFile::Whole);
-    let id = bench.accept(converted(1)).await;
-    bench.step(Lane::Submit).await;
-    bench.convert().await;
-    bench.step(Lane::Submit).await;
-    bench.fake.put_image(&cached(), ImageFile::Absent);
-    bench.fail_with_file(id, PURGED).await;
-    assert_eq!(bench.status(id).await, (Status::Pending, Phase::RetryWait));
-    bench.make_due().await;
-    let conversion = bench.conversion().await;
-    assert_eq!(bench.status(id).await.1, Phase::ConvertingImage);
-    bench.end_conversion(&conversion, 0, ImageFile::Whole).await;
-    let job = bench.job(id).await;
-    assert_eq!((job.phase, job.attempt.unwrap().excluded), (Phase::InQueue, Vec::new()));
-    assert!(bench.script(id).await.contains(&cached()));
-}
-
-#[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_damaged_cached_file_is_made_anew_even_if_the_job_that_found_it_is_not_retried(pool: PgPool) {
-    let bench = Bench::new(pool);
-    bench.fake.put_image(&cached(), ImageFile::Whole);
-    let mut job = converted(1);
-    job.spec.max_retries = 0;
-    let id = bench.accept(job).await;
-    bench.step(Lane::Submit).await;
-    bench.convert().await;
-    bench.step(Lane::Submit).await;
-    bench.fail_with_file(id, DAMAGED).await;
-    assert_eq!(bench.status(id).await, (Status::Error, Phase::Ended));
-
-    let next = bench.accept(converted(2)).await;
-    let conversion = bench.conversion().await;
-    let target: String =
-        sqlx::query_scalar("select target from image_conversions").fetch_one(&bench.pool).await.unwrap();
-    assert_ne!(target, cached(), "somebody may be reading the old file");
-    bench.step(Lane::Submit).await;
-    assert_eq!(bench.status(next).await.1, Phase::ConvertingImage, "it does not get the damaged file");
-    bench.fake.set_state(&conversion, &SlurmState::Completed, Some(0));
-    bench.fake.put_image(&target, ImageFile::Whole);
-    bench.poll().await;
-    bench.convert().await;
-    bench.step(Lane::Submit).await;
-    assert!(bench.script(next).await.contains(&target), "{}", bench.script(next).await);
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
