@@ -161,6 +161,19 @@ fn jobs_are_not_mixed_up_and_what_stays_is_said() {
 }
 
 #[test]
+fn files_that_a_program_leaves_among_the_logs_of_roles_do_not_displace_these() {
+    let site = Site::new();
+    for index in 0..100 {
+        site.write(&format!("logs/a/controller/dump{index}.out"), "not a log\n");
+    }
+    site.write("logs/a/policy/0.err", "RuntimeError\n");
+    let [a] = conclude(&site, vec![Concluding { role_logs: Some(site.path("logs/a")), ..job(&site, "a") }])
+        .try_into()
+        .unwrap();
+    assert_eq!(String::from_utf8(a.role_tails).unwrap(), "RuntimeError\n\n");
+}
+
+#[test]
 fn the_ends_of_the_logs_of_roles_are_read_too() {
     let site = Site::new();
     site.write("state/a/run", "");
