@@ -66,6 +66,7 @@ fn cluster() -> crate::Cluster {
         account: None,
         partitions: None,
         mounts: Vec::new(),
+        node_local: Vec::new(),
         resources: crate::Resources::packaged().unwrap(),
         max_time_hours: 4.0,
         images: ImageSettings::packaged(&"/lustre/tao".parse().unwrap()).unwrap(),
