@@ -225,6 +225,14 @@ fn an_end_has_one_meaning(
 }
 
 #[test]
+fn the_status_of_an_answer_says_more_than_its_page() {
+    let error = |err: &[u8]| ended(SlurmState::Failed, Some(1), err, ImageFile::Absent).error.unwrap();
+    let both = b"[ERROR] URL https://r.io/token returned error code: 401 Unauthorized\n[ERROR] Could not process JSON input\n";
+    assert!(error(both).ends_with("401 Unauthorized"));
+    assert!(error(b"[INFO] x\n[ERROR] Could not process JSON input\n").ends_with("JSON input"));
+}
+
+#[test]
 fn dead_nodes_are_not_blamed_on_the_image_for_ever() {
     let mut conversion = running();
     for _ in 0..4 {
