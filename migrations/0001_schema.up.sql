@@ -347,8 +347,10 @@ create table image_conversions (
     state           text        not null check (state in ('requested', 'submitting', 'submit_uncertain', 'in_queue', 'running', 'finishing', 'ready', 'failed')),
     message         text        not null,                       -- what happens now; waiting jobs show it too
     file            text,                                       -- the newest complete file
-    file_seen_at    timestamptz,                                -- when it was last found
+    file_seen_at    timestamptz,                                -- when it was last found; null: a job could not use it since
     file_began_at   timestamptz,                                -- when its import began; null: the service found the file
+    damaged_files   text[]      not null default '{}',          -- files that jobs could not unpack; no job gets one
+    damaged_at      timestamptz,                                -- when a job last found one
     error           text,                                       -- why the last run failed
     failures        integer     not null default 0,             -- consecutive failed runs
     infrastructure_failures integer not null default 0,         -- consecutive runs that the infrastructure ended

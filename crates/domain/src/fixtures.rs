@@ -91,6 +91,7 @@ pub(crate) fn cluster() -> Cluster {
         account: Some("team".parse().unwrap()),
         partitions: Some("polar,grizzly".parse().unwrap()),
         mounts: Vec::new(),
+        node_local: Vec::new(),
         resources: Resources::packaged().unwrap(),
         max_time_hours: 4.0,
         images: ImageSettings::packaged(&base_dir).unwrap(),

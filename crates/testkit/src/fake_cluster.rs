@@ -217,6 +217,11 @@ impl FakeCluster {
         self.state().images.insert(path.to_owned(), file);
     }
 
+    /// Whether something is at the place of an image.
+    pub fn has_image(&self, path: &str) -> bool {
+        self.state().images.contains_key(path)
+    }
+
     /// squeue forgets the job, as it does `MinJobAge` seconds after its end.
     pub fn forget(&self, name: &str) {
         for job in self.state().jobs.iter_mut().filter(|job| job.name == name) {

@@ -28,6 +28,7 @@ pub fn cluster() -> Cluster {
         account: Some(parsed("team")),
         partitions: Some(parsed("polar,grizzly")),
         mounts: vec![parsed("/lustre")],
+        node_local: Vec::new(),
         resources: resources(),
         max_time_hours: 4.0,
         images: images(),

@@ -76,6 +76,7 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
         Text(PATH, LONGEST_PATH),
     ),
     (&["ClusterSettings"], &["container_mounts"], Texts(MOUNT, LONGEST_PATH)),
+    (&["ClusterSettings"], &["node_local_paths"], Texts(PATH, LONGEST_PATH)),
     (&["ClusterSettings"], &["max_time_hours"], Hours),
     (&["ClusterSettings"], &["conversion_minutes"], Whole(1, 1440)),
     (&["ClusterSettings"], &["conversion_memory_gb"], Whole(1, 4096)),

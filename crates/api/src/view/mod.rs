@@ -78,8 +78,8 @@ pub(crate) struct JobView {
     pub secret_cloud_metadata: Vec<String>,
     /// The input files and directories from the request.
     pub inputs: Vec<String>,
-    /// Everything that must exist on the cluster before the job is staged: the inputs, the data sets in `specs`, and an image
-    /// that is a file.
+    /// Everything that must exist on the cluster before the job is staged, except below the cluster's `node_local_paths`: the
+    /// inputs, the data sets in `specs`, and an image that is a file.
     pub required_paths: Vec<String>,
     /// The effective resources.
     pub resources: ResourcesView,

@@ -25,8 +25,7 @@ impl Mount {
 
     /// Whether the mount makes a path of the cluster visible to the container.
     pub fn shows(&self, path: &RemotePath) -> bool {
-        let rest = path.as_str().strip_prefix(self.source.as_str());
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        path.is_within(&self.source)
     }
 
     /// The path on the cluster of a path in the container, if it is below this mount.

@@ -44,6 +44,8 @@ pub struct Cluster {
     pub account: Option<Account>,
     pub partitions: Option<PartitionList>,
     pub mounts: Vec<Mount>,
+    /// Directories of the nodes that the login host does not have: what a job needs below them is not checked.
+    pub node_local: Vec<RemotePath>,
     /// The defaults of a request.
     pub resources: Resources,
     /// The longest wall time that a request may have, in hours.

@@ -51,9 +51,11 @@ pub fn choose_image(job: &Job, conversion: &Conversion, now: Timestamp) -> Image
     let new_enough = conversion.file_began_at.is_some_and(|began| began >= job.created_at);
     let file = conversion.file.as_ref().filter(|_| !conversion.is_damaged() && (!fresh || new_enough));
     let seen = conversion.file_seen_at.is_some_and(|at| now - at < FRESH);
+    // While a new file is created, the old one stays valid, unless a job could not use it.
+    let is_valid =
+        conversion.file_seen_at.is_some() && conversion.state != ConversionState::Requested && !resting;
     match file {
-        // While a new file is created, the old one is still valid.
-        Some(file) if seen || !(resting || conversion.state == ConversionState::Requested) => {
+        Some(file) if seen || is_valid => {
             ImageChoice::Launch(LaunchImage { image: ImageRef::File(file.clone()), note: None })
         }
         None if conversion.state == ConversionState::Failed

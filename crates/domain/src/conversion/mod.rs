@@ -3,11 +3,13 @@
 //! A conversion belongs to one path in one cluster's cache. It is submitted, located, observed and concluded by the same
 //! rules as jobs (`submission`, `outcome`). `choice` decides how a job continues.
 //!
-//! A file that jobs may be reading is never replaced or removed. Converting a tag again creates a file with a new name. A
-//! rename over the old file would keep it readable for open handles on a local or a Lustre file system, but not on NFS
-//! (ESTALE), and not for a job that Slurm requeues to other nodes.
+//! A file that jobs of this service may be reading is never replaced or removed. Converting a tag again, or a damaged file,
+//! creates a file with a new name. A rename over the old file would keep it readable for open handles on a local or a Lustre
+//! file system, but not on NFS (ESTALE), and not for a job that Slurm requeues to other nodes. A damaged file is removed once
+//! another file of the image is whole and no open attempt uses the damaged one.
 
 mod choice;
+mod damaged;
 mod outcome;
 mod submission;
 #[cfg(test)]
@@ -27,7 +29,6 @@ use crate::{
         identity::{AttemptNo, Origin},
         submit_fence::{LOOKUP_INTERVAL, SubmitFence},
     },
-    run::diagnosis::FileFault,
 };
 
 pub use choice::{ImageChoice, cached_image, choose_image, run_unconverted, wants_fresh};
@@ -77,8 +78,12 @@ pub struct Conversion {
     pub message: String,
     /// The newest complete file.
     pub file: Option<RemotePath>,
-    /// When it was last found complete; absent if a job found it damaged.
+    /// When it was last found complete; absent if a job could not use it since.
     pub file_seen_at: Option<Timestamp>,
+    /// Files that a job could not unpack, although they are as long as their superblocks say. No job gets one.
+    pub damaged_files: Vec<RemotePath>,
+    /// When a job last found one.
+    pub damaged_at: Option<Timestamp>,
     /// When the import of the file began; absent for a file that existed before.
     pub file_began_at: Option<Timestamp>,
     /// Why the last run failed.
@@ -133,6 +138,8 @@ pub struct Demand {
     pub waiters: u32,
     /// The newest acceptance time of a job that requires the current image.
     pub fresh_since: Option<Timestamp>,
+    /// A job may be reading a damaged file, or is about to.
+    pub reads_damaged: bool,
 }
 
 /// The next step of a due conversion.
@@ -246,6 +253,9 @@ impl Conversion {
         base_dir: &RemotePath,
         now: Timestamp,
     ) -> Result<Option<Timestamp>, InvalidName> {
+        if found == ImageFile::Whole {
+            self.forget_superseded(demand);
+        }
         Ok(match found {
             ImageFile::Unread => Some(now + LOOKUP_INTERVAL),
             ImageFile::Whole if self.is_fresh_enough(demand) && !self.is_damaged() => {
@@ -279,25 +289,6 @@ impl Conversion {
     fn not_plannable(mut self, why: &dyn std::fmt::Display, now: Timestamp) -> ConversionTransition {
         self.failed(format!("it cannot be submitted: {why}"), now);
         ConversionTransition { conversion: self, due_at: None }
-    }
-
-    /// Whether a job could not unpack the file, although it is as long as its superblock says.
-    fn is_damaged(&self) -> bool {
-        self.file.is_some() && self.file_seen_at.is_none()
-    }
-
-    /// The time at which a file counts as seen that a job did not find: the next job checks it again.
-    const NOT_FOUND: Timestamp = Timestamp::UNIX_EPOCH;
-
-    /// The conversion after a job could not use its file; `None` if nothing changes.
-    #[must_use]
-    pub fn distrusted(&self, fault: FileFault) -> Option<Self> {
-        let seen_at = self.file_seen_at.filter(|_| fault == FileFault::Missing).map(|_| Self::NOT_FOUND);
-        (self.file.is_some() && self.file_seen_at != seen_at).then(|| Self {
-            file_seen_at: seen_at,
-            version: self.version + 1,
-            ..self.clone()
-        })
     }
 
     /// Whether the file is new enough: its import began after the waiting jobs were accepted.
@@ -350,6 +341,7 @@ impl Conversion {
     fn ready(&mut self, file: RemotePath, began_at: Option<Timestamp>, now: Timestamp) {
         self.state = ConversionState::Ready;
         self.message = format!("The image is in the cache: {file}.");
+        self.damaged_files.retain(|damaged| *damaged != file);
         (self.file, self.file_seen_at, self.file_began_at) = (Some(file), Some(now), began_at);
         (self.failures, self.mishaps, self.retry_at, self.error, self.abandoned) = (0, 0, None, None, None);
     }

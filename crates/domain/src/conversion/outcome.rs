@@ -278,7 +278,7 @@ fn enroot_error(err_tail: &[u8], code: u8) -> String {
     format!("enroot import exited with code {code}: {}", error_line(err_tail))
 }
 
-/// The last line with an error, or else the last line.
+/// The last line with an error, or else the last line. An answer that is not JSON has its error of HTTP before it, if it has one.
 fn error_line(err_tail: &[u8]) -> String {
     let text = String::from_utf8_lossy(err_tail);
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -287,7 +287,8 @@ fn error_line(err_tail: &[u8]) -> String {
             .iter()
             .any(|word| line.contains(word))
     };
-    let line = lines().rfind(is_error).or_else(|| lines().next_back());
+    let says_more = |line: &&str| is_error(line) && !line.ends_with("Could not process JSON input");
+    let line = lines().rfind(says_more).or_else(|| lines().rfind(is_error)).or_else(|| lines().next_back());
     line.unwrap_or("no output")
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })

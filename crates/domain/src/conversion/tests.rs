@@ -1,4 +1,5 @@
 mod choices;
+mod damaged;
 mod returned;
 
 use chrono::DateTime;
@@ -22,7 +23,7 @@ fn now() -> Timestamp {
 }
 
 fn one_waits() -> Demand {
-    Demand { waiters: 1, fresh_since: None }
+    Demand { waiters: 1, ..Demand::default() }
 }
 
 fn wanted() -> Conversion {
@@ -35,6 +36,8 @@ fn wanted() -> Conversion {
         message: String::new(),
         file: None,
         file_seen_at: None,
+        damaged_files: Vec::new(),
+        damaged_at: None,
         file_began_at: None,
         error: None,
         failures: 0,
@@ -66,6 +69,7 @@ fn cluster() -> crate::Cluster {
         account: None,
         partitions: None,
         mounts: Vec::new(),
+        node_local: Vec::new(),
         resources: crate::Resources::packaged().unwrap(),
         max_time_hours: 4.0,
         images: ImageSettings::packaged(&"/lustre/tao".parse().unwrap()).unwrap(),
@@ -111,7 +115,7 @@ fn a_conversion_takes_one_step(state: ConversionState, waiters: u32) -> Conversi
     if state == ConversionState::Submitting {
         conversion.run.as_mut().unwrap().slurm_id = None;
     }
-    conversion_step(&conversion, &Demand { waiters, fresh_since: None })
+    conversion_step(&conversion, &Demand { waiters, ..Demand::default() })
 }
 
 /// Slurm has it in this state, so many minutes from now. `submitted` minutes from now it was last put into the queue.
@@ -224,6 +228,14 @@ fn an_end_has_one_meaning(
 }
 
 #[test]
+fn the_status_of_an_answer_says_more_than_its_page() {
+    let error = |err: &[u8]| ended(SlurmState::Failed, Some(1), err, ImageFile::Absent).error.unwrap();
+    let both = b"[ERROR] URL https://r.io/token returned error code: 401 Unauthorized\n[ERROR] Could not process JSON input\n";
+    assert!(error(both).ends_with("401 Unauthorized"));
+    assert!(error(b"[INFO] x\n[ERROR] Could not process JSON input\n").ends_with("JSON input"));
+}
+
+#[test]
 fn dead_nodes_are_not_blamed_on_the_image_for_ever() {
     let mut conversion = running();
     for _ in 0..4 {
@@ -286,7 +298,7 @@ fn somebody_elses_record_of_its_id_says_nothing() {
 fn an_import_is_fresh_for_those_who_were_accepted_before_it_began() {
     let mut ready = running();
     ready.ready(ready.cache_path.clone(), Some(now()), now());
-    let demand = |seconds| Demand { waiters: 1, fresh_since: Some(now() + TimeDelta::seconds(seconds)) };
+    let demand = |seconds| Demand { fresh_since: Some(now() + TimeDelta::seconds(seconds)), ..one_waits() };
     let base = "/lustre/tao".parse().unwrap();
     let after = |seconds| ready.checked(ImageFile::Whole, &demand(seconds), &base, now()).conversion;
     assert_eq!(after(0).state, ConversionState::Ready);

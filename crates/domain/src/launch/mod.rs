@@ -81,6 +81,7 @@ pub fn plan_submission(
     let bytes = script.env_text(vars)?.into_bytes();
     files.push(StagedFile { path: paths.env_shell.clone(), mode: PRIVATE, bytes });
     files.push(StagedFile { path: paths.script.clone(), mode: SHARED, bytes: script.render()?.into_bytes() });
+    let is_checked = |path: &&RemotePath| cluster.node_local.iter().all(|local| !path.is_within(local));
     let parents = files.iter().filter_map(|file| file.path.parent());
     // Also without secrets: the cleanup has to prove that the files are gone, and a missing directory does not.
     let private = paths.secret_files();
@@ -94,7 +95,7 @@ pub fn plan_submission(
         script_path: paths.script,
         make_dirs: make_dirs.into_iter().collect(),
         results_dir: Some(paths.results),
-        inputs: job.spec.required_paths.clone(),
+        inputs: job.spec.required_paths.iter().filter(is_checked).cloned().collect(),
         base_dir: attempt.job_dir.clone(),
         send: attempt.fence.newest,
         cleared: attempt.fence.cleared,

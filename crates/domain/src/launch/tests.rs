@@ -22,6 +22,7 @@ fn cluster() -> Cluster {
         account: None,
         partitions: None,
         mounts: vec![],
+        node_local: Vec::new(),
         resources: Resources::packaged().unwrap(),
         max_time_hours: 4.0,
         images: ImageSettings::packaged(&"/lustre/tao".parse().unwrap()).unwrap(),
@@ -54,6 +55,18 @@ fn script(job: &Job, cluster: &Cluster) -> String {
 /// What the tasks read before their program starts.
 fn env_file(job: &Job) -> String {
     String::from_utf8(file(&submission(job, &cluster()), ".sh").bytes.clone()).unwrap()
+}
+
+#[test]
+fn what_only_the_nodes_have_is_not_looked_for_on_the_login_host() {
+    let mut job = command_job();
+    job.spec.required_paths = ["/raid", "/raid/x.sqsh", "/raid2/x.sqsh", "/lustre/raid/x"]
+        .map(|path| path.parse().unwrap())
+        .to_vec();
+    let inputs = |cluster: &Cluster| submission(&job, cluster).inputs;
+    assert_eq!(inputs(&cluster()), job.spec.required_paths);
+    let local = Cluster { node_local: vec!["/raid".parse().unwrap()], ..cluster() };
+    assert_eq!(inputs(&local), job.spec.required_paths[2..]);
 }
 
 #[test]

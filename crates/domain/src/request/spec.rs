@@ -49,7 +49,7 @@ pub struct JobSpec {
     #[serde(default)]
     pub inputs: Vec<RemotePath>,
     /// All paths that must exist before the job is staged: the inputs, the data sets of its specification, and an image
-    /// that is a file.
+    /// that is a file. Those that only the nodes have are not checked.
     #[serde(default)]
     pub required_paths: Vec<RemotePath>,
     pub resources: Resources,

@@ -9,7 +9,7 @@ mod verdict;
 
 use chrono::TimeDelta;
 use remote::{Markers, StatusChunk};
-use slurm::SlurmState;
+use slurm::{NodeName, SlurmState};
 
 use crate::{
     clock::Timestamp,
@@ -179,8 +179,8 @@ fn retry_or_end(
         job.failures.push(PastFailure {
             attempt: attempt_no,
             slurm_id: job.attempt.as_ref().and_then(|attempt| attempt.slurm_id),
+            nodes: nodes_at_fault(&job, found),
             signature: found.signature.clone(),
-            nodes: found.nodes.clone(),
             at: now,
             allowed_again: false,
         });
@@ -206,6 +206,13 @@ fn retry_or_end(
     }
 }
 
+/// The nodes to exclude. A cached file is at fault the first time. Before the next attempt it was seen whole or made again, so
+/// the second time the node is.
+fn nodes_at_fault(job: &Job, found: &Diagnosis) -> Vec<NodeName> {
+    let is_first = || job.failures.iter().all(|past| past.signature != found.signature);
+    if found.cause == Cause::CachedFile && is_first() { Vec::new() } else { found.nodes.clone() }
+}
+
 fn diagnosis(job: &Job, attempt: &Attempt, found: &Findings<'_>) -> Option<Diagnosis> {
     let logs = [found.err_tail, found.out_tail, found.role_tails];
     let exit = exit_record(found.markers, attempt.slurm_id);
@@ -221,6 +228,8 @@ fn diagnosis(job: &Job, attempt: &Attempt, found: &Findings<'_>) -> Option<Diagn
         },
         terminated: exit.is_some_and(|exit| exit.code == ENDED_BY_TERM),
         has_exit_record: exit.is_some(),
+        // An earlier run of the attempt has written to the same logs.
+        began: found.markers.begun || attempt.requeues > 0 || !found.readable,
         // A newline separates the logs of roles.
         wrote_nothing: found.readable
             && job.progress.word.is_none()

@@ -24,7 +24,7 @@ pub use rules::RULES;
 pub(crate) enum Cause {
     /// The job itself: it would fail again anywhere.
     User,
-    /// A file of the image cache, which is made again. No node is at fault.
+    /// A file of the image cache, which is made again.
     CachedFile,
     /// A retry, elsewhere or later, may succeed.
     Infrastructure,
@@ -80,8 +80,10 @@ pub(crate) struct Evidence<'a> {
     /// The attempt's nodes, as Slurm writes them.
     pub nodes: &'a str,
     pub unhealthy: &'a [UnhealthyNode],
-    /// The ends of the logs.
+    /// The ends of the logs: standard error, standard output ([`STDOUT`]), and those of roles.
     pub logs: &'a [&'a [u8]],
+    /// The job's program may have begun on a node, so that the logs are its own too.
+    pub began: bool,
     /// Its script has not left its start marker in the job's directory, which is readable.
     pub never_started: bool,
     /// Its exit record says that SIGTERM ended it.
@@ -107,7 +109,7 @@ pub(crate) struct Diagnosis {
 
 impl Diagnosis {
     fn of(evidence: &Evidence<'_>, cause: Cause, signature: &str, why: &str, line: Option<String>) -> Self {
-        let nodes = if cause == Cause::CachedFile { Vec::new() } else { blamed(evidence, line.as_deref()) };
+        let nodes = blamed(evidence, line.as_deref());
         Self { cause, signature: signature.to_owned(), why: why.to_owned(), line, nodes }
     }
 }
@@ -186,16 +188,24 @@ fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     };
     // The log names the node.
     let line = if signature == NODE_FAILED { matches(evidence.logs) } else { Vec::new() };
-    let line = line.into_iter().find(|(rule, _)| rule.id == "slurm-step").map(|(_, line)| line);
+    let line = line.into_iter().find(|(rule, ..)| rule.id == "slurm-step").map(|(_, line, _)| line);
     Some(Diagnosis::of(evidence, Cause::Infrastructure, signature, why, line))
 }
 
 const NODE_FAILED: &str = "node-failed";
 
+/// The place of standard output among the logs.
+const STDOUT: usize = 1;
+
 fn by_logs_and_nodes(evidence: &Evidence<'_>) -> Option<Diagnosis> {
+    // Once the program has begun on a node, that node has read the image, and the program may have printed the line.
+    let is_evidence = |(rule, _, place): &(&Rule, String, usize)| {
+        !matches!(rule.fault, Fault::MissingFile | Fault::DamagedFile) || !evidence.began && *place != STDOUT
+    };
     let found: Vec<_> = matches(evidence.logs)
         .into_iter()
-        .map(|(rule, line)| (rule, rule.fault.cause(evidence.image), line))
+        .filter(is_evidence)
+        .map(|(rule, line, _)| (rule, rule.fault.cause(evidence.image), line))
         .collect();
     let from_rule = |(rule, cause, line): &(&Rule, Cause, String)| {
         Diagnosis::of(evidence, *cause, rule.id, rule.why, Some(line.clone()))

@@ -55,15 +55,16 @@ pub(crate) fn decide_retry(
     if nodes.len() >= SAME_FAULT_NODES {
         let names: Vec<&str> = nodes.iter().map(|node| node.as_str()).collect();
         return no(format!(
-            "Not retried: the same fault ({}) occurred on {} different nodes ({}), so the nodes are not the cause.",
+            "Not retried: the same fault ({}) occurred on {} different nodes ({}), so the nodes are not the cause: {}.",
             found.signature,
             names.len(),
-            names.join(", ")
+            names.join(", "),
+            found.why
         ));
     }
     let budget = job.spec.max_retries;
     if job.retry_count >= budget {
-        return no(format!("Not retried: all {budget} retries are used."));
+        return no(format!("Not retried: all {budget} retries are used: {}.", found.why));
     }
     let wait = wait(job.id, job.retry_count, terms);
     let exclusions = match excluded(job, terms, spare, now).as_slice() {

@@ -254,7 +254,8 @@ fn missing_inputs(paths: &[RemotePath]) -> String {
         let _ = write!(text, "{comma}{path}");
     }
     text.push_str(
-        ". The job was not submitted. Put them there and retry the job, or submit it with other paths.",
+        ". The job was not submitted. Put them there and retry the job, or submit it with other paths. Paths that only the \
+         nodes have belong below a directory of the cluster's setting node_local_paths.",
     );
     text
 }

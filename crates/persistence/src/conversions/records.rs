@@ -86,12 +86,14 @@ impl Store {
         let changes: Vec<_> =
             records.iter().map(|record| document(&record.conversion, record.due_at)).collect();
         let mut tx = self.pool.begin().await?;
-        // A job that came during the step has raised the version: then the next step is due at once.
+        // A job that came during the step, or found a file damaged, has raised the version: then the next step is due at once.
         let stored = sqlx::query_scalar!(
             "-- conversions::records::record_conversions_together
              update image_conversions c
              set state = u.state, message = u.message, file = u.file, file_seen_at = u.file_seen_at,
-                 file_began_at = u.file_began_at, error = u.error, failures = u.failures, retry_at = u.retry_at,
+                 file_began_at = u.file_began_at,
+                 damaged_files = case when c.version = u.version then u.damaged_files else c.damaged_files end,
+                 damaged_at = case when c.version = u.version then u.damaged_at else c.damaged_at end, error = u.error, failures = u.failures, retry_at = u.retry_at,
                  infrastructure_failures = u.infrastructure_failures, abandoned = u.abandoned, run = u.run, token = u.token,
                  state_dir = u.state_dir, target = u.target, slurm_job_id = u.slurm_job_id, slurm_state = u.slurm_state,
                  exit_code = u.exit_code, exit_signal = u.exit_signal, intended_at = u.intended_at,

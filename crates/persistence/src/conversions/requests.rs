@@ -28,7 +28,8 @@ pub trait ImageRequests {
     /// Makes finished conversions due again: their last result is too old for a job that needs the file now.
     fn reopen_conversions(&self, cluster: &ClusterName, conversions: &[&Conversion]) -> impl Call<()>;
 
-    /// Records that jobs could not use these files. No job gets a damaged file again, nor a missing one before a check.
+    /// Records that jobs could not use these files. No job gets a damaged file again, nor a missing one before a check. The files
+    /// of one image are found damaged at most once an hour.
     fn distrust_files(&self, cluster: &ClusterName, files: &[(&RemotePath, FileFault)]) -> impl Call<()>;
 
     /// The conversions of one cluster that Slurm has: polls ask about them, too.
@@ -101,16 +102,21 @@ impl ImageRequests for Store {
         }
         let paths: Vec<String> = files.iter().map(|(file, _)| file.to_string()).collect();
         let damaged: Vec<bool> = files.iter().map(|(_, fault)| *fault == FileFault::Damaged).collect();
-        // A missing file counts as seen in 1970.
+        // As `Conversion::distrusted`.
         self.run(sqlx::query!(
             "-- conversions::requests::distrust_files
              update image_conversions c
-             set file_seen_at = case when u.damaged then null else to_timestamp(0) end,
+             set file_seen_at = null,
+                 damaged_files = case when u.damaged then array_append(c.damaged_files, c.file) else c.damaged_files end,
+                 damaged_at = case when u.damaged then now() else c.damaged_at end,
                  version = version + 1, updated_by = 'distrust_files'
              from (select file, bool_or(damaged) as damaged
                    from unnest($2::text[], $3::bool[]) as u(file, damaged) group by file) u
-             where c.cluster = $1 and c.file = u.file and c.file_seen_at is not null
-               and (u.damaged or c.file_seen_at <> to_timestamp(0))",
+             where c.cluster = $1 and c.file = u.file
+               and case when u.damaged
+                        then c.file <> all (c.damaged_files)
+                             and (c.damaged_at is null or c.damaged_at <= now() - interval '1 hour')
+                        else c.file_seen_at is not null end",
             cluster.as_str(),
             &paths,
             &damaged,

@@ -17,7 +17,7 @@ macro_rules! select_conversions {
             $crate::conversions::rows::ConversionRow,
             "-- " + $name + "
              select c.id, c.cluster, c.cache_path, c.image, c.state, c.message, c.file, c.file_seen_at, c.file_began_at,
-                    c.error, c.failures, c.infrastructure_failures, c.retry_at, c.abandoned, c.run, c.token, c.state_dir,
+                    c.damaged_files, c.damaged_at, c.error, c.failures, c.infrastructure_failures, c.retry_at, c.abandoned, c.run, c.token, c.state_dir,
                     c.target, c.slurm_job_id, c.slurm_state, c.exit_code, c.exit_signal, c.intended_at, c.submit_fence,
                     c.submit_fence_cleared, c.submit_fence_shut_at, c.absent_at, c.failed_submissions, c.submitted_at,
                     c.queued_since, c.began_at, c.finishing_since, c.missing_since, c.version
@@ -41,6 +41,8 @@ pub(crate) struct ConversionRow {
     pub(crate) file: Option<String>,
     pub(crate) file_seen_at: Option<Timestamp>,
     pub(crate) file_began_at: Option<Timestamp>,
+    pub(crate) damaged_files: Vec<String>,
+    pub(crate) damaged_at: Option<Timestamp>,
     pub(crate) error: Option<String>,
     pub(crate) failures: i32,
     pub(crate) retry_at: Option<Timestamp>,
@@ -80,6 +82,11 @@ impl TryFrom<ConversionRow> for Conversion {
             image: stored.parse("image", &row.image)?,
             state: stored.parse("state", &row.state)?,
             file: stored.parse_any("file", row.file.as_ref())?,
+            damaged_files: row
+                .damaged_files
+                .iter()
+                .map(|file| stored.parse("damaged_files", file))
+                .collect::<Result<_>>()?,
             failures: stored.number("failures", row.failures)?,
             mishaps: stored.number("infrastructure_failures", row.infrastructure_failures)?,
             abandoned: stored.parse_any("abandoned", row.abandoned.as_ref())?,
@@ -87,6 +94,7 @@ impl TryFrom<ConversionRow> for Conversion {
             message: row.message,
             file_seen_at: row.file_seen_at,
             file_began_at: row.file_began_at,
+            damaged_at: row.damaged_at,
             error: row.error,
             retry_at: row.retry_at,
             version: row.version,
@@ -154,6 +162,8 @@ pub(crate) fn document(conversion: &Conversion, due_at: Option<Timestamp>) -> Va
         "file": conversion.file.as_ref().map(RemotePath::as_str),
         "file_seen_at": conversion.file_seen_at,
         "file_began_at": conversion.file_began_at,
+        "damaged_files": conversion.damaged_files,
+        "damaged_at": conversion.damaged_at,
         "error": conversion.error,
         "failures": conversion.failures,
         "infrastructure_failures": conversion.mishaps,

@@ -89,10 +89,21 @@ impl ConversionTurns for Store {
         )
         .fetch_all(&self.pool)
         .await?;
-        // A job that was canceled, paused or submitted in the meantime does not wait any more.
+        // A job that was canceled, paused or submitted in the meantime does not wait any more. A leased job may just have chosen a
+        // file that was found damaged since.
         let demands = sqlx::query!(
             r#"-- conversions::turns::acquire_conversions demand
-               select w.conversion_id, count(*) as "waiters!", max(j.created_at) filter (where w.fresh) as fresh_since
+               select w.conversion_id, count(*) as "waiters!", max(j.created_at) filter (where w.fresh) as fresh_since,
+                      exists (
+                          select from image_conversions c
+                          join jobs r on r.cluster = c.cluster and r.phase <> 'ended'
+                          left join slurm_metadata a on a.job_id = r.id and a.attempt = r.attempt
+                          where c.id = w.conversion_id and c.damaged_files <> '{}'
+                            and (a.concluded_at is null and a.image = any (c.damaged_files)
+                                 or r.spec ->> 'image' = any (c.damaged_files)
+                                 or r.lease_expires_at > now()
+                                    and exists (select from image_waits l where (l.job_id, l.conversion_id) = (r.id, c.id)))
+                      ) as "reads_damaged!"
                from image_waits w join jobs j on j.id = w.job_id
                where w.conversion_id = any($1) and j.desired_state = 'run'
                  and j.phase in ('queued', 'converting_image', 'retry_wait')
@@ -103,8 +114,11 @@ impl ConversionTurns for Store {
         .await?;
         let with_demand = |conversion: Conversion| {
             let found = demands.iter().find(|demand| demand.conversion_id == conversion.id);
-            let demand =
-                found.map(|found| Demand { waiters: count(found.waiters), fresh_since: found.fresh_since });
+            let demand = found.map(|found| Demand {
+                waiters: count(found.waiters),
+                fresh_since: found.fresh_since,
+                reads_damaged: found.reads_damaged,
+            });
             (conversion, demand.unwrap_or_default())
         };
         let (conversions, corrupt) = readable(rows);

@@ -1,4 +1,4 @@
-//! Checks which cached images exist and are complete.
+//! Checks which cached images exist and are complete, and removes the damaged ones that these replace.
 
 use std::time::Duration;
 
@@ -10,14 +10,28 @@ use slurm::RemotePath;
 
 const PROGRAM: &str = program!("preamble", "whole_image", "check_images");
 
-/// No file is begun after 40 s, and each may take 22 s.
-const DEADLINE: Duration = Duration::from_secs(70);
+/// No file is begun after 40 s, and each may take 22 s. No removal is begun after 65 s, and each may take 6 s.
+const DEADLINE: Duration = Duration::from_secs(75);
 
 /// Checks any number of SquashFS files.
 #[derive(Debug, Clone, Default)]
 pub struct CheckImages {
     /// The files.
     pub paths: Vec<RemotePath>,
+    /// The files to remove if their replacement is whole.
+    pub superseded: Vec<Superseded>,
+}
+
+/// A file that is removed if another one is whole. It is kept if it was written after it was found damaged: then it is another
+/// file.
+#[derive(Debug, Clone)]
+pub struct Superseded {
+    /// The place of its replacement in `paths`.
+    pub by: usize,
+    /// When it was found damaged, in seconds since 1970.
+    pub known_at: i64,
+    /// Its path.
+    pub path: RemotePath,
 }
 
 /// What is at the path of an image.
@@ -41,8 +55,11 @@ impl RemoteCommand for CheckImages {
 
     fn render(&self) -> Call {
         let mut stdin = StdinWriter::default();
-        stdin.field(self.paths.len()).end_line();
+        stdin.field(self.paths.len()).field(self.superseded.len()).end_line();
         stdin.rows(&self.paths);
+        for file in &self.superseded {
+            stdin.field(file.by).field(file.known_at).field(&file.path).end_line();
+        }
         stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.paths.len() * 64)
     }
 

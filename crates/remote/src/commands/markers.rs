@@ -16,6 +16,8 @@ pub struct Markers {
     pub run_claim: Option<SlurmJobId>,
     /// The batch script requeued the job at its own time limit. Such a run writes no exit record.
     pub requeued: Option<RequeuedMarker>,
+    /// Whether the program of the newest run has begun on a node. Only `conclude` reads this.
+    pub begun: bool,
     /// Whether the newest run got the warning before a time limit.
     pub warned: bool,
     /// Whether the newest run reached the job's own time limit.
@@ -94,6 +96,7 @@ impl MarkerReader {
             b"started" => marks.started = started_marker(&line.rest()),
             b"requeued" => marks.requeued = requeued_marker(&line.rest()),
             // A new run removes these, so they belong to the run of the other markers.
+            b"begun" => marks.begun = true,
             b"warned" => marks.warned = true,
             b"limited" => marks.limited = true,
             b"self_canceled" => marks.self_canceled = self_cancel_marker(&line.rest()),

@@ -40,6 +40,10 @@ collect_logs='
   if [ ! -d "$state" ]; then code=1; fi
   # Before anything is read: a run that starts after this stops. A link needs no room on a full disk.
   if [ "$id" != - ]; then ln -sfT -- "$id" "$state/over" || code=1; fi
+  for begun in "$state"/begun*; do
+    if [ -e "$begun" ]; then : >"$kept.begun" || code=1; fi
+    break
+  done
   first_tail out "${@:1:outs}"
   first_tail err "${@:outs+1}"
   # The ends of the logs of its roles, of at most 32 tasks.
@@ -117,6 +121,7 @@ declare -A got=()
 names=()
 while read -r name size; do got[$name]=$size; done < <(sizes "$tmp/tails")
 for ((index = 0; index < count; index++)); do
+  if [ -n "${got[$index.begun]-}" ]; then say "MARK $index begun"; fi
   say "TAIL $index ${got[$index.out]-0} ${got[$index.err]-0} ${got[$index.roles]-0}"
   for name in "$index".{out,err,roles}; do
     if ((${got[$name]-0} > 0)); then names+=("$name"); fi

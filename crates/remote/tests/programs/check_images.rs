@@ -1,4 +1,6 @@
-use remote::{CheckImages, ImageFile};
+use std::time::{Duration, SystemTime};
+
+use remote::{CheckImages, ImageFile, Superseded};
 
 use crate::site::Site;
 
@@ -11,7 +13,8 @@ fn squashfs(says: u64, is: usize) -> Vec<u8> {
 }
 
 fn check(site: &Site, names: &[&str]) -> Vec<ImageFile> {
-    site.run(&CheckImages { paths: names.iter().map(|name| site.path(name)).collect() })
+    let paths = names.iter().map(|name| site.path(name)).collect();
+    site.run(&CheckImages { paths, superseded: Vec::new() })
 }
 
 #[test]
@@ -53,7 +56,34 @@ fn only_a_whole_image_is_one() {
 #[test]
 fn a_list_that_was_cut_is_no_answer() {
     let site = Site::new();
-    let command = CheckImages { paths: vec![site.path("a"), site.path("b")] };
+    let command = CheckImages { paths: vec![site.path("a"), site.path("b")], superseded: Vec::new() };
     let raw = site.raw_cut(&command, 10);
     assert!(remote::RemoteCommand::parse(&command, &raw).is_err());
+}
+
+#[test]
+fn a_damaged_file_is_removed_once_its_replacement_is_whole() {
+    let site = Site::new();
+    site.write("new.sqsh", squashfs(100, 100));
+    site.write("cut.sqsh", squashfs(101, 100));
+    for (name, written_at) in
+        [("old.sqsh", 1000), ("without another.sqsh", 1000), ("written since.sqsh", 2001)]
+    {
+        site.write(name, squashfs(100, 100));
+        let file = std::fs::File::options().write(true).open(site.file(name)).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(written_at)).unwrap();
+    }
+    let file = |by, name: &str| Superseded { by, known_at: 2000, path: site.path(name) };
+    let command = CheckImages {
+        paths: ["cut.sqsh", "new.sqsh"].map(|name| site.path(name)).to_vec(),
+        superseded: vec![
+            file(0, "without another.sqsh"),
+            file(1, "old.sqsh"),
+            file(1, "written since.sqsh"),
+            file(1, "nowhere.sqsh"),
+        ],
+    };
+    assert_eq!(site.run(&command), [ImageFile::Broken, ImageFile::Whole]);
+    let left = ["old.sqsh", "without another.sqsh", "written since.sqsh"].map(|name| site.exists(name));
+    assert_eq!(left, [false, true, true]);
 }

@@ -47,6 +47,16 @@ fn the_last_words_are_collected_and_the_private_files_removed() {
     assert!(!site.exists("env/a"));
 }
 
+#[test_case("begun.0"; "a program")]
+#[test_case("begun_policy.3"; "a role")]
+fn a_program_that_has_begun_is_told(mark: &str) {
+    let site = Site::new();
+    site.write(&format!("state/a/{mark}"), "");
+    site.write("state/b/exit", "7 0 3 1700000000\n");
+    let concluded = conclude(&site, ["a", "b"].map(|key| job(&site, key)).to_vec());
+    assert_eq!(concluded.iter().map(|one| one.markers.begun).collect::<Vec<_>>(), [true, false]);
+}
+
 #[test]
 fn a_second_copy_does_not_take_the_files_of_the_first() {
     let site = Site::new();

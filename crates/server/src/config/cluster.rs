@@ -72,6 +72,7 @@ pub(crate) fn check(settings: &ClusterSettings, faults: &mut Faults) -> Option<C
     let partitions = settings.partitions.as_ref().map(|list| list.join(","));
     let partitions = faults.parse_some("partitions", partitions.as_ref());
     let mounts: Vec<Mount> = faults.each("container_mounts", &settings.container_mounts);
+    let node_local: Vec<RemotePath> = faults.each("node_local_paths", &settings.node_local_paths);
     let resources = resources(settings, faults);
     let (poll_min, poll_max) = pace(settings, faults);
     let ssh = connection(settings, hosts, faults);
@@ -91,6 +92,7 @@ pub(crate) fn check(settings: &ClusterSettings, faults: &mut Faults) -> Option<C
         account,
         partitions,
         mounts,
+        node_local,
         resources: resources?,
         max_time_hours: settings.max_time_hours,
         images: images?,

@@ -39,6 +39,9 @@ section! {
         base_results_dir: Option<String>, env "SLURM_BASE_RESULTS_DIR", example "\"/lustre/fsw/portfolios/edgeai/users/svc-tao\"";
         /// The mounts of containers: "/source", "/source:/inside" or "/source:/inside:ro".
         container_mounts: Vec<String> = vec!["/lustre".to_owned()], env "SLURM_CONTAINER_MOUNTS";
+        /// Directories that only the nodes have. Image files, inputs and data sets below them are not checked before a job is
+        /// submitted; all others must exist on the login host.
+        node_local_paths: Vec<String>, example "[\"/raid\"]";
         /// The nodes of a job. A job can override this and the keys up to timeout_hours.
         num_nodes: u32 = 1;
         /// The GPUs of a job: per node if below max_num_gpus_per_node; from there on whole nodes that hold this total.

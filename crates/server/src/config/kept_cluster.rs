@@ -27,8 +27,13 @@ pub(crate) struct KeptRules {
 }
 
 const MOST_BYTES: usize = 64 * 1024;
-const MOST: [(&str, usize); 4] =
-    [("hosts", 16), ("host_keys", 64), ("partitions", 64), ("container_mounts", 64)];
+const MOST: [(&str, usize); 5] = [
+    ("hosts", 16),
+    ("host_keys", 64),
+    ("partitions", 64),
+    ("container_mounts", 64),
+    ("node_local_paths", 64),
+];
 /// The name is a column of its own; the other keys are paths of this machine.
 const FILE_ONLY: [&str; 4] = ["name", "key_path", "agent_socket", "known_hosts"];
 

@@ -162,6 +162,13 @@ fn a_worker_listens_only_on_its_own_address() {
 }
 
 #[test]
+fn what_only_the_nodes_have_is_set_for_each_cluster() {
+    let file = "[[clusters]]\nname = \"a\"\nuser = \"u\"\nhosts = [\"h\"]\nnode_local_paths = [\"/raid/\"]";
+    let config = read(file, &[]).unwrap();
+    assert_eq!(cluster(&config).cluster.node_local, ["/raid".parse().unwrap()]);
+}
+
+#[test]
 fn a_shorter_limit_shortens_the_default_time() {
     let config =
         read("[[clusters]]\nname = \"a\"\nuser = \"u\"\nhosts = [\"h\"]\nmax_time_hours = 2", &[]).unwrap();

@@ -43,6 +43,12 @@ impl RemotePath {
         if parent.is_empty() { None } else { Some(Self(parent.to_owned())) }
     }
 
+    /// Whether this is `dir`, or below it.
+    pub fn is_within(&self, dir: &Self) -> bool {
+        let rest = self.0.strip_prefix(&dir.0);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
     fn check(text: &str) -> Result<String, InvalidName> {
         let accepted = text.len() <= MAX_BYTES && text.starts_with('/');
         let path = if accepted { append("", text) } else { None };

@@ -138,9 +138,13 @@ impl State {
         Canceled { refused: None }
     }
 
-    fn check_images(&self, command: &CheckImages) -> Vec<ImageFile> {
+    fn check_images(&mut self, command: &CheckImages) -> Vec<ImageFile> {
         let at = |path: &RemotePath| self.images.get(path.as_str()).copied().unwrap_or(ImageFile::Absent);
-        command.paths.iter().map(at).collect()
+        let found: Vec<_> = command.paths.iter().map(at).collect();
+        for file in command.superseded.iter().filter(|file| found[file.by] == ImageFile::Whole) {
+            self.images.remove(file.path.as_str());
+        }
+        found
     }
 
     fn remove(&mut self, command: &Remove) -> Removed {

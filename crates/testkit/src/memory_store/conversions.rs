@@ -3,8 +3,8 @@
 use std::{collections::HashSet, time::Duration};
 
 use domain::{
-    Abandoned, ClusterName, Conversion, ConversionState, Demand, DesiredState, FileFault, JobId, Phase,
-    Timestamp,
+    Abandoned, ClusterName, Conversion, ConversionState, Demand, DesiredState, FileFault, ImageRef, JobId,
+    Phase, Timestamp,
 };
 use persistence::{
     ConversionLease, ConversionRecord, ConversionRecords, ConversionTurns, ImageRequest, ImageRequests, Lane,
@@ -13,7 +13,7 @@ use persistence::{
 use slurm::RemotePath;
 use uuid::Uuid;
 
-use super::{Held, MemoryStore, Right, Tables, Turn, after, is_free, is_held, until};
+use super::{Held, JobRow, MemoryStore, Right, Tables, Turn, after, is_free, is_held, until};
 
 #[derive(Debug)]
 pub(super) struct ConversionRow {
@@ -86,10 +86,11 @@ impl ImageRequests for MemoryStore {
         cluster: &ClusterName,
         files: &[(&RemotePath, FileFault)],
     ) -> Result<(), StoreError> {
+        let now = self.now();
         for row in self.tables().conversions.values_mut().filter(|row| row.conversion.cluster == *cluster) {
             for (file, fault) in files {
                 if row.conversion.file.as_ref() == Some(*file)
-                    && let Some(distrusted) = row.conversion.distrusted(*fault)
+                    && let Some(distrusted) = row.conversion.distrusted(*fault, now)
                 {
                     row.conversion = distrusted;
                 }
@@ -164,7 +165,7 @@ impl ConversionTurns for MemoryStore {
         }
         tables.turns.extend(leased.iter().map(|one| Turn::Given(Right::Conversion(one.id), token)));
         let leased = leased.into_iter().map(|conversion| {
-            let demand = tables.demand(conversion.id);
+            let demand = tables.demand(conversion.id, now);
             (conversion, demand)
         });
         Ok(ConversionLease { token, conversions: leased.collect(), granted_on: Some(now) })
@@ -243,7 +244,14 @@ impl ConversionRecords for MemoryStore {
                 _ if version != conversion.version => Some(clock),
                 due_at => due_at.map(|due| clock + (due - now)),
             };
-            row.conversion = Conversion { version: version + 1, ..conversion.clone() };
+            let known = std::mem::replace(
+                &mut row.conversion,
+                Conversion { version: version + 1, ..conversion.clone() },
+            );
+            if version != conversion.version {
+                row.conversion.damaged_files = known.damaged_files;
+                row.conversion.damaged_at = known.damaged_at;
+            }
             if release {
                 row.held = None;
             }
@@ -311,6 +319,8 @@ impl Tables {
             message: "Checking the cache for the image.".to_owned(),
             file: None,
             file_seen_at: None,
+            damaged_files: Vec::new(),
+            damaged_at: None,
             file_began_at: None,
             error: None,
             failures: 0,
@@ -326,7 +336,7 @@ impl Tables {
     }
 
     /// The jobs that wait for a conversion now.
-    fn demand(&self, conversion: Uuid) -> Demand {
+    fn demand(&self, conversion: Uuid, now: Timestamp) -> Demand {
         let mut demand = Demand::default();
         for (id, wait) in self.waits.iter().filter(|(_, wait)| wait.conversion == conversion) {
             let Some(row) = self.jobs.get(id) else { continue };
@@ -336,7 +346,24 @@ impl Tables {
                 demand.fresh_since = demand.fresh_since.max(wait.fresh.then_some(row.job.created_at));
             }
         }
+        demand.reads_damaged = demand.waiters > 0 && self.reads_damaged(conversion, now);
         demand
+    }
+
+    /// Whether a job may be reading a damaged file, or holds a lease in which it may have chosen it.
+    fn reads_damaged(&self, id: Uuid, now: Timestamp) -> bool {
+        let Some(row) = self.conversions.get(&id) else { return false };
+        let is_damaged = |image: &ImageRef| matches!(image, ImageRef::File(file) if row.conversion.damaged_files.contains(file));
+        !row.conversion.damaged_files.is_empty()
+            && self.jobs.values().any(|JobRow { job, attempt, attempts, held, .. }| {
+                let open = attempts.get(attempt).filter(|attempt| attempt.is_open());
+                let uses = open.and_then(|attempt| attempt.image.as_ref()).map(|launch| &launch.image);
+                let waits = || self.waits.get(&job.id).is_some_and(|wait| wait.conversion == id);
+                job.cluster == row.conversion.cluster
+                    && job.phase != Phase::Ended
+                    && (uses.into_iter().chain(&job.spec.image).any(is_damaged)
+                        || !is_free(*held, now) && waits())
+            })
     }
 
     /// Makes the jobs that wait for these conversions due at once.

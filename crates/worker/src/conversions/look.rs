@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use domain::{Abandoned, Conversion, ConversionFindings, conclude_conversion};
 use persistence::{ConversionLease, WorkStore};
-use remote::{Cancel, CheckImages, Conclude, Concluding, ImageFile, Markers};
+use remote::{Cancel, CheckImages, Conclude, Concluding, ImageFile, Markers, Superseded};
+use slurm::RemotePath;
 
 use super::{Due, warn_of};
 use crate::{Result, cluster_runtime::Runtime, link::cluster_link::ClusterLink, worker::Worker};
@@ -23,7 +24,15 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         lease: &ConversionLease,
         due: Vec<Due>,
     ) -> Result {
-        let command = CheckImages { paths: due.iter().map(|(one, _)| one.place().clone()).collect() };
+        let superseded = due.iter().enumerate().flat_map(|(by, (one, demand))| {
+            let known_at = one.damaged_at.unwrap_or_default().timestamp();
+            let file = move |path: &RemotePath| Superseded { by, known_at, path: path.clone() };
+            one.superseded(demand).iter().map(file)
+        });
+        let command = CheckImages {
+            paths: due.iter().map(|(one, _)| one.place().clone()).collect(),
+            superseded: superseded.collect(),
+        };
         let found = match runtime.target.link.call(&command).await {
             Ok(found) => found,
             Err(error) => {
@@ -85,7 +94,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             tail_bytes: TAIL_BYTES,
             status_bytes_total: 0,
         };
-        let check = CheckImages { paths: runs().map(|run| run.target.clone()).collect() };
+        let check =
+            CheckImages { paths: runs().map(|run| run.target.clone()).collect(), superseded: Vec::new() };
         let link = &runtime.target.link;
         let answers = match link.call(&command).await {
             Ok(concluded) => link.call(&check).await.map(|files| (concluded, files)),

@@ -37,6 +37,9 @@ pub(crate) struct ClusterSettings {
     /// The default container mounts: `/source`, `/source:/inside` or `/source:/inside:ro`.
     #[schema(max_items = 64)]
     pub(crate) container_mounts: Option<Vec<String>>,
+    /// Directories that only the nodes have: what a job needs below them is not checked before its submission.
+    #[schema(max_items = 64)]
+    pub(crate) node_local_paths: Option<Vec<String>>,
     /// The default number of nodes.
     pub(crate) num_nodes: Option<u32>,
     /// The default of a job's `num_gpus`.

@@ -109,7 +109,7 @@ pub(crate) async fn validate_job(
         script.map(|file| String::from_utf8_lossy(&file.bytes).into_owned()).unwrap_or_default();
     "The request is valid; nothing was stored.".clone_into(&mut job.message);
     let live = if live {
-        let command = TestOnly { script: Some(batch_script.clone()), paths: job.spec.required_paths.clone() };
+        let command = TestOnly { script: Some(batch_script.clone()), paths: submission.inputs };
         let answer = app.ops.test_only(&cluster.name, command).await;
         Some(LiveView::from(answer.map_err(|error| unavailable(&cluster, error))?))
     } else {

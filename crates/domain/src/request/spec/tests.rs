@@ -19,6 +19,7 @@ fn clusters() -> Vec<Cluster> {
         account: None,
         partitions: Some("polar,grizzly".parse().unwrap()),
         mounts: vec!["/lustre".parse().unwrap()],
+        node_local: Vec::new(),
         resources: Resources::packaged().unwrap(),
         max_time_hours: 4.0,
         images: ImageSettings::packaged(&"/lustre/users/tao".parse().unwrap()).unwrap(),

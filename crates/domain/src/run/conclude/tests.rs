@@ -25,6 +25,7 @@ const NO_MARKERS: Markers = Markers {
     started: None,
     run_claim: None,
     requeued: None,
+    begun: false,
     warned: false,
     limited: false,
     self_canceled: None,

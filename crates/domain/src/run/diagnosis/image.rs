@@ -68,5 +68,5 @@ pub fn cached_file_fault(job: &Job) -> Option<(&RemotePath, FileFault)> {
 /// Why the registry refuses an image, if this text of `enroot import` says that it does. Every import would be refused.
 pub(crate) fn registry_refusal(text: &str) -> Option<&'static str> {
     let found = matches(&[text.as_bytes()]);
-    found.iter().find(|(rule, _)| rule.fault == Fault::Refused).map(|(rule, _)| rule.why)
+    found.iter().find(|(rule, ..)| rule.fault == Fault::Refused).map(|(rule, ..)| rule.why)
 }

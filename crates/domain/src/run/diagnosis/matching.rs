@@ -16,8 +16,8 @@ const SHOWN: usize = 300;
 /// Matches no line.
 const NEVER: &str = r"[^\s\S]";
 
-/// The matching rules, each with its first line, in the order of the logs.
-pub(super) fn matches(logs: &[&[u8]]) -> Vec<(&'static Rule, String)> {
+/// The matching rules, each with its first line and the place of that line's log, in the order of the logs.
+pub(super) fn matches(logs: &[&[u8]]) -> Vec<(&'static Rule, String, usize)> {
     // The pattern of each rule, then the line of each rule that voids it.
     static ALL: LazyLock<RegexSet> = LazyLock::new(|| {
         let patterns = RULES.iter().map(|rule| rule.pattern);
@@ -25,9 +25,9 @@ pub(super) fn matches(logs: &[&[u8]]) -> Vec<(&'static Rule, String)> {
         // A test compiles each pattern, so this cannot fail.
         RegexSet::new(patterns.chain(voids)).unwrap_or_else(|_| RegexSet::empty())
     });
-    let mut found: Vec<(usize, String)> = Vec::new();
+    let mut found: Vec<(usize, String, usize)> = Vec::new();
     let mut void = Vec::new();
-    for log in logs {
+    for (place, log) in logs.iter().enumerate() {
         let text = String::from_utf8_lossy(log);
         let lines: Vec<&str> = text.lines().collect();
         for line in &lines[lines.len().saturating_sub(LINES)..] {
@@ -37,14 +37,14 @@ pub(super) fn matches(logs: &[&[u8]]) -> Vec<(&'static Rule, String)> {
             for index in ALL.matches(line) {
                 if index >= RULES.len() {
                     void.push(index - RULES.len());
-                } else if found.iter().all(|(known, _)| *known != index) {
-                    found.push((index, printable(line.trim(), SHOWN)));
+                } else if found.iter().all(|(known, ..)| *known != index) {
+                    found.push((index, printable(line.trim(), SHOWN), place));
                 }
             }
         }
     }
-    found.retain(|(index, _)| !void.contains(index));
-    found.into_iter().map(|(index, line)| (&RULES[index], line)).collect()
+    found.retain(|(index, ..)| !void.contains(index));
+    found.into_iter().map(|(index, line, place)| (&RULES[index], line, place)).collect()
 }
 
 /// Whether the patterns of a rule are valid.

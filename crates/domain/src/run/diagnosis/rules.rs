@@ -66,10 +66,9 @@ rules! {
         "the user's quota on the shared file system is exceeded",
         ["OSError: [Errno 122] Disk quota exceeded"],
         [];
-    Refused "registry-credentials": r"Could not process JSON input|returned error code: 40[13]\b",
+    Refused "registry-credentials": r"returned error code: 40[13]\b",
         "the registry requires valid credentials for the image: install them for Enroot on the cluster",
-        ["slurmstepd-node01: error: pyxis:     [ERROR] Could not process JSON input",
-         "[ERROR] URL https://registry/v2/x/manifests/1 returned error code: 401 Unauthorized"],
+        ["[ERROR] URL https://registry/v2/x/manifests/1 returned error code: 401 Unauthorized"],
         [];
     // After the 401 of a registry with Basic authentication, Enroot prints nothing more.
     Refused "registry-login": r"\[INFO\] (?:Authenticating with user: |Using credentials from file: )"
@@ -82,18 +81,21 @@ rules! {
         "the image does not exist in its registry",
         ["[ERROR] URL http://registry/v2/x/manifests/9 returned error code: 404 Not Found"],
         [];
-    MissingFile "image-file-missing": r"pyxis:\s+\[ERROR\] No such file or directory: ",
+    // The file rules count only before the job's program begins: a program may print such lines too.
+    MissingFile "image-file-missing": r"^slurmstepd(?:-\S+)?: error: pyxis:\s+\[ERROR\] No such file or directory: ",
         "the file of the image does not exist",
         ["slurmstepd-node01: error: pyxis:     [ERROR] No such file or directory: /lustre/none.sqsh",
          "slurmstepd-node01: error: pyxis:     [ERROR] No such file or directory: /lustre/images/tao"],
-        ["[ERROR] No such file or directory: /lustre/data/train.json"];
-    DamagedFile "image-file-damaged": r"pyxis:\s+(?:\[ERROR\] Invalid image format: |FATAL ERROR|.*\buncompress failed)"
+        ["[ERROR] No such file or directory: /lustre/data/train.json",
+         "pyxis:     [ERROR] No such file or directory: /lustre/none.sqsh"];
+    DamagedFile "image-file-damaged": r"^slurmstepd(?:-\S+)?: error: pyxis:\s+(?:\[ERROR\] Invalid image format: |FATAL ERROR|.*\buncompress failed)"
         unless r"No space left on device|Disk quota exceeded|Input/output error|Cannot allocate memory|Stale file handle",
         "the file of the image is damaged, or its user cannot read it",
         ["slurmstepd-node01: error: pyxis:     [ERROR] Invalid image format: /lustre/bad.sqsh",
          "slurmstepd-node01: error: pyxis:     FATAL ERROR: Can't find a valid SQUASHFS superblock on /lustre/bad.sqsh",
-         "slurmstepd-node01: error: pyxis:     zlib uncompress failed with error code -3"],
-        ["FATAL ERROR in the data loader: not ours"];
+         "slurmstepd: error: pyxis:     zlib uncompress failed with error code -3"],
+        ["FATAL ERROR in the data loader: not ours",
+         "the log says slurmstepd-node01: error: pyxis:     zlib uncompress failed with error code -3"];
     User "certificate": r"curl: \(60\)",
         "the certificate of the registry is not trusted: install its CA on the nodes",
         ["slurmstepd-node01: error: pyxis:     curl: (60) SSL certificate problem: unable to get local issuer certificate"],
@@ -194,6 +196,13 @@ rules! {
          "slurmstepd-node01: error: pyxis:     Checksum mismatch: a3ed95caeb02",
          "curl: (6) Could not resolve host: registry"],
         ["[INFO] Downloading 3 missing layers..."];
+    // jq rejects the body of an answer: the error page of a gateway, with any status. Enroot before 3.5 also
+    // gets one from ECR, although the login is right (NVIDIA/enroot#143). Enroot says the same if the node has no jq.
+    Infrastructure "registry-answer": r"\[ERROR\] Could not process JSON input",
+        "the registry, or a proxy in front of it, did not answer in JSON; if this persists, check the proxy, update Enroot (ECR needs 3.5 or later), and check that the nodes have jq",
+        ["slurmstepd-node01: error: pyxis:     [ERROR] Could not process JSON input",
+         "enroot import exited with code 1: [ERROR] Could not process JSON input"],
+        ["ERROR: could not process JSON input of the data loader"];
     Infrastructure "node-disk": r"(?:pyxis:|enroot|squashfs).*No space left on device",
         "a disk of the node is full",
         ["slurmstepd-node01: error: pyxis:     FATAL ERROR: writer: failed to write data block, because No space left on device"],

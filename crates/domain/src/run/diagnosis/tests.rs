@@ -29,7 +29,7 @@ fn every_example_is_judged_by_its_own_rule() {
         assert!(compiles(rule), "{}", rule.id);
         for line in rule.matching {
             let found = matches(&[line.as_bytes()]);
-            assert!(found.iter().any(|(other, _)| other.id == rule.id), "{} misses {line}", rule.id);
+            assert!(found.iter().any(|(other, ..)| other.id == rule.id), "{} misses {line}", rule.id);
             let cause = rule.fault.cause(ImageSource::Elsewhere);
             assert_eq!(of_log(line).map(|found| found.cause), Some(cause), "{line}");
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::{Conversion, ConversionState, FileFault};
+use domain::{Conversion, ConversionState, FileFault, Timestamp};
 use persistence::{
     ConversionLease, ConversionRecord, ConversionRecords as _, ConversionTurns as _, ImageRequest,
     ImageRequests as _,
@@ -16,9 +16,10 @@ use crate::{
     sides::{LEASE, Side as _},
 };
 
-/// A conversion without its id, which each store chooses.
+/// A conversion without its id and its time of damage, which each store chooses.
 fn face(conversion: &Conversion) -> String {
-    format!("{:?}", Conversion { id: Uuid::nil(), ..conversion.clone() })
+    let damaged_at = conversion.damaged_at.map(|_| Timestamp::UNIX_EPOCH);
+    format!("{:?}", Conversion { id: Uuid::nil(), damaged_at, ..conversion.clone() })
 }
 
 impl Both {

@@ -68,6 +68,7 @@ fn a_document_makes_the_same_cluster_as_the_file() {
 #[test_case("ssh_key", json!("-----BEGIN OPENSSH PRIVATE KEY-----"), "/ssh_key invalid" ; "a key itself")]
 #[test_case("base_results_dir", json!("lustre"), "/base_results_dir invalid" ; "base directory")]
 #[test_case("container_mounts", json!(["/a", "b"]), "/container_mounts/1 invalid" ; "mount")]
+#[test_case("node_local_paths", json!(["/raid", "/"]), "/node_local_paths/1 invalid" ; "node-local path")]
 #[test_case("account", json!("a b"), "/account invalid" ; "account")]
 #[test_case("partitions", json!(["a b"]), "/partitions invalid" ; "partition")]
 #[test_case("time_hours", json!(12), "/time_hours time_limit" ; "time")]

@@ -77,6 +77,21 @@ fn a_cached_file_that_is_damaged_is_converted_again_beside_the_old_one() {
 }
 
 #[test]
+fn a_program_that_prints_the_words_of_pyxis_does_not_touch_the_cache() {
+    let mut site = Site::with(&[SOON]);
+    let image = site.push(&site.name("forged"), "1", 0);
+    let file = site.cached(&image);
+    let line = "slurmstepd-node01: error: pyxis:     [ERROR] No such file or directory: /lustre/x";
+    let mut job = command(&format!("echo '{line}' >&2; exit 1"));
+    job["image"] = image.as_str().into();
+    job["container"] = json!({"require_sqsh": true});
+    let id = site.service.submit(&job);
+    let ended = site.service.wait_ended(&id);
+    assert_eq!((&ended["status"], &ended["retry_count"]), (&json!("Error"), &json!(0)), "{ended}");
+    assert_eq!(site.launched_with(&id)["image"], file.as_str(), "it ran from the cache");
+}
+
+#[test]
 fn the_message_names_the_mount_that_does_not_exist() {
     let site = Site::new();
     let mut job = command("true");
