@@ -97,7 +97,9 @@ impl SubmitOptions {
             comment: comment.or_else(|| defaults.comment.clone()),
             memory: memory.or(defaults.memory),
             // GPUs of several types contradict one type.
-            gpu_type: gpu_type.or_else(|| defaults.gpu_type.clone()).filter(|_| !gres.iter().any(Gres::is_gpu)),
+            gpu_type: gpu_type
+                .or_else(|| defaults.gpu_type.clone())
+                .filter(|_| !gres.iter().any(Gres::is_gpu)),
             gres: if gres.is_empty() { defaults.gres.clone() } else { gres },
             constraint: constraint.or_else(|| defaults.constraint.clone()),
             nodelist: nodelist.or_else(|| defaults.nodelist.clone()),

@@ -14,8 +14,8 @@ impl OptionText {
     const MAX_BYTES: usize = 1000;
 
     fn check(text: &str) -> Result<String, InvalidName> {
-        let is_right =
-            (1..=Self::MAX_BYTES).contains(&text.len()) && !text.chars().any(|c| c.is_control() || is_line_end(c));
+        let is_right = (1..=Self::MAX_BYTES).contains(&text.len())
+            && !text.chars().any(|c| c.is_control() || is_line_end(c));
         let allowed = "1 to 1000 bytes without newlines and control characters";
         is_right.then(|| text.to_owned()).ok_or_else(|| InvalidName::new("option value", allowed, text))
     }

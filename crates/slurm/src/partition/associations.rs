@@ -58,7 +58,8 @@ impl Association {
             "" => None,
             name => Some(name.parse().ok()?),
         };
-        let word = |text: &str| (1..=200).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+        let word =
+            |text: &str| (1..=200).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
         let qos = qos.split(',').filter(|name| word(name)).map(str::to_owned).collect();
         let names_words = word(cluster) && word(account);
         names_words.then(|| Self { cluster: cluster.to_owned(), account: account.to_owned(), partition, qos })

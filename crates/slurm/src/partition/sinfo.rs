@@ -15,7 +15,8 @@ impl PartitionInfo {
     /// Parses one row of `sinfo -o '%P|%a|%l|%L|%D|%t|%c|%m|%G|%f'`: the partition without nodes, and one group of nodes.
     pub fn from_sinfo(text: &str) -> Option<(Self, NodeGroup)> {
         let fields: Vec<&str> = text.splitn(10, '|').map(str::trim).collect();
-        let [name, availability, limit, default, count, state, cpus, memory, gres, ref features @ ..] = fields[..]
+        let [name, availability, limit, default, count, state, cpus, memory, gres, ref features @ ..] =
+            fields[..]
         else {
             return None;
         };
