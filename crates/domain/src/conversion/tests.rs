@@ -71,6 +71,7 @@ fn cluster() -> crate::Cluster {
         images: ImageSettings::packaged(&"/lustre/tao".parse().unwrap()).unwrap(),
         retries: crate::RetrySettings::default(),
         batch: crate::BatchSettings::default(),
+        submit: crate::SubmitSettings::default(),
     }
 }
 

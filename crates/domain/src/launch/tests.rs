@@ -6,7 +6,7 @@ use test_case::test_case;
 use super::*;
 use crate::{
     cluster::{
-        policy::{BatchSettings, ImageSettings, RetrySettings},
+        policy::{BatchSettings, ImageSettings, RetrySettings, SubmitSettings},
         resources::Resources,
     },
     fixtures::{as_tao, command_job},
@@ -27,6 +27,7 @@ fn cluster() -> Cluster {
         images: ImageSettings::packaged(&"/lustre/tao".parse().unwrap()).unwrap(),
         retries: RetrySettings::default(),
         batch: BatchSettings::default(),
+        submit: SubmitSettings::default(),
     }
 }
 

@@ -90,6 +90,13 @@ impl fmt::Display for Moment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SbatchTime(String);
 
+impl SbatchTime {
+    /// The next second: with a deadline that is over, Slurm refuses the job and says so.
+    pub fn next_second() -> Self {
+        Self("now+1seconds".to_owned())
+    }
+}
+
 impl fmt::Display for SbatchTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

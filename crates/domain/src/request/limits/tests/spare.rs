@@ -12,6 +12,9 @@ fn partition(name: &str, groups: &[(&str, u32, u32)]) -> PartitionInfo {
         memory_mib: 1,
         gpus: *gpus,
         gpu_types: BTreeSet::new(),
+        gres: None,
+        features: None,
+        some_have_more: false,
     };
     PartitionInfo {
         name: name.parse().unwrap(),
@@ -21,6 +24,7 @@ fn partition(name: &str, groups: &[(&str, u32, u32)]) -> PartitionInfo {
         default_time: None,
         max_nodes: None,
         allow_accounts: None,
+        associations: None,
         nodes: groups.iter().map(group).collect(),
     }
 }
