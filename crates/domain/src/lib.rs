@@ -71,7 +71,7 @@ pub use run::{
     conclude::{Ending, Findings, conclude, next_conclusion, status_backlog},
     diagnosis::{FileFault, RULES as FAILURE_RULES, UnhealthyNode, cached_file_fault},
     evidence::{Observation, Records},
-    exclusion::{RelaxedExclusions, excluded, relax_exclusions},
+    exclusion::{RelaxedExclusions, excluded, relax_exclusions, with_own_exclusions},
     graces::{Graces, RetryTerms},
     observe::{ObservedChange, observe, unchanged_until},
     orphans::{MOST_ORPHANS, Orphan, OrphanKind, Record, Review, Stray, orphan_kind, review_orphans},

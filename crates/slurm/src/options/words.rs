@@ -60,7 +60,7 @@ word_type!(
 
 word_type!(
     /// The most leaf switches of a job, and how long it waits for so few (`--switches`): `2` or `2@01:00:00`.
-    Switches, "number of switches", "COUNT or COUNT@TIME, such as 1@00:30:00", max 32,
+    Switches, "number of switches", "COUNT or COUNT@TIME, such as 1@00:30:00", max 64,
     |text| {
         let (count, wait) = text.split_once('@').unwrap_or((text, "1"));
         is_count(count) && seconds_of(wait).is_some()

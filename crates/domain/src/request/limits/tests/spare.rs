@@ -76,6 +76,17 @@ fn busy_nodes_work_and_others_do_not(nodes: u32, excluded: usize, list: &str) ->
 }
 
 #[test]
+fn nodes_that_the_owner_excludes_are_not_spare() {
+    let mut job = crate::fixtures::submitted_job();
+    job.spec.partitions = Some("polar".parse().unwrap());
+    job.spec.options.exclude = Some("node[01-02]".parse().unwrap());
+    assert_eq!(reported().spare_nodes(&job.spec), Some(0));
+    assert!(reported().has_nodes_for(&job));
+    job.spec.options.exclude = Some("node[01-03]".parse().unwrap());
+    assert!(!reported().has_nodes_for(&job));
+}
+
+#[test]
 fn an_old_report_does_not_count() {
     assert_eq!(spare(&ReportedLimits { fresh: false, ..reported() }, 1, "lone"), None);
 }
