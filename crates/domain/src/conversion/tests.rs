@@ -304,3 +304,16 @@ proptest! {
         prop_assert!(!error.contains(char::is_control));
     }
 }
+
+#[test]
+fn a_conversion_asks_for_no_memory_where_the_site_refuses_that() {
+    let script = |cluster: &crate::Cluster| {
+        let conversion = running();
+        let submission = plan_conversion(&conversion, conversion.run.as_ref().unwrap(), cluster).unwrap();
+        String::from_utf8(submission.files[0].bytes.clone()).unwrap()
+    };
+    let mut cluster = cluster();
+    assert!(script(&cluster).contains("#SBATCH --mem=32G\n"));
+    cluster.submit.options.others.insert("mem".parse().unwrap(), slurm::OptionValue::Drop);
+    assert!(!script(&cluster).contains("--mem"));
+}
