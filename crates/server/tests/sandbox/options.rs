@@ -122,7 +122,8 @@ fn every_task_gets_its_cpus_and_the_comment_reaches_slurm() {
         &json!({"tasks_per_node": 2, "cpus_per_task": 3, "num_nodes": 2, "num_gpus": 2}),
         &json!({"comment": "{\"idle_gpu\": \"exempt\"}"}),
     );
-    job["command"] = "echo \"task $SLURM_PROCID of $SLURM_NTASKS has $SLURM_CPUS_PER_TASK CPUs and GPUs $CUDA_VISIBLE_DEVICES\"; \
+    // srun sets this variable for its tasks from the number that it was given.
+    job["command"] = "echo \"task $SLURM_PROCID of $SLURM_NTASKS has $SRUN_CPUS_PER_TASK CPUs and GPUs $CUDA_VISIBLE_DEVICES\"; \
                       scontrol show job $SLURM_JOB_ID | grep Comment= >&2"
         .into();
     let id = service.submit(&job);
