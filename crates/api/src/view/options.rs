@@ -28,6 +28,7 @@ pub(crate) struct PlacementView {
 
 /// Memory with what it is for. One of the fields is not null.
 #[derive(Debug, Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "the names of the request")]
 pub(crate) struct MemoryView {
     /// Of each node; `0` for all of it.
     pub per_node: Option<String>,

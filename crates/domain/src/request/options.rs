@@ -109,14 +109,12 @@ fn memory(at: &str, asked: &Value, faults: &mut Faults) -> Option<MemoryRequest>
 }
 
 fn amount(at: &str, asked: &Value, faults: &mut Faults) -> Option<Memory> {
-    match asked {
-        Value::String(text) => faults.parse(at, text),
-        _ => {
-            let detail = "must be a string such as \"64G\", or an object with per_node, per_cpu or per_gpu";
-            faults.add(at, "wrong_type", detail);
-            None
-        }
+    if let Some(text) = asked.as_str() {
+        return faults.parse(at, text);
     }
+    let detail = "must be a string such as \"64G\", or an object with per_node, per_cpu or per_gpu";
+    faults.add(at, "wrong_type", detail);
+    None
 }
 
 fn gres(asked: &[GresRequest], faults: &mut Faults) -> Vec<Gres> {

@@ -81,6 +81,7 @@ pub enum MemoryBody {
 /// Memory with what it is for. Give one key.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "the names of the request")]
 pub struct MemoryPer {
     /// Of each node; `0` for all of it.
     pub per_node: Option<String>,

@@ -47,7 +47,7 @@ impl RemoteCommand for Partitions {
                 b"ENFORCE" => found.all_must_allow = line.rest().trim().eq_ignore_ascii_case("all"),
                 b"CLUSTER" => line.rest().trim().clone_into(&mut cluster),
                 b"ACCOUNTS" => {
-                    enforce = Some(line.rest().trim().to_owned()).filter(|words| !words.is_empty())
+                    enforce = Some(line.rest().trim().to_owned()).filter(|words| !words.is_empty());
                 }
                 b"ASSOC" => rows.extend(Association::from_sacctmgr(&line.rest())),
                 b"SHOW" => described.extend(PartitionSettings::from_scontrol(&line.rest())),

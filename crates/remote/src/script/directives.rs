@@ -292,7 +292,8 @@ mod tests {
     #[test]
     fn every_option_is_one_line_and_one_word() {
         let moment = |text: &str| {
-            text.parse::<slurm::Moment>().unwrap().for_sbatch(Default::default(), Default::default())
+            let created = slurm::timestamp(Some(1))?;
+            text.parse::<slurm::Moment>().ok()?.for_sbatch(created, created)
         };
         let directives = Directives {
             nodes: 2,

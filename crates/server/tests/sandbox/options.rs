@@ -53,7 +53,7 @@ fn slurm_takes_every_option_that_this_cluster_has() {
         (
             json!({}),
             json!({"comment": "it's \"quoted\" #1 \\ here"}),
-            r##"--comment="it's \"quoted\" #1 \\ here""##,
+            r#"--comment="it's \"quoted\" #1 \\ here""#,
         ),
         (json!({}), json!({"sbatch_options": {"hint": "nomultithread", "contiguous": true}}), "--contiguous"),
         (json!({}), json!({"sbatch_options": {"gres": null, "wait-all-nodes": false}}), "--nodes=1"),

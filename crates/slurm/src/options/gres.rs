@@ -46,13 +46,10 @@ impl Gres {
         let counts: Option<Vec<u64>> = groups
             .map(|group| {
                 let gres = group.gres.as_ref()?;
-                Some(match &self.kind {
-                    Some(kind) => gres.get(&format!("{}:{kind}", self.name)).copied().unwrap_or(0),
-                    None => {
-                        let of_it = |key: &str| key.split(':').next() == Some(self.name.as_str());
-                        gres.iter().filter(|(key, _)| of_it(key)).map(|(_, count)| count).sum()
-                    }
-                })
+                let of_it = |key: &str| key.split(':').next() == Some(self.name.as_str());
+                let any = || gres.iter().filter(|(key, _)| of_it(key)).map(|(_, count)| count).sum();
+                let typed = self.kind.as_ref().map(|kind| format!("{}:{kind}", self.name));
+                Some(typed.map_or_else(any, |key| gres.get(&key).copied().unwrap_or(0)))
             })
             .collect();
         counts?.into_iter().max()

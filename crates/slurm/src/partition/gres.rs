@@ -28,27 +28,27 @@ pub(crate) fn gpus(list: &str) -> (u32, BTreeSet<String>) {
 ///
 /// A part `no_consume` and the unit of an amount (`4G`) are Slurm's own (slurm.conf(5), `Gres`).
 pub(crate) fn amounts(list: &str) -> BTreeMap<String, u64> {
-    let mut amounts = BTreeMap::new();
-    for entry in entries(list) {
-        let parts: Vec<&str> = entry.split(':').filter(|part| *part != "no_consume").collect();
-        let (name, number) = match parts.as_slice() {
+    let mut found = BTreeMap::new();
+    for listed in entries(list) {
+        let words: Vec<&str> = listed.split(':').filter(|word| *word != "no_consume").collect();
+        let (name, number) = match words.as_slice() {
             [name] => ((*name).to_owned(), Some(1)),
-            [name, last] => match amount(last) {
+            [name, end] => match number_of(end) {
                 Some(number) => ((*name).to_owned(), Some(number)),
-                None => (format!("{name}:{last}"), Some(1)),
+                None => (format!("{name}:{end}"), Some(1)),
             },
-            [name, kind, last, ..] => (format!("{name}:{kind}"), amount(last)),
+            [name, kind, end, ..] => (format!("{name}:{kind}"), number_of(end)),
             [] => continue,
         };
         if let Some(number) = number.filter(|_| is_plain(&name) && name != "(null)" && !name.is_empty()) {
-            let sum: &mut u64 = amounts.entry(name).or_default();
+            let sum: &mut u64 = found.entry(name).or_default();
             *sum = sum.saturating_add(number);
         }
     }
-    amounts
+    found
 }
 
-fn amount(text: &str) -> Option<u64> {
+fn number_of(text: &str) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let factor = match &text[end..] {
         "" => 1,

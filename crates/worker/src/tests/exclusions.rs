@@ -138,10 +138,8 @@ async fn the_next_attempt_leaves_out_no_more_nodes_than_it_can_spare(pool: PgPoo
 async fn the_nodes_that_the_owner_excludes_stay_excluded(pool: PgPool) {
     let bench = Bench::new(pool.clone());
     let (id, name) = bench.submitted().await;
-    sqlx::query("update jobs set spec = jsonb_set(spec, '{options}', '{\"exclude\": \"node[07-08]\"}')")
-        .execute(&pool)
-        .await
-        .unwrap();
+    let change = r#"update jobs set spec = jsonb_set(spec, '{options}', '{"exclude": "node[07-08]"}')"#;
+    sqlx::raw_sql(change).execute(&pool).await.unwrap();
     bench.fake.run_on(&name, "node01");
     bench.poll().await;
     bench.fake.requeue(&name, &SlurmState::NodeFail);

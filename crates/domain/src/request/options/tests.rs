@@ -5,6 +5,7 @@ use super::*;
 use crate::{cluster::target::Cluster, fixtures::cluster, request::spec::JobSpec};
 
 /// A command with these resources and details.
+#[expect(clippy::needless_pass_by_value, reason = "so that cases write them in place")]
 fn request(resources: Value, details: Value) -> Value {
     json!({"command": "true", "resources": resources, "backend_details": details})
 }
