@@ -39,10 +39,14 @@ pub(super) fn submit(settings: &ClusterSettings, faults: &mut Faults) -> Option<
 fn memory(settings: &ClusterSettings, faults: &mut Faults) -> Option<MemoryRequest> {
     let ClusterSettings { memory, memory_per_cpu, memory_per_gpu, .. } = settings;
     let mut read = |key, text: &Option<String>| faults.parse_some::<Memory>(key, text.as_ref());
-    let of_node = read("memory", memory).map(MemoryRequest::PerNode);
-    let of_cpu = read("memory_per_cpu", memory_per_cpu).map(MemoryRequest::PerCpu);
-    let of_gpu = read("memory_per_gpu", memory_per_gpu).map(MemoryRequest::PerGpu);
-    let given: Vec<MemoryRequest> = [of_node, of_cpu, of_gpu].into_iter().flatten().collect();
+    let given: Vec<MemoryRequest> = [
+        read("memory", memory).map(MemoryRequest::PerNode),
+        read("memory_per_cpu", memory_per_cpu).map(MemoryRequest::PerCpu),
+        read("memory_per_gpu", memory_per_gpu).map(MemoryRequest::PerGpu),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     if given.len() > 1 {
         let advice = "contradicts another key; set only one of memory, memory_per_cpu and memory_per_gpu";
         faults.add_as("memory", "contradiction", advice);
