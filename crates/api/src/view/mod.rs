@@ -10,6 +10,7 @@ use slurm::SlurmJobId;
 use utoipa::ToSchema;
 
 mod cluster;
+mod cluster_defaults;
 mod event;
 mod options;
 mod partition;
