@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::{
     cluster::{
-        policy::{BatchSettings, ImagePolicy, ImageSettings, RetrySettings},
+        policy::{BatchSettings, ImagePolicy, ImageSettings, RetrySettings, SubmitSettings},
         resources::Resources,
         target::Cluster,
     },
@@ -43,6 +43,10 @@ pub(crate) fn command_job() -> Job {
         timeout_minutes: None,
         mounts: Vec::new(),
         partitions: None,
+        options: slurm::SubmitOptions::default(),
+        begin: None,
+        deadline: None,
+        notes: Vec::new(),
         trace: None,
     };
     let id = JobId::new(Uuid::from_u128(1));
@@ -97,6 +101,7 @@ pub(crate) fn cluster() -> Cluster {
         images: ImageSettings::packaged(&base_dir).unwrap(),
         retries: RetrySettings::default(),
         batch: BatchSettings::default(),
+        submit: SubmitSettings::default(),
         base_dir,
     }
 }

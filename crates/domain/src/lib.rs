@@ -25,7 +25,7 @@ pub use clock::{Clock, Ids, ServerClock, Timestamp};
 pub use cluster::{
     key_name::{InvalidKeyName, KeyName},
     mount::{InvalidMount, Mount},
-    policy::{BatchSettings, ImagePolicy, ImageSettings, RetrySettings, SbatchExport},
+    policy::{BatchSettings, ImagePolicy, ImageSettings, RetrySettings, SbatchExport, SubmitSettings},
     preflight,
     resources::Resources,
     target::{Cluster, ClusterIdentity, ClusterName, InvalidClusterName, base_of},
@@ -55,11 +55,13 @@ pub use progress::{
     summary::Progress,
 };
 pub use request::{
-    body::{BackendDetails, BackendType, ContainerRequest, JobRequest, ResourcesRequest, RetryBudget},
+    body::{BackendDetails, BackendType, ContainerRequest, JobRequest, RetryBudget},
     container_job::{ContainerImages, ContainerJob, ResultsDir, container_job_pointer},
     cosmos, limits,
+    options::cluster_options,
+    options_body::{GresRequest, MemoryBody, ResourcesRequest},
     secret::{Secrets, is_secret_key},
-    spec::{DEFAULT_MASTER_PORT, JobSpec, Work},
+    spec::{DEFAULT_MASTER_PORT, JobSpec, Note, Work},
     text::{Label, Word},
     warnings::Warning,
     webhook::{Networks, Webhook, WebhookRequest, retry_after, webhook_wait},
@@ -69,7 +71,7 @@ pub use run::{
     conclude::{Ending, Findings, conclude, next_conclusion, status_backlog},
     diagnosis::{FileFault, RULES as FAILURE_RULES, UnhealthyNode, cached_file_fault},
     evidence::{Observation, Records},
-    exclusion::{RelaxedExclusions, excluded, relax_exclusions},
+    exclusion::{RelaxedExclusions, excluded, relax_exclusions, with_own_exclusions},
     graces::{Graces, RetryTerms},
     observe::{ObservedChange, observe, unchanged_until},
     orphans::{MOST_ORPHANS, Orphan, OrphanKind, Record, Review, Stray, orphan_kind, review_orphans},

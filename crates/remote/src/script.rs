@@ -110,6 +110,10 @@ impl BatchScript {
         assign(&mut out, "_tao_results", &quoted("the results directory", self.results_dir.as_str())?);
         out.push_str(CLAIM);
         out.push_str(MARKS);
+        if !self.directives.options.drops("cpus-per-task") {
+            // srun of Slurm 22.05 to 23.02 does not take the option from the job (srun(1), `--cpus-per-task`).
+            let _ = writeln!(out, "export SRUN_CPUS_PER_TASK={}", self.directives.cpus_per_task);
+        }
         // After the markers, which are required: this one is optional, and the room may suffice only for them.
         if matches!(self.launch, Launch::Host { .. }) {
             out.push_str(OWN_SCANCEL);

@@ -55,6 +55,7 @@ fn cosmos_on_three_nodes() {
     readonly _tao_results=/lustre/u/results/1
     [claim]
     [marks]
+    export SRUN_CPUS_PER_TASK=16
 
     export WORLD_SIZE=3 NUM_GPU_PER_NODE=8 MASTER_PORT=29500
     [rendezvous]

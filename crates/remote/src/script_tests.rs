@@ -6,22 +6,26 @@ use std::{
 use test_case::test_case;
 
 use super::*;
-use slurm::{CudaVersion, EnvKey, WallTime};
+use slurm::{CudaVersion, EnvKey, GpuRequest, SubmitOptions, WallTime};
 
 fn base() -> BatchScript {
     BatchScript {
         directives: Directives {
             job_name: "tao-job-1".parse().unwrap(),
             partitions: Some("polar,polar3".parse().unwrap()),
-            account: Some("edgeai".parse().unwrap()),
             nodes: 1,
+            tasks_per_node: 1,
             gpus_per_node: 4,
+            gpu_request: GpuRequest::Gres,
             cpus_per_task: 16,
             time: WallTime::from_minutes(240).unwrap(),
             requeue: true,
             exclusive: false,
             all_memory: false,
             exclude: vec![],
+            begin: None,
+            deadline: None,
+            options: SubmitOptions { account: Some("edgeai".parse().unwrap()), ..SubmitOptions::default() },
             mail: None,
             trace: None,
             login_environment: true,
@@ -46,7 +50,7 @@ fn base() -> BatchScript {
 fn on_two_hosts() -> BatchScript {
     let directives = Directives {
         partitions: None,
-        account: None,
+        options: SubmitOptions::default(),
         nodes: 2,
         gpus_per_node: 0,
         requeue: false,
@@ -104,6 +108,7 @@ fn a_container_on_one_node() {
     readonly _tao_results=/lustre/u/results/1
     [claim]
     [marks]
+    export SRUN_CPUS_PER_TASK=16
     [wait]
 
     readonly _tao_limit=13680
@@ -163,6 +168,7 @@ fn a_command_on_two_hosts() {
     readonly _tao_results=/lustre/u/results/1
     [claim]
     [marks]
+    export SRUN_CPUS_PER_TASK=16
     [its own scancel]
 
     export WORLD_SIZE=2 NUM_GPU_PER_NODE=0 MASTER_PORT=29500

@@ -5,6 +5,7 @@
 
 mod authorities;
 mod cluster;
+mod cluster_options;
 mod cluster_policies;
 mod cluster_settings;
 mod database_url;

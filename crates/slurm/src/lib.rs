@@ -12,6 +12,7 @@ mod job;
 mod names;
 pub mod node_list;
 mod number;
+mod options;
 mod partition;
 pub mod pending_reason;
 mod time;
@@ -31,7 +32,19 @@ pub use names::{
     trace_parent::TraceParent,
     words::{Account, EnvKey, JobName, NodeName, Partition, UserName},
 };
+pub use options::{
+    constraint::Constraint,
+    gres::{GpuRequest, Gres},
+    memory::{Memory, MemoryRequest},
+    named::{OptionName, OptionValue, Ownership},
+    node_set::NodeSet,
+    submit::SubmitOptions,
+    text::OptionText,
+    when::{Moment, SbatchTime},
+    words::{GresName, GresType, Licenses, Qos, Reservation, Switches},
+};
 pub use partition::{
+    associations::{Association, Associations},
     info::{NodeGroup, PartitionInfo},
     list::PartitionList,
     sinfo::PartitionSettings,

@@ -35,6 +35,7 @@ pub fn cluster() -> Cluster {
         // Differs from the default, so that a test sees which setting applies.
         retries: RetrySettings { node_exclusion_hours: 6, ..RetrySettings::default() },
         batch: BatchSettings::default(),
+        submit: domain::SubmitSettings::default(),
     }
 }
 
@@ -73,6 +74,10 @@ pub fn spec(work: Work) -> JobSpec {
         timeout_minutes: None,
         mounts: vec![parsed("/lustre")],
         partitions: Some(parsed("polar")),
+        options: slurm::SubmitOptions::default(),
+        begin: None,
+        deadline: None,
+        notes: Vec::new(),
         trace: None,
     }
 }

@@ -12,8 +12,10 @@ mod patterns;
 mod tests;
 
 use patterns::{
-    CLUSTER, DURATION, EMAIL, ENV_KEY, HTTP, INPUT, KEY_NAME, LABEL, LOGIN, MACHINE, MOUNT, NOT_BLANK,
-    PARTITION, PARTITIONS, PASSWORD, PATH, PLAIN, SBATCH_EXPORT, USER, WEBHOOK_SECRET, WORD,
+    CLUSTER, CONSTRAINT, DURATION, EMAIL, ENV_KEY, GPU_REQUEST, GRES, GRES_NAME, GRES_TYPE, HTTP, INPUT,
+    KEY_NAME, LABEL, LICENSES, LOGIN, MACHINE, MEMORY, MOMENT, MOUNT, NODES, NOT_BLANK, OPTION_NAME,
+    OPTION_TEXT, PARTITION, PARTITIONS, PASSWORD, PATH, PLAIN, RESERVATION, SBATCH_EXPORT, SOME_MEMORY,
+    SWITCHES, USER, WEBHOOK_SECRET, WORD,
 };
 
 /// The limit of one field.
@@ -23,6 +25,8 @@ enum Bound {
     Text(&'static str, usize),
     /// A whole number in this range.
     Whole(usize, usize),
+    /// A whole number from minus this to this.
+    Signed(u32),
     /// A number of hours.
     Hours,
     /// A list of at least one distinct text with this pattern and maximum length.
@@ -31,9 +35,11 @@ enum Bound {
     Texts(&'static str, usize),
     /// A map: the pattern and maximum length of its keys, the maximum length of its values, the maximum number of entries.
     Map(&'static str, usize, usize, usize),
+    /// An object: the pattern and maximum length of its keys, the maximum number of entries.
+    Names(&'static str, usize, usize),
 }
 
-use Bound::{Different, Hours, Map, Text, Texts, Whole};
+use Bound::{Different, Hours, Map, Names, Signed, Text, Texts, Whole};
 
 const LONGEST_PATH: usize = 3000;
 
@@ -52,7 +58,29 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
     (&["ResourcesRequest"], &["gpus_per_node"], Whole(0, 64)),
     (&["ResourcesRequest", "ClusterSettings"], &["max_num_gpus_per_node"], Whole(1, 64)),
     (&["ResourcesRequest", "ClusterSettings"], &["cpus_per_task"], Whole(1, 4096)),
+    (&["ResourcesRequest", "ClusterSettings"], &["tasks_per_node"], Whole(1, 1024)),
     (&["ResourcesRequest", "ClusterSettings"], &["time_hours", "timeout_hours"], Hours),
+    (&["ResourcesRequest", "ClusterSettings"], &["gpu_type"], Text(GRES_TYPE, 64)),
+    (&["ResourcesRequest", "ClusterSettings"], &["constraint"], Text(CONSTRAINT, 500)),
+    (&["ResourcesRequest", "ClusterSettings"], &["nodelist", "exclude"], Text(NODES, 1024)),
+    (&["ResourcesRequest", "ClusterSettings"], &["licenses"], Text(LICENSES, 500)),
+    (&["ResourcesRequest", "ClusterSettings"], &["switches"], Text(SWITCHES, 64)),
+    (&["GresRequest"], &["name"], Text(GRES_NAME, 64)),
+    (&["GresRequest"], &["type"], Text(GRES_TYPE, 64)),
+    (&["GresRequest"], &["count"], Whole(1, 1_000_000)),
+    (&["MemoryPer"], &["per_node"], Text(MEMORY, 10)),
+    (&["MemoryPer"], &["per_cpu", "per_gpu"], Text(SOME_MEMORY, 10)),
+    (&["BackendDetails"], &["account"], Text(PARTITION, 64)),
+    (&["BackendDetails", "ClusterSettings"], &["qos"], Text(PARTITION, 64)),
+    (&["BackendDetails", "ClusterSettings"], &["reservation"], Text(RESERVATION, 256)),
+    (&["BackendDetails", "ClusterSettings"], &["nice"], Signed(2_147_483_645)),
+    (&["BackendDetails"], &["begin", "deadline"], Text(MOMENT, 40)),
+    (&["BackendDetails", "ClusterSettings"], &["comment"], Text(OPTION_TEXT, 1000)),
+    (&["BackendDetails", "ClusterSettings"], &["sbatch_options"], Names(OPTION_NAME, 64, 50)),
+    (&["ClusterSettings"], &["gpu_request"], Text(GPU_REQUEST, 13)),
+    (&["ClusterSettings"], &["memory"], Text(MEMORY, 10)),
+    (&["ClusterSettings"], &["memory_per_cpu", "memory_per_gpu"], Text(SOME_MEMORY, 10)),
+    (&["ClusterSettings"], &["gres"], Texts(GRES, 140)),
     (&["ContainerRequest"], &["mounts"], Texts(MOUNT, LONGEST_PATH)),
     (&["BackendDetails"], &["partition"], Text(PARTITIONS, 1024)),
     (&["BackendDetails"], &["cluster_name"], Text(CLUSTER, 64)),
@@ -144,10 +172,16 @@ impl Bound {
         match self {
             Text(pattern, longest) => text(pattern, longest),
             Whole(least, most) => json!({"minimum": least, "maximum": most}),
+            Signed(most) => json!({"minimum": -i64::from(most), "maximum": most}),
             Hours => json!({"minimum": 0.0001, "maximum": 1_000_000}),
             Texts(pattern, longest) => json!({"items": text(pattern, longest)}),
             Different(pattern, longest) => {
                 json!({"items": text(pattern, longest), "uniqueItems": true, "minItems": 1})
+            }
+            Names(pattern, longest, most) => {
+                let mut names = json!({"type": "string"});
+                merge(&mut names, text(pattern, longest));
+                json!({"propertyNames": names, "maxProperties": most})
             }
             Map(pattern, longest_name, longest, most) => {
                 let mut names = json!({"type": "string"});

@@ -6,7 +6,9 @@ use super::merge;
 
 /// Objects that can be null: schema, field and the name that the object gets. Generators make up a name for each object
 /// without one.
-const OBJECTS: [(&str, &str, &str); 9] = [
+const OBJECTS: [(&str, &str, &str); 11] = [
+    ("BackendDetails", "sbatch_options", "SbatchOptions"),
+    ("ClusterSettings", "sbatch_options", "SbatchOptions"),
     ("ContainerJob", "specs", "Specs"),
     ("ContainerJob", "cloud_metadata", "CloudMetadata"),
     ("ContainerJob", "docker_env_vars", "ContainerJobVariables"),

@@ -15,6 +15,7 @@ use crate::{
     calls::clusters::settings::ClusterSettings,
     http::extract::etag,
     ports::{HostReport, HostState, LinkReport},
+    view::cluster_defaults::ClusterDefaultsView,
 };
 
 /// All clusters.
@@ -147,23 +148,6 @@ pub(crate) struct LoginHostView {
     pub next_attempt_on: Option<DateTime<Utc>>,
 }
 
-/// The defaults of a cluster's jobs.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ClusterDefaultsView {
-    /// The number of nodes.
-    pub num_nodes: u32,
-    /// The number of GPUs per node.
-    pub num_gpus: u32,
-    /// The number of GPUs in a node.
-    pub max_num_gpus_per_node: u32,
-    /// CPUs of each node's task.
-    pub cpus_per_task: u32,
-    /// The Slurm time limit, in hours.
-    pub time_hours: f64,
-    /// The soft time limit of the job, in hours.
-    pub timeout_hours: f64,
-}
-
 /// The polls of a cluster.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ClusterPollView {
@@ -243,14 +227,7 @@ impl ClusterView {
             account: cluster.account.as_ref().map(ToString::to_string),
             partition: cluster.partitions.as_ref().map(ToString::to_string),
             container_mounts: cluster.mounts.iter().map(ToString::to_string).collect(),
-            defaults: ClusterDefaultsView {
-                num_nodes: cluster.resources.nodes,
-                num_gpus: cluster.resources.gpus_per_node,
-                max_num_gpus_per_node: cluster.resources.max_gpus_per_node,
-                cpus_per_task: cluster.resources.cpus_per_task,
-                time_hours: f64::from(cluster.resources.time.minutes()) / 60.0,
-                timeout_hours: f64::from(cluster.resources.soft_timeout.seconds()) / 3600.0,
-            },
+            defaults: ClusterDefaultsView::from(cluster),
             max_time_hours: cluster.max_time_hours,
             partitions_fetched_on,
             poll: poll.map(|poll| ClusterPollView::new(poll, now)),

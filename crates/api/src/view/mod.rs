@@ -10,7 +10,9 @@ use slurm::SlurmJobId;
 use utoipa::ToSchema;
 
 mod cluster;
+mod cluster_defaults;
 mod event;
+mod options;
 mod partition;
 mod pending;
 mod status;
@@ -20,6 +22,7 @@ mod webhook;
 
 pub(crate) use cluster::{ClusterFacts, ClusterList, ClusterView, PreflightView, UnusableClusterView};
 pub(crate) use event::{EventListView, EventPageView, EventView};
+pub(crate) use options::{PlacementView, QueueView};
 pub(crate) use partition::PartitionList;
 pub(crate) use pending::PendingView;
 pub(crate) use status::{Freshness, StatusView, is_watched};
@@ -110,7 +113,9 @@ pub(crate) struct ResourcesView {
     pub total_gpus: u32,
     /// The number of GPUs in a node.
     pub max_num_gpus_per_node: u32,
-    /// CPUs of each node's task.
+    /// Tasks of each node.
+    pub tasks_per_node: u32,
+    /// CPUs of each task.
     pub cpus_per_task: u32,
     /// Whether the job has its nodes to itself.
     pub exclusive: bool,
@@ -120,6 +125,9 @@ pub(crate) struct ResourcesView {
     pub timeout_hours: f64,
     /// The rendezvous port of the job's nodes.
     pub master_port: u16,
+    /// Memory, resources and nodes.
+    #[serde(flatten)]
+    pub placement: PlacementView,
 }
 
 /// The retry budget.
@@ -151,6 +159,13 @@ pub(crate) struct BackendDetailsView {
     pub partition: Option<String>,
     /// The cluster's name in the service's configuration.
     pub cluster_name: String,
+    /// Account, QOS and other options.
+    #[serde(flatten)]
+    pub queue: QueueView,
+    /// The earliest start; null for none.
+    pub begin: Option<String>,
+    /// The latest end; null for none.
+    pub deadline: Option<String>,
     /// The job in Slurm. Read-only.
     #[schema(read_only)]
     pub slurm_metadata: SlurmMetadataView,
@@ -271,6 +286,9 @@ impl JobSummary {
                 backend_type: BackendTypeView::Slurm,
                 partition: job.spec.partitions.as_ref().map(ToString::to_string),
                 cluster_name: job.cluster.to_string(),
+                queue: QueueView::from(&job.spec.options),
+                begin: job.spec.begin.map(|moment| moment.to_string()),
+                deadline: job.spec.deadline.map(|moment| moment.to_string()),
                 slurm_metadata,
             },
         }
@@ -300,11 +318,13 @@ impl JobView {
                 gpus_per_node: resources.gpus_per_node,
                 total_gpus: resources.total_gpus(),
                 max_num_gpus_per_node: resources.max_gpus_per_node,
+                tasks_per_node: resources.tasks_per_node,
                 cpus_per_task: resources.cpus_per_task,
                 exclusive: resources.exclusive,
                 time_hours: hours(resources.time),
                 timeout_hours: f64::from(resources.soft_timeout.seconds()) / 3600.0,
                 master_port: job.spec.master_port,
+                placement: PlacementView::from(&job.spec.options),
             },
             cloud_metadata: job.spec.cloud_plain.clone(),
             secret_cloud_metadata: job.spec.cloud_secret_keys.iter().cloned().collect(),
@@ -318,6 +338,7 @@ impl JobView {
                 .into_iter()
                 .flatten()
                 .map(WarningView::from)
+                .chain(job.spec.notes.iter().map(WarningView::from))
                 .collect(),
             traceparent: job.spec.trace.as_ref().map(ToString::to_string),
             timeout_minutes: job.spec.timeout_minutes.map(std::num::NonZeroU32::get),

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use domain::Timestamp;
 use persistence::KnownPartitions;
 use serde::Serialize;
-use slurm::{PartitionInfo, TimeLimit};
+use slurm::{NodeGroup, PartitionInfo, TimeLimit};
 use utoipa::ToSchema;
 
 /// A cluster's partitions.
@@ -53,6 +53,12 @@ pub(crate) struct PartitionView {
     pub gpus_per_node: Option<u32>,
     /// The GPU types, if the site names them.
     pub gpu_types: BTreeSet<String>,
+    /// The most of each generic resource in a node, by `name` or `name:type`; empty if it is not known.
+    pub gres: BTreeMap<String, u64>,
+    /// The features of the nodes; null if they are not known.
+    pub features: Option<BTreeSet<String>>,
+    /// The accounts that the service's user may charge in the partition, each with its QOS; empty if they are not known.
+    pub accounts: BTreeMap<String, BTreeSet<String>>,
     /// The most CPUs in a node; null without nodes.
     pub cpus_per_node: Option<u32>,
     /// The most memory in a node, in MiB; null without nodes.
@@ -97,10 +103,29 @@ impl From<&PartitionInfo> for PartitionView {
                 .collect(),
             gpus_per_node: partition.most_gpus_per_node(),
             gpu_types: there().flat_map(|group| group.gpu_types.iter().cloned()).collect(),
+            gres: most_of_each(there()),
+            features: there()
+                .map(|group| group.features.as_ref())
+                .collect::<Option<Vec<_>>>()
+                .map(|sets| sets.into_iter().flatten().cloned().collect()),
+            accounts: partition
+                .associations
+                .as_ref()
+                .map(|associations| associations.accounts.clone())
+                .unwrap_or_default(),
             cpus_per_node: there().map(|group| group.cpus).max(),
             memory_mib_per_node: there().map(|group| group.memory_mib).max(),
         }
     }
+}
+
+fn most_of_each<'a>(groups: impl Iterator<Item = &'a NodeGroup>) -> BTreeMap<String, u64> {
+    let mut most = BTreeMap::new();
+    for (name, amount) in groups.filter_map(|group| group.gres.as_ref()).flatten() {
+        let known: &mut u64 = most.entry(name.clone()).or_default();
+        *known = (*known).max(*amount);
+    }
+    most
 }
 
 fn hours(limit: TimeLimit) -> Option<f64> {

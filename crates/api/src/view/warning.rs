@@ -1,6 +1,6 @@
 //! Warnings about a request that was accepted.
 
-use domain::Warning;
+use domain::{Note, Warning};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -18,5 +18,11 @@ pub(crate) struct WarningView {
 impl From<Warning> for WarningView {
     fn from(warning: Warning) -> Self {
         Self { pointer: warning.pointer, code: warning.code.to_owned(), detail: warning.detail }
+    }
+}
+
+impl From<&Note> for WarningView {
+    fn from(Note { pointer, code, detail }: &Note) -> Self {
+        Self { pointer: pointer.clone(), code: code.clone(), detail: detail.clone() }
     }
 }

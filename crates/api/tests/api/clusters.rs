@@ -149,7 +149,7 @@ async fn partitions_are_those_that_the_cluster_last_reported(pool: PgPool) {
             "name": "polar", "is_default": true, "availability": "up", "time_limit": "04:00:00",
             "time_limit_hours": 4.0, "default_time_hours": 1.0, "max_nodes": null, "allow_accounts": null, "nodes": 4,
             "nodes_by_state": {"down*": 1, "idle": 3}, "gpus_per_node": 8, "gpu_types": ["a100"],
-            "cpus_per_node": 64, "memory_mib_per_node": 512_000
+            "gres": {"gpu:a100": 8}, "features": null, "accounts": {}, "cpus_per_node": 64, "memory_mib_per_node": 512_000
         })
     );
     let endless = &list["partitions"][1];

@@ -34,6 +34,8 @@ async fn a_job_is_created_with_a_location_and_reads_back_as_it_was_answered(pool
         job["backend_details"],
         json!({
             "backend_type": "slurm", "partition": "polar", "cluster_name": "dgx",
+            "account": null, "qos": null, "reservation": null, "nice": null, "begin": null, "deadline": null, "comment": null,
+            "sbatch_options": {},
             "slurm_metadata": {
                 "slurm_job_id": null, "job_dir": "/lustre/users/tao", "retry_count": 0, "failed_slurm_job_ids": [],
             },

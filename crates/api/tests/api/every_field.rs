@@ -20,7 +20,10 @@ fn requests() -> [Value; 2] {
         "inputs": ["lustre:///lustre/data/a"],
         "resources": {
             "num_nodes": 2, "num_gpus": 16, "gpus_per_node": 8, "max_num_gpus_per_node": 8, "cpus_per_task": 32,
-            "time_hours": 2.0, "timeout_hours": 1.5, "master_port": 29600,
+            "time_hours": 2.0, "timeout_hours": 1.5, "master_port": 29600, "tasks_per_node": 1,
+            "memory": {"per_node": "64G"}, "gpu_type": "a100", "gres": [{"name": "nvme", "type": null, "count": 1}],
+            "constraint": "a100&nvlink", "exclusive": false, "nodelist": "node[01-02]", "exclude": "node03",
+            "licenses": "matlab:2", "switches": "1@00:30:00",
         },
         "num_gpu": 16,
         "container": {
@@ -28,13 +31,17 @@ fn requests() -> [Value; 2] {
         },
         "retry": {"max_retries": 3}, "use_requeue": false, "timeout_minutes": 90,
         "webhook": {"url": "https://example.org/hook", "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"},
-        "backend_details": {"backend_type": "slurm", "partition": "polar", "cluster_name": "dgx"},
+        "backend_details": {"backend_type": "slurm", "partition": "polar", "cluster_name": "dgx", "account": "vision",
+            "qos": "high", "reservation": "course", "nice": 100, "begin": "2030-12-01T08:00:00Z",
+            "deadline": "2031-01-01T00:00:00", "comment": "idle-gpu exempt",
+            "sbatch_options": {"hint": "nomultithread", "contiguous": true, "mem-bind": false},
+        },
     });
-    [tao, json!({"command": "true"})]
+    [tao, json!({"command": "true", "resources": {"memory": {"per_cpu": "1G", "per_gpu": null}}})]
 }
 
 /// Those that come back under the name under which they were given.
-const SHOWN: [&str; 16] = [
+const SHOWN: [&str; 35] = [
     "/id",
     "/name",
     "/labels",
@@ -51,6 +58,25 @@ const SHOWN: [&str; 16] = [
     "/container/mounts",
     "/backend_details/partition",
     "/backend_details/cluster_name",
+    "/resources/tasks_per_node",
+    "/resources/memory/per_node",
+    "/resources/gpu_type",
+    "/resources/gres",
+    "/resources/constraint",
+    "/resources/exclusive",
+    "/resources/nodelist",
+    "/resources/exclude",
+    "/resources/licenses",
+    "/resources/switches",
+    "/backend_details/account",
+    "/backend_details/qos",
+    "/backend_details/reservation",
+    "/backend_details/nice",
+    "/backend_details/begin",
+    "/backend_details/deadline",
+    "/backend_details/comment",
+    "/backend_details/sbatch_options",
+    "/resources/memory/per_cpu",
 ];
 
 /// The pointers of all fields of an object, and of the objects in it whose fields are fixed.

@@ -21,6 +21,7 @@ mod list;
 mod log_lines;
 mod logs;
 mod once;
+mod option_examples;
 mod parameters;
 mod promised;
 mod rate;

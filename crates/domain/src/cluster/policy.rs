@@ -1,7 +1,7 @@
 //! A cluster's policies: images, retries and batch scripts.
 
 use serde::{Deserialize, Serialize};
-use slurm::{InvalidName, MailAddress, Partition, RemotePath};
+use slurm::{GpuRequest, InvalidName, MailAddress, Partition, RemotePath, SubmitOptions};
 use strum::{Display, EnumString};
 
 /// Whether and how an image is converted to a SquashFS file before the job starts. Each job has its own policy.
@@ -96,6 +96,17 @@ impl Default for BatchSettings {
     fn default() -> Self {
         Self { mail_user: None, warning_seconds: 120, sbatch_export: SbatchExport::All }
     }
+}
+
+/// What the jobs of a cluster ask Slurm for, unless they say otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SubmitSettings {
+    /// The option that asks for GPUs.
+    pub gpu_request: GpuRequest,
+    /// Whether nodes are exclusive. Default: if the job has all GPUs of its nodes.
+    pub exclusive: Option<bool>,
+    /// The defaults of a job's options. The account is the cluster's own field.
+    pub options: SubmitOptions,
 }
 
 /// Which variables of the login shell a job inherits (`sbatch --export`).

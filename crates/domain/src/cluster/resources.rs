@@ -9,12 +9,19 @@ pub struct Resources {
     pub nodes: u32,
     pub gpus_per_node: u32,
     pub max_gpus_per_node: u32,
+    /// Tasks of each node. A job of an earlier release has one.
+    #[serde(default = "one")]
+    pub tasks_per_node: u32,
     pub cpus_per_task: u32,
     /// No other job shares the nodes. True whenever whole nodes are requested.
     pub exclusive: bool,
     pub time: WallTime,
     /// The job's own limit, below Slurm's, so that it ends in order.
     pub soft_timeout: RunTime,
+}
+
+fn one() -> u32 {
+    1
 }
 
 impl Resources {
@@ -33,6 +40,7 @@ impl Resources {
             nodes: 1,
             gpus_per_node: 4,
             max_gpus_per_node: 8,
+            tasks_per_node: 1,
             cpus_per_task: 16,
             exclusive: false,
             time: WallTime::from_hours(4.0)?,

@@ -6,7 +6,7 @@ use slurm::{Account, PartitionList, RemotePath, UserName, text_type};
 use crate::{
     cluster::{
         mount::Mount,
-        policy::{BatchSettings, ImageSettings, RetrySettings},
+        policy::{BatchSettings, ImageSettings, RetrySettings, SubmitSettings},
         resources::Resources,
     },
     violation::Violation,
@@ -53,6 +53,7 @@ pub struct Cluster {
     pub images: ImageSettings,
     pub retries: RetrySettings,
     pub batch: BatchSettings,
+    pub submit: SubmitSettings,
 }
 
 /// A cluster's identity: where its jobs are, and whose they are. A cluster with another identity is another cluster,

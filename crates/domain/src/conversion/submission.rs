@@ -33,7 +33,7 @@ pub fn plan_conversion(
         partition: settings.conversion_partition.clone(),
         account: cluster.account.clone(),
         minutes: settings.conversion_minutes,
-        memory_gb: settings.conversion_memory_gb,
+        memory_gb: Some(settings.conversion_memory_gb).filter(|_| !cluster.submit.options.drops("mem")),
         state_dir: run.state_dir.clone(),
         uri: conversion.image.enroot(),
         target: run.target.clone(),

@@ -75,6 +75,7 @@ fn cluster() -> crate::Cluster {
         images: ImageSettings::packaged(&"/lustre/tao".parse().unwrap()).unwrap(),
         retries: crate::RetrySettings::default(),
         batch: crate::BatchSettings::default(),
+        submit: crate::SubmitSettings::default(),
     }
 }
 
@@ -314,4 +315,17 @@ proptest! {
         prop_assert!(error.chars().count() < 700);
         prop_assert!(!error.contains(char::is_control));
     }
+}
+
+#[test]
+fn a_conversion_asks_for_no_memory_where_the_site_refuses_that() {
+    let script = |cluster: &crate::Cluster| {
+        let conversion = running();
+        let submission = plan_conversion(&conversion, conversion.run.as_ref().unwrap(), cluster).unwrap();
+        String::from_utf8(submission.files[0].bytes.clone()).unwrap()
+    };
+    let mut cluster = cluster();
+    assert!(script(&cluster).contains("#SBATCH --mem=32G\n"));
+    cluster.submit.options.others.insert("mem".parse().unwrap(), slurm::OptionValue::Drop);
+    assert!(!script(&cluster).contains("--mem"));
 }

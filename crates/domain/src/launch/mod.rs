@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use remote::{BatchScript, Directives, ScriptError, StagedFile, Submission};
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
-use slurm::{EnvKey, InvalidName, RemotePath};
+use slurm::{EnvKey, InvalidName, Moment, RemotePath, SbatchTime};
 
 use crate::{
     cluster::{policy::SbatchExport, target::Cluster},
@@ -143,18 +143,26 @@ fn roles(job: &Job) -> Result<Option<CosmosPlan>, StagingError> {
 fn directives(job: &Job, attempt: &Attempt, cluster: &Cluster) -> Directives {
     let spec = &job.spec;
     let resources = spec.resources;
+    let mut options = spec.options.clone();
+    // A job of an earlier release has no account of its own.
+    options.account = options.account.or_else(|| cluster.account.clone());
+    let moment = |moment: Option<Moment>| moment?.for_sbatch(job.created_at, attempt.intended_at);
     Directives {
         job_name: attempt.token.clone(),
         partitions: spec.partitions.clone(),
-        account: cluster.account.clone(),
         nodes: resources.nodes,
+        tasks_per_node: resources.tasks_per_node,
         gpus_per_node: resources.gpus_per_node,
+        gpu_request: cluster.submit.gpu_request,
         cpus_per_task: resources.cpus_per_task,
         time: resources.time,
         requeue: spec.use_requeue,
         exclusive: resources.exclusive,
         all_memory: is_cosmos(spec),
         exclude: attempt.excluded.clone(),
+        begin: moment(spec.begin),
+        deadline: spec.deadline.map(|_| moment(spec.deadline).unwrap_or_else(SbatchTime::next_second)),
+        options,
         mail: cluster.batch.mail_user.clone(),
         trace: spec.trace.clone(),
         login_environment: cluster.batch.sbatch_export == SbatchExport::All,

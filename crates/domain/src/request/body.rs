@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::request::webhook::WebhookRequest;
+use crate::request::{options_body::ResourcesRequest, webhook::WebhookRequest};
 
 /// A job: either `network_arch` and `action`, which run the TAO container's entry point, or `command`.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
@@ -80,37 +80,12 @@ pub struct JobRequest {
 }
 
 /// Generated clients send `null` for an omitted object.
-fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub(super) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de> + Default,
 {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
-}
-
-/// The resources of a job.
-#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ResourcesRequest {
-    /// The number of nodes. Default: the cluster's setting, by default 1.
-    pub num_nodes: Option<u32>,
-    /// The number of GPUs by TAO's rule; prefer `gpus_per_node`. Below `max_num_gpus_per_node` it is the number per node.
-    /// From there on the job gets whole nodes: as many as hold this total, and at least `num_nodes`. A warning says if the
-    /// job gets another total. Default: the cluster's setting, by default 4.
-    pub num_gpus: Option<u32>,
-    /// The number of GPUs on each of `num_nodes` nodes, exactly. At most `max_num_gpus_per_node`.
-    pub gpus_per_node: Option<u32>,
-    /// The number of GPUs in a node of the cluster. Default: the cluster's setting, by default 8.
-    pub max_num_gpus_per_node: Option<u32>,
-    /// CPUs of each node's task. Default: the cluster's setting, by default 16.
-    pub cpus_per_task: Option<u32>,
-    /// The Slurm time limit, in hours. Default: the cluster's setting, by default 4.
-    pub time_hours: Option<f64>,
-    /// The soft time limit of the job, in hours. Default: 0.2 hours less than `time_hours`.
-    pub timeout_hours: Option<f64>,
-    /// The rendezvous port on the job's first node. Default: 29500.
-    #[schema(minimum = 1024, maximum = 65535)]
-    pub master_port: Option<u32>,
 }
 
 /// The container settings.
@@ -158,6 +133,28 @@ pub struct BackendDetails {
     pub partition: Option<String>,
     /// The name of the cluster to run on.
     pub cluster_name: Option<String>,
+    /// The Slurm account to charge. Default: the cluster's setting, then the user's default account.
+    pub account: Option<String>,
+    /// The quality of service. Default: the cluster's setting, then Slurm's default.
+    pub qos: Option<String>,
+    /// The reservation to use; several are separated by commas.
+    pub reservation: Option<String>,
+    /// How much to lower the job's priority in Slurm. Only Slurm's operators may raise it by a negative number.
+    pub nice: Option<i32>,
+    /// The earliest start: `2026-12-01T08:00:00Z`, `now+2hours` after the job is created, or `2026-12-01T08:00:00` in the
+    /// cluster's time zone.
+    pub begin: Option<String>,
+    /// The latest end, written as `begin`. Slurm removes a job that cannot end by then.
+    pub deadline: Option<String>,
+    /// Slurm's comment of the job: one line. The `traceparent` of the request is appended, or added to a JSON object.
+    pub comment: Option<String>,
+    /// Other long options of sbatch without their dashes, such as `{"hint": "nomultithread", "contiguous": true}`. A text or a
+    /// number is a value, `true` is an option without a value, and `false` or null leaves out a line that the service would
+    /// write, such as `{"mem": null}`. Options that the service sets from other fields are refused. Default: the cluster's
+    /// setting; each option overrides its own.
+    #[serde(default, deserialize_with = "null_as_default")]
+    #[schema(value_type = Option<Object>)]
+    pub sbatch_options: BTreeMap<String, Value>,
 }
 
 /// The backend of this service.

@@ -10,8 +10,9 @@ use uuid::Uuid;
 use crate::{
     image::ImageRef,
     request::{
-        body::{JobRequest, ResourcesRequest},
+        body::JobRequest,
         cosmos,
+        options_body::ResourcesRequest,
         uri::{Reference, reference},
     },
     violation::Violation,

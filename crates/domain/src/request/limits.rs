@@ -1,12 +1,18 @@
 //! The limits of partitions, checked when a job is accepted and not after hours in the queue.
 
+mod hardware;
 mod nodes;
+mod words;
 
 use std::fmt;
 
 use slurm::{Partition, PartitionInfo, PartitionList, TimeLimit};
 
-use crate::{clock::Timestamp, request::spec::JobSpec, violation::Violation};
+use crate::{
+    clock::Timestamp,
+    request::{spec::JobSpec, warnings::Warning},
+    violation::Violation,
+};
 
 /// TAO's packaged partitions, in any order. TAO limits them to `max_time_hours`, even if they allow more.
 const PACKAGED: [&str; 4] = ["polar", "polar3", "polar4", "grizzly"];
@@ -52,7 +58,19 @@ pub fn check(spec: &JobSpec, limits: &PartitionLimits) -> Vec<Violation> {
         reported.time(spec, &chosen).or_else(configured)
     };
     let shape = reported.gpus(spec, &chosen).or_else(|| reported.nodes(spec, &chosen));
-    time.into_iter().chain(shape).collect()
+    let size = [reported.memory(spec, &chosen), reported.cpus(spec, &chosen)];
+    let gres = reported.gres(spec, &chosen);
+    let unknown = reported.unknown_words(spec, &chosen).into_iter();
+    let certain = unknown.filter(|word| word.is_certain).map(|word| word.violation);
+    time.into_iter().chain(shape).chain(size.into_iter().flatten()).chain(gres).chain(certain).collect()
+}
+
+/// Words of a job that the cluster did not report, although it may know them.
+pub fn doubts(spec: &JobSpec, limits: &PartitionLimits) -> Vec<Warning> {
+    let Some(reported) = &limits.reported else { return Vec::new() };
+    let listed: Vec<Partition> = spec.partitions.iter().flat_map(PartitionList::iter).collect();
+    let unknown = reported.unknown_words(spec, &reported.chosen(&listed)).into_iter();
+    unknown.filter(|word| !word.is_certain).map(|word| word.violation).collect()
 }
 
 fn is_packaged(listed: &[Partition]) -> bool {

@@ -7,6 +7,8 @@ pub(crate) mod datasets;
 #[cfg(test)]
 pub(crate) mod edge_tests;
 pub mod limits;
+pub(crate) mod options;
+pub(crate) mod options_body;
 pub(crate) mod resources;
 pub(crate) mod secret;
 pub(crate) mod spec;

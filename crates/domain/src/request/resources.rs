@@ -6,13 +6,14 @@ use slurm::{RunTime, WallTime};
 
 use crate::{
     cluster::resources::Resources,
-    request::body::ResourcesRequest,
+    request::options_body::ResourcesRequest,
     violation::{Faults, Violation},
 };
 
 const MAX_NODES: u32 = 1024;
 const MAX_GPUS: u32 = 8192;
 const MAX_CPUS: u32 = 4096;
+const MAX_TASKS: u32 = 1024;
 
 impl Resources {
     /// The effective resources of a request.
@@ -33,6 +34,7 @@ impl Resources {
             within("max_num_gpus_per_node", asked.max_num_gpus_per_node, defaults.max_gpus_per_node, 1..=64);
         let gpus = within("num_gpus", asked.num_gpus, defaults.gpus_per_node, 0..=MAX_GPUS);
         let per_node = within("gpus_per_node", asked.gpus_per_node, 0, 0..=max.clamp(1, 64));
+        let tasks = within("tasks_per_node", asked.tasks_per_node, defaults.tasks_per_node, 1..=MAX_TASKS);
         let cpus = within("cpus_per_task", asked.cpus_per_task, defaults.cpus_per_task, 1..=MAX_CPUS);
 
         let (nodes, gpus_per_node, exclusive) = match asked.gpus_per_node {
@@ -61,6 +63,7 @@ impl Resources {
                 nodes,
                 gpus_per_node,
                 max_gpus_per_node: max,
+                tasks_per_node: tasks,
                 cpus_per_task: cpus,
                 exclusive,
                 time,

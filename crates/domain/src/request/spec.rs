@@ -13,7 +13,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use slurm::{EnvKey, PartitionList, RemotePath, TraceParent};
+use slurm::{EnvKey, Moment, PartitionList, RemotePath, SubmitOptions, TraceParent};
 
 use crate::{
     cluster::{
@@ -23,6 +23,7 @@ use crate::{
     },
     image::ImageRef,
     request::text::{Label, Word},
+    violation::Violation,
 };
 
 /// A validated job. It holds no secret.
@@ -70,9 +71,35 @@ pub struct JobSpec {
     pub timeout_minutes: Option<NonZeroU32>,
     pub mounts: Vec<Mount>,
     pub partitions: Option<PartitionList>,
+    /// What it asks Slurm for beyond its resources.
+    #[serde(default)]
+    pub options: SubmitOptions,
+    /// The earliest start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begin: Option<Moment>,
+    /// The latest end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Moment>,
+    /// What the cluster's last report made doubtful when the job was accepted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Note>,
     /// The trace of the request that created the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceParent>,
+}
+
+/// A warning that is stored with its job, because the report that it is from changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    pub pointer: String,
+    pub code: String,
+    pub detail: String,
+}
+
+impl From<Violation> for Note {
+    fn from(Violation { pointer, code, detail }: Violation) -> Self {
+        Self { pointer, code: code.to_owned(), detail }
+    }
 }
 
 /// The port that TAO documents, and torch's own default.

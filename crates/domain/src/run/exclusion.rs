@@ -4,7 +4,7 @@
 //! no place for the job.
 
 use chrono::TimeDelta;
-use slurm::NodeName;
+use slurm::{NodeName, NodeSet};
 
 use crate::{
     clock::Timestamp,
@@ -31,6 +31,20 @@ pub fn excluded(job: &Job, terms: &RetryTerms, spare: Option<usize>, now: Timest
         }
     }
     nodes
+}
+
+/// All nodes that Slurm keeps from the job: these and those that its owner excludes, without those that it needs. Slurm replaces
+/// the whole list.
+pub fn with_own_exclusions(job: &Job, nodes: &[NodeName]) -> Vec<NodeName> {
+    let nodes_of = |set: Option<&NodeSet>| set.map(NodeSet::nodes).unwrap_or_default();
+    let options = &job.spec.options;
+    let (needed, mut all) = (nodes_of(options.nodelist.as_ref()), nodes_of(options.exclude.as_ref()));
+    for node in nodes {
+        if !needed.contains(node) && !all.contains(node) {
+            all.push(node.clone());
+        }
+    }
+    all
 }
 
 pub(crate) fn names(nodes: &[NodeName]) -> String {
@@ -160,6 +174,16 @@ mod tests {
         let (job, terms) = (waiting("Resources"), RetryTerms::default());
         assert_eq!(excluded(&job, &terms, None, T0), [node("node02"), node("node01")]);
         assert_eq!(excluded(&job, &terms, None, T0 + terms.exclude_for), [node("node02")]);
+    }
+
+    #[test]
+    fn the_owners_exclusions_stay_and_needed_nodes_are_not_excluded() {
+        let mut job = waiting("Resources");
+        job.spec.options.exclude = Some("node[05-06]".parse().unwrap());
+        job.spec.options.nodelist = Some("node01".parse().unwrap());
+        let all = with_own_exclusions(&job, &[node("node01"), node("node02"), node("node05")]);
+        assert_eq!(all, [node("node05"), node("node06"), node("node02")]);
+        assert_eq!(with_own_exclusions(&job, &[]), [node("node05"), node("node06")]);
     }
 
     #[test]

@@ -3,15 +3,14 @@
 use std::{collections::HashMap, time::Duration};
 
 use crate::{Call, ParseError, RawOutput, RemoteCommand, Repeat, answer::Answer, stdin_writer::StdinWriter};
-use slurm::PartitionSettings;
-use slurm::{NodeGroup, PartitionInfo};
+use slurm::{Association, Associations, NodeGroup, Partition, PartitionInfo, PartitionSettings};
 
 const PROGRAM: &str = program!("preamble", "partitions");
 
 /// sinfo may take 30 s and runs beside the other commands; the rest only reads files.
 const DEADLINE: Duration = Duration::from_secs(40);
 
-/// Reads all partitions, including hidden ones: a job may name them.
+/// Reads all partitions, including hidden ones, because a job may name them, and the accounts and QOS of the user.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Partitions;
 
@@ -41,10 +40,16 @@ impl RemoteCommand for Partitions {
         let answer = Answer::read(Self::NAME, raw)?;
         let mut found = PartitionsAnswer { partitions: Vec::new(), all_must_allow: false, dropped: 0 };
         let mut described = HashMap::new();
+        let (mut cluster, mut enforce, mut rows) = (String::new(), None, Vec::new());
         for mut line in answer.lines() {
             match line.tag {
                 b"REFUSED" => return Err(line.failure()?.1.into()),
                 b"ENFORCE" => found.all_must_allow = line.rest().trim().eq_ignore_ascii_case("all"),
+                b"CLUSTER" => line.rest().trim().clone_into(&mut cluster),
+                b"ACCOUNTS" => {
+                    enforce = Some(line.rest().trim().to_owned()).filter(|words| !words.is_empty());
+                }
+                b"ASSOC" => rows.extend(Association::from_sacctmgr(&line.rest())),
                 b"SHOW" => described.extend(PartitionSettings::from_scontrol(&line.rest())),
                 b"ROW" => match PartitionInfo::from_sinfo(&line.rest()) {
                     Some((partition, group)) => add(&mut found.partitions, partition, group),
@@ -61,9 +66,25 @@ impl RemoteCommand for Partitions {
             if let Some(PartitionSettings { max_nodes, allow_accounts }) = described.remove(&partition.name) {
                 (partition.max_nodes, partition.allow_accounts) = (max_nodes, allow_accounts);
             }
+            partition.associations = associations(&partition.name, &cluster, enforce.as_deref(), &rows);
         }
         Ok(found)
     }
+}
+
+/// The associations for one partition. None at all means that they are not known: a user without any could run no job.
+fn associations(
+    partition: &Partition,
+    cluster: &str,
+    enforce: Option<&str>,
+    rows: &[Association],
+) -> Option<Associations> {
+    let mut found = Associations::new(enforce?);
+    let here = |row: &&Association| {
+        row.cluster == cluster && row.partition.as_ref().is_none_or(|only| only == partition)
+    };
+    rows.iter().filter(here).for_each(|row| found.add(row));
+    (!found.accounts.is_empty()).then_some(found)
 }
 
 fn add(partitions: &mut Vec<PartitionInfo>, partition: PartitionInfo, group: NodeGroup) {

@@ -23,6 +23,16 @@ fn parse(enforce: &str, show: &str, rows: &str) -> Result<PartitionsAnswer, Pars
     Partitions.parse(&RawOutput { stdout: text.into_bytes(), ..RawOutput::default() })
 }
 
+/// The answer with accounting: its words of enforcement, and the rows of sacctmgr.
+fn with_accounting(enforce: &str, rows: &[&str], sinfo: &str) -> PartitionsAnswer {
+    let mut lines = vec!["CLUSTER dgx".to_owned(), format!("ACCOUNTS {enforce}")];
+    lines.extend(rows.iter().map(|row| format!("ASSOC {row}")));
+    lines.extend(sinfo.lines().map(|line| format!("ROW {line}")));
+    lines.push(format!("END {}\n", lines.len()));
+    let text = lines.join("\n");
+    Partitions.parse(&RawOutput { stdout: text.into_bytes(), ..RawOutput::default() }).unwrap()
+}
+
 fn hours(hours: u32) -> Option<TimeLimit> {
     WallTime::from_minutes(hours * 60).map(TimeLimit::Limited)
 }
@@ -68,6 +78,56 @@ fn a_hidden_partition_without_limit_and_one_without_nodes_are_read_too() {
     let empty = named(&answer, "empty");
     assert_eq!((empty.node_count(), empty.most_gpus_per_node()), (0, None));
     assert!(empty.nodes_by_state().is_empty());
+}
+
+#[test]
+fn features_and_resources_are_read() {
+    let rows = "gpu*|up|4:00:00|n/a|1|idle|64|512000+|gpu:a100:8(S:0-1),mps:800|a100,nvlink\n\
+                gpu*|up|4:00:00|n/a|2|idle|64|512000|(null)|(null)";
+    let answer = parse("ANY", "", rows).unwrap();
+    let [with, without] = answer.partitions[0].nodes.as_slice() else { panic!("{answer:?}") };
+    let texts = |set: &Option<std::collections::BTreeSet<String>>| {
+        set.clone().unwrap().into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(texts(&with.features), ["a100", "nvlink"]);
+    assert_eq!(with.gres, Some(BTreeMap::from([("gpu:a100".to_owned(), 8), ("mps".to_owned(), 800)])));
+    assert!(with.some_have_more && !without.some_have_more);
+    assert_eq!((texts(&without.features), &without.gres), (vec![], &Some(BTreeMap::new())));
+}
+
+#[test]
+fn the_lists_of_a_row_that_was_cut_are_not_known() {
+    let row = format!("gpu*|up|4:00:00|n/a|1|idle|64|512000|gpu:8|{}", "feature,".repeat(500));
+    let answer = parse("ANY", "", &row[..4000]).unwrap();
+    let group = &answer.partitions[0].nodes[0];
+    assert_eq!((group.gpus, &group.gres, &group.features), (8, &None, &None));
+}
+
+#[test]
+fn each_partition_has_the_accounts_of_its_own_cluster() {
+    let rows = ["dgx|team||normal,high", "dgx|extra|polar|low", "other|far||normal", "sacctmgr: what?"];
+    let answer = with_accounting(
+        "associations,qos",
+        &rows,
+        "polar*|up|1|1|1|idle|1|1|(null)\ncpu|up|1|1|1|idle|1|1|(null)",
+    );
+    let accounts = |name: &str| {
+        let found = named(&answer, name).associations.clone().unwrap();
+        assert!(found.enforced && found.qos_enforced);
+        found.accounts.into_keys().collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (accounts("polar"), accounts("cpu")),
+        (vec!["extra".to_owned(), "team".to_owned()], vec!["team".to_owned()])
+    );
+}
+
+#[test]
+fn a_cluster_without_accounting_has_no_associations() {
+    for (enforce, rows) in [("none", &[][..]), ("", &["dgx|team||normal"]), ("all", &["far|team||normal"])] {
+        let answer = with_accounting(enforce, rows, "polar*|up|1|1|1|idle|1|1|(null)");
+        assert_eq!(answer.partitions[0].associations, None, "{enforce}");
+    }
 }
 
 #[test]

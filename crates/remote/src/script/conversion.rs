@@ -22,8 +22,8 @@ pub struct ConversionScript {
     pub account: Option<Account>,
     /// The time limit.
     pub minutes: u32,
-    /// Memory of its node, in GiB.
-    pub memory_gb: u32,
+    /// Memory of its node, in GiB; the partition's default if absent, for sites that refuse `--mem`.
+    pub memory_gb: Option<u32>,
     /// Where claim, markers and logs are. Must exist when the job starts.
     pub state_dir: RemotePath,
     /// The image as `enroot import` reads it: `docker://registry#image:tag`.
@@ -37,7 +37,9 @@ pub struct ConversionScript {
 impl ConversionScript {
     /// The text of the script.
     pub fn render(&self) -> Result<String, ScriptError> {
-        for (what, count) in [("the memory of a conversion", self.memory_gb), ("its time", self.minutes)] {
+        for (what, count) in
+            [("the memory of a conversion", self.memory_gb.unwrap_or(1)), ("its time", self.minutes)]
+        {
             if count == 0 {
                 return Err(ScriptError::Zero { what });
             }
@@ -57,7 +59,9 @@ impl ConversionScript {
         line("partition", &self.partition);
         line("nodes", &1);
         line("ntasks", &1);
-        line("mem", &format_args!("{}G", self.memory_gb));
+        if let Some(memory_gb) = self.memory_gb {
+            line("mem", &format_args!("{memory_gb}G"));
+        }
         line("time", &self.minutes);
         line("output", &path_word(&self.state_dir, "main.out")?);
         line("error", &path_word(&self.state_dir, "main.err")?);

@@ -87,7 +87,7 @@ fn script(node: &Node) -> ConversionScript {
         partition: "cpu".parse().unwrap(),
         account: Some("team".parse().unwrap()),
         minutes: 30,
-        memory_gb: 16,
+        memory_gb: Some(16),
         state_dir: node.path("state"),
         uri: "docker://host#a/b:1".to_owned(),
         target: node.path("cache dir/a'b.sqsh"),

@@ -1,3 +1,5 @@
+use std::collections::{BTreeMap, BTreeSet};
+
 use remote::{Partitions, RemoteCommand};
 use slurm::FailureClass;
 
@@ -13,7 +15,13 @@ fn site() -> Site {
     site.program("sinfo", "printf '%s\\n' \"$*\" >>\"$SITE/sinfo.calls\"\ncat \"$SITE/sinfo.out\"");
     site.program(
         "scontrol",
-        "if [ \"$*\" = 'show config' ]; then echo 'EnforcePartLimits       = ALL'; else cat \"$SITE/show.out\"; fi",
+        "if [ \"$*\" = 'show config' ]; then echo 'EnforcePartLimits       = ALL'\n\
+         echo 'AccountingStorageEnforce = associations,limits,qos'; echo 'ClusterName             = dgx'\n\
+         else cat \"$SITE/show.out\"; fi",
+    );
+    site.program(
+        "sacctmgr",
+        "printf '%s\\n' \"$*\" >>\"$SITE/sacctmgr.calls\"\necho 'dgx|team||normal,high'",
     );
     site
 }
@@ -24,7 +32,21 @@ fn one_question_brings_all_partitions() {
     let answer = site.run(&Partitions);
     assert_eq!((answer.partitions.len(), answer.dropped), (9, 0));
     assert!(answer.all_must_allow);
-    assert_eq!(site.calls("sinfo"), 1);
+    assert_eq!((site.calls("sinfo"), site.calls("sacctmgr")), (1, 1));
+    let accounts = answer.partitions[0].associations.clone().unwrap().accounts;
+    let qos = ["high".to_owned(), "normal".to_owned()];
+    assert_eq!(accounts, BTreeMap::from([("team".to_owned(), BTreeSet::from(qos))]));
+}
+
+#[test]
+fn partitions_are_read_without_accounting_too() {
+    let site = site();
+    for failing in ["exit 1", "echo 'You are not running a supported accounting_storage plugin' >&2; exit 1"]
+    {
+        site.program("sacctmgr", failing);
+        let answer = site.run(&Partitions);
+        assert_eq!((answer.partitions.len(), &answer.partitions[0].associations), (9, &None), "{failing}");
+    }
 }
 
 #[test]

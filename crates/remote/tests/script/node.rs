@@ -10,7 +10,7 @@ use std::{
 };
 
 use remote::{BatchScript, Directives, Launch, TaskSetup, script::begin_mark};
-use slurm::{EnvKey, RemotePath, RunTime, WallTime};
+use slurm::{EnvKey, GpuRequest, RemotePath, RunTime, SubmitOptions, WallTime};
 
 /// Keeps what it was called with and what it inherited, runs what stands after `--`, and treats signals as the real one does:
 /// it passes SIGUSR1 on to every process of its tasks, and on SIGTERM it kills them. A signal ends a task that is set up.
@@ -131,15 +131,19 @@ impl Node {
             directives: Directives {
                 job_name: "job-1".parse().unwrap(),
                 partitions: None,
-                account: None,
                 nodes: 1,
+                tasks_per_node: 1,
                 gpus_per_node: 0,
+                gpu_request: GpuRequest::Gres,
                 cpus_per_task: 1,
                 time: WallTime::from_minutes(10).unwrap(),
                 requeue: true,
                 exclusive: false,
                 all_memory: false,
                 exclude: vec![],
+                begin: None,
+                deadline: None,
+                options: SubmitOptions::default(),
                 mail: None,
                 trace: None,
                 login_environment: true,

@@ -7,7 +7,7 @@ use slurm::RemotePath;
 use ssh::{HostPort, SshConfig};
 
 use super::{
-    cluster_policies,
+    cluster_options, cluster_policies,
     cluster_settings::ClusterSettings,
     environment::Environment,
     faults::{Faults, OUT_OF_RANGE, REQUIRED},
@@ -78,6 +78,7 @@ pub(crate) fn check(settings: &ClusterSettings, faults: &mut Faults) -> Option<C
     let ssh = connection(settings, hosts, faults);
     let retries = cluster_policies::retries(settings, faults);
     let batch = cluster_policies::batch(settings, faults);
+    let submit = cluster_options::submit(settings, faults);
     let base_dir: RemotePath = domain::base_of(base_dir?);
     if base_dir.as_str().parse::<Mount>() != Ok(Mount::from(base_dir.clone())) {
         let advice = "must have no comma, colon, $, backquote, quotes or backslash: containers mount it";
@@ -98,6 +99,7 @@ pub(crate) fn check(settings: &ClusterSettings, faults: &mut Faults) -> Option<C
         images: images?,
         retries,
         batch: batch?,
+        submit: submit?,
     };
     Some(ClusterConfig { cluster, ssh, poll_min, poll_max })
 }
@@ -116,10 +118,11 @@ fn resources(settings: &ClusterSettings, faults: &mut Faults) -> Option<Resource
         num_gpus: Some(settings.num_gpus),
         gpus_per_node: None,
         max_num_gpus_per_node: Some(settings.max_num_gpus_per_node),
+        tasks_per_node: Some(settings.tasks_per_node),
         cpus_per_task: Some(settings.cpus_per_task),
         time_hours: settings.time_hours,
         timeout_hours: settings.timeout_hours,
-        master_port: None,
+        ..ResourcesRequest::default()
     };
     let packaged = Resources::packaged().map_err(|error| faults.add("time_hours", error)).ok()?;
     Resources::from_request(&asked, &packaged, max)

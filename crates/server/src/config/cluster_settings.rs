@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use domain::{BatchSettings, ImagePolicy, RetrySettings};
+use slurm::GpuRequest;
 
 use super::{
     declare::{self, Source, section},
@@ -48,6 +49,8 @@ section! {
         num_gpus: u32 = 4, env "SLURM_NUM_GPUS";
         /// The GPUs that a node has.
         max_num_gpus_per_node: u32 = 8, env "SLURM_MAX_GPUS_PER_NODE";
+        /// The tasks of each node, for jobs with a command. A TAO job has one.
+        tasks_per_node: u32 = 1;
         /// The CPUs of each task.
         cpus_per_task: u32 = 16, env "SLURM_CPUS_PER_TASK";
         /// Slurm's time limit in hours. Default: 4, or max_time_hours if that is less.
@@ -57,6 +60,41 @@ section! {
         /// The longest time limit in hours that a job may ask for, if the cluster does not report the limits of its partitions.
         /// It also limits TAO's packaged partitions polar,polar3,polar4,grizzly, whatever the cluster allows.
         max_time_hours: f64 = 4.0;
+        /// How jobs ask Slurm for GPUs: "gres" (--gres=gpu:4) or "gpus-per-node" (--gpus-per-node=4).
+        gpu_request: String = GpuRequest::default().to_string();
+        /// The type of GPUs. A job can override this and the keys up to sbatch_options. Default: any type.
+        gpu_type: Option<String>, example "\"a100\"";
+        /// The memory of each node; "0" for all of it. At most one of the three. Default: that of the partition.
+        memory: Option<String>, example "\"64G\"";
+        /// The memory of each CPU.
+        memory_per_cpu: Option<String>, example "\"4G\"";
+        /// The memory of each GPU.
+        memory_per_gpu: Option<String>, example "\"32G\"";
+        /// Generic resources of each node: "NAME:COUNT" or "NAME:TYPE:COUNT". Jobs ask for GPUs, MPS and shards themselves.
+        gres: Vec<String>, example "[\"nvme:1\"]";
+        /// The features of nodes. Default: any.
+        constraint: Option<String>, example "\"ib&nvlink\"";
+        /// Whether nodes are exclusive. Default: if a job has all GPUs of its nodes.
+        exclusive: Option<bool>, example "true";
+        /// Nodes that every job needs.
+        nodelist: Option<String>, example "\"node[01-02]\"";
+        /// Nodes that no job gets, beside those that failed.
+        exclude: Option<String>, example "\"node13\"";
+        /// Licenses.
+        licenses: Option<String>, example "\"matlab:1\"";
+        /// The most leaf switches between the nodes of a job, and how long it waits for so few.
+        switches: Option<String>, example "\"1@00:30:00\"";
+        /// The quality of service. Default: Slurm's.
+        qos: Option<String>, example "\"normal\"";
+        /// The reservations to use, comma-separated.
+        reservation: Option<String>, example "\"course\"";
+        /// How much the priority of jobs is lowered.
+        nice: Option<i32>, example "100";
+        /// Slurm's comment of jobs.
+        comment: Option<String>, example "\"idle-gpu exempt\"";
+        /// Further options of sbatch: a text or a number, true for an option without a value, or false for a line that the service
+        /// would write and the site refuses. A job overrides each option by its own.
+        sbatch_options: toml::Table, example "{ hint = \"nomultithread\", mem = false }";
         /// Convert a registry image once, in a short Slurm job, to a SquashFS file that all jobs share. Otherwise every node of every
         /// job pulls the image.
         use_sqsh: bool = ImagePolicy::default().use_sqsh, env "SLURM_USE_SQSH";

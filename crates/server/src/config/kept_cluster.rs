@@ -27,12 +27,13 @@ pub(crate) struct KeptRules {
 }
 
 const MOST_BYTES: usize = 64 * 1024;
-const MOST: [(&str, usize); 5] = [
+const MOST: [(&str, usize); 6] = [
     ("hosts", 16),
     ("host_keys", 64),
     ("partitions", 64),
     ("container_mounts", 64),
     ("node_local_paths", 64),
+    ("gres", 20),
 ];
 /// The name is a column of its own; the other keys are paths of this machine.
 const FILE_ONLY: [&str; 4] = ["name", "key_path", "agent_socket", "known_hosts"];
@@ -78,6 +79,11 @@ impl KeptRules {
             }
         }
         keys.retain(|_, value| !value.is_null());
+        // TOML has no null; both leave the option out.
+        let options = keys.get_mut("sbatch_options").and_then(Value::as_object_mut);
+        for value in options.into_iter().flat_map(Map::values_mut).filter(|value| value.is_null()) {
+            *value = false.into();
+        }
         let mut settings = ClusterSettings::default();
         let table = keys.into_iter().filter_map(|(key, value)| {
             // TOML has no number above i64::MAX.

@@ -58,6 +58,7 @@ macro_rules! kinds {
 kinds! {
     bool, "true or false", flag;
     u32, "a whole number", parsed;
+    i32, "a whole number", parsed;
     usize, "a whole number", parsed;
     f64, "a number", parsed;
     String, "a string", parsed;
@@ -69,6 +70,7 @@ kinds! {
     Vec<String>, "a list of strings", |text: &str| Some(list(text));
     Vec<PathBuf>, "a list of paths", |text: &str| Some(list(text));
     BTreeMap<String, String>, "a table of strings", quoted;
+    toml::Table, "a table", quoted;
     BTreeMap<String, Vec<String>>, "a table of lists", quoted;
 }
 

@@ -27,6 +27,7 @@ mod killed;
 mod logins;
 mod logs;
 mod monitoring;
+mod options;
 mod orphans;
 mod preflight;
 mod requests;

@@ -1,6 +1,8 @@
 //! Generic resources of a node as sinfo's `%G` lists them: `gpu:a100:8(S:0-1),nvme:1` (gres.conf(5)).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::number::digits;
 
 /// The number of GPUs in a list, and their types. Malformed entries do not count.
 pub(crate) fn gpus(list: &str) -> (u32, BTreeSet<String>) {
@@ -20,6 +22,43 @@ pub(crate) fn gpus(list: &str) -> (u32, BTreeSet<String>) {
         types.extend(kind.filter(|kind| is_plain(kind)).map(str::to_owned));
     }
     (count, types)
+}
+
+/// The amount of each resource in a list, by `name` or `name:type`.
+///
+/// A part `no_consume` and the unit of an amount (`4G`) are Slurm's own (slurm.conf(5), `Gres`).
+pub(crate) fn amounts(list: &str) -> BTreeMap<String, u64> {
+    let mut found = BTreeMap::new();
+    for listed in entries(list) {
+        let words: Vec<&str> = listed.split(':').filter(|word| *word != "no_consume").collect();
+        let (name, number) = match words.as_slice() {
+            [name] => ((*name).to_owned(), Some(1)),
+            [name, end] => match number_of(end) {
+                Some(number) => ((*name).to_owned(), Some(number)),
+                None => (format!("{name}:{end}"), Some(1)),
+            },
+            [name, kind, end, ..] => (format!("{name}:{kind}"), number_of(end)),
+            [] => continue,
+        };
+        if let Some(number) = number.filter(|_| is_plain(&name) && name != "(null)" && !name.is_empty()) {
+            let sum: &mut u64 = found.entry(name).or_default();
+            *sum = sum.saturating_add(number);
+        }
+    }
+    found
+}
+
+fn number_of(text: &str) -> Option<u64> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let factor = match &text[end..] {
+        "" => 1,
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        "T" => 1_u64 << 40,
+        _ => return None,
+    };
+    digits::<u64>(&text[..end], 18)?.checked_mul(factor)
 }
 
 /// The entries without the sockets in parentheses, which may contain commas.
@@ -64,10 +103,21 @@ mod tests {
         assert_eq!(gpus(list), (count, types.iter().map(|kind| (*kind).to_owned()).collect()));
     }
 
+    #[test_case("gpu:a100:8(S:0-1),mps:800", &[("gpu:a100", 8), ("mps", 800)] ; "a type and a number")]
+    #[test_case("gpu:1g.5gb:4,gpu:2g.10gb:2", &[("gpu:1g.5gb", 4), ("gpu:2g.10gb", 2)] ; "instances of MIG")]
+    #[test_case("bandwidth:lustre:no_consume:4G,shard:64", &[("bandwidth:lustre", 4 << 30), ("shard", 64)] ; "a unit")]
+    #[test_case("nvme", &[("nvme", 1)] ; "only a name")]
+    #[test_case("(null)", &[] ; "nothing")]
+    fn amounts_are_read(list: &str, expected: &[(&str, u64)]) {
+        let expected = expected.iter().map(|(name, amount)| ((*name).to_owned(), *amount)).collect();
+        assert_eq!(amounts(list), expected);
+    }
+
     proptest! {
         #[test]
         fn no_list_makes_the_reader_panic(list in any::<String>()) {
             let _ = gpus(&list);
+            let _ = amounts(&list);
         }
     }
 }

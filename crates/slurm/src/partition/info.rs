@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::associations::Associations;
 use crate::{Partition, TimeLimit};
 
 /// A partition: its limits, and its nodes by kind and state.
@@ -23,6 +24,9 @@ pub struct PartitionInfo {
     pub max_nodes: Option<u32>,
     /// The accounts that may use it; `None` for all.
     pub allow_accounts: Option<Vec<String>>,
+    /// What the user may charge its jobs there to; `None` if it is not known, or without accounting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub associations: Option<Associations>,
     /// Its nodes.
     pub nodes: Vec<NodeGroup>,
 }
@@ -42,6 +46,16 @@ pub struct NodeGroup {
     pub gpus: u32,
     /// The types of its GPUs, if the site defines them.
     pub gpu_types: BTreeSet<String>,
+    /// The amount of each generic resource of each node, by `name` or `name:type`; `None` if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gres: Option<BTreeMap<String, u64>>,
+    /// Their features; `None` if they are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub features: Option<BTreeSet<String>>,
+    /// Whether some of the nodes have more processors or memory than [`cpus`](Self::cpus) and
+    /// [`memory_mib`](Self::memory_mib).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub some_have_more: bool,
 }
 
 impl PartitionInfo {

@@ -1,5 +1,6 @@
 //! Partitions: their limits, nodes and GPUs.
 
+pub(crate) mod associations;
 pub(crate) mod gres;
 pub(crate) mod info;
 pub(crate) mod list;

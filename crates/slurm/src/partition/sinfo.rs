@@ -1,18 +1,27 @@
 //! Parsing the partitions in the output of `sinfo` and `scontrol show partition`.
 
+use std::collections::BTreeSet;
+
 use super::{
     gres,
     info::{NodeGroup, PartitionInfo},
 };
 use crate::Partition;
 
+/// `partitions.sh` cuts a longer row.
+const LONGEST_ROW: usize = 4000;
+
 impl PartitionInfo {
-    /// Parses one row of `sinfo -o '%P|%a|%l|%L|%D|%t|%c|%m|%G'`: the partition without nodes, and one group of nodes.
+    /// Parses one row of `sinfo -o '%P|%a|%l|%L|%D|%t|%c|%m|%G|%f'`: the partition without nodes, and one group of nodes.
     pub fn from_sinfo(text: &str) -> Option<(Self, NodeGroup)> {
-        let fields: Vec<&str> = text.splitn(9, '|').map(str::trim).collect();
-        let [name, availability, limit, default, count, state, cpus, memory, gres] = fields[..] else {
+        let fields: Vec<&str> = text.splitn(10, '|').map(str::trim).collect();
+        let [name, availability, limit, default, count, state, cpus, memory, gres, ref features @ ..] =
+            fields[..]
+        else {
             return None;
         };
+        // The lists of a cut row have lost their ends.
+        let is_whole = text.len() < LONGEST_ROW;
         let (gpus, gpu_types) = gres::gpus(gres);
         let group = NodeGroup {
             state: word(state)?,
@@ -22,6 +31,9 @@ impl PartitionInfo {
             memory_mib: memory.trim_end_matches('+').parse().ok()?,
             gpus,
             gpu_types,
+            gres: is_whole.then(|| gres::amounts(gres)),
+            features: features.first().filter(|_| is_whole).map(|features| feature_names(features)),
+            some_have_more: cpus.ends_with('+') || memory.ends_with('+'),
         };
         let partition = Self {
             is_default: name.ends_with('*'),
@@ -31,10 +43,21 @@ impl PartitionInfo {
             default_time: default.parse().ok(),
             max_nodes: None,
             allow_accounts: None,
+            associations: None,
             nodes: Vec::new(),
         };
         Some((partition, group))
     }
+}
+
+/// The features of sinfo's `%f`: names separated by commas, `(null)` for none.
+fn feature_names(text: &str) -> BTreeSet<String> {
+    text.split(',').filter(|name| *name != "(null)").filter_map(word_of_any_length).collect()
+}
+
+fn word_of_any_length(text: &str) -> Option<String> {
+    let is_word = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    is_word.then(|| text.to_owned())
 }
 
 /// A single word of Slurm's output, such as `idle*` or `n/a`.

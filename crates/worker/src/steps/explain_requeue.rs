@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::{ExplainedRequeue, Job, UnhealthyNode, explain_requeue};
+use domain::{ExplainedRequeue, Job, UnhealthyNode, explain_requeue, with_own_exclusions};
 use persistence::{Lease, StepRecord, WorkStore};
 use remote::{AttemptKey, Exclude, NodeHealth, Requeued};
 use slurm::{NodeName, SlurmJobId, node_list};
@@ -93,7 +93,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if exclusions.is_empty() {
             return;
         }
-        let job = |exclusion: &Exclusion| (exclusion.id, exclusion.key.clone(), exclusion.nodes.clone());
+        let job = |exclusion: &Exclusion| {
+            let nodes = with_own_exclusions(&steps[exclusion.step].job, &exclusion.nodes);
+            (exclusion.id, exclusion.key.clone(), nodes)
+        };
         let command = Exclude { jobs: exclusions.iter().map(job).collect() };
         match runtime.target.link.call(&command).await {
             Ok(answer) => {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::Job;
+use domain::{Job, with_own_exclusions};
 use persistence::{Lease, WorkStore};
 use remote::Exclude;
 
@@ -30,7 +30,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         for job in jobs {
             match (in_slurm(&job), domain::relax_exclusions(&job, &terms, now)) {
                 (Some((id, key)), Some(exclusions)) => {
-                    command.jobs.push((id, key, exclusions.keep.clone()));
+                    command.jobs.push((id, key, with_own_exclusions(&job, &exclusions.keep)));
                     relaxed.push(exclusions);
                     waiting.push(job);
                 }

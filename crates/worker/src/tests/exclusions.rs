@@ -133,3 +133,23 @@ async fn the_next_attempt_leaves_out_no_more_nodes_than_it_can_spare(pool: PgPoo
         assert_eq!(bench.job(id).await.attempt.unwrap().excluded, left_out);
     }
 }
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn the_nodes_that_the_owner_excludes_stay_excluded(pool: PgPool) {
+    let bench = Bench::new(pool.clone());
+    let (id, name) = bench.submitted().await;
+    let change = r#"update jobs set spec = jsonb_set(spec, '{options}', '{"exclude": "node[07-08]"}')"#;
+    sqlx::raw_sql(change).execute(&pool).await.unwrap();
+    bench.fake.run_on(&name, "node01");
+    bench.poll().await;
+    bench.fake.requeue(&name, &SlurmState::NodeFail);
+    bench.poll().await;
+    bench.step(Lane::Follow).await;
+    let all: Vec<NodeName> =
+        ["node07", "node08", "node01"].iter().map(|name| name.parse().unwrap()).collect();
+    assert_eq!(bench.fake.excluded(&name), all);
+    assert_eq!(bench.job(id).await.attempt.unwrap().excluded, [node01()], "only its own are an attempt's");
+    bench.wait_for(&name, "BadConstraints").await;
+    bench.step(Lane::Follow).await;
+    assert_eq!(bench.fake.excluded(&name), all[..2]);
+}

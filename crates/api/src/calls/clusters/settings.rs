@@ -1,7 +1,7 @@
 //! A cluster's settings as the API receives and returns them.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 /// A cluster for the database: how to reach it, and the defaults of its jobs. Each key has the meaning and the default of
@@ -46,7 +46,9 @@ pub(crate) struct ClusterSettings {
     pub(crate) num_gpus: Option<u32>,
     /// The number of GPUs in a node.
     pub(crate) max_num_gpus_per_node: Option<u32>,
-    /// CPUs of each node's task.
+    /// Tasks of each node.
+    pub(crate) tasks_per_node: Option<u32>,
+    /// CPUs of each task.
     pub(crate) cpus_per_task: Option<u32>,
     /// The default Slurm time limit, in hours.
     pub(crate) time_hours: Option<f64>,
@@ -54,6 +56,42 @@ pub(crate) struct ClusterSettings {
     pub(crate) timeout_hours: Option<f64>,
     /// The longest allowed time limit, in hours, while the cluster has not reported its own limits.
     pub(crate) max_time_hours: Option<f64>,
+    /// The option of sbatch that asks for GPUs: `gres` or `gpus-per-node`.
+    pub(crate) gpu_request: Option<String>,
+    /// The default type of GPUs.
+    pub(crate) gpu_type: Option<String>,
+    /// The default memory of each node, such as `64G`. Give at most one of the three.
+    pub(crate) memory: Option<String>,
+    /// The default memory of each CPU.
+    pub(crate) memory_per_cpu: Option<String>,
+    /// The default memory of each GPU.
+    pub(crate) memory_per_gpu: Option<String>,
+    /// The default generic resources of each node, such as `nvme:1`; no GPUs, MPS or shards.
+    #[schema(max_items = 20)]
+    pub(crate) gres: Option<Vec<String>>,
+    /// The default features of nodes.
+    pub(crate) constraint: Option<String>,
+    /// Whether nodes are exclusive.
+    pub(crate) exclusive: Option<bool>,
+    /// The nodes that every job needs.
+    pub(crate) nodelist: Option<String>,
+    /// The nodes that no job gets.
+    pub(crate) exclude: Option<String>,
+    /// The default licenses.
+    pub(crate) licenses: Option<String>,
+    /// The default number of leaf switches, such as `1` or `1@00:30:00`.
+    pub(crate) switches: Option<String>,
+    /// The default quality of service.
+    pub(crate) qos: Option<String>,
+    /// The default reservations.
+    pub(crate) reservation: Option<String>,
+    /// How much the priority of jobs is lowered.
+    pub(crate) nice: Option<i32>,
+    /// The default comment.
+    pub(crate) comment: Option<String>,
+    /// Other options of sbatch, as in a job's `backend_details`; `false` leaves out a line that the service would write.
+    #[schema(value_type = Option<Object>)]
+    pub(crate) sbatch_options: Option<Map<String, Value>>,
     /// Whether registry images are converted to SquashFS files that jobs share.
     pub(crate) use_sqsh: Option<bool>,
     /// Whether a failed conversion fails the job.

@@ -2,7 +2,7 @@
 
 use chrono::SubsecRound;
 use domain::{
-    Cluster, Job, JobId, JobRequest, JobSpec, Secrets, Violation, Webhook,
+    Cluster, Job, JobId, JobRequest, JobSpec, Note, Secrets, Violation, Webhook,
     limits::{self, PartitionLimits},
 };
 use persistence::StoreError;
@@ -40,9 +40,11 @@ pub(super) async fn accept(
     let webhook = webhook.map(|webhook| Webhook::from_request(&webhook, &app.webhook_networks)).transpose();
     let known = app.clusters.now();
     let job = usable(&request, &known).and_then(|()| JobSpec::from_request(request, known.all()));
-    let ((spec, secrets, cluster), webhook) = both(job, webhook).map_err(Problem::fields)?;
+    let ((mut spec, secrets, cluster), webhook) = both(job, webhook).map_err(Problem::fields)?;
     name_job(id);
-    let beyond = beyond_limits(app, cluster, &spec).await?;
+    let limits = known_limits(app, cluster).await?;
+    let beyond = limits::check(&spec, &limits);
+    spec.notes = limits::doubts(&spec, &limits).into_iter().map(Note::from).collect();
     // Limits change, but a repeated request must get the same answer.
     if !beyond.is_empty() && app.store.find_job(id, &caller.viewer()).await?.is_none() {
         return Err(Problem::fields(beyond));
@@ -85,9 +87,9 @@ fn lists_for_objects(document: &Value) -> Vec<Violation> {
         .collect()
 }
 
-/// The job's faults against the limits of its cluster's partitions, as far as they are known.
-async fn beyond_limits(app: &App, cluster: &Cluster, spec: &JobSpec) -> Result<Vec<Violation>, StoreError> {
+/// The limits of a cluster's partitions, as far as they are known.
+async fn known_limits(app: &App, cluster: &Cluster) -> Result<PartitionLimits, StoreError> {
     let known = app.partitions().await?;
     let reported = known.get(&cluster.name).and_then(|known| known.limits(app.clock.now()));
-    Ok(limits::check(spec, &PartitionLimits { max_time_hours: cluster.max_time_hours, reported }))
+    Ok(PartitionLimits { max_time_hours: cluster.max_time_hours, reported })
 }

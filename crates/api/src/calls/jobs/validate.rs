@@ -119,7 +119,11 @@ pub(crate) async fn validate_job(
     Ok(Json(ValidationView {
         job: JobView::new(&job, around),
         batch_script,
-        warnings: warnings.into_iter().map(WarningView::from).collect(),
+        warnings: warnings
+            .into_iter()
+            .map(WarningView::from)
+            .chain(job.spec.notes.iter().map(WarningView::from))
+            .collect(),
         live,
     }))
 }

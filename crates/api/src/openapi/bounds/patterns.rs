@@ -17,6 +17,13 @@ macro_rules! path {
     };
 }
 
+/// One license: a name, perhaps a server, perhaps a count.
+macro_rules! license {
+    ($before:literal) => {
+        concat!($before, r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:@[A-Za-z0-9_][A-Za-z0-9_.-]*)?(?::[1-9][0-9]{0,5})?")
+    };
+}
+
 /// `domain::text::Word`: a network or an action.
 pub(super) const WORD: &str = "^[A-Za-z0-9][A-Za-z0-9._-]*$";
 /// `domain::text::Label`: a display text.
@@ -33,6 +40,35 @@ pub(super) const PARTITION: &str = "^[A-Za-z0-9_][A-Za-z0-9_.+-]*$";
 /// `slurm::PartitionList`.
 pub(super) const PARTITIONS: &str =
     "^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}(?:,[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63})*$";
+/// `slurm::GresName`.
+pub(super) const GRES_NAME: &str = "^(?:[0-9_][0-9_-]*)?[A-Za-z][A-Za-z0-9_-]*$";
+/// `slurm::GresType`.
+pub(super) const GRES_TYPE: &str = "^(?:[0-9_][0-9_.-]*)?[A-Za-z][A-Za-z0-9_.-]*$";
+/// `slurm::Gres`.
+pub(super) const GRES: &str = "^[0-9_]*[A-Za-z][A-Za-z0-9_-]{0,30}(?::(?:[0-9_][0-9_.-]{0,20})?[A-Za-z][A-Za-z0-9_.-]{0,30})?(?::[1-9][0-9]{0,5})?$";
+/// `slurm::Memory`.
+pub(super) const MEMORY: &str = "^[0-9]{1,9}[KMGTkmgt]?$";
+/// `slurm::Memory`, not 0.
+pub(super) const SOME_MEMORY: &str = "^[1-9][0-9]{0,8}[KMGTkmgt]?$";
+/// `slurm::Reservation`.
+pub(super) const RESERVATION: &str = "^[A-Za-z0-9_][A-Za-z0-9_.:+-]*(?:,[A-Za-z0-9_][A-Za-z0-9_.:+-]*)*$";
+/// `slurm::Constraint`, but for brackets that do not match.
+pub(super) const CONSTRAINT: &str = r"^[A-Za-z0-9_(\[][A-Za-z0-9_.:=/+&|*,()\[\]{}-]*$";
+/// `slurm::NodeSet`, but for ranges and repetitions.
+pub(super) const NODES: &str = r"^[A-Za-z0-9][A-Za-z0-9.,\[\]-]*$";
+/// `slurm::Licenses`.
+pub(super) const LICENSES: &str =
+    concat!(license!("^"), "(?:(?:,", license!(""), r")*|(?:\|", license!(""), ")*)$");
+/// `slurm::Switches`.
+pub(super) const SWITCHES: &str = "^[1-9][0-9]{0,5}(?:@(?:[0-9]{1,10}-)?[0-9]{1,10}(?::[0-9]{1,10}){0,2})?$";
+/// `slurm::Moment`, but for dates that do not exist.
+pub(super) const MOMENT: &str = r"^(?:now\+[0-9]{1,6}(?:(?:second|minute|hour)s?)?|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?(?:Z|[+-][0-9]{2}:[0-9]{2})?)?)?)$";
+/// `slurm::OptionText`.
+pub(super) const OPTION_TEXT: &str = r"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]+$";
+/// `slurm::OptionName`.
+pub(super) const OPTION_NAME: &str = "^[a-z][a-z0-9-]*$";
+/// `slurm::GpuRequest`.
+pub(super) const GPU_REQUEST: &str = "^(?:gres|gpus-per-node)$";
 /// `slurm::EnvKey`.
 pub(super) const ENV_KEY: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 /// `slurm::RemotePath`.

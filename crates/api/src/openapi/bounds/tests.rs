@@ -4,7 +4,10 @@ use domain::{ClusterName, KeyName, Label, Mount, SbatchExport, Word};
 use proptest::{prelude::*, string::string_regex};
 use regex::Regex;
 use remote::NetrcWord;
-use slurm::{Account, EnvKey, MailAddress, Partition, RemotePath, UserName};
+use slurm::{
+    Account, EnvKey, GpuRequest, GresName, GresType, Licenses, MailAddress, Memory, OptionName, OptionText,
+    Partition, Qos, RemotePath, Reservation, Switches, UserName,
+};
 use test_case::test_case;
 
 use super::*;
@@ -24,6 +27,10 @@ fn every_bound_is_in_the_document() {
         let is_there = match bound {
             Text(pattern, most) => field["pattern"] == *pattern && field["maxLength"] == most,
             Whole(least, most) => field["minimum"] == least && field["maximum"] == most,
+            Signed(most) => field["minimum"] == -i64::from(most) && field["maximum"] == most,
+            Names(pattern, _, most) => {
+                field["propertyNames"]["pattern"] == *pattern && field["maxProperties"] == most
+            }
             Hours => field["maximum"] == 1_000_000,
             Different(pattern, most) => {
                 let items = &field["items"];
@@ -50,7 +57,7 @@ fn every_example_of_a_text_has_its_form() {
         let (pattern, examples) = match bound {
             Text(pattern, _) => (pattern, &field["examples"]),
             Different(pattern, _) | Texts(pattern, _) => (pattern, &field["items"]["examples"]),
-            Whole(..) | Hours | Map(..) => continue,
+            Whole(..) | Signed(_) | Hours | Map(..) | Names(..) => continue,
         };
         for example in examples.as_array().into_iter().flatten() {
             let fits = example.as_str().is_some_and(|text| Regex::new(pattern).unwrap().is_match(text));
@@ -86,6 +93,16 @@ fn short(form: &str) -> String {
 #[test_case(KEY_NAME, reads::<KeyName> ; "keys")]
 #[test_case(EMAIL, reads::<MailAddress> ; "addresses")]
 #[test_case(SBATCH_EXPORT, reads::<SbatchExport> ; "what is exported")]
+#[test_case(GRES_NAME, reads::<GresName> ; "resources")]
+#[test_case(GRES_TYPE, reads::<GresType> ; "types of resources")]
+#[test_case(MEMORY, reads::<Memory> ; "memory")]
+#[test_case(RESERVATION, reads::<Reservation> ; "reservations")]
+#[test_case(PARTITION, reads::<Qos> ; "QOS")]
+#[test_case(LICENSES, reads::<Licenses> ; "licenses")]
+#[test_case(SWITCHES, reads::<Switches> ; "switches")]
+#[test_case(OPTION_NAME, reads::<OptionName> ; "names of options")]
+#[test_case(OPTION_TEXT, reads::<OptionText> ; "values of options")]
+#[test_case(GPU_REQUEST, reads::<GpuRequest> ; "how GPUs are asked for")]
 #[test_case(LOGIN, reads::<NetrcWord> ; "logins")]
 #[test_case(PASSWORD, |text| NetrcWord::password(text).is_ok() ; "passwords")]
 fn a_form_and_its_type_agree(form: &str, is_read: fn(&str) -> bool) {

@@ -32,6 +32,7 @@ pub(crate) fn cluster() -> Cluster {
         images: ImageSettings::packaged(&"/lustre/users/tao".parse().unwrap()).unwrap(),
         retries: RetrySettings::default(),
         batch: BatchSettings::default(),
+        submit: domain::SubmitSettings::default(),
     }
 }
 

@@ -79,7 +79,7 @@ fn each_node_gets_its_replicas() {
 
 /// Nodes, GPUs of each, and whether they are exclusive; or the field that does not fit.
 fn fitted(specs: &Value, asked: Requested) -> Result<(u32, u32, bool), String> {
-    let request = crate::request::body::ResourcesRequest {
+    let request = crate::request::options_body::ResourcesRequest {
         num_nodes: asked.nodes,
         num_gpus: asked.gpus,
         gpus_per_node: asked.gpus_per_node,

@@ -10,13 +10,16 @@ impl ReportedLimits {
     ///
     /// Nodes that are down do not count. An excluded node may be among them, so the number may be one too low.
     pub fn spare_nodes(&self, spec: &JobSpec) -> Option<usize> {
-        usize::try_from(self.most_usable(spec)?.saturating_sub(spec.resources.nodes)).ok()
+        let needed = spec.resources.nodes.saturating_add(excluded_by_owner(spec));
+        usize::try_from(self.most_usable(spec)?.saturating_sub(needed)).ok()
     }
 
     /// Whether one of the job's partitions surely has enough nodes that work, busy or not.
     pub fn has_nodes_for(&self, job: &Job) -> bool {
         let excluded = job.attempt.as_ref().map_or(0, |attempt| attempt.excluded.len());
-        let needed = u32::try_from(excluded).unwrap_or(u32::MAX).saturating_add(job.spec.resources.nodes);
+        let excluded = u32::try_from(excluded).unwrap_or(u32::MAX);
+        let needed =
+            job.spec.resources.nodes.saturating_add(excluded).saturating_add(excluded_by_owner(&job.spec));
         self.most_usable(&job.spec).is_some_and(|most| most >= needed)
     }
 
@@ -70,6 +73,11 @@ impl ReportedLimits {
             format!("{asked}; {of_these}{} (sinfo, {}). {remedy}{or_only}", sizes.join(", "), self.said());
         Some(Violation::new(format!("/resources/{field}"), "node_limit", detail))
     }
+}
+
+fn excluded_by_owner(spec: &JobSpec) -> u32 {
+    let nodes = spec.options.exclude.as_ref().map_or(0, |set| set.nodes().len());
+    u32::try_from(nodes).unwrap_or(u32::MAX)
 }
 
 /// The most nodes that the job can get in a partition when all of them work; `None` if the size is not known.

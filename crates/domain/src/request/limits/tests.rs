@@ -1,4 +1,5 @@
 mod nodes;
+mod options;
 mod spare;
 
 use std::collections::BTreeSet;
@@ -19,6 +20,9 @@ fn partition(name: &str, hours: Option<f64>, gpus: u32) -> PartitionInfo {
         memory_mib: 1,
         gpus,
         gpu_types: BTreeSet::new(),
+        gres: None,
+        features: None,
+        some_have_more: false,
     };
     PartitionInfo {
         name: name.parse().unwrap(),
@@ -28,6 +32,7 @@ fn partition(name: &str, hours: Option<f64>, gpus: u32) -> PartitionInfo {
         default_time: None,
         max_nodes: None,
         allow_accounts: None,
+        associations: None,
         nodes: vec![nodes],
     }
 }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, num::NonZeroU32};
 
 use serde_json::Value;
+use slurm::{Gres, SubmitOptions};
 
 use super::{
     DEFAULT_MASTER_PORT, JobSpec, Work,
@@ -20,6 +21,7 @@ use crate::{
     request::{
         body::{ContainerRequest, JobRequest},
         cosmos::{self, Requested},
+        options::{contradictions, moments, options},
         secret::Secrets,
         text::Label,
     },
@@ -62,7 +64,9 @@ impl JobSpec {
             );
         }
         let image_policy = image_policy(&request.container, cluster.images.policy, &mut faults);
-        let resources = resources(&request, cluster, &mut faults);
+        let own = options(&request, &mut faults);
+        let (begin, deadline) = moments(&request, &mut faults);
+        let resources = resources(&request, cluster, &own, &mut faults);
         let master_port = master_port(request.resources.master_port, &mut faults);
         let max_retries = max_retries(request.retry.max_retries, cluster, &mut faults);
         let use_requeue = request.use_requeue.unwrap_or(cluster.retries.use_requeue);
@@ -77,10 +81,19 @@ impl JobSpec {
             gpus: request.resources.num_gpus.or(request.num_gpu),
             gpus_per_node: request.resources.gpus_per_node,
         };
+        let request_exclusive = request.resources.exclusive;
         let mut work = work(request, image_named, &mut faults);
         let needed = inputs.iter().chain(image.as_ref().and_then(ImageRef::file));
         let required_paths = required_paths(needed, &mut work, &mounts, cluster, &mut faults);
         let resources = fitted(resources, work.as_ref(), requested, &mut faults);
+        let exclusive = request_exclusive.or(cluster.submit.exclusive) == Some(true);
+        let resources =
+            resources.map(|fitted| Resources { exclusive: fitted.exclusive || exclusive, ..fitted });
+        let options = completed(&own, cluster);
+        if let Some(resources) = &resources {
+            contradictions(&own, &options, (resources.nodes, resources.gpus_per_node), &mut faults);
+            one_task(resources, work.as_ref(), &mut faults);
+        }
 
         match (work, resources) {
             (Some(work), Some(resources)) if faults.0.is_empty() => {
@@ -104,6 +117,10 @@ impl JobSpec {
                     timeout_minutes,
                     mounts,
                     partitions,
+                    options,
+                    begin,
+                    deadline,
+                    notes: Vec::new(),
                     trace: None,
                 };
                 Ok((spec, Secrets { env: secret_env, cloud_metadata }, cluster))
@@ -131,7 +148,25 @@ fn mounts(asked: Option<&[String]>, cluster: &Cluster, faults: &mut Faults) -> V
     asked.iter().enumerate().filter_map(parse).collect()
 }
 
-fn resources(request: &JobRequest, cluster: &Cluster, faults: &mut Faults) -> Option<Resources> {
+fn completed(own: &SubmitOptions, cluster: &Cluster) -> SubmitOptions {
+    let options = own.clone().or(&cluster.submit.options);
+    SubmitOptions { account: options.account.or_else(|| cluster.account.clone()), ..options }
+}
+
+/// TAO's entry point starts the processes of a node itself.
+fn one_task(resources: &Resources, work: Option<&Work>, faults: &mut Faults) {
+    if matches!(work, Some(Work::Tao { .. })) && resources.tasks_per_node > 1 {
+        let detail = "must be 1: the container of a TAO job starts the processes of its node itself";
+        faults.add("/resources/tasks_per_node", "contradiction", detail);
+    }
+}
+
+fn resources(
+    request: &JobRequest,
+    cluster: &Cluster,
+    own: &SubmitOptions,
+    faults: &mut Faults,
+) -> Option<Resources> {
     let mut asked = request.resources.clone();
     match (request.num_gpu, asked.num_gpus) {
         (Some(one), Some(other)) if one != other => faults.add(
@@ -142,10 +177,26 @@ fn resources(request: &JobRequest, cluster: &Cluster, faults: &mut Faults) -> Op
         (Some(gpus), _) => asked.num_gpus = Some(gpus),
         (None, _) => {}
     }
+    let instead: Vec<&Gres> = own.gres.iter().filter(|gres| gres.is_gpu() || gres.is_shared_gpu()).collect();
+    if let Some(gres) = instead.first() {
+        if asked.num_gpus.or(asked.gpus_per_node).is_some_and(|gpus| gpus > 0) || own.gpu_type.is_some() {
+            let detail = format_args!(
+                "has `{}`, which takes the place of num_gpus, gpus_per_node and gpu_type; leave these out",
+                gres.name
+            );
+            faults.add("/resources/gres", "contradiction", detail);
+        }
+        (asked.num_gpus, asked.gpus_per_node) = (None, Some(0));
+    }
     // `limits::check` checks the time against the partitions.
-    Resources::from_request(&asked, &cluster.resources, f64::INFINITY)
+    let resources = Resources::from_request(&asked, &cluster.resources, f64::INFINITY)
         .map_err(|wrong| faults.0.extend(wrong))
-        .ok()
+        .ok()?;
+    let listed = instead.iter().filter(|gres| gres.is_gpu()).map(|gres| gres.count);
+    let gpus_per_node =
+        if instead.is_empty() { resources.gpus_per_node } else { listed.fold(0, u32::saturating_add) };
+    let exclusive = asked.exclusive.or(cluster.submit.exclusive).unwrap_or(resources.exclusive);
+    Some(Resources { gpus_per_node, exclusive, ..resources })
 }
 
 /// A training of several roles gets the nodes that its specification defines.

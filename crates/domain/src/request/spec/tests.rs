@@ -4,7 +4,7 @@ use test_case::test_case;
 use super::*;
 use crate::{
     cluster::{
-        policy::{BatchSettings, ImageSettings, RetrySettings},
+        policy::{BatchSettings, ImageSettings, RetrySettings, SubmitSettings},
         target::Cluster,
     },
     request::secret::Secrets,
@@ -25,6 +25,7 @@ fn clusters() -> Vec<Cluster> {
         images: ImageSettings::packaged(&"/lustre/users/tao".parse().unwrap()).unwrap(),
         retries: RetrySettings::default(),
         batch: BatchSettings::default(),
+        submit: SubmitSettings::default(),
     };
     vec![cluster("dgx", "tao", "login1"), cluster("other", "svc", "far")]
 }

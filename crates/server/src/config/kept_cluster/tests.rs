@@ -193,3 +193,59 @@ fn a_missing_key_is_named_without_its_directory() {
     std::fs::write(directory.path().join("dgx"), "-----BEGIN RSA PRIVATE KEY-----\n").unwrap();
     assert_eq!(key_fault(&config), None);
 }
+
+#[test]
+fn a_document_has_the_options_of_jobs() {
+    let mut document = good();
+    for (key, value) in [
+        ("gpu_request", json!("gpus-per-node")),
+        ("gpu_type", json!("a100")),
+        ("memory_per_cpu", json!("4G")),
+        ("tasks_per_node", json!(2)),
+        ("gres", json!(["nvme:1"])),
+        ("constraint", json!("ib")),
+        ("exclusive", json!(true)),
+        ("exclude", json!("node13")),
+        ("qos", json!("normal")),
+        ("nice", json!(-5)),
+        ("comment", json!("from the service")),
+        (
+            "sbatch_options",
+            json!({"hint": "nomultithread", "contiguous": true, "threads-per-core": 1, "mem": null}),
+        ),
+    ] {
+        document[key] = value;
+    }
+    let cluster = check(&document).unwrap().cluster;
+    let submit = &cluster.submit;
+    assert_eq!((submit.gpu_request, submit.exclusive), (slurm::GpuRequest::GpusPerNode, Some(true)));
+    assert_eq!(cluster.resources.tasks_per_node, 2);
+    let options = &submit.options;
+    assert_eq!(options.memory, Some(slurm::MemoryRequest::PerCpu("4G".parse().unwrap())));
+    assert_eq!((options.qos.as_ref().unwrap().as_str(), options.nice), ("normal", Some(-5)));
+    let shown: Vec<String> = options.others.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    assert_eq!(shown, ["contiguous=true", "hint=nomultithread", "mem=false", "threads-per-core=1"]);
+}
+
+#[test_case("gpu_request", json!("gpus"), "/gpu_request invalid" ; "another option")]
+#[test_case("memory", json!("much"), "/memory invalid" ; "no memory")]
+#[test_case("gres", json!(["nvme:1", "mps:50"]), "/gres/1 invalid" ; "parts of GPUs for every job")]
+#[test_case("constraint", json!("a b"), "/constraint invalid" ; "no constraint")]
+#[test_case("exclude", json!("/etc/hosts"), "/exclude invalid" ; "a file of nodes")]
+#[test_case("sbatch_options", json!({"output": "x"}), "/sbatch_options reserved" ; "an owned option")]
+#[test_case("sbatch_options", json!({"hint": ["a"]}), "/sbatch_options wrong_type" ; "a list")]
+#[test_case("sbatch_options", json!([]), "/sbatch_options invalid" ; "no table")]
+fn a_wrong_option_names_its_key(key: &str, value: Value, expected: &str) {
+    let mut document = good();
+    document[key] = value;
+    let faults = check(&document).unwrap_err();
+    let seen: Vec<String> = faults.iter().map(|fault| format!("{} {}", fault.pointer, fault.code)).collect();
+    assert_eq!(seen, [expected]);
+}
+
+#[test]
+fn memory_is_set_once() {
+    let mut document = good();
+    (document["memory"], document["memory_per_gpu"]) = (json!("64G"), json!("32G"));
+    assert_eq!(check(&document).unwrap_err()[0].code, "contradiction");
+}

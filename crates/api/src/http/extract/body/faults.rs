@@ -41,7 +41,8 @@ pub(super) fn read<T: DeserializeOwned>(document: &Value) -> Result<T, Vec<Viola
 /// number type, and some clients write all numbers as floats. The stored document keeps the client's spelling.
 fn make_whole(document: &mut Value, error: &serde_path_to_error::Error<serde_json::Error>) -> bool {
     let text = error.inner().to_string();
-    if !text.starts_with("invalid type: floating point") || !text.contains(", expected u") {
+    let is_whole = text.contains(", expected u") || text.contains(", expected i32");
+    if !text.starts_with("invalid type: floating point") || !is_whole {
         return false;
     }
     let Some(number) = document.pointer_mut(&exact_pointer(error.path())) else { return false };
@@ -154,6 +155,7 @@ fn plain(expected: &str) -> &str {
         "a string" | "string or map" => "a string",
         "a boolean" => "true or false",
         "u32" => "a whole number from 0 to 4294967295",
+        "i32" => "a whole number from -2147483648 to 2147483647",
         "u64" => "a whole number from 0",
         "f64" => "a number",
         other if other.contains("UUID") => "a string with a UUID",

@@ -12,6 +12,9 @@ fn partition(name: &str, groups: &[(&str, u32, u32)]) -> PartitionInfo {
         memory_mib: 1,
         gpus: *gpus,
         gpu_types: BTreeSet::new(),
+        gres: None,
+        features: None,
+        some_have_more: false,
     };
     PartitionInfo {
         name: name.parse().unwrap(),
@@ -21,6 +24,7 @@ fn partition(name: &str, groups: &[(&str, u32, u32)]) -> PartitionInfo {
         default_time: None,
         max_nodes: None,
         allow_accounts: None,
+        associations: None,
         nodes: groups.iter().map(group).collect(),
     }
 }
@@ -69,6 +73,17 @@ fn busy_nodes_work_and_others_do_not(nodes: u32, excluded: usize, list: &str) ->
     let known = reported();
     assert!(!ReportedLimits { fresh: false, ..known.clone() }.has_nodes_for(&job));
     known.has_nodes_for(&job)
+}
+
+#[test]
+fn nodes_that_the_owner_excludes_are_not_spare() {
+    let mut job = crate::fixtures::submitted_job();
+    job.spec.partitions = Some("polar".parse().unwrap());
+    job.spec.options.exclude = Some("node[01-02]".parse().unwrap());
+    assert_eq!(reported().spare_nodes(&job.spec), Some(0));
+    assert!(reported().has_nodes_for(&job));
+    job.spec.options.exclude = Some("node[01-03]".parse().unwrap());
+    assert!(!reported().has_nodes_for(&job));
 }
 
 #[test]

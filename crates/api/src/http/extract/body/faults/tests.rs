@@ -33,8 +33,8 @@ fn every_fault_is_found_in_one_go() {
 
 #[test]
 fn an_unknown_field_is_answered_with_the_known_ones() {
-    let found = read::<JobRequest>(&json!({"backend_details": {"account": "x"}})).unwrap_err();
-    assert_eq!(found[0].pointer, "/backend_details/account");
+    let found = read::<JobRequest>(&json!({"backend_details": {"colour": "x"}})).unwrap_err();
+    assert_eq!(found[0].pointer, "/backend_details/colour");
     assert!(
         found[0].detail.contains("`partition`") && found[0].detail.contains("`cluster_name`"),
         "{found:?}"
