@@ -16,7 +16,7 @@ use slurm::{RemotePath, RunTime};
 
 pub use conversion::ConversionScript;
 pub use directives::Directives;
-pub use environment::is_of_bash;
+pub use environment::{is_of_bash, is_of_hooks};
 pub use launch::{Container, CosmosNodes, Launch};
 pub use task::{OnWarning, TaskSetup, begin_mark};
 

@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeMap,
     io::Write as _,
     process::{Command, Stdio},
 };
@@ -42,6 +43,7 @@ fn base() -> BatchScript {
         launch: Launch::Container(Container {
             image: "nvcr.io#nvidia/tao:6".to_owned(),
             mounts: vec!["/lustre".to_owned(), "/data:/data:ro".to_owned()],
+            hook_env: BTreeMap::new(),
             argv: vec!["python".to_owned(), "-c".to_owned(), "print('a b')".to_owned()],
         }),
     }
@@ -296,6 +298,7 @@ fn what_cannot_be_passed_on_is_refused() {
         Launch::Container(Container {
             image: image.to_owned(),
             mounts: vec![mount.to_owned()],
+            hook_env: BTreeMap::new(),
             argv: vec!["x".to_owned()],
         })
     };
@@ -305,6 +308,14 @@ fn what_cannot_be_passed_on_is_refused() {
     assert!(matches!(render(container("a\nb", "/x")), Err(ScriptError::Forbidden { what: "the image", .. })));
     assert!(matches!(render(container("", "/x")), Err(ScriptError::Forbidden { what: "the image", .. })));
     assert!(matches!(render(container("a", "/x,/y")), Err(ScriptError::Forbidden { what: "a mount", .. })));
+    let hooks = |key: &str, value: &str| {
+        let Launch::Container(container) = base().launch else { unreachable!() };
+        let hook_env = BTreeMap::from([(key.parse().unwrap(), value.to_owned())]);
+        render(Launch::Container(Container { hook_env, ..container }))
+    };
+    for (key, value) in [("NVIDIA_VISIBLE_DEVICES", "all\nPATH=/x"), ("HOME", "/x")] {
+        assert!(matches!(hooks(key, value), Err(ScriptError::Forbidden { .. })), "{key}");
+    }
     let key: EnvKey = "A".parse().unwrap();
     assert!(matches!(base().env_text([(&key, "a\0b")]), Err(ScriptError::Forbidden { .. })));
 }

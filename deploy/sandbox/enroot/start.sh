@@ -32,6 +32,8 @@ FSTAB
   hook_users
   hook_home | enroot-mount "$rootfs"
   hook_pytorch
+  hook_nvidia
+  hook_mellanox
   if declare -F hooks >/dev/null; then hooks; fi
   if declare -F mounts >/dev/null; then mounts | enroot-mount "$rootfs"; fi
   environment_clean

@@ -74,7 +74,7 @@ pub fn plan_submission(
         soft_timeout: Some(job.spec.resources.soft_timeout),
         max_requeues: cluster.retries.max_requeues,
         master_port: job.spec.master_port,
-        launch: launch(&job.spec, attempt, argv, plan.as_ref()),
+        launch: launch(&job.spec, attempt, argv, &open, plan.as_ref()),
     };
     let secret = secrets.env.iter().map(|(key, value)| (key, value.expose_secret()));
     let vars = open.iter().map(|(key, value)| (key, value.as_str())).chain(secret);

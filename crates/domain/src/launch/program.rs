@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use remote::{Container, CosmosNodes, Launch, OnWarning, TaskSetup};
+use remote::{Container, CosmosNodes, Launch, OnWarning, TaskSetup, script::is_of_hooks};
 use slurm::{EnvKey, InvalidName};
 
 use crate::{
@@ -36,11 +36,12 @@ pub(super) fn tao_command(job: &Job, paths: &JobPaths, network_arch: &str, actio
     words.map(str::to_owned).to_vec()
 }
 
-/// How the program starts: in the job's container, or on the node itself.
+/// How the program starts: in the job's container, or on the node itself. `open`: the plain variables.
 pub(super) fn launch(
     spec: &JobSpec,
     attempt: &Attempt,
     argv: Vec<String>,
+    open: &BTreeMap<EnvKey, String>,
     plan: Option<&CosmosPlan>,
 ) -> Launch {
     let launched = attempt.image.as_ref().map(|launched| &launched.image);
@@ -51,7 +52,9 @@ pub(super) fn launch(
     if !mounts.iter().any(|mount| base == mount || base.starts_with(&format!("{mount}/"))) {
         mounts.push(base.to_owned());
     }
-    let container = Container { image: image.pyxis(), mounts, argv };
+    let hook_env = open.iter().filter(|(key, value)| is_of_hooks(key, value));
+    let hook_env = hook_env.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let container = Container { image: image.pyxis(), mounts, hook_env, argv };
     if !is_cosmos(spec) {
         return Launch::Container(container);
     }

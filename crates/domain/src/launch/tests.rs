@@ -108,6 +108,34 @@ fn all_variables_of_a_job_are_in_one_private_file() {
 }
 
 #[test]
+fn enroots_hooks_get_the_plain_variables_of_devices_and_no_secret() {
+    let mut job = tao_job("cosmos-rl", json!({}));
+    let vars = [
+        ("NVIDIA_DRIVER_CAPABILITIES", "all"),
+        ("NVIDIA_NOTES", "two\nlines"),
+        ("MELLANOX_VISIBLE_DEVICES", "0"),
+    ];
+    job.spec.env.extend(vars.map(|(key, value)| (key.parse().unwrap(), value.to_owned())));
+    let mut secrets = Secrets::default();
+    secrets.env.insert("NVIDIA_API_KEY".parse().unwrap(), "hunter2".to_owned().into());
+    let attempt = job.new_attempt("/lustre/tao".parse().unwrap(), DateTime::UNIX_EPOCH).unwrap();
+    let submission = plan_submission(&job, &attempt, &cluster(), &secrets).unwrap();
+    let text = String::from_utf8(file(&submission, ".sbatch").bytes.clone()).unwrap();
+    let exports = "\nexport MELLANOX_VISIBLE_DEVICES=0\nexport NVIDIA_DRIVER_CAPABILITIES=all\n";
+    assert!(text.contains(exports), "{text}");
+    assert!(text.contains(" --container-env=MELLANOX_VISIBLE_DEVICES,NVIDIA_DRIVER_CAPABILITIES "), "{text}");
+    assert!(!text.contains("NVIDIA_NOTES") && !text.contains("NVIDIA_API_KEY"), "{text}");
+    let env = String::from_utf8(file(&submission, ".sh").bytes.clone()).unwrap();
+    for (key, _) in vars {
+        assert!(env.contains(&format!("export {key}=")), "{key}: {env}");
+    }
+    // Without a container there are no hooks.
+    job = command_job();
+    job.spec.env.insert("NVIDIA_VISIBLE_DEVICES".parse().unwrap(), "0".to_owned());
+    assert!(job.spec.image.is_none() && !script(&job, &cluster()).contains("NVIDIA_VISIBLE_DEVICES"));
+}
+
+#[test]
 fn a_cache_of_the_callers_own_is_kept() {
     let mut job = tao_job("classification_pyt", json!({}));
     job.spec.env.insert("HUGGINGFACE_HUB_CACHE".parse().unwrap(), "/lustre/hub".to_owned());

@@ -1,6 +1,9 @@
 //! Changing the version of the schema: up, or back to an earlier one.
 
-use sqlx::{PgConnection, migrate::Migrator};
+use sqlx::{
+    PgConnection,
+    migrate::{Migrate as _, Migrator},
+};
 
 use super::version::{MIGRATOR, Schema, version_of};
 use crate::{
@@ -36,20 +39,30 @@ impl Store {
         Ok(schema.version)
     }
 
-    /// Takes back the migrations after `target`. Refuses while a process is connected that needs one of them.
+    /// Takes back the migrations after `target`. Refuses while a process is connected that needs one of them. It looks for them
+    /// under the lock of migrations: a newer process that connects later waits for the lock, and then migrates again.
     pub async fn migrate_back(&self, target: i64) -> Result<()> {
         self.migrate_back_by(&MIGRATOR, target).await
     }
 
     async fn migrate_back_by(&self, migrator: &Migrator, target: i64) -> Result<()> {
         let mut connection = self.pool.acquire().await?;
-        Schema::find(&mut connection).await?.admit_return(target, version_of(migrator))?;
-        let users = newer_users(&mut connection, target).await?;
-        if !users.is_empty() {
-            return Err(SchemaError::InUse { target, users }.into());
-        }
-        Ok(migrator.undo(&mut *connection, target).await?)
+        connection.lock().await?;
+        let result = take_back(&mut connection, migrator, target).await;
+        // This releases the lock, which belongs to the session, after an error too.
+        connection.close().await?;
+        result
     }
+}
+
+/// Call with the lock. sqlx takes it a second time, which a session may.
+async fn take_back(connection: &mut PgConnection, migrator: &Migrator, target: i64) -> Result<()> {
+    Schema::find(connection).await?.admit_return(target, version_of(migrator))?;
+    let users = newer_users(connection, target).await?;
+    if !users.is_empty() {
+        return Err(SchemaError::InUse { target, users }.into());
+    }
+    Ok(migrator.undo(connection, target).await?)
 }
 
 /// The connected programs of a version after `target`, except this connection.

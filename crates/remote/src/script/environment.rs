@@ -1,7 +1,8 @@
 //! The environment of a job's program.
 //!
-//! It reaches the program by a file that only the entry shell of each task reads: values arrive exactly, and none of them is in
-//! the environment of the batch script, srun, Pyxis or Enroot, which have meanings of their own for `HOME`, `TMPDIR` and others.
+//! It reaches the program by a file that only the entry shell of each task reads: values arrive exactly, and srun, Pyxis and
+//! Enroot, which have meanings of their own for `HOME`, `TMPDIR` and others, do not see them. Enroot's hooks have to see the few
+//! that choose a container's devices.
 
 use std::fmt::Write;
 
@@ -49,6 +50,15 @@ const OF_BASH: [&str; 33] = [
 /// Whether a variable is one of bash's own, which a job cannot set.
 pub fn is_of_bash(key: &EnvKey) -> bool {
     OF_BASH.contains(&key.as_str())
+}
+
+/// The variables of Enroot's hooks `98-nvidia.sh` and `99-mellanox.sh`, which mount devices and drivers into a container.
+const OF_HOOKS: [&str; 2] = ["NVIDIA_", "MELLANOX_"];
+
+/// Whether Enroot's hooks read a variable when they set a container up. Enroot keeps a line for each variable, so a value with a
+/// control character is for the program alone.
+pub fn is_of_hooks(key: &EnvKey, value: &str) -> bool {
+    OF_HOOKS.iter().any(|prefix| key.as_str().starts_with(prefix)) && !value.contains(char::is_control)
 }
 
 impl BatchScript {

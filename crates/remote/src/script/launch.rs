@@ -1,8 +1,10 @@
 //! The programs of a batch script.
 
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
-use super::{BatchScript, ScriptError, assign, quoted};
+use slurm::EnvKey;
+
+use super::{BatchScript, ScriptError, assign, is_of_hooks, quoted};
 
 /// Variables of the batch script for several nodes.
 const RENDEZVOUS_ENV: [&str; 4] = ["WORLD_SIZE", "NUM_GPU_PER_NODE", "MASTER_ADDR", "MASTER_PORT"];
@@ -57,6 +59,9 @@ pub struct Container {
     pub image: String,
     /// As Pyxis spells them: `/from:/to:ro`, none with a comma.
     pub mounts: Vec<String>,
+    /// Variables that [Enroot's hooks read](super::is_of_hooks), none of them secret: they are in the script's text. They
+    /// override those of the image.
+    pub hook_env: BTreeMap<EnvKey, String>,
     /// The command and its arguments.
     pub argv: Vec<String>,
 }
@@ -68,6 +73,9 @@ impl Launch {
         assign(out, "_tao_task", &quoted("the task", &script.entry()?)?);
         let nodes = script.directives.nodes;
         let own_env = self.own_env(nodes);
+        if let Self::Container(container) | Self::Cosmos { container, .. } = self {
+            container.export(out)?;
+        }
         let argv = match self {
             Self::Cosmos { container, roles: Some(roles) } => {
                 return start_roles(roles, container, &own_env, out);
@@ -109,10 +117,22 @@ impl Launch {
 }
 
 impl Container {
-    /// The options of Pyxis. `env`: variables that override those of the image. None has a newline or a meaning for Enroot, which
-    /// it would split or follow.
+    /// The variables for Enroot's hooks, in the environment that srun passes on.
+    fn export(&self, out: &mut String) -> Result<(), ScriptError> {
+        for (key, value) in &self.hook_env {
+            if !is_of_hooks(key, value) {
+                let forbidden = "control characters, nor be for another program";
+                return Err(ScriptError::Forbidden { what: "a variable of Enroot's hooks", forbidden });
+            }
+            let _ = writeln!(out, "export {key}={}", quoted("a variable of Enroot's hooks", value)?);
+        }
+        Ok(())
+    }
+
+    /// The options of Pyxis. `env`: variables of the service that override those of the image. None has a newline or a meaning for
+    /// Enroot, which it would split or follow.
     fn options(&self, env: &[&str], out: &mut String) -> Result<(), ScriptError> {
-        let Self { image, mounts, .. } = self;
+        let Self { image, mounts, hook_env, .. } = self;
         if image.is_empty() || image.contains(char::is_control) {
             return Err(ScriptError::Forbidden {
                 what: "the image",
@@ -128,8 +148,9 @@ impl Container {
         if !mounts.is_empty() {
             let _ = write!(out, " --container-mounts={}", quoted("a mount", &mounts.join(","))?);
         }
-        if !env.is_empty() {
-            let _ = write!(out, " --container-env={}", env.join(","));
+        let listed: Vec<&str> = env.iter().copied().chain(hook_env.keys().map(EnvKey::as_str)).collect();
+        if !listed.is_empty() {
+            let _ = write!(out, " --container-env={}", listed.join(","));
         }
         Ok(())
     }

@@ -2,8 +2,12 @@
 
 use std::{collections::BTreeMap, process::Command};
 
-use remote::{BatchScript, Container, CosmosNodes, Launch, OnWarning, TaskSetup, script::is_of_bash};
+use remote::{
+    BatchScript, Container, CosmosNodes, Launch, OnWarning, TaskSetup,
+    script::{is_of_bash, is_of_hooks},
+};
 use slurm::EnvKey;
+use test_case::test_case;
 
 use crate::node::{Node, stderr};
 
@@ -26,7 +30,12 @@ const VARS: [(&str, &str); 12] = [
 /// The launches of every kind of job, each with its number of nodes. All run `argv`.
 fn launches(argv: &[&str]) -> Vec<(u32, Launch)> {
     let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
-    let container = Container { image: "/a.sqsh".to_owned(), mounts: vec![], argv: argv.clone() };
+    let container = Container {
+        image: "/a.sqsh".to_owned(),
+        mounts: vec![],
+        hook_env: BTreeMap::new(),
+        argv: argv.clone(),
+    };
     let roles = CosmosNodes { policy: 1, rollout: 1, controller_port: 8082 };
     vec![
         (1, Launch::Host { argv: argv.clone() }),
@@ -84,6 +93,61 @@ fn neither_the_script_nor_srun_has_a_variable_of_the_job() {
 }
 
 #[test]
+fn enroots_hooks_see_the_variables_of_devices_and_the_program_does_too() {
+    let vars = [
+        ("NVIDIA_DRIVER_CAPABILITIES", "all"),
+        ("NVIDIA_REQUIRE_CUDA", "cuda>=12.8 brand='a $b'"),
+        ("NVIDIA_VISIBLE_DEVICES", ""),
+        ("MELLANOX_VISIBLE_DEVICES", "0,1"),
+    ];
+    for (nodes, mut launch) in launches(&["/usr/bin/env", "-0"]) {
+        let steps = match &mut launch {
+            Launch::Host { .. } => continue,
+            Launch::Container(container) | Launch::Cosmos { container, .. } => {
+                container.hook_env = vars.map(|(key, value)| (key.parse().unwrap(), value.to_owned())).into();
+                if matches!(launch, Launch::Cosmos { roles: Some(_), .. }) { 3 } else { 1 }
+            }
+        };
+        let node = Node::new();
+        let mut script = BatchScript { launch, ..node.script(&[]) };
+        script.directives.nodes = nodes;
+        node.give(&script, &vars);
+        let output = node.run(&script, 42, 0);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let out = match steps {
+            1 => String::from_utf8(output.stdout).unwrap(),
+            _ => node.read("logs/job-1-42/policy/0.out"),
+        };
+        let (env, args) = (node.read("srun.env"), node.read("srun.args"));
+        let listed: Vec<Vec<&str>> = args
+            .split('\0')
+            .filter_map(|word| word.strip_prefix("--container-env="))
+            .map(|names| names.split(',').collect())
+            .collect();
+        assert_eq!(listed.len(), steps, "{args}");
+        for (key, value) in vars {
+            let pair = format!("{key}={value}");
+            assert_eq!(env.split('\0').filter(|line| *line == pair).count(), steps, "{pair} of srun");
+            assert_eq!(pairs(&out).get(key), Some(&value), "{pair} of the program");
+            assert!(listed.iter().all(|names| names.contains(&key)), "{key} in {listed:?}");
+        }
+    }
+}
+
+#[test_case("NVIDIA_DRIVER_CAPABILITIES", "all", true ; "the driver")]
+#[test_case("NVIDIA_REQUIRE_CUDA", "cuda>=12.8 'a' $b", true ; "any printable text")]
+#[test_case("MELLANOX_VISIBLE_DEVICES", "all", true ; "an InfiniBand card")]
+#[test_case("NVIDIA_VISIBLE_DEVICES", "all\nPATH=/nowhere", false ; "two lines")]
+#[test_case("NVIDIA_VISIBLE_DEVICES", "all\r", false ; "a control character")]
+#[test_case("NVIDIA", "all", false ; "another name")]
+#[test_case("MY_NVIDIA_VISIBLE_DEVICES", "all", false ; "a longer name")]
+#[test_case("ENROOT_TEMP_PATH", "/tmp", false ; "a setting of Enroot")]
+#[test_case("HOME", "/tmp", false ; "what Enroot follows")]
+fn only_plain_variables_of_devices_are_for_enroots_hooks(key: &str, value: &str, expected: bool) {
+    assert_eq!(is_of_hooks(&key.parse().unwrap(), value), expected);
+}
+
+#[test]
 fn what_the_script_says_about_the_nodes_overrides_the_job() {
     let show = ["bash", "-c", "echo $WORLD_SIZE $MASTER_PORT $NODE_RANK $COSMOS_NODE_ROLE $RANK"];
     let vars = [
@@ -132,6 +196,26 @@ fn every_name_that_is_not_bashs_own_can_be_given() {
     for name in names {
         assert_eq!(seen.get(name), Some(&"a value"), "{name}: {}", stderr(&output));
     }
+}
+
+#[test_case(1, OnWarning::Ignore ; "of a task")]
+#[test_case(2, OnWarning::Ignore ; "of two tasks")]
+#[test_case(1, OnWarning::Default ; "of a command")]
+#[test_case(2, OnWarning::Default ; "of a command on two nodes")]
+fn a_marker_that_cannot_be_written_ends_no_program_in_posix_mode(nodes: u32, on_warning: OnWarning) {
+    let node = Node::new();
+    let own_mark = if on_warning == OnWarning::Default { node.begin() } else { ":".to_owned() };
+    let task = TaskSetup { on_warning, ..TaskSetup::default() };
+    let mut script = BatchScript { task, ..node.script(&["bash", "-c", &format!("{own_mark}; echo begun")]) };
+    script.directives.nodes = nodes;
+    for marker in ["begun.0", "begun.1"] {
+        // A redirection to a directory fails for every user.
+        std::fs::create_dir(node.file(&format!("state/{marker}"))).unwrap();
+    }
+    node.give(&script, &[("POSIXLY_CORRECT", "1")]);
+    let output = node.run(&script, 42, 0);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "begun\n");
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod self_cancel;
 mod signals;
 
 use std::{
+    collections::BTreeMap,
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
 };
@@ -329,6 +330,7 @@ fn a_container_is_described_to_srun() {
     let launch = Launch::Container(Container {
         image: "/lustre/a b.sqsh".to_owned(),
         mounts: vec!["/lustre".to_owned(), "/d x:/d:ro".to_owned()],
+        hook_env: BTreeMap::new(),
         argv: vec!["true".to_owned()],
     });
     let output = node.run(&BatchScript { launch, ..node.script(&[]) }, 42, 0);

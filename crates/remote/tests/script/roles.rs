@@ -1,6 +1,6 @@
 //! Cosmos-RL on several nodes: three steps, of which one ends the others when it fails.
 
-use std::fs;
+use std::{collections::BTreeMap, fs};
 
 use remote::{BatchScript, Container, CosmosNodes, Launch, TaskSetup};
 
@@ -12,6 +12,7 @@ fn script(node: &Node, text: &str) -> BatchScript {
     let container = Container {
         image: "/lustre/cosmos.sqsh".to_owned(),
         mounts: vec![],
+        hook_env: BTreeMap::new(),
         argv: ["bash", "-c", text].map(str::to_owned).to_vec(),
     };
     let mut script = node.script(&[]);

@@ -148,6 +148,25 @@ fn a_variable_reaches_its_program_exactly_and_nothing_before_it(mut job: Value, 
 }
 
 #[test]
+fn a_jobs_variables_choose_the_devices_of_its_container() {
+    let service = Service::start();
+    let mut job = command(
+        "cd $TAO_API_RESULTS_DIR/$TAO_API_JOB_ID; { cat /etc/nvidia-container-cli; echo $NVIDIA_DRIVER_CAPABILITIES; } >seen",
+    );
+    job["image"] = IMAGE.into();
+    job["docker_env_vars"] = json!({
+        "NVIDIA_VISIBLE_DEVICES": "0,1", "NVIDIA_DRIVER_CAPABILITIES": "graphics,video", "MELLANOX_VISIBLE_DEVICES": "void",
+    });
+    job["secret_env_vars"] = json!({"NVIDIA_REQUIRE_SECRET": "driver>=9999"});
+    let id = service.submit(&job);
+    let ended = service.wait_ended(&id);
+    assert_eq!(ended["status"], "Done", "{ended}");
+    let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR");
+    let seen = service.sandbox.login(&format!("cat {base}/results/{id}/seen"));
+    assert_eq!(seen.trim_end(), "--device=0,1 --graphics --video\ngraphics,video");
+}
+
+#[test]
 fn a_home_a_proxy_and_a_temporary_directory_of_a_job_do_not_steer_the_import_of_its_image() {
     let mut site = Site::new();
     let name = site.name("steered");

@@ -33,6 +33,12 @@ fn newer(name: &'static str) -> Migrator {
     Migrator::with_migrations(MIGRATOR.iter().cloned().chain([up, down]).collect())
 }
 
+/// The connection of a process with these migrations.
+async fn process(pool: &PgPool, migrator: &Migrator) -> PgPool {
+    let options = pool.connect_options().as_ref().clone().application_name(&application_name(migrator));
+    PgPoolOptions::new().max_connections(1).connect_with(options).await.unwrap()
+}
+
 /// The error of a program that does not fit the schema.
 fn refusal(result: Result<impl std::fmt::Debug>) -> SchemaError {
     match result.unwrap_err() {
@@ -68,12 +74,8 @@ async fn a_migration_is_taken_back_once_no_process_needs_it(pool: PgPool) {
         refusal(store.migrate_back(target).await),
         SchemaError::Unknown { found: version, target, program: target }
     );
-    let connect = |migrator: &Migrator| {
-        let options = pool.connect_options().as_ref().clone().application_name(&application_name(migrator));
-        PgPoolOptions::new().max_connections(1).connect_with(options)
-    };
     // A process of the older program needs nothing of what is taken back.
-    let (old, new) = (connect(&MIGRATOR).await.unwrap(), connect(&newer).await.unwrap());
+    let (old, new) = (process(&pool, &MIGRATOR).await, process(&pool, &newer).await);
     let error = refusal(store.migrate_back_by(&newer, target).await).to_string();
     assert!(error.contains(&format!("{} from ", application_name(&newer))), "{error}");
     assert!(!error.contains(&application_name(&MIGRATOR)), "{error}");
@@ -92,4 +94,35 @@ async fn a_migration_is_taken_back_once_no_process_needs_it(pool: PgPool) {
     assert_eq!(left, None);
     old.close().await;
     assert_eq!(store.migrate_by(&newer).await.unwrap(), version);
+}
+
+/// Until a session waits for the lock of migrations.
+async fn until_one_waits(pool: &PgPool) {
+    let waiting = "select exists (select from pg_stat_activity
+                   where datname = current_database() and wait_event_type = 'Lock' and wait_event = 'advisory')";
+    while !sqlx::query_scalar::<_, bool>(waiting).fetch_one(pool).await.unwrap() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[sqlx::test(migrator = "MIGRATOR")]
+async fn a_process_that_connects_while_the_way_back_waits_for_the_lock_is_seen(pool: PgPool) {
+    let (store, newer) = (store(&pool), newer("notes min 1"));
+    let version = store.migrate_by(&newer).await.unwrap();
+    // As another process that migrates.
+    let mut holder = pool.acquire().await.unwrap();
+    holder.lock().await.unwrap();
+    let come = async {
+        until_one_waits(&pool).await;
+        let new = process(&pool, &newer).await;
+        holder.unlock().await.unwrap();
+        new
+    };
+    let both = async { tokio::join!(store.migrate_back_by(&newer, version - 1), come) };
+    let (back, new) = tokio::time::timeout(Duration::from_mins(1), both).await.unwrap();
+    assert!(matches!(refusal(back), SchemaError::InUse { .. }));
+    // Neither the schema nor the lock is left behind in another state.
+    assert_eq!(store.migrate_by(&newer).await.unwrap(), version);
+    sqlx::query("select from notes").fetch_all(&new).await.unwrap();
+    new.close().await;
 }

@@ -28,6 +28,10 @@ pub(super) fn prepare(place: &Place) {
         ),
         ("etc/profile", "export PROFILE=read\n"),
     ]);
+    place.push("cuda", &[(
+        "etc/environment",
+        "NVIDIA_VISIBLE_DEVICES=all\nNVIDIA_DRIVER_CAPABILITIES=compute,utility\nNVIDIA_REQUIRE_CUDA='cuda>=12.8'\n",
+    )]);
     let debian = place.push(
         "debian",
         &[
@@ -43,7 +47,7 @@ pub(super) fn prepare(place: &Place) {
     let late = place.push("late", &[]);
     fs::write(late.with_extension("delay"), "60").unwrap();
     let t = &place.dir;
-    let images = ["plain", "rich", "debian", "slow"].map(|name| {
+    let images = ["plain", "rich", "cuda", "debian", "slow"].map(|name| {
         format!("enroot import -o '{t}/{name}.sqsh' docker://{}#{name}:1 2>/dev/null", place.host)
     });
     place.sandbox.login(&images.join(" && "));
@@ -115,6 +119,33 @@ pub(super) const CASES: &[Case] = &[
             PLUGIN,
             STACK,
         ])],
+    },
+    Case {
+        name: "devices",
+        script: r#"show() { srun -n1 --container-image="$T/$1.sqsh" $2 bash -c 'echo "cli=$(cat /etc/nvidia-container-cli) seen=$NVIDIA_DRIVER_CAPABILITIES"' 2>&1; }
+            show plain; show cuda; export NVIDIA_DRIVER_CAPABILITIES=all; show cuda; show cuda --container-env=NVIDIA_DRIVER_CAPABILITIES
+            NVIDIA_DISABLE_REQUIRE=1 show cuda; NVIDIA_VISIBLE_DEVICES=void show cuda
+            NVIDIA_DRIVER_CAPABILITIES=magic show cuda; MELLANOX_VISIBLE_DEVICES=0 show plain"#,
+        rows: &[
+            shows("an image without devices gets none", "98-nvidia.sh", &["cli= seen=\n"]),
+            shows("the image's variables choose the driver's files", "98-nvidia.sh", &[
+                "cli=--device=all --compute --utility --require=cuda>=12.8 seen=compute,utility\n",
+            ]),
+            shows("the job's override them, in the hook only", "98-nvidia.sh", &[
+                "cli=--device=all --compute --compat32 --display --graphics --utility --video --require=cuda>=12.8 seen=compute,utility\n",
+            ]),
+            shows("and in the program if they are listed", ENVIRONMENT, &["--video --require=cuda>=12.8 seen=all\n"]),
+            shows("a job needs no driver of a version", "98-nvidia.sh", &["seen=all\n", "--video seen=compute,utility\n"]),
+            shows("or no devices", "98-nvidia.sh", &["--video seen=compute,utility\n", "cli= seen=compute,utility\n"]),
+            shows("an unknown capability", "98-nvidia.sh", &[
+                "pyxis: container start failed with error code: 1",
+                "[ERROR] Unknown NVIDIA driver capability: magic",
+            ]),
+            shows("an unknown InfiniBand card", "99-mellanox.sh", &[
+                "pyxis: container start failed with error code: 1",
+                "[ERROR] Unknown MELLANOX device id: 0",
+            ]),
+        ],
     },
     Case {
         name: "home",
