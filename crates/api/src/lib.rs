@@ -16,7 +16,7 @@ mod view;
 mod watchers;
 
 use axum::{
-    Router,
+    Extension, Router,
     middleware::{from_fn, from_fn_with_state},
 };
 use utoipa::OpenApi;
@@ -66,6 +66,11 @@ pub fn health_router(state: ApiState) -> Router {
         .fallback(problem::not_served_here)
         .method_not_allowed_fallback(problem::method_not_allowed);
     layers::around(routes, &app).with_state(app)
+}
+
+/// The same for connections beyond the limits of connections: it answers only the health checks and metrics.
+pub fn probes_only(router: Router) -> Router {
+    router.layer(Extension(layers::ProbesOnly))
 }
 
 /// The OpenAPI document of [`router`]. Both are built from the same list of routes.

@@ -34,6 +34,7 @@ pub(crate) fn around(routes: Router<App>, app: &App) -> Router<App> {
         .layer(from_fn_with_state(app.clone(), bounded))
         .layer(from_fn(rate::reported))
         .layer(from_fn_with_state(app.clone(), of_bearable_size))
+        .layer(from_fn(reserved))
         .layer(from_fn(explained))
         .layer(from_fn(recorded))
         .layer(from_fn_with_state(app.clone(), identified))
@@ -142,6 +143,23 @@ async fn explained(request: Request, next: Next) -> Response {
         }
     }
     explained
+}
+
+/// Marks the requests of a connection beyond the limits of connections.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProbesOnly;
+
+/// Connections beyond the limits are there for probes: without their answers, an orchestrator would restart a service that is only
+/// crowded.
+async fn reserved(request: Request, next: Next) -> Response {
+    let extensions = request.extensions();
+    let route = extensions.get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str);
+    if extensions.get::<ProbesOnly>().is_none() || is_probe(route) {
+        return next.run(request).await;
+    }
+    let detail = "This process, or your address, has its maximum of connections. Nothing was changed. Close connections that you \
+                  do not use, and try again.";
+    Problem::unavailable(Kind::ConnectionsBusy, detail).into_response()
 }
 
 /// Refuses oversized heads. The connection itself refuses those that are far larger.

@@ -89,6 +89,7 @@ kinds! {
     KeysUnavailable => SERVICE_UNAVAILABLE, "keys_unavailable", "The keys of the token's issuer cannot be read";
     ClusterUnavailable => SERVICE_UNAVAILABLE, "cluster_unavailable", "The cluster does not answer";
     ClusterBusy => SERVICE_UNAVAILABLE, "cluster_busy", "The cluster is already running this request";
+    ConnectionsBusy => SERVICE_UNAVAILABLE, "connections_busy", "Too many connections are open";
     BuffersBusy => SERVICE_UNAVAILABLE, "buffers_busy", "Too many large bodies are on their way";
     LogsBusy => SERVICE_UNAVAILABLE, "logs_busy", "Too many logs are being read";
     WatchersBusy => SERVICE_UNAVAILABLE, "watchers_busy", "Too many streams and waits are open";

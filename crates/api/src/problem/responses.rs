@@ -18,6 +18,7 @@ const ALWAYS: &[Kind] = &[
     Kind::HeadersTooLarge,
     Kind::Internal,
     Kind::Timeout,
+    Kind::ConnectionsBusy,
     Kind::BuffersBusy,
 ];
 

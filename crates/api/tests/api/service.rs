@@ -1,5 +1,6 @@
 use api::AuthMode;
 use axum::{body::Body, http::Request};
+use serde_json::json;
 use sqlx::PgPool;
 
 use crate::support::TestApi;
@@ -90,4 +91,18 @@ async fn a_process_without_an_api_serves_health_and_metrics(pool: PgPool) {
     }
     let wrong = Request::post("/livez").body(Body::empty()).unwrap();
     api.send(wrong).await.problem(405, "method_not_allowed");
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_connection_beyond_the_limits_is_for_probes_only(pool: PgPool) {
+    let api = TestApi::crowded(pool);
+    for path in ["/livez", "/readyz", "/metrics", "/api/v1/health/liveness", "/api/v1/health/readiness"] {
+        assert_eq!(api.get(path).await.status, 200, "{path}");
+    }
+    for path in ["/jobs", "/events", "/docs/", "/openapi.json", "/nothing"] {
+        let answer = api.get(path).await;
+        answer.problem(503, "connections_busy");
+        assert_eq!(answer.header("retry-after"), "5", "{path}");
+    }
+    api.post("/jobs", &json!({"command": "true"})).await.problem(503, "connections_busy");
 }

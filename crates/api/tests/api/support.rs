@@ -94,6 +94,12 @@ impl TestApi {
         Self { is_whole: false, ..api }
     }
 
+    /// As it answers on connections beyond the limits, over a database.
+    pub(crate) fn crowded(pool: PgPool) -> Self {
+        let router = |state| api::probes_only(api::router(state));
+        Self::routed(pool, AuthMode::Tokens, None, Limits::default(), NEVER, &[], router)
+    }
+
     /// Over a database that nobody answers for.
     pub(crate) fn offline(auth: AuthMode) -> Self {
         Self::offline_with(auth, Limits::default())

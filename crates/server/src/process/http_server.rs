@@ -1,11 +1,11 @@
 //! The HTTP server. It limits the number of connections in all and of each address, the time and size of each request's head, and
-//! the time in which a client takes nothing of its answer. The API limits what else comes after the head.
+//! the pace at which a client takes its answer. The API limits what else comes after the head.
 
 mod addresses;
+mod pace;
+mod room;
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
-
-use addresses::{Addresses, Counted};
+use std::{io, time::Duration};
 
 use axum::Router;
 use hyper::server::conn::http1;
@@ -14,11 +14,13 @@ use hyper_util::{
     server::graceful::GracefulShutdown,
     service::TowerToHyperService,
 };
+use pace::PacedStream;
+use room::Room;
 use socket2::SockRef;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
+    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +30,12 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const KEPT_UNSENT: u32 = 128 * 1024;
 /// hyper's least buffer.
 const LEAST_BUFFER: usize = 8192;
+/// Connections beyond the limits that are served nevertheless, so that probes are answered.
+const RESERVE: usize = 64;
+/// The same for each address: a client that has used up its connections must not use up these.
+const RESERVE_OF_ADDRESS: usize = 8;
+/// How long such a connection may stay. The slowest answer of a probe takes two seconds, without the database.
+const RESERVE_TIME: Duration = Duration::from_secs(5);
 
 /// The limits of connections.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +44,7 @@ pub(crate) struct ConnectionLimits {
     pub(crate) header_timeout: Duration,
     /// The largest head that the API accepts. A head of more than four times this size closes the connection.
     pub(crate) header_bytes: usize,
-    /// How long a client may take nothing of its answer.
+    /// How long a client may take nothing of its answer, and how far it may fall behind the least pace.
     pub(crate) write_timeout: Duration,
     /// The maximum number of open connections.
     pub(crate) connections: usize,
@@ -44,10 +52,18 @@ pub(crate) struct ConnectionLimits {
     pub(crate) connections_of_address: usize,
 }
 
+/// What connections get.
+#[derive(Debug, Clone)]
+pub(crate) struct Routes {
+    pub(crate) all: Router,
+    /// For connections beyond the limits.
+    pub(crate) probes: Router,
+}
+
 /// Serves until `stop`, then answers the requests that have begun.
 pub(crate) async fn serve(
     listener: TcpListener,
-    routes: Router,
+    routes: Routes,
     limits: ConnectionLimits,
     stop: CancellationToken,
 ) -> io::Result<()> {
@@ -58,12 +74,14 @@ pub(crate) async fn serve(
         // Also what a stream may have unsent.
         .max_buf_size(limits.header_bytes.saturating_mul(4).max(LEAST_BUFFER))
         .max_headers(512);
-    let permits = Arc::new(Semaphore::new(limits.connections));
-    let addresses = Addresses::new(limits.connections_of_address);
+    let mut once = http.clone();
+    once.keep_alive(false);
+    let room = Room::new(limits.connections, limits.connections_of_address);
+    let reserve = Room::new(RESERVE, RESERVE_OF_ADDRESS);
     let ending = GracefulShutdown::new();
     let mut connections = JoinSet::new();
-    while let Some(accepted) = stop.run_until_cancelled(accept(&listener, &permits)).await {
-        let (stream, peer, permit) = match accepted {
+    while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
+        let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             // The client closed the connection before it was accepted.
             Err(error) if was_closed_by_client(&error) => continue,
@@ -73,38 +91,38 @@ pub(crate) async fn serve(
                 continue;
             }
         };
-        let Some(counted) = addresses.count(peer.ip()) else { continue };
+        while connections.try_join_next().is_some() {}
+        let (place, http, routes, most) = if let Some(place) = room.take(peer.ip()) {
+            (place, &http, &routes.all, Duration::MAX)
+        } else if let Some(place) = reserve.take(peer.ip()) {
+            (place, &once, &routes.probes, RESERVE_TIME)
+        } else {
+            continue;
+        };
         tracing::trace!(%peer, "connection accepted");
         if let Err(error) = prepare(&stream, limits.write_timeout) {
             tracing::warn!(%error, "cannot set the options of a connection");
         }
-        let served = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes.clone()));
-        let served = ending.watch(served);
+        let stream = TokioIo::new(PacedStream::new(stream, limits.write_timeout));
+        let served = http.serve_connection(stream, TowerToHyperService::new(routes.clone()));
+        let served = timeout(most, ending.watch(served));
         connections.spawn(async move {
-            let _held: (OwnedSemaphorePermit, Counted) = (permit, counted);
-            if let Err(error) = served.await {
-                tracing::debug!(%error, "connection ended early");
+            let _held = place;
+            match served.await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%error, "connection ended early"),
+                Err(_) => tracing::debug!("connection beyond the limits took too long"),
             }
         });
-        while connections.try_join_next().is_some() {}
     }
     drop(listener);
     ending.shutdown().await;
     Ok(())
 }
 
-/// Accepts the next connection once fewer than the maximum are open.
-async fn accept(
-    listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    let permit = Arc::clone(permits).acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, peer) = listener.accept().await?;
-    Ok((stream, peer, permit))
-}
-
-/// The kernel closes a connection whose client takes nothing for `write_timeout`, and keeps little that is unsent. It still does so
-/// after our side has closed the connection.
+/// [`PacedStream`] watches what the kernel has not taken yet. What it has taken, such as the small events of a stream or the end of
+/// an answer, only the kernel can watch: it closes a connection whose client takes nothing of that for `write_timeout`, even after
+/// our side has closed the connection. So it should keep little that is unsent.
 fn prepare(stream: &TcpStream, write_timeout: Duration) -> io::Result<()> {
     // Nagle's algorithm would delay small responses.
     stream.set_nodelay(true)?;

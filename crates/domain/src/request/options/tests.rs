@@ -22,12 +22,12 @@ fn faults(request: Value) -> Vec<String> {
     on(cluster(), request).err().unwrap_or_default()
 }
 
-#[test_case(json!("64G"), "PerNode 64G" ; "a text")]
-#[test_case(json!("0"), "PerNode 0" ; "everything")]
-#[test_case(json!({"per_node": "512000"}), "PerNode 500G" ; "of a node")]
-#[test_case(json!({"per_cpu": "4G", "per_gpu": null}), "PerCpu 4G" ; "of a CPU")]
-#[test_case(json!({"per_gpu": "32G"}), "PerGpu 32G" ; "of a GPU")]
-fn memory_has_one_meaning(memory: Value, expected: &str) {
+#[test_case(&json!("64G"), "PerNode 64G" ; "a text")]
+#[test_case(&json!("0"), "PerNode 0" ; "everything")]
+#[test_case(&json!({"per_node": "512000"}), "PerNode 500G" ; "of a node")]
+#[test_case(&json!({"per_cpu": "4G", "per_gpu": null}), "PerCpu 4G" ; "of a CPU")]
+#[test_case(&json!({"per_gpu": "32G"}), "PerGpu 32G" ; "of a GPU")]
+fn memory_has_one_meaning(memory: &Value, expected: &str) {
     let spec = on(cluster(), request(json!({"memory": memory}), json!({}))).unwrap();
     let seen = match spec.options.memory.unwrap() {
         MemoryRequest::PerNode(memory) => format!("PerNode {memory}"),

@@ -23,7 +23,7 @@ use crate::{
     process::{
         clock::{REFRESH_INTERVAL, RandomIds, SharedClock},
         gauges::Gauges,
-        http_server::{self, ConnectionLimits},
+        http_server::{self, ConnectionLimits, Routes},
         jwks,
         lifecycle::{Ending, Lifecycle, signals},
         open_files, telemetry,
@@ -166,10 +166,11 @@ async fn start(
         errands: lifecycle.errands(),
     };
     let address = listener.local_addr().context("the listener has no address")?;
-    let routes = match role {
+    let all = match role {
         Role::All | Role::Api => api::router(state),
         Role::Worker => api::health_router(state),
     };
+    let routes = Routes { probes: api::probes_only(all.clone()), all };
     let limits = connection_limits(&settings.server);
     lifecycle
         .spawn("http", |stop| async move { Ok(http_server::serve(listener, routes, limits, stop).await?) });

@@ -35,7 +35,7 @@ impl Addresses {
             return Some(Counted { addresses: Arc::clone(self), client });
         }
         if !std::mem::replace(&mut open.is_logged, true) {
-            tracing::warn!(%client, connections = self.most, "closing further connections of this address");
+            tracing::warn!(%client, connections = self.most, "the address has its maximum of connections");
         }
         None
     }

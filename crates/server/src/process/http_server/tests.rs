@@ -1,7 +1,11 @@
 use std::{
     convert::Infallible,
     net::SocketAddr,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
 };
 
 use axum::{
@@ -14,7 +18,8 @@ use tokio::{
     net::TcpSocket,
     runtime::Handle,
     sync::Notify,
-    time::{sleep, timeout},
+    task::spawn_blocking,
+    time::{advance, sleep, timeout},
 };
 
 use super::*;
@@ -38,7 +43,9 @@ struct Served {
     tasks: JoinSet<io::Result<()>>,
 }
 
-async fn served(routes: Router, limits: ConnectionLimits) -> Served {
+async fn served(all: Router, limits: ConnectionLimits) -> Served {
+    let probes = Router::new().route("/livez", get(async || "alive")).fallback(async || "probes only");
+    let routes = Routes { all, probes };
     let listener = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
     let mut tasks = JoinSet::new();
@@ -57,8 +64,6 @@ async fn received(stream: &mut TcpStream) -> String {
         timeout(LONG / 2, stream.read_to_end(&mut bytes)).await.expect("the connection is closed in time");
     String::from_utf8(bytes).unwrap()
 }
-
-const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
 
 #[tokio::test]
 async fn a_slow_head_closes_the_connection() {
@@ -81,42 +86,15 @@ async fn a_head_that_is_too_large_is_a_431() {
     assert!(received(&mut stream).await.starts_with("HTTP/1.1 431"));
 }
 
-#[tokio::test]
-async fn a_connection_beyond_the_maximum_waits_until_another_ends() {
-    let service = served(routes(), ConnectionLimits { connections: 1, ..limits() }).await;
-    let mut first = TcpStream::connect(service.address).await.unwrap();
-    // Its response shows that it has the only permit.
-    first.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
-    let mut start = [0; 15];
-    first.read_exact(&mut start).await.unwrap();
-    assert_eq!(&start, b"HTTP/1.1 200 OK");
-    let mut second = TcpStream::connect(service.address).await.unwrap();
-    second.write_all(REQUEST).await.unwrap();
-    let nothing = timeout(Duration::from_millis(300), second.read(&mut start)).await;
-    assert!(nothing.is_err(), "it is served in parallel with the first");
-    drop(first);
-    assert!(received(&mut second).await.ends_with("here"));
-}
+/// Stops the clock until it is dropped. The clock of tokio jumps whenever the process waits for a socket, but not while a blocking
+/// task runs.
+struct StoppedClock(#[expect(dead_code, reason = "its end is the end of the task")] mpsc::Sender<()>);
 
-#[tokio::test]
-async fn an_address_with_its_maximum_of_connections_gets_no_more() {
-    let limits = ConnectionLimits { connections_of_address: 2, ..limits() };
-    let service = served(routes(), limits).await;
-    let from = async |address: &str| {
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.bind(address.parse().unwrap()).unwrap();
-        let mut stream = socket.connect(service.address).await.unwrap();
-        let _ = stream.write_all(REQUEST).await;
-        stream
-    };
-    let idle = async || TcpStream::connect(service.address).await.unwrap();
-    let held = [idle().await, idle().await];
-    assert_eq!(received(&mut from("127.0.0.1:0").await).await, "");
-    assert!(received(&mut from("127.0.0.2:0").await).await.ends_with("here"));
-    drop(held);
-    while !received(&mut from("127.0.0.1:0").await).await.ends_with("here") {
-        sleep(PAUSE).await;
-    }
+fn stop_clock() -> StoppedClock {
+    tokio::time::pause();
+    let (sender, receiver) = mpsc::channel();
+    spawn_blocking(move || receiver.recv());
+    StoppedClock(sender)
 }
 
 /// More than the buffers of both ends take.
@@ -218,3 +196,6 @@ async fn a_stop_answers_running_requests_and_closes_idle_connections() {
     assert!(received(&mut busy).await.ends_with("slow"));
     timeout(LONG, service.tasks.join_next()).await.unwrap().unwrap().unwrap().unwrap();
 }
+
+mod crowded;
+mod slow_clients;
