@@ -123,6 +123,6 @@ async fn a_process_that_connects_while_the_way_back_waits_for_the_lock_is_seen(p
     assert!(matches!(refusal(back), SchemaError::InUse { .. }));
     // Neither the schema nor the lock is left behind in another state.
     assert_eq!(store.migrate_by(&newer).await.unwrap(), version);
-    sqlx::query("select from notes").fetch_all(&new).await.unwrap();
+    sqlx::raw_sql("select from notes").fetch_all(&new).await.unwrap();
     new.close().await;
 }
