@@ -13,15 +13,17 @@ import schemathesis
 # Rules about several fields, the server's state, and texts in free documents: docs/errors.md.
 BEYOND_SCHEMAS = {
     "contradiction", "reserved", "unknown_cluster", "unknown_partition", "unknown_key", "time_limit", "gpu_limit", "node_limit",
-    "impossible_shape", "local_path", "remote_data", "id_conflict",
+    "memory_limit", "cpu_limit", "gres_limit", "unknown_gpu_type", "unknown_gres", "unknown_feature", "unknown_account", "unknown_qos",
+    "impossible_shape", "local_path", "remote_data", "id_conflict", "repeated",
 }
 # The required fields of a job depend on its other fields and, for a retry, on its secrets. Those of a cluster depend on whether
 # it is added or changed.
-NEEDED = ("/name", "/image", "/action", "/network_arch", "/secret_env_vars/", "/cloud_metadata/")
+NEEDED = ("/name", "/image", "/action", "/network_arch", "/secret_env_vars/", "/cloud_metadata/", "/resources/memory")
 # Texts with a grammar beyond a pattern, and numbers that are texts or depend on another number.
 BEYOND_PATTERNS = (
     "/image", "/hosts/", "/host_keys/", "/webhook/url", "/backend_details/partition", "/partitions",
     "/connect_timeout", "/poll_min", "/poll_max", "/resources/gpus_per_node", "/specs", "/docker_env_vars/",
+    "/resources/exclude", "/resources/nodelist", "/exclude", "/nodelist", "/backend_details/begin", "/backend_details/deadline",
 )
 # Problems that depend on earlier requests.
 BEYOND_REQUESTS = {"id_conflict", "idempotency_key_reused", "cluster_changed"}

@@ -35,11 +35,11 @@ enum Bound {
     Texts(&'static str, usize),
     /// A map: the pattern and maximum length of its keys, the maximum length of its values, the maximum number of entries.
     Map(&'static str, usize, usize, usize),
-    /// An object: the pattern and maximum length of its keys, the maximum number of entries.
-    Names(&'static str, usize, usize),
+    /// Options of sbatch by name: the pattern and maximum length of a name, the maximum number of options.
+    Options(&'static str, usize, usize),
 }
 
-use Bound::{Different, Hours, Map, Names, Signed, Text, Texts, Whole};
+use Bound::{Different, Hours, Map, Options, Signed, Text, Texts, Whole};
 
 const LONGEST_PATH: usize = 3000;
 
@@ -76,7 +76,7 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
     (&["BackendDetails", "ClusterSettings"], &["nice"], Signed(2_147_483_645)),
     (&["BackendDetails"], &["begin", "deadline"], Text(MOMENT, 40)),
     (&["BackendDetails", "ClusterSettings"], &["comment"], Text(OPTION_TEXT, 1000)),
-    (&["BackendDetails", "ClusterSettings"], &["sbatch_options"], Names(OPTION_NAME, 64, 50)),
+    (&["BackendDetails", "ClusterSettings"], &["sbatch_options"], Options(OPTION_NAME, 64, 50)),
     (&["ClusterSettings"], &["gpu_request"], Text(GPU_REQUEST, 13)),
     (&["ClusterSettings"], &["memory"], Text(MEMORY, 10)),
     (&["ClusterSettings"], &["memory_per_cpu", "memory_per_gpu"], Text(SOME_MEMORY, 10)),
@@ -178,10 +178,12 @@ impl Bound {
             Different(pattern, longest) => {
                 json!({"items": text(pattern, longest), "uniqueItems": true, "minItems": 1})
             }
-            Names(pattern, longest, most) => {
+            Options(pattern, longest, most) => {
                 let mut names = json!({"type": "string"});
                 merge(&mut names, text(pattern, longest));
-                json!({"propertyNames": names, "maxProperties": most})
+                let mut values = json!({"type": ["string", "number", "boolean", "null"]});
+                merge(&mut values, text(OPTION_TEXT, 1000));
+                json!({"propertyNames": names, "additionalProperties": values, "maxProperties": most})
             }
             Map(pattern, longest_name, longest, most) => {
                 let mut names = json!({"type": "string"});

@@ -45,7 +45,7 @@ pub(super) const GRES_NAME: &str = "^(?:[0-9_][0-9_-]*)?[A-Za-z][A-Za-z0-9_-]*$"
 /// `slurm::GresType`.
 pub(super) const GRES_TYPE: &str = "^(?:[0-9_][0-9_.-]*)?[A-Za-z][A-Za-z0-9_.-]*$";
 /// `slurm::Gres`.
-pub(super) const GRES: &str = "^[0-9_]*[A-Za-z][A-Za-z0-9_-]{0,30}(?::(?:[0-9_][0-9_.-]{0,20})?[A-Za-z][A-Za-z0-9_.-]{0,30})?(?::[1-9][0-9]{0,5})?$";
+pub(super) const GRES: &str = "^[0-9_]{0,30}[A-Za-z][A-Za-z0-9_-]{0,30}(?::(?:[0-9_][0-9_.-]{0,20})?[A-Za-z][A-Za-z0-9_.-]{0,30})?(?::[1-9][0-9]{0,5})?$";
 /// `slurm::Memory`.
 pub(super) const MEMORY: &str = "^[0-9]{1,9}[KMGTkmgt]?$";
 /// `slurm::Memory`, not 0.

@@ -28,8 +28,10 @@ fn every_bound_is_in_the_document() {
             Text(pattern, most) => field["pattern"] == *pattern && field["maxLength"] == most,
             Whole(least, most) => field["minimum"] == least && field["maximum"] == most,
             Signed(most) => field["minimum"] == -i64::from(most) && field["maximum"] == most,
-            Names(pattern, _, most) => {
-                field["propertyNames"]["pattern"] == *pattern && field["maxProperties"] == most
+            Options(pattern, _, most) => {
+                field["propertyNames"]["pattern"] == *pattern
+                    && field["additionalProperties"]["minLength"] == 1
+                    && field["maxProperties"] == most
             }
             Hours => field["maximum"] == 1_000_000,
             Different(pattern, most) => {
@@ -57,7 +59,7 @@ fn every_example_of_a_text_has_its_form() {
         let (pattern, examples) = match bound {
             Text(pattern, _) => (pattern, &field["examples"]),
             Different(pattern, _) | Texts(pattern, _) => (pattern, &field["items"]["examples"]),
-            Whole(..) | Signed(_) | Hours | Map(..) | Names(..) => continue,
+            Whole(..) | Signed(_) | Hours | Map(..) | Options(..) => continue,
         };
         for example in examples.as_array().into_iter().flatten() {
             let fits = example.as_str().is_some_and(|text| Regex::new(pattern).unwrap().is_match(text));
