@@ -52,6 +52,7 @@ pub(crate) fn document(declared: &utoipa::openapi::OpenApi) -> Value {
     for (name, schema) in json["components"]["schemas"].as_object_mut().into_iter().flatten() {
         if name.ends_with("View")
             || matches!(name.as_str(), "JobSummary" | "JobList" | "ClusterList" | "PartitionList")
+            || matches!(name.as_str(), "EventEnd" | "LogEnd" | "NextAttempt")
         {
             require_all(schema);
         }
