@@ -144,6 +144,8 @@ pub(super) fn put(document: &mut Value) {
             merge(field, bound.schema());
         }
     }
+    // Memory is a text or an object, and the macros describe the text of an untagged enum without attributes.
+    merge(&mut document["components"]["schemas"]["MemoryBody"]["oneOf"][0], Text(MEMORY, 10).schema());
     let parameters =
         operations(document).filter_map(|operation| operation.get_mut("parameters")?.as_array_mut());
     for parameter in parameters.flatten() {

@@ -52,6 +52,12 @@ fn every_bound_is_in_the_document() {
 }
 
 #[test]
+fn memory_as_a_text_has_its_form() {
+    let document = crate::openapi();
+    assert_eq!(document["components"]["schemas"]["MemoryBody"]["oneOf"][0]["pattern"], MEMORY);
+}
+
+#[test]
 fn every_example_of_a_text_has_its_form() {
     let document = crate::openapi();
     for (schema, name, bound) in bounds() {
