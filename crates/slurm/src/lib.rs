@@ -23,6 +23,7 @@ pub use job::{
     id::SlurmJobId,
     rows::{AccountingRow, PastRun, QueueRow},
     state::{SlurmState, Stage},
+    task_set::TaskSet,
 };
 pub use names::{
     cuda_version::CudaVersion,

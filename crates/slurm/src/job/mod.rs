@@ -4,3 +4,4 @@ pub(crate) mod exit_code;
 pub(crate) mod id;
 pub(crate) mod rows;
 pub(crate) mod state;
+pub(crate) mod task_set;
