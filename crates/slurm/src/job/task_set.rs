@@ -20,8 +20,8 @@ impl TaskSet {
     /// The largest task number that Slurm can be configured for (`MaxArraySize` 4000001, slurm.conf(5)).
     pub const MAX: u32 = 4_000_000;
 
-    /// The task of a job without an array.
-    pub fn only() -> Self {
+    /// The one task of a job without an array, number 0.
+    pub fn single() -> Self {
         Self::from(0)
     }
 
