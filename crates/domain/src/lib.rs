@@ -28,6 +28,7 @@ pub use cluster::{
     policy::{BatchSettings, ImagePolicy, ImageSettings, RetrySettings, SbatchExport, SubmitSettings},
     preflight,
     resources::Resources,
+    rpc_budget::{RpcBudget, RpcTokens, Urgency},
     target::{Cluster, ClusterIdentity, ClusterName, InvalidClusterName, base_of},
 };
 pub use conversion::{

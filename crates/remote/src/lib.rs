@@ -13,6 +13,7 @@ mod answer;
 mod commands;
 mod netrc_word;
 mod remote_command;
+mod rpcs;
 pub mod script;
 mod stdin_writer;
 mod subject;

@@ -20,7 +20,8 @@ use crate::Subject;
 ///    `const PROGRAM: &str = program!("preamble", "disk_usage")`.
 /// 3. Implement this trait. `NAME` is its class in timelines and metrics; `REPEAT` is `Safe` if running it twice does no
 ///    harm; `subjects` returns the typed ids that the struct holds.
-/// 4. In `render`, write each value with `StdinWriter` and end with `stdin.call(PROGRAM, DEADLINE, limit)`.
+/// 4. In `render`, write each value with `StdinWriter` and end with `stdin.call(PROGRAM, DEADLINE, limit)`. `rpcs` returns what
+///    its commands of Slurm cost, by the table in `rpcs.rs`.
 /// 5. In `parse`, read `Answer::read(Self::NAME, raw)?` line by line. An unknown tag is `line.malformed(…)`.
 /// 6. Add `mod disk_usage;` and `pub use disk_usage::*;` to `commands.rs`.
 /// 7. Call it: `link.call(&DiskUsage { … }).await`. Timeline, metrics, traces, retry on another login host and the API's
@@ -38,6 +39,19 @@ pub trait RemoteCommand: Any + Clone + Send + Sync {
 
     /// What to run.
     fn render(&self) -> Call;
+
+    /// The most requests that it makes of Slurm's daemons. Each counts against the RPC budget of the cluster.
+    fn rpcs(&self) -> u32;
+
+    /// The requests that it made, by its answer.
+    fn rpcs_made(&self, _answer: &Self::Output) -> u32 {
+        self.rpcs()
+    }
+
+    /// Whether Slurm answered that there are too many requests.
+    fn is_rate_limited(&self, _answer: &Self::Output) -> bool {
+        false
+    }
 
     /// What the answer means. An answer that ended early is [`ParseError::Incomplete`], never a short output.
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError>;

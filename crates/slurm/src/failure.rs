@@ -71,6 +71,11 @@ impl Failure {
         matches!(self.rule_id, "accounting-disabled" | "accounting-unsupported")
     }
 
+    /// Whether Slurm refused because there were too many requests. Its commands wait and retry by themselves, so this is rare.
+    pub fn is_rate_limited(&self) -> bool {
+        matches!(self.rule_id, "rate-limit" | "rate-limit-waited")
+    }
+
     /// Whether the failure means that the job has already ended.
     pub fn is_job_over(&self) -> bool {
         matches!(self.rule_id, "job-not-known" | "job-over")

@@ -5,4 +5,5 @@ pub(crate) mod mount;
 pub(crate) mod policy;
 pub mod preflight;
 pub(crate) mod resources;
+pub(crate) mod rpc_budget;
 pub(crate) mod target;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer,
+    AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer, rpcs,
     stdin_writer::StdinWriter, subject::subjects,
 };
 use slurm::{Failure, FailureClass, SlurmJobId, failure};
@@ -47,6 +47,17 @@ impl RemoteCommand for Cancel {
         }
         let calls = self.jobs.len() / 500 + 1 + self.names.len();
         stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + calls * super::encoded(60_000))
+    }
+
+    fn rpcs(&self) -> u32 {
+        match self.jobs.len() + self.names.len() {
+            0 => 0,
+            jobs => rpcs::SQUEUE + rpcs::times(jobs, rpcs::CANCEL),
+        }
+    }
+
+    fn is_rate_limited(&self, answer: &Canceled) -> bool {
+        answer.refused.as_ref().is_some_and(Failure::is_rate_limited)
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {

@@ -63,6 +63,10 @@ impl RemoteCommand for CheckImages {
         stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.paths.len() * 64)
     }
 
+    fn rpcs(&self) -> u32 {
+        0
+    }
+
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
         let answer = Answer::read(Self::NAME, raw)?;
         let mut found = vec![None; self.paths.len()];

@@ -39,6 +39,10 @@ impl RemoteCommand for Checkpoints {
         stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.jobs.len() * super::encoded(5000))
     }
 
+    fn rpcs(&self) -> u32 {
+        0
+    }
+
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
         let mut newest = vec![None; self.jobs.len()];
         for mut line in Answer::read(Self::NAME, raw)?.lines() {

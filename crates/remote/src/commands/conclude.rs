@@ -148,6 +148,10 @@ impl RemoteCommand for Conclude {
         )
     }
 
+    fn rpcs(&self) -> u32 {
+        0
+    }
+
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
         let answer = Answer::read(Self::NAME, raw)?;
         let count = self.jobs.len();

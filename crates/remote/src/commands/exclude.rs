@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer,
+    AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer, rpcs,
     stdin_writer::StdinWriter, subject::subjects,
 };
 use slurm::{Failure, NodeName, SlurmJobId};
@@ -41,6 +41,10 @@ impl RemoteCommand for Exclude {
             stdin.field(index).field(id).field(&key.name).field(list.join(",")).end_line();
         }
         stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.jobs.len() * super::encoded(2000))
+    }
+
+    fn rpcs(&self) -> u32 {
+        rpcs::times(self.jobs.len(), rpcs::SQUEUE + rpcs::UPDATE)
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {

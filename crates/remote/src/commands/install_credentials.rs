@@ -47,6 +47,10 @@ impl RemoteCommand for InstallCredentials {
         stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE)
     }
 
+    fn rpcs(&self) -> u32 {
+        0
+    }
+
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
         let answer = Answer::read(Self::NAME, raw)?;
         let line = answer.lines().next().ok_or_else(|| answer.lacks("whether they are installed"))?;

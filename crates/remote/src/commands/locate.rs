@@ -9,6 +9,7 @@ use crate::{
     AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject,
     answer::{Answer, Line},
     commands::markers::MarkerReader,
+    rpcs,
     stdin_writer::StdinWriter,
     subject::subjects,
 };
@@ -19,6 +20,9 @@ const PROGRAM: &str = program!("preamble", "state_dirs", "locate");
 /// 36 s for the fences, twice 68 s for squeue and sacct, 36 s for the ids, 61 s for the claims of scripts, and some to
 /// check that the file system is there.
 const DEADLINE: Duration = Duration::from_secs(287);
+
+/// The names in one query.
+const NAMES_AT_ONCE: usize = 200;
 
 /// Looks for attempts in the queue, the saved id, the claim of the batch script, and accounting. First it claims the newest
 /// fence of each attempt, so that a submission still on its way has no effect.
@@ -102,6 +106,13 @@ impl RemoteCommand for Locate {
             stdin.field(job.send).field(job.cleared).end_line();
         }
         stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.jobs.len() * 8 * 1024)
+    }
+
+    fn rpcs(&self) -> u32 {
+        match self.jobs.len().div_ceil(NAMES_AT_ONCE) {
+            0 => 0,
+            queries => rpcs::times(queries, rpcs::SQUEUE) + rpcs::SACCT,
+        }
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{Call, ParseError, RawOutput, RemoteCommand, Repeat, answer::Answer, stdin_writer::StdinWriter};
+use crate::{
+    Call, ParseError, RawOutput, RemoteCommand, Repeat, answer::Answer, rpcs, stdin_writer::StdinWriter,
+};
 use slurm::NodeName;
 
 const PROGRAM: &str = program!("preamble", "node_health");
@@ -52,6 +54,10 @@ impl RemoteCommand for NodeHealth {
         stdin.field(self.nodes.len()).end_line();
         stdin.rows(&self.nodes);
         stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.nodes.len() * 1000)
+    }
+
+    fn rpcs(&self) -> u32 {
+        rpcs::SINFO
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {

@@ -2,7 +2,9 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use crate::{Call, ParseError, RawOutput, RemoteCommand, Repeat, answer::Answer, stdin_writer::StdinWriter};
+use crate::{
+    Call, ParseError, RawOutput, RemoteCommand, Repeat, answer::Answer, rpcs, stdin_writer::StdinWriter,
+};
 use slurm::{Association, Associations, NodeGroup, Partition, PartitionInfo, PartitionSettings};
 
 const PROGRAM: &str = program!("preamble", "partitions");
@@ -34,6 +36,10 @@ impl RemoteCommand for Partitions {
 
     fn render(&self) -> Call {
         StdinWriter::default().call(PROGRAM, DEADLINE, super::STDOUT_BASE + 8 * 1024 * 1024)
+    }
+
+    fn rpcs(&self) -> u32 {
+        rpcs::SHOW_PARTITION + rpcs::SHOW_CONFIG + rpcs::SACCTMGR + rpcs::SINFO
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {

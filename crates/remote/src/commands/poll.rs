@@ -9,6 +9,7 @@ use crate::{
         markers::{MarkerReader, Markers},
         status::{STATUS_BACKLOG, StatusChunk, StatusCursor, StatusReader},
     },
+    rpcs,
     stdin_writer::StdinWriter,
 };
 use slurm::{AccountingRow, Failure, JobName, QueueRow, RemotePath, SlurmJobId};
@@ -154,6 +155,19 @@ impl RemoteCommand for Poll {
                     + known_files * BYTES_PER_FILE,
             ),
         )
+    }
+
+    fn rpcs(&self) -> u32 {
+        rpcs::SQUEUE + if self.jobs.is_empty() { 0 } else { rpcs::SACCT }
+    }
+
+    fn rpcs_made(&self, answer: &PollAnswer) -> u32 {
+        let asked = !matches!(answer.sacct, SacctOutcome::NotAsked);
+        rpcs::SQUEUE + if asked { rpcs::SACCT } else { 0 }
+    }
+
+    fn is_rate_limited(&self, answer: &PollAnswer) -> bool {
+        matches!(&answer.squeue, SqueueOutcome::Failed(failure) if failure.is_rate_limited())
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::{
     Call, ParseError, RawOutput, RemoteCommand, Repeat,
     answer::{Answer, Line},
+    rpcs,
     stdin_writer::StdinWriter,
 };
 use slurm::{Account, PartitionList, RemotePath, failure};
@@ -138,6 +139,14 @@ impl RemoteCommand for Preflight {
         stdin.end_line();
         stdin.rows(&partitions);
         stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + 512 * 1024)
+    }
+
+    fn rpcs(&self) -> u32 {
+        if !self.deep {
+            return 0;
+        }
+        let trials = rpcs::times(self.tried().len().max(1), rpcs::TEST_ONLY);
+        rpcs::PING + rpcs::SHOW_CONFIG + rpcs::SACCTMGR + trials
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {

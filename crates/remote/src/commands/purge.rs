@@ -48,6 +48,10 @@ impl RemoteCommand for Purge {
         stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.jobs.len() * super::encoded(1000))
     }
 
+    fn rpcs(&self) -> u32 {
+        0
+    }
+
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
         let answer = Answer::read(Self::NAME, raw)?;
         let (mut left, mut others, mut gone) = (vec![], vec![], vec![false; self.jobs.len()]);

@@ -181,6 +181,10 @@ impl RemoteCommand for ReadLogs {
         stdin.call(PROGRAM, DEADLINE, rooms.fold(super::STDOUT_BASE, usize::saturating_add))
     }
 
+    fn rpcs(&self) -> u32 {
+        0
+    }
+
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
         let answer = Answer::read(Self::NAME, raw)?;
         let mut answers: Vec<_> = self.questions.iter().map(LogQuestion::unanswered).collect();

@@ -61,6 +61,10 @@ impl RemoteCommand for Remove {
         stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.close.len() * 32 + self.files.len() * 16)
     }
 
+    fn rpcs(&self) -> u32 {
+        0
+    }
+
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
         let answer = Answer::read(Self::NAME, raw)?;
         let (mut kept, mut held) = (Vec::new(), Vec::new());

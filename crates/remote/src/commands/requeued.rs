@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use crate::{
-    AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer,
+    AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer, rpcs,
     stdin_writer::StdinWriter, subject::subjects,
 };
 use slurm::{SlurmJobId, SlurmState};
@@ -42,6 +42,10 @@ impl RemoteCommand for Requeued {
             stdin.field(id).end_line();
         }
         stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.jobs.len() * 200_000)
+    }
+
+    fn rpcs(&self) -> u32 {
+        rpcs::SACCT
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {

@@ -9,6 +9,7 @@ use std::{
 use crate::{
     AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject,
     answer::{Answer, Line},
+    rpcs,
     stdin_writer::{ABSENT, StdinWriter},
     subject::subjects,
 };
@@ -139,6 +140,15 @@ pub enum How {
 }
 
 impl SubmitAnswer {
+    fn may_have_run_sbatch(&self) -> bool {
+        matches!(self, Self::Submitted { how: How::New, .. } | Self::Refused { .. })
+    }
+
+    /// Whether squeue was asked about an earlier submission.
+    fn was_looked_up(&self) -> bool {
+        matches!(self, Self::Submitted { how: How::Adopted, .. } | Self::Uncertain)
+    }
+
     /// In a few words, for the timeline.
     fn outcome(&self) -> String {
         match self {
@@ -191,6 +201,22 @@ impl RemoteCommand for SubmitBatch {
         )
     }
 
+    fn rpcs(&self) -> u32 {
+        self.lookups() + rpcs::times(self.entries.len(), rpcs::SBATCH)
+    }
+
+    fn rpcs_made(&self, answers: &Vec<SubmitAnswer>) -> u32 {
+        let sent = answers.iter().filter(|answer| answer.may_have_run_sbatch()).count();
+        let looked_up = answers.iter().any(SubmitAnswer::was_looked_up);
+        let lookups = if looked_up { rpcs::SQUEUE } else { self.lookups() };
+        lookups + rpcs::times(sent, rpcs::SBATCH)
+    }
+
+    fn is_rate_limited(&self, answers: &Vec<SubmitAnswer>) -> bool {
+        let is_limited = |answer: &SubmitAnswer| matches!(answer, SubmitAnswer::Refused { failure, .. } if failure.is_rate_limited());
+        answers.iter().any(is_limited)
+    }
+
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
         let answer = Answer::read(Self::NAME, raw)?;
         let mut answers: Vec<Option<SubmitAnswer>> = vec![None; self.entries.len()];
@@ -210,6 +236,11 @@ impl RemoteCommand for SubmitBatch {
 }
 
 impl SubmitBatch {
+    /// The requests of the squeue that looks for earlier submissions, if there may be any.
+    fn lookups(&self) -> u32 {
+        if self.entries.iter().any(|entry| entry.send > 1) { rpcs::SQUEUE } else { 0 }
+    }
+
     /// Everything but the bytes of the files, column by column, so that bash reads a column of all entries at once.
     fn columns(&self, dirs: &Dirs<'_>, waves: &[(usize, Vec<u8>)]) -> Vec<u8> {
         let entries = &self.entries;

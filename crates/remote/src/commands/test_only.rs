@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::{Call, ParseError, RawOutput, RemoteCommand, Repeat, answer::Answer, stdin_writer::StdinWriter};
+use crate::{
+    Call, ParseError, RawOutput, RemoteCommand, Repeat, answer::Answer, rpcs, stdin_writer::StdinWriter,
+};
 use slurm::{Failure, RemotePath, failure};
 
 const PROGRAM: &str = program!("preamble", "test_only");
@@ -52,6 +54,10 @@ impl RemoteCommand for TestOnly {
         stdin.rows(&self.paths);
         stdin.blob(script);
         stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + self.paths.len().saturating_mul(32))
+    }
+
+    fn rpcs(&self) -> u32 {
+        self.script.as_ref().map_or(0, |_| rpcs::TEST_ONLY)
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {

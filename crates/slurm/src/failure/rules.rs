@@ -44,7 +44,9 @@ rules! {
          "scancel: error: Kill job error on job id 1: Unable to contact slurm controller (connect failure)"];
     NotDone "rate-limit": "Rate limit exceeded, please retry",
         "rl_enable of Slurm 23.02 and later rejects the request before it is read",
-        ["slurm_load_jobs error: Rate limit exceeded, please retry momentarily"];
+        ["slurm_load_jobs error: Rate limit exceeded, please retry momentarily",
+         "sbatch: error: Batch job submission failed: Rate limit exceeded, please retry momentarily",
+         "scancel: error: Kill job error on job id 21: Rate limit exceeded, please retry momentarily"];
     NotDone "standby-controller": "Slurm backup controller in standby mode",
         "a backup controller rejects everything until it takes over",
         ["slurm_load_jobs error: Slurm backup controller in standby mode"];
@@ -208,4 +210,9 @@ rules! {
     Permanent "option-unknown": "unrecognized option",
         "an option that needs a newer Slurm, or a plugin that is missing",
         ["sbatch: unrecognized option '--container-bogus'\nTry \"sbatch --help\" for more information"];
+
+    // Says nothing about the request that was sent after the wait.
+    Ambiguous "rate-limit-waited": "RPC rate limited",
+        "with SLURM_DEBUG the commands report each refusal, and then retry without end (slurm_protocol_api.c)",
+        ["sbatch: RPC rate limited 3 time(s). Sleeping then trying again."];
 }
