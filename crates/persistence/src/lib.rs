@@ -26,6 +26,7 @@ pub use callers::{
 };
 pub use clusters::{
     partitions::{KnownPartitions, PartitionTurns},
+    rpc_budgets::{RpcBudgets, RpcState},
     stored::{
         ClusterAdded, ClusterChange, ClusterListener, ClusterWork, Incarnations, NewCluster, Revision,
         StoredCluster,

@@ -6,7 +6,7 @@
 use std::fmt::Debug;
 
 use crate::{
-    clusters::{partitions::PartitionTurns, stored::Incarnations},
+    clusters::{partitions::PartitionTurns, rpc_budgets::RpcBudgets, stored::Incarnations},
     conversions::{ConversionRecords, ConversionTurns, ImageRequests},
     jobs::{deletions::Purges, leases::DueJobs, steps::StepRecords},
     polls::{observations::Observations, orphans::OrphanRecords, turns::PollTurns},
@@ -24,6 +24,7 @@ pub trait WorkStore:
     + ConversionTurns
     + ConversionRecords
     + PartitionTurns
+    + RpcBudgets
     + Incarnations
     + Clone
     + Debug

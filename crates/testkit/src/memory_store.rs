@@ -12,6 +12,7 @@ mod polls;
 mod records;
 mod requests;
 mod row;
+mod rpc_budgets;
 mod turns;
 
 use std::{
@@ -23,7 +24,7 @@ use std::{
 };
 
 use chrono::TimeDelta;
-use domain::{Clock, ClusterName, Job, JobId, Timestamp};
+use domain::{Clock, ClusterName, Job, JobId, RpcTokens, Timestamp};
 use persistence::{DueNotice, DueNotices, JobEvent, Lane, StoreError, WorkStore};
 use uuid::Uuid;
 
@@ -49,6 +50,7 @@ struct Tables {
     waits: BTreeMap<JobId, Wait>,
     partitions: BTreeMap<ClusterName, PartitionsRow>,
     incarnations: BTreeMap<ClusterName, i64>,
+    budgets: BTreeMap<ClusterName, (RpcTokens, i64)>,
     listeners: Vec<Arc<Mutex<Inbox>>>,
     refused: Vec<String>,
     turns: Vec<Turn>,

@@ -38,10 +38,10 @@ pub enum Urgency {
     Submit,
 }
 
-/// squeue and sacct.
-const ONE_POLL: u32 = 2;
-/// Polls take this part of the refill at most, while less than half of the bucket is left.
-const SHARE_OF_POLLS: u32 = 4;
+/// The requests of squeue and sacct, and of the cancellation of a job.
+const ONE_POLL: u32 = 4;
+/// Polls take at most one in so many tokens of the refill, while less than half of the bucket is left.
+const SHARE_OF_POLLS: u32 = 2;
 
 impl RpcBudget {
     /// The largest value of each setting.
@@ -59,12 +59,11 @@ impl RpcBudget {
 
     /// What a command has to leave for more urgent ones.
     fn reserve(self, urgency: Urgency) -> u32 {
-        let part = self.size().div_ceil(10);
         let wanted = match urgency {
             Urgency::LatePoll => 0,
             Urgency::Cancel => ONE_POLL,
-            Urgency::Poll => part.max(ONE_POLL),
-            Urgency::Submit => 2 * part.max(ONE_POLL),
+            Urgency::Poll => 2 * ONE_POLL,
+            Urgency::Submit => 3 * ONE_POLL,
         };
         wanted.min(self.size().saturating_sub(1))
     }
@@ -105,9 +104,10 @@ impl RpcBudget {
         Err((due - now).to_std().unwrap_or_default().max(Duration::from_millis(1)))
     }
 
-    /// The tokens after a command that made fewer requests than were paid.
-    pub fn give_back(self, tokens: RpcTokens, rpcs: u32) -> RpcTokens {
-        RpcTokens { left: (tokens.left + i64::from(rpcs)).min(self.size().into()), ..tokens }
+    /// The tokens after a command that made fewer or more requests than were paid.
+    pub fn settled(self, tokens: RpcTokens, paid: u32, made: u32) -> RpcTokens {
+        let left = tokens.left + i64::from(paid) - i64::from(made);
+        RpcTokens { left: left.min(self.size().into()), ..tokens }
     }
 
     /// The tokens after Slurm has answered that there are too many requests: another program uses the same account, or the
@@ -117,7 +117,7 @@ impl RpcBudget {
     }
 
     /// The shortest time between two polls. While at least half of the bucket is left, polls keep the pace of the cluster;
-    /// otherwise they leave most of the refill to submissions.
+    /// otherwise they leave half of the refill to submissions.
     pub fn poll_interval(self, tokens: RpcTokens, rpcs: u32) -> Duration {
         if tokens.left.saturating_mul(2) >= i64::from(self.size()) {
             return Duration::ZERO;

@@ -350,7 +350,8 @@ async fn delete_observations(connection: &mut PgConnection, name: &ClusterName) 
     sqlx::query!(
         "-- clusters::stored::delete_observations
          with polls as (delete from cluster_polls where cluster = $1),
-              partitions as (delete from cluster_partitions where cluster = $1)
+              partitions as (delete from cluster_partitions where cluster = $1),
+              budget as (delete from rpc_budgets where cluster = $1)
          delete from image_conversions where cluster = $1",
         name.as_str()
     )

@@ -53,6 +53,8 @@ pub enum PollResult<'a> {
     Answered,
     /// No job was active.
     Idle,
+    /// The RPC budget did not allow it.
+    PutOff,
     /// No proper answer: nothing is known, so nothing changes.
     Unanswered {
         error: &'a str,
@@ -177,7 +179,7 @@ impl PollTurns for Store {
     ) -> Result<()> {
         let (answered, failed, error, auth_required) = match result {
             PollResult::Answered => (true, false, None, false),
-            PollResult::Idle => (false, false, None, false),
+            PollResult::Idle | PollResult::PutOff => (false, false, None, false),
             PollResult::Unanswered { error, auth_required } => (false, true, Some(error), auth_required),
         };
         let statement = sqlx::query!(
@@ -186,8 +188,10 @@ impl PollTurns for Store {
              set lease_token = null, lease_expires_at = null, due_at = now() + $3 * interval '1 millisecond',
                  polled_at = case when $4 then $5 else polled_at end,
                  interval_ms = case when $4 then $6 else interval_ms end,
-                 failures = case when $8 then failures + 1 else 0 end, error = $7,
-                 unreachable_ms = case when $4 then $9 else unreachable_ms end, auth_required = $10
+                 failures = case when $11 then failures when $8 then failures + 1 else 0 end,
+                 error = case when $11 then error else $7 end,
+                 unreachable_ms = case when $4 then $9 else unreachable_ms end,
+                 auth_required = case when $11 then auth_required else $10 end
              where cluster = $1 and lease_token = $2 and lease_expires_at > now()",
             lease.cluster.as_str(),
             lease.token,
@@ -199,6 +203,7 @@ impl PollTurns for Store {
             failed,
             lease.unreachable_for(now).num_milliseconds(),
             auth_required,
+            matches!(result, PollResult::PutOff),
         );
         let changed = self.execute(statement).await?;
         if changed == 0 { Err(lease.lost()) } else { Ok(()) }

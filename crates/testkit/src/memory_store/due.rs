@@ -27,22 +27,16 @@ impl DueJobs for MemoryStore {
         token: Uuid,
         terms: LeaseTerms,
     ) -> Result<Lease, StoreError> {
-        let now = self.now();
-        let mut tables = self.tables();
-        let mut due: Vec<_> = tables
-            .jobs
-            .values_mut()
-            .filter(|row| row.job.cluster == *cluster && Lane::of(row.job.phase) == lane)
-            .filter(|row| row.due_at.is_some_and(|due| due <= now) && is_free(row.held, now))
-            .collect();
-        due.sort_by_key(|row| row.due_at);
-        due.truncate(terms.limit as usize);
-        for row in &mut due {
-            row.held = Some((token, after(now, terms.duration)));
-        }
-        let jobs: Vec<_> = due.iter().map(|row| row.current()).collect();
-        tables.turns.extend(jobs.iter().map(|job| Turn::Given(Right::Step(job.id), token)));
-        Ok(Lease { token, jobs, granted_on: Some(now) })
+        Ok(self.acquire(cluster, lane, token, terms, true))
+    }
+
+    async fn acquire_stopped(
+        &self,
+        cluster: &ClusterName,
+        token: Uuid,
+        terms: LeaseTerms,
+    ) -> Result<Lease, StoreError> {
+        Ok(self.acquire(cluster, Lane::Submit, token, terms, false))
     }
 
     async fn extend(&self, lease: &Lease, duration: Duration) -> Result<(), StoreError> {
@@ -86,5 +80,34 @@ impl DueJobs for MemoryStore {
             .filter_map(|row| Some(row.due_at?.max(row.held.map_or(row.due_at?, |(_, until)| until))))
             .min();
         Ok(next.map(|due| until(due, now)))
+    }
+}
+
+impl MemoryStore {
+    fn acquire(
+        &self,
+        cluster: &ClusterName,
+        lane: Lane,
+        token: Uuid,
+        terms: LeaseTerms,
+        to_run: bool,
+    ) -> Lease {
+        let now = self.now();
+        let mut tables = self.tables();
+        let mut due: Vec<_> = tables
+            .jobs
+            .values_mut()
+            .filter(|row| row.job.cluster == *cluster && Lane::of(row.job.phase) == lane)
+            .filter(|row| row.due_at.is_some_and(|due| due <= now) && is_free(row.held, now))
+            .filter(|row| to_run || row.job.desired != DesiredState::Run)
+            .collect();
+        due.sort_by_key(|row| row.due_at);
+        due.truncate(terms.limit as usize);
+        for row in &mut due {
+            row.held = Some((token, after(now, terms.duration)));
+        }
+        let jobs: Vec<_> = due.iter().map(|row| row.current()).collect();
+        tables.turns.extend(jobs.iter().map(|job| Turn::Given(Right::Step(job.id), token)));
+        Lease { token, jobs, granted_on: Some(now) }
     }
 }

@@ -1,0 +1,1 @@
+drop table rpc_budgets;
