@@ -22,7 +22,7 @@ pub use commands::*;
 pub use netrc_word::{InvalidNetrcWord, NetrcWord};
 pub use remote_command::{Call, CommandResult, ParseError, RawOutput, RemoteCommand, Repeat};
 pub use script::{
-    BatchScript, Container, ConversionScript, CosmosNodes, Directives, Launch, OnWarning, ScriptError,
-    TaskSetup,
+    BatchScript, Component, Container, Directives, Kind, Log, Nodes, OnWarning, Place, ScriptError, Value,
+    launcher,
 };
 pub use subject::{AttemptKey, Subject};

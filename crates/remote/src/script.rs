@@ -4,22 +4,27 @@
 //! exits with the code of its program, never traces (`-x` would print secrets), and stops at once if another Slurm job holds
 //! the attempt.
 
+mod component;
 mod conversion;
 mod directives;
-mod environment;
-mod launch;
-mod task;
+mod env_file;
+pub mod launcher;
+mod parts;
 
 use std::fmt::Write;
 
-use slurm::{RemotePath, RunTime};
+use slurm::{EnvKey, RemotePath, RunTime};
 
-pub use conversion::ConversionScript;
+pub use component::{Component, Container, Log, OnWarning, Place, begin_mark};
+pub use conversion::CONVERSION;
 pub use directives::Directives;
-pub use environment::{is_of_bash, is_of_hooks};
-pub use launch::{Container, CosmosNodes, Launch};
-pub use task::{OnWarning, TaskSetup, begin_mark};
+pub use env_file::{env_text, is_of_bash, is_of_hooks};
+pub use parts::{Kind, Nodes, Value};
 
+/// The exit code of a job that ended with a service of it, although that returned 0.
+pub const EXIT_SERVICE: u8 = 114;
+/// The exit code of a job that ended because a component reached its own time limit.
+pub const EXIT_COMPONENT_LIMIT: u8 = 115;
 /// The exit code of a run whose node has failed: it writes no exit record.
 pub const EXIT_NODE_FAILED: u8 = 118;
 /// The exit code of a run that could not write its markers, and so did not start its program.
@@ -35,14 +40,14 @@ pub const EXIT_BEGUN: u8 = 123;
 /// The exit code of a job that reached its own time limit, as of `timeout(1)`.
 pub const EXIT_LIMIT: u8 = 124;
 
-const CLAIM: &str = include_str!("script/claim.sh");
-const MARKS: &str = include_str!("script/marks.sh");
-/// Programs on the node find this `scancel` before the real one: it writes the marker `self_canceled`.
-const OWN_SCANCEL: &str = include_str!("script/own_scancel.sh");
-const RENDEZVOUS: &str = include_str!("script/rendezvous.sh");
-const LIMIT: &str = include_str!("script/limit.sh");
-const REQUEUE: &str = include_str!("script/requeue.sh");
-const WAIT: &str = include_str!("script/wait.sh");
+/// The same text for every job: it claims the attempt, runs the components of the table, and leaves the exit record.
+const SUPERVISOR: &str = concat!(
+    include_str!("script/supervisor/claim.sh"),
+    include_str!("script/supervisor/marks.sh"),
+    include_str!("script/supervisor/task.sh"),
+    include_str!("script/supervisor/scancel.sh"),
+    include_str!("script/supervisor/run.sh")
+);
 
 /// The parts of a batch script.
 #[derive(Debug, Clone)]
@@ -52,14 +57,15 @@ pub struct BatchScript {
     /// Where claim, markers and logs of this attempt are. Must exist when the job starts: Slurm before 23 does not create
     /// missing directories of `--output`, and then the job fails without logs.
     pub state_dir: RemotePath,
-    /// The directory with the logs for users: `<job name>-<Slurm job id>/main.out` and `main.err`.
-    pub log_root: RemotePath,
+    /// The directory with the logs for users: `<job name>-<Slurm job id>/main.out` and `main.err`. Without one the logs stay in
+    /// the state directory.
+    pub log_root: Option<RemotePath>,
     /// Where the job's status files are. Their sizes at the start of a run are kept in `status_from` in the state directory, a
     /// line `<inode> <size> <path>` for each.
-    pub results_dir: RemotePath,
-    /// The file with the job's own variables, which each task reads before its program starts; its text is
-    /// [`env_text`](Self::env_text). It has secrets: mode 0600.
-    pub env_file: RemotePath,
+    pub results_dir: Option<RemotePath>,
+    /// The file with the job's own variables, which each task reads before its program starts; its text is by [`env_text`]. It
+    /// has secrets: mode 0600.
+    pub env_file: Option<RemotePath>,
     /// The job's own time limit, before Slurm's. The script then exits with [`EXIT_LIMIT`], or requeues the job if its directives
     /// allow it.
     pub soft_timeout: Option<RunTime>,
@@ -67,10 +73,10 @@ pub struct BatchScript {
     pub max_requeues: u32,
     /// The rendezvous port, on the first node.
     pub master_port: u16,
-    /// The setup of each task.
-    pub task: TaskSetup,
-    /// The program.
-    pub launch: Launch,
+    /// Variables of the service for the tasks of all components.
+    pub variables: Vec<(EnvKey, Value)>,
+    /// The programs, in the order of their starts.
+    pub components: Vec<Component>,
 }
 
 /// Parts that do not form a script.
@@ -101,61 +107,50 @@ impl BatchScript {
         let mut out = String::from("#!/bin/bash\n");
         self.directives.render(&self.state_dir, &mut out)?;
         out.push_str("# Written by tao-slurm for one attempt of one job. Changes after the submission have no effect.\n\n");
-        let job_name = &self.directives.job_name;
-        // Its type allows no character with a meaning for a shell.
-        assign(&mut out, "_tao_name", job_name.as_str());
-        assign(&mut out, "_tao_state", &quoted("the state directory", self.state_dir.as_str())?);
-        let log_root = quoted("the log directory", self.log_root.as_str())?;
-        assign(&mut out, "_tao_logs", &format!("{log_root}/{job_name}-\"$SLURM_JOB_ID\""));
-        assign(&mut out, "_tao_results", &quoted("the results directory", self.results_dir.as_str())?);
-        out.push_str(CLAIM);
-        out.push_str(MARKS);
-        if !self.directives.options.drops("cpus-per-task") {
-            // srun of Slurm 22.05 to 23.02 does not take the option from the job (srun(1), `--cpus-per-task`).
-            let _ = writeln!(out, "export SRUN_CPUS_PER_TASK={}", self.directives.cpus_per_task);
+        self.parts(&mut out)?;
+        out.push_str("_tao_components() {\n");
+        for component in &self.components {
+            component.rows(self, &mut out)?;
         }
-        // After the markers, which are required: this one is optional, and the room may suffice only for them.
-        if matches!(self.launch, Launch::Host { .. }) {
-            out.push_str(OWN_SCANCEL);
-        }
-        if self.directives.nodes > 1 {
-            let Directives { nodes, gpus_per_node, .. } = &self.directives;
-            let _ = writeln!(
-                out,
-                "\nexport WORLD_SIZE={nodes} NUM_GPU_PER_NODE={gpus_per_node} MASTER_PORT={}",
-                self.master_port
-            );
-            out.push_str(RENDEZVOUS);
-        }
-        out.push_str(WAIT);
-        if let Some(limit) = self.soft_timeout {
-            out.push('\n');
-            assign(&mut out, "_tao_limit", &limit.seconds().to_string());
-            out.push_str(LIMIT);
-        }
-        self.launch.render(self, &mut out)?;
-        self.ending(&mut out);
+        out.push_str("}\n");
+        out.push_str(SUPERVISOR);
         Ok(out)
     }
 
-    /// The part after the start of the programs.
-    fn ending(&self, out: &mut String) {
-        if let Some(limit) = self.soft_timeout {
-            let warning = warning_before(u64::from(limit.seconds()), self.directives.warning_seconds);
-            let _ = write!(out, "_tao_run_clock {} {warning} &\n_tao_clock=$!\n", limit.seconds());
-        }
-        out.push_str("_tao_warnable=1\nif ((_tao_warned)); then _tao_pass_warning_on; fi\n");
-        out.push_str(self.launch.waiting(self.directives.nodes));
-        out.push_str("_tao_programs=()\nif ((_tao_ended)); then exit \"$_tao_ended\"; fi\n");
-        if self.soft_timeout.is_some() {
-            if self.directives.requeue {
-                out.push_str(REQUEUE);
-                let _ = writeln!(out, "if ((_tao_limited)); then _tao_requeue {}; fi", self.max_requeues);
+    /// What the supervisor has to know.
+    fn parts(&self, out: &mut String) -> Result<(), ScriptError> {
+        let Directives { job_name, nodes, requeue, options, .. } = &self.directives;
+        let state = quoted("the state directory", self.state_dir.as_str())?;
+        // Its type allows no character with a meaning for a shell.
+        assign(out, "_tao_name", job_name.as_str());
+        assign(out, "_tao_state", &state);
+        let logs = match &self.log_root {
+            Some(root) => {
+                format!("{}/{job_name}-\"$SLURM_JOB_ID\"", quoted("the log directory", root.as_str())?)
             }
-            let _ = writeln!(out, "if ((_tao_limited)); then exit {EXIT_LIMIT}; fi");
+            None => state,
+        };
+        assign(out, "_tao_logs", &logs);
+        let results = self.results_dir.as_ref().map(|dir| quoted("the results directory", dir.as_str()));
+        assign(out, "_tao_results", &results.transpose()?.unwrap_or_default());
+        assign(out, "_tao_job_nodes", &nodes.to_string());
+        let on_host = self.components.iter().any(|component| matches!(component.place, Place::Host));
+        assign(out, "_tao_on_host", &u8::from(on_host).to_string());
+        let limit = self.soft_timeout.map_or(0, RunTime::seconds);
+        assign(out, "_tao_limit", &limit.to_string());
+        let warning = warning_before(u64::from(limit), self.directives.warning_seconds);
+        assign(out, "_tao_warning", &warning.to_string());
+        let most = if *requeue { self.max_requeues.to_string() } else { "-1".to_owned() };
+        assign(out, "_tao_max_requeues", &most);
+        if !options.drops("cpus-per-task") {
+            // srun of Slurm 22.05 to 23.02 does not take the option from the job (srun(1), `--cpus-per-task`).
+            let _ = writeln!(out, "export SRUN_CPUS_PER_TASK={}", self.directives.cpus_per_task);
         }
-        out.push_str("if ((_tao_code == 0)); then _tao_check_success; fi\n");
-        out.push_str("exit \"$_tao_code\"\n");
+        // One component's image has the variables of the next one's too: they are those of the job.
+        if let Some(container) = self.components.iter().find_map(Component::container) {
+            container.export(out)?;
+        }
+        Ok(())
     }
 }
 

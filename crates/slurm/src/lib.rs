@@ -31,7 +31,7 @@ pub use names::{
     mail_address::MailAddress,
     remote_path::RemotePath,
     trace_parent::TraceParent,
-    words::{Account, EnvKey, JobName, NodeName, Partition, UserName},
+    words::{Account, ComponentName, EnvKey, JobName, NodeName, Partition, UserName},
 };
 pub use options::{
     constraint::Constraint,

@@ -1,9 +1,12 @@
 //! The submission of a conversion. The rules are the same as for jobs.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
-use remote::{ConversionScript, StagedFile, Submission};
-use slurm::{Failure, FailureClass, RemotePath, SlurmJobId};
+use remote::{
+    BatchScript, Component, Directives, ScriptError, StagedFile, Submission, launcher::Plain,
+    script::CONVERSION,
+};
+use slurm::{Failure, FailureClass, Memory, MemoryRequest, RemotePath, SlurmJobId, SubmitOptions, WallTime};
 
 use super::{Conversion, ConversionRun, ConversionState, ConversionTransition, DEMAND_INTERVAL};
 use crate::{
@@ -11,6 +14,7 @@ use crate::{
     cluster::target::Cluster,
     job::submit_fence::LOOKUP_INTERVAL,
     launch::StagingError,
+    request::spec::DEFAULT_MASTER_PORT,
     run::{
         sentence::sentence,
         submission::{CAPACITY_WAIT, Effect, INTERRUPTED, Lookup, SubmitOutcome, setback_wait},
@@ -28,25 +32,37 @@ pub fn plan_conversion(
         Some(dir) => dir.clone(),
         None => settings.cache_dir.join(".enroot-tmp")?,
     };
-    let script = ConversionScript {
-        job_name: run.token.clone(),
-        partition: settings.conversion_partition.clone(),
-        account: cluster.account.clone(),
-        minutes: settings.conversion_minutes,
-        memory_gb: Some(settings.conversion_memory_gb).filter(|_| !cluster.submit.options.drops("mem")),
+    let program = run.state_dir.join("convert.sh")?;
+    let uri = conversion.image.enroot();
+    let argv = ["bash", program.as_str(), &uri, run.target.as_str(), temp_root.as_str()];
+    let argv = argv.map(str::to_owned).to_vec();
+    let component = Component::step("convert".parse()?, 1, Arc::new(Plain), argv);
+    let script = BatchScript {
+        directives: directives(run, cluster)?,
         state_dir: run.state_dir.clone(),
-        uri: conversion.image.enroot(),
-        target: run.target.clone(),
-        temp_root,
+        // Its logs stay in the state directory: users do not look for them.
+        log_root: None,
+        results_dir: None,
+        env_file: None,
+        soft_timeout: None,
+        max_requeues: 0,
+        master_port: DEFAULT_MASTER_PORT,
+        variables: Vec::new(),
+        components: vec![component],
     };
     let path = run.state_dir.join("convert.sbatch")?;
-    let bytes = script.render()?.into_bytes();
+    let file = |path: &RemotePath, text: String| StagedFile {
+        path: path.clone(),
+        mode: 0o644,
+        bytes: text.into_bytes(),
+    };
+    let files = vec![file(&program, CONVERSION.to_owned()), file(&path, script.render()?)];
     let make_dirs: BTreeSet<RemotePath> =
         run.target.parent().into_iter().chain([run.state_dir.clone()]).collect();
     Ok(Submission {
         key: run.key(conversion.id),
         state_dir: run.state_dir.clone(),
-        files: vec![StagedFile { path: path.clone(), mode: 0o644, bytes }],
+        files,
         script_path: path,
         make_dirs: make_dirs.into_iter().collect(),
         results_dir: None,
@@ -54,6 +70,39 @@ pub fn plan_conversion(
         inputs: Vec::new(),
         send: run.fence.newest,
         cleared: run.fence.cleared,
+    })
+}
+
+fn directives(run: &ConversionRun, cluster: &Cluster) -> Result<Directives, StagingError> {
+    let settings = &cluster.images;
+    // Some sites refuse the option.
+    let memory_gb = Some(settings.conversion_memory_gb).filter(|_| !cluster.submit.options.drops("mem"));
+    let memory = memory_gb.map(|memory_gb| format!("{memory_gb}G").parse::<Memory>()).transpose()?;
+    Ok(Directives {
+        job_name: run.token.clone(),
+        partitions: Some(settings.conversion_partition.as_str().parse()?),
+        nodes: 1,
+        tasks_per_node: 1,
+        gpus_per_node: 0,
+        gpu_request: cluster.submit.gpu_request,
+        cpus_per_task: 1,
+        time: WallTime::from_minutes(settings.conversion_minutes)
+            .ok_or(ScriptError::Zero { what: "the minutes of a conversion" })?,
+        requeue: true,
+        exclusive: false,
+        all_memory: false,
+        exclude: Vec::new(),
+        begin: None,
+        deadline: None,
+        options: SubmitOptions {
+            account: cluster.account.clone(),
+            memory: memory.map(MemoryRequest::PerNode),
+            ..SubmitOptions::default()
+        },
+        mail: None,
+        trace: None,
+        login_environment: true,
+        warning_seconds: 0,
     })
 }
 

@@ -322,7 +322,8 @@ fn a_conversion_asks_for_no_memory_where_the_site_refuses_that() {
     let script = |cluster: &crate::Cluster| {
         let conversion = running();
         let submission = plan_conversion(&conversion, conversion.run.as_ref().unwrap(), cluster).unwrap();
-        String::from_utf8(submission.files[0].bytes.clone()).unwrap()
+        let script = submission.files.iter().find(|file| file.path == submission.script_path).unwrap();
+        String::from_utf8(script.bytes.clone()).unwrap()
     };
     let mut cluster = cluster();
     assert!(script(&cluster).contains("#SBATCH --mem=32G\n"));

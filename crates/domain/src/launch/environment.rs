@@ -6,21 +6,14 @@ use slurm::{EnvKey, InvalidName};
 
 use crate::{
     job::{attempt::Attempt, paths::JobPaths, stored::Job},
-    request::{
-        cosmos::{self, CosmosPlan},
-        spec::{CUDA_OVERRIDE, Work},
-    },
+    request::{cosmos, spec::Work},
 };
 
-/// The CUDA version that TAO uses for Cosmos-RL.
-const COSMOS_CUDA: &str = "12.8";
-
-/// TAO's variables of every job, overridden by the caller's, overridden by those of a training's roles.
+/// TAO's variables of every job, overridden by the caller's.
 pub(super) fn open(
     job: &Job,
     attempt: &Attempt,
     paths: &JobPaths,
-    plan: Option<&CosmosPlan>,
 ) -> Result<BTreeMap<EnvKey, String>, InvalidName> {
     let spec = &job.spec;
     let mut env = BTreeMap::new();
@@ -45,14 +38,8 @@ pub(super) fn open(
         set("TAO_EXECUTION_BACKEND", "slurm".to_owned())?;
         set("ORCHESTRATION_API_NETWORK", network_arch.to_string())?;
         set("ORCHESTRATION_API_ACTION", action.to_string())?;
-        if network_arch.as_str() == cosmos::NETWORK {
-            set("COSMOS_CACHE", attempt.job_dir.join(".cache/cosmos")?.to_string())?;
-            set(CUDA_OVERRIDE, COSMOS_CUDA.to_owned())?;
-        }
     }
+    env.extend(cosmos::defaults(spec, &attempt.job_dir)?);
     env.extend(spec.env.iter().map(|(key, value)| (key.clone(), value.clone())));
-    if let Some(plan) = plan {
-        env.extend(super::roles::environment(plan)?);
-    }
     Ok(env)
 }

@@ -2,11 +2,10 @@
 
 mod environment;
 mod program;
-pub(crate) mod roles;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use remote::{BatchScript, Directives, ScriptError, StagedFile, Submission};
+use remote::{BatchScript, Directives, ScriptError, StagedFile, Submission, script::env_text};
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
 use slurm::{EnvKey, InvalidName, Moment, RemotePath, SbatchTime};
@@ -15,12 +14,12 @@ use crate::{
     cluster::{policy::SbatchExport, target::Cluster},
     job::{attempt::Attempt, paths::JobPaths, stored::Job},
     request::{
-        cosmos::{self, CosmosPlan},
+        cosmos::{self, ProgramError},
         secret::Secrets,
         spec::{JobSpec, Work},
     },
 };
-use program::{is_cosmos, launch, tao_command, task};
+use program::{MAIN, component, tao_command};
 
 /// Why a job cannot be staged. It is always a defect of the service, since the request was validated.
 #[derive(Debug, thiserror::Error)]
@@ -31,8 +30,8 @@ pub enum StagingError {
     Script(#[from] ScriptError),
     #[error("a file of the job cannot be written as JSON")]
     Json(#[from] serde_json::Error),
-    #[error("the roles of the job cannot be assigned to its nodes")]
-    Roles,
+    #[error("the job has no program")]
+    Program(#[from] ProgramError),
 }
 
 const PRIVATE: u32 = 0o600;
@@ -47,38 +46,43 @@ pub fn plan_submission(
 ) -> Result<Submission, StagingError> {
     let paths = JobPaths::new(&attempt.job_dir, job.id)?;
     let state_dir = paths.state(attempt)?;
-    let plan = roles(job)?;
-    let open = environment::open(job, attempt, &paths, plan.as_ref())?;
-    let (argv, mut files) = match &job.spec.work {
-        Work::Tao { network_arch, action, specs } => {
-            let argv = tao_command(job, &paths, network_arch.as_str(), action.as_str());
-            (argv, tao_files(&paths, &job.spec, specs, &open, secrets)?)
+    let mut open = environment::open(job, attempt, &paths)?;
+    let mut files = Vec::new();
+    let argv = match &job.spec.work {
+        Work::Tao { network_arch, action, .. } => {
+            tao_command(job, &paths, network_arch.as_str(), action.as_str())
         }
         Work::Command { text } => {
             let file = state_dir.join("command.sh")?;
             let argv = ["bash", "-euo", "pipefail", file.as_str()].map(str::to_owned).to_vec();
             // The warning signal before a time limit must not end a command that does not handle it. The trap is on the
             // first line, so that the shell's messages have the line numbers of the command's text.
-            let begun = remote::script::begin_mark(&state_dir)?;
+            let begun = remote::script::begin_mark(&MAIN.parse()?, &state_dir)?;
             let bytes = format!("trap '' USR1; {begun}; {text}").into_bytes();
-            (argv, vec![StagedFile { path: file, mode: SHARED, bytes }])
+            files.push(StagedFile { path: file, mode: SHARED, bytes });
+            argv
         }
     };
+    let program = cosmos::expand(&job.spec, component(&job.spec, attempt, argv, &open)?)?;
+    open.extend(program.env);
+    if let Work::Tao { specs, .. } = &job.spec.work {
+        files.extend(tao_files(&paths, &job.spec, specs, &open, secrets)?);
+    }
     let script = BatchScript {
-        directives: directives(job, attempt, cluster),
+        directives: Directives { all_memory: program.all_memory, ..directives(job, attempt, cluster) },
         state_dir: state_dir.clone(),
-        log_root: paths.log_root.clone(),
-        results_dir: paths.results.clone(),
-        env_file: paths.env_shell.clone(),
-        task: task(&job.spec, &open)?,
+        log_root: Some(paths.log_root.clone()),
+        results_dir: Some(paths.results.clone()),
+        env_file: Some(paths.env_shell.clone()),
         soft_timeout: Some(job.spec.resources.soft_timeout),
         max_requeues: cluster.retries.max_requeues,
         master_port: job.spec.master_port,
-        launch: launch(&job.spec, attempt, argv, &open, plan.as_ref()),
+        variables: program.variables,
+        components: program.components,
     };
     let secret = secrets.env.iter().map(|(key, value)| (key, value.expose_secret()));
     let vars = open.iter().map(|(key, value)| (key, value.as_str())).chain(secret);
-    let bytes = script.env_text(vars)?.into_bytes();
+    let bytes = env_text(vars)?.into_bytes();
     files.push(StagedFile { path: paths.env_shell.clone(), mode: PRIVATE, bytes });
     files.push(StagedFile { path: paths.script.clone(), mode: SHARED, bytes: script.render()?.into_bytes() });
     let is_checked = |path: &&RemotePath| cluster.node_local.iter().all(|local| !path.is_within(local));
@@ -126,20 +130,6 @@ fn tao_files(
     ])
 }
 
-/// The roles of a Cosmos-RL training on several nodes, planned as at its validation.
-fn roles(job: &Job) -> Result<Option<CosmosPlan>, StagingError> {
-    let resources = &job.spec.resources;
-    match &job.spec.work {
-        Work::Tao { network_arch, action, specs }
-            if resources.nodes > 1 && cosmos::is_training(network_arch.as_str(), action.as_str()) =>
-        {
-            let plan = cosmos::plan(specs, resources.gpus_per_node).map_err(|_| StagingError::Roles)?;
-            if plan.nodes() == resources.nodes { Ok(Some(plan)) } else { Err(StagingError::Roles) }
-        }
-        Work::Tao { .. } | Work::Command { .. } => Ok(None),
-    }
-}
-
 fn directives(job: &Job, attempt: &Attempt, cluster: &Cluster) -> Directives {
     let spec = &job.spec;
     let resources = spec.resources;
@@ -158,7 +148,7 @@ fn directives(job: &Job, attempt: &Attempt, cluster: &Cluster) -> Directives {
         time: resources.time,
         requeue: spec.use_requeue,
         exclusive: resources.exclusive,
-        all_memory: is_cosmos(spec),
+        all_memory: false,
         exclude: attempt.excluded.clone(),
         begin: moment(spec.begin),
         deadline: spec.deadline.map(|_| moment(spec.deadline).unwrap_or_else(SbatchTime::next_second)),

@@ -150,9 +150,9 @@ fn another_cuda_is_put_before_the_images_own_inside_the_container() {
     let mut job = tao_job("classification_pyt", json!({}));
     job.spec.env.insert(CUDA_OVERRIDE.parse().unwrap(), "12.6".to_owned());
     let text = script(&job, &cluster());
-    assert!(text.contains("export CUDA_HOME=/usr/local/cuda-12.6 CUDA_PATH=/usr/local/cuda-12.6 "), "{text}");
+    assert!(text.contains(" --cuda=/usr/local/cuda-12.6 "), "{text}");
     job.spec.env.insert(CUDA_OVERRIDE.parse().unwrap(), String::new());
-    assert!(!script(&job, &cluster()).contains("CUDA_HOME"), "an empty version is none");
+    assert!(!script(&job, &cluster()).contains(" --cuda=/usr"), "an empty version is none");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn cosmos_on_one_node_has_its_caches_and_all_memory() {
     for line in ["COSMOS_CACHE=/lustre/tao/.cache/cosmos\n", "CUDA_OVERRIDE_VERSION=12.8\n"] {
         assert!(env.contains(&format!("export {line}")), "{line}: {env}");
     }
-    assert!(!text.contains("COSMOS_NODE_ROLE") && !text.contains("unset "), "{text}");
+    assert!(!text.contains("COSMOS_NODE_ROLE") && !text.contains(" --hide-tasks "), "{text}");
 }
 
 #[test]
@@ -175,7 +175,16 @@ fn cosmos_on_several_nodes_has_roles_and_tells_the_container_so() {
     job.spec.resources.gpus_per_node = 8;
     job.spec.env.insert("NUM_POLICY_NODES".parse().unwrap(), "7".to_owned());
     let text = script(&job, &cluster());
-    assert!(text.contains("readonly _tao_policy_nodes=2 _tao_rollout_nodes=1 "), "{text}");
+    for part in [
+        "_tao_component controller step 1 0 ",
+        "_tao_component policy with 2 0 ",
+        "_tao_component rollout with 1 0 ",
+        " COSMOS_CONTROLLER_HOST=\"${_tao_hosts[0]}\":8082 POLICY_NODES=\"$(_tao_slice 0 2 ' ')\" \
+         ROLLOUT_NODES=\"$(_tao_slice 2 1 ' ')\" COSMOS_NODE_ROLE=policy ",
+        " WORLD_SIZE=3 ",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
     let env: Value = serde_json::from_slice(
         &file(&submission(&job, &cluster()), "env/00000000-0000-0000-0000-000000000001.json").bytes,
     )
@@ -194,7 +203,7 @@ fn a_plan_that_no_longer_fits_the_job_is_not_staged() {
     job.spec.resources.nodes = 5;
     let attempt = job.new_attempt("/lustre/tao".parse().unwrap(), DateTime::UNIX_EPOCH).unwrap();
     let planned = plan_submission(&job, &attempt, &cluster(), &Secrets::default());
-    assert!(matches!(planned, Err(StagingError::Roles)));
+    assert!(matches!(planned, Err(StagingError::Program(ProgramError::Roles))));
 }
 
 #[test_case(true => true ; "as wanted")]
@@ -204,7 +213,7 @@ fn a_job_is_requeued(use_requeue: bool) -> bool {
     job.spec.use_requeue = use_requeue;
     let text = script(&job, &cluster());
     assert_eq!(text.contains("#SBATCH --no-requeue\n"), !use_requeue);
-    assert_eq!(text.contains("_tao_requeue 10"), use_requeue);
+    assert_eq!(text.contains("\nreadonly _tao_max_requeues=10\n"), use_requeue);
     text.contains("#SBATCH --requeue\n")
 }
 
@@ -218,8 +227,12 @@ fn what_a_cluster_wants_is_in_every_script() {
     };
     cluster.retries.max_requeues = 3;
     let text = script(&command_job(), &cluster);
-    for part in ["--mail-user=ops@example.org\n", "--signal=B:USR1@60\n", "--export=NIL\n", "_tao_requeue 3;"]
-    {
+    for part in [
+        "--mail-user=ops@example.org\n",
+        "--signal=B:USR1@60\n",
+        "--export=NIL\n",
+        "\nreadonly _tao_max_requeues=3\n",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
@@ -237,22 +250,19 @@ fn the_trace_of_a_job_is_slurms_comment() {
 fn a_command_on_the_node_keeps_its_lines_and_meets_our_scancel() {
     let submission = submission(&command_job(), &cluster());
     let text = String::from_utf8(file(&submission, "/command.sh").bytes.clone()).unwrap();
-    let begun = "true 2>/dev/null >/lustre/tao/state/00000000-0000-0000-0000-000000000001/1/begun\".${SLURM_NODEID-}\" || :";
+    let begun = "true 2>/dev/null >/lustre/tao/state/00000000-0000-0000-0000-000000000001/1/begun.main.\"${SLURM_NODEID-}\" || :";
     assert_eq!(text, format!("trap '' USR1; {begun}; true"));
-    assert!(script(&command_job(), &cluster()).contains("/bin/scancel"));
+    assert!(script(&command_job(), &cluster()).contains("\nreadonly _tao_on_host=1\n"));
 }
 
 #[test]
 fn a_command_in_a_container_hides_slurm_from_lightning() {
     let mut job = command_job();
-    assert!(
-        !script(&job, &cluster()).contains("SLURM_JOB_NAME=bash"),
-        "on the node it is a program of Slurm's"
-    );
+    assert!(!script(&job, &cluster()).contains(" --hide-tasks "), "on the node it is a program of Slurm's");
     job.spec.image = Some("ubuntu:22.04".parse().unwrap());
     let text = script(&job, &cluster());
-    assert!(text.contains("SLURM_JOB_NAME=bash"), "{text}");
-    assert!(!text.contains("/bin/scancel"), "Slurm's commands are not in there");
+    assert!(text.contains(" --hide-tasks "), "{text}");
+    assert!(text.contains("\nreadonly _tao_on_host=0\n"), "Slurm's commands are not in there");
 }
 
 #[test]
@@ -260,7 +270,7 @@ fn another_port_is_passed_on() {
     let mut job = command_job();
     job.spec.resources.nodes = 2;
     job.spec.master_port = 31_000;
-    assert!(script(&job, &cluster()).contains("MASTER_PORT=31000\n"));
+    assert!(script(&job, &cluster()).contains(" MASTER_PORT=31000 "));
 }
 
 /// The directives of a job, without their beginning.

@@ -1,13 +1,16 @@
 //! Cosmos-RL: the nodes of its policy and rollout, and the GPUs of each replica.
 
+mod components;
+
+pub use components::ProgramError;
+pub(crate) use components::{defaults, expand, has_roles};
+
 use serde_json::Value;
 
 use crate::{cluster::resources::Resources, violation::Violation};
 
 /// TAO's name of the network.
 pub(crate) const NETWORK: &str = "cosmos-rl";
-/// The port of the controller on the first node. No other job can use it, since the nodes are exclusive.
-pub(crate) const CONTROLLER_PORT: u16 = 8082;
 
 const MAX_NODES: u64 = 1024;
 

@@ -22,7 +22,10 @@ use crate::{
         resources::Resources,
     },
     image::ImageRef,
-    request::text::{Label, Word},
+    request::{
+        cosmos,
+        text::{Label, Word},
+    },
     violation::Violation,
 };
 
@@ -86,6 +89,13 @@ pub struct JobSpec {
     /// The trace of the request that created the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceParent>,
+}
+
+impl JobSpec {
+    /// Whether its programs have logs of their own, beside those of the job.
+    pub fn has_component_logs(&self) -> bool {
+        cosmos::has_roles(self)
+    }
 }
 
 /// A warning that is stored with its job, because the report that it is from changes.

@@ -56,7 +56,7 @@ pub struct Concluding {
     pub status: Vec<StatusCursor>,
     /// If more bytes of a status file are unread, only its end is read.
     pub status_backlog: u64,
-    /// The directory with a subdirectory of logs for each role (`controller`, `policy`, `rollout`).
+    /// The directory with a subdirectory of logs for each component of a job that has several.
     pub role_logs: Option<RemotePath>,
     /// The files to remove after everything else is read.
     pub remove: Vec<RemotePath>,

@@ -2,7 +2,7 @@
 # Collects exit records, logs and status files of jobs that have ended, then removes their files with secrets.
 #
 # stdin: a line "number of jobs, bytes of a tail, bytes of a status file, bytes of all status files"; for each job a
-# line "index, id, state directory, results directory, most unread bytes of a status file, directory of role logs, known status files,
+# line "index, id, state directory, results directory, most unread bytes of a status file, directory of component logs, known status files,
 # candidates for out, for err, files to remove", a
 # line "index, inode, offset, path" for each known status file and a line for each of the other paths.
 
@@ -19,7 +19,7 @@ mkdir -- "$tmp/tails" || lost
 
 # What is done with the files of one job. Anything that touches a file system may hang, and can be ended only together with
 # its process, so that is a process for each job. $1: where to keep the ends of the logs, $2: at most so many bytes of each,
-# $3: id, $4: state directory, $5: directory of role logs, $6: how many of the rest may be the log of its standard output;
+# $3: id, $4: state directory, $5: directory of component logs, $6: how many of the rest may be the log of its standard output;
 # the others may be that of its standard error. Returns 0 only if everything that is there was read.
 # shellcheck disable=SC2016
 collect_logs='
@@ -46,11 +46,10 @@ collect_logs='
   done
   first_tail out "${@:1:outs}"
   first_tail err "${@:outs+1}"
-  # The ends of the logs of its roles, of at most 32 tasks.
+  # The ends of the logs of its components, of at most 32 tasks.
   if [ "$roles" != - ]; then
     # A job may leave any number of files there: a pattern of the shell would hold all their names.
-    find "$roles"/{controller,policy,rollout} -maxdepth 1 -type f -regextype posix-extended \
-      -regex ".*/[0-9]{1,6}\.(out|err)" 2>/dev/null | sort | head -n 64 | while IFS= read -r log; do
+    find "$roles" -mindepth 2 -maxdepth 2 -type f -regextype posix-extended -regex ".*/[0-9]{1,6}\.(out|err)" 2>/dev/null | sort | head -n 64 | while IFS= read -r log; do
       tail -c 4096 -- "$log"
       echo
     done | tail -c 131072 >"$kept.roles" || code=1

@@ -189,7 +189,8 @@ fn the_ends_of_the_logs_of_roles_are_read_too() {
     site.write("state/a/run", "");
     site.write("logs/a/policy/0.err", "policy said");
     site.write("logs/a/rollout/1.out", format!("{}the end", "x".repeat(10_000)));
-    site.write("logs/a/other/0.out", "nobody asked");
+    site.write("logs/a/0.out", "nobody asked");
+    site.write("logs/a/other/core.1.out", "nobody asked");
     let [a] = conclude(&site, vec![Concluding { role_logs: Some(site.path("logs/a")), ..job(&site, "a") }])
         .try_into()
         .unwrap();

@@ -1,15 +1,18 @@
 //! A job's own variables: the program gets them as they were given, and nothing before it sees them.
 
-use std::{collections::BTreeMap, process::Command};
+use std::{
+    collections::BTreeMap,
+    process::{Command, Output},
+};
 
 use remote::{
-    BatchScript, Container, CosmosNodes, Launch, OnWarning, TaskSetup,
+    BatchScript, Component, Container, Kind, Log, Nodes, OnWarning, Place, Value,
     script::{is_of_bash, is_of_hooks},
 };
 use slurm::EnvKey;
 use test_case::test_case;
 
-use crate::node::{Node, stderr};
+use crate::node::{Node, component, on_nodes, stderr};
 
 /// What has a meaning for a shell, a line-based file, Slurm, Pyxis or Enroot.
 const VARS: [(&str, &str); 12] = [
@@ -27,24 +30,43 @@ const VARS: [(&str, &str); 12] = [
     ("IFS", "/"),
 ];
 
-/// The launches of every kind of job, each with its number of nodes. All run `argv`.
-fn launches(argv: &[&str]) -> Vec<(u32, Launch)> {
-    let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
+/// A script of every kind of job. All run `argv`.
+fn kinds(node: &Node, argv: &[&str]) -> Vec<BatchScript> {
+    let hosts = |nodes| on_nodes(node.script(argv), nodes);
     let container = Container {
         image: "/a.sqsh".to_owned(),
         mounts: vec![],
         hook_env: BTreeMap::new(),
-        argv: argv.clone(),
+        without_home: false,
     };
-    let roles = CosmosNodes { policy: 1, rollout: 1, controller_port: 8082 };
-    vec![
-        (1, Launch::Host { argv: argv.clone() }),
-        (2, Launch::Host { argv }),
-        (1, Launch::Container(container.clone())),
-        (2, Launch::Container(container.clone())),
-        (1, Launch::Cosmos { container: container.clone(), roles: None }),
-        (2, Launch::Cosmos { container, roles: Some(roles) }),
-    ]
+    let inside = |nodes| {
+        let mut script = hosts(nodes);
+        script.components[0].place = Place::Pyxis(container.clone());
+        script
+    };
+    let role = |name: &str, first: u32, kind| Component {
+        name: name.parse().unwrap(),
+        kind,
+        nodes: Nodes { first, count: 1 },
+        place: Place::Pyxis(container.clone()),
+        log: Log::Own,
+        variables: vec![("ROLE".parse().unwrap(), Value::Text(name.to_owned()))],
+        ..component(argv)
+    };
+    let roles = vec![
+        role("controller", 0, Kind::Step),
+        role("policy", 0, Kind::With),
+        role("rollout", 1, Kind::With),
+    ];
+    vec![hosts(1), hosts(2), inside(1), inside(2), BatchScript { components: roles, ..inside(2) }]
+}
+
+/// What the last component has written.
+fn written(node: &Node, script: &BatchScript, output: &Output) -> String {
+    match script.components.len() {
+        1 => String::from_utf8(output.stdout.clone()).unwrap(),
+        _ => node.read("logs/job-1-42/rollout/0.out"),
+    }
 }
 
 /// Lines `NAME=value`, each ended by a NUL.
@@ -52,23 +74,21 @@ fn pairs(text: &str) -> BTreeMap<&str, &str> {
     text.split('\0').filter_map(|line| line.split_once('=')).collect()
 }
 
+/// How many kinds of jobs there are.
+const KINDS: usize = 5;
+
 #[test]
 fn every_value_reaches_every_kind_of_program_exactly() {
-    let print = ["/usr/bin/env", "-0"];
-    for (nodes, launch) in launches(&print) {
+    for kind in 0..KINDS {
         let node = Node::new();
-        let mut script = BatchScript { launch, ..node.script(&print) };
-        script.directives.nodes = nodes;
-        node.give(&script, &VARS);
+        let script = kinds(&node, &["/usr/bin/env", "-0"]).swap_remove(kind);
+        node.give(&VARS);
         let output = node.run(&script, 42, 0);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        let out = match &script.launch {
-            Launch::Cosmos { roles: Some(_), .. } => node.read("logs/job-1-42/policy/0.out"),
-            _ => String::from_utf8(output.stdout).unwrap(),
-        };
+        let out = written(&node, &script, &output);
         let seen = pairs(&out);
         for (key, value) in VARS {
-            assert_eq!(seen.get(key), Some(&value), "{key} in {:?}", script.launch);
+            assert_eq!(seen.get(key), Some(&value), "{key} in {:?}", script.components);
         }
         assert_eq!(seen["SLURM_JOB_ID"], "42");
     }
@@ -76,17 +96,16 @@ fn every_value_reaches_every_kind_of_program_exactly() {
 
 #[test]
 fn neither_the_script_nor_srun_has_a_variable_of_the_job() {
-    for (nodes, launch) in launches(&["true"]) {
+    for kind in 0..KINDS {
         let node = Node::new();
-        let mut script = BatchScript { launch, ..node.script(&["true"]) };
-        script.directives.nodes = nodes;
-        node.give(&script, &VARS);
+        let script = kinds(&node, &["true"]).swap_remove(kind);
+        node.give(&VARS);
         let output = node.run(&script, 42, 0);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let (env, args, text) = (node.read("srun.env"), node.read("srun.args"), script.render().unwrap());
         for (key, value) in VARS.into_iter().filter(|(_, value)| value.len() > 7) {
             for (place, seen) in [("environment", &env), ("words", &args), ("script", &text)] {
-                assert!(!seen.contains(value), "{key} in the {place}: {:?}", script.launch);
+                assert!(!seen.contains(value), "{key} in the {place}: {:?}", script.components);
             }
         }
     }
@@ -100,24 +119,17 @@ fn enroots_hooks_see_the_variables_of_devices_and_the_program_does_too() {
         ("NVIDIA_VISIBLE_DEVICES", ""),
         ("MELLANOX_VISIBLE_DEVICES", "0,1"),
     ];
-    for (nodes, mut launch) in launches(&["/usr/bin/env", "-0"]) {
-        let steps = match &mut launch {
-            Launch::Host { .. } => continue,
-            Launch::Container(container) | Launch::Cosmos { container, .. } => {
-                container.hook_env = vars.map(|(key, value)| (key.parse().unwrap(), value.to_owned())).into();
-                if matches!(launch, Launch::Cosmos { roles: Some(_), .. }) { 3 } else { 1 }
-            }
-        };
+    for kind in 2..KINDS {
         let node = Node::new();
-        let mut script = BatchScript { launch, ..node.script(&[]) };
-        script.directives.nodes = nodes;
-        node.give(&script, &vars);
+        let mut script = kinds(&node, &["/usr/bin/env", "-0"]).swap_remove(kind);
+        for component in &mut script.components {
+            let Place::Pyxis(container) = &mut component.place else { unreachable!() };
+            container.hook_env = vars.map(|(key, value)| (key.parse().unwrap(), value.to_owned())).into();
+        }
+        node.give(&vars);
         let output = node.run(&script, 42, 0);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        let out = match steps {
-            1 => String::from_utf8(output.stdout).unwrap(),
-            _ => node.read("logs/job-1-42/policy/0.out"),
-        };
+        let (out, steps) = (written(&node, &script, &output), script.components.len());
         let (env, args) = (node.read("srun.env"), node.read("srun.args"));
         let listed: Vec<Vec<&str>> = args
             .split('\0')
@@ -149,29 +161,23 @@ fn only_plain_variables_of_devices_are_for_enroots_hooks(key: &str, value: &str,
 
 #[test]
 fn what_the_script_says_about_the_nodes_overrides_the_job() {
-    let show = ["bash", "-c", "echo $WORLD_SIZE $MASTER_PORT $NODE_RANK $COSMOS_NODE_ROLE $RANK"];
-    let vars = [
-        ("WORLD_SIZE", "7"),
-        ("MASTER_PORT", "7"),
-        ("NODE_RANK", "7"),
-        ("COSMOS_NODE_ROLE", "boss"),
-        ("RANK", "7"),
-    ];
-    for (nodes, launch) in launches(&show).into_iter().skip(2) {
+    let show = ["bash", "-c", "echo $WORLD_SIZE $MASTER_PORT $NODE_RANK $ROLE $RANK"];
+    let vars =
+        [("WORLD_SIZE", "7"), ("MASTER_PORT", "7"), ("NODE_RANK", "7"), ("ROLE", "boss"), ("RANK", "7")];
+    for kind in 2..KINDS {
         let node = Node::new();
-        let task = TaskSetup { lightning_safe: true, ..TaskSetup::default() };
-        let mut script = BatchScript { launch, task, ..node.script(&show) };
-        script.directives.nodes = nodes;
-        node.give(&script, &vars);
+        let mut script = kinds(&node, &show).swap_remove(kind);
+        for component in &mut script.components {
+            component.lightning_safe = true;
+        }
+        node.give(&vars);
         let output = node.run(&script, 42, 0);
-        let (out, expected) = match (&script.launch, nodes) {
-            (Launch::Cosmos { roles: Some(_), .. }, _) => {
-                (node.read("logs/job-1-42/rollout/0.out"), "2 29500 1 rollout 7\n")
-            }
-            (_, 1) => (String::from_utf8(output.stdout).unwrap(), "7 7 7 boss 7\n"),
-            _ => (String::from_utf8(output.stdout).unwrap(), "2 29500 1 boss 7\n"),
+        let expected = match (script.components.len(), script.directives.nodes) {
+            (1, 1) => "7 7 7 boss 7\n",
+            (1, _) => "2 29500 1 boss 7\n",
+            _ => "1 29500 1 rollout 7\n",
         };
-        assert_eq!(out, expected, "{:?}", script.launch);
+        assert_eq!(written(&node, &script, &output), expected, "{:?}", script.components);
     }
 }
 
@@ -189,7 +195,7 @@ fn every_name_that_is_not_bashs_own_can_be_given() {
     let names: Vec<&str> = names.filter(|name| !is_of_bash(&name.parse::<EnvKey>().unwrap())).collect();
     assert!(names.len() > 20, "{names:?}");
     let vars: Vec<(&str, &str)> = names.iter().map(|name| (*name, "a value")).collect();
-    node.give(&script, &vars);
+    node.give(&vars);
     let output = node.run(&script, 42, 0);
     let out = String::from_utf8(output.stdout.clone()).unwrap();
     let seen = pairs(&out);
@@ -205,14 +211,14 @@ fn every_name_that_is_not_bashs_own_can_be_given() {
 fn a_marker_that_cannot_be_written_ends_no_program_in_posix_mode(nodes: u32, on_warning: OnWarning) {
     let node = Node::new();
     let own_mark = if on_warning == OnWarning::Default { node.begin() } else { ":".to_owned() };
-    let task = TaskSetup { on_warning, ..TaskSetup::default() };
-    let mut script = BatchScript { task, ..node.script(&["bash", "-c", &format!("{own_mark}; echo begun")]) };
-    script.directives.nodes = nodes;
-    for marker in ["begun.0", "begun.1"] {
+    let script = node.script(&["bash", "-c", &format!("{own_mark}; echo begun")]);
+    let mut script = on_nodes(script, nodes);
+    script.components[0].on_warning = on_warning;
+    for marker in ["begun.main.0", "begun.main.1"] {
         // A redirection to a directory fails for every user.
         std::fs::create_dir(node.file(&format!("state/{marker}"))).unwrap();
     }
-    node.give(&script, &[("POSIXLY_CORRECT", "1")]);
+    node.give(&[("POSIXLY_CORRECT", "1")]);
     let output = node.run(&script, 42, 0);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "begun\n");
@@ -222,7 +228,7 @@ fn a_marker_that_cannot_be_written_ends_no_program_in_posix_mode(nodes: u32, on_
 fn a_path_of_the_job_holds_for_its_program_alone() {
     let node = Node::new();
     let script = node.script(&["/bin/bash", "-c", "echo $PATH"]);
-    node.give(&script, &[("PATH", "/nowhere")]);
+    node.give(&[("PATH", "/nowhere")]);
     let output = node.run(&script, 42, 0);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let expected = format!("{}/bin:/nowhere\n", node.path("state"));
@@ -233,8 +239,7 @@ fn a_path_of_the_job_holds_for_its_program_alone() {
 fn an_environment_file_that_is_not_there_is_reported() {
     for nodes in [1, 2] {
         let node = Node::new();
-        let mut script = node.script(&["touch", node.path("touched").as_str()]);
-        script.directives.nodes = nodes;
+        let script = on_nodes(node.script(&["touch", node.path("touched").as_str()]), nodes);
         std::fs::remove_file(node.file("env")).unwrap();
         // srun returns the highest code: of several tasks, that of one that it has killed.
         std::fs::write(node.file("highest"), if nodes > 1 { "143" } else { "121" }).unwrap();
@@ -249,11 +254,11 @@ fn an_environment_file_that_is_not_there_is_reported() {
 #[test]
 fn a_job_cannot_redirect_the_marks_by_its_environment() {
     let node = Node::new();
-    let task = TaskSetup { on_warning: OnWarning::Ignore, ..TaskSetup::default() };
-    let script = BatchScript { task, ..node.script(&["bash", "-c", "exit 3"]) };
-    node.give(&script, &[("_tao_state", "/nowhere"), ("_tao_id", "9"), ("_tao_task", "exit 0")]);
+    let mut script = node.script(&["bash", "-c", "exit 3"]);
+    script.components[0].on_warning = OnWarning::Ignore;
+    node.give(&[("_tao_state", "/nowhere"), ("_tao_id", "9"), ("_tao_task", "exit 0")]);
     let output = node.run(&script, 42, 0);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert_eq!(node.words("state/exit")[..3], ["42", "0", "3"]);
-    assert!(node.has("state/begun.1"));
+    assert!(node.has("state/begun.main.1"));
 }

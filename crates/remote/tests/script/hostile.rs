@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::node::{Node, stderr};
+use crate::node::{Node, on_nodes, stderr};
 
 /// Texts with everything that a shell could take for its own.
 fn text() -> impl Strategy<Value = String> {
@@ -26,9 +26,8 @@ proptest! {
     fn a_text_arrives_as_it_was_written(word in text(), value in text(), nodes in 1_u32..3) {
         let node = Node::new();
         let show = ["bash", "-c", "printf '%s\\0%s' \"$1\" \"$VALUE\"", "x", word.as_str()];
-        let mut script = node.script(&show);
-        script.directives.nodes = nodes;
-        node.give(&script, &[("VALUE", &value)]);
+        let script = on_nodes(node.script(&show), nodes);
+        node.give(&[("VALUE", &value)]);
         let directives = script.render().unwrap().lines().take_while(|line| line.starts_with('#')).count();
         let output = node.run(&script, 42, 0);
         prop_assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));

@@ -6,11 +6,11 @@ use std::{
     process::{Command, Stdio},
 };
 
-use remote::{BatchScript, OnWarning, TaskSetup};
+use remote::{BatchScript, OnWarning};
 use slurm::RunTime;
 use test_case::test_case;
 
-use crate::node::{Node, stderr};
+use crate::node::{Node, on_nodes, stderr};
 
 fn limited(node: &Node, seconds: u32, argv: &[&str]) -> BatchScript {
     BatchScript { soft_timeout: RunTime::from_seconds(seconds), ..node.script(argv) }
@@ -127,10 +127,10 @@ fn a_warning_waits_until_the_program_has_begun(on_warning: OnWarning, nodes: u32
     };
     let program = if on_warning == OnWarning::Default { "bash" } else { "python3" };
     let mut script = node.script(&[program, "-c", &text]);
-    script.task = TaskSetup { on_warning, ..TaskSetup::default() };
-    script.directives.nodes = nodes;
+    script.components[0].on_warning = on_warning;
+    let script = on_nodes(script, nodes);
     // Of two nodes, one task takes longer.
-    let other = node.file("state/begun.0");
+    let other = node.file("state/begun.main.0");
     let mut command = node.command(&script, 42, 0);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     node.wait_for("srun.args");
@@ -138,7 +138,7 @@ fn a_warning_waits_until_the_program_has_begun(on_warning: OnWarning, nodes: u32
     assert!(told.success());
     node.wait_for("state/warned");
     fs::write(node.file("set_up"), "").unwrap();
-    node.wait_for("state/begun.1");
+    node.wait_for("state/begun.main.1");
     if nodes == 2 {
         fs::write(other, "").unwrap();
     }
@@ -172,9 +172,9 @@ fn a_job_is_ended_while_its_warning_waits() {
 #[test]
 fn a_program_that_knows_nothing_of_warnings_goes_on() {
     let node = Node::new();
-    let task = TaskSetup { on_warning: OnWarning::Ignore, ..TaskSetup::default() };
-    let text = "kill -USR1 $BATCH; sleep 2; echo done";
-    let output = node.run(&BatchScript { task, ..node.script(&["bash", "-c", text]) }, 42, 0);
+    let mut script = node.script(&["bash", "-c", "kill -USR1 $BATCH; sleep 2; echo done"]);
+    script.components[0].on_warning = OnWarning::Ignore;
+    let output = node.run(&script, 42, 0);
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"done\n"[..]));
 }
 
@@ -188,7 +188,7 @@ fn a_signal_for_the_limit_before_its_time_changes_nothing() {
 #[test]
 fn the_marks_of_the_run_before_do_not_speak_for_this_one() {
     let node = Node::new();
-    for name in ["exit", "warned", "limited", "self_canceled", "begun.1", "begun_policy.0"] {
+    for name in ["exit", "warned", "limited", "self_canceled", "begun.main.1", "failed.main", "step.main"] {
         fs::write(node.file(&format!("state/{name}")), "42 0 1 1\n").unwrap();
     }
     let seen = format!("ls {}", node.path("state"));

@@ -2,13 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a failing unwrap is a failing test")]
 
+mod components;
 mod environment;
 mod given_anew;
 mod hostile;
 mod limits;
 mod node;
 mod node_failure;
-mod roles;
 mod self_cancel;
 mod signals;
 
@@ -18,10 +18,10 @@ use std::{
     os::unix::fs::{MetadataExt, PermissionsExt},
 };
 
-use remote::{BatchScript, Container, Launch};
+use remote::{BatchScript, Component, Container, Place};
 use test_case::test_case;
 
-use crate::node::{Node, stderr};
+use crate::node::{Node, component, on_nodes, stderr};
 
 #[test]
 fn the_exit_code_of_the_command_is_the_scripts_own() {
@@ -178,11 +178,11 @@ fn a_signal_does_not_end_those_who_write_the_mark() {
     let node = Node::new();
     // As to every process of a script.
     let says = format!(
-        "#!/bin/bash\nif [ -s {batch} ]; then kill -TERM \"$(cat {batch})\" $$ 2>/dev/null; fi\nexec /bin/date \"$@\"\n",
+        "#!/bin/bash\nif [ -s {batch} ]; then kill -TERM \"$(cat {batch})\" $$ 2>/dev/null; fi\nexec /bin/dd \"$@\"\n",
         batch = node.path("batch")
     );
-    fs::write(node.file("bin/date"), says).unwrap();
-    fs::set_permissions(node.file("bin/date"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(node.file("bin/dd"), says).unwrap();
+    fs::set_permissions(node.file("bin/dd"), fs::Permissions::from_mode(0o755)).unwrap();
     let script = node.script(&["bash", "-c", &format!("echo $BATCH >{}", node.path("batch"))]);
     assert_eq!(node.run(&script, 42, 0).status.code(), Some(0));
     assert_eq!(node.words("state/exit")[..3], ["42", "0", "0"]);
@@ -317,8 +317,7 @@ fn a_signal_ends_the_script_with_a_code_of_its_own() {
 fn several_nodes_know_each_other() {
     let node = Node::new();
     let show = "echo $WORLD_SIZE $NUM_GPU_PER_NODE $MASTER_ADDR $MASTER_PORT $NODE_RANK $1";
-    let mut script = node.script(&["bash", "-c", show, "x", "a b"]);
-    script.directives.nodes = 2;
+    let mut script = on_nodes(node.script(&["bash", "-c", show, "x", "a b"]), 2);
     script.directives.gpus_per_node = 8;
     let output = node.run(&script, 42, 0);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "2 8 node03 29500 1 a b\n", "{}", stderr(&output));
@@ -327,13 +326,14 @@ fn several_nodes_know_each_other() {
 #[test]
 fn a_container_is_described_to_srun() {
     let node = Node::new();
-    let launch = Launch::Container(Container {
+    let container = Container {
         image: "/lustre/a b.sqsh".to_owned(),
         mounts: vec!["/lustre".to_owned(), "/d x:/d:ro".to_owned()],
         hook_env: BTreeMap::new(),
-        argv: vec!["true".to_owned()],
-    });
-    let output = node.run(&BatchScript { launch, ..node.script(&[]) }, 42, 0);
+        without_home: false,
+    };
+    let inside = Component { place: Place::Pyxis(container), ..component(&["true"]) };
+    let output = node.run(&BatchScript { components: vec![inside], ..node.script(&[]) }, 42, 0);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let args = node.read("srun.args");
     let args: Vec<&str> = args.split('\0').collect();
@@ -348,5 +348,5 @@ fn a_container_is_described_to_srun() {
             "bash",
         ]
     );
-    assert_eq!(args[8..], ["task", "", "true", ""]);
+    assert_eq!(args[args.len() - 3..], ["--exec", "true", ""]);
 }

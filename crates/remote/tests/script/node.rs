@@ -5,11 +5,16 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::PathBuf,
     process::{Command, Output},
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
-use remote::{BatchScript, Directives, Launch, TaskSetup, script::begin_mark};
+use remote::{
+    BatchScript, Component, Directives,
+    launcher::PerNode,
+    script::{begin_mark, env_text},
+};
 use slurm::{EnvKey, GpuRequest, RemotePath, RunTime, SubmitOptions, WallTime};
 
 /// Keeps what it was called with and what it inherited, runs what stands after `--`, and treats signals as the real one does:
@@ -150,28 +155,28 @@ impl Node {
                 warning_seconds: 0,
             },
             state_dir: self.path("state"),
-            log_root: self.path("logs"),
-            results_dir: self.path("results"),
-            env_file: self.path("env"),
+            log_root: Some(self.path("logs")),
+            results_dir: Some(self.path("results")),
+            env_file: Some(self.path("env")),
             soft_timeout: RunTime::from_seconds(300),
             max_requeues: 2,
             master_port: 29500,
-            task: TaskSetup::default(),
-            launch: Launch::Host { argv: argv.iter().map(|word| (*word).to_owned()).collect() },
+            variables: vec![],
+            components: vec![component(argv)],
         }
     }
 
     /// The job's own variables, in the file that its tasks read.
-    pub(crate) fn give(&self, script: &BatchScript, vars: &[(&str, &str)]) {
+    pub(crate) fn give(&self, vars: &[(&str, &str)]) {
         let vars: Vec<(EnvKey, &str)> =
             vars.iter().map(|(key, value)| (key.parse().unwrap(), *value)).collect();
-        let text = script.env_text(vars.iter().map(|(key, value)| (key, *value))).unwrap();
+        let text = env_text(vars.iter().map(|(key, value)| (key, *value))).unwrap();
         fs::write(self.file("env"), text).unwrap();
     }
 
     /// What a program runs once it handles its warning.
     pub(crate) fn begin(&self) -> String {
-        begin_mark(&self.path("state")).unwrap()
+        begin_mark(&"main".parse().unwrap(), &self.path("state")).unwrap()
     }
 
     pub(crate) fn command(&self, script: &BatchScript, job: u32, restart: u32) -> Command {
@@ -196,6 +201,21 @@ impl Node {
     pub(crate) fn words(&self, name: &str) -> Vec<String> {
         self.read(name).split(['\n', ' ']).map(str::to_owned).collect()
     }
+}
+
+/// A step on one node.
+pub(crate) fn component(argv: &[&str]) -> Component {
+    let argv = argv.iter().map(|word| (*word).to_owned()).collect();
+    Component::step("main".parse().unwrap(), 1, Arc::new(PerNode), argv)
+}
+
+/// The same on so many nodes.
+pub(crate) fn on_nodes(mut script: BatchScript, nodes: u32) -> BatchScript {
+    script.directives.nodes = nodes;
+    for component in &mut script.components {
+        component.nodes.count = nodes;
+    }
+    script
 }
 
 pub(crate) fn stderr(output: &Output) -> String {

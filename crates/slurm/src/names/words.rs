@@ -40,6 +40,13 @@ name_type!(
 );
 
 name_type!(
+    /// The name of a component of a job: `[a-z][a-z0-9_-]{0,31}`. Its step, its markers and its log directory have it.
+    ComponentName, "component name", "1 to 32 of a-z 0-9 _ -, starting with a letter", max 32,
+    first |b| b.is_ascii_lowercase(),
+    rest |b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-'
+);
+
+name_type!(
     /// A login name on the cluster: `[a-z_][a-z0-9_-]{0,31}`, as `useradd(8)` recommends.
     UserName, "user name", "1 to 32 of a-z 0-9 _ -, not starting with a digit or -", max 32,
     first |b| b.is_ascii_lowercase() || b == b'_',

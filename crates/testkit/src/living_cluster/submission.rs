@@ -161,13 +161,19 @@ fn born(entry: &Submission) -> Born {
     let text = entry.files.iter().find(|file| file.path == entry.script_path);
     let text = text.map(|file| String::from_utf8_lossy(&file.bytes)).unwrap_or_default();
     let script = Script {
-        claims: text.contains(r#"ln -sT -- "$_tao_id" "$_tao_state/run""#) && text.contains("exit 120"),
-        looks: text.contains("if ! _tao_is_staged; then"),
+        claims: text.contains(r#"ln -sT -- "$_tao_id" "$_tao_state/run""#)
+            && text.contains("_tao_stop_here 120 "),
+        looks: text.contains("\n_tao_is_staged || _tao_stop_here 120 "),
         notes: text.contains(r#""$_tao_state/status_from""#),
     };
     let word = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        Some(line.trim_matches('\'').to_owned())
+        Some(line.trim_matches('\'').to_owned()).filter(|word| !word.is_empty())
+    };
+    // Its program, the image's name for Enroot, the file, and the parent of temporary directories.
+    let target = || {
+        let words = text.lines().find(|line| line.contains("/convert.sh "))?.split(' ');
+        Some(words.rev().nth(1)?.trim_matches('\'').to_owned())
     };
     let owner = || entry.key.name.as_str().strip_prefix("tao-job-")?.get(..36)?.parse::<Uuid>().ok();
     Born {
@@ -176,7 +182,7 @@ fn born(entry: &Submission) -> Born {
         script,
         state_dir: entry.state_dir.to_string(),
         results: word("readonly _tao_results="),
-        image: word("readonly _tao_target="),
+        image: target(),
     }
 }
 

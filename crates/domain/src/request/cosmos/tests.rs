@@ -2,8 +2,8 @@ use proptest::prelude::*;
 use serde_json::json;
 use test_case::test_case;
 
+use super::components::environment;
 use super::*;
-use crate::launch::roles::environment;
 
 fn specs(policy: &Value, rollout: &Value, kind: &str) -> Value {
     json!({

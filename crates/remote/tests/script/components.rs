@@ -1,26 +1,45 @@
-//! Cosmos-RL on several nodes: three steps, of which one ends the others when it fails.
+//! Jobs of several components: concurrent steps, of which one ends the others when it fails, steps in order, and services.
 
 use std::{collections::BTreeMap, fs};
 
-use remote::{BatchScript, Container, CosmosNodes, Launch, TaskSetup};
+use remote::{BatchScript, Component, Container, Kind, Log, Nodes, Place, Value};
 
-use crate::node::{Node, stderr};
+use crate::node::{Node, component, on_nodes, stderr};
 
-/// What every role runs: it acts by its role.
+/// Three roles at the same time, on three nodes; each acts by its role.
 fn script(node: &Node, text: &str) -> BatchScript {
     fs::write(node.file("hosts"), "node01\nnode02\nnode03\n").unwrap();
     let container = Container {
         image: "/lustre/cosmos.sqsh".to_owned(),
         mounts: vec![],
         hook_env: BTreeMap::new(),
-        argv: ["bash", "-c", text].map(str::to_owned).to_vec(),
+        without_home: true,
+    };
+    let role = |name: &str, first: u32, count: u32, kind| Component {
+        name: name.parse().unwrap(),
+        kind,
+        nodes: Nodes { first, count },
+        place: Place::Pyxis(container.clone()),
+        log: Log::Own,
+        variables: vec![("COSMOS_NODE_ROLE".parse().unwrap(), Value::Text(name.to_owned()))],
+        ..component(&["bash", "-c", text])
     };
     let mut script = node.script(&[]);
     script.directives.nodes = 3;
     script.directives.gpus_per_node = 8;
-    script.task = TaskSetup::default();
-    let roles = Some(CosmosNodes { policy: 2, rollout: 1, controller_port: 8082 });
-    BatchScript { launch: Launch::Cosmos { container, roles }, ..script }
+    let hosts = |first, count| Value::Hosts(Nodes { first, count });
+    script.variables = vec![
+        ("COSMOS_CONTROLLER_HOST".parse().unwrap(), Value::HostPort(0, 8082)),
+        ("CONTROLLER_NODE".parse().unwrap(), hosts(0, 1)),
+        ("POLICY_NODES".parse().unwrap(), hosts(0, 2)),
+        ("ROLLOUT_NODES".parse().unwrap(), hosts(2, 1)),
+    ];
+    script.components = vec![
+        role("controller", 0, 1, Kind::Step),
+        role("policy", 0, 2, Kind::With),
+        role("rollout", 2, 1, Kind::With),
+    ];
+    script
 }
 
 #[test]
@@ -40,7 +59,7 @@ fn each_role_knows_its_place_and_has_its_own_logs() {
         let words = format!("--nodes={nodes}\0--ntasks={nodes}\0--nodelist={list}\0");
         assert!(args.contains(&words), "{words:?} in {args:?}");
     }
-    assert_eq!(args.matches("--overlap\0").count(), 2);
+    assert_eq!(args.matches("--overlap\0").count(), 3);
     assert!(!node.has("scancel.calls"));
 }
 
@@ -50,7 +69,7 @@ fn a_role_that_fails_ends_the_others_and_gives_its_code() {
     let text = "if [ $COSMOS_NODE_ROLE = policy ]; then exit 7; fi; exec sleep 600";
     let output = node.run(&script(&node, text), 42, 0);
     assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
-    assert!(stderr(&output).contains("the role policy has ended with code 7"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the step policy has ended with code 7"), "{}", stderr(&output));
     assert_eq!(node.words("state/exit")[2], "7");
     // As a signal for the programs: the job does not cancel itself.
     assert_eq!(node.read("scancel.calls"), "--signal=TERM 42\n");
@@ -85,13 +104,13 @@ fn fewer_nodes_than_the_roles_need_is_said_so() {
     fs::write(node.file("hosts"), "node01\n").unwrap();
     let output = node.run(&script, 42, 0);
     assert_eq!(output.status.code(), Some(122));
-    assert!(stderr(&output).contains("the roles need 3 nodes, but the job has 1"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the job needs 3 nodes, but has 1"), "{}", stderr(&output));
 }
 
 #[test]
 fn every_role_is_warned() {
     let node = Node::new();
-    let text = "trap 'echo warned; exit 0' USR1; : >$SITE/state/begun_$COSMOS_NODE_ROLE.$SLURM_NODEID; \
+    let text = "trap 'echo warned; exit 0' USR1; : >$SITE/state/begun.$COSMOS_NODE_ROLE.$SLURM_NODEID; \
                 if [ $COSMOS_NODE_ROLE = policy -a $SLURM_NODEID = 1 ]; then sleep 1; kill -USR1 $BATCH; fi; \
                 while :; do sleep 0.1; done";
     let output = node.run(&script(&node, text), 42, 0);
@@ -107,7 +126,7 @@ fn a_role_that_fails_at_its_warning_ends_one_that_has_not_begun() {
     // The rollout never says that it has begun, so it is never warned.
     let text = "trap 'echo ended; exit 0' TERM; \
                 if [ $COSMOS_NODE_ROLE = policy ]; then trap 'exit 7' USR1; else trap '' USR1; fi; \
-                if [ $COSMOS_NODE_ROLE != rollout ]; then : >$SITE/state/begun_$COSMOS_NODE_ROLE.$SLURM_NODEID; fi; \
+                if [ $COSMOS_NODE_ROLE != rollout ]; then : >$SITE/state/begun.$COSMOS_NODE_ROLE.$SLURM_NODEID; fi; \
                 if [ $COSMOS_NODE_ROLE = policy -a $SLURM_NODEID = 1 ]; then sleep 1; kill -USR1 $BATCH; fi; \
                 while :; do sleep 0.1; done";
     let output = node.run(&script(&node, text), 42, 0);
@@ -123,19 +142,17 @@ fn the_code_is_that_of_the_first_task_to_fail_and_not_of_those_killed_because_of
     let text = "if [ $COSMOS_NODE_ROLE = rollout ]; then exit 7; fi; exec sleep 600";
     let output = node.run(&script(&node, text), 42, 0);
     assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
-    assert!(stderr(&output).contains("the role rollout has ended with code 7"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the step rollout has ended with code 7"), "{}", stderr(&output));
 }
 
 #[test]
 fn several_plain_nodes_end_with_the_first_code_too() {
     let node = Node::new();
     std::fs::write(node.file("highest"), "143").unwrap();
-    let mut script = node.script(&["bash", "-c", "exit 5"]);
-    script.directives.nodes = 2;
+    let script = on_nodes(node.script(&["bash", "-c", "exit 5"]), 2);
     assert_eq!(node.run(&script, 42, 0).status.code(), Some(5));
     // What an earlier run has left says nothing about this one.
-    let mut script = node.script(&["bash", "-c", "kill -KILL $PPID"]);
-    script.directives.nodes = 2;
+    let script = on_nodes(node.script(&["bash", "-c", "kill -KILL $PPID"]), 2);
     assert_eq!(node.run(&script, 42, 1).status.code(), Some(143));
 }
 
@@ -143,8 +160,7 @@ fn several_plain_nodes_end_with_the_first_code_too() {
 fn a_program_on_several_nodes_has_time_to_put_its_work_in_order() {
     let node = Node::new();
     let text = "trap 'sleep 0.3; echo saved; exit 0' TERM; kill -TERM $PPID $$; while :; do sleep 0.1; done";
-    let mut script = node.script(&["bash", "-c", text]);
-    script.directives.nodes = 2;
+    let script = on_nodes(node.script(&["bash", "-c", text]), 2);
     let output = node.run(&script, 42, 0);
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"saved\n"[..]));
 }

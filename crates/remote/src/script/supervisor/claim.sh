@@ -1,5 +1,11 @@
-readonly _tao_id=${SLURM_JOB_ID:?} _tao_restart=${SLURM_RESTART_COUNT:-0}
 
+# The supervisor: the same text for every job.
+
+readonly _tao_id=${SLURM_JOB_ID:?} _tao_restart=${SLURM_RESTART_COUNT:-0}
+_tao_stop_here() {
+  echo "tao-slurm: job $_tao_id stops here: $2" >&2
+  exit "$1"
+}
 # The submission left its fence here. Without one the job was deleted with its files, and Slurm 23 or later created the
 # directory for the logs.
 _tao_is_staged() {
@@ -9,27 +15,21 @@ _tao_is_staged() {
   done
   return 1
 }
-if ! _tao_is_staged; then
-  echo "tao-slurm: job $_tao_id stops here: its files are gone" >&2
-  exit 120
-fi
+_tao_is_staged || _tao_stop_here 120 'its files are gone'
 
 # An attempt belongs to one Slurm job. The symbolic link is created atomically and names its owner. After a requeue the owner is
 # this same job. An attempt that was given up before it reached Slurm has the owner "no-owner".
 if ! ln -sT -- "$_tao_id" "$_tao_state/run" 2>/dev/null; then
   _tao_owner=$(readlink -- "$_tao_state/run")
   if [ "$_tao_owner" != "$_tao_id" ]; then
-    echo "tao-slurm: job $_tao_id stops here: the attempt belongs to job ${_tao_owner:-(its claim cannot be made)}" >&2
-    exit 120
+    _tao_stop_here 120 "the attempt belongs to job ${_tao_owner:-(its claim cannot be made)}"
   fi
 fi
 # A controller that has lost its last seconds starts ended jobs again. If the service has read the exit record of this one, it
 # has acted on it.
 if [ "$(readlink -- "$_tao_state/over")" = "$_tao_id" ]; then
-  echo "tao-slurm: job $_tao_id stops here: its end is already recorded" >&2
-  exit 120
+  _tao_stop_here 120 'its end is already recorded'
 fi
-
 # Such a controller also starts a run again under the same count: each run is executed once. A run with an exit record returns
 # its code again.
 _tao_is_this_run() { _tao_reads "$1" && [ "$_tao_run" = "$_tao_restart" ]; }
@@ -39,25 +39,20 @@ _tao_reads() {
   [ -f "$_tao_state/$1" ] && read -r id _tao_run _tao_word _ <"$_tao_state/$1" && [ "$id" = "$_tao_id" ]
 }
 if _tao_is_this_run started; then
-  echo "tao-slurm: job $_tao_id stops here: Slurm has started this run of it before" >&2
-  if _tao_is_this_run exit; then
-    # 143: the run was ended from outside, by a controller that had lost it or by a cancellation. That is not the result of this
-    # start.
-    case $_tao_word in '' | *[!0-9]* | 143) ;; *) exit "$_tao_word" ;; esac
-  fi
-  exit 123
+  _tao_code=123
+  # 143: the run was ended from outside, by a controller that had lost it or by a cancellation. That is not the result of this
+  # start.
+  if _tao_is_this_run exit; then case $_tao_word in '' | *[!0-9]* | 143) ;; *) _tao_code=$_tao_word ;; esac fi
+  _tao_stop_here "$_tao_code" 'Slurm has started this run of it before'
 fi
 # Such a controller also requeues a job that has ended with code 0: its work is not repeated. A new run removes this marker.
-if _tao_reads exit && [ "$_tao_word" = 0 ]; then
-  echo "tao-slurm: job $_tao_id stops here: run $_tao_run of it has ended with code 0" >&2
-  exit 0
-fi
+if _tao_reads exit && [ "$_tao_word" = 0 ]; then _tao_stop_here 0 "run $_tao_run of it has ended with code 0"; fi
 
 # Slurm before 23 creates no directories for logs, so it writes them to the state directory, which exists.
 mkdir -p -- "$_tao_logs"
-for _tao_stream in out err; do
-  if [ ! -e "$_tao_logs/main.$_tao_stream" ]; then
-    ln -- "$_tao_state/main.$_tao_stream" "$_tao_logs/main.$_tao_stream" 2>/dev/null \
-      || ln -s -- "$_tao_state/main.$_tao_stream" "$_tao_logs/main.$_tao_stream"
+for _tao_stream in main.out main.err; do
+  if [ ! -e "$_tao_logs/$_tao_stream" ]; then
+    ln -- "$_tao_state/$_tao_stream" "$_tao_logs/$_tao_stream" 2>/dev/null \
+      || ln -s -- "$_tao_state/$_tao_stream" "$_tao_logs/$_tao_stream"
   fi
 done

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use slurm::EnvKey;
 
-use super::{BatchScript, ScriptError, quoted};
+use super::{ScriptError, quoted};
 
 /// Variables that bash computes itself or does not let anyone set, so no job can pass them on.
 const OF_BASH: [&str; 33] = [
@@ -61,17 +61,11 @@ pub fn is_of_hooks(key: &EnvKey, value: &str) -> bool {
     OF_HOOKS.iter().any(|prefix| key.as_str().starts_with(prefix)) && !value.contains(char::is_control)
 }
 
-impl BatchScript {
-    /// The text of [`env_file`](Self::env_file). Variables that the script itself sets for the tasks are left out.
-    pub fn env_text<'a>(
-        &self,
-        vars: impl IntoIterator<Item = (&'a EnvKey, &'a str)>,
-    ) -> Result<String, ScriptError> {
-        let own = self.launch.own_env(self.directives.nodes);
-        let mut out = String::new();
-        for (key, value) in vars.into_iter().filter(|(key, _)| !own.contains(&key.as_str())) {
-            let _ = writeln!(out, "export {key}={}", quoted("the value of an environment variable", value)?);
-        }
-        Ok(out)
+/// The text of an [environment file](super::BatchScript::env_file).
+pub fn env_text<'a>(vars: impl IntoIterator<Item = (&'a EnvKey, &'a str)>) -> Result<String, ScriptError> {
+    let mut out = String::new();
+    for (key, value) in vars {
+        let _ = writeln!(out, "export {key}={}", quoted("the value of an environment variable", value)?);
     }
+    Ok(out)
 }

@@ -1,0 +1,45 @@
+//! What components and their launchers have in common.
+
+use super::{ScriptError, quoted};
+
+/// What a component is to its job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It starts when the steps before it have ended. The job fails with the first of its steps.
+    Step,
+    /// A step that starts together with the component before it.
+    With,
+    /// It runs beside the steps that follow, must not end before them, and is ended after them.
+    Service,
+}
+
+/// Neighboring nodes of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Nodes {
+    /// The number of the first, from 0.
+    pub first: u32,
+    /// How many.
+    pub count: u32,
+}
+
+/// The value of a variable. The names of nodes are known only when the job has them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// This text.
+    Text(String),
+    /// The names of nodes of the job, separated by spaces.
+    Hosts(Nodes),
+    /// The name of a node of the job and a port, joined by a colon.
+    HostPort(u32, u16),
+}
+
+impl Value {
+    /// The value in a word of shell.
+    pub(super) fn word(&self) -> Result<String, ScriptError> {
+        Ok(match self {
+            Self::Text(text) => quoted("the value of a variable", text)?,
+            Self::Hosts(Nodes { first, count }) => format!("\"$(_tao_slice {first} {count} ' ')\""),
+            Self::HostPort(host, port) => format!("\"${{_tao_hosts[{host}]}}\":{port}"),
+        })
+    }
+}

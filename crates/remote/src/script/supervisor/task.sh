@@ -1,0 +1,50 @@
+
+# The entry of each task, on its node and inside its container. The words before the program set the task up, in their order. It
+# has no variables of its own, because those of the job may have any name. $1: the state directory, $2: the component.
+_tao_enter() {
+  while :; do
+    case $3 in
+    # One of several tasks. A signal is for its program, which gets it too: who waits for the program must not end before it.
+    --several) trap : TERM INT HUP USR1 ;;
+    --ignore-warning) trap '' USR1 ;;
+    # A library must not take Slurm's tasks for its own processes.
+    --hide-tasks)
+      export SLURM_JOB_NAME=bash
+      unset SLURM_NTASKS SLURM_NNODES SLURM_PROCID SLURM_LOCALID SLURM_NTASKS_PER_NODE RANK LOCAL_RANK GROUP_RANK
+      ;;
+    --hide-nodes) unset WORLD_SIZE NODE_RANK NUM_GPU_PER_NODE MASTER_ADDR MASTER_PORT NNODES NPROC_PER_NODE ;;
+    --read=*)
+      if [ ! -r "${3#*=}" ]; then
+        echo "tao-slurm: the environment file of this job is not there: ${3#*=}" >&2
+        _tao_leave "$1" "$2" 121
+      fi
+      . "${3#*=}"
+      ;;
+    --path=*) export PATH="${3#*=}:$PATH" ;;
+    # Known on the node only. They count from 0.
+    --node-rank) export NODE_RANK="${SLURM_NODEID:?}" ;;
+    --task-rank) export RANK="${SLURM_PROCID:?}" LOCAL_RANK="${SLURM_LOCALID:?}" ;;
+    --cuda=*)
+      export CUDA_HOME="${3#*=}" CUDA_PATH="${3#*=}" CPATH="${3#*=}/include${CPATH:+:$CPATH}" \
+        LD_LIBRARY_PATH="${3#*=}/lib64:${3#*=}/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+        LIBRARY_PATH="${3#*=}/lib64:${3#*=}/lib${LIBRARY_PATH:+:$LIBRARY_PATH}"
+      ;;
+    # From now on it can be warned. Each task has a marker of its own, because tasks on several nodes cannot append to one file. Not
+    # `:`, a special builtin: with POSIXLY_CORRECT its failed redirection would end the shell.
+    --begun) true 2>/dev/null >"$1/begun.$2.${SLURM_NODEID-}" ;;
+    --exec) exec "${@:4}" ;;
+    --run)
+      "${@:4}"
+      _tao_leave "$1" "$2" "$?"
+      ;;
+    *) export "${3?}" ;;
+    esac
+    set -- "$1" "$2" "${@:4}"
+  done
+}
+# The first task that fails leaves its code. $1, $2: as above, $3: the code.
+_tao_leave() {
+  set -C
+  if (($3)); then echo "$3" 2>/dev/null >"$1/failed.$2"; fi
+  exit "$3"
+}
