@@ -13,9 +13,13 @@ is_id() {
   ((${#1} <= 10 && $1 <= 4294967295))
 }
 
-# Saves an id for the next call. It counts only with its newline, so an incomplete id is ignored.
+# Saves an id for the next call. It counts only with its newline, so an incomplete id is ignored. A pipe that the job has
+# put there would block the write.
 # $1: state directory, $2: id.
-keep_id() { printf '%s\n' "$2" >|"$1/slurm_id"; }
+keep_id() {
+  if [ -L "$1/slurm_id" ] || { [ -e "$1/slurm_id" ] && [ ! -f "$1/slurm_id" ]; }; then rm -f -- "$1/slurm_id"; fi
+  printf '%s\n' "$2" >|"$1/slurm_id"
+}
 
 # Sets id to the saved id. The job can write there too. Ends at a NUL, because bash would skip NULs endlessly in a sparse
 # file. $1: state directory.

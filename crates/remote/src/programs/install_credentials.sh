@@ -17,6 +17,8 @@ if [ -L "$credentials" ]; then
   credentials=$(readlink -f -- "$credentials" </dev/null)
   dir=${credentials%/*}
 fi
+# A pipe would block the copy, and a device has no end.
+if [ -e "$credentials" ] && [ ! -f "$credentials" ]; then give_up "$credentials is not a file; remove it by hand"; fi
 # Of several who come at the same time, each sees what the one before has written.
 lock=$dir/.credentials.lock
 for ((tries = 0; ; tries++)); do
@@ -29,14 +31,14 @@ for ((tries = 0; ; tries++)); do
 done
 new=$dir/.credentials.new.${tmp##*.}
 trap 'rm -f -- "$new"; rmdir -- "$lock" 2>/dev/null; rm -rf -- "$tmp"' EXIT
+size=$(stat -L -c %s -- "$credentials" 2>/dev/null </dev/null)
+if ((${size:-0} > 100000)); then give_up "$credentials is too large; mend it by hand"; fi
 if [ ! -e "$credentials" ]; then : >"$new"; elif ! cp -- "$credentials" "$new" 2>"$tmp/err"; then
   give_up "$(head -c 2000 "$tmp/err")"
 fi
 if [ -n "$(tr -d '\n\t\r\40-\176\200-\377' <"$new" | head -c 1 | base64 -w0)" ]; then
   give_up "$credentials is no text; mend it by hand"
 fi
-size=$(stat -c %s -- "$new")
-if ((size > 100000)); then give_up "$credentials is too large; mend it by hand"; fi
 
 # The file with a marker behind it, which shows whether the last line ends in a newline.
 {

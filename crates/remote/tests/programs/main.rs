@@ -15,6 +15,7 @@ mod hidden_partition;
 mod hostile_answers;
 mod install_credentials;
 mod locate;
+mod odd_files;
 mod partitions;
 mod poll;
 mod poll_status;

@@ -1,5 +1,7 @@
 //! Whatever a caller writes, it is data: the shell that runs the script reads it as one word.
 
+use std::time::{Duration, Instant};
+
 use proptest::prelude::*;
 
 use crate::node::{Node, on_nodes, stderr};
@@ -35,4 +37,16 @@ proptest! {
         // sbatch stops reading directives at the first line that is none.
         prop_assert!(directives < 24);
     }
+}
+
+#[test]
+fn markers_that_a_job_has_made_endless_are_no_markers() {
+    let node = Node::new();
+    assert_eq!(node.run(&node.script(&["bash", "-c", "exit 3"]), 42, 0).status.code(), Some(3));
+    for name in ["state/exit", "state/started"] {
+        std::fs::File::create(node.file(name)).unwrap().set_len(1 << 40).unwrap();
+    }
+    let begun = Instant::now();
+    assert_eq!(node.run(&node.script(&["bash", "-c", "exit 4"]), 42, 1).status.code(), Some(4));
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
 }

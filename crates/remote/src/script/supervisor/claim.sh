@@ -36,7 +36,10 @@ _tao_is_this_run() { _tao_reads "$1" && [ "$_tao_run" = "$_tao_restart" ]; }
 # Reads a marker of this job. $1: its name. Sets the run that wrote it, and the first word of the rest.
 _tao_reads() {
   local id=''
-  [ -f "$_tao_state/$1" ] && read -r id _tao_run _tao_word _ <"$_tao_state/$1" && [ "$id" = "$_tao_id" ]
+  [ -f "$_tao_state/$1" ] || return 1
+  # Ends at a NUL: bash would skip NULs without counting them, endlessly in a sparse file.
+  read -r -d '' -n 400 id _tao_run _tao_word _ <"$_tao_state/$1"
+  [ "$id" = "$_tao_id" ]
 }
 if _tao_is_this_run started; then
   _tao_code=123

@@ -105,7 +105,7 @@ _tao_reap() {
   # srun returns the highest code of its tasks, which may be that of tasks it killed after the first failure. The first task that
   # failed has written its code to a file.
   if ((_tao_end)) && [ -f "$_tao_state/failed.${_tao_names[$1]}" ]; then
-    IFS= read -r code <"$_tao_state/failed.${_tao_names[$1]}"
+    read -r -d '' -n 400 code _ <"$_tao_state/failed.${_tao_names[$1]}"
     case $code in [1-9] | [1-9][0-9] | [12][0-9][0-9]) _tao_end=$code ;; esac
   fi
   unset "_tao_programs[$1]"
@@ -212,7 +212,7 @@ _tao_is_put_back() {
 # Requeues the job after its own time limit. Returns only if that fails.
 _tao_requeue() {
   local before=0
-  if [ -f "$_tao_state/requeued" ]; then read -r _ _ before _ <"$_tao_state/requeued"; fi
+  if [ -f "$_tao_state/requeued" ]; then read -r -d '' -n 400 _ _ before _ <"$_tao_state/requeued"; fi
   case $before in '' | *[!0-9]*) before=0 ;; esac
   if ((before >= _tao_max_requeues)); then
     echo "tao-slurm: the job has requeued itself $before times, which is the most it may; it ends with code 124" >&2
