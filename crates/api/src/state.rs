@@ -5,7 +5,7 @@ use std::{collections::HashMap, fmt, ops::Deref, sync::Arc, time::Duration};
 use domain::{Clock, ClusterName, ContainerImages, Ids, Networks};
 use metrics_exporter_prometheus::PrometheusHandle;
 use persistence::{KnownPartitions, PartitionTurns as _, Pulse, Store, StoreError};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -136,7 +136,7 @@ impl Default for Limits {
             request_timeout: Duration::from_secs(40),
             rate: None,
             token_memory: Duration::from_secs(5),
-            buffer_bytes: 256 * 1024 * 1024,
+            buffer_bytes: 128 * 1024 * 1024,
             idempotency_keep: Duration::from_hours(24),
             log_bytes: 8 * 1024 * 1024,
             log_reads: 4,
@@ -173,7 +173,13 @@ pub(crate) struct Shared {
     pub(crate) rates: Option<Rates>,
     /// The memory of large bodies and answers.
     pub(crate) buffers: Buffers,
+    /// The permits to make a page of a list.
+    pages: Semaphore,
 }
+
+/// The most pages of lists that are made at a time. A page of large jobs takes 20 MB until it is an answer, whose memory is
+/// counted. The database's other connections are left for small answers.
+const PAGES: usize = 4;
 
 /// When each cluster last answered a poll.
 pub(crate) type Pulses = HashMap<ClusterName, Pulse>;
@@ -200,8 +206,14 @@ impl App {
             watchers: Arc::new(Semaphore::new(outside.limits.watchers)),
             rates: outside.limits.rate.map(Rates::new),
             buffers: Buffers::new(outside.limits.buffer_bytes),
+            pages: Semaphore::new(PAGES),
             outside,
         }))
+    }
+
+    /// Waits for the turn to make a page of a list. The request's time limit ends the wait.
+    pub(crate) async fn page_turn(&self) -> Option<SemaphorePermit<'_>> {
+        self.pages.acquire().await.ok()
     }
 
     pub(crate) async fn pulses(&self) -> Result<Arc<Pulses>, StoreError> {

@@ -156,7 +156,7 @@ fn check_sections(settings: &Settings, problems: &mut Problems) {
         ("server.body_timeout", server.body_timeout.is_zero(), "\"30s\""),
         ("server.request_timeout", server.request_timeout.is_zero(), "\"40s\""),
         ("server.write_timeout", server.write_timeout.is_zero(), "\"30s\""),
-        ("server.buffer_bytes", server.buffer_bytes == 0, "268435456"),
+        ("server.buffer_bytes", server.buffer_bytes == 0, "134217728"),
         ("server.max_connections", server.max_connections == 0, "4096"),
         ("server.max_connections_per_address", server.max_connections_per_address == 0, "2048"),
         ("server.rate_burst", server.rate_limit > 0 && server.rate_burst == 0, "2000"),

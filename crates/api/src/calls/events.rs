@@ -163,6 +163,7 @@ pub(crate) async fn list_events(
     if wants_stream(&headers) {
         return stream(&app, &caller, query, sse::last_event(&headers)?).await;
     }
+    let _turn = app.page_turn().await;
     let (after, limit) = (query.after.unwrap_or(EventId(0)), query.limit);
     let head = app.store.place_events().await?;
     let page = app.store.feed(&caller.viewer(), &query.filter(), after.0, head, limit).await?;

@@ -58,8 +58,8 @@ section! {
         write_timeout: Duration = Duration::from_secs(30);
         /// The most memory in bytes for large request bodies, and for large answers that are not sent yet. A request beyond it gets a
         /// 503 with `Retry-After`.
-        buffer_bytes: usize = 256 * 1024 * 1024;
-        /// The most connections at a time. Further clients wait.
+        buffer_bytes: usize = 128 * 1024 * 1024;
+        /// The most connections at a time. A few more are accepted to answer probes; further ones are closed.
         max_connections: usize = 4096;
         /// The most connections of one address; an IPv6 network of 64 bits is one address. Further ones are closed. Behind a proxy,
         /// all clients have the proxy's address.

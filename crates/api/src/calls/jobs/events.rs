@@ -99,6 +99,7 @@ pub(crate) async fn get_job_events(
     if wants_stream(&headers) {
         return stream(&app, &caller, &job, range, sse::last_event(&headers)?).await;
     }
+    let _turn = app.page_turn().await;
     app.store.place_events().await?;
     let events = app.store.job_feed(job.id, range.after, 0, &range.kind, range.limit).await?;
     let is_full = events.len() >= usize::try_from(range.limit).unwrap_or(usize::MAX);

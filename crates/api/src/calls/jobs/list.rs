@@ -118,6 +118,7 @@ pub(crate) async fn list_jobs(
     Call(app, caller, NoPlace, filter): Call<NoPlace, JobFilter>,
     uri: Uri,
 ) -> Result<Response, Problem> {
+    let _turn = app.page_turn().await;
     let page = app.store.list_jobs(&caller.viewer(), &filter).await?;
     let next = page.next.map(|(at, id)| PageToken { at, id: *id.get().as_bytes() }.to_string());
 
