@@ -44,6 +44,7 @@ pub(crate) fn fill(service: &mut Service<'_>, template: &str, from: u64, to: u64
         "begin;
          alter table jobs disable trigger user;
          alter table slurm_metadata disable trigger user;
+         alter table runs disable trigger user;
          alter table job_events disable trigger user;
          insert into jobs select r.* from jobs t, ({copies}) c, lateral jsonb_populate_record(t, jsonb_build_object(
              'id', c.id, 'created_at', c.at, 'last_modified', c.at, 'finished_at', c.at,
@@ -53,6 +54,9 @@ pub(crate) fn fill(service: &mut Service<'_>, template: &str, from: u64, to: u64
          insert into slurm_metadata select r.* from slurm_metadata t, ({copies}) c, lateral jsonb_populate_record(t,
              jsonb_build_object('job_id', c.id, 'token', 'tao-job-' || c.id, 'slurm_job_id', 1000000 + c.g)) r
          where t.job_id = '{template}';
+         insert into runs select r.* from runs t, ({copies}) c, lateral jsonb_populate_record(t,
+             jsonb_build_object('job_id', c.id)) r
+         where t.job_id = '{template}';
          insert into job_events (job_id, seq, at, kind, attempt, file, earlier_run, data, position)
          select c.id, e.seq, c.at, e.kind, e.attempt, e.file, e.earlier_run, e.data,
                 (select head from event_order) + row_number() over (order by c.g, e.seq)
@@ -60,11 +64,13 @@ pub(crate) fn fill(service: &mut Service<'_>, template: &str, from: u64, to: u64
          update event_order set head = greatest(head, (select max(position) from job_events));
          alter table jobs enable trigger user;
          alter table slurm_metadata enable trigger user;
+         alter table runs enable trigger user;
          alter table job_events enable trigger user;
          commit;"
     ))?;
     service.sql("vacuum analyze jobs")?;
     service.sql("vacuum analyze slurm_metadata")?;
+    service.sql("vacuum analyze runs")?;
     service.sql("vacuum analyze job_events")?;
     service.launch()
 }

@@ -64,11 +64,10 @@ fuzz_target!(|input: &[u8]| {
             job = next.job;
         }
     }
-    let attempt = job.attempt.as_ref().expect("an attempt");
-    let kept = serde_json::to_string(&attempt.status).expect("JSON").len()
-        + serde_json::to_string(&job.progress).expect("JSON").len();
+    let kept = serde_json::to_string(&job.run.status).expect("JSON").len()
+        + serde_json::to_string(&job.run.progress).expect("JSON").len();
     assert!(kept <= MOST_STATE, "{kept} bytes are stored of {} bytes read", input.len());
-    for event in attempt.status.events() {
+    for event in job.run.status.events() {
         assert!(is_storable(&event.data), "Postgres stores no NUL");
     }
 });

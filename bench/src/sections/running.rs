@@ -36,8 +36,9 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     let allocations = Allocations::of(&bench.sandbox, &tokens.lines().collect::<Vec<_>>())?;
     // The queue times belong to the batch jobs: the allocations were not requeued.
     service.sql(&format!(
-        "update slurm_metadata a set slurm_job_id = slurm.id, queued_since = null \
-         from (values {}) as slurm(name, id) where a.token = slurm.name",
+        "update slurm_metadata a set slurm_job_id = slurm.id \
+         from (values {}) as slurm(name, id) where a.token = slurm.name;
+         update runs set queued_since = null",
         allocations.values()
     ))?;
     let files = status_files(bench, &service)?;

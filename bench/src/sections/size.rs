@@ -33,7 +33,7 @@ pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
         pages(bench, &service, size, rows)?;
         rows.push(started);
         rows.push(memory(&service, size)?);
-        for table in ["jobs", "slurm_metadata", "job_events"] {
+        for table in ["jobs", "slurm_metadata", "runs", "job_events"] {
             let [all, indices] = stock::megabytes(&service, table)?;
             rows.push(
                 Row::new(format!("table `{table}`, {} jobs", grouped(size)), "MB", all)

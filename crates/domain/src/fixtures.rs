@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::DateTime;
+use remote::StatusChunk;
 use serde_json::{Map, json};
 use slurm::SlurmJobId;
 use uuid::Uuid;
 
 use crate::{
+    clock::Timestamp,
     cluster::{
         policy::{BatchSettings, ImagePolicy, ImageSettings, RetrySettings, SubmitSettings},
         resources::Resources,
@@ -19,6 +21,7 @@ use crate::{
         stored::{Job, Owner},
     },
     request::spec::{DEFAULT_MASTER_PORT, JobSpec, Work},
+    run::{status_lines::absorb_status, task::Task},
 };
 
 /// A job that was just accepted.
@@ -73,6 +76,15 @@ pub(crate) fn submitted_job() -> Job {
     job.submitted_at = Some(DateTime::UNIX_EPOCH);
     job.phase = Phase::InQueue;
     job
+}
+
+/// The job has read these parts of its status files, while it ran.
+pub(crate) fn absorb(job: &mut Job, chunks: &[StatusChunk], now: Timestamp) {
+    let mut run = job.run.clone();
+    if let Some(task) = Task::of(job) {
+        absorb_status(&mut run, &task, chunks, false, now);
+    }
+    job.run = run;
 }
 
 /// The job as a TAO training, which reports its success in its status file.

@@ -45,8 +45,9 @@ pub use job::{
     logs::{InvalidLogName, LogContinuity, LogFile, LogPosition, LogRole, LogStream},
     paths::JobPaths,
     retry_request::RetryRequest,
+    run::{Activity, Run},
     status::{Phase, Source, Status},
-    stored::{ActiveJob, Activity, DesiredState, Job, Owner},
+    stored::{ActiveJob, DesiredState, Job, Owner},
     submit_fence::SubmitFence,
 };
 pub use launch::{StagingError, plan_submission};

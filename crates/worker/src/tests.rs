@@ -167,7 +167,7 @@ async fn a_poll_without_a_proper_answer_changes_nothing(pool: PgPool) {
         bench.clock.advance(TimeDelta::hours(1));
         bench.poll().await;
         let job = bench.job(id).await;
-        assert_eq!((job.status, job.missing_since), (Status::Running, None), "{fault:?}");
+        assert_eq!((job.status, job.run.missing_since), (Status::Running, None), "{fault:?}");
     }
 }
 
@@ -181,7 +181,7 @@ async fn what_squeue_forgot_accounting_remembers(pool: PgPool) {
     bench.step(Lane::Follow).await;
     let job = bench.job(id).await;
     assert_eq!(job.status, Status::Error);
-    assert_eq!(job.attempt.unwrap().exit.unwrap().code, 3);
+    assert_eq!(job.run.exit.unwrap().code, 3);
     assert!(job.message.contains("its last line"), "{}", job.message);
 }
 

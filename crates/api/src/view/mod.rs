@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use domain::{Attempt, Cluster, Job, JobId, Work};
+use domain::{Attempt, Cluster, Job, JobId, Run, Work};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use slurm::SlurmJobId;
@@ -348,31 +348,31 @@ impl JobView {
                 require_sqsh: job.spec.image_policy.require_sqsh,
                 force_reconvert_latest: job.spec.image_policy.force_reconvert_latest,
             },
-            attempt_details: job.attempt.as_ref().map(AttemptView::from),
+            attempt_details: job.attempt.as_ref().map(|attempt| AttemptView::new(attempt, &job.run)),
         }
     }
 }
 
-impl From<&Attempt> for AttemptView {
-    fn from(attempt: &Attempt) -> Self {
+impl AttemptView {
+    pub(crate) fn new(attempt: &Attempt, run: &Run) -> Self {
         let verdict = attempt.verdict.as_ref();
         Self {
             number: attempt.no.get(),
             slurm_job_id: attempt.slurm_id.map(|id| id.to_string()),
             slurm_job_name: attempt.token.to_string(),
-            slurm_state: attempt.slurm_state.as_ref().map(ToString::to_string),
-            exit_code: attempt.exit.map(|exit| exit.code),
-            exit_signal: attempt.exit.map(|exit| exit.signal),
-            nodes: attempt.nodes.as_deref().map(slurm::node_list::expand).unwrap_or_default(),
-            reason: attempt.reason.clone(),
-            partition: attempt.partition.clone(),
+            slurm_state: run.state.as_ref().map(ToString::to_string),
+            exit_code: run.exit.map(|exit| exit.code),
+            exit_signal: run.exit.map(|exit| exit.signal),
+            nodes: run.nodes.as_deref().map(slurm::node_list::expand).unwrap_or_default(),
+            reason: run.reason.clone(),
+            partition: run.partition.clone(),
             image: attempt.image.as_ref().map(|launched| launched.image.to_string()),
             image_note: attempt.image.as_ref().and_then(|launched| launched.note.clone()),
             created_on: attempt.intended_at,
             submitted_on: attempt.submitted_at,
-            started_on: attempt.started_at,
-            ended_on: attempt.ended_at,
-            requeues: attempt.requeues,
+            started_on: run.started_at,
+            ended_on: run.ended_at,
+            requeues: run.requeues,
             excluded_nodes: attempt.excluded.iter().map(ToString::to_string).collect(),
             outcome: verdict.map(|verdict| verdict.outcome.to_string()),
             concluded_on: verdict.map(|verdict| verdict.at),

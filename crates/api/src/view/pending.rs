@@ -81,9 +81,9 @@ impl PendingView {
             limit: known.and_then(|known| known.limit.as_ref()).map(ToString::to_string),
             advice: known.map(|known| known.advice.to_owned()),
             needs_action,
-            queued_on: attempt.queued_since.or(attempt.submitted_at),
+            queued_on: job.run.queued_since.or(attempt.submitted_at),
             // squeue keeps showing an estimate from before a hold; such a job does not start by itself.
-            estimated_start_on: attempt.estimated_start.filter(|_| !needs_action),
+            estimated_start_on: job.run.estimated_start.filter(|_| !needs_action),
         })
     }
 }

@@ -10,11 +10,12 @@ use axum::{
     response::Response,
 };
 use chrono::DateTime;
-use domain::{Clock, ContainerImages, Job, Owner, Phase, Source, Status, Timestamp};
+use domain::{Clock, ContainerImages, Job, ObservedChange, Owner, Phase, Source, Status, Timestamp};
 use http_body_util::BodyExt;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use persistence::{
-    DueJobs as _, Lane, LeaseTerms, NewToken, Scopes, Sealer, StepRecord, StepRecords as _, Store,
+    DueJobs as _, Lane, LeaseTerms, NewToken, Observations as _, PollResult, PollTurns as _, Scopes, Sealer,
+    StepRecord, StepRecords as _, Store, Viewer,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -311,8 +312,8 @@ impl TestApi {
             let mut attempt = job.new_attempt(cluster().base_dir, now).unwrap();
             attempt.slurm_id = slurm::SlurmJobId::new(slurm_id);
             attempt.submitted_at = Some(now);
-            attempt.nodes = Some(nodes.to_owned());
-            job.attempt = Some(attempt);
+            job.begin_attempt(attempt);
+            job.run.nodes = Some(nodes.to_owned());
             job.submitted_at = Some(now);
             job.observed_at = Some(now);
             job.phase = Phase::InQueue;
@@ -323,17 +324,19 @@ impl TestApi {
 
     /// A poll has seen it wait in the queue since an hour ago, for the reason.
     pub(crate) async fn see_waiting(&self, id: &str, reason: &str, estimated_start: Option<Timestamp>) {
-        let now = self.clock.now();
-        self.step(id, Some(DateTime::UNIX_EPOCH), |job| {
-            job.pending_reason = Some(reason.to_owned());
-            job.observed_at = Some(now);
-            if let Some(attempt) = &mut job.attempt {
-                attempt.slurm_state = Some(slurm::SlurmState::Pending);
-                attempt.queued_since = Some(now - chrono::TimeDelta::hours(1));
-                attempt.estimated_start = estimated_start;
-            }
-        })
-        .await;
+        let (now, dgx) = (self.clock.now(), "dgx".parse().unwrap());
+        let id = domain::JobId::new(id.parse().unwrap());
+        let mut job = self.store.find_job(id, &Viewer::All).await.unwrap().unwrap();
+        job.pending_reason = Some(reason.to_owned());
+        job.observed_at = Some(now);
+        job.run.state = Some(slurm::SlurmState::Pending);
+        job.run.queued_since = Some(now - chrono::TimeDelta::hours(1));
+        job.run.estimated_start = estimated_start;
+        let lease =
+            self.store.acquire_poll(&dgx, Uuid::from_u128(8), Duration::from_mins(1)).await.unwrap().unwrap();
+        let seen = [ObservedChange { job, step_due: false }];
+        assert_eq!(self.store.record_observations(&lease, &seen, now).await.unwrap(), 1);
+        self.store.record_poll(&lease, PollResult::Idle, Duration::ZERO, now).await.unwrap();
     }
 
     /// An attempt failed, and another will follow.

@@ -2,7 +2,7 @@
 
 use remote::{AttemptKey, Subject};
 use serde::{Deserialize, Serialize};
-use slurm::{ExitCode, InvalidName, JobName, NodeName, RemotePath, SlurmJobId, SlurmState};
+use slurm::{InvalidName, JobName, NodeName, RemotePath, SlurmJobId, TaskSet};
 use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::{
@@ -12,7 +12,6 @@ use crate::{
         identity::{AttemptNo, JobId, Origin},
         submit_fence::SubmitFence,
     },
-    progress::status_files::StatusFiles,
 };
 
 /// One attempt, from its intent to its end.
@@ -24,31 +23,17 @@ pub struct Attempt {
     /// The base directory of the attempt's files. The configured directory may change later.
     pub job_dir: RemotePath,
     pub slurm_id: Option<SlurmJobId>,
-    pub slurm_state: Option<SlurmState>,
-    pub exit: Option<ExitCode>,
-    /// The nodes in Slurm's own compressed notation, such as `node[01-03]`.
-    pub nodes: Option<String>,
-    pub reason: Option<String>,
-    pub partition: Option<String>,
-    /// The read positions in the job's status files, carried over from the attempts before.
-    pub status: StatusFiles,
+    /// The tasks that it carries. Each of them has a [`Run`](crate::Run).
+    pub tasks: TaskSet,
     pub intended_at: Timestamp,
     pub fence: SubmitFence,
     pub submitted_at: Option<Timestamp>,
-    /// When it last entered Slurm's queue, by Slurm's clock. A requeue sets it anew.
-    pub queued_since: Option<Timestamp>,
-    /// When Slurm expects to start it, if it is pending and Slurm has an estimate.
-    pub estimated_start: Option<Timestamp>,
-    pub started_at: Option<Timestamp>,
-    pub ended_at: Option<Timestamp>,
     /// Consecutive submissions that certainly had no effect: they set the wait before the next.
     pub setbacks: u32,
     /// Nodes that the submission excludes.
     pub excluded: Vec<NodeName>,
-    /// How often Slurm has requeued it after it had started.
-    pub requeues: u32,
-    /// Slurm has requeued it, and the reason is not known yet.
-    pub requeue_unexplained: bool,
+    /// How many requeues of its runs are explained.
+    pub explained_requeues: u32,
     /// How it ended; absent while it is open.
     pub verdict: Option<Verdict>,
     /// The image chosen for this attempt; absent when it uses the job's image.
@@ -87,6 +72,13 @@ pub enum Outcome {
     Retried,
 }
 
+impl Outcome {
+    /// Whether the job ended with the attempt.
+    pub(crate) const fn is_final(self) -> bool {
+        matches!(self, Self::Done | Self::Error | Self::Canceled)
+    }
+}
+
 /// An attempt that failed because of the infrastructure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastFailure {
@@ -115,23 +107,13 @@ impl Attempt {
             token: Origin::Attempt { job, no }.name().parse()?,
             job_dir,
             slurm_id: None,
-            slurm_state: None,
-            exit: None,
-            nodes: None,
-            reason: None,
-            partition: None,
-            status: StatusFiles::default(),
+            tasks: TaskSet::single(),
             intended_at: now,
             fence: SubmitFence::default(),
             submitted_at: None,
-            queued_since: None,
-            estimated_start: None,
-            started_at: None,
-            ended_at: None,
             setbacks: 0,
             excluded: Vec::new(),
-            requeues: 0,
-            requeue_unexplained: false,
+            explained_requeues: 0,
             verdict: None,
             image: None,
         })

@@ -3,7 +3,6 @@
 use std::{fmt, num::NonZeroU32};
 
 use remote::StatusCursor;
-use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::{
@@ -12,9 +11,9 @@ use crate::{
     job::{
         attempt::{Attempt, AttemptPlace, PastFailure},
         identity::JobId,
+        run::Run,
         status::{Phase, Source, Status},
     },
-    progress::summary::Progress,
     request::spec::JobSpec,
 };
 
@@ -71,17 +70,12 @@ pub struct Job {
     /// Slurm's reason why the job is pending.
     pub pending_reason: Option<String>,
     pub attempt: Option<Attempt>,
+    /// The run of its task in that attempt. The default value before the first attempt.
+    pub run: Run,
     /// Automatic retries since the job was accepted or its owner last retried it. The retry budget bounds it.
     pub retry_count: u32,
     /// The attempts that failed because of the infrastructure, oldest first.
     pub failures: Vec<PastFailure>,
-    pub progress: Progress,
-    /// The newest sign of activity, if the job has an activity timeout.
-    pub activity: Option<Activity>,
-    /// Why the service ends the current run, in a sentence.
-    pub kill_reason: Option<String>,
-    /// Since when neither the queue nor accounting lists the job, without interruption.
-    pub missing_since: Option<Timestamp>,
     /// Since when Slurm reports the job finished, while its exit code and logs are collected.
     pub finishing_since: Option<Timestamp>,
     pub created_at: Timestamp,
@@ -93,24 +87,6 @@ pub struct Job {
     pub source: Source,
     /// Increases with every visible change of the job or of its newest attempt.
     pub version: i64,
-}
-
-/// The newest sign of activity of a job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Activity {
-    /// The totals of all that the job has written.
-    pub(crate) signs: Signs,
-    /// When these totals were first seen.
-    pub(crate) since: Timestamp,
-    /// How long the cluster had been unreachable by then, in total, in milliseconds.
-    pub(crate) unreachable_ms: i64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Signs {
-    pub(crate) files: u64,
-    pub(crate) bytes: u64,
-    pub(crate) newest: i64,
 }
 
 /// The part of a job that a poll needs. One poll covers ten thousand jobs, and whole jobs with their specifications would
@@ -144,11 +120,11 @@ impl ActiveJob {
             version: job.version,
             attempt: attempt.into(),
             submitted_at: job.submitted_at,
-            cursors: attempt.status.cursors(),
+            cursors: job.run.status.cursors(),
             phase: job.phase,
             desired: job.desired,
-            is_doomed: job.kill_reason.is_some(),
-            was_alive: job.activity.is_some(),
+            is_doomed: job.run.kill_reason.is_some(),
+            was_alive: job.run.activity.is_some(),
             timeout_minutes: job.spec.timeout_minutes.filter(|_| job.phase == Phase::Running),
         })
     }

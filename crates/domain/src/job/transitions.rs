@@ -1,5 +1,7 @@
 //! The transitions of a job: each method leaves it in a consistent state.
 
+use std::sync::LazyLock;
+
 use slurm::{InvalidName, NodeName, RemotePath};
 
 use crate::{
@@ -8,6 +10,7 @@ use crate::{
     job::{
         attempt::{Attempt, Outcome, Verdict},
         identity::{AttemptNo, JobId},
+        run::Run,
         status::{Phase, Source, Status},
         stored::{DesiredState, Job, Owner},
     },
@@ -32,12 +35,9 @@ impl Job {
             message: "Accepted; waiting to be submitted.".to_owned(),
             pending_reason: None,
             attempt: None,
+            run: Run::default(),
             retry_count: 0,
             failures: Vec::new(),
-            progress: Progress::default(),
-            activity: None,
-            kill_reason: None,
-            missing_since: None,
             finishing_since: None,
             created_at: now,
             submitted_at: None,
@@ -56,32 +56,24 @@ impl Job {
     }
 
     /// A new attempt of this job: an intent, to be stored before anything remote happens.
-    /// It continues to read the status files where the last attempt ended.
     pub fn new_attempt(&self, job_dir: RemotePath, now: Timestamp) -> Result<Attempt, InvalidName> {
-        let mut attempt = Attempt::intended(self.id, self.next_attempt(), job_dir, now)?;
-        if let Some(last) = &self.attempt {
-            attempt.status = last.status.inherited();
-        }
-        Ok(attempt)
+        Attempt::intended(self.id, self.next_attempt(), job_dir, now)
     }
 
-    /// Starts another run, of a new attempt or after a requeue. What is known of the last run does not apply to it.
-    pub fn begin_run(&mut self) {
-        if let Some(attempt) = &mut self.attempt {
-            attempt.status.begin_run(&self.progress, attempt.requeues);
+    /// Makes this the job's newest attempt, with a run of its own.
+    pub fn begin_attempt(&mut self, attempt: Attempt) {
+        if self.attempt.is_some() {
+            self.run = self.run.next_attempt(self.progress());
         }
-        self.progress.begin_run();
-        self.activity = None;
-        self.kill_reason = None;
+        self.attempt = Some(attempt);
     }
 
-    /// Returns to the run after this many requeues: the runs that were assumed to follow it never began.
-    pub(crate) fn resume_run(&mut self, requeues: u32) {
-        let Some(attempt) = &mut self.attempt else { return };
-        attempt.requeues = requeues;
-        if let Some(before) = attempt.status.resume_run(requeues) {
-            self.progress.resume_run(before);
-        }
+    /// What its newest run has reported. Nothing, once its owner has retried the job.
+    pub fn progress(&self) -> &Progress {
+        static NOTHING: LazyLock<Progress> = LazyLock::new(Progress::default);
+        let verdict = self.attempt.as_ref().and_then(|attempt| attempt.verdict.as_ref());
+        let had_ended = verdict.is_some_and(|verdict| verdict.outcome.is_final());
+        if had_ended && self.phase != Phase::Ended { &NOTHING } else { &self.run.progress }
     }
 
     /// Ends the job. Only its owner can retry it.
@@ -116,7 +108,7 @@ impl Job {
         self.phase = phase;
         self.message = message;
         self.pending_reason = None;
-        self.missing_since = None;
+        self.run.missing_since = None;
         self.finishing_since = None;
     }
 

@@ -6,9 +6,11 @@ use remote::SignsOfLife;
 use crate::{
     clock::Timestamp,
     job::{
+        run::{Activity, Run, Signs},
         status::Phase,
-        stored::{ActiveJob, Activity, DesiredState, Job, Signs},
+        stored::{ActiveJob, DesiredState},
     },
+    run::task::Task,
 };
 
 /// Whether a poll checks the job's activity: about ten times within the timeout, since the check is costly.
@@ -22,19 +24,25 @@ pub fn wants_signs_of_life(job: &ActiveJob, last_poll: Option<Timestamp>, now: T
     !job.was_alive || last_poll.is_none_or(|last| slice(last) != slice(now))
 }
 
-/// Takes in how much the job has written, and sets the kill reason once the job has been inactive for too long.
+/// Takes in how much the run has written, and sets the kill reason once it has been inactive for too long.
 ///
 /// `unreachable_for` is how long the cluster has been unreachable so far, in total. That time does not count: whatever
 /// made the cluster unreachable may also have kept the job from writing.
-pub(crate) fn watch(job: &mut Job, seen: Option<&SignsOfLife>, unreachable_for: TimeDelta, now: Timestamp) {
-    let (Some(limit), Some(seen)) = (job.spec.timeout_minutes, seen) else { return };
-    if job.phase != Phase::Running || job.desired != DesiredState::Run || job.kill_reason.is_some() {
+pub(crate) fn watch(
+    run: &mut Run,
+    task: &Task<'_>,
+    seen: Option<&SignsOfLife>,
+    unreachable_for: TimeDelta,
+    now: Timestamp,
+) {
+    let (Some(limit), Some(seen)) = (task.timeout_minutes, seen) else { return };
+    if run.phase() != Phase::Running || task.desired != DesiredState::Run || run.kill_reason.is_some() {
         return;
     }
     let signs = Signs { files: seen.files, bytes: seen.bytes, newest: seen.newest };
-    let known = job.activity.as_ref().filter(|known| known.signs == signs);
+    let known = run.activity.as_ref().filter(|known| known.signs == signs);
     let Some(known) = known else {
-        job.activity =
+        run.activity =
             Some(Activity { signs, since: now, unreachable_ms: unreachable_for.num_milliseconds() });
         return;
     };
@@ -43,7 +51,7 @@ pub(crate) fn watch(job: &mut Job, seen: Option<&SignsOfLife>, unreachable_for: 
     if inactive >= TimeDelta::minutes(minutes) {
         let since = known.since.format("%Y-%m-%d %H:%M:%S UTC");
         let plural = if minutes == 1 { "" } else { "s" };
-        job.kill_reason = Some(format!(
+        run.kill_reason = Some(format!(
             "No activity for {minutes} minute{plural}: no new status line, log output or result file since {since}."
         ));
     }
@@ -56,7 +64,7 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::fixtures::submitted_job;
+    use crate::{fixtures::submitted_job, job::stored::Job};
 
     fn at(minutes: i64) -> Timestamp {
         DateTime::UNIX_EPOCH + TimeDelta::minutes(minutes)
@@ -65,8 +73,15 @@ mod tests {
     fn running() -> Job {
         let mut job = submitted_job();
         job.phase = Phase::Running;
+        job.run.state = Some(slurm::SlurmState::Running);
         job.spec.timeout_minutes = NonZeroU32::new(30);
         job
+    }
+
+    fn see(job: &mut Job, seen: Option<&SignsOfLife>, unreachable_for: TimeDelta, now: Timestamp) {
+        let mut run = job.run.clone();
+        watch(&mut run, &Task::of(job).unwrap(), seen, unreachable_for, now);
+        job.run = run;
     }
 
     fn wants(job: &Job, last_poll: Option<Timestamp>, now: Timestamp) -> bool {
@@ -80,12 +95,12 @@ mod tests {
     #[test]
     fn an_inactive_job_is_ended() {
         let mut job = running();
-        watch(&mut job, Some(&signs(1)), TimeDelta::zero(), at(0));
-        watch(&mut job, Some(&signs(2)), TimeDelta::zero(), at(29));
-        watch(&mut job, Some(&signs(2)), TimeDelta::zero(), at(58));
-        assert_eq!(job.kill_reason, None, "each new byte counts");
-        watch(&mut job, Some(&signs(2)), TimeDelta::zero(), at(59));
-        let why = job.kill_reason.unwrap();
+        see(&mut job, Some(&signs(1)), TimeDelta::zero(), at(0));
+        see(&mut job, Some(&signs(2)), TimeDelta::zero(), at(29));
+        see(&mut job, Some(&signs(2)), TimeDelta::zero(), at(58));
+        assert_eq!(job.run.kill_reason, None, "each new byte counts");
+        see(&mut job, Some(&signs(2)), TimeDelta::zero(), at(59));
+        let why = job.run.kill_reason.unwrap();
         assert!(
             why.starts_with("No activity for 30 minutes: ") && why.contains("1970-01-01 00:29:00"),
             "{why}"
@@ -95,15 +110,15 @@ mod tests {
     #[test]
     fn time_without_contact_does_not_count() {
         let mut job = running();
-        watch(&mut job, Some(&signs(1)), TimeDelta::zero(), at(0));
-        watch(&mut job, None, TimeDelta::zero(), at(1000));
-        assert_eq!(job.kill_reason, None);
+        see(&mut job, Some(&signs(1)), TimeDelta::zero(), at(0));
+        see(&mut job, None, TimeDelta::zero(), at(1000));
+        assert_eq!(job.run.kill_reason, None);
         // The cluster was unreachable from minute 5 to minute 55.
-        watch(&mut job, Some(&signs(1)), TimeDelta::minutes(50), at(55));
-        watch(&mut job, Some(&signs(1)), TimeDelta::minutes(50), at(79));
-        assert_eq!(job.kill_reason, None);
-        watch(&mut job, Some(&signs(1)), TimeDelta::minutes(50), at(80));
-        assert!(job.kill_reason.is_some());
+        see(&mut job, Some(&signs(1)), TimeDelta::minutes(50), at(55));
+        see(&mut job, Some(&signs(1)), TimeDelta::minutes(50), at(79));
+        assert_eq!(job.run.kill_reason, None);
+        see(&mut job, Some(&signs(1)), TimeDelta::minutes(50), at(80));
+        assert!(job.run.kill_reason.is_some());
     }
 
     #[test]
@@ -111,11 +126,15 @@ mod tests {
         let unlimited = Job { spec: submitted_job().spec, ..running() };
         for mut job in [
             unlimited,
-            Job { phase: Phase::Suspended, ..running() },
+            Job {
+                phase: Phase::Suspended,
+                run: Run { state: Some(slurm::SlurmState::Suspended), ..Run::default() },
+                ..running()
+            },
             Job { desired: DesiredState::Cancel, ..running() },
         ] {
-            watch(&mut job, Some(&signs(1)), TimeDelta::zero(), at(0));
-            assert_eq!(job.activity, None);
+            see(&mut job, Some(&signs(1)), TimeDelta::zero(), at(0));
+            assert_eq!(job.run.activity, None);
             assert!(!wants(&job, None, at(0)));
         }
     }
@@ -124,7 +143,7 @@ mod tests {
     fn activity_is_checked_once_a_minute_at_most() {
         let mut job = running();
         assert!(wants(&job, Some(at(1)), at(1)), "at the first poll");
-        watch(&mut job, Some(&signs(1)), TimeDelta::zero(), at(0));
+        see(&mut job, Some(&signs(1)), TimeDelta::zero(), at(0));
         let asked = (0..600).filter(|second| {
             let now = at(0) + TimeDelta::seconds(*second);
             wants(&job, Some(now - TimeDelta::seconds(1)), now)

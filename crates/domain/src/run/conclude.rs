@@ -9,12 +9,13 @@ mod verdict;
 
 use chrono::TimeDelta;
 use remote::{Markers, StatusChunk};
-use slurm::{NodeName, SlurmState};
+use slurm::{NodeName, SlurmJobId, SlurmState};
 
 use crate::{
     clock::Timestamp,
     job::{
-        attempt::{Attempt, Outcome, PastFailure, Verdict},
+        attempt::{Outcome, PastFailure, Verdict},
+        run::Run,
         status::Status,
         stored::{DesiredState, Job},
     },
@@ -24,6 +25,7 @@ use crate::{
         graces::{Graces, SLURMD_TIMEOUT},
         retry::{RetryDecision, decide_retry},
         status_lines::{absorb_rest, absorb_status, is_held_back},
+        task::Task,
     },
 };
 
@@ -31,7 +33,7 @@ use evidence::{
     canceled_itself, exit_code, failure_overrides_success, first_copy, is_a_repetition, is_incomplete,
     may_still_run, trust_exit_record, was_never_read,
 };
-use pace::{CATCH_UP, next_part};
+use pace::{CATCH_UP, has_next_part, next_part, reads_until};
 use verdict::verdict;
 
 pub use pace::{next_conclusion, status_backlog};
@@ -75,67 +77,115 @@ pub enum Ending {
     },
 }
 
-/// Concludes a job that Slurm reports finished.
+/// Concludes a job that Slurm reports finished. Its run has no other writer now (see [`Run`]).
 pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp) -> Ending {
-    let mut job = job.clone();
-    let until = job.finishing_since.unwrap_or(now) + patience(&job, found, graces);
-    trust_exit_record(&mut job, found.markers, now);
-    let held_back = is_held_back(&job, found.status, now);
-    absorb_status(&mut job, found.status, now >= until, now);
-    if let Some(first) = first_copy(&job, found.markers) {
-        evidence::adopt(&mut job, first, now);
-        return Ending::Adopt(job);
-    }
-    if let Some(until) = next_part(&job, found, now) {
-        return Ending::Wait { job, until };
-    }
-    let exit = exit_code(&job, found.markers);
-    if now < until && (held_back || is_incomplete(&job, exit, found)) {
-        return Ending::Wait { job, until };
-    }
-
-    let read = job.clone();
-    absorb_rest(&mut job, found.status, now);
-    if was_never_read(&job, found.markers) {
-        job.begin_run();
-    }
-    failure_overrides_success(&mut job);
-    let canceled_itself = canceled_itself(&job, found.markers);
-    let was_to_end = job.kill_reason.is_some() || canceled_itself || job.progress.has_failed();
-    let lost_by_slurm =
-        is_a_repetition(&job) && !was_to_end && exit.is_some_and(|exit| exit.code == ENDED_BY_TERM);
-    if let Some(attempt) = &mut job.attempt {
-        // Slurm's state is that of the repetition. The run before it was ended because the controller had forgotten it.
-        if lost_by_slurm {
-            attempt.slurm_state = None;
+    let mut next = job.clone();
+    let Some(task) = Task::of(job) else {
+        next.end(Status::Error, "The job has no attempt.".to_owned(), now);
+        return Ending::Ended(next);
+    };
+    let until = job.finishing_since.unwrap_or(now) + patience(&job.run, &task, found, graces);
+    match conclude_run(
+        &mut next.run,
+        &task,
+        found,
+        Patience { until, reads_until: reads_until(job, now) },
+        now,
+    ) {
+        Concluded::Copy(first) => {
+            evidence::adopt(&mut next, first, now);
+            Ending::Adopt(next)
         }
-        attempt.exit = exit;
-        attempt.ended_at = attempt.ended_at.or(Some(now));
-    }
-
-    let verdict = verdict(&job, canceled_itself, found);
-    if verdict.needs_status_line && now < until {
-        // A last line without its newline may still be completed.
-        return Ending::Wait { job: read, until };
-    }
-    match (verdict.status, job.desired) {
-        (Status::Canceled, DesiredState::Pause) => paused(job, now),
-        (Status::Error, DesiredState::Run | DesiredState::Pause) if may_be_retried(&job, found) => {
-            retry_or_end(job, &verdict, found, graces, now)
-        }
-        _ => {
-            job.end(verdict.status, verdict.message(None), now);
-            Ending::Ended(job)
+        Concluded::Unread => Ending::Wait { until: next_part(job, now), job: next },
+        Concluded::Incomplete => Ending::Wait { job: next, until },
+        Concluded::Complete { canceled_itself, read } => {
+            let verdict = verdict(&next, &task, canceled_itself, found);
+            if verdict.needs_status_line && now < until {
+                // A last line without its newline may still be completed.
+                next.run = *read;
+                return Ending::Wait { job: next, until };
+            }
+            match (verdict.status, next.desired) {
+                (Status::Canceled, DesiredState::Pause) => paused(next, now),
+                (Status::Error, DesiredState::Run | DesiredState::Pause)
+                    if may_be_retried(&next.run, found) =>
+                {
+                    retry_or_end(next, &task, &verdict, found, graces, now)
+                }
+                _ => {
+                    next.end(verdict.status, verdict.message(None), now);
+                    Ending::Ended(next)
+                }
+            }
         }
     }
 }
 
+/// How far the evidence of a run has become visible.
+enum Concluded {
+    /// The attempt had two Slurm jobs, and this one did the work.
+    Copy(SlurmJobId),
+    /// Its status files have a next part.
+    Unread,
+    /// Some of it may follow.
+    Incomplete,
+    /// The run is final. `read` is the run without last lines that may still be completed.
+    Complete { canceled_itself: bool, read: Box<Run> },
+}
+
+/// How long evidence is waited for.
+#[derive(Clone, Copy)]
+struct Patience {
+    until: Timestamp,
+    reads_until: Timestamp,
+}
+
+/// Takes in the evidence of a run that Slurm reports finished.
+fn conclude_run(
+    run: &mut Run,
+    task: &Task<'_>,
+    found: &Findings<'_>,
+    patience: Patience,
+    now: Timestamp,
+) -> Concluded {
+    let Patience { until, reads_until } = patience;
+    trust_exit_record(run, task, found.markers, now);
+    let held_back = is_held_back(run, task, found.status, now);
+    absorb_status(run, task, found.status, now >= until, now);
+    if let Some(first) = first_copy(task, found.markers) {
+        return Concluded::Copy(first);
+    }
+    if has_next_part(found) && now < reads_until {
+        return Concluded::Unread;
+    }
+    let exit = exit_code(run, task, found.markers);
+    if now < until && (held_back || is_incomplete(run, task, exit, found)) {
+        return Concluded::Incomplete;
+    }
+
+    let read = Box::new(run.clone());
+    absorb_rest(run, task, found.status, now);
+    if was_never_read(run, task, found.markers) {
+        run.begin_again();
+    }
+    failure_overrides_success(run);
+    let canceled_itself = canceled_itself(run, task, found.markers);
+    let was_to_end = run.kill_reason.is_some() || canceled_itself || run.progress.has_failed();
+    // Slurm's state is that of the repetition. The run before it was ended because the controller had forgotten it.
+    if is_a_repetition(run) && !was_to_end && exit.is_some_and(|exit| exit.code == ENDED_BY_TERM) {
+        run.state = None;
+    }
+    run.exit = exit;
+    run.ended_at = run.ended_at.or(Some(now));
+    Concluded::Complete { canceled_itself, read }
+}
+
 /// How long incomplete evidence is waited for.
-fn patience(job: &Job, found: &Findings<'_>, graces: &Graces) -> TimeDelta {
+fn patience(run: &Run, task: &Task<'_>, found: &Findings<'_>, graces: &Graces) -> TimeDelta {
     if !found.readable {
         // A file server that does not answer takes longer than a late file.
         graces.finish.max(CATCH_UP)
-    } else if may_still_run(job, found.markers) {
+    } else if may_still_run(run, task, found.markers) {
         graces.finish.max(SLURMD_TIMEOUT)
     } else {
         graces.finish
@@ -154,31 +204,31 @@ fn paused(mut job: Job, now: Timestamp) -> Ending {
 
 /// Whether the infrastructure may be at fault. It is not for a time limit, a cancellation, or a job that is lost without
 /// a trace.
-fn may_be_retried(job: &Job, found: &Findings<'_>) -> bool {
-    let attempt = job.attempt.as_ref();
-    match attempt.and_then(|attempt| attempt.slurm_state.as_ref()) {
+fn may_be_retried(run: &Run, found: &Findings<'_>) -> bool {
+    match run.state {
         Some(SlurmState::Timeout | SlurmState::Cancelled | SlurmState::Revoked | SlurmState::Preempted) => {
             false
         }
         Some(_) => true,
         // Slurm has forgotten the job. Its exit record says that it failed; or it never started, and cannot start now.
-        None => attempt.is_some_and(|attempt| attempt.exit.is_some()) || no_run_began(found),
+        None => run.exit.is_some() || no_run_began(found),
     }
 }
 
 fn retry_or_end(
     mut job: Job,
+    task: &Task<'_>,
     ended: &verdict::Verdict,
     found: &Findings<'_>,
     graces: &Graces,
     now: Timestamp,
 ) -> Ending {
-    let diagnosis = job.attempt.as_ref().and_then(|attempt| diagnosis(&job, attempt, found));
-    let attempt_no = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
+    let diagnosis = diagnosis(&job, task, found);
+    let attempt_no = task.attempt.no.get();
     if let Some(found) = diagnosis.as_ref().filter(|found| found.cause != Cause::User) {
         job.failures.push(PastFailure {
             attempt: attempt_no,
-            slurm_id: job.attempt.as_ref().and_then(|attempt| attempt.slurm_id),
+            slurm_id: task.attempt.slurm_id,
             nodes: nodes_at_fault(&job, found),
             signature: found.signature.clone(),
             at: now,
@@ -213,28 +263,29 @@ fn nodes_at_fault(job: &Job, found: &Diagnosis) -> Vec<NodeName> {
     if found.cause == Cause::CachedFile && is_first() { Vec::new() } else { found.nodes.clone() }
 }
 
-fn diagnosis(job: &Job, attempt: &Attempt, found: &Findings<'_>) -> Option<Diagnosis> {
+fn diagnosis(job: &Job, task: &Task<'_>, found: &Findings<'_>) -> Option<Diagnosis> {
+    let run = &job.run;
     let logs = [found.err_tail, found.out_tail, found.role_tails];
-    let exit = exit_record(found.markers, attempt.slurm_id);
+    let exit = exit_record(found.markers, task.attempt.slurm_id);
     diagnose(&Evidence {
-        state: attempt.slurm_state.as_ref(),
-        exit: attempt.exit,
-        nodes: attempt.nodes.as_deref().unwrap_or_default(),
+        state: run.state.as_ref(),
+        exit: run.exit,
+        nodes: run.nodes.as_deref().unwrap_or_default(),
         unhealthy: found.unhealthy,
         logs: &logs,
-        never_started: match attempt.slurm_state {
-            Some(_) => found.readable && !has_begun(found.markers, attempt),
+        never_started: match run.state {
+            Some(_) => found.readable && !has_begun(run, task, found.markers),
             None => no_run_began(found),
         },
         terminated: exit.is_some_and(|exit| exit.code == ENDED_BY_TERM),
         has_exit_record: exit.is_some(),
         // An earlier run of the attempt has written to the same logs.
-        began: found.markers.begun || attempt.requeues > 0 || !found.readable,
+        began: found.markers.begun || run.requeues > 0 || !found.readable,
         // A newline separates the logs of roles.
         wrote_nothing: found.readable
-            && job.progress.word.is_none()
+            && run.progress.word.is_none()
             && logs.iter().all(|log| log.trim_ascii().is_empty()),
-        image: ImageSource::of(job, attempt),
+        image: ImageSource::of(job, task.attempt),
     })
 }
 
@@ -246,11 +297,11 @@ fn no_run_began(found: &Findings<'_>) -> bool {
 }
 
 /// Whether the script of the job's last run has left its start marker or its exit record.
-fn has_begun(markers: &Markers, attempt: &Attempt) -> bool {
-    let [start, end] = [attempt.started_at, attempt.ended_at].map(|at| at.map(|at| at.timestamp()));
-    exit_record(markers, attempt.slurm_id).is_some()
-        || start_marker(markers, attempt.slurm_id).is_some()
-            && !has_never_started(attempt, markers, start, end)
+fn has_begun(run: &Run, task: &Task<'_>, markers: &Markers) -> bool {
+    let [start, end] = [run.started_at, run.ended_at].map(|at| at.map(|at| at.timestamp()));
+    exit_record(markers, task.attempt.slurm_id).is_some()
+        || start_marker(markers, task.attempt.slurm_id).is_some()
+            && !has_never_started(run, task, markers, start, end)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use remote::{ExitRecord, Markers, SignsOfLife, StartedMarker, StatusChunk};
 use slurm::{AccountingRow, QueueRow, SlurmJobId, SlurmState, timestamp};
 
-use crate::{clock::Timestamp, job::attempt::Attempt};
+use crate::{clock::Timestamp, job::run::Run, run::task::Task};
 
 pub(crate) const SIGTERM: u8 = 15;
 /// The exit code of our batch script when SIGTERM ends it.
@@ -113,14 +113,15 @@ pub(crate) fn took_no_time(start: Option<i64>, end: Option<i64>) -> bool {
 /// count. The clocks of nodes may differ, so the times alone decide only for a run that took no time. Otherwise an
 /// earlier run has to be known.
 pub(crate) fn has_never_started(
-    attempt: &Attempt,
+    run: &Run,
+    task: &Task<'_>,
     markers: &Markers,
     start: Option<i64>,
     end: Option<i64>,
 ) -> bool {
-    let Some(marker) = start_marker(markers, attempt.slurm_id) else { return took_no_time(start, end) };
+    let Some(marker) = start_marker(markers, task.attempt.slurm_id) else { return took_no_time(start, end) };
     let Some(start) = start else { return false };
-    let began_before = attempt.started_at.is_some_and(|known| known.timestamp() + 1 < start);
-    let ran_before = began_before || attempt.requeues > marker.restart;
+    let began_before = run.started_at.is_some_and(|known| known.timestamp() + 1 < start);
+    let ran_before = began_before || run.requeues > marker.restart;
     marker.at + 2 < start && (ran_before || took_no_time(Some(start), end))
 }

@@ -72,7 +72,7 @@ const EVALUATED_AFTER: TimeDelta = TimeDelta::minutes(1);
 
 /// The relaxed exclusions of a job in Slurm's queue; `None` if they stay as they are.
 pub fn relax_exclusions(job: &Job, terms: &RetryTerms, now: Timestamp) -> Option<RelaxedExclusions> {
-    let attempt = job.attempt.as_ref().filter(|attempt| !attempt.requeue_unexplained)?;
+    let attempt = job.attempt.as_ref().filter(|_| !job.has_unexplained_requeue())?;
     if attempt.excluded.is_empty() || job.phase != Phase::InQueue || job.desired != DesiredState::Run {
         return None;
     }
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(after(&Job { phase: Phase::Running, ..job.clone() }, 0), None);
         assert_eq!(after(&Job { desired: DesiredState::Cancel, ..job.clone() }, 0), None);
         let mut requeued = job;
-        requeued.attempt.as_mut().unwrap().requeue_unexplained = true;
+        (requeued.run.waits_again, requeued.run.requeues) = (true, 1);
         assert_eq!(after(&requeued, 0), None);
     }
 }

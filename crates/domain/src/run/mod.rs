@@ -18,3 +18,4 @@ pub(crate) mod retry;
 pub(crate) mod sentence;
 pub(crate) mod status_lines;
 pub(crate) mod submission;
+pub(crate) mod task;

@@ -23,16 +23,15 @@ pub fn explain_wait(job: &Job, has_nodes: bool) -> Option<Explanation> {
     if has_nodes && blames_nodes(job) {
         return Some(BUSY);
     }
-    let attempt = job.attempt.as_ref().filter(|_| job.phase == Phase::InQueue)?;
-    explained(attempt.slurm_state.as_ref()?, job.pending_reason.as_deref()?)
+    let state = job.run.state.as_ref().filter(|_| job.phase == Phase::InQueue)?;
+    explained(state, job.pending_reason.as_deref()?)
 }
 
 /// Whether Slurm's reason says that nodes may be down, and names none. Slurm gives it too when all nodes are in use by, or
 /// held for, jobs that come first.
 pub fn blames_nodes(job: &Job) -> bool {
     const WORDS: [&str; 2] = ["Nodes required for job are DOWN", "ReqNodeNotAvail"];
-    let is_pending = job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref());
-    if job.phase != Phase::InQueue || is_pending != Some(&SlurmState::Pending) {
+    if job.phase != Phase::InQueue || job.run.state.as_ref() != Some(&SlurmState::Pending) {
         return false;
     }
     let reason = job.pending_reason.as_deref().unwrap_or_default().replace('_', " ");
@@ -53,8 +52,8 @@ const BUSY: Explanation = Explanation {
 /// How long the job has been pending until `now`, or was pending before it last started.
 pub fn queue_wait(job: &Job, now: Option<Timestamp>) -> Option<TimeDelta> {
     let attempt = job.attempt.as_ref()?;
-    let since = attempt.queued_since.or(attempt.submitted_at)?;
-    let until = if job.phase == Phase::InQueue { now } else { attempt.started_at };
+    let since = job.run.queued_since.or(attempt.submitted_at)?;
+    let until = if job.phase == Phase::InQueue { now } else { job.run.started_at };
     // The cluster's clock may be ahead of ours.
     Some((until? - since).max(TimeDelta::zero()))
 }
@@ -192,7 +191,7 @@ mod tests {
     fn a_reason_that_blames_nodes_means_busy_ones_if_enough_work(reason: &str, blames: bool) {
         let mut job = submitted_job();
         job.pending_reason = Some(reason.to_owned());
-        job.attempt.as_mut().unwrap().slurm_state = Some(SlurmState::Pending);
+        job.run.state = Some(SlurmState::Pending);
         assert_eq!(blames_nodes(&job), blames);
         let unknown = explain_wait(&job, false).unwrap();
         let known = explain_wait(&job, true).unwrap();
@@ -226,10 +225,10 @@ mod tests {
         let mut job = submitted_job();
         let wait = |job: &Job| queue_wait(job, Some(at(30))).map(|wait| wait.num_minutes());
         assert_eq!(wait(&job), Some(30));
-        job.attempt.as_mut().unwrap().queued_since = Some(at(20));
+        job.run.queued_since = Some(at(20));
         assert_eq!(wait(&job), Some(10));
         job.phase = Phase::Running;
-        job.attempt.as_mut().unwrap().started_at = Some(at(25));
+        job.run.started_at = Some(at(25));
         assert_eq!(wait(&job), Some(5));
     }
 }

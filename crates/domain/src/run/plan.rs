@@ -46,13 +46,11 @@ pub fn plan(job: &Job, graces: &Graces, now: Timestamp) -> Step {
         }
         (Phase::Ended, DesiredState::Delete) => Step::Purge,
         (Phase::Running, DesiredState::Run)
-            if outlives_its_final_status(job, graces, now) || job.kill_reason.is_some() =>
+            if outlives_its_final_status(job, graces, now) || job.run.kill_reason.is_some() =>
         {
             Step::Cancel
         }
-        (Phase::InQueue, DesiredState::Run) if attempt.is_some_and(|attempt| attempt.requeue_unexplained) => {
-            Step::ExplainRequeue
-        }
+        (Phase::InQueue, DesiredState::Run) if job.has_unexplained_requeue() => Step::ExplainRequeue,
         (Phase::InQueue, DesiredState::Run) if relax_exclusions(job, &graces.retry, now).is_some() => {
             Step::RelaxExclusions
         }
@@ -76,7 +74,7 @@ pub fn plan(job: &Job, graces: &Graces, now: Timestamp) -> Step {
 
 /// Whether the job has reported SUCCESS or FAILURE long ago and still holds its nodes.
 pub(crate) fn outlives_its_final_status(job: &Job, graces: &Graces, now: Timestamp) -> bool {
-    job.progress.final_status_at.is_some_and(|at| now - at >= graces.release)
+    job.progress().final_status_at.is_some_and(|at| now - at >= graces.release)
 }
 
 /// A job after a step, and when it is due again.

@@ -114,8 +114,7 @@ fn verdict(job: &Job, seen: &Observation<'_>, markers: &Markers, now: Timestamp)
         Ending::Retry { .. } => ("again".to_owned(), next.job),
         other @ (Ending::Paused(_) | Ending::Adopt(_) | Ending::Wait { .. }) => panic!("{other:?}"),
     };
-    let attempt = job.attempt.unwrap();
-    match attempt.exit.filter(|_| attempt.slurm_state == Some(SlurmState::Failed)) {
+    match job.run.exit.filter(|_| job.run.state == Some(SlurmState::Failed)) {
         Some(exit) => format!("{word} {exit}"),
         None => word,
     }
@@ -160,7 +159,7 @@ fn every_recorded_state_has_the_same_verdict(release: &str) {
         assert_eq!(verdict(&job, &seen, &markers, now), expected, "{release} {state}");
         if row.state.is_final() {
             // The end of a run that Slurm may have put back counts once the queue has not shown it for long enough.
-            job.missing_since = Some(now - Graces::default().missing);
+            job.run.missing_since = Some(now - Graces::default().missing);
             let seen = Observation {
                 queue_answered: true,
                 accounting: record.as_ref(),

@@ -36,7 +36,7 @@ pub fn explain_requeue(
 ) -> ExplainedRequeue {
     let mut job = job.clone();
     let Some(attempt) = &mut job.attempt else { return ExplainedRequeue { job, exclude: None } };
-    attempt.requeue_unexplained = false;
+    attempt.explained_requeues = job.run.requeues;
     let (no, slurm_id) = (attempt.no.get(), attempt.slurm_id);
     let why = if matches!(run.state, SlurmState::NodeFail | SlurmState::BootFail) {
         let nodes: Vec<NodeName> =
@@ -75,12 +75,18 @@ pub fn explain_requeue(
 }
 
 impl Job {
+    /// Whether Slurm has requeued it, and the reason is not known yet.
+    pub fn has_unexplained_requeue(&self) -> bool {
+        let explained = self.attempt.as_ref().map_or(0, |attempt| attempt.explained_requeues);
+        self.run.waits_again && self.run.requeues > explained
+    }
+
     /// The job, if the reason of the requeue cannot be found.
     #[must_use]
     pub fn without_explanation(&self) -> Self {
         let mut job = self.clone();
         if let Some(attempt) = &mut job.attempt {
-            attempt.requeue_unexplained = false;
+            attempt.explained_requeues = job.run.requeues;
         }
         job
     }
@@ -95,7 +101,7 @@ mod tests {
 
     fn after(state: SlurmState, nodes: &str, unhealthy: &[UnhealthyNode]) -> ExplainedRequeue {
         let mut job = submitted_job();
-        job.attempt.as_mut().unwrap().requeue_unexplained = true;
+        (job.run.waits_again, job.run.requeues) = (true, 1);
         let run = EarlierRun { state, nodes: nodes.to_owned() };
         explain_requeue(&job, &run, unhealthy, &RetryTerms::default(), None, DateTime::UNIX_EPOCH)
     }
@@ -105,7 +111,7 @@ mod tests {
         let after = after(SlurmState::NodeFail, "node01", &[]);
         assert_eq!(after.exclude, Some(vec!["node01".parse().unwrap()]));
         assert_eq!(after.job.message, "Back in Slurm's queue: a node failed; excluding node01.");
-        assert!(!after.job.attempt.unwrap().requeue_unexplained);
+        assert!(!after.job.has_unexplained_requeue());
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! All attempts of a job. The newest one comes with the job.
 
-use domain::{Attempt, AttemptNo, AttemptPlace, Job, JobId};
+use domain::{Attempt, AttemptNo, AttemptPlace, Job, JobId, Run};
 use slurm::SlurmJobId;
 
 use crate::{error::Result, jobs::rows::select_attempts, store::Store, values::StoredRow};
 
 impl Store {
-    /// Every attempt of a job, oldest first.
-    pub async fn attempts(&self, job: JobId) -> Result<Vec<Attempt>> {
+    /// Every attempt of a job with its run, oldest first.
+    pub async fn attempts(&self, job: JobId) -> Result<Vec<(Attempt, Run)>> {
         let rows = select_attempts!(
             "jobs::attempts::attempts",
             "true",
@@ -16,7 +16,8 @@ impl Store {
         )
         .fetch_all(&self.pool)
         .await?;
-        let attempts = rows.into_iter().map(|row| Job::try_from(row).map(|job| job.attempt));
+        let attempts =
+            rows.into_iter().map(|row| Job::try_from(row).map(|job| Some((job.attempt?, job.run))));
         attempts.filter_map(Result::transpose).collect()
     }
 

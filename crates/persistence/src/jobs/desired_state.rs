@@ -122,7 +122,7 @@ impl Store {
             once,
             "request_retry",
             "desired_state = 'run', status = 'Pending', phase = 'queued', message = 'Retrying; waiting to be submitted.',
-                 retry_count = 0, failures = '[]', progress = '{}', pending_reason = null, submitted_at = null,
+                 retry_count = 0, failures = '[]', pending_reason = null, submitted_at = null,
                  started_at = null, finished_at = null, secrets = $4",
             "phase = 'ended' and status in ('Error', 'Canceled') and desired_state <> 'delete'
                and ($5::bigint is null

@@ -2,7 +2,7 @@
 //!
 //! The keys are columns: the database reads the documents with `jsonb_populate_recordset`.
 
-use domain::{Attempt, Job, JobId, Timestamp};
+use domain::{Attempt, Job, JobId, Run, Timestamp};
 use serde_json::{Value, json};
 use slurm::{SlurmJobId, SlurmState};
 
@@ -12,6 +12,8 @@ pub(crate) struct Documents {
     pub(crate) jobs: Value,
     /// For `slurm_metadata`: the newest attempt of each job that has one.
     pub(crate) attempts: Value,
+    /// For `runs`: the run of each job in that attempt. One that no poll has seen needs no row.
+    pub(crate) runs: Value,
     /// For `job_events`: new lines of the status files. `seq` counts from 1 for each job.
     pub(crate) lines: Value,
 }
@@ -19,15 +21,18 @@ pub(crate) struct Documents {
 impl Documents {
     /// Each job comes with the time at which it is due.
     pub(crate) fn of<'a>(changed: impl Iterator<Item = (&'a Job, Option<Timestamp>)>) -> Self {
-        let (mut jobs, mut attempts, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut jobs, mut attempts, mut runs, mut lines) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (job, due_at) in changed {
             jobs.push(job_document(job, due_at));
             if let Some(attempt) = &job.attempt {
                 attempts.push(attempt_document(job.id, attempt));
-                lines.extend(line_documents(job.id, attempt));
+                lines.extend(line_documents(job.id, attempt, &job.run));
+                if job.run != Run::default() {
+                    runs.push(run_document(job.id, attempt, &job.run));
+                }
             }
         }
-        Self { jobs: jobs.into(), attempts: attempts.into(), lines: lines.into() }
+        Self { jobs: jobs.into(), attempts: attempts.into(), runs: runs.into(), lines: lines.into() }
     }
 }
 
@@ -44,10 +49,6 @@ fn job_document(job: &Job, due_at: Option<Timestamp>) -> Value {
         "attempt": job.attempt.as_ref().map_or(0, |attempt| attempt.no.get()),
         "retry_count": job.retry_count,
         "failures": job.failures,
-        "progress": job.progress,
-        "activity": job.activity,
-        "kill_reason": job.kill_reason,
-        "missing_since": job.missing_since,
         "finishing_since": job.finishing_since,
         "submitted_at": job.submitted_at,
         "started_at": job.started_at,
@@ -67,15 +68,9 @@ fn attempt_document(job: JobId, attempt: &Attempt) -> Value {
         "token": attempt.token.as_str(),
         "job_dir": attempt.job_dir.as_str(),
         "slurm_job_id": attempt.slurm_id.map(SlurmJobId::get),
-        "slurm_state": attempt.slurm_state.as_ref().map(SlurmState::as_str),
-        "exit_code": attempt.exit.map(|exit| exit.code),
-        "exit_signal": attempt.exit.map(|exit| exit.signal),
-        "nodes": attempt.nodes,
-        "reason": attempt.reason,
-        "partition": attempt.partition,
+        "tasks": attempt.tasks.to_string(),
         "image": image.map(|launched| launched.image.to_string()),
         "image_note": image.and_then(|launched| launched.note.as_deref()),
-        "status_files": attempt.status,
         "intended_at": attempt.intended_at,
         "submit_fence": attempt.fence.newest,
         "submit_fence_cleared": attempt.fence.cleared,
@@ -83,13 +78,8 @@ fn attempt_document(job: JobId, attempt: &Attempt) -> Value {
         "absent_at": attempt.fence.absent_at,
         "failed_submissions": attempt.setbacks,
         "submitted_at": attempt.submitted_at,
-        "queued_since": attempt.queued_since,
-        "estimated_start": attempt.estimated_start,
-        "started_at": attempt.started_at,
-        "ended_at": attempt.ended_at,
         "excluded_nodes": attempt.excluded,
-        "requeues": attempt.requeues,
-        "requeue_unexplained": attempt.requeue_unexplained,
+        "explained_requeues": attempt.explained_requeues,
         "concluded_at": verdict.map(|verdict| verdict.at),
         "outcome": verdict.map(|verdict| <&str>::from(verdict.outcome)),
         "why": verdict.map(|verdict| verdict.why.as_str()),
@@ -98,8 +88,35 @@ fn attempt_document(job: JobId, attempt: &Attempt) -> Value {
     })
 }
 
-fn line_documents(job: JobId, attempt: &Attempt) -> impl Iterator<Item = Value> {
-    attempt.status.events().iter().zip(1_usize..).map(move |(event, seq)| {
+fn run_document(job: JobId, attempt: &Attempt, run: &Run) -> Value {
+    json!({
+        "job_id": job,
+        "attempt": attempt.no.get(),
+        "task": run.task,
+        "slurm_state": run.state.as_ref().map(SlurmState::as_str),
+        "exit_code": run.exit.map(|exit| exit.code),
+        "exit_signal": run.exit.map(|exit| exit.signal),
+        "nodes": run.nodes,
+        "reason": run.reason,
+        "partition": run.partition,
+        "status_files": run.status,
+        "progress": run.progress,
+        "activity": run.activity,
+        "kill_reason": run.kill_reason,
+        "queued_since": run.queued_since,
+        "estimated_start": run.estimated_start,
+        "started_at": run.started_at,
+        "ended_at": run.ended_at,
+        "missing_since": run.missing_since,
+        "requeues": run.requeues,
+        "waits_again": run.waits_again,
+        "source": run.source,
+        "over": run.is_over,
+    })
+}
+
+fn line_documents(job: JobId, attempt: &Attempt, run: &Run) -> impl Iterator<Item = Value> {
+    run.status.events().iter().zip(1_usize..).map(move |(event, seq)| {
         json!({
             "job_id": job,
             "seq": seq,

@@ -1,6 +1,6 @@
-//! Rows of jobs and attempts to domain values.
+//! Rows of jobs, attempts and runs to domain values.
 
-use domain::{Attempt, Job, JobId, LaunchImage, Owner, Timestamp, Verdict};
+use domain::{Attempt, Job, JobId, LaunchImage, Owner, Run, Timestamp, Verdict};
 use uuid::Uuid;
 
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     values::StoredRow,
 };
 
-/// Selects whole jobs, each with its newest attempt; `$tail` is the rest of the statement.
+/// Selects whole jobs, each with its newest attempt and run; `$tail` is the rest of the statement.
 ///
 /// A macro, because the checked SQL macros take literals only, and the list of columns is the same everywhere.
 macro_rules! select_jobs {
@@ -25,19 +25,22 @@ macro_rules! select_attempts {
             $crate::jobs::rows::JobRow,
             "-- " + $name + "
              select j.id, j.owner, j.cluster, j.spec::text as \"spec!\", j.desired_state, j.status, j.phase, j.message,
-                    j.pending_reason, j.retry_count, j.failures::text as \"failures!\", j.progress::text as \"progress!\",
-                    j.activity::text as activity, j.kill_reason, j.missing_since, j.finishing_since, j.created_at,
+                    j.pending_reason, j.retry_count, j.failures::text as \"failures!\", j.finishing_since, j.created_at,
                     j.submitted_at, j.started_at, j.finished_at, j.last_modified, j.observed_at, j.source, j.version,
-                    a.attempt as \"attempt?\", a.token as \"token?\", a.job_dir as \"job_dir?\", a.slurm_job_id,
-                    a.slurm_state, a.exit_code, a.exit_signal, a.nodes, a.reason, a.partition,
-                    a.status_files::text as \"status_files?\", a.intended_at as \"intended_at?\",
+                    a.attempt as \"attempt?\", a.token as \"token?\", a.job_dir as \"job_dir?\", a.tasks as \"tasks?\",
+                    a.slurm_job_id, a.intended_at as \"intended_at?\",
                     a.submit_fence as \"submit_fence?\", a.submit_fence_cleared as \"submit_fence_cleared?\",
                     a.submit_fence_shut_at, a.absent_at, a.failed_submissions as \"failed_submissions?\",
-                    a.submitted_at as attempt_submitted_at, a.queued_since, a.estimated_start,
-                    a.started_at as attempt_started_at, a.ended_at, a.excluded_nodes as \"excluded_nodes?\",
-                    a.requeues as \"requeues?\", a.requeue_unexplained as \"requeue_unexplained?\", a.concluded_at,
-                    a.outcome, a.why, a.rule, a.matched_line, a.image, a.image_note
+                    a.submitted_at as attempt_submitted_at,
+                    a.excluded_nodes as \"excluded_nodes?\", a.explained_requeues as \"explained_requeues?\",
+                    a.concluded_at, a.outcome, a.why, a.rule, a.matched_line, a.image, a.image_note,
+                    r.slurm_state, r.exit_code, r.exit_signal, r.nodes, r.reason, r.partition,
+                    r.status_files::text as \"status_files?\", r.progress::text as \"progress?\",
+                    r.activity::text as activity, r.kill_reason, r.queued_since, r.estimated_start,
+                    r.started_at as run_started_at, r.ended_at, r.missing_since, r.requeues as \"requeues?\",
+                    r.waits_again as \"waits_again?\", r.source as run_source, r.over as \"over?\"
              from jobs j left join slurm_metadata a on a.job_id = j.id and " + $which + "
+             left join runs r on r.job_id = j.id and r.attempt = a.attempt and r.task = 0
              " + $tail
             $(, $arg)*
         )
@@ -45,7 +48,7 @@ macro_rules! select_attempts {
 }
 pub(crate) use select_attempts;
 
-/// A job and one attempt, as they are stored.
+/// A job, one attempt and its run, as they are stored.
 #[derive(Debug)]
 pub(crate) struct JobRow {
     pub(crate) id: Uuid,
@@ -60,10 +63,6 @@ pub(crate) struct JobRow {
     pub(crate) pending_reason: Option<String>,
     pub(crate) retry_count: i32,
     pub(crate) failures: String,
-    pub(crate) progress: String,
-    pub(crate) activity: Option<String>,
-    pub(crate) kill_reason: Option<String>,
-    pub(crate) missing_since: Option<Timestamp>,
     pub(crate) finishing_since: Option<Timestamp>,
     pub(crate) created_at: Timestamp,
     pub(crate) submitted_at: Option<Timestamp>,
@@ -76,28 +75,17 @@ pub(crate) struct JobRow {
     pub(crate) attempt: Option<i32>,
     pub(crate) token: Option<String>,
     pub(crate) job_dir: Option<String>,
+    pub(crate) tasks: Option<String>,
     pub(crate) slurm_job_id: Option<i64>,
-    pub(crate) slurm_state: Option<String>,
-    pub(crate) exit_code: Option<i16>,
-    pub(crate) exit_signal: Option<i16>,
-    pub(crate) nodes: Option<String>,
-    pub(crate) reason: Option<String>,
-    pub(crate) partition: Option<String>,
-    pub(crate) status_files: Option<String>,
     pub(crate) intended_at: Option<Timestamp>,
     pub(crate) submit_fence: Option<i32>,
     pub(crate) submit_fence_cleared: Option<i32>,
     pub(crate) submit_fence_shut_at: Option<Timestamp>,
     pub(crate) attempt_submitted_at: Option<Timestamp>,
-    pub(crate) queued_since: Option<Timestamp>,
-    pub(crate) estimated_start: Option<Timestamp>,
-    pub(crate) attempt_started_at: Option<Timestamp>,
-    pub(crate) ended_at: Option<Timestamp>,
     pub(crate) failed_submissions: Option<i32>,
     pub(crate) absent_at: Option<Timestamp>,
     pub(crate) excluded_nodes: Option<Vec<String>>,
-    pub(crate) requeues: Option<i32>,
-    pub(crate) requeue_unexplained: Option<bool>,
+    pub(crate) explained_requeues: Option<i32>,
     pub(crate) concluded_at: Option<Timestamp>,
     pub(crate) outcome: Option<String>,
     pub(crate) why: Option<String>,
@@ -105,6 +93,25 @@ pub(crate) struct JobRow {
     pub(crate) matched_line: Option<String>,
     pub(crate) image: Option<String>,
     pub(crate) image_note: Option<String>,
+    pub(crate) slurm_state: Option<String>,
+    pub(crate) exit_code: Option<i16>,
+    pub(crate) exit_signal: Option<i16>,
+    pub(crate) nodes: Option<String>,
+    pub(crate) reason: Option<String>,
+    pub(crate) partition: Option<String>,
+    pub(crate) status_files: Option<String>,
+    pub(crate) progress: Option<String>,
+    pub(crate) activity: Option<String>,
+    pub(crate) kill_reason: Option<String>,
+    pub(crate) queued_since: Option<Timestamp>,
+    pub(crate) estimated_start: Option<Timestamp>,
+    pub(crate) run_started_at: Option<Timestamp>,
+    pub(crate) ended_at: Option<Timestamp>,
+    pub(crate) missing_since: Option<Timestamp>,
+    pub(crate) requeues: Option<i32>,
+    pub(crate) waits_again: Option<bool>,
+    pub(crate) run_source: Option<String>,
+    pub(crate) over: Option<bool>,
 }
 
 impl TryFrom<JobRow> for Job {
@@ -115,6 +122,7 @@ impl TryFrom<JobRow> for Job {
         let stored = StoredRow::of("jobs", &id);
         Ok(Self {
             attempt: attempt(&mut row)?,
+            run: run(&mut row)?,
             id: JobId::new(id),
             owner: Owner::new(row.owner),
             cluster: stored.parse("cluster", &row.cluster)?,
@@ -126,11 +134,6 @@ impl TryFrom<JobRow> for Job {
             pending_reason: row.pending_reason,
             retry_count: stored.number("retry_count", row.retry_count)?,
             failures: stored.json("failures", &row.failures)?,
-            progress: stored.json("progress", &row.progress)?,
-            // An activity that cannot be read is observed again.
-            activity: row.activity.and_then(|text| serde_json::from_str(&text).ok()),
-            kill_reason: row.kill_reason,
-            missing_since: row.missing_since,
             finishing_since: row.finishing_since,
             created_at: row.created_at,
             submitted_at: row.submitted_at,
@@ -148,8 +151,8 @@ impl TryFrom<JobRow> for Job {
 fn attempt(row: &mut JobRow) -> Result<Option<Attempt>> {
     let id = row.id;
     let stored = StoredRow::of("slurm_metadata", &id);
-    let (Some(no), Some(token), Some(job_dir), Some(status), Some(intended_at)) =
-        (row.attempt, &row.token, &row.job_dir, &row.status_files, row.intended_at)
+    let (Some(no), Some(token), Some(job_dir), Some(tasks), Some(intended_at)) =
+        (row.attempt, &row.token, &row.job_dir, &row.tasks, row.intended_at)
     else {
         return Ok(None);
     };
@@ -161,12 +164,7 @@ fn attempt(row: &mut JobRow) -> Result<Option<Attempt>> {
         token: stored.parse("token", token)?,
         job_dir: stored.parse("job_dir", job_dir)?,
         slurm_id: stored.slurm_id(row.slurm_job_id)?,
-        slurm_state: stored.parse_any("slurm_state", row.slurm_state.as_ref())?,
-        exit: stored.exit(row.exit_code, row.exit_signal)?,
-        nodes: row.nodes.take(),
-        reason: row.reason.take(),
-        partition: row.partition.take(),
-        status: stored.json("status_files", status)?,
+        tasks: stored.parse("tasks", tasks)?,
         intended_at,
         fence: stored.fence(
             row.submit_fence.unwrap_or_default(),
@@ -175,14 +173,9 @@ fn attempt(row: &mut JobRow) -> Result<Option<Attempt>> {
             row.absent_at,
         )?,
         submitted_at: row.attempt_submitted_at,
-        queued_since: row.queued_since,
-        estimated_start: row.estimated_start,
-        started_at: row.attempt_started_at,
-        ended_at: row.ended_at,
         setbacks: number("failed_submissions", row.failed_submissions)?,
         excluded: excluded.iter().map(|name| stored.parse("excluded_nodes", name)).collect::<Result<_>>()?,
-        requeues: number("requeues", row.requeues)?,
-        requeue_unexplained: row.requeue_unexplained.unwrap_or_default(),
+        explained_requeues: number("explained_requeues", row.explained_requeues)?,
         verdict: match row.concluded_at.zip(row.outcome.as_ref()) {
             Some((at, outcome)) => Some(Verdict {
                 at,
@@ -195,6 +188,37 @@ fn attempt(row: &mut JobRow) -> Result<Option<Attempt>> {
         },
         image: image.map(|image| LaunchImage { image, note: row.image_note.take() }),
     }))
+}
+
+/// Takes the run out of the row. One without a row has not been seen.
+fn run(row: &mut JobRow) -> Result<Run> {
+    let id = row.id;
+    let stored = StoredRow::of("runs", &id);
+    let (Some(status), Some(progress)) = (&row.status_files, &row.progress) else {
+        return Ok(Run::default());
+    };
+    Ok(Run {
+        task: 0,
+        state: stored.parse_any("slurm_state", row.slurm_state.as_ref())?,
+        exit: stored.exit(row.exit_code, row.exit_signal)?,
+        nodes: row.nodes.take(),
+        reason: row.reason.take(),
+        partition: row.partition.take(),
+        status: stored.json("status_files", status)?,
+        progress: stored.json("progress", progress)?,
+        // An activity that cannot be read is observed again.
+        activity: row.activity.take().and_then(|text| serde_json::from_str(&text).ok()),
+        kill_reason: row.kill_reason.take(),
+        queued_since: row.queued_since,
+        estimated_start: row.estimated_start,
+        started_at: row.run_started_at,
+        ended_at: row.ended_at,
+        missing_since: row.missing_since,
+        requeues: stored.number("requeues", row.requeues.unwrap_or_default())?,
+        waits_again: row.waits_again.unwrap_or_default(),
+        source: stored.parse_any("source", row.run_source.as_ref())?,
+        is_over: row.over.unwrap_or_default(),
+    })
 }
 
 /// The jobs that can be read, and the ids of the rows that cannot: one bad row does not hold up the others.

@@ -1,4 +1,8 @@
 //! Results of steps: one statement for any number of jobs, guarded by the token of the lease.
+//!
+//! Steps write `jobs` and `slurm_metadata`, and polls write `runs`. A run changes its writer at its end: the poll that sees it
+//! sets `over`, and from then on only the step that concludes the run writes it. So no write has to be merged with another.
+//! `jobs` also holds the summary of the runs (phase, status, message): a poll rewrites it together with them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -128,19 +132,17 @@ impl Store {
         if steps.is_empty() {
             return Ok(Vec::new());
         }
-        let Documents { jobs, attempts, lines } =
+        let Documents { jobs, attempts, runs, lines } =
             Documents::of(steps.iter().map(|step| (&step.job, step.due_at)));
         // The owner may have changed the desired state during the step: it is kept, and the job is due at once. Due times are
-        // relative to the server clock, whatever the worker's clock says. While Slurm has the job, the poll owns its
-        // progress and status files: only the step that concludes the job moves the cursors and adds the lines.
+        // relative to the server clock, whatever the worker's clock says. A step adds the run of its new attempt, and writes
+        // one that is over; polls own all others.
         let stored = sqlx::query_scalar!(
             r#"-- jobs::steps::record_together
                with u as (
                    select * from jsonb_populate_recordset(null::jobs, $1)
                ), old as (
-                   select j.id, j.phase, j.events,
-                          j.phase in ('in_queue', 'running', 'suspended') and j.attempt = u.attempt as is_polled
-                   from jobs j join u on u.id = j.id
+                   select j.id, j.phase, j.events from jobs j join u on u.id = j.id
                    where j.lease_token = $3 and j.lease_expires_at > now()
                      -- A step that leaves the job in the queue must not overwrite what a poll has seen since.
                      and not (u.phase = 'in_queue' and j.version <> u.version
@@ -157,10 +159,7 @@ impl Store {
                                      then case j.desired_state when 'cancel' then 'Canceling' when 'pause' then 'Pausing' else u.status end
                                      else u.status end,
                        phase = u.phase, message = u.message, pending_reason = u.pending_reason, attempt = u.attempt,
-                       retry_count = u.retry_count, failures = u.failures, missing_since = u.missing_since,
-                       progress = case when old.is_polled then j.progress else u.progress end,
-                       activity = case when old.is_polled then j.activity else u.activity end,
-                       kill_reason = case when old.is_polled then j.kill_reason else u.kill_reason end,
+                       retry_count = u.retry_count, failures = u.failures,
                        finishing_since = u.finishing_since,
                        submitted_at = u.submitted_at, started_at = u.started_at, finished_at = u.finished_at,
                        observed_at = u.observed_at, source = u.source,
@@ -183,34 +182,39 @@ impl Store {
                    order by l.job_id, l.seq
                ), attempts as (
                    insert into slurm_metadata (
-                       job_id, attempt, token, job_dir, slurm_job_id, slurm_state, exit_code, exit_signal, nodes, reason,
-                       partition, script, status_files, intended_at, submit_fence, submit_fence_cleared,
-                       submit_fence_shut_at, submitted_at, queued_since, estimated_start, started_at, ended_at,
-                       failed_submissions, absent_at, excluded_nodes, requeues, requeue_unexplained, concluded_at,
-                       outcome, why, rule, matched_line, image, image_note)
-                   select a.job_id, a.attempt, a.token, a.job_dir, a.slurm_job_id, a.slurm_state, a.exit_code, a.exit_signal,
-                          a.nodes, a.reason, a.partition, a.script, a.status_files,
-                          a.intended_at, a.submit_fence, a.submit_fence_cleared, a.submit_fence_shut_at, a.submitted_at,
-                          a.queued_since, a.estimated_start, a.started_at, a.ended_at,
-                          a.failed_submissions, a.absent_at, coalesce(a.excluded_nodes, '{}'), a.requeues, a.requeue_unexplained,
+                       job_id, attempt, token, job_dir, tasks, slurm_job_id, script, intended_at, submit_fence,
+                       submit_fence_cleared, submit_fence_shut_at, submitted_at, failed_submissions, absent_at,
+                       excluded_nodes, explained_requeues, concluded_at, outcome, why, rule, matched_line, image, image_note)
+                   select a.job_id, a.attempt, a.token, a.job_dir, a.tasks, a.slurm_job_id, a.script, a.intended_at,
+                          a.submit_fence, a.submit_fence_cleared, a.submit_fence_shut_at, a.submitted_at,
+                          a.failed_submissions, a.absent_at, coalesce(a.excluded_nodes, '{}'), a.explained_requeues,
                           a.concluded_at, a.outcome, a.why, a.rule, a.matched_line, a.image, a.image_note
                    from jsonb_populate_recordset(null::slurm_metadata, $2) a
                    where a.job_id in (select id from stored)
                    on conflict (job_id, attempt) do update
-                   set slurm_job_id = excluded.slurm_job_id, slurm_state = excluded.slurm_state,
-                       exit_code = excluded.exit_code, exit_signal = excluded.exit_signal, nodes = excluded.nodes,
-                       reason = excluded.reason, partition = excluded.partition,
-                       status_files = case when (select phase from old where id = excluded.job_id) = 'finishing'
-                                           then excluded.status_files else slurm_metadata.status_files end,
+                   set slurm_job_id = excluded.slurm_job_id,
                        submit_fence = excluded.submit_fence, submit_fence_cleared = excluded.submit_fence_cleared,
                        submit_fence_shut_at = excluded.submit_fence_shut_at,
-                       submitted_at = excluded.submitted_at, queued_since = excluded.queued_since,
-                       estimated_start = excluded.estimated_start, started_at = excluded.started_at, ended_at = excluded.ended_at,
+                       submitted_at = excluded.submitted_at,
                        failed_submissions = excluded.failed_submissions, absent_at = excluded.absent_at, excluded_nodes = excluded.excluded_nodes,
-                       requeues = excluded.requeues, requeue_unexplained = excluded.requeue_unexplained,
+                       explained_requeues = excluded.explained_requeues,
                        concluded_at = excluded.concluded_at, outcome = excluded.outcome, why = excluded.why,
                        rule = excluded.rule, matched_line = excluded.matched_line,
                        image = excluded.image, image_note = excluded.image_note
+               ), runs as (
+                   insert into runs as known
+                   select r.* from jsonb_populate_recordset(null::runs, $7) r
+                   where r.job_id in (select id from stored)
+                   on conflict (job_id, attempt, task) do update
+                   set (slurm_state, exit_code, exit_signal, nodes, reason, partition, status_files, progress, activity,
+                        kill_reason, queued_since, estimated_start, started_at, ended_at, missing_since, requeues,
+                        waits_again, source, over) =
+                       (excluded.slurm_state, excluded.exit_code, excluded.exit_signal, excluded.nodes, excluded.reason,
+                        excluded.partition, excluded.status_files, excluded.progress, excluded.activity,
+                        excluded.kill_reason, excluded.queued_since, excluded.estimated_start, excluded.started_at,
+                        excluded.ended_at, excluded.missing_since, excluded.requeues, excluded.waits_again,
+                        excluded.source, excluded.over)
+                   where known.over
                )
                select id as "id!" from stored"#,
             jobs,
@@ -219,6 +223,7 @@ impl Store {
             release,
             now,
             lines,
+            runs,
         );
         Ok(stored.fetch_all(&self.pool).await?)
     }

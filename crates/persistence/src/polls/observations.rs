@@ -41,11 +41,12 @@ impl Observations for Store {
         // text: one that cannot be read fails its own row, not the whole statement.
         let rows = sqlx::query!(
             r#"-- polls::observations::active_jobs
-               select j.id, j.version, j.phase, j.desired_state, j.submitted_at, j.kill_reason is not null as "is_doomed!",
-                      j.activity is not null as "was_alive!",
+               select j.id, j.version, j.phase, j.desired_state, j.submitted_at, r.kill_reason is not null as "is_doomed!",
+                      r.activity is not null as "was_alive!",
                       case when j.phase = 'running' then j.spec ->> 'timeout_minutes' end as timeout_minutes,
-                      a.attempt, a.token, a.job_dir, a.slurm_job_id, a.status_files::text as "status_files!"
+                      a.attempt, a.token, a.job_dir, a.slurm_job_id, coalesce(r.status_files, '{}')::text as "status_files!"
                from jobs j join slurm_metadata a on a.job_id = j.id and a.attempt = j.attempt
+               left join runs r on r.job_id = j.id and r.attempt = j.attempt and r.task = 0
                where j.cluster = $1 and j.phase in ('in_queue', 'running', 'suspended')"#,
             cluster.as_str(),
         );
@@ -142,7 +143,7 @@ pub(crate) async fn write(
     now: Timestamp,
 ) -> Result<Vec<Uuid>> {
     let due = changed.iter().map(|next| (&next.job, next.step_due.then_some(now)));
-    let Documents { jobs, attempts, lines } = Documents::of(due);
+    let Documents { jobs, runs, lines, .. } = Documents::of(due);
     // The version check skips jobs that a step or a caller has changed since the poll read them.
     let written = sqlx::query_scalar!(
         r#"-- polls::observations::write
@@ -159,8 +160,7 @@ pub(crate) async fn write(
            ), stored as (
                update jobs j
                set status = u.status, phase = u.phase, message = u.message, pending_reason = u.pending_reason,
-                   progress = u.progress, activity = u.activity, kill_reason = u.kill_reason,
-                   missing_since = u.missing_since, finishing_since = u.finishing_since, started_at = u.started_at,
+                   finishing_since = u.finishing_since, started_at = u.started_at,
                    observed_at = u.observed_at, source = u.source,
                    due_at = case when u.phase = 'finishing' then now()
                                  else coalesce(j.due_at, now() + (u.due_at - $3)) end,
@@ -175,19 +175,24 @@ pub(crate) async fn write(
                from lines l join old on old.id = l.job_id
                where l.job_id in (select id from stored)
                order by l.job_id, l.seq
-           ), attempts as (
-               update slurm_metadata m
-               set slurm_state = a.slurm_state, exit_code = a.exit_code, exit_signal = a.exit_signal,
-                   nodes = a.nodes, reason = a.reason, partition = a.partition,
-                   status_files = a.status_files, queued_since = a.queued_since,
-                   estimated_start = a.estimated_start, started_at = a.started_at,
-                   ended_at = a.ended_at, requeues = a.requeues, requeue_unexplained = a.requeue_unexplained
-               from jsonb_populate_recordset(null::slurm_metadata, $2) a
-               where m.job_id = a.job_id and m.attempt = a.attempt and a.job_id in (select id from stored)
+           ), runs as (
+               insert into runs as known
+               select r.* from jsonb_populate_recordset(null::runs, $2) r
+               where r.job_id in (select id from stored)
+               on conflict (job_id, attempt, task) do update
+               set (slurm_state, exit_code, exit_signal, nodes, reason, partition, status_files, progress, activity,
+                    kill_reason, queued_since, estimated_start, started_at, ended_at, missing_since, requeues,
+                    waits_again, source, over) =
+                   (excluded.slurm_state, excluded.exit_code, excluded.exit_signal, excluded.nodes, excluded.reason,
+                    excluded.partition, excluded.status_files, excluded.progress, excluded.activity,
+                    excluded.kill_reason, excluded.queued_since, excluded.estimated_start, excluded.started_at,
+                    excluded.ended_at, excluded.missing_since, excluded.requeues, excluded.waits_again,
+                    excluded.source, excluded.over)
+               where not known.over
            )
            select id as "id!" from stored"#,
         jobs,
-        attempts,
+        runs,
         now,
         lines,
     );

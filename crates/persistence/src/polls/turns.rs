@@ -255,9 +255,9 @@ impl Store {
                select p.cluster, p.polled_at, p.interval_ms, p.failures, p.error, p.auth_required, p.due_at,
                       (select count(*) from jobs j
                        where j.cluster = p.cluster and j.phase in ('in_queue', 'running', 'suspended')) as "active_jobs!",
-                      (select count(*) from jobs j
+                      (select count(*) from jobs j join runs r on r.job_id = j.id and r.attempt = j.attempt
                        where j.cluster = p.cluster and j.phase in ('in_queue', 'running', 'suspended')
-                         and j.missing_since is not null) as "missing_jobs!", p.orphans
+                         and r.missing_since is not null) as "missing_jobs!", p.orphans
                from cluster_polls p"#
         )
         .fetch_all(&self.pool)

@@ -59,10 +59,7 @@ fn intend(job: &mut Job, now: Timestamp) {
     if job.attempt.as_ref().is_none_or(|attempt| !attempt.is_open()) {
         let mut attempt = job.new_attempt("/lustre/users/tao".parse().unwrap(), now).unwrap();
         attempt.fence.begin();
-        if job.attempt.is_some() {
-            job.begin_run();
-        }
-        job.attempt = Some(attempt);
+        job.begin_attempt(attempt);
     }
     (job.phase, job.status) = (Phase::Submitting, Status::Pending);
 }
@@ -115,7 +112,7 @@ fn line(job: &Job, dice: &mut Dice) -> Option<StatusChunk> {
         before: Vec::new(),
         bytes: text.into_bytes(),
         complete: true,
-        restarted: !attempt.status.cursors().is_empty(),
+        restarted: !job.run.status.cursors().is_empty(),
     })
 }
 

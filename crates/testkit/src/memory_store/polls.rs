@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::{ActiveJob, ClusterName, Job, ObservedChange, Orphan, Phase, Timestamp};
+use domain::{ActiveJob, ClusterName, Job, ObservedChange, Orphan, Phase, Run, Timestamp};
 use persistence::{Observations, PollLease, PollResult, PollTurns, StoreError};
 use uuid::Uuid;
 
@@ -149,10 +149,6 @@ impl Tables {
         old.phase = job.phase;
         old.message.clone_from(&job.message);
         old.pending_reason.clone_from(&job.pending_reason);
-        old.progress.clone_from(&job.progress);
-        old.activity.clone_from(&job.activity);
-        old.kill_reason.clone_from(&job.kill_reason);
-        old.missing_since = job.missing_since;
         old.finishing_since = job.finishing_since;
         old.started_at = job.started_at;
         old.observed_at = job.observed_at;
@@ -163,21 +159,11 @@ impl Tables {
             Phase::Finishing => Some(clock),
             _ => row.due_at.or(next.step_due.then_some(clock)),
         };
-        if let Some(seen) = &job.attempt
-            && let Some(attempt) = row.attempts.get_mut(&seen.no.get())
-        {
-            attempt.slurm_state.clone_from(&seen.slurm_state);
-            attempt.exit = seen.exit;
-            attempt.nodes.clone_from(&seen.nodes);
-            attempt.reason.clone_from(&seen.reason);
-            attempt.partition.clone_from(&seen.partition);
-            attempt.status = seen.status.stored();
-            attempt.queued_since = seen.queued_since;
-            attempt.estimated_start = seen.estimated_start;
-            attempt.started_at = seen.started_at;
-            attempt.ended_at = seen.ended_at;
-            attempt.requeues = seen.requeues;
-            attempt.requeue_unexplained = seen.requeue_unexplained;
+        if let Some(attempt) = &job.attempt {
+            let known = row.runs.entry(attempt.no.get()).or_default();
+            if !known.is_over {
+                *known = Run { status: job.run.status.stored(), ..job.run.clone() };
+            }
         }
         row.changed_from(stage);
         let broken = row.broken_rule().map(|rule| format!("{}: {rule}", job.id));

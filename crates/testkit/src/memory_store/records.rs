@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{Attempt, DesiredState, Job, JobId, Phase, Secrets, Status, Timestamp};
+use domain::{Attempt, DesiredState, Job, JobId, Phase, Run, Secrets, Status, Timestamp};
 use persistence::{Lease, PurgeTarget, Purges, StepRecord, StepRecords, StoreError};
 
 use super::{MemoryStore, Right, Turn, after, is_held, row::JobRow};
@@ -128,19 +128,11 @@ impl MemoryStore {
 
 impl JobRow {
     fn take_step(&mut self, job: &Job, at: Timestamp) {
-        let concludes = self.job.phase == Phase::Finishing;
         let number = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
-        if concludes {
+        if self.job.phase == Phase::Finishing {
             self.add_lines(job, at);
         }
-        // While Slurm has the job, the poll owns these.
-        let is_polled = self.is_active() && self.attempt == number;
         let old = &mut self.job;
-        if !is_polled {
-            old.progress.clone_from(&job.progress);
-            old.activity.clone_from(&job.activity);
-            old.kill_reason.clone_from(&job.kill_reason);
-        }
         old.status = match old.desired {
             desired if desired == job.desired || job.phase == Phase::Ended => job.status,
             DesiredState::Cancel => Status::Canceling,
@@ -152,7 +144,6 @@ impl JobRow {
         old.pending_reason.clone_from(&job.pending_reason);
         old.retry_count = job.retry_count;
         old.failures.clone_from(&job.failures);
-        old.missing_since = job.missing_since;
         old.finishing_since = job.finishing_since;
         old.submitted_at = job.submitted_at;
         old.started_at = job.started_at;
@@ -166,22 +157,20 @@ impl JobRow {
             self.secrets = None;
         }
         if let Some(attempt) = &job.attempt {
-            self.put_attempt(attempt, concludes);
+            self.put_attempt(attempt, &job.run);
         }
     }
 
-    fn put_attempt(&mut self, attempt: &Attempt, concludes: bool) {
+    fn put_attempt(&mut self, attempt: &Attempt, run: &Run) {
         let number = attempt.no.get();
-        let new = match self.attempts.get(&number) {
-            None => Attempt { status: attempt.status.stored(), ..attempt.clone() },
-            Some(old) => Attempt {
-                token: old.token.clone(),
-                job_dir: old.job_dir.clone(),
-                intended_at: old.intended_at,
-                status: if concludes { attempt.status.stored() } else { old.status.clone() },
-                ..attempt.clone()
-            },
-        };
+        let mut new = attempt.clone();
+        if let Some(old) = self.attempts.remove(&number) {
+            (new.token, new.job_dir, new.intended_at) = (old.token, old.job_dir, old.intended_at);
+        }
         self.attempts.insert(number, new);
+        // A step adds the run of its attempt, and writes one that is over. Polls own all others.
+        if *run != Run::default() && self.runs.get(&number).is_none_or(|known| known.is_over) {
+            self.runs.insert(number, Run { status: run.status.stored(), ..run.clone() });
+        }
     }
 }

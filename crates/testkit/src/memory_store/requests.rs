@@ -1,6 +1,6 @@
 //! What callers do: they insert jobs and change their desired state. The same calls as those of the real store.
 
-use domain::{DesiredState, Job, JobId, Phase, Progress, Secrets, Status, Timestamp};
+use domain::{DesiredState, Job, JobId, Phase, Secrets, Status, Timestamp};
 use persistence::{Inserted, Lane, NewJob, Requested};
 
 use super::{MemoryStore, Tables, row::JobRow};
@@ -69,7 +69,7 @@ impl MemoryStore {
             let job = &mut row.job;
             (job.desired, job.status, job.phase) = (DesiredState::Run, Status::Pending, Phase::Queued);
             "Retrying; waiting to be submitted.".clone_into(&mut job.message);
-            (job.retry_count, job.failures, job.progress) = (0, Vec::new(), Progress::default());
+            (job.retry_count, job.failures) = (0, Vec::new());
             (job.submitted_at, job.started_at, job.finished_at) = (None, None, None);
             job.pending_reason = None;
             row.secrets = secrets;

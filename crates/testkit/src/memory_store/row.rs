@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Attempt, DesiredState, Job, Phase, Secrets, Timestamp};
+use domain::{Attempt, DesiredState, Job, Phase, Run, Secrets, Timestamp};
 use persistence::JobEvent;
 use serde_json::{Map, Value};
 
@@ -10,11 +10,13 @@ use super::Held;
 
 #[derive(Debug)]
 pub(super) struct JobRow {
-    /// Its columns. The attempts are in `attempts`.
+    /// Its columns. The attempts and runs are in `attempts` and `runs`.
     pub(super) job: Job,
     /// The newest attempt; 0: none yet.
     pub(super) attempt: u32,
     pub(super) attempts: BTreeMap<u32, Attempt>,
+    /// The run of task 0 in each attempt.
+    pub(super) runs: BTreeMap<u32, Run>,
     pub(super) scripts: BTreeMap<u32, String>,
     pub(super) due_at: Option<Timestamp>,
     pub(super) held: Held,
@@ -34,6 +36,7 @@ impl JobRow {
             job: Job { attempt: None, version: 1, last_modified: job.created_at, ..job },
             attempt: 0,
             attempts: BTreeMap::new(),
+            runs: BTreeMap::new(),
             scripts: BTreeMap::new(),
             due_at: Some(now),
             held: None,
@@ -48,7 +51,11 @@ impl JobRow {
 
     /// The job with its newest attempt.
     pub(super) fn current(&self) -> Job {
-        Job { attempt: self.attempts.get(&self.attempt).cloned(), ..self.job.clone() }
+        Job {
+            attempt: self.attempts.get(&self.attempt).cloned(),
+            run: self.runs.get(&self.attempt).cloned().unwrap_or_default(),
+            ..self.job.clone()
+        }
     }
 
     /// Whether Slurm has the job.
@@ -102,7 +109,7 @@ impl JobRow {
     /// Adds new lines of the status files.
     pub(super) fn add_lines(&mut self, read: &Job, at: Timestamp) {
         let Some(attempt) = &read.attempt else { return };
-        for event in attempt.status.events() {
+        for event in read.run.status.events() {
             let kind: &str = event.kind.into();
             self.add_event(
                 kind,

@@ -99,21 +99,17 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 
 /// Whether the job did not complete.
 fn has_failed(job: &Job) -> bool {
-    let state = job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref());
-    job.desired == DesiredState::Run && state != Some(&SlurmState::Completed)
+    job.desired == DesiredState::Run && job.run.state != Some(SlurmState::Completed)
 }
 
 /// The nodes of failed jobs: their health may explain the failure.
 fn nodes_of_failed(jobs: &[Job]) -> Vec<NodeName> {
-    let failed = |job: &&Job| {
-        let state = job.attempt.as_ref().and_then(|attempt| attempt.slurm_state.as_ref());
-        job.desired == DesiredState::Run && state.is_some_and(|state| *state == SlurmState::Failed)
-    };
+    let failed = |job: &&Job| job.desired == DesiredState::Run && job.run.state == Some(SlurmState::Failed);
     jobs.iter().filter(failed).flat_map(nodes).collect()
 }
 
 fn nodes(job: &Job) -> Vec<NodeName> {
-    let list = job.attempt.as_ref().and_then(|attempt| attempt.nodes.as_deref()).unwrap_or_default();
+    let list = job.run.nodes.as_deref().unwrap_or_default();
     node_list::expand(list).iter().filter_map(|name| name.parse().ok()).collect()
 }
 
@@ -137,7 +133,7 @@ fn concluding(job: &Job, now: Timestamp) -> Option<Concluding> {
         state_dir: paths.state(attempt).ok()?,
         logs: [paths.log(attempt, "main.out").ok()?, paths.log(attempt, "main.err").ok()?].concat(),
         results_dir: Some(paths.results.clone()),
-        status: attempt.status.cursors(),
+        status: job.run.status.cursors(),
         status_backlog: status_backlog(job, now),
         remove: paths.secret_files(),
     })

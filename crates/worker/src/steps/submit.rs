@@ -77,30 +77,26 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let mut intents = Vec::with_capacity(jobs.len());
         for mut job in jobs {
             let before = job.attempt.clone().filter(Attempt::is_open);
-            let attempt = match before.clone() {
-                Some(attempt) => Ok(attempt),
-                None => job.new_attempt(runtime.target.cluster.base_dir.clone(), now).map(|mut attempt| {
-                    let spare = spare.get(&job.id).copied();
-                    attempt.excluded = excluded(&job, &self.graces(runtime).retry, spare, now);
-                    attempt.image = images.remove(&job.id);
-                    if job.attempt.is_some() {
-                        job.begin_run();
+            if before.is_none() {
+                match job.new_attempt(runtime.target.cluster.base_dir.clone(), now) {
+                    Ok(mut attempt) => {
+                        let spare = spare.get(&job.id).copied();
+                        attempt.excluded = excluded(&job, &self.graces(runtime).retry, spare, now);
+                        attempt.image = images.remove(&job.id);
+                        job.begin_attempt(attempt);
                     }
-                    attempt
-                }),
-            };
-            match attempt {
-                Ok(mut attempt) => {
-                    attempt.fence.begin();
-                    job.attempt = Some(attempt);
-                    job.phase = Phase::Submitting;
-                    "Being submitted to Slurm.".clone_into(&mut job.message);
-                    intents.push(Intent { job, before });
-                }
-                Err(error) => {
-                    tracing::error!(job.id = %job.id, error = %error, "the Slurm job name is not valid");
+                    Err(error) => {
+                        tracing::error!(job.id = %job.id, error = %error, "the Slurm job name is not valid");
+                        continue;
+                    }
                 }
             }
+            if let Some(attempt) = &mut job.attempt {
+                attempt.fence.begin();
+            }
+            job.phase = Phase::Submitting;
+            "Being submitted to Slurm.".clone_into(&mut job.message);
+            intents.push(Intent { job, before });
         }
         let records: Vec<_> = intents.iter().map(|intent| done(intent.job.clone(), Some(now))).collect();
         let stored = self.store.record_intents(lease, &records, now).await?;

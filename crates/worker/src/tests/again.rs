@@ -107,7 +107,7 @@ async fn a_job_that_slurm_itself_requeued_keeps_away_from_the_failed_node(pool: 
     assert_eq!((job.status, job.phase), (Status::Pending, Phase::InQueue));
     assert!(job.message.contains("a node failed; excluding node01"), "{}", job.message);
     assert_eq!(bench.fake.excluded(&name), ["node01".parse().unwrap()]);
-    assert_eq!(job.attempt.unwrap().requeues, 1);
+    assert_eq!(job.run.requeues, 1);
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
@@ -145,11 +145,11 @@ async fn a_requeue_that_nobody_explains_is_not_asked_about_for_ever(pool: PgPool
     bench.fake.set_state(&name, &SlurmState::Pending, None);
     bench.poll().await;
     for minutes in [0, 5, 6] {
-        assert!(bench.job(id).await.attempt.unwrap().requeue_unexplained);
+        assert!(bench.job(id).await.has_unexplained_requeue());
         bench.clock.advance(TimeDelta::minutes(minutes));
         bench.make_due().await;
         bench.step(Lane::Follow).await;
     }
     let job = bench.job(id).await;
-    assert_eq!((job.phase, job.attempt.unwrap().requeue_unexplained), (Phase::InQueue, false));
+    assert_eq!((job.phase, job.has_unexplained_requeue()), (Phase::InQueue, false));
 }

@@ -56,5 +56,5 @@ async fn a_job_that_slurm_has_lost_is_missed_however_quiet_it_was(pool: PgPool) 
     let (id, name) = bench.waiting_quietly().await;
     bench.fake.lose(&name);
     bench.poll().await;
-    assert!(bench.job(id).await.missing_since.is_some());
+    assert!(bench.job(id).await.run.missing_since.is_some());
 }

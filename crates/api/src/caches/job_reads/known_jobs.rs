@@ -98,8 +98,8 @@ impl Kept {
 fn is_small(job: &Job) -> bool {
     // Writing to a full buffer fails.
     let mut room = vec![0; LARGEST];
-    let files = job.attempt.as_ref().map(|attempt| &attempt.status);
-    serde_json::to_writer(&mut room[..], &(&job.spec, &job.progress, &job.message, files)).is_ok()
+    serde_json::to_writer(&mut room[..], &(&job.spec, &job.run.progress, &job.message, &job.run.status))
+        .is_ok()
 }
 
 #[cfg(test)]

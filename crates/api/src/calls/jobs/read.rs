@@ -110,7 +110,10 @@ pub(crate) async fn get_job_attempts(
 ) -> Result<Json<AttemptListView>, Problem> {
     let job = super::find(&app, &caller, id).await?;
     let attempts = app.store.attempts(job.id).await?;
-    Ok(Json(AttemptListView { job_id: job.id, attempts: attempts.iter().map(AttemptView::from).collect() }))
+    Ok(Json(AttemptListView {
+        job_id: job.id,
+        attempts: attempts.iter().map(|(attempt, run)| AttemptView::new(attempt, run)).collect(),
+    }))
 }
 
 problems!(ScriptProblems = SECURED, JobNotFound, AttemptNotFound, NoScriptYet);

@@ -1,4 +1,4 @@
-//! What the evidence of an ended job proves, and whether more of it may follow.
+//! What the evidence of an ended run proves, and whether more of it may follow.
 
 use chrono::TimeDelta;
 use remote::{
@@ -11,11 +11,15 @@ use super::Findings;
 use crate::{
     clock::Timestamp,
     job::{
+        run::Run,
         status::Phase,
         stored::{DesiredState, Job},
     },
     progress::{status_file::StatusWord, status_files::CLOCKS_AGREE},
-    run::evidence::{ENDED_BY_TERM, SIGTERM, exit_record, other_claim, start_marker},
+    run::{
+        evidence::{ENDED_BY_TERM, SIGTERM, exit_record, other_claim, start_marker},
+        task::Task,
+    },
 };
 
 /// From the signal for a job's end to that end there are `KillWait` seconds, 30 by default (slurm.conf(5)), and the two
@@ -28,20 +32,18 @@ const CANCELED_AFTER: TimeDelta = TimeDelta::minutes(5);
 ///
 /// A killed controller may have forgotten the end of a job: it then cancels the job or fails to start it again. The exit
 /// record proves more. A run removes the record of the run before it, so a record is always of the last run that began.
-pub(super) fn trust_exit_record(job: &mut Job, markers: &Markers, now: Timestamp) {
-    let is_wanted = job.desired == DesiredState::Run;
-    let Some(attempt) = &mut job.attempt else { return };
+pub(super) fn trust_exit_record(run: &mut Run, task: &Task<'_>, markers: &Markers, now: Timestamp) {
     let (Some(exit), Some(started)) = (&markers.exit, &markers.started) else { return };
     let of_last_run = (exit.slurm_id, exit.restart) == (started.slurm_id, started.restart);
-    let own = exit.code != ENDED_BY_TERM && attempt.slurm_id == Some(exit.slurm_id);
-    if !own || !of_last_run || job.kill_reason.is_some() {
+    let own = exit.code != ENDED_BY_TERM && task.attempt.slurm_id == Some(exit.slurm_id);
+    if !own || !of_last_run || run.kill_reason.is_some() {
         return;
     }
     let ended_before = || {
-        let times = attempt.ended_at.zip(timestamp(Some(exit.at)));
+        let times = run.ended_at.zip(timestamp(Some(exit.at)));
         times.is_some_and(|(ended, left)| ended - left > KILL_WAIT)
     };
-    let is_overridden = match attempt.slurm_state {
+    let is_overridden = match run.state {
         Some(SlurmState::Cancelled | SlurmState::LaunchFailed) => true,
         // It had finished when its nodes were lost, and the nodes could not report that.
         Some(SlurmState::NodeFail | SlurmState::BootFail | SlurmState::Preempted) => exit.code == 0,
@@ -49,40 +51,40 @@ pub(super) fn trust_exit_record(job: &mut Job, markers: &Markers, now: Timestamp
         Some(SlurmState::Timeout | SlurmState::Deadline) => exit.code == 0 && ended_before(),
         _ => false,
     };
-    if is_wanted && is_overridden {
-        attempt.exit = Some(ExitCode { code: exit.code, signal: 0 });
-        attempt.slurm_state = Some(if exit.code == 0 { SlurmState::Completed } else { SlurmState::Failed });
+    if task.desired == DesiredState::Run && is_overridden {
+        run.exit = Some(ExitCode { code: exit.code, signal: 0 });
+        run.state = Some(if exit.code == 0 { SlurmState::Completed } else { SlurmState::Failed });
     }
-    if exit.restart < attempt.requeues {
-        attempt.started_at = timestamp(Some(started.at));
-        attempt.ended_at = timestamp(Some(exit.at)).map(|ended| ended.min(now)).or(attempt.ended_at);
-        job.resume_run(exit.restart);
+    if exit.restart < run.requeues {
+        run.started_at = timestamp(Some(started.at));
+        run.ended_at = timestamp(Some(exit.at)).map(|ended| ended.min(now)).or(run.ended_at);
+        run.resume(exit.restart);
     }
 }
 
 /// Whether a program of the job called scancel just before Slurm ended the job. A call hours before was for another job,
 /// or was refused.
-pub(super) fn canceled_itself(job: &Job, markers: &Markers) -> bool {
-    let (Some(attempt), Some(marker)) = (&job.attempt, markers.self_canceled) else { return false };
-    let times = timestamp(Some(marker.at)).zip(attempt.ended_at);
-    attempt.slurm_id == Some(marker.slurm_id)
+pub(super) fn canceled_itself(run: &Run, task: &Task<'_>, markers: &Markers) -> bool {
+    let Some(marker) = markers.self_canceled else { return false };
+    let times = timestamp(Some(marker.at)).zip(run.ended_at);
+    task.attempt.slurm_id == Some(marker.slurm_id)
         && times.is_none_or(|(called, ended)| ended - called <= CANCELED_AFTER)
 }
 
 /// Another Slurm job that holds the attempt. Then ours has done nothing: it found the attempt claimed, or was ended before
 /// it checked.
-pub(super) fn first_copy(job: &Job, markers: &Markers) -> Option<SlurmJobId> {
-    let ours = job.attempt.as_ref()?.slurm_id?;
+pub(super) fn first_copy(task: &Task<'_>, markers: &Markers) -> Option<SlurmJobId> {
+    let ours = task.attempt.slurm_id?;
     other_claim(markers, Some(ours))
 }
 
 pub(super) fn adopt(job: &mut Job, first: SlurmJobId, now: Timestamp) {
     if let Some(attempt) = &mut job.attempt {
         attempt.slurm_id = Some(first);
-        attempt.slurm_state = None;
-        attempt.exit = None;
-        attempt.ended_at = None;
     }
+    // Polls write it again.
+    job.run.is_over = false;
+    (job.run.state, job.run.exit, job.run.ended_at) = (None, None, None);
     job.phase = Phase::InQueue;
     job.finishing_since = None;
     job.observed_at = Some(now);
@@ -93,104 +95,103 @@ pub(super) fn adopt(job: &mut Job, first: SlurmJobId, now: Timestamp) {
 ///
 /// For a repetition it is that of the run that was repeated. For a failed launch accounting reports 0, whatever ran
 /// before.
-pub(super) fn exit_code(job: &Job, markers: &Markers) -> Option<ExitCode> {
-    let attempt = job.attempt.as_ref()?;
-    let recorded = exit_record(markers, attempt.slurm_id).map(|exit| ExitCode { code: exit.code, signal: 0 });
-    match attempt.slurm_state {
+pub(super) fn exit_code(run: &Run, task: &Task<'_>, markers: &Markers) -> Option<ExitCode> {
+    let record = exit_record(markers, task.attempt.slurm_id);
+    let recorded = record.map(|exit| ExitCode { code: exit.code, signal: 0 });
+    match run.state {
         Some(SlurmState::LaunchFailed) => recorded,
-        _ if is_a_repetition(job) => recorded.or(attempt.exit),
-        _ => attempt.exit.or(recorded),
+        _ if is_a_repetition(run) => recorded.or(run.exit),
+        _ => run.exit.or(recorded),
     }
 }
 
 /// Whether the script that ended found that its run had already begun: a killed controller had forgotten the job and
 /// started it again. The first run may still go on, on another node, until Slurm notices it or it exits.
-pub(super) fn is_a_repetition(job: &Job) -> bool {
-    ended_with(job, EXIT_BEGUN)
+pub(super) fn is_a_repetition(run: &Run) -> bool {
+    ended_with(run, EXIT_BEGUN)
 }
 
 /// Whether a run of the job may still go on although Slurm reports the job finished.
-pub(super) fn may_still_run(job: &Job, markers: &Markers) -> bool {
-    other_may_run(job, markers) || first_run_may_go_on(job, markers)
+pub(super) fn may_still_run(run: &Run, task: &Task<'_>, markers: &Markers) -> bool {
+    other_may_run(run, task, markers) || first_run_may_go_on(run, task, markers)
 }
 
 /// Whether the script that ended stopped because another run had begun, and that one's claim or end is not visible yet.
-fn other_may_run(job: &Job, markers: &Markers) -> bool {
-    let found_it_claimed = ended_with(job, EXIT_CLAIMED) && markers.run_claim.is_none();
-    (is_a_repetition(job) || found_it_claimed) && !has_exit_record(job, markers)
+fn other_may_run(run: &Run, task: &Task<'_>, markers: &Markers) -> bool {
+    let found_it_claimed = ended_with(run, EXIT_CLAIMED) && markers.run_claim.is_none();
+    (is_a_repetition(run) || found_it_claimed) && !has_exit_record(task, markers)
 }
 
 /// Whether a run has begun and its end is not known: a killed controller forgot the job, and could not start it again.
-fn first_run_may_go_on(job: &Job, markers: &Markers) -> bool {
-    slurm_state(job) == Some(&SlurmState::LaunchFailed)
-        && has_start_marker(job, markers)
-        && !has_exit_record(job, markers)
+fn first_run_may_go_on(run: &Run, task: &Task<'_>, markers: &Markers) -> bool {
+    run.state == Some(SlurmState::LaunchFailed)
+        && has_start_marker(task, markers)
+        && !has_exit_record(task, markers)
 }
 
-fn slurm_state(job: &Job) -> Option<&SlurmState> {
-    job.attempt.as_ref()?.slurm_state.as_ref()
+pub(super) fn has_exit_record(task: &Task<'_>, markers: &Markers) -> bool {
+    exit_record(markers, task.attempt.slurm_id).is_some()
 }
 
-pub(super) fn has_exit_record(job: &Job, markers: &Markers) -> bool {
-    exit_record(markers, job.attempt.as_ref().and_then(|attempt| attempt.slurm_id)).is_some()
+fn has_start_marker(task: &Task<'_>, markers: &Markers) -> bool {
+    start_marker(markers, task.attempt.slurm_id).is_some()
 }
 
-fn has_start_marker(job: &Job, markers: &Markers) -> bool {
-    start_marker(markers, job.attempt.as_ref().and_then(|attempt| attempt.slurm_id)).is_some()
-}
-
-fn ended_with(job: &Job, code: u8) -> bool {
-    let exit = job.attempt.as_ref().and_then(|attempt| attempt.exit);
-    exit == Some(ExitCode { code, signal: 0 })
+fn ended_with(run: &Run, code: u8) -> bool {
+    run.exit == Some(ExitCode { code, signal: 0 })
 }
 
 /// Whether nothing of the run that Slurm ended was read. A requeued job may be ended before it begins or writes anything.
 /// If no poll observed its wait, the lines of the run before look like its own.
-pub(super) fn was_never_read(job: &Job, markers: &Markers) -> bool {
-    let Some(attempt) = &job.attempt else { return false };
-    let marker = start_marker(markers, attempt.slurm_id);
-    if marker.is_some_and(|marker| attempt.status.were_read_before(marker.restart)) {
+pub(super) fn was_never_read(run: &Run, task: &Task<'_>, markers: &Markers) -> bool {
+    let marker = start_marker(markers, task.attempt.slurm_id);
+    if marker.is_some_and(|marker| run.status.were_read_before(marker.restart)) {
         return true;
     }
     let began_at = marker.and_then(|marker| timestamp(Some(marker.at)));
     // The final status was read before the run started. The node's clock alone may be minutes slow.
     let was_written_before = |started_at: Timestamp| {
         began_at.is_some_and(|began_at| began_at < started_at - CLOCKS_AGREE)
-            && job.progress.final_status_at.is_none_or(|read_at| read_at < started_at + CLOCKS_AGREE)
+            && run.progress.final_status_at.is_none_or(|read_at| read_at < started_at + CLOCKS_AGREE)
     };
     // Only a run that was ended from outside may not have begun.
-    matches!(attempt.slurm_state, Some(SlurmState::Cancelled | SlurmState::Timeout))
-        && attempt.started_at.is_none_or(was_written_before)
+    matches!(run.state, Some(SlurmState::Cancelled | SlurmState::Timeout))
+        && run.started_at.is_none_or(was_written_before)
 }
 
 /// Several processes of a job may each write a status file. One that failed has made the job fail.
-pub(super) fn failure_overrides_success(job: &mut Job) {
-    let failure = job.attempt.as_ref().and_then(|attempt| attempt.status.failure());
-    if job.progress.final_status() == Some(StatusWord::Success)
-        && let Some(message) = failure.map(str::to_owned)
+pub(super) fn failure_overrides_success(run: &mut Run) {
+    let progress = &mut run.progress;
+    if progress.final_status() == Some(StatusWord::Success)
+        && let Some(message) = run.status.failure().map(str::to_owned)
     {
-        job.progress.word = Some(StatusWord::Failure.to_string());
-        job.progress.message = Some(message).filter(|message| !message.is_empty());
-        job.progress.failure.clone_from(&job.progress.message);
+        progress.word = Some(StatusWord::Failure.to_string());
+        progress.message = Some(message).filter(|message| !message.is_empty());
+        progress.failure.clone_from(&progress.message);
     }
 }
 
 /// Whether expected evidence is not visible yet: a shared file system shows a file late.
-pub(super) fn is_incomplete(job: &Job, exit: Option<ExitCode>, found: &Findings<'_>) -> bool {
-    let has_exit_record = has_exit_record(job, found.markers);
+pub(super) fn is_incomplete(
+    run: &Run,
+    task: &Task<'_>,
+    exit: Option<ExitCode>,
+    found: &Findings<'_>,
+) -> bool {
+    let has_exit_record = has_exit_record(task, found.markers);
     // A killed script leaves no exit record.
-    let awaits_record = match slurm_state(job) {
+    let awaits_record = match run.state {
         // The script writes the record last: while that is late, a FAILURE may be late too.
         Some(SlurmState::Completed) => !has_exit_record,
         Some(SlurmState::Failed) => {
-            exit.is_none_or(depends_on_record) && !has_exit_record || other_may_run(job, found.markers)
+            exit.is_none_or(depends_on_record) && !has_exit_record || other_may_run(run, task, found.markers)
         }
         // Only the record tells what the job had done before Slurm could not start it again.
-        Some(SlurmState::LaunchFailed) => first_run_may_go_on(job, found.markers),
+        Some(SlurmState::LaunchFailed) => first_run_may_go_on(run, task, found.markers),
         _ => false,
     };
     let unread = found.status.iter().any(|chunk| !chunk.complete);
-    !found.readable || unread || awaits_record || awaits_final_status(job, found)
+    !found.readable || unread || awaits_record || awaits_final_status(run, task, found)
 }
 
 /// Whether the meaning of this exit depends on the exit record: our script returns these codes without a record, and a
@@ -205,15 +206,14 @@ const fn depends_on_record(exit: ExitCode) -> bool {
 
 /// Whether the job's final status would decide and may still become visible: the job was ended from outside, and left no
 /// exit record.
-fn awaits_final_status(job: &Job, found: &Findings<'_>) -> bool {
-    let Some(attempt) = &job.attempt else { return false };
-    let decides = match (&attempt.slurm_state, job.desired) {
+fn awaits_final_status(run: &Run, task: &Task<'_>, found: &Findings<'_>) -> bool {
+    let decides = match (&run.state, task.desired) {
         (Some(SlurmState::Timeout), DesiredState::Run | DesiredState::Pause)
         | (Some(SlurmState::Cancelled), DesiredState::Run) => true,
         // A paused job is resumed, and a canceled one stays canceled, whatever it had reported.
         _ => false,
     };
     // A controller that forgot a run may end the job as a pending one. The start marker proves that it began.
-    let began = attempt.started_at.is_some() || has_start_marker(job, found.markers);
-    decides && began && !has_exit_record(job, found.markers) && !job.progress.is_final()
+    let began = run.started_at.is_some() || has_start_marker(task, found.markers);
+    decides && began && !has_exit_record(task, found.markers) && !run.progress.is_final()
 }

@@ -28,12 +28,19 @@ pub fn next_conclusion(job: &Job, until: Timestamp, now: Timestamp) -> Timestamp
     until.min(now + pause(job, LEAST_PAUSE, now))
 }
 
-/// When the next part of a status file is read; `None` if nothing more is read before the verdict. A file has a next part
-/// if it has more bytes than one reply holds.
-pub(super) fn next_part(job: &Job, found: &Findings<'_>, now: Timestamp) -> Option<Timestamp> {
-    let more = found.status.iter().any(|chunk| !chunk.complete && !chunk.bytes.is_empty());
-    let is_patient = job.finishing_since.is_some_and(|since| now - since < CATCH_UP);
-    (more && is_patient).then(|| now + pause(job, LEAST_PAUSE_OF_A_READER, now))
+/// Whether a status file has a next part: more bytes than one reply holds.
+pub(super) fn has_next_part(found: &Findings<'_>) -> bool {
+    found.status.iter().any(|chunk| !chunk.complete && !chunk.bytes.is_empty())
+}
+
+/// Until when next parts are read before the verdict.
+pub(super) fn reads_until(job: &Job, now: Timestamp) -> Timestamp {
+    job.finishing_since.map_or(now, |since| since + CATCH_UP)
+}
+
+/// When the next part is read.
+pub(super) fn next_part(job: &Job, now: Timestamp) -> Timestamp {
+    now + pause(job, LEAST_PAUSE_OF_A_READER, now)
 }
 
 fn pause(job: &Job, least: TimeDelta, now: Timestamp) -> TimeDelta {

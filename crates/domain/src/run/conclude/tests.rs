@@ -78,11 +78,12 @@ impl Case {
         let mut job = if self.tao { as_tao(submitted_job()) } else { submitted_job() };
         job.desired = self.desired;
         job.finishing_since = Some(T0);
-        job.progress.word = self.word.map(str::to_owned);
-        if let Some(attempt) = &mut job.attempt {
-            attempt.slurm_state = self.state.clone();
-            attempt.started_at = self.word.map(|_| T0);
-            attempt.ended_at = Some(T0);
+        job.run.progress.word = self.word.map(str::to_owned);
+        {
+            job.run.state = self.state.clone();
+            job.run.started_at = self.word.map(|_| T0);
+            job.run.ended_at = Some(T0);
+            job.run.is_over = true;
         }
         job
     }
@@ -166,7 +167,7 @@ fn a_training_without_a_last_word_gets_a_grace_and_then_the_truth() {
 fn a_completed_job_is_not_done_before_its_last_mark_is_seen() {
     let case = Case { code: None, ..Case::default() };
     let mut job = case.job();
-    job.attempt.as_mut().unwrap().exit = Some(ExitCode { code: 0, signal: 0 });
+    job.run.exit = Some(ExitCode { code: 0, signal: 0 });
     let conclude = |seconds| conclude(&job, &NOTHING, &Graces::default(), T0 + TimeDelta::seconds(seconds));
     assert!(matches!(conclude(59), Ending::Wait { .. }), "a FAILURE may be as late as the mark");
     assert!(matches!(conclude(60), Ending::Ended(job) if job.status == Status::Done));
@@ -276,7 +277,7 @@ fn a_last_line_without_its_newline_counts_once_nobody_writes_any_more() {
 #[test]
 fn a_job_that_lost_its_node_is_retried_without_it() {
     let mut job = Case { state: Some(SlurmState::NodeFail), code: None, ..Case::default() }.job();
-    job.attempt.as_mut().unwrap().nodes = Some("node01".to_owned());
+    job.run.nodes = Some("node01".to_owned());
     let found = Findings { markers: &Markers::default(), ..NOTHING };
     let Ending::Retry { job, due_at } = conclude(&job, &found, &Graces::default(), T0) else {
         panic!("it must be sent again")

@@ -11,7 +11,7 @@ use crate::{
     },
     progress::status_file::StatusWord,
     request::spec::Work,
-    run::{evidence::ENDED_BY_TERM, log_lines::last_lines, sentence::sentence},
+    run::{evidence::ENDED_BY_TERM, log_lines::last_lines, sentence::sentence, task::Task},
 };
 
 pub(super) struct Verdict {
@@ -62,15 +62,14 @@ impl Verdict {
 }
 
 /// The verdict on a job whose evidence is complete.
-pub(super) fn verdict(job: &Job, canceled_itself: bool, found: &Findings<'_>) -> Verdict {
-    let (state, exit) =
-        job.attempt.as_ref().map_or((None, None), |attempt| (attempt.slurm_state.as_ref(), attempt.exit));
+pub(super) fn verdict(job: &Job, task: &Task<'_>, canceled_itself: bool, found: &Findings<'_>) -> Verdict {
+    let (state, exit) = (job.run.state.as_ref(), job.run.exit);
     let failed = exit.is_some_and(|exit| !exit.is_success());
     // Without a state of Slurm the exit code decides. A controller that was killed may report a failed launch for a job
     // that ran to its end, or a failure because its repetition failed.
     let completed = match state {
         Some(SlurmState::LaunchFailed) | None => exit.is_some(),
-        Some(SlurmState::Failed) => has_exit_record(job, found.markers),
+        Some(SlurmState::Failed) => has_exit_record(task, found.markers),
         Some(state) => *state == SlurmState::Completed,
     };
     if completed && !failed {
@@ -82,7 +81,7 @@ pub(super) fn verdict(job: &Job, canceled_itself: bool, found: &Findings<'_>) ->
 
 /// The verdict on a job that exited with code 0.
 fn success(job: &Job, found: &Findings<'_>) -> Verdict {
-    match (job.progress.final_status(), &job.spec.work) {
+    match (job.run.progress.final_status(), &job.spec.work) {
         (Some(StatusWord::Success), _) => Verdict::new(Status::Done, "Done."),
         (Some(StatusWord::Failure), _) => Verdict::new(Status::Error, reported_failure(job)),
         (Some(StatusWord::Started | StatusWord::Running) | None, Work::Command { .. }) => {
@@ -106,7 +105,7 @@ fn ended_after_final_status(
     }
     let ended = matches!(state, Some(SlurmState::Cancelled | SlurmState::Timeout));
     let lost = state.is_none() && exit.is_none_or(|exit| exit.code == ENDED_BY_TERM);
-    match job.progress.final_status()? {
+    match job.run.progress.final_status()? {
         StatusWord::Success if ended => {
             Some(Verdict::new(Status::Done, "Done: the job reported success before it was ended."))
         }
@@ -131,14 +130,14 @@ fn failure(
         Verdict::new(Status::Canceled, message)
     };
     let failed = |state: &SlurmState| {
-        let reason = job.attempt.as_ref().and_then(|attempt| attempt.reason.as_deref()).unwrap_or("None");
+        let reason = job.run.reason.as_deref().unwrap_or("None");
         Verdict::error(&failed_message(state, exit, reason), found)
     };
     if found.markers.limited && exit.is_some_and(|exit| exit.code == EXIT_LIMIT) {
         return Verdict::error("The job reached its own time limit and was not requeued.", found);
     }
     match state {
-        Some(SlurmState::Cancelled | SlurmState::Revoked) => match &job.kill_reason {
+        Some(SlurmState::Cancelled | SlurmState::Revoked) => match &job.run.kill_reason {
             Some(why) if wanted => Verdict::error(why, found),
             None if canceled_itself && wanted => Verdict::error("The job canceled itself.", found),
             _ => canceled(),
@@ -185,14 +184,14 @@ fn failed_message(state: &SlurmState, exit: Option<ExitCode>, reason: &str) -> S
 }
 
 fn reported_failure(job: &Job) -> String {
-    match job.progress.failure.as_ref().or(job.progress.message.as_ref()) {
+    match job.run.progress.failure.as_ref().or(job.run.progress.message.as_ref()) {
         Some(message) => format!("The job reported a failure: {message}"),
         None => "The job reported a failure.".to_owned(),
     }
 }
 
 fn no_success(job: &Job, found: &Findings<'_>) -> &'static str {
-    match job.progress.final_status() {
+    match job.run.progress.final_status() {
         _ if !found.readable => {
             "The job exited with code 0, but its files could not be read to check whether it succeeded."
         }

@@ -6,21 +6,29 @@ use remote::Markers;
 use slurm::{AccountingRow, PastRun, QueueRow, SlurmState};
 
 use crate::{
-    job::stored::{DesiredState, Job},
-    run::evidence::{Observation, has_never_started, is_of_this_end, took_no_time},
+    job::{run::Run, stored::DesiredState},
+    run::{
+        evidence::{Observation, has_never_started, is_of_this_end, took_no_time},
+        task::Task,
+    },
 };
 
 /// The row, reclassified as `LAUNCH_FAILED` if Slurm could not start the job.
 ///
 /// Slurm requeues such a job and holds it until someone releases it, which may be never; or it cancels the job. Both end
 /// the attempt. A held job is then superseded, and canceled as such.
-pub(super) fn reclassified<'a>(job: &Job, row: &'a QueueRow, seen: &Observation<'_>) -> Cow<'a, QueueRow> {
+pub(super) fn reclassified<'a>(
+    run: &Run,
+    task: &Task<'_>,
+    row: &'a QueueRow,
+    seen: &Observation<'_>,
+) -> Cow<'a, QueueRow> {
     let record = seen.accounting;
     let held = row.state.is_waiting() && is_held_for_it(row, record);
     let given_up = row.state == SlurmState::Cancelled
         && record
             .filter(|record| is_of_this_end(record, row))
-            .is_some_and(|record| is_given_up(job, record, row.start, seen.markers));
+            .is_some_and(|record| is_given_up(run, task, record, row.start, seen.markers));
     if held || given_up {
         Cow::Owned(QueueRow { state: SlurmState::LaunchFailed, ..row.clone() })
     } else {
@@ -51,24 +59,36 @@ const ROOT: u32 = 0;
 ///
 /// Accounting names the user of a cancellation. A node that cannot start a job, because it still has a process of the
 /// same id, cancels it as root. A job that never had nodes may have been canceled because its dependency failed.
-fn is_given_up(job: &Job, record: &AccountingRow, start: Option<i64>, markers: Option<&Markers>) -> bool {
+fn is_given_up(
+    run: &Run,
+    task: &Task<'_>,
+    record: &AccountingRow,
+    start: Option<i64>,
+    markers: Option<&Markers>,
+) -> bool {
     // A job without marker files has no entry in the poll's result.
-    let (none, attempt) = (Markers::default(), job.attempt.as_ref());
+    let none = Markers::default();
     let markers = markers.unwrap_or(&none);
     // For a requeued job accounting may still have the start time before.
-    let never_started = || {
-        attempt.is_some_and(|attempt| has_never_started(attempt, markers, start.or(record.start), record.end))
-    };
+    let never_started = || has_never_started(run, task, markers, start.or(record.start), record.end);
     let by_slurm = match record.canceled_by {
         None => true,
         Some(user) => user == ROOT && never_started(),
     };
-    let began = attempt.is_some_and(|attempt| attempt.started_at.is_some());
-    let had_nodes = began || start.or(record.start).is_some() || record.before.is_some();
-    job.desired == DesiredState::Run && record.state == SlurmState::Cancelled && by_slurm && had_nodes
+    let had_nodes = run.started_at.is_some() || start.or(record.start).is_some() || record.before.is_some();
+    task.desired == DesiredState::Run && record.state == SlurmState::Cancelled && by_slurm && had_nodes
 }
 
-/// The final state of a job that only accounting lists.
-pub(super) fn state_of(job: &Job, record: &AccountingRow, markers: Option<&Markers>) -> SlurmState {
-    if is_given_up(job, record, None, markers) { SlurmState::LaunchFailed } else { record.state.clone() }
+/// The final state of a run that only accounting lists.
+pub(super) fn state_of(
+    run: &Run,
+    task: &Task<'_>,
+    record: &AccountingRow,
+    markers: Option<&Markers>,
+) -> SlurmState {
+    if is_given_up(run, task, record, None, markers) {
+        SlurmState::LaunchFailed
+    } else {
+        record.state.clone()
+    }
 }

@@ -8,7 +8,9 @@ use slurm::{ExitCode, SlurmJobId};
 use test_case::test_case;
 
 use super::*;
-use crate::{fixtures::submitted_job, run::evidence::Records};
+use crate::{
+    fixtures::submitted_job, job::status::Status, progress::status_file::StatusWord, run::evidence::Records,
+};
 
 const T0: Timestamp = DateTime::UNIX_EPOCH;
 
@@ -83,15 +85,16 @@ fn a_waiting_job_has_the_schedulers_estimate_until_it_starts() {
     };
     let job = submitted_job();
     let next = seen(&job, &waiting(&job, Some(3600))).unwrap().job;
-    let attempt = next.attempt.as_ref().unwrap();
-    assert_eq!(attempt.queued_since, Some(T0 + TimeDelta::seconds(1)));
-    assert_eq!(attempt.estimated_start, Some(T0 + TimeDelta::seconds(3600)));
+    assert_eq!(next.run.queued_since, Some(T0 + TimeDelta::seconds(1)));
+    assert_eq!(next.run.estimated_start, Some(T0 + TimeDelta::seconds(3600)));
     assert!(seen(&next, &waiting(&next, Some(3650))).is_none(), "an estimate that moves a little is news");
     let later = seen(&next, &waiting(&next, Some(9000))).unwrap().job;
-    assert_eq!(later.attempt.as_ref().unwrap().estimated_start, Some(T0 + TimeDelta::seconds(9000)));
+    assert_eq!(later.run.estimated_start, Some(T0 + TimeDelta::seconds(9000)));
     let started = queued(&later, SlurmState::Running, "None").unwrap().job;
-    let attempt = started.attempt.unwrap();
-    assert_eq!((attempt.estimated_start, attempt.queued_since), (None, Some(T0 + TimeDelta::seconds(1))));
+    assert_eq!(
+        (started.run.estimated_start, started.run.queued_since),
+        (None, Some(T0 + TimeDelta::seconds(1)))
+    );
 }
 
 #[test]
@@ -119,7 +122,7 @@ fn a_row_with_our_id_and_another_name_is_another_job() {
     };
     let next = see(&job, &seen, 10).unwrap();
     assert_eq!(next.job.phase, Phase::InQueue, "only missing, not failed");
-    assert!(next.job.missing_since.is_some());
+    assert!(next.job.run.missing_since.is_some());
 }
 
 #[test]
@@ -140,7 +143,7 @@ fn accounting_says_how_a_vanished_job_ended() {
     let seen = Observation { queue_answered: true, accounting: Some(&account), ..Observation::default() };
     let next = see(&job, &seen, 10).unwrap();
     assert!(next.step_due);
-    assert_eq!(next.job.attempt.unwrap().exit.unwrap().code, 3);
+    assert_eq!(next.job.run.exit.unwrap().code, 3);
     assert_eq!(next.job.source, Source::Sacct);
 }
 
@@ -161,7 +164,7 @@ fn the_end_of_a_run_that_may_have_been_put_back_counts_once_the_job_stays_away()
     };
     let seen = Observation { queue_answered: true, accounting: Some(&account), ..Observation::default() };
     let waiting = see(&job, &seen, 10).unwrap().job;
-    assert_eq!((waiting.phase, waiting.missing_since.is_some()), (Phase::InQueue, true));
+    assert_eq!((waiting.phase, waiting.run.missing_since.is_some()), (Phase::InQueue, true));
     assert!(see(&waiting, &seen, 12).is_none());
     assert_eq!(see(&waiting, &seen, 60 * 60).unwrap().job.phase, Phase::Finishing);
 }
@@ -177,10 +180,10 @@ fn a_job_that_the_queue_has_lost_and_accounting_has_wait_for_ever_is_lost() {
         ..Observation::default()
     };
     let waiting = see(&job, &seen, 10).unwrap().job;
-    assert_eq!((waiting.phase, waiting.missing_since.is_some()), (Phase::InQueue, true));
+    assert_eq!((waiting.phase, waiting.run.missing_since.is_some()), (Phase::InQueue, true));
     assert!(see(&waiting, &seen, 300).is_none(), "accounting may be behind");
     let lost = see(&waiting, &seen, 310).unwrap().job;
-    assert_eq!((lost.phase, lost.attempt.unwrap().slurm_state), (Phase::Finishing, None));
+    assert_eq!((lost.phase, lost.run.state), (Phase::Finishing, None));
 }
 
 #[test]
@@ -215,7 +218,7 @@ fn a_job_that_everybody_has_lost_is_given_up_only_after_a_continuous_absence() {
     assert_eq!(see(&missing, &gone, 300).unwrap().job.phase, Phase::Finishing);
 
     let back = queued(&missing, SlurmState::Running, "None").unwrap().job;
-    assert_eq!(back.missing_since, None, "one sight of it starts the absence again");
+    assert_eq!(back.run.missing_since, None, "one sight of it starts the absence again");
 }
 
 #[test]
@@ -240,9 +243,8 @@ fn status_lines_move_the_progress_and_the_cursor_past_complete_lines_only() {
     let seen =
         Observation { queue: Some(&row), queue_answered: true, status: &chunks, ..Observation::default() };
     let next = see(&job, &seen, 10).unwrap().job;
-    assert_eq!(next.progress.percent, Some(50));
-    let attempt = next.attempt.unwrap();
-    assert_eq!((attempt.status.cursors()[0].offset, attempt.status.events().len()), (45, 1));
+    assert_eq!(next.run.progress.percent, Some(50));
+    assert_eq!((next.run.status.cursors()[0].offset, next.run.status.events().len()), (45, 1));
     assert_eq!(next.message, "Epoch 2 of 4 on node01.");
 }
 
@@ -270,7 +272,7 @@ fn of_what_the_queue_has_forgotten_the_mark_tells_the_state(
     let seen =
         Observation { queue_answered: true, markers: Some(&markers), records, ..Observation::default() };
     let next = see(&Job { desired, ..running }, &seen, 10).unwrap().job;
-    next.attempt.unwrap().slurm_state
+    next.run.state
 }
 
 #[test_case(999_999_999_999 ; "year 33658")]
@@ -280,13 +282,13 @@ fn a_clock_that_cannot_be_right_is_not_believed(at: i64) {
     let markers = Markers { exit: Some(exit), ..Markers::default() };
     let seen = Observation { queue_answered: true, markers: Some(&markers), ..Observation::default() };
     let next = see(&submitted_job(), &seen, 10).unwrap().job;
-    assert_eq!(next.attempt.unwrap().ended_at, None);
+    assert_eq!(next.run.ended_at, None);
 }
 
 #[test]
 fn a_job_that_outlives_its_last_word_needs_a_step() {
     let mut running = queued(&submitted_job(), SlurmState::Running, "None").unwrap().job;
-    running.progress.final_status_at = Some(T0 - TimeDelta::minutes(2));
+    running.run.progress.final_status_at = Some(T0 - TimeDelta::minutes(2));
     assert!(queued(&running, SlurmState::Running, "None").unwrap().step_due);
 }
 
@@ -307,7 +309,7 @@ fn a_job_without_a_sign_of_life_needs_a_step_and_says_why() {
     assert!(doomed.step_due && doomed.job.message.ends_with("Ending the job."), "{}", doomed.job.message);
     assert_eq!(crate::plan(&doomed.job, &Graces::default(), T0), crate::Step::Cancel);
     assert_eq!(
-        queued(&doomed.job, SlurmState::Pending, "None").unwrap().job.kill_reason,
+        queued(&doomed.job, SlurmState::Pending, "None").unwrap().job.run.kill_reason,
         None,
         "another run"
     );

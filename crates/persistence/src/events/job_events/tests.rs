@@ -92,7 +92,7 @@ fn lines(numbers: std::ops::Range<u32>) -> String {
 /// The job after a poll that read this text in its status file, from the cursor on.
 fn saw(job: &Job, file: &str, state: SlurmState) -> ObservedChange {
     let attempt = job.attempt.as_ref().unwrap();
-    let start = attempt.status.cursors().first().map_or(0, |cursor| usize::try_from(cursor.offset).unwrap());
+    let start = job.run.status.cursors().first().map_or(0, |cursor| usize::try_from(cursor.offset).unwrap());
     let chunk = StatusChunk {
         key: String::new(),
         path: "/lustre/tao/results/x/status.json".parse().unwrap(),

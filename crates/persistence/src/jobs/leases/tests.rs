@@ -103,20 +103,20 @@ async fn a_step_and_its_attempt_are_stored_together_and_read_back(pool: PgPool) 
     if let Some(attempt) = &mut step.job.attempt {
         attempt.slurm_id = slurm::SlurmJobId::new(u32::MAX);
         attempt.submitted_at = Some(DateTime::UNIX_EPOCH);
-        attempt.exit = Some(slurm::ExitCode { code: 3, signal: 9 });
+        step.job.run.exit = Some(slurm::ExitCode { code: 3, signal: 9 });
         let file = serde_json::json!({
             "path": "/lustre/r/status.json", "inode": u64::MAX, "offset": 5, "written_at": i64::MAX, "seal": u64::MAX,
             "skipping": false, "rewritten": true, "failure": null,
         });
-        attempt.status = serde_json::from_value(serde_json::json!({ "files": [file] })).unwrap();
+        step.job.run.status = serde_json::from_value(serde_json::json!({ "files": [file] })).unwrap();
     }
     store.record_steps(&lease, &[step], DateTime::UNIX_EPOCH).await.unwrap();
     let found = find(&store, job.id).await;
     assert_eq!(found.version, 2);
     let attempt = found.attempt.unwrap();
     assert_eq!(attempt.slurm_id.unwrap().get(), u32::MAX);
-    assert_eq!((attempt.exit.unwrap().code, attempt.exit.unwrap().signal), (3, 9));
-    assert_eq!(attempt.status.cursors()[0].inode, u64::MAX);
+    assert_eq!(found.run.exit, Some(slurm::ExitCode { code: 3, signal: 9 }));
+    assert_eq!(found.run.status.cursors()[0].inode, u64::MAX);
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]

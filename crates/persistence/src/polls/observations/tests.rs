@@ -61,7 +61,7 @@ async fn active_jobs_are_read_as_they_are_stored(pool: PgPool) {
     assert_eq!(store.active_jobs(&"other".parse().unwrap()).await.unwrap(), []);
 
     let mut next = running(&waiting);
-    next.job.activity = serde_json::from_value(serde_json::json!({
+    next.job.run.activity = serde_json::from_value(serde_json::json!({
         "signs": {"files": 1, "bytes": 2, "newest": 3}, "since": T0, "unreachable_ms": 4
     }))
     .unwrap();
@@ -147,8 +147,8 @@ async fn a_kill_reason_is_stored(pool: PgPool) {
     let store = store(pool);
     let job = active_job(&store).await;
     let mut next = running(&job);
-    next.job.kill_reason = Some("No activity.".to_owned());
-    next.job.activity = serde_json::from_value(serde_json::json!({
+    next.job.run.kill_reason = Some("No activity.".to_owned());
+    next.job.run.activity = serde_json::from_value(serde_json::json!({
         "signs": {"files": 1, "bytes": u64::MAX, "newest": 3}, "since": T0, "unreachable_ms": 4
     }))
     .unwrap();
@@ -156,7 +156,10 @@ async fn a_kill_reason_is_stored(pool: PgPool) {
     let changed = [next.clone()];
     store.record_observations(&lease, &changed, T0).await.unwrap();
     let found = store.find_job(job.id, &Viewer::All).await.unwrap().unwrap();
-    assert_eq!((found.kill_reason, found.activity), (next.job.kill_reason, next.job.activity));
+    assert_eq!(
+        (found.run.kill_reason, found.run.activity),
+        (next.job.run.kill_reason, next.job.run.activity)
+    );
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
@@ -164,12 +167,11 @@ async fn the_details_of_a_wait_are_stored(pool: PgPool) {
     let store = store(pool);
     let job = active_job(&store).await;
     let mut next = running(&job);
-    let attempt = next.job.attempt.as_mut().unwrap();
-    (attempt.queued_since, attempt.estimated_start) = (Some(T0), Some(T0 + TimeDelta::hours(1)));
+    (next.job.run.queued_since, next.job.run.estimated_start) = (Some(T0), Some(T0 + TimeDelta::hours(1)));
     let lease = acquire(&store, 1).await.unwrap();
     let changed = [next.clone()];
     store.record_observations(&lease, &changed, T0).await.unwrap();
-    let found = store.find_job(job.id, &Viewer::All).await.unwrap().unwrap().attempt.unwrap();
-    let told = next.job.attempt.unwrap();
+    let found = store.find_job(job.id, &Viewer::All).await.unwrap().unwrap().run;
+    let told = next.job.run;
     assert_eq!((found.queued_since, found.estimated_start), (told.queued_since, told.estimated_start));
 }

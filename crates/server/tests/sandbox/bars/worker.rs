@@ -111,7 +111,9 @@ fn a_worker_resumed_after_its_lease_expired_changes_nothing() {
         let other = Worker::start(&service, "other");
         until("the other to do all the work", Duration::from_mins(2), || all_ended_done(&service, sent));
         let rows = "select md5(string_agg(j::text, ' ' order by j.id)) || md5(string_agg(a::text, ' ' order by a.job_id))
-                    from jobs j join slurm_metadata a on a.job_id = j.id";
+                         || md5(string_agg(r::text, ' ' order by r.job_id))
+                    from jobs j join slurm_metadata a on a.job_id = j.id
+                    join runs r on r.job_id = j.id and r.attempt = a.attempt";
         let truth = ask(rows);
         sleeper.signal("CONT");
         until("its late results", Duration::from_secs(30), || {

@@ -20,12 +20,12 @@ fn failed_after(image: &str, found: &Findings<'_>, change: impl FnOnce(&mut Job)
     let case = Case { code: Some(1), state: Some(SlurmState::Failed), ..Case::default() };
     let mut job = case.job();
     job.spec.image = Some(image.parse().unwrap());
+    job.run.nodes = Some("node01".to_owned());
     let attempt = job.attempt.as_mut().unwrap();
-    attempt.nodes = Some("node01".to_owned());
     attempt.image = matches!(job.spec.image, Some(ImageRef::Registry { .. }))
         .then(|| LaunchImage { image: FILE.parse().unwrap(), note: None });
     change(&mut job);
-    let restart = job.attempt.as_ref().unwrap().requeues;
+    let restart = job.run.requeues;
     let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart, code: 1, at: 0 };
     let started = StartedMarker { restart, ..started() };
     let markers = Markers { exit: Some(exit), started: Some(started), ..found.markers.clone() };
@@ -63,7 +63,7 @@ const BEGUN: Markers = Markers { begun: true, ..NO_MARKERS };
 #[test]
 fn a_line_that_the_program_may_have_printed_does_not_touch_the_cache() {
     let line = Findings { err_tail: MISSING.as_bytes(), ..NOTHING };
-    let requeued = |job: &mut Job| job.attempt.as_mut().unwrap().requeues = 1;
+    let requeued = |job: &mut Job| job.run.requeues = 1;
     let long_ago = |job: &mut Job| job.finishing_since = Some(T0 - TimeDelta::hours(1));
     let endings = [
         failed_after("r.io/a:1", &Findings { markers: &BEGUN, ..line }, |_| ()),
@@ -87,7 +87,7 @@ slurmstepd-node02: error: pyxis: failed to create container filesystem for image
 slurmstepd-node02: error: pyxis:     [ERROR] No such file or directory: /lustre/sqsh/x
 ";
     let found = Findings { markers: &BEGUN, err_tail: err.as_bytes(), ..NOTHING };
-    let two_nodes = |job: &mut Job| job.attempt.as_mut().unwrap().nodes = Some("node[01-02]".to_owned());
+    let two_nodes = |job: &mut Job| job.run.nodes = Some("node[01-02]".to_owned());
     for image in ["r.io/a:1", "/lustre/sqsh/x"] {
         let Ending::Retry { job, .. } = failed_after(image, &found, two_nodes) else { panic!("{image}") };
         assert_eq!((cached_file_fault(&job), job.failures[0].nodes.len()), (None, 1));

@@ -5,7 +5,7 @@ use super::*;
 /// How a job ends that Slurm could not start, whose accounting says `told` and whose script has left `marked`.
 fn not_launched(desired: DesiredState, told: Option<u8>, marked: Option<u8>) -> Ending {
     let mut job = Case { state: Some(SlurmState::LaunchFailed), desired, ..Case::default() }.job();
-    job.attempt.as_mut().unwrap().exit = told.map(|code| ExitCode { code, signal: 0 });
+    job.run.exit = told.map(|code| ExitCode { code, signal: 0 });
     let exit =
         marked.map(|code| ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 0 });
     let started = marked.map(|_| started());
@@ -31,7 +31,7 @@ fn what_could_not_be_started_and_is_not_wanted_any_more_is_canceled() {
 fn what_could_not_be_started_is_paused_if_that_was_wanted_though_it_may_not_be_sent_again() {
     let mut job =
         Case { state: Some(SlurmState::LaunchFailed), desired: DesiredState::Pause, ..Case::default() }.job();
-    job.attempt.as_mut().unwrap().exit = None;
+    job.run.exit = None;
     job.spec.max_retries = 0;
     let ending = conclude(&job, &NOTHING, &Graces::default(), T0);
     assert!(matches!(ending, Ending::Paused(_)), "{ending:?}");
@@ -42,7 +42,7 @@ fn of_what_could_not_be_started_only_its_own_mark_says_how_it_ended() {
     for told in [None, Some(0), Some(1)] {
         let again = not_launched(DesiredState::Run, told, None);
         let Ending::Retry { job, .. } = again else { panic!("{told:?}: {again:?}") };
-        assert_eq!(job.attempt.unwrap().exit, None, "it has run nothing");
+        assert_eq!(job.run.exit, None, "it has run nothing");
         let canceled = not_launched(DesiredState::Cancel, told, None);
         assert!(matches!(&canceled, Ending::Ended(job) if job.status == Status::Canceled), "{canceled:?}");
         let ended = not_launched(DesiredState::Run, told, Some(143));

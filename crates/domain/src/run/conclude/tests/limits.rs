@@ -28,7 +28,7 @@ fn a_job_that_was_ended_from_outside_may_have_said_how_it_ended() {
     let timeout = Case { state: Some(SlurmState::Timeout), code: None, ..Case::default() };
     let conclude_started = |case: &Case, seconds: i64| {
         let mut job = case.job();
-        job.attempt.as_mut().unwrap().started_at = Some(T0);
+        job.run.started_at = Some(T0);
         let found = Findings { markers: &Markers::default(), ..NOTHING };
         conclude(&job, &found, &Graces::default(), T0 + TimeDelta::seconds(seconds))
     };

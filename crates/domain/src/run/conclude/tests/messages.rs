@@ -10,7 +10,7 @@ fn the_message_has_the_exit_code_and_the_last_lines_of_the_log() {
                     specification is wrong. Last lines of main.err:\n\
                     line 2\nline 3\nline 4\nline 5\nValueError: bad \u{fffd}[31mdata";
     assert_eq!(job.message, expected);
-    assert_eq!(job.attempt.unwrap().exit, Some(ExitCode { code: 3, signal: 0 }));
+    assert_eq!(job.run.exit, Some(ExitCode { code: 3, signal: 0 }));
 }
 
 /// A recorded failure, with the lines of a run before it.
@@ -69,7 +69,7 @@ fn the_cause_of_a_retry_is_quoted() {
 #[test]
 fn what_the_job_reported_ends_with_a_full_stop() {
     let mut job = Case { tao: true, word: Some("FAILURE"), ..Case::default() }.job();
-    job.progress.message = Some("RuntimeError: the loss went away".to_owned());
+    job.run.progress.message = Some("RuntimeError: the loss went away".to_owned());
     let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 0 };
     let markers = Markers { exit: Some(exit), started: Some(started()), ..Markers::default() };
     let found = Findings { markers: &markers, ..NOTHING };

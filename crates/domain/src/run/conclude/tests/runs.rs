@@ -4,6 +4,7 @@ use remote::RunNote;
 use test_case::test_case;
 
 use super::*;
+use crate::fixtures::absorb;
 
 /// A status file, as it is after a run that began after so many requeues.
 fn of_run(restart: u32, text: &str) -> StatusChunk {
@@ -26,8 +27,8 @@ fn of_run(restart: u32, text: &str) -> StatusChunk {
 /// What is said of a job that was canceled after a run of it had said SUCCESS, which was read after three minutes.
 fn freed(started_at: Option<Timestamp>, marked_at: Option<Timestamp>, restart: u32) -> Status {
     let mut job = Case { state: Some(SlurmState::Cancelled), ..Case::default() }.job();
-    absorb_status(&mut job, &[of_run(0, "{\"status\":\"SUCCESS\"}\n")], false, T0 + TimeDelta::minutes(3));
-    job.attempt.as_mut().unwrap().started_at = started_at;
+    absorb(&mut job, &[of_run(0, "{\"status\":\"SUCCESS\"}\n")], T0 + TimeDelta::minutes(3));
+    job.run.started_at = started_at;
     let started = marked_at.map(|at| StartedMarker {
         slurm_id: SlurmJobId::new(7).unwrap(),
         restart,
@@ -67,9 +68,9 @@ fn repeated(code: Option<u8>, minutes: i64) -> Ending {
 
 fn repeated_of(case: &Case, code: Option<u8>, minutes: i64) -> Ending {
     let mut job = case.job();
-    job.attempt.as_mut().unwrap().slurm_state = Some(SlurmState::Failed);
+    job.run.state = Some(SlurmState::Failed);
     let begun = ExitCode { code: remote::script::EXIT_BEGUN, signal: 0 };
-    job.attempt.as_mut().unwrap().exit = Some(begun);
+    job.run.exit = Some(begun);
     let exit = code.map(|code| ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code, at: 0 });
     let markers = Markers { exit, started: Some(started()), ..Markers::default() };
     let found = Findings { markers: &markers, err_tail: b"ValueError: no", ..NOTHING };
@@ -110,7 +111,7 @@ fn a_run_that_slurm_has_ended_and_repeated_has_not_failed_by_itself() {
 fn a_copy_that_found_the_attempt_taken_waits_until_it_shows_by_whom() {
     let mut job = Case { state: Some(SlurmState::Failed), ..Case::default() }.job();
     let claimed = ExitCode { code: remote::script::EXIT_CLAIMED, signal: 0 };
-    job.attempt.as_mut().unwrap().exit = Some(claimed);
+    job.run.exit = Some(claimed);
     let after = |minutes: i64, run_claim| {
         let markers = Markers { run_claim, ..NO_MARKERS };
         let found = Findings { markers: &markers, ..NOTHING };
@@ -180,9 +181,8 @@ fn a_job_that_slurm_has_lost_and_that_failed_without_a_word_is_sent_again() {
 /// mark of a beginning is of second `marked`.
 fn failed_at_once(marked: i64, lasted: i64) -> Option<String> {
     let mut job = Case { state: Some(SlurmState::Failed), ..Case::default() }.job();
-    let attempt = job.attempt.as_mut().unwrap();
-    attempt.exit = Some(ExitCode { code: 1, signal: 0 });
-    (attempt.started_at, attempt.ended_at) = (timestamp(Some(100)), timestamp(Some(100 + lasted)));
+    job.run.exit = Some(ExitCode { code: 1, signal: 0 });
+    (job.run.started_at, job.run.ended_at) = (timestamp(Some(100)), timestamp(Some(100 + lasted)));
     let markers = Markers { started: Some(StartedMarker { at: marked, ..started() }), ..Markers::default() };
     let found = Findings { markers: &markers, ..NOTHING };
     match conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(4)) {
@@ -203,7 +203,7 @@ fn a_script_that_slurm_has_ended_on_its_own_account_is_sent_again() {
     let rule = |code: u8, signal: u8, by_itself| {
         let mut job =
             Case { state: Some(SlurmState::Failed), code: Some(by_itself), ..Case::default() }.job();
-        job.attempt.as_mut().unwrap().exit = Some(ExitCode { code, signal });
+        job.run.exit = Some(ExitCode { code, signal });
         let exit =
             Some(ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: by_itself, at: 0 });
         let markers = Markers { exit, started: Some(started()), ..Markers::default() };
@@ -222,10 +222,9 @@ fn a_script_that_slurm_has_ended_on_its_own_account_is_sent_again() {
 /// that was seen, `unheard` what stands behind it.
 fn started_in_vain(state: Option<&SlurmState>, heard: &str, unheard: &str, marked: u32) -> Ending {
     let mut job = Case { tao: true, state: state.cloned(), code: None, ..Case::default() }.job();
-    absorb_status(&mut job, &[of_run(0, heard)], false, T0 + TimeDelta::minutes(1));
-    job.begin_run();
-    let attempt = job.attempt.as_mut().unwrap();
-    (attempt.requeues, attempt.started_at) = (1, Some(T0 + TimeDelta::minutes(1)));
+    absorb(&mut job, &[of_run(0, heard)], T0 + TimeDelta::minutes(1));
+    job.run.begin_again();
+    (job.run.requeues, job.run.started_at) = (1, Some(T0 + TimeDelta::minutes(1)));
     let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: marked, code: 0, at: 30 };
     let began = StartedMarker { at: 20, restart: marked, ..started() };
     let markers = Markers { exit: Some(exit), started: Some(began), ..Markers::default() };
@@ -253,8 +252,7 @@ fn what_slurm_has_started_again_in_vain_has_ended_as_it_said(state: Option<&Slur
         let ending = started_in_vain(state, heard, unheard, 0);
         let Ending::Ended(job) = ending else { panic!("{heard}{unheard}: {ending:?}") };
         assert_eq!(job.status, Status::Done, "{heard}{unheard}: {}", job.message);
-        let attempt = job.attempt.unwrap();
-        assert_eq!((attempt.requeues, attempt.started_at), (0, timestamp(Some(20))));
+        assert_eq!((job.run.requeues, job.run.started_at), (0, timestamp(Some(20))));
     }
     let failure = started_in_vain(state, "{\"status\":\"FAILURE\",\"message\":\"no\"}\n", "", 0);
     assert!(matches!(failure, Ending::Ended(job) if job.message.contains("reported a failure: no")));
@@ -290,7 +288,7 @@ fn what_was_through_long_before_its_time_ran_out_is_done(state: &SlurmState) {
         let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 30 };
         let markers = Markers { exit: Some(exit), started: Some(started()), ..Markers::default() };
         let mut job = Case { tao: false, state: Some(state.clone()), code: None, ..Case::default() }.job();
-        job.attempt.as_mut().unwrap().ended_at = timestamp(Some(30 + seconds));
+        job.run.ended_at = timestamp(Some(30 + seconds));
         let found = Findings { markers: &markers, ..NOTHING };
         match conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(2)) {
             Ending::Ended(job) => job.status,
@@ -305,7 +303,7 @@ fn what_was_through_long_before_its_time_ran_out_is_done(state: &SlurmState) {
 fn what_began_and_was_ended_as_if_it_waited_may_still_leave_its_mark() {
     let mut job =
         Case { tao: false, state: Some(SlurmState::Cancelled), code: None, ..Case::default() }.job();
-    job.attempt.as_mut().unwrap().started_at = None;
+    job.run.started_at = None;
     let markers = Markers { started: Some(started()), ..Markers::default() };
     let found = Findings { markers: &markers, ..NOTHING };
     let at = |seconds| conclude(&job, &found, &Graces::default(), T0 + TimeDelta::seconds(seconds));
@@ -317,9 +315,9 @@ fn what_began_and_was_ended_as_if_it_waited_may_still_leave_its_mark() {
 fn what_has_ended_as_it_said_is_done_though_it_was_to_be_paused_meanwhile() {
     let mut job =
         Case { tao: true, state: Some(SlurmState::Completed), code: Some(0), ..Case::default() }.job();
-    absorb_status(&mut job, &[of_run(0, "{\"status\":\"SUCCESS\"}\n")], false, T0);
-    job.begin_run();
-    (job.attempt.as_mut().unwrap().requeues, job.desired) = (1, DesiredState::Pause);
+    absorb(&mut job, &[of_run(0, "{\"status\":\"SUCCESS\"}\n")], T0);
+    job.run.begin_again();
+    (job.run.requeues, job.desired) = (1, DesiredState::Pause);
     let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 30 };
     let markers = Markers { exit: Some(exit), started: Some(started()), ..Markers::default() };
     let found = Findings { markers: &markers, ..NOTHING };
@@ -331,7 +329,7 @@ fn what_has_ended_as_it_said_is_done_though_it_was_to_be_paused_meanwhile() {
 fn a_script_that_sigterm_has_ended_before_it_heard_it_started_nothing() {
     let of = |exit: ExitCode, minutes: i64| {
         let mut job = Case { state: Some(SlurmState::Failed), ..Case::default() }.job();
-        job.attempt.as_mut().unwrap().exit = Some(exit);
+        job.run.exit = Some(exit);
         let markers = Markers { started: Some(started()), run_claim: SlurmJobId::new(7), ..NO_MARKERS };
         let found = Findings { markers: &markers, ..NOTHING };
         conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(minutes))
@@ -351,10 +349,10 @@ fn a_script_that_sigterm_has_ended_before_it_heard_it_started_nothing() {
 fn what_a_run_has_said_is_not_what_a_later_one_ended_with() {
     let mut job =
         Case { tao: true, state: Some(SlurmState::LaunchFailed), code: None, ..Case::default() }.job();
-    absorb_status(&mut job, &[of_run(0, "{\"status\":\"SUCCESS\"}\n")], false, T0);
+    absorb(&mut job, &[of_run(0, "{\"status\":\"SUCCESS\"}\n")], T0);
     for requeues in [1, 2] {
-        job.begin_run();
-        job.attempt.as_mut().unwrap().requeues = requeues;
+        job.run.begin_again();
+        job.run.requeues = requeues;
     }
     let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 1, code: 0, at: 30 };
     let began = StartedMarker { at: 20, restart: 1, ..started() };

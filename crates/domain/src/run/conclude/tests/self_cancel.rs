@@ -12,7 +12,7 @@ fn canceled(desired: DesiredState, id: u32, seconds_after: i64) -> Job {
     let case = Case { state: Some(SlurmState::Cancelled), code: None, desired, ..Case::default() };
     let mut job = case.job();
     let ended = timestamp(Some(asked + seconds_after)).unwrap();
-    job.attempt.as_mut().unwrap().ended_at = Some(ended);
+    job.run.ended_at = Some(ended);
     job.finishing_since = Some(ended);
     let markers = Markers { self_canceled: Some(mark), ..Markers::default() };
     let found = Findings { markers: &markers, ..NOTHING };

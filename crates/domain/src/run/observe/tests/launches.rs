@@ -32,7 +32,7 @@ fn told(job: &Job, queue: &QueueRow, accounting: &AccountingRow) -> Option<Job> 
 }
 
 fn state(job: Job) -> (Phase, Option<SlurmState>) {
-    (job.phase, job.attempt.unwrap().slurm_state)
+    (job.phase, job.run.state)
 }
 
 const NOT_LAUNCHED: (Phase, Option<SlurmState>) = (Phase::Finishing, Some(SlurmState::LaunchFailed));
@@ -45,7 +45,7 @@ fn a_job_that_slurm_could_not_start_and_holds_is_through_with_this_attempt() {
     let next = see(&job, &seen, 10).unwrap();
     assert!(next.step_due);
     assert_eq!(next.job.phase, Phase::Finishing);
-    assert_eq!(next.job.attempt.unwrap().slurm_state, Some(SlurmState::LaunchFailed));
+    assert_eq!(next.job.run.state, Some(SlurmState::LaunchFailed));
 }
 
 #[test]
@@ -143,11 +143,9 @@ fn a_controller_that_is_slow_may_end_it_seconds_later() {
         (Phase::Finishing, Some(SlurmState::Cancelled)),
         "nobody knows of another run"
     );
-    let attempt = known.attempt.as_mut().unwrap();
-    attempt.started_at = timestamp(Some(85));
+    known.run.started_at = timestamp(Some(85));
     assert_eq!(lasted(&known), NOT_LAUNCHED, "it was seen to run before");
-    let attempt = known.attempt.as_mut().unwrap();
-    (attempt.started_at, attempt.requeues) = (None, 1);
+    (known.run.started_at, known.run.requeues) = (None, 1);
     assert_eq!(lasted(&known), NOT_LAUNCHED, "it was seen to wait again");
 }
 
@@ -222,7 +220,7 @@ fn the_code_of_a_script_that_has_left_no_mark_is_waited_for() {
     let exit_code = Some(ExitCode { code: 123, signal: 0 });
     let record = AccountingRow { exit_code, ..record(&job, SlurmState::Failed) };
     let next = told(&job, &failed, &record).unwrap();
-    assert_eq!((next.phase, next.attempt.unwrap().exit), (Phase::Finishing, exit_code));
+    assert_eq!((next.phase, next.run.exit), (Phase::Finishing, exit_code));
 }
 
 #[test]
@@ -248,5 +246,5 @@ fn a_death_of_which_accounting_has_not_told_yet_is_waited_for_and_not_for_long()
     assert!(see(&job, &Observation { accounting: Some(&earlier), ..seen }, 101).is_none());
     let record = AccountingRow { end: Some(100), ..earlier };
     let next = see(&job, &Observation { accounting: Some(&record), ..seen }, 101).unwrap().job;
-    assert_eq!((next.phase, next.attempt.unwrap().exit), (Phase::Finishing, record.exit_code));
+    assert_eq!((next.phase, next.run.exit), (Phase::Finishing, record.exit_code));
 }

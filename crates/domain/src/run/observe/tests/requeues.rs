@@ -1,6 +1,7 @@
 //! Runs that Slurm has put back into its queue, seen or unseen.
 
 use super::*;
+use crate::fixtures::absorb;
 
 fn requeued_after(words: &str) -> (Job, ObservedChange) {
     let chunk = StatusChunk {
@@ -30,8 +31,8 @@ fn requeued_after(words: &str) -> (Job, ObservedChange) {
 #[test]
 fn what_a_job_said_before_it_was_requeued_is_not_about_its_next_run() {
     let (before, after) = requeued_after("{\"status\":\"FAILURE\",\"epoch\":3,\"message\":\"no\"}\n");
-    assert_eq!(before.progress.final_status(), Some(StatusWord::Failure));
-    assert_eq!((after.job.progress.final_status(), after.job.progress.epoch), (None, None));
+    assert_eq!(before.run.progress.final_status(), Some(StatusWord::Failure));
+    assert_eq!((after.job.run.progress.final_status(), after.job.run.progress.epoch), (None, None));
     let again = queued(&after.job, SlurmState::Running, "None").unwrap();
     let later = T0 + TimeDelta::hours(1);
     assert!(!outlives_its_final_status(&again.job, &Graces::default(), later));
@@ -48,7 +49,7 @@ fn a_requeue_that_no_poll_has_seen_shows_by_its_start() {
         600,
     );
     let next = next.unwrap().job;
-    assert_eq!((next.progress.final_status(), next.attempt.unwrap().requeues), (None, 1));
+    assert_eq!((next.run.progress.final_status(), next.run.requeues), (None, 1));
 }
 
 #[test]
@@ -61,10 +62,10 @@ fn a_run_that_came_and_went_between_two_polls_shows_by_its_place_in_the_queue() 
     assert!(waits(&job, 100).is_none());
     let again = waits(&job, 101).unwrap();
     assert!(again.step_due, "why it was requeued is to be found out");
-    assert_eq!(again.job.attempt.as_ref().unwrap().requeues, 1);
+    assert_eq!(again.job.run.requeues, 1);
     assert!(waits(&again.job, 101).is_none(), "it is counted once");
     let runs = queued(&job, SlurmState::Running, "None").unwrap().job;
-    assert_eq!(runs.attempt.unwrap().requeues, 0, "its own start is no requeue");
+    assert_eq!(runs.run.requeues, 0, "its own start is no requeue");
 }
 
 #[test]
@@ -73,7 +74,7 @@ fn a_requeue_that_no_poll_has_seen_shows_by_the_end_of_a_run_that_never_began() 
     let ended = |start| QueueRow { start, ..row(&running, SlurmState::Cancelled, "None") };
     let word = |row: &QueueRow| {
         let seen = Observation { queue: Some(row), queue_answered: true, ..Observation::default() };
-        see(&running, &seen, 600).unwrap().job.progress.final_status()
+        see(&running, &seen, 600).unwrap().job.run.progress.final_status()
     };
     assert_eq!(word(&ended(Some(2))), Some(StatusWord::Success));
     assert_eq!(word(&ended(None)), None);
@@ -91,7 +92,11 @@ fn a_requeue_that_no_poll_has_seen_shows_by_the_end_of_a_run_that_never_began() 
         before: None,
     };
     let seen = Observation { accounting: Some(&record), queue_answered: true, ..Observation::default() };
-    assert_eq!(see(&running, &seen, 600).unwrap().job.progress.final_status(), None, "accounting says so");
+    assert_eq!(
+        see(&running, &seen, 600).unwrap().job.run.progress.final_status(),
+        None,
+        "accounting says so"
+    );
 }
 
 #[test]
@@ -112,10 +117,10 @@ fn a_requeue_that_no_poll_has_seen_shows_by_the_note_of_the_next_run() {
         restarted: false,
     };
     let mut job = queued(&submitted_job(), SlurmState::Running, "None").unwrap().job;
-    absorb_status(&mut job, &[chunk(0, 0)], false, T0);
-    assert_eq!(job.progress.final_status(), Some(StatusWord::Success));
-    absorb_status(&mut job, &[chunk(0, text.len())], false, T0);
-    assert_eq!(job.progress.final_status(), Some(StatusWord::Success), "the same run");
-    absorb_status(&mut job, &[chunk(1, text.len())], false, T0);
-    assert_eq!((job.progress.final_status(), job.attempt.unwrap().requeues), (None, 1));
+    absorb(&mut job, &[chunk(0, 0)], T0);
+    assert_eq!(job.run.progress.final_status(), Some(StatusWord::Success));
+    absorb(&mut job, &[chunk(0, text.len())], T0);
+    assert_eq!(job.run.progress.final_status(), Some(StatusWord::Success), "the same run");
+    absorb(&mut job, &[chunk(1, text.len())], T0);
+    assert_eq!((job.run.progress.final_status(), job.run.requeues), (None, 1));
 }
