@@ -30,6 +30,7 @@ pub(crate) fn command_job() -> Job {
         name: None,
         labels: BTreeMap::new(),
         work: Work::Command { text: "true".to_owned() },
+        array: None,
         image: None,
         image_policy: ImagePolicy::default(),
         env: BTreeMap::new(),

@@ -57,6 +57,7 @@ pub use progress::{
     summary::Progress,
 };
 pub use request::{
+    array::{ArrayRequest, ArrayTasks, DEFAULT_MAX_ARRAY_SIZE, JobArray, value_text},
     body::{BackendDetails, BackendType, ContainerRequest, JobRequest, RetryBudget},
     container_job::{ContainerImages, ContainerJob, ResultsDir, container_job_pointer},
     cosmos, limits,

@@ -5,6 +5,7 @@ macro_rules! program {
     ($($part:literal),+) => { concat!($(include_str!(concat!("../programs/", $part, ".sh"))),+) };
 }
 
+pub(crate) mod arrays;
 mod cancel;
 mod check_images;
 mod checkpoints;
@@ -25,6 +26,7 @@ pub(crate) mod status;
 mod submit_batch;
 mod test_only;
 
+pub use arrays::*;
 pub use cancel::*;
 pub use check_images::*;
 pub use checkpoints::*;

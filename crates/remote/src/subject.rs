@@ -94,6 +94,7 @@ mod tests {
         let (attempt, conversion) = (Subject::Attempt { job: ID, no: 2 }, Subject::Conversion(ID));
         let command = Cancel {
             jobs: vec![(SlurmJobId::new(7).unwrap(), key(attempt.clone(), "tao-job-x-r2"))],
+            tasks: Vec::new(),
             names: vec![key(conversion.clone(), "tao-sqsh-x-1")],
         };
         let canceled = || Some("canceled".to_owned());

@@ -58,6 +58,7 @@ pub fn spec(work: Work) -> JobSpec {
         name: None,
         labels: BTreeMap::new(),
         work,
+        array: None,
         image: Some(parsed("/lustre/images/tao.sqsh")),
         image_policy: ImagePolicy::default(),
         env: BTreeMap::new(),

@@ -6,7 +6,8 @@ use super::merge;
 
 /// Objects that can be null: schema, field and the name that the object gets. Generators make up a name for each object
 /// without one.
-const OBJECTS: [(&str, &str, &str); 11] = [
+const OBJECTS: [(&str, &str, &str); 12] = [
+    ("ArrayRequest", "matrix", "ArrayMatrix"),
     ("BackendDetails", "sbatch_options", "SbatchOptions"),
     ("ClusterSettings", "sbatch_options", "SbatchOptions"),
     ("ContainerJob", "specs", "Specs"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use domain::{Attempt, Cluster, Job, JobId, Run, Work};
+use domain::{Attempt, Cluster, Job, JobArray, JobId, Run, Work};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use slurm::SlurmJobId;
@@ -84,6 +84,7 @@ pub(crate) struct JobView {
     /// Everything that must exist on the cluster before the job is staged, except below the cluster's `node_local_paths`: the
     /// inputs, the data sets in `specs`, and an image that is a file.
     pub required_paths: Vec<String>,
+    pub array: Option<ArrayView>,
     /// The effective resources.
     pub resources: ResourcesView,
     /// The retry budget.
@@ -100,6 +101,28 @@ pub(crate) struct JobView {
     pub traceparent: Option<String>,
     /// The newest attempt; null before the first.
     pub attempt_details: Option<AttemptView>,
+}
+
+/// The tasks of a job; null for a job with one task.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ArrayView {
+    /// The number of its tasks.
+    pub tasks: u32,
+    /// The numbers of its tasks, as Slurm writes them: `0-99` or `3,7-9`.
+    pub indices: String,
+    /// The most tasks that run at once; null for as many as the cluster allows.
+    pub max_parallel: Option<u32>,
+}
+
+impl From<&JobArray> for ArrayView {
+    fn from(array: &JobArray) -> Self {
+        let tasks = array.tasks();
+        Self {
+            tasks: tasks.len(),
+            indices: tasks.to_string(),
+            max_parallel: array.max_parallel.map(std::num::NonZeroU32::get),
+        }
+    }
 }
 
 /// The effective resources: the request, completed by the cluster's defaults.
@@ -313,6 +336,7 @@ impl JobView {
             command,
             docker_env_vars: texts(&job.spec.env),
             secret_env_vars: job.spec.secret_env.iter().map(ToString::to_string).collect(),
+            array: job.spec.array.as_ref().map(ArrayView::from),
             resources: ResourcesView {
                 num_nodes: resources.nodes,
                 gpus_per_node: resources.gpus_per_node,

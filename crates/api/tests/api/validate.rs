@@ -62,6 +62,19 @@ async fn validating_refuses_what_submitting_refuses(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn the_tasks_and_submissions_of_an_array_are_shown(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let body = json!({"command": "true", "array": {"matrix": {"lr": vec![0.1; 60], "seed": vec![1; 40]}, "max_parallel": 5}});
+    let seen = api.post("/jobs/validate", &body).await.json();
+    let array = json!({"tasks": 2400, "indices": "0-2399", "max_parallel": 5});
+    assert_eq!((&seen["job"]["array"], &seen["submissions"]), (&array, &json!(3)));
+    let refused = api.post("/jobs", &body).await;
+    assert_eq!(refused.json()["errors"][0]["code"], "unsupported", "{}", refused.text());
+    let seen = api.post("/jobs/validate", &json!({"command": "true"})).await.json();
+    assert_eq!((&seen["job"]["array"], &seen["submissions"]), (&json!(null), &json!(1)));
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn an_unknown_parameter_is_refused(pool: PgPool) {
     let api = TestApi::new(pool);
     let answer = api.post("/jobs/validate?alive=true", &json!({"command": "true"})).await;

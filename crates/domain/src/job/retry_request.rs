@@ -12,10 +12,7 @@ use crate::{
         status::Status,
         stored::{DesiredState, Job},
     },
-    request::{
-        secret::Secrets,
-        spec::{JobSpec, MAX_ENV_VALUE},
-    },
+    request::{secret::Secrets, spec::JobSpec, variable::MAX_ENV_VALUE},
     violation::{Faults, Violation, pointer},
 };
 

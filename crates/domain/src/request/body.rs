@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::request::{options_body::ResourcesRequest, webhook::WebhookRequest};
+use crate::request::{array::ArrayRequest, options_body::ResourcesRequest, webhook::WebhookRequest};
 
 /// A job: either `network_arch` and `action`, which run the TAO container's entry point, or `command`.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
@@ -52,6 +52,7 @@ pub struct JobRequest {
     /// A shell script, run by `bash -euo pipefail`.
     #[schema(max_length = 262_144)]
     pub command: Option<String>,
+    pub array: Option<ArrayRequest>,
     #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Option<ResourcesRequest>)]
     pub resources: ResourcesRequest,

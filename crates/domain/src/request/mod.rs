@@ -1,5 +1,6 @@
 //! Requests, and the validated specification made from one.
 
+pub(crate) mod array;
 pub(crate) mod body;
 pub(crate) mod container_job;
 pub mod cosmos;
@@ -14,5 +15,6 @@ pub(crate) mod secret;
 pub(crate) mod spec;
 pub(crate) mod text;
 pub(crate) mod uri;
+pub(crate) mod variable;
 pub(crate) mod warnings;
 pub(crate) mod webhook;

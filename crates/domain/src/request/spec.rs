@@ -4,7 +4,7 @@ mod environment;
 mod from_request;
 mod inputs;
 
-pub(crate) use environment::{CUDA_OVERRIDE, MAX_ENV_VALUE};
+pub(crate) use environment::CUDA_OVERRIDE;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +13,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use slurm::{EnvKey, Moment, PartitionList, RemotePath, SubmitOptions, TraceParent};
+use slurm::{EnvKey, Moment, PartitionList, RemotePath, SubmitOptions, TaskSet, TraceParent};
 
 use crate::{
     cluster::{
@@ -23,6 +23,7 @@ use crate::{
     },
     image::ImageRef,
     request::{
+        array::JobArray,
         cosmos,
         text::{Label, Word},
     },
@@ -37,6 +38,9 @@ pub struct JobSpec {
     pub name: Option<Label>,
     pub labels: BTreeMap<Label, String>,
     pub work: Work,
+    /// Its tasks; a job without an array has one task, number 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub array: Option<JobArray>,
     pub image: Option<ImageRef>,
     #[serde(default)]
     pub image_policy: ImagePolicy,
@@ -95,6 +99,16 @@ impl JobSpec {
     /// Whether its programs have logs of their own, beside those of the job.
     pub fn has_component_logs(&self) -> bool {
         cosmos::has_roles(self)
+    }
+
+    /// The numbers of its tasks.
+    pub fn tasks(&self) -> TaskSet {
+        self.array.as_ref().map_or_else(TaskSet::single, JobArray::tasks)
+    }
+
+    /// How many times sbatch is called for all its tasks, on a cluster with this `MaxArraySize`.
+    pub fn submissions(&self, max_array_size: u32) -> u32 {
+        u32::try_from(self.tasks().pieces(max_array_size).len()).unwrap_or(u32::MAX)
     }
 }
 

@@ -78,10 +78,12 @@ fn recorded(release: &str, state: &str) -> (QueueRow, Option<AccountingRow>) {
         state_dir: "/nonexistent".parse().unwrap(),
         status: Vec::new(),
         signs_of_life: None,
+        index: None,
     };
     let other = Watched { key: key("somebody-else"), ..watched.clone() };
     let poll = Poll {
         jobs: vec![watched, other],
+        arrays: Vec::new(),
         status_bytes_per_file: 1000,
         status_bytes_total: 1000,
         others: None,

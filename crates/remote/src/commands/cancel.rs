@@ -6,7 +6,7 @@ use crate::{
     AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject, answer::Answer, rpcs,
     stdin_writer::StdinWriter, subject::subjects,
 };
-use slurm::{Failure, FailureClass, SlurmJobId, failure};
+use slurm::{Failure, FailureClass, SlurmJobId, TaskSet, failure};
 
 const PROGRAM: &str = program!("preamble", "cancel");
 
@@ -19,6 +19,8 @@ const DEADLINE: Duration = Duration::from_secs(110);
 pub struct Cancel {
     /// The jobs, with their names. A job that is not in the queue under its name counts as canceled.
     pub jobs: Vec<(SlurmJobId, AttemptKey)>,
+    /// Tasks of job arrays, by index. The others go on.
+    pub tasks: Vec<(SlurmJobId, AttemptKey, TaskSet)>,
     /// Attempts without a known id: all jobs of our user with this name are canceled.
     pub names: Vec<AttemptKey>,
 }
@@ -38,19 +40,22 @@ impl RemoteCommand for Cancel {
 
     fn render(&self) -> Call {
         let mut stdin = StdinWriter::default();
-        stdin.field(self.jobs.len()).field(self.names.len()).end_line();
+        stdin.field(self.jobs.len() + self.tasks.len()).field(self.names.len()).end_line();
         for (id, key) in &self.jobs {
-            stdin.field(id).field(&key.name).end_line();
+            stdin.field(id).field(&key.name).field("-").end_line();
+        }
+        for (id, key, tasks) in &self.tasks {
+            stdin.field(id).field(&key.name).field(tasks).end_line();
         }
         for key in &self.names {
             stdin.field(&key.name).end_line();
         }
-        let calls = self.jobs.len() / 500 + 1 + self.names.len();
+        let calls = (self.jobs.len() + self.tasks.len()) / 500 + 1 + self.names.len();
         stdin.call(PROGRAM, DEADLINE, super::STDOUT_BASE + calls * super::encoded(60_000))
     }
 
     fn rpcs(&self) -> u32 {
-        match self.jobs.len() + self.names.len() {
+        match self.jobs.len() + self.tasks.len() + self.names.len() {
             0 => 0,
             jobs => rpcs::SQUEUE + rpcs::times(jobs, rpcs::CANCEL),
         }
@@ -74,7 +79,8 @@ impl RemoteCommand for Cancel {
     }
 
     fn subjects(&self, answer: Option<&Canceled>) -> Vec<(Subject, Option<String>)> {
-        let keys = self.jobs.iter().map(|(_, key)| key).chain(&self.names);
+        let tasks = self.tasks.iter().map(|(_, key, _)| key);
+        let keys = self.jobs.iter().map(|(_, key)| key).chain(tasks).chain(&self.names);
         subjects(keys.map(|key| key.subject.clone()), |_| {
             Some(match &answer?.refused {
                 None => "canceled".to_owned(),

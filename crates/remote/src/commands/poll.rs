@@ -6,6 +6,7 @@ use crate::{
     AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject,
     answer::{Answer, Line},
     commands::{
+        arrays::{ArrayAnswers, ArrayReader, WatchedArray},
         markers::{MarkerReader, Markers},
         status::{STATUS_BACKLOG, StatusChunk, StatusCursor, StatusReader},
     },
@@ -33,8 +34,10 @@ const BYTES_PER_FILE: usize = 4 * 1024;
 /// Reads the state of all the jobs and the new part of their status files.
 #[derive(Debug, Clone)]
 pub struct Poll {
-    /// The jobs.
+    /// The jobs, and those tasks of arrays that do not wait.
     pub jobs: Vec<Watched>,
+    /// The arrays with tasks that wait.
+    pub arrays: Vec<WatchedArray>,
     /// The most new bytes of one status file; the next poll reads the rest.
     pub status_bytes_per_file: usize,
     /// The most new bytes of all status files together.
@@ -58,6 +61,20 @@ pub struct Watched {
     pub status: Vec<StatusCursor>,
     /// Where its logs are, to report its signs of life; needs a results directory. None: not reported.
     pub signs_of_life: Option<RemotePath>,
+    /// Its index, if it is a task of the array `id`.
+    pub index: Option<u32>,
+}
+
+impl Watched {
+    /// The name of what it left in the answer: its name in Slurm, with the index of a task.
+    pub fn label(&self) -> String {
+        label(self.key.as_str(), self.index)
+    }
+}
+
+/// The name of a task's files in answers. No name of an attempt has an underscore.
+pub fn label(name: &str, index: Option<u32>) -> String {
+    index.map_or_else(|| name.to_owned(), |index| format!("{name}_{index}"))
 }
 
 /// How much a running job has written: results, logs and markers.
@@ -86,6 +103,8 @@ pub struct PollAnswer {
     pub markers: HashMap<String, Markers>,
     /// The signs of life of running jobs, where asked for and readable, by name in Slurm.
     pub signs_of_life: HashMap<String, SignsOfLife>,
+    /// What squeue and sacct answered about tasks of arrays.
+    pub arrays: ArrayAnswers,
     /// The number of malformed rows and files that were left out; none is a polled job in the queue.
     pub dropped_rows: usize,
 }
@@ -125,6 +144,7 @@ impl RemoteCommand for Poll {
         let known_files = self.jobs.iter().map(|job| job.status.len()).sum::<usize>();
         stdin
             .field(self.jobs.len())
+            .field(self.arrays.len())
             .field(known_files)
             .field(self.status_bytes_per_file)
             .field(self.status_bytes_total)
@@ -140,7 +160,11 @@ impl RemoteCommand for Poll {
                 .path_or_absent(job.results_dir.as_ref())
                 .field(&job.state_dir)
                 .path_or_absent(job.signs_of_life.as_ref().filter(|_| job.results_dir.is_some()))
+                .field(job.index.map_or_else(|| "-".to_owned(), |index| index.to_string()))
                 .end_line();
+        }
+        for array in &self.arrays {
+            stdin.field(array.id).field(&array.name).field(&array.rest).end_line();
         }
         for (index, job) in self.jobs.iter().enumerate() {
             stdin.cursors(index, &job.status);
@@ -152,6 +176,7 @@ impl RemoteCommand for Poll {
                 super::STDOUT_BASE * 16
                     + MOST_OTHERS * BYTES_PER_OTHER
                     + self.jobs.len() * BYTES_PER_JOB
+                    + self.arrays.iter().map(WatchedArray::bytes).fold(0, usize::saturating_add)
                     + known_files * BYTES_PER_FILE,
             ),
         )
@@ -172,7 +197,8 @@ impl RemoteCommand for Poll {
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
         let answer = Answer::read(Self::NAME, raw)?;
-        let keys: Vec<&str> = self.jobs.iter().map(|job| job.key.as_str()).collect();
+        let labels: Vec<String> = self.jobs.iter().map(Watched::label).collect();
+        let keys: Vec<&str> = labels.iter().map(String::as_str).collect();
         let mut reader = Reader::new(self);
         for line in answer.lines() {
             reader.line(line, &keys)?;
@@ -192,6 +218,7 @@ impl RemoteCommand for Poll {
                 .into_iter()
                 .map(|(index, signs)| (keys[index].to_owned(), signs))
                 .collect(),
+            arrays: reader.arrays.finish(),
             dropped_rows: reader.dropped + left_out.len(),
         })
     }
@@ -215,16 +242,17 @@ struct Reader<'a> {
     status: StatusReader,
     markers: MarkerReader,
     signs: HashMap<usize, SignsOfLife>,
+    arrays: ArrayReader<'a>,
     dropped: usize,
 }
 
 impl<'a> Reader<'a> {
     fn new(poll: &'a Poll) -> Self {
         let mut names: HashMap<SlurmJobId, Vec<&str>> = HashMap::new();
-        for job in &poll.jobs {
+        for job in poll.jobs.iter().filter(|job| job.index.is_none()) {
             names.entry(job.id).or_default().push(job.key.as_str());
         }
-        Self { names, ..Self::default() }
+        Self { names, arrays: ArrayReader::new(poll), ..Self::default() }
     }
 
     fn line(&mut self, mut line: Line<'_>, keys: &[&str]) -> Result<(), ParseError> {
@@ -250,6 +278,7 @@ impl<'a> Reader<'a> {
                 });
             }
             b"ROW" => self.queue_row(&line),
+            b"ARRAY" => self.arrays.row(&line.rest()),
             b"RECORD" => self.record(&line),
             b"ALIVE" => {
                 let index = line.index(keys.len())?;
@@ -284,7 +313,11 @@ impl<'a> Reader<'a> {
     }
 
     fn record(&mut self, line: &Line<'_>) {
-        let Some(mut row) = AccountingRow::read(&line.rest()) else {
+        let text = line.rest();
+        if self.arrays.record(&text) {
+            return;
+        }
+        let Some(mut row) = AccountingRow::read(&text) else {
             self.dropped += 1;
             return;
         };

@@ -15,8 +15,15 @@ fn poll(ids: &[u32]) -> Poll {
         state_dir: "/s".parse().unwrap(),
         status: Vec::new(),
         signs_of_life: None,
+        index: None,
     });
-    Poll { jobs: jobs.collect(), status_bytes_per_file: 1000, status_bytes_total: 10_000, others: None }
+    Poll {
+        jobs: jobs.collect(),
+        arrays: Vec::new(),
+        status_bytes_per_file: 1000,
+        status_bytes_total: 10_000,
+        others: None,
+    }
 }
 
 fn parse(poll: &Poll, body: &[&str]) -> Result<PollAnswer, ParseError> {

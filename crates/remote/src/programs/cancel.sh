@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Cancels jobs, by id and name or by name alone. A job that is not in the queue counts as canceled.
 #
-# stdin: a line "number of jobs, number of names"; for each job a line "id, name", then each name on a line of its own.
+# stdin: a line "number of jobs, number of names"; for each job a line "id, name, indices of its array or -", then each name on a line of its own.
 
 IFS=$'\t' read -r jobs names || give_up 'the list of jobs did not arrive whole'
 take_lines "$tmp/asked" "$((jobs + names))" jobs
@@ -10,8 +10,8 @@ if ((jobs + names == 0)); then finish; fi
 # A controller that was reset gives ids again, so only jobs in the queue under our name are canceled. A name may hold any
 # character, so it ends at a random word.
 nonce="$RANDOM$RANDOM$RANDOM$RANDOM"
-# With -a, because a hidden partition hides our own jobs too.
-keep_for 30 squeue --me -a -h -t all -o "$nonce|%T|%A|%j|$nonce" >"$tmp/queue" 2>"$tmp/err" </dev/null
+# With -a, because a hidden partition hides our own jobs too. %F: tasks have the id of their array.
+keep_for 30 squeue --me -a -h -t all -o "$nonce|%T|%F|%j|$nonce" >"$tmp/queue" 2>"$tmp/err" </dev/null
 code=$?
 if ((code == 74)); then lost; fi
 if [ "$code" = 0 ] && complains "$tmp/err"; then code=1; fi
@@ -20,7 +20,7 @@ if [ "$code" != 0 ]; then
   finish
 fi
 awk -F'\t' -v nonce="$nonce" -v jobs="$jobs" '
-  pass == 1 { if (FNR <= jobs) job[$1 "|" $2]; else name[$1]; next }
+  pass == 1 { if (FNR <= jobs) job[$1 "|" $2] = $3; else name[$1]; next }
   {
     row = $0
     if (index(row, nonce "|") != 1 || !sub("[|]" nonce "$", "", row)) next
@@ -30,7 +30,8 @@ awk -F'\t' -v nonce="$nonce" -v jobs="$jobs" '
     sub("^[^|]*[|]", "", row)
     at = index(row, "|")
     id = substr(row, 1, at - 1)
-    if ((row in job || substr(row, at + 1) in name) && id ~ /^[1-9][0-9]*$/ && !seen[id]++) print id
+    if (!(row in job || substr(row, at + 1) in name) || id !~ /^[1-9][0-9]*$/ || seen[id]++) next
+    print id (row in job && job[row] != "-" ? "_[" job[row] "]" : "")
   }' pass=1 "$tmp/asked" pass=2 "$tmp/queue" >"$tmp/ids" || lost
 
 while mapfile -t -n 500 chunk && ((${#chunk[@]} > 0)); do

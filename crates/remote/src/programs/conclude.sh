@@ -36,7 +36,8 @@ collect_logs='
       fi
     done
   }
-  # It was created before the submission: if it is missing, the file system is not there.
+  # It was created before the submission: if it is missing, the file system is not there. A task that never began has none.
+  case $state in */tasks/*) if [ -d "${state%/tasks/*}" ]; then mkdir -p -- "$state"; fi ;; esac
   if [ ! -d "$state" ]; then code=1; fi
   # Before anything is read: a run that starts after this stops. A link needs no room on a full disk.
   if [ "$id" != - ]; then ln -sfT -- "$id" "$state/over" || code=1; fi

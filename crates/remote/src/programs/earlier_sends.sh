@@ -40,7 +40,7 @@ ask_queue() {
   if (($# == 0)); then return; fi
   for i; do queued[i]='?' names+=",${name[i]}"; done
   # With -a, because a hidden partition hides our own jobs too. Jobs that run elsewhere in a federation do not count.
-  keep_for 8 squeue --me -a -h -t all -n "${names#,}" -o '%T|%A|%j' >"$tmp/lookup" 2>"$tmp/lookup.err" </dev/null
+  keep_for 8 squeue --me -a -h -t all -n "${names#,}" -o '%T|%F|%j' >"$tmp/lookup" 2>"$tmp/lookup.err" </dev/null
   code=$?
   if ((code == 74)); then echo "${tmp%/*}: No space left on device" >"$tmp/lookup.err"; fi
   if ((code)); then

@@ -110,14 +110,17 @@ say "TIME $(date +%s)"
 walk "$fence" "$tmp/sends"
 sed 's/^/UNBEGUN /' "$tmp/lines" >"$tmp/framed" || lost
 say_file "$tmp/framed"
-# With -a, because a hidden partition hides our own jobs too. -a also shows jobs that run elsewhere in a federation.
-ask_all squeue --me -a -h -t all -o '%A|%T|%j' -n
-sed '/^[^|]*|REVOKED|/d' "$tmp/rows" >"$tmp/ours" || lost
+# With -a, because a hidden partition hides our own jobs too. -a also shows jobs that run elsewhere in a federation. %F: tasks
+# have the id of their array.
+ask_all squeue --me -a -h -t all -o '%F|%T|%j' -n
+awk '!/^[^|]*[|]REVOKED[|]/ && !seen[$0]++' "$tmp/rows" >"$tmp/ours" || lost
 mv -f -- "$tmp/ours" "$tmp/rows" || lost
 say_found SQUEUE ROW
 # Without -S sacct searches the present day only. In UTC, as the preamble sets.
 from=$(date -d "@$since" +%Y-%m-%dT%H:%M:%S)
-ask_all sacct -X -P -n --delimiter='|' -S "$from" -o JobIDRaw,JobName --name
+ask_all sacct -X -P -n --delimiter='|' -S "$from" -o JobID,JobName --name
+awk -F'|' -v OFS='|' '{ sub("_.*", "", $1) } !seen[$0]++' "$tmp/rows" >"$tmp/ours" || lost
+mv -f -- "$tmp/ours" "$tmp/rows" || lost
 say_found SACCT RECORD
 
 check_bases

@@ -2,10 +2,11 @@
 # The state of many jobs: one squeue, sacct only for jobs that squeue does not explain, and the new bytes of their files.
 # No process is started per job, only per file that changed.
 #
-# stdin: a line "number of jobs, number of known status files, bytes per file, bytes altogether, most unread bytes of a file, how the names of jobs
-# begin that are reported without being asked for, how many of them at most"; for each job a line
+# stdin: a line "number of jobs, number of arrays, number of known status files, bytes per file, bytes altogether, most unread bytes of a file, how the
+# names of jobs begin that are reported without being asked for, how many of them at most"; for each job a line
 # "index, id, name, results directory, state directory,
-# log directory if its signs of life are asked for"; for each known status file a line "index of its job, inode,
+# log directory if its signs of life are asked for, index in its array"; for each array a line "id, name, indices that are reported when they have
+# left the waiting rest"; for each known status file a line "index of its job, inode,
 # offset, path". Absent fields are "-".
 
 # The signs of life of jobs: one find for all of them, reduced to sums.
@@ -35,11 +36,13 @@ say_signs_of_life() {
 # Any part of a pipe that writes a list may run out of room.
 set -o pipefail
 
-IFS=$'\t' read -r count known per_file altogether backlog prefix most || give_up 'the list of jobs did not arrive whole'
+IFS=$'\t' read -r count arrays known per_file altogether backlog prefix most || give_up 'the list of jobs did not arrive whole'
 : >"$tmp/watched" || lost
+: >"$tmp/arrays" || lost
 : >"$tmp/known" || lost
-awk -v tmp="$tmp" -v count="$count" '{ print > (tmp (NR <= count ? "/watched" : "/known")) }' || lost
-if [ "$(cat -- "$tmp/watched" "$tmp/known" | wc -l)" != $((count + known)) ]; then
+awk -v tmp="$tmp" -v count="$count" -v arrays="$arrays" \
+  '{ print > (tmp (NR <= count ? "/watched" : NR <= count + arrays ? "/arrays" : "/known")) }' || lost
+if [ "$(cat -- "$tmp/watched" "$tmp/arrays" "$tmp/known" | wc -l)" != $((count + arrays + known)) ]; then
   give_up 'the list of jobs did not arrive whole'
 fi
 
@@ -48,8 +51,8 @@ say "TIME $(date +%s)"
 # A job's name may hold any character, even a newline. So rows begin with a random word, and the name ends at it. Free text
 # comes last, where a cut does no harm.
 nonce="$RANDOM$RANDOM$RANDOM$RANDOM"
-# With -a, because a hidden partition hides our own jobs too.
-keep_for 45 squeue --me -a -h -t all -o "$nonce|%A|%T|%j|$nonce|%V|%S|%e|%P|%N|%r" \
+# With -a, because a hidden partition hides our own jobs too. By default squeue cuts long sets of indices (SLURM_BITSTR_LEN in squeue(1)).
+SLURM_BITSTR_LEN=0 keep_for 45 squeue --me -a -h -t all -o "$nonce|%A|%T|%F|%K|%j|$nonce|%V|%S|%e|%P|%N|%r" \
   >"$tmp/squeue" 2>"$tmp/squeue.err" </dev/null
 code=$?
 if ((code == 74)); then lost; fi
@@ -68,20 +71,47 @@ if ((answered)); then
   # name is in the queue, even if the rest of its row is malformed. Other jobs of our user are reported only if their names
   # look like ours.
   awk -F'\t' -v nonce="$nonce" -v tmp="$tmp" -v prefix="$prefix" -v most="$most" -v backlog="$backlog" '
-    pass == 1 { watched[$2]; next }
-    pass == 2 {
+    # Whether an index is one of the rest of an array.
+    function is_of_rest(id, k,    n, at, part, ends) {
+      n = split(rest[id], part, ",")
+      for (at = 1; at <= n; at++) {
+        if (split(part[at], ends, "-") == 1) ends[2] = ends[1]
+        if (k + 0 >= ends[1] + 0 && k + 0 <= ends[2] + 0) return 1
+      }
+      return 0
+    }
+    pass == 1 { if ($7 == "-") watched[$2]; else { watched[$2 "_" $7]; array[$2] }; next }
+    pass == 2 { rest[$1] = $3; array[$1]; next }
+    pass == 3 {
       at = index($0, "|" nonce "|")
-      if (index($0, nonce "|") != 1 || !at) { if (odd++ < 1000) print "ROW ?" > (tmp "/rows"); next }
+      if (index($0, nonce "|") != 1 || !at) {
+        if (odd++ < 1000) print "ROW ?" > (tmp "/rows")
+        # A row that was cut may be of an array, and then its tasks are not missing.
+        if (index($0, nonce) == 1 && (split($0, f, "|") < 6 || f[4] in array))
+          print "ARRAY " (f[4] in array ? f[4] : "-") " ?" > (tmp "/rows")
+        next
+      }
       name = substr($0, length(nonce) + 2, at - length(nonce) - 2)
       split(name, f, "|")
       # -a also shows jobs that run elsewhere in a federation. Accounting knows how they end.
       if (f[2] == "REVOKED") next
-      for (k = 1; k <= 2; k++) name = substr(name, index(name, "|") + 1)
+      for (k = 1; k <= 4; k++) name = substr(name, index(name, "|") + 1)
+      if (f[4] ~ /^(N\/A|)$/) f[4] = ""
+      else if (f[4] ~ /^[0-9]+$/ && f[3] in array) f[1] = f[3] "_" f[4]
+      else f[1] = f[3]
       state[f[1] "|" name] = f[2]
       # Only accounting has the exit code and signal of a failure, who canceled a job, and whether a held job failed to
       # launch.
       if (f[2] == "FAILED" || f[2] == "CANCELLED" || $0 ~ /[|]JobHeld(Admin|User)$/)
         unsaid[f[1] "|" name]
+      if (f[4] != "" && f[3] in array) {
+        # Tasks that ended stay in the queue for a while: only those are reported that were asked for.
+        if (f[1] == f[3] || f[1] in watched || is_of_rest(f[3], f[4]))
+          print "ARRAY " f[3] " " f[4] " " f[3] "|" f[2] "|" substr(name, 1, 200) substr($0, at + length(nonce) + 1, 2500) > (tmp "/rows")
+        next
+      }
+      # The tasks of an array that was not asked for are one job.
+      if (f[4] != "" && listed[f[3]]++) next
       if (f[1] in watched) room = 2500
       else if (prefix != "-" && index(name, prefix) == 1 && others++ < most) room = 200
       else next
@@ -90,16 +120,17 @@ if ((answered)); then
       next
     }
     {
-      there = ($2 "|" $3) in state
-      found = there ? state[$2 "|" $3] : ""
-      if (!there || ($2 "|" $3) in unsaid) print $2 > (tmp "/missing")
+      id = $7 == "-" ? $2 : $2 "_" $7
+      there = (id "|" $3) in state
+      found = there ? state[id "|" $3] : ""
+      if (!there || (id "|" $3) in unsaid) print id > (tmp "/missing")
       if (!there || found ~ /^(COMPLETED|FAILED|TIMEOUT|CANCELLED|NODE_FAIL|BOOT_FAIL|DEADLINE|OUT_OF_MEMORY|PREEMPTED|REVOKED|LAUNCH_FAILED|RECONFIG_FAIL)$/)
         print $1 "\t" $5 > (tmp "/ended")
       if ($4 != "-" && found !~ /^(PENDING|CONFIGURING|REQUEUED|REQUEUE_HOLD|REQUEUE_FED|RESV_DEL_HOLD|SPECIAL_EXIT|POWER_UP_NODE)$/)
         print $1 "\t" $4 "\t" $5 "\t" backlog > (tmp "/want")
       if ($6 != "-" && found == "RUNNING")
         print $1 "\t" $4 "\n" $1 "\t" $5 "\n" $1 "\t" $6 > (tmp "/alive")
-    }' pass=1 "$tmp/watched" pass=2 "$tmp/squeue" pass=3 "$tmp/watched" || lost
+    }' pass=1 "$tmp/watched" pass=2 "$tmp/arrays" pass=3 "$tmp/squeue" pass=4 "$tmp/watched" || lost
 else
   # If squeue failed, only files that were read before are read.
   awk -F'\t' -v backlog="$backlog" '
@@ -122,7 +153,7 @@ while mapfile -t -n 500 ids && ((${#ids[@]} > 0)); do
   fi
   list=$(IFS=, && printf '%s' "${ids[*]}")
   # -D: a row for every run.
-  keep_for 30 sacct -D -X -P -n --delimiter=$'\037' -o JobIDRaw,State,ExitCode,JobName,Start,End,NodeList,Reason \
+  keep_for 30 sacct -D -X -P -n --delimiter=$'\037' -o JobID,State,ExitCode,JobName,Start,End,NodeList,Reason \
     -j "$list" >"$tmp/sacct" 2>"$tmp/sacct.err" </dev/null
   code=$?
   if ((code == 74)); then lost; fi

@@ -22,7 +22,7 @@ fn ids_go_five_hundred_at_a_time_after_one_look_at_the_queue() {
     let site = Site::new();
     let rows = (1..=1001).map(|id| format!("{id}|RUNNING|None|n1|1|2|3|polar|job-{id}\n"));
     site.write("queue", rows.collect::<String>());
-    let cancel = Cancel { jobs: (1..=1001).map(job).collect(), names: vec![] };
+    let cancel = Cancel { jobs: (1..=1001).map(job).collect(), ..Cancel::default() };
     assert_eq!(site.run(&cancel), Canceled { refused: None });
     let calls = site.read("scancel.calls");
     let calls: Vec<&str> = calls.lines().collect();
@@ -40,7 +40,7 @@ fn an_id_that_now_belongs_to_another_job_is_left_alone() {
         &site,
         [(7, "somebody-else"), (8, "job-8"), (9, "job-9|x"), (11, "x\\n10|job-10"), (12, "job-12\\n")],
     );
-    let cancel = Cancel { jobs: [7, 8, 9, 10, 12].map(job).to_vec(), names: vec![] };
+    let cancel = Cancel { jobs: [7, 8, 9, 10, 12].map(job).to_vec(), ..Cancel::default() };
     assert_eq!(site.run(&cancel), Canceled { refused: None });
     assert_eq!(site.read("scancel.calls"), "8\n");
 }
@@ -49,7 +49,11 @@ fn an_id_that_now_belongs_to_another_job_is_left_alone() {
 fn a_name_stands_for_all_jobs_that_have_it() {
     let site = Site::new();
     queue(&site, [(7, "a"), (8, "b"), (9, "a"), (10, "a|b"), (11, "c")]);
-    let cancel = Cancel { jobs: vec![(id(7), key("a")), (id(11), key("c"))], names: vec![key("a")] };
+    let cancel = Cancel {
+        jobs: vec![(id(7), key("a")), (id(11), key("c"))],
+        names: vec![key("a")],
+        ..Cancel::default()
+    };
     assert_eq!(site.run(&cancel), Canceled { refused: None });
     assert_eq!(site.read("scancel.calls"), "7 9 11\n", "each once, and all in one call");
 }
@@ -57,7 +61,7 @@ fn a_name_stands_for_all_jobs_that_have_it() {
 #[test]
 fn what_is_not_in_the_queue_is_cancelled_already() {
     let site = Site::new();
-    let cancel = Cancel { jobs: vec![job(7)], names: vec![key("a")] };
+    let cancel = Cancel { jobs: vec![job(7)], names: vec![key("a")], ..Cancel::default() };
     assert_eq!(site.run(&cancel), Canceled { refused: None });
     assert_eq!(site.calls("scancel"), 0);
 }
@@ -79,7 +83,7 @@ fn while_the_queue_does_not_answer_nothing_is_cancelled(code: &str, stderr: &str
     queue(&site, [(7, "job-7"), (8, "a")]);
     site.write("squeue.rc", code);
     site.write("squeue.err", stderr);
-    let failure = refused(&site, &Cancel { jobs: vec![job(7)], names: vec![key("a")] });
+    let failure = refused(&site, &Cancel { jobs: vec![job(7)], names: vec![key("a")], ..Cancel::default() });
     assert_eq!(failure.class, class);
     assert!(!failure.excerpt.is_empty());
     assert_eq!(site.calls("scancel"), 0);
@@ -91,7 +95,7 @@ fn what_is_over_counts_as_canceled() {
     queue(&site, [(7, "job-7")]);
     site.write("scancel.rc", "1");
     site.write("scancel.err", "scancel: error: Kill job error on job id 7: Invalid job id specified\n");
-    assert_eq!(site.run(&Cancel { jobs: vec![job(7)], names: vec![] }), Canceled { refused: None });
+    assert_eq!(site.run(&Cancel { jobs: vec![job(7)], ..Cancel::default() }), Canceled { refused: None });
     assert_eq!(site.calls("scancel"), 1);
 }
 
@@ -105,14 +109,14 @@ fn a_refusal_has_a_class() {
         "scancel: error: Kill job error on job id 7: Invalid job id specified\n\
          scancel: error: Kill job error on job id 21: Access/permission denied\n",
     );
-    let failure = refused(&site, &Cancel { jobs: vec![job(7), job(21)], names: vec![] });
+    let failure = refused(&site, &Cancel { jobs: vec![job(7), job(21)], ..Cancel::default() });
     assert_eq!(failure.class, FailureClass::Permanent);
     site.write("scancel.rc", "8");
     site.write(
         "scancel.err",
         "scancel: error: Kill job error on job id 1: Unable to contact slurm controller (connect failure)\n",
     );
-    let failure = refused(&site, &Cancel { jobs: vec![], names: vec![key("a")] });
+    let failure = refused(&site, &Cancel { tasks: vec![], jobs: vec![], names: vec![key("a")] });
     assert_eq!(failure.class, FailureClass::NotDone);
 }
 
@@ -121,10 +125,23 @@ fn a_question_that_was_cut_cancels_nothing() {
     use remote::RemoteCommand;
     let site = Site::new();
     queue(&site, [(7, "job-7"), (8, "a")]);
-    let cancel = Cancel { jobs: vec![job(7)], names: vec![key("a")] };
+    let cancel = Cancel { jobs: vec![job(7)], names: vec![key("a")], ..Cancel::default() };
     for length in 0..cancel.render().stdin.len() {
         let raw = site.raw_cut(&cancel, length);
         assert_eq!(cancel.parse(&raw).unwrap_err().class(), FailureClass::NotDone, "{length}");
     }
     assert_eq!(site.calls("scancel"), 0);
+}
+
+#[test]
+fn an_array_is_canceled_whole_or_only_some_of_its_tasks() {
+    let site = Site::new();
+    let row = |place: &str, name: &str| format!("{place}|RUNNING|None|n1|N/A|N/A|N/A|polar|{name}\n");
+    site.write(
+        "queue",
+        row("9~7~3", "a") + &row("7~7~4-9", "a") + &row("12~11~0", "b") + &row("11~11~1", "b"),
+    );
+    let tasks = vec![(id(7), key("a"), "3,7-9".parse().unwrap())];
+    site.run(&Cancel { jobs: vec![(id(11), key("b"))], tasks, ..Cancel::default() });
+    assert_eq!(site.read("scancel.calls").trim(), "7_[3,7-9] 11");
 }

@@ -47,7 +47,7 @@ fn a_lost_submission_is_found_in_it() {
 #[test]
 fn a_job_in_it_is_cancelled() {
     let site = site();
-    let cancel = Cancel { jobs: vec![(id(7), key("job-7")), (id(8), key("job-8"))], names: vec![] };
+    let cancel = Cancel { jobs: vec![(id(7), key("job-7")), (id(8), key("job-8"))], ..Cancel::default() };
     site.run(&cancel);
     assert_eq!(site.read("scancel.calls"), "7\n");
 }

@@ -75,12 +75,14 @@ fn watching(number: u32) -> Watched {
         state_dir: path("/s"),
         status: Vec::new(),
         signs_of_life: Some(path("/l")),
+        index: None,
     }
 }
 
 fn poll() -> Poll {
     Poll {
         jobs: vec![watching(1), watching(2)],
+        arrays: vec![],
         status_bytes_per_file: 10,
         status_bytes_total: 10,
         others: None,
@@ -106,7 +108,7 @@ fn parse_all(stdout: &[u8]) {
     let _ = SubmitBatch::new(vec![entry.clone(), entry]).parse(&raw);
     let _ = Locate { jobs: vec![sought], since_unix: 0 }.parse(&raw);
     let _ = Conclude { jobs: vec![job.clone(), job], tail_bytes: 10, status_bytes_total: 10 }.parse(&raw);
-    let _ = Cancel { jobs: vec![(id(1), key("a"))], names: vec![] }.parse(&raw);
+    let _ = Cancel { jobs: vec![(id(1), key("a"))], ..Cancel::default() }.parse(&raw);
     let _ = Remove {
         close: vec![path("/s")],
         files: vec![remote::StagedSecret { job: uuid::Uuid::nil(), state_dir: path("/s"), path: path("/s") }],

@@ -18,6 +18,7 @@ mod locate;
 mod odd_files;
 mod partitions;
 mod poll;
+mod poll_arrays;
 mod poll_status;
 mod preflight;
 mod purge;

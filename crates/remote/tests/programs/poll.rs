@@ -15,12 +15,14 @@ pub(crate) fn watched(site: &Site, number: u32) -> Watched {
         state_dir: site.path(&format!("state/{number}")),
         status: Vec::new(),
         signs_of_life: None,
+        index: None,
     }
 }
 
 pub(crate) fn poll(site: &Site, jobs: Vec<Watched>) -> PollAnswer {
     site.run(&Poll {
         jobs,
+        arrays: Vec::new(),
         status_bytes_per_file: 1000,
         status_bytes_total: 2500,
         others: Some("tao-".parse().unwrap()),

@@ -301,6 +301,7 @@ fn a_thousand_files_that_grow_are_all_read_at_once() {
     }
     let answer = site.run(&Poll {
         jobs,
+        arrays: Vec::new(),
         status_bytes_per_file: 1024 * 1024,
         status_bytes_total: 8 * 1024 * 1024,
         others: None,

@@ -56,7 +56,7 @@ fn polling(site: &Site) -> Poll {
     }
     site.write("queue", rows);
     site.write("sacct.rows", records);
-    Poll { jobs, status_bytes_per_file: 1000, status_bytes_total: 2500, others: None }
+    Poll { jobs, arrays: Vec::new(), status_bytes_per_file: 1000, status_bytes_total: 2500, others: None }
 }
 
 fn locating(site: &Site) -> Locate {
@@ -232,7 +232,7 @@ fn no_job_is_left_uncanceled_for_want_of_room() {
     let site = Site::new();
     let jobs: Vec<_> = (100..700).map(|number| (id(number), key(&format!("job-{number}")))).collect();
     site.write("queue", (100..700).map(|number| poll::row(number, "RUNNING")).collect::<String>());
-    let command = Cancel { jobs, names: vec![] };
+    let command = Cancel { jobs, ..Cancel::default() };
     let all = (100..700).map(|number| number.to_string()).collect::<Vec<_>>();
     let whole = |answer: Canceled| {
         let calls = site.read("scancel.calls");

@@ -14,7 +14,9 @@ fn programs() -> Vec<&'static str> {
     vec![
         SubmitBatch::new(vec![]).render().program,
         Locate { jobs: vec![], since_unix: 0 }.render().program,
-        Poll { jobs: vec![], status_bytes_per_file: 0, status_bytes_total: 0, others: None }.render().program,
+        Poll { jobs: vec![], arrays: vec![], status_bytes_per_file: 0, status_bytes_total: 0, others: None }
+            .render()
+            .program,
         Conclude { jobs: vec![], tail_bytes: 0, status_bytes_total: 0 }.render().program,
         Cancel::default().render().program,
         CheckImages::default().render().program,

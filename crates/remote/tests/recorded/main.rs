@@ -32,9 +32,15 @@ fn recorded(release: &str, state: &str) -> (SlurmJobId, PollAnswer) {
         state_dir: "/nonexistent".parse().unwrap(),
         status: Vec::new(),
         signs_of_life: None,
+        index: None,
     });
-    let poll =
-        Poll { jobs: jobs.into(), status_bytes_per_file: 1000, status_bytes_total: 1000, others: None };
+    let poll = Poll {
+        jobs: jobs.into(),
+        arrays: Vec::new(),
+        status_bytes_per_file: 1000,
+        status_bytes_total: 1000,
+        others: None,
+    };
     let answer = poll.parse(&RawOutput { stdout, ..RawOutput::default() });
     (id, answer.unwrap_or_else(|error| panic!("{release} {state}: {error}")))
 }

@@ -93,6 +93,7 @@ impl State {
             status: Vec::new(),
             markers: HashMap::new(),
             signs_of_life: HashMap::new(),
+            arrays: remote::ArrayAnswers::default(),
             dropped_rows: 0,
         }
     }

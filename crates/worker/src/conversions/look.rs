@@ -65,7 +65,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let known = |(one, _): &(Conversion, Abandoned)| {
             one.run.as_ref().and_then(|run| Some((run.slurm_id?, run.key(one.id))))
         };
-        let command = Cancel { jobs: conversions.iter().filter_map(known).collect(), names: Vec::new() };
+        let command = Cancel { jobs: conversions.iter().filter_map(known).collect(), ..Cancel::default() };
         let again_in = match runtime.target.link.call(&command).await {
             Ok(answer) if answer.refused.is_none() => CANCEL_AGAIN,
             Ok(_) => TRY_AGAIN,

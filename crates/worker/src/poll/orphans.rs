@@ -64,7 +64,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if jobs.is_empty() {
             return;
         }
-        let why = match runtime.target.link.call(&Cancel { jobs, names: Vec::new() }).await {
+        let why = match runtime.target.link.call(&Cancel { jobs, ..Cancel::default() }).await {
             Ok(answer) => answer.refused.map(|failure| failure.excerpt),
             Err(error) => Some(error.to_string()),
         };

@@ -22,7 +22,7 @@ const TRY_AGAIN: Duration = Duration::from_secs(5);
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn cancel(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {
         let known = jobs.iter().filter_map(in_slurm);
-        let command = Cancel { jobs: known.collect(), names: Vec::new() };
+        let command = Cancel { jobs: known.collect(), ..Cancel::default() };
         let failed = match runtime.target.link.call(&command).await {
             Ok(answer) => answer.refused.map(|failure| ("Slurm refused a cancellation", failure.excerpt)),
             Err(error) => Some(("the cancellation failed", error.to_string())),

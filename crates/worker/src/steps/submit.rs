@@ -203,7 +203,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         metrics::counter!("tao_slurm_submit_duplicates_detected_total", "cluster" => cluster)
             .increment(copies.len() as u64);
         tracing::warn!(?copies, "one attempt has several Slurm jobs; canceling all but one");
-        if let Err(error) = runtime.target.link.call(&Cancel { jobs: copies, names: Vec::new() }).await {
+        if let Err(error) = runtime.target.link.call(&Cancel { jobs: copies, ..Cancel::default() }).await {
             tracing::warn!(error = %error, "the extra Slurm jobs could not be canceled; the claim keeps them from running");
         }
     }

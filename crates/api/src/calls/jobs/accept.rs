@@ -80,7 +80,7 @@ fn both<A, B>(
 
 /// serde also fills a struct from an array, by position. The API accepts objects only.
 fn lists_for_objects(document: &Value) -> Vec<Violation> {
-    let objects = ["resources", "container", "retry", "backend_details", "webhook"];
+    let objects = ["array", "resources", "container", "retry", "backend_details", "webhook"];
     let lists = objects.into_iter().filter(|field| document[*field].is_array());
     lists
         .map(|field| Violation::new(format!("/{field}"), "wrong_type", "must be an object, not an array"))

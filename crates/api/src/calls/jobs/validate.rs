@@ -1,7 +1,7 @@
 //! `POST /jobs/validate`: the checks of `POST /jobs` without storing anything.
 
 use axum::Json;
-use domain::{JobRequest, Warning, plan_submission};
+use domain::{DEFAULT_MAX_ARRAY_SIZE, JobRequest, Warning, plan_submission};
 use remote::{TestOnly, TestOnlyAnswer, TestVerdict};
 use serde::Serialize;
 use slurm::RemotePath;
@@ -24,6 +24,8 @@ pub(crate) struct ValidationView {
     pub job: JobView,
     /// The batch script of the first attempt. It contains no secrets.
     pub batch_script: String,
+    /// How many times sbatch is called: once for each part of an array that fits Slurm's `MaxArraySize`.
+    pub submissions: u32,
     /// Accepted settings that may be mistakes.
     pub warnings: Vec<WarningView>,
     /// The cluster's checks; null unless `live=true`.
@@ -119,6 +121,7 @@ pub(crate) async fn validate_job(
     Ok(Json(ValidationView {
         job: JobView::new(&job, around),
         batch_script,
+        submissions: job.spec.submissions(DEFAULT_MAX_ARRAY_SIZE),
         warnings: warnings
             .into_iter()
             .map(WarningView::from)

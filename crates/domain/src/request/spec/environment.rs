@@ -11,14 +11,13 @@ use crate::{
         body::JobRequest,
         secret::is_secret_key,
         uri::{Reference, reference},
+        variable::{MAX_ENV_VALUE, reserved_variable},
     },
     violation::{Faults, pointer},
 };
 
 /// The variable that selects another CUDA than the image's own.
 pub(crate) const CUDA_OVERRIDE: &str = "CUDA_OVERRIDE_VERSION";
-/// TAO's own limit for a name or value is 500 characters. Ours leaves room for long tokens and lists.
-pub(crate) const MAX_ENV_VALUE: usize = 32 * 1024;
 const MAX_ENV: usize = 1000;
 
 type Environment = (BTreeMap<EnvKey, String>, BTreeMap<EnvKey, SecretString>);
@@ -48,15 +47,8 @@ pub(super) fn environment(request: &JobRequest, faults: &mut Faults) -> Environm
             faults.add(at, "invalid", "must be a CUDA version such as 12.8, in docker_env_vars");
             continue;
         }
-        // Slurm and the batch script rely on these.
-        if key.as_str().starts_with("SLURM_") || key.as_str() == "BASH_ENV" {
-            faults.add(
-                at,
-                "reserved",
-                "is reserved: a job cannot set SLURM_* and BASH_ENV; remove it, or use another name",
-            );
-        } else if remote::script::is_of_bash(&key) {
-            faults.add(at, "reserved", "is reserved: bash sets it itself; use another name");
+        if let Some(detail) = reserved_variable(&key) {
+            faults.add(at, "reserved", detail);
         } else if secret.contains_key(&key) || env.contains_key(&key) {
             faults.add(at, "contradiction", "is also in docker_env_vars; give it once");
         } else if sealed {

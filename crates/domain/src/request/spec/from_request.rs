@@ -19,6 +19,7 @@ use crate::{
     },
     image::ImageRef,
     request::{
+        array::JobArray,
         body::{ContainerRequest, JobRequest},
         cosmos::{self, Requested},
         options::{contradictions, moments, options},
@@ -73,6 +74,9 @@ impl JobSpec {
         let timeout_minutes = timeout_minutes(request.timeout_minutes, &mut faults);
         let inputs = inputs(&request.inputs, &mut faults);
         let (env, secret_env) = environment(&request, &mut faults);
+        let variables = env.keys().chain(secret_env.keys()).cloned().collect();
+        let array = request.array.take();
+        let array = array.and_then(|array| JobArray::from_request(array, &variables, &mut faults));
         let Cloud { plain: cloud_plain, secret: cloud_metadata, secret_keys: cloud_secret_keys } =
             Cloud::split(std::mem::take(&mut request.cloud_metadata));
         let image_named = request.image.is_some();
@@ -101,6 +105,7 @@ impl JobSpec {
                     name,
                     labels,
                     work,
+                    array,
                     image,
                     image_policy,
                     env,

@@ -25,9 +25,11 @@ pub(super) fn question(
             state_dir: JobPaths::state_below(base, id, attempt.no).ok()?,
             status: job.cursors.clone(),
             signs_of_life: if wants_signs_of_life(job, last, now) { logs() } else { None },
+            index: None,
         })
     };
     Poll {
+        arrays: Vec::new(),
         jobs: jobs.iter().filter_map(watched).chain(conversions.iter().filter_map(watched_run)).collect(),
         status_bytes_per_file: STATUS_BYTES_PER_FILE,
         status_bytes_total: STATUS_BYTES_TOTAL,
@@ -45,5 +47,6 @@ fn watched_run(conversion: &Conversion) -> Option<Watched> {
         state_dir: run.state_dir.clone(),
         status: Vec::new(),
         signs_of_life: None,
+        index: None,
     })
 }

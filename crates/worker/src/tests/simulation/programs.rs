@@ -237,6 +237,7 @@ impl FarSide {
             status,
             markers,
             signs_of_life: HashMap::new(),
+            arrays: remote::ArrayAnswers::default(),
             dropped_rows: 0,
         }
     }

@@ -1,0 +1,146 @@
+//! Tasks of job arrays in a poll. The tasks that wait together are one row of squeue, whatever their number.
+
+use std::collections::HashMap;
+
+use crate::Poll;
+use slurm::{AccountingRow, JobName, QueueRow, SlurmJobId, TaskSet};
+
+/// The bytes of answer for each task that has left the rest, and how many of them one poll takes.
+const BYTES_PER_TASK: usize = 1024;
+const MOST_TASKS: u32 = 5000;
+
+/// An array with tasks that wait.
+#[derive(Debug, Clone)]
+pub struct WatchedArray {
+    /// Its id.
+    pub id: SlurmJobId,
+    /// The attempt's name in Slurm.
+    pub name: JobName,
+    /// The indices of its tasks that waited before. One that has its own row now is reported.
+    pub rest: TaskSet,
+}
+
+impl WatchedArray {
+    pub(super) fn bytes(&self) -> usize {
+        usize::try_from(self.rest.len().min(MOST_TASKS)).unwrap_or(usize::MAX).saturating_mul(BYTES_PER_TASK)
+            + 256 * 1024
+    }
+}
+
+/// What squeue and sacct answered about tasks of arrays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ArrayAnswers {
+    /// The rows of each array in the queue.
+    pub queue: HashMap<SlurmJobId, ArrayQueue>,
+    /// The records of single tasks in accounting, by array and index.
+    pub records: HashMap<(SlurmJobId, u32), AccountingRow>,
+    /// A row was cut, so that a missing task of any array may be in the queue.
+    pub is_cut: bool,
+}
+
+/// The rows of an array in the queue.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ArrayQueue {
+    /// The indices that wait together, and their row.
+    pub waiting: Vec<(TaskSet, QueueRow)>,
+    /// The rows of single tasks, by index.
+    pub tasks: HashMap<u32, QueueRow>,
+    /// A row was malformed, so that a missing task may be in the queue.
+    pub is_cut: bool,
+}
+
+impl ArrayAnswers {
+    /// Whether a missing task of this array is certainly not in the queue.
+    pub fn is_whole(&self, array: SlurmJobId) -> bool {
+        !self.is_cut && self.queue.get(&array).is_none_or(|rows| !rows.is_cut)
+    }
+
+    /// The indices of an array that are in the queue.
+    pub fn listed(&self, array: SlurmJobId) -> TaskSet {
+        let Some(rows) = self.queue.get(&array) else { return TaskSet::default() };
+        let single: TaskSet = rows.tasks.keys().copied().collect();
+        rows.waiting.iter().fold(single, |all, (waiting, _)| all.union(waiting))
+    }
+}
+
+/// Reads the rows of arrays.
+#[derive(Debug, Default)]
+pub(super) struct ArrayReader<'a> {
+    names: HashMap<SlurmJobId, Vec<&'a str>>,
+    answers: ArrayAnswers,
+}
+
+impl<'a> ArrayReader<'a> {
+    pub(super) fn new(poll: &'a Poll) -> Self {
+        let mut names: HashMap<SlurmJobId, Vec<&str>> = HashMap::new();
+        let tasks = poll.jobs.iter().filter(|job| job.index.is_some());
+        let tasks = tasks.map(|job| (job.id, job.key.as_str()));
+        for (id, name) in tasks.chain(poll.arrays.iter().map(|array| (array.id, array.name.as_str()))) {
+            let known = names.entry(id).or_default();
+            if !known.contains(&name) {
+                known.push(name);
+            }
+        }
+        Self { names, answers: ArrayAnswers::default() }
+    }
+
+    pub(super) fn finish(self) -> ArrayAnswers {
+        self.answers
+    }
+
+    /// A line "id, indices as squeue writes them, row".
+    pub(super) fn row(&mut self, line: &str) {
+        let mut words = line.splitn(3, ' ');
+        let (id, indices, row) = (words.next(), words.next(), words.next());
+        let Some(id) = id.and_then(|id| id.parse::<SlurmJobId>().ok()) else {
+            self.answers.is_cut = true;
+            return;
+        };
+        let rows = self.answers.queue.entry(id).or_default();
+        let read = indices.and_then(indices_of).zip(row.and_then(QueueRow::read));
+        let Some((indices, row)) = read else {
+            rows.is_cut = true;
+            return;
+        };
+        // Slurm gives ids again after a reset: another name is another array.
+        if !self.names.get(&id).is_some_and(|names| names.contains(&row.name.as_str())) {
+            return;
+        }
+        match indices {
+            Indices::One(index) => {
+                rows.tasks.insert(index, row);
+            }
+            Indices::Several(indices) => rows.waiting.push((indices, row)),
+        }
+    }
+
+    /// Takes a record of accounting, if it is that of a task.
+    pub(super) fn record(&mut self, text: &str) -> bool {
+        let Some((id, rest)) = text.split_once('\u{1f}') else { return false };
+        let Some((array, index)) = id.split_once('_') else { return false };
+        // The rest of an array that waits, `7_[1-9]`, proves nothing about a single task.
+        let Ok(index) = index.parse::<u32>() else { return true };
+        let Some(mut row) = AccountingRow::read(&format!("{array}\u{1f}{rest}")) else { return true };
+        if self.names.get(&row.id).is_some_and(|names| names.contains(&row.name.as_str())) {
+            let key = (row.id, index);
+            row.before = self.answers.records.get(&key).map(AccountingRow::as_past_run);
+            self.answers.records.insert(key, row);
+        }
+        true
+    }
+}
+
+enum Indices {
+    One(u32),
+    Several(TaskSet),
+}
+
+/// `7`, or the tasks that wait: `5-40%5`, `0-90:10%3`.
+fn indices_of(text: &str) -> Option<Indices> {
+    let (set, throttle) = text.split_once('%').unwrap_or((text, "0"));
+    throttle.parse::<u32>().ok()?;
+    match set.parse() {
+        Ok(index) if text == set => Some(Indices::One(index)),
+        _ => set.parse().ok().filter(|set: &TaskSet| !set.is_empty()).map(Indices::Several),
+    }
+}
