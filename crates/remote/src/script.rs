@@ -71,8 +71,8 @@ pub struct BatchScript {
     pub soft_timeout: Option<RunTime>,
     /// How often the job may requeue itself at its own time limit.
     pub max_requeues: u32,
-    /// The rendezvous port, on the first node.
-    pub master_port: u16,
+    /// The first port for the components on the first node. Without one the job finds a block that no other job uses.
+    pub port: Option<u16>,
     /// Variables of the service for the tasks of all components.
     pub variables: Vec<(EnvKey, Value)>,
     /// The programs, in the order of their starts.
@@ -109,8 +109,8 @@ impl BatchScript {
         out.push_str("# Written by tao-slurm for one attempt of one job. Changes after the submission have no effect.\n\n");
         self.parts(&mut out)?;
         out.push_str("_tao_components() {\n");
-        for component in &self.components {
-            component.rows(self, &mut out)?;
+        for (component, place) in self.components.iter().zip(0..) {
+            component.rows(place, self, &mut out)?;
         }
         out.push_str("}\n");
         out.push_str(SUPERVISOR);
@@ -140,6 +140,7 @@ impl BatchScript {
         assign(out, "_tao_limit", &limit.to_string());
         let warning = warning_before(u64::from(limit), self.directives.warning_seconds);
         assign(out, "_tao_warning", &warning.to_string());
+        let _ = writeln!(out, "_tao_port={}", self.port.unwrap_or(0));
         let most = if *requeue { self.max_requeues.to_string() } else { "-1".to_owned() };
         assign(out, "_tao_max_requeues", &most);
         if !options.drops("cpus-per-task") {
@@ -147,7 +148,7 @@ impl BatchScript {
             let _ = writeln!(out, "export SRUN_CPUS_PER_TASK={}", self.directives.cpus_per_task);
         }
         // One component's image has the variables of the next one's too: they are those of the job.
-        if let Some(container) = self.components.iter().find_map(Component::container) {
+        if let Some(container) = self.components.iter().find_map(Component::enroot) {
             container.export(out)?;
         }
         Ok(())

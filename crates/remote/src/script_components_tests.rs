@@ -1,6 +1,9 @@
-//! The batch scripts of several components.
+//! Complete batch scripts, one file for each kind of job.
 
-use super::*;
+use super::{
+    launcher::{Accelerate, DeepSpeed, Launcher, Mpi, Processes, Rendezvous, Torchrun},
+    *,
+};
 
 fn role(name: &str, kind: Kind, first: u32, count: u32) -> Component {
     let role = Value::Text(name.to_owned());
@@ -36,16 +39,86 @@ pub(super) fn cosmos() -> BatchScript {
     }
 }
 
+/// A command that a launcher starts on two nodes of four GPUs.
+fn launched(launcher: impl Launcher + 'static) -> BatchScript {
+    let mut script = on_two_hosts();
+    script.directives.gpus_per_node = 4;
+    script.components[0].launcher = Arc::new(launcher);
+    script
+}
+
+fn torchrun(rendezvous: Rendezvous) -> Torchrun {
+    Torchrun { processes: Processes::PerGpu, rendezvous, args: words(&["--max-restarts=3"]) }
+}
+
+/// A service on the first of two nodes, a step beside it on the second, and one after that.
+pub(super) fn with_service() -> BatchScript {
+    let on = |name: &str, kind, first, argv: &[&str]| Component {
+        name: name.parse().unwrap(),
+        kind,
+        nodes: Nodes { first, count: 1 },
+        log: Log::Own,
+        timeout: RunTime::from_seconds(600),
+        ..on_hosts(1, argv)
+    };
+    let components = vec![
+        Component { timeout: None, ..on("model", Kind::Service, 0, &["./serve.sh"]) },
+        on("score", Kind::Step, 1, &["./score.sh"]),
+        on("report", Kind::Step, 1, &["./report.sh"]),
+    ];
+    BatchScript { components, ..on_two_hosts() }
+}
+
+/// Every kind of script with the name of its file.
+pub(super) fn kinds() -> Vec<(&'static str, BatchScript)> {
+    let processes = Processes::PerGpu;
+    let mut mpi = launched(Mpi { plugin: Some("pmix".to_owned()) });
+    mpi.directives.tasks_per_node = 4;
+    mpi.components[0].tasks_per_node = 4;
+    let mut apptainer = base();
+    apptainer.components[0].place =
+        Place::Apptainer(Container { image: "docker://nvcr.io/nvidia/tao:6".to_owned(), ..container() });
+    let shared = BatchScript { port: None, ..launched(torchrun(Rendezvous::Static)) };
+    vec![
+        ("container", base()),
+        ("two_hosts", on_two_hosts()),
+        ("cosmos", cosmos()),
+        ("plain", launched(Plain)),
+        ("torchrun", launched(torchrun(Rendezvous::C10d))),
+        ("torchrun_static_on_shared_nodes", shared),
+        ("accelerate", launched(Accelerate { processes, args: words(&["--mixed_precision=bf16"]) })),
+        ("deepspeed", launched(DeepSpeed { processes: Processes::Number(2), args: vec![] })),
+        ("mpi", mpi),
+        ("apptainer", apptainer),
+        ("service_and_steps", with_service()),
+        (
+            "hostile_words",
+            BatchScript { components: vec![on_hosts(1, &["a'b\"c$(x)`y`\n\\", ""])], ..base() },
+        ),
+    ]
+}
+
 #[test]
-fn cosmos_on_three_nodes() {
-    golden("cosmos", &cosmos());
+fn every_kind_of_script_is_as_its_file() {
+    for (name, script) in kinds() {
+        golden(name, &script);
+    }
 }
 
 #[test]
 fn a_plain_component_has_one_process_on_the_first_of_its_nodes() {
-    let mut script = on_two_hosts();
-    script.components[0].launcher = Arc::new(Plain);
-    let text = rendered(&script);
-    assert!(text.contains("srun --nodes=1 --ntasks=1 --nodelist=\"$(_tao_slice 0 1 ,)\" "), "{text}");
+    let text = rendered(&launched(Plain));
+    assert!(text.contains(" --nodes=1 --ntasks=1 --nodelist=\"$(_tao_slice 0 1 ,)\" \\\n"), "{text}");
     assert!(!text.contains("WORLD_SIZE"), "{text}");
+}
+
+#[test]
+fn the_world_of_deepspeed_lists_the_gpus_of_each_node() {
+    let text = rendered(&launched(DeepSpeed { processes: Processes::Number(2), args: vec![] }));
+    let world = text.split("--world_info=").nth(1).unwrap().split(' ').next().unwrap();
+    let mut base64 =
+        Command::new("base64").arg("-d").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    base64.stdin.take().unwrap().write_all(world.as_bytes()).unwrap();
+    let world = String::from_utf8(base64.wait_with_output().unwrap().stdout).unwrap();
+    assert_eq!(world, r#"{"node00000": [0, 1], "node00001": [0, 1]}"#);
 }

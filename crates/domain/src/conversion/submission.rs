@@ -46,7 +46,7 @@ pub fn plan_conversion(
         env_file: None,
         soft_timeout: None,
         max_requeues: 0,
-        master_port: DEFAULT_MASTER_PORT,
+        port: Some(DEFAULT_MASTER_PORT),
         variables: Vec::new(),
         components: vec![component],
     };

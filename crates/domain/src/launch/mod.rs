@@ -76,7 +76,7 @@ pub fn plan_submission(
         env_file: Some(paths.env_shell.clone()),
         soft_timeout: Some(job.spec.resources.soft_timeout),
         max_requeues: cluster.retries.max_requeues,
-        master_port: job.spec.master_port,
+        port: Some(job.spec.master_port),
         variables: program.variables,
         components: program.components,
     };

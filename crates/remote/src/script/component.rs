@@ -11,6 +11,9 @@ use super::{
     quoted,
 };
 
+/// The columns of a row, for its readers.
+const WIDEST: usize = 120;
+
 /// One program of a job.
 #[derive(Debug, Clone)]
 pub struct Component {
@@ -50,14 +53,16 @@ pub enum Place {
     Host,
     /// In a container, by the Pyxis plugin of srun.
     Pyxis(Container),
+    /// In a container, by Apptainer.
+    Apptainer(Container),
 }
 
 /// A container.
 #[derive(Debug, Clone)]
 pub struct Container {
-    /// As Pyxis spells it: `registry#image:tag` or the path of a SquashFS file.
+    /// As its place spells it: for Pyxis `registry#image:tag`, for Apptainer `docker://registry/image:tag`, or the path of a file.
     pub image: String,
-    /// As Pyxis spells them: `/from:/to:ro`, none with a comma.
+    /// `/from:/to:ro`, none with a comma.
     pub mounts: Vec<String>,
     /// Variables that [Enroot's hooks read](super::is_of_hooks), none of them secret: they are in the script's text. They
     /// override those of the image.
@@ -113,15 +118,16 @@ impl Component {
         }
     }
 
-    pub(super) fn container(&self) -> Option<&Container> {
+    /// Its container, if Enroot makes it.
+    pub(super) fn enroot(&self) -> Option<&Container> {
         match &self.place {
-            Place::Host => None,
+            Place::Host | Place::Apptainer(_) => None,
             Place::Pyxis(container) => Some(container),
         }
     }
 
-    /// Its rows of the table: one for each srun.
-    pub(super) fn rows(&self, script: &BatchScript, out: &mut String) -> Result<(), ScriptError> {
+    /// Its rows of the table: one for each srun. `place`: its number among the components.
+    pub(super) fn rows(&self, place: u32, script: &BatchScript, out: &mut String) -> Result<(), ScriptError> {
         if self.argv.is_empty() {
             return Err(ScriptError::EmptyCommand);
         }
@@ -130,7 +136,7 @@ impl Component {
             tasks_per_node: self.tasks_per_node,
             gpus_per_node: script.directives.gpus_per_node,
             job_nodes: script.directives.nodes,
-            port: script.master_port,
+            port: Value::Port(place),
             run: script.directives.job_name.as_str(),
         };
         for start in self.launcher.starts(&site) {
@@ -145,94 +151,119 @@ impl Component {
             Kind::With => "with",
             Kind::Service => "service",
         };
-        let (name, nodes) = (&self.name, start.nodes.count);
+        let (name, nodes) = (format!("{}{}", self.name, start.suffix), start.nodes.count);
         if nodes == 0 || start.tasks_per_node == 0 {
             return Err(ScriptError::Zero { what: "nodes and tasks of a component" });
         }
-        if self.log == Log::Own {
-            let _ = writeln!(out, "  mkdir -p -- \"$_tao_logs\"/{name}");
-        }
         let seconds = self.timeout.map_or(0, RunTime::seconds);
-        let _ = write!(out, "  _tao_component {name}{} {kind} {nodes} {seconds} \\\n    srun", start.suffix);
-        self.step_options(start, script, out);
-        for option in &start.options {
-            let _ = write!(out, " {}", quoted("an option of srun", option)?);
+        if self.log == Log::Own {
+            let _ = writeln!(out, "  mkdir -p -- \"$_tao_logs\"/{}", self.name);
         }
-        if let Place::Pyxis(container) = &self.place {
-            container.options(script.directives.nodes > 1, out)?;
-        }
-        // Without --kill-on-bad-exit the other nodes would wait for a failed one until the time limit.
-        out.push_str(
-            " --export=ALL --kill-on-bad-exit=1 \\\n    -- bash -c \"$_tao_task\" task \"$_tao_state\"",
-        );
-        let _ = write!(out, " {name}{}", start.suffix);
-        self.setup(start, script, out)?;
+        let (outside, entry) = self.place.options(script.directives.nodes > 1)?;
+        let mut lines = vec![self.step_options(start, script)?, outside, vec!["--".to_owned()]];
+        lines[2].extend(entry);
+        lines[2].push(format!("bash -c \"$_tao_task\" task \"$_tao_state\" {name}"));
+        lines.extend(self.setup(start, script)?);
+        let several = script.directives.nodes > 1 || nodes * start.tasks_per_node > 1;
+        let mut program = vec![if several { "--run" } else { "--exec" }.to_owned()];
         for word in start.program.iter().chain(&self.argv) {
-            let _ = write!(out, " {}", quoted("the command", word)?);
+            program.push(quoted("the command", word)?);
+        }
+        lines.push(vec![program.join(" ")]);
+        let _ = write!(out, "  _tao_component {name} {kind} {nodes} {seconds}");
+        for line in lines {
+            let mut columns = WIDEST;
+            for word in line {
+                let begins = columns + word.len() >= WIDEST;
+                out.push_str(if begins { " \\\n    " } else { " " });
+                out.push_str(&word);
+                columns = if begins { word.len() } else { columns + word.len() + 1 };
+            }
         }
         out.push('\n');
         Ok(())
     }
 
     /// The options of srun that make the tasks.
-    fn step_options(&self, start: &Start, script: &BatchScript, out: &mut String) {
+    fn step_options(&self, start: &Start, script: &BatchScript) -> Result<Vec<String>, ScriptError> {
         let (job, several) = (&script.directives, script.components.len() > 1);
+        // Without --kill-on-bad-exit the other nodes would wait for a failed one until the time limit.
+        let mut words = vec!["srun --export=ALL --kill-on-bad-exit=1".to_owned()];
         if several {
             // Components may share nodes, and all that these have. Later ones must not wait for what earlier ones release.
-            out.push_str(" --overlap");
+            words.push("--overlap".to_owned());
         }
         let Nodes { first, count } = start.nodes;
         let is_whole = count == job.nodes && start.tasks_per_node == job.tasks_per_node;
         if several || !is_whole {
-            let _ = write!(out, " --nodes={count} --ntasks={}", count * start.tasks_per_node);
+            words.push(format!("--nodes={count} --ntasks={}", count * start.tasks_per_node));
         }
         if start.tasks_per_node != job.tasks_per_node {
-            let _ = write!(out, " --ntasks-per-node={}", start.tasks_per_node);
+            words.push(format!("--ntasks-per-node={}", start.tasks_per_node));
         }
         if count < job.nodes {
-            let _ = write!(out, " --nodelist=\"$(_tao_slice {first} {count} ,)\"");
+            words.push(format!("--nodelist=\"$(_tao_slice {first} {count} ,)\""));
+        }
+        for option in &start.options {
+            words.push(quoted("an option of srun", option)?);
         }
         if self.log == Log::Own {
             let log = format!("\"$_tao_logs\"/{}/%t", self.name);
-            let _ = write!(out, " --output={log}.out --error={log}.err --open-mode=append");
+            words.extend([format!("--output={log}.out"), format!("--error={log}.err")]);
+            words.push("--open-mode=append".to_owned());
         }
+        Ok(words)
     }
 
     /// The words that set a task up, in the order in which the entry shell acts on them. The job's variables come after those
     /// that are hidden, so that a job can set these too.
-    fn setup(&self, start: &Start, script: &BatchScript, out: &mut String) -> Result<(), ScriptError> {
+    fn setup(&self, start: &Start, script: &BatchScript) -> Result<[Vec<String>; 3], ScriptError> {
         let several = script.directives.nodes > 1 || start.nodes.count * start.tasks_per_node > 1;
+        let hides = self.lightning_safe && self.launcher.hides_slurm();
+        let has_services = script.components.iter().any(|component| component.kind == Kind::Service);
         let ignored = self.on_warning == OnWarning::Ignore;
-        let words = [
+        let given = |words: &[(&str, bool)]| {
+            words.iter().filter(|(_, given)| *given).map(|(word, _)| (*word).to_owned()).collect::<Vec<_>>()
+        };
+        let mut first = given(&[
             ("--several", several),
             ("--ignore-warning", ignored),
-            ("--hide-tasks", self.lightning_safe),
+            ("--hide-tasks", hides),
             // Variables about other nodes are useless on a single node.
-            ("--hide-nodes", self.lightning_safe && script.directives.nodes == 1),
-        ];
-        for (word, _) in words.into_iter().filter(|(_, given)| *given) {
-            let _ = write!(out, " {word}");
-        }
+            ("--hide-nodes", hides && script.directives.nodes == 1),
+        ]);
         if let Some(file) = &script.env_file {
-            let _ = write!(out, " --read={}", quoted("the environment file", file.as_str())?);
+            first.push(format!("--read={}", quoted("the environment file", file.as_str())?));
         }
         if matches!(self.place, Place::Host) {
-            out.push_str(" --path=\"$_tao_state\"/bin");
+            first.push("--path=\"$_tao_state\"/bin".to_owned());
         }
-        for word in &start.ranks {
-            let _ = write!(out, " {word}");
+        let mut variables: Vec<&(EnvKey, Value)> = Vec::new();
+        for variable in start.variables.iter().chain(&script.variables).chain(&self.variables) {
+            variables.retain(|(key, _)| *key != variable.0);
+            variables.push(variable);
         }
-        for (key, value) in start.variables.iter().chain(&script.variables).chain(&self.variables) {
-            let _ = write!(out, " {key}={}", value.word()?);
+        let mut second: Vec<String> = start.ranks.iter().map(|word| (*word).to_owned()).collect();
+        for (key, value) in variables {
+            second.push(format!("{key}={}", value.word()?));
         }
+        let mut third = Vec::new();
         if let Some(version) = &self.cuda {
-            let _ = write!(out, " --cuda=/usr/local/cuda-{version}");
+            third.push(format!("--cuda=/usr/local/cuda-{version}"));
         }
-        if ignored {
-            out.push_str(" --begun");
-        }
-        out.push_str(if several { " \\\n    --run" } else { " \\\n    --exec" });
-        Ok(())
+        third.extend(given(&[("--step", has_services), ("--begun", ignored)]));
+        Ok([first, second, third])
+    }
+}
+
+impl Place {
+    /// The options of srun, and the words before the entry shell.
+    fn options(&self, several_nodes: bool) -> Result<(Vec<String>, Vec<String>), ScriptError> {
+        Ok(match self {
+            Self::Host => (Vec::new(), Vec::new()),
+            Self::Pyxis(container) => (container.pyxis(several_nodes)?, Vec::new()),
+            Self::Apptainer(container) => (Vec::new(), container.apptainer()?),
+        })
     }
 }
 
@@ -249,31 +280,51 @@ impl Container {
         Ok(())
     }
 
-    /// The options of Pyxis.
-    fn options(&self, several_nodes: bool, out: &mut String) -> Result<(), ScriptError> {
-        let Self { image, mounts, hook_env, without_home } = self;
-        if image.is_empty() || image.contains(char::is_control) {
+    fn check(&self) -> Result<(), ScriptError> {
+        if self.image.is_empty() || self.image.contains(char::is_control) {
             let forbidden = "control characters, nor be empty";
             return Err(ScriptError::Forbidden { what: "the image", forbidden });
         }
-        if mounts.iter().any(|mount| mount.is_empty() || mount.contains(|c: char| c.is_control() || c == ','))
-        {
+        let is_mount =
+            |mount: &String| !mount.is_empty() && !mount.contains(|c: char| c.is_control() || c == ',');
+        if !self.mounts.iter().all(is_mount) {
             let forbidden = "commas or control characters, nor be empty";
             return Err(ScriptError::Forbidden { what: "a mount", forbidden });
         }
-        let _ = write!(out, " --container-image={}", quoted("the image", image)?);
+        Ok(())
+    }
+
+    /// The options of Pyxis.
+    fn pyxis(&self, several_nodes: bool) -> Result<Vec<String>, ScriptError> {
+        self.check()?;
+        let Self { image, mounts, hook_env, without_home } = self;
+        let mut words = vec![format!("--container-image={}", quoted("the image", image)?)];
         if !mounts.is_empty() {
-            let _ = write!(out, " --container-mounts={}", quoted("a mount", &mounts.join(","))?);
+            words.push(format!("--container-mounts={}", quoted("a mount", &mounts.join(","))?));
         }
         if *without_home {
-            out.push_str(" --no-container-mount-home");
+            words.push("--no-container-mount-home".to_owned());
         }
         // They override those of the image. None has a newline or a meaning for Enroot, which it would split or follow.
         let of_nodes = ["SLURM_NODEID", "SLURMD_NODENAME"].into_iter().filter(|_| several_nodes);
         let listed: Vec<&str> = of_nodes.chain(hook_env.keys().map(EnvKey::as_str)).collect();
         if !listed.is_empty() {
-            let _ = write!(out, " --container-env={}", listed.join(","));
+            words.push(format!("--container-env={}", listed.join(",")));
         }
-        Ok(())
+        Ok(words)
+    }
+
+    /// The command that runs the entry shell in the container.
+    fn apptainer(&self) -> Result<Vec<String>, ScriptError> {
+        self.check()?;
+        let mut words = vec!["apptainer exec --nv".to_owned()];
+        if self.without_home {
+            words.push("--no-home".to_owned());
+        }
+        if !self.mounts.is_empty() {
+            words.push(format!("--bind={}", quoted("a mount", &self.mounts.join(","))?));
+        }
+        words.push(quoted("the image", &self.image)?);
+        Ok(words)
     }
 }

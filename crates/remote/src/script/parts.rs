@@ -31,6 +31,8 @@ pub enum Value {
     Hosts(Nodes),
     /// The name of a node of the job and a port, joined by a colon.
     HostPort(u32, u16),
+    /// A port of the job on its first node, by its number among them.
+    Port(u32),
 }
 
 impl Value {
@@ -39,6 +41,8 @@ impl Value {
         Ok(match self {
             Self::Text(text) => quoted("the value of a variable", text)?,
             Self::Hosts(Nodes { first, count }) => format!("\"$(_tao_slice {first} {count} ' ')\""),
+            Self::Port(0) => "\"$_tao_port\"".to_owned(),
+            Self::Port(number) => format!("\"$((_tao_port + {number}))\""),
             Self::HostPort(host, port) => format!("\"${{_tao_hosts[{host}]}}\":{port}"),
         })
     }

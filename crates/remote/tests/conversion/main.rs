@@ -121,7 +121,7 @@ fn script(node: &Node) -> BatchScript {
         env_file: None,
         soft_timeout: None,
         max_requeues: 0,
-        master_port: 29500,
+        port: Some(29500),
         variables: vec![],
         components: vec![Component::step("convert".parse().unwrap(), 1, Arc::new(Plain), argv)],
     }

@@ -164,3 +164,116 @@ fn a_program_on_several_nodes_has_time_to_put_its_work_in_order() {
     let output = node.run(&script, 42, 0);
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"saved\n"[..]));
 }
+
+/// Components on one node, one after the other in the table.
+fn table(node: &Node, components: &[(&str, Kind, &str)]) -> BatchScript {
+    let components = components.iter().map(|(name, kind, text)| Component {
+        name: name.parse().unwrap(),
+        kind: *kind,
+        ..component(&["bash", "-c", text])
+    });
+    BatchScript { components: components.collect(), ..node.script(&[]) }
+}
+
+/// The lines of the exit record after the first: what ended the job, and each component with its code.
+fn record(node: &Node) -> Vec<String> {
+    let text = node.read("state/exit");
+    let line = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
+    text.lines().skip(1).map(line).filter(|line| !line.trim().is_empty()).collect()
+}
+
+#[test]
+fn steps_run_in_order_and_the_record_has_each() {
+    let node = Node::new();
+    let script = table(
+        &node,
+        &[
+            ("first", Kind::Step, "sleep 0.5; echo first"),
+            ("beside", Kind::With, "sleep 1.5; echo beside"),
+            ("last", Kind::Step, "echo last"),
+        ],
+    );
+    let output = node.run(&script, 42, 0);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "first\nbeside\nlast\n");
+    assert_eq!(record(&node), ["done", "first 0", "beside 0", "last 0"]);
+}
+
+#[test]
+fn no_step_follows_one_that_failed() {
+    let node = Node::new();
+    let script = table(&node, &[("first", Kind::Step, "exit 7"), ("last", Kind::Step, "echo last")]);
+    let output = node.run(&script, 42, 0);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(7), 0), "{}", stderr(&output));
+    assert_eq!(record(&node), ["step first", "first 7"]);
+}
+
+#[test]
+fn services_are_ended_after_the_steps_and_their_codes_do_not_count() {
+    let node = Node::new();
+    let serve = "trap 'echo stopped; exit 9' TERM; touch $SITE/serves; while :; do sleep 0.1; done";
+    let script = table(
+        &node,
+        &[
+            ("model", Kind::Service, serve),
+            ("score", Kind::Step, "until [ -e $SITE/serves ]; do sleep 0.1; done; sleep 0.5; echo scored"),
+            ("report", Kind::Step, "echo reported"),
+        ],
+    );
+    let output = node.run(&script, 42, 0);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "scored\nreported\nstopped\n");
+    assert_eq!(record(&node), ["done", "score 0", "report 0", "model 9"]);
+}
+
+#[test_case::test_case(9, 9; "with its code")]
+#[test_case::test_case(0, 114; "with a code of its own if that was 0")]
+fn a_service_that_ends_before_the_steps_ends_the_job(code: u8, expected: i32) {
+    let node = Node::new();
+    let serve = format!("until [ -e $SITE/steps ]; do sleep 0.1; done; exit {code}");
+    let step = "trap 'echo saved; exit 0' TERM; touch $SITE/steps; while :; do sleep 0.1; done";
+    let script = table(&node, &[("model", Kind::Service, &serve), ("score", Kind::Step, step)]);
+    let output = node.run(&script, 42, 0);
+    assert_eq!(output.status.code(), Some(expected), "{}", stderr(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "saved\n");
+    assert!(
+        stderr(&output).contains(&format!("the service model has ended with code {expected}")),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(record(&node)[0], "service model");
+}
+
+#[test]
+fn a_step_that_fails_is_ended_apart_from_the_services() {
+    let node = Node::new();
+    let serve = "trap 'echo stopped; exit 0' TERM; while :; do sleep 0.1; done";
+    let beside = "trap 'echo saved; sleep 1; exit 0' TERM; touch $SITE/beside; while :; do sleep 0.1; done";
+    let script = table(
+        &node,
+        &[
+            ("model", Kind::Service, serve),
+            ("first", Kind::Step, "until [ -e $SITE/beside ]; do sleep 0.1; done; exit 7"),
+            ("beside", Kind::With, beside),
+        ],
+    );
+    let output = node.run(&script, 42, 0);
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "saved\nstopped\n");
+    // First the other step by its number, then all that is left: the service.
+    let calls = node.read("scancel.calls");
+    let calls: Vec<&str> = calls.lines().collect();
+    assert!(calls[0].starts_with("--signal=TERM 42."), "{calls:?}");
+    assert_eq!(calls[1..], ["--signal=TERM 42"]);
+}
+
+#[test]
+fn a_component_has_a_time_limit_of_its_own() {
+    let node = Node::new();
+    let mut script = table(&node, &[("slow", Kind::Step, "exec sleep 600"), ("last", Kind::Step, "true")]);
+    script.components[0].timeout = slurm::RunTime::from_seconds(1);
+    let output = node.run(&script, 42, 0);
+    assert_eq!(output.status.code(), Some(115), "{}", stderr(&output));
+    assert!(stderr(&output).contains("slow has reached its time limit of 1 s"), "{}", stderr(&output));
+    assert_eq!(record(&node)[0], "step slow");
+}

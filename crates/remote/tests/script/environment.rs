@@ -175,7 +175,7 @@ fn what_the_script_says_about_the_nodes_overrides_the_job() {
         let expected = match (script.components.len(), script.directives.nodes) {
             (1, 1) => "7 7 7 boss 7\n",
             (1, _) => "2 29500 1 boss 7\n",
-            _ => "1 29500 1 rollout 7\n",
+            _ => "1 29502 1 rollout 7\n",
         };
         assert_eq!(written(&node, &script, &output), expected, "{:?}", script.components);
     }

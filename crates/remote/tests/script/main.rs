@@ -340,10 +340,10 @@ fn a_container_is_described_to_srun() {
     assert_eq!(
         args[..6],
         [
-            "--container-image=/lustre/a b.sqsh",
-            "--container-mounts=/lustre,/d x:/d:ro",
             "--export=ALL",
             "--kill-on-bad-exit=1",
+            "--container-image=/lustre/a b.sqsh",
+            "--container-mounts=/lustre,/d x:/d:ro",
             "--",
             "bash",
         ]

@@ -37,6 +37,8 @@ if [ -e "$SITE/setup" ]; then
   trap 'echo "pyxis: container exited too soon" >&2; exit 1' USR1
   until [ -e "$SITE/set_up" ]; do sleep 0.1; done
 fi
+for ((step = 0; ; step++)); do if mkdir "$SITE/step.$step" 2>/dev/null; then break; fi; done
+export SLURM_STEP_ID=$step
 # A process group, for a signal reaches every process of a step.
 set -m
 children=()
@@ -44,6 +46,7 @@ for ((task = 0; task < tasks; task++)); do
   SLURM_NODEID=$((tasks == 1 ? 1 : task)) "$@" <&0 >>"${out/\%t/$task}" 2>>"${err/\%t/$task}" &
   children+=("$!")
   echo "$!" >>"$SITE/tasks"
+  echo "$!" >>"$SITE/step.$step/tasks"
 done
 trap 'seen=1; kill -USR1 -- "${children[@]/#/-}"' USR1
 trap 'seen=1; kill -KILL -- "${children[@]/#/-}"' TERM
@@ -76,7 +79,12 @@ esac
 
 const SCANCEL: &str = r#"#!/bin/bash
 echo "$@" >>"$SITE/scancel.calls"
-if [ "$1" = --signal=TERM ]; then kill -TERM -- $(sed s/^/-/ "$SITE/tasks") 2>/dev/null; fi
+if [ "$1" = --signal=TERM ]; then
+  for id in "${@:2}"; do
+    case $id in *.*) tasks=$SITE/step.${id#*.}/tasks ;; *) tasks=$SITE/tasks ;; esac
+    kill -TERM -- $(sed s/^/-/ "$tasks") 2>/dev/null
+  done
+fi
 exit 0
 "#;
 
@@ -160,7 +168,7 @@ impl Node {
             env_file: Some(self.path("env")),
             soft_timeout: RunTime::from_seconds(300),
             max_requeues: 2,
-            master_port: 29500,
+            port: Some(29500),
             variables: vec![],
             components: vec![component(argv)],
         }

@@ -163,7 +163,7 @@ fn born(entry: &Submission) -> Born {
     let script = Script {
         claims: text.contains(r#"ln -sT -- "$_tao_id" "$_tao_state/run""#)
             && text.contains("_tao_stop_here 120 "),
-        looks: text.contains("\n_tao_is_staged || _tao_stop_here 120 "),
+        looks: text.contains("\n[ -n \"$_tao_fence\" ] || _tao_stop_here 120 "),
         notes: text.contains(r#""$_tao_state/status_from""#),
     };
     let word = |name: &str| {

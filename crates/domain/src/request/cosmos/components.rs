@@ -97,6 +97,7 @@ pub(crate) fn expand(spec: &JobSpec, component: Component) -> Result<Program, Pr
     program.variables = vec![
         ("WORLD_SIZE".parse()?, all),
         ("MASTER_ADDR".parse()?, Value::Hosts(first)),
+        ("MASTER_PORT".parse()?, Value::Port(0)),
         ("CONTROLLER_NODE".parse()?, Value::Hosts(first)),
         ("COSMOS_CONTROLLER_HOST".parse()?, Value::HostPort(0, CONTROLLER_PORT)),
         ("POLICY_NODES".parse()?, Value::Hosts(policy)),

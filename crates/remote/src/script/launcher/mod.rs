@@ -1,7 +1,11 @@
 //! How a component becomes processes. Each launcher is a file here.
 
+mod accelerate;
+mod deepspeed;
+mod mpi;
 mod per_node;
 mod plain;
+mod torchrun;
 
 use std::fmt::Debug;
 
@@ -9,17 +13,44 @@ use slurm::EnvKey;
 
 use super::parts::{Kind, Nodes, Value};
 
+pub use accelerate::Accelerate;
+pub use deepspeed::DeepSpeed;
+pub use mpi::Mpi;
 pub use per_node::PerNode;
 pub use plain::Plain;
+pub use torchrun::{Rendezvous, Torchrun};
 
 /// Makes processes of a component.
 pub trait Launcher: Debug + Send + Sync {
     /// The steps of Slurm that it needs: one, unless its parts end apart.
     fn starts(&self, site: &Site<'_>) -> Vec<Start>;
+
+    /// Whether a program may not know that it is one of Slurm's tasks: the launcher tells it which of its processes it is.
+    fn hides_slurm(&self) -> bool {
+        true
+    }
+}
+
+/// The processes on each node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Processes {
+    /// One for each GPU, or one on a node without.
+    PerGpu,
+    /// So many.
+    Number(u32),
+}
+
+impl Processes {
+    fn on(self, site: &Site<'_>) -> u32 {
+        match self {
+            Self::PerGpu => site.gpus_per_node.max(1),
+            Self::Number(number) => number,
+        }
+    }
 }
 
 /// What a component has.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Site<'a> {
     /// Its nodes.
     pub nodes: Nodes,
@@ -29,8 +60,8 @@ pub struct Site<'a> {
     pub gpus_per_node: u32,
     /// The nodes of the whole job.
     pub job_nodes: u32,
-    /// A port on the first node.
-    pub port: u16,
+    /// A port on its first node.
+    pub port: Value,
     /// A name that no other attempt has.
     pub run: &'a str,
 }
@@ -69,6 +100,25 @@ impl Start {
             variables: Vec::new(),
             program: Vec::new(),
         }
+    }
+
+    /// A launcher on each node, which makes the processes there. `text`: its command, for bash; the words after it come last.
+    fn of_launcher(site: &Site<'_>, processes: Processes, text: String, args: &[String]) -> Self {
+        let mut start = Self { tasks_per_node: 1, ..Self::of(site) };
+        start.ranks.push("--node-rank");
+        start.set("NNODES", Value::Text(site.nodes.count.to_string()));
+        start.set("NPROC_PER_NODE", Value::Text(processes.on(site).to_string()));
+        start.meet(site);
+        start.program = ["bash", "-c"].map(str::to_owned).to_vec();
+        start.program.extend([text, "launch".to_owned()]);
+        start.program.extend_from_slice(args);
+        start
+    }
+
+    /// Where its processes meet.
+    fn meet(&mut self, site: &Site<'_>) {
+        self.set("MASTER_ADDR", Value::Hosts(Nodes { count: 1, ..site.nodes }));
+        self.set("MASTER_PORT", site.port.clone());
     }
 
     fn set(&mut self, key: &str, value: Value) {

@@ -1,6 +1,6 @@
 //! The command on each node, as TAO's containers expect it.
 
-use super::{Launcher, Nodes, Site, Start, Value};
+use super::{Launcher, Site, Start, Value};
 
 /// The command on each node. On several nodes each knows its number, and where the first one is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,8 +14,7 @@ impl Launcher for PerNode {
             // TAO's meaning of WORLD_SIZE.
             start.set("WORLD_SIZE", Value::Text(site.nodes.count.to_string()));
             start.set("NUM_GPU_PER_NODE", Value::Text(site.gpus_per_node.to_string()));
-            start.set("MASTER_ADDR", Value::Hosts(Nodes { count: 1, ..site.nodes }));
-            start.set("MASTER_PORT", Value::Text(site.port.to_string()));
+            start.meet(site);
         }
         vec![start]
     }

@@ -1,34 +1,27 @@
 
-# Of each component: its name, how it starts, its nodes, its time limit, and its command in the list of all words. Of each that
-# has started: when, its process until it has ended, whether it was warned.
+# The table: each component's name, start, nodes, time limit, and command in the list of words. Of those that have started: when, the
+# process until it has ended, and whether it was warned. The running steps, the job's code, its cause, all ends, processes that wait.
 _tao_names=() _tao_starts=() _tao_nodes=() _tao_limits=() _tao_from=() _tao_lengths=() _tao_words=()
-_tao_begins=() _tao_programs=() _tao_told=()
-# The number of running steps, the code of the job and what ended it, the ends so far, and the processes that wait for a time.
-_tao_steps=0 _tao_code=0 _tao_cause='' _tao_ends=''
+_tao_serves=() _tao_begins=() _tao_programs=() _tao_told=() _tao_steps=0 _tao_code=0 _tao_cause='' _tao_ends=''
 declare -A _tao_wakers=()
-_tao_seen=0 _tao_warned=0 _tao_limited=0 _tao_ended=0 _tao_requeued=0 _tao_broken_off=0 _tao_marked=0 _tao_asked='' _tao_asked_at=0
-# The size of the log from earlier runs.
-_tao_log_before=$(stat -c %s -- "$_tao_state/main.err" 2>/dev/null)
+_tao_seen=0 _tao_warned=0 _tao_limited=0 _tao_ended=0 _tao_no_record=0 _tao_asked='' _tao_asked_at=0
 _tao_now() { printf '%(%s)T' -1; }
 _tao_began=$(_tao_now)
-readonly _tao_log_before _tao_began
+# The size of the log from earlier runs.
+_tao_log_before=$(stat -c %s -- "$_tao_state/main.err" 2>/dev/null)
+readonly _tao_began _tao_log_before
 
-# Writes a marker atomically; its first line counts. $1: its name, the rest: its text.
-_tao_mark() {
-  local name=$1
-  shift
-  # Not truncated: the room reserved for the marker stays, even on a full disk.
-  echo "$_tao_id $_tao_restart $*" | _tao_keep "$_tao_state/.$name.$_tao_id" ,notrunc \
-    && mv -f -- "$_tao_state/.$name.$_tao_id" "$_tao_state/$name"
-}
-# The exit record, with a line for each component: its name, its code, when it began and ended. $1: the code.
-_tao_mark_exit() { _tao_mark exit "$1 $(_tao_now)"$'\n'"${_tao_cause:-done}$_tao_ends"; }
 # Writes a file with fsync, so that a full disk is an error now: a network file system may report it only on close, which bash
 # does not check. $1: file, $2: more options of dd.
 _tao_keep() { dd of="$1" conv="fsync${2:-}" status=none; }
-
-# Whether this is the script, and not a child before its exec: such a child has the traps of the script, and on a signal it would
-# write an exit record too.
+# Writes a marker atomically; its first line counts. Not truncated: the room reserved for it stays, even on a full disk.
+_tao_mark() { # $1: its name, the rest: its text
+  echo "$_tao_id $_tao_restart ${*:2}" | _tao_keep "$_tao_state/.$1.$_tao_id" ,notrunc \
+    && mv -f -- "$_tao_state/.$1.$_tao_id" "$_tao_state/$1"
+}
+# The exit record, with a line for each component: its name, its code, when it began and ended. $1: the code.
+_tao_mark_exit() { _tao_mark exit "$1 $(_tao_now)"$'\n'"${_tao_cause:-done}$_tao_ends"; }
+# A child before its exec has the traps of the script, and on a signal it would write an exit record too.
 _tao_is_itself() { ((BASHPID == $$)); }
 _tao_finish() {
   local code=$?
@@ -36,8 +29,8 @@ _tao_finish() {
   # A signal goes to every process of the script, and those that write the exit record must survive it.
   trap '' HUP INT TERM USR1 USR2
   if ((${#_tao_wakers[@]})); then kill -KILL "${_tao_wakers[@]}" 2>/dev/null; fi
-  # A requeued run has not ended, and an interrupted run has no result.
-  if ((!_tao_requeued && !_tao_broken_off && !_tao_marked)); then _tao_mark_exit "$code"; fi
+  # A requeued run has not ended, an interrupted one has no result, and a success is recorded already.
+  if ((!_tao_no_record)); then _tao_mark_exit "$code"; fi
   exit "$code"
 }
 # A signal ends the script with its own code, after the programs have ended. $1: the code.
@@ -45,12 +38,11 @@ _tao_on_end() {
   _tao_seen=1 _tao_ended=$1 _tao_cause=${_tao_cause:-signal}
   if ((${#_tao_programs[@]} == 0)); then exit "$1"; fi
 }
-# Sends a signal to this script later, as a single process: a sleep would outlive it. $1: the signal, $2: in how many seconds.
+# Sends a signal ($1) to this script in so many seconds ($2). A single process, because a sleep would outlive it; its end is no news.
 _tao_wake() {
   if [ -n "${_tao_wakers[$1]-}" ]; then kill -KILL "${_tao_wakers[$1]}" 2>/dev/null; fi
   { read -r -t "$2" -u "$_tao_never"; kill -s "$1" $$; } >/dev/null 2>&1 &
   _tao_wakers[$1]=$!
-  # Its end is no news.
   disown "$!"
 }
 
@@ -62,16 +54,12 @@ _tao_note_files() {
     -printf '%i %s %p\n' 2>/dev/null </dev/null
   echo
 }
-# Ends a run before its program starts: without markers its result would not be known.
-_tao_no_room() { _tao_stop_here 119 "its markers cannot be written to $_tao_state"; }
+# Without markers the result of a run would not be known. Reserves room for its exit record.
 if [ -n "$_tao_results" ] && { ! _tao_note_files | _tao_keep "$_tao_state/.status_from.$_tao_id" \
-  || ! mv -f -- "$_tao_state/.status_from.$_tao_id" "$_tao_state/status_from"; }; then
-  _tao_no_room
-fi
-# Reserves room for the exit record.
-if ! printf '%4095s\n' '' | _tao_keep "$_tao_state/.exit.$_tao_id" \
+  || ! mv -f -- "$_tao_state/.status_from.$_tao_id" "$_tao_state/status_from"; } \
+  || ! printf '%4095s\n' '' | _tao_keep "$_tao_state/.exit.$_tao_id" \
   || ! _tao_mark started "$(_tao_now)" "${SLURMD_NODENAME:-$(hostname)}"; then
-  _tao_no_room
+  _tao_stop_here 119 "its markers cannot be written to $_tao_state"
 fi
 # A pipe that no one writes to.
 exec {_tao_never}<> <(:)

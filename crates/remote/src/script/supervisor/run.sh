@@ -1,5 +1,8 @@
 
+# Passes SIGUSR1 on to the steps that have not got it yet. Those that have not begun get it later: during the setup of a container
+# the signal would end its task.
 _tao_on_warning() {
+  local place begun waiting=0
   _tao_is_itself || return
   _tao_seen=1
   if ((!_tao_warned)); then
@@ -7,14 +10,8 @@ _tao_on_warning() {
     echo 'tao-slurm: a time limit is near; the program gets SIGUSR1' >&2
     _tao_mark warned "$(_tao_now)"
   fi
-  _tao_warn
-}
-# Passes SIGUSR1 on to the steps that have not got it yet. Those that have not begun get it later: during the setup of a container
-# the signal would end its task.
-_tao_warn() {
-  local place waiting=0 begun
   for place in "${!_tao_programs[@]}"; do
-    if ((_tao_told[place])) || ! _tao_is_a step "$place"; then continue; fi
+    if ((_tao_told[place] || _tao_serves[place])); then continue; fi
     begun=("$_tao_state/begun.${_tao_names[place]}".*)
     if [ -e "${begun[0]}" ] && ((${#begun[@]} >= _tao_nodes[place])); then
       _tao_told[place]=1
@@ -26,71 +23,68 @@ _tao_warn() {
   done
   if ((waiting)); then _tao_wake USR1 1; fi
 }
-# The job's own limit, or the time to press those that were asked to end. Other processes may send this signal too.
+# The job's own limit; or 60 s after programs were asked to end, when srun ends them, and kills them after 75 s. Other processes may
+# send this signal too.
 _tao_on_time() {
+  local place signal=TERM
   _tao_is_itself || return
   _tao_seen=1
   if ((_tao_limit && !_tao_limited && $(_tao_now) - _tao_began >= _tao_limit)); then
     _tao_limited=1 _tao_cause=${_tao_cause:-limit}
     echo "tao-slurm: the job has reached its own time limit of $_tao_limit s; its program is terminated" >&2
     _tao_mark limited "$(_tao_now)"
-    _tao_ask_to_end step
+    _tao_ask_to_end 0
   fi
-  if [ -n "$_tao_asked" ]; then _tao_press; fi
+  if [ -z "$_tao_asked" ] || (($(_tao_now) - _tao_asked_at < 60)); then return; fi
+  if (($(_tao_now) - _tao_asked_at >= 75)); then signal=KILL; fi
+  for place in "${!_tao_programs[@]}"; do
+    if ((_tao_serves[place] == _tao_asked)); then kill -s "$signal" "${_tao_programs[place]}" 2>/dev/null; fi
+  done
+  _tao_wake USR2 15
 }
-# Asks the programs of a kind to end. srun would kill its step on SIGTERM; with scancel the programs can save their work. The check
-# avoids another job, if a controller that has lost its state has given the id again; scancel would have to list all jobs to
-# compare a name. $1: the kind.
+# Asks the running steps (0) or services (1) to end. srun would kill its step on SIGTERM; with scancel the programs can save their
+# work. The check avoids another job, if a controller that has lost its state has given the id again; scancel would have to list all
+# jobs to compare a name.
 _tao_ask_to_end() {
-  local place all=1 ids=() step
+  local place step some=() others=0
   if [ "$_tao_asked" = "$1" ]; then return; fi
   _tao_asked=$1 _tao_asked_at=$(_tao_now)
   for place in "${!_tao_programs[@]}"; do
-    if _tao_is_a "$1" "$place"; then
-      if read -r step 2>/dev/null <"$_tao_state/step.${_tao_names[place]}"; then ids+=("$_tao_id.$step"); fi
-    else
-      all=0
+    if ((_tao_serves[place] != $1)); then
+      others=1
+    elif [ -f "$_tao_state/step.${_tao_names[place]}" ]; then
+      read -r -d '' -n 400 step _ <"$_tao_state/step.${_tao_names[place]}"
+      if [[ $step =~ ^[0-9]+$ ]]; then some+=("$_tao_id.$step"); fi
     fi
   done
-  if ((all)); then ids=("$_tao_id"); fi
-  if ((${#_tao_programs[@]} && ${#ids[@]})) && _tao_show 30 >/dev/null; then
-    timeout 30 scancel --signal=TERM "${ids[@]}" >&2 </dev/null
+  if ((!others)); then some=("$_tao_id"); fi
+  if ((${#_tao_programs[@]} && ${#some[@]})) && _tao_show 30 >/dev/null; then
+    timeout 30 scancel --signal=TERM "${some[@]}" >&2 </dev/null
   fi
   _tao_wake USR2 60
-}
-# Ends what was asked to end 60 s ago, and kills it after 75 s.
-_tao_press() {
-  local place age=$(($(_tao_now) - _tao_asked_at)) signal=TERM
-  if ((age < 60)); then return; fi
-  if ((age >= 75)); then signal=KILL; fi
-  for place in "${!_tao_programs[@]}"; do
-    if _tao_is_a "$_tao_asked" "$place"; then kill -s "$signal" "${_tao_programs[place]}" 2>/dev/null; fi
-  done
-  _tao_wake USR2 15
 }
 
 # Adds a component to the table. $1: its name, $2: `step`, `with` for a step that starts with the component before it, or
 # `service`, $3: its nodes, $4: its time limit in seconds, the rest: its command.
 _tao_component() {
   _tao_names+=("$1") _tao_starts+=("$2") _tao_nodes+=("$3") _tao_limits+=("$4")
+  case $2 in service) _tao_serves+=(1) ;; *) _tao_serves+=(0) ;; esac
   _tao_from+=("${#_tao_words[@]}") _tao_lengths+=("$(($# - 4))") _tao_words+=("${@:5}")
 }
-# $1: `step` or `service`, $2: a component.
-_tao_is_a() { if [ "${_tao_starts[$2]}" = service ]; then [ "$1" = service ]; else [ "$1" = step ]; fi; }
 # So many ($2) hosts of the job, from number $1 on, joined by $3.
 _tao_slice() {
   local IFS=$3
   printf '%s' "${_tao_hosts[*]:$1:$2}"
 }
-# $1: a component. It starts in the background, so that the script handles signals.
+# Starts a component ($1) in the background, so that the script handles signals.
 _tao_start() {
   _tao_begins[$1]=$(_tao_now) _tao_told[$1]=0
   "${_tao_words[@]:_tao_from[$1]:_tao_lengths[$1]}" </dev/null {_tao_never}<&- &
   _tao_programs[$1]=$!
-  if _tao_is_a step "$1"; then ((++_tao_steps)); fi
-  if ((_tao_warned)); then _tao_warn; fi
+  ((_tao_steps += !_tao_serves[$1]))
+  if ((_tao_warned)); then _tao_on_warning; fi
 }
-# Waits until a component has ended, and sets $_tao_end to its exit code. $1: the component.
+# Waits until a component ($1) has ended, and sets $_tao_end to its exit code.
 _tao_reap() {
   local before='' code=''
   while :; do
@@ -102,22 +96,23 @@ _tao_reap() {
     if ((!_tao_seen)); then break; fi
     before=$_tao_end
   done
-  # srun returns the highest code of its tasks, which may be that of tasks it killed after the first failure. The first task that
-  # failed has written its code to a file.
+  # srun returns the highest code, which may be that of tasks it killed after the first failure. The first task has written its own.
   if ((_tao_end)) && [ -f "$_tao_state/failed.${_tao_names[$1]}" ]; then
     read -r -d '' -n 400 code _ <"$_tao_state/failed.${_tao_names[$1]}"
     case $code in [1-9] | [1-9][0-9] | [12][0-9][0-9]) _tao_end=$code ;; esac
   fi
   unset "_tao_programs[$1]"
+  ((_tao_steps -= !_tao_serves[$1]))
   _tao_ends+=$'\n'"${_tao_names[$1]} $_tao_end ${_tao_begins[$1]} $(_tao_now)"
-  if _tao_is_a step "$1"; then ((_tao_steps--)); fi
 }
-# The job ends with a component. $1: the component, $2: the code, $3: the cause in one word.
+# The job ends with a component ($1) and this code ($2).
 _tao_fail() {
+  local kind=step
   if [ -n "$_tao_cause" ]; then return; fi
-  _tao_code=$2 _tao_cause="$3 ${_tao_names[$1]}"
+  if ((_tao_serves[$1])); then kind=service; fi
+  _tao_code=$2 _tao_cause="$kind ${_tao_names[$1]}"
   if ((${#_tao_names[@]} > 1)); then
-    echo "tao-slurm: the $3 ${_tao_names[$1]} has ended with code $2; the others are terminated" >&2
+    echo "tao-slurm: the $_tao_cause has ended with code $2; the others are terminated" >&2
   fi
 }
 # Waits until all steps have ended. Fails if the job ends: a step has failed, a service has ended, or a signal or limit has come.
@@ -125,56 +120,25 @@ _tao_await_steps() {
   local place
   while ((_tao_steps)); do
     for place in "${!_tao_programs[@]}"; do
-      # The only program is waited for, the others are looked at each second.
+      # The only program is waited for, several are looked at each second.
       if ((${#_tao_programs[@]} > 1 || _tao_limits[place])) && kill -0 "${_tao_programs[place]}" 2>/dev/null; then
         if ((!_tao_limits[place] || $(_tao_now) - _tao_begins[place] < _tao_limits[place])); then continue; fi
         echo "tao-slurm: ${_tao_names[place]} has reached its time limit of ${_tao_limits[place]} s" >&2
-        _tao_fail "$place" 115 step
+        _tao_fail "$place" 115
         return 1
       fi
       _tao_reap "$place"
-      if _tao_is_a service "$place"; then
-        _tao_fail "$place" "$((_tao_end ? _tao_end : 114))" service
-      elif ((_tao_end)); then
-        _tao_fail "$place" "$_tao_end" step
-      fi
+      if ((_tao_serves[place] && !_tao_end)); then _tao_end=114; fi
+      if ((_tao_end)); then _tao_fail "$place" "$_tao_end"; fi
       if [ -n "$_tao_cause" ]; then return 1; fi
     done
     if ((_tao_steps)); then read -r -t 1 -u "$_tao_never"; fi
   done
   [ -z "$_tao_cause" ]
 }
-# Ends what still runs, the services last.
-_tao_stop() {
-  local place kind
-  for kind in step service; do
-    for place in "${!_tao_programs[@]}"; do
-      if ! _tao_is_a "$kind" "$place"; then continue; fi
-      _tao_ask_to_end "$kind"
-      _tao_reap "$place"
-    done
-  done
-}
 
-# Checks an end with code 0, and writes the exit record only if it is genuine. The record is written before scontrol is asked,
-# because a controller that does not answer may have lost the job, and would kill this script on its return.
-_tao_check_success() {
-  # No program runs any more, only the writers of the marker, which must survive signals.
-  trap '' HUP INT TERM
-  if _tao_node_has_failed; then
-    _tao_broken_off=1
-    exit 118
-  fi
-  if _tao_mark_exit 0; then _tao_marked=1; fi
-  # A signal may interrupt scontrol, which is then repeated.
-  trap _tao_ended=1 HUP INT TERM
-  if _tao_is_put_back || { ((_tao_ended)) && _tao_is_put_back; }; then
-    _tao_broken_off=1
-    rm -f -- "$_tao_state/exit"
-  fi
-}
-# srun returns 0 when the node of a step fails (_node_fail_handler of its source); only its log shows the failure. Searches the
-# last MiB, by an offset from the start, because Slurm may append meanwhile.
+# Whether srun has said that a node failed: it returns 0 then (_node_fail_handler of its source). Searches the last MiB of the log, by
+# an offset from the start, because Slurm may append meanwhile.
 _tao_node_has_failed() {
   local from
   from=$(stat -c %s -- "$_tao_state/main.err" 2>/dev/null)
@@ -186,84 +150,90 @@ _tao_node_has_failed() {
 _tao_show() {
   local told
   told=$(timeout "$1" scontrol -o show job "$_tao_id" 2>/dev/null </dev/null)
-  case $told in
-  "JobId=$_tao_id JobName=$_tao_name "*) printf '%s\n' "$told" ;;
-  *) return 1 ;;
-  esac
+  [[ $told == "JobId=$_tao_id JobName=$_tao_name "* ]] && printf '%s\n' "$told"
 }
-# Whether Slurm will run this job again whatever it returns: the job was requeued, or preempted (PreemptMode=REQUEUE with a
-# GraceTime). While the script runs, COMPLETING means that the job was requeued or canceled; PENDING means that the controller
-# was killed and has lost the start. A job that was suspended by preemption keeps its PreemptTime; after the resumption its
-# SuspendTime is the time of the resumption (_job_suspend_op of slurmctld's source).
+# Whether Slurm will run this job again whatever it returns: it was requeued, or preempted (PreemptMode=REQUEUE with a GraceTime).
+# While the script runs, COMPLETING means that the job was requeued or canceled; PENDING means that the controller was killed and
+# has lost the start. A job that was suspended by preemption keeps its PreemptTime; after the resumption its SuspendTime is the time
+# of the resumption (_job_suspend_op of slurmctld's source).
 _tao_is_put_back() {
-  local told preempted suspended
+  local told
   told=$(_tao_show 10)
-  case $told in
-  *' Requeue=0 '*) return 1 ;;
-  *' JobState=COMPLETING '* | *' JobState=REQUEUE'* | *' JobState=SPECIAL_EXIT '* | *' JobState=PREEMPTED '*) return 0 ;;
-  *' PreemptTime=None '*) return 1 ;;
-  *' PreemptTime='*' SuspendTime='*) ;;
-  *) return 1 ;;
-  esac
-  preempted=${told##* PreemptTime=} suspended=${told##* SuspendTime=}
-  preempted=${preempted%% *} suspended=${suspended%% *}
-  [[ $suspended == None || $preempted > $suspended ]]
+  if [[ -z $told || $told == *' Requeue=0 '* ]]; then return 1; fi
+  if [[ $told =~ \ JobState=(COMPLETING|REQUEUE|SPECIAL_EXIT\ |PREEMPTED\ ) ]]; then return; fi
+  [[ $told =~ \ PreemptTime=([^\ ]+)\ .*\ ?SuspendTime=([^\ ]+) && ${BASH_REMATCH[1]} != None ]] \
+    && [[ ${BASH_REMATCH[2]} == None || ${BASH_REMATCH[1]} > ${BASH_REMATCH[2]} ]]
+}
+# An end with code 0. The record is written before scontrol is asked, because a controller that does not answer may have lost the
+# job, and would kill this script on its return.
+_tao_succeed() {
+  # No program runs any more, only the writers of the marker, which must survive signals.
+  trap '' HUP INT TERM
+  _tao_no_record=1
+  if _tao_node_has_failed; then exit 118; fi
+  _tao_mark_exit 0 || _tao_no_record=0
+  # A signal may interrupt scontrol, which is then repeated.
+  trap _tao_ended=1 HUP INT TERM
+  if _tao_is_put_back || { ((_tao_ended)) && _tao_is_put_back; }; then
+    _tao_no_record=1
+    rm -f -- "$_tao_state/exit"
+  fi
 }
 # Requeues the job after its own time limit. Returns only if that fails.
 _tao_requeue() {
-  local before=0
-  if [ -f "$_tao_state/requeued" ]; then read -r -d '' -n 400 _ _ before _ <"$_tao_state/requeued"; fi
-  case $before in '' | *[!0-9]*) before=0 ;; esac
+  local before=0 why='Slurm did not requeue the job'
+  if _tao_reads requeued && [[ $_tao_word =~ ^[0-9]+$ ]]; then before=$_tao_word; fi
   if ((before >= _tao_max_requeues)); then
-    echo "tao-slurm: the job has requeued itself $before times, which is the most it may; it ends with code 124" >&2
-    return
+    why="the job has requeued itself $before times, which is the most it may"
+  elif ! _tao_show 60 >/dev/null; then
+    why='Slurm has not shown the job by its id and its name'
+  else
+    # Counted first, because Slurm may end this script at any moment after the requeue, with a signal.
+    _tao_no_record=1
+    _tao_mark requeued "$((before + 1))" "$(_tao_now)"
+    echo "tao-slurm: the job goes back into the queue, for time $((before + 1)) of at most $_tao_max_requeues" >&2
+    if timeout 60 scontrol requeue "$_tao_id" >&2 </dev/null; then read -r -t 300 -u "$_tao_never"; fi
+    _tao_no_record=0
+    _tao_mark requeued "$before" "$(_tao_now)"
   fi
-  if ! _tao_show 60 >/dev/null; then
-    echo 'tao-slurm: Slurm has not shown the job by its id and its name; it ends with code 124' >&2
-    return
-  fi
-  # Counted first, because Slurm may end this script at any moment after the requeue.
-  _tao_requeued=1
-  _tao_mark requeued "$((before + 1))" "$(_tao_now)"
-  echo "tao-slurm: the job goes back into the queue, for time $((before + 1)) of at most $_tao_max_requeues" >&2
-  if timeout 60 scontrol requeue "$_tao_id" >&2 </dev/null; then
-    # The signal ends the script.
-    read -r -t 300 -u "$_tao_never"
-  fi
-  echo 'tao-slurm: Slurm did not requeue the job; it ends with code 124' >&2
-  _tao_requeued=0
-  _tao_mark requeued "$before" "$(_tao_now)"
+  echo "tao-slurm: $why; it ends with code 124" >&2
 }
 
-if ((_tao_on_host)) && ! _tao_add_scancel; then
-  echo "tao-slurm: $_tao_state/bin/scancel cannot be written: if this job cancels itself, it will not be known that it did" >&2
-fi
 _tao_hosts=(localhost)
-if ((_tao_job_nodes > 1)); then
-  mapfile -t _tao_hosts < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
-  if ((${#_tao_hosts[@]} != _tao_job_nodes)); then
-    echo "tao-slurm: the job needs $_tao_job_nodes nodes, but has ${#_tao_hosts[@]}: '$SLURM_JOB_NODELIST'" >&2
-    exit 122
-  fi
+if ((_tao_job_nodes > 1)); then mapfile -t _tao_hosts < <(scontrol show hostnames "$SLURM_JOB_NODELIST"); fi
+if ((${#_tao_hosts[@]} != _tao_job_nodes)); then
+  echo "tao-slurm: the job needs $_tao_job_nodes nodes, but has ${#_tao_hosts[@]}: '$SLURM_JOB_NODELIST'" >&2
+  exit 122
 fi
+# On nodes that other jobs share: a block of ports of this job, below those that the kernel gives away.
+for ((_tao_try = 0; !_tao_port && _tao_try < 120; _tao_try++)); do
+  _tao_port=$((20000 + (_tao_id + _tao_try) % 120 * 100))
+  if (: <>"/dev/tcp/127.0.0.1/$_tao_port") 2>/dev/null; then _tao_port=0; fi
+done
 _tao_task=$(declare -f _tao_enter _tao_leave)$'\n_tao_enter "$@"'
 readonly _tao_task _tao_hosts
+if ((_tao_on_host)); then _tao_add_scancel; fi
 _tao_components
-if ((_tao_limit)); then
-  _tao_wake USR2 "$_tao_limit"
-  if ((_tao_warning)); then _tao_wake USR1 "$((_tao_limit - _tao_warning))"; fi
-fi
+if ((_tao_limit)); then _tao_wake USR2 "$_tao_limit"; fi
+if ((_tao_warning)); then _tao_wake USR1 "$((_tao_limit - _tao_warning))"; fi
 for _tao_place in "${!_tao_names[@]}"; do
   # A step begins when those before it have ended.
   if [ "${_tao_starts[_tao_place]}" = step ] && ! _tao_await_steps; then break; fi
   _tao_start "$_tao_place"
 done
 _tao_await_steps
-_tao_stop
+# Ends what still runs, the services last.
+for _tao_serve in 0 1; do
+  for _tao_place in "${!_tao_programs[@]}"; do
+    if ((_tao_serves[_tao_place] != _tao_serve)); then continue; fi
+    _tao_ask_to_end "$_tao_serve"
+    _tao_reap "$_tao_place"
+  done
+done
 if ((_tao_ended)); then exit "$_tao_ended"; fi
 if ((_tao_limited)); then
   if ((_tao_max_requeues >= 0)); then _tao_requeue; fi
   exit 124
 fi
-if ((_tao_code == 0)); then _tao_check_success; fi
+if ((!_tao_code)); then _tao_succeed; fi
 exit "$_tao_code"

@@ -1,9 +1,9 @@
-# Comes before the real scancel in the PATH of the job's program: a job that cancels itself has failed, but Slurm reports it like a
-# cancellation by a user.
+
+# Comes before the real scancel in the PATH of a program on the node: a job that cancels itself has failed, but Slurm reports it
+# like a cancellation by a user.
 _tao_scancel() {
-  local dir=${0%/*} own=0 ids=0 named=0 signal='' before='' word place state id
-  state=${dir%/*}
-  id=$(readlink -- "$state/run")
+  local dir=${0%/*} own=0 ids=0 named=0 signal='' before='' word place id
+  id=$(readlink -- "${dir%/*}/run")
   for word; do
     case $before in
     -s | --signal) signal=$word word='' ;;
@@ -21,13 +21,12 @@ _tao_scancel() {
     esac
     before=$word
   done
-  # KILL ends a job like a call without a signal; other signals only reach its program.
-  case ${signal^^} in KILL | SIGKILL | 9) signal='' ;; esac
-  # Without an id, a filter such as --me or --user may include this job, unless it has a name. If so, the job ends now; the reader
-  # of the marker compares the times.
-  if [ -n "$id" ] && [ -z "$signal" ] && { ((own)) || ((!ids && !named)); }; then
-    echo "$id ${SLURM_RESTART_COUNT:-0} $(date +%s)" >"$state/.self_canceled.$$" \
-      && mv -f -- "$state/.self_canceled.$$" "$state/self_canceled"
+  # KILL ends a job like a call without a signal; other signals only reach its program. Without an id, a filter such as --me or
+  # --user may include this job, unless it has a name. If so, the job ends now; the reader of the marker compares the times.
+  case ${signal^^} in '' | KILL | SIGKILL | 9) ;; *) id='' ;; esac
+  if [ -n "$id" ] && ((own || (!ids && !named))); then
+    echo "$id ${SLURM_RESTART_COUNT:-0} $(date +%s)" >"${dir%/*}/.self_canceled.$$" \
+      && mv -f -- "${dir%/*}/.self_canceled.$$" "${dir%/*}/self_canceled"
   fi
   set -f
   local IFS=:
@@ -46,8 +45,5 @@ _tao_add_scancel() {
     && chmod 755 -- "$new" && mv -f -- "$new" "$_tao_state/bin/scancel" && return
   # The job needs the room.
   rm -f -- "$new"
-  return 1
-}
-if ! _tao_add_scancel; then
   echo "tao-slurm: $_tao_state/bin/scancel cannot be written: if this job cancels itself, it will not be known that it did" >&2
-fi
+}

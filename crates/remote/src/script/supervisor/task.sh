@@ -32,6 +32,8 @@ _tao_enter() {
     # From now on it can be warned. Each task has a marker of its own, because tasks on several nodes cannot append to one file. Not
     # `:`, a special builtin: with POSIXLY_CORRECT its failed redirection would end the shell.
     --begun) true 2>/dev/null >"$1/begun.$2.${SLURM_NODEID-}" ;;
+    # By its number, a step is signaled without the others.
+    --step) echo "${SLURM_STEP_ID-}" >"$1/step.$2" ;;
     --exec) exec "${@:4}" ;;
     --run)
       "${@:4}"

@@ -1,0 +1,21 @@
+//! Hugging Face's launcher, one on each node.
+
+use super::{Launcher, Processes, Site, Start};
+
+/// Hugging Face's launcher, one on each node. Each of its processes runs the command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accelerate {
+    /// The processes on each node.
+    pub processes: Processes,
+    /// Further words of `accelerate launch`, such as `--mixed_precision=bf16`.
+    pub args: Vec<String>,
+}
+
+impl Launcher for Accelerate {
+    fn starts(&self, site: &Site<'_>) -> Vec<Start> {
+        let text = "exec accelerate launch --num_machines=\"$NNODES\" \
+                    --num_processes=\"$((NNODES * NPROC_PER_NODE))\" --machine_rank=\"$NODE_RANK\" \
+                    --main_process_ip=\"$MASTER_ADDR\" --main_process_port=\"$MASTER_PORT\" --no_python \"$@\"";
+        vec![Start::of_launcher(site, self.processes, text.to_owned(), &self.args)]
+    }
+}

@@ -1,0 +1,45 @@
+//! `PyTorch`'s launcher, one on each node.
+
+use super::{Launcher, Processes, Site, Start};
+
+/// `PyTorch`'s launcher, one on each node. Each of its processes runs the command, with `RANK`, `LOCAL_RANK` and `WORLD_SIZE`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Torchrun {
+    /// The processes on each node.
+    pub processes: Processes,
+    /// How the launchers meet.
+    pub rendezvous: Rendezvous,
+    /// Further words of torchrun.
+    pub args: Vec<String>,
+}
+
+/// How the launchers of several nodes meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rendezvous {
+    /// By a store on the first node. The full name of that node must resolve on the others.
+    C10d,
+    /// By the number of each node and the first node's address.
+    Static,
+}
+
+impl Launcher for Torchrun {
+    fn starts(&self, site: &Site<'_>) -> Vec<Start> {
+        let meeting = match self.rendezvous {
+            // A run with the name of an earlier one could find that one's store.
+            Rendezvous::C10d => format!(
+                "--rdzv-backend=c10d --rdzv-id=\"{}.${{SLURM_RESTART_COUNT:-0}}\" \
+                 --rdzv-endpoint=\"$MASTER_ADDR:$MASTER_PORT\"",
+                site.run
+            ),
+            Rendezvous::Static => "--node-rank=\"$NODE_RANK\" --master-addr=\"$MASTER_ADDR\" \
+                                   --master-port=\"$MASTER_PORT\""
+                .to_owned(),
+        };
+        // Debian's PyTorch has the module alone.
+        let text = format!(
+            "launch=(torchrun); command -v torchrun >/dev/null || launch=(python3 -m torch.distributed.run); \
+             exec \"${{launch[@]}}\" --nnodes=\"$NNODES\" --nproc-per-node=\"$NPROC_PER_NODE\" {meeting} --no-python \"$@\""
+        );
+        vec![Start::of_launcher(site, self.processes, text, &self.args)]
+    }
+}
