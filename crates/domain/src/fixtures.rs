@@ -115,6 +115,7 @@ pub(crate) fn cluster() -> Cluster {
         retries: RetrySettings::default(),
         batch: BatchSettings::default(),
         submit: SubmitSettings::default(),
+        rpc_budget: None,
         base_dir,
     }
 }

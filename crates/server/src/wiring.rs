@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use api::Readiness;
 use domain::{Graces, RetryTerms};
-use worker::{SshLink, Worker, WorkerSettings};
+use worker::{Metered, SshLink, Worker, WorkerSettings};
 
 use crate::config::Settings;
 
@@ -33,7 +33,7 @@ pub(crate) fn worker_settings(settings: &Settings) -> WorkerSettings {
 }
 
 /// Reports stuck loops of this process's worker; none without a worker.
-pub(crate) struct WorkerPulse(pub(crate) Option<Arc<Worker<SshLink>>>);
+pub(crate) struct WorkerPulse(pub(crate) Option<Arc<Worker<Metered<SshLink>>>>);
 
 impl Readiness for WorkerPulse {
     fn not_ready(&self) -> Vec<String> {

@@ -36,6 +36,7 @@ pub fn cluster() -> Cluster {
         retries: RetrySettings { node_exclusion_hours: 6, ..RetrySettings::default() },
         batch: BatchSettings::default(),
         submit: domain::SubmitSettings::default(),
+        rpc_budget: None,
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -33,6 +36,8 @@ pub(crate) struct Runtime<L> {
     submitting: tokio::sync::Mutex<Option<Duration>>,
     /// The jobs that polls need not read again.
     quiet: Mutex<Quiet>,
+    /// The shortest time between two polls that the RPC budget allows, in milliseconds.
+    budget_pace: AtomicU64,
     submit_due: Notify,
     tend_due: Notify,
     pub(crate) conversion_due: Notify,
@@ -83,6 +88,7 @@ impl<L> Runtime<L> {
             beats: Mutex::default(),
             submitting: tokio::sync::Mutex::default(),
             quiet: Mutex::default(),
+            budget_pace: AtomicU64::new(0),
             submit_due: Notify::new(),
             tend_due: Notify::new(),
             conversion_due: Notify::new(),
@@ -93,6 +99,14 @@ impl<L> Runtime<L> {
     /// The memory of polls. Not held across an await.
     pub(crate) fn quiet(&self) -> MutexGuard<'_, Quiet> {
         self.quiet.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn budget_pace(&self) -> Duration {
+        Duration::from_millis(self.budget_pace.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_budget_pace(&self, pace: Duration) {
+        self.budget_pace.store(u64::try_from(pace.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// The loops whose last turn began before that second.

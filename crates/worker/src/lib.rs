@@ -19,7 +19,8 @@ mod worker;
 
 pub use cluster_runtime::ClusterTarget;
 pub use link::{
-    cluster_link::{CallError, ClusterLink, LinkError},
+    cluster_link::{CallError, ClusterLink, LinkError, Meter},
+    metered::Metered,
     ssh_link::SshLink,
     timeline::{Timeline, TimelineWriter},
 };

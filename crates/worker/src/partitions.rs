@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use domain::{Job, JobId};
 use persistence::WorkStore;
-use remote::Partitions;
+use remote::{Partitions, RemoteCommand as _};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -50,7 +50,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 .await?;
             return Ok(false);
         }
-        let every = self.settings.partitions_every;
+        let budget = runtime.target.cluster.rpc_budget;
+        let affordable =
+            budget.map_or(Duration::ZERO, |budget| budget.background_interval(Partitions.rpcs()));
+        let every = self.settings.partitions_every.max(affordable);
         let answer = runtime.target.link.call(&Partitions).await;
         let now = self.clock.now();
         match answer {

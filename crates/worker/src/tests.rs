@@ -21,6 +21,7 @@ mod orphans;
 mod partitions;
 mod ports;
 mod quiet;
+mod rpc_budget;
 mod simulation;
 mod submitting;
 mod wishes;

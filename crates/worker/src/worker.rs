@@ -9,7 +9,7 @@ use std::{
 };
 
 use chrono::TimeDelta;
-use domain::{Clock, ClusterName, Graces, Ids, Timestamp};
+use domain::{Clock, ClusterName, Graces, Ids, Timestamp, Urgency};
 use persistence::{DueNotice, DueNotices, Lane, Store, WorkStore};
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -218,6 +218,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 continue;
             }
             let due = self.store.next_due_in(&runtime.target.cluster.name, lane).await.ok().flatten();
+            let due = match due {
+                Some(due) if lane == Lane::Submit => Some(due.max(submission_wait(&runtime).await)),
+                due => due,
+            };
             sleep_or_wake(runtime.lane(lane), nap(due), &stop).await;
         }
     }
@@ -239,7 +243,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 
     /// Polls the cluster soon, because its jobs have just changed.
     pub(crate) async fn poll_soon(&self, runtime: &Runtime<L>) -> Result {
-        self.store.poll_soon(&runtime.target.cluster.name, runtime.target.pace.min).await?;
+        let pace = runtime.target.pace.min.max(runtime.budget_pace());
+        self.store.poll_soon(&runtime.target.cluster.name, pace).await?;
         runtime.poll_due.notify_one();
         Ok(())
     }
@@ -248,4 +253,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let mut beats = runtime.beats.lock().unwrap_or_else(PoisonError::into_inner);
         beats.insert(name.to_owned(), self.clock.now().timestamp());
     }
+}
+
+/// How long submissions wait for the RPC budget.
+async fn submission_wait<L: ClusterLink>(runtime: &Runtime<L>) -> Duration {
+    let meter = runtime.target.link.meter().await.ok().flatten();
+    meter.map_or(Duration::ZERO, |meter| meter.wait(1, Urgency::Submit))
 }

@@ -115,6 +115,7 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
     (&["ClusterSettings"], &["warning_seconds"], Whole(0, 65_535)),
     (&["ClusterSettings"], &["sbatch_export"], Text(SBATCH_EXPORT, 3)),
     (&["ClusterSettings"], &["sessions"], Whole(1, 4)),
+    (&["RpcBudgetSettings"], &["burst", "per_minute"], Whole(1, 60_000)),
     (&["ClusterSettings"], &["connect_timeout", "poll_min", "poll_max"], Text(DURATION, 100)),
 ];
 

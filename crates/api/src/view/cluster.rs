@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
-    Cluster, ClusterName, JobId, Orphan, OrphanKind, Timestamp,
+    Cluster, ClusterName, JobId, Orphan, OrphanKind, RpcBudget, RpcTokens, Timestamp,
     preflight::{Check, Outcome},
 };
 use persistence::PollState;
@@ -101,6 +101,8 @@ pub(crate) struct ClusterView {
     pub partitions_fetched_on: Option<DateTime<Utc>>,
     /// The polls of the cluster, by any process; null before the first one.
     pub poll: Option<ClusterPollView>,
+    /// The requests that the service may make of Slurm, and those that all processes made; null without a limit.
+    pub rpc_budget: Option<RpcBudgetView>,
     /// Slurm jobs with this service's job names that belong to no active attempt, from the last poll.
     pub orphans: OrphansView,
     /// The SSH use of the answering process. Other processes count their own.
@@ -169,6 +171,30 @@ pub(crate) struct ClusterPollView {
     pub stale: bool,
 }
 
+/// The RPC budget of a cluster.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RpcBudgetView {
+    /// The most requests at once.
+    pub burst: u32,
+    /// The requests per minute after that.
+    pub per_minute: u32,
+    /// The requests that may be made now. Submissions leave some for polls and cancellations. Negative after more requests than were left.
+    pub left: i64,
+    /// All requests so far.
+    pub spent_total: u64,
+}
+
+impl RpcBudgetView {
+    fn new(budget: RpcBudget, spent: Option<(RpcTokens, u64)>, now: Timestamp) -> Self {
+        Self {
+            burst: budget.burst,
+            per_minute: budget.per_minute,
+            left: budget.at(spent.map(|(tokens, _)| tokens), now).left,
+            spent_total: spent.map_or(0, |(_, total)| total),
+        }
+    }
+}
+
 /// SSH use since the process started.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SshUseView {
@@ -202,11 +228,13 @@ pub(crate) struct ClusterFacts<'a> {
     pub(crate) links: Vec<LinkReport>,
     pub(crate) poll: Option<&'a PollState>,
     pub(crate) partitions_fetched_on: Option<Timestamp>,
+    /// What was left of the RPC budget after the last request, and the number of requests.
+    pub(crate) rpcs: Option<(RpcTokens, u64)>,
 }
 
 impl ClusterView {
     pub(crate) fn new(cluster: &Cluster, facts: ClusterFacts<'_>, now: Timestamp) -> Self {
-        let ClusterFacts { is_default, kept, links, poll, partitions_fetched_on } = facts;
+        let ClusterFacts { is_default, kept, links, poll, partitions_fetched_on, rpcs } = facts;
         let unavailable = kept.and_then(|kept| kept.unavailable.clone());
         let hosts = hosts(&links);
         let is_open = !hosts.is_empty() && hosts.iter().all(|host| host.retry_in.is_some());
@@ -231,6 +259,7 @@ impl ClusterView {
             max_time_hours: cluster.max_time_hours,
             partitions_fetched_on,
             poll: poll.map(|poll| ClusterPollView::new(poll, now)),
+            rpc_budget: cluster.rpc_budget.map(|budget| RpcBudgetView::new(budget, rpcs, now)),
             orphans: OrphansView::new(poll.map_or(&[], |poll| &poll.orphans)),
             ssh: SshUseView::new(links),
         }

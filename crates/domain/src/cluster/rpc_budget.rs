@@ -42,6 +42,7 @@ pub enum Urgency {
 const ONE_POLL: u32 = 4;
 /// Polls take at most one in so many tokens of the refill, while less than half of the bucket is left.
 const SHARE_OF_POLLS: u32 = 2;
+const SHARE_OF_BACKGROUND: u32 = 10;
 
 impl RpcBudget {
     /// The largest value of each setting.
@@ -122,8 +123,22 @@ impl RpcBudget {
         if tokens.left.saturating_mul(2) >= i64::from(self.size()) {
             return Duration::ZERO;
         }
-        let of_one = Duration::from_mins(1) / self.per_minute.max(1);
-        of_one * rpcs.max(1) * SHARE_OF_POLLS
+        self.interval(rpcs, SHARE_OF_POLLS)
+    }
+
+    /// The shortest time between two rounds of a command that nothing waits for.
+    pub fn background_interval(self, rpcs: u32) -> Duration {
+        self.interval(rpcs, SHARE_OF_BACKGROUND)
+    }
+
+    /// The time in which so many tokens are added.
+    pub fn refill_time(self, rpcs: u32) -> Duration {
+        self.interval(rpcs, 1)
+    }
+
+    /// How often a command can run with one in so many tokens of the refill.
+    fn interval(self, rpcs: u32, share: u32) -> Duration {
+        Duration::from_mins(1) * rpcs.max(1) * share / self.per_minute.max(1)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::{
         mount::Mount,
         policy::{BatchSettings, ImageSettings, RetrySettings, SubmitSettings},
         resources::Resources,
+        rpc_budget::RpcBudget,
     },
     violation::Violation,
 };
@@ -54,6 +55,8 @@ pub struct Cluster {
     pub retries: RetrySettings,
     pub batch: BatchSettings,
     pub submit: SubmitSettings,
+    /// How many requests Slurm's daemons accept from us; none: no limit.
+    pub rpc_budget: Option<RpcBudget>,
 }
 
 /// A cluster's identity: where its jobs are, and whose they are. A cluster with another identity is another cluster,

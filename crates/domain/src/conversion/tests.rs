@@ -76,6 +76,7 @@ fn cluster() -> crate::Cluster {
         retries: crate::RetrySettings::default(),
         batch: crate::BatchSettings::default(),
         submit: crate::SubmitSettings::default(),
+        rpc_budget: None,
     }
 }
 

@@ -29,6 +29,7 @@ fn cluster() -> Cluster {
         retries: RetrySettings::default(),
         batch: BatchSettings::default(),
         submit: SubmitSettings::default(),
+        rpc_budget: None,
     }
 }
 

@@ -16,7 +16,7 @@ use serde_json::Value;
 use ssh::SshPool;
 use tokio::{sync::Mutex, time::sleep};
 use tokio_util::sync::CancellationToken;
-use worker::{ClusterTarget, Pace, SshLink, Worker};
+use worker::{ClusterTarget, Metered, Pace, SshLink, Worker};
 
 use super::connections::ClusterConnections;
 use crate::config::{ClusterConfig, KeptRules, key_fault};
@@ -32,7 +32,7 @@ pub(crate) struct ClusterRegistry {
     file: Vec<ClusterConfig>,
     known: KnownClusters,
     /// None in a process that serves the API only.
-    worker: Option<Arc<Worker<SshLink>>>,
+    worker: Option<Arc<Worker<Metered<SshLink>>>>,
     connections: Arc<ClusterConnections>,
     /// Locked during a refresh, so that changes are applied one at a time.
     state: Mutex<State>,
@@ -53,7 +53,7 @@ impl ClusterRegistry {
         store: Store,
         rules: KeptRules,
         file: Vec<ClusterConfig>,
-        worker: Option<Arc<Worker<SshLink>>>,
+        worker: Option<Arc<Worker<Metered<SshLink>>>>,
         connections: Arc<ClusterConnections>,
     ) -> Self {
         let known = KnownClusters::default();
@@ -167,7 +167,12 @@ impl ClusterRegistry {
                 targets.push(ClusterTarget {
                     cluster: config.cluster.clone(),
                     incarnation,
-                    link: self.connections.link(&config.cluster.name, &pool),
+                    link: Metered::new(
+                        self.connections.link(&config.cluster.name, &pool),
+                        self.store.clone(),
+                        config.cluster.name.clone(),
+                        config.cluster.rpc_budget,
+                    ),
                     pace: Pace { min: config.poll_min, max: config.poll_max },
                 });
                 pool

@@ -79,6 +79,7 @@ pub(crate) fn check(settings: &ClusterSettings, faults: &mut Faults) -> Option<C
     let retries = cluster_policies::retries(settings, faults);
     let batch = cluster_policies::batch(settings, faults);
     let submit = cluster_options::submit(settings, faults);
+    let rpc_budget = cluster_policies::rpc_budget(settings, faults);
     let base_dir: RemotePath = domain::base_of(base_dir?);
     if base_dir.as_str().parse::<Mount>() != Ok(Mount::from(base_dir.clone())) {
         let advice = "must have no comma, colon, $, backquote, quotes or backslash: containers mount it";
@@ -100,6 +101,7 @@ pub(crate) fn check(settings: &ClusterSettings, faults: &mut Faults) -> Option<C
         retries,
         batch: batch?,
         submit: submit?,
+        rpc_budget,
     };
     Some(ClusterConfig { cluster, ssh, poll_min, poll_max })
 }

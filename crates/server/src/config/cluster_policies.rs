@@ -1,6 +1,6 @@
 //! The image, retry and batch script policies of a cluster.
 
-use domain::{BatchSettings, ImagePolicy, ImageSettings, RetrySettings};
+use domain::{BatchSettings, ImagePolicy, ImageSettings, RetrySettings, RpcBudget};
 use slurm::RemotePath;
 
 use super::{
@@ -56,6 +56,30 @@ pub(super) fn batch(settings: &ClusterSettings, faults: &mut Faults) -> Option<B
         warning_seconds: settings.warning_seconds,
         sbatch_export: export.ok()?,
     })
+}
+
+/// The RPC budget: both numbers, and nothing else.
+pub(super) fn rpc_budget(settings: &ClusterSettings, faults: &mut Faults) -> Option<RpcBudget> {
+    let table = settings.rpc_budget.as_ref()?;
+    let mut number = |key: &str| {
+        let number =
+            table.get(key).and_then(toml::Value::as_integer).and_then(|number| u32::try_from(number).ok());
+        let number = number.filter(|number| (1..=RpcBudget::MOST).contains(number));
+        if number.is_none() {
+            let advice = format_args!(
+                "needs `{key}`, a number from 1 to {}; write for example {{ burst = 40, per_minute = 4 }}",
+                RpcBudget::MOST
+            );
+            faults.add_as("rpc_budget", OUT_OF_RANGE, advice);
+        }
+        number
+    };
+    let (burst, per_minute) = (number("burst"), number("per_minute"));
+    if let Some(other) = table.keys().find(|key| !matches!(key.as_str(), "burst" | "per_minute")) {
+        let advice = format_args!("has no key `{other}`; the keys are burst and per_minute");
+        faults.add_as("rpc_budget", "unknown_field", advice);
+    }
+    Some(RpcBudget { burst: burst?, per_minute: per_minute? })
 }
 
 fn within(faults: &mut Faults, key: &str, value: u32, least: u32, most: u32) {

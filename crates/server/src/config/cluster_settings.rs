@@ -137,6 +137,9 @@ section! {
         poll_min: Option<Duration>, example "\"5s\"";
         /// The longest time between two polls of this cluster. Default: worker.poll_max.
         poll_max: Option<Duration>, example "\"1m\"";
+        /// The requests that the site allows one user to make of Slurm: so many at once, and so many per minute after that. Submissions and
+        /// polls wait for it; cancellations go first. Default: no limit.
+        rpc_budget: Option<toml::Table>, example "{ burst = 40, per_minute = 4 }";
     }
 }
 

@@ -2,7 +2,7 @@
 
 use metrics::{describe_counter, describe_gauge, describe_histogram};
 
-const COUNTERS: [(&str, &str); 16] = [
+const COUNTERS: [(&str, &str); 19] = [
     ("tao_slurm_commands_total", "Remote commands by outcome."),
     ("tao_slurm_jobs_deleted_total", "Finished jobs that were deleted because of their age."),
     ("tao_slurm_jobs_finished_total", "Finished jobs by final status."),
@@ -13,6 +13,9 @@ const COUNTERS: [(&str, &str); 16] = [
     ("tao_slurm_outbox_reads_total", "Reads of new events from the database."),
     ("tao_slurm_polls_total", "Polls of a cluster by outcome."),
     ("tao_slurm_purges_given_up_total", "Deleted jobs whose files on the cluster could not be removed."),
+    ("tao_slurm_rate_limited_total", "Answers of Slurm that there are too many requests."),
+    ("tao_slurm_rpc_waits_total", "Remote commands that had to wait for the RPC budget of a cluster."),
+    ("tao_slurm_rpcs_total", "Requests of Slurm's daemons by the command that made them."),
     ("tao_slurm_ssh_connects_total", "Connections that were opened to login hosts."),
     (
         "tao_slurm_submit_duplicates_detected_total",
@@ -24,7 +27,7 @@ const COUNTERS: [(&str, &str); 16] = [
     ("tao_slurm_webhook_deliveries_total", "Deliveries of webhook messages by outcome."),
 ];
 
-const GAUGES: [(&str, &str); 12] = [
+const GAUGES: [(&str, &str); 13] = [
     ("tao_slurm_clock_offset_seconds", "The difference between this machine's clock and the server clock."),
     ("tao_slurm_db_pool_connections", "Database connections of this process by state."),
     ("tao_slurm_db_pool_connections_limit", "The most database connections of this process."),
@@ -35,6 +38,7 @@ const GAUGES: [(&str, &str); 12] = [
     ("tao_slurm_jobs_overdue_seconds", "How long the oldest due job has waited for a worker."),
     ("tao_slurm_log_followers", "Open streams of job logs."),
     ("tao_slurm_outbox_lag_seconds", "The age of the newest event when this process read it."),
+    ("tao_slurm_rpc_tokens", "What is left of the RPC budget of a cluster."),
     ("tao_slurm_ssh_hosts", "Login hosts by state."),
     ("tao_slurm_ssh_sessions", "Open SSH sessions."),
     ("tao_slurm_streams_limit", "The most open streams by kind."),

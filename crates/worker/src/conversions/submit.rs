@@ -17,7 +17,7 @@ use crate::{
     link::cluster_link::ClusterLink,
     steps::{
         locate::{copies_of, sought},
-        submit::{extra, outcome},
+        submit::{after_budget, extra, outcome},
     },
     worker::Worker,
 };
@@ -61,7 +61,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let answers = runtime.target.link.call(&SubmitBatch::new(entries)).await;
         let now = self.clock.now();
         let step = |(index, (intent, unanswered)): (usize, &(Conversion, bool))| {
-            conversion_after_submit(intent, *unanswered, outcome(&answers, index), now)
+            let next = conversion_after_submit(intent, *unanswered, outcome(&answers, index), now);
+            let due_at = after_budget(&answers).map_or(next.due_at, |wait| Some(now + wait));
+            ConversionTransition { due_at, ..next }
         };
         let moved: Vec<_> = sent.iter().enumerate().map(step).collect();
         let key = |intent: &Conversion| Some(intent.run.as_ref()?.key(intent.id));

@@ -22,6 +22,9 @@ pub(crate) fn show(cluster: &ClusterName) {
             )
             .increment(0);
         }
+        for name in ["tao_slurm_rpcs_total", "tao_slurm_rpc_waits_total"] {
+            counter!(name, "cluster" => cluster.to_string(), "command" => command).increment(0);
+        }
     }
     for status in [Status::Done, Status::Error, Status::Canceled] {
         counter!("tao_slurm_jobs_finished_total", "cluster" => cluster.to_string(), "outcome" => status.to_string())
@@ -43,6 +46,7 @@ pub(crate) fn show(cluster: &ClusterName) {
         "tao_slurm_submit_uncertain_total",
         "tao_slurm_submit_duplicates_detected_total",
         "tao_slurm_purges_given_up_total",
+        "tao_slurm_rate_limited_total",
     ] {
         counter!(name, "cluster" => cluster.to_string()).increment(0);
     }

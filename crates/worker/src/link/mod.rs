@@ -2,5 +2,6 @@
 
 pub(crate) mod cluster_link;
 pub(crate) mod counted;
+pub(crate) mod metered;
 pub(crate) mod ssh_link;
 pub(crate) mod timeline;

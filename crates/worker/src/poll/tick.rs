@@ -9,7 +9,7 @@ use std::{collections::HashSet, time::Duration};
 use chrono::TimeDelta;
 use domain::{ActiveJob, Conversion, JobId, Timestamp, observe_conversion};
 use persistence::{PollLease, PollResult, WorkStore};
-use remote::{PollAnswer, SqueueOutcome};
+use remote::{PollAnswer, RemoteCommand as _, SqueueOutcome};
 
 use crate::{
     Result,
@@ -64,16 +64,28 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let question = question(&jobs, &conversions, lease.polled_at, self.clock.now());
         let duration = self.settings.lease;
         let extend = || self.store.extend_poll(&lease, duration);
-        let poll = runtime.target.link.call(&question);
+        let link = &runtime.target.link;
+        let is_late = lease.polled_at.is_none_or(|at| self.clock.now() - at > lease.interval * 2);
+        let poll =
+            async { if is_late { link.call_late(&question).await } else { link.call(&question).await } };
         let Some(answer) = keep_alive(&*self.clock, since, duration, extend, poll).await else {
             return Ok(None);
         };
+        if let Err(LinkError::OverBudget { wait }) = answer {
+            self.store.record_poll(&lease, PollResult::PutOff, wait, self.clock.now()).await?;
+            return Ok(None);
+        }
         let took = began.elapsed();
+        let rpcs = answer.as_ref().map_or(0, |answer| question.rpcs_made(answer));
+        let meter = link.meter().await?;
+        let budget_pace =
+            meter.map_or(Duration::ZERO, |meter| meter.budget.poll_interval(meter.tokens, rpcs));
+        runtime.set_budget_pace(budget_pace);
         let now = self.clock.now();
         let answer = match with_queue(answer) {
             Ok(answer) => answer,
             Err((error, auth_required)) => {
-                let next = if idle { IDLE_RETRY } else { pace.after_failure(interval) };
+                let next = if idle { IDLE_RETRY } else { pace.after_failure(interval).max(budget_pace) };
                 tracing::warn!(cluster.name = %cluster, error, "the cluster did not answer a poll");
                 metrics::counter!("tao_slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => "unanswered")
                     .increment(1);
@@ -92,7 +104,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let mut submitted =
             jobs.iter().map(|job| job.submitted_at).chain(conversions.iter().map(submitted_at));
         let lively = counts.changed > 0 || !moved.is_empty() || submitted.any(young);
-        let next = pace.after(LastPoll { interval, took, lively });
+        let next = pace.after(LastPoll { interval, took, lively }).max(budget_pace);
         let waited = jittered(next, fraction(self.ids.lease().as_u128()));
         self.store.record_poll(&lease, PollResult::Answered, waited, now).await?;
         tracing::debug!(

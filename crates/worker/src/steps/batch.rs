@@ -1,6 +1,6 @@
 //! Takes steps: leases due jobs, sorts them by the step that `domain` plans, and carries the steps out.
 
-use domain::{ClusterName, Job, JobId, Phase, Step, plan};
+use domain::{ClusterName, Job, JobId, Phase, Step, Urgency, plan};
 use persistence::{Lane, Lease, LeaseTerms, WorkStore};
 use slurm::TraceParent;
 use traces::Steps;
@@ -9,7 +9,7 @@ use crate::{
     Result,
     cluster_runtime::{OVERTAKEN, Runtime, Turn, database_failed},
     keep_alive::keep_alive,
-    link::cluster_link::ClusterLink,
+    link::cluster_link::{ClusterLink, Meter},
     steps::{
         pending_cleanup::Unsubmitted,
         record::{done, unless_empty},
@@ -44,7 +44,18 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let terms = LeaseTerms { duration: self.settings.lease, limit: self.settings.batch };
         let cluster = &runtime.target.cluster.name;
         let since = self.clock.uptime();
-        let mut lease = self.store.acquire_due(cluster, lane, self.ids.lease(), terms).await?;
+        let allowed = match lane {
+            Lane::Submit => runtime.target.link.meter().await?.map(|meter| submissions(&meter)),
+            Lane::Follow => None,
+        };
+        let lease_token = self.ids.lease();
+        let mut lease = if allowed == Some(0) {
+            // What waits for the budget is not leased, so that it can be canceled.
+            self.store.acquire_stopped(cluster, lease_token, terms).await?
+        } else {
+            let limit = terms.limit.min(allowed.unwrap_or(u32::MAX));
+            self.store.acquire_due(cluster, lane, lease_token, LeaseTerms { limit, ..terms }).await?
+        };
         self.hear(lease.granted_on, since);
         let jobs = std::mem::take(&mut lease.jobs);
         if jobs.is_empty() {
@@ -128,6 +139,14 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }
         }
         sorted
+    }
+}
+
+/// How many jobs the RPC budget allows to submit now. One request is left for the lookup of an earlier submission.
+pub(crate) fn submissions(meter: &Meter) -> u32 {
+    match meter.allows(Urgency::Submit) {
+        several @ 2.. => several - 1,
+        few => few,
     }
 }
 

@@ -175,6 +175,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let record = |(index, intent): (usize, &Intent)| {
             let Transition { mut job, due_at } =
                 after_submit(&intent.job, intent.before.as_ref(), outcome(answers, index), now);
+            let due_at = after_budget(answers).map_or(due_at, |wait| Some(now + wait));
             say_image(&mut job);
             Unsubmitted::new(&intent.job, done(job, due_at))
         };
@@ -232,6 +233,14 @@ pub(crate) fn extra(answer: &SubmitAnswer, key: Option<AttemptKey>) -> Vec<(Slur
     }
 }
 
+/// How long a submission waits for the RPC budget.
+pub(crate) fn after_budget<T>(answers: &Result<T, LinkError>) -> Option<Duration> {
+    match answers {
+        Err(LinkError::OverBudget { wait }) => Some(*wait),
+        _ => None,
+    }
+}
+
 /// The result of the submission of one entry.
 pub(crate) fn outcome(answers: &Result<Vec<SubmitAnswer>, LinkError>, index: usize) -> SubmitOutcome<'_> {
     match answers {
@@ -239,7 +248,10 @@ pub(crate) fn outcome(answers: &Result<Vec<SubmitAnswer>, LinkError>, index: usi
             Some(answer) => SubmitOutcome::Answered(answer),
             None => SubmitOutcome::Lost { why: "the answer was incomplete" },
         },
-        Err(LinkError::NotSent { why } | LinkError::AuthRequired { why }) => SubmitOutcome::NotRun { why },
+        Err(LinkError::NotSent { why } | LinkError::NotDone { why } | LinkError::AuthRequired { why }) => {
+            SubmitOutcome::NotRun { why }
+        }
+        Err(LinkError::OverBudget { .. }) => SubmitOutcome::Answered(&SubmitAnswer::Skipped),
         Err(LinkError::Lost { why }) => SubmitOutcome::Lost { why },
     }
 }

@@ -9,7 +9,7 @@
 mod audit;
 mod callers;
 mod chaos;
-mod clocks;
+pub(super) mod clocks;
 mod link;
 mod programs;
 mod stops;

@@ -74,6 +74,7 @@ async fn views<'a>(
 ) -> Result<Vec<ClusterView>, Problem> {
     let polls = app.store.poll_states().await?;
     let partitions = app.partitions().await?;
+    let rpcs = app.store.rpcs_spent().await?;
     let (now, known) = (app.clock.now(), app.clusters.now());
     let view = |(cluster, kept): Shown<'_>| {
         let facts = ClusterFacts {
@@ -82,6 +83,7 @@ async fn views<'a>(
             links: app.links.links(&cluster.name),
             poll: polls.get(&cluster.name),
             partitions_fetched_on: partitions.get(&cluster.name).and_then(|known| known.fetched_at),
+            rpcs: rpcs.get(&cluster.name).copied(),
         };
         ClusterView::new(cluster, facts, now)
     };

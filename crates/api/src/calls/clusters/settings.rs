@@ -135,6 +135,20 @@ pub(crate) struct ClusterSettings {
     /// The longest interval between polls, such as `1m`.
     #[schema(examples("1m"))]
     pub(crate) poll_max: Option<String>,
+    /// How many requests the service may make of Slurm; null for no limit.
+    pub(crate) rpc_budget: Option<RpcBudgetSettings>,
+}
+
+/// How many requests a site allows one user to make of Slurm, as `rl_enable` of Slurm limits them.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RpcBudgetSettings {
+    /// The most requests at once (`rl_bucket_size`).
+    #[schema(examples(40))]
+    pub(crate) burst: u32,
+    /// The requests per minute after that (`rl_refill_rate`, for a `rl_refill_period` of 60).
+    #[schema(examples(4))]
+    pub(crate) per_minute: u32,
 }
 
 impl ClusterSettings {

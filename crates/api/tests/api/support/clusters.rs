@@ -33,6 +33,7 @@ pub(crate) fn cluster() -> Cluster {
         retries: RetrySettings::default(),
         batch: BatchSettings::default(),
         submit: domain::SubmitSettings::default(),
+        rpc_budget: None,
     }
 }
 

@@ -26,6 +26,7 @@ fn clusters() -> Vec<Cluster> {
         retries: RetrySettings::default(),
         batch: BatchSettings::default(),
         submit: SubmitSettings::default(),
+        rpc_budget: None,
     };
     vec![cluster("dgx", "tao", "login1"), cluster("other", "svc", "far")]
 }

@@ -11,10 +11,11 @@ use std::{
 
 use api::{ClusterAnswer, ClusterOps, ClusterUnavailable, LogReading, LogSource, LogUnavailable};
 use domain::{ClusterName, preflight::Check};
+use persistence::{RpcBudgets as _, Store};
 use remote::{InstallCredentials, LogQuestion, ReadLogs, RemoteCommand, TestOnly, TestOnlyAnswer};
 use ssh::{SshConfig, SshPool};
 use tokio::sync::Mutex;
-use worker::{ClusterLink as _, SshLink, Timeline};
+use worker::{ClusterLink as _, Metered, SshLink, Timeline};
 
 use crate::config::ClusterConfig;
 
@@ -22,6 +23,8 @@ use crate::config::ClusterConfig;
 pub(crate) struct ClusterConnections {
     /// Records the commands of the worker and of log readers.
     timeline: Timeline,
+    /// Pays for the commands of callers.
+    store: Store,
     clusters: RwLock<HashMap<ClusterName, Arc<Connections>>>,
 }
 
@@ -56,8 +59,8 @@ fn one_session(ssh: &SshConfig) -> SshConfig {
 }
 
 impl ClusterConnections {
-    pub(crate) fn new(timeline: Timeline) -> Self {
-        Self { timeline, clusters: RwLock::default() }
+    pub(crate) fn new(timeline: Timeline, store: Store) -> Self {
+        Self { timeline, store, clusters: RwLock::default() }
     }
 
     /// A link over this pool. The timeline records its commands.
@@ -90,8 +93,10 @@ impl ClusterConnections {
         command: &C,
     ) -> Result<C::Output, ClusterUnavailable> {
         let connections = self.get(cluster)?;
-        SshLink::new(cluster.clone(), connections.on_demand(&connections.operations).clone())
-            .try_call(command)
+        let link = SshLink::new(cluster.clone(), connections.on_demand(&connections.operations).clone());
+        let budget = connections.config.cluster.rpc_budget;
+        Metered::new(link, self.store.clone(), cluster.clone(), budget)
+            .call(command)
             .await
             .map_err(|error| ClusterUnavailable::Unanswered { detail: error.to_string() })
     }
@@ -114,7 +119,14 @@ impl ClusterOps for ClusterConnections {
         Box::pin(async move {
             let connections = self.get(cluster)?;
             let _turn = connections.preflight.try_lock().map_err(|_| ClusterUnavailable::Busy)?;
-            Ok(preflight::run(&connections.config).await)
+            let (checks, rpcs) = preflight::run(&connections.config).await;
+            // Never refused, because a person waits for it to find out what is wrong; later commands wait for longer.
+            if let Some(budget) = connections.config.cluster.rpc_budget
+                && let Err(error) = self.store.settle_rpcs(cluster, budget, 0, rpcs, false).await
+            {
+                tracing::warn!(cluster.name = %cluster, %error, "the requests of a preflight could not be counted");
+            }
+            Ok(checks)
         })
     }
 

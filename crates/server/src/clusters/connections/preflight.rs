@@ -2,15 +2,16 @@
 
 use domain::preflight::{Check, HostFinding, KeyFinding, Obstacle, ObstacleKind, judge};
 use futures_util::future::join_all;
-use remote::Preflight;
+use remote::{Preflight, RemoteCommand as _};
 use ssh::{HostPort, SshConfig, SshError, SshPool};
 
 use worker::{CallError, SshLink};
 
 use crate::config::ClusterConfig;
 
-/// Checks everything anew, over connections of its own and without the pauses after earlier failures.
-pub(super) async fn run(config: &ClusterConfig) -> Vec<Check> {
+/// Checks everything anew, over connections of its own and without the pauses after earlier failures. Returns also the most requests that it
+/// made of Slurm.
+pub(super) async fn run(config: &ClusterConfig) -> (Vec<Check>, u32) {
     let key = key(&config.ssh);
     let start = |host: &HostPort| {
         let alone = SshConfig { hosts: vec![host.clone()], sessions: 1, ..config.ssh.clone() };
@@ -19,11 +20,14 @@ pub(super) async fn run(config: &ClusterConfig) -> Vec<Check> {
     let links: Vec<SshLink> = config.ssh.hosts.iter().map(start).collect();
     // The preferred host checks the cluster, and another one only if it cannot.
     let commands: Vec<_> = (0..links.len()).map(|index| command(config, index == 0)).collect();
+    let mut rpcs = commands.iter().map(Preflight::rpcs).sum();
     let mut found = join_all(links.iter().zip(&commands).map(|(link, command)| link.try_call(command))).await;
     if !found.iter().flatten().any(|answer| answer.deep.is_some())
         && let Some(index) = found.iter().position(Result::is_ok)
     {
-        found[index] = links[index].try_call(&command(config, true)).await;
+        let again = command(config, true);
+        rpcs += again.rpcs();
+        found[index] = links[index].try_call(&again).await;
     }
     join_all(links.into_iter().map(|link| link.pool().clone().close())).await;
     let finding = |(host, found): (&HostPort, Result<_, CallError>)| HostFinding {
@@ -31,7 +35,7 @@ pub(super) async fn run(config: &ClusterConfig) -> Vec<Check> {
         found: found.map_err(|error| obstacle(&error)),
     };
     let findings: Vec<_> = config.ssh.hosts.iter().zip(found).map(finding).collect();
-    judge(&config.cluster, &key, &findings)
+    (judge(&config.cluster, &key, &findings), rpcs)
 }
 
 fn command(config: &ClusterConfig, deep: bool) -> Preflight {

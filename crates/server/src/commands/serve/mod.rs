@@ -89,7 +89,7 @@ async fn start(
         let settings = worker_settings(&config.settings);
         Arc::new(Worker::new(store.clone(), Vec::new(), settings, Arc::clone(&clock), Arc::new(RandomIds)))
     });
-    let connections = Arc::new(ClusterConnections::new(timeline));
+    let connections = Arc::new(ClusterConnections::new(timeline, store.clone()));
     let registry = Arc::new(ClusterRegistry::new(
         store.clone(),
         KeptRules::of(&config.settings, environment),

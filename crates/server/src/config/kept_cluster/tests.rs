@@ -209,6 +209,7 @@ fn a_document_has_the_options_of_jobs() {
         ("qos", json!("normal")),
         ("nice", json!(-5)),
         ("comment", json!("from the service")),
+        ("rpc_budget", json!({"burst": 40, "per_minute": 4})),
         (
             "sbatch_options",
             json!({"hint": "nomultithread", "contiguous": true, "threads-per-core": 1, "mem": null}),
@@ -217,6 +218,7 @@ fn a_document_has_the_options_of_jobs() {
         document[key] = value;
     }
     let cluster = check(&document).unwrap().cluster;
+    assert_eq!(cluster.rpc_budget, Some(domain::RpcBudget { burst: 40, per_minute: 4 }));
     let submit = &cluster.submit;
     assert_eq!((submit.gpu_request, submit.exclusive), (slurm::GpuRequest::GpusPerNode, Some(true)));
     assert_eq!(cluster.resources.tasks_per_node, 2);
@@ -227,6 +229,9 @@ fn a_document_has_the_options_of_jobs() {
     assert_eq!(shown, ["contiguous=true", "hint=nomultithread", "mem=false", "threads-per-core=1"]);
 }
 
+#[test_case("rpc_budget", json!({"burst": 40}), "/rpc_budget out_of_range" ; "half a budget")]
+#[test_case("rpc_budget", json!({"burst": 40, "per_minute": 0}), "/rpc_budget out_of_range" ; "no requests")]
+#[test_case("rpc_budget", json!({"burst": 40, "per_minute": 4, "per_hour": 1}), "/rpc_budget unknown_field" ; "another limit")]
 #[test_case("gpu_request", json!("gpus"), "/gpu_request invalid" ; "another option")]
 #[test_case("memory", json!("much"), "/memory invalid" ; "no memory")]
 #[test_case("gres", json!(["nvme:1", "mps:50"]), "/gres/1 invalid" ; "parts of GPUs for every job")]

@@ -13,10 +13,10 @@ use super::world::Process;
 
 /// The clock of the database, which is always right.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct VirtualClock(Instant);
+pub(in crate::tests) struct VirtualClock(Instant);
 
 impl VirtualClock {
-    pub(super) fn new() -> Self {
+    pub(in crate::tests) fn new() -> Self {
         Self(Instant::now())
     }
 }
