@@ -46,7 +46,8 @@ rules! {
         "rl_enable of Slurm 23.02 and later rejects the request before it is read",
         ["slurm_load_jobs error: Rate limit exceeded, please retry momentarily",
          "sbatch: error: Batch job submission failed: Rate limit exceeded, please retry momentarily",
-         "scancel: error: Kill job error on job id 21: Rate limit exceeded, please retry momentarily"];
+         "scancel: error: Kill job error on job id 21: Rate limit exceeded, please retry momentarily",
+         "slurm_load_jobs error: Rate limit exceeded, please retry later"];
     NotDone "standby-controller": "Slurm backup controller in standby mode",
         "a backup controller rejects everything until it takes over",
         ["slurm_load_jobs error: Slurm backup controller in standby mode"];

@@ -57,5 +57,5 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 /// The requests that cancel one of the jobs.
 fn of_one(jobs: &[Job]) -> u32 {
     let one = jobs.iter().filter_map(in_slurm).take(1);
-    Cancel { jobs: one.collect(), names: Vec::new() }.rpcs()
+    Cancel { jobs: one.collect(), ..Cancel::default() }.rpcs()
 }

@@ -1,13 +1,15 @@
 //! A worker on a site that limits requests, in virtual time. The site counts by its own rules and refuses nothing; a test sees whether it would.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    any::Any,
+    sync::{Mutex, PoisonError},
+};
 
 use domain::{RpcBudget, Timestamp};
 use remote::{
     Cancel, How, Locate, Partitions, Poll, PollAnswer, SacctOutcome, SqueueOutcome, SubmitAnswer, SubmitBatch,
 };
-use slurm::Failure;
-use testkit::{MemoryStore, answer_to};
+use testkit::MemoryStore;
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep},
@@ -60,36 +62,26 @@ struct Site {
 
 impl ClusterLink for Site {
     async fn call<C: RemoteCommand>(&self, command: &C) -> Result<C::Output, LinkError> {
-        let answer = FakeLink(Arc::clone(&self.fake)).call(command).await?;
+        let mut answer = FakeLink(Arc::clone(&self.fake)).call(command).await?;
         let rpcs = requests_of(command, &answer);
         let mut all = self.requests.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.push((self.clock.now(), C::NAME, rpcs));
         let is_busy = *self.is_busy.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = "slurm_load_jobs error: Rate limit exceeded, please retry momentarily";
-        let busy =
-            answer_to(command, |_: &Poll| Ok::<_, LinkError>(refused_poll(slurm::failure::classify(text))));
-        busy.filter(|_| is_busy).unwrap_or(Ok(answer))
-    }
-}
-
-fn refused_poll(failure: Failure) -> PollAnswer {
-    PollAnswer {
-        remote_time: 1_800_000_000,
-        squeue: SqueueOutcome::Failed(failure),
-        sacct: SacctOutcome::NotAsked,
-        status: Vec::new(),
-        markers: std::collections::HashMap::new(),
-        signs_of_life: std::collections::HashMap::new(),
-        dropped_rows: 0,
+        if is_busy && let Some(poll) = (&mut answer as &mut dyn Any).downcast_mut::<PollAnswer>() {
+            let text = "slurm_load_jobs error: Rate limit exceeded, please retry momentarily";
+            poll.squeue = SqueueOutcome::Failed(slurm::failure::classify(text));
+            poll.sacct = SacctOutcome::NotAsked;
+        }
+        Ok(answer)
     }
 }
 
 /// What the commands of this program were measured to make.
 fn requests_of<C: RemoteCommand>(command: &C, answer: &C::Output) -> u32 {
     let number = |count: usize| u32::try_from(count).unwrap();
-    let any: &dyn std::any::Any = command;
+    let any: &dyn Any = command;
     if any.is::<SubmitBatch>() {
-        let answers = (answer as &dyn std::any::Any).downcast_ref::<Vec<SubmitAnswer>>().unwrap();
+        let answers = (answer as &dyn Any).downcast_ref::<Vec<SubmitAnswer>>().unwrap();
         let new = |answer: &&SubmitAnswer| matches!(answer, SubmitAnswer::Submitted { how: How::New, .. });
         number(answers.iter().filter(new).count())
     } else if any.is::<Poll>() || any.is::<Locate>() {
