@@ -79,12 +79,10 @@ impl Case {
         job.desired = self.desired;
         job.finishing_since = Some(T0);
         job.run.progress.word = self.word.map(str::to_owned);
-        {
-            job.run.state = self.state.clone();
-            job.run.started_at = self.word.map(|_| T0);
-            job.run.ended_at = Some(T0);
-            job.run.is_over = true;
-        }
+        job.run.state = self.state.clone();
+        job.run.started_at = self.word.map(|_| T0);
+        job.run.ended_at = Some(T0);
+        job.run.is_over = true;
         job
     }
 

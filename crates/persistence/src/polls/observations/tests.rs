@@ -1,7 +1,7 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use chrono::{DateTime, TimeDelta};
-use domain::{Phase, Secrets, Status};
+use domain::{Phase, Run, Secrets, Status};
 use sqlx::PgPool;
 use testkit::command_job;
 
@@ -174,4 +174,43 @@ async fn the_details_of_a_wait_are_stored(pool: PgPool) {
     let found = store.find_job(job.id, &Viewer::All).await.unwrap().unwrap().run;
     let told = next.job.run;
     assert_eq!((found.queued_since, found.estimated_start), (told.queued_since, told.estimated_start));
+}
+
+/// The job with its run on this node.
+fn on_node(job: &Job, node: &str) -> Job {
+    let run = Run { nodes: Some(node.to_owned()), ..job.run.clone() };
+    Job { run, status: Status::Running, phase: Phase::Running, ..job.clone() }
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn polls_write_a_run_until_its_end_and_the_concluding_step_after_it(pool: PgPool) {
+    let store = store(pool);
+    let poll = acquire(&store, 1).await.unwrap();
+    let observe = async |job: Job| {
+        store.record_observations(&poll, &[ObservedChange { job, step_due: true }], T0).await.unwrap()
+    };
+    let step = async |token: u128, change: &dyn Fn(&Job) -> Job| {
+        let terms = LeaseTerms { duration: LEASE, limit: 1 };
+        let lease = store.acquire_due(&dgx(), Lane::Follow, Uuid::from_u128(token), terms).await.unwrap();
+        let steps = [StepRecord { job: change(&lease.jobs[0]), due_at: Some(T0) }];
+        assert_eq!(store.record_steps(&lease, &steps, T0).await.unwrap().len(), 1);
+    };
+    let job = active_job(&store).await;
+    let node = async || find(&store, &job).await.run.nodes.unwrap();
+
+    observe(on_node(&job, "polled")).await;
+    step(10, &|job| on_node(job, "stale")).await;
+    assert_eq!(node().await, "polled", "the run is not over");
+
+    let mut ended = on_node(&find(&store, &job).await, "last");
+    (ended.phase, ended.run.is_over) = (Phase::Finishing, true);
+    observe(ended).await;
+    assert_eq!(node().await, "last");
+    step(11, &|job| Job { phase: Phase::Finishing, ..on_node(job, "concluded") }).await;
+    assert_eq!(node().await, "concluded");
+
+    // Polls leave a run that is over alone, even if its job is back in the queue.
+    step(12, &|job| Job { phase: Phase::InQueue, ..job.clone() }).await;
+    observe(on_node(&find(&store, &job).await, "late")).await;
+    assert_eq!(node().await, "concluded");
 }

@@ -126,3 +126,51 @@ async fn a_process_that_connects_while_the_way_back_waits_for_the_lock_is_seen(p
     sqlx::raw_sql("select from notes").fetch_all(&new).await.unwrap();
     new.close().await;
 }
+
+/// Everything that both schemas keep of an attempt and of its run.
+const KEPT: &str =
+    "select row(r.slurm_state, r.exit_code, r.exit_signal, r.nodes, r.status_files, r.started_at, r.requeues,
+    p.progress, p.kill_reason, p.missing_since)::text";
+
+#[sqlx::test(migrations = false)]
+async fn the_runs_of_stored_attempts_move_to_their_table_and_back(pool: PgPool) {
+    let file = |version: i64, kind: MigrationType| {
+        let found = MIGRATOR.iter().find(|one| one.version == version && one.migration_type == kind).unwrap();
+        found.sql.clone()
+    };
+    let run = async |sql: &str| {
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned())).execute(&pool).await.unwrap();
+    };
+    let kept = async |from: &str| {
+        let sql = sqlx::AssertSqlSafe(format!("{KEPT} {from} order by 1"));
+        sqlx::query_scalar::<_, String>(sql).fetch_all(&pool).await.unwrap()
+    };
+    for version in [1, 2] {
+        run(file(version, MigrationType::ReversibleUp).as_str()).await;
+    }
+    run("insert into jobs (id, owner, cluster, spec, request_hash, status, phase, message, attempt, progress, kill_reason,
+                           missing_since, created_at, last_modified, source)
+         values (gen_random_uuid(), 'me', 'dgx', '{}', '', 'Running', 'running', 'x', 2, '{\"epoch\": 3}', 'quiet', now(),
+                 now(), now(), 'squeue');
+         insert into slurm_metadata (job_id, attempt, token, job_dir, slurm_state, exit_code, exit_signal, nodes,
+                                     status_files, intended_at, started_at, requeues, requeue_unexplained)
+         select id, n, 't' || n, '/l', 'RUNNING', n, 0, 'node' || n, '{\"files\": []}', now(), now(), n, n = 2
+         from jobs, generate_series(1, 2) n")
+    .await;
+    let newest = "left join jobs p on p.id = r.job_id and p.attempt = r.attempt";
+    let unexplained = "(select count(*) from slurm_metadata where requeue_unexplained)";
+    let before = kept(&format!("|| {unexplained} from slurm_metadata r {newest}")).await;
+
+    run(file(3, MigrationType::ReversibleUp).as_str()).await;
+    let now = "left join runs p on p.job_id = r.job_id and p.attempt = r.attempt and p.attempt = 2";
+    let unexplained = "(select count(*) from runs u join slurm_metadata a using (job_id, attempt)
+                        where u.waits_again and u.requeues > a.explained_requeues)";
+    assert_eq!(kept(&format!("|| {unexplained} from runs r {now}")).await, before);
+    let over: Vec<bool> =
+        sqlx::query_scalar("select over from runs order by attempt").fetch_all(&pool).await.unwrap();
+    assert_eq!(over, [true, false], "Slurm still has the newest attempt");
+
+    run(file(3, MigrationType::ReversibleDown).as_str()).await;
+    let unexplained = "(select count(*) from slurm_metadata where requeue_unexplained)";
+    assert_eq!(kept(&format!("|| {unexplained} from slurm_metadata r {newest}")).await, before);
+}
