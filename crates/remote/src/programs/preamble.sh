@@ -1,6 +1,9 @@
 # shellcheck shell=bash
 # The start of every program. Written for bash 4.3 and GNU coreutils.
 set -u
+# A site may set these: they change what bash, awk, grep and coreutils do.
+set +o posix
+unset POSIXLY_CORRECT GREP_OPTIONS
 export LC_ALL=C TZ=UTC SLURM_TIME_FORMAT=%s
 # Slurm's commands read options from these variables, which override a batch script (sbatch(1)).
 unset "${!SBATCH_@}" "${!SQUEUE_@}" "${!SACCT_@}" "${!SCANCEL_@}"

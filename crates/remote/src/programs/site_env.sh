@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# The environment before the preamble: a batch script inherits the environment of sbatch, and the preamble's locale and time
-# zone must not reach the job.
+# The environment before the preamble: a batch script inherits the environment of sbatch, and what the preamble changes must
+# not reach the job.
 site_env=()
-for name in LC_ALL TZ SLURM_TIME_FORMAT; do
+for name in LC_ALL TZ SLURM_TIME_FORMAT POSIXLY_CORRECT GREP_OPTIONS; do
   if [ -n "${!name+set}" ]; then site_env+=("$name=${!name}"); fi
 done

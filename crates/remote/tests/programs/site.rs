@@ -187,6 +187,8 @@ impl Site {
             .env("PATH", format!("{}:/usr/bin:/bin", self.file("bin").display()))
             .env("TMPDIR", self.file("tmp"))
             .env("SITE", self.dir.path())
+            // A site may set it for all its users.
+            .env("POSIXLY_CORRECT", "1")
             .envs(env.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -254,7 +254,7 @@ fn the_job_gets_the_environment_of_the_site_and_not_ours() {
     let mut env: Vec<String> = site.read("sbatch.env").lines().map(str::to_owned).collect();
     let umask = env.pop();
     env.sort();
-    assert_eq!(env, ["LC_ALL=C.UTF-8", "TZ=Europe/Berlin"]);
+    assert_eq!(env, ["LC_ALL=C.UTF-8", "POSIXLY_CORRECT=1", "TZ=Europe/Berlin"]);
     assert_ne!(umask.as_deref(), Some("0077"));
 }
 

@@ -72,3 +72,16 @@ fn a_scancel_that_was_not_finished_takes_no_room() {
     assert!(crate::stderr(&output).contains("bin/scancel cannot be written"), "{}", crate::stderr(&output));
     assert_eq!(fs::read_dir(node.file("state/bin")).unwrap().count(), 0);
 }
+
+/// A site may set it for all its users, and so it is set for every script. GNU programs then take what follows an operand for
+/// operands.
+#[test]
+fn a_job_with_posixly_correct_runs_as_any_other() {
+    let node = Node::new();
+    let script = node.script(&["bash", "-c", "scancel 42; echo $POSIXLY_CORRECT; exit 3"]);
+    let output = node.command(&script, 42, 0).env("POSIXLY_CORRECT", "1").output().unwrap();
+    assert_eq!((output.status.code(), crate::stderr(&output).as_str()), (Some(3), ""));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "1\n", "it is left to the program");
+    assert!(node.has("state/self_canceled"));
+    assert_eq!(node.words("state/exit")[..3], ["42", "0", "3"]);
+}

@@ -42,7 +42,7 @@ _tao_add_scancel() {
   local new=$_tao_state/bin/.scancel.$_tao_id
   mkdir -p -- "$_tao_state/bin" \
     && { echo '#!/bin/bash' && declare -f _tao_scancel && echo '_tao_scancel "$@"'; } | _tao_keep "$new" \
-    && chmod 755 -- "$new" && mv -f -- "$new" "$_tao_state/bin/scancel" && return
+    && chmod -- 755 "$new" && mv -f -- "$new" "$_tao_state/bin/scancel" && return
   # The job needs the room.
   rm -f -- "$new"
   echo "tao-slurm: $_tao_state/bin/scancel cannot be written: if this job cancels itself, it will not be known that it did" >&2
