@@ -20,7 +20,10 @@ use crate::{
         status::Phase,
         stored::{Job, Owner},
     },
-    request::spec::{DEFAULT_MASTER_PORT, JobSpec, Work},
+    request::{
+        program::ProgramSettings,
+        spec::{DEFAULT_MASTER_PORT, JobSpec, Work},
+    },
     run::{status_lines::absorb_status, task::Task},
 };
 
@@ -41,7 +44,8 @@ pub(crate) fn command_job() -> Job {
         required_paths: Vec::new(),
         resources: Resources::packaged().unwrap(),
         requested_gpus: None,
-        master_port: DEFAULT_MASTER_PORT,
+        master_port: Some(DEFAULT_MASTER_PORT),
+        program: ProgramSettings::default(),
         max_retries: 10,
         use_requeue: true,
         timeout_minutes: None,

@@ -25,6 +25,10 @@ pub use parts::{Kind, Nodes, Value};
 pub const EXIT_SERVICE: u8 = 114;
 /// The exit code of a job that ended because a component reached its own time limit.
 pub const EXIT_COMPONENT_LIMIT: u8 = 115;
+/// The exit code of a task whose setup failed.
+pub const EXIT_SETUP: u8 = 116;
+/// The exit code of a task whose working directory cannot be entered.
+pub const EXIT_WORKDIR: u8 = 117;
 /// The exit code of a run whose node has failed: it writes no exit record.
 pub const EXIT_NODE_FAILED: u8 = 118;
 /// The exit code of a run that could not write its markers, and so did not start its program.

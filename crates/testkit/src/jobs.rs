@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::DateTime;
 use domain::{
     BatchSettings, Cluster, DEFAULT_MASTER_PORT, ImagePolicy, ImageSettings, Job, JobId, JobSpec, Owner,
-    Resources, RetrySettings, Timestamp, Work,
+    ProgramSettings, Resources, RetrySettings, Timestamp, Work,
 };
 use serde_json::{Map, json};
 use uuid::Uuid;
@@ -70,7 +70,8 @@ pub fn spec(work: Work) -> JobSpec {
         required_paths: Vec::new(),
         resources: resources(),
         requested_gpus: None,
-        master_port: DEFAULT_MASTER_PORT,
+        master_port: Some(DEFAULT_MASTER_PORT),
+        program: ProgramSettings::default(),
         max_retries: 10,
         use_requeue: true,
         timeout_minutes: None,

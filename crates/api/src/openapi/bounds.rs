@@ -52,6 +52,8 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
     (&["JobRequest", "RetryRequest"], &["secret_env_vars"], Map(ENV_KEY, 128, 32_768, 1000)),
     (&["JobRequest"], &["inputs"], Texts(INPUT, LONGEST_PATH)),
     (&["JobRequest"], &["command"], Text(NOT_BLANK, 262_144)),
+    (&["JobRequest"], &["setup"], Texts(NOT_BLANK, 4096)),
+    (&["JobRequest"], &["workdir"], Text(PATH, LONGEST_PATH)),
     (&["JobRequest"], &["num_gpu"], Whole(0, 8192)),
     (&["ResourcesRequest", "ClusterSettings"], &["num_nodes"], Whole(1, 1024)),
     (&["ResourcesRequest", "ClusterSettings"], &["num_gpus"], Whole(0, 8192)),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use domain::{Attempt, Cluster, Job, JobArray, JobId, Run, Work};
+use domain::{Attempt, Cluster, Job, JobArray, JobId, Launcher, Run, Work};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use slurm::SlurmJobId;
@@ -70,6 +70,15 @@ pub(crate) struct JobView {
     pub specs: Option<Value>,
     /// The shell command; null for a TAO job.
     pub command: Option<String>,
+    /// How the command becomes processes; null for `tasks_per_node` processes on each node.
+    #[schema(value_type = Option<Launcher>)]
+    pub launcher: Option<Launcher>,
+    /// The lines that run before the program of each task.
+    pub setup: Vec<String>,
+    /// The names of the files that are staged with the job.
+    pub files: Vec<String>,
+    /// The directory that the program starts in.
+    pub workdir: Option<String>,
     /// The environment without secret variables.
     pub docker_env_vars: BTreeMap<String, String>,
     /// The names of the secret variables. No answer contains their values.
@@ -146,8 +155,8 @@ pub(crate) struct ResourcesView {
     pub time_hours: f64,
     /// The soft time limit of the job, in hours.
     pub timeout_hours: f64,
-    /// The rendezvous port of the job's nodes.
-    pub master_port: u16,
+    /// The rendezvous port of the job's nodes; null if the job finds one that no other job on its first node uses.
+    pub master_port: Option<u16>,
     /// Memory, resources and nodes.
     #[serde(flatten)]
     pub placement: PlacementView,
@@ -334,6 +343,10 @@ impl JobView {
             summary: JobSummary::new(job, around),
             specs,
             command,
+            launcher: job.spec.program.launcher.clone(),
+            setup: job.spec.program.setup.clone(),
+            files: job.spec.program.files.keys().cloned().collect(),
+            workdir: job.spec.program.workdir.as_ref().map(ToString::to_string),
             docker_env_vars: texts(&job.spec.env),
             secret_env_vars: job.spec.secret_env.iter().map(ToString::to_string).collect(),
             array: job.spec.array.as_ref().map(ArrayView::from),
@@ -347,7 +360,7 @@ impl JobView {
                 exclusive: resources.exclusive,
                 time_hours: hours(resources.time),
                 timeout_hours: f64::from(resources.soft_timeout.seconds()) / 3600.0,
-                master_port: job.spec.master_port,
+                master_port: job.spec.port(),
                 placement: PlacementView::from(&job.spec.options),
             },
             cloud_metadata: job.spec.cloud_plain.clone(),

@@ -19,7 +19,7 @@ use crate::{
         spec::{JobSpec, Work},
     },
 };
-use program::{MAIN, component, tao_command};
+use program::{MAIN, SETUP, component, tao_command};
 
 /// Why a job cannot be staged. It is always a defect of the service, since the request was validated.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +63,20 @@ pub fn plan_submission(
             argv
         }
     };
-    let program = cosmos::expand(&job.spec, component(&job.spec, attempt, argv, &open)?)?;
+    let settings = &job.spec.program;
+    if !settings.files.is_empty() {
+        let dir = state_dir.join("files")?;
+        for (path, file) in &settings.files {
+            files.push(StagedFile { path: dir.join(path)?, mode: file.mode, bytes: file.bytes() });
+        }
+        open.insert("TAO_JOB_FILES".parse()?, dir.to_string());
+    }
+    if !settings.setup.is_empty() {
+        let lines = settings.setup.iter().map(|line| format!("{line}\0"));
+        let bytes = lines.collect::<String>().into_bytes();
+        files.push(StagedFile { path: state_dir.join(SETUP)?, mode: SHARED, bytes });
+    }
+    let program = cosmos::expand(&job.spec, component(&job.spec, attempt, &state_dir, argv, &open)?)?;
     open.extend(program.env);
     if let Work::Tao { specs, .. } = &job.spec.work {
         files.extend(tao_files(&paths, &job.spec, specs, &open, secrets)?);
@@ -76,7 +89,7 @@ pub fn plan_submission(
         env_file: Some(paths.env_shell.clone()),
         soft_timeout: Some(job.spec.resources.soft_timeout),
         max_requeues: cluster.retries.max_requeues,
-        port: Some(job.spec.master_port),
+        port: job.spec.port(),
         variables: program.variables,
         components: program.components,
     };

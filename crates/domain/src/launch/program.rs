@@ -3,11 +3,15 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use remote::{Component, Container, OnWarning, Place, launcher::PerNode, script::is_of_hooks};
-use slurm::{EnvKey, InvalidName};
+use slurm::{EnvKey, InvalidName, RemotePath};
 
 use crate::{
     job::{attempt::Attempt, paths::JobPaths, stored::Job},
-    request::spec::{CUDA_OVERRIDE, JobSpec, Work},
+    request::{
+        launcher::Launcher,
+        program::ProgramSettings,
+        spec::{CUDA_OVERRIDE, JobSpec, Work},
+    },
 };
 
 /// The name of the program of a job that has only one.
@@ -36,14 +40,20 @@ pub(super) fn tao_command(job: &Job, paths: &JobPaths, network_arch: &str, actio
     words.map(str::to_owned).to_vec()
 }
 
+/// The name of the file with the lines of setup, in the state directory.
+pub(super) const SETUP: &str = "setup";
+
 /// The program of a job: one step, in the job's container or on the nodes themselves. `open`: the plain variables.
 pub(super) fn component(
     spec: &JobSpec,
     attempt: &Attempt,
+    state_dir: &RemotePath,
     argv: Vec<String>,
     open: &BTreeMap<EnvKey, String>,
 ) -> Result<Component, InvalidName> {
     let place = place(spec, attempt, open);
+    let ProgramSettings { launcher, setup, workdir, .. } = &spec.program;
+    let launcher = launcher.as_ref().map_or_else(|| Arc::new(PerNode) as _, Launcher::of_script);
     let cuda = open.iter().find(|(key, value)| key.as_str() == CUDA_OVERRIDE && !value.is_empty());
     Ok(Component {
         tasks_per_node: spec.resources.tasks_per_node,
@@ -56,7 +66,9 @@ pub(super) fn component(
             // The command's shell ignores the warning, unless the command's text traps it.
             Work::Command { .. } => OnWarning::Default,
         },
-        ..Component::step(MAIN.parse()?, spec.resources.nodes, Arc::new(PerNode), argv)
+        setup: (!setup.is_empty()).then(|| state_dir.join(SETUP)).transpose()?,
+        workdir: workdir.clone(),
+        ..Component::step(MAIN.parse()?, spec.resources.nodes, launcher, argv)
     })
 }
 

@@ -10,7 +10,7 @@ use crate::{
         resources::Resources,
     },
     fixtures::{as_tao, command_job},
-    request::spec::CUDA_OVERRIDE,
+    request::{files::JobFile, spec::CUDA_OVERRIDE},
 };
 
 fn cluster() -> Cluster {
@@ -272,7 +272,7 @@ fn a_command_in_a_container_hides_slurm_from_lightning() {
 fn another_port_is_passed_on() {
     let mut job = command_job();
     job.spec.resources.nodes = 2;
-    job.spec.master_port = 31_000;
+    job.spec.master_port = Some(31_000);
     assert!(script(&job, &cluster()).contains("\n_tao_port=31000\n"));
 }
 
@@ -322,4 +322,54 @@ fn a_later_attempt_begins_at_the_same_time_and_has_the_same_deadline() {
     assert_eq!(after(30), (seconds(1800), seconds(5400)));
     assert_eq!(after(90), (None, seconds(1800)), "it may begin at once");
     assert_eq!(after(180), (None, seconds(1)), "Slurm refuses it, and says why");
+}
+
+#[test]
+fn a_launcher_starts_the_command_and_is_never_ended_by_a_warning() {
+    let mut job = command_job();
+    job.spec.resources.nodes = 2;
+    let body = json!({"kind": "torchrun", "nproc_per_node": 3, "args": ["--max-restarts=2"]});
+    job.spec.program.launcher = Some(serde_json::from_value(body).unwrap());
+    let text = script(&job, &cluster());
+    for part in [
+        " NNODES=2 NPROC_PER_NODE=3 ",
+        " --begun ",
+        "--rdzv-id=\"tao-job-00000000-0000-0000-0000-000000000001.${SLURM_RESTART_COUNT:-0}\" ",
+        " launch '--max-restarts=2' bash -euo pipefail /lustre/tao/state/",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn a_shared_node_gets_its_own_port_and_an_exclusive_one_the_usual() {
+    let port = |asked: Option<u16>, exclusive: bool| {
+        let mut job = command_job();
+        job.spec.master_port = asked;
+        job.spec.resources.exclusive = exclusive;
+        let text = script(&job, &cluster());
+        text.lines().find_map(|line| line.strip_prefix("_tao_port=")).unwrap().to_owned()
+    };
+    assert_eq!(port(None, true), "29500");
+    assert_eq!(port(None, false), "0", "the job looks for one");
+    assert_eq!(port(Some(31_000), false), "31000");
+}
+
+#[test]
+fn files_and_setup_are_staged_with_the_attempt() {
+    let mut job = command_job();
+    let bytes = JobFile { base64: "AAH/".to_owned(), mode: 0o755 };
+    job.spec.program.files.insert("a/b.bin".to_owned(), bytes);
+    job.spec.program.setup = vec!["module load cuda/12.4".to_owned(), "x=1\ny=2".to_owned()];
+    job.spec.program.workdir = Some("/lustre/w d".parse().unwrap());
+    let submission = submission(&job, &cluster());
+    let staged = file(&submission, "/1/files/a/b.bin");
+    assert_eq!((staged.bytes.as_slice(), staged.mode), (&[0_u8, 1, 255][..], 0o755));
+    assert_eq!(file(&submission, "/1/setup").bytes, b"module load cuda/12.4\0x=1\ny=2\0");
+    let dir = "export TAO_JOB_FILES=/lustre/tao/state/00000000-0000-0000-0000-000000000001/1/files\n";
+    let env = &file(&submission, "/env/00000000-0000-0000-0000-000000000001.sh").bytes;
+    assert!(String::from_utf8_lossy(env).contains(dir));
+    let text = script(&job, &cluster());
+    assert!(text.contains("/1/setup ") && text.contains(" --cd='/lustre/w d'"), "{text}");
+    assert!(!text.contains("cuda/12.4"), "no text of the caller in the script");
 }

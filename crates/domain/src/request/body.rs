@@ -7,7 +7,10 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::request::{array::ArrayRequest, options_body::ResourcesRequest, webhook::WebhookRequest};
+use crate::request::{
+    array::ArrayRequest, files::FileRequest, launcher::LauncherBody, options_body::ResourcesRequest,
+    webhook::WebhookRequest,
+};
 
 /// A job: either `network_arch` and `action`, which run the TAO container's entry point, or `command`.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
@@ -53,6 +56,22 @@ pub struct JobRequest {
     #[schema(max_length = 262_144)]
     pub command: Option<String>,
     pub array: Option<ArrayRequest>,
+    /// How the command becomes processes: a kind such as `torchrun`, or an object with the kind and its settings. Each process
+    /// runs the command. Default: `tasks_per_node` processes on each node.
+    #[schema(value_type = Option<LauncherBody>)]
+    pub launcher: Option<Value>,
+    /// Lines for bash that run before the program of each task, in its container if it has one, such as `module load cuda`. The
+    /// job ends if one of them fails.
+    #[serde(default, deserialize_with = "null_as_default")]
+    #[schema(value_type = Option<Vec<String>>, max_items = 100)]
+    pub setup: Vec<String>,
+    /// Files that are staged with the job, at most 256 KiB together. `$TAO_JOB_FILES` is their directory; the keys are paths below
+    /// it.
+    #[serde(default, deserialize_with = "null_as_default")]
+    #[schema(value_type = Option<BTreeMap<String, FileRequest>>)]
+    pub files: BTreeMap<String, FileRequest>,
+    /// The directory that the program starts in. It must exist. Default: that of the container's image, or the home directory.
+    pub workdir: Option<String>,
     #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Option<ResourcesRequest>)]
     pub resources: ResourcesRequest,

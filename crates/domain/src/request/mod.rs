@@ -7,9 +7,12 @@ pub mod cosmos;
 pub(crate) mod datasets;
 #[cfg(test)]
 pub(crate) mod edge_tests;
+pub(crate) mod files;
+pub(crate) mod launcher;
 pub mod limits;
 pub(crate) mod options;
 pub(crate) mod options_body;
+pub(crate) mod program;
 pub(crate) mod resources;
 pub(crate) mod secret;
 pub(crate) mod spec;

@@ -27,7 +27,8 @@ pub struct ResourcesRequest {
     pub time_hours: Option<f64>,
     /// The soft time limit of the job, in hours. Default: 0.2 hours less than `time_hours`.
     pub timeout_hours: Option<f64>,
-    /// The rendezvous port on the job's first node. Default: 29500.
+    /// The rendezvous port on the job's first node. Default: 29500 on exclusive nodes, otherwise a port that no other job on
+    /// that node uses.
     #[schema(minimum = 1024, maximum = 65535)]
     pub master_port: Option<u32>,
     /// The memory: `"64G"` of each node, `"0"` for all of it, or an object with one of `per_node`, `per_cpu` and `per_gpu`.

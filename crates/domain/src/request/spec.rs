@@ -25,6 +25,7 @@ use crate::{
     request::{
         array::JobArray,
         cosmos,
+        program::ProgramSettings,
         text::{Label, Word},
     },
     violation::Violation,
@@ -64,9 +65,12 @@ pub struct JobSpec {
     /// `num_gpus` of the request, unless it sets `gpus_per_node` too. By TAO's rule the job may get another number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested_gpus: Option<u32>,
-    /// The rendezvous port on the job's first node.
-    #[serde(default = "default_master_port")]
-    pub master_port: u16,
+    /// The rendezvous port on the job's first node. Without one the nodes decide: see [`Self::port`].
+    #[serde(default)]
+    pub master_port: Option<u16>,
+    /// How and where its command runs.
+    #[serde(default, skip_serializing_if = "ProgramSettings::is_default")]
+    pub program: ProgramSettings,
     /// Retries after infrastructure failures.
     #[serde(default = "default_max_retries")]
     pub max_retries: u32,
@@ -96,6 +100,11 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
+    /// The rendezvous port; none if other jobs share the nodes, so that each has to find its own.
+    pub fn port(&self) -> Option<u16> {
+        self.master_port.or(self.resources.exclusive.then_some(DEFAULT_MASTER_PORT))
+    }
+
     /// Whether its programs have logs of their own, beside those of the job.
     pub fn has_component_logs(&self) -> bool {
         cosmos::has_roles(self)
@@ -128,10 +137,6 @@ impl From<Violation> for Note {
 
 /// The port that TAO documents, and torch's own default.
 pub const DEFAULT_MASTER_PORT: u16 = 29500;
-
-fn default_master_port() -> u16 {
-    DEFAULT_MASTER_PORT
-}
 
 fn default_max_retries() -> u32 {
     MAX_RETRIES

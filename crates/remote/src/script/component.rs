@@ -33,6 +33,10 @@ pub struct Component {
     pub argv: Vec<String>,
     /// Variables of the service for its tasks. They override those of the job, of its image and of the launcher.
     pub variables: Vec<(EnvKey, Value)>,
+    /// A file with lines for bash, each ended by a NUL, that run before the command of each task, in its container.
+    pub setup: Option<RemotePath>,
+    /// The directory that it starts in.
+    pub workdir: Option<RemotePath>,
     /// Its own time limit.
     pub timeout: Option<RunTime>,
     /// Where its output goes.
@@ -110,6 +114,8 @@ impl Component {
             launcher,
             argv,
             variables: Vec::new(),
+            setup: None,
+            workdir: None,
             timeout: None,
             log: Log::Job,
             lightning_safe: false,
@@ -221,7 +227,7 @@ impl Component {
         let several = script.directives.nodes > 1 || start.nodes.count * start.tasks_per_node > 1;
         let hides = self.lightning_safe && self.launcher.hides_slurm();
         let has_services = script.components.iter().any(|component| component.kind == Kind::Service);
-        let ignored = self.on_warning == OnWarning::Ignore;
+        let ignored = self.on_warning == OnWarning::Ignore || self.launcher.stands_between();
         let given = |words: &[(&str, bool)]| {
             words.iter().filter(|(_, given)| *given).map(|(word, _)| (*word).to_owned()).collect::<Vec<_>>()
         };
@@ -234,6 +240,9 @@ impl Component {
         ]);
         if let Some(file) = &script.env_file {
             first.push(format!("--read={}", quoted("the environment file", file.as_str())?));
+        }
+        if let Some(file) = &self.setup {
+            first.push(format!("--setup={}", quoted("the setup file", file.as_str())?));
         }
         if matches!(self.place, Place::Host) {
             first.push("--path=\"$_tao_state\"/bin".to_owned());
@@ -250,6 +259,9 @@ impl Component {
         let mut third = Vec::new();
         if let Some(version) = &self.cuda {
             third.push(format!("--cuda=/usr/local/cuda-{version}"));
+        }
+        if let Some(dir) = &self.workdir {
+            third.push(format!("--cd={}", quoted("the working directory", dir.as_str())?));
         }
         third.extend(given(&[("--step", has_services), ("--begun", ignored)]));
         Ok([first, second, third])

@@ -63,7 +63,9 @@ fn each_of_three_nodes_has_its_rank_and_the_address_of_the_first() {
     let one = |at: usize| lines.iter().map(|line| line[at]).collect::<BTreeSet<_>>();
     assert_eq!((one(1), one(5), one(7).len()), (BTreeSet::from(["3"]), BTreeSet::from(["2"]), 1), "{out}");
     assert_eq!(one(3), BTreeSet::from(["0", "1", "2"]), "{out}");
-    assert!(lines[0][7].ends_with(":29500"), "{out}");
+    // The nodes are shared, so the job has found a port of its own.
+    let port: u32 = lines[0][7].rsplit(':').next().unwrap().parse().unwrap();
+    assert!((20_000..32_000).contains(&port), "{out}");
 }
 
 #[test]

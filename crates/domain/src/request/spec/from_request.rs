@@ -6,7 +6,7 @@ use serde_json::Value;
 use slurm::{Gres, SubmitOptions};
 
 use super::{
-    DEFAULT_MASTER_PORT, JobSpec, Work,
+    JobSpec, Work,
     environment::{Cloud, environment},
     inputs::{inputs, required_paths},
 };
@@ -23,6 +23,7 @@ use crate::{
         body::{ContainerRequest, JobRequest},
         cosmos::{self, Requested},
         options::{contradictions, moments, options},
+        program::ProgramSettings,
         secret::Secrets,
         text::Label,
     },
@@ -79,6 +80,7 @@ impl JobSpec {
         let array = array.and_then(|array| JobArray::from_request(array, &variables, &mut faults));
         let Cloud { plain: cloud_plain, secret: cloud_metadata, secret_keys: cloud_secret_keys } =
             Cloud::split(std::mem::take(&mut request.cloud_metadata));
+        let program = ProgramSettings::from_request(&request, &mut faults);
         let image_named = request.image.is_some();
         let requested = Requested {
             nodes: request.resources.num_nodes,
@@ -97,6 +99,7 @@ impl JobSpec {
         if let Some(resources) = &resources {
             contradictions(&own, &options, (resources.nodes, resources.gpus_per_node), &mut faults);
             one_task(resources, work.as_ref(), &mut faults);
+            program.check(work.as_ref(), resources.tasks_per_node, &mut faults);
         }
 
         match (work, resources) {
@@ -117,6 +120,7 @@ impl JobSpec {
                     resources,
                     requested_gpus: requested.gpus.filter(|_| requested.gpus_per_node.is_none()),
                     master_port,
+                    program,
                     max_retries,
                     use_requeue,
                     timeout_minutes,
@@ -239,10 +243,9 @@ fn image_policy(asked: &ContainerRequest, default: ImagePolicy, faults: &mut Fau
     }
 }
 
-fn master_port(asked: Option<u32>, faults: &mut Faults) -> u16 {
-    let port = asked.unwrap_or(u32::from(DEFAULT_MASTER_PORT));
-    let port = faults.within("/resources/master_port", port, 1024..=u32::from(u16::MAX));
-    u16::try_from(port).unwrap_or(DEFAULT_MASTER_PORT)
+fn master_port(asked: Option<u32>, faults: &mut Faults) -> Option<u16> {
+    let port = faults.within("/resources/master_port", asked?, 1024..=u32::from(u16::MAX));
+    u16::try_from(port).ok()
 }
 
 fn max_retries(asked: Option<u32>, cluster: &Cluster, faults: &mut Faults) -> u32 {

@@ -141,7 +141,7 @@ fn what_a_job_says_wins_over_the_cluster() {
         "inputs": ["slurm://None/lustre/a", "/lustre/b/"],
     }));
     assert!(!spec.image_policy.use_sqsh && !spec.use_requeue);
-    assert_eq!((spec.max_retries, spec.master_port), (0, 29600));
+    assert_eq!((spec.max_retries, spec.master_port), (0, Some(29600)));
     assert_eq!(spec.timeout_minutes.map(std::num::NonZeroU32::get), Some(30));
     assert_eq!(
         spec.inputs.iter().map(slurm::RemotePath::as_str).collect::<Vec<_>>(),
@@ -201,7 +201,7 @@ fn a_job_of_an_earlier_release_reads_back() {
         stored.as_object_mut().unwrap().remove(field).unwrap();
     }
     let spec: JobSpec = serde_json::from_value(stored).unwrap();
-    assert_eq!((spec.master_port, spec.max_retries, spec.use_requeue), (29500, 10, true));
+    assert_eq!((spec.master_port, spec.max_retries, spec.use_requeue), (None, 10, true));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The verdict: the final status of an ended job, and the message that explains it.
 
-use remote::script::EXIT_LIMIT;
+use remote::script::{EXIT_LIMIT, EXIT_SETUP, EXIT_WORKDIR};
 use slurm::{ExitCode, SlurmState};
 
 use super::{Findings, evidence::has_exit_record};
@@ -131,7 +131,8 @@ fn failure(
     };
     let failed = |state: &SlurmState| {
         let reason = job.run.reason.as_deref().unwrap_or("None");
-        Verdict::error(&failed_message(state, exit, reason), found)
+        let message = own_failure(job, exit).map(str::to_owned);
+        Verdict::error(&message.unwrap_or_else(|| failed_message(state, exit, reason)), found)
     };
     if found.markers.limited && exit.is_some_and(|exit| exit.code == EXIT_LIMIT) {
         return Verdict::error("The job reached its own time limit and was not requeued.", found);
@@ -164,6 +165,20 @@ fn failure(
             "Slurm's queue and accounting no longer list the job, and it left no exit record.",
         ),
         None => Verdict::new(Status::Canceled, "Canceled: Slurm no longer lists the job."),
+    }
+}
+
+/// Why a task did not start the job's program. A program may return the same codes, so the job must have what failed.
+fn own_failure(job: &Job, exit: Option<ExitCode>) -> Option<&'static str> {
+    let settings = &job.spec.program;
+    match exit? {
+        ExitCode { code: EXIT_SETUP, signal: 0 } if !settings.setup.is_empty() => {
+            Some("A line of the job's setup failed, so its program did not start.")
+        }
+        ExitCode { code: EXIT_WORKDIR, signal: 0 } if settings.workdir.is_some() => {
+            Some("The job's working directory could not be entered, so its program did not start.")
+        }
+        _ => None,
     }
 }
 

@@ -18,4 +18,8 @@ impl Launcher for Accelerate {
                     --main_process_ip=\"$MASTER_ADDR\" --main_process_port=\"$MASTER_PORT\" --no_python \"$@\"";
         vec![Start::of_launcher(site, self.processes, text.to_owned(), &self.args)]
     }
+
+    fn stands_between(&self) -> bool {
+        true
+    }
 }

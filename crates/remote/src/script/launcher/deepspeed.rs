@@ -26,4 +26,8 @@ impl Launcher for DeepSpeed {
         );
         vec![Start::of_launcher(site, self.processes, text, &self.args)]
     }
+
+    fn stands_between(&self) -> bool {
+        true
+    }
 }

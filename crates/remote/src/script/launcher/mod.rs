@@ -25,6 +25,11 @@ pub trait Launcher: Debug + Send + Sync {
     /// The steps of Slurm that it needs: one, unless its parts end apart.
     fn starts(&self, site: &Site<'_>) -> Vec<Start>;
 
+    /// Whether a program of its own stands between Slurm and the command. The warning must not end that.
+    fn stands_between(&self) -> bool {
+        false
+    }
+
     /// Whether a program may not know that it is one of Slurm's tasks: the launcher tells it which of its processes it is.
     fn hides_slurm(&self) -> bool {
         true

@@ -42,4 +42,8 @@ impl Launcher for Torchrun {
         );
         vec![Start::of_launcher(site, self.processes, text, &self.args)]
     }
+
+    fn stands_between(&self) -> bool {
+        true
+    }
 }

@@ -210,7 +210,7 @@ for ((_tao_try = 0; !_tao_port && _tao_try < 120; _tao_try++)); do
   _tao_port=$((20000 + (_tao_id + _tao_try) % 120 * 100))
   if (: <>"/dev/tcp/127.0.0.1/$_tao_port") 2>/dev/null; then _tao_port=0; fi
 done
-_tao_task=$(declare -f _tao_enter _tao_leave)$'\n_tao_enter "$@"'
+_tao_task=$(declare -f _tao_enter _tao_leave _tao_set_up)$'\n_tao_enter "$@"'
 readonly _tao_task _tao_hosts
 if ((_tao_on_host)); then _tao_add_scancel; fi
 _tao_components

@@ -20,6 +20,13 @@ _tao_enter() {
       fi
       . "${3#*=}"
       ;;
+    --setup=*) _tao_set_up "${3#*=}" || _tao_leave "$1" "$2" 116 ;;
+    --cd=*)
+      cd -- "${3#*=}" || {
+        echo "tao-slurm: the working directory of this job cannot be entered: ${3#*=}" >&2
+        _tao_leave "$1" "$2" 117
+      }
+      ;;
     --path=*) export PATH="${3#*=}:$PATH" ;;
     # Known on the node only. They count from 0.
     --node-rank) export NODE_RANK="${SLURM_NODEID:?}" ;;
@@ -49,4 +56,18 @@ _tao_leave() {
   set -C
   if (($3)); then echo "$3" 2>/dev/null >"$1/failed.$2"; fi
   exit "$3"
+}
+# Runs the lines of a file ($1), each ended by a NUL, such as `module load cuda`. A shell that is no login shell may lack `module`.
+_tao_set_up() {
+  local _tao_line
+  if ! command -v module >/dev/null; then
+    for _tao_line in /etc/profile.d/*mod*.sh; do if [ -r "$_tao_line" ]; then . "$_tao_line"; fi; done
+  fi
+  set +eu
+  while IFS= read -r -d '' _tao_line <&9; do
+    eval "$_tao_line" 9<&- || {
+      echo "tao-slurm: the setup of this job has failed with code $?: $_tao_line" >&2
+      return 1
+    }
+  done 9<"$1"
 }

@@ -1,0 +1,191 @@
+//! How a job's command becomes processes.
+
+use std::sync::Arc;
+
+use remote::launcher::{self, Processes};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::violation::Faults;
+
+const MOST_PROCESSES: u32 = 1024;
+const MOST_ARGS: usize = 64;
+const LONGEST_ARG: usize = 1000;
+
+/// How the command becomes processes. Each of them runs the command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Launcher {
+    /// One process, on the first node.
+    Plain {},
+    /// `tasks_per_node` processes on each node. On several nodes they have `WORLD_SIZE` (the number of nodes), `NODE_RANK`,
+    /// `NUM_GPU_PER_NODE`, `MASTER_ADDR` and `MASTER_PORT`.
+    PerNode {},
+    /// `torchrun` on each node.
+    Torchrun {
+        /// The processes on each node. Default: one for each GPU.
+        nproc_per_node: Option<u32>,
+        /// How the nodes meet.
+        #[serde(default)]
+        rendezvous: Rendezvous,
+        /// Further options of `torchrun`, such as `--max-restarts=3`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        args: Vec<String>,
+    },
+    /// `accelerate launch` on each node.
+    Accelerate {
+        /// The processes on each node. Default: one for each GPU.
+        nproc_per_node: Option<u32>,
+        /// Further options of `accelerate launch`, such as `--mixed_precision=bf16`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        args: Vec<String>,
+    },
+    /// DeepSpeed's launcher on each node. It needs no SSH between nodes.
+    Deepspeed {
+        /// The processes on each node. Default: one for each GPU.
+        nproc_per_node: Option<u32>,
+        /// Further options of `deepspeed.launcher.launch`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        args: Vec<String>,
+    },
+    /// `tasks_per_node` processes on each node, which Slurm starts for MPI. They have `RANK`, `LOCAL_RANK` and `WORLD_SIZE`.
+    Mpi {
+        /// The plugin, as `srun --mpi=list` names it, such as `pmix`. Default: `MpiDefault` of the cluster's Slurm.
+        plugin: Option<String>,
+    },
+}
+
+/// How the launchers of several nodes meet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rendezvous {
+    /// By a store on the first node. The full name of that node must resolve on the others.
+    #[default]
+    C10d,
+    /// By the number of each node and the first node's address.
+    Static,
+}
+
+/// A launcher in a request: its kind, or an object with the kind and its settings.
+#[derive(Debug, ToSchema)]
+#[serde(untagged)]
+pub enum LauncherBody {
+    /// Its kind, such as `torchrun`.
+    Kind(String),
+    /// With its settings.
+    Settings(Launcher),
+}
+
+impl Launcher {
+    /// The launcher of a request at `/launcher`.
+    pub(super) fn from_request(body: &Value, faults: &mut Faults) -> Option<Self> {
+        let body = if let Value::String(kind) = body { json!({"kind": kind}) } else { body.clone() };
+        let launcher = match serde_json::from_value::<Self>(body) {
+            Ok(launcher) => launcher,
+            Err(error) => {
+                let advice = "write a kind such as \"torchrun\", or an object with `kind` and its settings";
+                faults.add("/launcher", "invalid", format_args!("is not a launcher ({error}); {advice}"));
+                return None;
+            }
+        };
+        launcher.check(faults);
+        Some(launcher)
+    }
+
+    fn check(&self, faults: &mut Faults) {
+        let (number, args) = match self {
+            Self::Torchrun { nproc_per_node, args, .. }
+            | Self::Accelerate { nproc_per_node, args }
+            | Self::Deepspeed { nproc_per_node, args } => (*nproc_per_node, args.as_slice()),
+            Self::Plain {} | Self::PerNode {} | Self::Mpi { .. } => (None, [].as_slice()),
+        };
+        if let Some(number) = number {
+            faults.within("/launcher/nproc_per_node", number, 1..=MOST_PROCESSES);
+        }
+        if args.len() > MOST_ARGS {
+            faults.add("/launcher/args", "too_many", format_args!("must have at most {MOST_ARGS} words"));
+        }
+        for (place, arg) in args.iter().enumerate() {
+            if arg.is_empty() || arg.len() > LONGEST_ARG || arg.contains(char::is_control) {
+                let detail = format_args!("must be 1 to {LONGEST_ARG} bytes without control characters");
+                faults.add(format!("/launcher/args/{place}"), "invalid", detail);
+            }
+        }
+        if let Self::Mpi { plugin: Some(plugin) } = self {
+            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            if plugin.is_empty() || plugin.len() > 32 || !plugin.chars().all(plain) {
+                let detail = "must be 1 to 32 of a-z 0-9 _, such as `pmix`; `srun --mpi=list` lists them";
+                faults.add("/launcher/plugin", "invalid", detail);
+            }
+        }
+    }
+
+    /// Whether it starts the processes of a node itself, and so needs one task there.
+    pub(super) fn is_one_task(&self) -> bool {
+        match self {
+            Self::Torchrun { .. } | Self::Accelerate { .. } | Self::Deepspeed { .. } => true,
+            Self::Plain {} | Self::PerNode {} | Self::Mpi { .. } => false,
+        }
+    }
+
+    /// What the batch script does for it.
+    pub(crate) fn of_script(&self) -> Arc<dyn launcher::Launcher> {
+        let on_node = |number: &Option<u32>| number.map_or(Processes::PerGpu, Processes::Number);
+        match self {
+            Self::Plain {} => Arc::new(launcher::Plain),
+            Self::PerNode {} => Arc::new(launcher::PerNode),
+            Self::Torchrun { nproc_per_node, rendezvous, args } => Arc::new(launcher::Torchrun {
+                processes: on_node(nproc_per_node),
+                rendezvous: match rendezvous {
+                    Rendezvous::C10d => launcher::Rendezvous::C10d,
+                    Rendezvous::Static => launcher::Rendezvous::Static,
+                },
+                args: args.clone(),
+            }),
+            Self::Accelerate { nproc_per_node, args } => {
+                Arc::new(launcher::Accelerate { processes: on_node(nproc_per_node), args: args.clone() })
+            }
+            Self::Deepspeed { nproc_per_node, args } => {
+                Arc::new(launcher::DeepSpeed { processes: on_node(nproc_per_node), args: args.clone() })
+            }
+            Self::Mpi { plugin } => Arc::new(launcher::Mpi { plugin: plugin.clone() }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use test_case::test_case;
+
+    use super::*;
+
+    fn read(body: &Value) -> (Option<Launcher>, Vec<String>) {
+        let mut faults = Faults::default();
+        let launcher = Launcher::from_request(body, &mut faults);
+        (launcher, faults.0.into_iter().map(|fault| fault.pointer).collect())
+    }
+
+    #[test]
+    fn a_name_is_a_launcher_without_settings() {
+        let torchrun =
+            Launcher::Torchrun { nproc_per_node: None, rendezvous: Rendezvous::C10d, args: vec![] };
+        assert_eq!(read(&json!("torchrun")), (Some(torchrun.clone()), vec![]));
+        assert_eq!(read(&json!({"kind": "torchrun"})), (Some(torchrun), vec![]));
+        for kind in ["plain", "per_node", "accelerate", "deepspeed", "mpi"] {
+            let (launcher, faults) = read(&json!(kind));
+            assert!(launcher.is_some() && faults.is_empty(), "{kind}: {faults:?}");
+        }
+    }
+
+    #[test_case(&json!("ray"), "/launcher" ; "another kind")]
+    #[test_case(&json!({"kind": "plain", "args": []}), "/launcher" ; "a setting of another launcher")]
+    #[test_case(&json!({"nproc_per_node": 2}), "/launcher" ; "no kind")]
+    #[test_case(&json!(3), "/launcher" ; "a number")]
+    #[test_case(&json!({"kind": "torchrun", "nproc_per_node": 0}), "/launcher/nproc_per_node" ; "no process")]
+    #[test_case(&json!({"kind": "torchrun", "args": ["ok", "a\nb"]}), "/launcher/args/1" ; "two lines")]
+    #[test_case(&json!({"kind": "mpi", "plugin": "pmix; rm"}), "/launcher/plugin" ; "no plugin")]
+    fn what_is_no_launcher_is_refused_with_its_place(body: &Value, pointer: &str) {
+        assert_eq!(read(body).1, [pointer]);
+    }
+}

@@ -1,0 +1,58 @@
+//! How and where a job's command runs.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use slurm::RemotePath;
+
+use super::{
+    body::JobRequest,
+    files::{JobFile, files, setup},
+    launcher::Launcher,
+    spec::Work,
+};
+use crate::violation::Faults;
+
+/// How and where a job's command runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProgramSettings {
+    /// Default: `tasks_per_node` processes on each node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launcher: Option<Launcher>,
+    /// Lines for bash, before the program of each task.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub setup: Vec<String>,
+    /// Files that are staged with the job.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, JobFile>,
+    /// The directory that the program starts in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workdir: Option<RemotePath>,
+}
+
+impl ProgramSettings {
+    pub(super) fn from_request(request: &JobRequest, faults: &mut Faults) -> Self {
+        let launcher = request.launcher.as_ref().and_then(|body| Launcher::from_request(body, faults));
+        let workdir = request.workdir.as_deref().and_then(|text| faults.parse("/workdir", text));
+        let setup = setup(&request.setup, faults);
+        Self { launcher, setup, files: files(&request.files, faults), workdir }
+    }
+
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether the settings fit the work.
+    pub(super) fn check(&self, work: Option<&Work>, tasks_per_node: u32, faults: &mut Faults) {
+        let Some(launcher) = &self.launcher else { return };
+        if matches!(work, Some(Work::Tao { .. })) {
+            let detail = "is only for a command: the container of a TAO job starts its processes itself";
+            faults.add("/launcher", "contradiction", detail);
+        } else if launcher.is_one_task() && tasks_per_node > 1 {
+            let detail =
+                "must be 1: the launcher starts the processes of a node itself; set its nproc_per_node";
+            faults.add("/resources/tasks_per_node", "contradiction", detail);
+        }
+    }
+}
