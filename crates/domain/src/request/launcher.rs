@@ -41,7 +41,7 @@ pub enum Launcher {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         args: Vec<String>,
     },
-    /// DeepSpeed's launcher on each node. It needs no SSH between nodes.
+    /// `DeepSpeed`'s launcher on each node. It needs no SSH between nodes.
     Deepspeed {
         /// The processes on each node. Default: one for each GPU.
         nproc_per_node: Option<u32>,

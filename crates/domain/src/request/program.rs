@@ -9,7 +9,6 @@ use super::{
     body::JobRequest,
     files::{JobFile, files, setup},
     launcher::Launcher,
-    spec::Work,
 };
 use crate::violation::Faults;
 
@@ -43,10 +42,10 @@ impl ProgramSettings {
         *self == Self::default()
     }
 
-    /// Whether the settings fit the work.
-    pub(super) fn check(&self, work: Option<&Work>, tasks_per_node: u32, faults: &mut Faults) {
+    /// Whether the settings fit a command or a TAO job.
+    pub(super) fn check(&self, is_tao: bool, tasks_per_node: u32, faults: &mut Faults) {
         let Some(launcher) = &self.launcher else { return };
-        if matches!(work, Some(Work::Tao { .. })) {
+        if is_tao {
             let detail = "is only for a command: the container of a TAO job starts its processes itself";
             faults.add("/launcher", "contradiction", detail);
         } else if launcher.is_one_task() && tasks_per_node > 1 {

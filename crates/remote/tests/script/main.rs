@@ -325,7 +325,7 @@ fn several_nodes_know_each_other() {
 
 /// A step that starts like this, with these lines of setup.
 fn set_up(node: &Node, lines: &[&str], argv: &[&str]) -> BatchScript {
-    let lines: String = lines.iter().map(|line| format!("{line}\0")).collect();
+    let lines = lines.join("\0") + "\0";
     fs::write(node.file("setup lines"), lines).unwrap();
     let mut script = node.script(argv);
     script.components[0].setup = Some(node.path("setup lines"));

@@ -99,7 +99,8 @@ impl JobSpec {
         if let Some(resources) = &resources {
             contradictions(&own, &options, (resources.nodes, resources.gpus_per_node), &mut faults);
             one_task(resources, work.as_ref(), &mut faults);
-            program.check(work.as_ref(), resources.tasks_per_node, &mut faults);
+            let is_tao = matches!(work, Some(Work::Tao { .. }));
+            program.check(is_tao, resources.tasks_per_node, &mut faults);
         }
 
         match (work, resources) {
