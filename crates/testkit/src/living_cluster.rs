@@ -48,7 +48,12 @@ pub struct Weather {
     pub files_lag: TimeDelta,
     /// sbatch refuses because the user has too many jobs.
     pub full: bool,
+    /// squeue, sbatch and scancel fail because there are too many requests.
+    pub rate_limited: bool,
 }
+
+/// What Slurm answers to too many requests.
+const TOO_MANY: &str = "slurm_load_jobs error: Rate limit exceeded, please retry momentarily";
 
 /// Whether a job is over for the service: then nothing of it may begin to run.
 type IsOver = Box<dyn Fn(Uuid) -> bool + Send + Sync>;

@@ -12,7 +12,7 @@ use remote::{
 use slurm::{AccountingRow, Failure, FailureClass, QueueRow, RemotePath, SlurmJobId, SlurmState};
 
 use super::{
-    LivingCluster, Site,
+    LivingCluster, Site, TOO_MANY,
     disk::StateDir,
     life::{Record, SlurmJob, Turn},
 };
@@ -28,6 +28,9 @@ impl LivingCluster {
                 rule_id: "simulated",
                 excerpt,
             });
+        }
+        if site.weather.rate_limited {
+            return SqueueOutcome::Failed(slurm::failure::classify(TOO_MANY));
         }
         let shown = |job: &&SlurmJob| job.queued && !site.weather.queue_lies_empty;
         SqueueOutcome::Answered(
@@ -59,7 +62,8 @@ impl LivingCluster {
     pub fn queue_by_name(&self, name: &str) -> Option<Vec<(SlurmJobId, SlurmState)>> {
         let site = self.site();
         let named = site.jobs.values().filter(|job| job.queued && job.name.as_str() == name);
-        (!site.weather.scheduler_silent).then(|| named.map(|job| (job.id, job.state.clone())).collect())
+        let answers = !site.weather.scheduler_silent && !site.weather.rate_limited;
+        answers.then(|| named.map(|job| (job.id, job.state.clone())).collect())
     }
 
     /// sacct, by name; none if it does not answer.
@@ -146,6 +150,9 @@ impl LivingCluster {
         if site.weather.scheduler_silent {
             let failure = Failure::known(FailureClass::Infra, "simulated", "squeue did not answer");
             return Canceled { refused: Some(failure) };
+        }
+        if site.weather.rate_limited {
+            return Canceled { refused: Some(slurm::failure::classify(TOO_MANY)) };
         }
         let meant = |job: &SlurmJob| {
             command.jobs.iter().any(|(id, key)| *id == job.id && key.name == job.name)

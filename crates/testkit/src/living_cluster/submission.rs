@@ -7,7 +7,7 @@ use slurm::{Failure, FailureClass, JobName, SlurmJobId};
 use uuid::Uuid;
 
 use super::{
-    LivingCluster, Site,
+    LivingCluster, Site, TOO_MANY,
     life::{Born, Script},
 };
 
@@ -87,6 +87,10 @@ impl LivingCluster {
         if site.weather.scheduler_silent {
             return refused(FailureClass::Infra, "Unable to contact slurm controller");
         }
+        if site.weather.rate_limited {
+            let failure = slurm::failure::classify(TOO_MANY);
+            return Accepting::Refused(SubmitAnswer::Refused { failure, rc: 1 });
+        }
         if site.weather.full {
             return refused(FailureClass::Capacity, "Job violates accounting/QOS policy");
         }
@@ -120,7 +124,7 @@ fn nothing_begun(why: &str) -> SubmitAnswer {
 impl Site {
     /// Looks for what an earlier call may have done; none if there is surely nothing.
     fn adopt(&mut self, entry: &Submission) -> Option<SubmitAnswer> {
-        if self.weather.scheduler_silent {
+        if self.weather.scheduler_silent || self.weather.rate_limited {
             return Some(SubmitAnswer::Uncertain);
         }
         let found: Vec<SlurmJobId> = self

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
-use domain::{Clock, DesiredState, Graces, JobId, Phase};
+use domain::{Clock, Cluster, DesiredState, Graces, JobId, Phase, RpcBudget};
 use testkit::{CountingIds, Dice, LivingCluster, MemoryStore, Weather, cluster};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ use super::{
     world::{Process, World},
 };
 use crate::{
-    ClusterTarget, Pace, WorkerSettings,
+    ClusterTarget, Metered, Pace, WorkerSettings,
     tests::ports::{GatedLink, GatedStore},
     worker::Worker,
 };
@@ -52,6 +52,11 @@ pub(super) async fn live(seed: u64, traced: bool) -> History {
     let callers = Callers::new(world.clone(), store.clone(), clock);
     let ids = Arc::new(CountingIds::default());
     let stop = CancellationToken::new();
+    // Some sites limit requests, some of them to few.
+    let budget = dice.chance(400).then(|| RpcBudget {
+        burst: u32::try_from(dice.between(20, 60)).unwrap_or(20),
+        per_minute: u32::try_from(dice.between(10, 120)).unwrap_or(10),
+    });
     let mut tasks = tokio::task::JoinSet::new();
     for worker in 0..workers {
         let skew = TimeDelta::milliseconds(i64::try_from(dice.between(0, 10_000)).unwrap_or(0) - 5000);
@@ -62,6 +67,7 @@ pub(super) async fn live(seed: u64, traced: bool) -> History {
             store: store.clone(),
             far: FarSide { world: world.clone(), cluster: site.clone() },
             ids: Arc::clone(&ids),
+            budget,
         };
         tasks.spawn(seat.run(stop.clone()));
     }
@@ -97,6 +103,7 @@ struct Seat {
     far: FarSide,
     clock: Arc<WorkersClock>,
     ids: Arc<CountingIds>,
+    budget: Option<RpcBudget>,
 }
 
 impl Seat {
@@ -106,14 +113,16 @@ impl Seat {
             let gate = self.process.clone();
             let link = GatedLink { link: LossyLink(self.far.clone()), gate: gate.clone() };
             let pace = Pace { min: Duration::from_secs(5), max: Duration::from_mins(1) };
-            let target = ClusterTarget { cluster: cluster(), incarnation: None, link, pace };
+            let store = GatedStore { store: self.store.clone(), gate };
+            let cluster = Cluster { rpc_budget: self.budget, ..cluster() };
+            let link = Metered::new(link, store.clone(), cluster.name.clone(), self.budget);
+            let target = ClusterTarget { cluster, incarnation: None, link, pace };
             let settings = WorkerSettings {
                 lease: Duration::from_secs(30),
                 batch: 64,
                 graces: Graces::default(),
                 partitions_every: Duration::from_mins(5),
             };
-            let store = GatedStore { store: self.store.clone(), gate };
             let clock: Arc<dyn Clock> = Arc::<WorkersClock>::clone(&self.clock);
             let worker =
                 Worker::new(store, vec![target], settings, clock, Arc::<CountingIds>::clone(&self.ids));
@@ -132,12 +141,13 @@ impl Seat {
 type Switch = fn(&mut Weather, bool);
 
 /// What may be wrong with the site for a while.
-const KINDS: [(&str, Switch); 5] = [
+const KINDS: [(&str, Switch); 6] = [
     ("the scheduler is silent", |weather, on| weather.scheduler_silent = on),
     ("accounting is silent", |weather, on| weather.accounting_silent = on),
     ("the file system is gone", |weather, on| weather.files_gone = on),
     ("the queue is said to be empty", |weather, on| weather.queue_lies_empty = on),
     ("Slurm takes no more jobs", |weather, on| weather.full = on),
+    ("Slurm refuses requests", |weather, on| weather.rate_limited = on),
 ];
 
 /// What is wrong with the site comes and goes.
@@ -153,11 +163,11 @@ async fn trouble(world: &World, site: &LivingCluster, time: Duration) {
         let time = world.millis(1000, 100_000);
         let kind = world.dice(|dice| dice.below(12));
         match kind {
-            5 => {
+            6 => {
                 world.note(|| format!("the database is down for {time:?}"));
                 world.take_database_down(time);
             }
-            6 => {
+            7 => {
                 world.note(|| format!("the cluster cannot be reached for {time:?}"));
                 world.take_network_down(time);
             }
