@@ -152,11 +152,11 @@ impl Service {
         self.child.as_ref().unwrap().id()
     }
 
-    /// The memory of the process, according to the kernel.
-    pub(crate) fn resident_kib(&self) -> u64 {
+    /// The resident memory of the process: `VmRSS` for now, `VmHWM` for the most so far.
+    pub(crate) fn memory_kib(&self, name: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse().unwrap()
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim_start_matches(':').trim().trim_end_matches(" kB").parse().unwrap()
     }
 
     pub(crate) fn log_text(&self) -> String {
