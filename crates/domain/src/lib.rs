@@ -59,6 +59,7 @@ pub use progress::{
 pub use request::{
     array::{ArrayRequest, ArrayTasks, DEFAULT_MAX_ARRAY_SIZE, JobArray, value_text},
     body::{BackendDetails, BackendType, ContainerRequest, JobRequest, RetryBudget},
+    components::{ComponentRequest, JobComponent},
     container_job::{ContainerImages, ContainerJob, ResultsDir, container_job_pointer},
     cosmos,
     files::{FileRequest, JobFile},

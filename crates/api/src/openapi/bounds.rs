@@ -12,8 +12,8 @@ mod patterns;
 mod tests;
 
 use patterns::{
-    CLUSTER, CONSTRAINT, DURATION, EMAIL, ENV_KEY, GPU_REQUEST, GRES, GRES_NAME, GRES_TYPE, HTTP, INPUT,
-    KEY_NAME, LABEL, LICENSES, LOGIN, MACHINE, MEMORY, MOMENT, MOUNT, NODES, NOT_BLANK, OPTION_NAME,
+    CLUSTER, COMPONENT, CONSTRAINT, DURATION, EMAIL, ENV_KEY, GPU_REQUEST, GRES, GRES_NAME, GRES_TYPE, HTTP,
+    INPUT, KEY_NAME, LABEL, LICENSES, LOGIN, MACHINE, MEMORY, MOMENT, MOUNT, NODES, NOT_BLANK, OPTION_NAME,
     OPTION_TEXT, PARTITION, PARTITIONS, PASSWORD, PATH, PLAIN, RESERVATION, SBATCH_EXPORT, SOME_MEMORY,
     SWITCHES, USER, WEBHOOK_SECRET, WORD,
 };
@@ -51,7 +51,9 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
     (&["JobRequest", "ContainerJob"], &["docker_env_vars"], Map(ENV_KEY, 128, 32_768, 1000)),
     (&["JobRequest", "RetryRequest"], &["secret_env_vars"], Map(ENV_KEY, 128, 32_768, 1000)),
     (&["JobRequest"], &["inputs"], Texts(INPUT, LONGEST_PATH)),
-    (&["JobRequest"], &["command"], Text(NOT_BLANK, 262_144)),
+    (&["JobRequest", "ComponentRequest"], &["command"], Text(NOT_BLANK, 262_144)),
+    (&["ComponentRequest"], &["name"], Text(COMPONENT, 32)),
+    (&["ComponentRequest"], &["nodes"], Whole(1, 1024)),
     (&["JobRequest"], &["setup"], Texts(NOT_BLANK, 4096)),
     (&["JobRequest"], &["workdir"], Text(PATH, LONGEST_PATH)),
     (&["JobRequest"], &["num_gpu"], Whole(0, 8192)),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use domain::{Attempt, Cluster, Job, JobArray, JobId, Launcher, Run, Work};
+use domain::{Attempt, Cluster, Job, JobArray, JobComponent, JobId, Launcher, Run, Work};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use slurm::SlurmJobId;
@@ -70,6 +70,10 @@ pub(crate) struct JobView {
     pub specs: Option<Value>,
     /// The shell command; null for a TAO job.
     pub command: Option<String>,
+    /// The steps; empty for other work.
+    pub steps: Vec<ComponentView>,
+    /// The services beside them.
+    pub services: Vec<ComponentView>,
     /// How the command becomes processes; null for `tasks_per_node` processes on each node.
     #[schema(value_type = Option<Launcher>)]
     pub launcher: Option<Launcher>,
@@ -131,6 +135,42 @@ impl From<&JobArray> for ArrayView {
             indices: tasks.to_string(),
             max_parallel: array.max_parallel.map(std::num::NonZeroU32::get),
         }
+    }
+}
+
+/// A step or a service.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ComponentView {
+    /// Its name, for its logs.
+    pub name: String,
+    /// The shell script.
+    pub command: String,
+    /// The number of its first node in the job, counted from 0.
+    pub first_node: u32,
+    /// The number of its nodes.
+    pub nodes: u32,
+    /// How the command becomes processes; null for the job's.
+    pub launcher: Option<Launcher>,
+    /// Whether it starts together with the step before it.
+    pub with_previous: bool,
+    /// Its own time limit in minutes.
+    pub timeout_minutes: Option<u32>,
+}
+
+impl ComponentView {
+    fn all(work: &Work, services: bool) -> Vec<Self> {
+        let Work::Components { list } = work else { return Vec::new() };
+        let of_kind = list.iter().filter(|component| component.is_service == services);
+        let view = |component: &JobComponent| Self {
+            name: component.name.to_string(),
+            command: component.text.clone(),
+            first_node: component.first_node,
+            nodes: component.nodes,
+            launcher: component.launcher.clone(),
+            with_previous: component.with_previous,
+            timeout_minutes: component.timeout_minutes,
+        };
+        of_kind.map(view).collect()
     }
 }
 
@@ -296,7 +336,7 @@ impl JobSummary {
             Work::Tao { network_arch, action, .. } => {
                 (Some(network_arch.to_string()), Some(action.to_string()))
             }
-            Work::Command { .. } => (None, None),
+            Work::Command { .. } | Work::Components { .. } => (None, None),
         };
         let slurm_metadata = SlurmMetadataView {
             slurm_job_id: job.attempt.as_ref().and_then(|a| a.slurm_id).map(|id| id.to_string()),
@@ -336,6 +376,7 @@ impl JobView {
         let (specs, command) = match &job.spec.work {
             Work::Tao { specs, .. } => (Some(specs.clone()), None),
             Work::Command { text } => (None, Some(text.clone())),
+            Work::Components { .. } => (None, None),
         };
         let resources = &job.spec.resources;
         let hours = |time: slurm::WallTime| f64::from(time.minutes()) / 60.0;
@@ -343,6 +384,8 @@ impl JobView {
             summary: JobSummary::new(job, around),
             specs,
             command,
+            steps: ComponentView::all(&job.spec.work, false),
+            services: ComponentView::all(&job.spec.work, true),
             launcher: job.spec.program.launcher.clone(),
             setup: job.spec.program.setup.clone(),
             files: job.spec.program.files.keys().cloned().collect(),

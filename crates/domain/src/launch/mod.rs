@@ -19,7 +19,7 @@ use crate::{
         spec::{JobSpec, Work},
     },
 };
-use program::{MAIN, SETUP, component, tao_command};
+use program::{MAIN, SETUP, command, component, several, tao_command};
 
 /// Why a job cannot be staged. It is always a defect of the service, since the request was validated.
 #[derive(Debug, thiserror::Error)]
@@ -53,15 +53,11 @@ pub fn plan_submission(
             tao_command(job, &paths, network_arch.as_str(), action.as_str())
         }
         Work::Command { text } => {
-            let file = state_dir.join("command.sh")?;
-            let argv = ["bash", "-euo", "pipefail", file.as_str()].map(str::to_owned).to_vec();
-            // The warning signal before a time limit must not end a command that does not handle it. The trap is on the
-            // first line, so that the shell's messages have the line numbers of the command's text.
-            let begun = remote::script::begin_mark(&MAIN.parse()?, &state_dir)?;
-            let bytes = format!("trap '' USR1; {begun}; {text}").into_bytes();
-            files.push(StagedFile { path: file, mode: SHARED, bytes });
+            let (file, argv) = command(&MAIN.parse()?, text, &state_dir)?;
+            files.push(file);
             argv
         }
+        Work::Components { .. } => Vec::new(),
     };
     let settings = &job.spec.program;
     if !settings.files.is_empty() {
@@ -76,7 +72,11 @@ pub fn plan_submission(
         let bytes = lines.collect::<String>().into_bytes();
         files.push(StagedFile { path: state_dir.join(SETUP)?, mode: SHARED, bytes });
     }
-    let program = cosmos::expand(&job.spec, component(&job.spec, attempt, &state_dir, argv, &open)?)?;
+    let base = component(&job.spec, attempt, &state_dir, argv, &open)?;
+    let program = match &job.spec.work {
+        Work::Components { list } => several(list, &base, &state_dir, &mut files)?,
+        Work::Tao { .. } | Work::Command { .. } => cosmos::expand(&job.spec, base)?,
+    };
     open.extend(program.env);
     if let Work::Tao { specs, .. } = &job.spec.work {
         files.extend(tao_files(&paths, &job.spec, specs, &open, secrets)?);

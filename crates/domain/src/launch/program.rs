@@ -2,12 +2,19 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use remote::{Component, Container, OnWarning, Place, launcher::PerNode, script::is_of_hooks};
-use slurm::{EnvKey, InvalidName, RemotePath};
+use remote::{
+    Component, Container, Kind, Log, Nodes, OnWarning, Place, StagedFile, Value,
+    launcher::PerNode,
+    script::{begin_mark, is_of_hooks},
+};
+use slurm::{ComponentName, EnvKey, InvalidName, RemotePath, RunTime};
 
 use crate::{
     job::{attempt::Attempt, paths::JobPaths, stored::Job},
+    launch::StagingError,
     request::{
+        components::{JobComponent, variable},
+        cosmos::Program,
         launcher::Launcher,
         program::ProgramSettings,
         spec::{CUDA_OVERRIDE, JobSpec, Work},
@@ -64,12 +71,71 @@ pub(super) fn component(
         on_warning: match spec.work {
             Work::Tao { .. } => OnWarning::Ignore,
             // The command's shell ignores the warning, unless the command's text traps it.
-            Work::Command { .. } => OnWarning::Default,
+            Work::Command { .. } | Work::Components { .. } => OnWarning::Default,
         },
         setup: (!setup.is_empty()).then(|| state_dir.join(SETUP)).transpose()?,
         workdir: workdir.clone(),
         ..Component::step(MAIN.parse()?, spec.resources.nodes, launcher, argv)
     })
+}
+
+/// The programs of a job that has several, each like `base` with a script of its own. The scripts are staged.
+pub(super) fn several(
+    list: &[JobComponent],
+    base: &Component,
+    state_dir: &RemotePath,
+    files: &mut Vec<StagedFile>,
+) -> Result<Program, StagingError> {
+    let mut program =
+        Program { components: Vec::new(), variables: Vec::new(), env: BTreeMap::new(), all_memory: false };
+    for job in list {
+        let nodes = Nodes { first: job.first_node, count: job.nodes };
+        if job.is_service {
+            let name = variable(&job.name);
+            let first = Nodes { count: 1, ..nodes };
+            program.variables.push((format!("{name}_HOST").parse()?, Value::Hosts(first)));
+            program.variables.push((format!("{name}_NODES").parse()?, Value::Hosts(nodes)));
+        }
+        let kind = match (job.is_service, job.with_previous) {
+            (true, _) => Kind::Service,
+            (false, true) => Kind::With,
+            (false, false) => Kind::Step,
+        };
+        let (file, argv) = command(&job.name, &job.text, state_dir)?;
+        files.push(file);
+        program.components.push(Component {
+            name: job.name.clone(),
+            kind,
+            nodes,
+            launcher: job.launcher.as_ref().map_or_else(|| Arc::clone(&base.launcher), Launcher::of_script),
+            argv,
+            timeout: job
+                .timeout_minutes
+                .and_then(|minutes| RunTime::from_seconds(minutes.saturating_mul(60))),
+            log: Log::Own,
+            ..base.clone()
+        });
+    }
+    Ok(program)
+}
+
+/// A shell script of a component as a staged file, and the words that run it.
+pub(super) fn command(
+    component: &ComponentName,
+    text: &str,
+    state_dir: &RemotePath,
+) -> Result<(StagedFile, Vec<String>), StagingError> {
+    let path = state_dir.join(&if component.as_str() == MAIN {
+        "command.sh".to_owned()
+    } else {
+        format!("command-{component}.sh")
+    })?;
+    let argv = ["bash", "-euo", "pipefail", path.as_str()].map(str::to_owned).to_vec();
+    // The warning signal before a time limit must not end a command that does not handle it. The trap is on the first line, so
+    // that the shell's messages have the line numbers of the command's text.
+    let begun = begin_mark(component, state_dir)?;
+    let bytes = format!("trap '' USR1; {begun}; {text}").into_bytes();
+    Ok((StagedFile { path, mode: 0o644, bytes }, argv))
 }
 
 fn place(spec: &JobSpec, attempt: &Attempt, open: &BTreeMap<EnvKey, String>) -> Place {

@@ -373,3 +373,38 @@ fn files_and_setup_are_staged_with_the_attempt() {
     assert!(text.contains("/1/setup ") && text.contains(" --cd='/lustre/w d'"), "{text}");
     assert!(!text.contains("cuda/12.4"), "no text of the caller in the script");
 }
+
+#[test]
+fn steps_and_services_are_rows_of_the_table_in_order() {
+    let body = json!({
+        "command": null, "resources": {"num_nodes": 3, "gpus_per_node": 2},
+        "services": [{"name": "model", "nodes": 2, "command": "serve", "launcher": "torchrun"}],
+        "steps": [
+            {"name": "score", "command": "score $MODEL_HOST", "timeout_minutes": 5},
+            {"name": "report", "command": "report", "with_previous": true},
+        ],
+    });
+    let cluster = cluster();
+    let clusters = [cluster.clone()];
+    let request = serde_json::from_value(body).unwrap();
+    let (spec, _, _) = JobSpec::from_request(request, &clusters).unwrap();
+    assert!(spec.has_component_logs());
+    let job = Job { spec, ..command_job() };
+    let text = script(&job, &cluster);
+    for part in [
+        "  _tao_component model service 2 0 ",
+        "  _tao_component score step 1 300 ",
+        "  _tao_component report with 1 0 ",
+        "--nodelist=\"$(_tao_slice 2 1 ,)\" ",
+        " MODEL_HOST=\"$(_tao_slice 0 1 ' ')\" MODEL_NODES=\"$(_tao_slice 0 2 ' ')\" ",
+        " NNODES=2 NPROC_PER_NODE=2 ",
+        "--output=\"$_tao_logs\"/score/%t.out ",
+        "/1/command-score.sh\n",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let staged = file(&submission(&job, &cluster), "/1/command-score.sh").bytes.clone();
+    let begun = "trap '' USR1; true 2>/dev/null >/lustre/tao/state/00000000-0000-0000-0000-000000000001/1/begun.score.";
+    let staged = String::from_utf8(staged).unwrap();
+    assert!(staged.starts_with(begun) && staged.ends_with("; score $MODEL_HOST"), "{staged}");
+}

@@ -8,8 +8,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::request::{
-    array::ArrayRequest, files::FileRequest, launcher::LauncherBody, options_body::ResourcesRequest,
-    webhook::WebhookRequest,
+    array::ArrayRequest, components::ComponentRequest, files::FileRequest, launcher::LauncherBody,
+    options_body::ResourcesRequest, webhook::WebhookRequest,
 };
 
 /// A job: either `network_arch` and `action`, which run the TAO container's entry point, or `command`.
@@ -56,6 +56,16 @@ pub struct JobRequest {
     #[schema(max_length = 262_144)]
     pub command: Option<String>,
     pub array: Option<ArrayRequest>,
+    /// Programs in the place of `command`, one after the other: the job ends with the last of them, or with the first that
+    /// fails.
+    #[serde(default, deserialize_with = "null_as_default")]
+    #[schema(value_type = Option<Vec<ComponentRequest>>, max_items = 24)]
+    pub steps: Vec<ComponentRequest>,
+    /// Programs beside the steps. The job ends if one of them ends before the steps. Steps have the names of its nodes: a service
+    /// `model` is at `$MODEL_HOST`, and `$MODEL_NODES` lists all its nodes.
+    #[serde(default, deserialize_with = "null_as_default")]
+    #[schema(value_type = Option<Vec<ComponentRequest>>, max_items = 23)]
+    pub services: Vec<ComponentRequest>,
     /// How the command becomes processes: a kind such as `torchrun`, or an object with the kind and its settings. Each process
     /// runs the command. Default: `tasks_per_node` processes on each node.
     #[schema(value_type = Option<LauncherBody>)]

@@ -3,7 +3,7 @@
 mod components;
 
 pub use components::ProgramError;
-pub(crate) use components::{defaults, expand, has_roles};
+pub(crate) use components::{Program, defaults, expand, has_roles};
 
 use serde_json::Value;
 

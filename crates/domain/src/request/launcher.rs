@@ -78,22 +78,22 @@ pub enum LauncherBody {
 }
 
 impl Launcher {
-    /// The launcher of a request at `/launcher`.
-    pub(super) fn from_request(body: &Value, faults: &mut Faults) -> Option<Self> {
+    /// The launcher of a request. `at`: its place.
+    pub(super) fn from_request(body: &Value, at: &str, faults: &mut Faults) -> Option<Self> {
         let body = if let Value::String(kind) = body { json!({"kind": kind}) } else { body.clone() };
         let launcher = match serde_json::from_value::<Self>(body) {
             Ok(launcher) => launcher,
             Err(error) => {
                 let advice = "write a kind such as \"torchrun\", or an object with `kind` and its settings";
-                faults.add("/launcher", "invalid", format_args!("is not a launcher ({error}); {advice}"));
+                faults.add(at, "invalid", format_args!("is not a launcher ({error}); {advice}"));
                 return None;
             }
         };
-        launcher.check(faults);
+        launcher.check(at, faults);
         Some(launcher)
     }
 
-    fn check(&self, faults: &mut Faults) {
+    fn check(&self, at: &str, faults: &mut Faults) {
         let (number, args) = match self {
             Self::Torchrun { nproc_per_node, args, .. }
             | Self::Accelerate { nproc_per_node, args }
@@ -101,22 +101,22 @@ impl Launcher {
             Self::Plain {} | Self::PerNode {} | Self::Mpi { .. } => (None, [].as_slice()),
         };
         if let Some(number) = number {
-            faults.within("/launcher/nproc_per_node", number, 1..=MOST_PROCESSES);
+            faults.within(&format!("{at}/nproc_per_node"), number, 1..=MOST_PROCESSES);
         }
         if args.len() > MOST_ARGS {
-            faults.add("/launcher/args", "too_many", format_args!("must have at most {MOST_ARGS} words"));
+            faults.add(format!("{at}/args"), "too_many", format_args!("must have at most {MOST_ARGS} words"));
         }
         for (place, arg) in args.iter().enumerate() {
             if arg.is_empty() || arg.len() > LONGEST_ARG || arg.contains(char::is_control) {
                 let detail = format_args!("must be 1 to {LONGEST_ARG} bytes without control characters");
-                faults.add(format!("/launcher/args/{place}"), "invalid", detail);
+                faults.add(format!("{at}/args/{place}"), "invalid", detail);
             }
         }
         if let Self::Mpi { plugin: Some(plugin) } = self {
             let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
             if plugin.is_empty() || plugin.len() > 32 || !plugin.chars().all(plain) {
                 let detail = "must be 1 to 32 of a-z 0-9 _, such as `pmix`; `srun --mpi=list` lists them";
-                faults.add("/launcher/plugin", "invalid", detail);
+                faults.add(format!("{at}/plugin"), "invalid", detail);
             }
         }
     }
@@ -162,7 +162,7 @@ mod tests {
 
     fn read(body: &Value) -> (Option<Launcher>, Vec<String>) {
         let mut faults = Faults::default();
-        let launcher = Launcher::from_request(body, &mut faults);
+        let launcher = Launcher::from_request(body, "/launcher", &mut faults);
         (launcher, faults.0.into_iter().map(|fault| fault.pointer).collect())
     }
 

@@ -32,7 +32,8 @@ pub struct ProgramSettings {
 
 impl ProgramSettings {
     pub(super) fn from_request(request: &JobRequest, faults: &mut Faults) -> Self {
-        let launcher = request.launcher.as_ref().and_then(|body| Launcher::from_request(body, faults));
+        let launcher =
+            request.launcher.as_ref().and_then(|body| Launcher::from_request(body, "/launcher", faults));
         let workdir = request.workdir.as_deref().and_then(|text| faults.parse("/workdir", text));
         let setup = setup(&request.setup, faults);
         Self { launcher, setup, files: files(&request.files, faults), workdir }

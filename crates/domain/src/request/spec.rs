@@ -24,6 +24,7 @@ use crate::{
     image::ImageRef,
     request::{
         array::JobArray,
+        components::JobComponent,
         cosmos,
         program::ProgramSettings,
         text::{Label, Word},
@@ -107,7 +108,7 @@ impl JobSpec {
 
     /// Whether its programs have logs of their own, beside those of the job.
     pub fn has_component_logs(&self) -> bool {
-        cosmos::has_roles(self)
+        matches!(self.work, Work::Components { .. }) || cosmos::has_roles(self)
     }
 
     /// The numbers of its tasks.
@@ -154,6 +155,8 @@ pub enum Work {
     Tao { network_arch: Word, action: Word, specs: Value },
     /// A shell script, run by `bash -euo pipefail`.
     Command { text: String },
+    /// Services and steps, each a shell script, in the order of their starts.
+    Components { list: Vec<JobComponent> },
 }
 
 #[cfg(test)]

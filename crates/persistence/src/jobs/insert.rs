@@ -127,7 +127,7 @@ impl Store {
         let labels: Value = labels.collect::<Map<_, _>>().into();
         let (network_arch, action) = match &job.spec.work {
             Work::Tao { network_arch, action, .. } => (Some(network_arch.as_str()), Some(action.as_str())),
-            Work::Command { .. } => (None, None),
+            Work::Command { .. } | Work::Components { .. } => (None, None),
         };
         let (channel, payload) = listen::due(&job.cluster, Some(Lane::of(job.phase)));
         let notified = sqlx::query!(

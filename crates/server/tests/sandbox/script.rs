@@ -109,7 +109,7 @@ fn a_role_that_fails_ends_the_job_with_its_code() {
     let ended = service.wait_ended(&id);
     assert_eq!((&ended["status"], &ended["slurm_state"]), (&json!("Error"), &json!("FAILED")), "{ended}");
     assert!(ended["message"].as_str().unwrap().contains("exited with code 7"), "{ended}");
-    assert!(log(&service, &id, "err").contains("the role policy has ended with code 7"));
+    assert!(log(&service, &id, "err").contains("the step policy has ended with code 7"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use domain::{
-    DesiredState, Ending, Findings, Job, JobPaths, Timestamp, UnhealthyNode, Work, cached_file_fault,
+    DesiredState, Ending, Findings, Job, JobPaths, Timestamp, UnhealthyNode, cached_file_fault,
     cleanup_is_retried, conclude, next_conclusion, status_backlog,
 };
 use persistence::{Lease, StepRecord, WorkStore};
@@ -118,16 +118,11 @@ fn of_job(job: &Job, sick: &[UnhealthyNode]) -> Vec<UnhealthyNode> {
     sick.iter().filter(|node| own.contains(&node.name)).cloned().collect()
 }
 
-/// Whether the job runs several roles, each with its own logs.
-fn has_roles(job: &Job) -> bool {
-    matches!(&job.spec.work, Work::Tao { network_arch, .. } if network_arch.as_str() == "cosmos-rl")
-}
-
 fn concluding(job: &Job, now: Timestamp) -> Option<Concluding> {
     let attempt = job.attempt.as_ref()?;
     let paths = JobPaths::new(&attempt.job_dir, job.id).ok()?;
     Some(Concluding {
-        role_logs: if has_roles(job) { paths.log_dir(attempt).ok()? } else { None },
+        role_logs: if job.spec.has_component_logs() { paths.log_dir(attempt).ok()? } else { None },
         key: attempt.key(job.id),
         id: attempt.slurm_id,
         state_dir: paths.state(attempt).ok()?,

@@ -26,6 +26,8 @@ macro_rules! license {
 
 /// `domain::text::Word`: a network or an action.
 pub(super) const WORD: &str = "^[A-Za-z0-9][A-Za-z0-9._-]*$";
+/// `slurm::ComponentName`: a step or a service.
+pub(super) const COMPONENT: &str = "^[a-z][a-z0-9_-]*$";
 /// `domain::text::Label`: a display text.
 pub(super) const PLAIN: &str = r"^[^\u0000-\u001f\u007f-\u009f]+$";
 /// A label filter.

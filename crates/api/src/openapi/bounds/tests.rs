@@ -5,8 +5,8 @@ use proptest::{prelude::*, string::string_regex};
 use regex::Regex;
 use remote::NetrcWord;
 use slurm::{
-    Account, EnvKey, GpuRequest, GresName, GresType, Licenses, MailAddress, Memory, OptionName, OptionText,
-    Partition, Qos, RemotePath, Reservation, Switches, UserName,
+    Account, ComponentName, EnvKey, GpuRequest, GresName, GresType, Licenses, MailAddress, Memory,
+    OptionName, OptionText, Partition, Qos, RemotePath, Reservation, Switches, UserName,
 };
 use test_case::test_case;
 
@@ -90,6 +90,7 @@ fn short(form: &str) -> String {
 
 // What the document allows is read, and what is read is allowed by the document: the two are one rule.
 #[test_case(WORD, reads::<Word> ; "words")]
+#[test_case(COMPONENT, reads::<ComponentName> ; "components")]
 #[test_case(PLAIN, reads::<Label> ; "texts for people")]
 #[test_case(CLUSTER, reads::<ClusterName> ; "clusters")]
 #[test_case(USER, reads::<UserName> ; "users")]

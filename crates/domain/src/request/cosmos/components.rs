@@ -44,7 +44,7 @@ fn specs(spec: &JobSpec) -> Option<(&serde_json::Value, bool)> {
             let roles = spec.resources.nodes > 1 && is_training(NETWORK, action.as_str());
             Some((specs, roles))
         }
-        Work::Tao { .. } | Work::Command { .. } => None,
+        Work::Tao { .. } | Work::Command { .. } | Work::Components { .. } => None,
     }
 }
 

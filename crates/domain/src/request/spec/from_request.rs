@@ -21,6 +21,7 @@ use crate::{
     request::{
         array::JobArray,
         body::{ContainerRequest, JobRequest},
+        components::{components, place},
         cosmos::{self, Requested},
         options::{contradictions, moments, options},
         program::ProgramSettings,
@@ -99,6 +100,9 @@ impl JobSpec {
         if let Some(resources) = &resources {
             contradictions(&own, &options, (resources.nodes, resources.gpus_per_node), &mut faults);
             one_task(resources, work.as_ref(), &mut faults);
+            if let Some(Work::Components { list }) = &mut work {
+                place(list, resources.nodes, &mut faults);
+            }
             let is_tao = matches!(work, Some(Work::Tao { .. }));
             program.check(is_tao, resources.tasks_per_node, &mut faults);
         }
@@ -222,7 +226,7 @@ fn fitted(
         {
             cosmos::fit(specs, resources?, requested).map_err(|wrong| faults.0.extend(wrong)).ok()
         }
-        Some(Work::Tao { .. } | Work::Command { .. }) | None => resources,
+        Some(Work::Tao { .. } | Work::Command { .. } | Work::Components { .. }) | None => resources,
     }
 }
 
@@ -277,6 +281,13 @@ fn labels(asked: &BTreeMap<String, String>, faults: &mut Faults) -> BTreeMap<Lab
 }
 
 fn work(request: JobRequest, image_named: bool, faults: &mut Faults) -> Option<Work> {
+    if !request.steps.is_empty() || !request.services.is_empty() {
+        if request.network_arch.or(request.action).or(request.command).is_some() || request.specs.is_some() {
+            let detail = "contradicts network_arch, action, specs and command; give one form of work";
+            faults.add("/steps", "contradiction", detail);
+        }
+        return Some(Work::Components { list: components(&request.services, &request.steps, faults) });
+    }
     let (at, code, detail) = match (request.network_arch, request.action, request.command) {
         (Some(network_arch), Some(action), None) => {
             if !image_named {
@@ -308,7 +319,9 @@ fn work(request: JobRequest, image_named: bool, faults: &mut Faults) -> Option<W
         (None, Some(_), None) => {
             ("/network_arch", "required", "is required with action: a TAO job needs a network_arch")
         }
-        (None, None, None) => ("", "required", "must name the work: network_arch and action, or command"),
+        (None, None, None) => {
+            ("", "required", "must name the work: network_arch and action, or command, or steps")
+        }
         (_, _, Some(_)) => {
             ("/command", "contradiction", "contradicts network_arch and action; give either them or command")
         }

@@ -84,9 +84,10 @@ fn success(job: &Job, found: &Findings<'_>) -> Verdict {
     match (job.run.progress.final_status(), &job.spec.work) {
         (Some(StatusWord::Success), _) => Verdict::new(Status::Done, "Done."),
         (Some(StatusWord::Failure), _) => Verdict::new(Status::Error, reported_failure(job)),
-        (Some(StatusWord::Started | StatusWord::Running) | None, Work::Command { .. }) => {
-            Verdict::new(Status::Done, "Done: the command exited with code 0.")
-        }
+        (
+            Some(StatusWord::Started | StatusWord::Running) | None,
+            Work::Command { .. } | Work::Components { .. },
+        ) => Verdict::new(Status::Done, "Done: the command exited with code 0."),
         (Some(StatusWord::Started | StatusWord::Running) | None, Work::Tao { .. }) => {
             Verdict { needs_status_line: true, ..Verdict::error(no_success(job, found), found) }
         }

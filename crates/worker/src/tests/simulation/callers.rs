@@ -83,9 +83,7 @@ impl Callers {
         let work = if is_command {
             Work::Command { text: "true".to_owned() }
         } else {
-            match testkit::tao_job(1).spec.work {
-                work @ (Work::Tao { .. } | Work::Command { .. }) => work,
-            }
+            testkit::tao_job(1).spec.work
         };
         let mut job = job_at(u128::from(number) + 1, work, self.clock.now());
         if self.world.dice(|dice| dice.chance(200)) {

@@ -1,0 +1,207 @@
+//! The programs of a job that has several: steps, and services beside them.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use slurm::ComponentName;
+use utoipa::ToSchema;
+
+use super::launcher::Launcher;
+use crate::violation::Faults;
+
+/// The supervisor's room for their ends is bounded.
+const MOST: usize = 24;
+const MAX_COMMAND: usize = 256 * 1024;
+const MOST_MINUTES: u32 = 365 * 24 * 60;
+
+/// A program of a job: a step or a service.
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ComponentRequest {
+    /// Its name, unique in the job. `GET /jobs/{id}/logs?role=NAME` has its logs.
+    pub name: String,
+    /// A shell script, run by `bash -euo pipefail`.
+    pub command: String,
+    /// The number of its nodes. Default: 1 for a service; for a step all nodes that no service has, or all nodes if services
+    /// have them all.
+    pub nodes: Option<u32>,
+    /// How the command becomes processes, as the job's `launcher`. Default: the job's.
+    #[schema(value_type = Option<super::launcher::LauncherBody>)]
+    pub launcher: Option<Value>,
+    /// Only of a step: it starts together with the step before it. Default: when the steps before it have ended.
+    pub with_previous: Option<bool>,
+    /// It may run for so many minutes; then the job ends. Default: no limit of its own.
+    #[schema(minimum = 1, maximum = 525_600)]
+    pub timeout_minutes: Option<u32>,
+}
+
+/// A validated program of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobComponent {
+    pub name: ComponentName,
+    pub text: String,
+    /// Runs beside the steps, must not end before them, and is ended after them.
+    #[serde(default)]
+    pub is_service: bool,
+    #[serde(default)]
+    pub with_previous: bool,
+    /// The number of its first node, and how many it has.
+    pub first_node: u32,
+    pub nodes: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launcher: Option<Launcher>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_minutes: Option<u32>,
+}
+
+/// The programs of a request, before they have their nodes: services first.
+pub(super) fn components(
+    services: &[ComponentRequest],
+    steps: &[ComponentRequest],
+    faults: &mut Faults,
+) -> Vec<JobComponent> {
+    if steps.is_empty() {
+        faults.add("/steps", "required", "must have at least one step: the job ends with its steps");
+    }
+    if services.len() + steps.len() > MOST {
+        faults.add(
+            "/steps",
+            "too_many",
+            format_args!("must have at most {MOST} steps and services together"),
+        );
+        return Vec::new();
+    }
+    let mut names = BTreeSet::new();
+    let mut read = |list: &'static str, place: usize, asked: &ComponentRequest| {
+        let at = format!("/{list}/{place}");
+        let (is_service, with_previous) = (list == "services", asked.with_previous == Some(true));
+        if asked.command.trim().is_empty()
+            || asked.command.len() > MAX_COMMAND
+            || asked.command.contains('\0')
+        {
+            let detail = format_args!("must be 1 to {MAX_COMMAND} bytes without NUL");
+            faults.add(format!("{at}/command"), "invalid", detail);
+        }
+        if with_previous && (is_service || place == 0) {
+            let detail = "is only for a step that has another one before it";
+            faults.add(format!("{at}/with_previous"), "contradiction", detail);
+        }
+        if let Some(minutes) = asked.timeout_minutes {
+            faults.within(&format!("{at}/timeout_minutes"), minutes, 1..=MOST_MINUTES);
+        }
+        if asked.nodes == Some(0) {
+            faults.add(format!("{at}/nodes"), "out_of_range", "must be at least 1");
+        }
+        let launcher = asked
+            .launcher
+            .as_ref()
+            .and_then(|body| Launcher::from_request(body, &format!("{at}/launcher"), faults));
+        let name: Option<ComponentName> = faults.parse(&format!("{at}/name"), &asked.name);
+        if name.as_ref().is_some_and(|name| !names.insert(variable(name))) {
+            faults.add(format!("{at}/name"), "contradiction", "is the name of another step or service");
+        }
+        Some(JobComponent {
+            name: name?,
+            text: asked.command.clone(),
+            is_service,
+            with_previous,
+            first_node: 0,
+            nodes: asked.nodes.unwrap_or(0),
+            launcher,
+            timeout_minutes: asked.timeout_minutes,
+        })
+    };
+    let services: Vec<_> =
+        services.iter().enumerate().map(|(at, asked)| read("services", at, asked)).collect();
+    let steps: Vec<_> = steps.iter().enumerate().map(|(at, asked)| read("steps", at, asked)).collect();
+    services.into_iter().chain(steps).flatten().collect()
+}
+
+/// Gives each program its nodes of the job's. A step that starts with another one has the nodes after that one's, if so many are
+/// left; otherwise they share.
+pub(super) fn place(components: &mut [JobComponent], nodes: u32, faults: &mut Faults) {
+    let mut taken = 0_u32;
+    for service in components.iter_mut().filter(|component| component.is_service) {
+        service.nodes = service.nodes.max(1);
+        service.first_node = taken;
+        taken = taken.saturating_add(service.nodes);
+    }
+    if taken > nodes {
+        let detail = format_args!("need {taken} nodes together; the job has {nodes}");
+        faults.add("/services", "contradiction", detail);
+        return;
+    }
+    let (first, left) = if taken < nodes { (taken, nodes - taken) } else { (0, nodes) };
+    let mut next = first;
+    for (place, step) in components.iter_mut().filter(|component| !component.is_service).enumerate() {
+        step.nodes = if step.nodes == 0 { left } else { step.nodes };
+        if step.nodes > left {
+            let detail = format_args!("is {}; at most {left} nodes are left for steps", step.nodes);
+            faults.add(format!("/steps/{place}/nodes"), "contradiction", detail);
+        }
+        let fits = step.with_previous && next.saturating_add(step.nodes) <= first + left;
+        step.first_node = if fits { next } else { first };
+        next = step.first_node.saturating_add(step.nodes);
+    }
+}
+
+/// The beginning of the variables with the nodes of a component.
+pub(crate) fn variable(name: &ComponentName) -> String {
+    name.as_str().to_uppercase().replace('-', "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use test_case::test_case;
+
+    use super::*;
+
+    /// The nodes of each program, and the places of all faults.
+    fn placed(services: Value, steps: Value, nodes: u32) -> (Vec<(u32, u32)>, Vec<String>) {
+        let mut faults = Faults::default();
+        let read = |list| serde_json::from_value::<Vec<ComponentRequest>>(list).unwrap();
+        let mut all = components(&read(services), &read(steps), &mut faults);
+        place(&mut all, nodes, &mut faults);
+        let nodes = all.iter().map(|component| (component.first_node, component.nodes)).collect();
+        (nodes, faults.0.into_iter().map(|fault| fault.pointer).collect())
+    }
+
+    fn named(name: &str, more: Value) -> Value {
+        let mut body = json!({"name": name, "command": "true"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    }
+
+    #[test]
+    fn steps_get_the_nodes_that_services_leave() {
+        let services = json!([named("a", json!({"nodes": 2})), named("b", json!({}))]);
+        let steps = json!([named("c", json!({})), named("d", json!({"nodes": 1}))]);
+        assert_eq!(placed(services, steps, 5), (vec![(0, 2), (2, 1), (3, 2), (3, 1)], vec![]));
+    }
+
+    #[test]
+    fn on_one_node_all_share_it() {
+        let (services, steps) = (json!([named("a", json!({}))]), json!([named("b", json!({}))]));
+        assert_eq!(placed(services, steps, 1), (vec![(0, 1), (0, 1)], vec![]));
+    }
+
+    #[test]
+    fn concurrent_steps_are_apart_if_they_fit() {
+        let with = json!({"nodes": 1, "with_previous": true});
+        let steps = json!([named("a", json!({"nodes": 1})), named("b", with.clone()), named("c", with)]);
+        assert_eq!(placed(json!([]), steps, 2), (vec![(0, 1), (1, 1), (0, 1)], vec![]));
+    }
+
+    #[test_case(json!([]), json!([]), "/steps" ; "no step")]
+    #[test_case(json!([named("a", json!({"nodes": 3}))]), json!([named("b", json!({}))]), "/services" ; "too many nodes")]
+    #[test_case(json!([]), json!([named("b", json!({"nodes": 3}))]), "/steps/0/nodes" ; "a step with too many")]
+    #[test_case(json!([]), json!([named("a-b", json!({})), named("a_b", json!({}))]), "/steps/1/name" ; "one variable")]
+    #[test_case(json!([]), json!([named("A", json!({}))]), "/steps/0/name" ; "no name")]
+    #[test_case(json!([]), json!([named("a", json!({"with_previous": true}))]), "/steps/0/with_previous" ; "with nothing")]
+    #[test_case(json!([]), json!([named("a", json!({"launcher": "x"}))]), "/steps/0/launcher" ; "no launcher")]
+    fn what_is_no_program_is_refused_with_its_place(services: Value, steps: Value, pointer: &str) {
+        assert_eq!(placed(services, steps, 2).1, [pointer]);
+    }
+}
